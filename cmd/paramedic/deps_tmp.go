@@ -1,0 +1,37 @@
+package main
+
+import (
+	_ "cel.dev/cel-go/cel"
+	_ "cel.dev/cel-go/ext"
+	_ "github.com/PagerDuty/go-pagerduty"
+	_ "github.com/PagerDuty/go-pagerduty/webhookv3"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/invopop/jsonschema"
+	_ "github.com/nats-io/nats-server/v2/server"
+	_ "github.com/nats-io/nats.go"
+	_ "github.com/nats-io/nats.go/jetstream"
+	_ "github.com/oklog/ulid/v2"
+	_ "github.com/prometheus/client_golang/api"
+	_ "github.com/prometheus/client_golang/api/prometheus/v1"
+	_ "github.com/prometheus/client_golang/prometheus"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/prometheus/client_golang/prometheus/collectors"
+	_ "github.com/prometheus/common/expfmt"
+	_ "github.com/prometheus/common/model"
+	_ "github.com/rogpeppe/go-internal/testscript"
+	_ "github.com/slack-go/slack"
+	_ "github.com/spf13/cobra"
+	_ "github.com/yuin/goldmark"
+	_ "go.uber.org/goleak"
+	_ "go.yaml.in/yaml/v3"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/time/rate"
+	_ "golang.org/x/tools/txtar"
+	_ "k8s.io/api/apps/v1"
+	_ "k8s.io/client-go/kubernetes"
+	_ "k8s.io/client-go/kubernetes/fake"
+	_ "k8s.io/client-go/tools/clientcmd"
+	_ "github.com/prometheus/prometheus/promql/parser"
+)
+
+func main() {}

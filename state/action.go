@@ -1,0 +1,191 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ActionState is where a run is. Transitions are in [Action.Move].
+type ActionState string
+
+// The states of a run.
+const (
+	Proposed         ActionState = "proposed"
+	AwaitingApproval ActionState = "awaiting_approval"
+	Approved         ActionState = "approved"
+	Admitted         ActionState = "admitted"
+	Intent           ActionState = "intent"
+	Applied          ActionState = "applied"
+	Verifying        ActionState = "verifying"
+	Succeeded        ActionState = "succeeded"
+	RollbackIntent   ActionState = "rollback_intent"
+	RolledBack       ActionState = "rolled_back"
+	NeedsHuman       ActionState = "needs_human"
+	Denied           ActionState = "denied"
+	Expired          ActionState = "expired"
+	Cancelled        ActionState = "cancelled"
+	Superseded       ActionState = "superseded"
+)
+
+// legal are the transitions of a run: before any effect it may still be called off; after intent it ends in a proof or with a person.
+var legal = map[ActionState][]ActionState{
+	Proposed:         {AwaitingApproval, Admitted, Denied, Cancelled, Superseded, Expired},
+	AwaitingApproval: {Approved, Denied, Expired, Cancelled, Superseded},
+	Approved:         {Admitted, Denied, Expired, Cancelled, Superseded},
+	Admitted:         {Intent, Denied, Cancelled, Superseded},
+	Intent:           {Applied, NeedsHuman, Superseded, Denied},
+	Applied:          {Verifying, NeedsHuman, RollbackIntent},
+	Verifying:        {Succeeded, RollbackIntent, NeedsHuman},
+	RollbackIntent:   {RolledBack, NeedsHuman},
+}
+
+// Done says whether the run has ended. NeedsHuman is an end for the bot: the run's lock stays until a person acknowledges it.
+func (s ActionState) Done() bool { return len(legal[s]) == 0 }
+
+// BeforeEffect says whether nothing was written yet, so that the run can be called off.
+func (s ActionState) BeforeEffect() bool {
+	switch s {
+	case Proposed, AwaitingApproval, Approved, Admitted:
+		return true
+	}
+	return false
+}
+
+// Running says whether the runner has work to do on it.
+func (s ActionState) Running() bool {
+	switch s {
+	case Approved, Admitted, Intent, Applied, Verifying, RollbackIntent:
+		return true
+	}
+	return false
+}
+
+// Decision is a guard's answer.
+type Decision string
+
+// The decisions. Hold means not now: try again after RetryAt.
+const (
+	Allow Decision = "allow"
+	Hold  Decision = "hold"
+	Deny  Decision = "deny"
+)
+
+// A GuardResult is one guard's answer with its reason. Everything but a plain Allow stops a write.
+type GuardResult struct {
+	Guard    string    `json:"guard"`
+	Decision Decision  `json:"decision"`
+	Reason   string    `json:"reason"`
+	RetryAt  time.Time `json:"retry_at,omitzero"`
+	At       time.Time `json:"at,omitzero"`
+}
+
+// A Target is the one object that an action writes to.
+type Target struct {
+	Cluster   string `json:"cluster"`
+	Namespace string `json:"namespace,omitempty"`
+	Kind      string `json:"kind"` // Deployment, Pod, Node
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+	Container string `json:"container,omitempty"`
+	Pool      string `json:"pool,omitempty"` // the workload that the target belongs to
+}
+
+// String is the target as people write it: kind namespace/name.
+func (t Target) String() string {
+	if t.Namespace == "" {
+		return fmt.Sprintf("%s %s", t.Kind, t.Name)
+	}
+	return fmt.Sprintf("%s %s/%s", t.Kind, t.Namespace, t.Name)
+}
+
+// An Action is one run of one remedy: the plan, the guards' answers, who approved it, the write and its undoing, the verdict.
+type Action struct {
+	ID       ActionID    `json:"id"`
+	Incident IncidentID  `json:"incident"`
+	Cause    Cause       `json:"cause"`
+	Kind     string      `json:"kind"` // set_engine_arg, restart_worker
+	Mode     string      `json:"mode"` // observe, suggest, approve, auto: as it was when planned
+	Target   Target      `json:"target"`
+	State    ActionState `json:"state"`
+	// Params is the plan in words that its kind defines: "arg", "from", "to"; "pod".
+	Params  map[string]string `json:"params,omitempty"`
+	Change  string            `json:"change"`  // "max_num_seqs 256 → 128", "restart pod llm/vllm-7f9c-x2k"
+	Why     string            `json:"why"`     // how the new value was computed, what it should do
+	Command string            `json:"command"` // the equivalent kubectl command
+	Guards  []GuardResult     `json:"guards"`
+
+	// Approval is bound to exactly this plan.
+	PlanHash  string    `json:"plan_hash"`
+	Approvers []string  `json:"approvers,omitempty"` // who may approve; empty: nobody through Slack, responders through the API
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	DecidedBy Actor     `json:"decided_by,omitzero"`
+	DecidedAt time.Time `json:"decided_at,omitzero"`
+	Reason    string    `json:"reason,omitempty"` // why it ended as it did
+
+	// Write is recorded before the effect, so that a crash can be told from success.
+	Write Write `json:"write,omitzero"`
+	// Journal is the kind's own record of multi-step progress ("isolated", "drained", "evicted").
+	Journal map[string]string `json:"journal,omitempty"`
+
+	Verify Verification `json:"verify,omitzero"`
+	Steps  []ActionStep `json:"steps"`
+	// NextAt is when the runner should look again; zero: at once.
+	NextAt time.Time `json:"next_at,omitzero"`
+}
+
+// A Write is one effect on a cluster: what was there, what is put there, and how to tell that it is ours.
+type Write struct {
+	OpID    string    `json:"op_id,omitempty"` // annotated in the same write
+	UID     string    `json:"uid,omitempty"`
+	Old     string    `json:"old,omitempty"`
+	New     string    `json:"new,omitempty"`
+	Path    string    `json:"path,omitempty"` // JSON pointer of the value written
+	Patch   string    `json:"patch,omitempty"`
+	Inverse string    `json:"inverse,omitempty"`
+	At      time.Time `json:"at,omitzero"`
+	AsOf    string    `json:"as_of,omitempty"` // generation after the write
+}
+
+// Verdict is what verification found.
+type Verdict string
+
+// The four verdicts.
+const (
+	Better       Verdict = "better"
+	Worse        Verdict = "worse"
+	Inconclusive Verdict = "inconclusive"
+	VerifyError  Verdict = "error"
+)
+
+// A Verification compares the time after a write with the time before, and with untouched peers.
+type Verification struct {
+	Baseline map[string]float64   `json:"baseline,omitempty"`
+	Samples  map[string][]float64 `json:"samples,omitempty"`
+	Settle   time.Time            `json:"settle,omitzero"` // samples before this do not count
+	Until    time.Time            `json:"until,omitzero"`
+	Verdict  Verdict              `json:"verdict,omitempty"`
+	Text     string               `json:"text,omitempty"`
+	Errors   int                  `json:"errors,omitempty"`
+}
+
+// An ActionStep is one transition of a run.
+type ActionStep struct {
+	State ActionState `json:"state"`
+	At    time.Time   `json:"at"`
+	Text  string      `json:"text,omitempty"`
+	Actor Actor       `json:"actor,omitzero"`
+}
+
+// Move takes the run to another state. It fails, and changes nothing, where the transition is not legal.
+func (a *Action) Move(to ActionState, at time.Time, text string, by Actor) error {
+	if !slices.Contains(legal[a.State], to) {
+		return fmt.Errorf("action %s cannot go from %s to %s", a.ID, a.State, to)
+	}
+	a.State = to
+	a.Steps = append(a.Steps, ActionStep{State: to, At: at, Text: text, Actor: by})
+	if to.Done() {
+		a.Reason = text
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package state
+
+import "time"
+
+// AlertStatus is what Alertmanager says of an alert.
+type AlertStatus string
+
+// The statuses of an alert.
+const (
+	Firing   AlertStatus = "firing"
+	Resolved AlertStatus = "resolved"
+)
+
+// Severity orders what is told to whom: critical pages, warning posts, info is logged.
+type Severity string
+
+// The severities, most severe first.
+const (
+	Critical Severity = "critical"
+	Warning  Severity = "warning"
+	Info     Severity = "info"
+)
+
+// Rank orders severities: 3 is critical, 2 warning, 1 info, 0 anything else.
+func (s Severity) Rank() int {
+	switch s {
+	case Critical:
+		return 3
+	case Warning:
+		return 2
+	case Info:
+		return 1
+	}
+	return 0
+}
+
+// An Alert is one alert of a webhook payload. An episode of it is (Fingerprint, StartsAt).
+type Alert struct {
+	Fingerprint  Fingerprint       `json:"fingerprint"`
+	Status       AlertStatus       `json:"status"`
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations,omitempty"`
+	StartsAt     time.Time         `json:"starts_at"`
+	EndsAt       time.Time         `json:"ends_at,omitzero"`
+	GeneratorURL string            `json:"generator_url,omitempty"`
+}
+
+// Name is the alert's rule: the label alertname.
+func (a Alert) Name() string { return a.Labels["alertname"] }
+
+// An Entity is the one thing that a sign or a sample is about; fields that are not known, or do not apply, are empty.
+type Entity struct {
+	Cluster   string `json:"cluster,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Model     string `json:"model,omitempty"`
+	Pool      string `json:"pool,omitempty"` // the workload's name
+	Pod       string `json:"pod,omitempty"`
+	Instance  string `json:"instance,omitempty"` // scrape address, where the pod is not known
+	Node      string `json:"node,omitempty"`
+	GPU       string `json:"gpu,omitempty"` // index or UUID, as the exporter names it
+}
+
+// A Scope is what an incident is about. Pods, Nodes and GPUs name what is broken, not all of the pool.
+type Scope struct {
+	Cluster   string   `json:"cluster"`
+	Namespace string   `json:"namespace"`
+	Model     string   `json:"model"`
+	Pool      string   `json:"pool"`
+	Pods      []string `json:"pods"`
+	Nodes     []string `json:"nodes"`
+	GPUs      []string `json:"gpus"`
+}
+
+// A Sign is an alert as the rules understand it.
+type Sign struct {
+	Symptom  Symptom  `json:"symptom"`
+	Severity Severity `json:"severity"`
+	Entity   Entity   `json:"entity"`
+	// By says how it was recognised: "name", "metrics", "labels" or "none".
+	By string `json:"by"`
+	// Hints are facts that the alert itself carries (an Xid code, that the rule reads FB_USED), for evidence to use.
+	Hints map[string]string `json:"hints,omitempty"`
+}
+
+// An AlertRecord is what is remembered of one alert: its last form, what it means, and the incident that holds it.
+type AlertRecord struct {
+	Alert    Alert      `json:"alert"`
+	Sign     Sign       `json:"sign"`
+	Incident IncidentID `json:"incident,omitempty"` // empty: resolved before it was ever seen firing
+	Active   bool       `json:"active"`
+	FirstAt  time.Time  `json:"first_at"`
+	LastAt   time.Time  `json:"last_at"` // when it was last heard of
+	Episodes int        `json:"episodes"`
+}

@@ -1,0 +1,106 @@
+package state
+
+import "time"
+
+// Evidence is one gathering of live context for an incident.
+type Evidence struct {
+	Incident IncidentID `json:"incident"`
+	At       time.Time  `json:"at"`
+	Samples  []Sample   `json:"samples"`
+	Workers  []Worker   `json:"workers,omitempty"`
+	// Missing are signals that were asked for and did not come, with the reason. Missing evidence is neutral, never zero.
+	Missing []Missing `json:"missing,omitempty"`
+}
+
+// A Missing is a signal that could not be read.
+type Missing struct {
+	Signal string `json:"signal"`
+	Reason string `json:"reason"`
+}
+
+// A Sample is one signal's value on one entity. Value is in Unit; a signal that is a word (a termination reason, an image) has Text
+// and no meaningful Value.
+type Sample struct {
+	Signal   string    `json:"signal"`
+	Entity   Entity    `json:"entity"`
+	Value    float64   `json:"value"`
+	Text     string    `json:"text,omitempty"`
+	Unit     string    `json:"unit,omitempty"`
+	At       time.Time `json:"at"`                 // when the value was true, not when it was read
+	Baseline *float64  `json:"baseline,omitempty"` // the same signal an hour before the incident's onset
+	DayAgo   *float64  `json:"day_ago,omitempty"`
+	Z        *float64  `json:"z,omitempty"`      // (Value - mean) / standard deviation over the hour before the onset
+	Series   []Point   `json:"series,omitempty"` // around the onset, for the chart; at most 120 points
+}
+
+// A Point is one point of a chart.
+type Point struct {
+	At    time.Time `json:"at"`
+	Value float64   `json:"value"`
+}
+
+// A Worker is one pod that serves a model, as live context found it.
+type Worker struct {
+	Namespace string   `json:"namespace,omitempty"`
+	Pod       string   `json:"pod"`
+	UID       string   `json:"uid,omitempty"`
+	Pool      string   `json:"pool,omitempty"`
+	PoolKind  string   `json:"pool_kind,omitempty"` // Deployment, StatefulSet, LeaderWorkerSet, …
+	Model     string   `json:"model,omitempty"`
+	Node      string   `json:"node,omitempty"`
+	GPUs      []string `json:"gpus,omitempty"`
+	Instance  string   `json:"instance,omitempty"`
+	Engine    string   `json:"engine,omitempty"` // vllm, sglang, dynamo
+	Ready     bool     `json:"ready"`
+}
+
+// A Diagnosis is a verdict with everything that speaks for and against it.
+type Diagnosis struct {
+	Cause      Cause   `json:"cause"`
+	Confidence float64 `json:"confidence"` // 0 to 1, from Score by the logistic of log-odds
+	Score      float64 `json:"score"`      // decibans: the prior plus the sum of the findings' weights
+	Prior      float64 `json:"prior"`      // decibans
+	Margin     float64 `json:"margin"`     // decibans between the verdict and the runner-up
+	Title      string  `json:"title"`
+	// Scope is what is broken, as the evidence shows it.
+	Scope        Scope         `json:"scope"`
+	Findings     []Finding     `json:"findings"` // of the verdict (or, where it is unknown, of the leading cause); strongest first
+	Alternatives []Alternative `json:"alternatives"`
+	Missing      []string      `json:"missing"`
+	Story        Story         `json:"story"`
+	Playbook     string        `json:"playbook"`
+	At           time.Time     `json:"at"`
+	EvidenceAt   time.Time     `json:"evidence_at,omitzero"`
+	// Symptoms are those that the cause explains: another incident in the same scope that has only these is the same trouble.
+	Explains []Symptom `json:"explains,omitempty"`
+}
+
+// A Finding is one piece of evidence with its weight: decibans for the cause when positive, against it when negative.
+type Finding struct {
+	Signal   string    `json:"signal"`
+	Pod      string    `json:"pod,omitempty"`
+	Value    float64   `json:"value"`
+	Unit     string    `json:"unit,omitempty"`
+	Baseline *float64  `json:"baseline,omitempty"`
+	Weight   float64   `json:"weight"`
+	Text     string    `json:"text"`
+	At       time.Time `json:"at,omitzero"`
+}
+
+// An Alternative is a cause that was weighed and not chosen.
+type Alternative struct {
+	Cause      Cause   `json:"cause"`
+	Confidence float64 `json:"confidence"`
+	Score      float64 `json:"score"`
+	// WouldWinIf says what would have to be different for this cause to win.
+	WouldWinIf string `json:"would_win_if,omitempty"`
+}
+
+// A Story is the explanation in the same few sentences everywhere: Slack, page, API, CLI.
+type Story struct {
+	What  string   `json:"what"`
+	Why   string   `json:"why"`
+	Else  string   `json:"else,omitempty"`
+	Do    []string `json:"do,omitempty"`
+	Avoid []string `json:"avoid,omitempty"`
+}

@@ -1,0 +1,167 @@
+package state
+
+import "time"
+
+// Status is where an incident is in its life.
+type Status string
+
+// The statuses of an incident. Monitoring holds an incident whose alerts are all gone, until ResolveHold has passed.
+const (
+	StatusOpen       Status = "open"
+	StatusAcked      Status = "acked"
+	StatusMitigating Status = "mitigating"
+	StatusMonitoring Status = "monitoring"
+	StatusResolved   Status = "resolved"
+)
+
+// A Channel is a way to tell people.
+type Channel string
+
+// The channels.
+const (
+	ChannelConsole   Channel = "console"
+	ChannelSlack     Channel = "slack"
+	ChannelPagerDuty Channel = "pagerduty"
+)
+
+// An Incident is one trouble: its alerts folded to symptoms, the verdict, and what people were told of it.
+type Incident struct {
+	ID       IncidentID `json:"id"`
+	Number   int        `json:"number"`
+	Cluster  string     `json:"cluster"`
+	Status   Status     `json:"status"`
+	Severity Severity   `json:"severity"`
+	Title    string     `json:"title"`
+	Scope    Scope      `json:"scope"`
+
+	Symptoms     []SymptomCount `json:"symptoms"`
+	AlertCount   int            `json:"alert_count"`   // episodes ever attached
+	ActiveAlerts int            `json:"active_alerts"` // alerts that fire now
+
+	Diagnosis Diagnosis `json:"diagnosis"`
+
+	StartedAt   time.Time `json:"started_at"`            // the first alert's startsAt: the trouble's onset
+	OpenedAt    time.Time `json:"opened_at"`             // when Paramedic heard of it
+	DiagnosedAt time.Time `json:"diagnosed_at,omitzero"` // the first verdict, which may be unknown
+	AckedAt     time.Time `json:"acked_at,omitzero"`
+	AckedBy     Actor     `json:"acked_by,omitzero"`
+	ResolvedAt  time.Time `json:"resolved_at,omitzero"`
+	ResolvedBy  string    `json:"resolved_by,omitempty"` // "alerts", a person's name, "merge"
+
+	SilencedUntil time.Time    `json:"silenced_until,omitzero"` // no notification before this, but for a rise in severity
+	MergedInto    IncidentID   `json:"merged_into,omitempty"`
+	Absorbed      []IncidentID `json:"absorbed,omitempty"`
+	Feedback      []Feedback   `json:"feedback,omitempty"`
+	Actions       []ActionID   `json:"actions,omitempty"`
+	External      []External   `json:"external,omitempty"` // incidents that other tools opened for the same trouble
+
+	// Due-times; zero when nothing is due.
+	NotifyBy  time.Time `json:"notify_by,omitzero"`  // speak by then, with or without a verdict
+	HoldUntil time.Time `json:"hold_until,omitzero"` // monitoring ends in resolved
+	EnrichAt  time.Time `json:"enrich_at,omitzero"`  // gather evidence again
+
+	// Rev counts the changes that people should see; what a channel has shown is in Told.
+	Rev      uint64           `json:"rev"`
+	Channels []Channel        `json:"channels,omitempty"`
+	Told     map[Channel]Told `json:"told,omitempty"`
+	Entries  int              `json:"entries"` // timeline entries so far
+}
+
+// Told is what one channel knows of an incident: its own handles, and the revision it last showed.
+type Told struct {
+	Rev uint64    `json:"rev"`
+	At  time.Time `json:"at,omitzero"`
+	// Ref are the channel's handles: Slack's "channel", "ts" and "thread" (the last timeline entry posted in the thread);
+	// PagerDuty's "status" (triggered, acknowledged or resolved).
+	Ref map[string]string `json:"ref,omitempty"`
+}
+
+// A SymptomCount is one symptom of an incident.
+type SymptomCount struct {
+	Symptom  Symptom   `json:"symptom"`
+	Severity Severity  `json:"severity"`
+	Alerts   int       `json:"alerts"` // episodes
+	Active   int       `json:"active"` // firing now
+	First    time.Time `json:"first"`
+	Last     time.Time `json:"last"`
+	// Rules are the alert rules behind it, each once; Entities what they are about, at most 32.
+	Rules    []string `json:"rules,omitempty"`
+	Entities []Entity `json:"entities,omitempty"`
+	// Hints are the signs' hints, merged.
+	Hints map[string]string `json:"hints,omitempty"`
+}
+
+// Feedback is what a person said of a diagnosis.
+type Feedback struct {
+	At     time.Time `json:"at"`
+	Actor  Actor     `json:"actor"`
+	Right  bool      `json:"right"`
+	Cause  Cause     `json:"cause,omitempty"` // what it really was
+	Reason string    `json:"reason,omitempty"`
+}
+
+// An External is an incident of another tool about the same trouble.
+type External struct {
+	Source string `json:"source"` // "pagerduty"
+	ID     string `json:"id"`
+	URL    string `json:"url,omitempty"`
+	Title  string `json:"title,omitempty"`
+	Noted  bool   `json:"noted"` // the diagnosis was written there
+}
+
+// Cause is the verdict's cause, unknown before the first.
+func (in *Incident) Cause() Cause {
+	if in.Diagnosis.Cause == "" {
+		return Unknown
+	}
+	return in.Diagnosis.Cause
+}
+
+// Open says whether the incident still takes alerts.
+func (in *Incident) Open() bool { return in.Status != StatusResolved }
+
+// An Actor is who did something.
+type Actor struct {
+	ID   string `json:"id"` // Slack's user ID, PagerDuty's, or the API token's name
+	Name string `json:"name,omitempty"`
+	Via  string `json:"via"` // slack, pagerduty, api, page, cli, paramedic
+	Role Role   `json:"role,omitempty"`
+}
+
+// String is the actor's name, or its ID where it has none.
+func (a Actor) String() string {
+	if a.Name != "" {
+		return a.Name
+	}
+	return a.ID
+}
+
+// Role is what an API token may do: viewers read, responders act on incidents and approve, admins also halt and resume.
+type Role string
+
+// The roles, least first.
+const (
+	Viewer    Role = "viewer"
+	Responder Role = "responder"
+	Admin     Role = "admin"
+)
+
+// Allows says whether the role may do what needs the other.
+func (r Role) Allows(need Role) bool {
+	rank := map[Role]int{Viewer: 1, Responder: 2, Admin: 3}
+	return rank[r] > 0 && rank[r] >= rank[need]
+}
+
+// An Entry is one step of an incident's timeline. Entries are kept for as long as the incident is.
+type Entry struct {
+	Incident IncidentID `json:"incident"`
+	N        int        `json:"n"` // 1, 2, 3 … in the incident
+	At       time.Time  `json:"at"`
+	Kind     string     `json:"kind"` // opened, symptom, diagnosed, notified, acked, action, guard, resolved, reopened, merged, refused, note
+	Text     string     `json:"text"` // plain text, one line
+	Actor    Actor      `json:"actor,omitzero"`
+	Action   ActionID   `json:"action,omitempty"`
+	Seq      uint64     `json:"seq"` // the input that it came of
+	// Quiet entries are for the record; the others are also told in the Slack thread.
+	Quiet bool `json:"quiet,omitempty"`
+}

@@ -1,0 +1,90 @@
+package state
+
+import (
+	"context"
+	"time"
+)
+
+// A Record is one thing that a partition remembers. Keys are dot-separated tokens of letters, digits, '-' and '_'; the first token is
+// the record's kind. A nil Value deletes.
+type Record struct {
+	Key   string
+	Value []byte
+}
+
+// TimelinePrefix is the kind of the records that [Store.Load] leaves out, because they are read one incident at a time.
+const TimelinePrefix = "timeline"
+
+// A Fence is a partition's state as one reader knows it. A commit that carries an old fence is refused.
+type Fence struct {
+	Position uint64 // the last input applied
+	Rev      uint64 // the store's own revision of the position
+}
+
+// A Store is a durable input log and what was made of it. Implementations are safe for concurrent use and MUST behave as the
+// conformance suite state/statetest demands:
+//
+//   - Append returns nil only when every input is on disk, and otherwise keeps none of them (ErrUnavailable is wrapped where trying
+//     again can help). Inputs of one partition are read back in the order in which they were appended.
+//   - Commit writes records and position all or nothing, and only if the fence is the partition's newest: ErrFenced otherwise.
+//   - Load gives the records and the fence of one and the same commit.
+type Store interface {
+	Log
+	// Partitions is how many partitions there are; they are numbered from 0.
+	Partitions() int
+	// Partition is the partition of a cluster's inputs.
+	Partition(cluster string) int
+	// Load reads what the partition remembers, but for timelines.
+	Load(ctx context.Context, partition int) ([]Record, Fence, error)
+	// Inputs reads the partition's inputs after a position, in order, with Seq set; it stays open for those to come.
+	Inputs(ctx context.Context, partition int, after uint64) (InputReader, error)
+	// Commit writes records and moves the position to the sequence of the last input applied.
+	Commit(ctx context.Context, partition int, fence Fence, position uint64, records []Record) (Fence, error)
+	// List reads the records whose key starts with the given tokens, in the order in which they were first written.
+	List(ctx context.Context, partition int, prefix string) ([]Record, error)
+	// Ready says whether an input could be made durable now.
+	Ready(ctx context.Context) error
+}
+
+// A Log takes inputs.
+type Log interface {
+	// Append makes all inputs durable, or none.
+	Append(ctx context.Context, inputs ...Input) error
+}
+
+// An InputReader reads a partition's inputs.
+type InputReader interface {
+	// Next blocks for the next input, or until the context ends.
+	Next(ctx context.Context) (Input, error)
+	// Buffered is how many inputs Next would give without blocking.
+	Buffered() int
+	Close()
+}
+
+// A View reads what the bot remembers. What it returns is the caller's own copy.
+type View interface {
+	Incident(id IncidentID) (Incident, bool)
+	// Incidents lists every incident within retention, newest first.
+	Incidents() []Incident
+	Action(id ActionID) (Action, bool)
+	// Actions lists the actions of every incident within retention, newest first.
+	Actions() []Action
+	// Evidence is the incident's newest gathering of evidence.
+	Evidence(id IncidentID) (Evidence, bool)
+	// Alerts lists the alerts that an incident holds.
+	Alerts(id IncidentID) []AlertRecord
+	// Timeline reads an incident's timeline, oldest first.
+	Timeline(ctx context.Context, id IncidentID) ([]Entry, error)
+	// Halted says whether first aid is halted in a cluster, who did it and why.
+	Halted(cluster string) (Halt, bool)
+	// Subscribe sends every timeline entry from now on, until the context ends. A reader that does not keep up loses entries, not
+	// the bot's time.
+	Subscribe(ctx context.Context) <-chan Entry
+}
+
+// A Halt is a kill switch that was thrown.
+type Halt struct {
+	At     time.Time `json:"at"`
+	Actor  Actor     `json:"actor"`
+	Reason string    `json:"reason,omitempty"`
+}
