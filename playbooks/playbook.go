@@ -1,0 +1,154 @@
+package playbooks
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Playbook is what to do about one cause.
+type Playbook struct {
+	ID       string
+	Title    string
+	Cause    string
+	Severity string // critical, warning or info: how urgent the trouble is for users
+	Checks   []Check
+	FirstAid []Remedy // in the order in which to try them
+	Worse    []string // what looks like help and is not
+	Escalate Escalation
+	Body     string // Markdown
+	File     string // where it was read from; embedded files start with "library/"
+}
+
+// A Check is one question with the signal that answers it.
+type Check struct {
+	ID     string
+	Ask    string
+	Signal string
+	Agg    string   // max, min, avg or sum over the pods; empty means max, or min where Below is set
+	Warn   *float64 // the answer is a warning at or past this
+	Crit   *float64 // the answer is bad at or past this
+	Below  bool     // low values are the bad ones
+	Unit   string
+}
+
+// A Remedy is one step of first aid. Without an Action it is for people.
+type Remedy struct {
+	Action string            // set_engine_arg, restart_worker or empty
+	Params map[string]string // set_engine_arg: arg and direction (lower or raise)
+	Text   string
+	When   string // the condition under which it is the right step
+}
+
+// An Escalation says when to stop trying alone, and whom to call.
+type Escalation struct {
+	After string // a duration such as 30m, or "at once"
+	To    string
+}
+
+// The names of the actions that Paramedic can do itself.
+const (
+	ActionSetEngineArg  = "set_engine_arg"
+	ActionRestartWorker = "restart_worker"
+)
+
+// Actions are the actions that a remedy may name.
+func Actions() []string { return []string{ActionSetEngineArg, ActionRestartWorker} }
+
+// A Library is a set of playbooks by ID. It does not change once it is loaded.
+type Library struct {
+	byID map[string]*Playbook
+	ids  []string
+}
+
+// Get is the playbook of an ID.
+func (l *Library) Get(id string) (Playbook, bool) {
+	if l == nil || l.byID[id] == nil {
+		return Playbook{}, false
+	}
+	return *l.byID[id], true
+}
+
+// ForCause is the playbook for a verdict: the one of that name, else one that says it answers that cause, else "unknown", which
+// tells how to triage by hand.
+func (l *Library) ForCause(cause string) (Playbook, bool) {
+	if pb, ok := l.Get(cause); ok {
+		return pb, true
+	}
+	for _, pb := range l.All() {
+		if pb.Cause == cause {
+			return pb, true
+		}
+	}
+	return l.Get("unknown")
+}
+
+// All lists the playbooks by ID.
+func (l *Library) All() []Playbook {
+	if l == nil {
+		return nil
+	}
+	out := make([]Playbook, 0, len(l.ids))
+	for _, id := range l.ids {
+		out = append(out, *l.byID[id])
+	}
+	return out
+}
+
+func newLibrary(all map[string]*Playbook) *Library {
+	l := &Library{byID: all}
+	for id := range all {
+		l.ids = append(l.ids, id)
+	}
+	slices.Sort(l.ids)
+	return l
+}
+
+// A Problem is one thing that is wrong with one playbook.
+type Problem struct {
+	File string
+	Line int
+	Text string
+}
+
+// Error is the problem as file:line: text.
+func (p Problem) Error() string {
+	if p.Line == 0 {
+		return fmt.Sprintf("%s: %s", p.File, p.Text)
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+}
+
+// Problems are all that is wrong, in the order of file and line.
+type Problems []Problem
+
+// Error lists every problem, one a line.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// err is nil where there are no problems.
+func (ps Problems) err() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		if c := strings.Compare(a.File, b.File); c != 0 {
+			return c
+		}
+		return a.Line - b.Line
+	})
+	return ps
+}
+
+// AsProblems is the list behind an error of [Load] or [Library.Validate].
+func AsProblems(err error) (Problems, bool) {
+	var ps Problems
+	ok := errors.As(err, &ps)
+	return ps, ok
+}
