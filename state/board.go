@@ -1,0 +1,317 @@
+package state
+
+import (
+	"container/heap"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Board is what one partition remembers, in memory. Only a [Fold] changes it, and the board notes what was changed, so that a
+// commit writes that and nothing more. It is not safe for concurrent use.
+type Board struct {
+	incidents map[IncidentID]*Incident
+	alerts    map[Fingerprint]*AlertRecord
+	held      map[IncidentID]map[Fingerprint]bool // the alerts that an incident holds itself, not those of incidents merged into it
+	actions   map[ActionID]*Action
+	effects   map[EffectID]*Effect
+	evidence  map[IncidentID]*Evidence
+	workers   map[string]*workerRecord // by cluster, namespace and pod
+	halts     map[string]*Halt         // by cluster
+	meta      boardMeta
+
+	near    map[string]map[IncidentID]bool // open incidents by what they are about
+	keys    map[IncidentID]map[string]bool // the reverse of near
+	onNode  map[string]map[string]bool     // worker keys by cluster and node
+	due     dueHeap
+	dirty   map[string]changed // records to be written, or deleted where they are gone, by key
+	entries []Entry            // timeline entries to be written
+	erased  []string           // keys of timeline entries to be deleted
+}
+
+// boardMeta is what the partition counts.
+type boardMeta struct {
+	Incidents int       `json:"incidents"` // ever opened: the short number of the last one
+	SweptAt   time.Time `json:"swept_at,omitzero"`
+}
+
+// A workerRecord is a worker with the time it was last seen.
+type workerRecord struct {
+	Cluster string    `json:"cluster"`
+	Worker  Worker    `json:"worker"`
+	At      time.Time `json:"at"`
+}
+
+// NewBoard is an empty board.
+func NewBoard() *Board {
+	return &Board{
+		incidents: map[IncidentID]*Incident{},
+		alerts:    map[Fingerprint]*AlertRecord{},
+		held:      map[IncidentID]map[Fingerprint]bool{},
+		actions:   map[ActionID]*Action{},
+		effects:   map[EffectID]*Effect{},
+		evidence:  map[IncidentID]*Evidence{},
+		workers:   map[string]*workerRecord{},
+		halts:     map[string]*Halt{},
+		near:      map[string]map[IncidentID]bool{},
+		keys:      map[IncidentID]map[string]bool{},
+		onNode:    map[string]map[string]bool{},
+		dirty:     map[string]changed{},
+	}
+}
+
+// The kinds of records.
+const (
+	kindIncident = "incident"
+	kindAlert    = "alert"
+	kindAction   = "action"
+	kindEffect   = "effect"
+	kindEvidence = "evidence"
+	kindWorker   = "worker"
+	kindHalt     = "halt"
+	kindMeta     = "meta"
+)
+
+// recordKey is a record's key. Ids that hold bytes which a key may not are hashed; the value carries the id itself.
+func recordKey(kind, id string) string {
+	for _, r := range id {
+		if !(r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			return kind + ".x" + Hash(id)
+		}
+	}
+	return kind + "." + id
+}
+
+// LoadBoard makes a board of the records that a store holds.
+func LoadBoard(records []Record) (*Board, error) {
+	b := NewBoard()
+	for _, r := range records {
+		if err := b.load(r); err != nil {
+			return nil, fmt.Errorf("reading record %s: %w", r.Key, err)
+		}
+	}
+	for id, in := range b.incidents {
+		if in.Open() {
+			for fp := range b.held[id] {
+				b.index(id, b.alerts[fp].Sign.Entity, b.alerts[fp].Alert.Name())
+			}
+			b.index(id, scopeEntity(in.Scope), "")
+		}
+		b.wake(id, in.NotifyBy)
+		b.wake(id, in.HoldUntil)
+		b.wake(id, in.SilencedUntil)
+	}
+	for _, a := range b.actions {
+		b.scheduleAction(a)
+	}
+	return b, nil
+}
+
+func (b *Board) load(r Record) error {
+	kind, _, _ := strings.Cut(r.Key, ".")
+	switch kind {
+	case kindIncident:
+		v, err := decode[Incident](r.Value)
+		if err == nil {
+			b.incidents[v.ID] = v
+		}
+		return err
+	case kindAlert:
+		v, err := decode[AlertRecord](r.Value)
+		if err == nil {
+			b.alerts[v.Alert.Fingerprint] = v
+			b.hold(v)
+		}
+		return err
+	case kindAction:
+		v, err := decode[Action](r.Value)
+		if err == nil {
+			b.actions[v.ID] = v
+		}
+		return err
+	case kindEffect:
+		v, err := decode[Effect](r.Value)
+		if err == nil {
+			b.effects[v.ID] = v
+		}
+		return err
+	case kindEvidence:
+		v, err := decode[Evidence](r.Value)
+		if err == nil {
+			b.evidence[v.Incident] = v
+		}
+		return err
+	case kindWorker:
+		v, err := decode[workerRecord](r.Value)
+		if err == nil {
+			b.addWorker(v)
+		}
+		return err
+	case kindHalt:
+		v, err := decode[haltRecord](r.Value)
+		if err == nil {
+			b.halts[v.Cluster] = &v.Halt
+		}
+		return err
+	case kindMeta:
+		v, err := decode[boardMeta](r.Value)
+		if err == nil {
+			b.meta = *v
+		}
+		return err
+	}
+	return fmt.Errorf("unknown kind %q: it was written by a newer version", kind)
+}
+
+type haltRecord struct {
+	Cluster string `json:"cluster"`
+	Halt    Halt   `json:"halt"`
+}
+
+func decode[T any](value []byte) (*T, error) {
+	v := new(T)
+	return v, json.Unmarshal(value, v)
+}
+
+// Changes is how many records the next Take will give.
+func (b *Board) Changes() int { return len(b.dirty) + len(b.entries) + len(b.erased) }
+
+// Take gives what was changed since the last Take as records to commit, and the timeline entries among them.
+func (b *Board) Take() ([]Record, []Entry, error) {
+	records := make([]Record, 0, b.Changes())
+	for _, key := range slices.Sorted(maps.Keys(b.dirty)) {
+		r := Record{Key: key}
+		if v := b.lookup(b.dirty[key]); v != nil { // otherwise deleted
+			raw, err := json.Marshal(v)
+			if err != nil {
+				return nil, nil, fmt.Errorf("encoding record %s: %w", key, err)
+			}
+			r.Value = raw
+		}
+		records = append(records, r)
+	}
+	for _, key := range b.erased {
+		records = append(records, Record{Key: key})
+	}
+	for _, e := range b.entries {
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return nil, nil, fmt.Errorf("encoding timeline entry of %s: %w", e.Incident, err)
+		}
+		records = append(records, Record{Key: timelineKey(e.Incident, e.N), Value: raw})
+	}
+	entries := b.entries
+	b.entries, b.erased = nil, nil
+	clear(b.dirty)
+	return records, entries, nil
+}
+
+func timelineKey(id IncidentID, n int) string {
+	return TimelinePrefix + "." + string(id) + "." + strconv.Itoa(n)
+}
+
+// A changed names a record that was written or is gone.
+type changed struct{ kind, id string }
+
+// lookup is the record behind a change; nil where it is gone.
+func (b *Board) lookup(c changed) any {
+	switch c.kind {
+	case kindIncident:
+		return orNil(b.incidents[IncidentID(c.id)])
+	case kindAlert:
+		return orNil(b.alerts[Fingerprint(c.id)])
+	case kindAction:
+		return orNil(b.actions[ActionID(c.id)])
+	case kindEffect:
+		return orNil(b.effects[EffectID(c.id)])
+	case kindEvidence:
+		return orNil(b.evidence[IncidentID(c.id)])
+	case kindWorker:
+		return orNil(b.workers[c.id])
+	case kindHalt:
+		if h := b.halts[c.id]; h != nil {
+			return haltRecord{Cluster: c.id, Halt: *h}
+		}
+	case kindMeta:
+		return b.meta
+	}
+	return nil
+}
+
+func orNil[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return p
+}
+
+// touch notes that a record was changed.
+func (b *Board) touch(kind, id string) { b.dirty[recordKey(kind, id)] = changed{kind, id} }
+
+// hold notes which incident holds the alert.
+func (b *Board) hold(rec *AlertRecord) {
+	if rec.Incident == "" {
+		return
+	}
+	set := b.held[rec.Incident]
+	if set == nil {
+		set = map[Fingerprint]bool{}
+		b.held[rec.Incident] = set
+	}
+	set[rec.Alert.Fingerprint] = true
+}
+
+// home is the incident that now stands for the given one: itself, or what it was merged into.
+func (b *Board) home(id IncidentID) *Incident {
+	in := b.incidents[id]
+	for in != nil && in.MergedInto != "" {
+		in = b.incidents[in.MergedInto]
+	}
+	return in
+}
+
+// A dueItem is a time at which an incident or an action has to be looked at. Items are never removed early: what is looked at too
+// soon, or no longer there, is left as it is.
+type dueItem struct {
+	at       time.Time
+	incident IncidentID
+	action   ActionID
+}
+
+type dueHeap []dueItem
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *dueHeap) Push(x any)        { *h = append(*h, x.(dueItem)) }
+func (h *dueHeap) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+// wake makes sure that the incident is looked at when the time comes; a zero time asks for nothing.
+func (b *Board) wake(id IncidentID, at time.Time) {
+	if !at.IsZero() {
+		heap.Push(&b.due, dueItem{at: at, incident: id})
+	}
+}
+
+func (b *Board) scheduleAction(a *Action) {
+	if !a.ExpiresAt.IsZero() && (a.State == AwaitingApproval || a.State == Approved) {
+		heap.Push(&b.due, dueItem{at: a.ExpiresAt, action: a.ID})
+	}
+}
+
+// NextDue is when a tick is needed next; zero when nothing waits.
+func (b *Board) NextDue() time.Time {
+	if len(b.due) == 0 {
+		return time.Time{}
+	}
+	return b.due[0].at
+}

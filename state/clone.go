@@ -1,0 +1,49 @@
+package state
+
+import (
+	"maps"
+	"slices"
+)
+
+// Clone is a copy that shares nothing that a fold changes.
+func (in *Incident) Clone() Incident {
+	c := *in
+	c.Scope = in.Scope.clone()
+	c.Symptoms = make([]SymptomCount, len(in.Symptoms))
+	for i, s := range in.Symptoms {
+		c.Symptoms[i] = s.clone()
+	}
+	c.Absorbed = slices.Clone(in.Absorbed)
+	c.Feedback = slices.Clone(in.Feedback)
+	c.Actions = slices.Clone(in.Actions)
+	c.External = slices.Clone(in.External)
+	c.Channels = slices.Clone(in.Channels)
+	c.Told = maps.Clone(in.Told) // a Told's Ref is replaced, never changed
+	return c
+}
+
+func (s Scope) clone() Scope {
+	s.Pods, s.Nodes, s.GPUs = slices.Clone(s.Pods), slices.Clone(s.Nodes), slices.Clone(s.GPUs)
+	return s
+}
+
+func (s SymptomCount) clone() SymptomCount {
+	s.Rules, s.Entities, s.Hints = slices.Clone(s.Rules), slices.Clone(s.Entities), maps.Clone(s.Hints)
+	if s.Hints == nil {
+		s.Hints = map[string]string{}
+	}
+	return s
+}
+
+// Clone is a copy that shares nothing that a fold or a runner changes.
+func (a *Action) Clone() Action {
+	c := *a
+	c.Params, c.Journal = maps.Clone(a.Params), maps.Clone(a.Journal)
+	c.Guards, c.Approvers, c.Steps = slices.Clone(a.Guards), slices.Clone(a.Approvers), slices.Clone(a.Steps)
+	c.Verify.Baseline = maps.Clone(a.Verify.Baseline)
+	c.Verify.Samples = maps.Clone(a.Verify.Samples)
+	for k, v := range c.Verify.Samples {
+		c.Verify.Samples[k] = slices.Clone(v)
+	}
+	return c
+}

@@ -1,0 +1,171 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Triage is what the rules know. Every method is pure: the same arguments give the same answer.
+type Triage interface {
+	// Classify says what an alert means. An alert that no rule knows is Unclassified, never dropped.
+	Classify(a Alert, cluster string) Sign
+	// Correlate chooses among open incidents the one that the sign belongs to; false opens a new one.
+	Correlate(s Sign, workers []Worker, open []*Incident, now time.Time) (IncidentID, bool)
+	// Diagnose weighs the evidence. It always gives a verdict, which may be Unknown.
+	Diagnose(in *Incident, ev *Evidence, now time.Time) Diagnosis
+	// Absorbs says whether all of the other incident is a consequence of the root's cause.
+	Absorbs(root, other *Incident) bool
+}
+
+// Routing chooses who is told of an incident.
+type Routing interface {
+	Channels(in *Incident) []Channel
+}
+
+// Settings are the fold's times.
+type Settings struct {
+	Settle      time.Duration // symptoms are gathered this long before evidence is, from the incident's opening
+	SpeakWithin time.Duration // a critical incident is told of within this, verdict or not
+	ResolveHold time.Duration // an incident whose alerts are gone is held open this long
+	Retain      time.Duration // a resolved incident is remembered this long
+	StaleAfter  time.Duration // an alert that nobody mentions for this long is taken for gone
+	// Remediate says whether remedies are worked out at all.
+	Remediate bool
+}
+
+// DefaultSettings are the documented defaults. StaleAfter is twice Alertmanager's default repeat_interval (4 h) and a group_interval.
+func DefaultSettings() Settings {
+	return Settings{Settle: 10 * time.Second, SpeakWithin: 30 * time.Second, ResolveHold: 2 * time.Minute,
+		Retain: 720 * time.Hour, StaleAfter: 8*time.Hour + 5*time.Minute, Remediate: true}
+}
+
+// A Fold applies inputs to a board. It does no I/O and reads no clock: the same inputs on the same board give the same board.
+type Fold struct {
+	Triage   Triage
+	Routing  Routing
+	Settings Settings
+}
+
+// Apply applies one input. What makes no sense (an unknown incident, an outcome of an older turn, an approval that came too late)
+// changes nothing but, where a person should know, the timeline.
+func (f *Fold) Apply(b *Board, in Input) {
+	x := &step{Fold: f, Board: b, in: in, now: in.At}
+	switch {
+	case in.Alerts != nil:
+		x.alerts(*in.Alerts)
+	case in.Evidence != nil:
+		x.evidenceCame(*in.Evidence)
+	case in.Command != nil:
+		x.command(*in.Command)
+	case in.Outcome != nil:
+		x.outcome(*in.Outcome)
+	case in.Action != nil:
+		x.actionMoved(*in.Action)
+	case in.Foreign != nil:
+		x.foreign(*in.Foreign)
+	case in.Present != nil:
+		x.present(*in.Present)
+	default:
+		x.tick()
+	}
+	if b.meta.SweptAt.IsZero() || x.now.Sub(b.meta.SweptAt) >= sweepEvery {
+		x.sweep()
+	}
+}
+
+// A step is the application of one input.
+type step struct {
+	*Fold
+	*Board
+	in  Input
+	now time.Time
+}
+
+// changedIncident notes that the incident must be written.
+func (x *step) changedIncident(in *Incident) { x.touch(kindIncident, string(in.ID)) }
+
+// record adds an entry to the incident's timeline.
+func (x *step) record(in *Incident, e Entry) {
+	in.Entries++
+	e.Incident, e.N, e.At, e.Seq = in.ID, in.Entries, x.now, x.in.Seq
+	e.Text = oneLine(e.Text)
+	x.entries = append(x.entries, e)
+	x.changedIncident(in)
+}
+
+// oneLine keeps text that came from outside on one line and of a length that a timeline can show.
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > 500 {
+		s = string(r[:499]) + "…"
+	}
+	return s
+}
+
+// show makes the incident's newest form visible to people, on every channel that has heard of it or should hear of it now.
+func (x *step) show(in *Incident) {
+	in.Rev++
+	x.changedIncident(in)
+	x.tell(in)
+}
+
+// tell puts a notify effect for every channel of the incident that does not show its newest revision. Nobody is told of an incident
+// before its first verdict or NotifyBy, whichever is first.
+func (x *step) tell(in *Incident) {
+	spoken := len(in.Channels) > 0
+	if !spoken && in.DiagnosedAt.IsZero() && in.Open() && x.now.Before(in.NotifyBy) {
+		return
+	}
+	if x.now.Before(in.SilencedUntil) || (!spoken && in.MergedInto != "") {
+		return
+	}
+	for _, ch := range x.Routing.Channels(in) {
+		external := ch == ChannelPagerDuty && len(in.External) > 0 && !slices.Contains(in.Channels, ch)
+		if !slices.Contains(in.Channels, ch) && !external {
+			in.Channels = append(in.Channels, ch)
+		}
+	}
+	in.NotifyBy = time.Time{}
+	for _, ch := range in.Channels {
+		if in.Told[ch].Rev < in.Rev {
+			x.notify(in, ch)
+		}
+	}
+}
+
+// notify wants the incident's newest revision shown on the channel. One such effect is pending at most: a storm of changes costs the
+// channel as many calls as it can deliver, and the last one shows the newest state.
+func (x *step) notify(in *Incident, ch Channel) {
+	id := EffectID(fmt.Sprintf("notify:%s:%s", ch, in.ID))
+	if e := x.effects[id]; e != nil {
+		if e.Want != in.Rev {
+			e.Want = in.Rev
+			x.touch(kindEffect, string(id))
+		}
+		return
+	}
+	x.put(Effect{ID: id, Kind: EffectNotify, Cluster: in.Cluster, Incident: in.ID, Channel: ch, Want: in.Rev, Due: x.now})
+}
+
+// put wants an effect; one that is wanted already is only made due sooner.
+func (x *step) put(e Effect) {
+	if old := x.effects[e.ID]; old != nil {
+		if e.Due.Before(old.Due) && old.Attempts == 0 {
+			old.Due = e.Due
+			x.touch(kindEffect, string(e.ID))
+		}
+		return
+	}
+	e.Since, e.Turn = x.now, x.in.Seq
+	x.effects[e.ID] = &e
+	x.touch(kindEffect, string(e.ID))
+}
+
+func (x *step) drop(id EffectID) {
+	if x.effects[id] != nil {
+		delete(x.effects, id)
+		x.touch(kindEffect, string(id))
+	}
+}

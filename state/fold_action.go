@@ -1,0 +1,81 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+)
+
+// actionMoved applies a runner's step: a new run, or the next state of one. A step from a state that the run has left is dropped.
+func (x *step) actionMoved(ev ActionEvent) {
+	next := ev.Action
+	in := x.home(next.Incident)
+	if in == nil {
+		return
+	}
+	cur := x.actions[next.ID]
+	if cur == nil {
+		x.actionProposed(in, ev)
+		return
+	}
+	if cur.State != ev.From || (next.State != cur.State && !slices.Contains(legal[cur.State], next.State)) {
+		return
+	}
+	moved := next.State != cur.State
+	*cur = next
+	x.touch(kindAction, string(next.ID))
+	if moved {
+		x.actionShown(in, cur)
+	}
+	x.runAction(cur)
+}
+
+func (x *step) actionProposed(in *Incident, ev ActionEvent) {
+	a := ev.Action
+	if ev.From != "" || (a.State != Proposed && a.State != AwaitingApproval) || !in.Open() {
+		return
+	}
+	x.actions[a.ID] = &a
+	in.Actions = append(in.Actions, a.ID)
+	x.touch(kindAction, string(a.ID))
+	x.scheduleAction(&a)
+	x.actionShown(in, &a)
+	x.runAction(&a)
+}
+
+// moveAction takes a run to a state that the fold itself decides on.
+func (x *step) moveAction(in *Incident, a *Action, to ActionState, text string, by Actor) {
+	if err := a.Move(to, x.now, text, by); err != nil {
+		return // not legal: the run is already further
+	}
+	x.touch(kindAction, string(a.ID))
+	x.actionShown(in, a)
+	x.runAction(a)
+}
+
+// actionShown tells of a run's new state.
+func (x *step) actionShown(in *Incident, a *Action) {
+	last := a.Steps[len(a.Steps)-1]
+	text := fmt.Sprintf("%s: %s", a.Change, a.State)
+	if last.Text != "" {
+		text += ": " + last.Text
+	}
+	quiet := a.State == Admitted || a.State == Intent
+	x.record(in, Entry{Kind: "action", Actor: last.Actor, Action: a.ID, Text: text, Quiet: quiet})
+	if in.Status == StatusOpen || in.Status == StatusAcked || in.Status == StatusMitigating {
+		in.Status = x.activeStatus(in)
+	}
+	if in.Rev++; in.Status != StatusResolved || len(in.Channels) > 0 {
+		x.tell(in)
+	}
+	x.changedIncident(in)
+}
+
+// runAction keeps the run effect for as long as the runner has work on the action.
+func (x *step) runAction(a *Action) {
+	id := EffectID("run:" + string(a.ID))
+	if a.State.Running() || (a.State == Proposed && a.Mode == "auto") {
+		x.put(Effect{ID: id, Kind: EffectRun, Cluster: a.Target.Cluster, Incident: a.Incident, Action: a.ID, Due: sooner(a.NextAt, x.now)})
+		return
+	}
+	x.drop(id)
+}

@@ -1,0 +1,301 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// alerts applies a webhook payload.
+func (x *step) alerts(batch AlertBatch) {
+	moved := map[IncidentID]bool{}
+	var order []*Incident
+	for _, a := range batch.Alerts {
+		in := x.alert(a)
+		if in != nil && !moved[in.ID] {
+			moved[in.ID] = true
+			order = append(order, in)
+		}
+	}
+	for _, in := range order {
+		if batch.Truncated > 0 {
+			x.record(in, Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
+				"Alertmanager left %d alerts out of a payload (max_alerts of receiver %q): what is not here may still be firing", batch.Truncated, batch.Receiver)})
+		}
+		x.settle(in)
+	}
+}
+
+// alert applies one alert and gives the incident that it changed, if any.
+func (x *step) alert(a Alert) *Incident {
+	rec := x.Board.alerts[a.Fingerprint]
+	if a.Status == Resolved {
+		return x.alertResolved(rec, a)
+	}
+	if rec == nil {
+		rec = &AlertRecord{FirstAt: x.now}
+		x.Board.alerts[a.Fingerprint] = rec
+	}
+	defer x.touch(kindAlert, string(a.Fingerprint))
+	again := rec.Active && !a.StartsAt.After(rec.Alert.StartsAt)
+	rec.LastAt = x.now
+	if again {
+		return nil // a repeat, or the twin from the other Alertmanager of an HA pair
+	}
+	old := x.home(rec.Incident)
+	wasActive := rec.Active && old != nil && old.Open()
+	rec.Alert, rec.Active = a, true
+	rec.Sign = x.Triage.Classify(a, x.in.Cluster)
+	rec.Episodes++
+	in := old
+	if old == nil || !old.Open() {
+		in = x.attach(rec)
+	}
+	x.count(in, rec, wasActive)
+	return in
+}
+
+func (x *step) alertResolved(rec *AlertRecord, a Alert) *Incident {
+	if rec == nil {
+		// Resolved before it was ever seen firing: remembered, so that it is known when asked for, and nothing else.
+		x.Board.alerts[a.Fingerprint] = &AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster), FirstAt: x.now, LastAt: x.now}
+		x.touch(kindAlert, string(a.Fingerprint))
+		return nil
+	}
+	rec.LastAt = x.now
+	x.touch(kindAlert, string(a.Fingerprint))
+	if !rec.Active || a.StartsAt.Before(rec.Alert.StartsAt) {
+		return nil // known, or the late end of an older episode
+	}
+	rec.Alert.Status, rec.Alert.EndsAt = Resolved, a.EndsAt
+	return x.gone(rec)
+}
+
+// gone ends an alert's episode.
+func (x *step) gone(rec *AlertRecord) *Incident {
+	rec.Active = false
+	x.touch(kindAlert, string(rec.Alert.Fingerprint))
+	in := x.home(rec.Incident)
+	if in == nil || !in.Open() {
+		return nil
+	}
+	in.ActiveAlerts--
+	if i := symptomAt(in, rec.Sign.Symptom); i >= 0 {
+		in.Symptoms[i].Active--
+	}
+	x.changedIncident(in)
+	return in
+}
+
+// attach finds the open incident that an alert belongs to, or opens one.
+func (x *step) attach(rec *AlertRecord) *Incident {
+	e, rule := rec.Sign.Entity, rec.Alert.Name()
+	var in *Incident
+	if open := x.candidates(e, rule); len(open) > 0 {
+		if id, ok := x.Triage.Correlate(rec.Sign, x.topology(e, open), open, x.now); ok {
+			in = x.incidents[id]
+		}
+	}
+	if in == nil {
+		in = x.open(rec)
+	}
+	if rec.Incident != "" {
+		delete(x.held[rec.Incident], rec.Alert.Fingerprint)
+	}
+	rec.Incident = in.ID
+	x.hold(rec)
+	x.index(in.ID, e, rule)
+	return in
+}
+
+// open opens an incident for an alert.
+func (x *step) open(rec *AlertRecord) *Incident {
+	x.meta.Incidents++
+	x.touch(kindMeta, "board")
+	seed := fmt.Sprintf("%s/%d/%s", x.in.Cluster, x.in.Seq, rec.Alert.Fingerprint)
+	in := &Incident{
+		ID: NewIncidentID(x.now, seed), Number: x.meta.Incidents, Cluster: x.in.Cluster, Status: StatusOpen, Severity: Info,
+		OpenedAt: x.now, StartedAt: rec.Alert.StartsAt, Told: map[Channel]Told{},
+		Scope: Scope{Cluster: rec.Sign.Entity.Cluster},
+	}
+	if in.StartedAt.IsZero() || in.StartedAt.After(x.now) {
+		in.StartedAt = x.now
+	}
+	in.EnrichAt = x.now.Add(x.Settings.Settle)
+	in.NotifyBy = x.now.Add(2 * x.Settings.SpeakWithin)
+	x.wake(in.ID, in.NotifyBy)
+	x.incidents[in.ID] = in
+	text := fmt.Sprintf("opened by alert %s (%s)", orDash(rec.Alert.Name()), rec.Sign.Symptom)
+	x.record(in, Entry{Kind: "opened", Text: text})
+	return in
+}
+
+// count folds an alert's new episode into its incident. counted says that an older episode of it is counted as active already.
+func (x *step) count(in *Incident, rec *AlertRecord, counted bool) {
+	in.AlertCount++
+	s := rec.Sign
+	i := symptomAt(in, s.Symptom)
+	if i < 0 {
+		in.Symptoms = append(in.Symptoms, SymptomCount{Symptom: s.Symptom, Severity: s.Severity, First: rec.Alert.StartsAt, Hints: map[string]string{}})
+		i = len(in.Symptoms) - 1
+		if in.Entries > 1 {
+			x.record(in, Entry{Kind: "symptom", Quiet: true, Text: fmt.Sprintf("%s: %s", s.Symptom, orDash(rec.Alert.Name()))})
+		}
+		in.EnrichAt = sooner(in.EnrichAt, x.now.Add(x.Settings.Settle))
+		in.Rev++
+	}
+	c := &in.Symptoms[i]
+	c.Alerts++
+	c.Last = x.now
+	if !counted {
+		in.ActiveAlerts++
+		c.Active++
+	}
+	if s.Severity.Rank() > c.Severity.Rank() {
+		c.Severity = s.Severity
+	}
+	if rec.Alert.StartsAt.Before(c.First) {
+		c.First = rec.Alert.StartsAt
+	}
+	if rec.Alert.StartsAt.Before(in.StartedAt) && !rec.Alert.StartsAt.IsZero() {
+		in.StartedAt = rec.Alert.StartsAt
+	}
+	c.Rules = addTo(c.Rules, rec.Alert.Name(), 16)
+	if len(c.Entities) < 32 && !slices.Contains(c.Entities, s.Entity) {
+		c.Entities = append(c.Entities, s.Entity)
+	}
+	for k, v := range s.Hints {
+		if c.Hints[k] == "" {
+			c.Hints[k] = v
+		}
+	}
+	widen(&in.Scope, s.Entity)
+	x.changedIncident(in)
+}
+
+// settle draws the conclusions of what a payload did to an incident: severity, status, what is due.
+func (x *step) settle(in *Incident) {
+	worst := Info
+	for _, s := range in.Symptoms {
+		if s.Active > 0 && s.Severity.Rank() > worst.Rank() {
+			worst = s.Severity
+		}
+	}
+	if worst.Rank() > in.Severity.Rank() {
+		in.Severity = worst
+		in.Rev++
+		if worst == Critical {
+			in.SilencedUntil = time.Time{} // a rise in severity ends a silence
+			if len(in.Channels) == 0 {
+				in.NotifyBy = sooner(in.NotifyBy, x.now.Add(x.Settings.SpeakWithin))
+				x.wake(in.ID, in.NotifyBy)
+			}
+		}
+	}
+	if in.Diagnosis.Title == "" {
+		in.Title = provisionalTitle(in)
+	}
+	switch {
+	case in.ActiveAlerts == 0 && in.Status != StatusMonitoring:
+		in.Status = StatusMonitoring
+		in.HoldUntil = x.now.Add(x.Settings.ResolveHold)
+		x.wake(in.ID, in.HoldUntil)
+		x.record(in, Entry{Kind: "monitoring", Quiet: true, Text: "all alerts are gone; held open in case they come back"})
+		in.Rev++
+	case in.ActiveAlerts > 0 && in.Status == StatusMonitoring:
+		in.HoldUntil = time.Time{}
+		in.Status = x.activeStatus(in)
+		x.record(in, Entry{Kind: "reopened", Text: "alerts came back within the hold"})
+		in.Rev++
+	}
+	x.changedIncident(in)
+	x.wantEvidence(in)
+	x.tell(in)
+}
+
+// activeStatus is the status of an incident that has trouble: what people and actions have made of it.
+func (x *step) activeStatus(in *Incident) Status {
+	for _, id := range in.Actions {
+		switch x.actions[id].State {
+		case Intent, Applied, Verifying, RollbackIntent:
+			return StatusMitigating
+		}
+	}
+	if !in.AckedAt.IsZero() {
+		return StatusAcked
+	}
+	return StatusOpen
+}
+
+// wantEvidence puts the enrich effect at the time that the incident wants it.
+func (x *step) wantEvidence(in *Incident) {
+	if in.Open() && !in.EnrichAt.IsZero() {
+		x.put(Effect{ID: EffectID("enrich:" + string(in.ID)), Kind: EffectEnrich, Cluster: in.Cluster, Incident: in.ID, Due: in.EnrichAt})
+	}
+}
+
+func symptomAt(in *Incident, s Symptom) int {
+	return slices.IndexFunc(in.Symptoms, func(c SymptomCount) bool { return c.Symptom == s })
+}
+
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "—"
+	}
+	return s
+}
+
+func addTo(list []string, s string, most int) []string {
+	if s == "" || len(list) >= most || slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// widen adds an entity to a scope. Names that disagree leave the scope's own: the verdict's scope replaces it anyway.
+func widen(s *Scope, e Entity) {
+	for _, f := range []struct {
+		to   *string
+		from string
+	}{{&s.Cluster, e.Cluster}, {&s.Namespace, e.Namespace}, {&s.Model, e.Model}, {&s.Pool, e.Pool}} {
+		if *f.to == "" {
+			*f.to = f.from
+		}
+	}
+	s.Pods = addTo(s.Pods, e.Pod, 64)
+	s.Nodes = addTo(s.Nodes, e.Node, 64)
+	s.GPUs = addTo(s.GPUs, e.GPU, 64)
+}
+
+// provisionalTitle names an incident that has no verdict yet by its symptoms and where they are.
+func provisionalTitle(in *Incident) string {
+	var names []string
+	for _, s := range in.Symptoms[:min(3, len(in.Symptoms))] {
+		if s.Symptom == Unclassified && len(s.Rules) > 0 {
+			names = append(names, s.Rules[0])
+			continue
+		}
+		names = append(names, strings.ReplaceAll(string(s.Symptom), "_", " "))
+	}
+	if more := len(in.Symptoms) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	where := in.Scope.Model
+	for _, w := range []string{in.Scope.Pool, in.Scope.Namespace, in.Cluster} {
+		if where == "" {
+			where = w
+		}
+	}
+	if len(in.Scope.Nodes) > 0 && in.Scope.Model == "" && in.Scope.Pool == "" {
+		where = in.Scope.Nodes[0]
+	}
+	return oneLine(strings.Join(names, ", ") + " on " + where)
+}

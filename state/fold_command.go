@@ -1,0 +1,152 @@
+package state
+
+import (
+	"fmt"
+	"time"
+)
+
+// command applies what a person asked for. A command that was refused at the door is recorded and changes nothing.
+func (x *step) command(c Command) {
+	if c.Verb == VerbHalt || c.Verb == VerbResume {
+		x.halt(c)
+		return
+	}
+	a := x.actions[c.Action]
+	id := c.Incident
+	if a != nil {
+		id = a.Incident
+	}
+	in := x.home(id)
+	if in == nil {
+		return
+	}
+	if c.Refused != "" {
+		x.record(in, Entry{Kind: "refused", Actor: c.Actor, Action: c.Action, Text: fmt.Sprintf("refused %s by %s: %s", c.Verb, c.Actor, c.Refused)})
+		return
+	}
+	switch c.Verb {
+	case VerbAck:
+		x.ack(in, c.Actor, c.Reason)
+	case VerbResolve:
+		x.resolve(in, c.Actor, c.Reason)
+	case VerbSilence:
+		in.SilencedUntil = c.Until
+		x.wake(in.ID, c.Until)
+		x.record(in, Entry{Kind: "silenced", Actor: c.Actor, Quiet: true, Text: fmt.Sprintf("silenced by %s until %s%s", c.Actor, c.Until.Format(time.RFC3339), because(c.Reason))})
+	case VerbFeedback:
+		in.Feedback = append(in.Feedback, Feedback{At: x.now, Actor: c.Actor, Right: c.Right, Cause: c.Cause, Reason: oneLine(c.Reason)})
+		said := "right"
+		if !c.Right {
+			said = "wrong"
+		}
+		x.record(in, Entry{Kind: "feedback", Actor: c.Actor, Quiet: true, Text: fmt.Sprintf("%s says that the verdict is %s%s", c.Actor, said, because(c.Reason))})
+	case VerbDiagnose:
+		in.EnrichAt = x.now
+		x.wantEvidence(in)
+		x.changedIncident(in)
+	case VerbApprove:
+		x.approve(in, a, c)
+	case VerbDeny:
+		x.deny(in, a, c)
+	case VerbCancel:
+		x.cancel(in, a, c)
+	}
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+func (x *step) ack(in *Incident, by Actor, reason string) {
+	if !in.Open() || !in.AckedAt.IsZero() {
+		return
+	}
+	in.AckedAt, in.AckedBy = x.now, by
+	if in.Status == StatusOpen {
+		in.Status = StatusAcked
+	}
+	x.record(in, Entry{Kind: "acked", Actor: by, Text: fmt.Sprintf("acknowledged by %s%s", by, because(reason))})
+	x.show(in)
+}
+
+func (x *step) resolve(in *Incident, by Actor, reason string) {
+	if !in.Open() {
+		return
+	}
+	x.record(in, Entry{Kind: "resolved", Actor: by, Text: fmt.Sprintf("resolved by %s%s", by, because(reason))})
+	x.close(in, by.String())
+}
+
+func (x *step) halt(c Command) {
+	if c.Refused != "" {
+		return
+	}
+	if c.Verb == VerbHalt {
+		x.halts[x.in.Cluster] = &Halt{At: x.now, Actor: c.Actor, Reason: oneLine(c.Reason)}
+	} else {
+		delete(x.halts, x.in.Cluster)
+	}
+	x.touch(kindHalt, x.in.Cluster)
+	for _, in := range x.incidents {
+		if in.Open() && in.Cluster == x.in.Cluster && len(in.Actions) > 0 {
+			x.record(in, Entry{Kind: c.verbText(), Actor: c.Actor, Text: fmt.Sprintf("first aid in cluster %s: %s by %s%s", x.in.Cluster, c.verbText(), c.Actor, because(c.Reason))})
+		}
+	}
+}
+
+func (c Command) verbText() string {
+	if c.Verb == VerbHalt {
+		return "halted"
+	}
+	return "resumed"
+}
+
+// approve takes a person's yes, if it is for exactly the plan that the person saw and came in time.
+func (x *step) approve(in *Incident, a *Action, c Command) {
+	switch {
+	case a == nil:
+	case a.State != AwaitingApproval:
+		x.record(in, Entry{Kind: "refused", Actor: c.Actor, Action: a.ID, Quiet: true, Text: fmt.Sprintf("approval by %s came when the action was %s", c.Actor, a.State)})
+	case !x.now.Before(a.ExpiresAt):
+		x.moveAction(in, a, Expired, "nobody approved it in time", Actor{ID: "paramedic", Via: "paramedic"})
+	case c.PlanHash != a.PlanHash:
+		x.record(in, Entry{Kind: "refused", Actor: c.Actor, Action: a.ID, Text: fmt.Sprintf("approval by %s was for another plan than the present one: look again", c.Actor)})
+	case !in.Open():
+		x.moveAction(in, a, Cancelled, "the incident was resolved before the approval", Actor{ID: "paramedic", Via: "paramedic"})
+	default:
+		a.DecidedBy, a.DecidedAt = c.Actor, x.now
+		x.moveAction(in, a, Approved, fmt.Sprintf("approved by %s%s", c.Actor, because(c.Reason)), c.Actor)
+	}
+}
+
+func (x *step) deny(in *Incident, a *Action, c Command) {
+	if a == nil || (a.State != AwaitingApproval && a.State != Proposed) {
+		return
+	}
+	a.DecidedBy, a.DecidedAt = c.Actor, x.now
+	x.moveAction(in, a, Denied, fmt.Sprintf("denied by %s%s", c.Actor, because(c.Reason)), c.Actor)
+}
+
+// cancel calls off a run that has not written anything. On a run that needs a person it is the person's word that it is taken care
+// of, which frees the run's lock.
+func (x *step) cancel(in *Incident, a *Action, c Command) {
+	switch {
+	case a == nil:
+	case a.State.BeforeEffect():
+		a.DecidedBy, a.DecidedAt = c.Actor, x.now
+		x.moveAction(in, a, Cancelled, fmt.Sprintf("cancelled by %s%s", c.Actor, because(c.Reason)), c.Actor)
+	case a.State == NeedsHuman && a.Journal[Released] == "":
+		if a.Journal == nil {
+			a.Journal = map[string]string{}
+		}
+		a.Journal[Released] = c.Actor.String()
+		x.touch(kindAction, string(a.ID))
+		x.record(in, Entry{Kind: "action", Actor: c.Actor, Action: a.ID, Text: fmt.Sprintf("%s: taken care of by %s%s", a.Change, c.Actor, because(c.Reason))})
+	}
+}
+
+// Released is the journal key that says who took care of a run that needed a person; until then it holds its lock.
+const Released = "released_by"

@@ -1,0 +1,222 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// outcome applies what came of delivering an effect. An outcome of an older turn is dropped: it was answered already.
+func (x *step) outcome(o Outcome) {
+	e := x.effects[o.Effect]
+	if e == nil || e.Turn != o.Turn {
+		return
+	}
+	in := x.incidents[e.Incident]
+	if in != nil && e.Kind == EffectNotify {
+		x.told(in, e, o)
+	}
+	if !o.Done {
+		e.Attempts++
+		e.Error, e.Due, e.Turn = oneLine(o.Error), o.RetryAt, x.in.Seq
+		x.touch(kindEffect, string(e.ID))
+		return
+	}
+	x.drop(e.ID)
+	if in == nil {
+		return
+	}
+	switch e.Kind {
+	case EffectNotify:
+		if o.Error == "" && in.Rev > o.Rev {
+			x.notify(in, e.Channel)
+		}
+	case EffectEnrich:
+		x.enriched(in, e)
+	case EffectRun:
+		if a := x.actions[e.Action]; a != nil {
+			x.runAction(a)
+		}
+	case EffectNote:
+		x.noted(in, e, o)
+	}
+}
+
+// told notes what a channel has shown.
+func (x *step) told(in *Incident, e *Effect, o Outcome) {
+	t, before := in.Told[e.Channel], in.Told[e.Channel].Rev
+	if len(o.Ref) > 0 {
+		t.Ref = maps.Clone(t.Ref)
+		if t.Ref == nil {
+			t.Ref = map[string]string{}
+		}
+		maps.Copy(t.Ref, o.Ref)
+	}
+	if o.Rev > t.Rev {
+		t.Rev, t.At = o.Rev, x.now
+	}
+	in.Told = maps.Clone(in.Told)
+	if in.Told == nil {
+		in.Told = map[Channel]Told{}
+	}
+	in.Told[e.Channel] = t
+	x.changedIncident(in)
+	switch {
+	case o.Done && o.Error != "":
+		x.record(in, Entry{Kind: "notified", Quiet: true, Text: fmt.Sprintf("%s could not be told, and it will not be tried again: %s", e.Channel, o.Error)})
+	case o.Done && before == 0 && e.Channel != ChannelConsole:
+		x.record(in, Entry{Kind: "notified", Quiet: true, Text: fmt.Sprintf("%s was told", e.Channel)})
+	case !o.Done && e.Attempts == 2:
+		x.record(in, Entry{Kind: "notified", Quiet: true, Text: fmt.Sprintf("%s does not take the message, it is tried again: %s", e.Channel, o.Error)})
+	}
+}
+
+// enriched plans the next gathering of evidence.
+func (x *step) enriched(in *Incident, e *Effect) {
+	if !in.Open() {
+		return
+	}
+	every := enrichYoung
+	if x.now.Sub(in.OpenedAt) > youth {
+		every = enrichOld
+	}
+	next := x.now.Add(every)
+	if in.EnrichAt.After(e.Due) {
+		next = sooner(next, in.EnrichAt) // a symptom came while evidence was being gathered
+	}
+	in.EnrichAt = next
+	x.changedIncident(in)
+	x.wantEvidence(in)
+}
+
+// noteExternals wants the verdict written into the incidents of other tools about the same trouble.
+func (x *step) noteExternals(in *Incident) {
+	if in.DiagnosedAt.IsZero() {
+		return
+	}
+	for _, ext := range in.External {
+		if !ext.Noted {
+			x.put(Effect{ID: EffectID(fmt.Sprintf("note:%s:%s", ext.Source, ext.ID)), Kind: EffectNote, Cluster: in.Cluster,
+				Incident: in.ID, Channel: ChannelPagerDuty, Ref: ext.ID, Due: x.now})
+		}
+	}
+}
+
+func (x *step) noted(in *Incident, e *Effect, o Outcome) {
+	in.External = slices.Clone(in.External)
+	for i := range in.External {
+		if in.External[i].ID == e.Ref {
+			in.External[i].Noted = true
+		}
+	}
+	text := "the diagnosis was written into " + e.Ref
+	if o.Error != "" {
+		text = fmt.Sprintf("the diagnosis could not be written into %s: %s", e.Ref, o.Error)
+	}
+	x.record(in, Entry{Kind: "notified", Quiet: true, Text: text})
+}
+
+// foreign applies what another tool said: of one of our incidents, or of its own about something that we know the meaning of.
+func (x *step) foreign(fo Foreign) {
+	if in := x.home(IncidentID(fo.Key)); in != nil {
+		x.foreignOfOurs(in, fo)
+		return
+	}
+	fp := Fingerprint(fo.Source + "-" + fo.ID)
+	a := Alert{Fingerprint: fp, Status: Firing, Labels: fo.Labels, StartsAt: x.now}
+	rec := x.Board.alerts[fp]
+	switch {
+	case fo.Event == "resolved" && rec != nil && rec.Active:
+		if in := x.gone(rec); in != nil {
+			x.settle(in)
+		}
+		return
+	case fo.Event != "triggered" && fo.Event != "reopened":
+		return
+	case rec == nil && x.Triage.Classify(a, x.in.Cluster).Symptom == Unclassified:
+		return // not about an inference service, as far as its text tells
+	}
+	in := x.alert(a)
+	if in == nil {
+		return
+	}
+	if !slices.ContainsFunc(in.External, func(e External) bool { return e.ID == fo.ID }) {
+		in.External = append(in.External, External{Source: fo.Source, ID: fo.ID, URL: fo.URL, Title: oneLine(fo.Title)})
+		x.record(in, Entry{Kind: "note", Text: fmt.Sprintf("%s incident %s is about this: %s", fo.Source, fo.ID, fo.Title)})
+	}
+	x.settle(in)
+	x.noteExternals(in)
+}
+
+func (x *step) foreignOfOurs(in *Incident, fo Foreign) {
+	remember := func(status string) {
+		t := in.Told[ChannelPagerDuty]
+		t.Ref = maps.Clone(t.Ref)
+		if t.Ref == nil {
+			t.Ref = map[string]string{}
+		}
+		t.Ref["status"] = status
+		in.Told = maps.Clone(in.Told)
+		in.Told[ChannelPagerDuty] = t
+		x.changedIncident(in)
+	}
+	switch fo.Event {
+	case "acknowledged":
+		if in.Open() {
+			remember("acknowledged")
+			x.ack(in, fo.Actor, "")
+		}
+	case "resolved":
+		if in.Open() {
+			remember("resolved")
+			x.resolve(in, fo.Actor, "in PagerDuty")
+		}
+	case "annotated":
+		x.record(in, Entry{Kind: "note", Actor: fo.Actor, Quiet: true, Text: fo.Title})
+	}
+}
+
+// presentSlack is how much later than an alert's last mention a listing must have been asked for to prove it gone; mostReconciled
+// bounds what one input changes, the next listing does the rest.
+const (
+	presentSlack   = 30 * time.Second
+	mostReconciled = 200
+)
+
+// present ends the episodes of alerts that Alertmanager no longer holds: silenced alerts that resolve are never announced.
+func (x *step) present(p Present) {
+	held := make(map[Fingerprint]bool, len(p.Fingerprints))
+	for _, fp := range p.Fingerprints {
+		held[fp] = true
+	}
+	x.endAlerts("Alertmanager no longer holds the alert", func(rec *AlertRecord) bool {
+		in := x.home(rec.Incident)
+		return in != nil && in.Cluster == x.in.Cluster && !held[rec.Alert.Fingerprint] &&
+			!strings.HasPrefix(string(rec.Alert.Fingerprint), "pagerduty-") && p.At.Sub(rec.LastAt) > presentSlack
+	})
+}
+
+// endAlerts ends active alerts that went without a word.
+func (x *step) endAlerts(why string, gone func(*AlertRecord) bool) {
+	var ended []*Incident
+	n := 0
+	for _, fp := range slices.Sorted(maps.Keys(x.Board.alerts)) {
+		rec := x.Board.alerts[fp]
+		if !rec.Active || !gone(rec) {
+			continue
+		}
+		if n++; n > mostReconciled {
+			break
+		}
+		rec.Alert.Status = Resolved
+		if in := x.gone(rec); in != nil && !slices.Contains(ended, in) {
+			ended = append(ended, in)
+			x.record(in, Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf("%s: %s", orDash(rec.Alert.Name()), why)})
+		}
+	}
+	for _, in := range ended {
+		x.settle(in)
+	}
+}

@@ -1,0 +1,222 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Evidence is gathered again while an incident is open: often while it is young, then less.
+const (
+	enrichYoung = time.Minute
+	enrichOld   = 5 * time.Minute
+	youth       = 15 * time.Minute
+)
+
+// evidenceCame applies a gathering of live context: the topology it found, and the verdict on it.
+func (x *step) evidenceCame(ev Evidence) {
+	in := x.incidents[ev.Incident]
+	if in == nil || !in.Open() {
+		return
+	}
+	x.learn(in.Cluster, ev.Workers, x.now)
+	x.evidence[in.ID] = &ev
+	x.touch(kindEvidence, string(in.ID))
+	x.diagnosed(in, x.Triage.Diagnose(in, &ev, x.now))
+}
+
+// diagnosed takes a verdict, unless the one before it should stand.
+func (x *step) diagnosed(in *Incident, d Diagnosis) {
+	first := in.DiagnosedAt.IsZero()
+	before := in.Cause()
+	if !first && !x.supersedes(in, d) {
+		x.changedIncident(in)
+		return
+	}
+	in.Diagnosis = d
+	if d.Title != "" {
+		in.Title = oneLine(d.Title)
+	}
+	in.Scope = mergeScope(d.Scope, in.Scope)
+	x.index(in.ID, scopeEntity(in.Scope), "")
+	for _, node := range in.Scope.Nodes {
+		x.index(in.ID, Entity{Cluster: in.Cluster, Node: node}, "")
+	}
+	switch {
+	case first:
+		in.DiagnosedAt = x.now
+		x.record(in, Entry{Kind: "diagnosed", Text: verdictText(d)})
+		in.Rev++
+	case before != in.Cause():
+		x.record(in, Entry{Kind: "diagnosed", Text: fmt.Sprintf("verdict changed from %s: %s", before, verdictText(d))})
+		in.Rev++
+	}
+	if (first || before != in.Cause()) && x.Settings.Remediate && in.Cause() != Unknown && in.Cause() != BenignAlert {
+		x.put(Effect{ID: EffectID("plan:" + string(in.ID)), Kind: EffectPlan, Cluster: in.Cluster, Incident: in.ID, Due: x.now})
+	}
+	if in = x.joinOthers(in); in == nil {
+		return
+	}
+	x.noteExternals(in)
+	x.changedIncident(in)
+	x.tell(in)
+}
+
+// supersedes says whether a new verdict replaces the one that people were told. As trouble fades, so does its evidence: a verdict is
+// therefore not taken back for unknown, nor for benign, and not at all once the bot or a person has acted on it.
+func (x *step) supersedes(in *Incident, d Diagnosis) bool {
+	if d.Cause == in.Cause() {
+		return in.ActiveAlerts > 0 && in.Status != StatusMitigating
+	}
+	if in.Cause() == Unknown {
+		return true
+	}
+	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 {
+		return false
+	}
+	for _, id := range in.Actions {
+		if s := x.actions[id].State; !s.BeforeEffect() && s != Denied && s != Expired && s != Cancelled && s != Superseded {
+			return false
+		}
+	}
+	return true
+}
+
+// joinOthers merges incidents that one cause explains. It gives the incident that remains of the given one's trouble where that is
+// the given one, and nil where it was itself merged into an older root.
+func (x *step) joinOthers(in *Incident) *Incident {
+	near := x.candidates(scopeEntity(in.Scope), "")
+	for _, pod := range in.Scope.Pods {
+		near = append(near, x.candidates(Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, "")...)
+	}
+	for _, node := range in.Scope.Nodes {
+		near = append(near, x.candidates(Entity{Cluster: in.Cluster, Node: node}, "")...)
+	}
+	for _, other := range near {
+		if other.ID == in.ID || !other.Open() || other.Cluster != in.Cluster {
+			continue
+		}
+		switch {
+		case x.Triage.Absorbs(in, other):
+			x.merge(in, other)
+		case !other.DiagnosedAt.IsZero() && x.Triage.Absorbs(other, in):
+			x.merge(other, in)
+			x.tell(other)
+			return nil
+		}
+	}
+	return in
+}
+
+// merge makes other a part of root. Its alerts stay its own records and are found through MergedInto, so that the cost of a merge
+// does not depend on how many there are.
+func (x *step) merge(root, other *Incident) {
+	root.Absorbed = append(root.Absorbed, other.ID)
+	root.AlertCount += other.AlertCount
+	root.ActiveAlerts += other.ActiveAlerts
+	if other.StartedAt.Before(root.StartedAt) {
+		root.StartedAt = other.StartedAt
+	}
+	if other.Severity.Rank() > root.Severity.Rank() {
+		root.Severity = other.Severity
+	}
+	for _, s := range other.Symptoms {
+		mergeSymptom(root, s)
+	}
+	if root.AckedAt.IsZero() && !other.AckedAt.IsZero() {
+		root.AckedAt, root.AckedBy = other.AckedAt, other.AckedBy
+	}
+	for _, id := range other.Actions {
+		if s := x.actions[id].State; !s.BeforeEffect() && !s.Done() {
+			root.Actions = append(root.Actions, id) // what is under way is now the root's to wait for
+		}
+	}
+	root.External = append(root.External, other.External...)
+	other.External = nil
+	for key := range x.keys[other.ID] {
+		x.keys[root.ID][key] = true
+		x.near[key][root.ID] = true
+	}
+	x.record(root, Entry{Kind: "merged", Text: fmt.Sprintf("%s (%s) is the same trouble and was merged into this incident", other.ID, other.Title)})
+	x.record(other, Entry{Kind: "merged", Text: fmt.Sprintf("merged into %s: %s", root.ID, root.Title)})
+	other.MergedInto = root.ID
+	other.ActiveAlerts = 0
+	x.close(other, "merge")
+	root.Rev++
+	if root.Status == StatusMonitoring && root.ActiveAlerts > 0 {
+		root.Status, root.HoldUntil = x.activeStatus(root), time.Time{}
+	}
+	x.changedIncident(root)
+}
+
+func mergeSymptom(root *Incident, s SymptomCount) {
+	i := symptomAt(root, s.Symptom)
+	if i < 0 {
+		root.Symptoms = append(root.Symptoms, s.clone())
+		return
+	}
+	c := &root.Symptoms[i]
+	c.Alerts += s.Alerts
+	c.Active += s.Active
+	if s.First.Before(c.First) {
+		c.First = s.First
+	}
+	if s.Last.After(c.Last) {
+		c.Last = s.Last
+	}
+	if s.Severity.Rank() > c.Severity.Rank() {
+		c.Severity = s.Severity
+	}
+	for _, rule := range s.Rules {
+		c.Rules = addTo(c.Rules, rule, 16)
+	}
+	for k, v := range s.Hints {
+		if c.Hints[k] == "" {
+			c.Hints[k] = v
+		}
+	}
+}
+
+// close resolves an incident: nothing is gathered or begun for it any more, and everybody who was told is told the end.
+func (x *step) close(in *Incident, by string) {
+	in.Status, in.ResolvedAt, in.ResolvedBy = StatusResolved, x.now, by
+	in.HoldUntil, in.NotifyBy, in.EnrichAt, in.SilencedUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	x.unindex(in.ID)
+	x.drop(EffectID("enrich:" + string(in.ID)))
+	x.drop(EffectID("plan:" + string(in.ID)))
+	for _, id := range in.Actions {
+		if a := x.actions[id]; a.State.BeforeEffect() {
+			x.moveAction(in, a, Cancelled, "the incident was resolved before anything was done", Actor{ID: "paramedic", Via: "paramedic"})
+		}
+	}
+	x.show(in)
+}
+
+func verdictText(d Diagnosis) string {
+	if d.Cause == Unknown {
+		text := "no verdict"
+		if len(d.Alternatives) > 0 {
+			var names []string
+			for _, alt := range d.Alternatives[:min(2, len(d.Alternatives))] {
+				names = append(names, fmt.Sprintf("%s %.0f%%", alt.Cause, 100*alt.Confidence))
+			}
+			text += ": the evidence does not decide between " + strings.Join(names, " and ")
+		}
+		return text
+	}
+	return fmt.Sprintf("%s with %.0f%% confidence: %s", d.Cause, 100*d.Confidence, d.Title)
+}
+
+// mergeScope is the verdict's scope, with names that only the alerts gave.
+func mergeScope(verdict, alerts Scope) Scope {
+	s := verdict
+	for _, f := range []struct {
+		to   *string
+		from string
+	}{{&s.Cluster, alerts.Cluster}, {&s.Namespace, alerts.Namespace}, {&s.Model, alerts.Model}, {&s.Pool, alerts.Pool}} {
+		if *f.to == "" {
+			*f.to = f.from
+		}
+	}
+	return s
+}

@@ -1,0 +1,130 @@
+package state
+
+import (
+	"container/heap"
+	"fmt"
+	"time"
+)
+
+const (
+	// mostWoken bounds what one tick changes; what is still due brings another tick.
+	mostWoken  = 50
+	sweepEvery = 10 * time.Minute
+	// mostErased bounds the timeline entries that one sweep deletes.
+	mostErased = 200
+)
+
+// tick looks at what is due.
+func (x *step) tick() {
+	for n := 0; n < mostWoken && len(x.due) > 0 && !x.due[0].at.After(x.now); n++ {
+		d := heap.Pop(&x.Board.due).(dueItem)
+		if a := x.actions[d.action]; a != nil {
+			x.expire(a)
+		}
+		if in := x.incidents[d.incident]; in != nil {
+			x.woken(in)
+		}
+	}
+}
+
+func (x *step) expire(a *Action) {
+	if (a.State == AwaitingApproval || a.State == Approved) && !x.now.Before(a.ExpiresAt) {
+		if in := x.home(a.Incident); in != nil {
+			x.moveAction(in, a, Expired, "nobody approved it in time", Actor{ID: "paramedic", Via: "paramedic"})
+		}
+	}
+}
+
+func (x *step) woken(in *Incident) {
+	if !in.HoldUntil.IsZero() && in.Status == StatusMonitoring && !x.now.Before(in.HoldUntil) && !x.busy(in) {
+		x.record(in, Entry{Kind: "resolved", Text: fmt.Sprintf("resolved: no alert for %s", x.Settings.ResolveHold)})
+		x.close(in, "alerts")
+		return
+	}
+	if !in.HoldUntil.IsZero() && in.Status == StatusMonitoring && !x.now.Before(in.HoldUntil) {
+		in.HoldUntil = x.now.Add(x.Settings.ResolveHold) // an action is being verified: the incident stays until it is
+		x.wake(in.ID, in.HoldUntil)
+		x.changedIncident(in)
+	}
+	if !in.SilencedUntil.IsZero() && !x.now.Before(in.SilencedUntil) {
+		in.SilencedUntil = time.Time{}
+		x.changedIncident(in)
+	}
+	x.tell(in)
+}
+
+// busy says whether an action of the incident has written something and has not come to its end.
+func (x *step) busy(in *Incident) bool {
+	for _, id := range in.Actions {
+		if s := x.actions[id].State; s.Running() && !s.BeforeEffect() {
+			return true
+		}
+	}
+	return false
+}
+
+// sweep forgets: alerts that nobody mentions, workers that no evidence mentions, and incidents past retention.
+func (x *step) sweep() {
+	x.meta.SweptAt = x.now
+	x.touch(kindMeta, "board")
+	if x.Settings.StaleAfter > 0 {
+		x.endAlerts(fmt.Sprintf("not mentioned for %s, taken for gone", x.Settings.StaleAfter), func(rec *AlertRecord) bool {
+			return x.now.Sub(rec.LastAt) > x.Settings.StaleAfter
+		})
+	}
+	for key, w := range x.workers {
+		if x.now.Sub(w.At) > workerKept {
+			x.dropWorker(key)
+			x.touch(kindWorker, key)
+		}
+	}
+	n := 0
+	for fp, rec := range x.Board.alerts {
+		if rec.Incident == "" && !rec.Active && x.now.Sub(rec.LastAt) > 24*time.Hour && n < mostErased {
+			n++
+			delete(x.Board.alerts, fp)
+			x.touch(kindAlert, string(fp))
+		}
+	}
+	for _, in := range x.incidents {
+		if in.Status == StatusResolved && x.now.Sub(in.ResolvedAt) > x.Settings.Retain && x.Settings.Retain > 0 {
+			x.forget(in)
+			return // one a sweep, so that a commit stays small
+		}
+	}
+}
+
+// forget erases an incident past retention, its timeline first where that is long.
+func (x *step) forget(in *Incident) {
+	for n := 0; in.Entries > 0 && n < mostErased; n++ {
+		x.erased = append(x.erased, timelineKey(in.ID, in.Entries))
+		in.Entries--
+	}
+	alerts := 0
+	for fp := range x.held[in.ID] {
+		if alerts++; alerts > mostErased {
+			break
+		}
+		delete(x.held[in.ID], fp)
+		delete(x.Board.alerts, fp)
+		x.touch(kindAlert, string(fp))
+	}
+	x.changedIncident(in)
+	if in.Entries > 0 || len(x.held[in.ID]) > 0 {
+		x.meta.SweptAt = x.now.Add(-sweepEvery) // not done: go on with the next input
+		return
+	}
+	for _, id := range in.Actions {
+		delete(x.actions, id)
+		x.touch(kindAction, string(id))
+	}
+	delete(x.Board.evidence, in.ID)
+	x.touch(kindEvidence, string(in.ID))
+	delete(x.held, in.ID)
+	delete(x.incidents, in.ID)
+	for id, e := range x.effects {
+		if e.Incident == in.ID {
+			x.drop(id)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// mostUncommitted is how many records may be changed before the keeper commits, though more inputs wait. With what one input can
+// change it stays under the 1,000 messages that JetStream takes in one atomic batch.
+const mostUncommitted = 300
+
+// KeeperConfig is what a Keeper needs.
+type KeeperConfig struct {
+	Store  Store
+	Fold   *Fold
+	Clock  Clock
+	Logger *slog.Logger
+	// Clusters are the configured clusters; a halt is asked for each of them.
+	Clusters []string
+}
+
+// A Keeper applies every partition's inputs in order and commits what came of them, before anybody can see it. It is the one reader
+// of its partitions: where another one commits, it drops what it holds and reads it again.
+//
+// It implements [View] and [Log], and gives the outbox what is due.
+type Keeper struct {
+	cfg   KeeperConfig
+	parts []*partition
+
+	changed chan struct{} // something may be due for the outbox
+
+	mu   sync.Mutex
+	subs map[chan Entry]bool
+}
+
+// A partition is one board with its place in the log.
+type partition struct {
+	n     int
+	mu    sync.RWMutex // held for writing from the first change until its commit, so that readers see committed state only
+	board *Board
+	fence Fence
+	ready bool
+	wake  chan struct{} // an effect of time may be due sooner than the loop knows
+}
+
+// NewKeeper makes a keeper. It remembers nothing before Run.
+func NewKeeper(cfg KeeperConfig) *Keeper {
+	k := &Keeper{cfg: cfg, changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
+	for n := range cfg.Store.Partitions() {
+		k.parts = append(k.parts, &partition{n: n, board: NewBoard(), wake: make(chan struct{}, 1)})
+	}
+	return k
+}
+
+// Run applies inputs until the context ends. It returns nil then, and an error only where the log cannot be read at all.
+func (k *Keeper) Run(ctx context.Context) error {
+	errs := make(chan error, len(k.parts))
+	for _, p := range k.parts {
+		go func() { errs <- k.runPartition(ctx, p) }()
+	}
+	var all error
+	for range k.parts {
+		all = errors.Join(all, <-errs)
+	}
+	return all
+}
+
+// Retrying after a failed read or commit waits this long, so that a store that is away is not hammered.
+const retryPause = 500 * time.Millisecond
+
+func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
+	for ctx.Err() == nil {
+		err := k.follow(ctx, p)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, ErrFenced) {
+			k.cfg.Logger.Warn("another reader committed, reading the partition again", "partition", p.n)
+		} else {
+			k.cfg.Logger.Error("partition stopped, trying again", "partition", p.n, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-k.cfg.Clock.After(retryPause):
+		}
+	}
+	return nil
+}
+
+// follow loads the partition and applies its inputs until something fails.
+func (k *Keeper) follow(ctx context.Context, p *partition) error {
+	records, fence, err := k.cfg.Store.Load(ctx, p.n)
+	if err != nil {
+		return fmt.Errorf("loading partition %d: %w", p.n, err)
+	}
+	board, err := LoadBoard(records)
+	if err != nil {
+		return fmt.Errorf("loading partition %d: %w", p.n, err)
+	}
+	p.mu.Lock()
+	p.board, p.fence, p.ready = board, fence, true
+	p.mu.Unlock()
+	k.signal()
+	reader, err := k.cfg.Store.Inputs(ctx, p.n, fence.Position)
+	if err != nil {
+		return fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
+	}
+	defer reader.Close()
+	ringing, stop := context.WithCancel(ctx)
+	rung := make(chan struct{})
+	go func() {
+		defer close(rung)
+		k.ring(ringing, p)
+	}()
+	defer func() {
+		stop()
+		<-rung
+	}()
+	for {
+		in, err := reader.Next(ctx)
+		if err != nil {
+			return fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
+		}
+		if err := k.apply(ctx, p, reader, in); err != nil {
+			return err
+		}
+	}
+}
+
+// apply applies one input and those that wait behind it, and commits.
+func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in Input) error {
+	entries, err := func() ([]Entry, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.ready = false // until what is on the board is committed, nothing of it may take effect
+		last := p.fence.Position
+		for {
+			if in.Seq > last {
+				k.cfg.Fold.Apply(p.board, in)
+				last = in.Seq
+			}
+			if reader.Buffered() == 0 || p.board.Changes() >= mostUncommitted {
+				break
+			}
+			next, err := reader.Next(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
+			}
+			in = next
+		}
+		records, entries, err := p.board.Take()
+		if err != nil {
+			return nil, err
+		}
+		fence, err := k.cfg.Store.Commit(ctx, p.n, p.fence, last, records)
+		if err != nil {
+			return nil, fmt.Errorf("committing partition %d: %w", p.n, err)
+		}
+		p.fence, p.ready = fence, true
+		return entries, nil
+	}()
+	if err != nil {
+		return err
+	}
+	k.publish(entries)
+	k.signal()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// ring appends a tick whenever something on the board is due, until the context ends.
+func (k *Keeper) ring(ctx context.Context, p *partition) {
+	for ctx.Err() == nil {
+		p.mu.RLock()
+		due := p.board.NextDue()
+		p.mu.RUnlock()
+		now := k.cfg.Clock.Now()
+		if !due.IsZero() && !due.After(now) {
+			if err := k.tickPartition(ctx, p, now); err != nil && ctx.Err() == nil {
+				k.cfg.Logger.Warn("a timer could not be written, trying again", "partition", p.n, "err", err)
+			}
+			// The tick is in the log now; wait for it to be applied, or for a while where it could not be written.
+			select {
+			case <-ctx.Done():
+			case <-p.wake:
+			case <-k.cfg.Clock.After(retryPause):
+			}
+			continue
+		}
+		var alarm <-chan time.Time
+		if !due.IsZero() {
+			alarm = k.cfg.Clock.After(due.Sub(now))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		case <-alarm:
+		}
+	}
+}
+
+// tickPartition appends a tick through a cluster of the partition.
+func (k *Keeper) tickPartition(ctx context.Context, p *partition, now time.Time) error {
+	for _, cluster := range k.cfg.Clusters {
+		if k.cfg.Store.Partition(cluster) == p.n {
+			return k.cfg.Store.Append(ctx, Input{At: now, Cluster: cluster})
+		}
+	}
+	return fmt.Errorf("no configured cluster belongs to partition %d", p.n)
+}
+
+// Append makes inputs durable; what has no time is stamped now.
+func (k *Keeper) Append(ctx context.Context, inputs ...Input) error {
+	for i := range inputs {
+		if inputs[i].At.IsZero() {
+			inputs[i].At = k.cfg.Clock.Now()
+		}
+	}
+	return k.cfg.Store.Append(ctx, inputs...)
+}
+
+// Ready says whether every partition is loaded and the log takes inputs.
+func (k *Keeper) Ready(ctx context.Context) error {
+	for _, p := range k.parts {
+		p.mu.RLock()
+		ready := p.ready
+		p.mu.RUnlock()
+		if !ready {
+			return fmt.Errorf("partition %d is not loaded", p.n)
+		}
+	}
+	return k.cfg.Store.Ready(ctx)
+}
+
+// Changed has a value when something may be due for the outbox.
+func (k *Keeper) Changed() <-chan struct{} { return k.changed }
+
+func (k *Keeper) signal() {
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Due lists the effects that are due, the oldest first, and when the next one will be (zero: none waits).
+func (k *Keeper) Due(now time.Time) (due []Effect, next time.Time) {
+	for _, p := range k.parts {
+		p.mu.RLock()
+		for _, e := range p.board.effects {
+			switch {
+			case !p.ready:
+			case !e.Due.After(now):
+				due = append(due, *e)
+			case next.IsZero() || e.Due.Before(next):
+				next = e.Due
+			}
+		}
+		p.mu.RUnlock()
+	}
+	sortEffects(due)
+	return due, next
+}

@@ -1,0 +1,168 @@
+package state
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// mostCandidates bounds how many open incidents a new sign is weighed against, newest first, so that the cost of an alert does not
+// grow with the number of open incidents.
+const mostCandidates = 64
+
+// entityKeys are the words under which an incident about the entity is found. A pod also stands for its pool and its node, a node
+// for the pools that have a worker on it, as far as live context has told.
+func (b *Board) entityKeys(e Entity, rule string) []string {
+	var keys []string
+	add := func(kind string, parts ...string) {
+		if parts[len(parts)-1] != "" {
+			keys = append(keys, kind+":"+strings.ToLower(strings.Join(parts, "/")))
+		}
+	}
+	add("pod", e.Pod)
+	add("pool", e.Pool)
+	add("model", e.Model)
+	add("node", e.Node)
+	add("instance", e.Instance)
+	if w := b.workers[workerKey(e.Cluster, e.Namespace, e.Pod)]; w != nil {
+		add("pool", w.Worker.Pool)
+		add("model", w.Worker.Model)
+		add("node", w.Worker.Node)
+	}
+	if e.Node != "" {
+		for key := range b.onNode[e.Cluster+"/"+e.Node] {
+			add("pool", b.workers[key].Worker.Pool)
+			add("model", b.workers[key].Worker.Model)
+		}
+	}
+	if len(keys) == 0 {
+		add("rule", rule)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+func scopeEntity(s Scope) Entity {
+	return Entity{Cluster: s.Cluster, Namespace: s.Namespace, Model: s.Model, Pool: s.Pool}
+}
+
+// index makes the incident findable by an entity that it is about.
+func (b *Board) index(id IncidentID, e Entity, rule string) {
+	own := b.keys[id]
+	if own == nil {
+		own = map[string]bool{}
+		b.keys[id] = own
+	}
+	for _, key := range b.entityKeys(e, rule) {
+		if own[key] {
+			continue
+		}
+		own[key] = true
+		if b.near[key] == nil {
+			b.near[key] = map[IncidentID]bool{}
+		}
+		b.near[key][id] = true
+	}
+}
+
+// unindex takes a resolved incident out of the reach of new signs.
+func (b *Board) unindex(id IncidentID) {
+	for key := range b.keys[id] {
+		delete(b.near[key], id)
+		if len(b.near[key]) == 0 {
+			delete(b.near, key)
+		}
+	}
+	delete(b.keys, id)
+}
+
+// candidates are the open incidents that share an entity with the given one, newest first.
+func (b *Board) candidates(e Entity, rule string) []*Incident {
+	seen := map[IncidentID]bool{}
+	var out []*Incident
+	for _, key := range b.entityKeys(e, rule) {
+		for id := range b.near[key] {
+			if in := b.incidents[id]; !seen[id] && in != nil && in.Open() {
+				seen[id] = true
+				out = append(out, in)
+			}
+		}
+	}
+	slices.SortFunc(out, func(x, y *Incident) int {
+		if c := y.OpenedAt.Compare(x.OpenedAt); c != 0 {
+			return c
+		}
+		return strings.Compare(string(y.ID), string(x.ID))
+	})
+	return out[:min(len(out), mostCandidates)]
+}
+
+// topology are the workers that bear on an entity: its pod's, its node's, and those of the pools of its candidates.
+func (b *Board) topology(e Entity, open []*Incident) []Worker {
+	seen := map[string]bool{}
+	var out []Worker
+	add := func(key string) {
+		if w := b.workers[key]; w != nil && !seen[key] {
+			seen[key] = true
+			out = append(out, w.Worker)
+		}
+	}
+	add(workerKey(e.Cluster, e.Namespace, e.Pod))
+	for key := range b.onNode[e.Cluster+"/"+e.Node] {
+		add(key)
+	}
+	for _, in := range open {
+		for _, pod := range in.Scope.Pods {
+			add(workerKey(in.Cluster, in.Scope.Namespace, pod))
+		}
+	}
+	slices.SortFunc(out, func(x, y Worker) int { return strings.Compare(x.Namespace+"/"+x.Pod, y.Namespace+"/"+y.Pod) })
+	return out
+}
+
+func workerKey(cluster, namespace, pod string) string {
+	return cluster + "/" + namespace + "/" + pod
+}
+
+// learn remembers the workers that a gathering of evidence found. A worker is written again only when something of it has changed, or
+// when it would otherwise be forgotten.
+func (b *Board) learn(cluster string, workers []Worker, at time.Time) {
+	for _, w := range workers {
+		key := workerKey(cluster, w.Namespace, w.Pod)
+		if old := b.workers[key]; old != nil && at.Sub(old.At) < workerKept/2 && sameWorker(old.Worker, w) {
+			continue
+		}
+		b.addWorker(&workerRecord{Cluster: cluster, Worker: w, At: at})
+		b.touch(kindWorker, key)
+	}
+}
+
+func sameWorker(x, y Worker) bool {
+	gpus := slices.Equal(x.GPUs, y.GPUs)
+	x.GPUs, y.GPUs = nil, nil
+	return gpus && x.Namespace == y.Namespace && x.Pod == y.Pod && x.UID == y.UID && x.Pool == y.Pool && x.PoolKind == y.PoolKind &&
+		x.Model == y.Model && x.Node == y.Node && x.Instance == y.Instance && x.Engine == y.Engine && x.Ready == y.Ready
+}
+
+// workerKept is how long a worker that no evidence mentions any more is remembered.
+const workerKept = 6 * time.Hour
+
+func (b *Board) addWorker(rec *workerRecord) {
+	key := workerKey(rec.Cluster, rec.Worker.Namespace, rec.Worker.Pod)
+	b.dropWorker(key)
+	b.workers[key] = rec
+	if rec.Worker.Node != "" {
+		node := rec.Cluster + "/" + rec.Worker.Node
+		if b.onNode[node] == nil {
+			b.onNode[node] = map[string]bool{}
+		}
+		b.onNode[node][key] = true
+	}
+}
+
+func (b *Board) dropWorker(key string) {
+	if old := b.workers[key]; old != nil {
+		delete(b.onNode[old.Cluster+"/"+old.Worker.Node], key)
+		delete(b.workers, key)
+	}
+}

@@ -1,0 +1,182 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// find runs a function on every board until it says that it found what it looked for.
+func (k *Keeper) find(look func(b *Board) bool) {
+	for _, p := range k.parts {
+		p.mu.RLock()
+		found := look(p.board)
+		p.mu.RUnlock()
+		if found {
+			return
+		}
+	}
+}
+
+// Incident gives a copy of the incident.
+func (k *Keeper) Incident(id IncidentID) (out Incident, ok bool) {
+	k.find(func(b *Board) bool {
+		if in := b.incidents[id]; in != nil {
+			out, ok = in.Clone(), true
+		}
+		return ok
+	})
+	return out, ok
+}
+
+// Incidents lists every incident within retention, newest first.
+func (k *Keeper) Incidents() []Incident {
+	var out []Incident
+	k.find(func(b *Board) bool {
+		for _, in := range b.incidents {
+			out = append(out, in.Clone())
+		}
+		return false
+	})
+	slices.SortFunc(out, func(x, y Incident) int {
+		return cmp.Or(y.OpenedAt.Compare(x.OpenedAt), strings.Compare(string(y.ID), string(x.ID)))
+	})
+	return out
+}
+
+// Action gives a copy of the action.
+func (k *Keeper) Action(id ActionID) (out Action, ok bool) {
+	k.find(func(b *Board) bool {
+		if a := b.actions[id]; a != nil {
+			out, ok = a.Clone(), true
+		}
+		return ok
+	})
+	return out, ok
+}
+
+// Actions lists the actions of every incident within retention, newest first.
+func (k *Keeper) Actions() []Action {
+	var out []Action
+	k.find(func(b *Board) bool {
+		for _, a := range b.actions {
+			out = append(out, a.Clone())
+		}
+		return false
+	})
+	slices.SortFunc(out, func(x, y Action) int { return strings.Compare(string(y.ID), string(x.ID)) })
+	return out
+}
+
+// Evidence is the incident's newest gathering of evidence. What it points to is never changed.
+func (k *Keeper) Evidence(id IncidentID) (out Evidence, ok bool) {
+	k.find(func(b *Board) bool {
+		if ev := b.evidence[id]; ev != nil {
+			out, ok = *ev, true
+		}
+		return ok
+	})
+	return out, ok
+}
+
+// Alerts lists the alerts of an incident and of those merged into it, the first that fired first.
+func (k *Keeper) Alerts(id IncidentID) []AlertRecord {
+	var out []AlertRecord
+	k.find(func(b *Board) bool {
+		in := b.incidents[id]
+		if in == nil {
+			return false
+		}
+		queue := []*Incident{in}
+		for len(queue) > 0 {
+			for fp := range b.held[queue[0].ID] {
+				out = append(out, *b.alerts[fp])
+			}
+			for _, absorbed := range queue[0].Absorbed {
+				if in := b.incidents[absorbed]; in != nil {
+					queue = append(queue, in)
+				}
+			}
+			queue = queue[1:]
+		}
+		return true
+	})
+	slices.SortFunc(out, func(x, y AlertRecord) int {
+		return cmp.Or(x.Alert.StartsAt.Compare(y.Alert.StartsAt), strings.Compare(string(x.Alert.Fingerprint), string(y.Alert.Fingerprint)))
+	})
+	return out
+}
+
+// Halted says whether first aid is halted in a cluster.
+func (k *Keeper) Halted(cluster string) (halt Halt, ok bool) {
+	k.find(func(b *Board) bool {
+		if h := b.halts[cluster]; h != nil {
+			halt, ok = *h, true
+		}
+		return ok
+	})
+	return halt, ok
+}
+
+// Timeline reads an incident's timeline, oldest first.
+func (k *Keeper) Timeline(ctx context.Context, id IncidentID) ([]Entry, error) {
+	in, ok := k.Incident(id)
+	if !ok {
+		return nil, fmt.Errorf("no incident %s", id)
+	}
+	records, err := k.cfg.Store.List(ctx, k.cfg.Store.Partition(in.Cluster), TimelinePrefix+"."+string(id))
+	if err != nil {
+		return nil, fmt.Errorf("reading the timeline of %s: %w", id, err)
+	}
+	entries := make([]Entry, 0, len(records))
+	for _, r := range records {
+		var e Entry
+		if err := json.Unmarshal(r.Value, &e); err != nil {
+			return nil, fmt.Errorf("reading timeline entry %s: %w", r.Key, err)
+		}
+		entries = append(entries, e)
+	}
+	slices.SortFunc(entries, func(x, y Entry) int { return cmp.Compare(x.N, y.N) })
+	return entries, nil
+}
+
+// subscription is how many entries a subscriber may lag behind before it loses some.
+const subscription = 256
+
+// Subscribe sends every timeline entry from now on, until the context ends; then the channel is closed.
+func (k *Keeper) Subscribe(ctx context.Context) <-chan Entry {
+	ch := make(chan Entry, subscription)
+	k.mu.Lock()
+	k.subs[ch] = true
+	k.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.subs, ch)
+		close(ch)
+	})
+	return ch
+}
+
+func (k *Keeper) publish(entries []Entry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for ch := range k.subs {
+		for _, e := range entries {
+			select {
+			case ch <- e:
+			default:
+			}
+		}
+	}
+}
+
+// sortEffects orders effects by how long they have been wanted.
+func sortEffects(effects []Effect) {
+	slices.SortFunc(effects, func(x, y Effect) int {
+		return cmp.Or(x.Due.Compare(y.Due), x.Since.Compare(y.Since), strings.Compare(string(x.ID), string(y.ID)))
+	})
+}
