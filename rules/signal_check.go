@@ -1,0 +1,112 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+var (
+	engines = []string{"vllm", "sglang", "dynamo", "trtllm", "dcgm", "cadvisor", "kube_state", "process", "target"}
+	// windowed are the functions that look back over a window, with whether they read a second metric.
+	windowed = []Fn{FnAvg, FnMax, FnMin, FnRate, FnIncrease, FnChanges, FnQuantile, FnMean, FnRatio, FnSlope, FnFlow}
+	instant  = []Fn{FnLast, FnShare, FnLess, FnAge}
+)
+
+func (r rawSignal) signal() (Signal, error) {
+	s, errs := r.Signal, []error(nil)
+	if s.ID == "" || s.Title == "" || s.Unit == "" {
+		errs = append(errs, errors.New("id, title and unit are needed"))
+	}
+	if !slices.Contains([]Per{PerPod, PerGPU, PerNode, PerPool}, s.Per) {
+		errs = append(errs, fmt.Errorf("per %q: want pod, gpu, node or pool", s.Per))
+	}
+	if s.Combine == "" {
+		s.Combine = CombineSum
+	}
+	if !slices.Contains([]Combine{CombineSum, CombineMax, CombineMin}, s.Combine) {
+		errs = append(errs, fmt.Errorf("combine %q: want sum, max or min", s.Combine))
+	}
+	for _, by := range s.By {
+		if by != "kubernetes" && by != "probe" {
+			errs = append(errs, fmt.Errorf("by %q: want kubernetes or probe", by))
+		}
+	}
+	if len(r.Sources) == 0 && len(s.By) == 0 {
+		errs = append(errs, errors.New("nothing gives it: it needs sources, or by"))
+	}
+	s.Sources = nil
+	for i, raw := range r.Sources {
+		src, err := raw.source()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("source %d: %w", i+1, err))
+		}
+		s.Sources = append(s.Sources, src)
+	}
+	return s, errors.Join(errs...)
+}
+
+func (r rawSource) source() (Source, error) {
+	s := Source{Engine: r.Engine, Note: r.Note, Metric: r.Metric, Fn: r.Fn, Q: r.Q, Over: r.Over, With: r.With,
+		Label: r.Label, Value: r.Value, Nonzero: r.Nonzero, Per: r.Per, Scale: r.Scale}
+	var errs []error
+	if !slices.Contains(engines, r.Engine) {
+		errs = append(errs, fmt.Errorf("engine %q: want one of %v", r.Engine, engines))
+	}
+	if r.Metric == "" {
+		errs = append(errs, errors.New("metric is needed"))
+	}
+	if s.Fn == "" {
+		s.Fn = FnLast
+	}
+	if s.Scale == 0 {
+		s.Scale = 1
+	}
+	switch {
+	case slices.Contains(windowed, s.Fn):
+		s.Window = 5 * time.Minute
+		if r.Window != "" {
+			var err error
+			if s.Window, err = time.ParseDuration(r.Window); err != nil || s.Window <= 0 || s.Window%time.Second != 0 {
+				errs = append(errs, fmt.Errorf("window %q: want a duration of whole seconds, such as 5m", r.Window))
+			}
+		}
+	case slices.Contains(instant, s.Fn):
+		if r.Window != "" {
+			errs = append(errs, fmt.Errorf("fn %s takes no window", s.Fn))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("fn %q is not known", s.Fn))
+	}
+	if (s.Fn == FnRatio || s.Fn == FnShare || s.Fn == FnLess) != (s.Over != "") {
+		errs = append(errs, errors.New("over is for ratio, share and less, which need it"))
+	}
+	if (s.Fn == FnQuantile) != (s.Q > 0 && s.Q < 1) {
+		errs = append(errs, errors.New("q, between 0 and 1, is for quantile, which needs it"))
+	}
+	if len(s.With) > 0 && s.Fn != FnFlow && s.Fn != FnMin {
+		errs = append(errs, errors.New("with is for flow and min"))
+	}
+	var err error
+	if s.Match, err = parseMatchers(r.Match); err != nil {
+		errs = append(errs, err)
+	}
+	if s.OverMatch, err = parseMatchers(r.OverMatch); err != nil {
+		errs = append(errs, err)
+	}
+	return s, errors.Join(errs...)
+}
+
+func parseMatchers(in []string) ([]Matcher, error) {
+	var out []Matcher
+	var errs []error
+	for _, s := range in {
+		m, err := ParseMatcher(s)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		out = append(out, m)
+	}
+	return out, errors.Join(errs...)
+}
