@@ -24,6 +24,8 @@
 //	    crit: 0.97               # … and bad from here
 //	    below: false             # true: low values are the bad ones
 //	    unit: ratio
+//	    bad: [OOMKilled]         # for signals that are words: these are the bad ones
+//	    by_hand: kubectl …       # how to answer it without Paramedic
 //	first_aid:
 //	  - text: Lower max_num_seqs by a rolling restart.
 //	    when: Preemptions outrun finished requests.
@@ -35,7 +37,8 @@
 //	---
 //	## What it means
 //	## Who is affected
-//	## Check by hand
-//	## First aid
-//	## After
+//	## By hand
+//
+// In by_hand and in the body the words {cluster}, {namespace}, {model}, {pool}, {workload}, {pod} and {node} are replaced by the
+// incident's scope, but only by names that mean nothing to a shell.
 package playbooks

@@ -19,6 +19,8 @@ type Playbook struct {
 	Escalate Escalation
 	Body     string // Markdown
 	File     string // where it was read from; embedded files start with "library/"
+
+	lines map[string]int // where each key stands in File, for problems that are found later
 }
 
 // A Check is one question with the signal that answers it.
@@ -31,6 +33,8 @@ type Check struct {
 	Crit   *float64 // the answer is bad at or past this
 	Below  bool     // low values are the bad ones
 	Unit   string
+	Bad    []string // for signals that are words: the answer is bad if it contains one of them
+	ByHand string   // the kubectl, curl or PromQL that answers it without Paramedic
 }
 
 // A Remedy is one step of first aid. Without an Action it is for people.

@@ -1,0 +1,250 @@
+package playbooks
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+//go:embed library/*.md
+var builtin embed.FS
+
+// maxFile bounds one playbook: a person has to read it.
+const maxFile = 256 << 10
+
+// Load reads the built-in playbooks and those of a directory (none if it is ""), which add to them or replace them by ID. The error
+// is [Problems] where playbooks are wrong: all problems of all files.
+func Load(dir string) (*Library, error) {
+	all := map[string]*Playbook{}
+	problems := readAll(builtin, "library", "library", all)
+	if dir != "" {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, fmt.Errorf("reading the playbooks directory: %w", err)
+		}
+		defer root.Close()
+		problems = append(problems, readAll(root.FS(), ".", dir, all)...)
+	}
+	if err := problems.err(); err != nil {
+		return nil, err
+	}
+	return newLibrary(all), nil
+}
+
+// readAll parses every .md file of one directory into all; shown is the directory's name in problems.
+func readAll(files fs.FS, dir, shown string, all map[string]*Playbook) Problems {
+	entries, err := fs.ReadDir(files, dir)
+	if err != nil {
+		return Problems{{File: shown, Text: fmt.Sprintf("cannot be listed: %v", err)}}
+	}
+	var problems Problems
+	for _, e := range entries {
+		if e.IsDir() || filepath.Ext(e.Name()) != ".md" || strings.EqualFold(e.Name(), "README.md") {
+			continue
+		}
+		name := filepath.Join(shown, e.Name())
+		data, err := readFile(files, pathJoin(dir, e.Name()))
+		if err != nil {
+			problems = append(problems, Problem{File: name, Text: err.Error()})
+			continue
+		}
+		pb, found := Parse(name, data)
+		problems = append(problems, found...)
+		if len(found) == 0 {
+			all[pb.ID] = pb
+		}
+	}
+	return problems
+}
+
+func pathJoin(dir, name string) string {
+	if dir == "." {
+		return name
+	}
+	return dir + "/" + name
+}
+
+func readFile(files fs.FS, name string) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("is larger than %d KiB; a playbook has to be readable at a glance", maxFile>>10)
+	}
+	return data, nil
+}
+
+// Parse reads one playbook. It is good only if there are no problems.
+func Parse(file string, data []byte) (*Playbook, Problems) {
+	front, body, bodyLine, ok := split(string(data))
+	if !ok {
+		return nil, Problems{{File: file, Line: 1, Text: `starts with no front matter: the first line and the line after the YAML have to be "---"`}}
+	}
+	var problems Problems
+	add := func(line int, format string, args ...any) {
+		problems = append(problems, Problem{File: file, Line: line, Text: fmt.Sprintf(format, args...)})
+	}
+
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(front), &root); err != nil {
+		line, text := yamlLine(err.Error())
+		add(line+1, "front matter is not YAML: %s", text)
+		return nil, problems
+	}
+	var fm frontMatter
+	dec := yaml.NewDecoder(strings.NewReader(front))
+	dec.KnownFields(true)
+	if err := dec.Decode(&fm); err != nil {
+		var te *yaml.TypeError
+		switch {
+		case errors.Is(err, io.EOF):
+			add(2, "front matter is empty: it needs id, title, cause, severity, checks, first_aid, worse and escalate")
+			return nil, problems
+		case errors.As(err, &te):
+			for _, e := range te.Errors {
+				line, text := yamlLine(e)
+				add(line+1, "%s", friendly(text))
+			}
+		default:
+			line, text := yamlLine(err.Error())
+			add(line+1, "front matter: %s", text)
+		}
+	}
+	pb := fm.playbook()
+	pb.File, pb.Body = file, body
+	pb.lines = map[string]int{"body": bodyLine}
+	if len(root.Content) > 0 {
+		index(root.Content[0], "", pb.lines)
+	}
+	problems = append(problems, pb.check()...)
+	_ = problems.err() // sorts
+	return pb, problems
+}
+
+// split cuts a file into front matter and body; the line is where the body starts.
+func split(s string) (front, body string, line int, ok bool) {
+	s = strings.ReplaceAll(strings.TrimPrefix(s, "\ufeff"), "\r\n", "\n")
+	rest, ok := strings.CutPrefix(s, "---\n")
+	if !ok {
+		return "", "", 0, false
+	}
+	if strings.HasPrefix(rest, "---\n") {
+		return "", rest[4:], 3, true
+	}
+	front, body, ok = strings.Cut(rest, "\n---\n")
+	if !ok {
+		return "", "", 0, false
+	}
+	return front, body, strings.Count(front, "\n") + 4, true
+}
+
+// index records the line of every key, as "checks.0.signal", counted in the file (the "---" above is line 1).
+func index(n *yaml.Node, path string, lines map[string]int) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
+			lines[key] = n.Content[i].Line + 1
+			index(n.Content[i+1], key, lines)
+		}
+	case yaml.SequenceNode:
+		for i, c := range n.Content {
+			key := path + "." + strconv.Itoa(i)
+			lines[key] = c.Line + 1
+			index(c, key, lines)
+		}
+	}
+}
+
+// line is where a key stands, or where its nearest parent does.
+func (pb *Playbook) line(path string) int {
+	for path != "" {
+		if n, ok := pb.lines[path]; ok {
+			return n
+		}
+		path = path[:max(strings.LastIndexByte(path, '.'), 0)]
+	}
+	return 1
+}
+
+// yamlLine takes the line out of an error text of the YAML package ("line 3: …" or "yaml: line 3: …").
+func yamlLine(s string) (int, string) {
+	s = strings.TrimPrefix(s, "yaml: ")
+	if rest, ok := strings.CutPrefix(s, "line "); ok {
+		if num, text, ok := strings.Cut(rest, ": "); ok {
+			if n, err := strconv.Atoi(num); err == nil {
+				return n, text
+			}
+		}
+	}
+	return 0, s
+}
+
+// friendly turns the YAML package's words into ours.
+func friendly(s string) string {
+	if rest, ok := strings.CutPrefix(s, "field "); ok {
+		if key, _, ok := strings.Cut(rest, " not found in type "); ok {
+			return fmt.Sprintf("unknown key %q", key)
+		}
+	}
+	return s
+}
+
+// frontMatter is the file's form of a playbook.
+type frontMatter struct {
+	ID       string `yaml:"id"`
+	Title    string `yaml:"title"`
+	Cause    string `yaml:"cause"`
+	Severity string `yaml:"severity"`
+	Checks   []struct {
+		ID     string   `yaml:"id"`
+		Ask    string   `yaml:"ask"`
+		Signal string   `yaml:"signal"`
+		Agg    string   `yaml:"agg"`
+		Warn   *float64 `yaml:"warn"`
+		Crit   *float64 `yaml:"crit"`
+		Below  bool     `yaml:"below"`
+		Unit   string   `yaml:"unit"`
+		Bad    []string `yaml:"bad"`
+		ByHand string   `yaml:"by_hand"`
+	} `yaml:"checks"`
+	FirstAid []struct {
+		Action string            `yaml:"action"`
+		Params map[string]string `yaml:"params"`
+		Text   string            `yaml:"text"`
+		When   string            `yaml:"when"`
+	} `yaml:"first_aid"`
+	Worse    []string `yaml:"worse"`
+	Escalate struct {
+		After string `yaml:"after"`
+		To    string `yaml:"to"`
+	} `yaml:"escalate"`
+}
+
+func (fm *frontMatter) playbook() *Playbook {
+	pb := &Playbook{ID: fm.ID, Title: fm.Title, Cause: fm.Cause, Severity: fm.Severity, Worse: slices.Clone(fm.Worse),
+		Escalate: Escalation{After: fm.Escalate.After, To: fm.Escalate.To}}
+	for _, c := range fm.Checks {
+		c.ByHand = strings.TrimRight(c.ByHand, "\n")
+		pb.Checks = append(pb.Checks, Check(c))
+	}
+	for _, r := range fm.FirstAid {
+		pb.FirstAid = append(pb.FirstAid, Remedy(r))
+	}
+	return pb
+}

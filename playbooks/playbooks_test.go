@@ -1,0 +1,312 @@
+package playbooks
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+// causes are those that the first catalogue knows.
+var causes = []string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
+	"host_memory_leak", "gpu_fault", "engine_hang", "benign_alert", "unknown"}
+
+// signals are those that evidence can carry.
+var signals = strings.Fields(`kv_usage requests_waiting requests_running waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95
+	itl_p50 itl_p95 e2e_p95 queue_time_p95 prefill_time_p95 decode_time_p95 arrival_rate finish_rate abort_rate error_rate prompt_tokens_rate
+	generation_tokens_rate prompt_length_p95 prompt_length_mean output_length_mean prefix_hit_ratio prefix_query_rate kv_blocks_total
+	kv_block_size max_num_seqs kv_idle_usage process_rss container_memory container_memory_limit container_memory_slope up engine_health
+	gpu_util gpu_power gpu_temp gpu_sm_clock gpu_fb_used_ratio gpu_tensor_active gpu_dram_active gpu_xid gpu_xid_changes gpu_xid_count
+	gpu_row_remap_failure gpu_clock_event pod_restarts pod_last_terminated pod_waiting_reason pod_ready pod_age replicas_desired
+	replicas_ready rollout_in_progress rollout_age rollout_image disruptions_allowed node_ready node_unschedulable node_bad_condition kube_event`)
+
+func library(t *testing.T) *Library {
+	t.Helper()
+	lib, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lib
+}
+
+func TestBuiltinLibraryIsWholeAndNamesOnlyKnownSignals(t *testing.T) {
+	lib := library(t)
+	if err := lib.Validate(signals, causes); err != nil {
+		t.Error(err)
+	}
+	for _, pb := range lib.All() {
+		if !hasSection(pb.Body, "Afterwards") {
+			t.Errorf("%s has no section Afterwards", pb.ID)
+		}
+		for _, c := range pb.Checks {
+			if c.ByHand == "" {
+				t.Errorf("%s: check %s does not say how to answer it by hand", pb.ID, c.ID)
+			}
+		}
+	}
+}
+
+// Facts of which popular advice has the opposite.
+func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
+	want := map[string]string{
+		"kv_exhaustion": "set_engine_arg lower", "concurrency_cap": "set_engine_arg raise",
+		"kv_leak": "restart_worker", "host_memory_leak": "restart_worker", "engine_hang": "restart_worker",
+		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at the engines; healthy is left alone.
+		"gpu_fault": "", "routing_skew": "", "prefix_cache_collapse": "", "prefill_starvation": "", "benign_alert": "", "unknown": "",
+	}
+	lib := library(t)
+	for id, w := range want {
+		pb, ok := lib.ForCause(id)
+		if !ok || pb.ID != id {
+			t.Fatalf("no playbook for %s", id)
+		}
+		var got []string
+		for _, r := range pb.FirstAid {
+			if r.Action != "" {
+				got = append(got, strings.TrimSpace(r.Action+" "+r.Params["direction"]))
+			}
+		}
+		if s := strings.Join(got, ","); s != w {
+			t.Errorf("%s offers %q, want %q", id, s, w)
+		}
+	}
+	for id, phrase := range map[string]string{
+		"kv_exhaustion": "lowering gpu_memory_utilization", "prefill_starvation": "cutting max_num_seqs",
+		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs",
+	} {
+		pb, _ := lib.Get(id)
+		if !strings.Contains(strings.ToLower(strings.Join(pb.Worse, "\n")), phrase) {
+			t.Errorf("%s does not warn against %q", id, phrase)
+		}
+	}
+}
+
+func TestAUsersDirectoryAddsAndReplaces(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "kv_exhaustion.md", good("kv_exhaustion", "Our own way"))
+	write(t, dir, "our_cause.md", good("our_cause", "Ours"))
+	write(t, dir, "README.md", "not a playbook")
+	lib, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pb, _ := lib.Get("kv_exhaustion"); pb.Title != "Our own way" {
+		t.Errorf("title is %q", pb.Title)
+	}
+	if pb, ok := lib.ForCause("our_cause"); !ok || pb.Title != "Ours" {
+		t.Errorf("got %+v", pb)
+	}
+	if pb, ok := lib.ForCause("never_heard_of"); !ok || pb.ID != "unknown" {
+		t.Errorf("an unheard-of cause should fall back to triage, got %q", pb.ID)
+	}
+	if _, err := Load(filepath.Join(dir, "absent")); err == nil || !strings.Contains(err.Error(), "playbooks directory") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEveryProblemIsReportedWithItsLine(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "broken.md", strings.Join([]string{
+		"---", "id: other", "title: ''", "cause: x", "severity: loud", "colour: red",
+		"checks:", "  - id: a", "    ask: q", "    signal: kv_usage", "    warn: 5", "    crit: 1", "    agg: median",
+		"  - id: a", "    ask: ''", "    signal: ''",
+		"first_aid:", "  - text: do", "    action: reboot", "  - text: do", "    action: set_engine_arg", "    params: {arg: max_num_seqs, direction: sideways, force: yes}",
+		"escalate: {after: soon}", "---", "## What it means", "```", "## Who is affected", "```", ""}, "\n"))
+	write(t, dir, "noyaml.md", "# just text\n")
+	write(t, dir, "badyaml.md", "---\nid: [\n---\n")
+	write(t, dir, "empty.md", "---\n---\n")
+	_, err := Load(dir)
+	ps, ok := AsProblems(err)
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{
+		`broken.md:6: unknown key "colour"`, `broken.md:2: id "other" differs`, `broken.md:3: title is missing`, `broken.md:5: severity "loud"`,
+		`broken.md:12: crit 1 is less than warn 5`, `broken.md:13: agg "median"`, `broken.md:14: check id "a" is used twice`,
+		`broken.md:15: check a asks nothing`, `broken.md:16: check a names no signal`, `broken.md:19: action "reboot"`,
+		`broken.md:22: set_engine_arg needs params.direction`, `broken.md:22: unknown parameter "force"`, `worse is missing`,
+		`broken.md:23: escalate.to is missing`, `broken.md:23: escalate.after "soon"`, `no section "## Who is affected"`, `no section "## By hand"`,
+		`noyaml.md:1: starts with no front matter`, `badyaml.md:`, `empty.md:2: front matter is empty`,
+	} {
+		if !strings.Contains(ps.Error(), want) {
+			t.Errorf("missing problem %q in:\n%s", want, ps.Error())
+		}
+	}
+}
+
+func TestValidateNamesTheUndeclaredSignal(t *testing.T) {
+	err := library(t).Validate(slices.DeleteFunc(slices.Clone(signals), func(s string) bool { return s == "kv_usage" }), append(causes, "bad_rollout"))
+	ps, _ := AsProblems(err)
+	if !strings.Contains(ps.Error(), `library/kv_exhaustion.md:9: check kv_full asks signal "kv_usage", which is not declared`) ||
+		!strings.Contains(ps.Error(), "cause bad_rollout has no playbook") {
+		t.Errorf("got\n%s", ps.Error())
+	}
+}
+
+var onset = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+
+func ptr(v float64) *float64 { return &v }
+
+func kvEvidence() (state.Incident, state.Evidence) {
+	in := state.Incident{Scope: state.Scope{Cluster: "default", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama", Pods: []string{"vllm-llama-7d9f8b6c5-aaaaa"}}}
+	ev := state.Evidence{At: onset, Workers: []state.Worker{{Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", PoolKind: "StatefulSet", Node: "gpu-1"}},
+		Missing: []state.Missing{{Signal: "kv_idle_usage", Reason: "no worker was idle"}}}
+	for i, pod := range []string{"vllm-llama-7d9f8b6c5-aaaaa", "vllm-llama-7d9f8b6c5-bbbbb"} {
+		e := state.Entity{Pod: pod}
+		ev.Samples = append(ev.Samples,
+			state.Sample{Signal: "kv_usage", Entity: e, Value: 0.91 + 0.07*float64(i), Unit: "ratio", Baseline: ptr(0.61), At: onset},
+			state.Sample{Signal: "preemption_rate", Entity: e, Value: 2.5, Unit: "1/s", Baseline: ptr(0), At: onset},
+			state.Sample{Signal: "rollout_in_progress", Entity: state.Entity{Pool: "vllm-llama"}, Value: 0, At: onset})
+	}
+	ev.Samples = append(ev.Samples, state.Sample{Signal: "preemption_rate", Value: 5, Unit: "1/s"}) // the pool's own: not counted twice
+	return in, ev
+}
+
+func TestChecksAreAnsweredFromTheEvidence(t *testing.T) {
+	lib := library(t)
+	pb, _ := lib.Get("kv_exhaustion")
+	in, ev := kvEvidence()
+	r := Run(pb, in, ev)
+	got := map[string]Answer{}
+	for _, a := range r.Answers {
+		got[a.Check.ID] = a
+	}
+	for id, want := range map[string]struct {
+		state AnswerState
+		text  string
+	}{
+		"kv_full":    {StateBad, "98% on vllm-llama-7d9f8b6c5-bbbbb (before: 61%)"},
+		"preempting": {StateBad, "5/s in all, most on vllm-llama-7d9f8b6c5-aaaaa (2.5/s) (before: 0/s)"},
+		"leak":       {StateUnknown, "not measured: no worker was idle"},
+		"queue":      {StateUnknown, "not measured: no source gave requests_waiting"},
+		"rollout":    {StateOK, "no on vllm-llama"},
+	} {
+		if a := got[id]; a.State != want.state || a.Text != want.text {
+			t.Errorf("%s: %s %q, want %s %q", id, a.State, a.Text, want.state, want.text)
+		}
+	}
+	if a := got["queue"]; !strings.Contains(a.ByHand, "/namespaces/llm/pods/vllm-llama-7d9f8b6c5-aaaaa:8000/proxy/metrics") {
+		t.Errorf("by hand: %s", a.ByHand)
+	}
+	if a := got["rollout"]; !strings.Contains(a.ByHand, "rollout status statefulset/vllm-llama") {
+		t.Errorf("by hand: %s", a.ByHand)
+	}
+	if text := r.Text(); !strings.Contains(text, "[bad] Are the KV blocks used up?") || !strings.Contains(text, "WHAT IT MEANS") {
+		t.Errorf("text:\n%s", text)
+	}
+}
+
+func TestWordsAreJudgedByWords(t *testing.T) {
+	c := Check{ID: "killed", Signal: "pod_last_terminated", Bad: []string{"OOMKilled"}}
+	s := func(pod, text string) state.Sample {
+		return state.Sample{Signal: c.Signal, Text: text, Value: 137, Entity: state.Entity{Pod: pod}}
+	}
+	if a := answer(c, state.Evidence{Samples: []state.Sample{s("a", "Error"), s("b", "OOMKilled")}}); a.State != StateBad || a.Text != "OOMKilled on b; Error on a" {
+		t.Errorf("got %s %q", a.State, a.Text)
+	}
+	if a := answer(c, state.Evidence{Samples: []state.Sample{s("a", "Completed")}}); a.State != StateOK {
+		t.Errorf("got %s %q", a.State, a.Text)
+	}
+}
+
+func TestHostileNamesNeverReachACommand(t *testing.T) {
+	pb, _ := library(t).Get("gpu_fault")
+	in := state.Incident{Scope: state.Scope{Namespace: "x; rm -rf /", Pool: "$(reboot)", Nodes: []string{"n`id`"}, Pods: []string{"--all"}}}
+	r := Run(pb, in, state.Evidence{Samples: []state.Sample{{Signal: "gpu_xid_changes", Value: 1, Entity: state.Entity{Pod: "a\nb"}}}})
+	all := r.Body
+	for _, a := range r.Answers {
+		all += a.ByHand
+	}
+	for _, f := range r.FirstAid {
+		all += f.Text
+	}
+	for _, bad := range []string{"rm -rf", "reboot)", "`id`", "--all\n", "a\nb"} {
+		if strings.Contains(all, bad) {
+			t.Errorf("%q got into a command", bad)
+		}
+	}
+	if !strings.Contains(all, "{node}") {
+		t.Error("a name that is left out should stay as a placeholder")
+	}
+}
+
+func TestMarkdownCarriesNothingThatRuns(t *testing.T) {
+	html, err := HTML("# T\n<script>alert(1)</script>\n\n<b onclick=x>hi</b> [a](javascript:alert(1)) [b]( java\tscript:x) [c](data:text/html,x) <javascript:alert(1)>\n" +
+		"![p](https://tracker.example/x.png) [ok](https://example.org/a) [rel](/incidents/1) [dd](//evil.example) <https://example.org>\n\n| a | b |\n|--:|---|\n| 1 | 2 |\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"<script", "<b ", `href="javascript`, `href="data`, "<img", "style=", `href="//evil`} {
+		if strings.Contains(strings.ToLower(html), bad) {
+			t.Errorf("%q in\n%s", bad, html)
+		}
+	}
+	for _, good := range []string{`href="https://example.org/a"`, `href="/incidents/1"`, "<table>", `<a href="https://example.org">`} {
+		if !strings.Contains(html, good) {
+			t.Errorf("no %q in\n%s", good, html)
+		}
+	}
+}
+
+func TestEveryBuiltinRendersToHTMLAndText(t *testing.T) {
+	in, ev := kvEvidence()
+	for _, pb := range library(t).All() {
+		r := Run(pb, in, ev)
+		html, err := r.HTML()
+		if err != nil || !strings.Contains(html, "<h2>What it means</h2>") || strings.Contains(html, "raw HTML omitted") {
+			t.Errorf("%s: %v\n%s", pb.ID, err, html)
+		}
+		if len(r.Text()) < 1500 {
+			t.Errorf("%s: text is short", pb.ID)
+		}
+	}
+}
+
+func TestValuesReadAsPeopleSayThem(t *testing.T) {
+	for _, c := range []struct {
+		v    float64
+		unit string
+		want string
+	}{{0.981, "ratio", "98.1%"}, {0.00042, "ratio", "0.04%"}, {0.85, "s", "850 ms"}, {4.25, "s", "4.25 s"}, {3000, "s", "50 min"}, {400000, "s", "4.6 d"},
+		{44.5 * (1 << 30), "bytes", "44.5 GiB"}, {300000, "bytes/s", "1.01 GiB/h"}, {1, "bool", "yes"}, {1, "requests", "1 request"}, {62, "code", "62"}, {12345, "tokens/s", "12345 tokens/s"}} {
+		if got := FormatValue(c.v, c.unit); got != c.want {
+			t.Errorf("%v %s is %q, want %q", c.v, c.unit, got, c.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(good("x", "t")))
+	f.Add([]byte("---\nid: 1\nchecks: {a: b}\n---\n"))
+	f.Add([]byte("---\n- [x\n---\n<script>"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		pb, problems := Parse("x.md", data)
+		if len(problems) > 0 {
+			return
+		}
+		if pb == nil || pb.ID == "" {
+			t.Fatal("a playbook with no problems has to be whole")
+		}
+		r := Run(*pb, state.Incident{}, state.Evidence{})
+		if html, err := r.HTML(); err != nil || strings.Contains(html, "<script") {
+			t.Fatalf("%v %s", err, html)
+		}
+		_ = r.Text()
+	})
+}
+
+func good(id, title string) string {
+	return "---\nid: " + id + "\ntitle: " + title + "\ncause: " + id + "\nseverity: warning\nchecks:\n  - {id: a, ask: "is it?", signal: kv_usage, crit: 1}\n" +
+		"first_aid:\n  - text: help\nworse: [panic]\nescalate: {after: 5m, to: us}\n---\n## What it means\nx\n## Who is affected\nx\n## By hand\nx\n"
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,340 @@
+package playbooks
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// AnswerState says what a check's answer means.
+type AnswerState string
+
+// The states of an answer. Info is an answer without a threshold, for the reader to judge; unknown was not measured.
+const (
+	StateOK      AnswerState = "ok"
+	StateWarn    AnswerState = "warn"
+	StateBad     AnswerState = "bad"
+	StateInfo    AnswerState = "info"
+	StateUnknown AnswerState = "unknown"
+)
+
+// A Rendered is a playbook with its checks run against one incident's evidence.
+type Rendered struct {
+	Playbook Playbook
+	Answers  []Answer // one for each check, in their order
+	FirstAid []Remedy // with the incident's names filled in
+	Worse    []string
+	Escalate string // when and to whom, as a sentence
+	Body     string // Markdown, with the incident's names filled in
+	At       time.Time
+}
+
+// An Answer is what the evidence says to a check.
+type Answer struct {
+	Check    Check
+	State    AnswerState
+	Text     string // "98% on vllm-llama-…-x2k (was 61%)", or "not measured: why"
+	Measured bool
+	Value    float64 // meaningful where Measured is set and the signal is a number
+	Unit     string
+	Pod      string   // the worst pod, or what stands for it
+	Baseline *float64 // of the same series, an hour before the onset
+	Limit    string   // "bad from 95%", in words; empty without a threshold
+	ByHand   string   // the check's commands with the incident's names filled in
+	At       time.Time
+}
+
+// Run answers a playbook's checks from the evidence of an incident. It asks nobody: what the evidence lacks is unknown.
+func Run(pb Playbook, in state.Incident, ev state.Evidence) Rendered {
+	names := scopeNames(in, ev)
+	r := Rendered{Playbook: pb, Body: names.fill(pb.Body), At: ev.At}
+	for _, c := range pb.Checks {
+		a := answer(c, ev)
+		own := names
+		if a.Pod != "" && safeName.MatchString(a.Pod) {
+			own.pod = a.Pod
+		}
+		a.ByHand = own.fill(c.ByHand)
+		r.Answers = append(r.Answers, a)
+	}
+	for _, rem := range pb.FirstAid {
+		rem.Text, rem.When = names.fill(rem.Text), names.fill(rem.When)
+		r.FirstAid = append(r.FirstAid, rem)
+	}
+	for _, w := range pb.Worse {
+		r.Worse = append(r.Worse, names.fill(w))
+	}
+	r.Escalate = pb.Escalate.String()
+	return r
+}
+
+// String is the escalation as a sentence.
+func (e Escalation) String() string {
+	if e.After == "at once" {
+		return "At once, call " + e.To + "."
+	}
+	return fmt.Sprintf("If it is not better after %s, call %s.", e.After, e.To)
+}
+
+// answer evaluates one check.
+func answer(c Check, ev state.Evidence) Answer {
+	a := Answer{Check: c, State: StateUnknown, Unit: c.Unit, Limit: c.limit()}
+	var numbers, words []state.Sample
+	for _, s := range ev.Samples {
+		switch {
+		case s.Signal != c.Signal:
+		case len(c.Bad) > 0 || (s.Text != "" && c.Warn == nil && c.Crit == nil):
+			words = append(words, s)
+		case !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0):
+			numbers = append(numbers, s)
+		}
+	}
+	switch {
+	case len(words) > 0:
+		a.words(words)
+	case len(numbers) > 0:
+		a.number(numbers)
+	default:
+		a.Text = "not measured: " + missing(c.Signal, ev)
+	}
+	return a
+}
+
+// number answers with the aggregate over the pods, or over what there is where no pod is known.
+func (a *Answer) number(samples []state.Sample) {
+	if pods := slices.DeleteFunc(slices.Clone(samples), func(s state.Sample) bool { return s.Entity.Pod == "" }); len(pods) > 0 {
+		samples = pods
+	}
+	c := a.Check
+	agg := c.Agg
+	if agg == "" {
+		agg = "max"
+		if c.Below {
+			agg = "min"
+		}
+	}
+	low := agg == "min" || (c.Below && agg != "max")
+	worst, sum := samples[0], 0.0
+	for _, s := range samples {
+		sum += s.Value
+		if (low && s.Value < worst.Value) || (!low && s.Value > worst.Value) {
+			worst = s
+		}
+	}
+	a.Measured, a.Value, a.At, a.Pod = true, worst.Value, worst.At, entityName(worst.Entity)
+	if a.Unit == "" {
+		a.Unit = worst.Unit
+	}
+	a.Baseline = worst.Baseline
+	a.Text = FormatValue(worst.Value, a.Unit)
+	switch agg {
+	case "sum", "avg":
+		what, total := "in all", sum
+		if agg == "avg" {
+			what, total = "on average", sum/float64(len(samples))
+		}
+		a.Value, a.Text = total, FormatValue(total, a.Unit)
+		a.Baseline = totalBaseline(samples, agg)
+		if len(samples) > 1 {
+			a.Text += " " + what
+			if a.Pod != "" {
+				edge := "most"
+				if low {
+					edge = "least"
+				}
+				a.Text += fmt.Sprintf(", %s on %s (%s)", edge, a.Pod, FormatValue(worst.Value, a.Unit))
+			}
+		} else if a.Pod != "" {
+			a.Text += " on " + a.Pod
+		}
+	default:
+		if a.Pod != "" {
+			a.Text += " on " + a.Pod
+		}
+	}
+	if a.Baseline != nil {
+		a.Text += fmt.Sprintf(" (before: %s)", FormatValue(*a.Baseline, a.Unit))
+	}
+	a.State = c.state(a.Value)
+}
+
+// totalBaseline aggregates the baselines like the values, if every sample has one.
+func totalBaseline(samples []state.Sample, agg string) *float64 {
+	sum := 0.0
+	for _, s := range samples {
+		if s.Baseline == nil {
+			return nil
+		}
+		sum += *s.Baseline
+	}
+	if agg == "avg" {
+		sum /= float64(len(samples))
+	}
+	return &sum
+}
+
+// words answers with what the samples say, bad ones first.
+func (a *Answer) words(samples []state.Sample) {
+	c := a.Check
+	isBad := func(s state.Sample) bool {
+		return slices.ContainsFunc(c.Bad, func(b string) bool { return strings.Contains(strings.ToLower(s.Text), strings.ToLower(b)) })
+	}
+	a.Measured, a.State = true, StateInfo
+	if len(c.Bad) > 0 {
+		a.State = StateOK
+	}
+	var bad, rest []string
+	for _, s := range samples {
+		text := s.Text
+		if text == "" {
+			text = "nothing"
+		}
+		if name := entityName(s.Entity); name != "" {
+			text += " on " + name
+		}
+		if !isBad(s) {
+			rest = append(rest, text)
+			continue
+		}
+		if a.State != StateBad {
+			a.State, a.Pod, a.At = StateBad, entityName(s.Entity), s.At
+		}
+		bad = append(bad, text)
+	}
+	if a.At.IsZero() {
+		a.At = samples[0].At
+	}
+	all := append(bad, rest...)
+	const most = 3
+	a.Text = strings.Join(all[:min(len(all), most)], "; ")
+	if len(all) > most {
+		a.Text += fmt.Sprintf("; and %d more", len(all)-most)
+	}
+}
+
+// state says what a value means under the check's thresholds.
+func (c Check) state(v float64) AnswerState {
+	past := func(limit *float64) bool {
+		return limit != nil && ((!c.Below && v >= *limit) || (c.Below && v <= *limit))
+	}
+	switch {
+	case past(c.Crit):
+		return StateBad
+	case past(c.Warn):
+		return StateWarn
+	case c.Warn == nil && c.Crit == nil:
+		return StateInfo
+	}
+	return StateOK
+}
+
+// limit is the check's thresholds in words.
+func (c Check) limit() string {
+	word := "from"
+	if c.Below {
+		word = "down to"
+	}
+	var parts []string
+	if c.Warn != nil && (c.Crit == nil || *c.Crit != *c.Warn) {
+		parts = append(parts, fmt.Sprintf("warning %s %s", word, FormatValue(*c.Warn, c.Unit)))
+	}
+	if c.Crit != nil {
+		parts = append(parts, fmt.Sprintf("bad %s %s", word, FormatValue(*c.Crit, c.Unit)))
+	}
+	if len(c.Bad) > 0 {
+		parts = append(parts, "bad: "+strings.Join(c.Bad, ", "))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// missing is why a signal has no answer.
+func missing(signal string, ev state.Evidence) string {
+	for _, m := range ev.Missing {
+		if m.Signal == signal && m.Reason != "" {
+			return m.Reason
+		}
+	}
+	if ev.At.IsZero() {
+		return "no evidence was gathered yet"
+	}
+	return "no source gave " + signal
+}
+
+// entityName is the most telling name of an entity.
+func entityName(e state.Entity) string {
+	switch {
+	case e.Pod != "":
+		return e.Pod
+	case e.GPU != "" && e.Node != "":
+		return e.Node + " GPU " + e.GPU
+	case e.Node != "":
+		return e.Node
+	case e.Instance != "":
+		return e.Instance
+	}
+	return e.Pool
+}
+
+// names are what the placeholders of a playbook stand for; empty ones stay as they are, for the reader to fill in.
+type names struct{ cluster, namespace, model, pool, workload, pod, node string }
+
+// safeName is what may be put into a command that somebody will paste: labels come from outside, and a name that a shell, PromQL or
+// Markdown could read as anything but a name is left out.
+var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,252}$`)
+
+func scopeNames(in state.Incident, ev state.Evidence) names {
+	n := names{cluster: in.Scope.Cluster, namespace: in.Scope.Namespace, model: in.Scope.Model, pool: in.Scope.Pool}
+	if n.cluster == "" {
+		n.cluster = in.Cluster
+	}
+	if len(in.Scope.Pods) > 0 {
+		n.pod = in.Scope.Pods[0]
+	}
+	if len(in.Scope.Nodes) > 0 {
+		n.node = in.Scope.Nodes[0]
+	}
+	kind := "deployment"
+	for _, w := range ev.Workers {
+		if n.pool != "" && w.Pool != n.pool {
+			continue
+		}
+		if n.pod == "" {
+			n.pod = w.Pod
+		}
+		if w.Pod != n.pod {
+			continue
+		}
+		if w.PoolKind != "" {
+			kind = strings.ToLower(w.PoolKind)
+		}
+		if n.node == "" {
+			n.node = w.Node
+		}
+		if n.namespace == "" {
+			n.namespace = w.Namespace
+		}
+	}
+	if n.pool != "" {
+		n.workload = kind + "/" + n.pool
+	}
+	return n
+}
+
+func (n names) fill(s string) string {
+	if !strings.Contains(s, "{") {
+		return s
+	}
+	var pairs []string
+	for _, p := range [][2]string{{"{cluster}", n.cluster}, {"{namespace}", n.namespace}, {"{model}", n.model}, {"{pool}", n.pool},
+		{"{workload}", n.workload}, {"{pod}", n.pod}, {"{node}", n.node}} {
+		if safeName.MatchString(p[1]) {
+			pairs = append(pairs, p[0], p[1])
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(s)
+}

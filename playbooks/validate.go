@@ -1,0 +1,178 @@
+package playbooks
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Sections are the headings that every playbook's body has.
+func Sections() []string { return []string{"What it means", "Who is affected", "By hand"} }
+
+var idPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
+
+// Validate checks what a playbook names outside itself: that its signals are declared (known lists their IDs) and that every cause has
+// its playbook (causes may be nil). The error is [Problems].
+func (l *Library) Validate(known, causes []string) error {
+	var problems Problems
+	for _, pb := range l.All() {
+		for i, c := range pb.Checks {
+			if !slices.Contains(known, c.Signal) {
+				problems = append(problems, Problem{File: pb.File, Line: pb.line(fmt.Sprintf("checks.%d.signal", i)),
+					Text: fmt.Sprintf("check %s asks signal %q, which is not declared%s", c.ID, c.Signal, nearest(c.Signal, known))})
+			}
+		}
+	}
+	for _, cause := range causes {
+		if _, ok := l.Get(cause); !ok {
+			problems = append(problems, Problem{File: "library", Text: fmt.Sprintf("cause %s has no playbook: add %s.md", cause, cause)})
+		}
+	}
+	return problems.err()
+}
+
+// nearest suggests a known name that shares the longest beginning.
+func nearest(name string, known []string) string {
+	best, length := "", 3
+	for _, k := range known {
+		n := 0
+		for n < len(k) && n < len(name) && k[n] == name[n] {
+			n++
+		}
+		if n > length {
+			best, length = k, n
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// check finds what is wrong with the playbook itself.
+func (pb *Playbook) check() Problems {
+	var problems Problems
+	add := func(path, format string, args ...any) {
+		problems = append(problems, Problem{File: pb.File, Line: pb.line(path), Text: fmt.Sprintf(format, args...)})
+	}
+	stem := strings.TrimSuffix(filepath.Base(pb.File), ".md")
+	switch {
+	case !idPattern.MatchString(pb.ID):
+		add("id", "id %q has to be lower-case letters, digits and underscores", pb.ID)
+	case pb.ID != stem:
+		add("id", "id %q differs from the file's name: rename the file to %s.md, or the id to %s", pb.ID, pb.ID, stem)
+	}
+	if strings.TrimSpace(pb.Title) == "" {
+		add("title", "title is missing")
+	}
+	if !idPattern.MatchString(pb.Cause) {
+		add("cause", "cause %q has to be a cause's ID", pb.Cause)
+	}
+	if !slices.Contains([]string{"critical", "warning", "info"}, pb.Severity) {
+		add("severity", "severity %q has to be critical, warning or info", pb.Severity)
+	}
+	if len(pb.Checks) == 0 {
+		add("checks", "checks are missing: at least one question with the signal that answers it")
+	}
+	seen := map[string]bool{}
+	for i, c := range pb.Checks {
+		at := fmt.Sprintf("checks.%d", i)
+		if seen[c.ID] {
+			add(at+".id", "check id %q is used twice", c.ID)
+		}
+		seen[c.ID] = true
+		c.check(func(key, format string, args ...any) { add(at+"."+key, format, args...) })
+	}
+	if len(pb.FirstAid) == 0 {
+		add("first_aid", "first_aid is missing: at least one step, if only whom to ask")
+	}
+	for i, r := range pb.FirstAid {
+		at := fmt.Sprintf("first_aid.%d", i)
+		r.check(func(key, format string, args ...any) { add(at+"."+key, format, args...) })
+	}
+	if len(pb.Worse) == 0 {
+		add("worse", "worse is missing: say what looks like help and is not")
+	}
+	if pb.Escalate.To == "" {
+		add("escalate.to", "escalate.to is missing: whom to call when first aid does not help")
+	}
+	if d, err := time.ParseDuration(pb.Escalate.After); pb.Escalate.After != "at once" && (err != nil || d <= 0) {
+		add("escalate.after", "escalate.after %q has to be a duration such as 30m, or \"at once\"", pb.Escalate.After)
+	}
+	for _, s := range Sections() {
+		if !hasSection(pb.Body, s) {
+			add("body", "the body has no section \"## %s\"", s)
+		}
+	}
+	return problems
+}
+
+func (c Check) check(add func(key, format string, args ...any)) {
+	if !idPattern.MatchString(c.ID) {
+		add("id", "check id %q has to be lower-case letters, digits and underscores", c.ID)
+	}
+	if strings.TrimSpace(c.Ask) == "" {
+		add("ask", "check %s asks nothing", c.ID)
+	}
+	if c.Signal == "" {
+		add("signal", "check %s names no signal", c.ID)
+	}
+	if !slices.Contains([]string{"", "max", "min", "avg", "sum"}, c.Agg) {
+		add("agg", "agg %q has to be max, min, avg or sum", c.Agg)
+	}
+	if c.Warn != nil && c.Crit != nil {
+		switch {
+		case !c.Below && *c.Crit < *c.Warn:
+			add("crit", "crit %v is less than warn %v: set below: true where low values are the bad ones", *c.Crit, *c.Warn)
+		case c.Below && *c.Crit > *c.Warn:
+			add("crit", "crit %v is more than warn %v although below is true", *c.Crit, *c.Warn)
+		}
+	}
+	if c.Below && c.Warn == nil && c.Crit == nil {
+		add("below", "below says nothing without warn or crit")
+	}
+}
+
+func (r Remedy) check(add func(key, format string, args ...any)) {
+	if strings.TrimSpace(r.Text) == "" {
+		add("text", "a step of first aid has no text")
+	}
+	allowed := []string{}
+	switch r.Action {
+	case "":
+	case ActionSetEngineArg:
+		allowed = []string{"arg", "direction"}
+		if r.Params["arg"] == "" {
+			add("params", "set_engine_arg needs params.arg, such as max_num_seqs")
+		}
+		if d := r.Params["direction"]; d != "lower" && d != "raise" {
+			add("params.direction", "set_engine_arg needs params.direction: lower or raise, not %q", d)
+		}
+	case ActionRestartWorker:
+	default:
+		add("action", "action %q is not one of %s; leave it out where a person has to do it", r.Action, strings.Join(Actions(), ", "))
+		return
+	}
+	for k := range r.Params {
+		if !slices.Contains(allowed, k) {
+			add("params."+k, "unknown parameter %q of action %q", k, r.Action)
+		}
+	}
+}
+
+// hasSection says whether the body has a level-two heading of that name, outside code.
+func hasSection(body, name string) bool {
+	code := false
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, "```") {
+			code = !code
+		}
+		if rest, ok := strings.CutPrefix(line, "## "); ok && !code && strings.EqualFold(strings.TrimSpace(rest), name) {
+			return true
+		}
+	}
+	return false
+}
