@@ -128,6 +128,7 @@ func (x *step) tell(in *Incident) {
 		}
 	}
 	in.NotifyBy = time.Time{}
+	x.changedIncident(in)
 	for _, ch := range in.Channels {
 		if in.Told[ch].Rev < in.Rev {
 			x.notify(in, ch)

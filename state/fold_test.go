@@ -1,0 +1,574 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// simpleTriage knows that an alert's symptom is its label "symptom" and that one pool is one trouble. A verdict is the evidence's
+// one text sample.
+type simpleTriage struct{}
+
+func (simpleTriage) Classify(a Alert, cluster string) Sign {
+	s := Sign{Symptom: Symptom(a.Labels["symptom"]), Severity: Severity(a.Labels["severity"]), By: "name",
+		Entity: Entity{Cluster: cluster, Namespace: "llm", Pool: a.Labels["pool"], Pod: a.Labels["pod"], Node: a.Labels["node"]}}
+	if s.Symptom == "" {
+		s.Symptom = Unclassified
+	}
+	return s
+}
+
+func (simpleTriage) Correlate(s Sign, workers []Worker, open []*Incident, now time.Time) (IncidentID, bool) {
+	for _, in := range open {
+		if in.Scope.Pool == s.Entity.Pool || slices.Contains(in.Scope.Nodes, s.Entity.Node) && s.Entity.Node != "" {
+			return in.ID, true
+		}
+	}
+	return "", false
+}
+
+func (simpleTriage) Diagnose(in *Incident, ev *Evidence, now time.Time) Diagnosis {
+	d := Diagnosis{Cause: Unknown, At: now, Title: "no idea", Scope: in.Scope}
+	for _, s := range ev.Samples {
+		d.Cause, d.Confidence, d.Title = Cause(s.Text), 0.9, s.Text+" on "+in.Scope.Pool
+		if s.Entity.Node != "" {
+			d.Scope.Nodes = []string{s.Entity.Node}
+		}
+	}
+	return d
+}
+
+func (simpleTriage) Absorbs(root, other *Incident) bool {
+	return root.Cause() == "gpu_fault" && other.Cause() == Unknown
+}
+
+type simpleRouting struct{}
+
+func (simpleRouting) Channels(in *Incident) []Channel {
+	if in.Cause() == BenignAlert {
+		return []Channel{ChannelConsole}
+	}
+	if in.Severity == Critical {
+		return []Channel{ChannelPagerDuty, ChannelSlack, ChannelConsole}
+	}
+	return []Channel{ChannelSlack, ChannelConsole}
+}
+
+// story drives a fold as the keeper does, and after every input checks that what the board says it changed is all that it changed:
+// a board loaded from the records must be the board itself.
+type story struct {
+	t       *testing.T
+	fold    *Fold
+	board   *Board
+	records map[string][]byte
+	entries []Entry
+	now     time.Time
+	seq     uint64
+}
+
+func newStory(t *testing.T) *story {
+	return &story{t: t, board: NewBoard(), records: map[string][]byte{}, now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
+		fold: &Fold{Triage: simpleTriage{}, Routing: simpleRouting{}, Settings: DefaultSettings()}}
+}
+
+func (s *story) apply(in Input) {
+	s.t.Helper()
+	s.seq++
+	in.Seq, in.Cluster = s.seq, "prod"
+	if in.At.IsZero() {
+		in.At = s.now
+	}
+	s.fold.Apply(s.board, in)
+	records, entries, err := s.board.Take()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.entries = append(s.entries, entries...)
+	if len(records) > 999 {
+		s.t.Fatalf("one input changed %d records: more than one commit takes", len(records))
+	}
+	var all []Record
+	for _, r := range records {
+		if r.Value == nil {
+			delete(s.records, r.Key)
+		} else {
+			s.records[r.Key] = r.Value
+		}
+	}
+	for key, value := range s.records {
+		if !strings.HasPrefix(key, TimelinePrefix+".") {
+			all = append(all, Record{Key: key, Value: value})
+		}
+	}
+	loaded, err := LoadBoard(all)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if got, want := dump(loaded), dump(s.board); got != want {
+		i := 0
+		for i < min(len(got), len(want)) && got[i] == want[i] {
+			i++
+		}
+		s.t.Fatalf("after input %d a restart would remember something else:\n got …%.300s\nwant …%.300s", s.seq, got[max(0, i-60):], want[max(0, i-60):])
+	}
+}
+
+func dump(b *Board) string {
+	raw, err := json.Marshal(map[string]any{"i": b.incidents, "a": b.alerts, "x": b.actions, "e": b.effects, "ev": b.evidence, "w": b.workers, "h": b.halts, "m": b.meta})
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
+// wait lets time pass, with every tick that falls due.
+func (s *story) wait(d time.Duration) {
+	s.t.Helper()
+	end := s.now.Add(d)
+	for {
+		due := s.board.NextDue()
+		if due.IsZero() || due.After(end) {
+			break
+		}
+		if due.After(s.now) {
+			s.now = due
+		}
+		s.apply(Input{})
+	}
+	s.now = end
+}
+
+func (s *story) alert(status AlertStatus, name, symptom, severity, pool string) {
+	s.t.Helper()
+	s.apply(Input{Alerts: &AlertBatch{Alerts: []Alert{s.make(status, name, symptom, severity, pool)}}})
+}
+
+func (s *story) make(status AlertStatus, name, symptom, severity, pool string) Alert {
+	return Alert{Fingerprint: Fingerprint(Hash(name, pool)), Status: status, StartsAt: s.now.Add(-time.Minute),
+		Labels: map[string]string{"alertname": name, "symptom": symptom, "severity": severity, "pool": pool}}
+}
+
+// deliver answers every effect of a kind that is due as its adapter would, and gives how many there were.
+func (s *story) deliver(kind EffectKind) int {
+	s.t.Helper()
+	n := 0
+	for _, e := range s.board.effects {
+		if e.Kind != kind || e.Due.After(s.now) {
+			continue
+		}
+		n++
+		o := Outcome{Effect: e.ID, Turn: e.Turn, Done: true, Rev: s.board.incidents[e.Incident].Rev}
+		s.apply(Input{Outcome: &o})
+	}
+	return n
+}
+
+func (s *story) evidence(in *Incident, cause string) {
+	s.t.Helper()
+	ev := Evidence{Incident: in.ID, At: s.now}
+	if cause != "" {
+		ev.Samples = []Sample{{Signal: "verdict", Text: cause}}
+	}
+	s.apply(Input{Evidence: &ev})
+}
+
+func (s *story) only() *Incident {
+	s.t.Helper()
+	if len(s.board.incidents) != 1 {
+		s.t.Fatalf("want one incident, have %d", len(s.board.incidents))
+	}
+	for _, in := range s.board.incidents {
+		return in
+	}
+	return nil
+}
+
+func (s *story) effects(kind EffectKind) (ids []string) {
+	for id, e := range s.board.effects {
+		if e.Kind == kind {
+			ids = append(ids, string(id))
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func TestSymptomsOfOnePoolAreOneIncident(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "HighTTFT", "ttft_high", "warning", "llama")
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	s.alert(Firing, "HighTTFT", "ttft_high", "warning", "llama") // a repeat
+	in := s.only()
+	if in.AlertCount != 2 || in.ActiveAlerts != 2 || len(in.Symptoms) != 2 || in.Severity != Critical {
+		t.Fatalf("alerts %d, active %d, symptoms %d, severity %s", in.AlertCount, in.ActiveAlerts, len(in.Symptoms), in.Severity)
+	}
+	s.alert(Firing, "HighTTFT", "ttft_high", "warning", "mistral")
+	if len(s.board.incidents) != 2 {
+		t.Fatal("another pool's trouble must be an incident of its own")
+	}
+}
+
+func TestNobodyIsToldBeforeTheVerdictOrThirtySeconds(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	s.wait(29 * time.Second)
+	if got := s.effects(EffectNotify); len(got) != 0 {
+		t.Fatalf("told too early: %v", got)
+	}
+	s.wait(time.Second)
+	if got := s.effects(EffectNotify); len(got) != 3 {
+		t.Fatalf("30 s after a critical alert all three channels must hear of it, have %v", got)
+	}
+	s.deliver(EffectNotify)
+	s.wait(time.Hour)
+	if got := s.effects(EffectNotify); len(got) != 0 {
+		t.Fatalf("nothing changed, and yet %v", got)
+	}
+}
+
+func TestTheVerdictIsToldAtOnceAndOnce(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	s.wait(10 * time.Second)
+	if n := s.deliver(EffectEnrich); n != 1 {
+		t.Fatalf("evidence is wanted once, when symptoms have settled; got %d", n)
+	}
+	in := s.only()
+	s.evidence(in, "kv_exhaustion")
+	if got := s.effects(EffectNotify); len(got) != 3 {
+		t.Fatalf("want three channels told, have %v", got)
+	}
+	if in.DiagnosedAt.IsZero() || in.Cause() != "kv_exhaustion" || !strings.Contains(in.Title, "kv_exhaustion") {
+		t.Fatalf("verdict %s, title %q", in.Cause(), in.Title)
+	}
+	s.deliver(EffectNotify)
+	s.evidence(in, "kv_exhaustion")
+	if got := s.effects(EffectNotify); len(got) != 0 {
+		t.Fatalf("the same verdict again is no news, and yet %v", got)
+	}
+	if got := s.effects(EffectPlan); len(got) != 1 {
+		t.Fatalf("a verdict asks for remedies, have %v", got)
+	}
+}
+
+func TestBenignNeverPages(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "GPUMem", "gpu_memory_high", "critical", "llama")
+	s.wait(10 * time.Second)
+	s.evidence(s.only(), string(BenignAlert))
+	if got := s.effects(EffectNotify); len(got) != 1 || !strings.Contains(got[0], "console") {
+		t.Fatalf("a benign alert is only logged, have %v", got)
+	}
+}
+
+func TestAVerdictIsNotTakenBackWhenItsEvidenceFades(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.only()
+	s.evidence(in, "kv_exhaustion")
+	s.evidence(in, "")
+	s.evidence(in, string(BenignAlert))
+	if in.Cause() != "kv_exhaustion" {
+		t.Fatalf("verdict became %s", in.Cause())
+	}
+	s.evidence(in, "gpu_fault")
+	if in.Cause() != "gpu_fault" {
+		t.Fatal("a better verdict must replace the one before")
+	}
+}
+
+func TestResolvedIncidentHoldsThenEndsAndNeverSwallowsNewTrouble(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.only()
+	s.evidence(in, "kv_exhaustion")
+	s.deliver(EffectNotify)
+	s.alert(Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	if in.Status != StatusMonitoring {
+		t.Fatalf("status %s", in.Status)
+	}
+	s.wait(time.Minute)
+	s.now = s.now.Add(time.Second)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	if in.Status != StatusOpen || len(s.board.incidents) != 1 {
+		t.Fatalf("an alert within the hold reopens: status %s, %d incidents", in.Status, len(s.board.incidents))
+	}
+	s.alert(Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	s.wait(2 * time.Minute)
+	if in.Status != StatusResolved || in.ResolvedBy != "alerts" {
+		t.Fatalf("status %s by %q", in.Status, in.ResolvedBy)
+	}
+	if got := s.effects(EffectNotify); len(got) != 3 {
+		t.Fatalf("everybody who was told is told the end, have %v", got)
+	}
+	s.deliver(EffectNotify)
+	s.wait(time.Minute)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	if len(s.board.incidents) != 2 {
+		t.Fatal("new trouble after the end is a new incident")
+	}
+}
+
+func TestResolvedFirstOpensNothing(t *testing.T) {
+	s := newStory(t)
+	s.alert(Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	if len(s.board.incidents) != 0 || len(s.board.alerts) != 1 {
+		t.Fatalf("%d incidents, %d alerts", len(s.board.incidents), len(s.board.alerts))
+	}
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	s.only()
+}
+
+func TestLateEndOfAnOlderEpisodeIsIgnored(t *testing.T) {
+	s := newStory(t)
+	old := s.make(Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	s.now = s.now.Add(time.Hour)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	s.apply(Input{Alerts: &AlertBatch{Alerts: []Alert{old}}})
+	if in := s.only(); in.ActiveAlerts != 1 {
+		t.Fatalf("active %d", in.ActiveAlerts)
+	}
+}
+
+func TestRepeatsAfterAPersonResolvedStayQuiet(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	first := s.make(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.only()
+	s.apply(Input{Command: &Command{Verb: VerbResolve, Incident: in.ID, Actor: Actor{ID: "ana", Via: "api"}}})
+	s.now = s.now.Add(4 * time.Hour)
+	s.apply(Input{Alerts: &AlertBatch{Alerts: []Alert{first}}})
+	if in := s.only(); in.Status != StatusResolved {
+		t.Fatalf("status %s", in.Status)
+	}
+}
+
+func TestLateRootAbsorbsItsConsequences(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "HighTTFT", "ttft_high", "critical", "llama")
+	first := s.only()
+	s.evidence(first, "")
+	s.deliver(EffectNotify)
+	s.apply(Input{Alerts: &AlertBatch{Alerts: []Alert{{Fingerprint: "xid", Status: Firing, StartsAt: s.now,
+		Labels: map[string]string{"alertname": "Xid", "symptom": "gpu_hardware", "severity": "critical", "node": "gpu-3"}}}}})
+	var root *Incident
+	for _, in := range s.board.incidents {
+		if in != first {
+			root = in
+		}
+	}
+	if root == nil {
+		t.Fatal("nothing tells yet that the node serves the pool: two incidents")
+	}
+	s.apply(Input{Evidence: &Evidence{Incident: root.ID, At: s.now, Samples: []Sample{{Signal: "verdict", Text: "gpu_fault", Entity: Entity{Node: "gpu-3"}}},
+		Workers: []Worker{{Namespace: "llm", Pod: "llama-1", Pool: "llama", Node: "gpu-3"}}}})
+	if first.MergedInto != root.ID || first.Status != StatusResolved || root.AlertCount != 2 || root.ActiveAlerts != 2 {
+		t.Fatalf("merged into %q, status %s, root has %d alerts, %d active", first.MergedInto, first.Status, root.AlertCount, root.ActiveAlerts)
+	}
+	s.alert(Resolved, "HighTTFT", "ttft_high", "critical", "llama")
+	if root.ActiveAlerts != 1 {
+		t.Fatalf("the end of an absorbed alert counts at the root: active %d", root.ActiveAlerts)
+	}
+}
+
+func TestApprovalIsForOnePlanOnceAndInTime(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.only()
+	s.evidence(in, "kv_exhaustion")
+	propose := func(id ActionID) {
+		a := Action{ID: id, Incident: in.ID, State: Proposed, Change: "max_num_seqs 256 → 128", PlanHash: "plan", ExpiresAt: s.now.Add(15 * time.Minute)}
+		if err := a.Move(AwaitingApproval, s.now, "", Actor{}); err != nil {
+			t.Fatal(err)
+		}
+		s.apply(Input{Action: &ActionEvent{Action: a}})
+	}
+	approve := func(id ActionID, hash string) {
+		s.apply(Input{Command: &Command{Verb: VerbApprove, Action: id, PlanHash: hash, Actor: Actor{ID: "U1", Name: "ana", Via: "slack"}}})
+	}
+	propose("ACT-1")
+	approve("ACT-1", "another plan")
+	if got := s.board.actions["ACT-1"].State; got != AwaitingApproval {
+		t.Fatalf("an approval of another plan moved the action to %s", got)
+	}
+	approve("ACT-1", "plan")
+	if got := s.board.actions["ACT-1"]; got.State != Approved || got.DecidedBy.ID != "U1" {
+		t.Fatalf("state %s by %v", got.State, got.DecidedBy)
+	}
+	if got := s.effects(EffectRun); len(got) != 1 {
+		t.Fatalf("an approved action runs, have %v", got)
+	}
+	steps := len(s.board.actions["ACT-1"].Steps)
+	approve("ACT-1", "plan")
+	if len(s.board.actions["ACT-1"].Steps) != steps {
+		t.Fatal("a replayed click had an effect")
+	}
+	propose("ACT-2")
+	s.wait(15 * time.Minute)
+	if got := s.board.actions["ACT-2"].State; got != Expired {
+		t.Fatalf("state %s after the approval's time", got)
+	}
+	approve("ACT-2", "plan")
+	if got := s.board.actions["ACT-2"].State; got != Expired {
+		t.Fatalf("a late approval moved the action to %s", got)
+	}
+}
+
+func TestStaleRunnerChangesNothing(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.only()
+	s.apply(Input{Action: &ActionEvent{Action: Action{ID: "ACT-1", Incident: in.ID, Mode: "auto", State: Proposed, Steps: []ActionStep{{State: Proposed}}}}})
+	step := func(from, to ActionState) {
+		a := s.board.actions["ACT-1"].Clone()
+		a.State = to
+		a.Steps = append(a.Steps, ActionStep{State: to, At: s.now})
+		s.apply(Input{Action: &ActionEvent{From: from, Action: a}})
+	}
+	step(Proposed, Admitted)
+	step(Proposed, Denied) // it was overtaken
+	if got := s.board.actions["ACT-1"].State; got != Admitted {
+		t.Fatalf("state %s", got)
+	}
+	step(Admitted, Succeeded) // not legal
+	if got := s.board.actions["ACT-1"].State; got != Admitted {
+		t.Fatalf("state %s", got)
+	}
+	step(Admitted, Intent)
+	if in.Status != StatusMitigating {
+		t.Fatalf("incident status %s while first aid is under way", in.Status)
+	}
+}
+
+func TestIncidentEndsOnlyAfterItsActionIsVerified(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.only()
+	s.apply(Input{Action: &ActionEvent{Action: Action{ID: "ACT-1", Incident: in.ID, Mode: "auto", State: Proposed, Steps: []ActionStep{{State: Proposed}}}}})
+	for _, to := range []ActionState{Admitted, Intent, Applied, Verifying} {
+		a := s.board.actions["ACT-1"].Clone()
+		from := a.State
+		if err := a.Move(to, s.now, "", Actor{}); err != nil {
+			t.Fatal(err)
+		}
+		s.apply(Input{Action: &ActionEvent{From: from, Action: a}})
+	}
+	s.alert(Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	s.wait(10 * time.Minute)
+	if in.Status == StatusResolved {
+		t.Fatal("resolved while its action was being verified")
+	}
+	a := s.board.actions["ACT-1"].Clone()
+	if err := a.Move(Succeeded, s.now, "better", Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	s.apply(Input{Action: &ActionEvent{From: Verifying, Action: a}})
+	s.wait(3 * time.Minute)
+	if in.Status != StatusResolved {
+		t.Fatalf("status %s", in.Status)
+	}
+}
+
+func TestVanishedAlertIsReconciled(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	s.alert(Firing, "HighTTFT", "ttft_high", "critical", "llama")
+	s.now = s.now.Add(time.Minute)
+	s.apply(Input{Present: &Present{At: s.now, Fingerprints: []Fingerprint{Fingerprint(Hash("HighTTFT", "llama"))}}})
+	if in := s.only(); in.ActiveAlerts != 1 {
+		t.Fatalf("active %d: a silenced alert that resolved is never announced, so its absence must tell", in.ActiveAlerts)
+	}
+}
+
+func TestAcknowledgedInPagerDutyIsSeenHere(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.only()
+	s.apply(Input{Foreign: &Foreign{Source: "pagerduty", Event: "acknowledged", ID: "Q1", Key: string(in.ID), Actor: Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}}})
+	if in.Status != StatusAcked || in.AckedBy.Name != "Ben" || in.Told[ChannelPagerDuty].Ref["status"] != "acknowledged" {
+		t.Fatalf("status %s by %v, told %v", in.Status, in.AckedBy, in.Told)
+	}
+}
+
+func TestAnotherToolsIncidentGetsTheVerdictAndNoSecondPage(t *testing.T) {
+	s := newStory(t)
+	s.apply(Input{Foreign: &Foreign{Source: "pagerduty", Event: "triggered", ID: "Q1", Title: "TTFT high", Labels: map[string]string{
+		"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "llama"}}})
+	in := s.only()
+	s.evidence(in, "kv_exhaustion")
+	if got := s.effects(EffectNote); len(got) != 1 {
+		t.Fatalf("want one note, have %v", got)
+	}
+	if slices.Contains(in.Channels, ChannelPagerDuty) {
+		t.Fatal("somebody was paged already by the other tool")
+	}
+	s.deliver(EffectNote)
+	s.evidence(in, "kv_exhaustion")
+	if got := s.effects(EffectNote); len(got) != 0 {
+		t.Fatalf("noted twice: %v", got)
+	}
+	s.apply(Input{Foreign: &Foreign{Source: "pagerduty", Event: "triggered", ID: "Q2", Title: "Shop is down", Labels: map[string]string{"alertname": "ShopDown"}}})
+	s.only()
+}
+
+func TestHaltIsRememberedUntilResume(t *testing.T) {
+	s := newStory(t)
+	by := Actor{ID: "ana", Via: "api"}
+	s.apply(Input{Command: &Command{Verb: VerbHalt, Actor: by, Reason: "game day"}})
+	if h := s.board.halts["prod"]; h == nil || h.Reason != "game day" {
+		t.Fatalf("halt %v", h)
+	}
+	s.apply(Input{Command: &Command{Verb: VerbResume, Actor: by}})
+	if s.board.halts["prod"] != nil {
+		t.Fatal("still halted")
+	}
+}
+
+func TestOutcomeOfAnOlderTurnIsIgnored(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.only()
+	s.wait(30 * time.Second)
+	id := EffectID("notify:slack:" + string(in.ID))
+	turn := s.board.effects[id].Turn
+	retry := Input{Outcome: &Outcome{Effect: id, Turn: turn, Error: "503", RetryAt: s.now.Add(time.Minute)}}
+	s.apply(retry)
+	s.apply(retry)
+	if got := s.board.effects[id].Attempts; got != 1 {
+		t.Fatalf("%d attempts counted", got)
+	}
+}
+
+func TestAStormOfAHundredPoolsFitsOneCommit(t *testing.T) {
+	s := newStory(t)
+	var batch AlertBatch
+	for i := range MaxBatch {
+		batch.Alerts = append(batch.Alerts, s.make(Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("pool-", i)))
+	}
+	s.apply(Input{Alerts: &batch}) // apply fails where a commit would be too large
+	s.wait(time.Minute)
+	if got := len(s.effects(EffectNotify)); got != 3*MaxBatch {
+		t.Fatalf("%d notify effects", got)
+	}
+}
+
+func TestRetentionForgetsAllOfAnIncident(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	s.evidence(s.only(), "kv_exhaustion")
+	s.deliver(EffectNotify)
+	s.alert(Resolved, "KVFull", "kv_pressure", "critical", "llama")
+	s.wait(5 * time.Minute)
+	s.deliver(EffectNotify)
+	s.now = s.now.Add(721 * time.Hour)
+	s.apply(Input{})
+	for key := range s.records {
+		if !strings.HasPrefix(key, "meta.") {
+			t.Errorf("still remembered: %s", key)
+		}
+	}
+}

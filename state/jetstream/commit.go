@@ -1,0 +1,171 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+	"crypto/rand"
+
+	"paramedic/state"
+)
+
+const (
+	// deletedHeader marks a tombstone: in an atomic batch a record can be replaced, not removed.
+	deletedHeader = "Paramedic-Deleted"
+	tombstoneTTL  = "10s"
+	// firstHeader is the sequence at which a rewritten timeline record was first written.
+	firstHeader = "Paramedic-First"
+)
+
+// A position is the record that a commit moves.
+type position struct {
+	Position uint64 `json:"position"`
+	Commit   string `json:"commit"` // tells one's own commit from another's when the answer was lost
+}
+
+// Commit writes the records and the position, all or none, if the fence is the partition's newest. At most MaxRecords fit.
+func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
+	if err := s.alive(ctx); err != nil {
+		return state.Fence{}, err
+	}
+	if err := checkPartition(partition); err != nil {
+		return state.Fence{}, err
+	}
+	if len(records) > MaxRecords {
+		return state.Fence{}, fmt.Errorf("committing %d records at once: %d is the most", len(records), MaxRecords)
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	msgs, err := s.recordMessages(partition, records)
+	if err != nil {
+		return state.Fence{}, err
+	}
+	id := rand.Text()
+	data, err := json.Marshal(position{Position: to, Commit: id})
+	if err != nil {
+		return state.Fence{}, fmt.Errorf("encoding the position: %w", err)
+	}
+	pos := nats.NewMsg(positionSubject(partition))
+	pos.Data = data
+	pos.Header.Set(expectLastHeader, strconv.FormatUint(fence.Rev, 10))
+	msgs = append(msgs, pos) // last: whoever reads it has read all of the commit
+
+	rev, err := s.publish(ctx, msgs)
+	switch {
+	case errors.Is(err, state.ErrFenced):
+		rev, err = s.rewrite(ctx, partition, fence, msgs)
+	case errors.Is(err, state.ErrUnavailable):
+		rev, err = s.settle(partition, id, err)
+	}
+	if err != nil {
+		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)
+	}
+	return state.Fence{Position: to, Rev: rev}, nil
+}
+
+func (s *Store) recordMessages(partition int, records []state.Record) ([]*nats.Msg, error) {
+	msgs := make([]*nats.Msg, 0, len(records)+1)
+	for _, r := range records {
+		if !validKey(r.Key) {
+			return nil, fmt.Errorf("record key %q: want dot-separated tokens of letters, digits, '-' and '_'", r.Key)
+		}
+		if most := min(s.nc.MaxPayload(), MaxValue); int64(len(r.Value)) > most {
+			return nil, fmt.Errorf("record %s has %d bytes, more than the store takes (%d)", r.Key, len(r.Value), most)
+		}
+		m := nats.NewMsg(recordSubject(partition, r.Key))
+		m.Data = r.Value
+		switch {
+		case r.Value == nil:
+			m.Header.Set(deletedHeader, "1")
+			m.Header.Set(ttlHeader, tombstoneTTL)
+		case isTimeline(m.Subject):
+			// Timelines are only ever added to. Expecting that costs nothing, and rewrite puts right what was not so.
+			m.Header.Set(expectLastHeader, "0")
+		}
+		msgs = append(msgs, m)
+	}
+	return msgs, nil
+}
+
+func isTimeline(subject string) bool { return strings.HasPrefix(subject, "paramedic.tl.") }
+
+// rewrite tries a refused commit again if it was not the position that was refused, but a timeline record that was there already: it
+// keeps its place in the order.
+func (s *Store) rewrite(ctx context.Context, partition int, fence state.Fence, msgs []*nats.Msg) (uint64, error) {
+	_, now, err := s.position(ctx, partition)
+	if err != nil {
+		return 0, err
+	}
+	if now != fence.Rev {
+		return 0, fmt.Errorf("%w: at revision %d, not %d", state.ErrFenced, now, fence.Rev)
+	}
+	for _, m := range msgs {
+		if !isTimeline(m.Subject) || m.Header.Get(deletedHeader) != "" {
+			continue
+		}
+		m.Header.Del(expectLastHeader)
+		old, err := s.st.GetLastMsgForSubject(ctx, m.Subject)
+		switch {
+		case errors.Is(err, natsjs.ErrMsgNotFound):
+		case err != nil:
+			return 0, unavailable("reading "+recordKey(m.Subject), err)
+		case old.Header.Get(deletedHeader) == "":
+			m.Header.Set(firstHeader, strconv.FormatUint(firstWritten(old.Header, old.Sequence), 10))
+		}
+	}
+	return s.publish(ctx, msgs)
+}
+
+// settle finds out what became of a commit whose answer was lost. Where it cannot, the failure stands; a commit that is still on its
+// way is then fenced off by the next.
+func (s *Store) settle(partition int, id string, failure error) (uint64, error) {
+	ctx, cancel := bounded(context.Background()) // the caller's own may be what ended
+	defer cancel()
+	select {
+	case <-s.closed:
+		return 0, failure
+	default:
+	}
+	pos, rev, err := s.position(ctx, partition)
+	if err != nil || pos.Commit != id {
+		return 0, failure
+	}
+	return rev, nil
+}
+
+// position reads a partition's position and its revision from the stream's leader; both are zero before the first commit.
+func (s *Store) position(ctx context.Context, partition int) (position, uint64, error) {
+	subject := positionSubject(partition)
+	m, err := s.st.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, natsjs.ErrMsgNotFound) {
+		return position{}, 0, nil
+	}
+	if err != nil {
+		return position{}, 0, unavailable("reading the position", err)
+	}
+	var pos position
+	if err := json.Unmarshal(m.Data, &pos); err != nil {
+		return position{}, 0, fmt.Errorf("the record %s (stream %s, sequence %d) is corrupt: %w", subject, stateStream, m.Sequence, err)
+	}
+	return pos, m.Sequence, nil
+}
+
+func checkPartition(p int) error {
+	if p < 0 || p >= partitions {
+		return fmt.Errorf("there is no partition %d, only 0 to %d", p, partitions-1)
+	}
+	return nil
+}
+
+func firstWritten(h nats.Header, seq uint64) uint64 {
+	if first, err := strconv.ParseUint(h.Get(firstHeader), 10, 64); err == nil {
+		return first
+	}
+	return seq
+}

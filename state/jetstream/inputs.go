@@ -1,0 +1,128 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"paramedic/state"
+)
+
+// Inputs reads the partition's inputs after a position. It acknowledges nothing: the position that a commit keeps is the only truth.
+func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.InputReader, error) {
+	if err := s.alive(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkPartition(partition); err != nil {
+		return nil, err
+	}
+	asking, cancel := bounded(ctx)
+	defer cancel()
+	info, err := s.in.Info(asking)
+	if err != nil {
+		return nil, unavailable("asking the input stream", err)
+	}
+	if info.State.LastSeq < after {
+		return nil, fmt.Errorf("the records were made of inputs up to %d, but the log (stream %s) ends at %d: it was lost or replaced, restore both streams together",
+			after, inputStream, info.State.LastSeq)
+	}
+	cons, err := s.js.OrderedConsumer(asking, inputStream, natsjs.OrderedConsumerConfig{
+		FilterSubjects: []string{inputSubject(partition)},
+		DeliverPolicy:  natsjs.DeliverByStartSequencePolicy,
+		OptStartSeq:    after + 1,
+	})
+	if err != nil {
+		return nil, unavailable("reading the log", err)
+	}
+	r := &reader{store: s, last: after, inputs: make(chan read, readAhead), done: make(chan struct{})}
+	r.consuming, err = cons.Consume(r.take,
+		natsjs.PullMaxMessagesWithBytesLimit(readAhead, readAheadBytes),
+		natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) {
+			// The consumer takes itself up again where it stopped.
+			s.log.Debug("reading the log", "partition", partition, "err", err)
+		}))
+	if err != nil {
+		return nil, unavailable("reading the log", err)
+	}
+	s.readers.Go(func() { // an open reader does not outlive the store
+		select {
+		case <-s.closed:
+			r.Close()
+		case <-r.done:
+		}
+		r.consuming.Stop()
+		<-r.consuming.Closed()
+	})
+	return r, nil
+}
+
+type read struct {
+	input state.Input
+	err   error
+}
+
+// A reader holds the inputs that have come until Next asks for them.
+type reader struct {
+	store     *Store
+	consuming natsjs.ConsumeContext
+	last      uint64 // of take alone
+	inputs    chan read
+	done      chan struct{}
+	closing   sync.Once
+}
+
+// take is called by one goroutine, in order, and holds it up while nobody reads.
+func (r *reader) take(m natsjs.Msg) {
+	var next read
+	if md, err := m.Metadata(); err != nil {
+		next.err = fmt.Errorf("an input has no sequence: %w", err)
+	} else if md.Sequence.Stream <= r.last {
+		return // sent again after the consumer was taken up again
+	} else {
+		r.last = md.Sequence.Stream
+		if err := json.Unmarshal(m.Data(), &next.input); err != nil {
+			next.err = fmt.Errorf("input %d (stream %s, subject %s) is corrupt: %w", r.last, inputStream, m.Subject(), err)
+		}
+		next.input.Seq = r.last
+	}
+	select {
+	case r.inputs <- next:
+	case <-r.done:
+	}
+}
+
+// Next blocks for the next input, until the context ends, or until the reader or the store is closed.
+func (r *reader) Next(ctx context.Context) (state.Input, error) {
+	select { // closed wins over what is buffered
+	case <-r.done:
+		return state.Input{}, r.closedError()
+	default:
+	}
+	select {
+	case next := <-r.inputs:
+		return next.input, next.err
+	case <-ctx.Done():
+		return state.Input{}, ctx.Err()
+	case <-r.done:
+		return state.Input{}, r.closedError()
+	}
+}
+
+func (r *reader) closedError() error {
+	select {
+	case <-r.store.closed:
+		return errClosed
+	default:
+		return errors.New("the reader is closed")
+	}
+}
+
+// Buffered is how many inputs have come and were not asked for yet.
+func (r *reader) Buffered() int { return len(r.inputs) }
+
+// Close ends the reader; it may be called more than once.
+func (r *reader) Close() { r.closing.Do(func() { close(r.done) }) }

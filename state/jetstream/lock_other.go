@@ -1,0 +1,13 @@
+//go:build !unix
+
+package jetstream
+
+import "errors"
+
+type dirLock struct{}
+
+func lockDir(string) (*dirLock, error) {
+	return nil, errors.New("embedded state needs a Unix-like system; on this one set state.nats.url")
+}
+
+func (l *dirLock) release() error { return nil }

@@ -1,0 +1,88 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"crypto/rand"
+
+	"paramedic/state"
+)
+
+// The headers of an atomic batch (https://github.com/nats-io/nats-architecture-and-design, ADR-50). nats.go has no helper for them.
+const (
+	batchIDHeader     = "Nats-Batch-Id"
+	batchSeqHeader    = "Nats-Batch-Sequence"
+	batchCommitHeader = "Nats-Batch-Commit"
+	expectLastHeader  = "Nats-Expected-Last-Subject-Sequence"
+	ttlHeader         = "Nats-TTL"
+)
+
+// The server's codes for a failed compare-and-set: with the sequence it found, and without (replicated streams).
+const (
+	codeWrongLast         = 10071
+	codeWrongLastConstant = 10164
+)
+
+// An ack is the server's answer to a publish or to the last message of a batch.
+type ack struct {
+	Sequence uint64 `json:"seq"` // of the last message
+	Error    *struct {
+		Code        int    `json:"err_code"`
+		Description string `json:"description"`
+	} `json:"error"`
+}
+
+// publish writes the messages to one stream, all or none, and returns the sequence of the last. A failed compare-and-set is
+// state.ErrFenced; any other failure is state.ErrUnavailable, and after a lost answer it is not known whether they were written.
+func (s *Store) publish(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
+	last := msgs[len(msgs)-1]
+	if len(msgs) > 1 {
+		id := rand.Text()
+		for i, m := range msgs {
+			m.Header.Set(batchIDHeader, id)
+			m.Header.Set(batchSeqHeader, strconv.Itoa(i+1))
+		}
+		last.Header.Set(batchCommitHeader, "1")
+		for _, m := range msgs[:len(msgs)-1] {
+			if err := s.nc.PublishMsg(m); err != nil {
+				return 0, publishError(err)
+			}
+		}
+	}
+	reply, err := s.nc.RequestMsgWithContext(ctx, last)
+	if err != nil {
+		return 0, publishError(err)
+	}
+	return decodeAck(reply.Data)
+}
+
+func decodeAck(data []byte) (uint64, error) {
+	var a ack
+	if err := json.Unmarshal(data, &a); err != nil {
+		return 0, unavailable("reading the server's answer", err)
+	}
+	switch {
+	case a.Error == nil && a.Sequence > 0:
+		return a.Sequence, nil
+	case a.Error == nil:
+		return 0, unavailable("writing", errors.New("the server's answer has no sequence"))
+	case a.Error.Code == codeWrongLast || a.Error.Code == codeWrongLastConstant:
+		return 0, fmt.Errorf("%w (%s)", state.ErrFenced, a.Error.Description)
+	}
+	return 0, unavailable("writing", fmt.Errorf("%s (%d)", a.Error.Description, a.Error.Code))
+}
+
+func publishError(err error) error {
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return fmt.Errorf("too large for the NATS server's max_payload: %w", err)
+	}
+	return unavailable("writing", err)
+}
+
+// size is what a message takes on its way.
+func size(m *nats.Msg) int { return len(m.Data) + len(m.Subject) + 128 }

@@ -1,0 +1,114 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+)
+
+const startTimeout = 30 * time.Second
+
+// connect leaves s.nc and s.js ready, and for an embedded server s.lock and s.srv.
+func (s *Store) connect(ctx context.Context, cfg Config) error {
+	opts := []nats.Option{
+		nats.Name("paramedic"),
+		nats.MaxReconnects(-1),
+		nats.ReconnectBufSize(-1), // a write while disconnected fails now, instead of being kept in memory and called durable later
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.log.Warn("nats connection", "err", err) }),
+	}
+	var err error
+	if cfg.Dir != "" {
+		s.nc, err = s.embed(cfg.Dir, opts)
+	} else {
+		s.nc, err = dial(ctx, cfg, s.log, opts)
+	}
+	if err != nil {
+		return err
+	}
+	s.js, err = natsjs.New(s.nc, natsjs.WithDefaultTimeout(opTimeout))
+	return err
+}
+
+func (s *Store) embed(dir string, opts []nats.Option) (*nats.Conn, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	var err error
+	if s.lock, err = lockDir(filepath.Join(dir, "LOCK")); err != nil {
+		return nil, err
+	}
+	s.srv, err = server.NewServer(&server.Options{
+		ServerName: "paramedic",
+		DontListen: true,
+		JetStream:  true,
+		StoreDir:   dir,
+		SyncAlways: true,
+		NoSigs:     true,
+		MaxPayload: MaxValue + 64<<10, // and headers
+		MaxPending: 256 << 20,
+		// The default is a share of the memory and the disk that were there at the start; a full disk refuses writes by itself.
+		JetStreamMaxMemory: 64 << 20,
+		JetStreamMaxStore:  1 << 50,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("configuring the embedded NATS server: %w", err)
+	}
+	s.srv.SetLogger(serverLog{s.log}, false, false)
+	s.srv.Start()
+	if !s.srv.ReadyForConnections(startTimeout) {
+		return nil, fmt.Errorf("the embedded NATS server in %s did not start within %s; its log says why", dir, startTimeout)
+	}
+	return nats.Connect("", append(opts, nats.InProcessServer(s.srv))...)
+}
+
+// dial waits for the external server until the context ends.
+func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option) (*nats.Conn, error) {
+	if cfg.CredentialsFile != "" {
+		opts = append(opts, nats.UserCredentials(cfg.CredentialsFile))
+	}
+	connected := make(chan struct{}, 1)
+	opts = append(opts,
+		nats.RetryOnFailedConnect(true),
+		nats.ConnectHandler(func(*nats.Conn) { connected <- struct{}{} }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { log.Warn("lost the NATS server", "err", err) }),
+		nats.ReconnectHandler(func(nc *nats.Conn) { log.Info("reconnected to NATS", "server", nc.ConnectedServerName()) }),
+	)
+	nc, err := nats.Connect(cfg.URL, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", err)
+	}
+	select {
+	case <-connected:
+	case <-ctx.Done():
+		err := errors.Join(nc.LastError(), ctx.Err())
+		nc.Close()
+		return nil, fmt.Errorf("connecting to NATS (state.nats.url): %w", err)
+	}
+	if have := nc.MaxPayload(); have < MaxValue {
+		log.Warn("the NATS server's max_payload is small; a larger webhook payload will be refused", "max_payload", have, "advised", MaxValue)
+	}
+	return nc, nil
+}
+
+// serverLog sends the embedded server's log to slog. What the server calls a notice is of no interest to an operator of Paramedic.
+type serverLog struct{ log *slog.Logger }
+
+func (l serverLog) Noticef(f string, v ...any) { l.say(slog.LevelDebug, f, v) }
+func (l serverLog) Warnf(f string, v ...any)   { l.say(slog.LevelWarn, f, v) }
+func (l serverLog) Fatalf(f string, v ...any)  { l.say(slog.LevelError, f, v) }
+func (l serverLog) Errorf(f string, v ...any)  { l.say(slog.LevelError, f, v) }
+func (l serverLog) Debugf(string, ...any)      {}
+func (l serverLog) Tracef(string, ...any)      {}
+
+func (l serverLog) say(level slog.Level, f string, v []any) {
+	l.log.Log(context.Background(), level, "nats-server: "+strings.TrimSpace(fmt.Sprintf(f, v...)))
+}

@@ -1,0 +1,207 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"paramedic/state"
+)
+
+const (
+	// partitions is part of the stored form: another number would look for a cluster's records in another place.
+	partitions = 8
+	// MaxRecords is the most records in one commit: a server takes batches of 1000 messages, and one of them is the position.
+	MaxRecords = maxBatch - 1
+	// MaxValue is the largest record or input of the embedded server. An external one takes what its max_payload says.
+	MaxValue = 8 << 20
+
+	maxBatch    = 1000
+	opTimeout   = 10 * time.Second // of one write or look-up where the caller has no deadline
+	defaultKeep = 720 * time.Hour
+)
+
+// Config says where the log and the records live: in Dir, or at URL. Exactly one of them is set.
+type Config struct {
+	Dir             string // of the embedded server
+	URL             string // of an external cluster, comma-separated
+	CredentialsFile string // for URL
+	Replicas        int    // of the streams in an external cluster; 0 means 3. An embedded server has one.
+	Retain          time.Duration
+	Logger          *slog.Logger
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Dir == "" && c.URL == "":
+		return errors.New("state needs a directory (state.dir) or a NATS URL (state.nats.url)")
+	case c.Dir != "" && c.URL != "":
+		return errors.New("state is either in a directory (state.dir) or at a NATS URL (state.nats.url), not both")
+	case c.URL == "" && c.CredentialsFile != "":
+		return errors.New("state.nats.credentials_file needs state.nats.url")
+	case c.Replicas < 0 || c.Replicas > 5:
+		return fmt.Errorf("state.nats.replicas is %d, and may be 1 to 5", c.Replicas)
+	case c.Retain < 0:
+		return fmt.Errorf("state.retain is %s, and must be positive", c.Retain)
+	}
+	if c.Dir != "" {
+		c.Replicas = 1
+	} else if c.Replicas == 0 {
+		c.Replicas = 3
+	}
+	if c.Retain == 0 {
+		c.Retain = defaultKeep
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// A Store is a [state.Store] in JetStream.
+type Store struct {
+	log  *slog.Logger
+	lock *dirLock       // nil: external
+	srv  *server.Server // nil: external
+	nc   *nats.Conn
+	js   natsjs.JetStream
+	in   natsjs.Stream
+	st   natsjs.Stream
+
+	queue   *queue
+	closed  chan struct{} // closed when Close begins
+	closing sync.Once
+	flusher sync.WaitGroup
+	readers sync.WaitGroup
+}
+
+var _ state.Store = (*Store)(nil)
+
+// Open starts the embedded server or connects to the external one, creates or updates the streams and proves that they take atomic
+// batches. It waits for an external server until the context ends.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	s := &Store{log: cfg.Logger, closed: make(chan struct{}), queue: newQueue()}
+	err := s.connect(ctx, cfg)
+	if err == nil {
+		err = s.prepare(ctx, cfg)
+	}
+	if err != nil {
+		s.stop(context.WithoutCancel(ctx))
+		return nil, fmt.Errorf("opening the state: %w", err)
+	}
+	s.flusher.Go(s.flush)
+	return s, nil
+}
+
+// Close writes what Append has taken, and stops the embedded server. Inputs that are not written when the context ends fail.
+func (s *Store) Close(ctx context.Context) error {
+	var err error
+	s.closing.Do(func() {
+		close(s.closed)
+		s.queue.close()
+		err = wait(ctx, &s.flusher)
+		s.readers.Wait()
+		err = errors.Join(err, s.stop(ctx))
+	})
+	return err
+}
+
+// stop tears down whatever Open has got to.
+func (s *Store) stop(ctx context.Context) error {
+	if s.nc != nil {
+		s.nc.Close()
+	}
+	var err error
+	if s.srv != nil {
+		s.srv.Shutdown()
+		done := make(chan struct{})
+		go func() { s.srv.WaitForShutdown(); close(done) }()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			err = fmt.Errorf("stopping the embedded NATS server: %w", ctx.Err())
+		}
+	}
+	s.flusher.Wait() // the connection is gone: whatever it waited for has failed
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.release())
+	}
+	return err
+}
+
+// wait waits for the group, or until the context ends.
+func wait(ctx context.Context, wg *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("writing the inputs already taken: %w", ctx.Err())
+	}
+}
+
+// Partitions is how many partitions there are.
+func (s *Store) Partitions() int { return partitions }
+
+// Partition is the partition of a cluster's inputs.
+func (s *Store) Partition(cluster string) int {
+	h := fnv.New32a()
+	h.Write([]byte(cluster))
+	return int(h.Sum32() % partitions)
+}
+
+// Ready writes a probe to disk and looks whether the input stream answers, so it says what an input would meet.
+func (s *Store) Ready(ctx context.Context) error {
+	if err := s.alive(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if _, err := s.in.Info(ctx); err != nil {
+		return unavailable("asking the input stream", err)
+	}
+	if _, err := s.publish(ctx, []*nats.Msg{nats.NewMsg(probeSubject)}); err != nil {
+		return err
+	}
+	return nil
+}
+
+// alive fails after Close and once the context has ended.
+func (s *Store) alive(ctx context.Context) error {
+	select {
+	case <-s.closed:
+		return errClosed
+	default:
+	}
+	if err := ctx.Err(); err != nil {
+		return unavailable("not begun", err)
+	}
+	return nil
+}
+
+var errClosed = fmt.Errorf("%w: the store is closed", state.ErrUnavailable)
+
+// unavailable wraps an error that trying again can help. The context's own error stays visible.
+func unavailable(doing string, err error) error {
+	if errors.Is(err, state.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %w", state.ErrUnavailable, doing, err)
+}
+
+// bounded gives the context a deadline where it has none, because a NATS request needs one.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, opTimeout)
+}

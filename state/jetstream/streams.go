@@ -1,0 +1,120 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"paramedic/state"
+)
+
+const (
+	inputStream  = "PARAMEDIC_INPUT"
+	stateStream  = "PARAMEDIC_STATE"
+	probeSubject = "paramedic.probe.ready"
+
+	layoutKey = "paramedic-partitions" // stream metadata: the layout that the records were written in
+)
+
+func inputSubject(p int) string    { return "paramedic.in." + strconv.Itoa(p) }
+func positionSubject(p int) string { return "paramedic.pos." + strconv.Itoa(p) }
+
+// recordSubject is where a key, or every key under a prefix that ends in ">", is kept.
+func recordSubject(p int, key string) string {
+	if kind, _, _ := strings.Cut(key, "."); kind == state.TimelinePrefix {
+		return "paramedic.tl." + strconv.Itoa(p) + "." + key
+	}
+	return "paramedic.st." + strconv.Itoa(p) + "." + key
+}
+
+// recordKey is the inverse of recordSubject.
+func recordKey(subject string) string {
+	parts := strings.SplitN(subject, ".", 4)
+	if len(parts) < 4 {
+		return subject
+	}
+	return parts[3]
+}
+
+// validKey says whether a key is dot-separated tokens of letters, digits, '-' and '_': anything else could be a wildcard.
+func validKey(key string) bool {
+	for token := range strings.SplitSeq(key, ".") {
+		if token == "" {
+			return false
+		}
+		for _, c := range []byte(token) {
+			if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// prepare creates or updates the streams and proves that the server takes atomic batches.
+func (s *Store) prepare(ctx context.Context, cfg Config) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	layout := map[string]string{layoutKey: strconv.Itoa(partitions)}
+	var err error
+	s.in, err = s.stream(ctx, natsjs.StreamConfig{
+		Name:        inputStream,
+		Description: "Paramedic: everything that happened, in order",
+		Subjects:    []string{"paramedic.in.*"},
+		Retention:   natsjs.LimitsPolicy, MaxAge: cfg.Retain,
+		Storage: natsjs.FileStorage, Replicas: cfg.Replicas,
+		AllowAtomicPublish: true,
+		Metadata:           layout,
+	})
+	if err != nil {
+		return err
+	}
+	s.st, err = s.stream(ctx, natsjs.StreamConfig{
+		Name:              stateStream,
+		Description:       "Paramedic: what was made of the inputs; the newest value of each record",
+		Subjects:          []string{"paramedic.st.>", "paramedic.tl.>", "paramedic.pos.*", "paramedic.probe.*"},
+		Retention:         natsjs.LimitsPolicy,
+		MaxMsgsPerSubject: 1,
+		Storage:           natsjs.FileStorage, Replicas: cfg.Replicas,
+		AllowAtomicPublish: true,
+		AllowMsgTTL:        true,  // a deleted record's tombstone goes by itself
+		AllowDirect:        false, // a replica may answer direct reads with what is no longer true
+		Metadata:           layout,
+	})
+	if err != nil {
+		return err
+	}
+	probe := []*nats.Msg{nats.NewMsg("paramedic.probe.1"), nats.NewMsg("paramedic.probe.2")}
+	if _, err := s.publish(ctx, probe); err != nil {
+		return fmt.Errorf("the NATS server (%s) does not take atomic batches; Paramedic needs 2.12 or newer: %w", s.nc.ConnectedServerVersion(), err)
+	}
+	return nil
+}
+
+func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Stream, error) {
+	have, err := s.js.Stream(ctx, cfg.Name)
+	switch {
+	case err == nil:
+		if was := have.CachedInfo().Config.Metadata[layoutKey]; was != cfg.Metadata[layoutKey] {
+			return nil, fmt.Errorf("stream %s has %q partitions and this Paramedic %s: it belongs to another version or another program",
+				cfg.Name, was, cfg.Metadata[layoutKey])
+		}
+	case !errors.Is(err, natsjs.ErrStreamNotFound):
+		return nil, fmt.Errorf("looking for stream %s: %w", cfg.Name, err)
+	}
+	str, err := s.js.CreateOrUpdateStream(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("creating stream %s: %w", cfg.Name, err)
+	}
+	// A server that does not know a setting drops it without a word.
+	if got := str.CachedInfo().Config; !got.AllowAtomicPublish || got.AllowMsgTTL != cfg.AllowMsgTTL || got.AllowDirect {
+		return nil, fmt.Errorf("the NATS server (%s) did not take the settings of stream %s; Paramedic needs 2.12 or newer",
+			s.nc.ConnectedServerVersion(), cfg.Name)
+	}
+	return str, nil
+}
