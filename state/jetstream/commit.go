@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"crypto/rand"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
-	"crypto/rand"
 
 	"paramedic/state"
 )

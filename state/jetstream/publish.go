@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/nats-io/nats.go"
 	"crypto/rand"
+	"github.com/nats-io/nats.go"
 
 	"paramedic/state"
 )
