@@ -300,7 +300,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func good(id, title string) string {
-	return "---\nid: " + id + "\ntitle: " + title + "\ncause: " + id + "\nseverity: warning\nchecks:\n  - {id: a, ask: "is it?", signal: kv_usage, crit: 1}\n" +
+	return "---\nid: " + id + "\ntitle: " + title + "\ncause: " + id + "\nseverity: warning\nchecks:\n  - {id: a, ask: 'is it?', signal: kv_usage, crit: 1}\n" +
 		"first_aid:\n  - text: help\nworse: [panic]\nescalate: {after: 5m, to: us}\n---\n## What it means\nx\n## Who is affected\nx\n## By hand\nx\n"
 }
 
