@@ -1,0 +1,120 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"runtime/debug"
+	"time"
+
+	"paramedic/state"
+)
+
+const (
+	retryFirst = 2 * time.Second
+	retryMost  = 5 * time.Minute
+
+	// The log is asked again sooner than a neighbour: without it nothing at all can be told.
+	appendFirst   = 100 * time.Millisecond
+	appendMost    = 5 * time.Second
+	appendTimeout = 10 * time.Second
+)
+
+// deliver gives the effect to its handler and the outcome to the log, and says whether the log has it.
+func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) bool {
+	began := d.cfg.Clock.Now()
+	res, panicked := d.attempt(ctx, e)
+	now := d.cfg.Clock.Now()
+	d.cfg.Observe(Attempt{Effect: e, Took: now.Sub(began), Done: res.Outcome.Done, Error: res.Outcome.Error, Panic: panicked})
+	if ctx.Err() != nil && !res.Outcome.Done {
+		return false // it was our shutdown that cut it off, and no fault of the neighbour's
+	}
+	d.complete(&res, e, now)
+	return d.answer(ctx, e, res)
+}
+
+// attempt calls the handler with its deadline. A panic becomes an outcome: one effect must not take the bot down.
+func (d *Dispatcher) attempt(ctx context.Context, e state.Effect) (res Result, panicked bool) {
+	h := d.cfg.Handlers[e.Kind]
+	if h == nil {
+		return Result{Outcome: state.Outcome{Done: true, Error: fmt.Sprintf("nothing here delivers %s effects", e.Kind)}}, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.lanes[e.Kind].Deadline)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			d.cfg.Logger.Error("a handler panicked", "effect", e.ID, "incident", e.Incident, "action", e.Action,
+				"err", fmt.Sprint(p), "stack", string(debug.Stack()))
+			res, panicked = Result{Outcome: state.Outcome{Error: "the handler panicked; the log has the details"}}, true
+		}
+	}()
+	return h.Deliver(ctx, e), false
+}
+
+// complete fills what the handler left to the dispatcher.
+func (d *Dispatcher) complete(res *Result, e state.Effect, now time.Time) {
+	o := &res.Outcome
+	o.Effect, o.Turn = e.ID, e.Turn
+	if !o.Done && !o.RetryAt.After(now) { // a time that has passed would make a busy loop
+		o.RetryAt = now.Add(backoff(e.ID, e.Attempts))
+	}
+	for i := range res.Inputs {
+		in := &res.Inputs[i]
+		if in.At.IsZero() {
+			in.At = now
+		}
+		if in.Cluster == "" {
+			in.Cluster = e.Cluster
+		}
+	}
+}
+
+// backoff doubles from retryFirst to retryMost, more or less a fifth. The jitter comes from the ID, so that effects that failed
+// together do not come back together, and a test knows when they do.
+func backoff(id state.EffectID, attempts int) time.Duration {
+	wait := retryMost
+	if attempts < 8 {
+		wait = min(retryMost, retryFirst<<max(0, attempts))
+	}
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s/%d", id, attempts)
+	wait += wait * (time.Duration(h.Sum32()%401) - 200) / 1000
+	return min(wait, retryMost)
+}
+
+// answer appends the inputs and the outcome, again and again until the log takes them or the dispatcher stops.
+func (d *Dispatcher) answer(ctx context.Context, e state.Effect, res Result) bool {
+	for wait := appendFirst; ; wait = min(2*wait, appendMost) {
+		err := d.append(ctx, e, res)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() != nil {
+			return false // it is delivered again after the next start
+		}
+		d.cfg.Logger.Warn("the log does not take an outcome, trying again", "effect", e.ID, "incident", e.Incident, "action", e.Action, "err", err)
+		if !errors.Is(err, state.ErrUnavailable) && len(res.Inputs) > 0 {
+			// It never will take them: let people see that, instead of an effect that hangs for ever.
+			res = Result{Outcome: state.Outcome{Error: "its result could not be recorded: " + err.Error()}}
+			d.complete(&res, e, d.cfg.Clock.Now())
+		}
+		select {
+		case <-d.cfg.Clock.After(wait):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (d *Dispatcher) append(ctx context.Context, e state.Effect, res Result) error {
+	// What was done should be recorded even when the dispatcher has just been told to stop.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
+	defer cancel()
+	outcome := state.Input{
+		ID: state.Hash("outcome", string(e.ID), fmt.Sprint(e.Turn)), At: d.cfg.Clock.Now(), Cluster: e.Cluster, Outcome: &res.Outcome,
+	}
+	// The outcome comes last: the turn ends when what came of it is known.
+	inputs := make([]state.Input, 0, len(res.Inputs)+1)
+	return d.cfg.Log.Append(ctx, append(append(inputs, res.Inputs...), outcome)...)
+}
