@@ -1,0 +1,85 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"paramedic/state"
+)
+
+// alertmanager takes a webhook. Only a nil Append is answered with 200.
+func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
+	if deny, cause := s.Alertmanager.allow(r); deny != nil {
+		if cause != nil {
+			s.Logger.Error("alerts cannot be authenticated", "err", cause)
+		}
+		var a *answer
+		if errors.As(deny, &a) && a.code == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="paramedic", Basic realm="paramedic"`)
+		}
+		return deny
+	}
+	if err := s.takeSlot(r.Context()); err != nil {
+		return err
+	}
+	defer func() { <-s.slots }()
+
+	body, err := s.readBody(w, r, s.Limits.Body)
+	if err != nil {
+		return err
+	}
+	inputs, err := DecodeAlertmanager(body, s.Clusters, s.Clock.Now())
+	if err != nil {
+		return err
+	}
+	count := 0
+	for i := range inputs {
+		count += len(inputs[i].Alerts.Alerts)
+	}
+	if count > s.Limits.Alerts {
+		return fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: group by more labels, or set max_alerts", count, s.Limits.Alerts)
+	}
+	if err := s.append(r.Context(), inputs...); err != nil {
+		return err
+	}
+	if rec, ok := w.(*recorder); ok {
+		rec.alerts = count
+	}
+	return writeJSON(w, http.StatusOK, map[string]int{"accepted": count})
+}
+
+// takeSlot bounds how many payloads are in memory at once. A burst waits a moment for its turn; then the sender is asked to come back.
+func (s *Server) takeSlot(ctx context.Context) error {
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	busy := fail(http.StatusServiceUnavailable, "too many payloads at once; send it again")
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return busy
+	case <-s.done:
+		return busy
+	case <-s.Clock.After(s.Limits.QueueWait):
+		return busy
+	}
+}
+
+// append makes the inputs durable, or says that the sender should try again: nothing of them was kept.
+func (s *Server) append(ctx context.Context, inputs ...state.Input) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Limits.Append)
+	defer cancel()
+	err := s.Log.Append(ctx, inputs...)
+	if err == nil {
+		return nil
+	}
+	s.Logger.Error("input was not made durable", "err", err)
+	if errors.Is(err, state.ErrUnavailable) {
+		return fail(http.StatusServiceUnavailable, "this cannot be made durable now; send it again")
+	}
+	return fail(http.StatusServiceUnavailable, "this was not made durable; send it again, and see the log if it goes on")
+}

@@ -1,0 +1,227 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"paramedic/state"
+)
+
+// order is a person's command on its way into the log: the same for the API, the pages and Slack.
+type order struct {
+	state.Command
+	clusters []string // one input each
+	nonce    string   // makes the input's ID; a repeated delivery of one click has the same
+	// applied says whether the command has taken effect; e is a timeline entry that has just been written, or nil.
+	applied func(e *state.Entry) bool
+}
+
+// inputs are the order's inputs for the log.
+func (o order) inputs(now time.Time) []state.Input {
+	var out []state.Input
+	for _, cluster := range o.clusters {
+		cmd := o.Command
+		id := state.Hash("command", string(cmd.Verb), cluster, string(cmd.Incident), string(cmd.Action), cmd.Actor.ID, cmd.Refused, o.nonce)
+		out = append(out, state.Input{ID: id, At: now, Cluster: cluster, Command: &cmd})
+	}
+	return out
+}
+
+// carryOut makes the order durable and waits a moment until it is applied. It is false where that takes longer.
+func (s *Server) carryOut(ctx context.Context, o order, wait time.Duration) (bool, error) {
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	entries := s.View.Subscribe(watch) // before the append, so that no entry is missed
+	if err := s.append(ctx, o.inputs(s.Clock.Now())...); err != nil {
+		return false, err
+	}
+	deadline := s.Clock.After(wait)
+	for {
+		if o.applied(nil) {
+			return true, nil
+		}
+		select {
+		case e, ok := <-entries:
+			if !ok {
+				entries = nil
+			} else if o.applied(&e) {
+				return true, nil
+			}
+		case <-s.Clock.After(20 * time.Millisecond): // entries may be lost, and not every command writes one
+		case <-deadline:
+			return o.applied(nil), nil
+		case <-ctx.Done():
+			return false, nil
+		}
+	}
+}
+
+// refuse records an attempt that an authenticated person was not allowed. It changes nothing, so failing to record it is only logged.
+func (s *Server) refuse(ctx context.Context, o order, reason string) {
+	o.Refused = reason
+	if err := s.append(ctx, o.inputs(s.Clock.Now())...); err != nil {
+		s.Logger.Error("refused attempt was not recorded", "verb", o.Verb, "actor", o.Actor.ID, "reason", reason, "err", err)
+	}
+}
+
+// onOneIncident is a command on an incident, without its actor.
+func (s *Server) onOneIncident(verb state.Verb, in state.Incident) order {
+	o := order{Command: state.Command{Verb: verb, Incident: in.ID}, clusters: []string{in.Cluster}}
+	now := func() state.Incident { fresh, _ := s.View.Incident(in.ID); return fresh }
+	told := func(e *state.Entry) bool {
+		return e != nil && e.Incident == in.ID && e.Actor.ID != "" && e.Seq > 0
+	}
+	switch verb {
+	case state.VerbAck:
+		o.applied = func(*state.Entry) bool { return !now().AckedAt.IsZero() }
+	case state.VerbResolve:
+		o.applied = func(*state.Entry) bool { return now().Status == state.StatusResolved }
+	case state.VerbSilence:
+		o.applied = func(*state.Entry) bool { return !now().SilencedUntil.Equal(in.SilencedUntil) }
+	case state.VerbFeedback:
+		o.applied = func(*state.Entry) bool { return len(now().Feedback) > len(in.Feedback) }
+	default:
+		o.applied = told
+	}
+	return o
+}
+
+// onOneAction is a decision on an action, without its actor.
+func (s *Server) onOneAction(verb state.Verb, a state.Action) order {
+	cluster := a.Target.Cluster
+	if in, ok := s.View.Incident(a.Incident); ok {
+		cluster = in.Cluster
+	}
+	return order{
+		Command:  state.Command{Verb: verb, Incident: a.Incident, Action: a.ID, PlanHash: a.PlanHash},
+		clusters: []string{cluster},
+		applied: func(*state.Entry) bool {
+			fresh, ok := s.View.Action(a.ID)
+			return ok && fresh.State != a.State
+		},
+	}
+}
+
+// onAll is a command on the first aid of all the given clusters.
+func (s *Server) onAll(verb state.Verb, clusters []string) order {
+	return order{Command: state.Command{Verb: verb}, clusters: clusters, applied: func(*state.Entry) bool {
+		for _, c := range clusters {
+			if _, halted := s.View.Halted(c); halted != (verb == state.VerbHalt) {
+				return false
+			}
+		}
+		return true
+	}}
+}
+
+// checkIncident says why a command on an incident makes no sense now; done means that it is already so.
+func (s *Server) checkIncident(verb state.Verb, in state.Incident) (done bool, err error) {
+	if in.MergedInto != "" && verb != state.VerbFeedback {
+		return false, fail(http.StatusConflict, "%s was merged into %s; use that one", in.ID, in.MergedInto)
+	}
+	resolved := in.Status == state.StatusResolved
+	switch verb {
+	case state.VerbAck:
+		// A run that needs a person keeps its lock until one acknowledges, so a second acknowledgement may have work to do.
+		waits := slices.ContainsFunc(s.actionsOf(in), func(a state.Action) bool { return a.State == state.NeedsHuman })
+		done = !in.AckedAt.IsZero() && !waits
+	case state.VerbResolve:
+		return resolved, nil
+	case state.VerbFeedback:
+		return false, nil
+	}
+	if resolved {
+		return false, fail(http.StatusConflict, "%s is resolved; there is nothing to %s", in.ID, verb)
+	}
+	return done, nil
+}
+
+// checkAction says why a decision on an action cannot be taken now. The fold checks all of it again, in the log's order.
+func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) error {
+	if verb == state.VerbCancel {
+		if !a.State.BeforeEffect() {
+			return fail(http.StatusConflict, "%s can no longer be cancelled: it is %s", a.ID, a.State)
+		}
+		return nil
+	}
+	if a.State != state.AwaitingApproval {
+		reason := "it is " + string(a.State)
+		switch {
+		case a.State == state.Proposed && (a.Mode == "suggest" || a.Mode == "observe"):
+			reason = "in mode " + a.Mode + " Paramedic does not write; run it yourself: " + a.Command
+		case a.DecidedBy.ID != "":
+			reason += ", decided by " + a.DecidedBy.String()
+		case a.Reason != "":
+			reason += ": " + a.Reason
+		}
+		return fail(http.StatusConflict, "%s does not await a decision: %s", a.ID, reason)
+	}
+	if !a.ExpiresAt.IsZero() && !s.Clock.Now().Before(a.ExpiresAt) {
+		return fail(http.StatusConflict, "the approval of %s expired at %s; ask for a new diagnosis", a.ID, a.ExpiresAt.UTC().Format(time.RFC3339))
+	}
+	if planHash != "" && planHash != a.PlanHash {
+		return fail(http.StatusConflict, "the plan of %s has changed since you saw it; look at it again before you decide", a.ID)
+	}
+	if in, ok := s.View.Incident(a.Incident); ok && !in.Open() && verb == state.VerbApprove {
+		return fail(http.StatusConflict, "%s is resolved; %s is not needed any more", in.ID, a.ID)
+	}
+	return nil
+}
+
+// decided says what became of a decision that was applied: another person's may have come first.
+func (s *Server) decided(o order) (state.Action, error) {
+	a, _ := s.View.Action(o.Action)
+	if o.Verb != state.VerbCancel && a.DecidedBy.ID != "" && a.DecidedBy.ID != o.Actor.ID {
+		return a, fail(http.StatusConflict, "%s was decided by %s before you: it is %s", a.ID, a.DecidedBy, a.State)
+	}
+	if o.Verb == state.VerbApprove && (a.State == state.Expired || a.State == state.Cancelled || a.State == state.Superseded) {
+		return a, fail(http.StatusConflict, "%s could not be approved any more: it is %s: %s", a.ID, a.State, a.Reason)
+	}
+	return a, nil
+}
+
+// mayApprove says whether a person may approve the action where its policy names approvers.
+func mayApprove(a state.Action, names ...string) bool {
+	if len(a.Approvers) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(names, func(n string) bool { return n != "" && slices.Contains(a.Approvers, n) })
+}
+
+// oneLine makes a person's words one line of bounded length.
+func oneLine(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r):
+			return -1
+		}
+		return r
+	}, text)
+	return cut(strings.TrimSpace(text), most)
+}
+
+// parseUntil is when a silence ends.
+func parseUntil(duration string, until time.Time, now time.Time) (time.Time, error) {
+	const most = 30 * 24 * time.Hour
+	if duration != "" {
+		d, err := time.ParseDuration(duration)
+		if err != nil || d <= 0 {
+			return until, fmt.Errorf(`duration must be like "2h" or "45m", not %q`, cut(duration, 32))
+		}
+		until = now.Add(d)
+	}
+	if until.IsZero() {
+		until = now.Add(4 * time.Hour)
+	}
+	if !until.After(now) || until.Sub(now) > most {
+		return until, fmt.Errorf("a silence must end in the future, within 30 days")
+	}
+	return until.UTC(), nil
+}

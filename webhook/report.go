@@ -1,0 +1,237 @@
+package webhook
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// Report is the post-incident report in Markdown. Everything that came from outside is escaped: it reads as text, whatever it holds.
+func Report(in state.Incident, actions []state.Action, timeline []state.Entry, now time.Time) string {
+	b := &report{}
+	b.line("# Incident %s (#%d): %s", in.ID, in.Number, md(in.Title))
+	b.summary(in, now)
+	b.impact(in, now)
+	b.timeline(timeline)
+	b.evidence(in)
+	b.actions(actions)
+	b.wentWell(in, actions)
+	b.unknown(in, actions)
+	return b.String()
+}
+
+type report struct{ strings.Builder }
+
+func (b *report) line(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
+
+func (b *report) heading(text string) { b.line("\n## %s\n", text) }
+
+func (b *report) item(label, text string) {
+	if text != "" {
+		b.line("- **%s:** %s", label, text)
+	}
+}
+
+func (b *report) summary(in state.Incident, now time.Time) {
+	d := in.Diagnosis
+	b.heading("Summary")
+	if d.Story.What != "" {
+		b.line("%s\n", md(strings.TrimSpace(d.Story.What+" "+d.Story.Why)))
+	}
+	cause := code(string(in.Cause()))
+	if !in.DiagnosedAt.IsZero() {
+		cause += fmt.Sprintf(" (confidence %.0f %%)", d.Confidence*100)
+	} else {
+		cause += " (no verdict yet)"
+	}
+	b.item("Cause", cause)
+	b.item("Severity", md(string(in.Severity)))
+	b.item("Status", md(string(in.Status)))
+	if in.MergedInto != "" {
+		b.item("Merged into", code(string(in.MergedInto)))
+	}
+	b.item("Began", when(in.StartedAt))
+	b.item("Noticed", when(in.OpenedAt))
+	b.item("Diagnosed", when(in.DiagnosedAt))
+	if !in.AckedAt.IsZero() {
+		b.item("Acknowledged", when(in.AckedAt)+" by "+md(in.AckedBy.String()))
+	}
+	if in.ResolvedAt.IsZero() {
+		b.item("Resolved", "not yet, as of "+when(now))
+	} else {
+		b.item("Resolved", when(in.ResolvedAt)+" by "+md(in.ResolvedBy))
+	}
+	b.item("Playbook", code(d.Playbook))
+}
+
+func (b *report) impact(in state.Incident, now time.Time) {
+	b.heading("Impact")
+	end := in.ResolvedAt
+	if end.IsZero() {
+		end = now
+	}
+	b.item("Lasted", end.Sub(in.StartedAt).Round(time.Second).String())
+	b.item("Model", md(in.Scope.Model))
+	b.item("Pool", md(strings.Trim(in.Scope.Namespace+"/"+in.Scope.Pool, "/")))
+	b.item("Cluster", md(in.Scope.Cluster))
+	b.item("Pods", codes(in.Scope.Pods))
+	b.item("Nodes", codes(in.Scope.Nodes))
+	b.item("GPUs", codes(in.Scope.GPUs))
+	b.item("Alerts", fmt.Sprintf("%d, of which %d still fire", in.AlertCount, in.ActiveAlerts))
+	if len(in.Symptoms) > 0 {
+		b.line("\n| Symptom | Severity | Alerts | First | Last |\n|---|---|---:|---|---|")
+		for _, c := range in.Symptoms {
+			b.line("| %s | %s | %d | %s | %s |", code(string(c.Symptom)), md(string(c.Severity)), c.Alerts, when(c.First), when(c.Last))
+		}
+	}
+}
+
+func (b *report) timeline(entries []state.Entry) {
+	b.heading("Timeline")
+	if len(entries) == 0 {
+		b.line("Nothing is recorded.")
+		return
+	}
+	b.line("| Time | What | Who |\n|---|---|---|")
+	for _, e := range entries {
+		b.line("| %s | %s | %s |", when(e.At), md(e.Text), md(e.Actor.String()))
+	}
+}
+
+func (b *report) evidence(in state.Incident) {
+	d := in.Diagnosis
+	b.heading("Evidence")
+	if len(d.Findings) == 0 {
+		b.line("None was gathered.")
+	} else {
+		b.line("Weights are decibans: 10 make the cause ten times as likely.\n")
+		b.line("| Weight | Signal | Pod | Value | What it says |\n|---:|---|---|---:|---|")
+		b.line("| %+.1f | prior | | | how common the cause is |", d.Prior)
+		sum := d.Prior
+		for _, f := range d.Findings {
+			sum += f.Weight
+			b.line("| %+.1f | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), md(strings.TrimSpace(fmt.Sprintf("%.4g %s", f.Value, f.Unit))), md(f.Text))
+		}
+		b.line("| **%+.1f** | **sum** | | | %.1f ahead of the runner-up |", sum, d.Margin)
+	}
+	if len(d.Alternatives) > 0 {
+		b.line("\nWeighed and not chosen:\n")
+		for _, a := range d.Alternatives {
+			text := fmt.Sprintf("%s (%.0f %%)", code(string(a.Cause)), a.Confidence*100)
+			if a.WouldWinIf != "" {
+				text += ": would win if " + md(a.WouldWinIf)
+			}
+			b.line("- %s", text)
+		}
+	}
+}
+
+func (b *report) actions(actions []state.Action) {
+	b.heading("Actions")
+	if len(actions) == 0 {
+		b.line("None was planned.")
+		return
+	}
+	for _, a := range actions {
+		b.line("### %s: %s\n", a.ID, md(a.Change))
+		b.item("State", md(string(a.State)))
+		b.item("Mode", md(a.Mode))
+		b.item("Target", md(a.Target.String()))
+		b.item("Why", md(a.Why))
+		if a.DecidedBy.ID != "" {
+			b.item("Decided by", md(a.DecidedBy.String())+", "+when(a.DecidedAt))
+		}
+		b.item("Verdict", md(strings.TrimSpace(string(a.Verify.Verdict)+" "+a.Verify.Text)))
+		b.item("Ended because", md(a.Reason))
+		for _, g := range a.Guards {
+			b.line("  - %s: %s, %s", md(g.Guard), md(string(g.Decision)), md(g.Reason))
+		}
+		b.line("")
+	}
+}
+
+func (b *report) wentWell(in state.Incident, actions []state.Action) {
+	b.heading("What went well")
+	n := b.Len()
+	if !in.DiagnosedAt.IsZero() && in.Cause() != state.Unknown {
+		b.line("- The cause was named %s after the first alert came.", in.DiagnosedAt.Sub(in.OpenedAt).Round(time.Second))
+	}
+	if in.AlertCount > 1 {
+		b.line("- %d alerts became one incident.", in.AlertCount)
+	}
+	if !in.AckedAt.IsZero() {
+		b.line("- Somebody took it %s after the first alert came.", in.AckedAt.Sub(in.OpenedAt).Round(time.Second))
+	}
+	for _, a := range actions {
+		if a.State == state.Succeeded {
+			b.line("- %s helped, and that was verified.", md(a.Change))
+		}
+	}
+	for _, f := range in.Feedback {
+		if f.Right {
+			b.line("- %s confirmed the diagnosis.", md(f.Actor.String()))
+		}
+	}
+	if b.Len() == n {
+		b.line("Nothing that the record shows.")
+	}
+}
+
+func (b *report) unknown(in state.Incident, actions []state.Action) {
+	b.heading("What did not, and what is unknown")
+	n := b.Len()
+	if in.Cause() == state.Unknown {
+		b.line("- The evidence did not decide on a cause.")
+	}
+	for _, m := range in.Diagnosis.Missing {
+		b.line("- Evidence was missing: %s", md(m))
+	}
+	for _, a := range actions {
+		switch a.State {
+		case state.RolledBack, state.NeedsHuman, state.Denied, state.Expired:
+			b.line("- %s ended as %s: %s", md(a.Change), md(string(a.State)), md(a.Reason))
+		}
+	}
+	for _, f := range in.Feedback {
+		if !f.Right {
+			b.line("- %s says that the diagnosis was wrong: %s %s", md(f.Actor.String()), code(string(f.Cause)), md(f.Reason))
+		}
+	}
+	if b.Len() == n {
+		b.line("Nothing that the record shows.")
+	}
+}
+
+func when(t time.Time) string {
+	if t.IsZero() {
+		return "not yet"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+var mdEscaper = strings.NewReplacer(
+	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "&", "&amp;", "|", `\|`, "~", `\~`,
+	"#", `\#`, "!", `\!`, "$", `\$`,
+)
+
+// md makes text that Markdown shows as it is, on one line.
+func md(text string) string { return mdEscaper.Replace(oneLine(text, 4000)) }
+
+// code is text in a code span; a span cannot hold a backtick, nor a table cell a bar.
+func code(text string) string {
+	text = strings.NewReplacer("`", "'", "|", "¦").Replace(oneLine(text, 500))
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}
+
+func codes(names []string) string {
+	out := make([]string, 0, len(names))
+	for _, n := range names {
+		out = append(out, code(n))
+	}
+	return strings.Join(out, ", ")
+}

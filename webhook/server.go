@@ -1,0 +1,209 @@
+package webhook
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"paramedic/state"
+)
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// A Config wires the door. Log, View and at least one cluster are required; everything else has a safe default: without
+// authentication every request is refused, without a secret Slack's and PagerDuty's paths are closed.
+type Config struct {
+	Log    state.Log
+	View   state.View
+	Clock  state.Clock
+	Logger *slog.Logger
+	// Clusters are the names that the label cluster may choose; the first takes every other alert.
+	Clusters []string
+
+	Alertmanager AlertmanagerAuth
+	API          APIAuth
+	Slack        Slack
+	PagerDuty    PagerDuty
+	Limits       Limits
+
+	// Fleet gives the health of every pool, as a value for JSON.
+	Fleet func(ctx context.Context) (any, error)
+	// Live and Ready answer /healthz and /readyz; nil is healthy.
+	Live  func(ctx context.Context) error
+	Ready func(ctx context.Context) error
+	// Observe is told of every answered request; n is the number of alerts that it made durable.
+	Observe func(route string, code int, d time.Duration, n int)
+	// Pages serves every path that is not the door's own; it sets its own Content-Security-Policy.
+	Pages http.Handler
+}
+
+// Limits bound what a request may cost. Zero values mean the defaults.
+type Limits struct {
+	Body        int64         // largest Alertmanager payload in bytes; 8 MiB
+	Alerts      int           // most alerts in one payload; 50000
+	Concurrency int           // payloads being read and appended at once; 64
+	QueueWait   time.Duration // how long a payload waits for its turn; 1 s
+	ReadTimeout time.Duration // how long a body may take to arrive; 10 s
+	Append      time.Duration // how long making it durable may take; 8 s
+	ApplyWait   time.Duration // how long a write waits to be applied before it is answered with 202; 2 s
+	Streams     int           // event streams at once; 256
+}
+
+func (l Limits) withDefaults() Limits {
+	def := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	wait := func(v *time.Duration, d time.Duration) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	if l.Body <= 0 {
+		l.Body = 8 << 20
+	}
+	def(&l.Alerts, 50_000)
+	def(&l.Concurrency, 64)
+	def(&l.Streams, 256)
+	wait(&l.QueueWait, time.Second)
+	wait(&l.ReadTimeout, 10*time.Second)
+	wait(&l.Append, 8*time.Second)
+	wait(&l.ApplyWait, 2*time.Second)
+	return l
+}
+
+// A Server is the door. It is an http.Handler.
+type Server struct {
+	Config
+	mux     *http.ServeMux
+	slots   chan struct{} // payloads being taken
+	streams chan struct{}
+	slack   *seen // Slack requests that were already handled
+	pager   *seen // PagerDuty deliveries that were already made durable
+	replies chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	done   chan struct{}
+	work   sync.WaitGroup // replies under way
+}
+
+// New makes the door. Call Close when the HTTP server shuts down (http.Server.RegisterOnShutdown), or event streams would hold it.
+func New(c Config) (*Server, error) {
+	switch {
+	case c.Log == nil || c.View == nil:
+		return nil, errors.New("webhook needs a log and a view")
+	case len(c.Clusters) == 0:
+		return nil, errors.New("webhook needs at least one cluster")
+	}
+	if c.Clock == nil {
+		c.Clock = state.SystemClock{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Limits = c.Limits.withDefaults()
+	s := &Server{
+		Config: c, mux: http.NewServeMux(), done: make(chan struct{}),
+		slots: make(chan struct{}, c.Limits.Concurrency), streams: make(chan struct{}, c.Limits.Streams),
+		replies: make(chan struct{}, 16),
+		slack:   newSeen(10*time.Minute, 10_000), pager: newSeen(time.Hour, 10_000),
+	}
+	for pattern, h := range s.routes() {
+		s.mux.Handle(pattern, s.handle(h))
+	}
+	if c.Pages != nil {
+		s.mux.Handle("/", c.Pages)
+	}
+	return s, nil
+}
+
+// routes are the door's paths. Each must be described in openapi.yaml.
+func (s *Server) routes() map[string]handler {
+	return map[string]handler{
+		"POST /webhook/alertmanager":      s.alertmanager,
+		"POST /webhook/slack/command":     s.slackCommand,
+		"POST /webhook/slack/interaction": s.slackInteraction,
+		"POST /webhook/pagerduty":         s.pagerDuty,
+
+		"GET /api/v1/incidents":                s.need(state.Viewer, s.listIncidents),
+		"GET /api/v1/incidents/{id}":           s.need(state.Viewer, s.showIncident),
+		"GET /api/v1/incidents/{id}/timeline":  s.need(state.Viewer, s.showTimeline),
+		"GET /api/v1/incidents/{id}/report":    s.need(state.Viewer, s.showReport),
+		"POST /api/v1/incidents/{id}/ack":      s.onIncident(state.VerbAck),
+		"POST /api/v1/incidents/{id}/resolve":  s.onIncident(state.VerbResolve),
+		"POST /api/v1/incidents/{id}/silence":  s.onIncident(state.VerbSilence),
+		"POST /api/v1/incidents/{id}/feedback": s.onIncident(state.VerbFeedback),
+		"POST /api/v1/incidents/{id}/diagnose": s.onIncident(state.VerbDiagnose),
+		"GET /api/v1/actions":                  s.need(state.Viewer, s.listActions),
+		"GET /api/v1/actions/{id}":             s.need(state.Viewer, s.showAction),
+		"POST /api/v1/actions/{id}/approve":    s.onAction(state.VerbApprove),
+		"POST /api/v1/actions/{id}/deny":       s.onAction(state.VerbDeny),
+		"POST /api/v1/actions/{id}/cancel":     s.onAction(state.VerbCancel),
+		"POST /api/v1/halt":                    s.onFleet(state.VerbHalt),
+		"POST /api/v1/resume":                  s.onFleet(state.VerbResume),
+		"GET /api/v1/fleet":                    s.need(state.Viewer, s.fleet),
+		"GET /api/v1/events":                   s.need(state.Viewer, s.events),
+
+		"GET /openapi.yaml": func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("Content-Type", "application/yaml")
+			_, err := w.Write(openAPI)
+			return err
+		},
+		"GET /healthz": s.health(func() func(context.Context) error { return s.Live }),
+		"GET /readyz":  s.health(func() func(context.Context) error { return s.Ready }),
+		"/api/":        noSuchPath,
+		"/webhook/":    noSuchPath,
+	}
+}
+
+func noSuchPath(_ http.ResponseWriter, r *http.Request) error {
+	return fail(http.StatusNotFound, "%s %s does not exist; /openapi.yaml lists the paths and their methods", r.Method, r.URL.Path)
+}
+
+func (s *Server) health(probe func() func(context.Context) error) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if check := probe(); check != nil {
+			if err := check(r.Context()); err != nil {
+				return fail(http.StatusServiceUnavailable, "%s", err)
+			}
+		}
+		return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	}
+}
+
+// Close ends the event streams and waits for replies under way. It may be called more than once.
+func (s *Server) Close() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.done)
+	}
+	s.mu.Unlock()
+	s.work.Wait()
+}
+
+// background runs f unless the server is closed or too many such calls are under way, and says whether it does.
+func (s *Server) background(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	select {
+	case s.replies <- struct{}{}:
+	default:
+		return false
+	}
+	s.work.Go(func() {
+		defer func() { <-s.replies }()
+		f()
+	})
+	return true
+}

@@ -1,0 +1,206 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"paramedic/state"
+)
+
+const slackHelp = "*Paramedic*\n" +
+	"`list` open incidents\n" +
+	"`show ID` one incident with its cause, evidence and actions\n" +
+	"`ack ID` say that you are on it\n" +
+	"`diagnose ID` gather evidence again\n" +
+	"`approve ACT` / `deny ACT [reason]` decide on first aid\n" +
+	"`halt [reason]` / `resume` stop and allow all first aid\n" +
+	"An ID may be shortened to any unique beginning; incidents also have a number."
+
+// slackCommand answers /paramedic. Slack shows the answer to the one who asked.
+func (s *Server) slackCommand(w http.ResponseWriter, r *http.Request) error {
+	form, err := s.slackForm(w, r)
+	if err != nil {
+		return err
+	}
+	user := form.Get("user_id")
+	if !plainID(user, 64) {
+		return fail(http.StatusBadRequest, "the command has no user_id")
+	}
+	text, err := s.slackRun(r.Context(), slackCall{
+		user: user, name: form.Get("user_name"), trigger: form.Get("trigger_id"), text: oneLine(form.Get("text"), maxReason+100),
+	})
+	if err != nil {
+		var a *answer
+		if !errors.As(err, &a) {
+			return err
+		}
+		// Slack shows nothing of an error's body, so a person is told with 200.
+		text = ":warning: " + slackEscape(a.text)
+		for _, c := range a.candidates {
+			text += "\n• " + slackEscape(c)
+		}
+	}
+	return writeJSON(w, http.StatusOK, ephemeral(text))
+}
+
+type slackCall struct{ user, name, trigger, text string }
+
+func (s *Server) slackRun(ctx context.Context, c slackCall) (string, error) {
+	verb, rest, _ := strings.Cut(c.text, " ")
+	name, reason, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	switch verb := strings.ToLower(verb); verb {
+	case "", "help":
+		return slackHelp, nil
+	case "list":
+		return s.slackList(), nil
+	case "show":
+		in, err := s.findIncident(name)
+		if err != nil {
+			return "", err
+		}
+		return slackShow(in, s.actionsOf(in)), nil
+	case "ack", "diagnose":
+		in, err := s.findIncident(name)
+		if err != nil {
+			return "", err
+		}
+		return s.slackIncident(ctx, c, state.Verb(verb), in)
+	case "approve", "deny":
+		a, err := s.findAction(name)
+		if err != nil {
+			return "", err
+		}
+		return s.slackDecide(ctx, c, decision{verb: state.Verb(verb), action: a, reason: reason})
+	case "halt", "resume":
+		return s.slackSwitch(ctx, c, state.Verb(verb), rest)
+	default:
+		return "", fail(http.StatusBadRequest, "there is no command %q; try help", cut(verb, 32))
+	}
+}
+
+func slackOutcome(applied bool, done string) string {
+	if applied {
+		return ":white_check_mark: " + done
+	}
+	return ":hourglass_flowing_sand: Recorded; it will be applied shortly."
+}
+
+func (s *Server) slackIncident(ctx context.Context, c slackCall, verb state.Verb, in state.Incident) (string, error) {
+	o := s.onOneIncident(verb, in)
+	if refused := s.slackOrder(&o, c.user, c.name, c.trigger, nil); refused != "" {
+		s.refuse(ctx, o, refused)
+		return "", fail(http.StatusForbidden, "%s", refused)
+	}
+	done, err := s.checkIncident(verb, in)
+	if err != nil {
+		return "", err
+	}
+	label := fmt.Sprintf("%s (#%d)", in.ID, in.Number)
+	if done {
+		return "Already acknowledged by " + slackEscape(in.AckedBy.String()) + ": " + label, nil
+	}
+	applied, err := s.slackDo(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	words := map[state.Verb]string{state.VerbAck: "Acknowledged: ", state.VerbDiagnose: "Gathering evidence again: "}
+	return slackOutcome(applied, words[verb]+label), nil
+}
+
+// decision is a person's answer to one plan.
+type decision struct {
+	verb     state.Verb
+	action   state.Action
+	planHash string // what the person saw, where the button says it
+	reason   string
+}
+
+func (s *Server) slackDecide(ctx context.Context, c slackCall, d decision) (string, error) {
+	o := s.onOneAction(d.verb, d.action)
+	o.Reason = oneLine(d.reason, maxReason)
+	if d.planHash != "" {
+		o.PlanHash = d.planHash
+	}
+	if refused := s.slackOrder(&o, c.user, c.name, c.trigger, &d.action); refused != "" {
+		s.refuse(ctx, o, refused)
+		return "", fail(http.StatusForbidden, "%s", refused)
+	}
+	if err := s.checkAction(d.verb, d.action, d.planHash); err != nil {
+		return "", err
+	}
+	applied, err := s.slackDo(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	words := map[state.Verb]string{state.VerbApprove: "Approved: ", state.VerbDeny: "Denied: "}
+	return slackOutcome(applied, words[d.verb]+slackEscape(d.action.Change)), nil
+}
+
+func (s *Server) slackSwitch(ctx context.Context, c slackCall, verb state.Verb, reason string) (string, error) {
+	o := s.onAll(verb, s.Clusters)
+	o.Reason = oneLine(reason, maxReason)
+	if refused := s.slackOrder(&o, c.user, c.name, c.trigger, nil); refused != "" {
+		s.refuse(ctx, o, refused)
+		return "", fail(http.StatusForbidden, "%s", refused)
+	}
+	applied, err := s.slackDo(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	words := map[state.Verb]string{state.VerbHalt: "First aid is halted everywhere.", state.VerbResume: "First aid may go on."}
+	return slackOutcome(applied, words[verb]), nil
+}
+
+const slackListMost = 15
+
+func (s *Server) slackList() string {
+	var b strings.Builder
+	open := 0
+	for _, in := range s.View.Incidents() {
+		if !in.Open() {
+			continue
+		}
+		if open++; open > slackListMost {
+			continue
+		}
+		fmt.Fprintf(&b, "• *#%d* `%s` %s, %s: %s\n", in.Number, in.ID, in.Severity, in.Status, cut(slackEscape(in.Title), 120))
+	}
+	for _, c := range s.Clusters {
+		if h, ok := s.View.Halted(c); ok {
+			fmt.Fprintf(&b, ":octagonal_sign: First aid is halted in %s by %s\n", slackEscape(c), slackEscape(h.Actor.String()))
+		}
+	}
+	switch {
+	case open == 0:
+		return "No incident is open.\n" + b.String()
+	case open > slackListMost:
+		fmt.Fprintf(&b, "and %d more", open-slackListMost)
+	}
+	return b.String()
+}
+
+func slackShow(in state.Incident, actions []state.Action) string {
+	var b strings.Builder
+	d := in.Diagnosis
+	fmt.Fprintf(&b, "*#%d %s*\n`%s` %s, %s, %d alerts\n", in.Number, cut(slackEscape(in.Title), 200), in.ID, in.Severity, in.Status, in.AlertCount)
+	fmt.Fprintf(&b, "Cause: *%s*", slackEscape(string(in.Cause())))
+	if !in.DiagnosedAt.IsZero() {
+		fmt.Fprintf(&b, " (%.0f %%)", d.Confidence*100)
+	}
+	b.WriteByte('\n')
+	for _, text := range []string{d.Story.What, d.Story.Why} {
+		if text != "" {
+			b.WriteString(slackEscape(text) + "\n")
+		}
+	}
+	for _, f := range d.Findings[:min(len(d.Findings), 5)] {
+		fmt.Fprintf(&b, "• %+.1f %s\n", f.Weight, cut(slackEscape(f.Text), 150))
+	}
+	for _, a := range actions[:min(len(actions), 5)] {
+		fmt.Fprintf(&b, "• `%s` %s: %s\n", a.ID, a.State, cut(slackEscape(a.Change), 120))
+	}
+	return b.String()
+}

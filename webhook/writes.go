@@ -1,0 +1,189 @@
+package webhook
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// WriteJSON is the body of every write of the API; a verb reads what it needs. An empty body is an empty WriteJSON.
+type WriteJSON struct {
+	Actor    string      `json:"actor,omitempty"` // who, where the token doesn't say
+	Reason   string      `json:"reason,omitempty"`
+	PlanHash string      `json:"plan_hash,omitempty"` // approve, deny: the plan that the person saw
+	Duration string      `json:"duration,omitempty"`  // silence: "2h"
+	Until    time.Time   `json:"until,omitzero"`      // silence
+	Right    *bool       `json:"right,omitempty"`     // feedback
+	Cause    state.Cause `json:"cause,omitempty"`     // feedback: what it really was
+	Cluster  string      `json:"cluster,omitempty"`   // halt, resume: only this one
+}
+
+const maxReason = 1000
+
+// write is a decoded, authenticated write of the API.
+type write struct {
+	WriteJSON
+	who caller
+}
+
+func (s *Server) readWrite(w http.ResponseWriter, r *http.Request) (write, error) {
+	who, err := s.identify(r)
+	if err != nil {
+		return write{}, err
+	}
+	body, err := s.readBody(w, r, 64<<10)
+	if err != nil {
+		return write{}, err
+	}
+	out := write{who: who}
+	if len(body) > 0 {
+		if err := decodeOne(body, &out.WriteJSON, true); err != nil {
+			return write{}, fail(http.StatusBadRequest, `the body is not as expected ({"actor": …, "reason": …}): %s`, err)
+		}
+	}
+	out.Reason = oneLine(out.Reason, maxReason)
+	if who.unnamed {
+		name := oneLine(out.Actor, 128)
+		switch {
+		case name != "":
+			out.who.actor.ID, out.who.actor.Name = name, name
+		case s.API.Tokens != nil:
+			return write{}, fail(http.StatusBadRequest, `the token names nobody: say who you are in the body, {"actor": "…"}`)
+		}
+	}
+	return out, nil
+}
+
+// prepare gives the order its actor, and refuses and records it where the role is too low.
+func (s *Server) prepare(r *http.Request, o *order, in write, need state.Role) error {
+	o.Actor, o.Reason = in.who.actor, in.Reason
+	o.nonce = r.Header.Get("X-Request-Id") + s.Clock.Now().Format(time.RFC3339Nano)
+	if !in.who.actor.Role.Allows(need) {
+		reason := roleTooLow(in.who.actor, need)
+		s.refuse(r.Context(), *o, reason)
+		return fail(http.StatusForbidden, "%s", reason)
+	}
+	return nil
+}
+
+func pending(w http.ResponseWriter) error {
+	return writeJSON(w, http.StatusAccepted, PendingJSON{Status: "accepted", Note: "it is recorded and will be applied shortly"})
+}
+
+// onIncident handles POST /api/v1/incidents/{id}/VERB.
+func (s *Server) onIncident(verb state.Verb) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		req, err := s.readWrite(w, r)
+		if err != nil {
+			return err
+		}
+		in, err := s.findIncident(r.PathValue("id"))
+		if err != nil {
+			return err
+		}
+		o := s.onOneIncident(verb, in)
+		if err := s.prepare(r, &o, req, state.Responder); err != nil {
+			return err
+		}
+		switch done, err := s.checkIncident(verb, in); {
+		case err != nil:
+			return err
+		case done:
+			return writeJSON(w, http.StatusOK, s.show(in))
+		}
+		switch verb {
+		case state.VerbSilence:
+			if o.Until, err = parseUntil(req.Duration, req.Until, s.Clock.Now()); err != nil {
+				return fail(http.StatusBadRequest, "%s", err)
+			}
+		case state.VerbFeedback:
+			if req.Right == nil {
+				return fail(http.StatusBadRequest, `say whether the diagnosis was right: {"right": true} or {"right": false, "cause": "…"}`)
+			}
+			if req.Cause != "" && (!plainID(string(req.Cause), 64) || strings.ToLower(string(req.Cause)) != string(req.Cause)) {
+				return fail(http.StatusBadRequest, "cause must be one of the cause IDs, such as kv_exhaustion")
+			}
+			o.Right, o.Cause = *req.Right, req.Cause
+		}
+		applied, err := s.carryOut(r.Context(), o, s.Limits.ApplyWait)
+		if err != nil {
+			return err
+		}
+		if !applied {
+			return pending(w)
+		}
+		if fresh, ok := s.View.Incident(in.ID); ok {
+			in = fresh
+		}
+		return writeJSON(w, http.StatusOK, s.show(in))
+	}
+}
+
+// onAction handles POST /api/v1/actions/{id}/VERB.
+func (s *Server) onAction(verb state.Verb) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		req, err := s.readWrite(w, r)
+		if err != nil {
+			return err
+		}
+		a, err := s.findAction(r.PathValue("id"))
+		if err != nil {
+			return err
+		}
+		o := s.onOneAction(verb, a)
+		if err := s.prepare(r, &o, req, state.Responder); err != nil {
+			return err
+		}
+		if verb == state.VerbApprove && !mayApprove(a, req.who.actor.ID, req.who.slackUser, o.Actor.ID) {
+			reason := "only these may approve it: " + strings.Join(a.Approvers, ", ")
+			s.refuse(r.Context(), o, reason)
+			return fail(http.StatusForbidden, "%s", reason)
+		}
+		if err := s.checkAction(verb, a, req.PlanHash); err != nil {
+			return err
+		}
+		applied, err := s.carryOut(r.Context(), o, s.Limits.ApplyWait)
+		if err != nil {
+			return err
+		}
+		if !applied {
+			return pending(w)
+		}
+		if a, err = s.decided(o); err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, NewActionJSON(a))
+	}
+}
+
+// onFleet handles POST /api/v1/halt and /api/v1/resume: one input a cluster, all or none.
+func (s *Server) onFleet(verb state.Verb) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		req, err := s.readWrite(w, r)
+		if err != nil {
+			return err
+		}
+		clusters := s.Clusters
+		if req.Cluster != "" {
+			if !slices.Contains(clusters, req.Cluster) {
+				return fail(http.StatusNotFound, "cluster %q is not configured; use one of %s", cut(req.Cluster, 64), strings.Join(clusters, ", "))
+			}
+			clusters = []string{req.Cluster}
+		}
+		o := s.onAll(verb, clusters)
+		if err := s.prepare(r, &o, req, state.Admin); err != nil {
+			return err
+		}
+		applied, err := s.carryOut(r.Context(), o, s.Limits.ApplyWait)
+		if err != nil {
+			return err
+		}
+		if !applied {
+			return pending(w)
+		}
+		return writeJSON(w, http.StatusOK, HaltJSON{Halted: verb == state.VerbHalt, Clusters: clusters, Reason: req.Reason})
+	}
+}
