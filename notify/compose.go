@@ -1,0 +1,290 @@
+package notify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// The bounds of a message: a huge incident makes a message of the same size as any other, and the page has the rest.
+const (
+	maxText     = 2000
+	maxLine     = 600
+	maxFacts    = 12
+	maxLines    = 10
+	maxSymptoms = 12
+	maxOffers   = 10
+	maxEntries  = 500
+	maxSeries   = 4
+)
+
+// Facts are what a message is made of.
+type Facts struct {
+	Incident state.Incident
+	Actions  []state.Action
+	Timeline []state.Entry
+	Evidence state.Evidence
+	Playbook Playbook
+	Links    Links
+	// Root is the incident that this one was merged into, where it was.
+	Root *state.Incident
+}
+
+// Compose makes the message of an incident. It is pure.
+func Compose(f Facts) Message {
+	in, d := &f.Incident, &f.Incident.Diagnosis
+	m := Message{
+		Incident: in.ID, Number: in.Number, Rev: in.Rev, Status: in.Status, Severity: in.Severity,
+		Cause: in.Cause(), Confidence: d.Confidence, Diagnosed: !in.DiagnosedAt.IsZero(),
+		Title: title(in), Where: where(in), Alerts: in.AlertCount,
+		What: line(d.Story.What, maxText), Why: line(d.Story.Why, maxText), Else: line(d.Story.Else, maxText),
+		Do:       several(maxLines, d.Story.Do, f.Playbook.FirstAid),
+		Avoid:    several(maxLines, d.Story.Avoid, f.Playbook.Avoid),
+		Missing:  several(maxLines, d.Missing),
+		Symptoms: symptoms(in),
+		Escalate: line(f.Playbook.Escalate, maxLine),
+		URL:      f.Links.Incident(in.ID), PlaybookID: f.Playbook.ID, PlaybookTitle: line(f.Playbook.Title, maxLine),
+		PlaybookURL: f.Playbook.URL,
+		StartedAt:   in.StartedAt, OpenedAt: in.OpenedAt, AckedAt: in.AckedAt, AckedBy: in.AckedBy,
+		ResolvedAt: in.ResolvedAt, ResolvedBy: line(in.ResolvedBy, maxLine),
+	}
+	m.AckedBy.Name = line(in.AckedBy.Name, maxLine)
+	if m.PlaybookURL == "" {
+		m.PlaybookURL = f.Links.Playbook(f.Playbook.ID)
+	}
+	if in.MergedInto != "" {
+		m.MergedInto = string(in.MergedInto)
+		if f.Root != nil {
+			m.MergedInto = fmt.Sprintf("#%d %s", f.Root.Number, title(f.Root))
+		}
+	}
+	for i, c := range f.Playbook.Checks {
+		if i == maxLines {
+			break
+		}
+		m.Checks = append(m.Checks, Check{Ask: line(c.Ask, maxLine), Answer: line(c.Answer, maxLine), State: c.State})
+	}
+	for i, x := range d.Findings {
+		if i == maxFacts {
+			break
+		}
+		m.Evidence = append(m.Evidence, Fact{Text: line(x.Text, maxLine), Signal: x.Signal, Pod: line(x.Pod, maxLine), Weight: x.Weight})
+	}
+	m.Actions = offers(f.Actions)
+	m.Chart = chart(d, &f.Evidence)
+	m.Entries = spoken(f.Timeline)
+	m.fill(in)
+	return m
+}
+
+// fill says in plain words what the story leaves out: an incident is told before it has a verdict, too.
+func (m *Message) fill(in *state.Incident) {
+	if m.What == "" {
+		m.What = fmt.Sprintf("%s firing in %s.", count(in.ActiveAlerts, "alert"), m.Where)
+		if len(m.Symptoms) > 0 {
+			m.What = fmt.Sprintf("%s firing in %s: %s.", count(in.ActiveAlerts, "alert"), m.Where, strings.Join(m.Symptoms, ", "))
+		}
+		m.What = line(m.What, maxText)
+	}
+	if m.Why == "" {
+		switch {
+		case !m.Diagnosed:
+			m.Why = "No verdict yet: the evidence is still being gathered."
+		case m.Cause == state.Unknown:
+			m.Why = "The evidence does not decide between the causes that would explain this."
+		case len(m.Evidence) > 0:
+			m.Why = m.Evidence[0].Text
+		}
+	}
+	if m.Else == "" && len(in.Diagnosis.Alternatives) > 0 {
+		a := in.Diagnosis.Alternatives[0]
+		m.Else = fmt.Sprintf("%s (%s)", a.Cause, Percent(a.Confidence))
+		if a.WouldWinIf != "" {
+			m.Else += ", if " + a.WouldWinIf
+		}
+		m.Else = line(m.Else, maxText)
+	}
+}
+
+// Percent is a share as people read it; a verdict is never quite certain.
+func Percent(share float64) string {
+	p := int(share*100 + 0.5)
+	if p >= 100 && share < 1 {
+		p = 99
+	}
+	return fmt.Sprintf("%d %%", min(max(p, 0), 100))
+}
+
+// Took is a duration as people say it.
+func Took(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d days", int(d.Hours())/24)
+}
+
+func line(s string, limit int) string { return Cut(Clean(s), limit) }
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// several joins lists of lines, each line once.
+func several(limit int, lists ...[]string) []string {
+	var out []string
+	for _, list := range lists {
+		for _, s := range list {
+			s = line(s, maxLine)
+			if s == "" || slices.Contains(out, s) {
+				continue
+			}
+			if len(out) == limit {
+				return out
+			}
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func title(in *state.Incident) string {
+	for _, s := range []string{in.Title, in.Diagnosis.Title} {
+		if s = line(s, maxLine); s != "" {
+			return s
+		}
+	}
+	return "Trouble in " + where(in)
+}
+
+// where is the scope as people say it, widest first.
+func where(in *state.Incident) string {
+	s := in.Scope
+	parts := []string{}
+	add := func(label, text string) {
+		if text = line(text, 120); text != "" {
+			parts = append(parts, label+text)
+		}
+	}
+	add("", in.Cluster)
+	switch {
+	case s.Namespace != "" && s.Pool != "":
+		add("", s.Namespace+"/"+s.Pool)
+	default:
+		add("", s.Namespace)
+		add("", s.Pool)
+	}
+	add("model ", s.Model)
+	add("node ", few(s.Nodes))
+	add("GPU ", few(s.GPUs))
+	add("", few(s.Pods))
+	if len(parts) == 0 {
+		return "the fleet"
+	}
+	return strings.Join(parts, " · ")
+}
+
+// few names the first of a list and counts the others.
+func few(names []string) string {
+	const shown = 2
+	if len(names) <= shown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+}
+
+func symptoms(in *state.Incident) []string {
+	var out []string
+	for i, s := range in.Symptoms {
+		if i == maxSymptoms {
+			return append(out, fmt.Sprintf("and %d more", len(in.Symptoms)-i))
+		}
+		out = append(out, fmt.Sprintf("%s ×%d", line(string(s.Symptom), 80), max(s.Alerts, 1)))
+	}
+	return out
+}
+
+// offers are the actions that matter, those that wait for a person first; what was superseded matters to nobody.
+func offers(actions []state.Action) []Offer {
+	var out []Offer
+	for _, a := range actions {
+		if a.State == state.Superseded {
+			continue
+		}
+		o := Offer{
+			ID: a.ID, Kind: a.Kind, Target: line(a.Target.String(), maxLine), Change: line(a.Change, maxLine), Why: line(a.Why, maxLine),
+			Command: line(a.Command, maxText), Mode: a.Mode, State: a.State, PlanHash: a.PlanHash, Approvers: a.Approvers,
+			ExpiresAt: a.ExpiresAt, DecidedBy: line(a.DecidedBy.String(), 120), Result: line(a.Reason, maxLine),
+		}
+		if a.Verify.Text != "" {
+			o.Result = line(a.Verify.Text, maxLine)
+		}
+		for _, g := range a.Guards {
+			o.Guards = append(o.Guards, state.GuardResult{Guard: line(g.Guard, 80), Decision: g.Decision, Reason: line(g.Reason, 300), RetryAt: g.RetryAt})
+		}
+		out = append(out, o)
+	}
+	slices.SortStableFunc(out, func(a, b Offer) int { return rank(a) - rank(b) })
+	return out[:min(len(out), maxOffers)]
+}
+
+func rank(o Offer) int {
+	switch {
+	case o.Awaits():
+		return 0
+	case o.State == state.NeedsHuman, o.State.Running():
+		return 1
+	case !o.State.Done():
+		return 2
+	}
+	return 3
+}
+
+// chart is the strongest evidence that has a curve.
+func chart(d *state.Diagnosis, ev *state.Evidence) *Chart {
+	for _, x := range d.Findings {
+		if x.Weight <= 0 {
+			continue
+		}
+		c := Chart{Title: line(x.Signal, 50)}
+		for _, s := range ev.Samples {
+			if s.Signal != x.Signal || len(s.Series) < 2 || len(c.Series) == maxSeries {
+				continue
+			}
+			name := s.Entity.Pod
+			if name == "" {
+				name = s.Entity.Pool
+			}
+			c.Unit = line(s.Unit, 50)
+			c.Series = append(c.Series, Series{Name: line(name, maxLine), Points: s.Series})
+		}
+		if len(c.Series) > 0 {
+			return &c
+		}
+	}
+	return nil
+}
+
+// spoken are the entries that are not only for the record; of a very long timeline the newest.
+func spoken(entries []state.Entry) []state.Entry {
+	var out []state.Entry
+	for _, e := range entries {
+		if e.Quiet {
+			continue
+		}
+		e.Text = line(e.Text, maxLine)
+		e.Actor.Name = line(e.Actor.Name, 120)
+		out = append(out, e)
+	}
+	return out[max(0, len(out)-maxEntries):]
+}

@@ -1,0 +1,164 @@
+package notify
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"paramedic/state"
+)
+
+var update = flag.Bool("update", false, "rewrite the files in testdata")
+
+var onset = time.Date(2026, 11, 20, 3, 12, 0, 0, time.UTC)
+
+func number(f float64) *float64 { return &f }
+
+// sample is a KV cache exhaustion with first aid on offer: the incident that the adapters' tests show.
+func sample() Facts {
+	id := state.NewIncidentID(onset, "sample")
+	in := state.Incident{
+		ID: id, Number: 42, Cluster: "prod", Status: state.StatusOpen, Severity: state.Critical,
+		Title:      "KV cache exhausted on llama-70b (3 of 4 workers)",
+		Scope:      state.Scope{Cluster: "prod", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama", Pods: []string{"vllm-llama-a", "vllm-llama-b", "vllm-llama-c"}},
+		Symptoms:   []state.SymptomCount{{Symptom: "kv_pressure", Alerts: 3, Active: 3}, {Symptom: "ttft_high", Alerts: 4, Active: 4}},
+		AlertCount: 17, ActiveAlerts: 7, StartedAt: onset, OpenedAt: onset.Add(20 * time.Second), DiagnosedAt: onset.Add(35 * time.Second), Rev: 3, Entries: 3,
+		Diagnosis: state.Diagnosis{
+			Cause: "kv_exhaustion", Confidence: 0.93, Score: 11.2, Title: "KV cache exhausted on llama-70b (3 of 4 workers)", Playbook: "kv_exhaustion",
+			Findings: []state.Finding{
+				{Signal: "kv_usage", Pod: "vllm-llama-a", Value: 0.98, Unit: "ratio", Baseline: number(0.61), Weight: 6.2, Text: "KV cache 98 % full on 3 of 4 workers, 61 % an hour before"},
+				{Signal: "preemption_rate", Value: 4.1, Unit: "1/s", Weight: 4, Text: "4.1 preemptions a second, none before"},
+				{Signal: "kv_idle_usage", Value: 0.02, Weight: -2.5, Text: "idle workers free their blocks, so nothing leaks"},
+			},
+			Alternatives: []state.Alternative{{Cause: "kv_leak", Confidence: 0.04, WouldWinIf: "blocks stayed in use while nothing runs"}},
+			Story: state.Story{
+				What: "Requests wait for KV blocks and running ones are thrown out and computed again; users wait 9 s for the first token.",
+				Why:  "Three workers have no free KV blocks and preempt, while the fourth is fine.",
+				Do:   []string{"Lower max_num_seqs from 256 to 128"}, Avoid: []string{"Do not raise gpu_memory_utilization: it ends in CUDA OOM"},
+			},
+		},
+		Actions: []state.ActionID{"ACT-01"},
+	}
+	var series []state.Point
+	for i := range 60 {
+		series = append(series, state.Point{At: onset.Add(time.Duration(i-30) * time.Minute), Value: 0.6 + float64(i)/150})
+	}
+	return Facts{
+		Incident: in,
+		Actions: []state.Action{{
+			ID: "ACT-01", Incident: id, Kind: "set_engine_arg", Mode: "approve", State: state.AwaitingApproval, PlanHash: "abc123",
+			Target: state.Target{Namespace: "llm", Kind: "Deployment", Name: "vllm-llama"}, Change: "max_num_seqs 256 → 128",
+			Why:       "128 sequences of the present length fit the cache",
+			Command:   `kubectl -n llm patch deployment vllm-llama --type=json -p '[{"op":"test"}]'`,
+			Guards:    []state.GuardResult{{Guard: "capacity", Decision: state.Allow, Reason: "3 workers carry the load"}, {Guard: "approval", Decision: state.Hold, Reason: "waits for a person"}},
+			Approvers: []string{"U1"}, ExpiresAt: onset.Add(30 * time.Minute),
+		}},
+		Timeline: []state.Entry{
+			{Incident: id, N: 1, At: onset.Add(20 * time.Second), Kind: "opened", Text: "opened: VLLMKVCacheHigh on vllm-llama"},
+			{Incident: id, N: 2, At: onset.Add(21 * time.Second), Kind: "symptom", Text: "ttft_high", Quiet: true},
+			{Incident: id, N: 3, At: onset.Add(35 * time.Second), Kind: "diagnosed", Text: "kv_exhaustion, 93% sure"},
+		},
+		Evidence: state.Evidence{Incident: id, Samples: []state.Sample{{Signal: "kv_usage", Unit: "ratio", Entity: state.Entity{Pod: "vllm-llama-a"}, Series: series}}},
+		Playbook: Playbook{
+			ID: "kv_exhaustion", Title: "KV cache exhausted", Checks: []Check{{Ask: "How full is the cache?", Answer: "98 %", State: "crit"}},
+			FirstAid: []string{"Lower max_num_seqs from 256 to 128", "Add a replica"}, Avoid: []string{"Restarting workers: the queue only moves"}, Escalate: "after 15 min: the platform team",
+		},
+		Links: Links{Base: "https://paramedic.example.com/"},
+	}
+}
+
+// The adapters' tests read this file, so that all of them show the same incident.
+func TestSampleIsCurrent(t *testing.T) {
+	want, err := json.MarshalIndent(sample(), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "testdata/facts.json"
+	if *update {
+		if err := os.WriteFile(file, append(want, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.TrimSpace(string(got)) != string(want) {
+		t.Errorf("%s is not current: run go test ./notify -update", file)
+	}
+}
+
+func TestComposeTellsTheWholeStory(t *testing.T) {
+	m := Compose(sample())
+	if m.URL != "https://paramedic.example.com/incidents/"+string(m.Incident) || m.PlaybookURL != "https://paramedic.example.com/playbooks/kv_exhaustion" {
+		t.Errorf("links: %q %q", m.URL, m.PlaybookURL)
+	}
+	if want := []string{"Lower max_num_seqs from 256 to 128", "Add a replica"}; !cmp.Equal(m.Do, want) {
+		t.Errorf("do: %s", cmp.Diff(want, m.Do))
+	}
+	if len(m.Avoid) != 2 || m.Else != "kv_leak (4 %), if blocks stayed in use while nothing runs" {
+		t.Errorf("avoid %q, else %q", m.Avoid, m.Else)
+	}
+	if m.Where != "prod · llm/vllm-llama · model llama-70b · vllm-llama-a, vllm-llama-b and 1 more" {
+		t.Errorf("where %q", m.Where)
+	}
+	if len(m.Entries) != 2 || m.Chart == nil || len(m.Chart.Series) != 1 {
+		t.Errorf("entries %v, chart %v", m.Entries, m.Chart)
+	}
+}
+
+func TestComposeBeforeAnyVerdict(t *testing.T) {
+	f := sample()
+	f.Incident.Diagnosis, f.Incident.DiagnosedAt, f.Incident.Title = state.Diagnosis{}, time.Time{}, ""
+	f.Playbook, f.Evidence, f.Actions = Playbook{}, state.Evidence{}, nil
+	m := Compose(f)
+	if m.Cause != state.Unknown || !strings.Contains(m.What, "7 alerts firing in prod") || !strings.Contains(m.What, "kv_pressure ×3") {
+		t.Errorf("cause %s, what %q", m.Cause, m.What)
+	}
+	if !strings.Contains(m.Why, "still being gathered") || m.Title == "" {
+		t.Errorf("why %q, title %q", m.Why, m.Title)
+	}
+	if empty := Compose(Facts{}); empty.What == "" || empty.Title == "" || empty.URL != "" {
+		t.Errorf("the empty incident: %+v", empty)
+	}
+}
+
+func TestCleanAndCut(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\x1b[31mred\x1b[0m\nb\t c": "a [31mred [0m b c",
+		"\u202Egnp.exe\u200b":        "gnp.exe",
+		"bad \xff utf8":              "bad utf8",
+		"  edges  ":                  "edges",
+	} {
+		if got := Clean(in); got != want {
+			t.Errorf("Clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+	for _, c := range []struct {
+		in    string
+		limit int
+		want  string
+	}{{"hello", 5, "hello"}, {"hello!", 5, "hell…"}, {"😀😀😀", 4, "😀…"}, {"äöü", 3, "äöü"}, {"äöüß", 3, "äö…"}, {"x", 0, ""}} {
+		got := Cut(c.in, c.limit)
+		if got != c.want || Len(got) > max(c.limit, 0) {
+			t.Errorf("Cut(%q, %d) = %q, want %q", c.in, c.limit, got, c.want)
+		}
+	}
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("some 😀 text \xff", 7)
+	f.Fuzz(func(t *testing.T, s string, limit int) {
+		if got := Cut(s, limit); Len(got) > max(limit, 0) {
+			t.Errorf("Cut(%q, %d) = %q", s, limit, got)
+		}
+		if c := Clean(s); Clean(c) != c || strings.ContainsAny(c, "\x1b\n\r\x00") {
+			t.Errorf("Clean(%q) = %q", s, c)
+		}
+	})
+}

@@ -1,0 +1,198 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"paramedic/state"
+)
+
+// A Notifier shows incidents on one channel.
+//
+// Show makes the channel show the message, whatever it showed before. It MUST be safe to repeat: told is what the channel is known to
+// have shown, and fresh says that nothing can have been shown since; where it is false an earlier attempt may have got through
+// without our hearing of it, and Show finds out before it repeats it. It returns the channel's handles as they are now, also beside
+// an error where a part was done. It blocks no longer than its context. Errors are marked with Refused and Later where the adapter
+// knows.
+type Notifier interface {
+	Show(ctx context.Context, m Message, told state.Told, fresh bool) (map[string]string, error)
+}
+
+// A Noter writes a message into another tool's incident. It MUST leave one note, however often it is called.
+type Noter interface {
+	Note(ctx context.Context, m Message, ref string) error
+}
+
+// A HandlerConfig is what a Handler needs.
+type HandlerConfig struct {
+	View      state.View
+	Clock     state.Clock
+	Notifiers map[state.Channel]Notifier
+	Noter     Noter // nil: foreign incidents get no notes
+	Links     Links
+	// Playbook is the playbook that fits the incident, with its checks answered from the evidence. Nil: messages have none.
+	Playbook func(in *state.Incident, ev *state.Evidence) Playbook
+	// Since is when this process began to deliver a cluster's effects: what was wanted before may have been tried by another. Nil: when
+	// the handler was made.
+	Since func(cluster string) time.Time
+	// Timeout bounds one attempt; 20 s where it is zero.
+	Timeout time.Duration
+}
+
+// A Handler delivers the effects notify and note. It is safe for concurrent use.
+type Handler struct {
+	cfg HandlerConfig
+
+	mu    sync.Mutex
+	since time.Time
+	tried map[state.EffectID]uint64 // the turn that was last tried, for the case that its outcome could not be kept
+}
+
+// NewHandler makes a handler.
+func NewHandler(cfg HandlerConfig) *Handler {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 20 * time.Second
+	}
+	return &Handler{cfg: cfg, since: cfg.Clock.Now(), tried: map[state.EffectID]uint64{}}
+}
+
+// refDoubt is the handle that the handler itself keeps in a channel's Ref: an attempt ended without our knowing whether it got
+// through.
+const refDoubt = "doubt"
+
+// Handle delivers one effect and says what came of it.
+func (h *Handler) Handle(ctx context.Context, e state.Effect) state.Outcome {
+	out := state.Outcome{Effect: e.ID, Turn: e.Turn}
+	in, ok := h.cfg.View.Incident(e.Incident)
+	if !ok {
+		out.Done, out.Error = true, fmt.Sprintf("incident %s is not known any more", e.Incident)
+		return out
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
+	defer cancel()
+	switch e.Kind {
+	case state.EffectNotify:
+		h.notify(ctx, e, &in, &out)
+	case state.EffectNote:
+		h.note(ctx, e, &in, &out)
+	default:
+		out.Done, out.Error = true, fmt.Sprintf("notify has no handler for effect kind %q", e.Kind)
+	}
+	return out
+}
+
+func (h *Handler) notify(ctx context.Context, e state.Effect, in *state.Incident, out *state.Outcome) {
+	told := in.Told[e.Channel]
+	if told.Rev > 0 && told.Rev >= in.Rev && told.Rev >= e.Want {
+		out.Done, out.Rev, out.Ref = true, told.Rev, told.Ref
+		return
+	}
+	n, ok := h.cfg.Notifiers[e.Channel]
+	if !ok {
+		out.Done, out.Error = true, fmt.Sprintf("channel %s is not configured: set notify.%s", e.Channel, e.Channel)
+		return
+	}
+	if h.cfg.Clock.Now().Before(in.SilencedUntil) {
+		// Nothing is lost: what is not shown is wanted again when the silence ends, or when a rise in severity ends it.
+		out.Done, out.Error = true, fmt.Sprintf("silenced until %s", in.SilencedUntil.UTC().Format(time.RFC3339))
+		return
+	}
+	m, err := h.message(ctx, in)
+	ref, showErr := n.Show(ctx, m, told, h.fresh(e, told))
+	out.Ref = maps.Clone(ref)
+	if doubtful(showErr) || told.Ref[refDoubt] != "" {
+		if out.Ref == nil {
+			out.Ref = map[string]string{}
+		}
+		out.Ref[refDoubt] = ""
+		if showErr != nil {
+			out.Ref[refDoubt] = "yes"
+		}
+	}
+	if showErr != nil {
+		err = showErr
+	}
+	h.settle(out, e, err)
+	if showErr == nil {
+		out.Rev = in.Rev
+	}
+}
+
+func (h *Handler) note(ctx context.Context, e state.Effect, in *state.Incident, out *state.Outcome) {
+	if h.cfg.Noter == nil {
+		out.Done, out.Error = true, "notes need notify.pagerduty.api_token_file and from"
+		return
+	}
+	m, _ := h.message(ctx, in) // a note needs no timeline
+	h.settle(out, e, h.cfg.Noter.Note(ctx, m, e.Ref))
+}
+
+// settle turns an attempt's error into the outcome.
+func (h *Handler) settle(out *state.Outcome, e state.Effect, err error) {
+	if err == nil {
+		out.Done = true
+		return
+	}
+	out.Error = line(err.Error(), maxLine)
+	longest := maxWait
+	if e.Channel == state.ChannelPagerDuty {
+		longest = pageWait
+	}
+	wait, again := retryAfter(err, e.Attempts, longest)
+	if !again {
+		out.Done = true
+		return
+	}
+	out.RetryAt = h.cfg.Clock.Now().Add(wait)
+}
+
+// message gathers what is known and composes it. The message is good even where it returns an error: then it lacks the timeline.
+func (h *Handler) message(ctx context.Context, in *state.Incident) (Message, error) {
+	f := Facts{Incident: *in, Links: h.cfg.Links}
+	f.Evidence, _ = h.cfg.View.Evidence(in.ID)
+	for _, id := range in.Actions {
+		if a, ok := h.cfg.View.Action(id); ok {
+			f.Actions = append(f.Actions, a)
+		}
+	}
+	if in.MergedInto != "" {
+		if root, ok := h.cfg.View.Incident(in.MergedInto); ok {
+			f.Root = &root
+		}
+	}
+	if h.cfg.Playbook != nil {
+		f.Playbook = h.cfg.Playbook(in, &f.Evidence)
+	}
+	var err error
+	if f.Timeline, err = h.cfg.View.Timeline(ctx, in.ID); err != nil {
+		err = fmt.Errorf("reading the timeline: %w", err)
+	}
+	return Compose(f), err
+}
+
+// maxTried bounds what the handler remembers of its attempts.
+const maxTried = 4096
+
+// fresh says whether nothing of this effect can have been shown unknown to us: this process has delivered the cluster's effects since
+// before it was wanted, every attempt so far ended in a known way, and the same turn was not tried here before.
+func (h *Handler) fresh(e state.Effect, told state.Told) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	since := h.since
+	if h.cfg.Since != nil {
+		if s := h.cfg.Since(e.Cluster); s.After(since) {
+			since = s
+		}
+	}
+	turn, again := h.tried[e.ID]
+	if len(h.tried) >= maxTried {
+		// What is forgotten counts as tried: all that was wanted before now.
+		clear(h.tried)
+		h.since = h.cfg.Clock.Now()
+	}
+	h.tried[e.ID] = e.Turn
+	return e.Since.After(since) && told.Ref[refDoubt] == "" && !(again && turn == e.Turn)
+}

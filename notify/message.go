@@ -1,0 +1,143 @@
+package notify
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// A Message is an incident as every channel tells it. All of its text is clean (see Clean), bounded, and data: an adapter escapes
+// what its medium would read as markup.
+type Message struct {
+	Incident   state.IncidentID
+	Number     int
+	Rev        uint64
+	Status     state.Status
+	Severity   state.Severity
+	Cause      state.Cause
+	Confidence float64
+	Diagnosed  bool
+	Title      string
+	Where      string
+
+	// The story.
+	What  string
+	Why   string
+	Else  string
+	Do    []string
+	Avoid []string
+
+	Evidence []Fact
+	Missing  []string
+	Symptoms []string
+	Alerts   int
+	Checks   []Check
+	Actions  []Offer
+	Escalate string
+	Chart    *Chart
+
+	URL           string // the incident's page; empty where the bot has no address
+	PlaybookID    string
+	PlaybookTitle string
+	PlaybookURL   string
+
+	StartedAt  time.Time
+	OpenedAt   time.Time
+	AckedAt    time.Time
+	AckedBy    state.Actor
+	ResolvedAt time.Time
+	ResolvedBy string
+	MergedInto string // "#41 KV cache exhausted …"
+
+	// Entries is the timeline but for what is only for the record, oldest first.
+	Entries []state.Entry
+}
+
+// A Fact is one piece of evidence. Its weight is in decibans: positive speaks for the cause.
+type Fact struct {
+	Text   string
+	Signal string
+	Pod    string
+	Weight float64
+}
+
+// A Check is one question of the playbook, with the live answer. State is ok, warn, crit or unknown.
+type Check struct {
+	Ask    string
+	Answer string
+	State  string
+}
+
+// A Playbook is what a message says of the playbook that fits the incident. Whoever has the playbooks fills it in.
+type Playbook struct {
+	ID       string
+	Title    string
+	URL      string
+	Checks   []Check
+	FirstAid []string
+	Avoid    []string
+	Escalate string
+}
+
+// An Offer is first aid: planned, offered, running or done.
+type Offer struct {
+	ID        state.ActionID
+	Kind      string
+	Target    string
+	Change    string
+	Why       string
+	Command   string
+	Mode      string
+	State     state.ActionState
+	Guards    []state.GuardResult
+	PlanHash  string
+	Approvers []string
+	ExpiresAt time.Time
+	DecidedBy string
+	Result    string // why it ended as it did, or what verification found
+}
+
+// Awaits says whether the offer waits for a person.
+func (o Offer) Awaits() bool { return o.State == state.AwaitingApproval }
+
+// Stopped are the guards' answers that keep the action from running; none where all allow it.
+func (o Offer) Stopped() []state.GuardResult {
+	var out []state.GuardResult
+	for _, g := range o.Guards {
+		if g.Decision != state.Allow {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// A Chart is one signal around the onset.
+type Chart struct {
+	Title  string
+	Unit   string
+	Series []Series
+}
+
+// A Series is one line of a chart.
+type Series struct {
+	Name   string
+	Points []state.Point
+}
+
+// Links make the addresses of the bot's own pages. Base is the address that people reach it at; without it there are no links.
+type Links struct{ Base string }
+
+// Incident is the address of an incident's page.
+func (l Links) Incident(id state.IncidentID) string { return l.page("incidents", string(id)) }
+
+// Playbook is the address of a playbook's page.
+func (l Links) Playbook(id string) string { return l.page("playbooks", id) }
+
+func (l Links) page(kind, id string) string {
+	if l.Base == "" || id == "" {
+		return ""
+	}
+	return strings.TrimRight(l.Base, "/") + "/" + kind + "/" + url.PathEscape(id)
+}

@@ -1,0 +1,11 @@
+// Package pagerduty pages people through PagerDuty's Events API v2, and writes the diagnosis into incidents that other tools opened.
+//
+// It promises:
+//
+//   - One page an incident: the incident's own ID is the deduplication key, one trigger is sent, and none after a resolve, because
+//     PagerDuty would open a second incident. A trigger whose outcome is not known may be repeated: PagerDuty folds it into the first.
+//   - What happened here is seen there: an acknowledgement and the end are sent on, but for those that came from PagerDuty.
+//   - PagerDuty's limits are held by shortening: 1024 characters of summary, 512 KB of body, 2000 characters of a note, 120 events a
+//     minute.
+//   - One note an incident: it bears our incident's ID, and is looked for before it is written.
+package pagerduty

@@ -1,0 +1,164 @@
+package pagerduty
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	api "github.com/PagerDuty/go-pagerduty"
+
+	"paramedic/notify"
+	"paramedic/state"
+)
+
+// PagerDuty's limits (https://developer.pagerduty.com/docs/events-api-v2-overview). The body's leaves room for its envelope.
+const (
+	limitSummary = 1024
+	limitBody    = 500 << 10
+	limitNote    = 2000
+	limitField   = 250
+)
+
+// event is the trigger of an incident.
+func event(key string, m notify.Message) *api.V2Event {
+	e := &api.V2Event{
+		RoutingKey: key, Action: "trigger", DedupKey: string(m.Incident), Client: "Paramedic", ClientURL: m.URL,
+		Payload: &api.V2Payload{
+			Summary: notify.Cut(fmt.Sprintf("#%d %s", m.Number, m.Title), limitSummary), Source: notify.Cut(m.Where, limitField),
+			Severity: severity(m.Severity), Timestamp: m.StartedAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+			Class: notify.Cut(string(m.Cause), limitField), Details: details(m),
+		},
+	}
+	link := func(href, text string) {
+		if href != "" {
+			e.Links = append(e.Links, map[string]string{"href": href, "text": text})
+		}
+	}
+	link(m.URL, "The incident, live")
+	link(m.PlaybookURL, "Playbook: "+notify.Cut(m.PlaybookTitle, limitField))
+	fit(e, m)
+	return e
+}
+
+func severity(s state.Severity) string {
+	switch s {
+	case state.Critical, state.Warning, state.Info:
+		return string(s)
+	}
+	return "error"
+}
+
+// details is what the page shows below the summary. Keys are read by people, in alphabetical order, hence the numbers.
+func details(m notify.Message) map[string]any {
+	d := map[string]any{
+		"1 what is wrong": m.What, "2 why we believe it": m.Why, "incident": string(m.Incident), "where": m.Where,
+		"cause": fmt.Sprintf("%s (%s)", m.Cause, notify.Percent(m.Confidence)), "alerts": m.Alerts,
+	}
+	if !m.Diagnosed {
+		d["cause"] = "not diagnosed yet"
+	}
+	set := func(key string, lines []string) {
+		if len(lines) > 0 {
+			d[key] = lines
+		}
+	}
+	if m.Else != "" {
+		d["3 what else it could be"] = m.Else
+	}
+	set("4 do now", m.Do)
+	set("5 do not", m.Avoid)
+	set("6 first aid", aid(m))
+	set("7 checked for you", checks(m))
+	set("8 evidence (decibans)", evidence(m))
+	if m.Escalate != "" {
+		d["9 escalate"] = m.Escalate
+	}
+	return d
+}
+
+func aid(m notify.Message) []string {
+	var out []string
+	for _, o := range m.Actions {
+		line := fmt.Sprintf("%s on %s (%s)", o.Change, o.Target, strings.ReplaceAll(string(o.State), "_", " "))
+		for _, g := range o.Stopped() {
+			line += fmt.Sprintf("; %s says %s: %s", g.Guard, g.Decision, g.Reason)
+		}
+		if o.Command != "" && o.State.BeforeEffect() {
+			line += "; by hand: " + o.Command
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func checks(m notify.Message) []string {
+	var out []string
+	for _, c := range m.Checks {
+		out = append(out, fmt.Sprintf("%s %s (%s)", c.Ask, c.Answer, c.State))
+	}
+	return out
+}
+
+func evidence(m notify.Message) []string {
+	var out []string
+	for _, f := range m.Evidence {
+		out = append(out, fmt.Sprintf("%s (%+.1f)", f.Text, f.Weight))
+	}
+	return out
+}
+
+// fit takes away what matters least until the body is within PagerDuty's limit.
+func fit(e *api.V2Event, m notify.Message) {
+	drop := []string{"8 evidence (decibans)", "7 checked for you", "6 first aid", "5 do not", "4 do now", "9 escalate", "3 what else it could be"}
+	d := e.Payload.Details.(map[string]any)
+	for _, key := range drop {
+		if size(e) <= limitBody {
+			return
+		}
+		delete(d, key)
+		d["shortened"] = "the incident's page has the rest: " + notify.Cut(m.URL, 1000)
+	}
+	if size(e) > limitBody {
+		e.Links, e.ClientURL = nil, "" // only addresses of an absurd length are left
+		e.Payload.Details = map[string]any{"1 what is wrong": notify.Cut(m.What, limitNote)}
+	}
+}
+
+func size(e *api.V2Event) int {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return limitBody + 1
+	}
+	return len(b)
+}
+
+// marker is how our note is found again.
+func marker(m notify.Message) string { return "[" + string(m.Incident) + "]" }
+
+// noteText is the diagnosis as a note of plain text.
+func noteText(m notify.Message) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Paramedic %s: %s\n\n", marker(m), notify.Cut(m.Title, 200))
+	fmt.Fprintf(&b, "What is wrong: %s\nWhy we believe it: %s\n", notify.Cut(m.What, 450), notify.Cut(m.Why, 350))
+	if m.Else != "" {
+		fmt.Fprintf(&b, "What else it could be: %s\n", notify.Cut(m.Else, 200))
+	}
+	end := ""
+	if m.URL != "" && len(m.URL) < 300 {
+		end = "\nLive: " + m.URL
+	}
+	if m.PlaybookURL != "" && len(m.PlaybookURL) < 300 {
+		end += "\nPlaybook: " + m.PlaybookURL
+	}
+	list := func(title string, lines []string) {
+		for i, l := range lines {
+			l = fmt.Sprintf("- %s: %s\n", title, notify.Cut(l, 150))
+			if i < 3 && notify.Len(b.String())+notify.Len(l)+len(end) < limitNote {
+				b.WriteString(l)
+			}
+		}
+	}
+	list("Do now", m.Do)
+	list("Do not", m.Avoid)
+	return notify.Cut(strings.TrimRight(b.String(), "\n")+"\n"+end, limitNote)
+}

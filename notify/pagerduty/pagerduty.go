@@ -1,0 +1,203 @@
+package pagerduty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	api "github.com/PagerDuty/go-pagerduty"
+
+	"paramedic/notify"
+	"paramedic/state"
+)
+
+// The events API takes about 120 calls a minute and integration key, the REST API 960.
+const (
+	eventsEvery = time.Minute / 110
+	eventsBurst = 10
+	restEvery   = 100 * time.Millisecond
+	patience    = 8 * time.Second
+)
+
+// Options are what a Notifier needs beyond its configuration.
+type Options struct {
+	Clock      state.Clock
+	HTTP       *http.Client           // nil: a client with a timeout
+	RoutingKey func() (string, error) // nil: Config.RoutingKeyFile, read anew at every call
+	APIToken   func() (string, error) // nil: Config.APITokenFile, likewise
+}
+
+// A Notifier pages through PagerDuty. It is safe for concurrent use.
+type Notifier struct {
+	cfg    Config
+	opt    Options
+	events *notify.Limiter
+	rest   *notify.Limiter
+}
+
+var (
+	_ notify.Notifier = (*Notifier)(nil)
+	_ notify.Noter    = (*Notifier)(nil)
+)
+
+// New makes a notifier of a valid configuration.
+func New(cfg Config, opt Options) *Notifier {
+	if opt.HTTP == nil {
+		opt.HTTP = &http.Client{Timeout: 15 * time.Second}
+	}
+	if opt.RoutingKey == nil {
+		opt.RoutingKey = notify.SecretFile(cfg.RoutingKeyFile)
+	}
+	if opt.APIToken == nil {
+		opt.APIToken = notify.SecretFile(cfg.APITokenFile)
+	}
+	return &Notifier{
+		cfg: cfg, opt: opt,
+		events: notify.NewLimiter(opt.Clock, eventsEvery, eventsBurst, patience),
+		rest:   notify.NewLimiter(opt.Clock, restEvery, 5, patience),
+	}
+}
+
+// The status of the page, as the handle refStatus keeps it.
+const (
+	refStatus    = "status"
+	triggered    = "triggered"
+	acknowledged = "acknowledged"
+	resolved     = "resolved"
+)
+
+// Show brings the page to where the incident is: triggered, acknowledged or resolved. What it has to do is decided from what was sent,
+// never from what PagerDuty holds; sending the same again changes nothing there.
+func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, fresh bool) (map[string]string, error) {
+	ref := maps.Clone(told.Ref)
+	if ref == nil {
+		ref = map[string]string{}
+	}
+	for _, step := range steps(m, ref[refStatus], fresh) {
+		if step.send != "" {
+			if err := n.send(ctx, step.send, m); err != nil {
+				return ref, err
+			}
+		}
+		ref[refStatus] = step.status
+	}
+	return ref, nil
+}
+
+// A step is an event to send, if any, and the page's status after it.
+type step struct{ send, status string }
+
+// steps is the whole state table of a page.
+func steps(m notify.Message, status string, fresh bool) []step {
+	over := m.Status == state.StatusResolved
+	var out []step
+	switch {
+	case status == resolved:
+		return nil // a trigger now would open a second incident
+	case status == "" && over:
+		if fresh {
+			return nil // nobody was paged
+		}
+		return []step{{"resolve", resolved}} // a trigger may have got through
+	case over:
+		return []step{{"resolve", resolved}}
+	case status == "" && m.Cause == state.BenignAlert && fresh:
+		return nil // a rule that fires on a healthy engine wakes nobody
+	case status == "" && m.Cause == state.BenignAlert:
+		return []step{{"", triggered}} // a trigger may have got through: its end has to be told
+	case status == "":
+		out = append(out, step{"trigger", triggered})
+	}
+	if status != acknowledged && !m.AckedAt.IsZero() {
+		if m.AckedBy.Via == "pagerduty" {
+			return append(out, step{"", acknowledged}) // it knows
+		}
+		out = append(out, step{"acknowledge", acknowledged})
+	}
+	return out
+}
+
+func (n *Notifier) send(ctx context.Context, action string, m notify.Message) error {
+	key, err := n.opt.RoutingKey()
+	if err != nil {
+		return &notify.Refused{Err: err}
+	}
+	if err := n.events.Wait(ctx); err != nil {
+		return err
+	}
+	e := &api.V2Event{RoutingKey: key, Action: action, DedupKey: string(m.Incident)}
+	if action == "trigger" {
+		e = event(key, m)
+	}
+	c, call := n.client("")
+	_, _ = c.ManageEventWithContext(ctx, e) // the call knows more than the library's error
+	return judge(n.events, call.verdict(action))
+}
+
+// client makes a client for one call. The library's package-level functions are of no use: they know one endpoint and no timeout.
+func (n *Notifier) client(token string) (*api.Client, *call) {
+	var options []api.ClientOptions
+	if n.cfg.EventsURL != "" {
+		options = append(options, api.WithV2EventsAPIEndpoint(n.cfg.EventsURL))
+	}
+	if n.cfg.APIURL != "" {
+		options = append(options, api.WithAPIEndpoint(n.cfg.APIURL))
+	}
+	c := api.NewClient(token, options...)
+	call := &call{http: n.opt.HTTP, err: errNotSent}
+	c.HTTPClient = call
+	return c, call
+}
+
+var errNotSent = errors.New("the request could not be made")
+
+// judge makes later calls wait where PagerDuty asked for it.
+func judge(l *notify.Limiter, err error) error {
+	var later *notify.Later
+	if errors.As(err, &later) {
+		l.Close(later.After)
+	}
+	return err
+}
+
+// Note writes the diagnosis into an incident that another tool opened, once.
+func (n *Notifier) Note(ctx context.Context, m notify.Message, ref string) error {
+	if !n.cfg.Notes() {
+		return &notify.Refused{Err: errors.New("notes need notify.pagerduty.api_token_file and from")}
+	}
+	token, err := n.opt.APIToken()
+	if err != nil {
+		return &notify.Refused{Err: err}
+	}
+	if ref == "" || url.PathEscape(ref) != ref {
+		return &notify.Refused{Err: fmt.Errorf("%q is not the ID of a PagerDuty incident", notify.Cut(notify.Clean(ref), 60))}
+	}
+	if err := n.rest.Wait(ctx); err != nil {
+		return err
+	}
+	c, call := n.client(token)
+	notes, listErr := c.ListIncidentNotesWithContext(ctx, ref)
+	if err := judge(n.rest, call.verdict("notes of "+ref)); err != nil {
+		return err
+	}
+	if listErr != nil {
+		return fmt.Errorf("pagerduty notes of %s: %w", ref, listErr)
+	}
+	for _, note := range notes {
+		if strings.Contains(note.Content, marker(m)) {
+			return nil
+		}
+	}
+	if err := n.rest.Wait(ctx); err != nil {
+		return err
+	}
+	c, call = n.client(token)
+	// The library sends the user's summary as the header From.
+	_, _ = c.CreateIncidentNoteWithContext(ctx, ref, api.IncidentNote{User: api.APIObject{Summary: n.cfg.From}, Content: noteText(m)})
+	return judge(n.rest, call.verdict("note in "+ref))
+}

@@ -1,0 +1,217 @@
+// Package pagerdutytest is a stateful fake of PagerDuty's Events API v2 and of the part of its REST API that writes notes, as a real
+// HTTP server that is as strict as PagerDuty.
+//
+// It keeps incidents by deduplication key as PagerDuty does: a trigger folds into an open incident, and opens a new one after a
+// resolve. It enforces routing keys, the limits of every field and of the body, and the rate. What PagerDuty would refuse or drop it
+// remembers as a failure: a test asserts that [Server.Failures] is empty. Faults are injected with [Server.Inject].
+//
+// [Sign] signs what PagerDuty would send, and [Webhook] makes it.
+package pagerdutytest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options are a fake account. The zero value takes any routing key of 32 characters and any token.
+type Options struct {
+	RoutingKey string
+	Token      string
+	From       []string // the e-mail addresses of users; empty: any
+	PerMinute  int      // events a minute; 0: no limit
+	Now        func() time.Time
+}
+
+// An Incident is an incident as PagerDuty keeps it.
+type Incident struct {
+	ID       string // "P1", "P2", …
+	Key      string
+	Status   string // triggered, acknowledged, resolved
+	Severity string
+	Summary  string
+	Details  map[string]any
+	Links    []map[string]string
+	Triggers int // that were folded into it, the first among them
+}
+
+// A FaultKind is a way to fail.
+type FaultKind int
+
+// The ways to fail.
+const (
+	Unavailable FaultKind = iota // 503; nothing happened
+	Lost                         // it happened, and the answer is a 500
+	Hang                         // nothing happens until the client gives up
+	Limited                      // 429, with Retry-After where After is set
+	Invalid                      // 400
+	Garbage                      // 202 with Text as the body; it happened
+)
+
+// A Fault makes requests fail.
+type Fault struct {
+	Path  string // a part of the path; empty: any
+	Kind  FaultKind
+	Text  string
+	Times int // 0: once
+	After time.Duration
+}
+
+// A Server is the fake. It is safe for concurrent use.
+type Server struct {
+	opt  Options
+	http *httptest.Server
+	done chan struct{}
+	once sync.Once
+
+	mu        sync.Mutex
+	incidents []*Incident
+	notes     map[string][]string
+	events    []string
+	dropped   []string
+	failures  []string
+	faults    []*Fault
+	times     []time.Time
+	limited   int
+}
+
+// New starts the fake.
+func New(opt Options) *Server {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	s := &Server{opt: opt, done: make(chan struct{}), notes: map[string][]string{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v2/enqueue", s.enqueue)
+	mux.HandleFunc("GET /incidents/{id}/notes", s.rest(s.listNotes))
+	mux.HandleFunc("POST /incidents/{id}/notes", s.rest(s.addNote))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail("%s %s is not known", r.Method, r.URL.Path)
+		http.NotFound(w, r)
+	})
+	s.http = httptest.NewServer(s.faulty(mux))
+	return s
+}
+
+// Close stops the fake. Calls that hang end.
+func (s *Server) Close() {
+	s.once.Do(func() { close(s.done) })
+	s.http.Close()
+}
+
+// URL is the base of both APIs, without a path.
+func (s *Server) URL() string { return s.http.URL }
+
+// Incidents are the incidents, oldest first.
+func (s *Server) Incidents() []Incident {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Incident
+	for _, in := range s.incidents {
+		out = append(out, *in)
+	}
+	return out
+}
+
+// Events are the events that were taken, as "trigger KEY".
+func (s *Server) Events() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.events)
+}
+
+// Dropped are the events that changed nothing, because no incident with their key was open.
+func (s *Server) Dropped() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.dropped)
+}
+
+// Notes are the notes of an incident.
+func (s *Server) Notes(id string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.notes[id])
+}
+
+// Limited counts the events that came too fast.
+func (s *Server) Limited() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.limited
+}
+
+// Failures are the requests that PagerDuty would have refused or dropped, in words.
+func (s *Server) Failures() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.failures)
+}
+
+// Inject makes requests to come fail.
+func (s *Server) Inject(f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.Times = max(f.Times, 1)
+	s.faults = append(s.faults, &f)
+}
+
+func (s *Server) fail(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = append(s.failures, fmt.Sprintf(format, args...))
+}
+
+func (s *Server) faulty(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		i := slices.IndexFunc(s.faults, func(f *Fault) bool { return f.Times > 0 && strings.Contains(r.URL.Path, f.Path) })
+		if i < 0 {
+			s.mu.Unlock()
+			next.ServeHTTP(w, r)
+			return
+		}
+		f := s.faults[i]
+		f.Times--
+		s.mu.Unlock()
+		switch f.Kind {
+		case Unavailable:
+			http.Error(w, "unavailable", http.StatusServiceUnavailable)
+		case Lost:
+			next.ServeHTTP(httptest.NewRecorder(), r)
+			http.Error(w, "lost", http.StatusInternalServerError)
+		case Garbage:
+			next.ServeHTTP(httptest.NewRecorder(), r)
+			w.WriteHeader(http.StatusAccepted)
+			io.WriteString(w, f.Text)
+		case Limited:
+			if f.After > 0 {
+				w.Header().Set("Retry-After", fmt.Sprint(int(f.After.Seconds())))
+			}
+			http.Error(w, `{"status":"throttle exceeded"}`, http.StatusTooManyRequests)
+		case Invalid:
+			refuse(w, f.Text)
+		case Hang:
+			select {
+			case <-r.Context().Done():
+			case <-s.done:
+			}
+		}
+	})
+}
+
+func refuse(w http.ResponseWriter, errs ...string) {
+	answer(w, http.StatusBadRequest, map[string]any{"status": "invalid event", "message": "Event object is invalid", "errors": errs})
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(v)
+}

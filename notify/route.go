@@ -1,0 +1,112 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"paramedic/state"
+)
+
+// A Route sends the incidents that it matches to its channels. An empty field matches everything; all fields have to match. The first
+// route that matches decides.
+type Route struct {
+	Severity  []state.Severity `yaml:"severity,omitempty" json:"severity,omitempty"`
+	Cause     []state.Cause    `yaml:"cause,omitempty" json:"cause,omitempty"`
+	Cluster   string           `yaml:"cluster,omitempty" json:"cluster,omitempty"`
+	Namespace string           `yaml:"namespace,omitempty" json:"namespace,omitempty"`
+	Model     string           `yaml:"model,omitempty" json:"model,omitempty"`
+	Pool      string           `yaml:"pool,omitempty" json:"pool,omitempty"`
+	Channels  []state.Channel  `yaml:"channels" json:"channels"`
+}
+
+// Validate reports every problem of a route. Causes are checked against the catalogue by whoever has it.
+func (r Route) Validate() error {
+	var errs []error
+	for _, s := range r.Severity {
+		if s.Rank() == 0 {
+			errs = append(errs, fmt.Errorf("severity %q is not one of critical, warning, info", s))
+		}
+	}
+	if len(r.Channels) == 0 {
+		errs = append(errs, errors.New("channels is empty: name console, slack or pagerduty"))
+	}
+	for _, c := range r.Channels {
+		if !slices.Contains(known, c) {
+			errs = append(errs, fmt.Errorf("channel %q is not one of console, slack, pagerduty", c))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// known are the channels, the one that wakes people first.
+var known = []state.Channel{state.ChannelPagerDuty, state.ChannelSlack, state.ChannelConsole}
+
+func (r Route) matches(in *state.Incident) bool {
+	return (len(r.Severity) == 0 || slices.Contains(r.Severity, in.Severity)) &&
+		(len(r.Cause) == 0 || slices.Contains(r.Cause, in.Cause())) &&
+		same(r.Cluster, in.Cluster) && same(r.Namespace, in.Scope.Namespace) &&
+		same(r.Model, in.Scope.Model) && same(r.Pool, in.Scope.Pool)
+}
+
+func same(want, have string) bool { return want == "" || want == have }
+
+// A Router chooses the channels that hear of an incident. It is pure.
+type Router struct {
+	routes  []Route
+	enabled []state.Channel
+}
+
+// NewRouter checks routes against the channels that are configured. Every problem is reported.
+func NewRouter(routes []Route, enabled []state.Channel) (*Router, error) {
+	var errs []error
+	for i, r := range routes {
+		if err := r.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("notify.routes[%d]: %w", i, err))
+		}
+		for _, c := range r.Channels {
+			if slices.Contains(known, c) && !slices.Contains(enabled, c) {
+				errs = append(errs, fmt.Errorf("notify.routes[%d]: channel %s is not configured: set notify.%s or drop it from the route", i, c, c))
+			}
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return &Router{routes: slices.Clone(routes), enabled: slices.Clone(enabled)}, nil
+}
+
+// Channels are the channels that hear of the incident. Without routes critical pages, warning posts and info is logged. An alert that
+// fires on a healthy engine never pages, whatever a route says. A channel that was told once goes on being told, so that its message
+// stays true and its page is closed.
+func (r *Router) Channels(in *state.Incident) []state.Channel {
+	want := standard(in.Severity)
+	for _, route := range r.routes {
+		if route.matches(in) {
+			want = route.Channels
+			break
+		}
+	}
+	var out []state.Channel
+	for _, c := range known {
+		told := in.Told[c].Rev > 0
+		if !slices.Contains(r.enabled, c) || !told && !slices.Contains(want, c) {
+			continue
+		}
+		if c == state.ChannelPagerDuty && in.Cause() == state.BenignAlert && !told {
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func standard(s state.Severity) []state.Channel {
+	switch s {
+	case state.Critical:
+		return known
+	case state.Warning:
+		return []state.Channel{state.ChannelSlack, state.ChannelConsole}
+	}
+	return []state.Channel{state.ChannelConsole}
+}

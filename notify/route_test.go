@@ -1,0 +1,68 @@
+package notify
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"paramedic/state"
+)
+
+var all = []state.Channel{state.ChannelConsole, state.ChannelSlack, state.ChannelPagerDuty}
+
+func TestDefaultRoutes(t *testing.T) {
+	r, err := NewRouter(nil, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paged := map[state.Channel]state.Told{state.ChannelPagerDuty: {Rev: 1}}
+	for _, c := range []struct {
+		name string
+		in   state.Incident
+		want []state.Channel
+	}{
+		{"critical pages", state.Incident{Severity: state.Critical}, []state.Channel{"pagerduty", "slack", "console"}},
+		{"warning posts", state.Incident{Severity: state.Warning}, []state.Channel{"slack", "console"}},
+		{"info is logged", state.Incident{Severity: state.Info}, []state.Channel{"console"}},
+		{"benign never pages", state.Incident{Severity: state.Critical, Diagnosis: state.Diagnosis{Cause: state.BenignAlert}}, []state.Channel{"slack", "console"}},
+		{"who was paged hears the end", state.Incident{Severity: state.Info, Diagnosis: state.Diagnosis{Cause: state.BenignAlert}, Told: paged}, []state.Channel{"pagerduty", "console"}},
+	} {
+		if got := r.Channels(&c.in); !cmp.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestRoutesMatchInOrder(t *testing.T) {
+	r, err := NewRouter([]Route{
+		{Cause: []state.Cause{"gpu_fault"}, Cluster: "prod", Channels: []state.Channel{"pagerduty"}},
+		{Severity: []state.Severity{"critical"}, Pool: "batch", Channels: []state.Channel{"console"}},
+	}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault := state.Incident{Cluster: "prod", Severity: state.Warning, Diagnosis: state.Diagnosis{Cause: "gpu_fault"}}
+	batch := state.Incident{Cluster: "prod", Severity: state.Critical, Scope: state.Scope{Pool: "batch"}}
+	if got := r.Channels(&fault); !cmp.Equal(got, []state.Channel{"pagerduty"}) {
+		t.Errorf("gpu_fault: %v", got)
+	}
+	if got := r.Channels(&batch); !cmp.Equal(got, []state.Channel{"console"}) {
+		t.Errorf("batch: %v", got)
+	}
+}
+
+func TestRouterReportsEveryProblem(t *testing.T) {
+	_, err := NewRouter([]Route{
+		{Severity: []state.Severity{"urgent"}},
+		{Channels: []state.Channel{"pager", "slack"}},
+	}, []state.Channel{"console"})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{`severity "urgent"`, "channels is empty", `channel "pager"`, "notify.routes[1]: channel slack is not configured"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q lacks %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package slack
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	api "github.com/slack-go/slack"
+
+	"paramedic/notify"
+	"paramedic/state"
+)
+
+// Slack's limits that this package reaches (https://docs.slack.dev/reference/block-kit/blocks). The cap on all text of a message is
+// not documented; messages of 11,300 characters were seen refused as msg_blocks_too_long, so ours stay below ten thousand.
+const (
+	limitBlocks  = 50
+	limitHeader  = 150
+	limitText    = 3000
+	limitButton  = 75
+	limitValue   = 2000
+	limitURL     = 3000
+	limitConfirm = 300
+	budget       = 9000 // of text that comes from outside; labels and buttons have the rest
+)
+
+// A page builds a message's blocks within the budget.
+type page struct {
+	blocks []api.Block
+	left   int
+	cut    bool
+}
+
+// text takes a text into the page: at most limit of it, and no more than the budget still holds. A block may not be empty, so a text
+// that is gives a dash.
+func (p *page) text(s string, limit int) string {
+	limit = min(limit, p.left)
+	if notify.Len(s) > limit {
+		p.cut = true
+		s = notify.Cut(s, max(limit, 1))
+	}
+	if strings.TrimSpace(s) == "" {
+		s = "–"
+	}
+	p.left -= notify.Len(s)
+	return s
+}
+
+func (p *page) add(b ...api.Block) { p.blocks = append(p.blocks, b...) }
+
+func plain(s string) *api.TextBlockObject {
+	return api.NewTextBlockObject(api.PlainTextType, s, false, false)
+}
+
+func words(s string) api.RichTextSectionElement { return api.NewRichTextSectionTextElement(s, nil) }
+
+func strong(s string) api.RichTextSectionElement {
+	return api.NewRichTextSectionTextElement(s, &api.RichTextSectionTextStyle{Bold: true})
+}
+
+func code(s string) api.RichTextSectionElement {
+	return api.NewRichTextSectionTextElement(s, &api.RichTextSectionTextStyle{Code: true})
+}
+
+func row(e ...api.RichTextSectionElement) api.RichTextElement { return api.NewRichTextSection(e...) }
+
+// bullets is a titled list; nothing where there is nothing to list.
+func (p *page) bullets(title string, lines []string, most, limit int) []api.RichTextElement {
+	if len(lines) == 0 {
+		return nil
+	}
+	if len(lines) > most {
+		p.cut = true
+		lines = lines[:most]
+	}
+	var rows []api.RichTextElement
+	for _, l := range lines {
+		rows = append(rows, row(words(p.text(l, limit))))
+	}
+	return []api.RichTextElement{row(strong(title)), api.NewRichTextList(api.RTEListBullet, 0, rows...)}
+}
+
+// render makes the blocks of a message.
+func (n *Notifier) render(m notify.Message) []api.Block {
+	p := &page{left: budget}
+	p.add(api.NewHeaderBlock(plain(p.text(headline(m), limitHeader))))
+	p.add(api.NewContextBlock("", plain(p.text(facts(m), 400))))
+	if m.Status == state.StatusResolved {
+		p.resolved(m)
+	} else {
+		p.open(m, n.cfg.Charts)
+	}
+	p.buttons(m)
+	p.footer(m)
+	return p.blocks[:min(len(p.blocks), limitBlocks)]
+}
+
+// brief is the message in its shortest form: what is wrong and where to read on.
+func brief(m notify.Message) []api.Block {
+	p := &page{left: 600}
+	p.add(api.NewSectionBlock(plain(p.text(headline(m), 200)), nil, nil))
+	p.add(api.NewSectionBlock(plain(p.text(m.What, 400)), nil, nil))
+	p.buttons(m)
+	return p.blocks
+}
+
+func headline(m notify.Message) string {
+	icon := map[state.Severity]string{state.Critical: "🔴", state.Warning: "🟠"}[m.Severity]
+	switch {
+	case m.Status == state.StatusResolved:
+		icon = "✅"
+	case icon == "":
+		icon = "🔵"
+	}
+	return fmt.Sprintf("%s #%d %s", icon, m.Number, m.Title)
+}
+
+// facts is the line under the headline.
+func facts(m notify.Message) string {
+	parts := []string{string(m.Severity), string(m.Status)}
+	if m.Diagnosed {
+		parts = append(parts, fmt.Sprintf("%s (%s)", m.Cause, notify.Percent(m.Confidence)))
+	}
+	parts = append(parts, m.Where, fmt.Sprintf("%d alerts", m.Alerts), "since "+clock(m.StartedAt))
+	if !m.AckedAt.IsZero() {
+		parts = append(parts, "acknowledged by "+m.AckedBy.String())
+	}
+	return strings.Join(parts, " · ")
+}
+
+func clock(t time.Time) string { return t.UTC().Format("Jan 2 15:04 UTC") }
+
+func (p *page) open(m notify.Message, charts bool) {
+	story := []api.RichTextElement{row(strong("What is wrong  "), words(p.text(m.What, 900)))}
+	story = append(story, row(strong("Why we believe it  "), words(p.text(m.Why, 700))))
+	if m.Else != "" {
+		story = append(story, row(strong("What else it could be  "), words(p.text(m.Else, 400))))
+	}
+	p.add(api.NewRichTextBlock("", story...))
+	var evidence []string
+	for _, f := range m.Evidence {
+		evidence = append(evidence, fmt.Sprintf("%s (%+.1f)", f.Text, f.Weight))
+	}
+	var parts []api.RichTextElement
+	parts = append(parts, p.bullets("Do now", m.Do, 5, 220)...)
+	parts = append(parts, p.bullets("Do not", m.Avoid, 4, 200)...)
+	parts = append(parts, p.bullets("Evidence, in decibans", evidence, 5, 180)...)
+	if len(parts) > 0 {
+		p.add(api.NewRichTextBlock("", parts...))
+	}
+	for i, o := range m.Actions {
+		p.offer(m, o, i < 2)
+	}
+	var checks []string
+	for _, c := range m.Checks {
+		checks = append(checks, fmt.Sprintf("%s %s  %s", mark(c.State), c.Ask, c.Answer))
+	}
+	if rows := p.bullets("Checked for you", checks, 6, 180); rows != nil {
+		p.add(api.NewRichTextBlock("", rows...))
+	}
+	if b := chart(m.Chart); charts && b != nil && p.left > 1500 {
+		p.left -= 1000
+		p.add(b)
+	}
+}
+
+func mark(s string) string {
+	switch s {
+	case "ok":
+		return "✓"
+	case "warn":
+		return "!"
+	case "crit":
+		return "✗"
+	}
+	return "?"
+}
+
+// resolved is the summary that an ended incident's message is edited to.
+func (p *page) resolved(m notify.Message) {
+	var rows []api.RichTextElement
+	if m.MergedInto != "" {
+		rows = append(rows, row(strong("Merged  "), words(p.text("the same trouble as "+m.MergedInto+"; see there", 400))))
+	} else {
+		end := fmt.Sprintf("after %s, by %s", notify.Took(m.ResolvedAt.Sub(m.StartedAt)), m.ResolvedBy)
+		rows = append(rows, row(strong("Resolved  "), words(p.text(end, 200))))
+	}
+	rows = append(rows, row(strong("What was wrong  "), words(p.text(m.What, 900))), row(strong("Why we believe it  "), words(p.text(m.Why, 700))))
+	var done []string
+	for _, o := range m.Actions {
+		done = append(done, strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, said(o), o.Result)))
+	}
+	rows = append(rows, p.bullets("First aid", done, 5, 300)...)
+	p.add(api.NewRichTextBlock("", rows...))
+}
+
+// said is an action's state in words.
+func said(o notify.Offer) string {
+	switch o.State {
+	case state.Proposed:
+		return "suggested, nothing was changed"
+	case state.AwaitingApproval:
+		return "waits for approval"
+	case state.Approved, state.Admitted, state.Intent:
+		return "approved, about to start"
+	case state.Applied, state.Verifying:
+		return "done, being verified"
+	case state.Succeeded:
+		return "done, and it helped"
+	case state.RollbackIntent:
+		return "being undone"
+	case state.RolledBack:
+		return "undone"
+	case state.NeedsHuman:
+		return "needs a person"
+	}
+	return strings.ReplaceAll(string(o.State), "_", " ")
+}
+
+// offer shows one action: in full where a person may have to decide on it, else in a line.
+func (p *page) offer(m notify.Message, o notify.Offer, full bool) {
+	rows := []api.RichTextElement{row(strong("First aid  "), code(p.text(o.Change, 200)), words("  "+said(o)))}
+	if o.Result != "" && full {
+		rows = append(rows, row(words(p.text(o.Result, 300))))
+	}
+	if full && o.State.BeforeEffect() {
+		rows = append(rows, row(words(p.text(o.Why, 300))))
+		var stopped []string
+		for _, g := range o.Stopped() {
+			stopped = append(stopped, fmt.Sprintf("%s says %s: %s", g.Guard, g.Decision, g.Reason))
+		}
+		if len(stopped) == 0 && len(o.Guards) > 0 {
+			rows = append(rows, row(words(fmt.Sprintf("All %d guards allow it.", len(o.Guards)))))
+		}
+		rows = append(rows, p.bullets("Guards", stopped, 3, 150)...)
+		if o.Command != "" && !o.Awaits() {
+			rows = append(rows, row(words("To do it yourself:")), &api.RichTextPreformatted{
+				Type: api.RTEPreformatted, Elements: []api.RichTextSectionElement{words(p.text(o.Command, 400))},
+			})
+		}
+		if o.Awaits() && len(o.Approvers) == 0 {
+			rows = append(rows, row(words("Nobody may approve it from Slack: approve it on the page, or with paramedic approve "+string(o.ID))))
+		}
+	}
+	p.add(api.NewRichTextBlock("", rows...))
+	if o.Awaits() && len(o.Approvers) > 0 && m.Status != state.StatusResolved {
+		p.decide(o)
+	}
+}
+
+// decide adds the buttons of an action that waits for approval. Their value binds the click to exactly the plan that is shown.
+func (p *page) decide(o notify.Offer) {
+	value := fmt.Sprintf("%s|%s", o.ID, o.PlanHash)
+	if len(value) > limitValue {
+		return // not a plan that we made
+	}
+	title := "Approve first aid?"
+	text := notify.Cut(fmt.Sprintf("%s on %s. %s", o.Change, o.Target, o.Why), limitConfirm)
+	p.left -= notify.Len(text)
+	confirm := api.NewConfirmationBlockObject(plain(title), plain(text), plain("Approve"), plain("Not now"))
+	approve := api.NewButtonBlockElement(ActionApprove, value, plain("Approve")).WithStyle(api.StylePrimary).WithConfirm(confirm)
+	deny := api.NewButtonBlockElement(ActionDeny, value, plain("Deny")).WithStyle(api.StyleDanger)
+	p.add(api.NewActionBlock("decide."+string(o.ID), approve, deny))
+}
+
+// buttons are those of the incident itself.
+func (p *page) buttons(m notify.Message) {
+	var elements []api.BlockElement
+	if m.Status != state.StatusResolved && m.AckedAt.IsZero() {
+		elements = append(elements, api.NewButtonBlockElement(ActionAck, string(m.Incident), plain("Acknowledge")))
+	}
+	if m.URL != "" && len(m.URL) <= limitURL {
+		elements = append(elements, api.NewButtonBlockElement(ActionOpen, "", plain("Open page")).WithURL(m.URL))
+	}
+	if len(elements) > 0 {
+		p.add(api.NewActionBlock("incident."+string(m.Incident), elements...))
+	}
+}
+
+func (p *page) footer(m notify.Message) {
+	var e []api.RichTextSectionElement
+	link := func(url, text string) {
+		if len(e) > 0 {
+			e = append(e, words("  ·  "))
+		}
+		text = notify.Cut(text, 150)
+		if url == "" || len(url) > limitURL {
+			e = append(e, words(text))
+			return
+		}
+		e = append(e, api.NewRichTextSectionLinkElement(url, text, nil))
+	}
+	if m.PlaybookID != "" && m.Status != state.StatusResolved {
+		title := m.PlaybookTitle
+		if title == "" {
+			title = m.PlaybookID
+		}
+		link(m.PlaybookURL, "Playbook: "+title)
+	}
+	if p.cut {
+		link(m.URL, "Shortened; the incident's page has the rest")
+	}
+	link("", string(m.Incident))
+	p.add(api.NewRichTextBlock("", row(e...)))
+}
+
+// escape makes text safe where Slack reads it as markup: in the text of a notification.
+func escape(s string) string {
+	s = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "@\u200b", "*", "\u200b*", "_", "\u200b_", "~", "\u200b~", "`", "\u200b`").Replace(s)
+	return s
+}

@@ -1,0 +1,87 @@
+package slack
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	api "github.com/slack-go/slack"
+
+	"paramedic/notify"
+)
+
+// busy is how long to wait where Slack says that we are too fast and names no time.
+const busy = 10 * time.Second
+
+// passing are the errors that Slack answers with and that pass by themselves. After these it is open whether the call took effect.
+var passing = map[string]bool{
+	"internal_error": true, "fatal_error": true, "request_timeout": true, "service_unavailable": true, "team_added_to_org": true,
+}
+
+// hints say what to do about the errors that an operator can mend.
+var hints = map[string]string{
+	"channel_not_found":   "check notify.slack.channel, and invite the bot to it",
+	"not_in_channel":      "invite the bot to the channel",
+	"is_archived":         "the channel is archived; set notify.slack.channel to another",
+	"invalid_auth":        "the token in notify.slack.token_file is not valid",
+	"not_authed":          "the token in notify.slack.token_file is not valid",
+	"token_revoked":       "the token in notify.slack.token_file was revoked; install the app again",
+	"account_inactive":    "the bot's account was deactivated; install the app again",
+	"missing_scope":       "install the app again with the scopes of deploy/slack/manifest.yaml",
+	"message_not_found":   "the message was deleted; the incident goes on elsewhere",
+	"restricted_action":   "the workspace does not let the bot post there",
+	"cant_update_message": "the message belongs to another app",
+}
+
+// verdict says what a failed call means: whether trying again can help, and when. It is the package's only judge of that.
+func verdict(method string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var limited *api.RateLimitedError
+	if errors.As(err, &limited) {
+		return &notify.Later{After: max(limited.RetryAfter, time.Second), Err: fmt.Errorf("slack %s: %w", method, err)}
+	}
+	var status api.StatusCodeError
+	if errors.As(err, &status) {
+		err = fmt.Errorf("slack %s answered %s", method, http.StatusText(status.Code))
+		switch {
+		case status.Code == http.StatusTooManyRequests:
+			return &notify.Later{After: busy, Err: err}
+		case status.Code >= 500 || status.Code == http.StatusRequestTimeout:
+			return err
+		}
+		return &notify.Refused{Err: fmt.Errorf("slack %s answered %d", method, status.Code)}
+	}
+	code := errorCode(err)
+	switch {
+	case code == "":
+		return fmt.Errorf("slack %s: %w", method, err) // the network, or an answer that is not Slack's
+	case code == "ratelimited" || code == "rate_limited":
+		return &notify.Later{After: busy, Err: fmt.Errorf("slack %s: %w", method, err)}
+	case passing[code]:
+		return fmt.Errorf("slack %s: %w", method, err)
+	case hints[code] != "":
+		return &notify.Refused{Err: fmt.Errorf("slack %s: %s: %s", method, code, hints[code])}
+	}
+	return &notify.Refused{Err: fmt.Errorf("slack %s: %s", method, notify.Cut(notify.Clean(code), 200))}
+}
+
+// errorCode is the code of an answer that says ok: false; empty for any other failure.
+func errorCode(err error) string {
+	var said api.SlackErrorResponse
+	if errors.As(err, &said) {
+		return said.Err
+	}
+	return ""
+}
+
+// tooMuch says whether Slack refused the blocks rather than the call.
+func tooMuch(err error) bool {
+	switch errorCode(err) {
+	case "invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "no_text", "too_many_attachments":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,140 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	api "github.com/slack-go/slack"
+
+	"paramedic/notify"
+)
+
+// The bounds of a search: how far before the incident it begins, because clocks differ, and how much of the channel it reads.
+const (
+	searchSlack = 10 * time.Minute
+	searchPages = 15
+	searchLimit = 200
+)
+
+var idShape = regexp.MustCompile(`^[CGD][A-Z0-9]{6,}$`)
+
+func isID(channel string) bool { return idShape.MatchString(channel) }
+
+// find looks for the incident's message in the channel, and puts its handles into ref. Where Slack does not let us look it gives up:
+// two messages are better than none.
+func (n *Notifier) find(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string) error {
+	channel, err := n.channelID(ctx, c)
+	if err == nil {
+		var ts string
+		ts, err = n.search(ctx, c, channel, m)
+		if ts != "" {
+			ref[refChannel], ref[refTS] = channel, ts
+		}
+	}
+	var no *notify.Refused
+	if errors.As(err, &no) {
+		n.opt.Log.Warn("cannot look for an earlier message; posting without", "incident", m.Incident, "err", err)
+		return nil
+	}
+	return err
+}
+
+func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m notify.Message) (string, error) {
+	q := &api.GetConversationHistoryParameters{
+		ChannelID: channel, Limit: searchLimit, IncludeAllMetadata: true,
+		Oldest: fmt.Sprintf("%d.000000", max(m.OpenedAt.Add(-searchSlack).Unix(), 0)),
+	}
+	for range searchPages {
+		page, err := c.GetConversationHistoryContext(ctx, q)
+		if err != nil {
+			return "", n.judge("conversations.history", err)
+		}
+		for _, msg := range page.Messages {
+			if msg.Metadata.EventType == EventIncident && msg.Metadata.EventPayload["incident"] == string(m.Incident) && msg.Timestamp != "" {
+				return msg.Timestamp, nil
+			}
+		}
+		if q.Cursor = page.ResponseMetaData.NextCursor; q.Cursor == "" {
+			return "", nil
+		}
+	}
+	return "", nil
+}
+
+// written is the last timeline entry that the thread has.
+func (n *Notifier) written(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string) (int, error) {
+	last := 0
+	q := &api.GetConversationRepliesParameters{ChannelID: ref[refChannel], Timestamp: ref[refTS], Limit: searchLimit, IncludeAllMetadata: true}
+	for range searchPages {
+		msgs, _, next, err := c.GetConversationRepliesContext(ctx, q)
+		if err != nil {
+			err = n.judge("conversations.replies", err)
+			var no *notify.Refused
+			if errors.As(err, &no) {
+				n.opt.Log.Warn("cannot read the thread; writing to it without", "incident", m.Incident, "err", err)
+				return last, nil
+			}
+			return 0, err
+		}
+		for _, msg := range msgs {
+			if msg.Metadata.EventType != EventTimeline || msg.Metadata.EventPayload["incident"] != string(m.Incident) {
+				continue
+			}
+			text, _ := msg.Metadata.EventPayload["to"].(string)
+			to, _ := strconv.Atoi(text)
+			last = max(last, to)
+		}
+		if q.Cursor = next; next == "" {
+			break
+		}
+	}
+	return last, nil
+}
+
+// channelID is the ID of the configured channel: posting takes a name, searching does not.
+func (n *Notifier) channelID(ctx context.Context, c *api.Client) (string, error) {
+	n.mu.Lock()
+	id := n.channel
+	n.mu.Unlock()
+	if id != "" {
+		return id, nil
+	}
+	name := strings.TrimPrefix(n.cfg.Channel, "#")
+	q := &api.GetConversationsParameters{ExcludeArchived: true, Limit: 1000, Types: []string{"public_channel", "private_channel"}}
+	for range searchPages {
+		channels, next, err := c.GetConversationsContext(ctx, q)
+		if err != nil {
+			return "", n.judge("conversations.list", err)
+		}
+		for _, ch := range channels {
+			if ch.Name == name {
+				n.mu.Lock()
+				n.channel = ch.ID
+				n.mu.Unlock()
+				return ch.ID, nil
+			}
+		}
+		if q.Cursor = next; next == "" {
+			break
+		}
+	}
+	return "", &notify.Refused{Err: fmt.Errorf("slack has no channel named %s that the bot can see; set notify.slack.channel to the channel's ID", notify.Clean(n.cfg.Channel))}
+}
+
+// Check proves the token, and returns the workspace's and the bot's names.
+func (n *Notifier) Check(ctx context.Context) (string, error) {
+	c, err := n.client()
+	if err != nil {
+		return "", err
+	}
+	who, err := c.AuthTestContext(ctx)
+	if err != nil {
+		return "", n.judge("auth.test", err)
+	}
+	return fmt.Sprintf("%s in %s", notify.Clean(who.User), notify.Clean(who.Team)), nil
+}

@@ -1,0 +1,279 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	api "github.com/slack-go/slack"
+
+	"paramedic/notify"
+	"paramedic/state"
+)
+
+// Slack takes about one message a second and channel.
+const (
+	every    = 1100 * time.Millisecond
+	burst    = 1
+	patience = 8 * time.Second
+	// maxReply bounds what is read of an answer.
+	maxReply = 8 << 20
+)
+
+// Options are what a Notifier needs beyond its configuration.
+type Options struct {
+	Clock state.Clock
+	Log   *slog.Logger
+	HTTP  *http.Client           // nil: a client with a timeout
+	Token func() (string, error) // nil: Config.TokenFile, read anew at every call
+}
+
+// A Notifier shows incidents in a Slack channel. It is safe for concurrent use.
+type Notifier struct {
+	cfg   Config
+	opt   Options
+	http  bounded
+	limit *notify.Limiter
+
+	mu      sync.Mutex
+	channel string // the ID of the configured channel, once it is known
+}
+
+var _ notify.Notifier = (*Notifier)(nil)
+
+// New makes a notifier of a valid configuration.
+func New(cfg Config, opt Options) *Notifier {
+	if opt.HTTP == nil {
+		opt.HTTP = &http.Client{Timeout: 15 * time.Second}
+	}
+	if opt.Token == nil {
+		opt.Token = notify.SecretFile(cfg.TokenFile)
+	}
+	n := &Notifier{cfg: cfg, opt: opt, http: bounded{opt.HTTP}, limit: notify.NewLimiter(opt.Clock, every, burst, patience)}
+	if isID(cfg.Channel) {
+		n.channel = cfg.Channel
+	}
+	return n
+}
+
+// bounded is an HTTP client that never reads more of an answer than maxReply.
+type bounded struct{ *http.Client }
+
+// Do sends the request.
+func (b bounded) Do(r *http.Request) (*http.Response, error) {
+	resp, err := b.Client.Do(r)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(resp.Body, maxReply), resp.Body}
+	}
+	return resp, err
+}
+
+func (n *Notifier) client() (*api.Client, error) {
+	token, err := n.opt.Token()
+	if err != nil {
+		return nil, &notify.Refused{Err: err}
+	}
+	options := []api.Option{api.OptionHTTPClient(n.http)}
+	if n.cfg.APIURL != "" {
+		options = append(options, api.OptionAPIURL(n.cfg.APIURL))
+	}
+	return api.New(token, options...), nil
+}
+
+// The handles in a channel's Ref: where the message is, the last timeline entry in its thread, and a digest of what it shows.
+const (
+	refChannel = "channel"
+	refTS      = "ts"
+	refThread  = "thread"
+	refShown   = "shown"
+)
+
+// Show posts or edits the incident's message, then writes what is new into its thread.
+func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, fresh bool) (map[string]string, error) {
+	c, err := n.client()
+	if err != nil {
+		return nil, err
+	}
+	ref := maps.Clone(told.Ref)
+	if ref == nil {
+		ref = map[string]string{}
+	}
+	if ref[refTS] == "" && !fresh {
+		if err := n.find(ctx, c, m, ref); err != nil {
+			return ref, err
+		}
+	}
+	if ref[refTS] == "" && m.MergedInto != "" {
+		return ref, nil // nobody was told of it, and the incident that it went into is told
+	}
+	if err := n.message(ctx, c, m, ref, fresh); err != nil {
+		return ref, err
+	}
+	return ref, n.thread(ctx, c, m, ref, fresh)
+}
+
+// message posts the message, or edits the one that is there.
+func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string, fresh bool) error {
+	blocks := n.render(m)
+	body, err := json.Marshal(blocks)
+	if err != nil {
+		return &notify.Refused{Err: fmt.Errorf("encoding a Slack message: %w", err)}
+	}
+	shown := state.Hash(string(body))
+	if fresh && ref[refTS] != "" && ref[refShown] == shown {
+		return nil // an edit that changes nothing is a call saved
+	}
+	err = n.send(ctx, c, m, ref, blocks)
+	if tooMuch(err) {
+		n.opt.Log.Warn("slack refused the message's blocks; sending its shortest form", "incident", m.Incident, "err", err)
+		err = n.send(ctx, c, m, ref, brief(m))
+	}
+	if err != nil {
+		method := "chat.postMessage"
+		if ref[refTS] != "" {
+			method = "chat.update"
+		}
+		return n.judge(method, err)
+	}
+	ref[refShown] = shown
+	return nil
+}
+
+// errNoHandle is an answer that says neither where the message is nor what is wrong.
+var errNoHandle = errors.New("the answer names no message")
+
+func (n *Notifier) send(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string, blocks []api.Block) error {
+	if err := n.limit.Wait(ctx); err != nil {
+		return err
+	}
+	options := []api.MsgOption{
+		api.MsgOptionText(notice(m), false), api.MsgOptionBlocks(blocks...), api.MsgOptionDisableMarkdown(),
+		api.MsgOptionDisableLinkUnfurl(), api.MsgOptionDisableMediaUnfurl(),
+		api.MsgOptionMetadata(api.SlackMetadata{EventType: EventIncident, EventPayload: map[string]any{"incident": string(m.Incident)}}),
+	}
+	if ref[refTS] != "" {
+		_, _, _, err := c.UpdateMessageContext(ctx, ref[refChannel], ref[refTS], options...)
+		return err
+	}
+	channel, ts, err := c.PostMessageContext(ctx, n.cfg.Channel, options...)
+	if err != nil {
+		return err
+	}
+	if channel == "" || ts == "" {
+		return errNoHandle
+	}
+	ref[refChannel], ref[refTS] = channel, ts
+	n.mu.Lock()
+	n.channel = channel
+	n.mu.Unlock()
+	return nil
+}
+
+// notice is the text that the notification on a phone or watch shows.
+func notice(m notify.Message) string {
+	word := string(m.Severity)
+	if m.Status == state.StatusResolved {
+		word = "resolved"
+	}
+	return escape(notify.Cut(fmt.Sprintf("#%d %s: %s", m.Number, word, m.Title), 300))
+}
+
+// judge turns a failed call into what the outbox needs to know, and makes every later call wait where Slack asked for it.
+func (n *Notifier) judge(method string, err error) error {
+	var own *notify.Later
+	if errors.As(err, &own) {
+		return err // our own limiter: nothing was sent
+	}
+	err = verdict(method, err)
+	var later *notify.Later
+	if errors.As(err, &later) {
+		n.limit.Close(later.After)
+	}
+	return err
+}
+
+// maxRows bounds the entries of one message in the thread.
+const maxRows = 40
+
+// thread writes the timeline entries that the thread does not have yet, all in one message.
+func (n *Notifier) thread(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string, fresh bool) error {
+	last, _ := strconv.Atoi(ref[refThread])
+	if len(after(m.Entries, last)) == 0 {
+		return nil
+	}
+	if !fresh {
+		written, err := n.written(ctx, c, m, ref)
+		if err != nil {
+			return err
+		}
+		last = max(last, written)
+		ref[refThread] = strconv.Itoa(last)
+	}
+	entries := after(m.Entries, last)
+	if len(entries) == 0 {
+		return nil
+	}
+	if err := n.limit.Wait(ctx); err != nil {
+		return err
+	}
+	to := entries[len(entries)-1].N
+	_, ts, err := c.PostMessageContext(ctx, ref[refChannel], api.MsgOptionTS(ref[refTS]),
+		api.MsgOptionText(escape(notify.Cut(entries[len(entries)-1].Text, 300)), false), api.MsgOptionDisableMarkdown(),
+		api.MsgOptionBlocks(history(m, entries)), api.MsgOptionDisableLinkUnfurl(), api.MsgOptionDisableMediaUnfurl(),
+		api.MsgOptionMetadata(api.SlackMetadata{EventType: EventTimeline, EventPayload: map[string]any{
+			"incident": string(m.Incident), "to": strconv.Itoa(to),
+		}}))
+	if err == nil && ts == "" {
+		err = errNoHandle
+	}
+	if err != nil {
+		return n.judge("chat.postMessage", err)
+	}
+	ref[refThread] = strconv.Itoa(to)
+	return nil
+}
+
+func after(entries []state.Entry, n int) []state.Entry {
+	for i, e := range entries {
+		if e.N > n {
+			return entries[i:]
+		}
+	}
+	return nil
+}
+
+// history is the block of a batch of timeline entries.
+func history(m notify.Message, entries []state.Entry) api.Block {
+	p := &page{left: budget - 500}
+	var rows []api.RichTextElement
+	if skipped := len(entries) - maxRows; skipped > 0 {
+		entries = entries[skipped:]
+		text := fmt.Sprintf("%d earlier entries are on the incident's page.\n", skipped)
+		e := words(text)
+		if m.URL != "" && len(m.URL) <= limitURL {
+			e = api.NewRichTextSectionLinkElement(m.URL, text, nil)
+		}
+		rows = append(rows, row(e))
+	}
+	for i, e := range entries {
+		text := e.Text
+		if i < len(entries)-1 {
+			text = p.text(text, 200) + "\n"
+		} else {
+			text = p.text(text, 500)
+		}
+		rows = append(rows, row(code(e.At.UTC().Format("15:04:05")), words("  "+text)))
+	}
+	return api.NewRichTextBlock("", rows...)
+}

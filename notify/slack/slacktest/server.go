@@ -1,0 +1,233 @@
+package slacktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Options are a fake workspace. The zero value has the channel #llm-oncall with the ID C0000ONCALL, and takes any token that starts
+// with xoxb-.
+type Options struct {
+	Token    string            // the only token that is taken
+	Channels map[string]string // name, without #, to ID
+	// Burst limits messages to one a second and channel, with this burst; 0: no limit.
+	Burst int
+	Now   func() time.Time // time.Now where it is nil
+}
+
+// A Message is a message as Slack keeps it.
+type Message struct {
+	Channel  string
+	TS       string
+	ThreadTS string // of a reply: the root's timestamp
+	Text     string
+	Blocks   json.RawMessage
+	Metadata json.RawMessage
+	Edits    int
+}
+
+// A FaultKind is a way to fail.
+type FaultKind int
+
+// The ways to fail.
+const (
+	Unavailable FaultKind = iota // 503 with a page of HTML; nothing happened
+	Lost                         // it happened, and the answer is a 500
+	Hang                         // nothing happens until the client gives up
+	Limited                      // 429 with Retry-After
+	Code                         // 200 with ok: false and the error code in Text
+	Garbage                      // 200 with Text as the body
+)
+
+// A Fault makes calls of a method fail.
+type Fault struct {
+	Method string // empty: any
+	Kind   FaultKind
+	Text   string
+	Times  int // 0: once
+	After  time.Duration
+}
+
+// A Server is the fake. It is safe for concurrent use.
+type Server struct {
+	opt  Options
+	http *httptest.Server
+	done chan struct{}
+	once sync.Once
+
+	mu       sync.Mutex
+	messages []*Message
+	calls    []string
+	failures []string
+	faults   []*Fault
+	limits   map[string]*rate.Limiter
+	limited  int
+	lastTS   int64
+}
+
+// New starts the fake.
+func New(opt Options) *Server {
+	if opt.Channels == nil {
+		opt.Channels = map[string]string{"llm-oncall": "C0000ONCALL"}
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	s := &Server{opt: opt, done: make(chan struct{}), limits: map[string]*rate.Limiter{}}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	return s
+}
+
+// Close stops the fake. Calls that hang end.
+func (s *Server) Close() {
+	s.once.Do(func() { close(s.done) })
+	s.http.Close()
+}
+
+// URL is the API's base, with the trailing slash that clients need.
+func (s *Server) URL() string { return s.http.URL + "/api/" }
+
+// Messages are the messages in the channels, without replies, oldest first.
+func (s *Server) Messages() []Message {
+	return s.list(func(m *Message) bool { return m.ThreadTS == "" })
+}
+
+// Thread are the replies to a message, oldest first.
+func (s *Server) Thread(ts string) []Message {
+	return s.list(func(m *Message) bool { return m.ThreadTS == ts })
+}
+
+func (s *Server) list(keep func(*Message) bool) []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Message
+	for _, m := range s.messages {
+		if keep(m) {
+			out = append(out, *m)
+		}
+	}
+	return out
+}
+
+// Calls counts the calls of a method, those that failed among them.
+func (s *Server) Calls(method string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, c := range s.calls {
+		if c == method {
+			n++
+		}
+	}
+	return n
+}
+
+// Limited counts the calls that came too fast.
+func (s *Server) Limited() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.limited
+}
+
+// Failures are the calls that Slack would have refused as wrong, in words.
+func (s *Server) Failures() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.failures)
+}
+
+// Inject makes calls to come fail. Faults of one method are used up in the order in which they were injected.
+func (s *Server) Inject(f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.Times = max(f.Times, 1)
+	s.faults = append(s.faults, &f)
+}
+
+// Delete takes a message away, as a person may.
+func (s *Server) Delete(ts string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.messages = slices.DeleteFunc(s.messages, func(m *Message) bool { return m.TS == ts })
+}
+
+func (s *Server) fault(method string) *Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, method)
+	for _, f := range s.faults {
+		if f.Times > 0 && (f.Method == "" || f.Method == method) {
+			f.Times--
+			return f
+		}
+	}
+	return nil
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	method, ok := strings.CutPrefix(r.URL.Path, "/api/")
+	if !ok || r.Method != http.MethodPost && r.Method != http.MethodGet {
+		s.fail("%s %s is not a call of the Web API", r.Method, r.URL.Path)
+		http.NotFound(w, r)
+		return
+	}
+	f := s.fault(method)
+	if f != nil && f.Kind != Lost {
+		s.faulty(w, r, f)
+		return
+	}
+	answer, code := s.call(method, r)
+	switch {
+	case f != nil:
+		w.WriteHeader(http.StatusInternalServerError)
+	case code == "ratelimited":
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	case code != "":
+		reply(w, map[string]any{"ok": false, "error": code})
+	default:
+		answer["ok"] = true
+		reply(w, answer)
+	}
+}
+
+func (s *Server) faulty(w http.ResponseWriter, r *http.Request, f *Fault) {
+	switch f.Kind {
+	case Unavailable:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, "<html>we will be back</html>")
+	case Limited:
+		w.Header().Set("Retry-After", fmt.Sprint(int(f.After.Seconds())))
+		w.WriteHeader(http.StatusTooManyRequests)
+	case Code:
+		reply(w, map[string]any{"ok": false, "error": f.Text})
+	case Garbage:
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, f.Text)
+	case Hang:
+		select {
+		case <-r.Context().Done():
+		case <-s.done:
+		}
+	}
+}
+
+func reply(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(v)
+}
+
+// fail remembers what Slack would have refused.
+func (s *Server) fail(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = append(s.failures, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,113 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"paramedic/state"
+)
+
+// An actionCard is an action with what its card needs beside it.
+type actionCard struct {
+	state.Action
+	CanDecide bool
+	CanCancel bool
+	Blocked   int // guards that hold or deny
+	Tone      string
+	Number    int    // the incident's
+	Title     string // the incident's
+	Metrics   []metricRow
+}
+
+// A metricRow is one signal before and after the write.
+type metricRow struct {
+	Signal string
+	Before *float64
+	After  *float64
+	N      int
+}
+
+func newActionCard(a state.Action) actionCard {
+	c := actionCard{Action: a, CanDecide: a.State == state.AwaitingApproval, CanCancel: a.State.BeforeEffect() && a.State != state.AwaitingApproval, Tone: tone(a.State)}
+	for _, g := range a.Guards {
+		if g.Decision != state.Allow {
+			c.Blocked++
+		}
+	}
+	seen := map[string]bool{}
+	for s := range a.Verify.Baseline {
+		seen[s] = true
+	}
+	for s := range a.Verify.Samples {
+		seen[s] = true
+	}
+	for s := range seen {
+		row := metricRow{Signal: s, N: len(a.Verify.Samples[s])}
+		if v, ok := a.Verify.Baseline[s]; ok {
+			row.Before = &v
+		}
+		if row.N > 0 {
+			row.After = &a.Verify.Samples[s][row.N-1]
+		}
+		c.Metrics = append(c.Metrics, row)
+	}
+	slices.SortFunc(c.Metrics, func(a, b metricRow) int { return cmp.Compare(a.Signal, b.Signal) })
+	return c
+}
+
+// actionOrder puts first what waits for a person, then what runs, then what is over.
+func actionOrder(s state.ActionState) int {
+	switch {
+	case s == state.AwaitingApproval, s == state.NeedsHuman:
+		return 0
+	case s.Running():
+		return 1
+	case !s.Done():
+		return 2
+	}
+	return 3
+}
+
+// tone is the colour of a state.
+func tone(s state.ActionState) string {
+	switch s {
+	case state.AwaitingApproval:
+		return "wait"
+	case state.NeedsHuman:
+		return "bad"
+	case state.Succeeded:
+		return "ok"
+	case state.RolledBack, state.RollbackIntent:
+		return "warn"
+	}
+	if s.Running() {
+		return "run"
+	}
+	return "mute"
+}
+
+// actions lists what Paramedic did, does and would do.
+func (h *Handler) actions(*http.Request) (view, error) {
+	var cards []actionCard
+	for _, a := range h.cfg.View.Actions() {
+		c := newActionCard(a)
+		if in, ok := h.cfg.View.Incident(a.Incident); ok {
+			c.Number, c.Title = in.Number, in.Title
+		}
+		cards = append(cards, c)
+	}
+	slices.SortStableFunc(cards, func(a, b actionCard) int { return actionOrder(a.State) - actionOrder(b.State) })
+	return view{page: "actions", title: "Actions", nav: "actions", data: cards}, nil
+}
+
+// action leads to an action's card on its incident's page.
+func (h *Handler) action(r *http.Request) (view, error) {
+	a, ok := h.cfg.View.Action(state.ActionID(r.PathValue("id")))
+	if !ok {
+		return view{}, notFound("There is no such action.")
+	}
+	return view{redirect: fmt.Sprintf("/incidents/%s#%s", url.PathEscape(string(a.Incident)), url.PathEscape(string(a.ID)))}, nil
+}

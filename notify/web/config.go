@@ -1,0 +1,127 @@
+package web
+
+import (
+	"embed"
+	"errors"
+	"html/template"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"paramedic/state"
+)
+
+// A Playbook is what a page shows of a playbook: rendered, with its checks answered where it is shown with an incident.
+type Playbook struct {
+	ID       string
+	Title    string
+	Cause    string
+	Severity string
+	Body     template.HTML // from a renderer that passes no raw HTML
+	Checks   []Check
+	FirstAid []Step
+	Worse    []string
+	Escalate string
+}
+
+// A Check is one question of a playbook with its answer.
+type Check struct {
+	ID        string
+	Ask       string
+	State     string // ok, warn, bad, info or unknown
+	Answer    string // empty where the playbook is shown without an incident
+	Limit     string // the thresholds in words
+	ByHand    string // commands
+	Signal    string
+	Threshold *float64 // drawn in the signal's chart
+}
+
+// A Step is one step of first aid.
+type Step struct {
+	Text   string
+	When   string
+	Action string // what Paramedic can do itself; empty: for people
+}
+
+// Config is what the pages are made of.
+type Config struct {
+	View state.View
+	// Playbook gives a playbook by its ID; incident and evidence are nil where it is shown by itself.
+	Playbook func(id string, in *state.Incident, ev *state.Evidence) (Playbook, bool)
+	// Playbooks lists the IDs; nil where there is no list.
+	Playbooks func() []string
+	// Titles are the names of signals for people; a signal that has none is shown by its ID.
+	Titles map[string]string
+	// Mode is the remediation mode: observe, suggest, approve or auto.
+	Mode    string
+	Version string
+	Clock   state.Clock
+	// Clusters are those whose kill switch the pages show; empty means "default".
+	Clusters []string
+	// Authenticate says who sends a request, by its cookie [CookieName] or its Authorization header. Nil lets everybody in, who then
+	// is asked for a name where something is decided.
+	Authenticate func(*http.Request) (name string, role state.Role, ok bool)
+	Logger       *slog.Logger
+}
+
+//go:embed templates/*.html static/*
+var files embed.FS
+
+// Handler serves the pages.
+type Handler struct {
+	cfg    Config
+	pages  map[string]*template.Template
+	static map[string]asset
+	mux    *http.ServeMux
+}
+
+// New makes the pages' handler. It serves /, /incidents/, /actions, /playbooks/, /fleet, /static/, /login and /logout.
+func New(cfg Config) (*Handler, error) {
+	if cfg.View == nil || cfg.Clock == nil {
+		return nil, errors.New("the pages need a view and a clock")
+	}
+	if cfg.Playbook == nil {
+		cfg.Playbook = func(string, *state.Incident, *state.Evidence) (Playbook, bool) { return Playbook{}, false }
+	}
+	if len(cfg.Clusters) == 0 {
+		cfg.Clusters = []string{"default"}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	h := &Handler{cfg: cfg, mux: http.NewServeMux()}
+	var err error
+	if h.static, err = loadAssets(); err != nil {
+		return nil, err
+	}
+	if h.pages, err = h.parse(); err != nil {
+		return nil, err
+	}
+	h.mux.HandleFunc("GET /static/{file}", h.serveStatic)
+	h.mux.HandleFunc("GET /login", h.showLogin)
+	h.mux.HandleFunc("POST /login", h.login)
+	h.mux.HandleFunc("POST /logout", h.logout)
+	for pattern, page := range map[string]func(*http.Request) (view, error){
+		"GET /{$}": h.index, "GET /incidents": h.index, "GET /incidents/{id}": h.incident, "GET /actions": h.actions,
+		"GET /actions/{id}": h.action, "GET /playbooks": h.playbooks, "GET /playbooks/{id}": h.playbook, "GET /fleet": h.fleet,
+		"GET /": func(*http.Request) (view, error) { return view{}, notFound("There is no such page.") },
+	} {
+		h.mux.Handle(pattern, h.guard(page))
+	}
+	return h, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	head := w.Header()
+	head.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "+
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("X-Frame-Options", "DENY")
+	head.Set("Referrer-Policy", "same-origin")
+	head.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.mux.ServeHTTP(w, r)
+}
+
+func (h *Handler) now() time.Time { return h.cfg.Clock.Now() }

@@ -1,0 +1,189 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+func (h *Handler) funcs() template.FuncMap {
+	return template.FuncMap{
+		"ago":    func(t time.Time) string { return ago(h.now(), t) },
+		"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"clock":  func(t time.Time) string { return t.UTC().Format("15:04:05") },
+		"date":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"value":  formatValue,
+		"deref":  func(p *float64) float64 { return *p },
+		"signed": signed,
+		"pct":    func(v float64) string { return strconv.FormatFloat(math.Round(v*100), 'f', 0, 64) + "%" },
+		"words":  func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
+		"signal": h.signalTitle,
+		"short":  shortPod,
+		"plural": plural,
+		"where":  where,
+		"span":   span,
+		"bar":    bar,
+		"join":   strings.Join,
+		"inc":    func(i int) int { return i + 1 },
+		"actor":  func(a state.Actor) string { return a.String() },
+	}
+}
+
+// signalTitle is a signal's name for people.
+func (h *Handler) signalTitle(id string) string {
+	if t := h.cfg.Titles[id]; t != "" {
+		return t
+	}
+	return strings.ReplaceAll(id, "_", " ")
+}
+
+// ago is a time in relation to now, in one unit.
+func ago(now, t time.Time) string {
+	d := now.Sub(t)
+	if d < 0 {
+		return "in " + span(-d)
+	}
+	if d < 5*time.Second {
+		return "just now"
+	}
+	return span(d) + " ago"
+}
+
+func span(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Round(time.Second).Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + one + "s"
+}
+
+func signed(v float64) string {
+	s := strconv.FormatFloat(math.Abs(v), 'f', 1, 64)
+	switch {
+	case s == "0.0":
+		return "0.0"
+	case v < 0:
+		return "−" + s
+	}
+	return "+" + s
+}
+
+// formatValue writes a value with its unit as people say it.
+func formatValue(v float64, unit string) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "no number"
+	}
+	f, suffix := scale(v, unit)
+	switch unit {
+	case "bool":
+		if v == 0 {
+			return "no"
+		}
+		return "yes"
+	case "code":
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return digits(v*f) + suffix
+}
+
+// scale is the factor and the suffix in which values of about this size read well.
+func scale(size float64, unit string) (float64, string) {
+	size = math.Abs(size)
+	switch unit {
+	case "ratio":
+		return 100, "%"
+	case "%":
+		return 1, "%"
+	case "s":
+		switch {
+		case size > 0 && size < 1:
+			return 1000, " ms"
+		case size >= 7200:
+			return 1.0 / 3600, " h"
+		case size >= 120:
+			return 1.0 / 60, " min"
+		}
+		return 1, " s"
+	case "bytes", "bytes/s":
+		per := strings.TrimPrefix(unit, "bytes")
+		for i, u := range []string{"B", "KiB", "MiB", "GiB"} {
+			if f := math.Pow(1024, float64(i)); size < f*1024 || u == "GiB" {
+				return 1 / f, " " + u + per
+			}
+		}
+	case "1/s":
+		return 1, "/s"
+	case "C":
+		return 1, " °C"
+	case "", "bool", "code", "text":
+		return 1, ""
+	}
+	return 1, " " + unit
+}
+
+// digits keeps three digits that matter.
+func digits(v float64) string {
+	abs := math.Abs(v)
+	switch {
+	case abs >= 1e6:
+		return strconv.FormatFloat(v/1e6, 'f', 1, 64) + "M"
+	case abs >= 100 || v == math.Trunc(v):
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case abs >= 10:
+		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+	case abs >= 0.01:
+		return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v, 'f', 2, 64), "0"), ".")
+	}
+	return strconv.FormatFloat(v, 'g', 2, 64)
+}
+
+// shortPod keeps the part of a pod's name that tells it from its siblings.
+func shortPod(pod, pool string) string {
+	if pool == "" {
+		return pod
+	}
+	rest, ok := strings.CutPrefix(pod, pool+"-")
+	if !ok || rest == "" {
+		return pod
+	}
+	if i := strings.LastIndexByte(rest, '-'); i >= 0 && i+1 < len(rest) {
+		rest = rest[i+1:]
+	}
+	return "…" + rest
+}
+
+// where is an incident's scope in a line.
+func where(s state.Scope) string {
+	var parts []string
+	for _, p := range []string{s.Model, s.Pool} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	if s.Namespace != "" {
+		parts = append(parts, "namespace "+s.Namespace)
+	}
+	if s.Cluster != "" {
+		parts = append(parts, "cluster "+s.Cluster)
+	}
+	if len(parts) == 0 {
+		return "scope not known"
+	}
+	return strings.Join(parts, " · ")
+}

@@ -1,0 +1,258 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// incidentData is everything that an incident's page shows.
+type incidentData struct {
+	In          state.Incident
+	D           state.Diagnosis
+	Verdict     bool // there is a verdict, which may be unknown
+	Known       bool // … and it names a cause
+	Sum         sum
+	Symptoms    []symptomGroup
+	Charts      []Chart
+	Actions     []actionCard
+	Playbook    Playbook
+	HasPlaybook bool
+	Timeline    []timelineDay
+	Entries     int
+	EvidenceAt  time.Time
+	Missing     []missingRow
+	Absorbed    []link
+	MergedInto  link
+}
+
+// A sum is the addition that leads to the score, for a person to redo.
+type sum struct {
+	Rows     []sumRow
+	Most     float64 // the heaviest weight, for the bars
+	Prior    float64
+	Findings float64
+	Total    float64 // what the rows add up to
+	Differs  bool    // … and the verdict says something else
+	Odds     string
+	RunnerUp *state.Alternative
+}
+
+type sumRow struct {
+	state.Finding
+	Running float64
+}
+
+type symptomGroup struct {
+	state.SymptomCount
+	Records []state.AlertRecord
+	More    int
+}
+
+type missingRow struct{ Signal, Reason string }
+
+type timelineDay struct {
+	Day     string
+	Entries []state.Entry
+}
+
+// incident shows one incident, found by its ID, its number or the beginning of its ID.
+func (h *Handler) incident(r *http.Request) (view, error) {
+	asked := r.PathValue("id")
+	in, err := h.find(asked)
+	if err != nil {
+		return view{}, err
+	}
+	if asked != string(in.ID) {
+		return view{redirect: "/incidents/" + url.PathEscape(string(in.ID))}, nil
+	}
+	ev, hasEvidence := h.cfg.View.Evidence(in.ID)
+	entries, err := h.cfg.View.Timeline(r.Context(), in.ID)
+	if err != nil {
+		return view{}, fmt.Errorf("reading the timeline of %s: %w", in.ID, err)
+	}
+	d := incidentData{In: in, D: in.Diagnosis, Verdict: !in.DiagnosedAt.IsZero(), Known: in.Cause() != state.Unknown, Entries: len(entries), EvidenceAt: ev.At}
+	d.Sum = addUp(in.Diagnosis)
+	d.Symptoms = h.symptoms(in)
+	d.Timeline = byDay(entries)
+	d.Missing = missingRows(in.Diagnosis.Missing, ev.Missing)
+	marks := []Mark{{At: in.StartedAt, Text: "onset", Kind: onsetKind}}
+	for _, id := range in.Actions {
+		if a, ok := h.cfg.View.Action(id); ok {
+			d.Actions = append(d.Actions, newActionCard(a))
+			if !a.Write.At.IsZero() {
+				marks = append(marks, Mark{At: a.Write.At, Text: "action", Kind: actionKind})
+			}
+		}
+	}
+	slices.SortStableFunc(d.Actions, func(a, b actionCard) int { return actionOrder(a.State) - actionOrder(b.State) })
+	var evp *state.Evidence
+	if hasEvidence {
+		evp = &ev
+	}
+	d.Playbook, d.HasPlaybook = h.cfg.Playbook(cmp.Or(in.Diagnosis.Playbook, string(in.Cause())), &in, evp)
+	d.Charts = h.charts(in, ev, d.Playbook.Checks, marks)
+	for _, id := range in.Absorbed {
+		d.Absorbed = append(d.Absorbed, h.incidentLink(id))
+	}
+	if in.MergedInto != "" {
+		d.MergedInto = h.incidentLink(in.MergedInto)
+	}
+	return view{page: "incident", title: fmt.Sprintf("#%d %s", in.Number, in.Title), nav: "incidents", data: d}, nil
+}
+
+func (h *Handler) incidentLink(id state.IncidentID) link {
+	l := link{URL: "/incidents/" + url.PathEscape(string(id)), Text: string(id)}
+	if in, ok := h.cfg.View.Incident(id); ok {
+		l.Text = fmt.Sprintf("#%d %s", in.Number, in.Title)
+	}
+	return l
+}
+
+// find takes an ID, a number with or without "#", or a unique beginning of an ID with or without "INC-".
+func (h *Handler) find(asked string) (state.Incident, error) {
+	if in, ok := h.cfg.View.Incident(state.IncidentID(asked)); ok {
+		return in, nil
+	}
+	all := h.cfg.View.Incidents()
+	if n, err := strconv.Atoi(strings.TrimPrefix(asked, "#")); err == nil {
+		for _, in := range all {
+			if in.Number == n {
+				return in, nil
+			}
+		}
+	}
+	prefix := strings.ToUpper(asked)
+	if !strings.HasPrefix(prefix, "INC-") {
+		prefix = "INC-" + prefix
+	}
+	var found []state.Incident
+	for _, in := range all {
+		if prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix) {
+			found = append(found, in)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return state.Incident{}, notFound("There is no such incident. It may be older than what Paramedic keeps.")
+	case 1:
+		return found[0], nil
+	}
+	e := &pageError{status: http.StatusNotFound, text: fmt.Sprintf("%d incidents begin like that. Which one?", len(found))}
+	for _, in := range found[:min(len(found), 20)] {
+		e.links = append(e.links, h.incidentLink(in.ID))
+	}
+	return state.Incident{}, e
+}
+
+// addUp redoes the verdict's sum.
+func addUp(d state.Diagnosis) sum {
+	s := sum{Prior: d.Prior, Total: d.Prior, Most: 1}
+	for _, f := range d.Findings {
+		s.Total += f.Weight
+		s.Findings += f.Weight
+		s.Most = math.Max(s.Most, math.Abs(f.Weight))
+		s.Rows = append(s.Rows, sumRow{Finding: f, Running: s.Total})
+	}
+	s.Differs = math.Abs(s.Total-d.Score) > 0.05
+	s.Odds = odds(d.Score)
+	if len(d.Alternatives) > 0 {
+		best := d.Alternatives[0]
+		for _, a := range d.Alternatives {
+			if a.Score > best.Score {
+				best = a
+			}
+		}
+		s.RunnerUp = &best
+	}
+	return s
+}
+
+// odds are decibans as people bet.
+func odds(score float64) string {
+	o := math.Pow(10, math.Abs(score)/10)
+	n := strconv.FormatFloat(math.Round(o), 'f', 0, 64)
+	if o < 9.5 {
+		n = strings.TrimSuffix(strconv.FormatFloat(o, 'f', 1, 64), ".0")
+	}
+	switch {
+	case o > 1e6:
+		n = "more than a million"
+	case n == "1":
+		return "even"
+	}
+	if score < 0 {
+		return "1 to " + n
+	}
+	return n + " to 1"
+}
+
+// symptoms puts the alerts under the symptom that they were understood as.
+func (h *Handler) symptoms(in state.Incident) []symptomGroup {
+	const most = 50
+	byName := map[state.Symptom][]state.AlertRecord{}
+	for _, rec := range h.cfg.View.Alerts(in.ID) {
+		byName[rec.Sign.Symptom] = append(byName[rec.Sign.Symptom], rec)
+	}
+	var out []symptomGroup
+	for _, sc := range in.Symptoms {
+		g := symptomGroup{SymptomCount: sc, Records: byName[sc.Symptom]}
+		slices.SortStableFunc(g.Records, func(a, b state.AlertRecord) int {
+			return cmp.Or(boolRank(a.Active)-boolRank(b.Active), a.FirstAt.Compare(b.FirstAt), cmp.Compare(a.Alert.Fingerprint, b.Alert.Fingerprint))
+		})
+		if len(g.Records) > most {
+			g.More, g.Records = len(g.Records)-most, g.Records[:most]
+		}
+		out = append(out, g)
+	}
+	slices.SortStableFunc(out, func(a, b symptomGroup) int {
+		return cmp.Or(b.Severity.Rank()-a.Severity.Rank(), a.First.Compare(b.First))
+	})
+	return out
+}
+
+func boolRank(first bool) int {
+	if first {
+		return 0
+	}
+	return 1
+}
+
+// missingRows joins what the verdict lacked with the reasons that the evidence gives.
+func missingRows(names []string, reasons []state.Missing) []missingRow {
+	rows := map[string]string{}
+	for _, n := range names {
+		rows[n] = ""
+	}
+	for _, m := range reasons {
+		if _, asked := rows[m.Signal]; asked || len(names) == 0 {
+			rows[m.Signal] = m.Reason
+		}
+	}
+	var out []missingRow
+	for _, n := range slices.Sorted(maps.Keys(rows)) {
+		out = append(out, missingRow{n, rows[n]})
+	}
+	return out
+}
+
+func byDay(entries []state.Entry) []timelineDay {
+	var out []timelineDay
+	for _, e := range entries {
+		day := e.At.UTC().Format("Monday, 2 January 2006")
+		if len(out) == 0 || out[len(out)-1].Day != day {
+			out = append(out, timelineDay{Day: day})
+		}
+		out[len(out)-1].Entries = append(out[len(out)-1].Entries, e)
+	}
+	return out
+}

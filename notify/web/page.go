@@ -1,0 +1,191 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// PartialHeader asks for a page's content alone, for the script to put in place of the old one.
+const PartialHeader = "X-Paramedic-Partial"
+
+// A view is one page: its template, its title, its data.
+type view struct {
+	page     string
+	title    string
+	nav      string // which entry of the navigation it belongs to
+	status   int
+	data     any
+	redirect string // send the reader there instead
+}
+
+// frame is what every template sees.
+type frame struct {
+	Title, Nav, Mode, Version string
+	User                      string
+	Role                      state.Role
+	Known                     bool // the reader has logged in: no need to ask for a name
+	CanAct                    bool // may acknowledge and approve
+	CanHalt                   bool
+	Now                       time.Time
+	Halts                     []halt
+	Clusters                  []string
+	Data                      any
+	JS, CSS                   string
+}
+
+type halt struct {
+	Cluster string
+	state.Halt
+}
+
+// A pageError is shown to the reader with its status.
+type pageError struct {
+	status int
+	text   string
+	links  []link
+}
+
+type link struct{ URL, Text string }
+
+func (e *pageError) Error() string { return e.text }
+
+func notFound(text string) error { return &pageError{status: http.StatusNotFound, text: text} }
+
+// guard lets in who may see the page, makes it and writes it.
+func (h *Handler) guard(page func(*http.Request) (view, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f := frame{Role: state.Admin}
+		if h.cfg.Authenticate != nil {
+			name, role, ok := h.cfg.Authenticate(r)
+			if !ok {
+				h.askLogin(w, r)
+				return
+			}
+			f.User, f.Role, f.Known = name, role, name != ""
+		}
+		v, err := page(r)
+		if err != nil {
+			v = h.failed(err)
+		}
+		if v.redirect != "" {
+			w.Header().Set("Cache-Control", "no-store")
+			http.Redirect(w, r, v.redirect, http.StatusFound)
+			return
+		}
+		h.write(w, r, v, f)
+	})
+}
+
+// failed is the page that says what went wrong.
+func (h *Handler) failed(err error) view {
+	var pe *pageError
+	if !errors.As(err, &pe) {
+		h.cfg.Logger.Error("page cannot be made", "err", err)
+		pe = &pageError{status: http.StatusInternalServerError, text: "The page could not be made. Paramedic's log says why."}
+	}
+	return view{page: "error", title: http.StatusText(pe.status), status: pe.status,
+		data: struct {
+			Text  string
+			Links []link
+		}{pe.text, pe.links}}
+}
+
+// write renders the page before it answers, so that a template's error is never half a page.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, v view, f frame) {
+	f.Title, f.Nav, f.Mode, f.Version, f.Now, f.Data = v.title, v.nav, h.cfg.Mode, h.cfg.Version, h.now(), v.data
+	f.CanAct, f.CanHalt = f.Role.Allows(state.Responder), f.Role.Allows(state.Admin)
+	f.JS, f.CSS = h.static["app.js"].url, h.static["app.css"].url
+	f.Clusters = h.cfg.Clusters
+	for _, c := range h.cfg.Clusters {
+		if halted, ok := h.cfg.View.Halted(c); ok {
+			f.Halts = append(f.Halts, halt{c, halted})
+		}
+	}
+	name := "layout"
+	if r.Header.Get(PartialHeader) != "" {
+		name = "inner"
+	}
+	var out bytes.Buffer
+	if err := h.pages[v.page].ExecuteTemplate(&out, name, f); err != nil {
+		h.cfg.Logger.Error("page cannot be rendered", "page", v.page, "err", err)
+		http.Error(w, "The page could not be rendered. Paramedic's log says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Vary", PartialHeader+", Cookie, Authorization")
+	if v.status == 0 {
+		v.status = http.StatusOK
+	}
+	w.WriteHeader(v.status)
+	_, _ = w.Write(out.Bytes())
+}
+
+// parse reads the templates: each page with the layout and the parts that pages share.
+func (h *Handler) parse() (map[string]*template.Template, error) {
+	pages := map[string]*template.Template{}
+	for _, name := range []string{"index", "incident", "actions", "playbooks", "playbook", "fleet", "login", "error"} {
+		t, err := template.New(name).Funcs(h.funcs()).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/"+name+".html")
+		if err != nil {
+			return nil, fmt.Errorf("parsing the page %s: %w", name, err)
+		}
+		pages[name] = t
+	}
+	return pages, nil
+}
+
+// An asset is a static file, addressed by its content so that a new version is never hidden by a cache.
+type asset struct {
+	data []byte
+	kind string
+	etag string
+	url  string
+}
+
+func loadAssets() (map[string]asset, error) {
+	entries, err := files.ReadDir("static")
+	if err != nil {
+		return nil, fmt.Errorf("reading static files: %w", err)
+	}
+	out := map[string]asset{}
+	for _, e := range entries {
+		data, err := files.ReadFile("static/" + e.Name())
+		if err != nil {
+			return nil, fmt.Errorf("reading static files: %w", err)
+		}
+		sum := sha256.Sum256(data)
+		hash := hex.EncodeToString(sum[:8])
+		kind := mime.TypeByExtension(path.Ext(e.Name()))
+		if strings.HasSuffix(e.Name(), ".js") {
+			kind = "text/javascript; charset=utf-8"
+		}
+		out[e.Name()] = asset{data: data, kind: kind, etag: `"` + hash + `"`, url: "/static/" + e.Name() + "?v=" + hash}
+	}
+	return out, nil
+}
+
+func (h *Handler) serveStatic(w http.ResponseWriter, r *http.Request) {
+	a, ok := h.static[r.PathValue("file")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", a.kind)
+	w.Header().Set("ETag", a.etag)
+	w.Header().Set("Cache-Control", "public, max-age=300")
+	if `"`+r.URL.Query().Get("v")+`"` == a.etag {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.data))
+}
