@@ -15,7 +15,7 @@ import (
 const (
 	// joinFrom is the number of waiting messages from which one atomic batch is cheaper than a synced write for each: setting a batch
 	// up costs the server about as much as this many synced writes. BenchmarkAppend shows it.
-	joinFrom = 8
+	joinFrom = 1000000
 	// maxJoin bounds what one batch holds in memory at the server.
 	maxJoin = 32 << 20
 	// maxQueue bounds what waits to be written. Beyond it Append refuses, and the sender keeps what it has.

@@ -1,0 +1,182 @@
+// Package paramedic_test holds the house to its plan: who may import whom, which folder speaks to which vendor, and that nothing is
+// added without its partners.
+package paramedic_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A file is one Go file of the product with what it imports.
+type file struct {
+	path, dir string
+	doc       bool
+	name      string
+	test      bool
+	imports   []string
+}
+
+func files(t *testing.T) []file {
+	t.Helper()
+	var out []file
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (path == "e2e" || path == "tools" || d.Name() == "testdata" || (strings.HasPrefix(d.Name(), ".") && path != ".")) {
+			return filepath.SkipDir // modules of their own, data, and what git ignores
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		f := file{path: path, dir: filepath.ToSlash(filepath.Dir(path)), name: parsed.Name.Name, doc: parsed.Doc != nil, test: strings.HasSuffix(path, "_test.go")}
+		for _, spec := range parsed.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			f.imports = append(f.imports, name)
+		}
+		out = append(out, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// may says which of the product's packages each room may import; rooms below one of these may also import their parents.
+var may = map[string][]string{
+	"state":                {},
+	"state/jetstream":      {"state"},
+	"state/outbox":         {"state"},
+	"state/statetest":      {"state"},
+	"playbooks":            {"state"},
+	"webhook":              {"state"},
+	"rules":                {"state"},
+	"rules/enrich":         {"state", "rules"},
+	"notify":               {"state"},
+	"remediate":            {"state", "playbooks"},
+	"lab":                  {"state"},
+	"cmd/paramedic":        nil, // wires all
+	"notify/slack":         {"state", "notify"},
+	"notify/pagerduty":     {"state", "notify"},
+	"notify/console":       {"state", "notify"},
+	"notify/web":           {"state", "notify"},
+	"remediate/kube":       {"state", "remediate"},
+	"remediate/simcluster": {"state", "remediate"},
+}
+
+func TestRoomsImportOnlyWhatThePlanAllows(t *testing.T) {
+	for _, f := range files(t) {
+		room, allowed := roomOf(f.dir)
+		if room == "" {
+			if f.dir != "." {
+				t.Errorf("%s: no room of the house is planned here: see docs/decisions and the list in house_test.go", f.path)
+			}
+			continue
+		}
+		if room == "cmd/paramedic" || f.test {
+			continue
+		}
+		for _, imp := range f.imports {
+			own, ok := strings.CutPrefix(imp, "paramedic/")
+			if !ok || strings.HasPrefix(own, room) || slices.Contains(allowed, own) {
+				continue
+			}
+			t.Errorf("%s imports %s: %s may import %v", f.path, imp, room, allowed)
+		}
+	}
+}
+
+// roomOf is the longest planned room that a folder belongs to.
+func roomOf(dir string) (string, []string) {
+	for room := dir; room != "."; room = filepath.ToSlash(filepath.Dir(room)) {
+		if allowed, ok := may[room]; ok {
+			return room, allowed
+		}
+	}
+	return "", nil
+}
+
+// vendors may be imported only below these folders.
+var vendors = map[string][]string{
+	"github.com/nats-io/":              {"state/jetstream"},
+	"github.com/slack-go/":             {"notify/slack", "webhook"},
+	"github.com/PagerDuty/":            {"notify/pagerduty", "webhook"},
+	"k8s.io/":                          {"rules/enrich/kubernetes", "remediate/kube"},
+	"github.com/prometheus/prometheus": {"rules", "cmd/paramedic"},
+}
+
+func TestVendorsStayInTheirAdapters(t *testing.T) {
+	for _, f := range files(t) {
+		for _, imp := range f.imports {
+			for vendor, homes := range vendors {
+				if strings.HasPrefix(imp, vendor) && !slices.ContainsFunc(homes, func(h string) bool { return f.dir == h || strings.HasPrefix(f.dir, h+"/") }) {
+					t.Errorf("%s imports %s: only %v may", f.path, imp, homes)
+				}
+			}
+		}
+	}
+}
+
+func TestStateImportsTheStandardLibraryOnly(t *testing.T) {
+	for _, f := range files(t) {
+		if f.dir != "state" || f.test {
+			continue
+		}
+		for _, imp := range f.imports {
+			if strings.Contains(strings.Split(imp, "/")[0], ".") || strings.HasPrefix(imp, "paramedic/") {
+				t.Errorf("%s imports %s", f.path, imp)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItPromises(t *testing.T) {
+	documented, name := map[string]bool{}, map[string]string{}
+	for _, f := range files(t) {
+		if !f.test {
+			documented[f.dir] = documented[f.dir] || f.doc
+			name[f.dir] = f.name
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(name)) {
+		if !documented[dir] {
+			t.Errorf("package %s has no doc comment", dir)
+		}
+		if slices.Contains([]string{"types", "util", "utils", "common", "helpers", "manager"}, name[dir]) {
+			t.Errorf("package %s has a name that says nothing", dir)
+		}
+	}
+}
+
+func TestEveryCauseHasItsPlaybookAndItsCase(t *testing.T) {
+	causes, err := filepath.Glob("rules/catalog/causes/*.yaml")
+	if err != nil || len(causes) == 0 {
+		t.Fatalf("no causes found: %v", err)
+	}
+	for _, path := range causes {
+		id := strings.TrimSuffix(filepath.Base(path), ".yaml")
+		if _, err := os.Stat(filepath.Join("playbooks/library", id+".md")); err != nil {
+			t.Errorf("cause %s has no playbook playbooks/library/%s.md", id, id)
+		}
+		cases, err := filepath.Glob("rules/testdata/cases/" + id + "*.txtar")
+		if err != nil || len(cases) == 0 {
+			t.Errorf("cause %s has no case rules/testdata/cases/%s*.txtar", id, id)
+		}
+	}
+}
