@@ -131,7 +131,13 @@ func Took(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours())/24)
 }
 
-func line(s string, limit int) string { return Cut(Clean(s), limit) }
+// line is a clean text of a bounded length; of a text of an absurd length only the beginning is looked at.
+func line(s string, limit int) string {
+	if most := 16 * limit; len(s) > most {
+		s = s[:most] + "…"
+	}
+	return Cut(Clean(s), limit)
+}
 
 func count(n int, noun string) string {
 	if n == 1 {

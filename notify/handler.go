@@ -48,7 +48,13 @@ type Handler struct {
 
 	mu    sync.Mutex
 	since time.Time
-	tried map[state.EffectID]uint64 // the turn that was last tried, for the case that its outcome could not be kept
+	tried map[state.EffectID]attempt
+}
+
+// An attempt is what is remembered of the last delivery of an effect, for the case that its outcome could not be kept.
+type attempt struct {
+	turn  uint64
+	ended bool // the notifier returned
 }
 
 // NewHandler makes a handler.
@@ -56,7 +62,7 @@ func NewHandler(cfg HandlerConfig) *Handler {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 20 * time.Second
 	}
-	return &Handler{cfg: cfg, since: cfg.Clock.Now(), tried: map[state.EffectID]uint64{}}
+	return &Handler{cfg: cfg, since: cfg.Clock.Now(), tried: map[state.EffectID]attempt{}}
 }
 
 // refDoubt is the handle that the handler itself keeps in a channel's Ref: an attempt ended without our knowing whether it got
@@ -102,6 +108,7 @@ func (h *Handler) notify(ctx context.Context, e state.Effect, in *state.Incident
 	}
 	m, err := h.message(ctx, in)
 	ref, showErr := n.Show(ctx, m, told, h.fresh(e, told))
+	h.ended(e)
 	out.Ref = maps.Clone(ref)
 	if doubtful(showErr) || told.Ref[refDoubt] != "" {
 		if out.Ref == nil {
@@ -187,12 +194,22 @@ func (h *Handler) fresh(e state.Effect, told state.Told) bool {
 			since = s
 		}
 	}
-	turn, again := h.tried[e.ID]
+	last, again := h.tried[e.ID]
 	if len(h.tried) >= maxTried {
 		// What is forgotten counts as tried: all that was wanted before now.
 		clear(h.tried)
 		h.since = h.cfg.Clock.Now()
 	}
-	h.tried[e.ID] = e.Turn
-	return e.Since.After(since) && told.Ref[refDoubt] == "" && !(again && turn == e.Turn)
+	h.tried[e.ID] = attempt{turn: e.Turn}
+	known := !again || last.ended && last.turn != e.Turn
+	return known && e.Since.After(since) && told.Ref[refDoubt] == ""
+}
+
+// ended notes that the notifier returned: what it could not know is in the outcome now.
+func (h *Handler) ended(e state.Effect) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if a, ok := h.tried[e.ID]; ok && a.turn == e.Turn {
+		h.tried[e.ID] = attempt{turn: e.Turn, ended: true}
+	}
 }

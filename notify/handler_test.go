@@ -115,6 +115,9 @@ func TestHandlerDoubtsWhatItCannotKnow(t *testing.T) {
 			v.in.Told = map[state.Channel]state.Told{state.ChannelSlack: {Ref: map[string]string{"doubt": "yes"}}}
 		}},
 		{"the same turn again", func(h *Handler, _ *view, e *state.Effect) { h.Handle(context.Background(), *e) }},
+		{"the last attempt panicked", func(h *Handler, _ *view, e *state.Effect) {
+			h.tried[e.ID] = attempt{turn: e.Turn - 1}
+		}},
 		{"another replica had the cluster", func(h *Handler, _ *view, _ *state.Effect) {
 			h.cfg.Since = func(string) time.Time { return onset.Add(time.Hour) }
 		}},
@@ -134,7 +137,7 @@ func TestHandlerDoubtsWhatItCannotKnow(t *testing.T) {
 func TestHandlerForgetsSafely(t *testing.T) {
 	h, _, ch, ck, e := bench()
 	for i := range maxTried {
-		h.tried[state.EffectID(string(rune(i)))] = 1
+		h.tried[state.EffectID(string(rune(i)))] = attempt{turn: 1, ended: true}
 	}
 	ck.now = onset.Add(time.Minute)
 	h.Handle(t.Context(), e)

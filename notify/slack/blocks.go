@@ -21,7 +21,10 @@ const (
 	limitValue   = 2000
 	limitURL     = 3000
 	limitConfirm = 300
-	budget       = 9000 // of text that comes from outside; labels and buttons have the rest
+	budget       = 8500 // of text that comes from outside; labels and buttons have the rest
+
+	maxOffers = 6 // actions shown
+	maxFull   = 3 // of them with all that a person needs to decide, and the buttons
 )
 
 // A page builds a message's blocks within the budget.
@@ -64,6 +67,16 @@ func code(s string) api.RichTextSectionElement {
 
 func row(e ...api.RichTextSectionElement) api.RichTextElement { return api.NewRichTextSection(e...) }
 
+// rich is a block of rows, each on a line of its own: Slack's clients differ in whether a section ends one.
+func rich(rows ...api.RichTextElement) api.Block {
+	for i, r := range rows[:len(rows)-1] {
+		if s, ok := r.(*api.RichTextSection); ok && rows[i+1].RichTextElementType() == api.RTESection {
+			s.Elements = append(s.Elements, words("\n"))
+		}
+	}
+	return api.NewRichTextBlock("", rows...)
+}
+
 // bullets is a titled list; nothing where there is nothing to list.
 func (p *page) bullets(title string, lines []string, most, limit int) []api.RichTextElement {
 	if len(lines) == 0 {
@@ -97,10 +110,11 @@ func (n *Notifier) render(m notify.Message) []api.Block {
 
 // brief is the message in its shortest form: what is wrong and where to read on.
 func brief(m notify.Message) []api.Block {
-	p := &page{left: 600}
+	p := &page{left: 600, cut: true}
 	p.add(api.NewSectionBlock(plain(p.text(headline(m), 200)), nil, nil))
 	p.add(api.NewSectionBlock(plain(p.text(m.What, 400)), nil, nil))
 	p.buttons(m)
+	p.footer(m)
 	return p.blocks
 }
 
@@ -136,7 +150,7 @@ func (p *page) open(m notify.Message, charts bool) {
 	if m.Else != "" {
 		story = append(story, row(strong("What else it could be  "), words(p.text(m.Else, 400))))
 	}
-	p.add(api.NewRichTextBlock("", story...))
+	p.add(rich(story...))
 	var evidence []string
 	for _, f := range m.Evidence {
 		evidence = append(evidence, fmt.Sprintf("%s (%+.1f)", f.Text, f.Weight))
@@ -146,17 +160,21 @@ func (p *page) open(m notify.Message, charts bool) {
 	parts = append(parts, p.bullets("Do not", m.Avoid, 4, 200)...)
 	parts = append(parts, p.bullets("Evidence, in decibans", evidence, 5, 180)...)
 	if len(parts) > 0 {
-		p.add(api.NewRichTextBlock("", parts...))
+		p.add(rich(parts...))
 	}
 	for i, o := range m.Actions {
-		p.offer(m, o, i < 2)
+		if i == maxOffers {
+			p.cut = true
+			break
+		}
+		p.offer(o, i < maxFull)
 	}
 	var checks []string
 	for _, c := range m.Checks {
 		checks = append(checks, fmt.Sprintf("%s %s  %s", mark(c.State), c.Ask, c.Answer))
 	}
 	if rows := p.bullets("Checked for you", checks, 6, 180); rows != nil {
-		p.add(api.NewRichTextBlock("", rows...))
+		p.add(rich(rows...))
 	}
 	if b := chart(m.Chart); charts && b != nil && p.left > 1500 {
 		p.left -= 1000
@@ -191,7 +209,7 @@ func (p *page) resolved(m notify.Message) {
 		done = append(done, strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, said(o), o.Result)))
 	}
 	rows = append(rows, p.bullets("First aid", done, 5, 300)...)
-	p.add(api.NewRichTextBlock("", rows...))
+	p.add(rich(rows...))
 }
 
 // said is an action's state in words.
@@ -218,7 +236,7 @@ func said(o notify.Offer) string {
 }
 
 // offer shows one action: in full where a person may have to decide on it, else in a line.
-func (p *page) offer(m notify.Message, o notify.Offer, full bool) {
+func (p *page) offer(o notify.Offer, full bool) {
 	rows := []api.RichTextElement{row(strong("First aid  "), code(p.text(o.Change, 200)), words("  "+said(o)))}
 	if o.Result != "" && full {
 		rows = append(rows, row(words(p.text(o.Result, 300))))
@@ -242,8 +260,8 @@ func (p *page) offer(m notify.Message, o notify.Offer, full bool) {
 			rows = append(rows, row(words("Nobody may approve it from Slack: approve it on the page, or with paramedic approve "+string(o.ID))))
 		}
 	}
-	p.add(api.NewRichTextBlock("", rows...))
-	if o.Awaits() && len(o.Approvers) > 0 && m.Status != state.StatusResolved {
+	p.add(rich(rows...))
+	if full && o.Awaits() && len(o.Approvers) > 0 {
 		p.decide(o)
 	}
 }
@@ -301,7 +319,7 @@ func (p *page) footer(m notify.Message) {
 		link(m.URL, "Shortened; the incident's page has the rest")
 	}
 	link("", string(m.Incident))
-	p.add(api.NewRichTextBlock("", row(e...)))
+	p.add(rich(row(e...)))
 }
 
 // escape makes text safe where Slack reads it as markup: in the text of a notification.

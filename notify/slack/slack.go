@@ -259,7 +259,7 @@ func history(m notify.Message, entries []state.Entry) api.Block {
 	var rows []api.RichTextElement
 	if skipped := len(entries) - maxRows; skipped > 0 {
 		entries = entries[skipped:]
-		text := fmt.Sprintf("%d earlier entries are on the incident's page.\n", skipped)
+		text := fmt.Sprintf("%d earlier entries are on the incident's page.", skipped)
 		e := words(text)
 		if m.URL != "" && len(m.URL) <= limitURL {
 			e = api.NewRichTextSectionLinkElement(m.URL, text, nil)
@@ -269,11 +269,11 @@ func history(m notify.Message, entries []state.Entry) api.Block {
 	for i, e := range entries {
 		text := e.Text
 		if i < len(entries)-1 {
-			text = p.text(text, 200) + "\n"
+			text = p.text(text, 200)
 		} else {
 			text = p.text(text, 500)
 		}
 		rows = append(rows, row(code(e.At.UTC().Format("15:04:05")), words("  "+text)))
 	}
-	return api.NewRichTextBlock("", rows...)
+	return rich(rows...)
 }

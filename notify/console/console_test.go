@@ -1,0 +1,119 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"paramedic/notify"
+	"paramedic/state"
+)
+
+var update = flag.Bool("update", false, "rewrite the files in testdata")
+
+func facts(t testing.TB) notify.Facts {
+	b, err := os.ReadFile("../testdata/facts.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f notify.Facts
+	if err := json.Unmarshal(b, &f); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// The whole life of an incident, as somebody reads it who has never seen the bot.
+func TestTheStoryOfAnIncident(t *testing.T) {
+	var out bytes.Buffer
+	n := New(Options{Out: &out})
+	told := state.Told{}
+	show := func(f notify.Facts) {
+		t.Helper()
+		ref, err := n.Show(t.Context(), notify.Compose(f), told, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told.Ref = ref
+	}
+	f := facts(t)
+	early := f
+	early.Incident.Diagnosis, early.Incident.DiagnosedAt, early.Actions, early.Playbook = state.Diagnosis{}, time.Time{}, nil, notify.Playbook{}
+	early.Timeline = f.Timeline[:1]
+	show(early)
+	show(f)
+	f.Incident.AlertCount++
+	show(f) // one more alert is no news
+	at := f.Incident.OpenedAt.Add(5 * time.Minute)
+	f.Timeline = append(f.Timeline, state.Entry{N: 4, At: at, Text: "max_num_seqs 256 → 128: approved by Ada"}, state.Entry{N: 5, At: at, Text: "for the record", Quiet: true})
+	f.Actions[0].State, f.Actions[0].Verify.Text = state.Succeeded, "TTFT fell from 9 s to 0.4 s"
+	f.Incident.Status, f.Incident.ResolvedAt, f.Incident.ResolvedBy = state.StatusResolved, f.Incident.StartedAt.Add(25*time.Minute), "alerts"
+	show(f)
+	const file = "testdata/story.txt"
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNothingSteersTheTerminal(t *testing.T) {
+	for _, colour := range []bool{false, true} {
+		var out bytes.Buffer
+		f := facts(t)
+		const hostile = "\x1b]0;owned\x07\x1b[2J\u202Ex\r\n"
+		f.Incident.Title, f.Incident.Diagnosis.Story.What, f.Timeline[0].Text, f.Actions[0].Command = hostile, hostile, hostile, hostile
+		if _, err := New(Options{Out: &out, Colour: colour}).Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil {
+			t.Fatal(err)
+		}
+		plain := out.String()
+		for _, own := range []string{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[31;1m"} {
+			if !colour && strings.Contains(plain, own) {
+				t.Errorf("colour where nobody looks")
+			}
+			plain = strings.ReplaceAll(plain, own, "")
+		}
+		if strings.ContainsAny(plain, "\x1b\x07\r\u202e") {
+			t.Errorf("control characters in %q", plain)
+		}
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("pipe closed") }
+
+func TestAClosedPipeIsAnError(t *testing.T) {
+	if _, err := New(Options{Out: broken{}}).Show(t.Context(), notify.Compose(facts(t)), state.Told{}, true); err == nil {
+		t.Error("no error")
+	}
+	if Terminal(&bytes.Buffer{}) {
+		t.Error("a buffer is no terminal")
+	}
+}
+
+func TestMergedSaysWhere(t *testing.T) {
+	var out bytes.Buffer
+	f := facts(t)
+	f.Incident.Status, f.Incident.MergedInto, f.Root = state.StatusResolved, "INC-1", &state.Incident{Number: 41, Title: "GPU fault"}
+	if _, err := New(Options{Out: &out}).Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil || !strings.Contains(out.String(), "into #41 GPU fault") {
+		t.Errorf("%s, %v", out.String(), err)
+	}
+}
