@@ -1,0 +1,124 @@
+// Package alertmanager lists what an Alertmanager holds, so that an alert that went without a word (silenced or inhibited and then
+// resolved) can be reconciled.
+//
+// It promises a whole listing or an error, never a part of one: what is not in a listing counts as gone. Fingerprints are those of
+// the webhook's payloads. It only reads.
+package alertmanager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+// MaxListing is the largest listing that is read, in bytes.
+const MaxListing = 64 << 20
+
+// Config says where Alertmanager is.
+type Config struct {
+	URL             string // its base, with a path prefix where it has one
+	BearerTokenFile string // read anew for every call
+	Transport       http.RoundTripper
+	Timeout         time.Duration // zero: 10 s
+	Clock           state.Clock   // nil: the machine's
+}
+
+// A Client reads one Alertmanager. It is safe for concurrent use.
+type Client struct {
+	base  *url.URL
+	token string
+	http  *http.Client
+	clock state.Clock
+}
+
+// New makes a client; it does not connect.
+func New(c Config) (*Client, error) {
+	base, err := url.Parse(c.URL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, errors.New("alertmanager.url: want an address such as http://alertmanager:9093")
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 10 * time.Second
+	}
+	if c.Clock == nil {
+		c.Clock = state.SystemClock{}
+	}
+	return &Client{base: base, token: c.BearerTokenFile, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout}, clock: c.Clock}, nil
+}
+
+var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
+
+// Present lists the fingerprints of every alert that Alertmanager holds: active, silenced, inhibited and not yet processed.
+func (c *Client) Present(ctx context.Context) (state.Present, error) {
+	out := state.Present{At: c.clock.Now()}
+	q := url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"true"}, "unprocessed": {"true"}}
+	body, err := c.get(ctx, "api/v2/alerts", q)
+	if err != nil {
+		return state.Present{}, err
+	}
+	var alerts []struct {
+		Fingerprint string `json:"fingerprint"`
+	}
+	if err := json.Unmarshal(body, &alerts); err != nil {
+		return state.Present{}, errors.New("alertmanager answered with something that is not a list of alerts")
+	}
+	for _, a := range alerts {
+		if !fingerprint.MatchString(a.Fingerprint) {
+			return state.Present{}, errors.New("alertmanager listed an alert without a fingerprint")
+		}
+		out.Fingerprints = append(out.Fingerprints, state.Fingerprint(a.Fingerprint))
+	}
+	slices.Sort(out.Fingerprints)
+	out.Fingerprints = slices.Compact(out.Fingerprints)
+	return out, nil
+}
+
+// Ping asks for Alertmanager's status.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.get(ctx, "api/v2/status", nil)
+	return err
+}
+
+func (c *Client) get(ctx context.Context, path string, q url.Values) ([]byte, error) {
+	u := c.base.JoinPath(path)
+	u.RawQuery = q.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, errors.New("alertmanager.url is not an address")
+	}
+	if c.token != "" {
+		token, err := os.ReadFile(c.token)
+		if err != nil {
+			return nil, errors.New("alertmanager's bearer token file cannot be read")
+		}
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, errors.New(enrich.Explain("Alertmanager", err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("alertmanager answers %d to %s", resp.StatusCode, path)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxListing+1))
+	if err != nil {
+		return nil, errors.New(enrich.Explain("Alertmanager", err))
+	}
+	if len(body) > MaxListing {
+		return nil, fmt.Errorf("alertmanager's listing is larger than %d MiB", MaxListing>>20)
+	}
+	return body, nil
+}

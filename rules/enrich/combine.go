@@ -1,0 +1,97 @@
+package enrich
+
+import (
+	"math"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// CombineOf says how a source's values of one entity become one. Quantiles and ratios cannot be added up: the worst speaks.
+func CombineOf(sig rules.Signal, src rules.Source) rules.Combine {
+	switch src.Fn {
+	case rules.FnQuantile, rules.FnMean, rules.FnRatio, rules.FnShare, rules.FnLess:
+		return rules.CombineMax
+	}
+	return sig.Combine
+}
+
+// Combine combines two values.
+func Combine(how rules.Combine, a, b float64) float64 {
+	switch how {
+	case rules.CombineMax:
+		return math.Max(a, b)
+	case rules.CombineMin:
+		return math.Min(a, b)
+	default:
+		return a + b
+	}
+}
+
+// Parts are the values that one entity has under several addresses. The same address scraped by two jobs is one part, not two.
+type Parts struct{ byInstance map[string]map[string]float64 }
+
+// Add adds a value.
+func (p *Parts) Add(instance, job string, v float64) {
+	if p.byInstance == nil {
+		p.byInstance = map[string]map[string]float64{}
+	}
+	if p.byInstance[instance] == nil {
+		p.byInstance[instance] = map[string]float64{}
+	}
+	p.byInstance[instance][job] = v
+}
+
+// Value combines the parts. It does not depend on the order in which they came.
+func (p *Parts) Value(how rules.Combine) float64 {
+	out, first := 0.0, true
+	for _, jobs := range p.byInstance {
+		one := math.Inf(-1)
+		for _, v := range jobs {
+			one = math.Max(one, v)
+		}
+		if first {
+			out, first = one, false
+			continue
+		}
+		out = Combine(how, out, one)
+	}
+	return out
+}
+
+// Pointer is the combined value, or nil where there is none.
+func (p *Parts) Pointer(how rules.Combine) *float64 {
+	if p == nil {
+		return nil
+	}
+	v := p.Value(how)
+	return &v
+}
+
+// zPoints is how many points before the onset a z-score needs.
+const zPoints = 8
+
+// ZScore is how many standard deviations a value lies from its mean over the hour before the onset. A series that stood still
+// has no deviation; the score is then taken against one percent of its level, so that a jump from a flat line is not missed, and
+// bounded to ±100.
+func ZScore(value float64, series []state.Point, onset time.Time) *float64 {
+	var n, sum, squares float64
+	for _, p := range series {
+		if p.At.Before(onset) && !p.At.Before(onset.Add(-time.Hour)) {
+			n, sum = n+1, sum+p.Value
+		}
+	}
+	if n < zPoints {
+		return nil
+	}
+	mean := sum / n
+	for _, p := range series {
+		if p.At.Before(onset) && !p.At.Before(onset.Add(-time.Hour)) {
+			squares += (p.Value - mean) * (p.Value - mean)
+		}
+	}
+	deviation := math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, 1e-6))
+	z := math.Max(-100, math.Min(100, (value-mean)/deviation))
+	return &z
+}

@@ -1,0 +1,128 @@
+// Package engine reads signals straight from engines' and exporters' /metrics pages, for fleets without a Prometheus.
+//
+// It keeps a short history of every page in memory and evaluates the same signals on it as package prometheus compiles to PromQL,
+// by the same rules, so that both tell the same story of the same pages. It promises bounded work: pages are bounded in size and
+// time, only the lines that some signal reads are kept, densely for a quarter of an hour and thinly for six. A page that cannot be
+// read is the signal up with the value 0. History ends with the process: there is no value of a day ago.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// A Target is one page, and labels that its series get where the page has none: pod, namespace, node, model_name.
+type Target struct {
+	URL    string
+	Labels map[string]string
+}
+
+// Config says what is scraped.
+type Config struct {
+	Targets   []Target
+	Signals   []rules.Signal // whose metrics are kept
+	Interval  time.Duration  // zero: 15 s
+	Timeout   time.Duration  // of one page; zero: 3 s
+	Clock     state.Clock    // nil: the machine's
+	Transport http.RoundTripper
+	Log       *slog.Logger
+}
+
+// A Client scrapes targets and evaluates signals on what it remembers. It is safe for concurrent use.
+type Client struct {
+	targets  []*target
+	wanted   map[string]bool
+	interval time.Duration
+	timeout  time.Duration
+	clock    state.Clock
+	http     *http.Client
+	log      *slog.Logger
+	scraping sync.Mutex // one round at a time: two would halve the intervals
+}
+
+// New makes a client. History grows only while Run runs, or with every call of Scrape.
+func New(c Config) *Client {
+	cl := &Client{wanted: map[string]bool{}, interval: c.Interval, timeout: c.Timeout, clock: c.Clock, log: c.Log,
+		http: &http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	if cl.interval <= 0 {
+		cl.interval = 15 * time.Second
+	}
+	if cl.timeout <= 0 {
+		cl.timeout = 3 * time.Second
+	}
+	if cl.clock == nil {
+		cl.clock = state.SystemClock{}
+	}
+	if cl.log == nil {
+		cl.log = slog.New(slog.DiscardHandler)
+	}
+	for _, s := range c.Signals {
+		for _, src := range s.Sources {
+			for _, m := range src.Metrics() {
+				cl.wanted[m] = true
+			}
+		}
+	}
+	for _, t := range c.Targets {
+		cl.targets = append(cl.targets, newTarget(t))
+	}
+	return cl
+}
+
+// Run scrapes until the context ends.
+func (c *Client) Run(ctx context.Context) {
+	for {
+		c.Scrape(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.clock.After(c.interval):
+		}
+	}
+}
+
+// parallelScrapes bounds how many pages are read at once.
+const parallelScrapes = 16
+
+// Scrape reads every page once and remembers what it says.
+func (c *Client) Scrape(ctx context.Context) {
+	c.scraping.Lock()
+	defer c.scraping.Unlock()
+	var g errgroup.Group
+	g.SetLimit(parallelScrapes)
+	for _, t := range c.targets {
+		g.Go(func() error {
+			points, err := c.fetch(ctx, t.url)
+			if ctx.Err() != nil {
+				return nil // stopped, not down
+			}
+			t.record(c.clock.Now(), points, c.health(ctx, t.url), err)
+			if err != nil {
+				c.log.DebugContext(ctx, "page not read", "instance", t.labels["instance"], "err", err)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // no scrape returns an error: it is recorded
+}
+
+// Ping reads every page once, remembers none, and says which cannot be read.
+func (c *Client) Ping(ctx context.Context) error {
+	var errs []error
+	for _, t := range c.targets {
+		if _, err := c.fetch(ctx, t.url); err != nil {
+			errs = append(errs, fmt.Errorf("engine %s: %w", t.labels["instance"], err))
+		}
+	}
+	return errors.Join(errs...)
+}

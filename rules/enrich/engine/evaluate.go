@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+// stale is how old a point may be to count as the newest.
+const stale = 5 * time.Minute
+
+// slopePoints is how many points a slope needs, here as in PromQL.
+const slopePoints = 10
+
+// slot is one entity's place in an evaluation: what several series are combined into.
+type slot struct {
+	entity   state.Entity
+	text     string
+	instance string
+}
+
+func (s slot) key() string {
+	e := s.entity
+	return strings.Join([]string{e.Namespace, e.Model, e.Pool, e.Pod, e.Node, e.GPU, s.text, s.instance}, "\x00")
+}
+
+// evaluation is one source of one signal at one moment, over any number of targets.
+type evaluation struct {
+	cluster string
+	signal  rules.Signal
+	source  rules.Source
+	pool    bool
+	to      time.Time
+	slots   map[string]slot
+	slotOf  map[seriesOf]string // found once: an evaluation is run for many moments
+}
+
+type seriesOf struct {
+	target *target
+	series int
+}
+
+type values map[string]float64
+
+// run evaluates the source.
+func (e *evaluation) run(targets []*target) values {
+	s := e.source
+	if e.slots == nil {
+		e.slots, e.slotOf = map[string]slot{}, map[seriesOf]string{}
+	}
+	sum := rules.CombineSum
+	var out values
+	switch s.Fn {
+	case rules.FnLast:
+		out = e.collect(targets, s.Metric, s.Match, e.signal.Combine, rules.FnLast)
+	case rules.FnQuantile:
+		out = e.quantiles(targets)
+	case rules.FnMean:
+		out = divide(e.collect(targets, s.Metric+"_sum", s.Match, sum, rules.FnRate), e.collect(targets, s.Metric+"_count", s.Match, sum, rules.FnRate))
+	case rules.FnRatio:
+		whole := e.collect(targets, s.Over, s.Denominator(), sum, rules.FnRate)
+		part := e.collect(targets, s.Metric, s.Match, sum, rules.FnRate)
+		for k := range whole {
+			if _, ok := part[k]; !ok {
+				part[k] = 0
+			}
+		}
+		out = divide(part, whole)
+	case rules.FnShare, rules.FnLess:
+		out = e.pair(targets)
+	case rules.FnAge:
+		out = e.collect(targets, s.Metric, s.Match, rules.CombineMax, rules.FnLast)
+		for k, v := range out {
+			out[k] = float64(e.to.UnixMilli())/1000 - v
+		}
+	case rules.FnFlow:
+		out = e.flow(targets)
+	case rules.FnMin:
+		if len(s.With) > 0 {
+			out = e.minimumWhileIdle(targets)
+			break
+		}
+		fallthrough
+	default:
+		out = e.collect(targets, s.Metric, s.Match, e.signal.Combine, s.Fn)
+	}
+	for k, v := range out {
+		if math.IsNaN(v) || math.IsInf(v, 0) || s.Nonzero && v == 0 {
+			delete(out, k)
+			continue
+		}
+		out[k] = v * s.Scale
+	}
+	return out
+}
+
+func divide(part, whole values) values {
+	out := values{}
+	for k, w := range whole {
+		if p, ok := part[k]; ok && w > 0 {
+			out[k] = p / w
+		}
+	}
+	return out
+}
+
+func (e *evaluation) pair(targets []*target) values {
+	s := e.source
+	one := e.collect(targets, s.Metric, s.Match, rules.CombineMax, rules.FnLast)
+	other := e.collect(targets, s.Over, s.Denominator(), rules.CombineMax, rules.FnLast)
+	out := values{}
+	for k, a := range one {
+		b, ok := other[k]
+		switch {
+		case !ok:
+		case s.Fn == rules.FnShare:
+			out[k] = a / (a + b)
+		case a < b:
+			out[k] = 1
+		default:
+			out[k] = 0
+		}
+	}
+	return out
+}
+
+func (e *evaluation) flow(targets []*target) values {
+	s := e.source
+	out := e.collect(targets, s.Metric, s.Match, rules.CombineSum, rules.FnRate)
+	for _, gauge := range s.With {
+		growth := e.derivative(targets, gauge)
+		for k := range out {
+			g, ok := growth[k]
+			if !ok {
+				delete(out, k)
+				continue
+			}
+			out[k] += g
+		}
+	}
+	for k, v := range out {
+		out[k] = math.Max(v, 0)
+	}
+	return out
+}
+
+// derivative is the slope of a gauge over the source's window, of two points or more.
+func (e *evaluation) derivative(targets []*target, metric string) values {
+	out := values{}
+	e.each(targets, metric, e.source.Match, func(t *target, i int, k string) {
+		if v, ok := over(rules.FnSlope, t.points(i, e.to, e.source.Window), e.source.Window); ok {
+			out[k] += v
+		}
+	})
+	return out
+}
+
+// collect combines the series of a metric by entity, each through a function.
+func (e *evaluation) collect(targets []*target, metric string, match []rules.Matcher, how rules.Combine, fn rules.Fn) values {
+	out := values{}
+	e.each(targets, metric, match, func(t *target, i int, k string) {
+		v, ok := e.one(t, i, fn)
+		if !ok {
+			return
+		}
+		if have, ok := out[k]; ok {
+			v = enrich.Combine(how, have, v)
+		}
+		out[k] = v
+	})
+	return out
+}
+
+func (e *evaluation) one(t *target, i int, fn rules.Fn) (float64, bool) {
+	last, alive := t.last(i, e.to)
+	switch fn {
+	case rules.FnLast:
+		if e.source.Value != "" && alive {
+			return labelValue(t.history.series[i].labels[e.source.Value])
+		}
+		return last, alive
+	case rules.FnSlope:
+		points := t.points(i, e.to, e.source.Window)
+		if !alive || len(points) < slopePoints {
+			return 0, false
+		}
+		return over(fn, points, e.source.Window)
+	default:
+		return over(fn, t.points(i, e.to, e.source.Window), e.source.Window)
+	}
+}
+
+// each visits every series of a metric that matches.
+func (e *evaluation) each(targets []*target, metric string, match []rules.Matcher, visit func(t *target, series int, slot string)) {
+	for _, t := range targets {
+		for _, i := range t.history.byMetric[metric] {
+			if s := t.history.series[i]; matches(match, s.labels) {
+				visit(t, i, e.slot(t, i))
+			}
+		}
+	}
+}
+
+func matches(match []rules.Matcher, labels map[string]string) bool {
+	for _, m := range match {
+		if !m.Matches(labels[m.Label]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *evaluation) slot(t *target, series int) string {
+	if k, ok := e.slotOf[seriesOf{t, series}]; ok {
+		return k
+	}
+	labels := t.history.series[series].labels
+	src := e.source
+	if e.pool {
+		src.Per = rules.PerPool
+	}
+	s := slot{entity: enrich.Identify(e.cluster, e.signal, src, t.with(labels))}
+	if src.Label != "" {
+		s.text = labels[src.Label]
+	}
+	if s.entity.Instance != "" {
+		s.instance = s.entity.Instance
+	}
+	k := s.key()
+	e.slots[k], e.slotOf[seriesOf{t, series}] = s, k
+	return k
+}
+
+func (e *evaluation) quantiles(targets []*target) values {
+	buckets := map[string]map[float64]float64{}
+	e.each(targets, e.source.Metric+"_bucket", e.source.Match, func(t *target, i int, k string) {
+		v, ok := over(rules.FnRate, t.points(i, e.to, e.source.Window), e.source.Window)
+		if !ok {
+			return
+		}
+		if buckets[k] == nil {
+			buckets[k] = map[float64]float64{}
+		}
+		buckets[k][t.history.series[i].le] += v
+	})
+	out := values{}
+	for k, by := range buckets {
+		list := make([]bucket, 0, len(by))
+		for le, n := range by {
+			list = append(list, bucket{le, n})
+		}
+		if v, ok := quantile(e.source.Q, list); ok {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// minimumWhileIdle is the lowest value among the pages in the window on which every gauge of With was zero.
+func (e *evaluation) minimumWhileIdle(targets []*target) values {
+	out := values{}
+	for _, t := range targets {
+		for _, r := range t.history.between(e.to.Add(-e.source.Window), e.to) {
+			at := *e
+			at.to = r.at
+			now := at.collect([]*target{t}, e.source.Metric, e.source.Match, e.signal.Combine, rules.FnLast)
+			for _, gauge := range e.source.With {
+				busy := at.collect([]*target{t}, gauge, e.source.Match, rules.CombineSum, rules.FnLast)
+				for k := range now {
+					if n, ok := busy[k]; !ok || n != 0 {
+						delete(now, k)
+					}
+				}
+			}
+			for k, v := range now {
+				if have, ok := out[k]; !ok || v < have {
+					out[k] = v
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"math"
+	"time"
+)
+
+// How long history is kept, and how densely: rates need every scrape of the last minutes, baselines and slopes do not.
+const (
+	denseFor = 16 * time.Minute
+	thinFor  = 3 * time.Hour // one row a minute
+	keepFor  = 6 * time.Hour // one row in five minutes
+)
+
+// series is one line of a target's pages, across time.
+type series struct {
+	metric string
+	labels map[string]string
+	le     float64
+}
+
+// row is one page. Values are in the order of history.series; NaN where the page lacked the line.
+type row struct {
+	at     time.Time
+	values []float64
+}
+
+// history is what is remembered of one target. It is not safe for concurrent use.
+type history struct {
+	series   []series
+	byKey    map[string]int
+	byMetric map[string][]int
+	rows     []row
+}
+
+func newHistory() *history {
+	return &history{byKey: map[string]int{}, byMetric: map[string][]int{}}
+}
+
+// add remembers a page. Series that come and go are bounded: past the limit, the history is begun anew.
+func (h *history) add(at time.Time, points []point) {
+	if n := len(h.rows); n > 0 && !at.After(h.rows[n-1].at) {
+		return
+	}
+	if len(h.series)+len(points) > 2*maxSeries {
+		*h = *newHistory()
+	}
+	for _, p := range points {
+		k := p.key()
+		if _, ok := h.byKey[k]; !ok {
+			h.byKey[k] = len(h.series)
+			h.byMetric[p.metric] = append(h.byMetric[p.metric], len(h.series))
+			h.series = append(h.series, series{p.metric, p.labels, p.le})
+		}
+	}
+	values := make([]float64, len(h.series))
+	for i := range values {
+		values[i] = math.NaN()
+	}
+	for _, p := range points {
+		values[h.byKey[p.key()]] = p.value
+	}
+	h.rows = append(h.rows, row{at, values})
+	h.thin(at)
+}
+
+// thin drops the rows that are too old, or too close to the one before for their age.
+func (h *history) thin(now time.Time) {
+	kept := h.rows[:0]
+	for _, r := range h.rows {
+		age := now.Sub(r.at)
+		gap := time.Duration(0)
+		switch {
+		case age > keepFor:
+			continue
+		case age > thinFor:
+			gap = 5 * time.Minute
+		case age > denseFor:
+			gap = time.Minute
+		}
+		if n := len(kept); n > 0 && r.at.Sub(kept[n-1].at) < gap {
+			continue
+		}
+		kept = append(kept, r)
+	}
+	clear(h.rows[len(kept):])
+	h.rows = kept
+}
+
+// between are the rows after from, up to and including to.
+func (h *history) between(from, to time.Time) []row {
+	lo, hi := h.search(from), h.search(to)
+	return h.rows[lo:hi]
+}
+
+// search is how many rows are at or before t.
+func (h *history) search(t time.Time) int {
+	lo, hi := 0, len(h.rows)
+	for lo < hi {
+		if mid := (lo + hi) / 2; h.rows[mid].at.After(t) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return lo
+}
+
+// value is a series' value in a row; NaN where it is not there.
+func (r row) value(i int) float64 {
+	if i >= len(r.values) {
+		return math.NaN()
+	}
+	return r.values[i]
+}

@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+const chartPoints = 60
+
+// Read implements enrich.Source. Where the newest pages are old, they are read first.
+func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
+	if c.newest().Before(q.Now.Add(-2 * c.interval)) {
+		c.Scrape(ctx)
+	}
+	now := q.Now
+	if n := c.newest(); n.After(now) && n.Sub(now) < time.Minute {
+		now = n // a page that was read a moment after the question is its answer
+	}
+	for _, t := range c.targets {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+	}
+	var out enrich.Reading
+	for _, s := range q.Signals {
+		samples := c.signal(ctx, s, q, now)
+		if len(samples) == 0 {
+			if why := c.why(s); why != "" {
+				out.Fail(s.ID, why)
+			}
+		}
+		out.Samples = append(out.Samples, samples...)
+	}
+	for _, t := range c.targets {
+		if t.problem != "" && len(out.Notes) < 3 {
+			out.Notes = append(out.Notes, state.Missing{Signal: "engines", Reason: t.labels["instance"] + ": " + t.problem})
+		}
+	}
+	return out
+}
+
+func (c *Client) newest() time.Time {
+	var newest time.Time
+	for _, t := range c.targets {
+		t.mu.Lock()
+		if n := len(t.history.rows); n > 0 && t.history.rows[n-1].at.After(newest) {
+			newest = t.history.rows[n-1].at
+		}
+		t.mu.Unlock()
+	}
+	return newest
+}
+
+// why is the reason for which a signal has no value though some page has its metric.
+func (c *Client) why(s rules.Signal) string {
+	for _, t := range c.targets {
+		for _, src := range s.Sources {
+			if src.Window > 0 && len(t.history.byMetric[src.Metrics()[0]]) > 0 && len(t.history.rows) < slopePoints {
+				return "not enough pages read yet to see it change"
+			}
+		}
+	}
+	return ""
+}
+
+type level struct {
+	source rules.Source
+	pool   bool
+}
+
+// levels are the ways to read a signal, first the best, once for its own entity and once for its pool.
+func levels(s rules.Signal) (own, pool []level) {
+	if slices.Contains(s.By, "probe") {
+		own = append(own, level{source: rules.Source{Engine: "target", Metric: healthMetric, Fn: rules.FnLast, Scale: 1}})
+	}
+	for _, src := range s.Sources {
+		poolOnly := src.Per == rules.PerPool && s.Per == rules.PerPod
+		if !poolOnly {
+			own = append(own, level{source: src})
+		}
+		if poolOnly || s.Pooled && (src.Fn == rules.FnQuantile || src.Fn == rules.FnMean || src.Fn == rules.FnRatio) {
+			pool = append(pool, level{source: src, pool: true})
+		}
+	}
+	return own, pool
+}
+
+// signal evaluates a signal on every entity: the first source with a value wins.
+func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, now time.Time) []state.Sample {
+	own, pool := levels(s)
+	var out []state.Sample
+	for _, ways := range [][]level{own, pool} {
+		taken := map[string]bool{}
+		for _, way := range ways {
+			if ctx.Err() != nil {
+				return out
+			}
+			targets := c.having(way.source)
+			if len(targets) == 0 {
+				continue
+			}
+			fresh := map[string]bool{}
+			for _, sample := range c.samples(s, way, targets, q, now) {
+				e := sample.Entity
+				k := strings.Join([]string{e.Namespace, e.Model, e.Pool, e.Pod, e.Instance, e.Node, e.GPU}, "\x00")
+				if taken[k] {
+					continue
+				}
+				fresh[k] = true
+				out = append(out, sample)
+			}
+			for k := range fresh {
+				taken[k] = true
+			}
+		}
+	}
+	return out
+}
+
+// having are the targets whose pages have the source's metric.
+func (c *Client) having(src rules.Source) []*target {
+	var out []*target
+	for _, t := range c.targets {
+		if slices.ContainsFunc(src.Metrics(), func(m string) bool { return len(t.history.byMetric[m]) > 0 }) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.Query, now time.Time) []state.Sample {
+	e := evaluation{cluster: q.Cluster, signal: s, source: way.source, pool: way.pool}
+	evaluate := func(to time.Time) map[string]found {
+		e.to = to
+		return e.entities(targets)
+	}
+	current := evaluate(now)
+	if len(current) == 0 {
+		return nil
+	}
+	before := evaluate(q.Onset.Add(-time.Hour))
+	series := map[string][]state.Point{}
+	if s.Chart {
+		start := q.Onset.Add(-time.Hour)
+		step := max(now.Sub(start)/chartPoints, c.interval)
+		for to := start; !to.After(now); to = to.Add(step) {
+			for k, f := range evaluate(to) {
+				series[k] = append(series[k], state.Point{At: to, Value: f.value})
+			}
+		}
+	}
+	keys := make([]string, 0, len(current))
+	for k := range current {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	var out []state.Sample
+	for _, k := range keys {
+		f := current[k]
+		sample := state.Sample{Signal: s.ID, Entity: f.entity, Value: f.value, Text: f.text, Unit: s.Unit, At: c.asOf(targets, f, now),
+			Series: series[k], Z: enrich.ZScore(f.value, series[k], q.Onset)}
+		if b, ok := before[k]; ok {
+			sample.Baseline = &b.value
+		}
+		out = append(out, sample)
+	}
+	return out
+}
+
+// asOf is when the newest page that can have given the value was read.
+func (c *Client) asOf(targets []*target, f found, now time.Time) time.Time {
+	var newest time.Time
+	for _, t := range targets {
+		if f.entity.Instance != "" && t.labels["instance"] != f.entity.Instance {
+			continue
+		}
+		if n := t.history.search(now); n > 0 && t.history.rows[n-1].at.After(newest) {
+			newest = t.history.rows[n-1].at
+		}
+	}
+	if newest.IsZero() {
+		return now
+	}
+	return newest
+}
+
+// found is one entity's value.
+type found struct {
+	entity state.Entity
+	text   string
+	value  float64
+}
+
+// entities evaluates, and combines what one pod shows under several addresses.
+func (e *evaluation) entities(targets []*target) map[string]found {
+	how := enrich.CombineOf(e.signal, e.source)
+	parts := map[string]*enrich.Parts{}
+	out := map[string]found{}
+	for k, v := range e.run(targets) {
+		s := e.slots[k]
+		group := s
+		if s.entity.Pod != "" {
+			group.instance = ""
+		}
+		g := group.key()
+		if parts[g] == nil {
+			parts[g] = &enrich.Parts{}
+			out[g] = found{entity: s.entity, text: s.text}
+		}
+		parts[g].Add(s.instance, "", v)
+	}
+	for g, p := range parts {
+		f := out[g]
+		if f.value = p.Value(how); math.IsNaN(f.value) {
+			delete(out, g)
+			continue
+		}
+		out[g] = f
+	}
+	return out
+}

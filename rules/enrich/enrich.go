@@ -1,0 +1,213 @@
+package enrich
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// DefaultDeadline is how long one gathering may take.
+const DefaultDeadline = 5 * time.Second
+
+// A Request asks for the evidence on one incident.
+type Request struct {
+	Incident state.IncidentID
+	Cluster  string
+	Scope    state.Scope
+	Symptoms []state.Symptom
+	Onset    time.Time
+	Now      time.Time
+	Signals  []string // nil: all
+}
+
+// A Query is what a source is asked.
+type Query struct {
+	Cluster string
+	Scope   state.Scope
+	Onset   time.Time
+	Now     time.Time
+	Signals []rules.Signal
+}
+
+// A Reading is what a source knows. Failed says by signal why a source could not answer; a signal with neither a sample nor a reason
+// has no data. Notes are other things that did not come ("baseline", "series") with the reason.
+type Reading struct {
+	Samples []state.Sample
+	Workers []state.Worker
+	Failed  map[string]string
+	Notes   []state.Missing
+}
+
+// Fail records why a source could not answer for a signal; the first reason stays.
+func (r *Reading) Fail(signal, reason string) {
+	if r.Failed == nil {
+		r.Failed = map[string]string{}
+	}
+	if _, ok := r.Failed[signal]; !ok {
+		r.Failed[signal] = reason
+	}
+}
+
+// A Source reads signals. Read MUST return when the context ends, with what it has; errors are in the reading. Ping says whether the
+// source can be reached. Both are safe for concurrent use.
+type Source interface {
+	Read(ctx context.Context, q Query) Reading
+	Ping(ctx context.Context) error
+}
+
+// A Cluster is the sources of one cluster; those that are nil do not exist.
+type Cluster struct {
+	Prometheus Source
+	Engines    Source
+	Kubernetes Source
+}
+
+type named struct {
+	name   string
+	source Source
+}
+
+func (c Cluster) sources() []named {
+	var out []named
+	for _, n := range []named{{"prometheus", c.Prometheus}, {"engines", c.Engines}, {"kubernetes", c.Kubernetes}} {
+		if n.source != nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Config is what a Gatherer needs.
+type Config struct {
+	Clusters map[string]Cluster
+	Signals  []rules.Signal
+	Deadline time.Duration // zero: DefaultDeadline
+	Log      *slog.Logger
+}
+
+// A Gatherer gathers evidence. It is safe for concurrent use.
+type Gatherer struct {
+	clusters map[string]Cluster
+	signals  []rules.Signal
+	byID     map[string]rules.Signal
+	deadline time.Duration
+	log      *slog.Logger
+}
+
+// New makes a gatherer over clusters by their names.
+func New(c Config) *Gatherer {
+	g := &Gatherer{clusters: c.Clusters, signals: c.Signals, byID: map[string]rules.Signal{}, deadline: c.Deadline, log: c.Log}
+	if g.deadline <= 0 {
+		g.deadline = DefaultDeadline
+	}
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	for _, s := range c.Signals {
+		g.byID[s.ID] = s
+	}
+	return g
+}
+
+// Gather reads every source of the cluster and puts their answers together. It returns within the deadline, or when the context
+// ends, and never fails: what did not come is in Missing.
+func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
+	ev := state.Evidence{Incident: r.Incident, At: r.Now}
+	signals, missing := g.wanted(r.Signals)
+	ev.Missing = missing
+	cluster, ok := g.clusters[r.Cluster]
+	sources := cluster.sources()
+	if !ok || len(sources) == 0 {
+		reason := "the cluster " + r.Cluster + " has no Prometheus, engines or Kubernetes configured"
+		if !ok {
+			reason = "no cluster " + r.Cluster + " is configured"
+		}
+		for _, s := range signals {
+			ev.Missing = append(ev.Missing, state.Missing{Signal: s.ID, Reason: reason})
+		}
+		return ev
+	}
+	onset := r.Onset
+	if onset.IsZero() || onset.After(r.Now) {
+		onset = r.Now
+	}
+	q := Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: signals}
+	m := merge{query: q, signals: signals, byID: g.byID}
+	m.readings = g.read(ctx, sources, q)
+	m.evidence(&ev)
+	g.log.DebugContext(ctx, "evidence gathered", "incident", string(r.Incident), "samples", len(ev.Samples), "missing", len(ev.Missing))
+	return ev
+}
+
+// wanted are the signals that were asked for; a name that nobody declared is missing.
+func (g *Gatherer) wanted(ids []string) ([]rules.Signal, []state.Missing) {
+	if ids == nil {
+		return g.signals, nil
+	}
+	var out []rules.Signal
+	var missing []state.Missing
+	seen := map[string]bool{}
+	for _, id := range ids {
+		s, ok := g.byID[id]
+		switch {
+		case seen[id]:
+		case ok:
+			out = append(out, s)
+		default:
+			missing = append(missing, state.Missing{Signal: id, Reason: "no signal of this name is declared"})
+		}
+		seen[id] = true
+	}
+	return out, missing
+}
+
+// read asks all sources at once. A source that does not come back by the deadline is left behind: its reading is a failure.
+func (g *Gatherer) read(ctx context.Context, sources []named, q Query) []Reading {
+	ctx, cancel := context.WithTimeout(ctx, g.deadline)
+	defer cancel()
+	out := make([]Reading, len(sources))
+	var wg sync.WaitGroup
+	for i, s := range sources {
+		wg.Go(func() { out[i] = s.source.Read(ctx, q) })
+	}
+	wg.Wait()
+	return out
+}
+
+// Ping asks every source of every cluster whether it can be reached, and returns the problems by "cluster/source".
+func (g *Gatherer) Ping(ctx context.Context) map[string]error {
+	ctx, cancel := context.WithTimeout(ctx, g.deadline)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	out := map[string]error{}
+	for name, cluster := range g.clusters {
+		for _, s := range cluster.sources() {
+			wg.Go(func() {
+				err := s.source.Ping(ctx)
+				mu.Lock()
+				defer mu.Unlock()
+				out[name+"/"+s.name] = err
+			})
+		}
+	}
+	wg.Wait()
+	return out
+}
+
+// Explain is an error of a call as evidence shows it: short, with what to look at, and no address or credential in it.
+func Explain(who string, err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return who + " did not answer in time"
+	case errors.Is(err, context.Canceled):
+		return who + " was not waited for"
+	}
+	return fmt.Sprintf("%s: %s", who, Redact(err))
+}

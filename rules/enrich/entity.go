@@ -1,0 +1,84 @@
+package enrich
+
+import (
+	"net"
+	"regexp"
+	"strings"
+
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// Identify says what entity a series is about, by its labels. The exporter's own pod is never mistaken for the workload's: where
+// Prometheus renamed the workload's labels (exported_pod, exported_namespace), those count.
+func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[string]string) state.Entity {
+	first := func(names ...string) string {
+		for _, n := range names {
+			if v := labels[n]; v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	per := sig.Per
+	if src.Per != "" {
+		per = src.Per
+	}
+	e := state.Entity{Cluster: cluster}
+	switch src.Engine {
+	case "dcgm":
+		e.Namespace, e.Pod = labels["exported_namespace"], labels["exported_pod"]
+		if e.Pod == "" && !strings.Contains(labels["pod"], "dcgm") {
+			e.Namespace, e.Pod = first("namespace"), first("pod")
+		}
+		e.Node, e.GPU = first("node", "Hostname", "hostname"), first("gpu", "UUID")
+	case "kube_state", "cadvisor":
+		e.Namespace = first("exported_namespace", "namespace")
+		if per == rules.PerPod {
+			e.Pod = first("exported_pod", "pod")
+		}
+		if per == rules.PerNode {
+			e.Namespace, e.Node = "", first("exported_node", "node")
+		}
+		if per == rules.PerPool {
+			e.Pool = first("deployment", "statefulset")
+			if rs := labels["replicaset"]; e.Pool == "" && rs != "" {
+				e.Pool = replicaSetHash.ReplaceAllString(rs, "")
+			}
+		}
+	default:
+		e.Namespace = first("namespace", "kubernetes_namespace")
+		e.Model = first("model_name", "model")
+		if per == rules.PerPod {
+			e.Pod = first("pod", "kubernetes_pod_name", "pod_name")
+			e.Instance, e.Node = labels["instance"], first("node", "kubernetes_node")
+		}
+	}
+	return e
+}
+
+var (
+	replicaSetHash = regexp.MustCompile(`-[a-z0-9]{4,10}$`)
+	// Kubernetes draws generated names from an alphabet without vowels and look-alikes.
+	deploymentPod = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz0-9]{6,10}-[a-z0-9]{5}$`)
+	looserPod     = regexp.MustCompile(`^(.+)-[a-z0-9]*[0-9][a-z0-9]*-[a-z0-9]{3,5}$`)
+	ordinalPod    = regexp.MustCompile(`^(.+?)(-[0-9]+){1,2}$`)
+)
+
+// PoolOf guesses the workload's name from a pod's, for where Kubernetes cannot be asked; empty where the name has no known form.
+func PoolOf(pod string) string {
+	for _, form := range []*regexp.Regexp{deploymentPod, ordinalPod, looserPod} {
+		if m := form.FindStringSubmatch(pod); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// host is the address of an instance without its port.
+func host(instance string) string {
+	if h, _, err := net.SplitHostPort(instance); err == nil {
+		return h
+	}
+	return instance
+}

@@ -1,0 +1,138 @@
+package kubernetes
+
+import (
+	"path"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// commandOf is a container's whole command line as words; a shell's script is split into its own words.
+func commandOf(c corev1.Container) []string {
+	var out []string
+	words := append(append([]string(nil), c.Command...), c.Args...)
+	for i, w := range words {
+		if i > 0 && strings.HasPrefix(words[i-1], "-") && strings.HasSuffix(words[i-1], "c") && isShell(words[0]) {
+			out = append(out, shellWords(w)...)
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func isShell(w string) bool {
+	switch path.Base(w) {
+	case "sh", "bash", "dash", "ash", "zsh":
+		return true
+	}
+	return false
+}
+
+// shellWords splits a script at blanks outside quotes. It expands nothing: a word with a variable stays as it is, and is no number.
+func shellWords(script string) []string {
+	var out []string
+	var word strings.Builder
+	started, quote := false, rune(0)
+	for _, r := range strings.ReplaceAll(script, "\\\n", " ") {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, started = r, true
+		case strings.ContainsRune(" \t\n;&|", r):
+			if started {
+				out = append(out, word.String())
+			}
+			word.Reset()
+			started = false
+		default:
+			word.WriteRune(r)
+			started = true
+		}
+	}
+	if started {
+		out = append(out, word.String())
+	}
+	return out
+}
+
+// flag is the value of a command-line flag, in whichever form it is written (--a-b=1, --a_b 1); the last one wins, as in engines.
+func flag(words []string, name string) (string, bool) {
+	value, found := "", false
+	for i, w := range words {
+		body, ok := strings.CutPrefix(w, "--")
+		if !ok {
+			continue
+		}
+		key, v, inline := strings.Cut(body, "=")
+		if strings.ReplaceAll(key, "_", "-") != name {
+			continue
+		}
+		switch {
+		case inline:
+			value, found = v, true
+		case i+1 < len(words):
+			value, found = words[i+1], true
+		}
+	}
+	return value, found
+}
+
+// MaxNumSeqs is the concurrency cap that an engine's container was started with; false where its command line does not say, or says
+// it with something that is no number.
+func MaxNumSeqs(c corev1.Container) (int, bool) {
+	words := commandOf(c)
+	for _, name := range []string{"max-num-seqs", "max-running-requests"} {
+		if v, ok := flag(words, name); ok {
+			n, err := strconv.Atoi(v)
+			return n, err == nil && n > 0
+		}
+	}
+	return 0, false
+}
+
+// engineOf recognises the engine of a container; empty where it is none.
+func engineOf(c corev1.Container) string {
+	text := strings.ToLower(c.Image + " " + strings.Join(commandOf(c), " "))
+	for _, e := range []struct{ word, engine string }{
+		{"dynamo", "dynamo"}, {"vllm", "vllm"}, {"sglang", "sglang"}, {"tensorrt_llm", "trtllm"}, {"trtllm", "trtllm"}, {"--max-num-seqs", "vllm"},
+	} {
+		if strings.Contains(text, e.word) {
+			return e.engine
+		}
+	}
+	return ""
+}
+
+// modelOf is the name a container serves its model under.
+func modelOf(c corev1.Container) string {
+	words := commandOf(c)
+	for _, name := range []string{"served-model-name", "model", "model-path"} {
+		if v, ok := flag(words, name); ok && !strings.HasPrefix(v, "-") {
+			return v
+		}
+	}
+	for i, w := range words {
+		if w == "serve" && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
+			return words[i+1]
+		}
+	}
+	return ""
+}
+
+// engineContainer is the container that runs the engine: the one that is recognised, else the first.
+func engineContainer(spec corev1.PodSpec) (corev1.Container, string) {
+	for _, c := range spec.Containers {
+		if e := engineOf(c); e != "" {
+			return c, e
+		}
+	}
+	if len(spec.Containers) == 0 {
+		return corev1.Container{}, ""
+	}
+	return spec.Containers[0], ""
+}

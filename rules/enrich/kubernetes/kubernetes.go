@@ -1,0 +1,186 @@
+// Package kubernetes reads live context from a cluster's API server: which pod is in which pool on which node, and what happened
+// to it.
+//
+// It promises only to read (get and list, never watch or write), a fixed number of calls a gathering whatever the size of the
+// cluster, each bounded in length. What it was not allowed to read, or what did not come in time, is missing evidence with the
+// reason; it never stands in for "nothing is wrong".
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+const (
+	pageSize = 500
+	maxPages = 4
+)
+
+// Connect makes a client of the cluster that a kubeconfig names, or of the one that the process runs in when both are empty. It does
+// not call it.
+func Connect(kubeconfig, kubecontext string) (kubernetes.Interface, error) {
+	cfg, err := restConfig(kubeconfig, kubecontext)
+	if err != nil {
+		return nil, err
+	}
+	cfg.UserAgent, cfg.QPS, cfg.Burst = "paramedic-read", 50, 100
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a Kubernetes client: %w", err)
+	}
+	return client, nil
+}
+
+func restConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
+	if kubeconfig == "" && kubecontext == "" {
+		cfg, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("no kubeconfig is set and this is not a pod: %w", err)
+		}
+		return cfg, nil
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	return cfg, nil
+}
+
+// A Client reads one cluster. It is safe for concurrent use.
+type Client struct{ api kubernetes.Interface }
+
+// New makes a client.
+func New(api kubernetes.Interface) *Client { return &Client{api: api} }
+
+// Ping asks for one pod, which shows that the server can be reached and that pods may be listed.
+func (c *Client) Ping(ctx context.Context) error {
+	if _, err := c.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil && !apierrors.IsForbidden(err) {
+		return errors.New(enrich.Explain("Kubernetes", err))
+	}
+	return nil
+}
+
+// snapshot is what one gathering read.
+type snapshot struct {
+	pods         []corev1.Pod
+	replicaSets  []appsv1.ReplicaSet
+	deployments  []appsv1.Deployment
+	statefulSets []appsv1.StatefulSet
+	budgets      []policyv1.PodDisruptionBudget
+	nodes        []corev1.Node
+	events       []corev1.Event
+}
+
+// The signals that each kind of object gives; what fails takes these with it.
+var (
+	podSignals    = []string{"pod_node", "pod_restarts", "pod_last_terminated", "pod_exit_code", "pod_waiting_reason", "pod_ready", "pod_age", "max_num_seqs", "container_memory_limit"}
+	poolSignals   = []string{"replicas_desired", "replicas_ready", "rollout_in_progress", "rollout_image"}
+	ageSignals    = []string{"rollout_age"}
+	budgetSignals = []string{"disruptions_allowed"}
+	nodeSignals   = []string{"node_ready", "node_unschedulable", "node_bad_condition"}
+	eventSignals  = []string{"kube_event"}
+)
+
+// Read implements enrich.Source.
+func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
+	var out enrich.Reading
+	snap := c.fetch(ctx, q.Scope.Namespace, &out)
+	wanted := map[string]bool{}
+	for _, s := range q.Signals {
+		wanted[s.ID] = true
+	}
+	b := newBuilder(q, snap, wanted)
+	b.workers()
+	b.podSamples()
+	b.poolSamples()
+	b.nodeSamples()
+	b.eventSamples()
+	out.Workers, out.Samples = b.found, b.samples
+	return out
+}
+
+// fetch lists everything at once.
+func (c *Client) fetch(ctx context.Context, namespace string, out *enrich.Reading) *snapshot {
+	var s snapshot
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	read := func(kind string, signals []string, list func(metav1.ListOptions) (string, error)) {
+		wg.Go(func() {
+			opts := metav1.ListOptions{Limit: pageSize}
+			for page := 0; ; page++ {
+				next, err := list(opts)
+				if err == nil && next != "" && page+1 < maxPages {
+					opts.Continue = next
+					continue
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					for _, id := range signals {
+						out.Fail(id, enrich.Explain("Kubernetes, listing "+kind, err))
+					}
+				} else if next != "" {
+					out.Notes = append(out.Notes, state.Missing{Signal: "kubernetes", Reason: fmt.Sprintf("only the first %d %s were read", maxPages*pageSize, kind)})
+				}
+				return
+			}
+		})
+	}
+	apps, core := c.api.AppsV1(), c.api.CoreV1()
+	read("pods", podSignals, func(o metav1.ListOptions) (string, error) {
+		l, err := core.Pods(namespace).List(ctx, o)
+		return keep(&s.pods, l, err, func() []corev1.Pod { return l.Items })
+	})
+	read("replicasets", ageSignals, func(o metav1.ListOptions) (string, error) {
+		l, err := apps.ReplicaSets(namespace).List(ctx, o)
+		return keep(&s.replicaSets, l, err, func() []appsv1.ReplicaSet { return l.Items })
+	})
+	read("deployments", poolSignals, func(o metav1.ListOptions) (string, error) {
+		l, err := apps.Deployments(namespace).List(ctx, o)
+		return keep(&s.deployments, l, err, func() []appsv1.Deployment { return l.Items })
+	})
+	read("statefulsets", poolSignals, func(o metav1.ListOptions) (string, error) {
+		l, err := apps.StatefulSets(namespace).List(ctx, o)
+		return keep(&s.statefulSets, l, err, func() []appsv1.StatefulSet { return l.Items })
+	})
+	read("poddisruptionbudgets", budgetSignals, func(o metav1.ListOptions) (string, error) {
+		l, err := c.api.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, o)
+		return keep(&s.budgets, l, err, func() []policyv1.PodDisruptionBudget { return l.Items })
+	})
+	read("nodes", nodeSignals, func(o metav1.ListOptions) (string, error) {
+		l, err := core.Nodes().List(ctx, o)
+		return keep(&s.nodes, l, err, func() []corev1.Node { return l.Items })
+	})
+	read("events", eventSignals, func(o metav1.ListOptions) (string, error) {
+		o.FieldSelector = "type=Warning"
+		l, err := core.Events(namespace).List(ctx, o)
+		return keep(&s.events, l, err, func() []corev1.Event { return l.Items })
+	})
+	wg.Wait()
+	return &s
+}
+
+// keep appends one page and says where the next begins. Each list has its own goroutine and its own slice.
+func keep[T any](into *[]T, list metav1.ListInterface, err error, items func() []T) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	*into = append(*into, items()...)
+	return list.GetContinue(), nil
+}

@@ -1,0 +1,343 @@
+package enrich
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// merge puts the readings of one gathering together, in the order of the sources.
+type merge struct {
+	query    Query
+	signals  []rules.Signal
+	byID     map[string]rules.Signal
+	readings []Reading
+
+	workers    []state.Worker
+	byPod      map[string]*state.Worker // namespace/pod, and pod where it is unique enough
+	byInstance map[string]*state.Worker
+	byNode     map[string][]*state.Worker
+	poolOf     map[string]string // namespace/model in lower case → the one pool that serves it; "" where several do
+	modelName  map[string]string // lower case → as the workers write it
+}
+
+func (m *merge) evidence(ev *state.Evidence) {
+	m.findWorkers()
+	m.index()
+	seen := map[string]int{}
+	had := map[string]bool{}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			s.Entity = m.resolve(s.Entity)
+			if !m.inScope(s.Entity) {
+				continue
+			}
+			key := strings.Join([]string{s.Signal, entityKey(s.Entity), s.Text}, "\x00")
+			if at, ok := seen[key]; ok { // what an earlier source has given is not given again
+				fill(&ev.Samples[at], s)
+				continue
+			}
+			had[s.Signal] = true
+			seen[key] = len(ev.Samples)
+			ev.Samples = append(ev.Samples, s)
+		}
+	}
+	m.exitCodes(ev.Samples)
+	keepSeries(ev.Samples, m.query.Scope)
+	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int {
+		return cmp.Or(cmp.Compare(a.Signal, b.Signal), cmp.Compare(entityKey(a.Entity), entityKey(b.Entity)), cmp.Compare(a.Text, b.Text))
+	})
+	ev.Workers = m.workers
+	ev.Missing = append(ev.Missing, m.missing(had)...)
+	slices.SortStableFunc(ev.Missing, func(a, b state.Missing) int { return cmp.Compare(a.Signal, b.Signal) })
+}
+
+func entityKey(e state.Entity) string {
+	return strings.Join([]string{e.Namespace, e.Pool, e.Pod, e.Instance, e.Node, e.GPU}, "\x00")
+}
+
+// fill completes a sample with what a later source knows besides.
+func fill(have *state.Sample, more state.Sample) {
+	if have.Baseline == nil {
+		have.Baseline = more.Baseline
+	}
+	if have.DayAgo == nil {
+		have.DayAgo = more.DayAgo
+	}
+	if have.Z == nil {
+		have.Z = more.Z
+	}
+	if len(have.Series) == 0 {
+		have.Series = more.Series
+	}
+}
+
+// findWorkers takes the workers that Kubernetes knows, or else makes them of the labels of what was read.
+func (m *merge) findWorkers() {
+	known := map[string]bool{}
+	for _, r := range m.readings {
+		for _, w := range r.Workers {
+			if key := w.Namespace + "/" + w.Pod + "/" + w.Instance; !known[key] {
+				known[key] = true
+				m.workers = append(m.workers, w)
+			}
+		}
+	}
+	models := map[string]string{}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			if e := s.Entity; e.Pod != "" && e.Model != "" {
+				models[e.Namespace+"/"+e.Pod] = e.Model
+			}
+		}
+	}
+	for i := range m.workers {
+		w := &m.workers[i]
+		w.Model = cmp.Or(models[w.Namespace+"/"+w.Pod], w.Model) // the name that the engine serves it under
+	}
+	if len(m.workers) == 0 {
+		m.guessWorkers()
+	}
+	slices.SortFunc(m.workers, func(a, b state.Worker) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Instance, b.Instance))
+	})
+}
+
+// guessWorkers makes workers of labels: whatever reports a model is one.
+func (m *merge) guessWorkers() {
+	found := map[string]*state.Worker{}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			e := s.Entity
+			if e.Model == "" || e.GPU != "" || e.Pod == "" && e.Instance == "" {
+				continue
+			}
+			key := e.Namespace + "/" + cmp.Or(e.Pod, e.Instance)
+			if found[key] == nil {
+				found[key] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: PoolOf(e.Pod), Ready: true}
+			}
+			w := found[key]
+			w.Model, w.Instance, w.Node = cmp.Or(w.Model, e.Model), cmp.Or(w.Instance, e.Instance), cmp.Or(w.Node, e.Node)
+		}
+	}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			w := found[s.Entity.Namespace+"/"+s.Entity.Pod]
+			switch {
+			case w == nil:
+			case s.Signal == "pod_node":
+				w.Node = cmp.Or(w.Node, s.Text)
+			case s.Signal == "pod_ready", s.Signal == "up":
+				w.Ready = w.Ready && s.Value > 0
+			case s.Entity.GPU != "":
+				if !slices.Contains(w.GPUs, s.Entity.GPU) {
+					w.GPUs = append(w.GPUs, s.Entity.GPU)
+				}
+				w.Node = cmp.Or(w.Node, s.Entity.Node)
+			}
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(found)) {
+		slices.Sort(found[k].GPUs)
+		m.workers = append(m.workers, *found[k])
+	}
+}
+
+func (m *merge) index() {
+	m.byPod, m.byInstance, m.byNode = map[string]*state.Worker{}, map[string]*state.Worker{}, map[string][]*state.Worker{}
+	m.poolOf, m.modelName = map[string]string{}, map[string]string{}
+	for i := range m.workers {
+		w := &m.workers[i]
+		if w.Pod != "" {
+			m.byPod[w.Namespace+"/"+w.Pod] = w
+			m.byPod["/"+w.Pod] = w
+		}
+		if w.Instance != "" {
+			m.byInstance[w.Instance] = w
+			if w.Pod != "" && !loopback(w.Instance) {
+				m.byInstance[host(w.Instance)] = w
+			}
+		}
+		if w.Node != "" {
+			m.byNode[w.Node] = append(m.byNode[w.Node], w)
+		}
+		lower := strings.ToLower(w.Model)
+		if lower == "" {
+			continue
+		}
+		m.modelName[lower] = w.Model
+		for _, key := range []string{w.Namespace + "/" + lower, "/" + lower} {
+			if have, ok := m.poolOf[key]; ok && have != w.Pool {
+				m.poolOf[key] = ""
+			} else {
+				m.poolOf[key] = w.Pool
+			}
+		}
+	}
+}
+
+func loopback(instance string) bool {
+	h := host(instance)
+	return h == "localhost" || strings.HasPrefix(h, "127.") || h == "::1"
+}
+
+// resolve fills in what is known of an entity: its pool, model and node.
+func (m *merge) resolve(e state.Entity) state.Entity {
+	var w *state.Worker
+	switch {
+	case e.Pod != "":
+		w = m.byPod[e.Namespace+"/"+e.Pod]
+	case e.Instance != "":
+		if w = m.byInstance[e.Instance]; w == nil && !loopback(e.Instance) {
+			w = m.byInstance[host(e.Instance)]
+		}
+	}
+	if w != nil {
+		e.Namespace, e.Pod = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Pod, e.Pod)
+		e.Pool, e.Model, e.Node = cmp.Or(w.Pool, e.Pool), cmp.Or(w.Model, e.Model), cmp.Or(w.Node, e.Node)
+		if e.Pod != "" {
+			e.Instance = "" // one worker has one name, whichever source it was read from
+		}
+	}
+	if e.Pool == "" && e.Pod != "" {
+		e.Pool = PoolOf(e.Pod)
+	}
+	if name := m.modelName[strings.ToLower(e.Model)]; name != "" {
+		e.Model = name
+	}
+	if e.Pool == "" && e.Model != "" && e.Pod == "" && e.Instance == "" {
+		e.Pool = m.poolOf[e.Namespace+"/"+strings.ToLower(e.Model)]
+	}
+	return e
+}
+
+// inScope says whether an entity belongs to what the incident is about, its peers included. What is not known does not exclude.
+func (m *merge) inScope(e state.Entity) bool {
+	s := m.query.Scope
+	if e.Pod == "" && (e.Node != "" || e.GPU != "") {
+		return m.nodeInScope(e.Node)
+	}
+	if slices.Contains(s.Pods, e.Pod) && e.Pod != "" {
+		return true
+	}
+	if e.GPU != "" && slices.Contains(s.Nodes, e.Node) {
+		return true
+	}
+	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) || differ(strings.ToLower(e.Model), strings.ToLower(s.Model)) {
+		return false
+	}
+	if s.Namespace == "" && s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 {
+		return slices.Contains(s.Nodes, e.Node)
+	}
+	// Something that scrapes like a worker and is none (a router, the exporters) has neither a model nor a pool of the fleet.
+	return e.Model != "" || e.Pool != "" && m.servesPool(e) || e.Pod == "" && e.Pool == "" && m.instanceKnown(e)
+}
+
+func (m *merge) nodeInScope(node string) bool {
+	s := m.query.Scope
+	if slices.Contains(s.Nodes, node) {
+		return true
+	}
+	if s.Namespace == "" && s.Pool == "" && s.Model == "" {
+		return len(s.Nodes) == 0
+	}
+	if len(m.byNode) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(m.byNode[node], func(w *state.Worker) bool {
+		return !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) && !differ(strings.ToLower(w.Model), strings.ToLower(s.Model))
+	})
+}
+
+func (m *merge) servesPool(e state.Entity) bool {
+	if e.Pool == m.query.Scope.Pool {
+		return true
+	}
+	return slices.ContainsFunc(m.workers, func(w state.Worker) bool { return w.Pool == e.Pool && !differ(w.Namespace, e.Namespace) })
+}
+
+func (m *merge) instanceKnown(e state.Entity) bool {
+	return e.Instance == "" || m.byInstance[e.Instance] != nil
+}
+
+func differ(a, b string) bool { return a != "" && b != "" && a != b }
+
+// exitCodes completes the termination's word with its exit code, where they were read as two series.
+func (m *merge) exitCodes(samples []state.Sample) {
+	codes := map[string]float64{}
+	for _, s := range samples {
+		if s.Signal == "pod_exit_code" {
+			codes[entityKey(s.Entity)] = s.Value
+		}
+	}
+	for i, s := range samples {
+		if code, ok := codes[entityKey(s.Entity)]; ok && s.Signal == "pod_last_terminated" {
+			samples[i].Value = code
+		}
+	}
+}
+
+// chartedEntities is how many entities of a signal keep their series: the evidence is stored, and a chart of more lines is unreadable.
+const chartedEntities = 6
+
+// keepSeries drops the series that no chart will show: it keeps the scope's own pods, then those furthest from their usual.
+func keepSeries(samples []state.Sample, scope state.Scope) {
+	bySignal := map[string][]int{}
+	for i, s := range samples {
+		if len(s.Series) > 0 {
+			bySignal[s.Signal] = append(bySignal[s.Signal], i)
+		}
+	}
+	rank := func(i int) float64 {
+		s := samples[i]
+		switch {
+		case s.Entity.Pod == "" && s.Entity.Instance == "" && s.Entity.GPU == "":
+			return 1e12 // the pool's own line
+		case slices.Contains(scope.Pods, s.Entity.Pod):
+			return 1e9
+		case s.Z != nil:
+			return min(max(*s.Z, -*s.Z), 1e6)
+		}
+		return 0
+	}
+	for _, at := range bySignal {
+		slices.SortStableFunc(at, func(a, b int) int {
+			return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(entityKey(samples[a].Entity), entityKey(samples[b].Entity)))
+		})
+		for _, i := range at[min(chartedEntities, len(at)):] {
+			samples[i].Series = nil
+		}
+	}
+}
+
+// missing lists the signals that nothing gave, with the reasons of the sources that failed.
+func (m *merge) missing(had map[string]bool) []state.Missing {
+	var out []state.Missing
+	for _, s := range m.signals {
+		if had[s.ID] {
+			continue
+		}
+		var reasons []string
+		for _, r := range m.readings {
+			if why := r.Failed[s.ID]; why != "" && !slices.Contains(reasons, why) {
+				reasons = append(reasons, why)
+			}
+		}
+		reason := strings.Join(reasons, "; ")
+		if reason == "" {
+			reason = "no series for it in this scope"
+			if s.Text {
+				continue // a word that nobody said (no termination, no bad condition) is good news, not missing
+			}
+		}
+		out = append(out, state.Missing{Signal: s.ID, Reason: reason})
+	}
+	for _, r := range m.readings {
+		out = append(out, r.Notes...)
+	}
+	return out
+}

@@ -1,0 +1,229 @@
+package prometheus
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// The labels that say what entity a series is about; everything else (ranks, finish reasons, containers) is combined away.
+var (
+	workerLabels = []string{"namespace", "kubernetes_namespace", "pod", "kubernetes_pod_name", "pod_name", "instance", "job", "model_name", "model", "node"}
+	poolLabels   = []string{"namespace", "kubernetes_namespace", "model_name", "model"}
+	gpuLabels    = []string{"namespace", "exported_namespace", "pod", "exported_pod", "gpu", "UUID", "node", "Hostname", "hostname"}
+	podLabels    = []string{"namespace", "exported_namespace", "pod", "exported_pod"}
+	nodeLabels   = []string{"node", "exported_node"}
+	ownerLabels  = []string{"namespace", "exported_namespace", "deployment", "statefulset", "replicaset"}
+)
+
+// marker is the label that tells the members of a union apart.
+const marker = "paramedic_signal"
+
+// A member is one source of one signal as a part of a union.
+type member struct {
+	signal rules.Signal
+	source rules.Source
+	index  int  // of the source in the signal
+	pool   bool // read per pool, not per pod
+	expr   string
+}
+
+// id is the member's value of the marker.
+func (m member) id() string {
+	level := "own"
+	if m.pool {
+		level = "pool"
+	}
+	return m.signal.ID + "#" + strconv.Itoa(m.index) + "#" + level
+}
+
+// labelled is the member's expression, marked, so that no two members of a union have a series in common.
+func (m member) labelled() string {
+	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, m.expr, marker, m.id())
+}
+
+// compile makes the members of a signal: each source, and each again per pool where the pool's value is no aggregate of the pods'.
+func compile(sig rules.Signal, scope state.Scope) []member {
+	var out []member
+	for i, src := range sig.Sources {
+		pool := src.Per == rules.PerPool && sig.Per == rules.PerPod
+		out = append(out, member{signal: sig, source: src, index: i, pool: pool, expr: expression(sig, src, pool, scope)})
+		if sig.Pooled && !pool && summable(src.Fn) {
+			out = append(out, member{signal: sig, source: src, index: i, pool: true, expr: expression(sig, src, true, scope)})
+		}
+	}
+	return out
+}
+
+// summable says whether the function of a pool's summed series is the pool's value.
+func summable(fn rules.Fn) bool {
+	return fn == rules.FnQuantile || fn == rules.FnMean || fn == rules.FnRatio
+}
+
+// expression is the PromQL of a source. Series are narrowed to the scope as far as their labels can be trusted to be there: a
+// label that a fleet does not set must not empty the evidence, so most matchers also accept its absence.
+func expression(sig rules.Signal, src rules.Source, pool bool, scope state.Scope) string {
+	by := labelsOf(sig, src, pool)
+	var alternatives []string
+	for _, narrow := range narrowing(src, sig.Per, scope) {
+		b := builder{sig: sig, src: src, by: strings.Join(by, ", "), narrow: narrow}
+		alternatives = append(alternatives, b.build())
+	}
+	expr := strings.Join(alternatives, " or ")
+	if src.Nonzero {
+		expr = "(" + expr + ") != 0"
+	}
+	if src.Scale != 1 {
+		expr = "(" + expr + ") * " + number(src.Scale)
+	}
+	return expr
+}
+
+func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
+	var by []string
+	switch {
+	case pool:
+		by = poolLabels
+	case src.Engine == "dcgm":
+		by = gpuLabels
+	case sig.Per == rules.PerNode:
+		by = nodeLabels
+	case sig.Per == rules.PerPool:
+		by = ownerLabels
+	case src.Engine == "kube_state" || src.Engine == "cadvisor":
+		by = podLabels
+	default:
+		by = workerLabels
+	}
+	by = by[:len(by):len(by)]
+	for _, extra := range []string{src.Label, src.Value} {
+		if extra != "" {
+			by = append(by, extra)
+		}
+	}
+	return by
+}
+
+// narrowing are the matchers for the scope; two sets where the workload's namespace may be in either of two labels.
+func narrowing(src rules.Source, per rules.Per, scope state.Scope) [][]string {
+	quote := strconv.Quote
+	if scope.Namespace == "" || per == rules.PerNode {
+		return [][]string{nil}
+	}
+	absentOr := func(label string) string { return label + "=~" + quote(regexp.QuoteMeta(scope.Namespace)+"|") }
+	switch src.Engine {
+	case "kube_state":
+		return [][]string{{"namespace=" + quote(scope.Namespace)}, {"exported_namespace=" + quote(scope.Namespace)}}
+	case "cadvisor":
+		return [][]string{{"namespace=" + quote(scope.Namespace)}}
+	case "dcgm":
+		return [][]string{{absentOr("exported_namespace")}}
+	default:
+		return [][]string{{absentOr("namespace")}}
+	}
+}
+
+type builder struct {
+	sig    rules.Signal
+	src    rules.Source
+	by     string
+	narrow []string
+}
+
+func (b builder) sel(metric string, matchers []rules.Matcher) string {
+	all := make([]string, 0, len(matchers)+len(b.narrow))
+	for _, m := range matchers {
+		all = append(all, m.String())
+	}
+	all = append(all, b.narrow...)
+	if len(all) == 0 {
+		return metric
+	}
+	return metric + "{" + strings.Join(all, ",") + "}"
+}
+
+func (b builder) agg(op, expr string) string { return op + " by (" + b.by + ") (" + expr + ")" }
+
+func (b builder) build() string {
+	s, w := b.src, window(b.src.Window)
+	one := b.sel(s.Metric, s.Match)
+	over := func() string { return b.sel(s.Over, s.Denominator()) }
+	rate := func(sel string) string { return b.agg("sum", "rate("+sel+"["+w+"])") }
+	op := string(b.sig.Combine)
+	switch s.Fn {
+	case rules.FnAvg:
+		return b.agg(op, "avg_over_time("+one+"["+w+"])")
+	case rules.FnMax:
+		return b.agg(op, "max_over_time("+one+"["+w+"])")
+	case rules.FnMin:
+		return b.minimum(w)
+	case rules.FnRate:
+		return b.agg(op, "rate("+one+"["+w+"])")
+	case rules.FnIncrease:
+		return b.agg(op, "increase("+one+"["+w+"])")
+	case rules.FnChanges:
+		return b.agg(op, "changes("+one+"["+w+"])")
+	case rules.FnSlope:
+		// A series that is gone keeps a slope for the whole window: only those that are still there count.
+		return b.agg(op, fmt.Sprintf("deriv(%s[%s]) and count_over_time(%s[%s]) >= %d and %s", one, w, one, w, SlopePoints, one))
+	case rules.FnQuantile:
+		buckets := b.sel(s.Metric+"_bucket", s.Match)
+		return "histogram_quantile(" + number(s.Q) + ", sum by (le, " + b.by + ") (rate(" + buckets + "[" + w + "])))"
+	case rules.FnMean:
+		return "(" + rate(b.sel(s.Metric+"_sum", s.Match)) + " / (" + rate(b.sel(s.Metric+"_count", s.Match)) + " > 0))"
+	case rules.FnRatio:
+		// Without a series for the part (no 5xx was ever seen), the part is nothing of the whole.
+		return "((" + rate(one) + " or " + rate(over()) + " * 0) / (" + rate(over()) + " > 0))"
+	case rules.FnShare:
+		return "(" + b.agg("max", one) + " / (" + b.agg("max", one) + " + " + b.agg("max", over()) + "))"
+	case rules.FnLess:
+		return "(" + b.agg("max", one) + " < bool " + b.agg("max", over()) + ")"
+	case rules.FnAge:
+		return "(time() - " + b.agg("max", one) + ")"
+	case rules.FnFlow:
+		expr := rate(one)
+		for _, gauge := range s.With {
+			expr += " + " + b.agg("sum", "deriv("+b.sel(gauge, s.Match)+"["+w+"])")
+		}
+		return "clamp_min(" + expr + ", 0)"
+	default:
+		return b.agg(op, one)
+	}
+}
+
+// SlopePoints is how many points a slope needs.
+const SlopePoints = 10
+
+// minimum is the lowest value over the window, among the moments at which all gauges of With were zero.
+func (b builder) minimum(w string) string {
+	s := b.src
+	one := b.sel(s.Metric, s.Match)
+	if len(s.With) == 0 {
+		return b.agg(string(b.sig.Combine), "min_over_time("+one+"["+w+"])")
+	}
+	expr := b.agg(string(b.sig.Combine), one)
+	for _, gauge := range s.With {
+		expr += " and (" + b.agg("sum", b.sel(gauge, s.Match)) + " == 0)"
+	}
+	return "min_over_time((" + expr + ")[" + w + ":15s])"
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+
+// window writes a duration as PromQL does.
+func window(d time.Duration) string {
+	s := int64(d / time.Second)
+	switch {
+	case s%3600 == 0 && s > 0:
+		return strconv.FormatInt(s/3600, 10) + "h"
+	case s%60 == 0 && s > 0:
+		return strconv.FormatInt(s/60, 10) + "m"
+	default:
+		return strconv.FormatInt(s, 10) + "s"
+	}
+}

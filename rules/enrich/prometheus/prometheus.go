@@ -1,0 +1,191 @@
+// Package prometheus reads signals from a Prometheus-compatible API.
+//
+// It promises to cost the server little: a gathering is at most [MaxQueries] queries, each a union of many signals, and none runs
+// past the caller's deadline. A query that fails takes its own signals into missing evidence and leaves the others. A value is
+// used only if it is a number and at most five minutes old. Nothing of the server's address or credentials gets into an error.
+package prometheus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+const (
+	// MaxQueries is the most queries of one gathering.
+	MaxQueries = 12
+	// Stale is how old a value may be.
+	Stale = 5 * time.Minute
+
+	unionsNow    = 4
+	unionsBefore = 2 // of the baseline, and as many of the day before
+	unionsRange  = 2
+	points       = 60
+)
+
+// Config says where Prometheus is.
+type Config struct {
+	URL             string
+	BearerTokenFile string            // read anew for every call
+	Transport       http.RoundTripper // nil: http.DefaultTransport
+	Timeout         time.Duration     // of one query; zero: 4 s
+}
+
+// A Client reads signals from one Prometheus.
+type Client struct {
+	api     v1.API
+	timeout time.Duration
+}
+
+// New makes a client; it does not connect.
+func New(c Config) (*Client, error) {
+	if c.Transport == nil {
+		c.Transport = http.DefaultTransport
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 4 * time.Second
+	}
+	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: &bearer{file: c.BearerTokenFile, next: c.Transport}})
+	if err != nil {
+		return nil, fmt.Errorf("making a Prometheus client: %s", enrich.Redact(err))
+	}
+	return &Client{api: v1.NewAPI(client), timeout: c.Timeout}, nil
+}
+
+// bearer adds the token that the file holds now.
+type bearer struct {
+	file string
+	next http.RoundTripper
+}
+
+func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.file == "" {
+		return b.next.RoundTrip(r)
+	}
+	token, err := os.ReadFile(b.file)
+	if err != nil {
+		return nil, errors.New("the bearer token file cannot be read")
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	return b.next.RoundTrip(r)
+}
+
+// Ping asks for the simplest query there is.
+func (c *Client) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	if _, _, _, err := c.api.Query(ctx, "vector(1)", time.Time{}); err != nil {
+		return errors.New(enrich.Explain("Prometheus", err))
+	}
+	return nil
+}
+
+// A job is one query with what it is for.
+type job struct {
+	members []member
+	at      time.Time // instant
+	span    *v1.Range // range
+	name    string    // "" for now; else what is missing when it fails
+}
+
+// Read implements enrich.Source.
+func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
+	g := &gathering{query: q, samples: map[string]*sample{}}
+	jobs := g.jobs()
+	var wg sync.WaitGroup
+	results := make([]answer, len(jobs))
+	for i, j := range jobs {
+		wg.Go(func() { results[i] = c.ask(ctx, j) })
+	}
+	wg.Wait()
+	var out enrich.Reading
+	for i, j := range jobs { // now first, so that what comes after finds its sample
+		if err := results[i].err; err != nil {
+			reason := enrich.Explain("Prometheus", err)
+			if j.name != "" {
+				out.Notes = appendOnce(out.Notes, state.Missing{Signal: j.name, Reason: reason})
+				continue
+			}
+			for _, m := range j.members {
+				out.Fail(m.signal.ID, reason)
+			}
+			continue
+		}
+		g.take(j, results[i])
+	}
+	out.Samples = g.finish()
+	return out
+}
+
+func appendOnce(list []state.Missing, m state.Missing) []state.Missing {
+	for _, have := range list {
+		if have == m {
+			return list
+		}
+	}
+	return append(list, m)
+}
+
+type answer struct {
+	vector model.Vector
+	matrix model.Matrix
+	err    error
+}
+
+func (c *Client) ask(ctx context.Context, j job) answer {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	parts := make([]string, len(j.members))
+	for i, m := range j.members {
+		parts[i] = m.labelled()
+	}
+	query := strings.Join(parts, "\nor\n")
+	var value model.Value
+	var err error
+	if j.span != nil {
+		value, _, _, err = c.api.QueryRange(ctx, query, *j.span, v1.WithTimeout(c.timeout))
+	} else {
+		value, _, _, err = c.api.Query(ctx, query, j.at, v1.WithTimeout(c.timeout), v1.WithLookbackDelta(Stale))
+	}
+	if err != nil {
+		if ctx.Err() != nil { // the client's wording of its own deadline differs by version
+			err = ctx.Err()
+		}
+		return answer{err: err}
+	}
+	switch v := value.(type) {
+	case model.Vector:
+		return answer{vector: v}
+	case model.Matrix:
+		return answer{matrix: v}
+	default:
+		return answer{err: fmt.Errorf("answered with a %s, not a vector", value.Type())}
+	}
+}
+
+// comparable says whether a signal's value a day ago means anything.
+func comparable(s rules.Signal) bool {
+	if s.Text {
+		return false
+	}
+	for _, src := range s.Sources {
+		if src.Engine != "kube_state" {
+			return true
+		}
+	}
+	return false
+}
