@@ -1,0 +1,31 @@
+// Package remediate gives first aid: it plans a remedy, guards it, writes it, verifies that the patient got better, and undoes what
+// did not help.
+//
+// # What it promises
+//
+//   - Nothing is written unless every guard allows it, once when the run is admitted and again, on fresh reads, right before the
+//     intent is recorded. An error or an unknown denies. All guards are asked, so that all reasons are shown.
+//   - The intent to write is durable before the write. One delivery records the intent, a later one, which sees it in the view,
+//     performs it. A write carries the run's op-id and tests the UID and the old value in the same request, so that it happens once,
+//     on the object that was judged, or not at all.
+//   - After a crash the runner observes before it repeats. What it cannot prove it hands to a person, and keeps the run's lock.
+//   - A person's edit is never overwritten: neither by the remedy nor by its rollback.
+//   - A halt stops new effects. Verification and rollback of what was started go on.
+//   - Modes observe and suggest use read verbs only.
+//
+// # How a run goes
+//
+//	proposed ─▶ awaiting_approval ─▶ approved ─▶ admitted ─▶ intent ─▶ applied ─▶ verifying ─▶ succeeded
+//	                                                                      │           ├──▶ rollback_intent ─▶ rolled_back
+//	                                                                      └───────────┴──▶ needs_human
+//
+// [Planner] delivers plan effects and [Runner] run effects. Both only read the view and answer with the events of the run; the fold
+// applies them. An event whose state is the run's own state records progress (a journal entry, a sample, guards' answers).
+//
+// # What verification decides
+//
+// Samples are taken from the settling time on. Median against baseline decides each metric; a metric that also moved on untouched
+// peers is corrected by their movement. A breached guardrail, or symptoms that got worse, end in rollback as soon as there are enough
+// samples; success waits for the whole window. Too few samples, or no clear movement, are inconclusive: the change is kept and a
+// person is called. A resolved alert or a vanished target is never success in itself.
+package remediate

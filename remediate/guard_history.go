@@ -1,0 +1,158 @@
+package remediate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"paramedic/state"
+)
+
+// written is when the run recorded its intent, zero if it never did.
+func written(a state.Action) time.Time {
+	for _, st := range a.Steps {
+		if st.State == state.Intent {
+			return st.At
+		}
+	}
+	return time.Time{}
+}
+
+// wrote says whether the run did, or may have done, something to the cluster.
+func wrote(a state.Action) bool {
+	return !written(a).IsZero() && a.State != state.Superseded && a.State != state.Denied
+}
+
+// reached is when the run first came to a state.
+func reached(a state.Action, st state.ActionState) (time.Time, bool) {
+	i := slices.IndexFunc(a.Steps, func(s state.ActionStep) bool { return s.State == st })
+	if i < 0 {
+		return time.Time{}, false
+	}
+	return a.Steps[i].At, true
+}
+
+// failed says whether the run did not help: undone, handed to a person, or the symptoms came back within an hour of success.
+func (s *scene) failed(a state.Action) bool {
+	switch a.State {
+	case state.RollbackIntent, state.RolledBack:
+		return true
+	case state.NeedsHuman:
+		return wrote(a)
+	case state.Succeeded:
+		at, _ := reached(a, state.Succeeded)
+		for _, in := range append(s.cfg.View.Incidents(), s.in) {
+			if in.Cluster != a.Target.Cluster || in.Scope.Namespace != a.Target.Namespace || in.Scope.Pool != a.Target.Pool || in.Cause() != a.Cause {
+				continue
+			}
+			if in.OpenedAt.After(at) && in.OpenedAt.Sub(at) < time.Hour || in.ID == a.Incident && s.now.Sub(at) < time.Hour && in.Open() && in.ActiveAlerts > 0 && s.now.Sub(at) > 5*time.Minute {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func sameTarget(a, b state.Target) bool {
+	return a.Cluster == b.Cluster && a.Namespace == b.Namespace && (a.Pool != "" && a.Pool == b.Pool || a.Kind == b.Kind && a.Name == b.Name)
+}
+
+// lockGuard: one live run per pool and per incident. A run that needs a person keeps its lock until a person has taken care of it.
+func lockGuard(_ context.Context, s *scene) verdict {
+	for _, a := range s.actions {
+		if a.ID == s.act.ID || !sameTarget(a.Target, s.act.Target) && a.Incident != s.act.Incident {
+			continue
+		}
+		switch {
+		case a.State == state.NeedsHuman && a.Journal[state.Released] == "":
+			return deny("action %s (%s) waits for a person: see to it, then cancel it", a.ID, a.Change)
+		case a.State == state.Admitted && s.act.State == state.Admitted && s.act.ID < a.ID:
+			continue // both were admitted at once: the older goes first
+		case a.State.Running() && a.State != state.Approved:
+			return hold(s.now.Add(time.Minute), "action %s (%s) is under way: %s", a.ID, a.Change, a.State)
+		}
+	}
+	return allow("no other action is under way on %s", or(s.act.Target.Pool, s.act.Target.Name))
+}
+
+// history: what failed is not tried again, and nothing is tried often.
+func history(_ context.Context, s *scene) verdict {
+	inIncident, today := 0, 0
+	var last time.Time
+	for _, a := range s.actions {
+		if a.ID == s.act.ID || !wrote(a) {
+			continue
+		}
+		if a.Incident == s.act.Incident {
+			inIncident++
+		}
+		if !sameTarget(a.Target, s.act.Target) {
+			continue
+		}
+		at := written(a)
+		if s.now.Sub(at) < 24*time.Hour {
+			today++
+			if a.Kind == s.act.Kind && s.failed(a) {
+				return deny("%s did not help at %s (%s): it is not tried again by itself", a.Change, at.Format("15:04 MST"), a.State)
+			}
+		}
+		if n := len(a.Steps); n > 0 && a.Steps[n-1].At.After(last) {
+			last = a.Steps[n-1].At
+		}
+	}
+	switch {
+	case inIncident >= s.rule.PerIncident:
+		return deny("%d actions were taken in this incident already, the limit is %d", inIncident, s.rule.PerIncident)
+	case today >= s.rule.PerTargetDay:
+		return deny("%d actions on this pool within a day, the limit is %d", today, s.rule.PerTargetDay)
+	case !last.IsZero() && s.now.Sub(last) < s.rule.Cooldown:
+		until := last.Add(s.rule.Cooldown)
+		return hold(until, "cooling down until %s after the last action", until.Format("15:04:05 MST"))
+	}
+	return allow("%d of %d actions in this incident, %d of %d on this pool today", inIncident, s.rule.PerIncident, today, s.rule.PerTargetDay)
+}
+
+// budget: the smaller of a number and a share. It is counted from the runs that are remembered, so it survives a restart.
+func budget(_ context.Context, s *scene) verdict {
+	if len(s.pods) == 0 || s.w.Replicas <= 0 {
+		return deny("the pool's size is not known")
+	}
+	used, allowed, within, noun := 0, 1, s.rule.RolloutEvery, "rollout"
+	if s.act.Target.Kind == "Pod" {
+		allowed = min(s.rule.EvictionsPerHour, max(1, s.w.Replicas*s.rule.EvictionPercent/100))
+		within, noun = time.Hour, "eviction"
+	}
+	var oldest time.Time
+	for _, a := range s.actions {
+		if a.ID == s.act.ID || a.Kind != s.act.Kind || !wrote(a) || !sameTarget(a.Target, s.act.Target) {
+			continue
+		}
+		if at := written(a); s.now.Sub(at) < within {
+			if used++; oldest.IsZero() || at.Before(oldest) {
+				oldest = at
+			}
+		}
+	}
+	if used >= allowed {
+		return deny("%d %s(s) of this pool within %s, the budget is %d; free at %s", used, noun, within, allowed, oldest.Add(within).Format("15:04 MST"))
+	}
+	return allow("%d of %d %s(s) within %s", used, allowed, noun, within)
+}
+
+// breaker: after two failed verifications in an hour the bot stops starting anything in the cluster. Its window is the remembered
+// runs themselves, so no restart resets it, and it never stands in the way of verification or rollback.
+func breaker(_ context.Context, s *scene) verdict {
+	n := 0
+	for _, a := range s.actions {
+		if a.Target.Cluster != s.act.Target.Cluster || !wrote(a) || !s.failed(a) {
+			continue
+		}
+		if at := a.Steps[len(a.Steps)-1].At; s.now.Sub(at) < time.Hour {
+			n++
+		}
+	}
+	if n >= 2 {
+		return deny("tripped: %d actions failed within the hour", n)
+	}
+	return allow("%d actions failed within the hour, 2 trip it", n)
+}

@@ -1,0 +1,81 @@
+package remediate
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"paramedic/state"
+)
+
+// killSwitch: nothing new while first aid is halted.
+func killSwitch(_ context.Context, s *scene) verdict {
+	if h, halted := s.cfg.View.Halted(s.act.Target.Cluster); halted {
+		return deny("first aid is halted in %s by %s%s", s.act.Target.Cluster, h.Actor, reasonOf(h.Reason))
+	}
+	return allow("first aid is not halted")
+}
+
+func reasonOf(r string) string {
+	if r == "" {
+		return ""
+	}
+	return ": " + r
+}
+
+// modeGuard: observe and suggest never write.
+func modeGuard(_ context.Context, s *scene) verdict {
+	if !s.rule.mode.Writes() {
+		return deny("mode is %s (%s): this is for people to do", s.rule.mode, s.rule.because)
+	}
+	return allow("mode is %s (%s)", s.rule.mode, s.rule.because)
+}
+
+// freezeWindow: not while a policy freezes changes.
+func freezeWindow(_ context.Context, s *scene) verdict {
+	for _, w := range s.rule.freeze {
+		in, end, err := w.in(s.now)
+		if err != nil {
+			return deny("freeze window %s cannot be read: %v", w.Name, err)
+		}
+		if in {
+			return hold(end, "freeze window %s until %s", w.Name, end.Format("2006-01-02 15:04 MST"))
+		}
+	}
+	return allow("no freeze window now")
+}
+
+// approval: in approve mode a person who may has said yes to exactly this plan, in time.
+func approval(_ context.Context, s *scene) verdict {
+	a := s.act
+	if s.rule.mode == Auto && Mode(a.Mode) == Auto {
+		return allow("mode auto asks nobody")
+	}
+	if a.State == "" || a.State == state.Proposed || a.State == state.AwaitingApproval {
+		if !s.rule.mode.Writes() {
+			return deny("nobody is asked in mode %s", s.rule.mode)
+		}
+		return hold(a.ExpiresAt, "waits for approval%s", whom(s.rule.approvers))
+	}
+	by := a.DecidedBy
+	switch {
+	case by.ID == "" || a.DecidedAt.IsZero():
+		return deny("nobody approved it")
+	case a.PlanHash != planHash(a):
+		return deny("the plan is not the one that was approved")
+	case !a.DecidedAt.Before(a.ExpiresAt) || !s.now.Before(a.ExpiresAt.Add(s.rule.ApprovalTTL)):
+		return deny("the approval expired at %s", a.ExpiresAt.Format("15:04:05 MST"))
+	case s.rule.approvers != nil && !slices.Contains(s.rule.approvers, by.ID):
+		return deny("%s is not among the approvers%s", by, whom(s.rule.approvers))
+	case s.rule.approvers == nil && (by.Via == "slack" || !by.Role.Allows(state.Responder)):
+		return deny("%s may not approve: a policy names no approvers, so it takes a responder through the API, page or CLI", by)
+	}
+	return allow("approved by %s at %s", by, a.DecidedAt.Format("15:04:05 MST"))
+}
+
+func whom(approvers []string) string {
+	if len(approvers) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(approvers, ", ") + ")"
+}

@@ -1,0 +1,229 @@
+package remediate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// targetGuard: exactly one object, the one that was planned for, where first aid was opted in to.
+func targetGuard(_ context.Context, s *scene) verdict {
+	t := s.act.Target
+	uid := s.w.UID
+	if t.Kind == "Pod" {
+		uid = s.pod.UID
+	}
+	switch {
+	case t.Name == "" || t.UID == "":
+		return deny("the target is not one known object")
+	case uid != t.UID:
+		return deny("%s is not the object that was planned for", t)
+	case t.Namespace == "kube-system" || t.Namespace == "kube-public" || t.Namespace == "kube-node-lease":
+		return deny("namespace %s belongs to the cluster itself", t.Namespace)
+	case s.cfg.SelfNamespace != "" && t.Namespace == s.cfg.SelfNamespace:
+		return deny("namespace %s is the bot's own", t.Namespace)
+	case t.Kind == "Pod" && s.pod.Terminating:
+		return deny("%s is terminating already", t)
+	case t.Kind == "Pod" && s.pod.Labels["leaderworkerset.sigs.k8s.io/name"] != "":
+		return deny("%s is one of a gang: its whole group would restart", t)
+	}
+	if !s.cfg.optedIn(s.ns) {
+		return deny("namespace %s has not opted in: kubectl label namespace %s %s", t.Namespace, t.Namespace, s.cfg.ManagedLabel)
+	}
+	return allow("%s, uid %s, in a namespace that opted in", t, t.UID)
+}
+
+// optedIn says whether the namespace carries the label that lets first aid write there.
+func (c *Config) optedIn(ns Namespace) bool {
+	if c.ManagedLabel == "-" {
+		return true
+	}
+	key, want, _ := strings.Cut(c.ManagedLabel, "=")
+	have, ok := ns.Labels[key]
+	return ok && (want == "" || have == want)
+}
+
+// evidenceGuard: the trouble is still there, and enough independent signals, read just now, still speak for the cause.
+func evidenceGuard(_ context.Context, s *scene) verdict {
+	switch {
+	case !s.in.Open():
+		return deny("the incident is resolved")
+	case s.in.ActiveAlerts == 0:
+		return deny("no alert of the incident fires any more")
+	case s.in.Cause() != s.act.Cause:
+		return deny("the verdict is now %s", s.in.Cause())
+	}
+	var yes, no, blind []string
+	seen := map[string]bool{}
+	for _, f := range s.in.Diagnosis.Findings {
+		if f.Weight <= 0 || seen[f.Signal] {
+			continue
+		}
+		now, still, ok := s.recheck(f)
+		switch {
+		case !ok:
+			blind = append(blind, f.Signal)
+			continue
+		case still:
+			yes = append(yes, fmt.Sprintf("%s %.3g", f.Signal, now))
+		default:
+			no = append(no, fmt.Sprintf("%s is %.3g, was %.3g", f.Signal, now, f.Value))
+		}
+		seen[f.Signal] = true
+	}
+	if len(no) > len(yes) {
+		return deny("no longer true: %s", strings.Join(no, ", "))
+	}
+	if len(yes) < s.rule.Signals {
+		return deny("%d of %d signals still speak for %s (%s); not fresh: %s", len(yes), s.rule.Signals, s.act.Cause,
+			orNone(yes), orNone(blind))
+	}
+	return allow("still true within %s: %s", s.rule.EvidenceAge, strings.Join(yes, ", "))
+}
+
+// recheck reads a finding's signal again. A finding of the pool as a whole, where no value of the whole is given, is judged by the
+// workers' extreme on its side, or by their sum where the unit can be summed.
+func (s *scene) recheck(f state.Finding) (now float64, still, ok bool) {
+	if v, ok := s.newest(f.Signal, f.Pod); ok && v.Text == "" {
+		return v.Value, holds(f, v.Value), true
+	}
+	all := s.of(f.Signal)
+	if f.Pod != "" || len(all) == 0 {
+		return 0, false, false
+	}
+	if f.Baseline != nil && f.Value < *f.Baseline || f.Baseline == nil && f.Value <= 0 {
+		now = slices.Min(all)
+		return now, holds(f, now), true
+	}
+	now = slices.Max(all)
+	if t := sum(all); !holds(f, now) && f.Unit != "ratio" {
+		now = t
+	}
+	return now, holds(f, now), true
+}
+
+// holds says whether a finding is still true: the value is on the finding's side of the middle between it and its baseline, or, where
+// there is none, at least half of it.
+func holds(f state.Finding, now float64) bool {
+	if f.Baseline != nil && math.Abs(*f.Baseline-f.Value) > 1e-9 {
+		middle := (*f.Baseline + f.Value) / 2
+		return f.Value > *f.Baseline && now >= middle || f.Value < *f.Baseline && now <= middle
+	}
+	if f.Value <= 0 {
+		return now <= 0
+	}
+	return now >= f.Value/2
+}
+
+func orNone(l []string) string {
+	if len(l) == 0 {
+		return "none"
+	}
+	return strings.Join(l, ", ")
+}
+
+// sharedCause: workers that fail together have a cause in common, which no restart of one of them heals.
+func sharedCause(_ context.Context, s *scene) verdict {
+	if s.act.Target.Kind != "Pod" {
+		return allow("the action is for the pool as a whole")
+	}
+	sick := map[string]bool{}
+	for _, in := range append(s.cfg.View.Incidents(), s.in) {
+		if !in.Open() || in.Cluster != s.in.Cluster || in.Scope.Namespace != s.act.Target.Namespace {
+			continue
+		}
+		for _, p := range append(slices.Clone(in.Scope.Pods), in.Diagnosis.Scope.Pods...) {
+			sick[p] = true
+		}
+	}
+	var names []string
+	for _, p := range s.pods {
+		if sick[p.Name] || !p.Ready && !p.Terminating {
+			names = append(names, p.Name)
+		}
+	}
+	n := len(names)
+	if len(s.pods) == 0 {
+		return deny("the pool has no workers")
+	}
+	if n > 1 && (n >= 3 || n*100 >= 30*len(s.pods)) {
+		return deny("%d of %d workers are in trouble at once (%s): look for what they share", n, len(s.pods), strings.Join(names, ", "))
+	}
+	return allow("%d of %d workers are in trouble", n, len(s.pods))
+}
+
+// ownership: not during a rollout, not on top of a person's fresh edit, not on a field that something else sets.
+func ownership(_ context.Context, s *scene) verdict {
+	if s.w.RollingOut() {
+		return hold(s.now.Add(time.Minute), "a rollout of %s is in progress", s.w.Name)
+	}
+	if m, ok := humanEdit(s.w, s.now.Add(-s.rule.HumanEdit)); ok {
+		return hold(m.At.Add(s.rule.HumanEdit), "%s changed %s at %s: hands off for %s", m.Name, s.w.Name, m.At.Format("15:04:05 MST"), s.rule.HumanEdit)
+	}
+	if s.act.Kind != setEngineArgKind {
+		return allow("no rollout, and no edit by hand within %s", s.rule.HumanEdit)
+	}
+	for _, o := range s.w.Owners {
+		if o.Controller {
+			return deny("%s is made by %s %s: set %s there", s.w.Name, o.Kind, o.Name, s.act.Change)
+		}
+	}
+	if owner := declarative(s.w); owner != "" {
+		return deny("%s, which would undo the change: set %s in its source", owner, s.act.Change)
+	}
+	return allow("no rollout, no edit by hand within %s, and nothing else sets the args", s.rule.HumanEdit)
+}
+
+// controllers write objects by themselves; their entries are no person's edit.
+var controllers = []string{"kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver", FieldManager}
+
+func humanEdit(w Workload, since time.Time) (Manager, bool) {
+	for _, m := range w.Managers {
+		if m.Status || m.At.Before(since) || slices.Contains(controllers, m.Name) || gitOps(m.Name) {
+			continue
+		}
+		if m.At.Sub(w.Created).Abs() <= time.Second {
+			continue // the creation itself
+		}
+		return m, true
+	}
+	return Manager{}, false
+}
+
+func gitOps(manager string) bool {
+	for _, known := range []string{"argocd", "kustomize-controller", "helm-controller", "flux", "helm", "fleetagent", "keda"} {
+		if strings.HasPrefix(strings.ToLower(manager), known) {
+			return true
+		}
+	}
+	return false
+}
+
+// declarative says what declares the pod template from elsewhere, by who wrote it and by the marks that such tools leave.
+func declarative(w Workload) string {
+	for _, m := range w.Managers {
+		if gitOps(m.Name) && (len(m.Owns) == 0 || slices.ContainsFunc(m.Owns, func(p string) bool { return strings.HasPrefix(p, "spec.template") })) {
+			return fmt.Sprintf("%s sets the pod template of %s", m.Name, w.Name)
+		}
+	}
+	marks := []struct{ key, tool string }{
+		{"argocd.argoproj.io/tracking-id", "Argo CD"}, {"argocd.argoproj.io/instance", "Argo CD"},
+		{"kustomize.toolkit.fluxcd.io/name", "Flux"}, {"helm.toolkit.fluxcd.io/name", "Flux"}, {"meta.helm.sh/release-name", "Helm"},
+	}
+	for _, m := range marks {
+		for _, set := range []map[string]string{w.Labels, w.Annotations} {
+			if v, ok := set[m.key]; ok {
+				return fmt.Sprintf("%s (%s) manages %s", m.tool, clip(v), w.Name)
+			}
+		}
+	}
+	if w.Labels["app.kubernetes.io/managed-by"] == "Helm" {
+		return fmt.Sprintf("Helm manages %s", w.Name)
+	}
+	return ""
+}

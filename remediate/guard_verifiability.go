@@ -1,0 +1,54 @@
+package remediate
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// verifiability: there is a baseline to compare with, the way back is known, and the API server would take the writes.
+func verifiability(ctx context.Context, s *scene) verdict {
+	base := s.baseline()
+	primary := 0
+	var have []string
+	for _, m := range s.kind.metrics() {
+		if _, ok := base[m.signal]; !ok {
+			continue
+		}
+		have = append(have, m.signal)
+		if !m.guardrail {
+			primary++
+		}
+	}
+	if primary == 0 {
+		return deny("nothing that would show an improvement can be read now (%s)", strings.Join(names(s.kind.metrics()), ", "))
+	}
+	w, err := s.kind.write(s, "check")
+	if err != nil {
+		return deny("the write cannot be prepared: %v", err)
+	}
+	if w.Inverse == "" {
+		return deny("there is no way back")
+	}
+	if !s.rule.mode.Writes() {
+		return allow("baseline of %s; the way back is known; no dry run, for mode %s only reads", strings.Join(have, ", "), s.rule.mode)
+	}
+	if err := s.kind.dryRun(ctx, s, w); err != nil {
+		switch {
+		case errors.Is(err, ErrForbidden):
+			return deny("the service account may not do this: apply the namespaced Role for first aid (%v)", err)
+		case errors.Is(err, ErrBlocked):
+			return hold(s.now.Add(s.cfg.Timing.Poll), "a dry run of the eviction is refused now: %v", err)
+		}
+		return deny("a dry run failed: %v", err)
+	}
+	return allow("baseline of %s; the way back is known; the dry run passed", strings.Join(have, ", "))
+}
+
+func names(ms []metric) []string {
+	out := make([]string, 0, len(ms))
+	for _, m := range ms {
+		out = append(out, m.signal)
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package remediate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// A verdict is one guard's answer. Its zero value denies.
+type verdict struct {
+	decision state.Decision
+	reason   string
+	retryAt  time.Time
+}
+
+func allow(format string, a ...any) verdict {
+	return verdict{decision: state.Allow, reason: fmt.Sprintf(format, a...)}
+}
+func deny(format string, a ...any) verdict {
+	return verdict{decision: state.Deny, reason: fmt.Sprintf(format, a...)}
+}
+
+func hold(until time.Time, format string, a ...any) verdict {
+	return verdict{decision: state.Hold, reason: fmt.Sprintf(format, a...), retryAt: until}
+}
+
+// A guard is one question that is asked before a write.
+type guard struct {
+	name string
+	// live guards need the live reads; where those failed the answer is deny.
+	live  bool
+	check func(context.Context, *scene) verdict
+}
+
+// guards are asked in this order, all of them, every time.
+func guards() []guard {
+	return []guard{
+		{"kill_switch", false, killSwitch},
+		{"mode", false, modeGuard},
+		{"target", true, targetGuard},
+		{"evidence", true, evidenceGuard},
+		{"shared_cause", true, sharedCause},
+		{"ownership", true, ownership},
+		{"freeze_window", false, freezeWindow},
+		{"lock", false, lockGuard},
+		{"history", false, history},
+		{"budget", true, budget},
+		{"capacity", true, capacity},
+		{"breaker", false, breaker},
+		{"verifiability", true, verifiability},
+		{"approval", false, approval},
+	}
+}
+
+// ask asks every guard.
+func ask(ctx context.Context, s *scene, list []guard) []state.GuardResult {
+	out := make([]state.GuardResult, 0, len(list))
+	for _, g := range list {
+		v := verdict{}
+		if g.live && s.problem != nil {
+			v = deny("not known: %v", s.problem)
+		} else {
+			v = g.check(ctx, s)
+		}
+		if v.decision != state.Allow && v.decision != state.Hold {
+			v.decision = state.Deny
+		}
+		if v.reason == "" {
+			v.decision, v.reason = state.Deny, "the guard gave no reason"
+		}
+		out = append(out, state.GuardResult{Guard: g.name, Decision: v.decision, Reason: v.reason, RetryAt: v.retryAt, At: s.now})
+	}
+	return out
+}
+
+// weigh is the strictest of the answers, with the reasons of all that are as strict, and when to ask again.
+func weigh(results []state.GuardResult) (state.Decision, string, time.Time) {
+	worst := state.Allow
+	for _, g := range results {
+		if g.Decision == state.Deny || g.Decision == state.Hold && worst == state.Allow {
+			worst = g.Decision
+		}
+	}
+	var reasons []string
+	var retry time.Time
+	for _, g := range results {
+		if g.Decision == state.Allow || g.Decision != worst {
+			continue
+		}
+		reasons = append(reasons, g.Guard+": "+g.Reason)
+		if g.RetryAt.After(retry) {
+			retry = g.RetryAt
+		}
+	}
+	return worst, strings.Join(reasons, "; "), retry
+}

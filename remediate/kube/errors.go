@@ -1,0 +1,63 @@
+package kube
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"paramedic/remediate"
+)
+
+// twoBudgets is what the API server says (with 500) of a pod that two disruption budgets cover.
+const twoBudgets = "more than one PodDisruptionBudget"
+
+// explain maps the API server's answers to what the runner tells apart. Only an answer of the server proves that nothing was written:
+// a timeout or a broken connection stays as it is.
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	wrap := func(sentinel error) error { return fmt.Errorf("%w: %w", sentinel, err) }
+	switch {
+	case apierrors.IsNotFound(err):
+		return wrap(remediate.ErrNotFound)
+	case apierrors.IsConflict(err):
+		return wrap(remediate.ErrConflict)
+	case apierrors.IsInvalid(err) && fieldErrors(err):
+		return wrap(remediate.ErrRefused)
+	case apierrors.IsInvalid(err):
+		return wrap(remediate.ErrConflict) // a failed test of a JSON Patch is a 422 that names no field
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return wrap(remediate.ErrForbidden)
+	case apierrors.HasStatusCause(err, "DisruptionBudget"), apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), "disruption budget"):
+		return fmt.Errorf("%w: %s", remediate.ErrBlocked, detail(err))
+	case strings.Contains(err.Error(), twoBudgets), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
+		apierrors.IsRequestEntityTooLargeError(err), apierrors.ReasonForError(err) == "UnsupportedMediaType":
+		return wrap(remediate.ErrRefused)
+	}
+	return err
+}
+
+// fieldErrors says whether validation named a field.
+func fieldErrors(err error) bool {
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it unwrapped
+	if !ok || status.Status().Details == nil || status.Status().Code != http.StatusUnprocessableEntity {
+		return false
+	}
+	for _, c := range status.Status().Details.Causes {
+		if c.Field != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// detail is why a disruption budget refuses.
+func detail(err error) string {
+	if c, ok := apierrors.StatusCause(err, "DisruptionBudget"); ok && c.Message != "" {
+		return c.Message
+	}
+	return err.Error()
+}

@@ -1,0 +1,236 @@
+// Package kube is the only code of Paramedic that writes to a Kubernetes cluster. It implements remediate.Cluster.
+//
+// Every read is uncached. Writes are JSON Patches of Deployments and pods, and evictions with a UID precondition; there is no call
+// that deletes a pod, and none that touches a Secret or a node. Each write request is logged by the transport itself, with its
+// outcome, so that a write that some caller forgot to record is still on record. Writes are not retried here: the runner looks first.
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"paramedic/remediate"
+)
+
+// Options are what may be chosen.
+type Options struct {
+	Logger  *slog.Logger  // of the audit of writes; nil: silent
+	Timeout time.Duration // of one request; default 15s
+}
+
+// A Cluster reads and writes one Kubernetes cluster.
+type Cluster struct {
+	client  kubernetes.Interface
+	timeout time.Duration
+}
+
+var _ remediate.Cluster = (*Cluster)(nil)
+
+// New connects to a cluster. The configuration is copied; nothing is asked of the cluster yet.
+func New(cfg *rest.Config, o Options) (*Cluster, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 15 * time.Second
+	}
+	own := rest.CopyConfig(cfg)
+	own.UserAgent = rest.DefaultKubernetesUserAgent() + " " + remediate.FieldManager
+	own.Wrap(auditing(o.Logger))
+	client, err := kubernetes.NewForConfig(own)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to Kubernetes: %w", err)
+	}
+	return &Cluster{client: client, timeout: o.Timeout}, nil
+}
+
+// Workload reads a Deployment or StatefulSet.
+func (c *Cluster) Workload(ctx context.Context, ref remediate.Ref) (remediate.Workload, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	switch ref.Kind {
+	case "Deployment":
+		d, err := c.client.AppsV1().Deployments(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err != nil {
+			return remediate.Workload{}, explain(err)
+		}
+		return deployment(d), nil
+	case "StatefulSet":
+		s, err := c.client.AppsV1().StatefulSets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err != nil {
+			return remediate.Workload{}, explain(err)
+		}
+		return statefulSet(s), nil
+	}
+	return remediate.Workload{}, fmt.Errorf("a %s is not a workload that first aid can treat: %w", ref.Kind, remediate.ErrRefused)
+}
+
+// Pod reads a pod.
+func (c *Cluster) Pod(ctx context.Context, namespace, name string) (remediate.Pod, error) {
+	if name == "" {
+		return remediate.Pod{}, errors.New("a pod needs a name")
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	p, err := c.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return remediate.Pod{}, explain(err)
+	}
+	return pod(p), nil
+}
+
+// Pods lists the pods that the workload controls: those of its selector whose controller is it or one of its ReplicaSets.
+func (c *Cluster) Pods(ctx context.Context, w remediate.Workload) ([]remediate.Pod, error) {
+	if len(w.Selector) == 0 {
+		return nil, fmt.Errorf("%s selects its pods by no plain label: %w", w.Name, remediate.ErrRefused)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	match := metav1.ListOptions{LabelSelector: labels.SelectorFromSet(w.Selector).String()}
+	controllers := map[types.UID]bool{types.UID(w.UID): true}
+	if w.Kind == "Deployment" {
+		sets, err := c.client.AppsV1().ReplicaSets(w.Namespace).List(ctx, match)
+		if err != nil {
+			return nil, explain(err)
+		}
+		for i := range sets.Items {
+			if o := metav1.GetControllerOf(&sets.Items[i]); o != nil && string(o.UID) == w.UID {
+				controllers[sets.Items[i].UID] = true
+			}
+		}
+	}
+	list, err := c.client.CoreV1().Pods(w.Namespace).List(ctx, match)
+	if err != nil {
+		return nil, explain(err)
+	}
+	var out []remediate.Pod
+	for i := range list.Items {
+		p := &list.Items[i]
+		o := metav1.GetControllerOf(p)
+		if o == nil || !controllers[o.UID] || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		out = append(out, pod(p))
+	}
+	return out, nil
+}
+
+// Namespace reads a namespace's labels, Services, disruption budgets and autoscalers.
+func (c *Cluster) Namespace(ctx context.Context, name string) (remediate.Namespace, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	ns, err := c.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return remediate.Namespace{}, explain(err)
+	}
+	services, err := c.client.CoreV1().Services(name).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return remediate.Namespace{}, explain(err)
+	}
+	budgets, err := c.client.PolicyV1().PodDisruptionBudgets(name).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return remediate.Namespace{}, explain(err)
+	}
+	scalers, err := c.client.AutoscalingV2().HorizontalPodAutoscalers(name).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return remediate.Namespace{}, explain(err)
+	}
+	return namespace(ns, services.Items, budgets.Items, scalers.Items), nil
+}
+
+// PatchWorkload applies a JSON Patch to a Deployment.
+func (c *Cluster) PatchWorkload(ctx context.Context, ref remediate.Ref, patch []byte, dryRun bool) (remediate.Workload, error) {
+	if ref.Kind != "Deployment" {
+		return remediate.Workload{}, fmt.Errorf("only Deployments are patched, not a %s: %w", ref.Kind, remediate.ErrRefused)
+	}
+	ctx, cancel := context.WithTimeout(withOp(ctx, patch), c.timeout)
+	defer cancel()
+	var d appsv1.Deployment
+	err := patching(c.client.AppsV1().RESTClient(), "deployments", ref.Namespace, ref.Name, patch, dryRun).Do(ctx).Into(&d)
+	if err != nil {
+		return remediate.Workload{}, explain(err)
+	}
+	return deployment(&d), nil
+}
+
+// PatchPod applies a JSON Patch to a pod.
+func (c *Cluster) PatchPod(ctx context.Context, ns, name string, patch []byte, dryRun bool) (remediate.Pod, error) {
+	ctx, cancel := context.WithTimeout(withOp(ctx, patch), c.timeout)
+	defer cancel()
+	var p corev1.Pod
+	err := patching(c.client.CoreV1().RESTClient(), "pods", ns, name, patch, dryRun).Do(ctx).Into(&p)
+	if err != nil {
+		return remediate.Pod{}, explain(err)
+	}
+	return pod(&p), nil
+}
+
+func patching(client rest.Interface, resource, ns, name string, patch []byte, dryRun bool) *rest.Request {
+	opts := &metav1.PatchOptions{FieldManager: remediate.FieldManager}
+	if dryRun {
+		opts.DryRun = []string{metav1.DryRunAll}
+	}
+	return client.Patch(types.JSONPatchType).Namespace(ns).Resource(resource).Name(name).
+		VersionedParams(opts, scheme.ParameterCodec).MaxRetries(0).Body(patch)
+}
+
+// Evict evicts the pod while it has this UID.
+func (c *Cluster) Evict(ctx context.Context, ns, name, uid string, dryRun bool) error {
+	if uid == "" {
+		return fmt.Errorf("a pod is never evicted by name alone: %w", remediate.ErrRefused)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	id := types.UID(uid)
+	ev := &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Name: name, Namespace: ns},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &id}},
+	}
+	opts := &metav1.CreateOptions{}
+	if dryRun {
+		opts.DryRun, ev.DeleteOptions.DryRun = []string{metav1.DryRunAll}, []string{metav1.DryRunAll}
+	}
+	err := c.client.CoreV1().RESTClient().Post().Namespace(ns).Resource("pods").Name(name).SubResource("eviction").
+		VersionedParams(opts, scheme.ParameterCodec).MaxRetries(0).Body(ev).Do(ctx).Error()
+	return explain(err)
+}
+
+type opKey struct{}
+
+// withOp takes the op-id of a patch along to the audit.
+func withOp(ctx context.Context, patch []byte) context.Context {
+	var ops []struct {
+		Op, Path string
+		Value    any
+	}
+	id := ""
+	if json.Unmarshal(patch, &ops) == nil {
+		for _, o := range ops {
+			switch v := o.Value.(type) {
+			case string:
+				if o.Op != "test" && o.Path == "/metadata/annotations/paramedic.dev~1op-id" {
+					id = v
+				}
+			case map[string]any:
+				if s, ok := v[remediate.OpIDAnnotation].(string); ok {
+					id = s
+				}
+			}
+		}
+	}
+	return context.WithValue(ctx, opKey{}, id)
+}

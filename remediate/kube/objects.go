@@ -1,0 +1,175 @@
+package kube
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"paramedic/remediate"
+)
+
+func deployment(d *appsv1.Deployment) remediate.Workload {
+	w := workload("Deployment", &d.ObjectMeta, d.Spec.Selector, d.Spec.Template.Spec.Containers)
+	w.Replicas = replicas(d.Spec.Replicas)
+	st := d.Status
+	w.Observed, w.Current, w.Updated = st.ObservedGeneration, int(st.Replicas), int(st.UpdatedReplicas)
+	w.Ready, w.Available, w.Paused = int(st.ReadyReplicas), int(st.AvailableReplicas), d.Spec.Paused
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		w.Recreate = true
+		return w
+	}
+	quarter := intstr.FromString("25%")
+	unavailable, surge := &quarter, &quarter
+	if r := d.Spec.Strategy.RollingUpdate; r != nil {
+		if r.MaxUnavailable != nil {
+			unavailable = r.MaxUnavailable
+		}
+		if r.MaxSurge != nil {
+			surge = r.MaxSurge
+		}
+	}
+	w.MaxUnavailable = scaled(unavailable, w.Replicas, false)
+	w.MaxSurge = scaled(surge, w.Replicas, true)
+	return w
+}
+
+// scaled is an absolute number; a share that cannot be read counts as all.
+func scaled(v *intstr.IntOrString, of int, up bool) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(v, of, up)
+	if err != nil {
+		return of
+	}
+	return n
+}
+
+func statefulSet(s *appsv1.StatefulSet) remediate.Workload {
+	w := workload("StatefulSet", &s.ObjectMeta, s.Spec.Selector, s.Spec.Template.Spec.Containers)
+	w.Replicas = replicas(s.Spec.Replicas)
+	st := s.Status
+	w.Observed, w.Current, w.Updated = st.ObservedGeneration, int(st.Replicas), int(st.UpdatedReplicas)
+	if st.CurrentRevision == st.UpdateRevision {
+		w.Updated = int(st.Replicas) // the controller leaves updatedReplicas at zero once a rollout is complete
+	}
+	w.Ready, w.Available, w.MaxUnavailable = int(st.ReadyReplicas), int(st.AvailableReplicas), 1
+	return w
+}
+
+func replicas(n *int32) int {
+	if n == nil {
+		return 1
+	}
+	return int(*n)
+}
+
+func workload(kind string, m *metav1.ObjectMeta, sel *metav1.LabelSelector, containers []corev1.Container) remediate.Workload {
+	w := remediate.Workload{
+		Ref: remediate.Ref{Namespace: m.Namespace, Kind: kind, Name: m.Name}, UID: string(m.UID), Generation: m.Generation,
+		Created: m.CreationTimestamp.UTC(), Labels: m.Labels, Annotations: m.Annotations, Managers: managers(m.ManagedFields),
+	}
+	for _, o := range m.OwnerReferences {
+		w.Owners = append(w.Owners, remediate.Owner{Kind: o.Kind, Name: o.Name, Controller: o.Controller != nil && *o.Controller})
+	}
+	if sel != nil {
+		w.Selector, w.Odd = sel.MatchLabels, len(sel.MatchExpressions) > 0
+	}
+	for _, c := range containers {
+		w.Containers = append(w.Containers, remediate.Container{Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args})
+	}
+	return w
+}
+
+func managers(entries []metav1.ManagedFieldsEntry) []remediate.Manager {
+	var out []remediate.Manager
+	for _, e := range entries {
+		m := remediate.Manager{Name: e.Manager, Status: e.Subresource != ""}
+		if e.Time != nil {
+			m.At = e.Time.UTC()
+		}
+		if e.FieldsV1 != nil {
+			var tree map[string]any
+			if json.Unmarshal(e.FieldsV1.Raw, &tree) == nil {
+				flatten("", tree, &m.Owns)
+				slices.Sort(m.Owns)
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// flatten turns a FieldsV1 tree into paths: {"f:spec":{"f:containers":{"k:{\"name\":\"vllm\"}":{"f:args":{}}}}} is
+// spec.containers[vllm].args.
+func flatten(prefix string, tree map[string]any, out *[]string) {
+	leaf := true
+	for key, below := range tree {
+		path := prefix
+		switch {
+		case strings.HasPrefix(key, "f:"):
+			path = strings.TrimPrefix(prefix+"."+key[2:], ".")
+		case strings.HasPrefix(key, "k:"):
+			var k map[string]any
+			name := key[2:]
+			if json.Unmarshal([]byte(name), &k) == nil {
+				if n, ok := k["name"].(string); ok {
+					name = n
+				}
+			}
+			path = prefix + "[" + name + "]"
+		default:
+			continue // "." is the item itself, "v:" a set's value
+		}
+		leaf = false
+		if sub, ok := below.(map[string]any); ok {
+			flatten(path, sub, out)
+		}
+	}
+	if leaf && prefix != "" {
+		*out = append(*out, prefix)
+	}
+}
+
+func pod(p *corev1.Pod) remediate.Pod {
+	out := remediate.Pod{
+		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Labels: p.Labels, Annotations: p.Annotations,
+		Terminating: p.DeletionTimestamp != nil, Node: p.Spec.NodeName, Created: p.CreationTimestamp.UTC(),
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			out.Ready = c.Status == corev1.ConditionTrue
+		}
+	}
+	if o := metav1.GetControllerOf(p); o != nil {
+		out.Owner = remediate.Owner{Kind: o.Kind, Name: o.Name, Controller: true}
+	}
+	return out
+}
+
+func namespace(ns *corev1.Namespace, services []corev1.Service, budgets []policyv1.PodDisruptionBudget, scalers []autoscalingv2.HorizontalPodAutoscaler) remediate.Namespace {
+	out := remediate.Namespace{Name: ns.Name, Labels: ns.Labels}
+	for _, s := range services {
+		out.Services = append(out.Services, remediate.Selection{Name: s.Name, Selector: s.Spec.Selector})
+	}
+	for _, b := range budgets {
+		pdb := remediate.Budget{Name: b.Name, Allowed: int(b.Status.DisruptionsAllowed), Odd: b.Spec.Selector == nil}
+		if b.Spec.Selector != nil {
+			pdb.Selector, pdb.Odd = b.Spec.Selector.MatchLabels, len(b.Spec.Selector.MatchExpressions) > 0 || len(b.Spec.Selector.MatchLabels) == 0
+		}
+		if b.Status.ObservedGeneration < b.Generation {
+			pdb.Allowed = 0 // stale: the API server refuses too
+		}
+		out.Budgets = append(out.Budgets, pdb)
+	}
+	for _, s := range scalers {
+		t := s.Spec.ScaleTargetRef
+		out.Autoscalers = append(out.Autoscalers, remediate.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: s.Name,
+			Target: remediate.Ref{Namespace: ns.Name, Kind: t.Kind, Name: t.Name}, Min: replicas(s.Spec.MinReplicas), Max: int(s.Spec.MaxReplicas)})
+	}
+	return out
+}

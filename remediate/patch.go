@@ -1,0 +1,48 @@
+package remediate
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// An op is one operation of a JSON Patch (RFC 6902). A nil Value is null: a test for null passes where the member is absent.
+type op struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+func test(path string, value any) op    { return op{"test", path, value} }
+func replace(path string, value any) op { return op{"replace", path, value} }
+func add(path string, value any) op     { return op{"add", path, value} }
+
+// encode is the patch as it is sent and recorded.
+func encode(ops ...op) string {
+	b, err := json.Marshal(ops)
+	if err != nil { // values are strings, numbers and maps of strings
+		panic(fmt.Sprintf("encoding a JSON Patch: %v", err))
+	}
+	return string(b)
+}
+
+// pointer joins tokens to a JSON pointer (RFC 6901).
+func pointer(tokens ...any) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		b.WriteByte('/')
+		s := strings.ReplaceAll(fmt.Sprint(t), "~", "~0")
+		b.WriteString(strings.ReplaceAll(s, "/", "~1"))
+	}
+	return b.String()
+}
+
+// mark sets the op-id annotation. Where there are no annotations at all it adds the map, and only if there still are none, for an
+// added map replaces what is there.
+func mark(annotations map[string]string, opID string) []op {
+	if len(annotations) == 0 {
+		all := pointer("metadata", "annotations")
+		return []op{test(all, nil), add(all, map[string]string{OpIDAnnotation: opID})}
+	}
+	return []op{add(pointer("metadata", "annotations", OpIDAnnotation), opID)}
+}

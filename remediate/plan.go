@@ -1,0 +1,231 @@
+package remediate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"paramedic/playbooks"
+	"paramedic/state"
+	"paramedic/state/outbox"
+)
+
+// A Planner delivers plan effects: it works out and guards the remedies that the incident's playbook offers. It only reads, but for
+// dry runs in the modes that may write.
+type Planner struct{ cfg *Config }
+
+// Deliver plans for the effect's incident. Delivered again, it finds what it planned in the view and adds nothing.
+func (p *Planner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
+	now := p.cfg.Clock.Now()
+	in, ok := p.cfg.View.Incident(e.Incident)
+	if !ok {
+		return done(e)
+	}
+	if !in.Open() {
+		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true},
+			Inputs: p.callOff(in, nil, state.Cancelled, "the incident is resolved")}
+	}
+	inputs, again := p.plan(ctx, in)
+	if err := ctx.Err(); err != nil {
+		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "planning was interrupted", RetryAt: now.Add(p.cfg.Timing.Poll)}}
+	}
+	out := outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: !again}, Inputs: inputs}
+	if again {
+		out.Outcome.RetryAt = now.Add(p.cfg.Timing.Replan)
+	}
+	return out
+}
+
+func done(e state.Effect) outbox.Result {
+	return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}}
+}
+
+// plan gives the events of the new plan, and whether to plan again later because something was denied that may come to be allowed.
+func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.Input, again bool) {
+	pb, ok := p.cfg.Playbook(in.Diagnosis.Playbook)
+	if in.Diagnosis.Playbook == "" || !ok {
+		return p.callOff(in, nil, state.Superseded, "there is no playbook for it"), false
+	}
+	ev, _ := p.cfg.View.Evidence(in.ID)
+	keep := map[state.ActionID]bool{}
+	var fresh []state.Input
+	for _, r := range pb.FirstAid {
+		kind, ok := actionOf(r.Action)
+		if !ok || len(keep) > 0 && r.Action == "" {
+			continue // for people
+		}
+		a, refused := p.draft(ctx, in, ev, kind, r)
+		old, same := p.standing(a)
+		switch {
+		case same && !refused:
+			keep[old.ID] = true
+			continue
+		case same && refused && old.State == state.Denied:
+			again = true
+			continue
+		case old.ID != "" && (decidedAgainst(old) || wrote(old) || old.State.Running()):
+			keep[old.ID] = true
+			continue
+		}
+		again = again || refused
+		fresh = append(fresh, p.events(a, refused)...)
+	}
+	return append(p.callOff(in, keep, state.Superseded, "the plan changed"), fresh...), again
+}
+
+// draft is the action that the remedy amounts to now. It is refused where it cannot be, or where a guard denies it in a mode that
+// would write: it is then recorded with every reason.
+func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidence, kind action, r playbooks.Remedy) (state.Action, bool) {
+	now := p.cfg.Clock.Now()
+	a := state.Action{Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed, Params: map[string]string{}}
+	maps.Copy(a.Params, r.Params)
+	refuse := func(err error) (state.Action, bool) {
+		a.Guards = append(a.Guards, state.GuardResult{Guard: "plan", Decision: state.Deny, Reason: err.Error(), At: now})
+		a.Change = or(a.Change, r.Action)
+		a.Why = or(a.Why, r.Text)
+		return p.identify(a, now), true
+	}
+	t, err := kind.target(in, ev, a.Params)
+	a.Target = t
+	if err != nil {
+		return refuse(err)
+	}
+	s := p.cfg.survey(ctx, in, &a)
+	a.Mode, a.Approvers = string(s.rule.mode), s.rule.approvers
+	if s.problem != nil {
+		return refuse(s.problem)
+	}
+	if err := kind.draft(s); err != nil {
+		return refuse(err)
+	}
+	a.ExpiresAt = now.Add(s.rule.ApprovalTTL)
+	s.peersEvidence(ctx)
+	a.Guards = ask(ctx, s, guards())
+	a = p.identify(a, now)
+	if decision, _, _ := weigh(a.Guards); decision == state.Deny && s.rule.mode.Writes() {
+		return a, true
+	}
+	if s.rule.mode == Approve {
+		a.State = state.AwaitingApproval
+	}
+	if !s.rule.mode.Writes() {
+		a.ExpiresAt = time.Time{}
+	}
+	return a, false
+}
+
+// identify gives the action its hash and its ID, which a second delivery of the same plan gives again.
+func (p *Planner) identify(a state.Action, now time.Time) state.Action {
+	a.PlanHash = planHash(&a)
+	attempt := 0
+	for _, b := range p.cfg.View.Actions() {
+		if b.Incident == a.Incident && b.Kind == a.Kind && b.Target.Name == a.Target.Name {
+			attempt++
+		}
+	}
+	seed := strings.Join([]string{string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Params["arg"], strconv.Itoa(attempt)}, "|")
+	if in, ok := p.cfg.View.Incident(a.Incident); ok && !in.OpenedAt.IsZero() {
+		now = in.OpenedAt
+	}
+	a.ID = state.NewActionID(now, seed)
+	return a
+}
+
+// planHash binds an approval to what is done to which object.
+func planHash(a *state.Action) string {
+	parts := []string{string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container, a.Change}
+	for _, k := range slices.Sorted(maps.Keys(a.Params)) {
+		parts = append(parts, k, a.Params[k])
+	}
+	return state.Hash(parts...)
+}
+
+// standing is the incident's newest action of the kind on the target, and whether it stands for the same plan. A value that moved by
+// less than a quarter is the same plan, so that people are not shown a new one with every breath of the load.
+func (p *Planner) standing(a state.Action) (state.Action, bool) {
+	for _, b := range p.cfg.View.Actions() { // newest first
+		if b.Incident != a.Incident || b.Kind != a.Kind || b.Target.Name != a.Target.Name || b.Target.Namespace != a.Target.Namespace {
+			continue
+		}
+		if b.State == state.Denied {
+			return b, b.DecidedBy.ID == "" && denials(b) == denials(a)
+		}
+		if !b.State.BeforeEffect() {
+			return b, false
+		}
+		same := b.Target.UID == a.Target.UID && b.Mode == a.Mode && b.Params["from"] == a.Params["from"] && b.Params["labels"] == a.Params["labels"] && near(b.Params["to"], a.Params["to"])
+		return b, same && (b.ExpiresAt.IsZero() || b.ExpiresAt.After(p.cfg.Clock.Now()))
+	}
+	return state.Action{}, false
+}
+
+func near(a, b string) bool {
+	x, err1 := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	if err1 != nil || err2 != nil {
+		return a == b
+	}
+	return math.Abs(x-y) <= max(x, y)/4
+}
+
+// denials are the names of the guards that deny.
+func denials(a state.Action) string {
+	var out []string
+	for _, g := range a.Guards {
+		if g.Decision == state.Deny {
+			out = append(out, g.Guard)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// decidedAgainst says whether a person called the action off: it is not proposed to them again.
+func decidedAgainst(a state.Action) bool {
+	return (a.State == state.Denied || a.State == state.Cancelled) && a.DecidedBy.ID != ""
+}
+
+// events are the inputs of a new run; a refused one is proposed and denied, so that its reasons are on record.
+func (p *Planner) events(a state.Action, refused bool) []state.Input {
+	now := p.cfg.Clock.Now()
+	a.Steps = []state.ActionStep{{State: a.State, At: now, Text: a.Change, Actor: self}}
+	if !refused {
+		return []state.Input{event(now, "", a)}
+	}
+	a.State, a.Steps[0].State = state.Proposed, state.Proposed
+	first := event(now, "", a)
+	_, why, _ := weigh(a.Guards)
+	a.Steps = slices.Clone(a.Steps)
+	if a.Move(state.Denied, now, why, self) != nil {
+		return []state.Input{first}
+	}
+	return []state.Input{first, event(now, state.Proposed, a)}
+}
+
+// callOff ends the incident's actions that have not written anything, but for those to keep.
+func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to state.ActionState, why string) []state.Input {
+	var out []state.Input
+	now := p.cfg.Clock.Now()
+	for _, a := range p.cfg.View.Actions() {
+		from := a.State
+		if a.Incident != in.ID || !from.BeforeEffect() || keep[a.ID] {
+			continue
+		}
+		if a.Move(to, now, why, self) == nil {
+			out = append(out, event(now, from, a))
+		}
+	}
+	return out
+}
+
+// event is a step of a run as an input. Its ID names the step, so that the log can tell a repetition.
+func event(now time.Time, from state.ActionState, a state.Action) state.Input {
+	return state.Input{
+		ID: state.Hash("action", string(a.ID), string(from), string(a.State), strconv.Itoa(len(a.Steps)), fmt.Sprint(now.UnixNano())),
+		At: now, Cluster: a.Target.Cluster, Action: &state.ActionEvent{From: from, Action: a},
+	}
+}

@@ -1,0 +1,396 @@
+package remediate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// restartWorker takes one worker out of serving by changing a label that Services select on and its controller does not, waits until
+// it runs nothing, evicts it under its disruption budget, and waits for the replacement. There is no way back from an eviction; until
+// then the label is put back where the run cannot go on.
+type restartWorker struct{}
+
+// isolated is the value that a label is set to while the worker is out of serving.
+const isolated = "isolated-by-paramedic"
+
+// The journal's keys: times at which a step was found to be done, and why the worker is put back.
+const (
+	keyIsolated = "isolated"
+	keyDrained  = "drained"
+	keyBlocked  = "blocked"
+	keyEvicted  = "evicted"
+	keyUndo     = "undo"
+)
+
+func (restartWorker) verbs() []Verb {
+	return []Verb{{"", "pods", "patch"}, {"", "pods/eviction", "create"}}
+}
+
+func (restartWorker) reversible() bool { return false }
+
+func (restartWorker) metrics() []metric {
+	return []metric{
+		{signal: "kv_usage", agg: aggMax, target: true, better: 0.8, worse: 1.2, noise: 0.05},
+		{signal: "container_memory", agg: aggMax, target: true, better: 0.85, worse: 1.2},
+		{signal: "process_rss", agg: aggMax, target: true, better: 0.85, worse: 1.2},
+		{signal: "generation_tokens_rate", agg: aggSum, target: true, higher: true, better: 1.3, worse: 0.5, noise: 1, cause: "engine_hang"},
+		{signal: "ttft_p95", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.5},
+		{signal: "error_rate", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02},
+		{signal: "replicas_ready", agg: aggReady, guardrail: true, higher: true, worse: 0.99},
+	}
+}
+
+// target is the one broken worker. Of several it is the one that the strongest finding names; the storm guard then has its say.
+func (restartWorker) target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error) {
+	t, err := poolTarget(in, ev)
+	if err != nil {
+		return t, err
+	}
+	params["pool_kind"], t.Kind = t.Kind, "Pod"
+	pods := in.Diagnosis.Scope.Pods
+	if len(pods) == 0 {
+		pods = in.Scope.Pods
+	}
+	for _, f := range in.Diagnosis.Findings {
+		if f.Weight > 0 && slices.Contains(pods, f.Pod) {
+			t.Name = f.Pod
+			return t, nil
+		}
+	}
+	if len(pods) != 1 {
+		return t, fmt.Errorf("the evidence names %d workers and not the one to restart", len(pods))
+	}
+	t.Name = pods[0]
+	return t, nil
+}
+
+func (restartWorker) draft(s *scene) error {
+	a := s.act
+	a.Change = fmt.Sprintf("restart pod %s/%s", a.Target.Namespace, a.Target.Name)
+	if !slices.ContainsFunc(s.pods, func(p Pod) bool { return p.UID == s.pod.UID }) {
+		return fmt.Errorf("pod %s does not belong to %s", s.pod.Name, s.w.Name)
+	}
+	labels, err := s.isolation()
+	if err != nil {
+		return err
+	}
+	a.Target.UID = s.pod.UID
+	a.Params["pod"] = s.pod.Name
+	a.Params["labels"] = strings.Join(labels, ",")
+	a.Why = fmt.Sprintf("A restart frees what only this worker holds. It is taken out of serving (%s), runs what it has begun for up to %s, and is then evicted under its disruption budget; what still runs then is lost, and so is its prefix cache.",
+		a.Params["labels"], s.cfg.Timing.Drain)
+	set := make([]string, len(labels))
+	for i, l := range labels {
+		set[i] = l + "=" + isolated
+	}
+	a.Command = fmt.Sprintf("kubectl -n %[1]s label pod %[2]s --overwrite %[3]s && sleep %.0[4]f && kubectl create --raw /api/v1/namespaces/%[1]s/pods/%[2]s/eviction -f - <<< %[5]s",
+		a.Target.Namespace, s.pod.Name, strings.Join(set, " "), s.cfg.Timing.Drain.Seconds(), quote(evictionBody(a.Target)))
+	return nil
+}
+
+func evictionBody(t state.Target) string {
+	b, err := json.Marshal(map[string]any{"apiVersion": "policy/v1", "kind": "Eviction",
+		"metadata":      map[string]string{"name": t.Name, "namespace": t.Namespace},
+		"deleteOptions": map[string]any{"preconditions": map[string]string{"uid": t.UID}}})
+	if err != nil { // strings only
+		panic(fmt.Sprintf("encoding an eviction: %v", err))
+	}
+	return string(b)
+}
+
+// isolation are the labels to change so that no Service selects the worker any more, while its controller and its disruption budget
+// still do: a controller that lost it would start another worker, a budget that lost it would not protect the pool.
+func (s *scene) isolation() ([]string, error) {
+	if s.w.Odd {
+		return nil, fmt.Errorf("the selector of %s is not only labels, so it is not certain which label is free to change", s.w.Name)
+	}
+	taken := maps.Clone(s.w.Selector)
+	if taken == nil {
+		taken = map[string]string{}
+	}
+	for _, b := range s.ns.Budgets {
+		maps.Copy(taken, b.Selector)
+	}
+	var out []string
+	serving := false
+	for _, svc := range s.ns.Services {
+		if !selects(svc.Selector, s.pod.Labels) {
+			continue
+		}
+		serving = true
+		free := slices.DeleteFunc(slices.Sorted(maps.Keys(svc.Selector)), func(k string) bool { _, is := taken[k]; return is })
+		if len(free) == 0 {
+			return nil, fmt.Errorf("every label that Service %s selects on is also its controller's or disruption budget's: add a label such as paramedic.dev/serving=true to the pod template and to that Service's selector", svc.Name)
+		}
+		if !slices.ContainsFunc(free, func(k string) bool { return slices.Contains(out, k) }) {
+			out = append(out, free[0])
+		}
+	}
+	if !serving {
+		return nil, errors.New("no Service selects the worker, so it is not known how to take it out of serving")
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func (restartWorker) write(s *scene, opID string) (state.Write, error) {
+	labels, err := s.isolation()
+	if err != nil {
+		return state.Write{}, err
+	}
+	if joined := strings.Join(labels, ","); joined != s.act.Params["labels"] {
+		return state.Write{}, fmt.Errorf("the labels to change are %s now, and were %s when this was planned", joined, s.act.Params["labels"])
+	}
+	uid := test(pointer("metadata", "uid"), s.pod.UID)
+	ops := []op{uid}
+	back := []op{uid, test(pointer("metadata", "annotations", OpIDAnnotation), opID)}
+	old := map[string]string{}
+	for _, l := range labels {
+		path := pointer("metadata", "labels", l)
+		old[l] = s.pod.Labels[l]
+		ops = append(ops, test(path, old[l]), replace(path, isolated))
+		back = append(back, test(path, isolated), replace(path, old[l]))
+	}
+	ops = append(ops, mark(s.pod.Annotations, opID)...)
+	back = append(back, replace(pointer("metadata", "annotations", OpIDAnnotation), opID+undone))
+	was, err := json.Marshal(old)
+	if err != nil {
+		return state.Write{}, fmt.Errorf("recording the labels: %w", err)
+	}
+	return state.Write{OpID: opID, UID: s.pod.UID, Old: string(was), New: isolated, Path: "/metadata/labels", Patch: encode(ops...), Inverse: encode(back...)}, nil
+}
+
+func (restartWorker) dryRun(ctx context.Context, s *scene, w state.Write) error {
+	if _, err := s.cluster.PatchPod(ctx, s.pod.Namespace, s.pod.Name, []byte(w.Patch), true); err != nil {
+		return err
+	}
+	return s.cluster.Evict(ctx, s.pod.Namespace, s.pod.Name, s.pod.UID, true)
+}
+
+// apply takes the next of the steps isolate, drain, evict. Each step's end is in the journal before the next one's effect, so the
+// record that the worker is drained is the intent to evict it.
+func (k restartWorker) apply(ctx context.Context, r *stage) advance {
+	a, wr := r.act, r.act.Write
+	pod, err := r.cluster.Pod(ctx, a.Target.Namespace, a.Target.Name)
+	gone := errors.Is(err, ErrNotFound) || err == nil && pod.UID != wr.UID
+	if err != nil && !gone {
+		return r.retry(err)
+	}
+	delete(a.Journal, "trouble")
+	switch {
+	case gone && a.Journal[keyDrained] == "":
+		return advance{to: state.Superseded, text: "the worker went away by itself; nothing was evicted"}
+	case gone:
+		r.stamp(keyEvicted)
+		return advance{to: state.Applied, text: "the worker is gone"}
+	case pod.Terminating:
+		r.stamp(keyEvicted)
+		return r.stay(r.cfg.Timing.Poll)
+	case a.Journal[keyUndo] != "":
+		return k.putBack(ctx, r, pod)
+	case a.Journal[keyIsolated] == "":
+		return k.isolate(ctx, r, pod)
+	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
+		return advance{to: state.NeedsHuman, text: "somebody changed the worker's labels after it was isolated: it is theirs now"}
+	case r.optedOut:
+		return r.person("the namespace opted out of first aid while the worker was isolated")
+	case r.stop != "":
+		r.note(keyUndo, r.stop)
+		return r.stay(0)
+	case a.Journal[keyDrained] == "":
+		return k.drain(ctx, r)
+	}
+	return k.evict(ctx, r, pod)
+}
+
+// out says whether every label that was changed still has the isolating value.
+func (restartWorker) out(pod Pod, wr state.Write) bool {
+	for l := range oldLabels(wr) {
+		if pod.Labels[l] != wr.New {
+			return false
+		}
+	}
+	return true
+}
+
+func oldLabels(wr state.Write) map[string]string {
+	old := map[string]string{}
+	if json.Unmarshal([]byte(wr.Old), &old) != nil {
+		return nil // an unreadable record matches no labels, and so stops the run
+	}
+	return old
+}
+
+func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
+	wr := r.act.Write
+	if pod.Annotations[OpIDAnnotation] == wr.OpID && k.out(pod, wr) {
+		r.stamp(keyIsolated)
+		return r.stay(0)
+	}
+	old := oldLabels(wr)
+	switch {
+	case len(old) == 0 || !selects(old, pod.Labels):
+		return advance{to: state.NeedsHuman, text: "somebody changed the worker's labels before it was isolated; nothing was written"}
+	case r.stop != "":
+		return advance{to: state.Denied, text: "stopped before the write: " + r.stop}
+	case r.now.Sub(wr.At) > r.cfg.Timing.Stale:
+		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}
+	}
+	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Patch), false)
+	switch {
+	case err == nil:
+		r.stamp(keyIsolated)
+		return r.stay(0)
+	case errors.Is(err, ErrConflict):
+		r.note("conflict", err.Error())
+		return r.retry(err)
+	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+		return advance{to: state.NeedsHuman, text: "isolating the worker was refused, nothing was written: " + err.Error()}
+	}
+	return r.retry(err)
+}
+
+// drain waits until the worker runs nothing, as a sample taken after it was isolated shows, or until the deadline.
+func (k restartWorker) drain(ctx context.Context, r *stage) advance {
+	a, since := r.act, r.stamp(keyIsolated)
+	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, poolScope(a.Target, ""), r.in.StartedAt, []string{"requests_running"})
+	v := values(ev, "requests_running", since, func(e state.Entity) bool { return e.Pod == a.Target.Name })
+	switch {
+	case len(v) > 0 && slices.Max(v) == 0:
+		r.note("drained_text", "it runs nothing")
+	case r.now.Sub(since) < r.cfg.Timing.Drain:
+		return r.stay(r.cfg.Timing.Poll)
+	case len(v) > 0:
+		r.note("drained_text", fmt.Sprintf("%s have passed, and %.0f requests still run", r.cfg.Timing.Drain, slices.Max(v)))
+	default:
+		r.note("drained_text", fmt.Sprintf("%s have passed, and how much it runs cannot be read", r.cfg.Timing.Drain))
+	}
+	r.stamp(keyDrained)
+	return r.stay(0)
+}
+
+func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
+	a := r.act
+	if why := k.tooFew(ctx, r); why != "" {
+		r.note(keyUndo, why)
+		return r.stay(0)
+	}
+	err := r.cluster.Evict(ctx, pod.Namespace, pod.Name, a.Write.UID, false)
+	switch {
+	case err == nil:
+		r.stamp(keyEvicted)
+		return r.stay(r.cfg.Timing.Poll)
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrConflict):
+		return r.stay(0) // the next look tells: another pod of this name, or none
+	case errors.Is(err, ErrBlocked):
+		if r.now.Sub(r.stamp(keyBlocked)) < r.cfg.Timing.Blocked {
+			return r.stay(r.cfg.Timing.Poll)
+		}
+		r.note(keyUndo, fmt.Sprintf("the eviction was refused for %s: %v", r.cfg.Timing.Blocked, err))
+		return r.stay(0)
+	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+		r.note(keyUndo, "the eviction was refused: "+err.Error())
+		return r.stay(0)
+	}
+	return r.retry(err)
+}
+
+// tooFew asks again, right before the eviction, whether another worker is ready: the drain may have taken minutes.
+func (restartWorker) tooFew(ctx context.Context, r *stage) string {
+	a := r.act
+	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
+	if err != nil {
+		return fmt.Sprintf("the pool could not be read before the eviction: %v", err)
+	}
+	pods, err := r.cluster.Pods(ctx, w)
+	if err != nil {
+		return fmt.Sprintf("the pool's workers could not be read before the eviction: %v", err)
+	}
+	others := slices.DeleteFunc(pods, func(p Pod) bool { return p.UID == a.Write.UID })
+	if n := ready(others); n < 1 {
+		return "no other worker is ready any more"
+	}
+	return ""
+}
+
+// putBack restores the labels, and hands over.
+func (k restartWorker) putBack(ctx context.Context, r *stage, pod Pod) advance {
+	a, wr := r.act, r.act.Write
+	why := a.Journal[keyUndo]
+	switch {
+	case pod.Annotations[OpIDAnnotation] == wr.OpID+undone:
+		return advance{to: state.NeedsHuman, text: why + "; the worker serves again"}
+	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
+		return advance{to: state.NeedsHuman, text: why + "; somebody changed the worker's labels, which are left as they are"}
+	}
+	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Inverse), false)
+	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrRefused) {
+		return r.person(why + "; the worker could not be put back into serving: " + err.Error())
+	}
+	if err != nil && !errors.Is(err, ErrConflict) {
+		return r.retry(err)
+	}
+	return r.stay(0)
+}
+
+// live waits until the pool has its number of workers again, all of them ready, without the old one.
+func (restartWorker) live(ctx context.Context, r *stage) advance {
+	a := r.act
+	since, _ := reached(*a, state.Applied)
+	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
+	if err == nil {
+		var pods []Pod
+		if pods, err = r.cluster.Pods(ctx, w); err == nil {
+			if fresh := replacement(pods, a, drainedAt(a)); fresh != "" && ready(pods) >= w.Replicas {
+				r.note("replacement", fresh)
+				return advance{to: state.Verifying, text: "replaced by " + fresh}
+			}
+		}
+	}
+	if r.now.Sub(since) > r.cfg.Timing.Rollout {
+		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the worker is gone, and the pool has no ready replacement after %s", r.cfg.Timing.Rollout)}
+	}
+	return r.stay(r.cfg.Timing.Poll)
+}
+
+// drainedAt is when the eviction was about to be asked for. What is found to be gone after a crash went at some time after that.
+func drainedAt(a *state.Action) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, a.Journal[keyDrained])
+	if err != nil {
+		t, _ = reached(*a, state.Applied)
+	}
+	return t
+}
+
+// replacement is the ready worker that came after the drain. Kubernetes' times are whole seconds.
+func replacement(pods []Pod, a *state.Action, drained time.Time) string {
+	for _, p := range pods {
+		if p.UID != a.Write.UID && p.Ready && !p.Terminating && !p.Created.Before(drained.Truncate(time.Second).Add(-time.Second)) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+func (restartWorker) still(ctx context.Context, r *stage) (string, error) {
+	pod, err := r.cluster.Pod(ctx, r.act.Target.Namespace, r.act.Journal["replacement"])
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return "", err
+	}
+	if err != nil || pod.Terminating {
+		return "the replacement went away while it was verified", nil
+	}
+	return "", nil
+}
+
+func (restartWorker) undo(_ context.Context, r *stage) advance {
+	return r.person("an eviction cannot be undone")
+}

@@ -1,0 +1,158 @@
+package remediate
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"paramedic/state"
+	"paramedic/state/outbox"
+)
+
+// A Runner delivers run effects: each delivery takes one step of the run.
+type Runner struct {
+	cfg  *Config
+	plan *Planner
+}
+
+// Deliver takes the run's next step, as the view has it now.
+func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
+	now := r.cfg.Clock.Now()
+	a, ok := r.cfg.View.Action(e.Action)
+	if !ok || !a.State.Running() && !(a.State == state.Proposed && Mode(a.Mode) == Auto) {
+		return done(e)
+	}
+	if now.Before(a.NextAt) {
+		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, RetryAt: a.NextAt}}
+	}
+	in, ok := r.cfg.View.Incident(a.Incident)
+	kind, known := actionOf(a.Kind)
+	from := a.State
+	st := &stage{cfg: r.cfg, cluster: r.cfg.Clusters[a.Target.Cluster], act: &a, in: in, now: now}
+	var adv advance
+	switch {
+	case !known || st.cluster == nil:
+		adv = st.giveUp("this bot does not know the action, or has no access to the cluster")
+	case !ok && from.BeforeEffect():
+		adv = advance{to: state.Cancelled, text: "the incident is not known any more"}
+	default:
+		adv = r.step(ctx, st, kind)
+	}
+	if ctx.Err() != nil && adv.to == from {
+		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "interrupted", RetryAt: now.Add(r.cfg.Timing.Poll)}}
+	}
+	inputs := r.advance(ctx, st, from, adv)
+	return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}, Inputs: inputs}
+}
+
+// giveUp ends a run that cannot go on: without a trace if nothing was written, else with a person.
+func (r *stage) giveUp(why string) advance {
+	if r.act.State.BeforeEffect() {
+		return advance{to: state.Denied, text: why}
+	}
+	return r.person(why)
+}
+
+// advance makes the event of a step.
+func (r *Runner) advance(ctx context.Context, st *stage, from state.ActionState, adv advance) []state.Input {
+	a := st.act
+	a.NextAt = time.Time{}
+	if adv.wait > 0 {
+		a.NextAt = st.now.Add(adv.wait)
+	}
+	if adv.to != from {
+		if err := a.Move(adv.to, st.now, adv.text, self); err != nil {
+			r.cfg.Logger.ErrorContext(ctx, "illegal step", "action", a.ID, "incident", a.Incident, "err", err)
+			return nil
+		}
+	}
+	if adv.to == state.Verifying && from != adv.to {
+		a.Verify.Settle = st.now.Add(r.cfg.Timing.Settle)
+		a.Verify.Until = a.Verify.Settle.Add(r.cfg.Timing.Window)
+		a.NextAt = a.Verify.Settle
+	}
+	r.cfg.Logger.InfoContext(ctx, "step", "action", a.ID, "incident", a.Incident, "from", from, "to", a.State, "reason", adv.text)
+	inputs := []state.Input{event(st.now, from, *a)}
+	if adv.to == state.Superseded && st.in.Open() {
+		fresh, _ := r.plan.plan(ctx, st.in)
+		inputs = append(inputs, fresh...)
+	}
+	return inputs
+}
+
+// step dispatches on the run's state.
+func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
+	a := st.act
+	if a.State.BeforeEffect() {
+		return r.admit(ctx, st, kind)
+	}
+	if h, halted := r.cfg.View.Halted(a.Target.Cluster); halted {
+		st.stop = "first aid was halted by " + h.Actor.String() + reasonOf(h.Reason)
+	}
+	if a.State == state.Intent || a.State == state.RollbackIntent {
+		if ns, err := st.cluster.Namespace(ctx, a.Target.Namespace); err != nil {
+			return st.retry(err)
+		} else if !r.cfg.optedIn(ns) {
+			st.optedOut, st.stop = true, or(st.stop, "the namespace opted out of first aid")
+		}
+	}
+	switch a.State {
+	case state.Intent:
+		return kind.apply(ctx, st)
+	case state.Applied:
+		return kind.live(ctx, st)
+	case state.Verifying:
+		return r.verify(ctx, st, kind)
+	}
+	return kind.undo(ctx, st)
+}
+
+// admit asks all guards, on fresh reads: once to admit the run, which takes its lock, and once more, under the lock, before it records
+// the intent.
+func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
+	a := st.act
+	if !st.in.Open() {
+		return advance{to: state.Cancelled, text: "the incident was resolved before anything was done"}
+	}
+	if Mode(a.Mode) != Auto && !a.DecidedAt.Before(a.ExpiresAt) {
+		return advance{to: state.Expired, text: "the approval came too late"}
+	}
+	s := r.cfg.survey(ctx, st.in, a)
+	s.commit = a.State == state.Admitted
+	if s.problem == nil {
+		s.peersEvidence(ctx)
+	}
+	a.Guards = ask(ctx, s, guards())
+	decision, why, retry := weigh(a.Guards)
+	if decision == state.Hold {
+		return r.held(st, why, retry)
+	}
+	if decision != state.Allow {
+		return advance{to: state.Denied, text: why}
+	}
+	if !s.commit {
+		return advance{to: state.Admitted, text: "all guards allow"}
+	}
+	w, err := kind.write(s, state.Hash("op", string(a.ID), a.PlanHash, strconv.Itoa(len(a.Steps))))
+	if err != nil {
+		return advance{to: state.Denied, text: "the write cannot be prepared: " + err.Error()}
+	}
+	w.At = st.now
+	a.Write, a.Verify.Baseline = w, s.baseline()
+	return advance{to: state.Intent, text: "all guards allow, on fresh reads"}
+}
+
+// held waits for what holds the run, but no longer than its plan is good for.
+func (r *Runner) held(st *stage, why string, retry time.Time) advance {
+	a := st.act
+	since := st.stamp("held")
+	st.note("held_text", why)
+	if limit := since.Add(r.cfg.Timing.Blocked); !st.now.Before(limit) {
+		return advance{to: state.Denied, text: "held for too long: " + why}
+	}
+	wait := retry.Sub(st.now)
+	if wait <= 0 || wait > time.Minute {
+		wait = time.Minute
+	}
+	return advance{to: a.State, wait: wait}
+}

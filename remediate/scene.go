@@ -1,0 +1,161 @@
+package remediate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"paramedic/state"
+)
+
+// A scene is everything that guards judge an action by, read afresh each time.
+type scene struct {
+	cfg    *Config
+	now    time.Time
+	rule   rule
+	in     state.Incident
+	act    *state.Action
+	kind   action
+	commit bool // a write follows at once if all allow
+
+	cluster Cluster
+	ns      Namespace
+	w       Workload
+	pods    []Pod
+	pod     Pod // of a per-worker action
+	ev      state.Evidence
+
+	actions []state.Action
+	problem error // why the live reads are not whole; guards that need them deny
+}
+
+// survey reads the target's surroundings. Only what the action needs of a pod is read, and only where it names one.
+func (c *Config) survey(ctx context.Context, in state.Incident, act *state.Action) *scene {
+	s := &scene{cfg: c, now: c.Clock.Now(), in: in, act: act, rule: c.ruleFor(act.Cause, act.Kind, act.Target), cluster: c.Clusters[act.Target.Cluster]}
+	s.kind, _ = actionOf(act.Kind)
+	s.actions = c.View.Actions()
+	if s.cluster == nil || s.kind == nil {
+		s.problem = fmt.Errorf("there is no write access configured for cluster %q", act.Target.Cluster)
+		return s
+	}
+	s.problem = s.look(ctx, s.poolRef())
+	if s.problem == nil && act.Target.Kind == "Pod" {
+		s.pod, s.problem = s.cluster.Pod(ctx, act.Target.Namespace, act.Target.Name)
+	}
+	s.ev = c.Gauge.Read(ctx, act.Target.Cluster, poolScope(act.Target, in.Scope.Model), in.StartedAt, s.signals())
+	return s
+}
+
+func (s *scene) look(ctx context.Context, ref Ref) error {
+	var err1, err2, err3 error
+	s.w, err1 = s.cluster.Workload(ctx, ref)
+	if err1 != nil {
+		return fmt.Errorf("reading %s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, err1)
+	}
+	s.pods, err2 = s.cluster.Pods(ctx, s.w)
+	s.ns, err3 = s.cluster.Namespace(ctx, ref.Namespace)
+	return errors.Join(err2, err3)
+}
+
+func (s *scene) poolRef() Ref {
+	t := s.act.Target
+	if t.Kind == "Pod" {
+		return Ref{t.Namespace, or(s.act.Params["pool_kind"], "Deployment"), t.Pool}
+	}
+	return Ref{t.Namespace, t.Kind, t.Name}
+}
+
+// signals are all that guards and verification of the action read.
+func (s *scene) signals() []string {
+	out := []string{"requests_running", "requests_waiting", "kv_usage", "max_num_seqs"}
+	if s.kind != nil {
+		for _, m := range s.kind.metrics() {
+			out = append(out, m.signal)
+		}
+	}
+	for _, f := range s.in.Diagnosis.Findings {
+		if f.Weight > 0 {
+			out = append(out, f.Signal)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// poolScope is the whole pool, and its model's other pools, which are the untouched peers.
+func poolScope(t state.Target, model string) state.Scope {
+	sc := state.Scope{Cluster: t.Cluster, Namespace: t.Namespace, Model: model}
+	if model == "" {
+		sc.Pool = t.Pool
+	}
+	return sc
+}
+
+// values are a signal's fresh, finite values on the pods that the filter takes.
+func values(ev state.Evidence, signal string, oldest time.Time, take func(state.Entity) bool) []float64 {
+	var out []float64
+	for _, v := range ev.Samples {
+		if v.Signal == signal && v.Entity.Pod != "" && take(v.Entity) && !v.At.Before(oldest) && !math.IsNaN(v.Value) && !math.IsInf(v.Value, 0) {
+			out = append(out, v.Value)
+		}
+	}
+	return out
+}
+
+// inPool says whether an entity is a worker of the scene's pool.
+func (s *scene) inPool(e state.Entity) bool {
+	return slices.ContainsFunc(s.pods, func(p Pod) bool { return p.Name == e.Pod && (e.Namespace == "" || e.Namespace == p.Namespace) })
+}
+
+// of are the fresh values of a signal on the pool's workers.
+func (s *scene) of(signal string) []float64 {
+	return values(s.ev, signal, s.now.Add(-s.rule.EvidenceAge), s.inPool)
+}
+
+// newest is the newest fresh value of a signal on one pod, or of the pool as a whole where pod is empty.
+func (s *scene) newest(signal, pod string) (state.Sample, bool) {
+	var best state.Sample
+	ok := false
+	for _, v := range s.ev.Samples {
+		if v.Signal != signal || v.Entity.Pod != pod || v.At.Before(s.now.Add(-s.rule.EvidenceAge)) || math.IsNaN(v.Value) {
+			continue
+		}
+		if pod == "" && v.Entity.Pool != "" && v.Entity.Pool != s.w.Name {
+			continue
+		}
+		if !ok || v.At.After(best.At) {
+			best, ok = v, true
+		}
+	}
+	return best, ok
+}
+
+// seqs is the pool's max_num_seqs: what the pod template says, else what live signals say.
+func (s *scene) seqs() (int, bool) {
+	if p, err := locate(s.w.Containers, "max_num_seqs"); err == nil && !p.absent {
+		return p.value, true
+	}
+	if v := s.of("max_num_seqs"); len(v) > 0 && slices.Min(v) == slices.Max(v) && v[0] >= 1 {
+		return int(v[0]), true
+	}
+	return 0, false
+}
+
+func ready(pods []Pod) (n int) {
+	for _, p := range pods {
+		if p.Ready && !p.Terminating {
+			n++
+		}
+	}
+	return n
+}
+
+func sum(v []float64) (t float64) {
+	for _, x := range v {
+		t += x
+	}
+	return t
+}

@@ -1,0 +1,349 @@
+package remediate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"paramedic/state"
+)
+
+// setEngineArg sets max_num_seqs of a Deployment: it replaces the one string of the pod template that holds the flag, which rolls the
+// pool.
+type setEngineArg struct{}
+
+func (setEngineArg) verbs() []Verb {
+	return []Verb{{"apps", "deployments", "patch"}}
+}
+
+func (setEngineArg) reversible() bool { return true }
+
+func (setEngineArg) metrics() []metric {
+	return []metric{
+		{signal: "preemption_rate", agg: aggSum, direction: "lower", better: 0.5, worse: 1.5, noise: 0.05},
+		{signal: "preemption_rate", agg: aggSum, direction: "raise", guardrail: true, worse: 1.5, noise: 0.2},
+		// A lower cap moves requests from the cache to the queue; only the time that users wait tells whether that was good.
+		{signal: "kv_usage", agg: aggMax, direction: "lower", better: 0.93, worse: 1.1, noise: 0.02},
+		{signal: "requests_waiting", agg: aggSum, direction: "raise", better: 0.7, worse: 1.5, noise: 2},
+		{signal: "ttft_p95", agg: aggMax, better: 0.7, worse: 1.3, noise: 0.25},
+		{signal: "error_rate", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02},
+		{signal: "replicas_ready", agg: aggReady, guardrail: true, higher: true, worse: 0.99},
+	}
+}
+
+func (setEngineArg) target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error) {
+	if arg := params["arg"]; arg != "max_num_seqs" {
+		return state.Target{}, fmt.Errorf("only max_num_seqs can be set, not %q", clip(arg))
+	}
+	if d := params["direction"]; d != "lower" && d != "raise" {
+		return state.Target{}, fmt.Errorf("direction is lower or raise, not %q", clip(d))
+	}
+	t, err := poolTarget(in, ev)
+	t.Name = t.Pool
+	return t, err
+}
+
+// poolTarget is the pool that the incident is about.
+func poolTarget(in state.Incident, ev state.Evidence) (state.Target, error) {
+	sc := in.Diagnosis.Scope
+	t := state.Target{Cluster: in.Cluster, Namespace: or(sc.Namespace, in.Scope.Namespace), Pool: or(sc.Pool, in.Scope.Pool), Kind: "Deployment"}
+	if t.Namespace == "" || t.Pool == "" {
+		return t, errors.New("the incident does not name one pool")
+	}
+	for _, w := range ev.Workers {
+		if w.Pool == t.Pool && w.PoolKind != "" {
+			t.Kind = w.PoolKind
+		}
+	}
+	return t, nil
+}
+
+func (setEngineArg) draft(s *scene) error {
+	a, arg := s.act, "max_num_seqs"
+	a.Change = arg // until the values are known, for refusals
+	if s.w.Kind != "Deployment" {
+		return fmt.Errorf("%s is a %s: set %s in it by hand", s.w.Name, s.w.Kind, arg)
+	}
+	p, err := locate(s.w.Containers, arg)
+	if err != nil {
+		return err
+	}
+	from := p.value
+	if p.absent {
+		v := s.of(arg)
+		if len(v) == 0 || slices.Min(v) != slices.Max(v) {
+			return errors.New("--max-num-seqs is not set and its default depends on the GPU: set it once by hand to the value in force")
+		}
+		from = int(v[0])
+	}
+	to, why, err := s.compute(from, a.Params["direction"])
+	if err != nil {
+		return err
+	}
+	a.Target.UID, a.Target.Container = s.w.UID, s.w.Containers[p.container].Name
+	a.Params["from"], a.Params["to"] = strconv.Itoa(from), strconv.Itoa(to)
+	a.Change = fmt.Sprintf("%s %d → %d", arg, from, to)
+	a.Why = why
+	a.Command = kubectl(a.Target, encode(test(p.path(), tokenOf(p)), replaceOf(p, p.with(arg, to))))
+	return nil
+}
+
+// compute is the safe value: what 85 % of the KV cache's blocks hold of sequences of the present average length, or half or, for
+// raising, twice the present value where that is not known; never against the remedy's direction, within the limits, and rounded down
+// to a multiple of eight, which engines capture graphs for.
+func (s *scene) compute(from int, direction string) (int, string, error) {
+	safe, how := s.safe()
+	to, why := from/2, fmt.Sprintf("half of %d, for the safe value cannot be computed: %s", from, how)
+	if safe > 0 {
+		to, why = safe, how
+	}
+	if direction == "lower" {
+		if safe >= from {
+			to, why = from/2, fmt.Sprintf("half of %d: the formula allows more (%s), but the cache is exhausted", from, how)
+		}
+		to = max(to, int(float64(from)/s.rule.MaxFactor))
+	} else {
+		if safe <= 0 {
+			kv := s.of("kv_usage")
+			if len(kv) == 0 || slices.Max(kv) <= 0 {
+				return 0, "", errors.New("how much the KV cache has left is not known, so raising is not safe")
+			}
+			to = int(float64(from) * min(2, .85/slices.Max(kv)))
+			why = fmt.Sprintf("the KV cache is at most %.0f %% full with %d, and may be 85 %% full", slices.Max(kv)*100, from)
+		}
+		to = min(to, 2*from)
+	}
+	to = to / 8 * 8
+	to = min(max(to, s.rule.Floor, 8), s.rule.Ceiling)
+	if direction == "lower" && to >= from {
+		return 0, "", fmt.Errorf("%d is as low as it may go (floor %d)", from, max(8, s.rule.Floor))
+	}
+	if direction == "raise" && to <= from {
+		return 0, "", fmt.Errorf("more than %d would not be safe: %s (ceiling %d)", from, why, s.rule.Ceiling)
+	}
+	return to, fmt.Sprintf("%d is %s.", to, why), nil
+}
+
+// safe is max_num_seqs by the cache's size and the present lengths; 0 where a signal is missing.
+func (s *scene) safe() (int, string) {
+	mean := func(signal string) float64 {
+		v := s.of(signal)
+		if len(v) == 0 {
+			return 0
+		}
+		return sum(v) / float64(len(v))
+	}
+	blocks, size := s.of("kv_blocks_total"), mean("kv_block_size")
+	prompt, output := mean("prompt_length_mean"), mean("output_length_mean")
+	if len(blocks) == 0 || size <= 0 || prompt <= 0 || output <= 0 {
+		return 0, "it takes kv_blocks_total, kv_block_size, prompt_length_mean and output_length_mean"
+	}
+	length := prompt + output
+	n := int(slices.Min(blocks) * .85 / (length / size))
+	return n, fmt.Sprintf("what 85 %% of %.0f blocks of %.0f tokens hold at %.0f tokens a sequence", slices.Min(blocks), size, length)
+}
+
+// tokenOf and replaceOf are the value that has to be there before, and the operation that changes it; an absent flag is appended where
+// the list ends now.
+func tokenOf(p place) any {
+	if p.absent {
+		return nil
+	}
+	return p.token
+}
+
+func replaceOf(p place, value string) op {
+	if p.absent {
+		return add(p.path(), value)
+	}
+	return replace(p.path(), value)
+}
+
+func (setEngineArg) write(s *scene, opID string) (state.Write, error) {
+	a := s.act
+	p, err := locate(s.w.Containers, "max_num_seqs")
+	if err != nil {
+		return state.Write{}, err
+	}
+	to, err := strconv.Atoi(a.Params["to"])
+	if err != nil {
+		return state.Write{}, fmt.Errorf("the plan has no value: %w", err)
+	}
+	if !p.absent && strconv.Itoa(p.value) != a.Params["from"] {
+		return state.Write{}, fmt.Errorf("max_num_seqs is %d now, and was %s when this was planned", p.value, a.Params["from"])
+	}
+	uid := test(pointer("metadata", "uid"), s.w.UID)
+	name := test(pointer("spec", "template", "spec", "containers", p.container, "name"), s.w.Containers[p.container].Name)
+	value := p.with("max_num_seqs", to)
+	// The generation changes with the spec and not with the status: a rollout that begins now fails the test, a heartbeat does not.
+	// An absent flag has no old value to test; the generation vouches for the list instead.
+	ops := []op{uid, test(pointer("metadata", "generation"), s.w.Generation), name}
+	back := []op{uid, test(pointer("metadata", "annotations", OpIDAnnotation), opID), name, test(p.path(), value)}
+	if p.absent {
+		back = append(back, op{"remove", p.path(), nil})
+	} else {
+		ops = append(ops, test(p.path(), p.token))
+		back = append(back, replace(p.path(), p.token))
+	}
+	ops = append(ops, replaceOf(p, value))
+	ops = append(ops, mark(s.w.Annotations, opID)...)
+	back = append(back, replace(pointer("metadata", "annotations", OpIDAnnotation), opID+undone))
+	return state.Write{OpID: opID, UID: s.w.UID, Old: p.token, New: value, Path: p.path(), Patch: encode(ops...), Inverse: encode(back...)}, nil
+}
+
+// undone marks the op-id of a write that was rolled back.
+const undone = "-undone"
+
+func (setEngineArg) dryRun(ctx context.Context, s *scene, w state.Write) error {
+	_, err := s.cluster.PatchWorkload(ctx, s.poolRef(), []byte(w.Patch), true)
+	return err
+}
+
+// valueAt is the string of a workload's pod template at a path that a place made.
+func valueAt(w Workload, path string) (string, bool) {
+	t := strings.Split(path, "/")
+	if len(t) != 8 {
+		return "", false
+	}
+	c, err1 := strconv.Atoi(t[5])
+	i, err2 := strconv.Atoi(t[7])
+	if err1 != nil || err2 != nil || c >= len(w.Containers) {
+		return "", false
+	}
+	list := w.Containers[c].Args
+	if t[6] == "command" {
+		list = w.Containers[c].Command
+	}
+	if i >= len(list) {
+		return "", true // absent, which is the old value of a flag that was appended
+	}
+	return list[i], true
+}
+
+func (setEngineArg) apply(ctx context.Context, r *stage) advance {
+	a, wr := r.act, r.act.Write
+	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, a.Target.Kind, a.Target.Name})
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return r.retry(err)
+	}
+	live, ok := valueAt(w, wr.Path)
+	switch {
+	case err != nil || w.UID != wr.UID:
+		return r.person("the workload was replaced between the intent and the write")
+	case w.Annotations[OpIDAnnotation] == wr.OpID:
+		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
+		return advance{to: state.Applied, text: "the cluster has it"}
+	case !ok || live != wr.Old:
+		return r.person(fmt.Sprintf("somebody changed the value to %q before the write; nothing was written", clip(live)))
+	case a.Journal["conflict"] != "":
+		return advance{to: state.Superseded, text: "the workload's spec changed under the plan; nothing was written"}
+	case r.stop != "":
+		return advance{to: state.Denied, text: "stopped before the write: " + r.stop}
+	case r.now.Sub(wr.At) > r.cfg.Timing.Stale:
+		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}
+	}
+	w, err = r.cluster.PatchWorkload(ctx, w.Ref, []byte(wr.Patch), false)
+	switch {
+	case err == nil:
+		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
+		return advance{to: state.Applied, text: a.Change + " was written"}
+	case errors.Is(err, ErrConflict):
+		r.note("conflict", err.Error())
+		return r.stay(0)
+	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+		return advance{to: state.NeedsHuman, text: "the write was refused, nothing was written: " + err.Error()}
+	}
+	return r.retry(err)
+}
+
+// retry looks again later. Whether the write happened is found out then.
+func (r *stage) retry(err error) advance {
+	since := r.stamp("trouble")
+	r.note("trouble_text", err.Error())
+	if r.now.Sub(since) > r.cfg.Timing.Stale {
+		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v", r.now.Sub(since).Truncate(1e9), err))
+	}
+	return r.stay(r.cfg.Timing.Poll)
+}
+
+// ours says whether the live value is still what the run wrote.
+func ours(w Workload, wr state.Write) bool {
+	live, ok := valueAt(w, wr.Path)
+	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[OpIDAnnotation] == wr.OpID
+}
+
+func (setEngineArg) live(ctx context.Context, r *stage) advance {
+	a := r.act
+	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, a.Target.Kind, a.Target.Name})
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return r.retry(err)
+	}
+	delete(a.Journal, "trouble")
+	since, _ := reached(*a, state.Applied)
+	switch {
+	case err != nil || !ours(w, a.Write):
+		return advance{to: state.NeedsHuman, text: "somebody changed the workload after the write: it is theirs now"}
+	case !w.RollingOut() && w.Ready >= w.Replicas:
+		return advance{to: state.Verifying, text: "the rollout is complete"}
+	case r.now.Sub(since) > r.cfg.Timing.Rollout:
+		return advance{to: state.RollbackIntent, text: fmt.Sprintf("the rollout is not complete after %s (%d of %d updated, %d ready)", r.cfg.Timing.Rollout, w.Updated, w.Replicas, w.Ready)}
+	}
+	return r.stay(r.cfg.Timing.Poll)
+}
+
+func (setEngineArg) still(ctx context.Context, r *stage) (string, error) {
+	t := r.act.Target
+	w, err := r.cluster.Workload(ctx, Ref{t.Namespace, t.Kind, t.Name})
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return "", err
+	}
+	if err != nil || !ours(w, r.act.Write) {
+		return "somebody changed the workload while the change was verified: it is theirs now", nil
+	}
+	return "", nil
+}
+
+func (setEngineArg) undo(ctx context.Context, r *stage) advance {
+	a, wr := r.act, r.act.Write
+	ref := Ref{a.Target.Namespace, a.Target.Kind, a.Target.Name}
+	w, err := r.cluster.Workload(ctx, ref)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return r.retry(err)
+	}
+	since, _ := reached(*a, state.RollbackIntent)
+	switch {
+	case err != nil || w.UID != wr.UID:
+		return advance{to: state.NeedsHuman, text: "the workload was replaced; there is nothing of ours to undo"}
+	case w.Annotations[OpIDAnnotation] == wr.OpID+undone && !w.RollingOut() && w.Ready >= w.Replicas:
+		return advance{to: state.RolledBack, text: "the old value is live again"}
+	case w.Annotations[OpIDAnnotation] == wr.OpID+undone && r.now.Sub(since) > r.cfg.Timing.Rollout:
+		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready)", w.Ready, w.Replicas)}
+	case w.Annotations[OpIDAnnotation] == wr.OpID+undone:
+		return r.stay(r.cfg.Timing.Poll)
+	case r.optedOut:
+		return r.person("the namespace opted out of first aid before the rollback")
+	case !ours(w, wr):
+		return advance{to: state.NeedsHuman, text: "somebody changed the workload after the write: it is not rolled back over their change"}
+	}
+	_, err = r.cluster.PatchWorkload(ctx, ref, []byte(wr.Inverse), false)
+	switch {
+	case err == nil, errors.Is(err, ErrConflict):
+		return r.stay(0) // the next look tells
+	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+		return r.person("the rollback was refused: " + err.Error())
+	}
+	return r.retry(err)
+}
+
+// kubectl is the command that does what a patch does.
+func kubectl(t state.Target, patch string) string {
+	return fmt.Sprintf("kubectl -n %s patch %s %s --type=json -p %s", t.Namespace, strings.ToLower(t.Kind), t.Name, quote(patch))
+}
+
+func undoCommand(a *state.Action) string { return kubectl(a.Target, a.Write.Inverse) }
+
+// quote is a string as one word of a shell.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,302 @@
+package simcluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"paramedic/remediate"
+)
+
+// Workload reads a Deployment.
+func (c *Cluster) Workload(ctx context.Context, ref remediate.Ref) (remediate.Workload, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return remediate.Workload{}, err
+	}
+	return c.workload(ref)
+}
+
+func (c *Cluster) workload(ref remediate.Ref) (remediate.Workload, error) {
+	doc, ok := c.docs[ref]
+	if !ok {
+		return remediate.Workload{}, fmt.Errorf("%s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, remediate.ErrNotFound)
+	}
+	var o struct {
+		Metadata struct {
+			UID         string            `json:"uid"`
+			Generation  int64             `json:"generation"`
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+		Spec struct {
+			Replicas int `json:"replicas"`
+			Template struct {
+				Spec struct {
+					Containers []remediate.Container `json:"containers"`
+				} `json:"spec"`
+			} `json:"template"`
+		} `json:"spec"`
+	}
+	b, err := json.Marshal(doc)
+	if err == nil {
+		err = json.Unmarshal(b, &o)
+	}
+	if err != nil {
+		return remediate.Workload{}, fmt.Errorf("reading %s: %w", ref.Name, err)
+	}
+	d := c.specs[ref]
+	w := remediate.Workload{Ref: ref, UID: o.Metadata.UID, Generation: o.Metadata.Generation, Observed: o.Metadata.Generation, Created: c.created[ref],
+		Labels: d.Labels, Annotations: o.Metadata.Annotations, Managers: c.managers[ref], Selector: d.Selector, Containers: o.Spec.Template.Spec.Containers,
+		Replicas: o.Spec.Replicas, MaxUnavailable: d.MaxUnavailable, MaxSurge: d.MaxSurge}
+	for _, p := range c.of(ref) {
+		w.Current++
+		w.Updated++
+		if p.Ready {
+			w.Ready++
+			w.Available++
+		}
+	}
+	w.Updated = max(w.Updated, w.Replicas)
+	w.Current = min(w.Current, w.Updated)
+	return w, nil
+}
+
+// of are a workload's pods, with their readiness as of now.
+func (c *Cluster) of(ref remediate.Ref) []remediate.Pod {
+	var out []remediate.Pod
+	for _, p := range c.pods {
+		if p.of == ref {
+			out = append(out, c.seen(p))
+		}
+	}
+	return out
+}
+
+func (c *Cluster) seen(p *pod) remediate.Pod {
+	out := p.Pod
+	out.Labels, out.Annotations = maps.Clone(p.Labels), maps.Clone(p.Annotations)
+	out.Ready = !c.clock.Now().Before(p.readyAt)
+	return out
+}
+
+// Pod reads a pod.
+func (c *Cluster) Pod(ctx context.Context, namespace, name string) (remediate.Pod, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return remediate.Pod{}, err
+	}
+	if i := c.index(namespace, name); i >= 0 {
+		return c.seen(c.pods[i]), nil
+	}
+	return remediate.Pod{}, fmt.Errorf("pod %s/%s: %w", namespace, name, remediate.ErrNotFound)
+}
+
+func (c *Cluster) index(namespace, name string) int {
+	for i, p := range c.pods {
+		if p.Namespace == namespace && p.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Pods lists a workload's pods.
+func (c *Cluster) Pods(ctx context.Context, w remediate.Workload) ([]remediate.Pod, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of(w.Ref), ctx.Err()
+}
+
+// Namespace reads a namespace.
+func (c *Cluster) Namespace(ctx context.Context, name string) (remediate.Namespace, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ns, ok := c.namespaces[name]
+	if !ok {
+		return remediate.Namespace{}, fmt.Errorf("namespace %s: %w", name, remediate.ErrNotFound)
+	}
+	out := *ns
+	out.Budgets = nil
+	for _, b := range ns.Budgets {
+		b.Allowed = c.allowed(name, b)
+		out.Budgets = append(out.Budgets, b)
+	}
+	return out, ctx.Err()
+}
+
+func (c *Cluster) allowed(namespace string, b remediate.Budget) int {
+	n := -c.budgets[namespace][b.Name]
+	for _, p := range c.pods {
+		if p.Namespace == namespace && matches(b.Selector, p.Labels) && c.seen(p).Ready {
+			n++
+		}
+	}
+	return max(0, n)
+}
+
+func matches(selector, labels map[string]string) bool {
+	for k, v := range selector {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// PatchWorkload applies a JSON Patch; a changed template replaces the pods.
+func (c *Cluster) PatchWorkload(ctx context.Context, ref remediate.Ref, body []byte, dryRun bool) (remediate.Workload, error) {
+	object := "deployments/" + ref.Name
+	if !dryRun {
+		if err := interrupted(ctx, c.Before, "patch", object); err != nil {
+			return remediate.Workload{}, err
+		}
+	}
+	w, err := c.patchWorkload(ref, body, dryRun, object)
+	if err == nil && !dryRun {
+		err = interrupted(ctx, c.After, "patch", object)
+	}
+	return w, err
+}
+
+func (c *Cluster) patchWorkload(ref remediate.Ref, body []byte, dryRun bool, object string) (remediate.Workload, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	doc, ok := c.docs[ref]
+	if !ok {
+		return remediate.Workload{}, remediate.ErrNotFound
+	}
+	next, err := apply(doc, body)
+	if err != nil || dryRun {
+		return remediate.Workload{}, err
+	}
+	if !reflect.DeepEqual(doc["spec"], next["spec"]) {
+		meta := next["metadata"].(map[string]any)
+		meta["generation"] = meta["generation"].(float64) + 1
+		c.roll(ref)
+	}
+	c.docs[ref] = next
+	w, err := c.workload(ref)
+	c.changed(Change{"patch", object, w.Annotations[remediate.OpIDAnnotation]})
+	return w, err
+}
+
+// roll replaces every pod of a workload.
+func (c *Cluster) roll(ref remediate.Ref) {
+	kept := c.pods[:0:0]
+	n := 0
+	for _, p := range c.pods {
+		if p.of == ref {
+			n++
+			continue
+		}
+		kept = append(kept, p)
+	}
+	c.pods = kept
+	for range n {
+		c.start(ref, "", false)
+	}
+}
+
+func (c *Cluster) changed(ch Change) {
+	c.changes = append(c.changes, ch)
+	if c.OnChange != nil {
+		c.OnChange(ch)
+	}
+}
+
+// PatchPod applies a JSON Patch to a pod's metadata.
+func (c *Cluster) PatchPod(ctx context.Context, namespace, name string, body []byte, dryRun bool) (remediate.Pod, error) {
+	object := "pods/" + name
+	if !dryRun {
+		if err := interrupted(ctx, c.Before, "patch", object); err != nil {
+			return remediate.Pod{}, err
+		}
+	}
+	p, err := c.patchPod(namespace, name, body, dryRun, object)
+	if err == nil && !dryRun {
+		err = interrupted(ctx, c.After, "patch", object)
+	}
+	return p, err
+}
+
+func (c *Cluster) patchPod(namespace, name string, body []byte, dryRun bool, object string) (remediate.Pod, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.index(namespace, name)
+	if i < 0 {
+		return remediate.Pod{}, remediate.ErrNotFound
+	}
+	p := c.pods[i]
+	meta := map[string]any{"uid": p.UID, "labels": p.Labels}
+	if len(p.Annotations) > 0 {
+		meta["annotations"] = p.Annotations
+	}
+	next, err := apply(clone(map[string]any{"metadata": meta}), body)
+	if err != nil || dryRun {
+		return c.seen(p), err
+	}
+	m := next["metadata"].(map[string]any)
+	p.Labels, p.Annotations = texts(m["labels"]), texts(m["annotations"])
+	c.changed(Change{"patch", object, p.Annotations[remediate.OpIDAnnotation]})
+	return c.seen(p), nil
+}
+
+func texts(v any) map[string]string {
+	out := map[string]string{}
+	m, _ := v.(map[string]any)
+	for k, x := range m {
+		out[k] = fmt.Sprint(x)
+	}
+	return out
+}
+
+// Evict removes the pod and starts another in its place.
+func (c *Cluster) Evict(ctx context.Context, namespace, name, uid string, dryRun bool) error {
+	object := "pods/" + name + "/eviction"
+	if !dryRun {
+		if err := interrupted(ctx, c.Before, "create", object); err != nil {
+			return err
+		}
+	}
+	err := c.evict(namespace, name, uid, dryRun, object)
+	if err == nil && !dryRun {
+		err = interrupted(ctx, c.After, "create", object)
+	}
+	return err
+}
+
+func (c *Cluster) evict(namespace, name, uid string, dryRun bool, object string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.index(namespace, name)
+	if i < 0 {
+		return remediate.ErrNotFound
+	}
+	p := c.pods[i]
+	if p.UID != uid {
+		return fmt.Errorf("uid is %s: %w", p.UID, remediate.ErrConflict)
+	}
+	covering := 0
+	for _, b := range c.namespaces[namespace].Budgets {
+		if !matches(b.Selector, p.Labels) {
+			continue
+		}
+		if covering++; covering > 1 {
+			return fmt.Errorf("more than one budget: %w", remediate.ErrRefused)
+		}
+		if c.allowed(namespace, b) < 1 {
+			return fmt.Errorf("budget %s: %w", b.Name, remediate.ErrBlocked)
+		}
+	}
+	if dryRun {
+		return nil
+	}
+	c.pods = append(c.pods[:i:i], c.pods[i+1:]...)
+	c.start(p.of, "", false)
+	c.changed(Change{"create", object, p.Annotations[remediate.OpIDAnnotation]})
+	return nil
+}
