@@ -102,11 +102,12 @@ type Offer struct {
 // Awaits says whether the offer waits for a person.
 func (o Offer) Awaits() bool { return o.State == state.AwaitingApproval }
 
-// Stopped are the guards' answers that keep the action from running; none where all allow it.
+// Stopped are the guards' answers that keep the action from running; none where all allow it. That an action which waits for
+// approval has none yet is no news.
 func (o Offer) Stopped() []state.GuardResult {
 	var out []state.GuardResult
 	for _, g := range o.Guards {
-		if g.Decision != state.Allow {
+		if g.Decision != state.Allow && !(g.Guard == "approval" && o.Awaits()) {
 			out = append(out, g)
 		}
 	}

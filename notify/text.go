@@ -66,14 +66,13 @@ func Cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	n, last := 0, 0 // last: the byte after which the ellipsis still fits
+	n, last := 0, 0 // last: where the ellipsis still fits
 	for i, r := range s {
-		if n+units(r) > limit {
-			return strings.TrimRight(s[:last], " ") + "…"
+		if n < limit {
+			last = i
 		}
-		n += units(r)
-		if n <= limit-1 {
-			last = i + utf8.RuneLen(r)
+		if n += units(r); n > limit {
+			return strings.TrimRight(s[:last], " ") + "…"
 		}
 	}
 	return s

@@ -197,7 +197,7 @@ func (p *printer) offer(o notify.Offer) {
 		p.row("", fmt.Sprintf("%s says %s: %s", g.Guard, g.Decision, g.Reason))
 	}
 	if len(o.Guards) > 0 && len(o.Stopped()) == 0 {
-		p.row("", fmt.Sprintf("all %d guards allow it", len(o.Guards)))
+		p.row("", fmt.Sprintf("no guard of %d stands against it", len(o.Guards)))
 	}
 	if o.Awaits() {
 		p.item("", "$ paramedic approve "+string(o.ID))

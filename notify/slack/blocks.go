@@ -248,7 +248,7 @@ func (p *page) offer(o notify.Offer, full bool) {
 			stopped = append(stopped, fmt.Sprintf("%s says %s: %s", g.Guard, g.Decision, g.Reason))
 		}
 		if len(stopped) == 0 && len(o.Guards) > 0 {
-			rows = append(rows, row(words(fmt.Sprintf("All %d guards allow it.", len(o.Guards)))))
+			rows = append(rows, row(words(fmt.Sprintf("No guard of %d stands against it.", len(o.Guards)))))
 		}
 		rows = append(rows, p.bullets("Guards", stopped, 3, 150)...)
 		if o.Command != "" && !o.Awaits() {

@@ -1,0 +1,53 @@
+package slack
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"paramedic/notify"
+	"paramedic/notify/slack/slacktest"
+	"paramedic/state"
+)
+
+// board is a bot's memory of one incident, which outlives the process.
+type board struct {
+	state.View
+	facts notify.Facts
+}
+
+func (b *board) Incident(id state.IncidentID) (state.Incident, bool) {
+	return b.facts.Incident, id == b.facts.Incident.ID
+}
+func (b *board) Evidence(state.IncidentID) (state.Evidence, bool) { return b.facts.Evidence, true }
+func (b *board) Action(state.ActionID) (state.Action, bool)       { return b.facts.Actions[0], true }
+func (b *board) Timeline(context.Context, state.IncidentID) ([]state.Entry, error) {
+	return b.facts.Timeline, nil
+}
+
+// The process dies after Slack took the message and before the outcome is kept, again and again: there is one message.
+func TestACrashBetweenPostAndOutcomeLeavesOneMessage(t *testing.T) {
+	n, s := bench(t, Config{}, slacktest.Options{})
+	b := &board{facts: fresh(t)}
+	wanted := time.Now()
+	e := state.Effect{ID: "notify:slack:1", Kind: state.EffectNotify, Channel: state.ChannelSlack, Incident: b.facts.Incident.ID, Want: 3, Since: wanted, Turn: 9}
+	var out state.Outcome
+	for life := range 4 {
+		clock := &quick{now: wanted.Add(time.Duration(life)*time.Minute - time.Second)}
+		again := New(n.cfg, n.opt) // a new process knows nothing of the last
+		h := notify.NewHandler(notify.HandlerConfig{View: b, Clock: clock, Notifiers: map[state.Channel]notify.Notifier{state.ChannelSlack: again}})
+		if out = h.Handle(t.Context(), e); !out.Done || out.Error != "" {
+			t.Fatalf("life %d: %+v", life, out)
+		}
+	}
+	if len(s.Messages()) != 1 || len(s.Thread(out.Ref["ts"])) != 1 {
+		t.Errorf("%d messages, %d replies", len(s.Messages()), len(s.Thread(out.Ref["ts"])))
+	}
+}
+
+func TestCheckNamesTheWorkspace(t *testing.T) {
+	n, _ := bench(t, Config{}, slacktest.Options{})
+	if who, err := n.Check(t.Context()); err != nil || who != "paramedic in Lab" {
+		t.Errorf("%q, %v", who, err)
+	}
+}
