@@ -65,7 +65,7 @@ func sample() Facts {
 		},
 		Evidence: state.Evidence{Incident: id, Samples: []state.Sample{{Signal: "kv_usage", Unit: "ratio", Entity: state.Entity{Pod: "vllm-llama-a"}, Series: series}}},
 		Playbook: Playbook{
-			ID: "kv_exhaustion", Title: "KV cache exhausted", Checks: []Check{{Ask: "How full is the cache?", Answer: "98 %", State: "crit"}},
+			ID: "kv_exhaustion", Title: "KV cache exhausted", Checks: []Check{{Ask: "How full is the cache?", Answer: "98 %", State: "bad"}},
 			FirstAid: []string{"Lower max_num_seqs from 256 to 128", "Add a replica"}, Avoid: []string{"Restarting workers: the queue only moves"}, Escalate: "after 15 min: the platform team",
 		},
 		Links: Links{Base: "https://paramedic.example.com/"},

@@ -63,7 +63,7 @@ type Fact struct {
 	Weight float64
 }
 
-// A Check is one question of the playbook, with the live answer. State is ok, warn, crit or unknown.
+// A Check is one question of the playbook, with the live answer. State is ok, info, warn, bad or unknown.
 type Check struct {
 	Ask    string
 	Answer string

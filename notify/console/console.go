@@ -150,7 +150,7 @@ func (p *printer) card(m notify.Message) {
 		p.item(label(i, "evidence"), fmt.Sprintf("%+6.1f  %s", f.Weight, f.Text))
 	}
 	for i, c := range m.Checks {
-		p.item(label(i, "checks"), fmt.Sprintf("%-4s  %s  %s", c.State, c.Ask, c.Answer))
+		p.item(label(i, "checks"), fmt.Sprintf("%-7s  %s  %s", c.State, c.Ask, c.Answer))
 	}
 	for i, s := range m.Do {
 		p.item(label(i, "do now"), fmt.Sprintf("%d. %s", i+1, s))

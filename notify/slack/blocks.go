@@ -188,8 +188,10 @@ func mark(s string) string {
 		return "✓"
 	case "warn":
 		return "!"
-	case "crit":
+	case "bad":
 		return "✗"
+	case "info":
+		return "·"
 	}
 	return "?"
 }

@@ -159,7 +159,7 @@ func huge(t *testing.T, r *rand.Rand) notify.Facts {
 	}
 	f.Playbook.Title, f.Playbook.Escalate, f.Playbook.FirstAid = text(), text(), many(20)
 	for range 30 {
-		f.Playbook.Checks = append(f.Playbook.Checks, notify.Check{Ask: text(), Answer: text(), State: "crit"})
+		f.Playbook.Checks = append(f.Playbook.Checks, notify.Check{Ask: text(), Answer: text(), State: "bad"})
 	}
 	if r.IntN(4) == 0 {
 		f.Links.Base = "https://example.com/" + strings.Repeat("p", 4000)

@@ -31,7 +31,7 @@ const (
 // Options are what a Notifier needs beyond its configuration.
 type Options struct {
 	Clock state.Clock
-	Log   *slog.Logger
+	Log   *slog.Logger           // nil: none
 	HTTP  *http.Client           // nil: a client with a timeout
 	Token func() (string, error) // nil: Config.TokenFile, read anew at every call
 }
@@ -56,6 +56,9 @@ func New(cfg Config, opt Options) *Notifier {
 	}
 	if opt.Token == nil {
 		opt.Token = notify.SecretFile(cfg.TokenFile)
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	n := &Notifier{cfg: cfg, opt: opt, http: bounded{opt.HTTP}, limit: notify.NewLimiter(opt.Clock, every, burst, patience)}
 	if isID(cfg.Channel) {
