@@ -1,0 +1,116 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Config describes a fleet. The zero value of every field but Start is a sensible default.
+type Config struct {
+	Seed      uint64
+	Start     time.Time // the simulated moment at which everything is up and idle; zero: 2026-11-21 03:00 UTC
+	Cluster   string    // default "default"
+	Namespace string    // default "llm"
+	Pool      string    // the Deployment's name; default "vllm-llama"
+	Model     string    // default "llama-70b"
+	Workers   int       // default 4
+
+	Nodes         int // default: enough for the workers and one more
+	GPUsPerNode   int // default 4
+	GPUsPerWorker int // the tensor-parallel size; default 2
+
+	Engine   Engine
+	Cost     Cost
+	Workload Workload
+	Routing  Routing
+
+	ColdStart      time.Duration // from a container's start until it serves: loading the model; default 60 s
+	Drain          time.Duration // how long a terminating worker may finish its requests (--shutdown-timeout); default 90 s
+	MaxSurge       int           // of the rolling update; default 1
+	MaxUnavailable int           // of the rolling update; default 0 (1 where MaxSurge is negative, which means none)
+	MinAvailable   int           // of the PodDisruptionBudget; default Workers-1
+
+	MemoryLimit int64 // bytes a container; default 96 GiB
+}
+
+// An Engine is what a worker's arguments set.
+type Engine struct {
+	MaxNumSeqs           int     // default 256
+	MaxNumBatchedTokens  int     // default 2048
+	MaxModelLen          int     // default 32768
+	GPUMemoryUtilization float64 // default 0.90
+	NumGPUBlocks         int     // KV blocks of BlockSize tokens; default Cost.Blocks of the memory utilization
+	NoPrefixCaching      bool
+}
+
+// BlockSize is the number of tokens in a KV block, vLLM's default.
+const BlockSize = 16
+
+func (c Config) withDefaults() Config {
+	if c.Start.IsZero() {
+		c.Start = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	}
+	setDefault(&c.Cluster, "default")
+	setDefault(&c.Namespace, "llm")
+	setDefault(&c.Pool, "vllm-llama")
+	setDefault(&c.Model, "llama-70b")
+	setDefault(&c.Workers, 4)
+	setDefault(&c.GPUsPerNode, 4)
+	setDefault(&c.GPUsPerWorker, 2)
+	if c.Nodes == 0 && c.GPUsPerWorker <= c.GPUsPerNode {
+		per := c.GPUsPerNode / c.GPUsPerWorker
+		c.Nodes = (c.Workers+per-1)/per + 1
+	}
+	c.Cost = c.Cost.withDefaults(c.GPUsPerWorker)
+	setDefault(&c.Engine.MaxNumSeqs, 256)
+	setDefault(&c.Engine.MaxNumBatchedTokens, 2048)
+	setDefault(&c.Engine.MaxModelLen, 32768)
+	setDefault(&c.Engine.GPUMemoryUtilization, 0.90)
+	c.Workload = c.Workload.withDefaults()
+	setDefault(&c.Routing, LeastLoaded)
+	setDefault(&c.ColdStart, 60*time.Second)
+	setDefault(&c.Drain, 90*time.Second)
+	setDefault(&c.MaxSurge, 1)
+	if c.MaxSurge < 0 {
+		c.MaxSurge = 0
+		setDefault(&c.MaxUnavailable, 1)
+	}
+	setDefault(&c.MinAvailable, c.Workers-1)
+	setDefault(&c.MemoryLimit, 96<<30)
+	return c
+}
+
+func setDefault[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}
+
+// Validate lists everything that is wrong with a config.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Workers > 0, "workers is %d: a fleet needs at least one", c.Workers)
+	check(c.GPUsPerWorker > 0 && c.GPUsPerWorker <= c.GPUsPerNode, "a worker's %d GPUs do not fit a node of %d", c.GPUsPerWorker, c.GPUsPerNode)
+	check(c.Engine.MaxNumSeqs > 0, "max_num_seqs is %d: give a positive number", c.Engine.MaxNumSeqs)
+	check(c.Engine.MaxNumBatchedTokens > 0, "max_num_batched_tokens is %d: give a positive number", c.Engine.MaxNumBatchedTokens)
+	blocks := c.Engine.blocks(c.Cost)
+	check(blocks*BlockSize >= c.Engine.MaxModelLen, "%d KV blocks hold fewer tokens than max_model_len %d: no available memory for cache blocks", blocks, c.Engine.MaxModelLen)
+	check(c.Workload.Rate >= 0, "the arrival rate is %g: give a number not below zero", c.Workload.Rate)
+	check(c.Routing == LeastLoaded || c.Routing == RoundRobin, "routing %q is unknown: use %q or %q", c.Routing, LeastLoaded, RoundRobin)
+	return errors.Join(errs...)
+}
+
+func (e Engine) blocks(c Cost) int {
+	if e.NumGPUBlocks > 0 {
+		return e.NumGPUBlocks
+	}
+	return c.Blocks(e.GPUMemoryUtilization)
+}

@@ -1,0 +1,135 @@
+package lab
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// totals of a pool; differences of two are what happened between.
+func totals(f *Fleet) (served, preempted float64, kv float64) {
+	for _, p := range f.Pods() {
+		preempted += p.Preemptions
+		kv = max(kv, p.KVUsage)
+	}
+	return f.served, preempted, kv
+}
+
+func TestLoweringMaxNumSeqsMendsKVExhaustion(t *testing.T) {
+	after := func(fix bool) (served, preemptions float64) {
+		s, err := NewScenario(KVExhaustion, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := s.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Advance(f.Start().Add(11 * time.Minute))
+		if _, p, kv := totals(f); p < 100 || kv < 0.95 {
+			t.Fatalf("the pool is not exhausted: %v preemptions, KV %v", p, kv)
+		}
+		if fix {
+			change := ArgChange{UID: f.Deployment().UID, Name: "max_num_seqs", Old: "256", New: "45", Annotations: map[string]string{"paramedic.dev/run": "ACT-1"}}
+			if err := f.SetArg(change); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Advance(f.Start().Add(20 * time.Minute))
+		s0, p0, _ := totals(f)
+		f.Advance(f.Start().Add(25 * time.Minute))
+		s1, p1, _ := totals(f)
+		if d := f.Deployment(); fix && (!d.Complete || d.Annotations["paramedic.dev/run"] == "") {
+			t.Fatalf("the rollout is not over: %+v", d)
+		}
+		return s1 - s0, p1 - p0
+	}
+	served, preempted := after(true)
+	if preempted > 5 {
+		t.Errorf("%v preemptions in five minutes after the change", preempted)
+	}
+	sickServed, sickPreempted := after(false)
+	t.Logf("with the change: %.0f served, %.0f preempted; without: %.0f served, %.0f preempted", served, preempted, sickServed, sickPreempted)
+	if sickPreempted < 20*preempted {
+		t.Errorf("without the change %v preemptions, with it %v", sickPreempted, preempted)
+	}
+	if served < sickServed {
+		t.Errorf("%v served after the change, %v without it", served, sickServed)
+	}
+}
+
+func TestReplacingALeakingWorkerGivesItsBlocksBack(t *testing.T) {
+	s, err := NewScenario(KVLeak, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Advance(f.Start().Add(17*time.Minute + 25*time.Second)) // at the end of a pause
+	bad := f.Pods()[1]
+	if bad.Running != 0 || bad.KVUsage < 0.3 {
+		t.Fatalf("the worker does not leak: %+v", bad)
+	}
+	if err := f.Isolate(bad.Name, bad.UID); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Evict(bad.Name, "another"); !errors.Is(err, ErrConflict) {
+		t.Errorf("evicting another UID: %v", err)
+	}
+	if err := f.Evict(bad.Name, bad.UID); err != nil {
+		t.Fatal(err)
+	}
+	if other := f.Pods()[0]; !errors.Is(f.Evict(other.Name, other.UID), ErrDisruption) {
+		t.Error("the budget let a second worker go")
+	}
+	f.Advance(f.Start().Add(22*time.Minute + 25*time.Second))
+	pods := f.Pods()
+	if len(pods) != 4 {
+		t.Fatalf("%d pods", len(pods))
+	}
+	for _, p := range pods {
+		if !p.Ready || p.UID == bad.UID || p.KVUsage > 0.1 {
+			t.Errorf("%s: ready %v, KV %.2f", p.Name, p.Ready, p.KVUsage)
+		}
+	}
+}
+
+func TestACordonKeepsTheReplacementOffABadGPU(t *testing.T) {
+	s, err := NewScenario(GPUFault, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Advance(f.Start().Add(10 * time.Minute))
+	bad := f.Pods()[1]
+	if bad.Ready || bad.Restarts < 2 || bad.LastExitCode != 1 {
+		t.Fatalf("the worker does not crash: %+v", bad)
+	}
+	if err := f.Cordon(bad.Node, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Evict(bad.Name, bad.UID); err != nil {
+		t.Fatal(err)
+	}
+	f.Advance(f.Start().Add(13 * time.Minute))
+	if d := f.Deployment(); d.Ready != 4 {
+		t.Errorf("%d of 4 ready", d.Ready)
+	}
+}
+
+func TestAWriteOnOldKnowledgeIsRefused(t *testing.T) {
+	f := newFleet(t, Config{Seed: 1})
+	for _, c := range []ArgChange{{UID: "another", Name: "max_num_seqs", New: "1"}, {Name: "max_num_seqs", Old: "128", New: "1"}} {
+		if err := f.SetArg(c); !errors.Is(err, ErrConflict) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if d := f.Deployment(); d.Generation != 1 {
+		t.Error("a refused write changed the Deployment")
+	}
+}

@@ -1,0 +1,189 @@
+package lab
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// deployment is the pool's controller: the template, its ReplicaSets and the budget.
+type deployment struct {
+	uid         string
+	generation  int64
+	replicas    int
+	args        []string
+	annotations map[string]string // of the Deployment
+	template    map[string]string // of its pod template
+	sets        []replicaSet      // oldest first
+	hash        string            // the current one's
+	version     int64             // resourceVersion
+}
+
+type replicaSet struct {
+	hash     string
+	revision int
+	created  float64
+}
+
+func newDeployment(c Config, uid string) deployment {
+	d := deployment{
+		uid: uid, generation: 1, version: 1000, replicas: c.Workers,
+		annotations: map[string]string{}, template: map[string]string{},
+		args: []string{
+			"--model=" + c.Model, "--served-model-name=" + c.Model,
+			fmt.Sprintf("--tensor-parallel-size=%d", c.GPUsPerWorker),
+			fmt.Sprintf("--max-model-len=%d", c.Engine.MaxModelLen),
+			fmt.Sprintf("--max-num-seqs=%d", c.Engine.MaxNumSeqs),
+			fmt.Sprintf("--max-num-batched-tokens=%d", c.Engine.MaxNumBatchedTokens),
+			fmt.Sprintf("--gpu-memory-utilization=%.2f", c.Engine.GPUMemoryUtilization),
+			fmt.Sprintf("--shutdown-timeout=%d", int(c.Drain.Seconds())),
+		},
+		hash: "7d9f8b6c5",
+	}
+	if c.Engine.NoPrefixCaching {
+		d.args = append(d.args, "--no-enable-prefix-caching")
+	}
+	d.sets = []replicaSet{{hash: d.hash, revision: 1, created: -86400}}
+	return d
+}
+
+// changed gives the template its ReplicaSet after an edit: an old one where the template is an old one's.
+func (d *deployment) changed(f *Fleet) {
+	h := fnv.New64a()
+	for _, a := range d.args {
+		h.Write([]byte(a + "\x00"))
+	}
+	for _, k := range slices.Sorted(maps.Keys(d.template)) {
+		h.Write([]byte(k + "=" + d.template[k] + "\x00"))
+	}
+	sum := h.Sum64()
+	b := make([]byte, 9)
+	for i := range b {
+		b[i] = podLetters[sum%uint64(len(podLetters))]
+		sum /= uint64(len(podLetters))
+	}
+	d.hash = string(b)
+	revision := d.sets[len(d.sets)-1].revision + 1
+	d.sets = slices.DeleteFunc(d.sets, func(s replicaSet) bool { return s.hash == d.hash })
+	d.sets = append(d.sets, replicaSet{hash: d.hash, revision: revision, created: f.now})
+	f.event("", "Rollout", "revision "+strconv.Itoa(revision)+" "+strings.Join(d.args, " "))
+}
+
+// engineOf reads what a worker's arguments set, over the fleet's own configuration. The last flag wins, as in vLLM.
+func (f *Fleet) engineOf(args []string) Engine {
+	e := f.cfg.Engine
+	for _, a := range args {
+		name, value, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		n, intErr := strconv.Atoi(value)
+		ratio, floatErr := strconv.ParseFloat(value, 64)
+		switch name = strings.ReplaceAll(name, "_", "-"); {
+		case name == "max-num-seqs" && intErr == nil && n > 0:
+			e.MaxNumSeqs = n
+		case name == "max-num-batched-tokens" && intErr == nil && n > 0:
+			e.MaxNumBatchedTokens = n
+		case name == "gpu-memory-utilization" && floatErr == nil:
+			e.GPUMemoryUtilization = ratio
+		case name == "no-enable-prefix-caching":
+			e.NoPrefixCaching = true
+		}
+	}
+	return e
+}
+
+// create makes a pod of the current template.
+func (f *Fleet) create() *worker {
+	n := len(f.workers)
+	w := &worker{
+		name: fmt.Sprintf("%s-%s-%s", f.cfg.Pool, f.deploy.hash, randomName(f.names, 5)), uid: randomUID(f.names), hash: f.deploy.hash,
+		ip:   fmt.Sprintf("10.42.%d.%d", n%8, 10+f.names.IntN(240)),
+		args: slices.Clone(f.deploy.args), created: f.now, inService: true, phase: podPending, rng: newRand(f.names.Uint64()),
+	}
+	f.workers = append(f.workers, w)
+	f.event(w.name, "Created", "revision "+w.hash)
+	return w
+}
+
+// schedule gives a pending pod a node with room, if there is one.
+func (f *Fleet) schedule(w *worker) {
+	for _, n := range f.nodes {
+		if gpus := n.free(f.cfg.GPUsPerWorker); gpus != nil {
+			w.node, w.gpus = n, gpus
+			for _, g := range gpus {
+				g.owner = w
+			}
+			w.start(f.now, f.cfg.ColdStart.Seconds())
+			return
+		}
+	}
+}
+
+func (f *Fleet) terminate(w *worker, why string) {
+	if w.leaving {
+		return
+	}
+	w.leaving, w.leaveBy = true, f.now+f.cfg.Drain.Seconds()
+	f.event(w.name, "Terminating", why)
+}
+
+func (f *Fleet) remove(w *worker) {
+	for _, g := range w.gpus {
+		g.owner, g.reserved = nil, 0
+	}
+	w.phase, w.eng = podGone, nil
+	f.event(w.name, "Deleted", "")
+}
+
+// reconcile is the Deployment controller's rolling update, with its surge and unavailability.
+func (f *Fleet) reconcile() {
+	f.workers = slices.DeleteFunc(f.workers, func(w *worker) bool { return w.phase == podGone })
+	d := &f.deploy
+	var fresh, old []*worker
+	ready, freshUnready := 0, 0
+	for _, w := range f.workers {
+		switch {
+		case w.leaving:
+			continue
+		case w.hash == d.hash:
+			fresh = append(fresh, w)
+			if w.phase != podReady {
+				freshUnready++
+			}
+		default:
+			old = append(old, w)
+		}
+		if w.phase == podReady {
+			ready++
+		}
+	}
+	total := len(fresh) + len(old)
+	for n := len(fresh); n < d.replicas && total < d.replicas+f.cfg.MaxSurge; n++ {
+		f.schedule(f.create())
+		total++
+		freshUnready++
+	}
+	spare := total - (d.replicas - f.cfg.MaxUnavailable) - freshUnready
+	slices.SortStableFunc(old, func(a, b *worker) int { return boolInt(a.phase == podReady) - boolInt(b.phase == podReady) })
+	for _, w := range old {
+		if w.phase != podReady || spare > 0 {
+			f.terminate(w, "replaced by revision "+d.hash)
+			spare--
+		}
+	}
+	for i := len(fresh) - 1; i >= d.replicas; i-- {
+		f.terminate(fresh[i], "scaled down")
+	}
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// rolloutStarted is when the newest ReplicaSet was made.
+func (f *Fleet) rolloutStarted() time.Time { return f.at(f.deploy.sets[len(f.deploy.sets)-1].created) }

@@ -1,0 +1,143 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A Fault is something that goes wrong at a time. Its Name is the cause that a diagnosis should find.
+type Fault struct {
+	Name     string        `json:"name"`
+	At       time.Duration `json:"at"`       // since the fleet's start; a time that has passed means now
+	Ramp     time.Duration `json:"ramp"`     // until it has its full strength
+	For      time.Duration `json:"for"`      // how long it lasts; zero: until it is mended
+	Severity float64       `json:"severity"` // 1 where zero
+	Worker   int           `json:"worker"`   // which worker it hits, where it hits one: 0 is the first
+	Code     int           `json:"code"`     // gpu_fault: the Xid; 79 where zero
+}
+
+// The faults that the lab can inject.
+const (
+	KVExhaustion        = "kv_exhaustion"
+	KVLeak              = "kv_leak"
+	ConcurrencyCap      = "concurrency_cap"
+	PrefillStarvation   = "prefill_starvation"
+	RoutingSkew         = "routing_skew"
+	PrefixCacheCollapse = "prefix_cache_collapse"
+	HostMemoryLeak      = "host_memory_leak"
+	GPUFault            = "gpu_fault"
+	EngineHang          = "engine_hang"
+	BenignAlert         = "benign_alert"
+)
+
+// Faults lists the faults' names.
+func Faults() []string {
+	return []string{
+		KVExhaustion, KVLeak, ConcurrencyCap, PrefillStarvation, RoutingSkew, PrefixCacheCollapse, HostMemoryLeak, GPUFault, EngineHang, BenignAlert,
+	}
+}
+
+type activeFault struct {
+	Fault
+	at    float64
+	begun bool
+}
+
+// level is the fault's strength now, from 0 to its severity.
+func (a *activeFault) level(now float64) float64 {
+	since := now - a.at
+	if since < 0 || a.For > 0 && since >= a.For.Seconds() {
+		return 0
+	}
+	if ramp := a.Ramp.Seconds(); since < ramp {
+		return a.Severity * since / ramp
+	}
+	return a.Severity
+}
+
+// Inject adds a fault to the fleet's future.
+func (f *Fleet) Inject(x Fault) error {
+	if !slices.Contains(Faults(), x.Name) {
+		return fmt.Errorf("fault %q is unknown: use one of %v", x.Name, Faults())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if x.Worker < 0 || x.Worker >= f.cfg.Workers {
+		return fmt.Errorf("fault %s is for worker %d of %d", x.Name, x.Worker, f.cfg.Workers)
+	}
+	setDefault(&x.Severity, 1)
+	setDefault(&x.Code, 79)
+	f.faults = append(f.faults, &activeFault{Fault: x, at: max(f.now, x.At.Seconds())})
+	return nil
+}
+
+func (f *Fleet) applyFaults() {
+	mix := f.cfg.Workload
+	for _, a := range f.faults {
+		level := a.level(f.now)
+		if level > 0 || a.begun {
+			a.shape(&mix, level, f.now-a.at)
+		}
+		if level > 0 && !a.begun {
+			a.begun = true
+			f.event("", "Fault", a.Name)
+			f.strike(a)
+		}
+		if a.Name == RoutingSkew && a.begun {
+			f.router.skew = min(0.95, 0.7*level)
+		}
+	}
+	f.mix = mix
+}
+
+// shape changes the traffic by the faults that are in the traffic.
+func (a *activeFault) shape(w *Workload, level, since float64) {
+	switch a.Name {
+	case KVExhaustion:
+		w.Output.Mean *= 1 + 1.35*level
+		if since < 180 { // a wave of new sessions starts it; preemptions, timeouts and retries keep it going
+			w.Rate *= 1 + 1.2*level
+		}
+	case KVLeak:
+		w.CancelShare = min(1, w.CancelShare+0.25*level)
+	case ConcurrencyCap:
+		w.Rate *= 1 + 0.8*level
+	case PrefillStarvation:
+		w.LongShare = min(1, 0.2*level)
+		w.Long = Lengths{Mean: 20000, Sigma: 0.15}
+	case PrefixCacheCollapse:
+		w.GroupShare *= max(0, 1-level)
+	}
+}
+
+// strike starts a fault that is in one process or one machine.
+func (f *Fleet) strike(a *activeFault) {
+	w := f.workers[min(a.Worker, len(f.workers)-1)]
+	switch a.Name {
+	case RoutingSkew:
+		f.router.skewPod = w.name
+	case KVLeak:
+		if w.eng != nil {
+			w.eng.leaky = true
+		}
+	case HostMemoryLeak:
+		w.leakRate = 128 << 20 * a.Severity
+	case EngineHang:
+		if w.eng != nil {
+			w.eng.hung = true
+		}
+	case GPUFault:
+		if len(w.gpus) > 0 {
+			g := w.gpus[0]
+			g.fault, g.xid = a.Code, a.Code
+			g.xids++
+		}
+	case BenignAlert:
+		for _, c := range f.workers {
+			for _, g := range c.gpus {
+				g.reserved = max(g.reserved, 0.945)
+			}
+		}
+	}
+}

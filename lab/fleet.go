@@ -1,0 +1,243 @@
+package lab
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const tickEvery = 0.5 // seconds between looks at everything that is slower than a step
+
+// A Fleet is a pool of workers, its nodes, its clients and its controllers. It is safe for concurrent use; Advance is for
+// one caller.
+type Fleet struct {
+	mu       sync.Mutex
+	cfg      Config
+	rng      *rand.Rand // traffic
+	names    *rand.Rand // pods and UIDs, so that a restart does not change the traffic
+	now      float64    // seconds since cfg.Start
+	nextTick float64
+	arrival  float64 // when the next request comes
+	rate     float64 // that it was drawn for
+	mix      Workload
+	router   router
+	retries  retryHeap
+	nodes    []*node
+	workers  []*worker // in the order of their creation
+	deploy   deployment
+	faults   []*activeFault
+	events   []Event
+	refused  float64 // requests that found no worker
+	served   float64
+	ready    []*worker
+}
+
+// An Event is something that happened in the fleet, for a person who watches.
+type Event struct {
+	At   time.Time
+	Pod  string
+	Kind string // Created, Ready, OOMKilled, Error, Terminating, Deleted, Fault, Rollout
+	Text string
+}
+
+// NewFleet builds a fleet whose workers are all up and idle.
+func NewFleet(c Config) (*Fleet, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("lab: %w", err)
+	}
+	c = c.withDefaults()
+	f := &Fleet{
+		cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 1)), names: rand.New(rand.NewPCG(c.Seed, 2)),
+		mix: c.Workload, router: router{kind: c.Routing}, arrival: math.Inf(1),
+	}
+	for i := range c.Nodes {
+		f.nodes = append(f.nodes, newNode(i, c.GPUsPerNode, func() string { return randomUID(f.names) }))
+	}
+	f.deploy = newDeployment(c, randomUID(f.names))
+	for range c.Workers {
+		w := f.create()
+		f.schedule(w)
+		if w.phase == podPending {
+			return nil, fmt.Errorf("lab: %d workers of %d GPUs do not fit %d nodes of %d", c.Workers, c.GPUsPerWorker, c.Nodes, c.GPUsPerNode)
+		}
+		w.created, w.started = -3600, -3600
+		w.serve(f)
+	}
+	f.events = nil
+	f.redraw()
+	return f, nil
+}
+
+// Start is the simulated moment at which the fleet began.
+func (f *Fleet) Start() time.Time { return f.cfg.Start }
+
+// Now is the moment up to which the fleet is simulated.
+func (f *Fleet) Now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at(f.now)
+}
+
+func (f *Fleet) at(t float64) time.Time {
+	return f.cfg.Start.Add(time.Duration(t * float64(time.Second))).Truncate(time.Millisecond)
+}
+
+// Advance simulates up to a moment. A moment in the past changes nothing.
+func (f *Fleet) Advance(to time.Time) {
+	end := to.Sub(f.cfg.Start).Seconds()
+	for {
+		f.mu.Lock()
+		// The lock is given up now and then, so that a scrape need not wait for a long leap.
+		slice := min(end, f.now+5)
+		if slice > f.now {
+			f.run(slice)
+		}
+		over := f.now >= end
+		f.mu.Unlock()
+		if over {
+			return
+		}
+	}
+}
+
+// run handles what happens up to end, in order: arrivals, ends of steps, ticks.
+func (f *Fleet) run(end float64) {
+	for {
+		at, w := f.nextTick, (*worker)(nil)
+		for _, c := range f.workers {
+			if c.eng != nil && c.eng.stepping && c.eng.stepEnd < at {
+				at, w = c.eng.stepEnd, c
+			}
+		}
+		call := min(f.arrival, f.retries.first())
+		if min(at, call) > end {
+			f.now = end
+			return
+		}
+		switch {
+		case call < at:
+			f.now = call
+			f.arrive()
+		case w != nil:
+			f.now = at
+			w.eng.finish(at, func(r *request, _ string) { f.answer(w, "2xx") })
+			w.eng.begin(at)
+		default:
+			f.now = at
+			f.tick()
+			f.nextTick += tickEvery
+		}
+	}
+}
+
+// redraw picks the next arrival anew; a Poisson process has no memory, so it may be done at any time.
+func (f *Fleet) redraw() {
+	f.rate = f.mix.rateAt(f.now)
+	f.arrival = math.Inf(1)
+	if f.rate > 0 {
+		f.arrival = f.now + f.rng.ExpFloat64()/f.rate
+	}
+}
+
+func (f *Fleet) arrive() {
+	if f.retries.first() <= f.arrival {
+		f.send(heap.Pop(&f.retries).(*retry).request)
+		return
+	}
+	f.send(f.mix.draw(f.rng, f.cfg.Engine.MaxModelLen))
+	f.redraw()
+}
+
+// send routes a request to a worker.
+func (f *Fleet) send(r *request) {
+	f.ready = f.ready[:0]
+	for _, w := range f.workers {
+		if w.serves() {
+			f.ready = append(f.ready, w)
+		}
+	}
+	w := f.router.pick(f.ready, f.rng)
+	if w == nil {
+		f.refused++
+		f.retry(r)
+		return
+	}
+	if w.failing > 0 {
+		f.answer(w, "5xx")
+		w.eng.stats.finished[finishedError]++
+		f.retry(r)
+		return
+	}
+	r.arrived = f.now
+	if f.mix.Patience > 0 {
+		r.deadline = f.now + f.mix.Patience.Seconds()
+	}
+	if f.mix.Timeout > 0 {
+		r.timeout = f.now + f.mix.Timeout.Seconds()
+	}
+	w.eng.add(r)
+	w.eng.begin(f.now)
+}
+
+func (f *Fleet) answer(w *worker, class string) {
+	w.eng.stats.http[class]++
+	if class == "2xx" {
+		f.served++
+	}
+}
+
+// retry lets a request's client try once more, after a pause, if it has a try left.
+func (f *Fleet) retry(r *request) {
+	if r.attempt > f.mix.Retries {
+		return
+	}
+	again := &request{group: r.group, prompt: r.prompt, output: r.output, maxTokens: r.maxTokens, attempt: r.attempt + 1}
+	heap.Push(&f.retries, &retry{at: f.now + 1 + 2*f.rng.Float64(), request: again})
+}
+
+// abandon ends everything that a worker is doing, as the end of its process does; the clients see an error.
+func (f *Fleet) abandon(w *worker, failed bool) {
+	if w.eng == nil {
+		return
+	}
+	for _, list := range [][]*request{w.eng.running, w.eng.waiting} {
+		for _, r := range list {
+			if failed {
+				w.eng.stats.http["5xx"]++
+			}
+			f.retry(r)
+		}
+	}
+	w.eng.running, w.eng.waiting, w.eng.stepping = nil, nil, false
+}
+
+type retry struct {
+	at      float64
+	request *request
+}
+
+type retryHeap []*retry
+
+func (h retryHeap) first() float64 {
+	if len(h) == 0 {
+		return math.Inf(1)
+	}
+	return h[0].at
+}
+func (h retryHeap) Len() int           { return len(h) }
+func (h retryHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h retryHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push is for container/heap.
+func (h *retryHeap) Push(x any) { *h = append(*h, x.(*retry)) }
+
+// Pop is for container/heap.
+func (h *retryHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,134 @@
+package lab
+
+import (
+	"net/http"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// A Target is one page to scrape, as service discovery would list it.
+type Target struct {
+	Job    string            // vllm, dcgm, kube
+	Path   string            // on Fleet.Handler
+	Labels map[string]string // what relabelling would add: job, instance, namespace, pod, node, container
+	Honor  bool              // honor_labels of the job
+}
+
+// Targets lists the pages. A worker that loads its model is a target too: its scrapes fail.
+func (f *Fleet) Targets() []Target {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.targets()
+}
+
+func (f *Fleet) targets() []Target {
+	var out []Target
+	for _, w := range f.workers {
+		if w.phase == podPending {
+			continue
+		}
+		out = append(out, Target{Job: "vllm", Path: "/worker/" + w.name + "/metrics", Labels: map[string]string{
+			"job": "vllm", "instance": w.ip + ":8000", "namespace": f.cfg.Namespace, "pod": w.name, "node": w.node.name, "container": "vllm",
+		}})
+	}
+	for i, n := range f.nodes {
+		out = append(out, Target{Job: "dcgm", Path: "/dcgm/" + n.name + "/metrics", Labels: map[string]string{
+			"job": "dcgm-exporter", "instance": n.name + ":9400", "namespace": "gpu-operator", "pod": "dcgm-exporter-" + podLetters[i%20:i%20+5], "node": n.name, "container": "exporter",
+		}})
+	}
+	return append(out, Target{Job: "kube", Path: "/kube/metrics", Honor: true, Labels: map[string]string{"job": "kube-state-metrics", "instance": "kube-state-metrics:8080"}})
+}
+
+// page makes a target's families; nil where its scrape would fail.
+func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
+	var p *page
+	switch t.Job {
+	case "vllm":
+		for _, w := range f.workers {
+			if w.name == t.Labels["pod"] {
+				p = f.enginePage(w)
+			}
+		}
+	case "dcgm":
+		for _, n := range f.nodes {
+			if n.name == t.Labels["node"] {
+				p = f.dcgmPage(n)
+			}
+		}
+	default:
+		p = f.kubePage()
+	}
+	if p == nil {
+		return nil
+	}
+	if relabelled {
+		relabel(p.families, t.Labels, t.Honor)
+	}
+	return p.families
+}
+
+// A HandlerConfig says how pages are served.
+type HandlerConfig struct {
+	// TargetLabels adds the labels of Target.Labels to every sample, for a reader that scrapes directly.
+	TargetLabels bool
+}
+
+// Handler serves every page of the fleet: /worker/<pod>/metrics, /worker/<pod>/health, /dcgm/<node>/metrics and
+// /kube/metrics. A page of something that does not listen answers 503.
+func (f *Fleet) Handler(c HandlerConfig) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /worker/{pod}/metrics", func(w http.ResponseWriter, r *http.Request) {
+		f.serve(w, "vllm", "pod", r.PathValue("pod"), c.TargetLabels)
+	})
+	mux.HandleFunc("GET /worker/{pod}/health", func(w http.ResponseWriter, r *http.Request) { f.health(w, r.PathValue("pod")) })
+	mux.HandleFunc("GET /dcgm/{node}/metrics", func(w http.ResponseWriter, r *http.Request) {
+		f.serve(w, "dcgm", "node", r.PathValue("node"), c.TargetLabels)
+	})
+	mux.HandleFunc("GET /kube/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		f.serve(w, "kube", "job", "kube-state-metrics", c.TargetLabels)
+	})
+	return mux
+}
+
+// WorkerHandler serves one worker as its own port would: /metrics and /health.
+func (f *Fleet) WorkerHandler(pod string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { f.serve(w, "vllm", "pod", pod, false) })
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { f.health(w, pod) })
+	return mux
+}
+
+func (f *Fleet) serve(w http.ResponseWriter, job, label, value string, relabelled bool) {
+	f.mu.Lock()
+	var families []*dto.MetricFamily
+	for _, t := range f.targets() {
+		if t.Job == job && t.Labels[label] == value {
+			families = f.page(t, relabelled)
+		}
+	}
+	f.mu.Unlock()
+	if families == nil {
+		http.Error(w, "nothing listens there now", http.StatusServiceUnavailable)
+		return
+	}
+	body, err := encode(families)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Write(body)
+}
+
+// health is vLLM's: 200 while the API server lives, and so during a hang too; 503 once the engine is known to be dead.
+func (f *Fleet) health(w http.ResponseWriter, pod string) {
+	f.mu.Lock()
+	ok := false
+	for _, c := range f.workers {
+		ok = ok || c.name == pod && c.phase == podReady
+	}
+	f.mu.Unlock()
+	if !ok {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}

@@ -1,0 +1,91 @@
+package lab
+
+import "fmt"
+
+// node is a machine with GPUs.
+type node struct {
+	name     string
+	gpus     []*gpu
+	cordoned bool
+}
+
+// gpu is what DCGM would tell of a GPU.
+type gpu struct {
+	node  *node
+	index int
+	uuid  string
+	owner *worker
+
+	reserved float64 // the share of memory that the engine took at its start
+	util     float64 // percent
+	tensor   float64 // ratio of the time
+	dram     float64
+	power    float64 // W
+	temp     float64 // °C
+	clock    float64 // MHz
+	energy   float64 // mJ
+
+	xid   int // the last code; the gauge keeps it until the driver is reloaded
+	xids  int
+	fault int // the Xid that whoever uses the GPU runs into; 0: it is healthy
+
+	lastBusy, lastTensor float64
+}
+
+const gpuMemoryMiB = 81559 // H100 80GB
+
+func newNode(i, gpus int, uuid func() string) *node {
+	n := &node{name: fmt.Sprintf("gpu-node-%d", i+1)}
+	for k := range gpus {
+		n.gpus = append(n.gpus, &gpu{node: n, index: k, uuid: "GPU-" + uuid(), power: 72, temp: 31, clock: 1980})
+	}
+	return n
+}
+
+// free is the node's first n unused GPUs, or none.
+func (n *node) free(want int) []*gpu {
+	var out []*gpu
+	for _, g := range n.gpus {
+		if g.owner == nil && len(out) < want {
+			out = append(out, g)
+		}
+	}
+	if len(out) < want || n.cordoned {
+		return nil
+	}
+	return out
+}
+
+// observe updates the GPU's telemetry over the last dt seconds.
+func (g *gpu) observe(dt float64) {
+	busy, tensor := 0.0, 0.0
+	spinning := false
+	if w := g.owner; w != nil && w.eng != nil {
+		s := &w.eng.stats
+		busy, tensor = max(0, s.busy-g.lastBusy)/dt, max(0, s.tensor-g.lastTensor)/dt
+		g.lastBusy, g.lastTensor = s.busy, s.tensor
+		spinning = w.eng.hung && len(w.eng.running) > 0
+	} else {
+		g.lastBusy, g.lastTensor = 0, 0
+	}
+	busy, tensor = min(1, busy), min(1, tensor)
+	const keep = 0.7
+	g.tensor = keep*g.tensor + (1-keep)*tensor*0.62
+	g.dram = keep*g.dram + (1-keep)*(busy-tensor)*0.72
+	util, power := busy*100, 78+busy*230+tensor*330
+	if spinning { // a collective that waits for ever keeps the SMs busy and does nothing
+		util, power = 100, 158
+	}
+	g.util = keep*g.util + (1-keep)*util
+	g.power = keep*g.power + (1-keep)*power
+	g.temp += (28 + g.power*0.062 - g.temp) * min(1, dt/30)
+	g.energy += g.power * dt * 1000
+}
+
+// usedMiB is FB_USED: engines take their share at the start, busy or not.
+func (g *gpu) usedMiB() float64 {
+	if g.reserved == 0 {
+		return 4
+	}
+	return gpuMemoryMiB * min(0.985, g.reserved+0.028) // CUDA's own context comes on top
+}

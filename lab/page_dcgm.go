@@ -1,0 +1,47 @@
+package lab
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// dcgmPage is a node's dcgm-exporter page with the default counters, and the exporter's Xid count.
+func (f *Fleet) dcgmPage(n *node) *page {
+	p := newPage()
+	for _, g := range n.gpus {
+		labels := []string{
+			"gpu", strconv.Itoa(g.index), "UUID", g.uuid, "pci_bus_id", fmt.Sprintf("00000000:%02X:00.0", 0x18+g.index*0x11), "device", fmt.Sprintf("nvidia%d", g.index),
+			"modelName", "NVIDIA H100 80GB HBM3", "Hostname", n.name,
+		}
+		if g.owner != nil {
+			labels = append(labels, "pod", g.owner.name, "namespace", f.cfg.Namespace, "container", "vllm")
+		}
+		gauge := func(name, help string, v float64, more ...string) {
+			p.gauge(name, help, v, append(append([]string{}, labels...), more...)...)
+		}
+		used := float64(int(g.usedMiB()))
+		gauge("DCGM_FI_DEV_SM_CLOCK", "SM clock frequency (in MHz).", g.clock)
+		gauge("DCGM_FI_DEV_MEM_CLOCK", "Memory clock frequency (in MHz).", 2619)
+		gauge("DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).", float64(int(g.temp)))
+		gauge("DCGM_FI_DEV_MEMORY_TEMP", "Memory temperature (in C).", float64(int(g.temp+6)))
+		gauge("DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).", g.power)
+		p.counter("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "Total energy consumption since boot (in mJ).", float64(int64(g.energy)), labels...)
+		gauge("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).", float64(int(g.util+0.5)))
+		gauge("DCGM_FI_DEV_MEM_COPY_UTIL", "Memory utilization (in %).", float64(int(g.dram*100)))
+		// Without the labels err_code and err_msg of newer exporters: with them a new code is a new series, and changes() sees none.
+		gauge("DCGM_FI_DEV_XID_ERRORS", "Value of the last XID error encountered.", float64(g.xid))
+		if g.xid != 0 {
+			gauge("DCGM_EXP_XID_ERRORS_COUNT", "Count of XID Errors within user-specified time window (see xid-count-window-size param).", float64(g.xids), "xid", strconv.Itoa(g.xid), "window_size_in_ms", "300000")
+		}
+		gauge("DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", gpuMemoryMiB-used)
+		gauge("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).", used)
+		gauge("DCGM_FI_DEV_FB_RESERVED", "Framebuffer memory reserved (in MiB).", 551)
+		p.counter("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "Number of remapped rows for uncorrectable errors", 0, labels...)
+		p.counter("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "Number of remapped rows for correctable errors", 0, labels...)
+		gauge("DCGM_FI_DEV_ROW_REMAP_FAILURE", "Whether remapping of rows has failed", float64(boolInt(g.xid == 64)))
+		gauge("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "Ratio of time the graphics engine is active.", g.util/100)
+		gauge("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "Ratio of cycles the tensor (HMMA) pipe is active.", g.tensor)
+		gauge("DCGM_FI_PROF_DRAM_ACTIVE", "Ratio of cycles the device memory interface is active sending or receiving data.", g.dram)
+	}
+	return p
+}

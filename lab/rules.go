@@ -1,0 +1,142 @@
+package lab
+
+import (
+	"fmt"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Rule is an alert rule, for a real Prometheus as Expr and for the Ruler as Go that means the same.
+type Rule struct {
+	Name     string
+	Expr     string
+	For      time.Duration
+	Severity string
+	Summary  string
+
+	eval func(h *history) vector
+}
+
+// Rules are the alert rules of the lab: the usual ones for vLLM, with the names and thresholds that people use, in V1's
+// metric names. Where a rule is usually quoted with a ten-minute hold it has it here too.
+func Rules() []Rule {
+	pod := []string{"namespace", "model_name", "pod"}
+	pool := []string{"namespace", "model_name"}
+	const m = 60.0
+	byPod, byPool := "by (namespace, model_name, pod)", "by (namespace, model_name)"
+	quantile := func(q, metric string) string {
+		return fmt.Sprintf("histogram_quantile(%s, sum by (le, namespace, model_name) (rate(%s_bucket[5m])))", q, metric)
+	}
+	return []Rule{
+		{"VLLMKVCacheExhaustion", "max " + byPod + " (vllm:kv_cache_usage_perc) > 0.90", 2 * time.Minute, "critical", "KV cache of {{ $labels.pod }} is over 90% full",
+			func(h *history) vector { return h.now("vllm:kv_cache_usage_perc").largest(pod...).above(0.90) }},
+		{"VLLMRequestQueueBackup", "max " + byPod + " (vllm:num_requests_waiting) > 20", time.Minute, "warning", "More than 20 requests wait on {{ $labels.pod }}",
+			func(h *history) vector { return h.now("vllm:num_requests_waiting").largest(pod...).above(20) }},
+		{"VLLMTTFTDegradation", quantile("0.95", "vllm:time_to_first_token_seconds") + " > 5", 2 * time.Minute, "warning", "p95 time to first token of {{ $labels.model_name }} is over 5 s",
+			func(h *history) vector {
+				return h.quantile(.95, "vllm:time_to_first_token_seconds", 5*m, pool...).above(5)
+			}},
+		{"VLLMHighTTFT", quantile("0.95", "vllm:time_to_first_token_seconds") + " > 3", 10 * time.Minute, "warning", "p95 time to first token of {{ $labels.model_name }} is over 3 s",
+			func(h *history) vector {
+				return h.quantile(.95, "vllm:time_to_first_token_seconds", 5*m, pool...).above(3)
+			}},
+		{"VLLMHighITL", quantile("0.95", "vllm:inter_token_latency_seconds") + " > 0.15", 3 * time.Minute, "warning", "p95 inter-token latency of {{ $labels.model_name }} is over 150 ms",
+			func(h *history) vector {
+				return h.quantile(.95, "vllm:inter_token_latency_seconds", 5*m, pool...).above(.15)
+			}},
+		{"VLLMQueueTimeHigh", quantile("0.95", "vllm:request_queue_time_seconds") + " > 2", 10 * time.Minute, "warning", "p95 queue time of {{ $labels.model_name }} is over 2 s",
+			func(h *history) vector {
+				return h.quantile(.95, "vllm:request_queue_time_seconds", 5*m, pool...).above(2)
+			}},
+		{"LLMPreemptionStorm", "sum " + byPool + " (rate(vllm:num_preemptions_total[5m])) > 1", 2 * time.Minute, "critical", "{{ $labels.model_name }} preempts more than one request a second",
+			func(h *history) vector { return h.rate("vllm:num_preemptions_total", 5*m, 0).sum(pool...).above(1) }},
+		{"VLLMPreemptionRelatedDegradation", "sum " + byPool + " (increase(vllm:num_preemptions_total[10m])) > 0 and " + quantile("0.95", "vllm:time_to_first_token_seconds") + " > 3", 10 * time.Minute, "warning", "{{ $labels.model_name }} preempts requests and is slow",
+			func(h *history) vector {
+				return h.rate("vllm:num_preemptions_total", 10*m, 0).sum(pool...).above(0).and(h.quantile(.95, "vllm:time_to_first_token_seconds", 5*m, pool...).above(3), pool...)
+			}},
+		{"VLLMThroughputDrop", "sum " + byPod + " (rate(vllm:generation_tokens_total[2m])) / sum " + byPod + " (rate(vllm:generation_tokens_total[10m] offset 5m)) < 0.5 and sum " + byPod + " (vllm:num_requests_running) > 0", 2 * time.Minute, "warning", "{{ $labels.pod }} generates less than half of what it did",
+			func(h *history) vector {
+				r := h.rate("vllm:generation_tokens_total", 2*m, 0).sum(pod...).per(h.rate("vllm:generation_tokens_total", 10*m, 5*m).sum(pod...), pod...)
+				return r.where(func(x float64) bool { return x < .5 }).and(h.now("vllm:num_requests_running").sum(pod...).above(0), pod...)
+			}},
+		{"VLLMEngineHang", "max " + byPod + " (vllm:num_requests_running) > 0 and sum " + byPod + " (rate(vllm:generation_tokens_total[3m])) == 0", 2 * time.Minute, "critical", "{{ $labels.pod }} runs requests and generates nothing",
+			func(h *history) vector {
+				flat := h.rate("vllm:generation_tokens_total", 3*m, 0).sum(pod...).where(func(x float64) bool { return x == 0 })
+				return h.now("vllm:num_requests_running").largest(pod...).above(0).and(flat, pod...)
+			}},
+		{"VLLMKVHeldWhileIdle", "max " + byPod + " (vllm:kv_cache_usage_perc) > 0.1 and sum " + byPod + " (vllm:num_requests_running + vllm:num_requests_waiting) == 0", 30 * time.Second, "warning", "{{ $labels.pod }} holds KV blocks and has no requests",
+			func(h *history) vector {
+				load := append(h.now("vllm:num_requests_running"), h.now("vllm:num_requests_waiting")...).sum(pod...)
+				return h.now("vllm:kv_cache_usage_perc").largest(pod...).above(.1).and(load.where(func(x float64) bool { return x == 0 }), pod...)
+			}},
+		{"VLLMPrefixCacheHitRateLow", "sum " + byPool + " (rate(vllm:prefix_cache_hits_total[5m])) / sum " + byPool + " (rate(vllm:prefix_cache_queries_total[5m])) < 0.1", 5 * time.Minute, "info", "Prefix cache hit ratio of {{ $labels.model_name }} is under 10%",
+			func(h *history) vector {
+				return h.rate("vllm:prefix_cache_hits_total", 5*m, 0).sum(pool...).per(h.rate("vllm:prefix_cache_queries_total", 5*m, 0).sum(pool...), pool...).where(func(x float64) bool { return x < .1 })
+			}},
+		{"VLLMHighErrorRate", "sum by (namespace, pod) (rate(http_requests_total{job=\"vllm\",status=\"5xx\"}[1m])) / sum by (namespace, pod) (rate(http_requests_total{job=\"vllm\"}[1m])) > 0.05", time.Minute, "critical", "More than 5% of the requests to {{ $labels.pod }} fail",
+			func(h *history) vector {
+				all := h.rate("http_requests_total", m, 0).with("job", "vllm")
+				return all.with("status", "5xx").sum("namespace", "pod").per(all.sum("namespace", "pod"), "namespace", "pod").above(.05)
+			}},
+		{"VLLMWorkerDown", "up{job=\"vllm\"} == 0", 2 * time.Minute, "critical", "{{ $labels.pod }} cannot be scraped",
+			func(h *history) vector {
+				return h.now("up").with("job", "vllm").where(func(x float64) bool { return x == 0 })
+			}},
+		{"GPUMemoryHighUtilization", "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95", 2 * time.Minute, "critical", "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} is over 95% full",
+			func(h *history) vector {
+				used, free := h.now("DCGM_FI_DEV_FB_USED"), h.now("DCGM_FI_DEV_FB_FREE")
+				all := append(append(vector{}, used...), free...).sum("UUID")
+				return used.per(all, "UUID").above(.95)
+			}},
+		{"GPUXidError", "changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0 or DCGM_EXP_XID_ERRORS_COUNT > 0", 0, "critical", "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} reported Xid {{ $labels.xid }}",
+			func(h *history) vector {
+				return append(h.changes("DCGM_FI_DEV_XID_ERRORS", 15*m).above(0), h.now("DCGM_EXP_XID_ERRORS_COUNT").above(0)...)
+			}},
+		{"ContainerMemoryGrowth", "predict_linear(container_memory_working_set_bytes{container=\"vllm\"}[10m], 3600) > on (namespace, pod) group_left () kube_pod_container_resource_limits{container=\"vllm\",resource=\"memory\"}", 5 * time.Minute, "warning", "{{ $labels.pod }} will reach its memory limit within an hour",
+			func(h *history) vector {
+				limits := h.now("kube_pod_container_resource_limits").with("resource", "memory")
+				over := h.predict("container_memory_working_set_bytes", 10*m, 3600).per(limits, "namespace", "pod").above(1)
+				return over
+			}},
+		{"ContainerOOMKilled", "kube_pod_container_status_last_terminated_reason{reason=\"OOMKilled\"} == 1 and on (namespace, pod, container) increase(kube_pod_container_status_restarts_total[10m]) > 0", 0, "critical", "{{ $labels.pod }} was killed at its memory limit",
+			func(h *history) vector {
+				killed := h.now("kube_pod_container_status_last_terminated_reason").with("reason", "OOMKilled")
+				return killed.and(h.rate("kube_pod_container_status_restarts_total", 10*m, 0).above(0), "namespace", "pod", "container")
+			}},
+		{"KubePodCrashLooping", "kube_pod_container_status_waiting_reason{reason=\"CrashLoopBackOff\"} == 1 or increase(kube_pod_container_status_restarts_total[5m]) > 1.5", 0, "warning", "{{ $labels.pod }} keeps crashing",
+			func(h *history) vector {
+				looping := h.now("kube_pod_container_status_waiting_reason").with("reason", "CrashLoopBackOff")
+				return append(looping, h.rate("kube_pod_container_status_restarts_total", 5*m, 0).above(1.5/(5*m))...)
+			}},
+	}
+}
+
+// PrometheusRules is the same rules as a rules file for a real Prometheus.
+func PrometheusRules() ([]byte, error) {
+	type rule struct {
+		Alert       string            `yaml:"alert"`
+		Expr        string            `yaml:"expr"`
+		For         string            `yaml:"for,omitempty"`
+		Labels      map[string]string `yaml:"labels"`
+		Annotations map[string]string `yaml:"annotations"`
+	}
+	type group struct {
+		Name     string `yaml:"name"`
+		Interval string `yaml:"interval"`
+		Rules    []rule `yaml:"rules"`
+	}
+	g := group{Name: "vllm", Interval: "5s"}
+	for _, r := range Rules() {
+		out := rule{Alert: r.Name, Expr: r.Expr, Labels: map[string]string{"severity": r.Severity}, Annotations: map[string]string{"summary": r.Summary}}
+		if r.For > 0 {
+			out.For = fmt.Sprintf("%ds", int(r.For.Seconds()))
+		}
+		g.Rules = append(g.Rules, out)
+	}
+	body, err := yaml.Marshal(map[string][]group{"groups": {g}})
+	if err != nil {
+		return nil, fmt.Errorf("writing the rules file: %w", err)
+	}
+	return body, nil
+}

@@ -1,0 +1,115 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// A Scenario is a fleet and what goes wrong in it.
+type Scenario struct {
+	Name   string
+	Story  string // one sentence, for a person who watches
+	Config Config
+	Faults []Fault
+	Length time.Duration // until the alerts that the fault raises have been heard
+}
+
+// NewScenario is the scenario of one fault, for a fleet of the seed. The pool is healthy for five minutes first.
+func NewScenario(fault string, seed uint64) (Scenario, error) {
+	s := Scenario{Name: fault, Config: Config{Seed: seed}, Length: 20 * time.Minute}
+	f := Fault{Name: fault, At: 5 * time.Minute, Worker: 1}
+	switch fault {
+	case KVExhaustion:
+		s.Story = "Answers get more than twice as long; max_num_seqs 256 admits more than the KV cache can hold, and preemptions eat the throughput."
+	case KVLeak:
+		s.Story = "One worker never frees the KV blocks of cancelled requests; batch traffic comes in bursts."
+		s.Config.Workload = Workload{Rate: 2.5, On: 75 * time.Second, Off: 75 * time.Second, Output: Lengths{Mean: 400, Sigma: 0.5}}
+		f.Severity = 2
+	case ConcurrencyCap:
+		s.Story = "max_num_seqs is 8: traffic grows, requests queue, and the KV cache stays almost empty."
+		s.Config.Engine.MaxNumSeqs = 8
+		s.Config.Workload = Workload{Rate: 1.1, Patience: 60 * time.Second}
+		f.Severity = 1.4
+	case PrefillStarvation:
+		s.Story = "A fifth of the prompts become documents of 20,000 tokens; with 16,384 batched tokens each step belongs to one of them."
+		s.Config.Engine.MaxNumBatchedTokens = 16384
+		s.Config.Workload = Workload{Rate: 3, Output: Lengths{Mean: 150, Sigma: 0.5}, Patience: 60 * time.Second}
+	case RoutingSkew:
+		s.Story = "The router sends most requests to one worker; the others idle."
+		s.Config.Workload = Workload{Rate: 4}
+	case PrefixCacheCollapse:
+		s.Story = "A new prompt template starts with a timestamp: nothing is shared any more, and every prompt is computed whole."
+		s.Config.Workload = Workload{Rate: 4.4, Prompt: Lengths{Mean: 4200, Sigma: 0.1}, Output: Lengths{Mean: 120, Sigma: 0.5}, Groups: 6, GroupTokens: 3200, GroupShare: 0.97, Patience: 60 * time.Second}
+	case HostMemoryLeak:
+		s.Story = "One worker's host memory grows until the kernel kills it."
+	case GPUFault:
+		s.Story = "A GPU falls off the bus; its worker fails, dies, and cannot start again there."
+	case EngineHang:
+		s.Story = "One engine stops generating; its health endpoint still answers 200."
+	case BenignAlert:
+		s.Story = "The GPUs' memory is 97% reserved, as it always is; a rule thinks that is an emergency."
+	default:
+		return Scenario{}, fmt.Errorf("scenario %q is unknown: use one of %v", fault, Faults())
+	}
+	s.Faults = []Fault{f}
+	return s, nil
+}
+
+// Build makes the scenario's fleet with its faults to come.
+func (s Scenario) Build() (*Fleet, error) {
+	f, err := NewFleet(s.Config)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range s.Faults {
+		if err := f.Inject(x); err != nil {
+			return nil, fmt.Errorf("lab: %w", err)
+		}
+	}
+	return f, nil
+}
+
+// A World is a fleet with the monitoring around it.
+type World struct {
+	Fleet        *Fleet
+	Ruler        *Ruler
+	Alertmanager *Alertmanager
+	Log          *slog.Logger // failed deliveries; nil: they are not told
+	next         time.Time
+}
+
+// NewWorld puts a Ruler and an Alertmanager around a fleet.
+func NewWorld(f *Fleet, am AlertmanagerConfig) *World {
+	return &World{Fleet: f, Ruler: NewRuler(f, ""), Alertmanager: NewAlertmanager(am), next: f.Start()}
+}
+
+// Advance simulates up to a moment, and evaluates and delivers every ScrapeInterval on the way.
+func (w *World) Advance(ctx context.Context, to time.Time) {
+	for !w.next.After(to) && ctx.Err() == nil {
+		w.Fleet.Advance(w.next)
+		w.Alertmanager.Receive(w.next, w.Ruler.Evaluate())
+		if err := w.Alertmanager.Deliver(ctx, w.next); err != nil && w.Log != nil {
+			w.Log.Warn("an alert was not delivered", "err", err)
+		}
+		w.next = w.next.Add(ScrapeInterval)
+	}
+	if ctx.Err() == nil {
+		w.Fleet.Advance(to)
+	}
+}
+
+// Run keeps the world at a clock's time until the context ends.
+func (w *World) Run(ctx context.Context, c *Clock) {
+	beat := time.NewTicker(50 * time.Millisecond)
+	defer beat.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+			w.Advance(ctx, c.Now())
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package lab
+
+// tick does what happens on a slower scale than an engine step.
+func (f *Fleet) tick() {
+	f.applyFaults()
+	if f.mix.rateAt(f.now) != f.rate {
+		f.redraw()
+	}
+	for _, w := range f.workers {
+		f.hangUps(w)
+		f.grow(w)
+		f.broken(w)
+		f.advance(w)
+	}
+	f.reconcile()
+	for _, n := range f.nodes {
+		for _, g := range n.gpus {
+			g.observe(tickEvery)
+		}
+	}
+	for _, w := range f.workers {
+		if w.eng != nil {
+			w.eng.begin(f.now)
+		}
+	}
+}
+
+// hangUps cancels the requests whose clients have given up.
+func (f *Fleet) hangUps(w *worker) {
+	if w.eng == nil {
+		return
+	}
+	w.eng.cancel(func(r *request) bool {
+		return r.timeout > 0 && f.now > r.timeout || r.cancelAt > 0 && float64(r.generated) >= r.cancelAt || r.firstToken == 0 && r.deadline > 0 && f.now > r.deadline
+	}, func(r *request) {
+		f.answer(w, "4xx") // 499: the client closed the connection
+		if r.cancelAt == 0 {
+			f.retry(r)
+		}
+	})
+}
+
+// grow moves the host memory of a worker: a little with its load, and by its leak, up to the container's limit.
+func (f *Fleet) grow(w *worker) {
+	if w.phase != podReady {
+		return
+	}
+	if w.leakRate > 0 {
+		w.memory += w.leakRate * tickEvery
+		w.rss += w.leakRate * tickEvery * 0.4
+	}
+	if w.memory >= float64(f.cfg.MemoryLimit) {
+		f.event(w.name, "OOMKilled", "the container reached its memory limit")
+		w.die(f, "OOMKilled", 137)
+	}
+}
+
+const (
+	fatalAfter   = 25.0 // seconds from the first CUDA error until the engine is declared dead
+	crashLoading = 20.0 // seconds into its start at which a worker meets the bad GPU
+)
+
+// broken lets a worker on a faulty GPU fail: errors at first, then the engine core dies, and every new start too.
+func (f *Fleet) broken(w *worker) {
+	var bad *gpu
+	for _, g := range w.gpus {
+		if g.fault != 0 {
+			bad = g
+		}
+	}
+	if bad == nil {
+		return
+	}
+	switch {
+	case w.phase == podReady && w.failing == 0:
+		w.failing = f.now
+		w.eng.hung = true
+	case w.phase == podReady && f.now-w.failing > fatalAfter,
+		w.phase == podLoading && f.now-w.started > crashLoading:
+		f.event(w.name, "Error", "CUDA error: the engine core died")
+		w.die(f, "Error", 1)
+	}
+}
+
+// advance moves a pod from one phase to the next when its time has come.
+func (f *Fleet) advance(w *worker) {
+	switch {
+	case w.leaving && (w.phase != podReady || w.load() == 0 || f.now >= w.leaveBy):
+		f.abandon(w, w.phase == podReady)
+		f.remove(w)
+	case w.phase == podPending:
+		f.schedule(w)
+	case w.phase == podLoading && f.now >= w.until:
+		w.serve(f)
+		f.event(w.name, "Ready", "the model is loaded")
+	case w.phase == podBackOff && f.now >= w.until:
+		w.start(f.now, f.cfg.ColdStart.Seconds())
+	}
+}
+
+func (f *Fleet) event(pod, kind, text string) {
+	f.events = append(f.events, Event{At: f.at(f.now), Pod: pod, Kind: kind, Text: text})
+	if len(f.events) > 1000 {
+		f.events = f.events[500:]
+	}
+}
+
+// Events are the fleet's last events, oldest first.
+func (f *Fleet) Events() []Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]Event(nil), f.events...)
+}

@@ -1,0 +1,116 @@
+package lab
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+type phase int
+
+const (
+	podPending phase = iota // no node has room
+	podLoading              // the container runs and loads the model
+	podReady
+	podBackOff // the container died and waits to be started again
+	podGone
+)
+
+// worker is a pod and the engine in it.
+type worker struct {
+	name, uid, hash, ip string
+	args                []string
+	node                *node
+	gpus                []*gpu
+
+	phase      phase
+	until      float64 // when the phase ends: loading, back-off
+	created    float64
+	started    float64 // the container, last
+	inService  bool
+	leaving    bool // it is being terminated
+	leaveBy    float64
+	restarts   int
+	lastReason string // of the last termination
+	lastCode   int
+	lastAt     float64
+
+	eng       *engine
+	rng       *rand.Rand
+	rss       float64 // bytes of the API server's process
+	memory    float64 // working set of the container
+	leakRate  float64 // bytes a second
+	failing   float64 // since when every request fails; 0: they do not
+	preloaded bool    // the initial workers need no loading
+	answered  map[string]float64
+}
+
+func (w *worker) serves() bool { return w.phase == podReady && w.inService && !w.leaving }
+
+func (w *worker) load() int {
+	if w.eng == nil {
+		return 0
+	}
+	return len(w.eng.running) + len(w.eng.waiting)
+}
+
+// start begins the container's process on the pod's GPUs.
+func (w *worker) start(now, load float64) {
+	w.phase, w.started, w.until = podLoading, now, now+load
+	w.memory, w.rss, w.failing = 6<<30, 0, 0
+	w.eng = nil
+}
+
+func (w *worker) serve(f *Fleet) {
+	w.phase = podReady
+	e := f.engineOf(w.args)
+	w.eng = newEngine(e, f.cfg.Cost, f.cfg.Workload.GroupTokens, w.rng)
+	w.memory, w.rss = 18<<30, 3.1*(1<<30)
+	for _, g := range w.gpus {
+		g.reserved = e.GPUMemoryUtilization
+	}
+}
+
+// die ends the container's process: what it was doing is lost, and the kubelet starts it again after a back-off.
+func (w *worker) die(f *Fleet, reason string, code int) {
+	f.abandon(w, true)
+	w.lastReason, w.lastCode, w.lastAt = reason, code, f.now
+	w.restarts++
+	w.eng = nil
+	for _, g := range w.gpus {
+		g.reserved = 0
+	}
+	w.phase, w.until = podBackOff, f.now+backOff(w.restarts)
+}
+
+// backOff is the kubelet's: at once, then 10 s, 20 s and so on up to 5 minutes.
+func backOff(restarts int) float64 {
+	if restarts <= 1 {
+		return 1
+	}
+	return min(300, 10*float64(int(1)<<min(restarts-2, 10)))
+}
+
+func (w *worker) waitingReason() string {
+	switch {
+	case w.phase == podBackOff && w.restarts > 1:
+		return "CrashLoopBackOff"
+	case w.phase == podPending:
+		return "ContainerCreating"
+	}
+	return ""
+}
+
+const podLetters = "bcdfghjklmnpqrstvwxz2456789"
+
+func randomName(rng *rand.Rand, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = podLetters[rng.IntN(len(podLetters))]
+	}
+	return string(b)
+}
+
+func randomUID(rng *rand.Rand) string {
+	a, b := rng.Uint64(), rng.Uint64()
+	return fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000, b&0xffffffffffff)
+}

@@ -1,0 +1,93 @@
+package lab
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// A Workload is what the clients ask of the whole pool. Arrivals are a Poisson process.
+type Workload struct {
+	Rate   float64 // requests a second over the pool; default 2.3
+	Prompt Lengths // default mean 1000, sigma 0.5
+	Output Lengths // default mean 1000, sigma 0.6
+
+	// Groups of prompts share their first GroupTokens tokens (a system prompt, a document); GroupShare of the requests
+	// belong to one. Defaults: 8 groups, 512 tokens, 0.9.
+	Groups      int
+	GroupTokens int
+	GroupShare  float64
+
+	LongShare float64 // of the requests have prompts of Long instead
+	Long      Lengths
+
+	Patience    time.Duration // a client hangs up after so long without a first token; default 20 s
+	Timeout     time.Duration // or without the whole answer; default 150 s
+	Retries     int           // and tries again so often; default 2, negative: never
+	CancelShare float64       // of the requests are cancelled half-way through their answer
+
+	// On and Off make the traffic come in bursts: on for so long, then off. Zero Off: always on.
+	On, Off time.Duration
+}
+
+// Lengths is a log-normal distribution of token counts with the given mean.
+type Lengths struct {
+	Mean, Sigma float64
+	Max         int
+}
+
+func (w Workload) withDefaults() Workload {
+	setDefault(&w.Rate, 2.3)
+	setDefault(&w.Prompt, Lengths{Mean: 1000, Sigma: 0.5})
+	setDefault(&w.Output, Lengths{Mean: 1000, Sigma: 0.6})
+	setDefault(&w.Groups, 8)
+	setDefault(&w.GroupTokens, 512)
+	setDefault(&w.GroupShare, 0.9)
+	setDefault(&w.Patience, 20*time.Second)
+	setDefault(&w.Timeout, 150*time.Second)
+	setDefault(&w.Retries, 2)
+	return w
+}
+
+func (l Lengths) draw(rng *rand.Rand, limit int) int {
+	mu := math.Log(max(l.Mean, 1)) - l.Sigma*l.Sigma/2
+	n := int(math.Exp(mu + l.Sigma*rng.NormFloat64()))
+	if l.Max > 0 {
+		limit = min(limit, l.Max)
+	}
+	return min(max(n, 1), limit)
+}
+
+// rateAt is the arrival rate at a time since the start.
+func (w Workload) rateAt(t float64) float64 {
+	if w.Off <= 0 {
+		return w.Rate
+	}
+	on, period := w.On.Seconds(), (w.On + w.Off).Seconds()
+	if math.Mod(t, period) < on {
+		return w.Rate
+	}
+	return 0
+}
+
+// draw makes the next request.
+func (w Workload) draw(rng *rand.Rand, maxLen int) *request {
+	lengths := w.Prompt
+	if w.LongShare > 0 && rng.Float64() < w.LongShare {
+		lengths = w.Long
+	}
+	r := &request{group: -1, attempt: 1}
+	r.prompt = max(lengths.draw(rng, maxLen*3/4), 8)
+	r.output = w.Output.draw(rng, maxLen-r.prompt)
+	r.maxTokens = maxLen - r.prompt
+	if rng.Float64() < 0.15 {
+		r.maxTokens = r.output // the client's limit cuts the answer
+	}
+	if w.Groups > 0 && rng.Float64() < w.GroupShare {
+		r.group = rng.IntN(w.Groups)
+	}
+	if w.CancelShare > 0 && rng.Float64() < w.CancelShare {
+		r.cancelAt = math.Max(1, float64(r.output)/2)
+	}
+	return r
+}
