@@ -212,7 +212,24 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 	if e.Pool == "" && e.Model != "" && e.Pod == "" && e.Instance == "" {
 		e.Pool = m.poolOf[e.Namespace+"/"+strings.ToLower(e.Model)]
 	}
+	if e.Model == "" && e.Pod == "" && e.Instance == "" && e.Node == "" && e.GPU == "" && e.Pool == "" {
+		e.Pool = m.onlyPool(e.Namespace) // a series of a whole namespace is a pool's where there is one
+	}
 	return e
+}
+
+func (m *merge) onlyPool(namespace string) string {
+	only := ""
+	for _, w := range m.workers {
+		if differ(w.Namespace, namespace) || w.Pool == "" || w.Pool == only {
+			continue
+		}
+		if only != "" {
+			return ""
+		}
+		only = w.Pool
+	}
+	return only
 }
 
 // inScope says whether an entity belongs to what the incident is about, its peers included. What is not known does not exclude.
@@ -234,7 +251,7 @@ func (m *merge) inScope(e state.Entity) bool {
 		return slices.Contains(s.Nodes, e.Node)
 	}
 	// Something that scrapes like a worker and is none (a router, the exporters) has neither a model nor a pool of the fleet.
-	return e.Model != "" || e.Pool != "" && m.servesPool(e) || e.Pod == "" && e.Pool == "" && m.instanceKnown(e)
+	return e.Model != "" || e.Pool != "" && m.servesPool(e) || e.Instance != "" && m.byInstance[e.Instance] != nil
 }
 
 func (m *merge) nodeInScope(node string) bool {

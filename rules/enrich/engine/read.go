@@ -165,7 +165,7 @@ func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.
 		f := current[k]
 		sample := state.Sample{Signal: s.ID, Entity: f.entity, Value: f.value, Text: f.text, Unit: s.Unit, At: c.asOf(targets, f, now),
 			Series: series[k], Z: enrich.ZScore(f.value, series[k], q.Onset)}
-		if b, ok := before[k]; ok {
+		if b, ok := before[k]; ok && !s.Text {
 			sample.Baseline = &b.value
 		}
 		out = append(out, sample)

@@ -1,0 +1,132 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"paramedic/state"
+)
+
+// fleet is a pool of n workers in trouble, with every signal on every entity.
+func fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
+	signals, err := LoadSignals()
+	if err != nil {
+		panic(err)
+	}
+	in := &state.Incident{ID: "INC-1", Cluster: "test", Status: state.StatusOpen, OpenedAt: caseTime, Scope: state.Scope{Cluster: "test", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}}
+	for _, name := range []string{"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "LLMPreemptionStorm", "VLLMHighTTFT"} {
+		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": "llama-70b", "namespace": "llm"}}, "test")
+		attach(in, s, name, caseTime)
+	}
+	ev := &state.Evidence{Incident: in.ID, At: caseTime}
+	base := 0.5
+	for i := range n {
+		w := state.Worker{
+			Namespace: "llm", Pod: fmt.Sprintf("vllm-llama-7d9f8b6c5-%05d", i), Pool: "vllm-llama", Model: "llama-70b", Node: fmt.Sprintf("node-%d", i/4),
+			GPUs: []string{fmt.Sprint(i % 4)}, Ready: true,
+		}
+		ev.Workers = append(ev.Workers, w)
+		for _, s := range signals {
+			e := state.Entity{Namespace: w.Namespace, Pod: w.Pod, Pool: w.Pool, Model: w.Model, Node: w.Node}
+			switch s.Per {
+			case PerGPU:
+				e.GPU = w.GPUs[0]
+			case PerNode:
+				e = state.Entity{Node: w.Node}
+			case PerPool:
+				e = state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model}
+			}
+			ev.Samples = append(ev.Samples, state.Sample{Signal: s.ID, Entity: e, Value: 0.97 + float64(i)/1000, Baseline: &base, At: caseTime})
+		}
+	}
+	return in, ev
+}
+
+func BenchmarkDiagnose64Workers(b *testing.B) {
+	c := mustLoad(b)
+	in, ev := fleet(c, 64)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Diagnose(in, ev, caseTime)
+	}
+}
+
+func BenchmarkClassify(b *testing.B) {
+	c := mustLoad(b)
+	a := state.Alert{Labels: map[string]string{"alertname": "Ours", "model_name": "llama-70b", "namespace": "llm", "severity": "page"}, GeneratorURL: generator(circulating[29].expr)}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Classify(a, "c")
+	}
+}
+
+func BenchmarkClassifyAndCorrelate(b *testing.B) {
+	c := mustLoad(b)
+	_, ev := fleet(c, 64)
+	var open []*state.Incident
+	for i := range 24 {
+		in := &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%02d", i)), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime}
+		for _, name := range []string{"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "VLLMHighTTFT"} {
+			attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": fmt.Sprintf("model-%d", i), "namespace": "llm"}}, "c"), name, caseTime)
+		}
+		open = append(open, in)
+	}
+	a := state.Alert{Labels: map[string]string{"alertname": "LLMPreemptionStorm", "model_name": "model-7", "namespace": "llm"}, GeneratorURL: generator("rate(vllm:num_preemptions_total[5m]) > 1")}
+	b.ReportAllocs()
+	for b.Loop() {
+		s := c.Classify(a, "c")
+		if id, ok := c.Correlate(s, ev.Workers, open, caseTime); !ok || id != "INC-07" {
+			b.Fatal(id, ok)
+		}
+	}
+}
+
+func TestDiagnosisIsDeterministic(t *testing.T) {
+	c := mustLoad(t)
+	in, ev := fleet(c, 16)
+	want, err := json.Marshal(c.Diagnose(in, ev, caseTime))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		// Loading again gives other maps with other orders.
+		got, err := json.Marshal(mustLoad(t).Diagnose(in, ev, caseTime))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+}
+
+func TestFindingsAddUpToTheScore(t *testing.T) {
+	c := mustLoad(t)
+	results, err := c.RunCases("testdata/cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		for _, in := range r.Incidents {
+			d := in.Diagnosis
+			sum := d.Prior
+			for _, f := range d.Findings {
+				sum += f.Weight
+			}
+			if round(sum, 2) != d.Score {
+				t.Errorf("%s: findings add up to %g, the score is %g", r.Name, sum, d.Score)
+			}
+			if d.Title == "" || d.Story.What == "" || d.Story.Why == "" || len(d.Story.Do) == 0 || d.Confidence < 0 || d.Confidence > 1 {
+				t.Errorf("%s: not a whole diagnosis: %+v", r.Name, d)
+			}
+			for _, text := range append([]string{d.Title, d.Story.What, d.Story.Why, d.Story.Else}, d.Story.Do...) {
+				if placeholderForm.MatchString(text) {
+					t.Errorf("%s: a placeholder is left in %q", r.Name, text)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"paramedic/state"
+)
+
+// caseTime is when every case happens: cases speak of values, not of dates.
+var caseTime = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+
+// A CaseResult is what came of one case.
+type CaseResult struct {
+	Name      string            `json:"name"`
+	File      string            `json:"file"`
+	Want      []string          `json:"want"` // the causes that the case demands
+	Failures  []string          `json:"failures"`
+	Incidents []*state.Incident `json:"incidents"`
+}
+
+// OK says whether the case holds.
+func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
+
+// RunCases runs every *.txtar of a directory over the catalogue. A case has these files:
+//
+//	alerts.json   a list of alerts as Alertmanager's webhook writes them: labels, annotations, generatorURL
+//	workers       one a line: short-name namespace pod pool model node [gpu,gpu…]
+//	evidence      one a line: signal entity value [was=baseline] [z=score] [text=word]
+//	want          what has to come out
+//
+// An entity is a worker's short name, '*' for all workers, "pool", "node:NAME", or a worker's GPU as "name/gpu". A later line replaces
+// an earlier one of the same signal and entity; a '-' for the value takes the sample away. "base FILE" reads a file of such lines
+// first, and "missing SIGNAL reason" says that a signal could not be read. Lines of want are: "incidents N"; "cause ID";
+// "min_confidence X"; "pods short-name…" (exactly these); "nodes NAME…"; "gpus ID…"; "symptoms ID…" (at least these); "not ID…" (causes
+// whose confidence stays below a half of the winner's and that are not named); "missing SIGNAL…"; "title TEXT". With several incidents,
+// "incident N" says which, in the order in which they opened, the lines after it are about.
+func (c *Catalog) RunCases(dir string) ([]CaseResult, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil {
+		return nil, fmt.Errorf("listing cases: %w", err)
+	}
+	slices.Sort(files)
+	var out []CaseResult
+	for _, f := range files {
+		ar, err := txtar.ParseFile(f)
+		if err != nil {
+			return nil, fmt.Errorf("reading case: %w", err)
+		}
+		r := CaseResult{Name: strings.TrimSuffix(filepath.Base(f), ".txtar"), File: f, Failures: []string{}}
+		k := caseRun{cat: c, dir: dir, result: &r, short: map[string]state.Worker{}}
+		if err := k.run(ar); err != nil {
+			r.Failures = append(r.Failures, err.Error())
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+type caseRun struct {
+	cat    *Catalog
+	dir    string
+	result *CaseResult
+	short  map[string]state.Worker
+	ev     state.Evidence
+}
+
+// alertJSON is an alert as a webhook writes it.
+type alertJSON struct {
+	Labels       map[string]string `json:"labels"`
+	Annotations  map[string]string `json:"annotations"`
+	GeneratorURL string            `json:"generatorURL"`
+}
+
+func (k *caseRun) run(ar *txtar.Archive) error {
+	files := map[string]string{}
+	for _, f := range ar.Files {
+		files[f.Name] = string(f.Data)
+	}
+	var alerts []alertJSON
+	if err := json.Unmarshal([]byte(files["alerts.json"]), &alerts); err != nil {
+		return fmt.Errorf("alerts.json: %w", err)
+	}
+	if err := k.workers(files["workers"]); err != nil {
+		return err
+	}
+	k.ev.At = caseTime
+	if err := k.evidence(files["evidence"], 0); err != nil {
+		return err
+	}
+	k.result.Incidents = k.cat.incidents(alerts, k.ev.Workers)
+	for _, in := range k.result.Incidents {
+		in.Diagnosis = k.cat.Diagnose(in, &k.ev, caseTime)
+		in.Title = in.Diagnosis.Title
+	}
+	return k.want(files["want"])
+}
+
+func lines(s string) [][]string {
+	var out [][]string
+	for l := range strings.Lines(s) {
+		l, _, _ = strings.Cut(l, "#")
+		out = append(out, strings.Fields(l))
+	}
+	return out
+}
+
+func (k *caseRun) workers(s string) error {
+	for i, f := range lines(s) {
+		if len(f) == 0 {
+			continue
+		}
+		if len(f) < 6 {
+			return fmt.Errorf("workers:%d: wants short-name namespace pod pool model node [gpus]", i+1)
+		}
+		w := state.Worker{Namespace: f[1], Pod: f[2], Pool: f[3], Model: f[4], Node: f[5], Ready: true, Engine: "vllm"}
+		if len(f) > 6 {
+			w.GPUs = strings.Split(f[6], ",")
+		}
+		k.short[f[0]] = w
+		k.ev.Workers = append(k.ev.Workers, w)
+	}
+	return nil
+}
+
+func (k *caseRun) evidence(s string, depth int) error {
+	for i, f := range lines(s) {
+		switch {
+		case len(f) == 0:
+			continue
+		case f[0] == "base" && len(f) == 2:
+			if depth > 3 {
+				return fmt.Errorf("evidence:%d: base files refer to each other", i+1)
+			}
+			data, err := os.ReadFile(filepath.Join(k.dir, filepath.FromSlash(f[1])))
+			if err != nil {
+				return fmt.Errorf("evidence:%d: %w", i+1, err)
+			}
+			if err := k.evidence(string(data), depth+1); err != nil {
+				return fmt.Errorf("%s: %w", f[1], err)
+			}
+		case f[0] == "missing" && len(f) > 1:
+			k.ev.Missing = append(k.ev.Missing, state.Missing{Signal: f[1], Reason: strings.Join(f[2:], " ")})
+			k.ev.Samples = slices.DeleteFunc(k.ev.Samples, func(s state.Sample) bool { return s.Signal == f[1] })
+		case len(f) < 3:
+			return fmt.Errorf("evidence:%d: wants signal entity value", i+1)
+		default:
+			if err := k.sample(f); err != nil {
+				return fmt.Errorf("evidence:%d: %w", i+1, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (k *caseRun) sample(f []string) error {
+	unit, ok := k.cat.units[f[0]]
+	if !ok {
+		return fmt.Errorf("no signal %q", f[0])
+	}
+	s := state.Sample{Signal: f[0], Unit: unit, At: caseTime}
+	gone := f[2] == "-"
+	if v, err := strconv.ParseFloat(f[2], 64); err == nil {
+		s.Value = v
+	} else if !gone {
+		return fmt.Errorf("value %q is not a number", f[2])
+	}
+	for _, opt := range f[3:] {
+		key, val, _ := strings.Cut(opt, "=")
+		n, err := strconv.ParseFloat(val, 64)
+		switch {
+		case key == "text":
+			s.Text = val
+		case key == "was" && err == nil:
+			s.Baseline = &n
+		case key == "z" && err == nil:
+			s.Z = &n
+		case key == "age" && err == nil:
+			s.At = caseTime.Add(-time.Duration(n) * time.Second)
+		default:
+			return fmt.Errorf("%q is none of was=, z=, age=, text=", opt)
+		}
+	}
+	entities, err := k.entities(f[1])
+	if err != nil {
+		return err
+	}
+	for _, e := range entities {
+		s.Entity = e
+		k.ev.Samples = slices.DeleteFunc(k.ev.Samples, func(o state.Sample) bool { return o.Signal == s.Signal && o.Entity == e })
+		if !gone {
+			k.ev.Samples = append(k.ev.Samples, s)
+		}
+	}
+	return nil
+}
+
+func (k *caseRun) entities(name string) ([]state.Entity, error) {
+	if name == "pool" {
+		return []state.Entity{{}}, nil
+	}
+	if n, ok := strings.CutPrefix(name, "node:"); ok {
+		return []state.Entity{{Node: n}}, nil
+	}
+	short, gpu, onGPU := strings.Cut(name, "/")
+	var out []state.Entity
+	for _, w := range k.ev.Workers {
+		if short != "*" && k.short[short].Pod != w.Pod {
+			continue
+		}
+		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
+		if !onGPU {
+			out = append(out, e)
+			continue
+		}
+		for _, g := range w.GPUs {
+			if gpu == "*" || gpu == g {
+				e.GPU = g
+				out = append(out, e)
+			}
+		}
+	}
+	if len(out) == 0 && short != "*" {
+		return nil, fmt.Errorf("no worker %q", name)
+	}
+	return out, nil
+}
+
+// incidents does with a case's alerts what the fold does with those of the log: each joins the incident that it belongs to, or opens one.
+func (c *Catalog) incidents(alerts []alertJSON, workers []state.Worker) []*state.Incident {
+	var open []*state.Incident
+	for i, a := range alerts {
+		at := caseTime.Add(-2*time.Minute + time.Duration(i)*time.Second)
+		sign := c.Classify(state.Alert{Status: state.Firing, Labels: a.Labels, Annotations: a.Annotations, GeneratorURL: a.GeneratorURL, StartsAt: at}, "test")
+		id, ok := c.Correlate(sign, workers, open, at)
+		if !ok {
+			id = state.IncidentID(fmt.Sprintf("INC-%d", len(open)+1))
+			open = append(open, &state.Incident{
+				ID: id, Number: len(open) + 1, Cluster: "test", Status: state.StatusOpen, StartedAt: at, OpenedAt: at, Scope: state.Scope{Cluster: "test"},
+			})
+		}
+		for _, in := range open {
+			if in.ID == id {
+				attach(in, sign, a.Labels["alertname"], at)
+			}
+		}
+	}
+	return open
+}
+
+func attach(in *state.Incident, s state.Sign, rule string, at time.Time) {
+	i := slices.IndexFunc(in.Symptoms, func(c state.SymptomCount) bool { return c.Symptom == s.Symptom })
+	if i < 0 {
+		in.Symptoms = append(in.Symptoms, state.SymptomCount{Symptom: s.Symptom, Severity: s.Severity, First: at, Hints: map[string]string{}})
+		i = len(in.Symptoms) - 1
+	}
+	sc := &in.Symptoms[i]
+	sc.Alerts++
+	sc.Active++
+	sc.Last = at
+	in.AlertCount++
+	in.ActiveAlerts++
+	sc.Rules = appendNew(sc.Rules, rule)
+	if !slices.Contains(sc.Entities, s.Entity) {
+		sc.Entities = append(sc.Entities, s.Entity)
+	}
+	addHints(sc.Hints, s.Hints)
+	if s.Severity.Rank() > in.Severity.Rank() {
+		in.Severity = s.Severity
+	}
+	in.Scope.Namespace, in.Scope.Model = or(in.Scope.Namespace, s.Entity.Namespace), or(in.Scope.Model, s.Entity.Model)
+	in.Scope.Pool = or(in.Scope.Pool, s.Entity.Pool)
+	in.Scope.Pods = appendNew(in.Scope.Pods, s.Entity.Pod)
+	in.Scope.Nodes = appendNew(in.Scope.Nodes, s.Entity.Node)
+	in.Scope.GPUs = appendNew(in.Scope.GPUs, s.Entity.GPU)
+}
+
+func appendNew(list []string, s string) []string {
+	if s == "" || slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// Partners finds causes that lack a case or a playbook. results come from [Catalog.RunCases]; playbook says whether there is one.
+func (c *Catalog) Partners(results []CaseResult, playbook func(id string) bool) []string {
+	var out []string
+	for _, cause := range c.causes {
+		if !slices.ContainsFunc(results, func(r CaseResult) bool { return slices.Contains(r.Want, string(cause.ID)) }) {
+			out = append(out, fmt.Sprintf("cause %s has no case", cause.ID))
+		}
+		if !playbook(cause.Playbook) {
+			out = append(out, fmt.Sprintf("cause %s has no playbook %s.md", cause.ID, cause.Playbook))
+		}
+	}
+	return out
+}

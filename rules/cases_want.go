@@ -1,0 +1,135 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"paramedic/state"
+)
+
+// want checks the lines of what has to come out.
+func (k *caseRun) want(s string) error {
+	var in *state.Incident
+	if len(k.result.Incidents) > 0 {
+		in = k.result.Incidents[0]
+	}
+	incidents := 1
+	for i, f := range lines(s) {
+		if len(f) == 0 {
+			continue
+		}
+		switch {
+		case f[0] == "incidents" && len(f) == 2:
+			n, err := strconv.Atoi(f[1])
+			if err != nil {
+				return fmt.Errorf("want:%d: %q is not a number", i+1, f[1])
+			}
+			incidents = n
+		case f[0] == "incident" && len(f) == 2:
+			n, err := strconv.Atoi(f[1])
+			if err != nil || n < 1 || n > len(k.result.Incidents) {
+				return fmt.Errorf("want:%d: there are %d incidents, none is number %s", i+1, len(k.result.Incidents), f[1])
+			}
+			in = k.result.Incidents[n-1]
+		case in == nil:
+			return fmt.Errorf("want:%d: there is no incident", i+1)
+		default:
+			if err := k.check(in, f); err != nil {
+				return fmt.Errorf("want:%d: %w", i+1, err)
+			}
+		}
+	}
+	if len(k.result.Incidents) != incidents {
+		k.fail("%d incidents, want %d", len(k.result.Incidents), incidents)
+	}
+	return nil
+}
+
+func (k *caseRun) fail(format string, args ...any) {
+	k.result.Failures = append(k.result.Failures, fmt.Sprintf(format, args...))
+}
+
+// check checks one line. The error is of lines that mean nothing.
+func (k *caseRun) check(in *state.Incident, f []string) error {
+	d := in.Diagnosis
+	switch f[0] {
+	case "cause":
+		if len(f) != 2 {
+			return fmt.Errorf("cause wants one ID")
+		}
+		k.result.Want = append(k.result.Want, f[1])
+		if string(d.Cause) != f[1] {
+			k.fail("cause %s (score %g, margin %g), want %s; %s", d.Cause, d.Score, d.Margin, f[1], sumOf(d))
+		}
+	case "min_confidence":
+		x, err := strconv.ParseFloat(f[len(f)-1], 64)
+		if err != nil {
+			return fmt.Errorf("min_confidence wants a number")
+		}
+		if d.Confidence < x {
+			k.fail("confidence %g, want at least %g; %s", d.Confidence, x, sumOf(d))
+		}
+	case "pods":
+		var want []string
+		for _, s := range f[1:] {
+			want = append(want, k.short[s].Pod)
+		}
+		k.same("pods", d.Scope.Pods, want)
+	case "nodes":
+		k.same("nodes", d.Scope.Nodes, f[1:])
+	case "gpus":
+		k.same("gpus", d.Scope.GPUs, f[1:])
+	case "symptoms":
+		for _, s := range f[1:] {
+			if !slices.ContainsFunc(in.Symptoms, func(c state.SymptomCount) bool { return string(c.Symptom) == s }) {
+				k.fail("no symptom %s", s)
+			}
+		}
+	case "not":
+		for _, id := range f[1:] {
+			for _, a := range d.Alternatives {
+				if string(a.Cause) == id && a.Confidence > d.Confidence/2 {
+					k.fail("%s has confidence %g against %g", id, a.Confidence, d.Confidence)
+				}
+			}
+			if string(d.Cause) == id {
+				k.fail("cause is %s", id)
+			}
+		}
+	case "missing":
+		for _, s := range f[1:] {
+			if !slices.ContainsFunc(d.Missing, func(m string) bool { return m == s || strings.HasPrefix(m, s+" ") }) {
+				k.fail("%s is not listed as missing: %v", s, d.Missing)
+			}
+		}
+	case "title":
+		if want := strings.Join(f[1:], " "); !strings.Contains(d.Title, want) {
+			k.fail("title %q, want %q", d.Title, want)
+		}
+	default:
+		return fmt.Errorf("no such line: %s", f[0])
+	}
+	return nil
+}
+
+func (k *caseRun) same(what string, got, want []string) {
+	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
+	if !slices.Equal(got, want) {
+		k.fail("%s %v, want %v", what, got, want)
+	}
+}
+
+// sumOf shows the verdict's sum and the runner-up, for a failing case.
+func sumOf(d state.Diagnosis) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "prior %+g", d.Prior)
+	for _, f := range d.Findings {
+		fmt.Fprintf(&b, "\n    %+5g  %s", f.Weight, f.Text)
+	}
+	for _, a := range d.Alternatives {
+		fmt.Fprintf(&b, "\n    next: %s %+g dB", a.Cause, a.Score)
+	}
+	return b.String()
+}

@@ -1,0 +1,157 @@
+package rules
+
+import (
+	"embed"
+	"fmt"
+	"maps"
+	"slices"
+
+	"paramedic/state"
+)
+
+//go:embed catalog/*.yaml
+var embedded embed.FS
+
+// A Problem is something wrong in a catalogue file.
+type Problem struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+// String is the problem as compilers print theirs: file:line: text.
+func (p Problem) String() string { return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text) }
+
+// A Catalog is everything that the rules know. It is immutable and safe for concurrent use.
+type Catalog struct {
+	symptoms map[state.Symptom]Symptom
+	causes   []*Cause // by ID
+	byID     map[state.Cause]*Cause
+	alerts   map[string]alertRule
+	metrics  []metricRule
+	words    []wordRule
+	xids     map[int]Xid
+	units    map[string]string // signal → unit
+}
+
+// A Symptom is one thing that an alert can mean.
+type Symptom struct {
+	ID    state.Symptom `json:"id"`
+	Title string        `json:"title"`
+	// Serving symptoms are about requests and engines: they belong with the fleet's other troubles even where they name no model.
+	Serving bool `json:"serving"`
+}
+
+// An Xid is one of NVIDIA's driver errors.
+type Xid struct {
+	Code    int    `json:"code"`
+	Name    string `json:"name"`
+	Class   string `json:"class"` // hardware, application, notice
+	Meaning string `json:"meaning"`
+	Action  string `json:"action"`
+}
+
+// A Cause is one trouble that the rules can name.
+type Cause struct {
+	ID       state.Cause               `json:"id"`
+	Title    string                    `json:"title"`
+	Prior    float64                   `json:"prior"` // decibans
+	Scope    string                    `json:"scope"` // pod, pool, gpu or node: what is broken
+	Playbook string                    `json:"playbook"`
+	What     string                    `json:"what"`
+	Explains map[state.Symptom]float64 `json:"explains"`
+	LeadsTo  []state.Cause             `json:"leads_to,omitempty"` // causes that are its consequences
+	Evidence []*Evidence               `json:"evidence"`
+	// LookAlikes are causes that are taken for this one, with what tells them apart.
+	LookAlikes []LookAlike `json:"look_alikes,omitempty"`
+	Do         []string    `json:"do"`
+	Avoid      []string    `json:"avoid,omitempty"`
+	File       string      `json:"file"`
+	Line       int         `json:"line"`
+}
+
+// A LookAlike is a cause that is easily taken for another.
+type LookAlike struct {
+	Cause   state.Cause `json:"cause"`
+	Differs string      `json:"differs"`
+}
+
+// Evidence is one observation that speaks for or against a cause.
+type Evidence struct {
+	When    string  `json:"when"`
+	Unless  string  `json:"unless,omitempty"`
+	Per     string  `json:"per,omitempty"` // pod, gpu, node; empty: the whole scope
+	Of      string  `json:"of,omitempty"`  // any, minority, all
+	Marks   bool    `json:"marks,omitempty"`
+	Weight  float64 `json:"weight"`
+	Text    string  `json:"text"`
+	Expects string  `json:"expects,omitempty"`
+	Signal  string  `json:"signal"` // the signal that the finding shows
+	Else    *Else   `json:"else,omitempty"`
+
+	when, unless *expression
+}
+
+// Else is what it means that evidence was looked for and is not there.
+type Else struct {
+	When   string  `json:"when,omitempty"` // must also hold; it is asked of the whole scope
+	Weight float64 `json:"weight"`
+	Text   string  `json:"text"`
+
+	when *expression
+}
+
+// Causes lists the causes by ID.
+func (c *Catalog) Causes() []*Cause { return slices.Clone(c.causes) }
+
+// Cause is one cause by its ID.
+func (c *Catalog) Cause(id state.Cause) (*Cause, bool) {
+	cause, ok := c.byID[id]
+	return cause, ok
+}
+
+// Symptoms lists the symptoms by ID.
+func (c *Catalog) Symptoms() []Symptom {
+	out := make([]Symptom, 0, len(c.symptoms))
+	for _, id := range slices.Sorted(maps.Keys(c.symptoms)) {
+		out = append(out, c.symptoms[id])
+	}
+	return out
+}
+
+// Xids lists the driver errors by code.
+func (c *Catalog) Xids() []Xid {
+	out := make([]Xid, 0, len(c.xids))
+	for _, code := range slices.Sorted(maps.Keys(c.xids)) {
+		out = append(out, c.xids[code])
+	}
+	return out
+}
+
+// AlertNames lists the alert rules that are known by name.
+func (c *Catalog) AlertNames() []string { return slices.Sorted(maps.Keys(c.alerts)) }
+
+// explains says whether one cause can explain both symptoms.
+func (c *Catalog) explains(scope string, symptoms ...state.Symptom) bool {
+	for _, cause := range c.causes {
+		if scope == "machine" && cause.Scope != "gpu" && cause.Scope != "node" {
+			continue
+		}
+		if cause.explainsAll(symptoms) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Cause) explainsAll(symptoms []state.Symptom) bool {
+	for _, s := range symptoms {
+		if s == state.Unclassified {
+			continue
+		}
+		if _, ok := c.Explains[s]; !ok {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,177 @@
+package rules
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"paramedic/state"
+)
+
+func mustLoad(tb testing.TB) *Catalog {
+	tb.Helper()
+	c, problems, err := Load("")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, p := range problems {
+		tb.Errorf("built-in catalogue: %s", p)
+	}
+	return c
+}
+
+func TestBuiltInCatalogueIsSound(t *testing.T) {
+	c := mustLoad(t)
+	if len(c.Causes()) < 10 {
+		t.Errorf("%d causes, want the first ten", len(c.Causes()))
+	}
+	for _, id := range []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup", "queue_time_high", "kv_pressure", "preemptions",
+		"throughput_drop", "error_rate", "aborts", "prefix_hit_low", "gpu_memory_high", "gpu_hardware", "gpu_throttled", "gpu_idle", "memory_growth",
+		"oom", "crash_loop", "worker_down", "target_down", "no_endpoints", "rollout_stuck", "slo_burn", "quality", state.Unclassified} {
+		if _, ok := c.symptoms[id]; !ok {
+			t.Errorf("no symptom %s", id)
+		}
+	}
+	for _, cause := range c.Causes() {
+		if cause.Playbook == "" || !regexp.MustCompile(`^[a-z0-9_]+$`).MatchString(cause.Playbook) {
+			t.Errorf("cause %s: playbook %q is no file name", cause.ID, cause.Playbook)
+		}
+		if cause.What == "" || len(cause.Do) == 0 || len(cause.Avoid) == 0 || len(cause.LookAlikes) == 0 {
+			t.Errorf("cause %s does not say what it is, what to do, what to avoid and what looks like it", cause.ID)
+		}
+		for _, a := range cause.LookAlikes {
+			if other, ok := c.Cause(a.Cause); ok && other.differs(cause.ID) == "" && cause.ID != "benign_alert" && a.Cause != "benign_alert" &&
+				!strings.Contains("prefix_cache_collapse kv_exhaustion", string(a.Cause)) && cause.ID != "prefill_starvation" && cause.ID != "engine_hang" {
+				t.Errorf("%s says what sets %s apart, but not the other way round", cause.ID, a.Cause)
+			}
+		}
+	}
+}
+
+func TestEveryCauseHasItsPartners(t *testing.T) {
+	c := mustLoad(t)
+	results, err := c.RunCases("testdata/cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if problems := c.Partners(results, func(string) bool { return true }); len(problems) > 0 {
+		t.Errorf("%s", strings.Join(problems, "\n"))
+	}
+	if problems := c.Partners(nil, func(string) bool { return false }); len(problems) != 2*len(c.Causes()) {
+		t.Errorf("%d complaints without cases and playbooks, want two for each of %d causes", len(problems), len(c.Causes()))
+	}
+}
+
+func TestCases(t *testing.T) {
+	c := mustLoad(t)
+	results, err := c.RunCases("testdata/cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := map[string]int{}
+	for _, r := range results {
+		t.Run(r.Name, func(t *testing.T) {
+			for _, f := range r.Failures {
+				t.Error(f)
+			}
+		})
+		for _, w := range r.Want {
+			wanted[w]++
+		}
+	}
+	for _, cause := range c.Causes() {
+		if n := wanted[string(cause.ID)]; n < 4 {
+			t.Errorf("%d cases want %s; four are the least: plain, partial evidence, and look-alikes", n, cause.ID)
+		}
+	}
+}
+
+func TestUsersRulesExtendAndReplace(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "mine.yaml", `alerts:
+  - {name: LLMHighTTFT, symptom: e2e_high}
+  - {name: OurOwnRule, symptom: kv_pressure}
+causes:
+  - id: kv_leak
+    title: "Ours on {target}"
+    prior: -1
+    scope: pod
+    explains: {kv_pressure: 9}
+    evidence:
+      - {when: kv_usage.max > 0.5, weight: 20, text: "used {kv_usage.max}"}
+`)
+	c, problems, err := Load(dir)
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "LLMHighTTFT"}}, "x"); s.Symptom != "e2e_high" {
+		t.Errorf("a user's alert does not replace ours: %v", s)
+	}
+	if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "OurOwnRule"}}, "x"); s.Symptom != "kv_pressure" {
+		t.Errorf("a user's alert is not known: %v", s)
+	}
+	if cause, _ := c.Cause("kv_leak"); cause.Prior != -1 || len(cause.Evidence) != 1 {
+		t.Errorf("a user's cause does not replace ours: %+v", cause)
+	}
+}
+
+func TestProblemsNameFileAndLine(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "bad.yaml", `alerts:
+  - {name: A, symptom: no_such_symptom}
+causes:
+  - id: mine
+    title: "On {nowhere}"
+    scope: galaxy
+    leads_to: [nothing]
+    evidence:
+      - {when: no_such_signal.max > 0.5, weight: 1, text: a}
+      - {when: kv_usage.maximum > 0.5, weight: 1, text: b}
+      - {when: kv_usage.max, weight: 1, text: c}
+      - {when: has_symptom("no_such"), weight: 1, text: d}
+      - {when: "[1,2].all(x, x > 0)", weight: 1, text: e}
+      - {when: kv_usage.max > 0.5, weight: 1, text: "{kv_usage.nothing}"}
+      - {when: kv_usage.max > 0.5, weight: 1, text: f, per: star}
+`)
+	write(t, dir, "worse.yaml", "causes:\n  - id: x\n    titel: y\n")
+	_, problems, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]bool{}
+	for _, p := range problems {
+		lines[strings.TrimPrefix(p.String(), dir+string(os.PathSeparator))[:len("bad.yaml:1")]] = true
+		t.Log(p)
+	}
+	for _, want := range []string{":2:", ":4:", ":5:", ":9:", ":10:", ":11:", ":12:", ":13:", ":14:", ":15:"} {
+		found := false
+		for _, p := range problems {
+			found = found || strings.Contains(p.String(), "bad.yaml"+want)
+		}
+		if !found {
+			t.Errorf("no problem at bad.yaml%s", want)
+		}
+	}
+	found := false
+	for _, p := range problems {
+		found = found || strings.HasPrefix(p.String(), filepath.Join(dir, "worse.yaml")+":3:")
+	}
+	if !found {
+		t.Errorf("no problem for an unknown key at worse.yaml:3: %v", problems)
+	}
+}
+
+func TestMissingDirectoryIsAnError(t *testing.T) {
+	if _, _, err := Load(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("loading from a directory that does not exist gave no error")
+	}
+}
+
+func write(t *testing.T, dir, name, data string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

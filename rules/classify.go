@@ -1,0 +1,236 @@
+package rules
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"paramedic/state"
+)
+
+// alertRule is what a known alert rule means.
+type alertRule struct {
+	Symptom  state.Symptom
+	Severity state.Severity
+	Hints    map[string]string
+}
+
+// metricRule is what a rule means that looks at certain metrics in a certain way.
+type metricRule struct {
+	Any     []string
+	Is      string
+	Also    []string
+	Func    []string
+	Without []string
+	Label   map[string]string
+	Symptom state.Symptom
+	Hints   map[string]string
+}
+
+// wordRule is what a rule means that has a word in its name.
+type wordRule struct {
+	Any     []string
+	Symptom state.Symptom
+}
+
+// Classify says what an alert means and what it is about. It never fails: an alert that nothing places is unclassified.
+func (c *Catalog) Classify(a state.Alert, cluster string) state.Sign {
+	uses := usesOf(expressionOf(a.GeneratorURL))
+	s := state.Sign{Symptom: state.Unclassified, By: "none", Hints: map[string]string{}}
+	fallback := state.Warning
+	if r, ok := c.alerts[a.Name()]; ok {
+		s.Symptom, s.By = r.Symptom, "name"
+		maps.Copy(s.Hints, r.Hints)
+		if r.Severity != "" {
+			fallback = r.Severity
+		}
+		// Its expression may differ from the one that the name is known for; what it reads is a fact in any case.
+		if m := c.byMetrics(uses); m != nil && m.Symptom == s.Symptom {
+			addHints(s.Hints, m.Hints)
+		}
+	} else if m := c.byMetrics(uses); m != nil {
+		s.Symptom, s.By = m.Symptom, "metrics"
+		addHints(s.Hints, m.Hints)
+	} else if id, ok := c.byLabels(a); ok {
+		s.Symptom, s.By = id, "labels"
+	}
+	s.Severity = severityOf(a.Labels, fallback)
+	s.Entity = entityOf(a, cluster, readsGPU(uses) || strings.HasPrefix(string(s.Symptom), "gpu_"))
+	if name := plain(a.Name()); name != "" && s.Hints["benign"] != "" {
+		s.Hints["rule"] = name
+	}
+	if code := xidOf(a, s.Symptom); code != "" {
+		s.Hints["xid"] = code
+	}
+	if placeless(s.Entity) && !c.symptoms[s.Symptom].Serving {
+		s.Hints["group"] = groupOf(a)
+	}
+	if len(s.Hints) == 0 {
+		s.Hints = nil
+	}
+	return s
+}
+
+func addHints(to, from map[string]string) {
+	for k, v := range from {
+		if to[k] == "" {
+			to[k] = v
+		}
+	}
+}
+
+// byMetrics finds the first rule of the catalogue that the expression fits.
+func (c *Catalog) byMetrics(uses []use) *metricRule {
+	if len(uses) == 0 {
+		return nil
+	}
+	for i := range c.metrics {
+		if c.metrics[i].fits(uses) {
+			return &c.metrics[i]
+		}
+	}
+	return nil
+}
+
+func (r *metricRule) fits(uses []use) bool {
+	for _, also := range r.Also {
+		if !slices.ContainsFunc(uses, func(u use) bool { return named(u.metric, also) }) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(uses, r.fitsUse)
+}
+
+func (r *metricRule) fitsUse(u use) bool {
+	if u.under || !slices.ContainsFunc(r.Any, func(p string) bool { return named(u.metric, p) }) {
+		return false
+	}
+	switch {
+	case u.is == "" || r.Is == "" || r.Is == u.is:
+	case r.Is == "below" && u.is == "zero":
+	default:
+		return false
+	}
+	if r.Is == "zero" && u.is != "zero" {
+		return false
+	}
+	if len(r.Func) > 0 && !slices.ContainsFunc(r.Func, func(f string) bool { return slices.Contains(u.funcs, f) }) {
+		return false
+	}
+	if slices.ContainsFunc(r.Without, func(f string) bool { return slices.Contains(u.funcs, f) }) {
+		return false
+	}
+	for k, v := range r.Label {
+		if !slices.ContainsFunc(strings.Split(u.labels, ","), func(l string) bool {
+			key, value, _ := strings.Cut(l, "=")
+			return named(key, k) && strings.Contains(strings.ToLower(value), v)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// named says whether a metric goes by a pattern: a name, with '*' for anything at either end.
+func named(metric, pattern string) bool {
+	for _, m := range []string{metric, bare(metric)} {
+		middle, head := strings.CutSuffix(pattern, "*")
+		middle, tail := strings.CutPrefix(middle, "*")
+		switch {
+		case head && tail && strings.Contains(m, middle):
+			return true
+		case head && !tail && strings.HasPrefix(m, middle):
+			return true
+		case tail && !head && strings.HasSuffix(m, middle):
+			return true
+		case m == pattern:
+			return true
+		}
+	}
+	return false
+}
+
+// readsGPU says whether the expression is about what the DCGM exporter measures.
+func readsGPU(uses []use) bool {
+	return slices.ContainsFunc(uses, func(u use) bool { return strings.HasPrefix(u.metric, "DCGM_") })
+}
+
+// byLabels reads a symptom that the rule's author wrote down, or words of its name.
+func (c *Catalog) byLabels(a state.Alert) (state.Symptom, bool) {
+	for _, key := range []string{"paramedic_symptom", "symptom"} {
+		if _, ok := c.symptoms[state.Symptom(a.Labels[key])]; ok {
+			return state.Symptom(a.Labels[key]), true
+		}
+	}
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		}
+		return -1
+	}, a.Name()[:min(len(a.Name()), 256)])
+	for _, w := range c.words {
+		if slices.ContainsFunc(w.Any, func(word string) bool { return strings.Contains(name, word) }) {
+			return w.Symptom, true
+		}
+	}
+	return "", false
+}
+
+// severity reads the words that people use for severities.
+func severity(word string) state.Severity {
+	switch strings.ToLower(strings.TrimSpace(word)) {
+	case "critical", "crit", "page", "pager", "paging", "emergency", "fatal", "disaster", "p0", "p1", "sev0", "sev1", "sev-0", "sev-1", "s1":
+		return state.Critical
+	case "warning", "warn", "error", "major", "high", "medium", "ticket", "p2", "p3", "sev2", "sev3", "sev-2", "sev-3", "s2", "s3":
+		return state.Warning
+	case "info", "informational", "information", "notice", "none", "low", "minor", "debug", "log", "p4", "p5", "sev4", "sev5", "sev-4", "sev-5", "s4":
+		return state.Info
+	}
+	return ""
+}
+
+func severityOf(labels map[string]string, fallback state.Severity) state.Severity {
+	for _, key := range []string{"severity", "priority", "level"} {
+		if s := severity(labels[key]); s != "" {
+			return s
+		}
+	}
+	return fallback
+}
+
+var (
+	xidWord = regexp.MustCompile(`(?i)\bxid\b[^0-9]{0,24}([0-9]{1,3})\b`)
+	xidCode = regexp.MustCompile(`^[0-9]{1,3}$`)
+)
+
+// xidOf finds the driver error that an alert carries: in the exporter's labels, or in what its author wrote.
+func xidOf(a state.Alert, s state.Symptom) string {
+	if s != "gpu_hardware" {
+		return ""
+	}
+	for _, key := range []string{"xid", "err_code", "error_code"} {
+		if v := a.Labels[key]; xidCode.MatchString(v) && v != "0" {
+			return v
+		}
+	}
+	for _, key := range []string{"summary", "description", "message"} {
+		text := a.Annotations[key]
+		if m := xidWord.FindStringSubmatch(text[:min(len(text), 2048)]); m != nil && m[1] != "0" {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// groupOf keeps alerts that say nothing of inference apart: those of one rule and one place belong together.
+func groupOf(a state.Alert) string {
+	parts := []string{a.Name()}
+	for _, key := range []string{"namespace", "service", "job"} {
+		parts = append(parts, a.Labels[key])
+	}
+	return state.Hash(parts...)
+}

@@ -1,0 +1,198 @@
+package rules
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"paramedic/state"
+)
+
+// circulating are the thirty alert rules that users of these engines copy from one another, as they are written.
+var circulating = []struct {
+	name, expr string
+	want       state.Symptom
+}{
+	{"LLMHighTTFT", `histogram_quantile(0.99, sum(rate(llm_ttft_seconds_bucket[5m])) by (le)) > 5`, "ttft_high"},
+	{"LLMElevatedTTFT", `histogram_quantile(0.99, rate(llm_ttft_seconds_bucket[5m])) > 2`, "ttft_high"},
+	{"LLMHighTBT", `histogram_quantile(0.99, rate(llm_tbt_seconds_bucket[5m])) > 0.15`, "itl_high"},
+	{"LLMHighErrorRate", `rate(llm_error_total[1m]) / rate(llm_requests_total[1m]) > 0.05`, "error_rate"},
+	{"LLMGPUMemoryCritical", `llm_gpu_memory_used_bytes / (80 * 1024 * 1024 * 1024) > 0.95`, "gpu_memory_high"},
+	{"LLMKVCachePressure", `llm_kv_cache_utilization > 0.95`, "kv_pressure"},
+	{"LLMPreemptionStorm", `rate(llm_preemption_total[5m]) > 1`, "preemptions"},
+	{"LLMQueueBuildup", `llm_queue_depth > 200`, "queue_buildup"},
+	{"VLLMKVCacheExhaustion", `vllm:gpu_cache_usage_perc > 0.90`, "kv_pressure"},
+	{"VLLMRequestQueueBackup", `vllm:num_requests_waiting > 20`, "queue_buildup"},
+	{"VLLMCPUSwappingActive", `vllm:num_requests_swapped > 0`, "preemptions"},
+	{"VLLMLatencySLABreach", `histogram_quantile(0.95, rate(vllm:e2e_request_latency_seconds_bucket[5m])) > 30`, "e2e_high"},
+	{"VLLMTTFTDegradation", `histogram_quantile(0.95, rate(vllm:time_to_first_token_seconds_bucket[5m])) > 5`, "ttft_high"},
+	{"GPUMemoryHighUtilization", `DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95`, "gpu_memory_high"},
+	{"VLLMThroughputDrop", `rate(vllm:generation_tokens_total[5m]) < 0.5 * rate(vllm:generation_tokens_total[30m] offset 1h)`, "throughput_drop"},
+	{"DynamoTTFTP99High", `histogram_quantile(0.99, sum(rate(dynamo_ttft_bucket[5m])) by (le)) > 500`, "ttft_high"},
+	{"DynamoTTFTP99Critical", `histogram_quantile(0.99, sum(rate(dynamo_ttft_bucket[5m])) by (le)) > 2000`, "ttft_high"},
+	{"DynamoTBTP99High", `histogram_quantile(0.99, sum(rate(dynamo_tbt_bucket[5m])) by (le)) > 100`, "itl_high"},
+	{"DynamoQueueDepthHigh", `dynamo_scheduler_queue_depth > 50`, "queue_buildup"},
+	{"DynamoPreemptionRateHigh", `rate(dynamo_preemptions_total[5m]) > 1`, "preemptions"},
+	{"DynamoPrefixCacheHitRateLow", `histogram_quantile(0.5, rate(dynamo_prefix_cache_hit_rate_bucket[10m])) < 0.3`, "prefix_hit_low"},
+	{"DynamoKVCacheNearFull", `dynamo_kv_cache_utilization{tier="gpu"} > 0.95`, "kv_pressure"},
+	{"DynamoOOMEvent", `increase(dynamo_oom_events_total[5m]) > 0`, "oom"},
+	{"HighTTFT", `histogram_quantile(0.95, vllm:time_to_first_token_seconds_bucket by (instance)) > 2`, "ttft_high"}, // not PromQL, and copied all the same
+	{"KVCacheNearFull", `vllm_gpu_cache_usage_perc > 0.95`, "kv_pressure"},
+	{"QueueBuildUp", `vllm_num_requests_waiting > 50`, "queue_buildup"},
+	{"LowThroughput", `rate(vllm_generation_tokens_total[5m]) < 100`, "throughput_drop"},
+	{"VLLMHighTTFT", `histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "ttft_high"},
+	{"VLLMQueueTimeHigh", `histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:request_queue_time_seconds_bucket[5m]))) > 2`, "queue_time_high"},
+	{"VLLMPreemptionRelatedDegradation", `increase(vllm:num_preemptions_total[10m]) > 0 and on (model_name) histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "preemptions"},
+}
+
+func generator(expr string) string {
+	return "http://prometheus:9090/graph?g0.expr=" + url.QueryEscape(expr) + "&g0.tab=1"
+}
+
+func TestCirculatingRulesByNameAndByExpression(t *testing.T) {
+	c := mustLoad(t)
+	if len(circulating) != 30 {
+		t.Fatalf("%d rules, want 30", len(circulating))
+	}
+	for _, r := range circulating {
+		byName := c.Classify(state.Alert{Labels: map[string]string{"alertname": r.name}}, "x")
+		if byName.Symptom != r.want || byName.By != "name" {
+			t.Errorf("%s by its name: %s (%s), want %s", r.name, byName.Symptom, byName.By, r.want)
+		}
+		byExpr := c.Classify(state.Alert{Labels: map[string]string{"alertname": "Renamed"}, GeneratorURL: generator(r.expr)}, "x")
+		if byExpr.Symptom != r.want || byExpr.By != "metrics" {
+			t.Errorf("%s by its expression: %s (%s), want %s", r.name, byExpr.Symptom, byExpr.By, r.want)
+		}
+	}
+}
+
+func TestOtherRulesByExpression(t *testing.T) {
+	c := mustLoad(t)
+	for _, tt := range []struct {
+		expr string
+		want state.Symptom
+		hint string
+	}{
+		{`vllm:num_requests_running > 0 and rate(vllm:generation_tokens_total[3m]) == 0`, "throughput_drop", "stalled"},
+		{`vllm:kv_cache_usage_perc > 0.1 and vllm:num_requests_running == 0`, "kv_pressure", "idle_kv"},
+		{`DCGM_FI_DEV_XID_ERRORS > 0`, "gpu_hardware", "sticky_xid"},
+		{`changes(DCGM_FI_DEV_XID_ERRORS[5m]) > 0`, "gpu_hardware", ""},
+		{`up{job="vllm"} == 0`, "target_down", ""},
+		{`1 == up`, state.Unclassified, ""},
+		{`absent(vllm:num_requests_running)`, "target_down", ""},
+		{`sum(rate(http_requests_total{status=~"5.."}[5m])) / sum(rate(http_requests_total[5m])) > 0.05`, "error_rate", ""},
+		{`sum(rate(vllm:prefix_cache_hits_total[5m])) / sum(rate(vllm:prefix_cache_queries_total[5m])) < 0.1`, "prefix_hit_low", ""},
+		{`rate(vllm:request_success_total{finished_reason="abort"}[5m]) > 1`, "aborts", ""},
+		{`increase(kube_pod_container_status_restarts_total[1h]) > 3`, "crash_loop", ""},
+		{`kube_node_status_condition{condition="Ready",status="true"} == 0`, "worker_down", ""},
+		{`llm_d_epp_ready_endpoints == 0`, "no_endpoints", ""},
+		{`5 < vllm:num_requests_waiting`, "queue_buildup", ""},
+		{`node_filesystem_avail_bytes < 1e9`, state.Unclassified, ""},
+	} {
+		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "X"}, GeneratorURL: generator(tt.expr)}, "x")
+		if s.Symptom != tt.want || tt.hint != "" && s.Hints[tt.hint] == "" || tt.hint == "" && s.Hints["sticky_xid"]+s.Hints["stalled"] != "" {
+			t.Errorf("%s: %s, hints %v; want %s, hint %q", tt.expr, s.Symptom, s.Hints, tt.want, tt.hint)
+		}
+	}
+}
+
+func TestEntities(t *testing.T) {
+	c := mustLoad(t)
+	for name, tt := range map[string]struct {
+		labels map[string]string
+		want   state.Entity
+	}{
+		"DCGM behind its exporter": {
+			map[string]string{
+				"alertname": "DCGMXidErrors", "gpu": "3", "UUID": "GPU-1", "Hostname": "node-7", "modelName": "NVIDIA H100", "pod": "dcgm-exporter-x1y2z",
+				"namespace": "gpu-operator", "exported_pod": "vllm-llama-7d9f8b6c5-abcde", "exported_namespace": "llm",
+			},
+			state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm-llama", Pod: "vllm-llama-7d9f8b6c5-abcde", Node: "node-7", GPU: "3"},
+		},
+		"DCGM with no workload": {
+			map[string]string{"alertname": "DCGMXidErrors", "gpu": "3", "hostname": "node-7", "pod": "dcgm-exporter-x1y2z", "namespace": "gpu-operator", "instance": "10.0.0.1:9400"},
+			state.Entity{Cluster: "c", Node: "node-7", GPU: "3"},
+		},
+		"the router's copy": {
+			map[string]string{"alertname": "QueueBuildUp", "server": "http://10.0.0.3:8000", "pod": "router-5d8f7c6b9-qqqqq", "namespace": "llm", "instance": "10.0.0.9:80"},
+			state.Entity{Cluster: "c", Namespace: "llm", Instance: "10.0.0.3:8000"},
+		},
+		"Dynamo's own namespace": {
+			map[string]string{"alertname": "DynamoTTFTP99High", "model": "qwen/qwen3-0.6b", "dynamo_namespace": "vllm-agg", "namespace": "serving"},
+			state.Entity{Cluster: "c", Namespace: "serving", Model: "qwen/qwen3-0.6b"},
+		},
+		"StatefulSet": {
+			map[string]string{"alertname": "X", "pod": "vllm-sts-12"}, state.Entity{Cluster: "c", Pool: "vllm-sts", Pod: "vllm-sts-12"},
+		},
+		"a pod that nobody owns": {
+			map[string]string{"alertname": "X", "pod": "vllm-llama"}, state.Entity{Cluster: "c", Pod: "vllm-llama"},
+		},
+		"an address only": {
+			map[string]string{"alertname": "TargetDown", "instance": "10.1.1.1:8000", "job": "vllm"}, state.Entity{Cluster: "c", Instance: "10.1.1.1:8000"},
+		},
+	} {
+		if diff := cmp.Diff(tt.want, c.Classify(state.Alert{Labels: tt.labels}, "c").Entity); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestSeverities(t *testing.T) {
+	c := mustLoad(t)
+	for _, tt := range []struct {
+		labels map[string]string
+		want   state.Severity
+	}{
+		{map[string]string{"alertname": "LLMHighTTFT"}, state.Critical},
+		{map[string]string{"alertname": "LLMHighTTFT", "severity": "info"}, state.Info},
+		{map[string]string{"alertname": "X", "severity": "page"}, state.Critical},
+		{map[string]string{"alertname": "X", "priority": "P1"}, state.Critical},
+		{map[string]string{"alertname": "X", "severity": "gibberish"}, state.Warning},
+		{map[string]string{"alertname": "X"}, state.Warning},
+	} {
+		if got := c.Classify(state.Alert{Labels: tt.labels}, "").Severity; got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.labels, got, tt.want)
+		}
+	}
+}
+
+func TestXidComesFromLabelsOrText(t *testing.T) {
+	c := mustLoad(t)
+	for _, a := range []state.Alert{
+		{Labels: map[string]string{"alertname": "DCGMXidErrors", "err_code": "79"}},
+		{Labels: map[string]string{"alertname": "DCGMXidErrors"}, Annotations: map[string]string{"description": "GPU 3 reported XID error: 79 (fell off)"}},
+	} {
+		if got := c.Classify(a, "").Hints["xid"]; got != "79" {
+			t.Errorf("%v: xid %q", a, got)
+		}
+	}
+}
+
+func FuzzClassify(f *testing.F) {
+	c := mustLoad(f)
+	f.Add("LLMHighTTFT", "pod", "vllm-0", generator("up == 0"), "Xid 79")
+	f.Add("", "model_name", "{{.Secrets}}\x00\n", "::::", "")
+	f.Add("X", "server", "http://[::1", generator(strings.Repeat("(", 3000)), "xid xid xid")
+	f.Add("DCGMXidErrors", "exported_pod", strings.Repeat("a-", 5000), generator("sum by (le) (rate(a_bucket[5m"), "é")
+	now := time.Unix(1e9, 0)
+	f.Fuzz(func(t *testing.T, name, key, value, gen, text string) {
+		a := state.Alert{Labels: map[string]string{"alertname": name, key: value}, Annotations: map[string]string{"summary": text}, GeneratorURL: gen}
+		s := c.Classify(a, "c")
+		if _, ok := c.symptoms[s.Symptom]; !ok || s.Severity.Rank() == 0 || s.By == "" {
+			t.Fatalf("not a sign: %+v", s)
+		}
+		if diff := cmp.Diff(s, c.Classify(a, "c")); diff != "" {
+			t.Fatalf("the same alert means two things: %s", diff)
+		}
+		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
+		attach(in, s, name, now)
+		c.Correlate(s, nil, []*state.Incident{in}, now)
+		d := c.Diagnose(in, nil, now)
+		if strings.ContainsAny(d.Title, "\n\x00") {
+			t.Fatalf("control characters in the title %q", d.Title)
+		}
+	})
+}

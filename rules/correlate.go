@@ -1,0 +1,264 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// together is how long after its last alert an incident takes others that its cause is not known to explain.
+const together = time.Hour
+
+// A link is how close two entities are. Higher is closer.
+type link int
+
+const (
+	linkNone  link = iota
+	linkFleet      // both are about serving, at least one names no place
+	linkSpace      // one names no more than their namespace
+	linkModel      // the same model, one names no pool
+	linkNode       // one is the machine that the other has a pod on
+	linkPool
+	linkPod
+	linkGPU
+)
+
+// Correlate chooses the open incident that a sign belongs to. It is the closest one in the topology whose symptoms, with the new
+// one, a single cause can explain. Where the sign is too vague to choose between several, it belongs to none of them.
+func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.Incident, now time.Time) (state.IncidentID, bool) {
+	top := newTopology(workers)
+	e := top.resolve(s.Entity)
+	var best *state.Incident
+	bestLink, rivals := linkNone, 0
+	for _, in := range byAge(open) {
+		if !in.Open() || differ(in.Cluster, s.Entity.Cluster) {
+			continue
+		}
+		l := c.closeness(s, e, in, top)
+		if l == linkNone || !c.compatible(s, l, in, now) {
+			continue
+		}
+		switch {
+		case l > bestLink:
+			best, bestLink, rivals = in, l, 0
+		case l == bestLink:
+			rivals++
+		}
+	}
+	if best == nil || rivals > 0 && bestLink <= linkSpace {
+		return "", false
+	}
+	return best.ID, true
+}
+
+// byAge orders incidents so that the answer does not depend on the order in which they were given.
+func byAge(open []*state.Incident) []*state.Incident {
+	out := slices.Clone(open)
+	slices.SortFunc(out, func(a, b *state.Incident) int {
+		return cmp.Or(a.OpenedAt.Compare(b.OpenedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// closeness is how close the sign is to the nearest thing that the incident is about.
+func (c *Catalog) closeness(s state.Sign, e state.Entity, in *state.Incident, top *topology) link {
+	if g := s.Hints["group"]; g != "" {
+		for _, sc := range in.Symptoms {
+			if sc.Hints["group"] == g {
+				return linkPod
+			}
+		}
+	}
+	best := linkNone
+	about := false
+	for _, sc := range in.Symptoms {
+		for _, other := range sc.Entities {
+			if !placeless(other) {
+				about = true
+			}
+			best = max(best, near(e, top.resolve(other), top))
+		}
+	}
+	for _, other := range scopeEntities(in) {
+		about = about || !placeless(other)
+		best = max(best, near(e, top.resolve(other), top))
+	}
+	if best == linkNone && c.symptoms[s.Symptom].Serving && c.serving(in) && (placeless(e) || !about) {
+		// Rules that aggregate everything away still speak of the fleet's one trouble, if it has one.
+		if !differ(e.Namespace, in.Scope.Namespace) {
+			best = linkFleet
+			if e.Namespace != "" && e.Namespace == in.Scope.Namespace {
+				best = linkSpace
+			}
+		}
+	}
+	return best
+}
+
+func (c *Catalog) serving(in *state.Incident) bool {
+	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return c.symptoms[s.Symptom].Serving })
+}
+
+// scopeEntities are what the verdict says is broken, which may be more than the alerts named.
+func scopeEntities(in *state.Incident) []state.Entity {
+	s := in.Scope
+	base := state.Entity{Namespace: s.Namespace, Model: s.Model, Pool: s.Pool}
+	out := []state.Entity{base}
+	for _, n := range in.Diagnosis.Scope.Nodes {
+		out = append(out, state.Entity{Node: n})
+	}
+	for _, p := range in.Diagnosis.Scope.Pods {
+		e := base
+		e.Pod = p
+		out = append(out, e)
+	}
+	return out
+}
+
+// near is how close two resolved entities are.
+func near(a, b state.Entity, top *topology) link {
+	if a.GPU != "" && a.GPU == b.GPU && a.Node == b.Node {
+		return linkGPU
+	}
+	sameSpace := !differ(a.Namespace, b.Namespace)
+	if a.Pod != "" && a.Pod == b.Pod && sameSpace {
+		return linkPod
+	}
+	if a.Instance != "" && a.Instance == b.Instance {
+		return linkPod
+	}
+	if l := machine(a, b, top); l != linkNone {
+		return l
+	}
+	if !sameSpace {
+		return linkNone
+	}
+	sameModel := a.Model != "" && strings.EqualFold(a.Model, b.Model)
+	if a.Pool != "" && b.Pool != "" {
+		switch {
+		case a.Pool == b.Pool && !(a.Model != "" && b.Model != "" && !sameModel):
+			return linkPool
+		case sameModel && !(top.knows(a) && top.knows(b)):
+			return linkModel // a router's or InferencePool's name for it
+		}
+		return linkNone
+	}
+	if sameModel {
+		return linkModel
+	}
+	return linkNone
+}
+
+// machine links what happens on a node to the pods there: one side has to be about the machine itself.
+func machine(a, b state.Entity, top *topology) link {
+	for _, x := range [][2]state.Entity{{a, b}, {b, a}} {
+		m, other := x[0], x[1]
+		if m.Node == "" || m.Pod != "" && m.GPU == "" {
+			continue
+		}
+		if m.Node == other.Node {
+			return linkNode
+		}
+		if other.Pod != "" || other.Pool == "" {
+			continue
+		}
+		for _, w := range top.nodes[m.Node] {
+			if w.Pool == other.Pool && !differ(w.Namespace, other.Namespace) {
+				return linkNode
+			}
+		}
+	}
+	return linkNone
+}
+
+func (t *topology) knows(e state.Entity) bool { return t.pools[e.Namespace+"/"+e.Pool] != nil }
+
+// compatible says whether one cause can stand behind the incident and the sign.
+func (c *Catalog) compatible(s state.Sign, l link, in *state.Incident, now time.Time) bool {
+	if s.Symptom == state.Unclassified {
+		return l >= linkNode
+	}
+	symptoms := make([]state.Symptom, 0, len(in.Symptoms)+1)
+	var last time.Time
+	for _, sc := range in.Symptoms {
+		if sc.Symptom == s.Symptom && l >= linkPool {
+			return true
+		}
+		symptoms = append(symptoms, sc.Symptom)
+		if sc.Last.After(last) {
+			last = sc.Last
+		}
+	}
+	symptoms = append(symptoms, s.Symptom)
+	named := in.Cause() != state.Unknown && in.Cause() != state.BenignAlert
+	if named && slices.Contains(in.Diagnosis.Explains, s.Symptom) && l >= linkModel {
+		return true
+	}
+	if !last.IsZero() && now.Sub(last) > together {
+		return false
+	}
+	switch {
+	case l == linkNode:
+		return c.explains("machine", symptoms...)
+	case !named && l >= linkModel:
+		return true
+	}
+	return c.explains("", symptoms...)
+}
+
+// Absorbs says whether all of the other incident is a consequence of the root's cause: its symptoms are explained, its scope
+// overlaps, and it has no verdict of its own, or the same, or one that the root's cause is known to lead to.
+func (c *Catalog) Absorbs(root, other *state.Incident) bool {
+	if root.ID == other.ID || root.Cluster != other.Cluster || !root.Open() || !other.Open() {
+		return false
+	}
+	d := root.Diagnosis
+	cause, ok := c.byID[root.Cause()]
+	if !ok || !c.overlaps(root, other) {
+		return false
+	}
+	for _, s := range other.Symptoms {
+		if s.Symptom != state.Unclassified && !slices.Contains(d.Explains, s.Symptom) {
+			return false
+		}
+		if s.Symptom == state.Unclassified && s.Hints["group"] != "" {
+			return false
+		}
+	}
+	if other.Cause() == root.Cause() {
+		// Of two incidents of one trouble the older stays.
+		return cmp.Or(root.OpenedAt.Compare(other.OpenedAt), cmp.Compare(root.ID, other.ID)) < 0
+	}
+	return other.Cause() == state.Unknown || other.Cause() == state.BenignAlert && cause.ID != state.BenignAlert || slices.Contains(cause.LeadsTo, other.Cause())
+}
+
+// overlaps compares scopes by what the verdict found; a machine's fault reaches whoever is on the machine.
+func (c *Catalog) overlaps(root, other *state.Incident) bool {
+	r, o := root.Scope, other.Scope
+	cause := c.byID[root.Cause()]
+	if cause.Scope == "gpu" || cause.Scope == "node" {
+		for _, n := range slices.Concat(root.Diagnosis.Scope.Nodes, r.Nodes) {
+			if contains(o.Nodes, n) {
+				return true
+			}
+		}
+		for _, p := range slices.Concat(root.Diagnosis.Scope.Pods, r.Pods) {
+			if contains(o.Pods, p) && !differ(r.Namespace, o.Namespace) {
+				return true
+			}
+		}
+	}
+	if differ(r.Namespace, o.Namespace) || differ(r.Pool, o.Pool) || differ(strings.ToLower(r.Model), strings.ToLower(o.Model)) {
+		return false
+	}
+	if r.Pool != "" && r.Pool == o.Pool || r.Model != "" && strings.EqualFold(r.Model, o.Model) {
+		return true
+	}
+	if o.Pool == "" && o.Model == "" && len(o.Pods) == 0 && len(o.Nodes) == 0 {
+		return c.serving(other) // it names no place, and the fleet has this trouble
+	}
+	return slices.ContainsFunc(o.Pods, func(p string) bool { return contains(r.Pods, p) })
+}

@@ -1,0 +1,314 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+const (
+	// threshold is the score, in decibans, below which the best cause is not named: its odds against "something else" are under 4:1.
+	threshold = 6
+	// margin is how far it has to be ahead of the next cause.
+	margin = 4
+	// unexplained is what each symptom costs a cause that does not explain it.
+	unexplained = -3
+)
+
+// weighed is one cause with everything that speaks for and against it.
+type weighed struct {
+	cause      *Cause
+	score      float64
+	confidence float64
+	findings   []state.Finding
+	unmet      []unmet
+	missing    []string
+	pods       []string
+	nodes      []string
+	gpus       []string
+}
+
+// unmet is evidence that would have spoken for the cause and was not seen.
+type unmet struct {
+	expects string
+	weight  float64
+	missing bool
+}
+
+// Diagnose weighs every cause and names the one that stands out, or says unknown. It always gives a title, a scope and a story.
+func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
+	base := in.Scope
+	if ev != nil {
+		base = newTopology(ev.Workers).correct(base)
+	}
+	scopes := []state.Scope{base}
+	if ev != nil && base.Pool == "" && len(base.Nodes) == 0 {
+		if pools := poolsIn(base, ev.Workers); len(pools) > 0 {
+			scopes = pools
+		}
+	}
+	var best verdict
+	for i, scope := range scopes {
+		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about.
+		v := c.weigh(newView(in, scope, ev), in)
+		if i == 0 || v.better(best) {
+			best = v
+		}
+	}
+	return c.diagnosis(in, ev, best, now)
+}
+
+// poolsIn are the scopes of the pools that a scope without a pool could mean.
+func poolsIn(s state.Scope, workers []state.Worker) []state.Scope {
+	top := newTopology(workers)
+	var out []state.Scope
+	for _, key := range slices.Sorted(maps.Keys(top.pools)) {
+		w := top.pools[key]
+		if !top.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod}, s) {
+			continue
+		}
+		n := s
+		n.Namespace, n.Pool, n.Model = w.Namespace, w.Pool, cmp.Or(w.Model, s.Model)
+		out = append(out, n)
+	}
+	return out
+}
+
+// verdict is the outcome of weighing all causes in one scope.
+type verdict struct {
+	view   *view
+	ranked []weighed // best first
+	named  bool      // the first stands out
+	margin float64
+}
+
+func (v verdict) better(than verdict) bool {
+	if v.named != than.named {
+		return v.named
+	}
+	if len(v.ranked) == 0 || len(than.ranked) == 0 {
+		return len(v.ranked) > 0
+	}
+	a, b := v.ranked[0], than.ranked[0]
+	if ab, bb := a.cause.ID == state.BenignAlert, b.cause.ID == state.BenignAlert; v.named && ab != bb {
+		return bb
+	}
+	return a.score > b.score
+}
+
+func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
+	out := verdict{view: v}
+	for _, cause := range c.causes {
+		out.ranked = append(out.ranked, cause.weigh(v, in, c))
+	}
+	slices.SortStableFunc(out.ranked, func(a, b weighed) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.cause.ID, b.cause.ID))
+	})
+	// Unknown is one more cause, at 0 decibans: even odds against all that the catalogue does not know.
+	total := 1.0
+	for _, w := range out.ranked {
+		total += math.Pow(10, w.score/10)
+	}
+	for i := range out.ranked {
+		out.ranked[i].confidence = round(math.Pow(10, out.ranked[i].score/10)/total, 4)
+	}
+	if len(out.ranked) > 0 {
+		next := 0.0
+		if len(out.ranked) > 1 {
+			next = math.Max(next, out.ranked[1].score)
+		}
+		out.margin = round(out.ranked[0].score-next, 2)
+		out.named = out.ranked[0].score >= threshold && out.margin >= margin
+	}
+	return out
+}
+
+// weigh adds up what speaks for and against the cause.
+func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
+	w := weighed{cause: c, score: c.Prior}
+	seen := map[state.Symptom]bool{}
+	for _, s := range in.Symptoms {
+		if s.Symptom == state.Unclassified || seen[s.Symptom] {
+			continue
+		}
+		seen[s.Symptom] = true
+		title := cmp.Or(cat.symptoms[s.Symptom].Title, string(s.Symptom))
+		if d, ok := c.Explains[s.Symptom]; !ok {
+			w.add(state.Finding{Signal: "symptom:" + string(s.Symptom), Weight: unexplained, Text: "Alert not explained by this: " + title})
+		} else if d != 0 {
+			w.add(state.Finding{Signal: "symptom:" + string(s.Symptom), Weight: d, Text: "Alert: " + title})
+		}
+	}
+	for _, e := range c.Evidence {
+		w.observe(e, v, cat)
+	}
+	w.score = round(w.score, 2)
+	slices.SortStableFunc(w.findings, func(a, b state.Finding) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)), cmp.Compare(a.Signal, b.Signal), cmp.Compare(a.Text, b.Text))
+	})
+	slices.SortStableFunc(w.unmet, func(a, b unmet) int { return cmp.Compare(b.weight, a.weight) })
+	slices.Sort(w.missing)
+	w.missing = slices.Compact(w.missing)
+	w.pods, w.nodes, w.gpus = sortedSet(w.pods), sortedSet(w.nodes), sortedSet(w.gpus)
+	return w
+}
+
+func (w *weighed) add(f state.Finding) {
+	w.findings = append(w.findings, f)
+	w.score += f.Weight
+}
+
+// observe asks one piece of evidence of every entity that it is about.
+func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
+	if e.unless != nil {
+		if holds, ok := e.unless.answer(v.whole); ok && holds {
+			return
+		}
+	}
+	var hits []*group
+	answered := 0
+	for _, g := range v.groups(e.Per) {
+		holds, ok := e.when.answer(g)
+		if !ok {
+			continue
+		}
+		answered++
+		if holds {
+			hits = append(hits, g)
+		}
+	}
+	holds := len(hits) > 0
+	switch e.Of {
+	case "minority":
+		holds = holds && answered > 1 && 2*len(hits) <= answered
+	case "all":
+		holds = holds && len(hits) == answered
+	}
+	switch {
+	case answered == 0:
+		w.missing = append(w.missing, v.absent(e.when, e.When)...)
+		if e.Weight > 0 && e.Expects != "" {
+			w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight, missing: true})
+		}
+	case holds:
+		w.add(cat.finding(e, v, hits, answered))
+		if e.Marks {
+			w.mark(e, hits, v)
+		}
+	default:
+		if e.Weight > 0 && e.Expects != "" {
+			w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight})
+		}
+		w.otherwise(e, v, cat, answered)
+	}
+}
+
+// otherwise counts what it means that the evidence was looked for and is not there.
+func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
+	if e.Else == nil {
+		return
+	}
+	if e.Else.when != nil {
+		if holds, ok := e.Else.when.answer(v.whole); !ok || !holds {
+			return
+		}
+	}
+	f := state.Finding{Signal: e.Signal, Weight: e.Else.Weight}
+	if r := v.whole.reading(e.Signal); r != nil {
+		f.Value, f.Baseline = r.value.v, pointer(r.baseline)
+		if r.max.ok {
+			f.Value = r.max.v
+		}
+	}
+	f.Unit = cat.units[e.Signal]
+	f.Text = cat.fill(e.Else.Text, placeholder{view: v, group: v.whole, total: answered})
+	w.add(f)
+}
+
+func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
+	for _, g := range hits {
+		if g.key == "" {
+			continue
+		}
+		if g.pod != "" {
+			w.pods = append(w.pods, g.pod)
+		}
+		if e.Per == "gpu" {
+			w.gpus = append(w.gpus, g.gpu)
+		}
+		if e.Per != "pod" && g.node != "" {
+			w.nodes = append(w.nodes, g.node)
+			for _, p := range v.pods {
+				if e.Per == "node" && p.node == g.node {
+					w.pods = append(w.pods, p.pod)
+				}
+			}
+		}
+	}
+}
+
+// finding says what was seen, on the entity where it stands out most.
+func (c *Catalog) finding(e *Evidence, v *view, hits []*group, answered int) state.Finding {
+	f := state.Finding{Signal: e.Signal, Unit: c.units[e.Signal], Weight: e.Weight}
+	worst := hits[0]
+	far := -1.0
+	for _, g := range hits {
+		r := g.reading(e.Signal)
+		if r == nil || !r.value.ok {
+			continue
+		}
+		// Away from the middle of all, or upwards where all are alike.
+		d := math.Abs(r.value.v-r.avg.v) + 1e-9*math.Max(r.value.v, 0)
+		if d > far {
+			worst, far = g, d
+		}
+	}
+	if r := worst.reading(e.Signal); r != nil {
+		f.Value, f.Baseline = r.value.v, pointer(r.baseline)
+	}
+	if worst.key != "" {
+		f.Pod = worst.pod
+	}
+	f.Text = c.fill(e.Text, placeholder{view: v, group: worst, count: len(hits), total: answered})
+	return f
+}
+
+// absent names the signals that an expression lacks, with the reason where one is known.
+func (v *view) absent(x *expression, src string) []string {
+	var out []string
+	for _, id := range x.signals {
+		s := v.signals[id]
+		switch {
+		case s == nil && v.missing[id] != "":
+			out = append(out, fmt.Sprintf("%s (%s)", id, plain(v.missing[id])))
+		case s == nil:
+			out = append(out, id)
+		case strings.Contains(src, id+".baseline") && !s.whole.baseline.ok:
+			out = append(out, id+" (no baseline)")
+		}
+	}
+	return out
+}
+
+func pointer(n number) *float64 {
+	if !n.ok {
+		return nil
+	}
+	return &n.v
+}
+
+func round(x float64, digits int) float64 {
+	p := math.Pow(10, float64(digits))
+	return math.Round(x*p) / p
+}
+
+func sortedSet(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
+}

@@ -1,0 +1,304 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"))
+}
+
+func builtIn(t testing.TB) []rules.Signal {
+	signals, err := rules.LoadSignals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signals
+}
+
+// recorded reads a page that a real engine gave; it is not part of the project.
+func recorded(t testing.TB, name string) []byte {
+	dir, err := os.Getwd()
+	for err == nil && dir != "/" {
+		b, readErr := os.ReadFile(filepath.Join(dir, "shared", "data", "metrics", name))
+		if readErr == nil {
+			return b
+		}
+		dir = filepath.Dir(dir)
+	}
+	t.Skipf("no recorded page %s: put the recorded data at ../shared/data to run this test", name)
+	return nil
+}
+
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now }
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+func (c *clock) After(time.Duration) <-chan time.Time { return nil }
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// pages serves a list of pages, one a scrape; the last stays.
+func pages(t testing.TB, list ...string) (*Client, *clock) {
+	n := -1
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/health" {
+			return
+		}
+		n = min(n+1, len(list)-1)
+		if list[n] == "down" {
+			http.Error(w, "no", http.StatusBadGateway)
+			return
+		}
+		fmt.Fprint(w, list[n])
+	}))
+	t.Cleanup(srv.Close)
+	c := &clock{now: start}
+	client := New(Config{Targets: []Target{{URL: srv.URL + "/metrics", Labels: map[string]string{"instance": "w:8000"}}}, Signals: builtIn(t), Clock: c})
+	for i := range list {
+		if i > 0 {
+			c.pass(15 * time.Second)
+		}
+		client.Scrape(t.Context())
+	}
+	return client, c
+}
+
+func readAll(t testing.TB, c *Client, at time.Time) map[string]state.Sample {
+	r := c.Read(t.Context(), enrich.Query{Cluster: "default", Signals: builtIn(t), Now: at, Onset: at})
+	out := map[string]state.Sample{}
+	for _, s := range r.Samples {
+		id := s.Signal
+		if s.Entity.Instance == "" {
+			id += " pool"
+		}
+		out[id] = s
+	}
+	return out
+}
+
+// grow multiplies every counter of a recorded page, as if the same work had been done again and again.
+func grow(page []byte, by float64) string {
+	var b strings.Builder
+	kind := ""
+	for line := range strings.Lines(string(page)) {
+		if f := strings.Fields(line); strings.HasPrefix(line, "# TYPE") {
+			kind = f[3]
+		}
+		cut := strings.LastIndex(strings.TrimSpace(line), " ")
+		var v float64
+		if line[0] == '#' || kind == "gauge" || cut < 0 {
+			b.WriteString(line)
+			continue
+		}
+		fmt.Sscan(strings.TrimSpace(line)[cut+1:], &v)
+		fmt.Fprintf(&b, "%s %g\n", line[:cut], v*by)
+	}
+	return b.String()
+}
+
+func TestRecordedPagesGiveTheRightSignals(t *testing.T) {
+	for _, c := range []struct {
+		page, model string
+		want        map[string]float64
+	}{
+		{"dynamo-vllm.prom.txt", "Qwen/Qwen3-0.6B", map[string]float64{"kv_usage": 0, "requests_running": 0, "requests_waiting": 0, "preemption_rate": 0,
+			"kv_block_size": 16, "prompt_length_mean": 33, "output_length_mean": 300, "itl_p95": math.NaN(), "ttft_p95": math.NaN(), "ttft_p95 pool": math.NaN(),
+			"queue_time_p95": math.NaN(), "prefill_time_p95": math.NaN(), "decode_time_p95": math.NaN(), "generation_tokens_rate": math.NaN(), "up": 1, "engine_health": 1, "kv_idle_usage": 0}},
+		{"dynamo-sglang.prom.txt", "Qwen/Qwen3-0.6B", map[string]float64{"kv_usage": 0, "requests_running": 0, "requests_waiting": 0, "prefix_hit_ratio": 0,
+			"prompt_length_mean": 33, "output_length_mean": 300, "ttft_p95": math.NaN(), "itl_p50": math.NaN(), "e2e_p95": math.NaN(), "queue_time_p95": math.NaN(), "finish_rate": math.NaN()}},
+		{"dynamo-frontend.prom.txt", "qwen/qwen3-0.6b", map[string]float64{"max_num_seqs pool": 2, "kv_blocks_total pool": 92962, "kv_block_size pool": 1,
+			"prompt_length_mean pool": 33, "output_length_mean pool": 300, "ttft_p95 pool": math.NaN(), "error_rate pool": 0, "requests_waiting pool": 0}},
+	} {
+		t.Run(c.page, func(t *testing.T) {
+			page := recorded(t, c.page)
+			client, clk := pages(t, grow(page, 1), grow(page, 2), grow(page, 3), grow(page, 4))
+			got := readAll(t, client, clk.Now())
+			for id, want := range c.want {
+				s, ok := got[id]
+				switch {
+				case !ok:
+					t.Errorf("no %s", id)
+				case math.IsNaN(want) && s.Value <= 0, !math.IsNaN(want) && math.Abs(s.Value-want) > 1e-6:
+					t.Errorf("%s is %g, want %g", id, s.Value, want)
+				case !strings.EqualFold(s.Entity.Model, c.model) && id != "kv_block_size" && id != "kv_blocks_total":
+					t.Errorf("%s is of model %q", id, s.Entity.Model)
+				}
+			}
+			for id, s := range got {
+				if !strings.HasSuffix(id, " pool") && c.page == "dynamo-frontend.prom.txt" && id != "up" && id != "engine_health" {
+					t.Errorf("a frontend was taken for a worker: %+v", s)
+				}
+			}
+		})
+	}
+}
+
+func TestTargetThatIsDownIsUpZero(t *testing.T) {
+	const page = "vllm:kv_cache_usage_perc{model_name=\"m\"} 0.9\n"
+	client, clk := pages(t, page, page, "down")
+	got := readAll(t, client, clk.Now())
+	if s, ok := got["up"]; !ok || s.Value != 0 || s.Entity.Model != "m" || s.Entity.Instance != "w:8000" {
+		t.Errorf("up is %+v", s)
+	}
+	if s, ok := got["kv_usage"]; ok {
+		t.Errorf("a page that could not be read still gives %+v", s)
+	}
+	r := client.Read(t.Context(), enrich.Query{Signals: builtIn(t), Now: clk.Now(), Onset: clk.Now()})
+	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0].Reason, "502") {
+		t.Errorf("notes %+v", r.Notes)
+	}
+}
+
+func TestOneScrapeIsNotEnoughForARate(t *testing.T) {
+	client, clk := pages(t, "# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total{model_name=\"m\"} 5\n")
+	r := client.Read(t.Context(), enrich.Query{Signals: builtIn(t), Now: clk.Now(), Onset: clk.Now()})
+	if why := r.Failed["preemption_rate"]; !strings.Contains(why, "not enough pages") {
+		t.Errorf("failed with %q", why)
+	}
+}
+
+func TestBadPagesAreErrorsNotValues(t *testing.T) {
+	for name, page := range map[string]string{"html": "<html>hello</html>", "cut": "# TYPE a counter\na{x=\"", "json": `{"a": 1}`} {
+		if _, err := parse(strings.NewReader(page), map[string]bool{"a": true}); err == nil {
+			t.Errorf("%s was read", name)
+		}
+	}
+	c := New(Config{Signals: builtIn(t)})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		line := bytes.Repeat([]byte("# a comment that goes on\n"), 4096)
+		for range MaxPage/len(line) + 2 {
+			if _, err := w.Write(line); err != nil {
+				return
+			}
+		}
+	}))
+	defer srv.Close()
+	if _, err := c.fetch(t.Context(), srv.URL+"/metrics"); err == nil || !strings.Contains(err.Error(), "larger than") {
+		t.Errorf("an endless page: %v", err)
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	h := newHistory()
+	for i := range 4 * 60 * 24 { // a day of pages
+		h.add(start.Add(time.Duration(i)*15*time.Second), []point{{"m", nil, math.NaN(), float64(i)}})
+	}
+	if n := len(h.rows); n > 350 {
+		t.Errorf("%d rows are kept", n)
+	}
+	last := h.rows[len(h.rows)-1].at
+	if age := last.Sub(h.rows[0].at); age < 5*time.Hour || age > keepFor {
+		t.Errorf("history goes back %s", age)
+	}
+	if n := len(h.between(last.Add(-5*time.Minute), last)); n != 20 {
+		t.Errorf("%d pages in the last five minutes, want 20", n)
+	}
+}
+
+func TestFunctions(t *testing.T) {
+	line := func(vs ...float64) []at {
+		var out []at
+		for i, v := range vs {
+			out = append(out, at{float64(i-len(vs)+1) * 10, v})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		fn   rules.Fn
+		in   []at
+		want float64
+	}{
+		"rate":             {rules.FnRate, line(100, 110, 120, 130), 1},
+		"rate heals reset": {rules.FnRate, line(100, 110, 5, 15), 25.0 / 30},
+		"changes":          {rules.FnChanges, line(0, 0, 79, 79, 31), 2},
+		"slope":            {rules.FnSlope, line(0, 20, 40, 60), 2},
+		"min":              {rules.FnMin, line(3, 1, 2), 1},
+		"max":              {rules.FnMax, line(3, 1, 2), 3},
+		"avg":              {rules.FnAvg, line(3, 1, 2), 2},
+	} {
+		if got, ok := over(c.fn, c.in, 30*time.Second); !ok || math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %g %v, want %g", name, got, ok, c.want)
+		}
+	}
+	b := []bucket{{math.Inf(1), 100}, {1, 50}, {2, 90}}
+	for q, want := range map[float64]float64{0.25: 0.5, 0.5: 1, 0.7: 1.5, 0.99: 2} {
+		if got, ok := quantile(q, b); !ok || math.Abs(got-want) > 1e-9 {
+			t.Errorf("quantile %g: %g, want %g", q, got, want)
+		}
+	}
+	if _, ok := quantile(0.5, []bucket{{1, 0}, {math.Inf(1), 0}}); ok {
+		t.Error("a histogram in which nothing was observed has a quantile")
+	}
+}
+
+// stopped is a transport without a network, so that the loop can run in a bubble of fake time.
+type stopped struct{ n int }
+
+func (s *stopped) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/metrics") {
+		s.n++
+	}
+	rec := httptest.NewRecorder()
+	fmt.Fprintln(rec, "up_to_date 1")
+	return rec.Result(), nil
+}
+
+func TestRunScrapesUntilStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		transport := &stopped{}
+		c := New(Config{Targets: []Target{{URL: "http://w/metrics"}}, Signals: builtIn(t), Interval: 10 * time.Second, Transport: transport})
+		ctx, cancel := context.WithTimeout(t.Context(), 35*time.Second)
+		defer cancel()
+		c.Run(ctx)
+		if transport.n != 4 {
+			t.Errorf("%d scrapes in 35 s, want 4", transport.n)
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("# TYPE a histogram\na_bucket{le=\"1\"} 1\na_bucket{le=\"+Inf\"} 2\na_sum 3\na_count 2\n"))
+	f.Add([]byte("vllm:kv_cache_usage_perc{model_name=\"\\\"\"} NaN\n"))
+	f.Add([]byte("x{y=\"\xff\"} 1 -1\n"))
+	wanted := map[string]bool{"a": true, "a_bucket": true, "x": true, "vllm:kv_cache_usage_perc": true}
+	f.Fuzz(func(t *testing.T, page []byte) {
+		points, err := parse(bytes.NewReader(page), wanted)
+		if err != nil {
+			return
+		}
+		h := newHistory()
+		h.add(start, points)
+		h.add(start.Add(time.Second), points)
+		for _, p := range points {
+			if !wanted[p.metric] {
+				t.Fatalf("kept %q", p.metric)
+			}
+		}
+	})
+}

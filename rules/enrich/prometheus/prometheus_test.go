@@ -1,0 +1,215 @@
+package prometheus
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+	"go.uber.org/goleak"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreTopFunction("net/http.(*persistConn).writeLoop"),
+		goleak.IgnoreTopFunction("internal/poll.runtime_pollWait"))
+}
+
+func builtIn(t testing.TB) []rules.Signal {
+	signals, err := rules.LoadSignals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signals
+}
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func TestEverySignalCompilesToValidPromQL(t *testing.T) {
+	for name, scope := range map[string]state.Scope{
+		"whole cluster": {}, "namespace": {Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}, "hostile": {Namespace: "a\"} or vector(1)\n#{\\"},
+	} {
+		ids := map[string]bool{}
+		for _, s := range builtIn(t) {
+			for _, m := range compile(s, scope) {
+				if ids[m.id()] {
+					t.Errorf("%s: two members are %s", name, m.id())
+				}
+				ids[m.id()] = true
+				expr, err := parser.NewParser(parser.Options{}).ParseExpr(m.labelled())
+				if err != nil {
+					t.Errorf("%s: %s: %v\n%s", name, s.ID, err, m.labelled())
+					continue
+				}
+				if call, ok := expr.(*parser.Call); !ok || call.Func.Name != "label_replace" {
+					t.Errorf("%s: %s broke out of its member: %s", name, s.ID, m.labelled())
+				}
+			}
+		}
+	}
+}
+
+func TestGatheringIsAtMostTwelveQueries(t *testing.T) {
+	g := &gathering{query: enrich.Query{Signals: builtIn(t), Now: now, Onset: now.Add(-10 * time.Minute)}, samples: map[string]*sample{}}
+	jobs := g.jobs()
+	if len(jobs) > MaxQueries {
+		t.Errorf("%d queries; at most %d are promised", len(jobs), MaxQueries)
+	}
+	for _, j := range jobs {
+		if j.span == nil {
+			continue
+		}
+		if n := int(j.span.End.Sub(j.span.Start) / j.span.Step); n > 120 {
+			t.Errorf("a range of %d points", n)
+		}
+	}
+}
+
+func TestCompiledForms(t *testing.T) {
+	by := map[string]string{}
+	for _, s := range builtIn(t) {
+		if ms := compile(s, state.Scope{Namespace: "llm"}); len(ms) > 0 {
+			by[s.ID] = ms[0].expr
+		}
+	}
+	labels := strings.Join(workerLabels, ", ")
+	for id, want := range map[string]string{
+		"requests_waiting": `sum by (` + labels + `) (vllm:num_requests_waiting{server="",namespace=~"llm|"})`,
+		"ttft_p95":         `histogram_quantile(0.95, sum by (le, ` + labels + `) (rate(vllm:time_to_first_token_seconds_bucket{namespace=~"llm|"}[5m])))`,
+		"gpu_xid_changes":  `max by (` + strings.Join(gpuLabels, ", ") + `) (changes(DCGM_FI_DEV_XID_ERRORS{exported_namespace=~"llm|"}[15m]))`,
+	} {
+		if by[id] != want {
+			t.Errorf("%s\n got %s\nwant %s", id, by[id], want)
+		}
+	}
+}
+
+// fleet fills a store with two workers' gauges for two hours.
+func fleet() *store {
+	s := &store{}
+	for at := now.Add(-2 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
+		for i := range 2 {
+			l := func(name string, more ...string) map[string]string {
+				m := map[string]string{"__name__": name, "pod": fmt.Sprintf("vllm-llama-7d9f8b6c5-aaaa%d", i), "namespace": "llm",
+					"instance": fmt.Sprintf("10.0.0.%d:8000", i), "job": "vllm", "model_name": "llama-70b"}
+				for j := 0; j+1 < len(more); j += 2 {
+					m[more[j]] = more[j+1]
+				}
+				return m
+			}
+			kv := 0.5
+			if i == 1 && at.After(now.Add(-10*time.Minute)) {
+				kv = 0.99
+			}
+			s.add(l("vllm:kv_cache_usage_perc", "engine", "0"), at, kv)
+			s.add(l("vllm:num_requests_running", "engine", "0"), at, 10)
+			s.add(l("vllm:num_requests_running", "engine", "1"), at, 5)
+			s.add(l("vllm:num_requests_running", "server", "http://10.0.0.9"), at, 999)
+			s.add(l("vllm:time_to_first_token_seconds_bucket", "le", "1"), at, math.NaN())
+		}
+	}
+	return s
+}
+
+func read(t *testing.T, f *fakeAPI, scope state.Scope, c Config) enrich.Reading {
+	t.Helper()
+	c.URL = f.serve().URL
+	client, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.Read(t.Context(), enrich.Query{Cluster: "default", Scope: scope, Signals: builtIn(t), Now: now, Onset: now.Add(-10 * time.Minute)})
+}
+
+func find(r enrich.Reading, signal, pod string) *state.Sample {
+	for i, s := range r.Samples {
+		if s.Signal == signal && s.Entity.Pod == pod {
+			return &r.Samples[i]
+		}
+	}
+	return nil
+}
+
+func TestReadGivesValueBaselineAndZ(t *testing.T) {
+	r := read(t, &fakeAPI{t: t, store: fleet()}, state.Scope{Namespace: "llm"}, Config{})
+	hot := find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa1")
+	if hot == nil {
+		t.Fatalf("no kv_usage: %+v", r)
+	}
+	if hot.Value != 0.99 || hot.Baseline == nil || *hot.Baseline != 0.5 || hot.DayAgo != nil || hot.Z == nil || *hot.Z < 10 || len(hot.Series) < 30 {
+		t.Errorf("got %+v", hot)
+	}
+	if calm := find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa0"); calm == nil || calm.Z == nil || math.Abs(*calm.Z) > 0.1 {
+		t.Errorf("the calm worker: %+v", calm)
+	}
+	if run := find(r, "requests_running", "vllm-llama-7d9f8b6c5-aaaa0"); run == nil || run.Value != 15 {
+		t.Errorf("ranks are summed and the router's series left out: %+v", run)
+	}
+	if q := find(r, "ttft_p95", "vllm-llama-7d9f8b6c5-aaaa0"); q != nil {
+		t.Errorf("NaN became a value: %+v", q)
+	}
+	if len(r.Failed) > 0 || len(r.Notes) > 0 {
+		t.Errorf("failed %v, notes %v", r.Failed, r.Notes)
+	}
+}
+
+func TestFailedQueryIsMissingEvidence(t *testing.T) {
+	r := read(t, &fakeAPI{t: t, store: fleet(), refuse: "DCGM_FI_DEV_XID_ERRORS"}, state.Scope{}, Config{})
+	if why := r.Failed["gpu_xid"]; !strings.Contains(why, "too many samples") {
+		t.Errorf("gpu_xid failed with %q", why)
+	}
+	if find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa1") == nil {
+		t.Error("a bad union took another's signals with it")
+	}
+}
+
+func TestOldValuesAreMissing(t *testing.T) {
+	s := &store{}
+	l := map[string]string{"__name__": "vllm:kv_cache_usage_perc", "pod": "p", "model_name": "m"}
+	s.add(l, now.Add(-6*time.Minute), 0.9)
+	if r := read(t, &fakeAPI{t: t, store: s}, state.Scope{}, Config{}); len(r.Samples) != 0 {
+		t.Errorf("got %+v", r.Samples)
+	}
+}
+
+func TestDeadlineIsSaidPlainly(t *testing.T) {
+	never := make(chan struct{})
+	r := read(t, &fakeAPI{t: t, store: fleet(), delay: never}, state.Scope{}, Config{Timeout: time.Millisecond})
+	if why := r.Failed["kv_usage"]; why != "Prometheus did not answer in time" {
+		t.Errorf("got %q", why)
+	}
+}
+
+func TestTokenIsReadAnewAndNeverShown(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	f := &fakeAPI{t: t, store: fleet(), token: "new-token"}
+	client, err := New(Config{URL: f.serve().URL, BearerTokenFile: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		token string
+		ok    bool
+	}{{"", false}, {"old-token", false}, {"new-token\n", true}} {
+		if c.token != "" {
+			if err := os.WriteFile(file, []byte(c.token), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := client.Ping(context.Background())
+		if (err == nil) != c.ok {
+			t.Errorf("token %q: %v", c.token, err)
+		}
+		if err != nil && c.token != "" && strings.Contains(err.Error(), c.token) {
+			t.Errorf("the token is in the error: %v", err)
+		}
+	}
+}

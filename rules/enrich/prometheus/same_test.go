@@ -1,0 +1,210 @@
+package prometheus
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/engine"
+	"paramedic/state"
+)
+
+// tickClock is a clock that the test sets.
+type tickClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *tickClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *tickClock) set(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = t
+}
+
+func (c *tickClock) After(time.Duration) <-chan time.Time { return nil }
+
+// workerPage is what a worker exports after n scrapes of 15 seconds; worker 1 restarts at n=150, and idles every eighth page.
+func workerPage(worker, n int) string {
+	age := n
+	if worker == 1 && n >= 150 {
+		age = n - 150
+	}
+	done := float64(age * (30 + 10*worker))
+	running := float64(8 + n%5)
+	if n%8 == 0 {
+		running = 0
+	}
+	var b strings.Builder
+	l := `{engine="0",model_name="llama-70b"}`
+	fmt.Fprintf(&b, "# TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc%s %g\n", l, 0.3+0.01*float64(n%40))
+	fmt.Fprintf(&b, "# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running%s %g\n", l, running)
+	fmt.Fprintf(&b, "# TYPE vllm:num_requests_waiting gauge\nvllm:num_requests_waiting%s %g\n", l, float64((n/3)%4)*min(running, 1))
+	fmt.Fprintf(&b, "# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total%s %d\n", l, age*age/10)
+	fmt.Fprintf(&b, "# TYPE vllm:generation_tokens_total counter\nvllm:generation_tokens_total%s %g\n", l, done*200)
+	fmt.Fprintf(&b, "# TYPE vllm:prefix_cache_hits_total counter\nvllm:prefix_cache_hits_total%s %g\n", l, done*300)
+	fmt.Fprintf(&b, "# TYPE vllm:prefix_cache_queries_total counter\nvllm:prefix_cache_queries_total%s %g\n", l, done*1000)
+	fmt.Fprintf(&b, "# TYPE vllm:request_success_total counter\n")
+	for i, reason := range []string{"stop", "length", "abort"} {
+		fmt.Fprintf(&b, "vllm:request_success_total{engine=\"0\",finished_reason=%q,model_name=\"llama-70b\"} %g\n", reason, done/float64(i+2))
+	}
+	fmt.Fprintf(&b, "# TYPE http_requests_total counter\nhttp_requests_total{handler=\"/v1/completions\",status=\"2xx\"} %g\n", done)
+	if worker == 1 {
+		fmt.Fprintf(&b, "http_requests_total{handler=\"/v1/completions\",status=\"5xx\"} %g\n", done/20)
+	}
+	for i, m := range []string{"vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds", "vllm:request_prompt_tokens"} {
+		fmt.Fprintf(&b, "# TYPE %s histogram\n", m)
+		sum := 0.0
+		for j, le := range []string{"0.5", "1.0", "2.5", "5.0", "+Inf"} {
+			sum = math.Floor(done * float64(j+1) / 5 * (1 + 0.1*float64(i)))
+			fmt.Fprintf(&b, "%s_bucket{engine=\"0\",le=%q,model_name=\"llama-70b\"} %g\n", m, le, sum)
+		}
+		fmt.Fprintf(&b, "%s_sum%s %g\n%s_count%s %g\n", m, l, sum*1.7, m, l, sum)
+	}
+	fmt.Fprintf(&b, "# TYPE vllm:cache_config_info gauge\nvllm:cache_config_info{block_size=\"16\",num_gpu_blocks=\"5943\"} 1\n")
+	fmt.Fprintf(&b, "# TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes %g\n", 1e9+1e6*float64(age)+1e5*float64(n%7))
+	return b.String()
+}
+
+// gpuPage is a DCGM exporter's page.
+func gpuPage(n int) string {
+	xid := 0
+	if n > 200 {
+		xid = 79
+	}
+	var b strings.Builder
+	for gpu := range 2 {
+		l := fmt.Sprintf(`{gpu="%d",UUID="GPU-%d",Hostname="node-a",pod="vllm-llama-7d9f8b6c5-aaaa%d",namespace="llm"`, gpu, gpu, gpu)
+		fmt.Fprintf(&b, "DCGM_FI_DEV_XID_ERRORS%s} %d\nDCGM_FI_DEV_FB_USED%s} 70000\nDCGM_FI_DEV_FB_FREE%s} %d\n", l, xid*gpu, l, l, 10000+n)
+		fmt.Fprintf(&b, "DCGM_EXP_CLOCK_EVENTS_COUNT%s,clock_event=\"hw_thermal\"} %d\nDCGM_EXP_CLOCK_EVENTS_COUNT%s,clock_event=\"power_cap\"} 3\n", l, 0, l)
+	}
+	return b.String()
+}
+
+// The same pages, once scraped by a Prometheus and queried, once scraped directly: both have to say the same of every signal. Rates
+// agree exactly where the history is dense, since package engine extrapolates as Prometheus does; an hour ago it keeps one page in
+// a minute, where the edges of a window fall differently, so that baselines of rates may differ by a few percent.
+func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
+	clock := &tickClock{}
+	var n int
+	pages := []func() string{func() string { return workerPage(0, n) }, func() string { return workerPage(1, n) }, func() string { return gpuPage(n) }}
+	db := &store{}
+	var targets []engine.Target
+	var labels []map[string]string
+	for i, page := range pages {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/metrics" {
+				http.NotFound(w, r)
+				return
+			}
+			fmt.Fprint(w, page())
+		}))
+		t.Cleanup(srv.Close)
+		own := map[string]string{}
+		if i < 2 {
+			own = map[string]string{"pod": fmt.Sprintf("vllm-llama-7d9f8b6c5-aaaa%d", i), "namespace": "llm"}
+		}
+		targets = append(targets, engine.Target{URL: srv.URL + "/metrics", Labels: own})
+		labels = append(labels, map[string]string{"instance": strings.TrimPrefix(srv.URL, "http://")})
+		for k, v := range own {
+			labels[i][k] = v
+		}
+	}
+	direct := engine.New(engine.Config{Targets: targets, Signals: builtIn(t), Clock: clock})
+	const scrapes = 480 // two hours
+	for n = 0; n <= scrapes; n++ {
+		at := now.Add(time.Duration(n-scrapes) * 15 * time.Second)
+		clock.set(at)
+		direct.Scrape(t.Context())
+		for i, page := range pages {
+			ingest(t, db, page(), labels[i], at)
+		}
+	}
+	n = scrapes
+	scope := state.Scope{Namespace: "llm", Model: "llama-70b"}
+	viaAPI := read(t, &fakeAPI{t: t, store: db}, scope, Config{})
+	viaPages := direct.Read(t.Context(), enrich.Query{Cluster: "default", Scope: scope, Signals: builtIn(t), Now: now, Onset: now.Add(-10 * time.Minute)})
+	key := func(s state.Sample) string {
+		return strings.Join([]string{s.Signal, s.Entity.Namespace, s.Entity.Pod, s.Entity.Model, s.Entity.GPU, s.Text}, "|")
+	}
+	want := map[string]state.Sample{}
+	for _, s := range viaAPI.Samples {
+		want[key(s)] = s
+	}
+	seen := map[string]bool{}
+	for _, s := range viaPages.Samples {
+		if s.Signal == "up" {
+			continue // a Prometheus makes it, no page has it
+		}
+		tolerance := 1e-9
+		if s.Signal == "container_memory_slope" {
+			tolerance = 0.15 // six hours are kept thinly, so a restart weighs differently
+		}
+		seen[s.Signal] = true
+		w, ok := want[key(s)]
+		delete(want, key(s))
+		switch {
+		case !ok:
+			t.Errorf("only the direct scrape has %s = %g", key(s), s.Value)
+		case !near(s.Value, w.Value, tolerance):
+			t.Errorf("%s: direct %g, PromQL %g", key(s), s.Value, w.Value)
+		case (s.Baseline == nil) != (w.Baseline == nil):
+			t.Errorf("%s: baseline direct %v, PromQL %v", key(s), s.Baseline, w.Baseline)
+		case s.Baseline != nil && !near(*s.Baseline, *w.Baseline, 0.25):
+			t.Errorf("%s: baseline direct %g, PromQL %g", key(s), *s.Baseline, *w.Baseline)
+		}
+	}
+	for k, w := range want {
+		t.Errorf("only PromQL has %s = %g", k, w.Value)
+	}
+	for id := range strings.FieldsSeq(`kv_usage requests_running preemption_rate kv_idle_usage ttft_p95 itl_p50 arrival_rate finish_rate abort_rate
+		error_rate generation_tokens_rate prompt_length_p95 prompt_length_mean prefix_hit_ratio kv_blocks_total kv_block_size process_rss
+		container_memory_slope gpu_xid gpu_xid_changes gpu_fb_used_ratio gpu_clock_event`) {
+		if !seen[id] {
+			t.Errorf("%s was compared with nothing", id)
+		}
+	}
+}
+
+func near(a, b, tolerance float64) bool {
+	return math.Abs(a-b) <= tolerance*math.Max(1e-9, math.Max(math.Abs(a), math.Abs(b)))
+}
+
+// ingest puts a page into the store line by line, by the format's own rules.
+func ingest(t *testing.T, db *store, page string, target map[string]string, at time.Time) {
+	for line := range strings.Lines(page) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		cut := strings.LastIndex(line, " ")
+		v, err := strconv.ParseFloat(line[cut+1:], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		labels := map[string]string{}
+		for k, v := range target {
+			labels[k] = v
+		}
+		name, rest, _ := strings.Cut(strings.TrimSuffix(line[:cut], "}"), "{")
+		labels["__name__"] = name
+		for pair := range strings.SplitSeq(rest, ",") {
+			if k, v, ok := strings.Cut(pair, "="); ok {
+				labels[k] = strings.Trim(v, `"`)
+			}
+		}
+		db.add(labels, at, v)
+	}
+}

@@ -1,0 +1,92 @@
+package rules
+
+import (
+	"net/url"
+	"strings"
+
+	"paramedic/state"
+)
+
+// workloadLabels name a pool outright.
+var workloadLabels = []string{
+	"deployment", "statefulset", "leaderworkerset", "daemonset", "workload", "inference_pool", "dynamo_graph_deployment",
+}
+
+// entityOf reads what an alert is about from its labels. gpu says that the rule reads the DCGM exporter.
+func entityOf(a state.Alert, cluster string, gpu bool) state.Entity {
+	l := a.Labels
+	e := state.Entity{Cluster: cluster}
+	e.Namespace = first(l, "exported_namespace", "namespace", "kubernetes_namespace", "pod_namespace") // dynamo_namespace is none of Kubernetes'
+	e.Model = first(l, "model_name", "model", "served_model_name", "model_id", "target_model_name")    // modelName is the GPU's
+	e.Pod = first(l, "exported_pod", "pod", "pod_name", "kubernetes_pod_name", "model_server_pod")
+	e.Node = first(l, "exported_node", "node", "kubernetes_node", "nodename", "node_name")
+	gpu = gpu || l["DCGM_FI_DRIVER_VERSION"] != "" || l["UUID"] != "" || strings.Contains(strings.ToLower(l["job"]), "dcgm")
+	if gpu {
+		gpuEntity(&e, l)
+	}
+	instance := l["instance"]
+	if server := l["server"]; server != "" && !gpu && looksLikeAddress(server) {
+		// The router's copy of an engine's series: pod and instance are the router's, server is the engine.
+		e.Pod, instance = "", hostPort(server)
+	}
+	if endpoint := l["model_server_endpoint"]; endpoint != "" {
+		e.Pod, instance = "", hostPort(endpoint)
+	}
+	if e.Pod == "" && e.GPU == "" {
+		e.Instance = instance
+	}
+	e.Pool = first(l, workloadLabels...)
+	if e.Pool == "" && e.Pod != "" {
+		e.Pool = poolOf(e.Pod)
+	}
+	return e
+}
+
+// gpuEntity reads the labels of the DCGM exporter. Without honorLabels, pod and namespace are the exporter's own, and the workload's
+// are exported_pod and exported_namespace.
+func gpuEntity(e *state.Entity, l map[string]string) {
+	if e.Node == "" {
+		e.Node = first(l, "Hostname", "hostname")
+	}
+	if e.Node != "" {
+		e.GPU = first(l, "gpu", "gpu_id", "UUID")
+	} else {
+		e.GPU = first(l, "UUID", "gpu") // an index means nothing without its node
+	}
+	exporter := strings.Contains(l["pod"], "dcgm") || strings.Contains(l["container"], "exporter") || strings.Contains(l["container"], "dcgm")
+	if l["exported_pod"] == "" && exporter {
+		e.Pod = ""
+		if l["exported_namespace"] == "" {
+			e.Namespace = ""
+		}
+	}
+}
+
+func first(labels map[string]string, keys ...string) string {
+	for _, k := range keys {
+		if v := labels[k]; v != "" {
+			if len(v) > 253 {
+				v = v[:253] // no name in Kubernetes is longer
+			}
+			return strings.ToValidUTF8(v, "")
+		}
+	}
+	return ""
+}
+
+func looksLikeAddress(s string) bool {
+	return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") || strings.Contains(s, ":")
+}
+
+// hostPort is the address without scheme and path, as a scrape names its instance.
+func hostPort(s string) string {
+	if u, err := url.Parse(s); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return s
+}
+
+// placeless says that nothing of the entity ties it to a pool, a pod or a machine.
+func placeless(e state.Entity) bool {
+	return e.Model == "" && e.Pool == "" && e.Pod == "" && e.Node == "" && e.GPU == ""
+}

@@ -1,0 +1,203 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"paramedic/state"
+)
+
+// maxExpression bounds the length of an expression, and maxCost the steps of one evaluation. There are no macros, hence no loops:
+// both are far above what any evidence needs.
+const (
+	maxExpression = 1024
+	maxCost       = 2000
+)
+
+const readingType = "paramedic.Reading"
+
+// environment compiles expressions over the catalogue's signals.
+type environment struct {
+	env     *cel.Env
+	signals map[string]string
+}
+
+// expression is one compiled condition with the signals that it reads.
+type expression struct {
+	program cel.Program
+	signals []string
+}
+
+func newEnvironment(c *Catalog) (*environment, error) {
+	registry, err := types.NewRegistry()
+	if err != nil {
+		return nil, fmt.Errorf("building the expression types: %w", err)
+	}
+	str, boolean := cel.StringType, cel.BoolType
+	facts := cel.OpaqueType(factsType)
+	symptom := func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr, fn string) (ast.Expr, *cel.Error) {
+		id, ok := args[0].AsLiteral().(types.String)
+		if args[0].Kind() != ast.LiteralKind || !ok {
+			return nil, eh.NewError(args[0].ID(), "wants a symptom's ID in quotes")
+		}
+		if _, known := c.symptoms[state.Symptom(id)]; !known {
+			return nil, eh.NewError(args[0].ID(), fmt.Sprintf("no symptom %q", string(id)))
+		}
+		return eh.NewCall(fn, eh.NewIdent("facts_"), args[0]), nil
+	}
+	opts := []cel.EnvOption{
+		cel.CustomTypeProvider(&provider{Registry: registry}),
+		cel.CustomTypeAdapter(registry),
+		cel.CrossTypeNumericComparisons(true),
+		cel.ClearMacros(),
+		cel.Macros(
+			cel.GlobalMacro("has_symptom", 1, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+				return symptom(eh, t, args, "has_symptom_")
+			}),
+			cel.GlobalMacro("only_symptom", 1, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+				return symptom(eh, t, args, "only_symptom_")
+			}),
+			cel.GlobalMacro("hint", 1, func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+				return eh.NewCall("hint_", eh.NewIdent("facts_"), args[0]), nil
+			}),
+		),
+		cel.Variable("facts_", facts),
+		cel.Variable("workers", cel.DoubleType),
+		cel.Function("has_symptom_", cel.Overload("has_symptom_facts", []*cel.Type{facts, str}, boolean,
+			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.Bool(f.(*factsVal).has(s)) }))),
+		cel.Function("only_symptom_", cel.Overload("only_symptom_facts", []*cel.Type{facts, str}, boolean,
+			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.Bool(f.(*factsVal).only(s)) }))),
+		cel.Function("hint_", cel.Overload("hint_facts", []*cel.Type{facts, str}, str,
+			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.String(f.(*factsVal).hint(s)) }))),
+		cel.Function("xid_class", cel.Overload("xid_class_double", []*cel.Type{cel.DoubleType}, str,
+			cel.UnaryBinding(func(v ref.Val) ref.Val {
+				d, ok := v.(types.Double)
+				if !ok {
+					return types.MaybeNoSuchOverloadErr(v)
+				}
+				return types.String(c.xids[int(d)].Class)
+			}))),
+	}
+	for id := range c.units {
+		opts = append(opts, cel.Variable(id, cel.ObjectType(readingType)))
+	}
+	env, err := cel.NewCustomEnv(append([]cel.EnvOption{cel.StdLib()}, opts...)...)
+	if err != nil {
+		return nil, fmt.Errorf("building the expression language: %w", err)
+	}
+	return &environment{env: env, signals: c.units}, nil
+}
+
+func (e *environment) compile(src string) (*expression, error) {
+	if len(src) > maxExpression {
+		return nil, fmt.Errorf("the expression has %d characters; %d are allowed", len(src), maxExpression)
+	}
+	checked, iss := e.env.Compile(src)
+	if iss.Err() != nil {
+		var out []string
+		for _, ce := range iss.Errors() {
+			out = append(out, fmt.Sprintf("column %d: %s", ce.Location.Column()+1, ce.Message))
+		}
+		return nil, errors.New(strings.Join(out, "; "))
+	}
+	if !checked.OutputType().IsExactType(cel.BoolType) {
+		return nil, fmt.Errorf("the expression gives %s, not true or false", checked.OutputType())
+	}
+	prg, err := e.env.Program(checked, cel.CostLimit(maxCost))
+	if err != nil {
+		return nil, fmt.Errorf("preparing the expression: %w", err)
+	}
+	x := &expression{program: prg}
+	root := ast.NavigateAST(checked.NativeRep())
+	for _, n := range ast.MatchDescendants(root, ast.KindMatcher(ast.IdentKind)) {
+		if id := n.AsIdent(); !slices.Contains(x.signals, id) {
+			if _, ok := e.signals[id]; ok {
+				x.signals = append(x.signals, id)
+			}
+		}
+	}
+	// The order of the source, so that the first signal is the one the expression is about.
+	slices.SortStableFunc(x.signals, func(a, b string) int { return strings.Index(src, a) - strings.Index(src, b) })
+	return x, nil
+}
+
+// answer evaluates the expression. ok is false where what it needs is not there.
+func (x *expression) answer(vars cel.Activation) (holds, ok bool) {
+	out, _, err := x.program.Eval(vars)
+	if err != nil {
+		return false, false
+	}
+	b, ok := out.(types.Bool)
+	return bool(b), ok
+}
+
+// provider tells CEL of the one type of its own, a reading, so that a wrong field is found when the catalogue is loaded.
+type provider struct {
+	*types.Registry
+}
+
+func (p *provider) FindStructType(name string) (*types.Type, bool) {
+	if name == readingType {
+		return types.NewTypeTypeWithParam(types.NewObjectType(readingType)), true
+	}
+	return p.Registry.FindStructType(name)
+}
+
+func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	if name != readingType {
+		return p.Registry.FindStructFieldType(name, field)
+	}
+	i := slices.Index(readingFields, field)
+	if i < 0 {
+		return nil, false
+	}
+	t := types.DoubleType
+	if field == "text" {
+		t = types.StringType
+	}
+	return &types.FieldType{
+		Type:    t,
+		IsSet:   func(target any) bool { _, err := readField(target, i); return err == nil },
+		GetFrom: func(target any) (any, error) { return readField(target, i) },
+	}, true
+}
+
+const factsType = "paramedic.Facts"
+
+// factsVal is what the alerts say, as expressions see it. It is a CEL value so that functions can take it.
+type factsVal struct {
+	symptoms map[string]bool
+	hints    map[string]string
+}
+
+func (f *factsVal) has(s ref.Val) bool  { id, _ := s.(types.String); return f.symptoms[string(id)] }
+func (f *factsVal) only(s ref.Val) bool { return len(f.symptoms) == 1 && f.has(s) }
+func (f *factsVal) hint(s ref.Val) string {
+	key, _ := s.(types.String)
+	return f.hints[string(key)]
+}
+
+// ConvertToNative is part of ref.Val.
+func (f *factsVal) ConvertToNative(reflect.Type) (any, error) {
+	return nil, errors.New("facts have no other form")
+}
+
+// ConvertToType is part of ref.Val.
+func (f *factsVal) ConvertToType(ref.Type) ref.Val { return types.NewErr("facts have no other form") }
+
+// Equal is part of ref.Val.
+func (f *factsVal) Equal(other ref.Val) ref.Val { return types.Bool(other == ref.Val(f)) }
+
+// Type is part of ref.Val.
+func (f *factsVal) Type() ref.Type { return types.NewOpaqueType(factsType) }
+
+// Value is part of ref.Val.
+func (f *factsVal) Value() any { return f }

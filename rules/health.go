@@ -1,0 +1,131 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"paramedic/state"
+)
+
+// HealthStatus is how a pool, or one side of it, is.
+type HealthStatus string
+
+// The statuses; HealthUnknown is what could not be measured.
+const (
+	Healthy        HealthStatus = "healthy"
+	HealthWarning  HealthStatus = "warning"
+	HealthCritical HealthStatus = "critical"
+	HealthUnknown  HealthStatus = "unknown"
+)
+
+// A HealthCheck is one side of a pool's health.
+type HealthCheck struct {
+	Status HealthStatus `json:"status"`
+	Signal string       `json:"signal"`
+	Value  *float64     `json:"value"` // null where it was not measured
+	Unit   string       `json:"unit"`
+	Pod    string       `json:"pod,omitempty"` // the worst one
+}
+
+// PoolHealth is the health of one pool; Overall is the worst of its checks that could be measured.
+type PoolHealth struct {
+	Cluster   string                 `json:"cluster"`
+	Namespace string                 `json:"namespace"`
+	Pool      string                 `json:"pool"`
+	Model     string                 `json:"model"`
+	Workers   int                    `json:"workers"`
+	Overall   HealthStatus           `json:"overall"`
+	Checks    map[string]HealthCheck `json:"checks"`
+}
+
+// healthRules are the thresholds of a fleet's health report, worst value over the pool's pods. They are those that operators of
+// 70B-class pools publish: KV cache 85/95 %, time to first token 2/5 s, errors 1/5 %, queue 50/200, a GPU busy over 99 %.
+var healthRules = []struct {
+	check, signal string
+	warn, crit    float64 // zero: no such threshold
+}{
+	{"gpu", "gpu_util", 99, 0},
+	{"kv_cache", "kv_usage", 0.85, 0.95},
+	{"latency", "ttft_p95", 2, 5},
+	{"errors", "error_rate", 0.01, 0.05},
+	{"queue", "requests_waiting", 50, 200},
+}
+
+// Health judges every pool that the evidence knows of, in a stable order.
+func Health(cluster string, ev state.Evidence) []PoolHealth {
+	pools := map[string]*PoolHealth{}
+	pool := func(namespace, name, model string) *PoolHealth {
+		key := namespace + "/" + name
+		if name == "" {
+			key += strings.ToLower(model)
+		}
+		if pools[key] == nil {
+			pools[key] = &PoolHealth{Cluster: cluster, Namespace: namespace, Pool: name, Model: model, Overall: HealthUnknown, Checks: map[string]HealthCheck{}}
+		}
+		return pools[key]
+	}
+	onNode := map[string]state.Worker{}
+	for _, w := range ev.Workers {
+		p := pool(w.Namespace, w.Pool, w.Model)
+		p.Workers++
+		if p.Model == "" {
+			p.Model = w.Model
+		}
+		onNode[w.Pod] = w
+	}
+	for _, s := range ev.Samples {
+		e := s.Entity
+		if w, ok := onNode[e.Pod]; ok {
+			e.Namespace, e.Pool, e.Model = w.Namespace, w.Pool, cmp.Or(w.Model, e.Model)
+		}
+		if e.Pool == "" && e.Model == "" {
+			continue
+		}
+		pool(e.Namespace, e.Pool, e.Model).judge(s)
+	}
+	out := []PoolHealth{}
+	for _, p := range pools {
+		p.finish()
+		out = append(out, *p)
+	}
+	slices.SortFunc(out, func(x, y PoolHealth) int {
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Pool, y.Pool), strings.Compare(x.Model, y.Model))
+	})
+	return out
+}
+
+// judge takes a sample into the check that reads it, if it is the worst so far.
+func (p *PoolHealth) judge(s state.Sample) {
+	for _, r := range healthRules {
+		if r.signal != s.Signal {
+			continue
+		}
+		old, seen := p.Checks[r.check]
+		if seen && old.Value != nil && *old.Value >= s.Value {
+			continue
+		}
+		status := Healthy
+		if r.warn > 0 && s.Value > r.warn {
+			status = HealthWarning
+		}
+		if r.crit > 0 && s.Value > r.crit {
+			status = HealthCritical
+		}
+		p.Checks[r.check] = HealthCheck{Status: status, Signal: s.Signal, Value: &s.Value, Unit: s.Unit, Pod: s.Entity.Pod}
+	}
+}
+
+func (p *PoolHealth) finish() {
+	rank := map[HealthStatus]int{HealthUnknown: 0, Healthy: 1, HealthWarning: 2, HealthCritical: 3}
+	for _, r := range healthRules {
+		c, ok := p.Checks[r.check]
+		if !ok {
+			p.Checks[r.check] = HealthCheck{Status: HealthUnknown, Signal: r.signal}
+			continue
+		}
+		if rank[c.Status] > rank[p.Overall] {
+			p.Overall = c.Status
+		}
+	}
+}

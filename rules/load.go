@@ -1,0 +1,312 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"paramedic/state"
+)
+
+// Load reads the built-in catalogue and, where dir is not empty, the user's rules over it. The catalogue holds everything that was
+// sound; a caller that serves must refuse one with problems. The error is of reading files only.
+func Load(dir string) (*Catalog, []Problem, error) {
+	srcs, err := sources(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	signals, err := LoadSignals()
+	if err != nil {
+		return nil, nil, err
+	}
+	units := make(map[string]string, len(signals))
+	for _, s := range signals {
+		units[s.ID] = s.Unit
+	}
+	l := &loader{cat: &Catalog{
+		symptoms: map[state.Symptom]Symptom{},
+		byID:     map[state.Cause]*Cause{},
+		alerts:   map[string]alertRule{},
+		xids:     map[int]Xid{},
+		units:    units,
+	}}
+	files := make([]fileYAML, len(srcs))
+	for i, src := range srcs {
+		var ps []Problem
+		files[i], ps = decode(src)
+		l.problems = append(l.problems, ps...)
+	}
+	// Causes refer to everything else, and a user's entry has to come before a built-in one of the same kind.
+	for i, f := range files {
+		l.file = srcs[i].name
+		l.symptoms(f.Symptoms)
+		l.xids(f.Xids)
+	}
+	for i, f := range slices.Backward(files) {
+		l.file = srcs[i].name
+		l.alerts(f.Alerts)
+		l.metrics(f.Metrics)
+		l.words(f.Words)
+	}
+	env, err := newEnvironment(l.cat)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.env = env
+	for i, f := range files {
+		l.file = srcs[i].name
+		for _, y := range f.Causes {
+			l.cause(y)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.cat.byID)) {
+		l.cat.causes = append(l.cat.causes, l.cat.byID[id])
+	}
+	l.references()
+	sortProblems(l.problems)
+	return l.cat, l.problems, nil
+}
+
+type loader struct {
+	cat      *Catalog
+	env      *environment
+	file     string
+	problems []Problem
+}
+
+func (l *loader) bad(line int, format string, args ...any) {
+	l.problems = append(l.problems, Problem{File: l.file, Line: line, Text: fmt.Sprintf(format, args...)})
+}
+
+func (l *loader) symptoms(ys []symptomYAML) {
+	for _, y := range ys {
+		if y.ID.s == "" {
+			l.bad(y.ID.line, "a symptom needs an id")
+			continue
+		}
+		id := state.Symptom(y.ID.s)
+		l.cat.symptoms[id] = Symptom{ID: id, Title: y.Title, Serving: y.Serving}
+	}
+}
+
+func (l *loader) xids(ys []xidYAML) {
+	for _, y := range ys {
+		code, err := strconv.Atoi(y.Code.s)
+		if err != nil {
+			l.bad(y.Code.line, "xid code %q is not a number", y.Code.s)
+			continue
+		}
+		if !slices.Contains([]string{"hardware", "application", "notice"}, y.Class) {
+			l.bad(y.Code.line, "xid %d: class %q is none of hardware, application, notice", code, y.Class)
+			continue
+		}
+		l.cat.xids[code] = Xid{Code: code, Name: y.Name, Class: y.Class, Meaning: y.Meaning, Action: y.Action}
+	}
+}
+
+func (l *loader) symptom(line int, id string) bool {
+	if _, ok := l.cat.symptoms[state.Symptom(id)]; !ok {
+		l.bad(line, "no symptom %q; the symptoms are %s", id, joined(l.cat.symptoms))
+		return false
+	}
+	return true
+}
+
+func (l *loader) alerts(ys []alertYAML) {
+	for _, y := range ys {
+		switch _, known := l.cat.alerts[y.Name.s]; {
+		case y.Name.s == "":
+			l.bad(y.Name.line, "an alert needs a name")
+		case known || !l.symptom(y.Name.line, y.Symptom):
+			// A user's entry replaces ours.
+		default:
+			l.cat.alerts[y.Name.s] = alertRule{Symptom: state.Symptom(y.Symptom), Severity: severity(y.Severity), Hints: y.Hints}
+		}
+	}
+}
+
+func (l *loader) metrics(ys []metricYAML) {
+	for _, y := range ys {
+		if len(y.Any) == 0 {
+			l.bad(1, "a metric rule for %q needs any: [metric names]", y.Symptom)
+			continue
+		}
+		line := y.Any[0].line
+		if !l.symptom(line, y.Symptom) {
+			continue
+		}
+		if !slices.Contains([]string{"", "above", "below", "zero"}, y.Is) {
+			l.bad(line, "is: %q is none of above, below, zero", y.Is)
+			continue
+		}
+		r := metricRule{Is: y.Is, Also: y.Also, Func: y.Func, Without: y.Without, Label: y.Label, Symptom: state.Symptom(y.Symptom), Hints: y.Hints}
+		for _, t := range y.Any {
+			r.Any = append(r.Any, t.s)
+		}
+		l.cat.metrics = append(l.cat.metrics, r)
+	}
+}
+
+func (l *loader) words(ys []wordYAML) {
+	for _, y := range ys {
+		r := wordRule{Symptom: state.Symptom(y.Symptom)}
+		for _, t := range y.Any {
+			r.Any = append(r.Any, strings.ToLower(t.s))
+		}
+		if len(r.Any) > 0 && l.symptom(y.Any[0].line, y.Symptom) {
+			l.cat.words = append(l.cat.words, r)
+		}
+	}
+}
+
+func (l *loader) cause(y causeYAML) {
+	line := y.ID.line
+	if y.ID.s == "" || y.Title.s == "" {
+		l.bad(line, "a cause needs an id and a title")
+		return
+	}
+	c := &Cause{
+		ID: state.Cause(y.ID.s), Title: y.Title.s, Prior: y.Prior, Scope: y.Scope, Playbook: y.Playbook, What: strings.TrimSpace(y.What.s),
+		Explains: map[state.Symptom]float64{}, Do: y.Do, Avoid: y.Avoid, File: l.file, Line: line,
+	}
+	if c.Playbook == "" {
+		c.Playbook = y.ID.s
+	}
+	if !slices.Contains([]string{"pod", "pool", "gpu", "node"}, c.Scope) {
+		l.bad(line, "cause %s: scope %q is none of pod, pool, gpu, node", c.ID, c.Scope)
+	}
+	if c.ID == state.Unknown {
+		l.bad(line, "the cause unknown is what is left when no other wins; it cannot be declared")
+		return
+	}
+	if len(y.Evidence) == 0 {
+		l.bad(line, "cause %s has no evidence", c.ID)
+	}
+	l.placeholders(y.Title, false)
+	l.placeholders(y.What, false)
+	for _, s := range slices.Sorted(maps.Keys(y.Explains)) {
+		if l.symptom(line, s) {
+			c.Explains[state.Symptom(s)] = y.Explains[s]
+		}
+	}
+	for _, t := range y.LeadsTo {
+		c.LeadsTo = append(c.LeadsTo, state.Cause(t.s))
+	}
+	for _, a := range y.LookAlikes {
+		c.LookAlikes = append(c.LookAlikes, LookAlike{Cause: state.Cause(a.Cause.s), Differs: a.Differs})
+	}
+	for _, e := range y.Evidence {
+		if ev := l.evidence(e); ev != nil {
+			c.Evidence = append(c.Evidence, ev)
+		}
+	}
+	l.cat.byID[c.ID] = c
+}
+
+func (l *loader) evidence(y evidenceYAML) *Evidence {
+	e := &Evidence{
+		When: y.When.s, Unless: y.Unless.s, Per: y.Per, Of: y.Of, Marks: y.Marks, Weight: y.Weight,
+		Text: y.Text.s, Expects: y.Expects, Signal: y.Signal,
+	}
+	sound := true
+	fail := func(line int, format string, args ...any) {
+		l.bad(line, format, args...)
+		sound = false
+	}
+	if e.Of == "" {
+		e.Of = "any"
+	}
+	if !slices.Contains([]string{"", "pod", "gpu", "node"}, e.Per) {
+		fail(y.When.line, "per: %q is none of pod, gpu, node", e.Per)
+	}
+	if !slices.Contains([]string{"any", "minority", "all"}, e.Of) {
+		fail(y.When.line, "of: %q is none of any, minority, all", e.Of)
+	}
+	if e.Text == "" {
+		fail(y.When.line, "evidence needs a text that says what was seen")
+	}
+	if e.Marks && e.Per == "" {
+		fail(y.When.line, "marks needs per: it names the broken pods, gpus or nodes")
+	}
+	compile := func(t text) *expression {
+		if t.s == "" {
+			return nil
+		}
+		x, err := l.env.compile(t.s)
+		if err != nil {
+			fail(t.line, "%v", err)
+		}
+		return x
+	}
+	if y.When.s == "" {
+		fail(y.Text.line, "evidence needs when: an expression")
+	}
+	e.when, e.unless = compile(y.When), compile(y.Unless)
+	l.placeholders(y.Text, true)
+	if y.Else != nil {
+		e.Else = &Else{When: y.Else.When.s, Weight: y.Else.Weight, Text: y.Else.Text.s, when: compile(y.Else.When)}
+		l.placeholders(y.Else.Text, true)
+	}
+	if !sound {
+		return nil
+	}
+	if e.Signal == "" && len(e.when.signals) > 0 {
+		e.Signal = e.when.signals[0]
+	}
+	if e.Signal != "" {
+		if _, ok := l.cat.units[e.Signal]; !ok {
+			l.bad(y.When.line, "no signal %q", e.Signal)
+			return nil
+		}
+	}
+	return e
+}
+
+func (l *loader) placeholders(t text, signals bool) {
+	for _, name := range placeholders(t.s) {
+		base, field, _ := strings.Cut(name, ".")
+		if slices.Contains(fixedPlaceholders, name) {
+			continue
+		}
+		if _, ok := l.cat.units[base]; ok && signals && (field == "" || slices.Contains(readingFields, field)) {
+			continue
+		}
+		l.bad(t.line, "no placeholder {%s} here", name)
+	}
+}
+
+// references finds causes that are spoken of and do not exist. Those of the design's list that have no entry yet may be named.
+func (l *loader) references() {
+	for _, c := range l.cat.causes {
+		l.file = c.File
+		for _, id := range c.LeadsTo {
+			if _, ok := l.cat.byID[id]; !ok && !slices.Contains(Vocabulary, id) {
+				l.bad(c.Line, "cause %s leads to %q, which is no cause", c.ID, id)
+			}
+		}
+		for _, a := range c.LookAlikes {
+			if _, ok := l.cat.byID[a.Cause]; !ok && !slices.Contains(Vocabulary, a.Cause) {
+				l.bad(c.Line, "cause %s looks like %q, which is no cause", c.ID, a.Cause)
+			}
+		}
+	}
+}
+
+// Vocabulary are the IDs of causes that are agreed between Paramedic and those who read its API. A cause that is not among them can
+// still be declared by a user.
+var Vocabulary = []state.Cause{
+	"kv_exhaustion", "kv_leak", "concurrency_cap", "traffic_surge", "retry_storm", "long_context_burst", "prefill_starvation",
+	"decode_saturation", "routing_skew", "prefix_cache_collapse", "host_memory_leak", "gpu_memory_leak", "cuda_oom", "oom_killed",
+	"bad_rollout", "cold_start", "engine_hang", "gpu_throttle", "gpu_fault", "node_failure", "client_cancellations", "gateway_failure",
+	"model_load_failure", "gpu_underutilization", "quality_regression", "monitoring_gap", "benign_alert",
+}
+
+func joined[K ~string, V any](m map[K]V) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, string(k))
+	}
+	return strings.Join(out, ", ")
+}

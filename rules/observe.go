@@ -1,0 +1,100 @@
+package rules
+
+import (
+	"time"
+
+	"paramedic/state"
+)
+
+// observations say from which value on a signal is a symptom, where there are no alerts to say so. They are the thresholds that the
+// alert rules in use agree on most (docs: playbooks of the causes that explain them).
+var observations = []struct {
+	symptom  state.Symptom
+	severity state.Severity
+	signal   string
+	over     float64
+}{
+	{"kv_pressure", state.Critical, "kv_usage", 0.9},
+	{"kv_pressure", state.Warning, "kv_idle_usage", 0.1},
+	{"preemptions", state.Warning, "preemption_rate", 0.1},
+	{"queue_buildup", state.Warning, "requests_waiting", 20},
+	{"queue_time_high", state.Warning, "queue_time_p95", 2},
+	{"ttft_high", state.Warning, "ttft_p95", 2},
+	{"itl_high", state.Warning, "itl_p95", 0.15},
+	{"error_rate", state.Critical, "error_rate", 0.05},
+	{"gpu_hardware", state.Critical, "gpu_xid_changes", 0},
+}
+
+// Observe names the symptoms that evidence shows by itself, for a look at a fleet that no alert has called for.
+func Observe(ev *state.Evidence) []state.SymptomCount {
+	var out []state.SymptomCount
+	seen := map[state.Symptom]int{}
+	add := func(symptom state.Symptom, severity state.Severity, e state.Entity, at time.Time) {
+		i, ok := seen[symptom]
+		if !ok {
+			i = len(out)
+			seen[symptom] = i
+			out = append(out, state.SymptomCount{Symptom: symptom, Severity: severity, First: at, Last: at, Hints: map[string]string{}})
+		}
+		out[i].Alerts++
+		out[i].Active++
+		if len(out[i].Entities) < 32 {
+			out[i].Entities = append(out[i].Entities, e)
+		}
+	}
+	running, tokens := map[string]float64{}, map[string]float64{}
+	for _, s := range ev.Samples {
+		for _, o := range observations {
+			if s.Signal == o.signal && s.Entity.Pod+s.Entity.GPU != "" && s.Value > o.over {
+				add(o.symptom, o.severity, s.Entity, s.At)
+			}
+		}
+		switch {
+		case s.Signal == "requests_running":
+			running[s.Entity.Pod] = s.Value
+		case s.Signal == "generation_tokens_rate":
+			tokens[s.Entity.Pod] = s.Value
+		case s.Signal == "up" && s.Value == 0:
+			add("target_down", state.Critical, s.Entity, s.At)
+		case s.Signal == "pod_last_terminated" && s.Text == "OOMKilled":
+			add("oom", state.Critical, s.Entity, s.At)
+		case s.Signal == "prefix_hit_ratio" && s.Baseline != nil && *s.Baseline > 0.2 && s.Value < *s.Baseline/2:
+			add("prefix_hit_low", state.Warning, s.Entity, s.At)
+		}
+	}
+	for _, s := range ev.Samples {
+		if rate, ok := tokens[s.Entity.Pod]; s.Signal == "requests_running" && s.Entity.Pod != "" && ok && running[s.Entity.Pod] > 0 && rate == 0 {
+			add("throughput_drop", state.Critical, s.Entity, s.At)
+		}
+	}
+	memoryGrowth(ev, add)
+	return out
+}
+
+// memoryGrowth is a symptom where the memory, growing on as it does, meets its limit within four hours.
+func memoryGrowth(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
+	type memory struct{ used, limit, slope float64 }
+	pods := map[string]*memory{}
+	for _, s := range ev.Samples {
+		if s.Entity.Pod == "" {
+			continue
+		}
+		if pods[s.Entity.Pod] == nil {
+			pods[s.Entity.Pod] = &memory{}
+		}
+		switch s.Signal {
+		case "container_memory":
+			pods[s.Entity.Pod].used = s.Value
+		case "container_memory_limit":
+			pods[s.Entity.Pod].limit = s.Value
+		case "container_memory_slope":
+			pods[s.Entity.Pod].slope = s.Value
+		}
+	}
+	for _, s := range ev.Samples {
+		m := pods[s.Entity.Pod]
+		if s.Signal == "container_memory_slope" && m != nil && m.limit > 0 && m.used+m.slope*4*3600 > m.limit {
+			add("memory_growth", state.Warning, s.Entity, s.At)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"paramedic/state"
+)
+
+// fixedPlaceholders can stand in any text of a cause; evidence may also use its signals, {kv_usage} or {kv_usage.baseline}.
+var fixedPlaceholders = []string{
+	"cluster", "namespace", "model", "pool", "target", "pod", "pods", "node", "nodes", "gpu", "gpus", "workers", "broken",
+	"of_workers", "count", "total", "entity", "xid", "xid_name", "xid_meaning", "xid_action", "rule",
+}
+
+var placeholderForm = regexp.MustCompile(`\{([a-z0-9_.]+)\}`)
+
+func placeholders(s string) []string {
+	var out []string
+	for _, m := range placeholderForm.FindAllStringSubmatch(s, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// placeholder is what a text can speak of.
+type placeholder struct {
+	view         *view
+	group        *group
+	count, total int
+	best         *weighed // the verdict, for titles and stories
+}
+
+// fill puts values for placeholders. Values are data: what they contain is never read as a placeholder, and control characters go.
+func (c *Catalog) fill(s string, p placeholder) string {
+	return placeholderForm.ReplaceAllStringFunc(s, func(m string) string {
+		name := m[1 : len(m)-1]
+		base, field, _ := strings.Cut(name, ".")
+		if unit, ok := c.units[base]; ok && p.group != nil {
+			return p.group.format(base, field, unit)
+		}
+		return plain(c.word(name, p))
+	})
+}
+
+func (g *group) format(signal, field, unit string) string {
+	r := g.reading(signal)
+	if r == nil {
+		return "unknown"
+	}
+	if field == "text" || field == "" && r.hasText {
+		if !r.hasText {
+			return "unknown"
+		}
+		return plain(r.text)
+	}
+	n := r.number(field)
+	if !n.ok && field == "" {
+		n = r.max
+	}
+	if !n.ok {
+		return "unknown"
+	}
+	if field == "count" || field == "z" {
+		unit = ""
+	}
+	return quantity(n.v, unit)
+}
+
+func (c *Catalog) word(name string, p placeholder) string {
+	s := p.view.scope
+	switch name {
+	case "cluster":
+		return or(s.Cluster, "the cluster")
+	case "namespace":
+		return or(s.Namespace, "its namespace")
+	case "model":
+		return or(s.Model, target(s))
+	case "pool":
+		return or(s.Pool, target(s))
+	case "target":
+		return target(s)
+	case "workers":
+		return strconv.Itoa(p.view.workers)
+	case "count":
+		return strconv.Itoa(p.count)
+	case "total":
+		return strconv.Itoa(p.total)
+	case "rule":
+		return or(p.view.facts.hints["rule"], "the rule")
+	}
+	if strings.HasPrefix(name, "xid") {
+		return c.xidWord(name, p)
+	}
+	if p.best == nil && p.group != nil {
+		switch name {
+		case "pod":
+			return or(p.group.pod, "a worker")
+		case "node":
+			return or(p.group.node, "a node")
+		case "gpu":
+			return or(p.group.gpu, "a GPU")
+		case "entity":
+			return or(p.group.name(), target(s))
+		}
+	}
+	if p.best == nil {
+		return "unknown"
+	}
+	return p.best.word(name, p.view)
+}
+
+func (w *weighed) word(name string, v *view) string {
+	switch name {
+	case "pod", "pods":
+		return or(names(w.pods), "a worker")
+	case "node", "nodes":
+		return or(names(w.nodes), "a node")
+	case "gpu", "gpus":
+		return or(names(w.gpus), "a GPU")
+	case "entity":
+		return or(names(w.gpus), names(w.nodes), names(w.pods), target(v.scope))
+	case "broken":
+		return strconv.Itoa(len(w.pods))
+	case "of_workers":
+		if len(w.pods) == 0 || v.workers == 0 {
+			return ""
+		}
+		noun := "workers"
+		if v.workers == 1 {
+			noun = "worker"
+		}
+		return fmt.Sprintf(" (%d of %d %s)", len(w.pods), v.workers, noun)
+	}
+	return "unknown"
+}
+
+// xidWord speaks of the newest Xid of the looked-at GPU, or of the one that an alert carried.
+func (c *Catalog) xidWord(name string, p placeholder) string {
+	code := -1
+	groups := p.view.gpus
+	if p.group != nil && p.group.gpu != "" {
+		groups = []*group{p.group}
+	}
+	for _, g := range groups {
+		if p.best != nil && !contains(p.best.gpus, g.gpu) {
+			continue
+		}
+		if r := g.reading("gpu_xid"); r != nil && r.value.ok && r.value.v > 0 {
+			code = int(r.value.v)
+			break
+		}
+	}
+	if n, err := strconv.Atoi(p.view.facts.hints["xid"]); err == nil && code < 0 {
+		code = n
+	}
+	if code < 0 {
+		return map[string]string{"xid": "of unknown code", "xid_name": "unknown", "xid_meaning": "unknown", "xid_action": "read the kernel log on the node for the Xid"}[name]
+	}
+	x, ok := c.xids[code]
+	switch {
+	case name == "xid":
+		return strconv.Itoa(code)
+	case !ok:
+		return "not in the table of Xids; see NVIDIA's Xid catalogue"
+	case name == "xid_name":
+		return x.Name
+	case name == "xid_meaning":
+		return x.Meaning
+	}
+	return x.Action
+}
+
+// target is the best name for what is affected.
+func target(s state.Scope) string {
+	return or(s.Model, s.Pool, names(s.Pods), names(s.Nodes), s.Namespace, "the fleet")
+}
+
+// names writes a list as people do, the first few by name.
+func names(list []string) string {
+	if len(list) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:2], ", "), len(list)-2)
+	}
+	return strings.Join(list, ", ")
+}
+
+func or(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+// plain makes one short line of foreign text.
+func plain(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	if runes := []rune(s); len(runes) > 160 {
+		return string(runes[:159]) + "…"
+	}
+	return s
+}
+
+// quantity writes a value with its unit for people.
+func quantity(v float64, unit string) string {
+	switch unit {
+	case "ratio":
+		return digits(v*100) + " %"
+	case "%":
+		return digits(v) + " %"
+	case "s":
+		switch a := math.Abs(v); {
+		case a >= 3*3600:
+			return digits(v/3600) + " h"
+		case a >= 180:
+			return digits(v/60) + " min"
+		case a < 1 && a > 0:
+			return digits(v*1000) + " ms"
+		}
+		return digits(v) + " s"
+	case "1/s":
+		return digits(v) + "/s"
+	case "bytes":
+		return byteSize(v)
+	case "bytes/s":
+		return byteSize(v*3600) + "/h"
+	case "", "bool", "code", "requests", "tokens", "blocks", "pods", "events", "text":
+		return digits(v)
+	}
+	return digits(v) + " " + unit
+}
+
+func byteSize(v float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if math.Abs(v) >= u.size {
+			return digits(v/u.size) + " " + u.name
+		}
+	}
+	return digits(v) + " B"
+}
+
+// digits keeps three significant digits, and whole numbers whole.
+func digits(v float64) string {
+	switch a := math.Abs(v); {
+	case v == math.Trunc(v) && a < 1e7, a >= 100:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a >= 10:
+		return strconv.FormatFloat(round(v, 1), 'f', -1, 64)
+	case a >= 0.01:
+		return strconv.FormatFloat(round(v, 2), 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 2, 64)
+}

@@ -1,0 +1,163 @@
+package rules
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+const (
+	maxURL  = 16 << 10 // a generatorURL longer than this is not read
+	maxExpr = 4 << 10  // nor an expression
+	maxDeep = 100      // nor one that is nested deeper
+)
+
+// use is one metric in an alert's expression, and how the rule looks at it.
+type use struct {
+	metric string
+	funcs  []string
+	is     string // above, below, zero; empty: not compared
+	labels string // the selector's matchers, as label=value pairs
+	under  bool   // it is what another metric is divided by
+}
+
+// expressionOf finds the rule's expression in an alert's generatorURL.
+func expressionOf(generatorURL string) string {
+	if generatorURL == "" || len(generatorURL) > maxURL {
+		return ""
+	}
+	u, err := url.Parse(generatorURL)
+	if err != nil {
+		return ""
+	}
+	expr := u.Query().Get("g0.expr")
+	if len(expr) > maxExpr {
+		return ""
+	}
+	return expr
+}
+
+var promql = parser.NewParser(parser.Options{EnableExperimentalFunctions: true, ExperimentalDurationExpr: true})
+
+// metricName finds what look like metrics in an expression that does not parse. A colon or an underscore tells them from words.
+var metricName = regexp.MustCompile(`[a-zA-Z_][a-zA-Z0-9_]*[:_][a-zA-Z0-9_:]*`)
+
+// usesOf lists the metrics of an expression in the order of the text. Expressions that are not valid PromQL (there are such in
+// circulating rules) still tell which metrics they mean.
+func usesOf(expr string) []use {
+	if expr == "" {
+		return nil
+	}
+	if strings.Count(expr, "(") < maxDeep {
+		if e, err := promql.ParseExpr(expr); err == nil {
+			var out []use
+			walk(e, use{}, 0, &out)
+			return out
+		}
+	}
+	var out []use
+	for _, m := range metricName.FindAllString(expr, 64) {
+		out = append(out, use{metric: m})
+	}
+	return out
+}
+
+// walk collects the metrics below an expression; ctx is what stands around it.
+func walk(e parser.Expr, ctx use, depth int, out *[]use) {
+	if depth > 2*maxDeep {
+		return
+	}
+	down := func(e parser.Expr, ctx use) { walk(e, ctx, depth+1, out) }
+	switch x := e.(type) {
+	case *parser.VectorSelector:
+		u := ctx
+		u.metric = x.Name
+		var labels []string
+		for _, m := range x.LabelMatchers {
+			if m.Name == "__name__" {
+				if u.metric == "" {
+					u.metric = m.Value
+				}
+				continue
+			}
+			labels = append(labels, m.Name+"="+m.Value)
+		}
+		u.labels = strings.Join(labels, ",")
+		*out = append(*out, u)
+	case *parser.MatrixSelector:
+		down(x.VectorSelector, ctx)
+	case *parser.SubqueryExpr:
+		down(x.Expr, ctx)
+	case *parser.ParenExpr:
+		down(x.Expr, ctx)
+	case *parser.StepInvariantExpr:
+		down(x.Expr, ctx)
+	case *parser.UnaryExpr:
+		down(x.Expr, ctx)
+	case *parser.AggregateExpr:
+		down(x.Expr, ctx.inside(x.Op.String()))
+	case *parser.Call:
+		for _, a := range x.Args {
+			down(a, ctx.inside(x.Func.Name))
+		}
+	case *parser.BinaryExpr:
+		left, right := ctx.sides(x)
+		down(x.LHS, left)
+		if x.Op != parser.LUNLESS {
+			down(x.RHS, right)
+		}
+	}
+}
+
+func (u use) inside(fn string) use {
+	u.funcs = append(slices.Clone(u.funcs), fn)
+	return u
+}
+
+// sides are what stands around the two sides of a binary expression.
+func (u use) sides(x *parser.BinaryExpr) (left, right use) {
+	left, right = u, u
+	switch x.Op {
+	case parser.GTR, parser.GTE:
+		left.is, right.is = "above", "below"
+	case parser.LSS, parser.LTE:
+		left.is, right.is = "below", "above"
+		if n, ok := x.RHS.(*parser.NumberLiteral); ok && x.Op == parser.LTE && n.Val == 0 {
+			left.is = "zero"
+		}
+	case parser.EQLC:
+		left.is, right.is = equals(x.RHS), equals(x.LHS)
+	case parser.NEQ:
+		left.is = "above"
+	case parser.SUB:
+		right.is = map[string]string{"above": "below", "below": "above"}[u.is]
+	case parser.DIV:
+		right.under = true
+	}
+	return left, right
+}
+
+// equals is how a metric is looked at that is compared for being equal to something.
+func equals(to parser.Expr) string {
+	n, ok := to.(*parser.NumberLiteral)
+	switch {
+	case !ok:
+		return ""
+	case n.Val == 0:
+		return "zero"
+	}
+	return "above"
+}
+
+// bare is a metric's name without the suffixes of histograms and counters.
+func bare(metric string) string {
+	for _, suffix := range []string{"_bucket", "_sum", "_count", "_created"} {
+		if s, ok := strings.CutSuffix(metric, suffix); ok {
+			return s
+		}
+	}
+	return metric
+}

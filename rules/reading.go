@@ -1,0 +1,246 @@
+package rules
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+)
+
+// readingFields are what an expression can ask of a signal, in the order of readField's switch.
+var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "day_ago", "z", "text"}
+
+// number is a value that may not be there.
+type number struct {
+	v  float64
+	ok bool
+}
+
+func some(v float64) number { return number{v: v, ok: !math.IsNaN(v)} }
+
+func optional(p *float64) number {
+	if p == nil {
+		return number{}
+	}
+	return some(*p)
+}
+
+// reading is one signal as an expression sees it: the looked-at entity's own value among those of its peers.
+type reading struct {
+	value, max, min, avg, sum, baseline, dayAgo, z number
+	count                                          int
+	text                                           string
+	hasText                                        bool
+}
+
+var errAbsent = errors.New("not there")
+
+func readField(target any, i int) (any, error) {
+	r, ok := target.(*reading)
+	if !ok {
+		return nil, errAbsent
+	}
+	if readingFields[i] == "text" {
+		if !r.hasText {
+			return nil, errAbsent
+		}
+		return r.text, nil
+	}
+	n := r.number(readingFields[i])
+	if !n.ok {
+		return nil, errAbsent
+	}
+	return n.v, nil
+}
+
+func (r *reading) number(field string) number {
+	switch field {
+	case "", "value":
+		return r.value
+	case "max":
+		return r.max
+	case "min":
+		return r.min
+	case "avg":
+		return r.avg
+	case "sum":
+		return r.sum
+	case "count":
+		return some(float64(r.count))
+	case "baseline":
+		return r.baseline
+	case "day_ago":
+		return r.dayAgo
+	case "z":
+		return r.z
+	}
+	return number{}
+}
+
+// own are the values that one entity has of a signal.
+type own struct {
+	value, baseline, dayAgo, z number
+	text                       string
+	hasText                    bool
+}
+
+// series is one signal over the scope, by what it was measured on.
+type series struct {
+	pool  *own            // the pool's own series
+	by    map[string]*own // pod, "node/gpu" or node → values
+	whole *reading        // over all of by, or the pool's where there is none
+}
+
+// summarise works out what all entities of the signal share.
+func (s *series) summarise() {
+	r := &reading{}
+	var baseline, dayAgo, total float64
+	var baselines, days int
+	keys := make([]string, 0, len(s.by))
+	for k := range s.by {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys) // floating-point sums depend on their order
+	for _, k := range keys {
+		o := s.by[k]
+		if o.hasText && o.text != "" && !r.hasText {
+			r.text, r.hasText = o.text, true
+		}
+		if o.z.ok && (!r.z.ok || math.Abs(o.z.v) > math.Abs(r.z.v)) {
+			r.z = o.z
+		}
+		if o.baseline.ok {
+			baseline += o.baseline.v
+			baselines++
+		}
+		if o.dayAgo.ok {
+			dayAgo += o.dayAgo.v
+			days++
+		}
+		if !o.value.ok {
+			continue
+		}
+		r.count++
+		total += o.value.v
+		if !r.max.ok || o.value.v > r.max.v {
+			r.max = o.value
+		}
+		if !r.min.ok || o.value.v < r.min.v {
+			r.min = o.value
+		}
+	}
+	if r.count > 0 {
+		r.sum, r.avg = some(total), some(total/float64(r.count))
+		r.value = r.avg
+	}
+	if baselines > 0 {
+		r.baseline = some(baseline / float64(baselines))
+	}
+	if days > 0 {
+		r.dayAgo = some(dayAgo / float64(days))
+	}
+	if s.pool != nil {
+		s.overlayPool(r)
+	}
+	s.whole = r
+}
+
+// overlayPool lets the pool's own series speak for the pool.
+func (s *series) overlayPool(r *reading) {
+	p := s.pool
+	if p.value.ok {
+		r.value = p.value
+		if r.count == 0 {
+			r.max, r.min, r.avg, r.sum, r.count = p.value, p.value, p.value, p.value, 1
+		}
+		// A mean of the pods' baselines is not the baseline of the pool's own series.
+		r.baseline, r.dayAgo = p.baseline, p.dayAgo
+	}
+	if p.z.ok {
+		r.z = p.z
+	}
+	if p.hasText {
+		r.text, r.hasText = p.text, true
+	}
+}
+
+// group is one entity that evidence is asked of: a pod, a GPU, a node, or the whole scope (no key).
+type group struct {
+	key            string // in its kind
+	pod, node, gpu string
+	view           *view
+	cache          map[string]*reading
+}
+
+// ResolveName gives CEL a variable. It is part of cel.Activation.
+func (g *group) ResolveName(name string) (any, bool) {
+	switch name {
+	case "facts_":
+		return g.view.facts, true
+	case "workers":
+		return float64(g.view.workers), true
+	}
+	if r := g.reading(name); r != nil {
+		return r, true
+	}
+	return nil, false
+}
+
+// Parent is part of cel.Activation.
+func (g *group) Parent() activation { return nil }
+
+// reading is the signal as this entity has it; nil where nothing of the scope has it.
+func (g *group) reading(signal string) *reading {
+	s := g.view.signals[signal]
+	if s == nil {
+		return nil
+	}
+	if g.key == "" {
+		return s.whole
+	}
+	if r, ok := g.cache[signal]; ok {
+		return r
+	}
+	r := *s.whole
+	if len(s.by) > 0 {
+		// It is measured on pods, GPUs or nodes: what this entity does not have, it does not have.
+		r.value, r.baseline, r.dayAgo, r.z, r.text, r.hasText = number{}, number{}, number{}, number{}, "", false
+		if o := g.own(s); o != nil {
+			r.value, r.baseline, r.dayAgo, r.z, r.text, r.hasText = o.value, o.baseline, o.dayAgo, o.z, o.text, o.hasText
+		}
+	}
+	if g.cache == nil {
+		g.cache = map[string]*reading{}
+	}
+	g.cache[signal] = &r
+	return &r
+}
+
+// own finds what the entity, or what it runs on or for, has of a signal.
+func (g *group) own(s *series) *own {
+	for _, k := range []string{g.key, g.pod, g.node} {
+		if o := s.by[k]; k != "" && o != nil {
+			return o
+		}
+	}
+	var worst *own
+	for _, k := range g.view.gpusOf[g.pod] {
+		if o := s.by[k]; g.pod != "" && o != nil && (worst == nil || o.value.v > worst.value.v) {
+			worst = o
+		}
+	}
+	return worst
+}
+
+// name is what people call the entity.
+func (g *group) name() string {
+	switch {
+	case g.gpu != "" && g.node != "":
+		return "GPU " + g.gpu + " on " + g.node
+	case g.gpu != "":
+		return "GPU " + g.gpu
+	case strings.TrimSpace(g.pod) != "":
+		return g.pod
+	}
+	return g.node
+}

@@ -1,0 +1,227 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// diagnosis puts a verdict into words.
+func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, now time.Time) state.Diagnosis {
+	d := state.Diagnosis{
+		Cause: state.Unknown, Confidence: 1, Scope: copyScope(in.Scope), Findings: []state.Finding{}, Alternatives: []state.Alternative{},
+		Missing: []string{}, At: now,
+	}
+	if ev != nil {
+		d.EvidenceAt = ev.At
+		for i := range v.ranked {
+			for j := range v.ranked[i].findings {
+				v.ranked[i].findings[j].At = ev.At
+			}
+		}
+	}
+	if len(v.ranked) == 0 {
+		d.Title = "Undiagnosed trouble on " + plain(target(in.Scope))
+		return d
+	}
+	best := &v.ranked[0]
+	d.Score, d.Prior, d.Margin = best.score, best.cause.Prior, v.margin
+	d.Findings = append(d.Findings, best.findings...)
+	d.Missing = missing(v)
+	if !v.named {
+		d.Confidence = round(1-best.confidence, 4)
+		d.Title = c.unknownTitle(in)
+		d.Alternatives = c.alternatives(v, v.ranked)
+		d.Story = c.unknownStory(in, v)
+		return d
+	}
+	cause, p := best.cause, placeholder{view: v.view, best: best}
+	d.Cause, d.Confidence, d.Playbook = cause.ID, best.confidence, cause.Playbook
+	d.Scope = best.scope(v.view, in.Scope)
+	d.Title = c.fill(cause.Title, p)
+	for s := range cause.Explains {
+		d.Explains = append(d.Explains, s)
+	}
+	slices.Sort(d.Explains)
+	d.Alternatives = c.alternatives(v, v.ranked[1:])
+	d.Story = state.Story{What: c.fill(cause.What, p), Why: why(best), Else: c.otherwise(v)}
+	for _, s := range cause.Do {
+		d.Story.Do = append(d.Story.Do, c.fill(s, p))
+	}
+	for _, s := range cause.Avoid {
+		d.Story.Avoid = append(d.Story.Avoid, c.fill(s, p))
+	}
+	return d
+}
+
+// scope is what is broken by the verdict: the marked pods, and nodes and GPUs where the cause is about those.
+func (w *weighed) scope(v *view, was state.Scope) state.Scope {
+	s := copyScope(v.scope)
+	s.Pods = append([]string{}, w.pods...)
+	s.Nodes, s.GPUs = []string{}, []string{}
+	if w.cause.Scope == "gpu" || w.cause.Scope == "node" {
+		s.Nodes = append(s.Nodes, w.nodes...)
+		s.GPUs = append(s.GPUs, w.gpus...)
+		if len(w.nodes) == 0 {
+			s.Nodes = append(s.Nodes, was.Nodes...)
+		}
+		if len(w.gpus) == 0 && w.cause.Scope == "gpu" {
+			s.GPUs = append(s.GPUs, was.GPUs...)
+		}
+	}
+	return s
+}
+
+func copyScope(s state.Scope) state.Scope {
+	s.Pods, s.Nodes, s.GPUs = append([]string{}, s.Pods...), append([]string{}, s.Nodes...), append([]string{}, s.GPUs...)
+	return s
+}
+
+// missing are the signals that the leader and the runner-up lacked.
+func missing(v verdict) []string {
+	out := []string{}
+	for i := range min(2, len(v.ranked)) {
+		out = append(out, v.ranked[i].missing...)
+	}
+	return sortedSet(out)
+}
+
+// alternatives are the causes that were weighed and not chosen: the runner-up always, others while they count for anything.
+func (c *Catalog) alternatives(v verdict, from []weighed) []state.Alternative {
+	out := []state.Alternative{}
+	for i := range from {
+		w := &from[i]
+		if i >= 4 || i >= 2 && w.confidence < 0.005 {
+			break
+		}
+		out = append(out, state.Alternative{Cause: w.cause.ID, Confidence: w.confidence, Score: w.score, WouldWinIf: wouldWin(v, w)})
+	}
+	return out
+}
+
+// wouldWin says what would have to be different for a cause to win.
+func wouldWin(v verdict, w *weighed) string {
+	best := &v.ranked[0]
+	need := best.score - w.score
+	if w == best || w.cause == best.cause {
+		need = threshold - w.score
+		if v.margin < margin {
+			need = math.Max(need, margin-v.margin)
+		}
+	}
+	var seen []string
+	sum := 0.0
+	for _, u := range w.unmet {
+		if len(seen) == 3 || sum > need && len(seen) > 0 {
+			break
+		}
+		text := u.expects
+		if u.missing {
+			text += " (could not be read)"
+		}
+		seen = append(seen, fmt.Sprintf("%s, %+g dB", text, u.weight))
+		sum += u.weight
+	}
+	if differs := best.cause.differs(w.cause.ID); differs != "" && w.cause != best.cause {
+		seen = append([]string{differs}, seen...)
+	}
+	if len(seen) == 0 {
+		return fmt.Sprintf("it lacks %s dB", digits(round(math.Max(need, 0), 1)))
+	}
+	return fmt.Sprintf("%s dB more: %s", digits(round(math.Max(need, 0), 1)), strings.Join(seen, "; "))
+}
+
+func (c *Cause) differs(other state.Cause) string {
+	for _, l := range c.LookAlikes {
+		if l.Cause == other {
+			return l.Differs
+		}
+	}
+	return ""
+}
+
+// why names the strongest findings and shows the sum.
+func why(w *weighed) string {
+	var reasons, against []string
+	support, oppose := 0.0, 0.0
+	for _, f := range w.findings {
+		if f.Weight > 0 {
+			support += f.Weight
+			if len(reasons) < 3 && !strings.HasPrefix(f.Signal, "symptom:") {
+				reasons = append(reasons, f.Text)
+			}
+		} else {
+			oppose += f.Weight
+			if len(against) < 1 {
+				against = append(against, f.Text)
+			}
+		}
+	}
+	if len(reasons) == 0 {
+		for _, f := range w.findings[:min(3, len(w.findings))] {
+			reasons = append(reasons, f.Text)
+		}
+	}
+	out := strings.Join(reasons, ". ")
+	if len(against) > 0 {
+		out += ". Against it: " + against[0]
+	}
+	return fmt.Sprintf("%s. Sum: prior %+g, for %+g, against %g = %+g dB.", out, w.cause.Prior, round(support, 1), round(oppose, 1), w.score)
+}
+
+// otherwise names the runner-up.
+func (c *Catalog) otherwise(v verdict) string {
+	if len(v.ranked) < 2 {
+		return ""
+	}
+	next := &v.ranked[1]
+	return fmt.Sprintf("Next is %s (%s %%). It would win with %s.", next.cause.ID, digits(round(next.confidence*100, 1)), wouldWin(v, next))
+}
+
+func (c *Catalog) unknownTitle(in *state.Incident) string {
+	var titles []string
+	for _, s := range in.Symptoms {
+		if t := c.symptoms[s.Symptom].Title; t != "" && len(titles) < 2 && s.Symptom != state.Unclassified {
+			titles = append(titles, strings.ToLower(t[:1])+t[1:])
+		}
+	}
+	if len(titles) == 0 {
+		for _, s := range in.Symptoms {
+			for _, r := range s.Rules {
+				if len(titles) < 2 {
+					titles = append(titles, plain(r))
+				}
+			}
+		}
+	}
+	what := "trouble"
+	if len(titles) > 0 {
+		what = strings.Join(titles, ", ")
+	}
+	return fmt.Sprintf("Undiagnosed: %s on %s", what, plain(target(in.Scope)))
+}
+
+func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
+	best := &v.ranked[0]
+	s := state.Story{
+		What: fmt.Sprintf("The evidence does not decide what is wrong with %s.", plain(target(in.Scope))),
+		Do: []string{
+			"Look at the evidence below and at what is missing; the playbooks of the alternatives say what to check next.",
+		},
+		Avoid: []string{"Acting on the leading alternative as if it were proven."},
+	}
+	if best.score < threshold {
+		s.Why = fmt.Sprintf("The leading cause, %s, reaches %+g dB; %d are needed to name one.", best.cause.ID, best.score, threshold)
+	} else {
+		s.Why = fmt.Sprintf("%s (%+g dB) is only %g dB ahead of %s; %d are needed to choose.", best.cause.ID, best.score, v.margin, v.ranked[1].cause.ID, margin)
+	}
+	if len(best.missing) > 0 {
+		s.Why += " Missing: " + names(best.missing) + "."
+	}
+	s.Else = fmt.Sprintf("%s would be named with %s.", best.cause.ID, wouldWin(v, best))
+	return s
+}

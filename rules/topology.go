@@ -1,0 +1,166 @@
+package rules
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"paramedic/state"
+)
+
+// topology answers where a pod lives. What live context says wins over what labels suggest.
+type topology struct {
+	byPod      map[string]*state.Worker // by pod, and by namespace/pod
+	byInstance map[string]*state.Worker
+	byGPU      map[string]*state.Worker // node/gpu
+	pools      map[string]*state.Worker // a worker of each namespace/pool
+	ofModel    map[string][]string      // model, lower case → its pools as namespace/pool
+	nodes      map[string][]*state.Worker
+}
+
+func newTopology(workers []state.Worker) *topology {
+	t := &topology{
+		byPod: make(map[string]*state.Worker, 2*len(workers)), byInstance: map[string]*state.Worker{}, byGPU: map[string]*state.Worker{},
+		pools: map[string]*state.Worker{}, ofModel: map[string][]string{}, nodes: map[string][]*state.Worker{},
+	}
+	for i := range workers {
+		w := &workers[i]
+		if w.Pod != "" {
+			t.byPod[w.Pod] = w
+			t.byPod[w.Namespace+"/"+w.Pod] = w
+		}
+		if w.Instance != "" {
+			t.byInstance[w.Instance] = w
+		}
+		if w.Node != "" {
+			t.nodes[w.Node] = append(t.nodes[w.Node], w)
+			for _, g := range w.GPUs {
+				t.byGPU[w.Node+"/"+g] = w
+			}
+		}
+		if key := w.Namespace + "/" + w.Pool; w.Pool != "" && t.pools[key] == nil {
+			t.pools[key] = w
+			model := strings.ToLower(w.Model)
+			t.ofModel[model] = append(t.ofModel[model], key)
+		}
+	}
+	return t
+}
+
+// resolve fills in what the topology knows of an entity.
+func (t *topology) resolve(e state.Entity) state.Entity {
+	w := t.byPod[e.Namespace+"/"+e.Pod]
+	if w == nil && e.Namespace == "" && e.Pod != "" {
+		w = t.byPod[e.Pod]
+	}
+	if w == nil && e.Pod == "" && e.Instance != "" {
+		w = t.byInstance[e.Instance]
+	}
+	if w == nil && e.Pod == "" && e.GPU != "" {
+		w = t.byGPU[e.Node+"/"+e.GPU]
+	}
+	if w != nil {
+		e.Pod, e.Pool = cmp.Or(w.Pod, e.Pod), cmp.Or(w.Pool, e.Pool)
+		e.Namespace, e.Model, e.Node = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Model, e.Model), cmp.Or(w.Node, e.Node)
+		return e
+	}
+	if e.Pod != "" && e.Pool == "" {
+		e.Pool = poolOf(e.Pod)
+	}
+	if e.Pool == "" && e.Model != "" {
+		if pools := t.ofModel[strings.ToLower(e.Model)]; len(pools) == 1 {
+			ns, pool, _ := strings.Cut(pools[0], "/")
+			if e.Namespace == "" || e.Namespace == ns {
+				e.Namespace, e.Pool = ns, pool
+			}
+		}
+	}
+	if w := t.pools[e.Namespace+"/"+e.Pool]; w != nil && e.Pool != "" {
+		e.Model = cmp.Or(w.Model, e.Model)
+	}
+	return e
+}
+
+// correct replaces what labels said of a scope's pool where live context knows no such pool.
+func (t *topology) correct(s state.Scope) state.Scope {
+	if len(t.pools) == 0 || s.Pool == "" || t.pools[s.Namespace+"/"+s.Pool] != nil {
+		return s
+	}
+	if s.Namespace == "" {
+		for _, w := range t.byPod {
+			if w.Pool == s.Pool {
+				return s
+			}
+		}
+	}
+	s.Pool = ""
+	for _, p := range s.Pods {
+		if w := t.byPod[s.Namespace+"/"+p]; w != nil {
+			s.Pool = w.Pool
+			break
+		}
+	}
+	return s
+}
+
+// inScope says whether an entity that was resolved can be part of a scope.
+func (t *topology) inScope(e state.Entity, s state.Scope) bool {
+	if differ(e.Cluster, s.Cluster) {
+		return false
+	}
+	onNode := e.Node != "" && contains(s.Nodes, e.Node)
+	if e.Pod == "" && (e.GPU != "" || e.Node != "") {
+		if onNode || s.Pool == "" && s.Model == "" && len(s.Nodes) == 0 {
+			return true
+		}
+		// A machine is of interest where a worker of the scope is on it.
+		for _, w := range t.nodes[e.Node] {
+			if !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) && !differ(strings.ToLower(w.Model), strings.ToLower(s.Model)) {
+				return len(s.Nodes) == 0 || s.Pool != "" || onNode
+			}
+		}
+		return len(t.nodes) == 0 && len(s.Nodes) == 0
+	}
+	if s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 {
+		return onNode
+	}
+	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) || differ(strings.ToLower(e.Model), strings.ToLower(s.Model)) {
+		return false
+	}
+	return true
+}
+
+// differ says that both are known and not the same.
+func differ(a, b string) bool { return a != "" && b != "" && a != b }
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	// A Deployment's pod: name, ReplicaSet hash, pod suffix.
+	replicaSetPod = regexp.MustCompile(`^(.+)-[a-z0-9]*[0-9][a-z0-9]*-[a-z0-9]{5}$`)
+	// A StatefulSet's or LeaderWorkerSet's pod: name and ordinal.
+	ordinalPod = regexp.MustCompile(`^(.+)-[0-9]{1,4}$`)
+	// A DaemonSet's pod: Kubernetes leaves vowels, and digits that look like them, out of its suffixes.
+	suffixPod = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
+)
+
+// poolOf guesses the workload from a pod's name, for pods that live context does not know.
+func poolOf(pod string) string {
+	if m := replicaSetPod.FindStringSubmatch(pod); m != nil {
+		return m[1]
+	}
+	if m := ordinalPod.FindStringSubmatch(pod); m != nil {
+		return m[1]
+	}
+	if m := suffixPod.FindStringSubmatch(pod); m != nil && strings.ContainsAny(pod[len(m[1]):], "2456789") {
+		return m[1]
+	}
+	return ""
+}
