@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -15,7 +16,9 @@ import (
 const (
 	// joinFrom is the number of waiting messages from which one atomic batch is cheaper than a synced write for each: setting a batch
 	// up costs the server about as much as this many synced writes. BenchmarkAppend shows it.
-	joinFrom = 1000000
+	joinFrom = 8
+	// writeTimeout is how long a write may hold up those behind it. A server without a leader says nothing.
+	writeTimeout = 5 * time.Second
 	// maxJoin bounds what one batch holds in memory at the server.
 	maxJoin = 32 << 20
 	// maxQueue bounds what waits to be written. Beyond it Append refuses, and the sender keeps what it has.
@@ -34,19 +37,12 @@ func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 	if len(inputs) > maxBatch {
 		return fmt.Errorf("appending %d inputs at once: %d is the most", len(inputs), maxBatch)
 	}
-	w := &write{msgs: make([]*nats.Msg, len(inputs)), done: make(chan error, 1)}
-	for i := range inputs {
-		data, err := json.Marshal(&inputs[i])
-		if err != nil {
-			return fmt.Errorf("encoding input %q: %w", inputs[i].ID, err)
-		}
-		m := nats.NewMsg(inputSubject(s.Partition(inputs[i].Cluster)))
-		m.Data = data
-		if most := s.nc.MaxPayload(); int64(len(data)) > min(most, MaxValue) {
-			return fmt.Errorf("input %q has %d bytes, more than the log takes (%d): split it, or raise the NATS server's max_payload",
-				inputs[i].ID, len(data), min(most, MaxValue))
-		}
-		w.msgs[i] = m
+	msgs, err := s.encode(inputs)
+	if err != nil {
+		return err
+	}
+	w := &write{msgs: msgs, done: make(chan error, 1)}
+	for _, m := range msgs {
 		w.bytes += size(m)
 	}
 	if err := s.queue.put(w); err != nil {
@@ -61,6 +57,24 @@ func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 		}
 		return unavailable("waiting for the log's answer (the inputs may have been kept)", ctx.Err())
 	}
+}
+
+func (s *Store) encode(inputs []state.Input) ([]*nats.Msg, error) {
+	msgs := make([]*nats.Msg, len(inputs))
+	most := min(s.nc.MaxPayload(), MaxValue)
+	for i := range inputs {
+		data, err := json.Marshal(&inputs[i])
+		if err != nil {
+			return nil, fmt.Errorf("encoding input %q: %w", inputs[i].ID, err)
+		}
+		if int64(len(data)) > most {
+			return nil, fmt.Errorf("input %q has %d bytes, more than the log takes (%d): split it, or raise the NATS server's max_payload",
+				inputs[i].ID, len(data), most)
+		}
+		msgs[i] = nats.NewMsg(inputSubject(s.Partition(inputs[i].Cluster)))
+		msgs[i].Data = data
+	}
+	return msgs, nil
 }
 
 // A write is one Append that waits.
@@ -157,7 +171,7 @@ func (s *Store) writeJoined(group []*write, messages int) {
 	for _, w := range group {
 		msgs = append(msgs, w.msgs...)
 	}
-	ctx, cancel := bounded(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	_, err := s.publish(ctx, msgs)
 	for _, w := range group {
@@ -167,7 +181,7 @@ func (s *Store) writeJoined(group []*write, messages int) {
 
 // writeEach writes a few single inputs side by side.
 func (s *Store) writeEach(group []*write) {
-	ctx, cancel := bounded(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, w := range group[1:] {

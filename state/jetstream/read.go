@@ -19,11 +19,17 @@ const (
 	readAheadBytes = 24 << 20
 	// scanIdle is how soon the server drops the consumer of a scan whose process died.
 	scanIdle = time.Minute
+	// scanPause is how long a scan waits for its next message before it looks for the reason; mostPauses is how often it then begins anew.
+	scanPause  = 2 * time.Second
+	mostPauses = 5
 	// again is the wait before a read that a commit overtook, or that met a replica which is behind, is tried once more.
 	again = 20 * time.Millisecond
 )
 
-var errMoved = errors.New("the partition was committed while it was read")
+var (
+	errMoved  = errors.New("the partition was committed while it was read")
+	errPaused = errors.New("the server paused in the middle of a read")
+)
 
 // Load reads the partition's live records, without the timelines, and the fence of the commit that made them. It reads again when
 // another reader commits meanwhile.
@@ -31,31 +37,53 @@ func (s *Store) Load(ctx context.Context, partition int) ([]state.Record, state.
 	if err := checkPartition(partition); err != nil {
 		return nil, state.Fence{}, err
 	}
-	for {
+	var records []state.Record
+	var fence state.Fence
+	err := s.retry(ctx, func() (err error) {
+		records, fence, err = s.load(ctx, partition)
+		return err
+	})
+	if err != nil {
+		return nil, state.Fence{}, fmt.Errorf("loading partition %d: %w", partition, err)
+	}
+	return records, fence, nil
+}
+
+// retry reads again what a commit overtook, or what a replica that is behind could not give.
+func (s *Store) retry(ctx context.Context, read func() error) error {
+	for paused := 0; ; {
 		if err := s.alive(ctx); err != nil {
-			return nil, state.Fence{}, err
+			return err
 		}
-		records, fence, err := s.load(ctx, partition)
-		if err == nil || !errors.Is(err, errMoved) {
-			return records, fence, err
+		err := read()
+		switch {
+		case errors.Is(err, errPaused):
+			if paused++; paused == mostPauses {
+				return unavailable("reading", err)
+			}
+		case !errors.Is(err, errMoved):
+			return err
 		}
 		select {
 		case <-time.After(again):
 		case <-ctx.Done():
-			return nil, state.Fence{}, unavailable(fmt.Sprintf("loading partition %d", partition), errors.Join(err, ctx.Err()))
+			return unavailable("reading", errors.Join(err, ctx.Err()))
 		}
 	}
 }
 
 func (s *Store) load(ctx context.Context, partition int) ([]state.Record, state.Fence, error) {
 	pos, rev, err := s.boundedPosition(ctx, partition)
-	if err != nil || rev == 0 { // no commit: no records
+	if err != nil {
 		return nil, state.Fence{}, err
+	}
+	if rev == 0 {
+		return nil, state.Fence{}, s.empty(ctx, partition)
 	}
 	var records []state.Record
 	var seen uint64
 	filter := []string{recordSubject(partition, ">"), positionSubject(partition)}
-	err = s.scan(ctx, filter, func(m natsjs.Msg, seq uint64) {
+	err = s.scan(ctx, filter, rev, func(m natsjs.Msg, seq uint64) {
 		switch {
 		case m.Subject() == positionSubject(partition):
 			seen = seq
@@ -64,9 +92,9 @@ func (s *Store) load(ctx context.Context, partition int) ([]state.Record, state.
 		}
 	})
 	if err != nil {
-		return nil, state.Fence{}, fmt.Errorf("loading partition %d: %w", partition, err)
+		return nil, state.Fence{}, err
 	}
-	// The scan may have been answered by a replica that is behind (seen < rev), or overtaken by a commit (seen or now > rev).
+	// The scan ends with the position, which a commit writes last, unless another commit overtook it.
 	_, now, err := s.boundedPosition(ctx, partition)
 	if err != nil {
 		return nil, state.Fence{}, err
@@ -75,6 +103,28 @@ func (s *Store) load(ctx context.Context, partition int) ([]state.Record, state.
 		return nil, state.Fence{}, errMoved
 	}
 	return records, state.Fence{Position: pos.Position, Rev: rev}, nil
+}
+
+// empty makes sure that a partition without a position has no records either. A server whose files were damaged starts all the same,
+// with what it could read: beginning anew on that would forget incidents and page for them again.
+func (s *Store) empty(ctx context.Context, partition int) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	info, err := s.st.Info(ctx, natsjs.WithSubjectFilter(fmt.Sprintf("paramedic.*.%d.>", partition)))
+	if err != nil {
+		return unavailable("asking the state stream", err)
+	}
+	if len(info.State.Subjects) == 0 {
+		return nil
+	}
+	switch _, rev, err := s.position(ctx, partition); {
+	case err != nil:
+		return err
+	case rev != 0: // the first commit came meanwhile
+		return errMoved
+	}
+	return fmt.Errorf("partition %d has %d records and no record %s: the state was damaged, restore it from a backup or start with an empty one",
+		partition, len(info.State.Subjects), positionSubject(partition))
 }
 
 func (s *Store) boundedPosition(ctx context.Context, partition int) (position, uint64, error) {
@@ -94,19 +144,35 @@ func (s *Store) List(ctx context.Context, partition int, prefix string) ([]state
 	if !validKey(prefix) {
 		return nil, fmt.Errorf("key prefix %q: want dot-separated tokens of letters, digits, '-' and '_'", prefix)
 	}
+	var records []state.Record
+	err := s.retry(ctx, func() (err error) {
+		records, err = s.list(ctx, recordSubject(partition, prefix))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", prefix, err)
+	}
+	return records, nil
+}
+
+func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error) {
+	filters := []string{subject, subject + ".>"}
+	last, err := s.lastOf(ctx, filters)
+	if err != nil || last == 0 {
+		return nil, err
+	}
 	type placed struct {
 		state.Record
 		first uint64
 	}
 	var found []placed
-	subject := recordSubject(partition, prefix)
-	err := s.scan(ctx, []string{subject, subject + ".>"}, func(m natsjs.Msg, seq uint64) {
+	err = s.scan(ctx, filters, last, func(m natsjs.Msg, seq uint64) {
 		if m.Headers().Get(deletedHeader) == "" {
 			found = append(found, placed{record(m), firstWritten(m.Headers(), seq)})
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing %s: %w", prefix, err)
+		return nil, err
 	}
 	slices.SortStableFunc(found, func(a, b placed) int { return cmp.Compare(a.first, b.first) })
 	records := make([]state.Record, len(found))
@@ -114,6 +180,23 @@ func (s *Store) List(ctx context.Context, partition int, prefix string) ([]state
 		records[i] = f.Record
 	}
 	return records, nil
+}
+
+// lastOf is the newest sequence that the filters match, as the stream's leader knows it; 0 where there is none.
+func (s *Store) lastOf(ctx context.Context, filters []string) (uint64, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	last := uint64(0)
+	for _, f := range filters {
+		m, err := s.st.GetLastMsgForSubject(ctx, f)
+		switch {
+		case err == nil:
+			last = max(last, m.Sequence)
+		case !errors.Is(err, natsjs.ErrMsgNotFound):
+			return 0, unavailable("reading", err)
+		}
+	}
+	return last, nil
 }
 
 // record never gives a nil value: that would mean deletion.
@@ -125,8 +208,9 @@ func record(m natsjs.Msg) state.Record {
 	return state.Record{Key: recordKey(m.Subject()), Value: value}
 }
 
-// scan visits the newest message of every subject that the filters match, in the order of their sequences.
-func (s *Store) scan(ctx context.Context, filters []string, visit func(natsjs.Msg, uint64)) error {
+// scan visits the newest message of every subject that the filters match, in the order of their sequences, until it has seen one at or
+// after the given sequence. What the server says is still to come cannot end it: a replica that is behind counts wrong.
+func (s *Store) scan(ctx context.Context, filters []string, until uint64, visit func(natsjs.Msg, uint64)) error {
 	asking, cancel := bounded(ctx)
 	defer cancel()
 	cons, err := s.st.CreateConsumer(asking, natsjs.ConsumerConfig{
@@ -149,31 +233,83 @@ func (s *Store) scan(ctx context.Context, filters []string, visit func(natsjs.Ms
 			s.log.Debug("deleting a consumer", "err", err)
 		}
 	}()
-	if info.NumPending == 0 {
-		return nil
-	}
 	it, err := cons.Messages(natsjs.PullMaxMessagesWithBytesLimit(readAhead, readAheadBytes))
 	if err != nil {
 		return unavailable("reading", err)
 	}
 	defer it.Stop()
 	for n := uint64(1); ; n++ {
-		next, cancel := bounded(ctx)
+		next, cancel := context.WithTimeout(ctx, scanPause)
 		m, err := it.Next(natsjs.NextContext(next))
 		cancel()
 		if err != nil {
-			return unavailable("reading", err)
+			return s.stalled(ctx, filters, err)
 		}
 		md, err := m.Metadata()
 		if err != nil {
 			return fmt.Errorf("the record %s is corrupt: %w", recordKey(m.Subject()), err)
 		}
 		if md.Sequence.Consumer != n { // one was lost on its way
-			return fmt.Errorf("%w: a message was lost before %s", state.ErrUnavailable, recordKey(m.Subject()))
+			return errPaused
 		}
 		visit(m, md.Sequence.Stream)
-		if md.NumPending == 0 {
-			return nil
+		if md.Sequence.Stream >= until {
+			if md.NumPending == 0 {
+				return nil
+			}
+			return s.complete(ctx, filters, n)
 		}
 	}
+}
+
+// complete looks whether a scan that the server thinks is not over has seen everything: it leaves a damaged record out without a word.
+func (s *Store) complete(ctx context.Context, filters []string, seen uint64) error {
+	asking, cancel := bounded(ctx)
+	defer cancel()
+	there := uint64(0)
+	for _, filter := range filters {
+		info, err := s.st.Info(asking, natsjs.WithSubjectFilter(filter))
+		if err != nil {
+			return unavailable("reading", err)
+		}
+		there += uint64(len(info.State.Subjects))
+	}
+	if seen >= there {
+		return nil
+	}
+	return s.stalled(ctx, filters, fmt.Errorf("%d of %d records came", seen, there))
+}
+
+// stalled says why a scan did not go on. The server reads over a record whose checksum is wrong without an answer, so each record is
+// asked for by itself: a damaged one is named.
+func (s *Store) stalled(ctx context.Context, filters []string, cause error) error {
+	if s.alive(context.WithoutCancel(ctx)) != nil {
+		return errClosed
+	}
+	ended := ctx.Err()
+	ctx, cancel := bounded(context.WithoutCancel(ctx)) // it may be the caller's deadline that ended the scan
+	defer cancel()
+	for _, filter := range filters {
+		info, err := s.st.Info(ctx, natsjs.WithSubjectFilter(filter))
+		if err != nil {
+			return unavailable("reading", cause)
+		}
+		for subject := range info.State.Subjects {
+			_, err := s.st.GetLastMsgForSubject(ctx, subject)
+			var api *natsjs.APIError
+			if !errors.As(err, &api) {
+				continue
+			}
+			// The server also says "not found" of a record that it counts and cannot read; one whose tombstone went is not counted.
+			again, infoErr := s.st.Info(ctx, natsjs.WithSubjectFilter(subject))
+			if infoErr == nil && len(again.State.Subjects) > 0 {
+				return fmt.Errorf("the record %s (stream %s, subject %s) cannot be read, the disk may be damaged: restore the state from a backup: %w",
+					recordKey(subject), stateStream, subject, err)
+			}
+		}
+	}
+	if ended != nil {
+		return unavailable("reading", ended)
+	}
+	return fmt.Errorf("%w: %w", errPaused, cause)
 }

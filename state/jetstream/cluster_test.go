@@ -1,0 +1,143 @@
+package jetstream_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"paramedic/state"
+	"paramedic/state/jetstream"
+	"paramedic/state/statetest"
+)
+
+// clustered is a cluster of three servers, which keep every stream three times.
+type clustered struct{ servers []*server.Server }
+
+func (clustered) Shared() bool { return true }
+
+func (c clustered) Open(t *testing.T) statetest.Store {
+	url := ""
+	for _, s := range c.servers {
+		url += s.ClientURL() + ","
+	}
+	return openStore(t, jetstream.Config{URL: url[:len(url)-1], Replicas: 3})
+}
+
+func serveCluster(t *testing.T) clustered {
+	t.Helper()
+	var routes []*url.URL
+	var ports []int
+	for range 3 { // the servers have to know each other's ports before they start
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		port := l.Addr().(*net.TCPAddr).Port
+		ports = append(ports, port)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", port)})
+		l.Close()
+	}
+	var c clustered
+	for i, port := range ports {
+		srv, err := server.NewServer(&server.Options{
+			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
+			JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, MaxPayload: jetstream.MaxValue + 64<<10,
+			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}, Routes: routes,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Start()
+		t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+		c.servers = append(c.servers, srv)
+	}
+	until(t, "the cluster has a leader", func() bool {
+		for _, s := range c.servers {
+			if s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == 3 {
+				return true
+			}
+		}
+		return false
+	})
+	return c
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(time.Minute)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func TestClusterConforms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts three servers for each test")
+	}
+	statetest.Run(t, func(t *testing.T) statetest.Backend { return serveCluster(t) })
+}
+
+// Losing one server of three costs a pause and nothing else.
+func TestClusterOutlivesAServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts three servers")
+	}
+	c := serveCluster(t)
+	s := c.Open(t).(*jetstream.Store)
+	defer closeStore(t, s)
+	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("before")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), state.Input{Cluster: "prod", ID: "before"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, srv := range c.servers {
+		if srv.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, "PARAMEDIC_STATE") {
+			srv.Shutdown()
+			srv.WaitForShutdown()
+			break
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	until(t, "an input is taken again", func() bool {
+		one, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		return s.Append(one, state.Input{Cluster: "prod", ID: "after"}) == nil
+	})
+	until(t, "a commit is taken again", func() bool {
+		_, err := s.Commit(ctx, 0, fence, 2, []state.Record{{Key: "a.2", Value: []byte("after")}})
+		if errors.Is(err, state.ErrFenced) { // an earlier try did land
+			return true
+		}
+		return err == nil
+	})
+	records, fence, err := s.Load(ctx, 0)
+	if err != nil || len(records) != 2 || fence.Position != 2 {
+		t.Errorf("after the loss of a server: %v at %+v, %v", records, fence, err)
+	}
+	r, err := s.Inputs(ctx, s.Partition("prod"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, want := range []string{"before", "after"} {
+		if in, err := r.Next(ctx); err != nil || in.ID != want {
+			t.Errorf("read %q, %v; want %q", in.ID, err, want)
+		}
+	}
+}

@@ -1,0 +1,241 @@
+package jetstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+func openIn(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func closeIt(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A deleted record leaves nothing behind for good: its tombstone goes too.
+func TestTombstonesGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the server's own clock")
+	}
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("x")}, {Key: "a.2", Value: []byte("x")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(t.Context(), 0, fence, 2, []state.Record{{Key: "a.1"}}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		info, err := s.st.Info(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.State.Msgs == 4 { // a.2, the position and two probes
+			break
+		}
+		<-tick.C
+	}
+	if records, _, err := s.Load(ctx, 0); err != nil || len(records) != 1 {
+		t.Errorf("loaded %v, %v", records, err)
+	}
+}
+
+// Waiting appends are taken together up to what a batch holds; those whose caller gave up are left out.
+func TestQueueGroups(t *testing.T) {
+	q := newQueue()
+	put := func(messages, bytes int) *write {
+		w := &write{msgs: nil, bytes: bytes, done: make(chan error, 1)}
+		for range messages {
+			w.msgs = append(w.msgs, nil)
+		}
+		if err := q.put(w); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	sizes := func() (n []int) {
+		for {
+			group, messages := q.take()
+			if len(group) == 0 {
+				return n
+			}
+			n = append(n, messages)
+		}
+	}
+	put(1, 1)
+	put(999, 1)
+	put(1, 1)
+	if got := fmt.Sprint(sizes()); got != "[1000 1]" {
+		t.Errorf("by messages: %s", got)
+	}
+	put(1, maxJoin)
+	put(1, 1)
+	put(1, 1)
+	if got := fmt.Sprint(sizes()); got != "[1 2]" {
+		t.Errorf("by bytes: %s", got)
+	}
+	gone := put(5, 1)
+	put(1, 1)
+	gone.taken.Store(true)
+	if got := fmt.Sprint(sizes()); got != "[1]" {
+		t.Errorf("with one that gave up: %s", got)
+	}
+	if err := q.put(&write{bytes: maxQueue + 1}); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("a full queue: %v", err)
+	}
+	q.close()
+	if err := q.put(&write{}); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("a closed queue: %v", err)
+	}
+}
+
+// A batch that fails fails everyone in it, and the next one is not harmed.
+func TestFailedBatchFailsItsCallers(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	good := func() *write {
+		msgs, err := s.encode([]state.Input{{Cluster: "prod", ID: "x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &write{msgs: msgs, done: make(chan error, 1)}
+	}
+	bad := good()
+	bad.msgs[0].Header.Set("Nats-Expected-Stream", "ANOTHER")
+	group := []*write{good(), bad, good()}
+	s.writeJoined(group, 3)
+	for i, w := range group {
+		if err := <-w.done; !errors.Is(err, state.ErrUnavailable) {
+			t.Errorf("caller %d: %v, want ErrUnavailable", i, err)
+		}
+	}
+	info, err := s.in.Info(t.Context())
+	if err != nil || info.State.Msgs != 0 {
+		t.Errorf("a failed batch left %d inputs (%v)", info.State.Msgs, err)
+	}
+	if err := s.Append(t.Context(), state.Input{Cluster: "prod"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Close writes what was taken.
+func TestCloseWritesWhatWaits(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	kept := uint64(0)
+	for range 200 {
+		wg.Go(func() {
+			if s.Append(context.Background(), state.Input{Cluster: "prod"}) == nil {
+				mu.Lock()
+				kept++
+				mu.Unlock()
+			}
+		})
+	}
+	closeIt(t, s)
+	wg.Wait()
+	s = openIn(t, dir)
+	defer closeIt(t, s)
+	info, err := s.in.Info(t.Context())
+	if err != nil || info.State.Msgs != kept {
+		t.Errorf("%d inputs are there and %d were called durable (%v)", info.State.Msgs, kept, err)
+	}
+}
+
+// What a damaged disk does to a record is an error that names it, never a record less.
+func TestDamagedRecordNamesItself(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	var records []state.Record
+	for i := range 50 {
+		records = append(records, state.Record{Key: fmt.Sprintf("a.%d", i), Value: fmt.Appendf(nil, "value-of-%03d", i)})
+	}
+	if _, err := s.Commit(t.Context(), 0, state.Fence{}, 1, records); err != nil {
+		t.Fatal(err)
+	}
+	closeIt(t, s)
+	damage(t, dir, "value-of-025")
+	s = openIn(t, dir)
+	defer closeIt(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	got, _, err := s.Load(ctx, 0)
+	if err == nil || !strings.Contains(err.Error(), "record a.25 ") {
+		t.Errorf("loaded %d records with %v, want an error that names a.25", len(got), err)
+	}
+}
+
+// After an unclean end the server reads its files anew and drops what follows a damaged record: also the position.
+func TestStateWithoutPositionIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	records := []state.Record{{Key: "a.1", Value: []byte("value-one")}, {Key: "a.2", Value: []byte("value-two")}}
+	if _, err := s.Commit(t.Context(), 0, state.Fence{}, 1, records); err != nil {
+		t.Fatal(err)
+	}
+	closeIt(t, s)
+	damage(t, dir, "value-two")
+	index, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stateStream, "msgs", "index.db"))
+	if err != nil || len(index) != 1 {
+		t.Fatalf("index files %v, %v", index, err)
+	}
+	if err := os.Remove(index[0]); err != nil {
+		t.Fatal(err)
+	}
+	s = openIn(t, dir)
+	defer closeIt(t, s)
+	if got, _, err := s.Load(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "paramedic.pos.0") {
+		t.Errorf("loaded %v with %v, want an error that names the position", got, err)
+	}
+}
+
+// damage changes one byte of a value in the state stream's files.
+func damage(t *testing.T, dir, value string) {
+	t.Helper()
+	blocks, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stateStream, "msgs", "*.blk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range blocks {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := bytes.Index(data, []byte(value))
+		if i < 0 {
+			continue
+		}
+		data[i] ^= 1
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("%s is in none of the %d files", value, len(blocks))
+}
