@@ -47,7 +47,8 @@ func locate(containers []Container, flag string) (place, error) {
 		if in >= 0 {
 			return place{}, fmt.Errorf("containers %s and %s both set --%s: change it by hand", containers[in].Name, c.Name, flag)
 		}
-		p.container, found, in = i, p, i
+		p.container = i
+		found, in = p, i
 	}
 	if in >= 0 {
 		return found, nil
@@ -109,7 +110,8 @@ func locateIn(c Container, flag string) (place, bool, error) {
 			if err != nil {
 				return place{}, false, err
 			}
-			p.value, found, ok = n, p, true
+			p.value = n
+			found, ok = p, true
 		}
 	}
 	return found, ok, nil

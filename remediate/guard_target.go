@@ -80,8 +80,8 @@ func evidenceGuard(_ context.Context, s *scene) verdict {
 		return deny("no longer true: %s", strings.Join(no, ", "))
 	}
 	if len(yes) < s.rule.Signals {
-		return deny("%d of %d signals still speak for %s (%s); not fresh: %s", len(yes), s.rule.Signals, s.act.Cause,
-			orNone(yes), orNone(blind))
+		return deny("only %d signals still speak for %s, it takes %d: %s; no longer true: %s; not fresh: %s", len(yes), s.act.Cause, s.rule.Signals,
+			orNone(yes), orNone(no), orNone(blind))
 	}
 	return allow("still true within %s: %s", s.rule.EvidenceAge, strings.Join(yes, ", "))
 }

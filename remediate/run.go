@@ -130,6 +130,8 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	if decision != state.Allow {
 		return advance{to: state.Denied, text: why}
 	}
+	delete(a.Journal, "held")
+	delete(a.Journal, "held_text")
 	if !s.commit {
 		return advance{to: state.Admitted, text: "all guards allow"}
 	}

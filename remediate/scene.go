@@ -70,7 +70,8 @@ func (s *scene) poolRef() Ref {
 
 // signals are all that guards and verification of the action read.
 func (s *scene) signals() []string {
-	out := []string{"requests_running", "requests_waiting", "kv_usage", "max_num_seqs"}
+	out := []string{"requests_running", "requests_waiting", "kv_usage", "max_num_seqs",
+		"kv_blocks_total", "kv_block_size", "prompt_length_mean", "output_length_mean"}
 	if s.kind != nil {
 		for _, m := range s.kind.metrics() {
 			out = append(out, m.signal)

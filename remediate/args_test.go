@@ -1,0 +1,87 @@
+package remediate
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestFlagIsFoundInEveryForm(t *testing.T) {
+	vllm := func(args ...string) Container { return Container{Name: "vllm", Image: "vllm/vllm-openai", Args: args} }
+	script := func(s string) Container {
+		return Container{Name: "vllm", Command: []string{"/bin/sh", "-c"}, Args: []string{s}}
+	}
+	for _, c := range []struct {
+		name string
+		in   Container
+		want string // the string after the change to 128; or the error
+	}{
+		{"equals", vllm("--model=m", "--max-num-seqs=256"), "--max-num-seqs=128"},
+		{"two strings", vllm("--max-num-seqs", "256", "--model=m"), "128"},
+		{"underscores", vllm("--max_num_seqs=256"), "--max_num_seqs=128"},
+		{"last wins", vllm("--max-num-seqs=64", "--max-num-seqs", "256"), "128"},
+		{"in command", Container{Name: "vllm", Command: []string{"vllm", "serve", "m", "--max-num-seqs=256"}}, "--max-num-seqs=128"},
+		{"in a script", script("exec vllm serve m --max-num-seqs 256 --port 8000"), "exec vllm serve m --max-num-seqs 128 --port 8000"},
+		{"in a script, quoted", script(`vllm serve m --max_num_seqs="256"`), `vllm serve m --max_num_seqs="128"`},
+		{"in a script, continued", script("vllm serve m \\\n  --max-num-seqs=256 \\\n  --port 1"), "vllm serve m \\\n  --max-num-seqs=128 \\\n  --port 1"},
+		{"bash -lc", Container{Name: "vllm", Command: []string{"bash", "-lc", "vllm serve m --max-num-seqs=256"}}, "vllm serve m --max-num-seqs=128"},
+		{"absent", vllm("--model=m"), "--max-num-seqs=128"},
+		{"a longer flag is another flag", vllm("--model=m", "--max-num-seqs-per-x=3"), "--max-num-seqs=128"},
+		{"variable", script("vllm serve m --max-num-seqs $SEQS"), "from a variable"},
+		{"Kubernetes variable", vllm("--max-num-seqs=$(SEQS)"), "from a variable"},
+		{"heredoc", script("cat <<EOF > run\nvllm --max-num-seqs 256\nEOF\nsh run"), "heredoc"},
+		{"comment", script("# --max-num-seqs 256\nvllm serve m"), "comment"},
+		{"twice in a script", script("vllm --max-num-seqs 2 & vllm --max-num-seqs 3"), "more than once"},
+		{"no value", vllm("--max-num-seqs"), "no value"},
+		{"not a number", vllm("--max-num-seqs=many"), "not a positive number"},
+		{"absent in a script", script("vllm serve m"), "no plain args"},
+		{"no engine", Container{Name: "proxy", Image: "envoy", Args: []string{"-c"}}, "no container is known"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := locate([]Container{{Name: "sidecar", Image: "envoy"}, c.in}, "max_num_seqs")
+			if err != nil {
+				if !strings.Contains(err.Error(), c.want) {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got := p.with("max_num_seqs", 128); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if !p.absent && p.value != 256 {
+				t.Errorf("value is %d", p.value)
+			}
+			if p.container != 1 {
+				t.Errorf("container is %d", p.container)
+			}
+		})
+	}
+}
+
+// FuzzLocate holds that an edit changes the one value and nothing else.
+func FuzzLocate(f *testing.F) {
+	f.Add("vllm serve m --max-num-seqs 256", true)
+	f.Add("--max_num_seqs=256", false)
+	f.Add("--max-num-seqs='256' # x", true)
+	f.Fuzz(func(t *testing.T, text string, inShell bool) {
+		c := Container{Name: "vllm", Image: "vllm", Args: strings.Fields(text)}
+		if inShell {
+			c = Container{Name: "vllm", Command: []string{"sh", "-c"}, Args: []string{text}}
+		}
+		p, err := locate([]Container{c}, "max_num_seqs")
+		if err != nil || p.absent {
+			return
+		}
+		list := c.Args
+		if p.list == "command" {
+			list = c.Command
+		}
+		if list[p.index] != p.token || p.value <= 0 {
+			t.Fatalf("%+v of %q", p, list)
+		}
+		next := p.with("max_num_seqs", p.value)
+		if n, err := strconv.Atoi(p.token[p.from:p.to]); err != nil || n != p.value || len(next) > len(p.token) {
+			t.Fatalf("%q became %q", p.token, next)
+		}
+	})
+}

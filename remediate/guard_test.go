@@ -1,0 +1,192 @@
+package remediate_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/remediate"
+	"paramedic/remediate/simcluster"
+	"paramedic/state"
+)
+
+func TestEveryReasonIsShown(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Suggest)
+	a := w.plan()
+	var order []string
+	for _, g := range a.Guards {
+		order = append(order, g.Guard)
+		if g.Reason == "" || g.At.IsZero() {
+			t.Errorf("%+v", g)
+		}
+	}
+	want := "kill_switch mode target evidence shared_cause ownership freeze_window lock history budget capacity breaker verifiability approval"
+	if got := strings.Join(order, " "); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestGuards(t *testing.T) {
+	redeploy := func(change func(*simcluster.Deployment)) func(*world) {
+		return func(w *world) {
+			was := w.clock.now
+			w.clock.now = onset
+			d := simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"}, PodLabels: map[string]string{"app": "vllm", "serving": "yes"},
+				Container: "vllm", Image: "vllm", Args: []string{"--max-num-seqs=256"}, Replicas: 5, MaxSurge: 1, Pods: pods(5)}
+			change(&d)
+			w.cluster = simcluster.New(w.clock)
+			w.cfg.Clusters["prod"] = w.cluster
+			w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, remediate.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})
+			w.cluster.AddDeployment(d)
+			w.clock.now = was
+		}
+	}
+	past := func(kind string, ago time.Duration, end state.ActionState, n int) func(*world) {
+		return func(w *world) {
+			for i := range n {
+				at := w.clock.now.Add(-ago)
+				w.actions = append(w.actions, state.Action{ID: state.ActionID(fmt.Sprintf("ACT-%d", i)), Incident: "INC-0", Kind: kind, State: end,
+					Target: state.Target{Cluster: "prod", Namespace: "llm", Pool: "vllm-llama"}, Journal: map[string]string{state.Released: "asha"},
+					Steps: []state.ActionStep{{State: state.Intent, At: at}, {State: end, At: at}}})
+			}
+		}
+	}
+	for _, c := range []struct {
+		name, kind, guard string
+		set               func(*world)
+		want              string // part of the reason
+	}{
+		{"halted", setArg, "kill_switch", func(w *world) { w.halt = &state.Halt{Actor: sre, Reason: "game day"} }, "game day"},
+		{"namespace not opted in", setArg, "target", func(w *world) { w.cluster.AddNamespace("llm", nil) }, "kubectl label namespace llm"},
+		{"own namespace", setArg, "target", func(w *world) { w.cfg.SelfNamespace = "llm" }, "bot's own"},
+		{"gang worker", restart, "target", func(w *world) {
+			w.cluster.EditPod("llm", "vllm-llama-1", func(p *remediate.Pod) { p.Labels["leaderworkerset.sigs.k8s.io/name"] = "x" })
+		}, "gang"},
+		{"no longer true", setArg, "evidence", func(w *world) { w.sick = func(p string, _ int) map[string]float64 { return exhausted(p, 128) } }, "no longer true"},
+		{"alert gone", setArg, "evidence", func(w *world) { w.in.ActiveAlerts = 0 }, "no alert"},
+		{"storm", restart, "shared_cause", func(w *world) {
+			w.more = []state.Incident{{ID: "INC-9", Cluster: "prod", Status: state.StatusOpen, Scope: state.Scope{Namespace: "llm", Pods: pods(5)}}}
+		}, "5 of 5"},
+		{"Argo CD", setArg, "ownership", redeploy(func(d *simcluster.Deployment) {
+			d.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "llm:apps/Deployment:llm/x"}
+		}), "set max_num_seqs 256 → 128 in its source"},
+		{"Helm", setArg, "ownership", redeploy(func(d *simcluster.Deployment) {
+			d.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+		}), "Helm"},
+		{"failed before", setArg, "history", past(setArg, 8*time.Hour, state.RolledBack, 1), "did not help"},
+		{"often today", setArg, "history", past(restart, 5*time.Hour, state.Succeeded, 3), "limit is 3"},
+		{"rolled out lately", setArg, "budget", past(setArg, 3*time.Hour, state.Succeeded, 1), "budget is 1"},
+		{"evicted lately", restart, "budget", past(restart, 50*time.Minute, state.Succeeded, 1), "budget is 1"},
+		{"breaker", restart, "breaker", past(setArg, 40*time.Minute, state.RolledBack, 2), "tripped"},
+		{"one replica without a budget", restart, "capacity", redeploy(func(d *simcluster.Deployment) { d.Replicas, d.Pods = 1, []string{"vllm-llama-1"} }), "no other worker"},
+		{"Recreate-like rollout", setArg, "capacity", redeploy(func(d *simcluster.Deployment) { d.MaxSurge, d.MaxUnavailable = 0, 5 }), "no other worker"},
+		{"the rest cannot carry it", restart, "capacity", func(w *world) {
+			w.sick = func(p string, _ int) map[string]float64 {
+				v := leaking(p, 0)
+				v["requests_running"] = 250
+				return v
+			}
+		}, "could not carry"},
+		{"only the controller's labels", restart, "plan", func(w *world) {
+			w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, remediate.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm"}})
+		}, "paramedic.dev/serving"},
+		{"dry run forbidden", setArg, "verifiability", func(w *world) { w.cfg.Clusters["prod"] = readOnly{w.cluster} }, "apply the namespaced Role"},
+		{"no cluster access", setArg, "plan", func(w *world) { w.cfg.Clusters = nil }, "no write access"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.kind, remediate.Approve)
+			c.set(w)
+			a := w.plan()
+			if a.State != state.Denied {
+				t.Fatalf("%s %+v", a.State, a.Guards)
+			}
+			w.wantDenied(a, c.guard)
+			if !strings.Contains(a.Reason, c.want) {
+				t.Errorf("reason %q lacks %q", a.Reason, c.want)
+			}
+			if again := w.bot().Plan.Deliver(context.Background(), state.Effect{Incident: w.in.ID}); len(again.Inputs) > 0 || again.Outcome.Done {
+				t.Errorf("a denied plan is recorded again, or never looked at again: %+v", again.Outcome)
+			}
+		})
+	}
+}
+
+type readOnly struct{ *simcluster.Cluster }
+
+func (readOnly) PatchWorkload(context.Context, remediate.Ref, []byte, bool) (remediate.Workload, error) {
+	return remediate.Workload{}, remediate.ErrForbidden
+}
+
+func TestSmallPoolNeedsAPersonUnlessTheRolloutAddsFirst(t *testing.T) {
+	w := newWorld(t, restart, remediate.Auto)
+	w.cluster = simcluster.New(w.clock)
+	w.cfg.Clusters["prod"] = w.cluster
+	w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, remediate.Selection{Name: "vllm", Selector: map[string]string{"serving": "yes"}})
+	w.cluster.AddDeployment(simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"}, PodLabels: map[string]string{"app": "vllm", "serving": "yes"},
+		Container: "vllm", Image: "vllm", Args: []string{"--max-num-seqs=256"}, Replicas: 4, Pods: pods(4)})
+	w.wantDenied(w.plan(), "capacity")
+	w.cfg.Mode = remediate.Approve
+	if a := w.plan(); a.State != state.AwaitingApproval {
+		t.Errorf("%s %s", a.State, a.Reason)
+	}
+}
+
+func TestHumanEditAndRolloutHold(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", "--max-num-seqs=256")
+	w.plan()
+	w.approve(sre)
+	if a := w.step(); a.State != state.Approved || a.NextAt.IsZero() {
+		t.Errorf("%s %s", a.State, a.Reason)
+	}
+	w.wantWrites(0)
+}
+
+func TestFreezeWindowHolds(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	w.cfg.Policies = []remediate.Policy{{Freeze: []remediate.FreezeWindow{{Name: "night", From: "22:00", To: "07:00"}}}}
+	a := w.plan()
+	for _, g := range a.Guards {
+		if g.Guard == "freeze_window" && (g.Decision != state.Hold || g.RetryAt.Hour() != 7) {
+			t.Errorf("%+v", g)
+		}
+	}
+}
+
+func TestTheStrictestPolicyHolds(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Auto)
+	w.cfg.Policies = []remediate.Policy{{Name: "a", Mode: remediate.Auto, Approvers: []string{"asha", "lin"}}, {Name: "b", Mode: remediate.Approve, Approvers: []string{"lin"}, Limits: remediate.Limits{Floor: 160}},
+		{Name: "elsewhere", Namespaces: []string{"other"}, Mode: remediate.Observe}}
+	a := w.plan()
+	if a.Mode != "approve" || len(a.Approvers) != 1 || a.Params["to"] != "160" {
+		t.Errorf("%s %v %v", a.Mode, a.Approvers, a.Params)
+	}
+}
+
+func TestConfigProblemsAreAllListed(t *testing.T) {
+	_, err := remediate.New(remediate.Config{Mode: "yolo", Policies: []remediate.Policy{{Actions: []string{"reboot"}, Freeze: []remediate.FreezeWindow{{Days: []string{"someday"}, From: "1", To: "2"}}}}})
+	for _, want := range []string{"yolo", "reboot", "22:00"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %s", err, want)
+		}
+	}
+}
+
+func TestSafeValueComesFromTheCacheAndTheLengths(t *testing.T) {
+	for _, c := range []struct {
+		blocks, length float64
+		want           string
+	}{{10000, 1000, "136"}, {100000, 1000, "128"}, {1000, 4000, "64"}} {
+		w := newWorld(t, setArg, remediate.Suggest)
+		w.sick = func(p string, n int) map[string]float64 {
+			v := exhausted(p, n)
+			v["kv_blocks_total"], v["kv_block_size"], v["prompt_length_mean"], v["output_length_mean"] = c.blocks, 16, c.length/2, c.length/2
+			return v
+		}
+		if a := w.plan(); a.Params["to"] != c.want {
+			t.Errorf("%v tokens in %v blocks: %s, want %s (%s)", c.length, c.blocks, a.Params["to"], c.want, a.Why)
+		}
+	}
+}

@@ -1,0 +1,362 @@
+package remediate_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/playbooks"
+	"paramedic/remediate"
+	"paramedic/state"
+)
+
+const (
+	setArg  = playbooks.ActionSetEngineArg
+	restart = playbooks.ActionRestartWorker
+)
+
+func TestApprovedCapHealsThePool(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	a := w.plan()
+	if a.State != state.AwaitingApproval || a.Change != "max_num_seqs 256 → 128" {
+		t.Fatalf("%s %q %s %+v", a.State, a.Change, a.Reason, a.Guards)
+	}
+	w.approve(sre)
+	w.until(state.Intent)
+	w.wantWrites(0)
+	w.until(state.Applied)
+	a = w.until(state.Succeeded)
+	w.wantWrites(1)
+	if !slices.Contains(w.args(), "--max-num-seqs=128") || a.Verify.Verdict != state.Better {
+		t.Errorf("%v %+v", w.args(), a.Verify)
+	}
+}
+
+func TestAutoAsksNobody(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Auto)
+	if a := w.plan(); a.State != state.Proposed {
+		t.Fatalf("%s %s", a.State, a.Reason)
+	}
+	w.until(state.Succeeded)
+}
+
+func TestHarmIsRolledBackOnce(t *testing.T) { // 6, 51
+	w := newWorld(t, setArg, remediate.Approve)
+	w.sick = harmed
+	w.plan()
+	w.approve(sre)
+	a := w.until(state.RolledBack)
+	w.wantWrites(2)
+	if !slices.Contains(w.args(), "--max-num-seqs=256") || a.Verify.Verdict != state.Worse {
+		t.Errorf("%v %+v", w.args(), a.Verify)
+	}
+	a = w.plan()
+	if a.State != state.RolledBack {
+		t.Errorf("a failed action was proposed again: %s", a.State)
+	}
+}
+
+func TestLeakingWorkerIsDrainedEvictedAndReplaced(t *testing.T) {
+	w := newWorld(t, restart, remediate.Approve)
+	a := w.plan()
+	if a.State != state.AwaitingApproval || a.Change != "restart pod llm/vllm-llama-1" {
+		t.Fatalf("%s %q %s", a.State, a.Change, a.Reason)
+	}
+	w.approve(sre)
+	w.until(state.Succeeded)
+	w.wantWrites(2) // isolate, evict
+}
+
+func TestObserveAndSuggestWriteNothing(t *testing.T) { // 47
+	for _, mode := range []remediate.Mode{remediate.Observe, remediate.Suggest} {
+		for _, kind := range []string{setArg, restart} {
+			w := newWorld(t, kind, mode)
+			var asked []string
+			w.cluster.Before = func(verb, object string) error { asked = append(asked, verb+" "+object); return nil }
+			a := w.plan()
+			if a.State != state.Proposed || a.Command == "" {
+				t.Errorf("%s %s: %s %s", mode, kind, a.State, a.Reason)
+			}
+			w.wantDenied(a, "mode")
+			w.take(w.bot().Run.Deliver(context.Background(), state.Effect{Action: a.ID}).Inputs)
+			if len(asked) > 0 {
+				t.Errorf("%s asked for %v", mode, asked)
+			}
+		}
+	}
+}
+
+func TestSecondPlanOfTheSameAddsNothing(t *testing.T) { // 8, 9
+	w := newWorld(t, setArg, remediate.Approve)
+	e := state.Effect{Incident: w.in.ID}
+	one, two := w.bot().Plan.Deliver(context.Background(), e), w.bot().Plan.Deliver(context.Background(), e)
+	if one.Inputs[0].Action.Action.ID != two.Inputs[0].Action.Action.ID {
+		t.Error("two deliveries of one plan have two IDs")
+	}
+	w.take(one.Inputs)
+	if again := w.bot().Plan.Deliver(context.Background(), e); len(again.Inputs) > 0 {
+		t.Errorf("planned again: %+v", again.Inputs)
+	}
+}
+
+func TestCrashAfterIntentBeforeTheWrite(t *testing.T) { // 1
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	w.until(state.Intent)
+	w.bot() // another process
+	w.until(state.Succeeded)
+	w.wantWrites(1)
+}
+
+func TestCrashBetweenTheWriteAndItsRecord(t *testing.T) { // 2
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	a := w.until(state.Intent)
+	w.bot().Run.Deliver(context.Background(), state.Effect{Action: a.ID}) // its answer is lost with the process
+	w.wantWrites(1)
+	w.until(state.Applied)
+	w.wantWrites(1)
+}
+
+func TestWriteThatTimedOutButLanded(t *testing.T) { // 3
+	w := newWorld(t, setArg, remediate.Approve)
+	w.cluster.After = func(string, string) error { return errLost }
+	w.plan()
+	w.approve(sre)
+	w.until(state.Succeeded)
+	w.wantWrites(1)
+}
+
+func TestEvictedNameThatCameBackIsNotEvictedAgain(t *testing.T) { // 4
+	w := newWorld(t, restart, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	for w.actions[0].Journal["drained"] == "" {
+		w.step()
+	}
+	w.bot().Run.Deliver(context.Background(), state.Effect{Action: w.actions[0].ID}) // evicts; the record is lost
+	wl, _ := w.cluster.Workload(context.Background(), pool)
+	ps, _ := w.cluster.Pods(context.Background(), wl)
+	fresh := ps[len(ps)-1].Name
+	w.cluster.EditPod("llm", fresh, func(p *remediate.Pod) { p.Name = "vllm-llama-1" })
+	w.sick = func(string, int) map[string]float64 { return leaking("", 0) }
+	w.until(state.Succeeded)
+	w.wantWrites(2)
+}
+
+func TestRestartDuringVerificationKeepsTheDeadline(t *testing.T) { // 5
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	a := w.until(state.Verifying)
+	until := a.Verify.Until
+	for range 3 {
+		a = w.step()
+	}
+	if !a.Verify.Until.Equal(until) {
+		t.Error("the deadline moved")
+	}
+}
+
+func TestApprovalAfterResolutionCancels(t *testing.T) { // 13
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	w.in.Status = state.StatusResolved
+	if a := w.step(); a.State != state.Cancelled {
+		t.Error(a.State)
+	}
+}
+
+func TestLateApprovalExpires(t *testing.T) { // 14
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.clock.now = w.clock.now.Add(16 * time.Minute)
+	w.approve(sre)
+	if a := w.step(); a.State != state.Expired {
+		t.Error(a.State)
+	}
+}
+
+func TestUnlistedApproverIsRefused(t *testing.T) { // 17
+	w := newWorld(t, setArg, remediate.Approve)
+	w.cfg.Policies = []remediate.Policy{{Name: "gpu team", Approvers: []string{"lin"}}}
+	w.plan()
+	w.approve(sre)
+	a := w.step()
+	w.wantDenied(a, "approval")
+	w.wantWrites(0)
+}
+
+func TestSlackApprovesOnlyWhereAPolicyNamesApprovers(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(state.Actor{ID: "U1", Via: "slack", Role: state.Responder})
+	w.wantDenied(w.step(), "approval")
+}
+
+func TestPlanThatWasTamperedWithIsRefused(t *testing.T) { // 19
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	w.actions[0].Params["to"] = "8"
+	w.wantDenied(w.step(), "approval")
+}
+
+func TestHumanEditBeforeTheWriteStopsIt(t *testing.T) { // 20
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	w.until(state.Intent)
+	w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", "--max-num-seqs=64")
+	a := w.step()
+	if a.State != state.NeedsHuman || !slices.Contains(w.args(), "--max-num-seqs=64") {
+		t.Errorf("%s %v", a.State, w.args())
+	}
+	w.wantWrites(0)
+}
+
+func TestHumanEditAfterTheWriteIsNotRolledBack(t *testing.T) { // 21, 24
+	w := newWorld(t, setArg, remediate.Approve)
+	w.sick = harmed
+	w.plan()
+	w.approve(sre)
+	w.until(state.RollbackIntent)
+	w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", "--max-num-seqs=64")
+	a := w.step()
+	if a.State != state.NeedsHuman || !slices.Contains(w.args(), "--max-num-seqs=64") {
+		t.Errorf("%s %v", a.State, w.args())
+	}
+}
+
+func TestRolloutThatBeginsBetweenCheckAndWrite(t *testing.T) { // 25
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	w.until(state.Intent)
+	w.cluster.SetArgs(pool, "ci", "--model=llama-2", "--max-num-seqs=256")
+	old := w.actions[0].ID
+	w.step()
+	w.step()
+	if a, _ := w.Action(old); a.State != state.Superseded {
+		t.Errorf("%s %s", a.State, a.Reason)
+	}
+	w.wantWrites(0)
+}
+
+func TestBlockedEvictionEndsWithThePersonAndTheWorkerBack(t *testing.T) { // 26
+	w := newWorld(t, restart, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	for w.actions[0].Journal["isolated"] == "" {
+		w.step()
+	}
+	w.cluster.AddBudget("llm", "late", map[string]string{"app": "vllm"}, 5)
+	w.until(state.NeedsHuman)
+	p, err := w.cluster.Pod(context.Background(), "llm", "vllm-llama-1")
+	if err != nil || p.Labels["serving"] != "yes" {
+		t.Errorf("%v %v", p.Labels, err)
+	}
+	for _, c := range w.cluster.Changes() {
+		if c.Verb == "create" {
+			t.Error("evicted")
+		}
+	}
+}
+
+func TestTwoBudgetsAreExplained(t *testing.T) { // 27
+	w := newWorld(t, restart, remediate.Approve)
+	w.cluster.AddBudget("llm", "a", map[string]string{"app": "vllm"}, 1)
+	w.cluster.AddBudget("llm", "b", map[string]string{"app": "vllm"}, 1)
+	w.wantDenied(w.plan(), "capacity")
+}
+
+func TestPrometheusDown(t *testing.T) { // 29, 30
+	w := newWorld(t, setArg, remediate.Approve)
+	w.blind = true
+	a := w.plan()
+	w.wantDenied(a, "evidence")
+	w.wantDenied(a, "verifiability")
+
+	w = newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	w.until(state.Verifying)
+	w.blind = true
+	a = w.until(state.NeedsHuman)
+	if a.Verify.Verdict != state.VerifyError || !slices.Contains(w.args(), "--max-num-seqs=128") {
+		t.Errorf("%s %v", a.Verify.Verdict, w.args())
+	}
+}
+
+func TestNoClearChangeIsInconclusiveAndKept(t *testing.T) { // 30, 31
+	w := newWorld(t, setArg, remediate.Approve)
+	w.sick = func(p string, _ int) map[string]float64 { return exhausted(p, 256) }
+	w.plan()
+	w.approve(sre)
+	w.until(state.Verifying)
+	w.in.ActiveAlerts = 0 // a resolved alert proves nothing
+	a := w.until(state.NeedsHuman)
+	if a.Verify.Verdict != state.Inconclusive || !strings.Contains(a.Reason, "kubectl") {
+		t.Errorf("%s %s", a.Verify.Verdict, a.Reason)
+	}
+	w.wantWrites(1)
+}
+
+func TestHaltStopsNewEffectsAndNoRollback(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	w.until(state.Intent)
+	w.halt = &state.Halt{Actor: sre}
+	if a := w.step(); a.State != state.Denied {
+		t.Errorf("%s", a.State)
+	}
+	w.wantWrites(0)
+
+	w = newWorld(t, setArg, remediate.Approve)
+	w.sick = harmed
+	w.plan()
+	w.approve(sre)
+	w.until(state.Verifying)
+	w.halt = &state.Halt{Actor: sre}
+	w.until(state.RolledBack)
+}
+
+func TestPermissionRevokedMidFlight(t *testing.T) { // 43
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	w.until(state.Intent)
+	w.cluster.Before = func(string, string) error { return remediate.ErrForbidden }
+	w.until(state.NeedsHuman)
+	w.cluster.Before = nil
+	other := w.in
+	w.in.ID, w.in.OpenedAt = "INC-2", w.in.OpenedAt.Add(time.Minute)
+	w.wantDenied(w.plan(), "lock")
+	w.more = append(w.more, other)
+	w.actions[len(w.actions)-1].Journal[state.Released] = "asha"
+	for _, g := range w.plan().Guards {
+		if g.Guard == "lock" && g.Decision == state.Deny {
+			t.Error("the lock is held after a person took care of it")
+		}
+	}
+}
+
+func TestNamespaceOptedOutMidFlight(t *testing.T) { // 58
+	w := newWorld(t, setArg, remediate.Approve)
+	w.sick = harmed
+	w.plan()
+	w.approve(sre)
+	w.until(state.RollbackIntent)
+	w.cluster.AddNamespace("llm", nil)
+	a := w.until(state.NeedsHuman)
+	if !strings.Contains(a.Reason, "kubectl -n llm patch deployment") {
+		t.Error(a.Reason)
+	}
+	w.wantWrites(1)
+}
