@@ -171,18 +171,8 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 			return
 		}
 	}
-	var hits []*group
-	answered := 0
-	for _, g := range v.groups(e.Per) {
-		holds, ok := e.when.answer(g)
-		if !ok {
-			continue
-		}
-		answered++
-		if holds {
-			hits = append(hits, g)
-		}
-	}
+	asked := v.ask(e.when, e.Per)
+	hits, answered := asked.hits, asked.answered
 	holds := len(hits) > 0
 	switch e.Of {
 	case "minority":

@@ -15,12 +15,9 @@ import (
 	"paramedic/state"
 )
 
-// maxExpression bounds the length of an expression, and maxCost the steps of one evaluation. There are no macros, hence no loops:
-// both are far above what any evidence needs.
-const (
-	maxExpression = 1024
-	maxCost       = 2000
-)
+// maxExpression bounds the length of an expression, and with it what an evaluation can cost: there are no macros, hence no loops, and
+// nothing is computed twice.
+const maxExpression = 1024
 
 const readingType = "paramedic.Reading"
 
@@ -28,6 +25,7 @@ const readingType = "paramedic.Reading"
 type environment struct {
 	env     *cel.Env
 	signals map[string]string
+	known   map[string]*expression // by source
 }
 
 // expression is one compiled condition with the signals that it reads.
@@ -93,12 +91,15 @@ func newEnvironment(c *Catalog) (*environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the expression language: %w", err)
 	}
-	return &environment{env: env, signals: c.units}, nil
+	return &environment{env: env, signals: c.units, known: map[string]*expression{}}, nil
 }
 
 func (e *environment) compile(src string) (*expression, error) {
 	if len(src) > maxExpression {
 		return nil, fmt.Errorf("the expression has %d characters; %d are allowed", len(src), maxExpression)
+	}
+	if x, ok := e.known[src]; ok {
+		return x, nil
 	}
 	checked, iss := e.env.Compile(src)
 	if iss.Err() != nil {
@@ -111,7 +112,7 @@ func (e *environment) compile(src string) (*expression, error) {
 	if !checked.OutputType().IsExactType(cel.BoolType) {
 		return nil, fmt.Errorf("the expression gives %s, not true or false", checked.OutputType())
 	}
-	prg, err := e.env.Program(checked, cel.CostLimit(maxCost))
+	prg, err := e.env.Program(checked)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the expression: %w", err)
 	}
@@ -126,6 +127,7 @@ func (e *environment) compile(src string) (*expression, error) {
 	}
 	// The order of the source, so that the first signal is the one the expression is about.
 	slices.SortStableFunc(x.signals, func(a, b string) int { return strings.Index(src, a) - strings.Index(src, b) })
+	e.known[src] = x
 	return x, nil
 }
 

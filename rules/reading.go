@@ -27,11 +27,18 @@ func optional(p *float64) number {
 
 // reading is one signal as an expression sees it: the looked-at entity's own value among those of its peers.
 type reading struct {
-	value, max, min, avg, sum, baseline, dayAgo, z number
-	count                                          int
-	text                                           string
-	hasText                                        bool
+	*own
+	*peers
 }
+
+// peers is what all entities of a signal have in common.
+type peers struct {
+	max, min, avg, sum number
+	count              int
+}
+
+// nothing is what an entity has of a signal that was measured on others only.
+var nothing = &own{}
 
 var errAbsent = errors.New("not there")
 
@@ -89,11 +96,12 @@ type series struct {
 	pool  *own            // the pool's own series
 	by    map[string]*own // pod, "node/gpu" or node → values
 	whole *reading        // over all of by, or the pool's where there is none
+	index int             // of the readings in a group's cache
 }
 
 // summarise works out what all entities of the signal share.
 func (s *series) summarise() {
-	r := &reading{}
+	r := &reading{own: &own{}, peers: &peers{}}
 	var baseline, dayAgo, total float64
 	var baselines, days int
 	keys := make([]string, 0, len(s.by))
@@ -169,7 +177,7 @@ type group struct {
 	key            string // in its kind
 	pod, node, gpu string
 	view           *view
-	cache          map[string]*reading
+	cache          []reading
 }
 
 // ResolveName gives CEL a variable. It is part of cel.Activation.
@@ -198,22 +206,20 @@ func (g *group) reading(signal string) *reading {
 	if g.key == "" {
 		return s.whole
 	}
-	if r, ok := g.cache[signal]; ok {
-		return r
+	if g.cache == nil {
+		g.cache = make([]reading, len(g.view.signals))
 	}
-	r := *s.whole
-	if len(s.by) > 0 {
-		// It is measured on pods, GPUs or nodes: what this entity does not have, it does not have.
-		r.value, r.baseline, r.dayAgo, r.z, r.text, r.hasText = number{}, number{}, number{}, number{}, "", false
-		if o := g.own(s); o != nil {
-			r.value, r.baseline, r.dayAgo, r.z, r.text, r.hasText = o.value, o.baseline, o.dayAgo, o.z, o.text, o.hasText
+	r := &g.cache[s.index]
+	if r.own == nil {
+		r.peers, r.own = s.whole.peers, s.whole.own
+		if len(s.by) > 0 {
+			// It is measured on pods, GPUs or nodes: what this entity does not have, it does not have.
+			if r.own = g.own(s); r.own == nil {
+				r.own = nothing
+			}
 		}
 	}
-	if g.cache == nil {
-		g.cache = map[string]*reading{}
-	}
-	g.cache[signal] = &r
-	return &r
+	return r
 }
 
 // own finds what the entity, or what it runs on or for, has of a signal.

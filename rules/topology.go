@@ -10,24 +10,27 @@ import (
 
 // topology answers where a pod lives. What live context says wins over what labels suggest.
 type topology struct {
-	byPod      map[string]*state.Worker // by pod, and by namespace/pod
+	byPod      map[place]*state.Worker // with its namespace, and without
 	byInstance map[string]*state.Worker
-	byGPU      map[string]*state.Worker // node/gpu
+	byGPU      map[place]*state.Worker
 	pools      map[string]*state.Worker // a worker of each namespace/pool
 	ofModel    map[string][]string      // model, lower case → its pools as namespace/pool
 	nodes      map[string][]*state.Worker
 }
 
+// place is a name within a namespace, or a GPU within a node.
+type place struct{ in, name string }
+
 func newTopology(workers []state.Worker) *topology {
 	t := &topology{
-		byPod: make(map[string]*state.Worker, 2*len(workers)), byInstance: map[string]*state.Worker{}, byGPU: map[string]*state.Worker{},
+		byPod: make(map[place]*state.Worker, 2*len(workers)), byInstance: map[string]*state.Worker{}, byGPU: map[place]*state.Worker{},
 		pools: map[string]*state.Worker{}, ofModel: map[string][]string{}, nodes: map[string][]*state.Worker{},
 	}
 	for i := range workers {
 		w := &workers[i]
 		if w.Pod != "" {
-			t.byPod[w.Pod] = w
-			t.byPod[w.Namespace+"/"+w.Pod] = w
+			t.byPod[place{name: w.Pod}] = w
+			t.byPod[place{w.Namespace, w.Pod}] = w
 		}
 		if w.Instance != "" {
 			t.byInstance[w.Instance] = w
@@ -35,7 +38,7 @@ func newTopology(workers []state.Worker) *topology {
 		if w.Node != "" {
 			t.nodes[w.Node] = append(t.nodes[w.Node], w)
 			for _, g := range w.GPUs {
-				t.byGPU[w.Node+"/"+g] = w
+				t.byGPU[place{w.Node, g}] = w
 			}
 		}
 		if key := w.Namespace + "/" + w.Pool; w.Pool != "" && t.pools[key] == nil {
@@ -49,15 +52,15 @@ func newTopology(workers []state.Worker) *topology {
 
 // resolve fills in what the topology knows of an entity.
 func (t *topology) resolve(e state.Entity) state.Entity {
-	w := t.byPod[e.Namespace+"/"+e.Pod]
-	if w == nil && e.Namespace == "" && e.Pod != "" {
-		w = t.byPod[e.Pod]
+	var w *state.Worker
+	if e.Pod != "" {
+		w = t.byPod[place{e.Namespace, e.Pod}]
 	}
 	if w == nil && e.Pod == "" && e.Instance != "" {
 		w = t.byInstance[e.Instance]
 	}
 	if w == nil && e.Pod == "" && e.GPU != "" {
-		w = t.byGPU[e.Node+"/"+e.GPU]
+		w = t.byGPU[place{e.Node, e.GPU}]
 	}
 	if w != nil {
 		e.Pod, e.Pool = cmp.Or(w.Pod, e.Pod), cmp.Or(w.Pool, e.Pool)
@@ -95,7 +98,7 @@ func (t *topology) correct(s state.Scope) state.Scope {
 	}
 	s.Pool = ""
 	for _, p := range s.Pods {
-		if w := t.byPod[s.Namespace+"/"+p]; w != nil {
+		if w := t.byPod[place{s.Namespace, p}]; w != nil {
 			s.Pool = w.Pool
 			break
 		}

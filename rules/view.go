@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"cel.dev/cel-go/cel"
@@ -29,11 +28,46 @@ type view struct {
 	gpus    []*group
 	nodes   []*group
 	gpusOf  map[string][]string // pod → GPU keys
+	asked   map[question]*answers
+	slab    []own // of all samples, never grown past its capacity: pointers into it stay good
+}
+
+// question is an expression asked of a kind of entity. Causes ask many of the same.
+type question struct {
+	x   *expression
+	per string
+}
+
+// answers are those for whom an expression holds, and how many had an answer.
+type answers struct {
+	hits     []*group
+	answered int
+}
+
+func (v *view) ask(x *expression, per string) *answers {
+	q := question{x, per}
+	if a, ok := v.asked[q]; ok {
+		return a
+	}
+	a := &answers{}
+	for _, g := range v.groups(per) {
+		holds, ok := x.answer(g)
+		if !ok {
+			continue
+		}
+		a.answered++
+		if holds {
+			a.hits = append(a.hits, g)
+		}
+	}
+	v.asked[q] = a
+	return a
 }
 
 func newView(in *state.Incident, scope state.Scope, ev *state.Evidence) *view {
 	v := &view{
-		scope: scope, facts: factsOf(in), signals: map[string]*series{}, missing: map[string]string{}, gpusOf: map[string][]string{},
+		scope: scope, facts: factsOf(in), signals: map[string]*series{}, missing: map[string]string{},
+		gpusOf: map[string][]string{}, asked: map[question]*answers{},
 	}
 	v.whole = &group{view: v}
 	if ev == nil {
@@ -43,22 +77,23 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence) *view {
 		v.missing[m.Signal] = m.Reason
 	}
 	top := newTopology(ev.Workers)
-	groups := map[string]*group{}
+	groups := map[place]*group{}
 	add := func(kind string, g group) {
-		if have, ok := groups[kind+g.key]; ok {
+		if have, ok := groups[place{kind, g.key}]; ok {
 			have.pod, have.node, have.gpu = cmp.Or(have.pod, g.pod), cmp.Or(have.node, g.node), cmp.Or(have.gpu, g.gpu)
 			return
 		}
 		g.view = v
-		groups[kind+g.key] = &g
+		groups[place{kind, g.key}] = &g
 	}
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
 		if w.Pod != "" && top.inScope(e, scope) {
-			add("pod ", group{key: w.Pod, pod: w.Pod, node: w.Node})
+			add("pod", group{key: w.Pod, pod: w.Pod, node: w.Node})
 			v.workers++
 		}
 	}
+	v.slab = make([]own, 0, len(ev.Samples))
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
 		e := top.resolve(s.Entity)
@@ -81,23 +116,24 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence) *view {
 func (v *view) sample(s *state.Sample, e state.Entity, add func(string, group)) {
 	ser := v.signals[s.Signal]
 	if ser == nil {
-		ser = &series{by: map[string]*own{}}
+		ser = &series{by: make(map[string]*own, v.workers), index: len(v.signals)}
 		v.signals[s.Signal] = ser
 	}
-	o := &own{value: some(s.Value), baseline: optional(s.Baseline), dayAgo: optional(s.DayAgo), z: optional(s.Z), text: s.Text, hasText: s.Text != ""}
+	v.slab = append(v.slab, own{value: some(s.Value), baseline: optional(s.Baseline), dayAgo: optional(s.DayAgo), z: optional(s.Z), text: s.Text, hasText: s.Text != ""})
+	o := &v.slab[len(v.slab)-1]
 	key := cmp.Or(e.Pod, e.Instance)
 	switch {
 	case e.GPU != "":
 		gpu := e.Node + "/" + e.GPU
-		add("gpu ", group{key: gpu, pod: e.Pod, node: e.Node, gpu: e.GPU})
+		add("gpu", group{key: gpu, pod: e.Pod, node: e.Node, gpu: e.GPU})
 		if e.Pod != "" && !slices.Contains(v.gpusOf[e.Pod], gpu) {
 			v.gpusOf[e.Pod] = append(v.gpusOf[e.Pod], gpu)
 		}
 		key = gpu
 	case key != "":
-		add("pod ", group{key: key, pod: key, node: e.Node})
+		add("pod", group{key: key, pod: key, node: e.Node})
 	case e.Node != "":
-		add("node ", group{key: e.Node, node: e.Node})
+		add("node", group{key: e.Node, node: e.Node})
 		key = e.Node
 	default:
 		// Of several pools in one scope the worst speaks.
@@ -112,10 +148,11 @@ func (v *view) sample(s *state.Sample, e state.Entity, add func(string, group)) 
 }
 
 // arrange orders the groups and sums the signals up.
-func (v *view) arrange(groups map[string]*group) {
-	for _, k := range slices.Sorted(maps.Keys(groups)) {
+func (v *view) arrange(groups map[place]*group) {
+	keys := slices.SortedFunc(maps.Keys(groups), func(a, b place) int { return cmp.Compare(a.name, b.name) })
+	for _, k := range keys {
 		g := groups[k]
-		switch kind, _, _ := strings.Cut(k, " "); kind {
+		switch k.in {
 		case "pod":
 			v.pods = append(v.pods, g)
 		case "gpu":

@@ -1,0 +1,163 @@
+package rules
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+// correlated feeds alerts one after another and says which incident each went to.
+func correlated(c *Catalog, workers []state.Worker, alerts ...map[string]string) []string {
+	var list []alertJSON
+	for _, l := range alerts {
+		list = append(list, alertJSON{Labels: l})
+	}
+	var out []string
+	for i := range list {
+		incidents := c.incidents(list[:i+1], workers)
+		for _, in := range incidents {
+			before := 0
+			for _, prev := range c.incidents(list[:i], workers) {
+				if prev.ID == in.ID {
+					before = prev.AlertCount
+				}
+			}
+			if in.AlertCount > before {
+				out = append(out, string(in.ID))
+			}
+		}
+	}
+	return out
+}
+
+func TestCorrelate(t *testing.T) {
+	c := mustLoad(t)
+	workers := []state.Worker{
+		{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", Model: "Llama-70B", Node: "node-1", Instance: "10.0.0.1:8000"},
+		{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-bbbbb", Pool: "vllm-llama", Model: "Llama-70B", Node: "node-2", Instance: "10.0.0.2:8000"},
+		{Namespace: "llm", Pod: "vllm-qwen-5c8d7f6b9-mmmmm", Pool: "vllm-qwen", Model: "qwen-32b", Node: "node-2", Instance: "10.0.0.3:8000"},
+		{Namespace: "llm", Pod: "odd-name", Pool: "vllm-llama", Model: "Llama-70B", Node: "node-3"},
+	}
+	type labels = map[string]string
+	for name, tt := range map[string]struct {
+		alerts []labels
+		same   bool
+	}{
+		"one model, in two spellings":           {[]labels{{"alertname": "VLLMHighTTFT", "model_name": "Llama-70B"}, {"alertname": "DynamoQueueDepthHigh", "model": "llama-70b"}}, true},
+		"a model and a pod of its pool":         {[]labels{{"alertname": "VLLMHighTTFT", "model_name": "llama-70b"}, {"alertname": "KVCacheNearFull", "pod": "vllm-llama-7d9f8b6c5-aaaaa", "namespace": "llm"}}, true},
+		"a pod and the address of its peer":     {[]labels{{"alertname": "KVCacheNearFull", "pod": "vllm-llama-7d9f8b6c5-aaaaa", "namespace": "llm"}, {"alertname": "QueueBuildUp", "instance": "10.0.0.2:8000"}}, true},
+		"topology wins over the pod's name":     {[]labels{{"alertname": "KVCacheNearFull", "pod": "odd-name", "namespace": "llm"}, {"alertname": "QueueBuildUp", "pod": "vllm-llama-7d9f8b6c5-aaaaa", "namespace": "llm"}}, true},
+		"two models":                            {[]labels{{"alertname": "KVCacheNearFull", "model_name": "llama-70b"}, {"alertname": "KVCacheNearFull", "model_name": "qwen-32b"}}, false},
+		"two pools on one node":                 {[]labels{{"alertname": "KVCacheNearFull", "pod": "vllm-llama-7d9f8b6c5-bbbbb", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "vllm-qwen-5c8d7f6b9-mmmmm", "namespace": "llm"}}, false},
+		"a GPU and a pool with a pod on it":     {[]labels{{"alertname": "LLMHighErrorRate", "model_name": "qwen-32b", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
+		"a GPU and a pool that is elsewhere":    {[]labels{{"alertname": "LLMHighErrorRate", "model_name": "qwen-32b", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-1", "gpu": "0"}}, false},
+		"a GPU and its exported pod":            {[]labels{{"alertname": "KubePodCrashLooping", "pod": "x-5c8d7f6b9-zzzzz", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-9", "gpu": "0", "exported_pod": "x-5c8d7f6b9-zzzzz", "exported_namespace": "llm"}}, true},
+		"a rule that aggregates all away":       {[]labels{{"alertname": "KVCacheNearFull", "model_name": "llama-70b"}, {"alertname": "LLMHighTTFT"}}, true},
+		"the same, first":                       {[]labels{{"alertname": "LLMHighTTFT"}, {"alertname": "KVCacheNearFull", "model_name": "llama-70b"}}, true},
+		"one rule and place, about nothing":     {[]labels{{"alertname": "DiskFull", "namespace": "db", "instance": "a:1"}, {"alertname": "DiskFull", "namespace": "db", "instance": "b:1"}}, true},
+		"two places, about nothing":             {[]labels{{"alertname": "DiskFull", "namespace": "db"}, {"alertname": "DiskFull", "namespace": "web"}}, false},
+		"something else does not join a model":  {[]labels{{"alertname": "KVCacheNearFull", "model_name": "llama-70b", "namespace": "llm"}, {"alertname": "CertExpiry", "namespace": "llm"}}, false},
+		"what nothing knows joins its pod":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "vllm-llama-7d9f8b6c5-aaaaa", "namespace": "llm"}, {"alertname": "Odd", "pod": "vllm-llama-7d9f8b6c5-aaaaa", "namespace": "llm"}}, true},
+		"one pod's name in two namespaces":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "vllm-0", "namespace": "a"}, {"alertname": "QueueBuildUp", "pod": "vllm-0", "namespace": "b"}}, false},
+		"DCGM's model is no model of ours":      {[]labels{{"alertname": "GPUMemoryHighUtilization", "modelName": "NVIDIA H100", "Hostname": "node-7", "gpu": "0"}, {"alertname": "GPUMemoryHighUtilization", "modelName": "NVIDIA H100", "Hostname": "node-8", "gpu": "0"}}, false},
+		"all GPUs of one pool's workers as one": {[]labels{{"alertname": "GPUMemoryHighUtilization", "Hostname": "node-1", "gpu": "0", "exported_pod": "vllm-llama-7d9f8b6c5-aaaaa", "exported_namespace": "llm"}, {"alertname": "GPUMemoryHighUtilization", "Hostname": "node-2", "gpu": "1", "exported_pod": "vllm-llama-7d9f8b6c5-bbbbb", "exported_namespace": "llm"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := correlated(c, workers, tt.alerts...)
+			if same := got[0] == got[len(got)-1]; same != tt.same {
+				t.Errorf("incidents %v", got)
+			}
+		})
+	}
+}
+
+func TestTooVagueToChooseJoinsNone(t *testing.T) {
+	c := mustLoad(t)
+	got := correlated(c, nil, map[string]string{"alertname": "KVCacheNearFull", "model_name": "a"}, map[string]string{"alertname": "KVCacheNearFull", "model_name": "b"},
+		map[string]string{"alertname": "LLMHighTTFT"})
+	if got[2] == got[0] || got[2] == got[1] {
+		t.Errorf("an alert that could mean either of two incidents joined one: %v", got)
+	}
+}
+
+func TestCorrelateDoesNotDependOnTheOrderGiven(t *testing.T) {
+	c := mustLoad(t)
+	var open []*state.Incident
+	for i := range 6 {
+		in := &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%d", i)), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime}
+		attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": "QueueBuildUp", "model_name": "m", "namespace": "llm"}}, "c"), "QueueBuildUp", caseTime)
+		open = append(open, in)
+	}
+	s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "M"}}, "c")
+	want, _ := c.Correlate(s, nil, open, caseTime)
+	for range open {
+		open = append(open[1:], open[0])
+		if got, _ := c.Correlate(s, nil, open, caseTime); got != want {
+			t.Fatalf("%s, then %s", want, got)
+		}
+	}
+}
+
+func TestOldTroubleTakesOnlyWhatItExplains(t *testing.T) {
+	c := mustLoad(t)
+	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime}
+	attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "m"}}, "c"), "KVCacheNearFull", caseTime)
+	in.Diagnosis = state.Diagnosis{Cause: "kv_exhaustion", Explains: []state.Symptom{"kv_pressure", "queue_buildup"}}
+	at := caseTime.Add(5 * time.Hour)
+	for rule, want := range map[string]bool{"QueueBuildUp": true, "KVCacheNearFull": true, "DynamoPrefixCacheHitRateLow": false} {
+		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": rule, "model_name": "m"}}, "c")
+		if _, ok := c.Correlate(s, nil, []*state.Incident{in}, at); ok != want {
+			t.Errorf("%s joined: %t, want %t", rule, ok, want)
+		}
+	}
+	in.Status = state.StatusResolved
+	if _, ok := c.Correlate(c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "m"}}, "c"), nil, []*state.Incident{in}, caseTime); ok {
+		t.Error("a resolved incident took an alert")
+	}
+}
+
+func TestAbsorbs(t *testing.T) {
+	c := mustLoad(t)
+	incident := func(id string, cause state.Cause, scope state.Scope, symptoms ...state.Symptom) *state.Incident {
+		in := &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime, Scope: scope}
+		in.Diagnosis.Cause = cause
+		if k, ok := c.Cause(cause); ok {
+			in.Diagnosis.Scope = scope
+			for s := range k.Explains {
+				in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)
+			}
+		}
+		for _, s := range symptoms {
+			in.Symptoms = append(in.Symptoms, state.SymptomCount{Symptom: s})
+		}
+		return in
+	}
+	llama := state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b", Pods: []string{"p1"}}
+	qwen := state.Scope{Namespace: "llm", Pool: "vllm-qwen", Model: "qwen-32b", Pods: []string{"q1"}, Nodes: []string{"node-2"}}
+	gpu := state.Scope{Nodes: []string{"node-2"}, GPUs: []string{"0"}, Pods: []string{"q1"}, Namespace: "llm"}
+	for name, tt := range map[string]struct {
+		root, other *state.Incident
+		want        bool
+	}{
+		"an undiagnosed consequence":      {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "", llama, "ttft_high"), true},
+		"a symptom it does not explain":   {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "", llama, "gpu_hardware"), false},
+		"another pool":                    {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "", qwen, "ttft_high"), false},
+		"a GPU under a pool's hang":       {incident("1", "gpu_fault", gpu, "gpu_hardware"), incident("2", "engine_hang", qwen, "throughput_drop"), true},
+		"a hang never absorbs its GPU":    {incident("2", "engine_hang", qwen, "throughput_drop"), incident("1", "gpu_fault", gpu, "gpu_hardware"), false},
+		"a cause of its own":              {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "engine_hang", llama, "throughput_drop"), false},
+		"noise":                           {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "benign_alert", llama, "gpu_memory_high"), true},
+		"the same cause, older":           {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "kv_exhaustion", llama, "kv_pressure"), true},
+		"the same cause, younger":         {incident("2", "kv_exhaustion", llama, "kv_pressure"), incident("1", "kv_exhaustion", llama, "kv_pressure"), false},
+		"no verdict absorbs nothing":      {incident("1", "unknown", llama, "kv_pressure"), incident("2", "", llama, "ttft_high"), false},
+		"itself":                          {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("1", "", llama, "kv_pressure"), false},
+		"one that names no place":         {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "", state.Scope{}, "unclassified"), false},
+		"a skew behind a full cache":      {incident("1", "routing_skew", llama, "queue_buildup"), incident("2", "kv_exhaustion", llama, "kv_pressure"), true},
+		"a full cache does not take skew": {incident("2", "kv_exhaustion", llama, "kv_pressure"), incident("1", "routing_skew", llama, "queue_buildup"), false},
+	} {
+		if got := c.Absorbs(tt.root, tt.other); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}
