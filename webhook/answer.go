@@ -119,6 +119,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("Referrer-Policy", "same-origin")
 
+	// A body that does not arrive must not hold the connection, neither while a handler reads it nor while net/http skips it after
+	// an early refusal. The deadline is a socket's, so it is the machine's time.
+	if r.Body != nil && r.Body != http.NoBody {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Limits.ReadTimeout))
+	}
+
 	rec := &recorder{ResponseWriter: w}
 	defer func() {
 		if p := recover(); p != nil {
@@ -161,11 +167,6 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	// The deadline is a socket's, so it is the machine's time; it has to be lifted again, or it would end the request's context.
-	conn := http.NewResponseController(w)
-	if err := conn.SetReadDeadline(time.Now().Add(s.Limits.ReadTimeout)); err == nil {
-		defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
-	}
 	var buf bytes.Buffer
 	if r.ContentLength > 0 {
 		buf.Grow(int(r.ContentLength) + bytes.MinRead) // no growth steps for a body that tells its length
@@ -182,6 +183,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64) (
 	case err != nil:
 		return nil, fail(http.StatusBadRequest, "the body could not be read")
 	}
+	// All of it is here: from now on the deadline would only end the request's context.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if !utf8.Valid(buf.Bytes()) {
 		return nil, fail(http.StatusBadRequest, "the body is not valid UTF-8")
 	}

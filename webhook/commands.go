@@ -73,9 +73,6 @@ func (s *Server) refuse(ctx context.Context, o order, reason string) {
 func (s *Server) onOneIncident(verb state.Verb, in state.Incident) order {
 	o := order{Command: state.Command{Verb: verb, Incident: in.ID}, clusters: []string{in.Cluster}}
 	now := func() state.Incident { fresh, _ := s.View.Incident(in.ID); return fresh }
-	told := func(e *state.Entry) bool {
-		return e != nil && e.Incident == in.ID && e.Actor.ID != "" && e.Seq > 0
-	}
 	switch verb {
 	case state.VerbAck:
 		o.applied = func(*state.Entry) bool { return !now().AckedAt.IsZero() }
@@ -85,8 +82,11 @@ func (s *Server) onOneIncident(verb state.Verb, in state.Incident) order {
 		o.applied = func(*state.Entry) bool { return !now().SilencedUntil.Equal(in.SilencedUntil) }
 	case state.VerbFeedback:
 		o.applied = func(*state.Entry) bool { return len(now().Feedback) > len(in.Feedback) }
-	default:
-		o.applied = told
+	default: // diagnose: gathering is due now, or has already happened
+		o.applied = func(*state.Entry) bool {
+			fresh := now()
+			return !fresh.EnrichAt.Equal(in.EnrichAt) || !fresh.Diagnosis.At.Equal(in.Diagnosis.At)
+		}
 	}
 	return o
 }
@@ -100,9 +100,12 @@ func (s *Server) onOneAction(verb state.Verb, a state.Action) order {
 	return order{
 		Command:  state.Command{Verb: verb, Incident: a.Incident, Action: a.ID, PlanHash: a.PlanHash},
 		clusters: []string{cluster},
-		applied: func(*state.Entry) bool {
+		applied: func(e *state.Entry) bool {
+			if e != nil && e.Action == a.ID && e.Kind == "refused" {
+				return true // it was overtaken: decided says by what
+			}
 			fresh, ok := s.View.Action(a.ID)
-			return ok && fresh.State != a.State
+			return ok && (fresh.State != a.State || fresh.Journal[state.Released] != a.Journal[state.Released])
 		},
 	}
 }
@@ -120,16 +123,14 @@ func (s *Server) onAll(verb state.Verb, clusters []string) order {
 }
 
 // checkIncident says why a command on an incident makes no sense now; done means that it is already so.
-func (s *Server) checkIncident(verb state.Verb, in state.Incident) (done bool, err error) {
+func checkIncident(verb state.Verb, in state.Incident) (done bool, err error) {
 	if in.MergedInto != "" && verb != state.VerbFeedback {
 		return false, fail(http.StatusConflict, "%s was merged into %s; use that one", in.ID, in.MergedInto)
 	}
 	resolved := in.Status == state.StatusResolved
 	switch verb {
 	case state.VerbAck:
-		// A run that needs a person keeps its lock until one acknowledges, so a second acknowledgement may have work to do.
-		waits := slices.ContainsFunc(s.actionsOf(in), func(a state.Action) bool { return a.State == state.NeedsHuman })
-		done = !in.AckedAt.IsZero() && !waits
+		done = !in.AckedAt.IsZero()
 	case state.VerbResolve:
 		return resolved, nil
 	case state.VerbFeedback:
@@ -144,12 +145,13 @@ func (s *Server) checkIncident(verb state.Verb, in state.Incident) (done bool, e
 // checkAction says why a decision on an action cannot be taken now. The fold checks all of it again, in the log's order.
 func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) error {
 	if verb == state.VerbCancel {
-		if !a.State.BeforeEffect() {
+		// On a run that needs a person, cancelling is the person's word that it is taken care of.
+		if !a.State.BeforeEffect() && (a.State != state.NeedsHuman || a.Journal[state.Released] != "") {
 			return fail(http.StatusConflict, "%s can no longer be cancelled: it is %s", a.ID, a.State)
 		}
 		return nil
 	}
-	if a.State != state.AwaitingApproval {
+	if a.State != state.AwaitingApproval && (verb != state.VerbDeny || a.State != state.Proposed) {
 		reason := "it is " + string(a.State)
 		switch {
 		case a.State == state.Proposed && (a.Mode == "suggest" || a.Mode == "observe"):
@@ -178,6 +180,9 @@ func (s *Server) decided(o order) (state.Action, error) {
 	a, _ := s.View.Action(o.Action)
 	if o.Verb != state.VerbCancel && a.DecidedBy.ID != "" && a.DecidedBy.ID != o.Actor.ID {
 		return a, fail(http.StatusConflict, "%s was decided by %s before you: it is %s", a.ID, a.DecidedBy, a.State)
+	}
+	if o.Verb == state.VerbApprove && a.State == state.AwaitingApproval {
+		return a, fail(http.StatusConflict, "the plan of %s has changed since you saw it; look at it again before you decide", a.ID)
 	}
 	if o.Verb == state.VerbApprove && (a.State == state.Expired || a.State == state.Cancelled || a.State == state.Superseded) {
 		return a, fail(http.StatusConflict, "%s could not be approved any more: it is %s: %s", a.ID, a.State, a.Reason)

@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -15,7 +14,7 @@ import (
 //go:embed openapi.yaml
 var openAPI []byte
 
-// A Config wires the door. Log, View and at least one cluster are required; everything else has a safe default: without
+// A Config wires the door. Log and View are required; everything else has a safe default: without
 // authentication every request is refused, without a secret Slack's and PagerDuty's paths are closed.
 type Config struct {
 	Log    state.Log
@@ -94,13 +93,14 @@ type Server struct {
 	work   sync.WaitGroup // replies under way
 }
 
-// New makes the door. Call Close when the HTTP server shuts down (http.Server.RegisterOnShutdown), or event streams would hold it.
-func New(c Config) (*Server, error) {
-	switch {
-	case c.Log == nil || c.View == nil:
-		return nil, errors.New("webhook needs a log and a view")
-	case len(c.Clusters) == 0:
-		return nil, errors.New("webhook needs at least one cluster")
+// New makes the door; a door without a log and a view is a mistake in the program, and panics. Call Close when the HTTP server shuts
+// down (http.Server.RegisterOnShutdown), or event streams would hold it.
+func New(c Config) *Server {
+	if c.Log == nil || c.View == nil {
+		panic("webhook: Config needs a Log and a View")
+	}
+	if len(c.Clusters) == 0 {
+		c.Clusters = []string{"default"}
 	}
 	if c.Clock == nil {
 		c.Clock = state.SystemClock{}
@@ -121,7 +121,7 @@ func New(c Config) (*Server, error) {
 	if c.Pages != nil {
 		s.mux.Handle("/", c.Pages)
 	}
-	return s, nil
+	return s
 }
 
 // routes are the door's paths. Each must be described in openapi.yaml.

@@ -94,7 +94,7 @@ func (s *Server) slackIncident(ctx context.Context, c slackCall, verb state.Verb
 		s.refuse(ctx, o, refused)
 		return "", fail(http.StatusForbidden, "%s", refused)
 	}
-	done, err := s.checkIncident(verb, in)
+	done, err := checkIncident(verb, in)
 	if err != nil {
 		return "", err
 	}

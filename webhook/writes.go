@@ -88,7 +88,7 @@ func (s *Server) onIncident(verb state.Verb) handler {
 		if err := s.prepare(r, &o, req, state.Responder); err != nil {
 			return err
 		}
-		switch done, err := s.checkIncident(verb, in); {
+		switch done, err := checkIncident(verb, in); {
 		case err != nil:
 			return err
 		case done:
