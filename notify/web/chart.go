@@ -29,8 +29,12 @@ type Chart struct {
 // A Line is one series of a chart.
 type Line struct {
 	Name   string
+	Color  int // the same for the same name in all charts of a page
 	Points []state.Point
 }
+
+// Slot is the class of the line's colour.
+func (l Line) Slot() int { return l.Color % maxSeries }
 
 // A Mark is a moment: the onset, or an action.
 type Mark struct {
@@ -41,12 +45,11 @@ type Mark struct {
 
 // The chart's size in its own units: a phone shows it at about this size, so text is readable there.
 const (
-	chartW, chartH                = 440.0, 210.0
-	padL, padR, padT, padB        = 50.0, 12.0, 24.0, 26.0
-	plotW, plotH                  = chartW - padL - padR, chartH - padT - padB
-	onsetKind, actionKind         = "onset", "action"
-	minuteStep                    = time.Minute
-	maxTicksX, wantedTicksY   int = 5, 4
+	chartW, chartH          = 440.0, 210.0
+	padL, padR, padT, padB  = 50.0, 12.0, 24.0, 26.0
+	plotW, plotH            = chartW - padL - padR, chartH - padT - padB
+	onsetKind, actionKind   = "onset", "action"
+	maxTicksX, wantedTicksY = 5, 4
 )
 
 // bounds are what the axes show.
@@ -81,13 +84,15 @@ func (c Chart) SVG() template.HTML {
 		fmt.Fprintf(&s, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x(t), x(t), padT+plotH, padT+plotH+4)
 		fmt.Fprintf(&s, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, x(t), chartH-8, t.UTC().Format("15:04"))
 	}
-	if c.Threshold != nil && *c.Threshold >= b.low && *c.Threshold <= b.top {
+	limited := c.Threshold != nil && *c.Threshold >= b.low && *c.Threshold <= b.top
+	if limited {
 		fmt.Fprintf(&s, `<line class="limit" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, padL, chartW-padR, y(*c.Threshold), y(*c.Threshold))
-		fmt.Fprintf(&s, `<text class="limit-text" x="%.1f" y="%.1f" text-anchor="end">limit %s</text>`, chartW-padR-2, y(*c.Threshold)-3,
-			esc(formatValue(*c.Threshold, c.Unit)))
 	}
-	for i, l := range c.Series {
-		c.line(&s, l, i, x, y)
+	for _, l := range c.Series {
+		c.line(&s, l, x, y)
+	}
+	if limited {
+		fmt.Fprintf(&s, `<text class="limit-text" x="%.1f" y="%.1f">limit %s</text>`, padL+4, y(*c.Threshold)-4, esc(formatValue(*c.Threshold, c.Unit)))
 	}
 	for _, m := range c.Marks {
 		if m.At.Before(b.from) || m.At.After(b.to) {
@@ -108,7 +113,7 @@ func (c Chart) SVG() template.HTML {
 }
 
 // line draws one series; a gap in the data is a gap in the line.
-func (c Chart) line(s *strings.Builder, l Line, i int, x func(time.Time) float64, y func(float64) float64) {
+func (c Chart) line(s *strings.Builder, l Line, x func(time.Time) float64, y func(float64) float64) {
 	var d strings.Builder
 	gap := typicalStep(l.Points) * 4
 	pen := false
@@ -127,7 +132,7 @@ func (c Chart) line(s *strings.Builder, l Line, i int, x func(time.Time) float64
 		fmt.Fprintf(&d, "%s%.1f %.1f", op, x(p.At), y(p.Value))
 		pen = true
 	}
-	fmt.Fprintf(s, `<path class="line s%d" d="%s"><title>%s</title></path>`, i%maxSeries, d.String(), template.HTMLEscapeString(l.Name))
+	fmt.Fprintf(s, `<path class="line s%d" d="%s"><title>%s</title></path>`, l.Slot(), d.String(), template.HTMLEscapeString(l.Name))
 }
 
 // bounds finds what the axes have to show: every point, zero where it is near, the threshold where it is not far off.
@@ -226,8 +231,8 @@ func tightSuffix(s string) string {
 func timeTicks(from, to time.Time) []time.Time {
 	step := 24 * time.Hour
 	for _, s := range []time.Duration{1, 2, 5, 10, 15, 20, 30, 60, 120, 180, 360, 720} {
-		if to.Sub(from)/(s*minuteStep) <= time.Duration(maxTicksX) {
-			step = s * minuteStep
+		if to.Sub(from)/(s*time.Minute) <= time.Duration(maxTicksX) {
+			step = s * time.Minute
 			break
 		}
 	}

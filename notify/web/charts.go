@@ -35,7 +35,7 @@ func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, m
 	order = append(order, rest...)
 
 	var out []Chart
-	done := map[string]bool{}
+	done, colors := map[string]bool{}, map[string]int{}
 	for _, id := range order {
 		if done[id] || len(bySignal[id]) == 0 || len(out) == maxCharts {
 			continue
@@ -43,6 +43,12 @@ func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, m
 		done[id] = true
 		c := h.chart(id, bySignal[id], in.Scope)
 		c.Marks = marks
+		for i, l := range c.Series {
+			if _, known := colors[l.Name]; !known {
+				colors[l.Name] = len(colors)
+			}
+			c.Series[i].Color = colors[l.Name]
+		}
 		for _, check := range checks {
 			if check.Signal == id && check.Threshold != nil {
 				c.Threshold = check.Threshold
@@ -61,10 +67,10 @@ func (h *Handler) chart(id string, samples []state.Sample, scope state.Scope) Ch
 		samples = slices.DeleteFunc(slices.Clone(samples), func(s state.Sample) bool { return s.Entity.Pod == "" })
 	}
 	broken := func(s state.Sample) int {
-		if slices.Contains(scope.Pods, s.Entity.Pod) {
-			return 0
+		if i := slices.Index(scope.Pods, s.Entity.Pod); i >= 0 {
+			return i
 		}
-		return 1
+		return len(scope.Pods)
 	}
 	slices.SortStableFunc(samples, func(a, b state.Sample) int {
 		return cmp.Or(broken(a)-broken(b), cmp.Compare(b.Value, a.Value), cmp.Compare(a.Entity.Pod, b.Entity.Pod))

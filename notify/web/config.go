@@ -34,7 +34,7 @@ type Check struct {
 	Limit     string // the thresholds in words
 	ByHand    string // commands
 	Signal    string
-	Threshold *float64 // drawn in the signal's chart
+	Threshold *float64 // drawn in the signal's chart; nil for a limit on the sum of pods, which no single line reaches
 }
 
 // A Step is one step of first aid.

@@ -30,8 +30,15 @@ func (h *Handler) funcs() template.FuncMap {
 		"bar":    bar,
 		"join":   strings.Join,
 		"inc":    func(i int) int { return i + 1 },
+		"card":   func(a actionCard, f frame) cardFrame { return cardFrame{a, f} },
 		"actor":  func(a state.Actor) string { return a.String() },
 	}
+}
+
+// cardFrame is what the template of an action's card sees.
+type cardFrame struct {
+	Card  actionCard
+	Frame frame
 }
 
 // signalTitle is a signal's name for people.
@@ -98,6 +105,9 @@ func formatValue(v float64, unit string) string {
 		return "yes"
 	case "code":
 		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	if v == 1 && len(suffix) > 4 {
+		suffix = strings.TrimSuffix(suffix, "s") // 1 request
 	}
 	return digits(v*f) + suffix
 }

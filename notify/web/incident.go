@@ -17,7 +17,7 @@ import (
 
 // incidentData is everything that an incident's page shows.
 type incidentData struct {
-	In          state.Incident
+	In          *state.Incident
 	D           state.Diagnosis
 	Verdict     bool // there is a verdict, which may be unknown
 	Known       bool // … and it names a cause
@@ -80,7 +80,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, fmt.Errorf("reading the timeline of %s: %w", in.ID, err)
 	}
-	d := incidentData{In: in, D: in.Diagnosis, Verdict: !in.DiagnosedAt.IsZero(), Known: in.Cause() != state.Unknown, Entries: len(entries), EvidenceAt: ev.At}
+	d := incidentData{In: &in, D: in.Diagnosis, Verdict: !in.DiagnosedAt.IsZero(), Known: in.Cause() != state.Unknown, Entries: len(entries), EvidenceAt: ev.At}
 	d.Sum = addUp(in.Diagnosis)
 	d.Symptoms = h.symptoms(in)
 	d.Timeline = byDay(entries)

@@ -1,0 +1,145 @@
+// The page is made on the server. This script keeps it fresh (server-sent events), its times relative, and posts decisions to the API.
+"use strict";
+(() => {
+  const live = document.getElementById("live");
+  const notice = document.getElementById("notice");
+  const content = document.getElementById("content");
+  let offset = 0; // the server's clock less ours
+  let dirty = false, busy = false, timer = 0;
+
+  const inner = () => document.getElementById("inner");
+
+  function syncClock() {
+    const el = inner();
+    const now = el && Date.parse(el.dataset.now);
+    if (now) offset = now - Date.now();
+  }
+
+  function span(s) {
+    if (s < 120) return Math.round(s) + " s";
+    if (s < 7200) return Math.floor(s / 60) + " min";
+    if (s < 172800) return Math.floor(s / 3600) + " h";
+    return Math.floor(s / 86400) + " days";
+  }
+
+  function times() {
+    const now = Date.now() + offset;
+    for (const el of content.querySelectorAll("time[data-rel]")) {
+      const s = (now - Date.parse(el.dateTime)) / 1000;
+      el.textContent = s < 0 ? "in " + span(-s) : s < 5 ? "just now" : span(s) + " ago";
+    }
+  }
+
+  function say(text, good) {
+    notice.textContent = text;
+    notice.hidden = !text;
+    notice.classList.toggle("good", !!good);
+  }
+
+  function remembered() {
+    try { return localStorage.getItem("paramedic-actor") || ""; } catch { return ""; }
+  }
+
+  function fillNames() {
+    const name = remembered();
+    for (const el of content.querySelectorAll("input[data-remember]")) if (!el.value && name) el.value = name;
+  }
+
+  // keep what the reader did to the page: open details, typed text, focus, scroll.
+  function swap(html) {
+    const open = new Map(), typed = new Map();
+    for (const d of content.querySelectorAll("details[id]")) open.set(d.id, d.open);
+    for (const i of content.querySelectorAll("input[id]")) if (i.value) typed.set(i.id, i.value);
+    const active = document.activeElement, focus = active && content.contains(active) ? active.id : "";
+    const caret = focus && "selectionStart" in active ? [active.selectionStart, active.selectionEnd] : null;
+    const y = scrollY;
+    content.innerHTML = html;
+    for (const d of content.querySelectorAll("details[id]")) if (open.has(d.id)) d.open = open.get(d.id);
+    for (const i of content.querySelectorAll("input[id]")) if (typed.has(i.id)) i.value = typed.get(i.id);
+    const again = focus && document.getElementById(focus);
+    if (again) { again.focus({preventScroll: true}); if (caret && caret[0] !== null) again.setSelectionRange(caret[0], caret[1]); }
+    scrollTo(scrollX, y);
+    syncClock(); times(); fillNames();
+  }
+
+  function selecting() {
+    const s = getSelection();
+    return s && !s.isCollapsed && content.contains(s.anchorNode);
+  }
+
+  async function refresh() {
+    timer = 0;
+    if (busy || selecting()) { later(2000); return; }
+    busy = true; dirty = false;
+    try {
+      const r = await fetch(location.pathname + location.search, {headers: {"X-Paramedic-Partial": "1"}, cache: "no-store"});
+      if (r.status === 401) { location.href = "/login?next=" + encodeURIComponent(location.pathname); return; }
+      if (r.redirected && new URL(r.url).pathname !== location.pathname) { location.href = r.url; return; }
+      if (r.ok) swap(await r.text()); else if (r.status >= 500) dirty = true;
+    } catch { dirty = true; }
+    busy = false;
+    if (dirty) later(5000);
+  }
+
+  function later(ms) { dirty = true; if (!timer) timer = setTimeout(refresh, ms); }
+
+  // concerns says whether an entry of the timeline can change this page.
+  function concerns(entry) {
+    const m = location.pathname.match(/^\/incidents\/([^/]+)$/);
+    return !m || !entry.incident || entry.incident === decodeURIComponent(m[1]);
+  }
+
+  let wasOpen = false, wait = 1000;
+  function listen() {
+    if (!window.EventSource || location.pathname === "/login") return;
+    const es = new EventSource("/api/v1/events");
+    es.onopen = () => {
+      live.textContent = "live"; live.classList.add("on"); wait = 1000;
+      if (wasOpen) later(100); // something may have happened meanwhile
+      wasOpen = true;
+    };
+    es.onerror = () => {
+      live.textContent = "reconnecting"; live.classList.remove("on");
+      if (es.readyState === EventSource.CLOSED) { setTimeout(listen, wait); wait = Math.min(wait * 2, 30000); }
+    };
+    es.addEventListener("entry", (e) => {
+      let entry = {};
+      try { entry = JSON.parse(e.data); } catch { /* refresh all the same */ }
+      if (concerns(entry)) later(250);
+    });
+  }
+
+  document.addEventListener("submit", async (e) => {
+    const form = e.target;
+    if (!form.classList.contains("api")) return;
+    e.preventDefault();
+    const button = e.submitter, url = (button && button.dataset.post) || form.dataset.post;
+    if (!url) return;
+    const body = {};
+    for (const [k, v] of new FormData(form)) if (v) body[k] = v;
+    if (body.actor) { try { localStorage.setItem("paramedic-actor", body.actor); } catch { /* only a convenience */ } }
+    if (form.dataset.planHash && /\/(approve|deny)$/.test(url)) body.plan_hash = form.dataset.planHash;
+    if (form.dataset.bodyCluster) body.cluster = form.dataset.bodyCluster;
+    if (button && button.dataset.right) body.right = button.dataset.right === "true";
+    const buttons = form.querySelectorAll("button");
+    buttons.forEach((b) => { b.disabled = true; });
+    try {
+      const r = await fetch(url, {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)});
+      const text = await r.text();
+      let said = text;
+      try { const j = JSON.parse(text); said = j.error || j.message || ""; } catch { /* plain text */ }
+      if (r.ok) { say(said || "Recorded.", true); setTimeout(() => say(""), 4000); } else say(said || "That did not work: " + r.status);
+    } catch { say("Paramedic cannot be reached. Nothing was recorded; try again."); }
+    buttons.forEach((b) => { b.disabled = false; });
+    later(150);
+  });
+
+  // Print everything: folded parts open for the printer.
+  let folded = [];
+  addEventListener("beforeprint", () => { folded = [...content.querySelectorAll("details:not([open])")]; folded.forEach((d) => { d.open = true; }); });
+  addEventListener("afterprint", () => { folded.forEach((d) => { d.open = false; }); folded = []; });
+
+  syncClock(); times(); fillNames(); listen();
+  setInterval(times, 1000);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) later(100); });
+})();

@@ -1,0 +1,317 @@
+package web
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"paramedic/state"
+)
+
+func get(t *testing.T, h http.Handler, path string, change func(*http.Request)) (*http.Response, string) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	if change != nil {
+		change(r)
+	}
+	return do(t, h, r)
+}
+
+func do(t *testing.T, h http.Handler, r *http.Request) (*http.Response, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	res := w.Result()
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(body)
+}
+
+func contains(t *testing.T, body string, wants ...string) {
+	t.Helper()
+	for _, w := range wants {
+		if !strings.Contains(body, w) {
+			t.Errorf("the page has no %q", w)
+		}
+	}
+}
+
+var everyPage = []string{"/", "/incidents/INC-01KA1B2C3D4E5F6G7H8J9K0M1N", "/incidents/INC-01KA1B2D3D4E5F6G7H8J9K0M1N", "/incidents/INC-01KA1B2E3D4E5F6G7H8J9K0M1N",
+	"/incidents/INC-01K91B2C3D4E5F6G7H8J9K0M1N", "/actions", "/fleet", "/playbooks", "/playbooks/kv_exhaustion", "/nowhere"}
+
+func TestNoPageHasInlineScriptsStylesOrForeignResources(t *testing.T) {
+	v := fixture()
+	v.halted["default"] = state.Halt{At: at(-3), Actor: state.Actor{ID: "ana"}, Reason: "storm"}
+	h := handler(t, v, nil)
+	inline := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|javascript:|<script(?:[^>]*src="/static/)?[^>]*>[^<]|(?:src|href)="(?:https?:)?//`)
+	for _, page := range everyPage {
+		res, body := get(t, h, page, nil)
+		if m := inline.FindString(body); m != "" {
+			t.Errorf("%s has %q", page, m)
+		}
+		csp := res.Header.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} {
+			if !strings.Contains(csp, want) {
+				t.Errorf("%s: the policy %q has no %s", page, csp, want)
+			}
+		}
+		if strings.Contains(csp, "unsafe") || res.Header.Get("X-Content-Type-Options") != "nosniff" || res.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: headers %v", page, res.Header)
+		}
+	}
+}
+
+func TestAnIncidentsPageTellsTheWholeStory(t *testing.T) {
+	_, body := get(t, handler(t, fixture(), nil), everyPage[1], nil)
+	contains(t, body, "KV cache exhausted on llama-70b (3 of 4 workers)", "Three of four llama-70b workers", "96% sure",
+		// The sum, for a person to redo: -3 + 8 + 7.5 + 4.2 - 2.5 = 14.2.
+		"−3.0", "&#43;8.0", "&#43;7.5", "&#43;4.2", "−2.5", `data-testid="score">&#43;14.2`, "odds of 26 to 1", "concurrency cap", "&#43;9.1 decibans", "KV usage were below 90%",
+		"2 signals could not be read", "no worker was idle", "98% on vllm-llama", "What makes it worse",
+		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "1 in the way",
+		`data-testid="chart-chart-kv_usage"`, "limit 95%", ">onset<", "paged through PagerDuty", `data-testid="alert"`)
+	if strings.Contains(body, "The verdict&#39;s own score") {
+		t.Error("the sum adds up, and the page says that it does not")
+	}
+}
+
+func TestASumThatDoesNotAddUpIsSaid(t *testing.T) {
+	s := addUp(state.Diagnosis{Prior: -3, Score: 9, Findings: []state.Finding{{Weight: 8}}})
+	if !s.Differs || s.Total != 5 {
+		t.Errorf("got %+v", s)
+	}
+	for score, want := range map[float64]string{0: "even", 10: "10 to 1", -10: "1 to 10", 3: "2 to 1", 14.2: "26 to 1", 90: "more than a million to 1"} {
+		if got := odds(score); got != want {
+			t.Errorf("%v decibans are %q, want %q", score, got, want)
+		}
+	}
+}
+
+func TestUnknownResolvedAndEmptyAreHonest(t *testing.T) {
+	h := handler(t, fixture(), nil)
+	_, unknown := get(t, h, everyPage[3], nil)
+	contains(t, unknown, "Evidence for the leading cause", "Prometheus timed out after 5 s", "cause not known")
+	_, resolved := get(t, h, everyPage[4], nil)
+	contains(t, resolved, "Verified: better.", "Preemptions 2.4/s → 0", "lasted 30 min", "looks right")
+	if strings.Contains(resolved, `data-testid="approve"`) || strings.Contains(resolved, `data-testid="ack"`) {
+		t.Error("a resolved incident still asks for a decision")
+	}
+	empty := handler(t, &fakeView{}, nil)
+	_, index := get(t, empty, "/", nil)
+	contains(t, index, "All quiet.", "/webhook/alertmanager")
+	_, fleet := get(t, empty, "/fleet", nil)
+	contains(t, fleet, "Nothing is known yet.")
+	_, actions := get(t, empty, "/actions", nil)
+	contains(t, actions, "No action yet.")
+}
+
+func TestIncidentsAreFoundByNumberAndUniquePrefix(t *testing.T) {
+	h := handler(t, fixture(), nil)
+	full := "/incidents/INC-01KA1B2C3D4E5F6G7H8J9K0M1N"
+	for _, asked := range []string{"42", "%2342", "INC-01KA1B2C", "01ka1b2c", "inc-01ka1b2c3"} {
+		res, _ := get(t, h, "/incidents/"+asked, nil)
+		if res.StatusCode != http.StatusFound || res.Header.Get("Location") != full {
+			t.Errorf("%s: %d %s", asked, res.StatusCode, res.Header.Get("Location"))
+		}
+	}
+	res, body := get(t, h, "/incidents/01KA", nil)
+	if res.StatusCode != http.StatusNotFound {
+		t.Errorf("status %d", res.StatusCode)
+	}
+	contains(t, body, "3 incidents begin like that", "#42 KV cache exhausted")
+	for _, missing := range []string{"/incidents/999", "/incidents/INC-", "/actions/ACT-1", "/playbooks/absent", "/nowhere"} {
+		if res, _ := get(t, h, missing, nil); res.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %d", missing, res.StatusCode)
+		}
+	}
+	res, _ = get(t, h, "/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT", nil)
+	if res.Header.Get("Location") != full+"#ACT-01KA1B2C3D4E5F6G7H8J9K0ACT" {
+		t.Errorf("got %s", res.Header.Get("Location"))
+	}
+}
+
+func TestHostileDataIsShownAsText(t *testing.T) {
+	const evil = `</title></text><script>alert(1)</script><img src=x onerror=alert(1)>"' style="x`
+	v := fixture()
+	in := &v.incidents[slicesIndex(v.incidents, 42)]
+	in.Title, in.Scope.Pool, in.Scope.Pods, in.Diagnosis.Story.What, in.Diagnosis.Findings[0].Text = evil, evil, []string{evil}, evil, evil
+	in.External = []state.External{{Source: evil, ID: evil, URL: "javascript:alert(1)", Title: evil}}
+	in.AckedBy, in.AckedAt = state.Actor{Name: evil}, now
+	in.Symptoms[0].Symptom = evil
+	v.alerts[in.ID] = []state.AlertRecord{{Sign: state.Sign{Symptom: evil}, Alert: state.Alert{Labels: map[string]string{"alertname": evil, evil: evil}, Annotations: map[string]string{"summary": evil}}}}
+	v.timeline[in.ID] = []state.Entry{{Text: evil, Kind: evil, Actor: state.Actor{Name: evil}}}
+	ev := v.evidence[in.ID]
+	for i := range ev.Samples {
+		ev.Samples[i].Entity.Pod = evil + ev.Samples[i].Entity.Pod
+		ev.Samples[i].Unit = evil
+	}
+	ev.Workers = []state.Worker{{Pod: evil, Pool: evil, Node: evil}}
+	v.evidence[in.ID] = ev
+	v.actions[0].Change, v.actions[0].Command, v.actions[0].Reason = evil, evil, evil
+	v.halted["default"] = state.Halt{Reason: evil}
+	h := handler(t, v, func(c *Config) { c.Titles = map[string]string{"kv_usage": evil} })
+	for _, page := range []string{"/", everyPage[1], "/actions", "/fleet"} {
+		_, body := get(t, h, page, nil)
+		for _, bad := range []string{"<script>", "<img", `href="javascript:`, `style="x`, "</text><script"} {
+			if strings.Contains(body, bad) {
+				t.Errorf("%s: %q got through", page, bad)
+			}
+		}
+		contains(t, body, "&lt;script&gt;")
+	}
+}
+
+func slicesIndex(ins []state.Incident, number int) int {
+	for i := range ins {
+		if ins[i].Number == number {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestThePartialIsTheContentAlone(t *testing.T) {
+	res, body := get(t, handler(t, fixture(), nil), "/", func(r *http.Request) { r.Header.Set(PartialHeader, "1") })
+	if strings.Contains(body, "<html") || !strings.HasPrefix(body, `<div id="inner" data-now="2026-11-21T03:12:00Z"`) || !strings.Contains(res.Header.Get("Vary"), PartialHeader) {
+		t.Errorf("%v\n%.200s", res.Header, body)
+	}
+}
+
+func TestOpenIncidentsComeFirstAndTheHaltIsSeenEverywhere(t *testing.T) {
+	v := fixture()
+	v.halted["default"] = state.Halt{At: at(-3), Actor: state.Actor{ID: "ana", Name: "Ana"}, Reason: "storm"}
+	h := handler(t, v, nil)
+	_, body := get(t, h, "/", nil)
+	ids := regexp.MustCompile(`data-testid="incident-row" data-id="([^"]+)"`).FindAllStringSubmatch(body, -1)
+	var order []string
+	for _, m := range ids {
+		order = append(order, m[1][:12])
+	}
+	if diff := cmp.Diff([]string{"INC-01KA1B2C", "INC-01KA1B2D", "INC-01KA1B2E", "INC-01K91B2C"}, order); diff != "" {
+		t.Error(diff)
+	}
+	contains(t, body, "First aid is halted in default.", "needs approval", "/api/v1/resume")
+	_, incident := get(t, h, everyPage[1], nil)
+	contains(t, incident, "First aid is halted in default.")
+}
+
+func TestStaticFilesAreAddressedByContent(t *testing.T) {
+	h := handler(t, fixture(), nil)
+	_, body := get(t, h, "/", nil)
+	m := regexp.MustCompile(`src="(/static/app\.js\?v=[0-9a-f]+)"`).FindStringSubmatch(body)
+	if m == nil {
+		t.Fatal("no script")
+	}
+	res, _ := get(t, h, m[1], nil)
+	if res.StatusCode != 200 || !strings.Contains(res.Header.Get("Cache-Control"), "immutable") || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/javascript") {
+		t.Errorf("%d %v", res.StatusCode, res.Header)
+	}
+	again, _ := get(t, h, m[1], func(r *http.Request) { r.Header.Set("If-None-Match", res.Header.Get("ETag")) })
+	if again.StatusCode != http.StatusNotModified {
+		t.Errorf("status %d", again.StatusCode)
+	}
+	if res, _ := get(t, h, "/static/..%2fdoc.go", nil); res.StatusCode != http.StatusNotFound {
+		t.Errorf("status %d", res.StatusCode)
+	}
+}
+
+func withLogin(c *Config) {
+	c.Authenticate = func(r *http.Request) (string, state.Role, bool) {
+		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if cookie, err := r.Cookie(CookieName); err == nil && token == "" {
+			token = cookie.Value
+		}
+		switch token {
+		case "good":
+			return "ana", state.Responder, true
+		case "look":
+			return "bob", state.Viewer, true
+		}
+		return "", "", false
+	}
+}
+
+func TestNobodyUnknownSeesAnything(t *testing.T) {
+	h := handler(t, fixture(), withLogin)
+	for _, page := range everyPage {
+		res, body := get(t, h, page, nil)
+		if res.StatusCode != http.StatusSeeOther || !strings.HasPrefix(res.Header.Get("Location"), "/login?next=") || strings.Contains(body, "llama") {
+			t.Errorf("%s: %d %s", page, res.StatusCode, res.Header.Get("Location"))
+		}
+	}
+	res, _ := get(t, h, "/", func(r *http.Request) { r.Header.Set(PartialHeader, "1") })
+	if res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a partial gets %d", res.StatusCode)
+	}
+	if res, body := get(t, h, "/login?next=//evil.example", nil); res.StatusCode != 200 || strings.Contains(body, "evil") {
+		t.Errorf("%d", res.StatusCode)
+	}
+}
+
+func TestLogin(t *testing.T) {
+	h := handler(t, fixture(), withLogin)
+	post := func(token, next, origin string) *http.Response {
+		r := httptest.NewRequest(http.MethodPost, "https://bot.example/login", strings.NewReader(url.Values{"token": {token}, "next": {next}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		res, body := do(t, h, r)
+		if strings.Contains(body, token) && token != "" {
+			t.Errorf("the page repeats the token")
+		}
+		return res
+	}
+	res := post("good", "/incidents/42", "https://bot.example")
+	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/incidents/42" || len(res.Cookies()) != 1 {
+		t.Fatalf("%d %v", res.StatusCode, res.Header)
+	}
+	c := res.Cookies()[0]
+	if c.Name != "paramedic_token" || !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteStrictMode {
+		t.Errorf("cookie %+v", c)
+	}
+	for _, next := range []string{"https://evil.example/", "//evil.example", `/\evil.example`, "javascript:x"} {
+		if res := post("good", next, "https://bot.example"); res.Header.Get("Location") != "/" {
+			t.Errorf("%s leads to %s", next, res.Header.Get("Location"))
+		}
+	}
+	for name, res := range map[string]*http.Response{"wrong": post("hunter2-wrong", "/", "https://bot.example"), "foreign": post("good", "/", "https://evil.example"), "no origin": post("good", "/", ""), "odd": post("a b\"c;d", "/", "https://bot.example")} {
+		if res.StatusCode != http.StatusForbidden || len(res.Cookies()) != 0 {
+			t.Errorf("%s: %d %v", name, res.StatusCode, res.Cookies())
+		}
+	}
+	_, viewer := get(t, h, everyPage[1], func(r *http.Request) { r.AddCookie(&http.Cookie{Name: CookieName, Value: "look"}) })
+	contains(t, viewer, "Your token may look, not approve.", "Log out bob")
+	_, responder := get(t, h, everyPage[1], func(r *http.Request) { r.AddCookie(&http.Cookie{Name: CookieName, Value: "good"}) })
+	contains(t, responder, `data-testid="approve"`)
+	if strings.Contains(responder, `name="actor"`) {
+		t.Error("asks somebody who is logged in for a name")
+	}
+	out := httptest.NewRequest(http.MethodPost, "https://bot.example/logout", nil)
+	out.Header.Set("Origin", "https://bot.example")
+	res, _ = do(t, h, out)
+	if len(res.Cookies()) != 1 || res.Cookies()[0].MaxAge >= 0 {
+		t.Errorf("cookies %v", res.Cookies())
+	}
+}
+
+// The script talks to the API by the names that the API uses.
+func TestTheScriptUsesTheContractsNames(t *testing.T) {
+	js, err := os.ReadFile("static/app.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, string(js), `"/api/v1/events"`, `addEventListener("entry"`, "plan_hash", PartialHeader)
+	if strings.Contains(string(js), "eval(") {
+		t.Error("the script evaluates text")
+	}
+}
