@@ -88,6 +88,13 @@ func (s *storm) deliver(w *world, a state.Action) {
 		w.cluster.Before = func(string, string) error { return errLost }
 	case 2: // killed when it took effect
 		w.cluster.After = func(string, string) error { kill(); return context.Canceled }
+	case 6: // a person is faster, between our read and our write
+		w.cluster.Before = func(string, string) error {
+			if s.edited == "" && s.one(4) {
+				s.edit(w, a)
+			}
+			return nil
+		}
 	case 3: // its answer is lost
 		w.cluster.After = func(string, string) error { return errLost }
 	}

@@ -51,12 +51,15 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 	if in.Diagnosis.Playbook == "" || !ok {
 		return p.callOff(in, nil, state.Superseded, "there is no playbook for it"), false
 	}
+	if p.overtaken(in.ID) >= overtakenMost {
+		return p.callOff(in, nil, state.Superseded, "the workload keeps changing under every plan"), false
+	}
 	ev, _ := p.cfg.View.Evidence(in.ID)
 	keep := map[state.ActionID]bool{}
 	var fresh []state.Input
 	for _, r := range pb.FirstAid {
 		kind, ok := actionOf(r.Action)
-		if !ok || len(keep) > 0 && r.Action == "" {
+		if !ok {
 			continue // for people
 		}
 		a, refused := p.draft(ctx, in, ev, kind, r)
@@ -76,6 +79,19 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		fresh = append(fresh, p.events(a, refused)...)
 	}
 	return append(p.callOff(in, keep, state.Superseded, "the plan changed"), fresh...), again
+}
+
+// overtakenMost is how many plans of one incident may be overtaken by somebody else's changes before the bot stays out of the way.
+const overtakenMost = 3
+
+// overtaken counts the incident's runs that recorded an intent and were superseded before they wrote anything.
+func (p *Planner) overtaken(id state.IncidentID) (n int) {
+	for _, a := range p.cfg.View.Actions() {
+		if a.Incident == id && a.State == state.Superseded && !written(a).IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 // draft is the action that the remedy amounts to now. It is refused where it cannot be, or where a guard denies it in a mode that

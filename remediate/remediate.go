@@ -73,8 +73,7 @@ func New(c Config) (*Remediate, error) {
 		c.ManagedLabel = "paramedic.dev/managed=true"
 	}
 	c.Timing = c.Timing.orDefaults()
-	p := &Planner{cfg: &c}
-	return &Remediate{Plan: p, Run: &Runner{cfg: &c, plan: p}}, nil
+	return &Remediate{Plan: &Planner{cfg: &c}, Run: &Runner{cfg: &c}}, nil
 }
 
 // self is the actor of what the bot does by itself.

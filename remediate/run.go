@@ -10,9 +10,23 @@ import (
 )
 
 // A Runner delivers run effects: each delivery takes one step of the run.
-type Runner struct {
-	cfg  *Config
-	plan *Planner
+type Runner struct{ cfg *Config }
+
+// moved is a view in which one run has taken the step that is about to be recorded.
+type moved struct {
+	state.View
+	run state.Action
+}
+
+// Actions lists the view's actions with that run as it will be.
+func (m moved) Actions() []state.Action {
+	all := m.View.Actions()
+	for i := range all {
+		if all[i].ID == m.run.ID {
+			all[i] = m.run
+		}
+	}
+	return all
 }
 
 // Deliver takes the run's next step, as the view has it now.
@@ -38,11 +52,17 @@ func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	default:
 		adv = r.step(ctx, st, kind)
 	}
-	if ctx.Err() != nil && adv.to == from {
+	if ctx.Err() != nil && interruptible(from, adv.to) {
 		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "interrupted", RetryAt: now.Add(r.cfg.Timing.Poll)}}
 	}
 	inputs := r.advance(ctx, st, from, adv)
 	return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}, Inputs: inputs}
+}
+
+// interruptible says whether a step that was cut off by a shutdown or a deadline proves nothing: then nothing of it is recorded, and
+// it is taken again. Progress that was seen is recorded.
+func interruptible(from, to state.ActionState) bool {
+	return to == from || from.BeforeEffect() || to == state.NeedsHuman || to == state.Denied
 }
 
 // giveUp ends a run that cannot go on: without a trace if nothing was written, else with a person.
@@ -74,7 +94,9 @@ func (r *Runner) advance(ctx context.Context, st *stage, from state.ActionState,
 	r.cfg.Logger.InfoContext(ctx, "step", "action", a.ID, "incident", a.Incident, "from", from, "to", a.State, "reason", adv.text)
 	inputs := []state.Input{event(st.now, from, *a)}
 	if adv.to == state.Superseded && st.in.Open() {
-		fresh, _ := r.plan.plan(ctx, st.in)
+		cfg := *r.cfg
+		cfg.View = moved{cfg.View, *a}
+		fresh, _ := (&Planner{cfg: &cfg}).plan(ctx, st.in)
 		inputs = append(inputs, fresh...)
 	}
 	return inputs

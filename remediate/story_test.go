@@ -246,6 +246,21 @@ func TestRolloutThatBeginsBetweenCheckAndWrite(t *testing.T) { // 25
 		t.Errorf("%s %s", a.State, a.Reason)
 	}
 	w.wantWrites(0)
+	if a := w.actions[0]; a.ID == old || a.State != state.AwaitingApproval || a.DecidedBy.ID != "" {
+		t.Errorf("not planned again for a person to see: %s %s %s", a.ID, a.State, a.Reason)
+	}
+}
+
+func TestShutdownWhileGuardsAreAskedDeniesNothing(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	res := w.bot().Run.Deliver(ctx, state.Effect{Action: w.actions[0].ID})
+	if len(res.Inputs) > 0 || res.Outcome.Done {
+		t.Errorf("%+v", res)
+	}
 }
 
 func TestBlockedEvictionEndsWithThePersonAndTheWorkerBack(t *testing.T) { // 26
