@@ -169,13 +169,14 @@ var (
 func (i *pagerIncident) labels() map[string]string {
 	out := map[string]string{}
 	title := cut(i.title(), 4096)
-	texts := []string{title}
-	for _, raw := range []json.RawMessage{i.Body, i.CustomDetails, i.CustomFields} {
+	var texts []string
+	for _, raw := range []json.RawMessage{i.CustomDetails, i.CustomFields, i.Body} { // fields before prose
 		var v any
 		if len(raw) > 0 && json.Unmarshal(raw, &v) == nil {
 			texts = pagerTexts(texts, v, 0)
 		}
 	}
+	texts = append(texts, title)
 	left := 16 << 10
 	for _, text := range texts {
 		text = cut(text, max(left, 8))

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -120,7 +121,10 @@ func (p *payloadAlert) alert() (state.Alert, error) {
 
 func parseTime(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)
-	return t.UTC(), err
+	if t = t.UTC(); err == nil && (t.Year() < 1 || t.Year() > 9998) {
+		return t, errors.New("out of range") // it could not be written as JSON again
+	}
+	return t, err
 }
 
 // fingerprint is Alertmanager's own hash of a label set, for senders that leave it out.

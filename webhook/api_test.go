@@ -1,0 +1,316 @@
+package webhook
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"paramedic/state"
+)
+
+const tokensFile = `
+- {token: viewer-token, name: vera, role: viewer}
+- {token: responder-token, name: ana, role: responder, slack_user: U0ANA}
+- {token: admin-token, name: root, role: admin}
+- {token: shared-token, role: responder}
+`
+
+func withTokens(t testing.TB) func(*Config) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(path, []byte(tokensFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := LoadTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *Config) { c.API = APIAuth{Tokens: tokens} }
+}
+
+func TestIncidentJSONIsAsPromised(t *testing.T) {
+	s, _ := door(t, newWorld().populate(), nil)
+	got := do(s, "GET", "/api/v1/incidents?status=open,acked&cause=kv_exhaustion&cluster=prod", "")
+	expect(t, got, 200, `"nodes":[]`, `"gpus":[]`, `"missing_evidence":[]`, `"resolved_at":null`, `"diagnosed_at":"2026-11-21T03:00:09Z"`, `"baseline":0.61`)
+	var list IncidentsJSON
+	if err := json.Unmarshal(got.Body.Bytes(), &list); err != nil || len(list.Incidents) != 1 {
+		t.Fatalf("%v: %s", err, got.Body)
+	}
+	in := list.Incidents[0]
+	if in.Number != 42 || in.Cause != "kv_exhaustion" || len(in.Actions) != 1 || in.Actions[0].Guards[0].Guard != "capacity" || in.Evidence[0].Weight != 6.2 {
+		t.Errorf("%+v", in)
+	}
+	expect(t, do(s, "GET", "/api/v1/incidents?status=broken", ""), 400, "open, acked")
+	expect(t, do(s, "GET", "/api/v1/incidents?cause=engine_hang", ""), 200, `{"incidents":[]}`)
+	expect(t, do(s, "GET", "/api/v1/incidents/"+string(second), ""), 200, `"cause":"unknown"`, `"diagnosed_at":null`, `"evidence":[]`, `"actions":[]`, `"symptoms":[]`)
+}
+
+func TestIncidentsAreFoundByPrefixAndNumber(t *testing.T) {
+	s, _ := door(t, newWorld().populate(), nil)
+	for _, name := range []string{string(incident), "INC-01KA", "01ka", "42", "%2342"} {
+		expect(t, do(s, "GET", "/api/v1/incidents/"+name, ""), 200, string(incident))
+	}
+	expect(t, do(s, "GET", "/api/v1/incidents/INC-01K", ""), 409, "several", "candidates", string(second))
+	expect(t, do(s, "GET", "/api/v1/incidents/INC-", ""), 404)
+	expect(t, do(s, "GET", "/api/v1/incidents/77", ""), 404, "no incident")
+	expect(t, do(s, "GET", "/api/v1/actions/ACT-01K", ""), 200, `"change":"max_num_seqs 256 → 128"`)
+	expect(t, do(s, "GET", "/api/v1/nothing", ""), 404, "/openapi.yaml")
+	expect(t, do(s, "GET", "/api/v1/halt", ""), 404, "/openapi.yaml")
+	expect(t, do(s, "GET", "/api/v1/incidents/42/timeline", ""), 200, "opened by HighKV")
+}
+
+func TestReportEscapesMarkdownAndShowsTheSum(t *testing.T) {
+	w := newWorld().populate()
+	in := w.incidents[incident]
+	in.Title = "evil <script> [x](http://y) `c` |\n# head"
+	w.incidents[incident] = in
+	s, _ := door(t, w, nil)
+	got := do(s, "GET", "/api/v1/incidents/42/report", "")
+	expect(t, got, 200, `evil &lt;script&gt; \[x\](http://y) \`+"`c"+`\`+"`"+` \| \# head`, "| **+11.2** | **sum** |", "kv_usage", "max\\_num\\_seqs 256", "opened by HighKV")
+}
+
+func TestWritesAreAppliedWhenAnswered(t *testing.T) {
+	w := newWorld().populate()
+	s, _ := door(t, w, withTokens(t))
+	auth := []string{"Authorization", "Bearer responder-token"}
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", `{"reason":"mine"}`, auth...), 200, `"status":"acked"`, `"acked_by":"ana"`)
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", "", auth...), 200)
+	expect(t, do(s, "POST", "/api/v1/incidents/42/silence", `{"duration":"2h"}`, auth...), 200, "2026-11-21T05:00:00Z")
+	expect(t, do(s, "POST", "/api/v1/incidents/42/silence", `{"duration":"-2h"}`, auth...), 400, "duration")
+	expect(t, do(s, "POST", "/api/v1/incidents/42/feedback", `{}`, auth...), 400, "right")
+	expect(t, do(s, "POST", "/api/v1/incidents/42/feedback", `{"right":false,"cause":"kv_leak"}`, auth...), 200)
+	expect(t, do(s, "POST", "/api/v1/incidents/42/diagnose", ``, auth...), 200)
+	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/approve", `{"plan_hash":"other"}`, auth...), 409, "has changed")
+	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/approve", `{"plan_hash":"plan1"}`, auth...), 200, `"state":"approved"`, `"decided_by":"ana"`)
+	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/deny", ``, auth...), 409, "decided by ana")
+	expect(t, do(s, "POST", "/api/v1/incidents/42/resolve", `{}`, auth...), 200, `"status":"resolved"`)
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", `{`, auth...), 400)
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", `{"recommend":1}`, auth...), 400, "not as expected")
+	expect(t, do(s, "POST", "/api/v1/incidents/43/ack", ``, auth...), 409, "resolved")
+	cmds := w.commands()
+	if len(cmds) != 6 || cmds[0].Actor.Via != "api" || cmds[4].Verb != state.VerbApprove || cmds[4].PlanHash != "plan1" {
+		t.Errorf("%d commands: %+v", len(cmds), cmds)
+	}
+}
+
+func TestApprovalAfterExpiryIsRefused(t *testing.T) {
+	w := newWorld().populate()
+	s, clock := door(t, w, nil)
+	clock.advance(15 * time.Minute)
+	expect(t, do(s, "POST", "/api/v1/actions/"+string(action)+"/approve", ``), 409, "expired")
+	if len(w.inputs) != 0 {
+		t.Error("something was appended")
+	}
+}
+
+func TestUnlistedApproverIsRefusedAndRecorded(t *testing.T) {
+	w := newWorld().populate()
+	a := w.actions[action]
+	a.Approvers = []string{"U0ANA"}
+	w.actions[action] = a
+	s, _ := door(t, w, withTokens(t))
+	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/approve", ``, "Authorization", "Bearer admin-token"), 403, "U0ANA")
+	if cmds := w.commands(); len(cmds) != 1 || cmds[0].Refused == "" || cmds[0].Actor.ID != "root" {
+		t.Errorf("recorded %+v", cmds)
+	}
+	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/approve", ``, "Authorization", "Bearer responder-token"), 200)
+}
+
+func TestRoles(t *testing.T) {
+	w := newWorld().populate()
+	s, _ := door(t, w, withTokens(t))
+	expect(t, do(s, "GET", "/api/v1/incidents", ""), 401, "Bearer")
+	expect(t, do(s, "GET", "/api/v1/incidents", "", "Authorization", "Bearer wrong-token"), 401)
+	expect(t, do(s, "GET", "/api/v1/incidents", "", "Authorization", "Bearer viewer-token"), 200)
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", ``), 401)
+	if len(w.inputs) != 0 {
+		t.Fatal("an unauthenticated write left something")
+	}
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", ``, "Authorization", "Bearer viewer-token"), 403, "responder")
+	expect(t, do(s, "POST", "/api/v1/halt", ``, "Authorization", "Bearer responder-token"), 403, "admin")
+	for _, c := range w.commands() {
+		if c.Refused == "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	w.calls = 0
+	expect(t, do(s, "POST", "/api/v1/halt", `{"reason":"drill"}`, "Authorization", "Bearer admin-token"), 200, `"halted":true`, "prod")
+	if w.calls != 1 || len(w.halts) != 2 {
+		t.Errorf("%d appends, halts %v", w.calls, w.halts)
+	}
+	expect(t, do(s, "POST", "/api/v1/resume", ``, "Authorization", "Bearer admin-token"), 200, `"halted":false`)
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", ``, "Authorization", "Bearer shared-token"), 400, "who you are")
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", `{"actor":"bo"}`, "Authorization", "Bearer shared-token"), 200, `"acked_by":"bo"`)
+}
+
+func TestOtherSitesCannotWrite(t *testing.T) {
+	for name, change := range map[string]func(*Config){"open": nil, "cookie": withTokens(t)} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld().populate()
+			s, _ := door(t, w, change)
+			path, cookie := "/api/v1/incidents/42/ack", CookieName+"=responder-token"
+			expect(t, do(s, "POST", path, ``, "Cookie", cookie, "Origin", "https://evil.example"), 403, "another site")
+			expect(t, do(s, "POST", path, ``, "Cookie", cookie, "Sec-Fetch-Site", "cross-site"), 403)
+			expect(t, do(s, "POST", path, ``, "Cookie", cookie, "Origin", "null"), 403)
+			expect(t, do(s, "POST", path, ``, "Cookie", cookie, "Content-Type", "text/plain"), 415)
+			if len(w.inputs) != 0 {
+				t.Fatal("something was appended")
+			}
+			expect(t, do(s, "POST", path, `{"actor":"ana"}`, "Cookie", cookie, "Origin", "http://127.0.0.1", "Sec-Fetch-Site", "same-origin"), 200, `"acked_by":"ana"`)
+		})
+	}
+	s, _ := door(t, newWorld(), nil)
+	r := httptest.NewRequest("GET", "http://rebound.example/api/v1/incidents", nil)
+	got := httptest.NewRecorder()
+	s.ServeHTTP(got, r)
+	expect(t, got, 403, "another name")
+	if _, ok := s.Authenticate(r); ok {
+		t.Error("authenticated under a foreign name")
+	}
+}
+
+func TestWriteThatIsNotYetAppliedIs202AndAFailedOne503(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld().populate()
+		w.idle = true
+		s, _ := door(t, w, nil)
+		expect(t, do(s, "POST", "/api/v1/incidents/42/ack", ``), 202, "accepted")
+		w.err = state.ErrUnavailable
+		expect(t, do(s, "POST", "/api/v1/incidents/42/ack", ``), 503)
+	})
+}
+
+func TestTokensAndSecretsAreReReadAndBadFilesRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	put := func(text string, age time.Duration) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, start, start.Add(age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("- {token: first-token, name: a, role: admin}", 0)
+	tokens, err := LoadTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("- {token: other-token, name: b, role: viewer, slack_user: U1}", time.Second)
+	if _, ok, _ := tokens.lookup("first-token"); ok {
+		t.Error("a token that was taken out still works")
+	}
+	if name, role, ok := tokens.SlackUser("U1"); !ok || name != "b" || role != state.Viewer {
+		t.Error("Slack user is not found")
+	}
+	put("- {token: other-token, rolle: viewer}", 2*time.Second)
+	if _, ok, err := tokens.lookup("other-token"); !ok || err == nil {
+		t.Errorf("an invalid file was applied (%v)", err)
+	}
+	for _, text := range []string{"", "a: b", "- {token: short, role: admin}", "- {token: long-enough, role: king}", "- {token: same-token, role: viewer}\n- {token: same-token, role: admin}", "\t-"} {
+		if _, err := parseTokens([]byte(text)); err == nil || strings.Contains(err.Error(), "same-token") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	secret := NewSecret(path)
+	put("one", 3*time.Second)
+	if v, _ := secret.Value(); v != "one" {
+		t.Errorf("secret %q", v)
+	}
+	put("two", 4*time.Second)
+	if v, _ := secret.Value(); v != "two" {
+		t.Errorf("secret %q", v)
+	}
+	t.Setenv("PARAMEDIC_TEST_SECRET", "three")
+	if v, _ := NewSecret("${PARAMEDIC_TEST_SECRET}").Value(); v != "three" {
+		t.Errorf("secret %q", v)
+	}
+}
+
+func TestEventsStreamUntilClose(t *testing.T) {
+	w := newWorld().populate()
+	s, _ := door(t, w, nil)
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", srv.URL+"/api/v1/events?incident=42", nil)
+	r.Header.Set("Last-Event-ID", "x/1")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Scan() // the stream has begun, so it is subscribed
+	w.tell(state.Entry{Incident: second, N: 1, Text: "of another"})
+	w.tell(state.Entry{Incident: incident, N: 2, At: start, Kind: "note", Text: "two\nlines"})
+	var got []string
+	for lines.Scan() {
+		got = append(got, lines.Text())
+		if strings.HasPrefix(lines.Text(), "data:") {
+			break
+		}
+	}
+	text := strings.Join(got, "|")
+	if !strings.Contains(text, "event: entry") || !strings.Contains(text, `two\nlines`) || strings.Contains(text, "another") {
+		t.Errorf("stream: %s", text)
+	}
+	s.Close()
+	for lines.Scan() {
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestHealthHeadersAndPanics(t *testing.T) {
+	ready := errors.New("NATS is away")
+	s, _ := door(t, newWorld(), func(c *Config) {
+		c.Ready = func(context.Context) error { return ready }
+		c.Fleet = func(context.Context) (any, error) { panic("secret-panic") }
+	})
+	expect(t, do(s, "GET", "/healthz", ""), 200)
+	expect(t, do(s, "GET", "/readyz", ""), 503, "NATS is away")
+	got := do(s, "GET", "/api/v1/fleet", "", "X-Request-Id", "bad id\n")
+	expect(t, got, 500)
+	if strings.Contains(got.Body.String(), "secret-panic") || got.Header().Get("X-Content-Type-Options") != "nosniff" || !plainID(got.Header().Get("X-Request-Id"), 64) {
+		t.Errorf("%v %s", got.Header(), got.Body)
+	}
+}
+
+func TestOpenAPIDescribesEveryPath(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]any `yaml:"paths"`
+	}
+	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var described, routed []string
+	for path, item := range doc.Paths {
+		for method := range item {
+			if method != "parameters" {
+				described = append(described, strings.ToUpper(method)+" "+path)
+			}
+		}
+	}
+	s, _ := door(t, newWorld(), nil)
+	for pattern := range s.routes() {
+		if strings.Contains(pattern, " ") {
+			routed = append(routed, pattern)
+		}
+	}
+	slices.Sort(described)
+	slices.Sort(routed)
+	if !slices.Equal(described, routed) {
+		t.Errorf("described %q\nrouted %q", described, routed)
+	}
+	expect(t, do(s, "GET", "/openapi.yaml", ""), 200, "openapi: 3")
+}

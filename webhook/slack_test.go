@@ -1,0 +1,230 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"paramedic/state"
+)
+
+const signingSecret = "8f742231b10e8888abcd99yyyzzz85a5"
+
+func slackHeaders(body string, at time.Time) http.Header {
+	ts := strconv.FormatInt(at.Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(signingSecret))
+	fmt.Fprintf(mac, "v0:%s:%s", ts, body)
+	return http.Header{
+		"X-Slack-Request-Timestamp": {ts}, "X-Slack-Signature": {"v0=" + hex.EncodeToString(mac.Sum(nil))},
+		"Content-Type": {"application/x-www-form-urlencoded"},
+	}
+}
+
+func slackSend(h http.Handler, path, body string, header http.Header) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", path, strings.NewReader(body))
+	r.Header = header
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// slackDoor lets U1 do everything.
+func slackDoor(t *testing.T, w *world, change func(*Config)) (*Server, *testClock) {
+	return door(t, w, func(c *Config) {
+		c.Slack = Slack{
+			SigningSecret: LiteralSecret(signingSecret),
+			Authorize: func(user string, _ state.Verb, _ *state.Action) (string, bool) {
+				return "you are not on the list", user == "U1"
+			},
+		}
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+func slash(user, text, trigger string) string {
+	return url.Values{"command": {"/paramedic"}, "user_id": {user}, "user_name": {"ana"}, "text": {text}, "trigger_id": {trigger}}.Encode()
+}
+
+func TestSlackSignatureIsSlackGos(t *testing.T) {
+	body, now := "a=b", time.Now()
+	header := slackHeaders(body, now)
+	v, err := slack.NewSecretsVerifier(header, signingSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = v.Write([]byte(body))
+	if err := v.Ensure(); err != nil {
+		t.Fatal(err)
+	}
+	if err := verifySlack(header, []byte(body), signingSecret, now); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestForgedOldAndReplayedSlackRequestsAreRefused(t *testing.T) {
+	w := newWorld().populate()
+	s, clock := slackDoor(t, w, nil)
+	body := slash("U1", "ack 42", "t1")
+	forged := slackHeaders(body+"x", start)
+	expect(t, slackSend(s, "/webhook/slack/command", body, forged), 401, "signature")
+	expect(t, slackSend(s, "/webhook/slack/command", body, http.Header{}), 401)
+	expect(t, slackSend(s, "/webhook/slack/command", body, slackHeaders(body, start.Add(-6*time.Minute))), 401, "five minutes")
+	expect(t, slackSend(s, "/webhook/slack/command", body, slackHeaders(body, start.Add(6*time.Minute))), 401)
+	if len(w.inputs) != 0 {
+		t.Fatal("something was appended")
+	}
+	expect(t, slackSend(s, "/webhook/slack/command", body, slackHeaders(body, start)), 200, "Acknowledged")
+	expect(t, slackSend(s, "/webhook/slack/command", body, slackHeaders(body, start)), 409, "already handled")
+	clock.advance(time.Minute)
+	expect(t, slackSend(s, "/webhook/slack/command", body, slackHeaders(body, start.Add(time.Minute))), 409) // the same trigger, signed anew
+	if len(w.inputs) != 1 {
+		t.Errorf("%d inputs", len(w.inputs))
+	}
+	closed, _ := door(t, w, nil)
+	expect(t, slackSend(closed, "/webhook/slack/command", body, slackHeaders(body, start)), 404, "signing_secret_file")
+}
+
+func TestSlashCommands(t *testing.T) {
+	w := newWorld().populate()
+	in := w.incidents[incident]
+	in.Title = "<!channel> *evil* & `x`"
+	w.incidents[incident] = in
+	s, _ := slackDoor(t, w, nil)
+	n := 0
+	say := func(user, text string) string {
+		t.Helper()
+		n++
+		body := slash(user, text, fmt.Sprint("t", n))
+		got := slackSend(s, "/webhook/slack/command", body, slackHeaders(body, start))
+		expect(t, got, 200)
+		var m slackMessage
+		if err := json.Unmarshal(got.Body.Bytes(), &m); err != nil || m.ResponseType != "ephemeral" || len(m.Text) > 3000 {
+			t.Fatalf("%v: %s", err, got.Body)
+		}
+		return m.Text
+	}
+	for _, c := range []struct{ user, text, says string }{
+		{"U2", "", "diagnose"},
+		{"U2", "help", "halt"},
+		{"U2", "list", "&lt;!channel&gt; 'evil' &amp; 'x'"},
+		{"U2", "show 42", "kv_exhaustion"},
+		{"U2", "show nothing", "no incident"},
+		{"U2", "ack 01K", "means several"},
+		{"U2", "dance", "no command"},
+		{"U2", "approve ACT-01KA", "not on the list"},
+		{"U2", "halt", "not on the list"},
+		{"U1", "diagnose INC-01KA", "again"},
+		{"U1", "ack #42", "Acknowledged"},
+		{"U1", "approve ACT-01KA", "Approved"},
+		{"U1", "deny ACT-01KA too late", "decided by ana"},
+		{"U1", "halt game day", "halted everywhere"},
+		{"U1", "list", "halted in prod"},
+		{"U1", "resume", "may go on"},
+	} {
+		if got := say(c.user, c.text); !strings.Contains(got, c.says) || strings.Contains(got, "<!") {
+			t.Errorf("%s: %q does not say %q", c.text, got, c.says)
+		}
+	}
+	refused := 0
+	for _, c := range w.commands() {
+		if c.Refused != "" {
+			refused++
+		}
+		if c.Verb == state.VerbHalt && c.Refused == "" && c.Reason != "game day" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if refused != 3 { // approve, and halt in two clusters
+		t.Errorf("%d refusals recorded", refused)
+	}
+	w.err = state.ErrUnavailable
+	if got := say("U1", "halt"); !strings.Contains(got, "durable") {
+		t.Errorf("%q", got)
+	}
+}
+
+func click(user, button, value, trigger, reply string) string {
+	payload, _ := json.Marshal(map[string]any{
+		"type": "block_actions", "user": map[string]string{"id": user, "username": "ana"}, "trigger_id": trigger, "response_url": reply,
+		"message": map[string]any{"blocks": []any{map[string]any{"type": "a_block_of_the_future", "elements": 7}}},
+		"actions": []any{map[string]string{"action_id": button, "value": value}},
+	})
+	return url.Values{"payload": {string(payload)}}.Encode()
+}
+
+func TestButtons(t *testing.T) {
+	replies := make(chan string, 8)
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		replies <- string(b)
+	}))
+	defer api.Close()
+	defer api.Client().CloseIdleConnections()
+	w := newWorld().populate()
+	s, _ := slackDoor(t, w, func(c *Config) { c.Slack.APIURL, c.Slack.HTTP = api.URL+"/api/", api.Client() })
+	press := func(user, button, value, trigger string) {
+		t.Helper()
+		body := click(user, button, value, trigger, api.URL+"/reply")
+		expect(t, slackSend(s, "/webhook/slack/interaction", body, slackHeaders(body, start)), 200)
+	}
+	press("U1", "paramedic.open", "", "t0")
+	press("U1", "someone.else", "x", "t1")
+	if len(w.inputs) != 0 {
+		t.Fatal("a link was taken for a command")
+	}
+	for _, c := range []struct{ user, button, value, says string }{
+		{"U2", "paramedic.approve", string(action) + "|plan1", "not on the list"},
+		{"U1", "paramedic.approve", string(action) + "|plan0", "has changed"},
+		{"U1", "paramedic.approve", string(action), "not remembered"},
+		{"U1", "paramedic.ack", "INC-0", "not remembered"},
+	} {
+		press(c.user, c.button, c.value, c.user+c.value)
+		if got := <-replies; !strings.Contains(got, c.says) || !strings.Contains(got, "ephemeral") {
+			t.Errorf("%s %s: %s", c.user, c.value, got)
+		}
+	}
+	if got := w.actions[action].State; got != state.AwaitingApproval {
+		t.Fatalf("action is %s", got)
+	}
+	press("U1", "paramedic.ack", string(incident), "t8")
+	press("U1", "paramedic.approve", string(action)+"|plan1", "t9")
+	if got := w.actions[action]; got.State != state.Approved || got.DecidedBy.ID != "U1" {
+		t.Errorf("action is %s by %v", got.State, got.DecidedBy)
+	}
+	press("U1", "paramedic.deny", string(action)+"|plan1", "t10")
+	if got := <-replies; !strings.Contains(got, "does not await") {
+		t.Error(got)
+	}
+	for _, to := range []string{"http://hooks.slack.com/x", "https://hooks.slack.com.evil.example/x", "https://u@hooks.slack.com/", "http://169.254.169.254/", "", "::"} {
+		if s.replyAllowed(to) {
+			t.Errorf("a reply may go to %q", to)
+		}
+	}
+	if !s.replyAllowed("https://hooks.slack.com/actions/T/1/x") {
+		t.Error("Slack gets no replies")
+	}
+}
+
+func TestSeenIsBoundedAndForgets(t *testing.T) {
+	s := newSeen(time.Minute, 2)
+	if !s.add(start, "a") || s.add(start, "a") || !s.add(start, "b") || s.add(start, "c") {
+		t.Error("wrong before it forgets")
+	}
+	if !s.add(start.Add(2*time.Minute), "a", "c") || len(s.order) != 2 {
+		t.Error("it did not forget")
+	}
+}
