@@ -123,7 +123,10 @@ func (w *weighed) word(name string, v *view) string {
 	case "gpu", "gpus":
 		return or(names(w.gpus), "a GPU")
 	case "entity":
-		return or(names(w.gpus), names(w.nodes), names(w.pods), target(v.scope))
+		if len(w.gpus) > 0 && len(w.nodes) > 0 {
+			return "GPU " + names(w.gpus) + " on " + names(w.nodes)
+		}
+		return or(names(w.nodes), names(w.pods), target(v.scope))
 	case "broken":
 		return strconv.Itoa(len(w.pods))
 	case "of_workers":

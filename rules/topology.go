@@ -84,9 +84,13 @@ func (t *topology) resolve(e state.Entity) state.Entity {
 	return e
 }
 
-// correct replaces what labels said of a scope's pool where live context knows no such pool.
+// correct replaces what labels said of a scope's pool where live context knows no such pool, and adds the model that it serves.
 func (t *topology) correct(s state.Scope) state.Scope {
-	if len(t.pools) == 0 || s.Pool == "" || t.pools[s.Namespace+"/"+s.Pool] != nil {
+	if w := t.pools[s.Namespace+"/"+s.Pool]; w != nil {
+		s.Model = cmp.Or(s.Model, w.Model)
+		return s
+	}
+	if len(t.pools) == 0 || s.Pool == "" {
 		return s
 	}
 	if s.Namespace == "" {
