@@ -32,6 +32,7 @@ type Catalog struct {
 	words    []wordRule
 	xids     map[int]Xid
 	units    map[string]string // signal → unit
+	used     map[string]bool   // signals that some evidence reads
 }
 
 // A Symptom is one thing that an alert can mean.

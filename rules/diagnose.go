@@ -56,7 +56,7 @@ func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time
 	var best verdict
 	for i, scope := range scopes {
 		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about.
-		v := c.weigh(newView(in, scope, ev), in)
+		v := c.weigh(newView(in, scope, ev, c.used), in)
 		if i == 0 || v.better(best) {
 			best = v
 		}

@@ -65,6 +65,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		l.cat.causes = append(l.cat.causes, l.cat.byID[id])
 	}
 	l.references()
+	l.cat.used = l.cat.reads()
 	sortProblems(l.problems)
 	return l.cat, l.problems, nil
 }
@@ -309,4 +310,33 @@ func joined[K ~string, V any](m map[K]V) string {
 		out = append(out, string(k))
 	}
 	return strings.Join(out, ", ")
+}
+
+// reads are the signals that evidence asks for or speaks of; others need not be looked at.
+func (c *Catalog) reads() map[string]bool {
+	used := map[string]bool{"gpu_xid": true} // titles speak of it
+	for _, cause := range c.causes {
+		for _, e := range cause.Evidence {
+			used[e.Signal] = true
+			texts := e.Text
+			exprs := []*expression{e.when, e.unless}
+			if e.Else != nil {
+				texts += e.Else.Text
+				exprs = append(exprs, e.Else.when)
+			}
+			for _, x := range exprs {
+				if x == nil {
+					continue
+				}
+				for _, id := range x.signals {
+					used[id] = true
+				}
+			}
+			for _, name := range placeholders(texts) {
+				base, _, _ := strings.Cut(name, ".")
+				used[base] = true
+			}
+		}
+	}
+	return used
 }

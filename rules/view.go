@@ -64,7 +64,7 @@ func (v *view) ask(x *expression, per string) *answers {
 	return a
 }
 
-func newView(in *state.Incident, scope state.Scope, ev *state.Evidence) *view {
+func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, used map[string]bool) *view {
 	v := &view{
 		scope: scope, facts: factsOf(in), signals: map[string]*series{}, missing: map[string]string{},
 		gpusOf: map[string][]string{}, asked: map[question]*answers{},
@@ -96,6 +96,9 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence) *view {
 	v.slab = make([]own, 0, len(ev.Samples))
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
+		if !used[s.Signal] {
+			continue
+		}
 		e := top.resolve(s.Entity)
 		if !top.inScope(e, scope) {
 			continue
