@@ -77,7 +77,7 @@ func TestAnIncidentsPageTellsTheWholeStory(t *testing.T) {
 		// The sum, for a person to redo: -3 + 8 + 7.5 + 4.2 - 2.5 = 14.2.
 		"−3.0", "&#43;8.0", "&#43;7.5", "&#43;4.2", "−2.5", `data-testid="score">&#43;14.2`, "odds of 26 to 1", "concurrency cap", "&#43;9.1 decibans", "KV usage were below 90%",
 		"2 signals could not be read", "no worker was idle", "98% on vllm-llama", "What makes it worse",
-		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "1 in the way",
+		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "1 not passed",
 		`data-testid="chart-chart-kv_usage"`, "limit 95%", ">onset<", "paged through PagerDuty", `data-testid="alert"`)
 	if strings.Contains(body, "The verdict&#39;s own score") {
 		t.Error("the sum adds up, and the page says that it does not")
