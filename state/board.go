@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"container/heap"
 	"encoding/json"
 	"fmt"
@@ -314,4 +315,26 @@ func (b *Board) NextDue() time.Time {
 		return time.Time{}
 	}
 	return b.due[0].at
+}
+
+// Incidents are copies of all incidents on the board, in the order of their short numbers.
+func (b *Board) Incidents() []Incident {
+	out := make([]Incident, 0, len(b.incidents))
+	for _, in := range b.incidents {
+		out = append(out, in.Clone())
+	}
+	slices.SortFunc(out, func(x, y Incident) int { return cmp.Compare(x.Number, y.Number) })
+	return out
+}
+
+// Due are the effects that are due, the oldest first.
+func (b *Board) Due(now time.Time) []Effect {
+	var due []Effect
+	for _, e := range b.effects {
+		if !e.Due.After(now) {
+			due = append(due, *e)
+		}
+	}
+	sortEffects(due)
+	return due
 }

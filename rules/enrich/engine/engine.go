@@ -29,7 +29,9 @@ type Target struct {
 
 // Config says what is scraped.
 type Config struct {
-	Targets   []Target
+	Targets []Target
+	// Discover, where there is one, names the targets anew before every scrape; a page that stays keeps its history.
+	Discover  func() []Target
 	Signals   []rules.Signal // whose metrics are kept
 	Interval  time.Duration  // zero: 15 s
 	Timeout   time.Duration  // of one page; zero: 3 s
@@ -40,7 +42,9 @@ type Config struct {
 
 // A Client scrapes targets and evaluates signals on what it remembers. It is safe for concurrent use.
 type Client struct {
-	targets  []*target
+	discover func() []Target
+	listed   sync.Mutex
+	targets  []*target // replaced, never changed
 	wanted   map[string]bool
 	interval time.Duration
 	timeout  time.Duration
@@ -52,7 +56,7 @@ type Client struct {
 
 // New makes a client. History grows only while Run runs, or with every call of Scrape.
 func New(c Config) *Client {
-	cl := &Client{wanted: map[string]bool{}, interval: c.Interval, timeout: c.Timeout, clock: c.Clock, log: c.Log,
+	cl := &Client{wanted: map[string]bool{}, interval: c.Interval, timeout: c.Timeout, clock: c.Clock, log: c.Log, discover: c.Discover,
 		http: &http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	if cl.interval <= 0 {
 		cl.interval = 15 * time.Second
@@ -73,10 +77,34 @@ func New(c Config) *Client {
 			}
 		}
 	}
-	for _, t := range c.Targets {
-		cl.targets = append(cl.targets, newTarget(t))
-	}
+	cl.retarget(c.Targets)
 	return cl
+}
+
+// list is the pages as they are known now.
+func (c *Client) list() []*target {
+	c.listed.Lock()
+	defer c.listed.Unlock()
+	return c.targets
+}
+
+// retarget makes these the pages. One that is known already keeps its history, one that is gone takes its history with it.
+func (c *Client) retarget(now []Target) {
+	known := map[string]*target{}
+	for _, t := range c.list() {
+		known[t.url] = t
+	}
+	targets := make([]*target, 0, len(now))
+	for _, t := range now {
+		if old := known[t.URL]; old != nil {
+			targets = append(targets, old)
+			continue
+		}
+		targets = append(targets, newTarget(t))
+	}
+	c.listed.Lock()
+	defer c.listed.Unlock()
+	c.targets = targets
 }
 
 // Run scrapes until the context ends.
@@ -98,9 +126,12 @@ const parallelScrapes = 16
 func (c *Client) Scrape(ctx context.Context) {
 	c.scraping.Lock()
 	defer c.scraping.Unlock()
+	if c.discover != nil {
+		c.retarget(c.discover())
+	}
 	var g errgroup.Group
 	g.SetLimit(parallelScrapes)
-	for _, t := range c.targets {
+	for _, t := range c.list() {
 		g.Go(func() error {
 			points, err := c.fetch(ctx, t.url)
 			if ctx.Err() != nil {
@@ -119,7 +150,7 @@ func (c *Client) Scrape(ctx context.Context) {
 // Ping reads every page once, remembers none, and says which cannot be read.
 func (c *Client) Ping(ctx context.Context) error {
 	var errs []error
-	for _, t := range c.targets {
+	for _, t := range c.list() {
 		if _, err := c.fetch(ctx, t.url); err != nil {
 			errs = append(errs, fmt.Errorf("engine %s: %w", t.labels["instance"], err))
 		}

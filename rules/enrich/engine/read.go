@@ -23,21 +23,22 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	if n := c.newest(); n.After(now) && n.Sub(now) < time.Minute {
 		now = n // a page that was read a moment after the question is its answer
 	}
-	for _, t := range c.targets {
+	pages := c.list() // those of this read, whatever is discovered meanwhile
+	for _, t := range pages {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 	}
 	var out enrich.Reading
 	for _, s := range q.Signals {
-		samples := c.signal(ctx, s, q, now)
+		samples := c.signal(ctx, s, q, pages, now)
 		if len(samples) == 0 {
-			if why := c.why(s); why != "" {
+			if why := why(s, pages); why != "" {
 				out.Fail(s.ID, why)
 			}
 		}
 		out.Samples = append(out.Samples, samples...)
 	}
-	for _, t := range c.targets {
+	for _, t := range pages {
 		if t.problem != "" && len(out.Notes) < 3 {
 			out.Notes = append(out.Notes, state.Missing{Signal: "engines", Reason: t.labels["instance"] + ": " + t.problem})
 		}
@@ -47,7 +48,7 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 
 func (c *Client) newest() time.Time {
 	var newest time.Time
-	for _, t := range c.targets {
+	for _, t := range c.list() {
 		t.mu.Lock()
 		if n := len(t.history.rows); n > 0 && t.history.rows[n-1].at.After(newest) {
 			newest = t.history.rows[n-1].at
@@ -58,8 +59,8 @@ func (c *Client) newest() time.Time {
 }
 
 // why is the reason for which a signal has no value though some page has its metric.
-func (c *Client) why(s rules.Signal) string {
-	for _, t := range c.targets {
+func why(s rules.Signal, pages []*target) string {
+	for _, t := range pages {
 		for _, src := range s.Sources {
 			if src.Window > 0 && len(t.history.byMetric[src.Metrics()[0]]) > 0 && len(t.history.rows) < slopePoints {
 				return "not enough pages read yet to see it change"
@@ -92,7 +93,7 @@ func levels(s rules.Signal) (own, pool []level) {
 }
 
 // signal evaluates a signal on every entity: the first source with a value wins.
-func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, now time.Time) []state.Sample {
+func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, pages []*target, now time.Time) []state.Sample {
 	own, pool := levels(s)
 	var out []state.Sample
 	for _, ways := range [][]level{own, pool} {
@@ -101,7 +102,7 @@ func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, now
 			if ctx.Err() != nil {
 				return out
 			}
-			targets := c.having(way.source)
+			targets := having(way.source, pages)
 			if len(targets) == 0 {
 				continue
 			}
@@ -124,9 +125,9 @@ func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, now
 }
 
 // having are the targets whose pages have the source's metric.
-func (c *Client) having(src rules.Source) []*target {
+func having(src rules.Source, pages []*target) []*target {
 	var out []*target
-	for _, t := range c.targets {
+	for _, t := range pages {
 		if slices.ContainsFunc(src.Metrics(), func(m string) bool { return len(t.history.byMetric[m]) > 0 }) {
 			out = append(out, t)
 		}

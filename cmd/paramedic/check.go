@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paramedic/playbooks"
+	"paramedic/rules"
+)
+
+func (c *cli) checkCommand() *cobra.Command {
+	var path string
+	var online bool
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Validate configuration, rules and playbooks; with --online also everything they point at",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.check(cmd.Context(), path, online)
+		},
+	}
+	cmd.Flags().StringVar(&path, "config", "", "configuration file; without it the defaults and the built-in knowledge are checked")
+	cmd.Flags().BoolVar(&online, "online", false, "also ask every dependency whether it answers")
+	return cmd
+}
+
+// A checked is what check prints for programs.
+type checked struct {
+	Problems []Problem         `json:"problems"`
+	Online   map[string]string `json:"online,omitempty"` // what was asked, and "ok" or what is wrong
+	Causes   int               `json:"causes"`
+	Books    int               `json:"playbooks"`
+}
+
+func (c *cli) check(ctx context.Context, path string, online bool) error {
+	cfg, err := LoadConfig(path)
+	out := checked{Problems: []Problem{}}
+	var wrong *ConfigError
+	switch {
+	case errors.As(err, &wrong):
+		out.Problems = append(out.Problems, wrong.Problems...)
+	case err != nil:
+		return err
+	}
+	out.knowledge(cfg)
+	if online && len(out.Problems) == 0 {
+		if err := out.ask(ctx, cfg, c); err != nil {
+			return err
+		}
+	}
+	if c.output == "json" {
+		err = c.json(out)
+	} else {
+		out.print(c, path)
+	}
+	if err != nil {
+		return err
+	}
+	if len(out.Problems) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(out.Online)), func(v string) bool { return v != "ok" }) {
+		return errFinding
+	}
+	return nil
+}
+
+// knowledge checks rules and playbooks, and that they fit each other.
+func (o *checked) knowledge(cfg Config) {
+	catalog, problems, err := rules.Load(cfg.Triage.RulesDir)
+	if err != nil {
+		o.Problems = append(o.Problems, Problem{File: cfg.Triage.RulesDir, Text: err.Error()})
+	}
+	for _, p := range problems {
+		o.Problems = append(o.Problems, Problem{File: p.File, Line: p.Line, Text: p.Text})
+	}
+	library, err := playbooks.Load(cfg.Playbooks.Dir)
+	o.playbookProblems(cfg, err)
+	if catalog == nil || library == nil {
+		return
+	}
+	signals, err := rules.LoadSignals()
+	if err != nil {
+		o.Problems = append(o.Problems, Problem{File: "signals.yaml", Text: err.Error()})
+		return
+	}
+	var known, causes []string
+	for _, s := range signals {
+		known = append(known, s.ID)
+	}
+	for _, cause := range catalog.Causes() {
+		causes = append(causes, string(cause.ID))
+	}
+	o.Causes, o.Books = len(causes), len(library.All())
+	o.playbookProblems(cfg, library.Validate(known, append(causes, "unknown")))
+}
+
+func (o *checked) playbookProblems(cfg Config, err error) {
+	if err == nil {
+		return
+	}
+	if many, ok := playbooks.AsProblems(err); ok {
+		for _, p := range many {
+			o.Problems = append(o.Problems, Problem{File: p.File, Line: p.Line, Text: p.Text})
+		}
+		return
+	}
+	o.Problems = append(o.Problems, Problem{File: cfg.Playbooks.Dir, Text: err.Error()})
+}
+
+// ask asks everything that the configuration points at whether it answers.
+func (o *checked) ask(ctx context.Context, cfg Config, c *cli) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	o.Online = map[string]string{}
+	gather, _, err := newGatherer(cfg, gathererDeps{logger: c.quietLogger()})
+	if err != nil {
+		return err
+	}
+	for what, err := range gather.Ping(ctx) {
+		o.Online[what] = okOr(err)
+	}
+	for what, err := range pingChannels(ctx, cfg) {
+		o.Online[what] = okOr(err)
+	}
+	return nil
+}
+
+func okOr(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	return strings.TrimSpace(err.Error())
+}
+
+func (o *checked) print(c *cli, path string) {
+	for _, p := range o.Problems {
+		fmt.Fprintln(c.out, p)
+	}
+	for _, what := range slices.Sorted(maps.Keys(o.Online)) {
+		fmt.Fprintf(c.out, "%-32s %s\n", what, o.Online[what])
+	}
+	if len(o.Problems) > 0 {
+		fmt.Fprintf(c.out, "%d problems\n", len(o.Problems))
+		return
+	}
+	if path == "" {
+		path = "the default configuration"
+	}
+	fmt.Fprintf(c.out, "%s is valid; %d causes, %d playbooks\n", path, o.Causes, o.Books)
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paramedic/state"
+	"paramedic/webhook"
+)
+
+// A client talks to a running bot's API.
+type client struct {
+	*cli
+	server, token, reason string
+}
+
+// clientCommands are the commands that talk to a running bot.
+func (c *cli) clientCommands() []*cobra.Command {
+	cl := &client{cli: c}
+	incidents := &cobra.Command{Use: "incidents", Short: "List, show and report the incidents of a running bot", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cl.list(cmd.Context(), "", "", "") }}
+	var status, cause, cluster string
+	list := &cobra.Command{Use: "list", Short: "List incidents, newest first", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cl.list(cmd.Context(), status, cause, cluster) }}
+	list.Flags().StringVar(&status, "status", "", "only with this status: open, acked, mitigating, monitoring, resolved")
+	list.Flags().StringVar(&cause, "cause", "", "only with this cause")
+	list.Flags().StringVar(&cluster, "cluster", "", "only of this cluster")
+	incidents.AddCommand(list,
+		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, or its number)", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error { return cl.show(cmd.Context(), args[0]) }},
+		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error { return cl.report(cmd.Context(), args[0]) }})
+	var forTime time.Duration
+	silence := cl.verb("silence ID", "Send no notifications for an incident for a while", 1, func(ctx context.Context, args []string) error {
+		return cl.post(ctx, "/api/v1/incidents/"+url.PathEscape(args[0])+"/silence", map[string]any{"until": time.Now().Add(forTime).UTC()})
+	})
+	silence.Flags().DurationVar(&forTime, "for", time.Hour, "how long")
+	commands := []*cobra.Command{incidents, silence,
+		cl.verb("ack ID", "Acknowledge an incident", 1, cl.onIncident("ack")),
+		cl.verb("approve ACTION", "Approve exactly the plan that the action has now", 1, cl.approve),
+		cl.verb("deny ACTION", "Deny an action", 1, cl.onAction("deny")),
+		cl.verb("halt", "Stop all first aid: nothing new is begun until resume", 0, func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/halt", nil) }),
+		cl.verb("resume", "Allow first aid again", 0, func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/resume", nil) }),
+	}
+	for _, cmd := range commands {
+		cmd.PersistentFlags().StringVar(&cl.server, "server", env("PARAMEDIC_SERVER", "http://127.0.0.1:8080"), "the bot's address ($PARAMEDIC_SERVER)")
+	}
+	cl.token = os.Getenv("PARAMEDIC_TOKEN")
+	return commands
+}
+
+func env(name, fallback string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return fallback
+}
+
+// verb is a command that changes something; who did it is the token's name or the user's.
+func (c *client) verb(use, short string, args int, do func(ctx context.Context, args []string) error) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
+		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
+	cmd.Flags().StringVar(&c.reason, "reason", "", "why; it is kept in the timeline")
+	return cmd
+}
+
+func (c *client) onIncident(verb string) func(context.Context, []string) error {
+	return func(ctx context.Context, args []string) error {
+		return c.post(ctx, "/api/v1/incidents/"+url.PathEscape(args[0])+"/"+verb, nil)
+	}
+}
+
+func (c *client) onAction(verb string) func(context.Context, []string) error {
+	return func(ctx context.Context, args []string) error {
+		return c.post(ctx, "/api/v1/actions/"+url.PathEscape(args[0])+"/"+verb, nil)
+	}
+}
+
+// approve binds the approval to the plan that the bot shows now.
+func (c *client) approve(ctx context.Context, args []string) error {
+	list, err := c.incidents(ctx, url.Values{})
+	if err != nil {
+		return err
+	}
+	for _, in := range list {
+		for _, a := range in.Actions {
+			if strings.HasPrefix(string(a.ID), args[0]) {
+				fmt.Fprintf(c.err, "approving: %s (%s)\n", a.Change, in.Title)
+				return c.post(ctx, "/api/v1/actions/"+string(a.ID)+"/approve", map[string]any{"plan_hash": a.PlanHash})
+			}
+		}
+	}
+	return fmt.Errorf("no action %s: `paramedic incidents show ID` lists an incident's actions", args[0])
+}
+
+func (c *client) list(ctx context.Context, status, cause, cluster string) error {
+	q := url.Values{}
+	for k, v := range map[string]string{"status": status, "cause": cause, "cluster": cluster} {
+		if v != "" {
+			q.Set(k, v)
+		}
+	}
+	list, err := c.incidents(ctx, q)
+	if err != nil {
+		return err
+	}
+	if c.output == "json" {
+		return c.json(webhook.IncidentsJSON{Incidents: list})
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(c.out, "no incidents")
+		return nil
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "#\tSTATUS\tSEVERITY\tCAUSE\tALERTS\tOPENED\tTITLE")
+	for _, in := range list {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n", in.Number, in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), in.Title)
+	}
+	return w.Flush()
+}
+
+func opened(at *time.Time) string {
+	if at == nil {
+		return "—"
+	}
+	return at.UTC().Format("Jan 2 15:04:05")
+}
+
+func (c *client) incidents(ctx context.Context, q url.Values) ([]webhook.IncidentJSON, error) {
+	var list webhook.IncidentsJSON
+	err := c.get(ctx, "/api/v1/incidents?"+q.Encode(), &list)
+	return list.Incidents, err
+}
+
+func (c *client) show(ctx context.Context, id string) error {
+	var in webhook.IncidentJSON
+	if err := c.get(ctx, "/api/v1/incidents/"+url.PathEscape(id), &in); err != nil {
+		return err
+	}
+	if c.output == "json" {
+		return c.json(in)
+	}
+	printIncident(c.out, in)
+	return nil
+}
+
+// printIncident prints an incident for people.
+func printIncident(w io.Writer, in webhook.IncidentJSON) {
+	fmt.Fprintf(w, "#%d %s\n%s  %s  %s  %.0f%%\n\n", in.Number, in.Title, in.Status, in.Severity, in.Cause, 100*in.Confidence)
+	for _, e := range in.Evidence {
+		fmt.Fprintf(w, "  %+6.1f dB  %s\n", e.Weight, e.Text)
+	}
+	for _, m := range in.MissingEvidence {
+		fmt.Fprintf(w, "     —      %s\n", m)
+	}
+	for _, s := range in.Symptoms {
+		fmt.Fprintf(w, "\n  symptom %s: %d alerts", s.Symptom, s.Alerts)
+	}
+	fmt.Fprintln(w)
+	for _, a := range in.Actions {
+		fmt.Fprintf(w, "\n  %s  %s  %s\n", a.ID, a.State, a.Change)
+		for _, g := range a.Guards {
+			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, g.Reason)
+		}
+		if a.State == state.AwaitingApproval {
+			fmt.Fprintf(w, "    paramedic approve %s\n", a.ID)
+		}
+	}
+}
+
+func (c *client) report(ctx context.Context, id string) error {
+	body, err := c.do(ctx, http.MethodGet, "/api/v1/incidents/"+url.PathEscape(id)+"/report", nil)
+	if err != nil {
+		return err
+	}
+	_, err = c.out.Write(body)
+	return err
+}
+
+func (c *client) get(ctx context.Context, path string, into any) error {
+	body, err := c.do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("reading the answer of %s: %w", path, err)
+	}
+	return nil
+}
+
+func (c *client) post(ctx context.Context, path string, fields map[string]any) error {
+	body := map[string]any{"actor": env("USER", "cli"), "reason": c.reason}
+	for k, v := range fields {
+		body[k] = v
+	}
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encoding the request: %w", err)
+	}
+	answer, err := c.do(ctx, http.MethodPost, path, raw)
+	if err != nil {
+		return err
+	}
+	if c.output == "json" {
+		_, err = c.out.Write(answer)
+		return err
+	}
+	fmt.Fprintln(c.out, "done")
+	return nil
+}
+
+// do makes a request and gives the body of a good answer.
+func (c *client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.server, "/")+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("--server %s: %w", c.server, err)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("asking the bot: %w (is `paramedic serve` running there? --server or PARAMEDIC_SERVER says where)", err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer of %s: %w", path, err)
+	}
+	if resp.StatusCode/100 == 2 {
+		return raw, nil
+	}
+	var e webhook.ErrorJSON
+	if json.Unmarshal(raw, &e) == nil && e.Error != "" {
+		return nil, fmt.Errorf("%s (%d)", e.Error, resp.StatusCode)
+	}
+	return nil, fmt.Errorf("%s %s: %s", method, path, resp.Status)
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"paramedic/remediate"
+	"paramedic/state"
+)
+
+// clusterNames are the configured clusters, the default first.
+func (c Config) clusterNames() []string {
+	names := make([]string, len(c.Clusters))
+	for i, cl := range c.Clusters {
+		names[i] = cl.Name
+	}
+	return names
+}
+
+// settings are the fold's times.
+func (c Config) settings() state.Settings {
+	s := state.DefaultSettings()
+	s.Settle, s.ResolveHold, s.Retain = c.Triage.Settle.D(), c.Triage.ResolveHold.D(), c.State.Retain.D()
+	return s
+}
+
+// channels are those that something is configured for.
+func (c Config) channels() []state.Channel {
+	var out []state.Channel
+	for _, ch := range []struct {
+		on   bool
+		name state.Channel
+	}{{c.Notify.PagerDuty.RoutingKeyFile != "", state.ChannelPagerDuty}, {c.Notify.Slack.TokenFile != "", state.ChannelSlack}, {c.Notify.Console, state.ChannelConsole}} {
+		if ch.on {
+			out = append(out, ch.name)
+		}
+	}
+	return out
+}
+
+// publicURL is the base of links in messages.
+func (c Config) publicURL() string {
+	if c.PublicURL != "" {
+		return c.PublicURL
+	}
+	scheme := "http"
+	if c.TLS.CertFile != "" {
+		scheme = "https"
+	}
+	return fmt.Sprintf("%s://%s", scheme, c.Listen)
+}
+
+// policies are first aid's policies.
+func (c Config) policies() []remediate.Policy {
+	one := func(s string) []string {
+		if s == "" {
+			return nil
+		}
+		return []string{s}
+	}
+	var out []remediate.Policy
+	for i, p := range c.Remediate.Policies {
+		q := remediate.Policy{Name: fmt.Sprint(i + 1), Causes: one(p.Cause), Actions: one(p.Action), Clusters: one(p.Scope.Cluster),
+			Namespaces: one(p.Scope.Namespace), Pools: one(p.Scope.Pool), Mode: remediate.Mode(p.Mode), Approvers: p.Approvers,
+			Limits: remediate.Limits{Cooldown: p.Limits.Cooldown.D(), PerIncident: p.Limits.PerIncident, EvictionsPerHour: p.Limits.EvictionsHour,
+				RolloutEvery: p.Limits.RolloutWindow.D(), ApprovalTTL: p.Limits.ApprovalExpires.D(), MaxLoad: p.Limits.MaxLoad}}
+		for _, w := range p.Freeze {
+			q.Freeze = append(q.Freeze, remediate.FreezeWindow{Days: w.Days, From: w.From, To: w.To})
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+// timing are the times of a run: the configuration's, else those given, else the defaults.
+func (c Config) timing(base remediate.Timing) remediate.Timing {
+	v := c.Remediate.Verify
+	for _, f := range []struct {
+		to   *time.Duration
+		from Duration
+	}{{&base.Settle, v.Settle}, {&base.Window, v.Window}, {&base.Interval, v.Interval}} {
+		if f.from > 0 {
+			*f.to = f.from.D()
+		}
+	}
+	if v.MinSamples > 0 {
+		base.Samples = v.MinSamples
+	}
+	return base
+}

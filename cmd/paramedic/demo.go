@@ -1,0 +1,298 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"paramedic/lab"
+	"paramedic/notify/console"
+	"paramedic/remediate"
+	"paramedic/rules/enrich/engine"
+	"paramedic/state"
+	"paramedic/state/jetstream"
+	"paramedic/webhook"
+)
+
+// A demo is a simulated fleet that breaks, and the real bot that answers.
+type demo struct {
+	*cli
+	fault    string
+	speed    float64
+	headless bool
+	listen   string
+	seed     uint64
+}
+
+func (c *cli) demoCommand() *cobra.Command {
+	d := &demo{cli: c}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "The whole loop on this machine: a simulated fleet breaks, the bot finds out why and mends it",
+		Long: "A simulated pool of vLLM workers serves traffic, a fault is injected, real alert rules fire and genuine webhooks reach the real bot.\n" +
+			"Watch it on the page, approve the first aid, and see the pool recover. Nothing leaves this machine.\n\nFaults: " + strings.Join(lab.Faults(), ", "),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&d.fault, "fault", lab.KVExhaustion, "what goes wrong")
+	f.Float64Var(&d.speed, "speed", 0, "simulated seconds a second; default 15, and 60 with --headless")
+	f.BoolVar(&d.headless, "headless", false, "approve what is offered, play one incident to its end, and exit 0 if it was diagnosed and mitigated")
+	f.StringVar(&d.listen, "listen", "127.0.0.1:8080", "address of the incident page")
+	f.Uint64Var(&d.seed, "seed", 4, "another seed is another day")
+	return cmd
+}
+
+// The demo shows healthy traffic for this long before the fault, of the five minutes that a scenario begins with.
+const healthyShown = 100 * time.Second
+
+// demoTiming are the run's times, shorter than in production so that a visitor sees the end.
+var demoTiming = remediate.Timing{Settle: time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8, Poll: 5 * time.Second}
+
+func (d *demo) run(ctx context.Context) error {
+	scenario, err := lab.NewScenario(d.fault, d.seed)
+	if err != nil {
+		return err
+	}
+	if d.speed <= 0 {
+		d.speed = 15
+		if d.headless {
+			d.speed = 60
+		}
+	}
+	if d.headless {
+		d.listen = "127.0.0.1:0"
+	}
+	scenario.Config.ColdStart = 40 * time.Second
+	fleet, err := scenario.Build()
+	if err != nil {
+		return fmt.Errorf("building the fleet: %w", err)
+	}
+	fmt.Fprintf(d.err, "Four simulated vLLM workers serve %s; time runs %.0f times as fast as yours.\nComing up: %s\n\n", "llama-70b", d.speed, scenario.Story)
+	begin := fleet.Start().Add(5*time.Minute - healthyShown)
+	fleet.Advance(begin)
+	return d.play(ctx, scenario, fleet, lab.NewClock(begin, d.speed))
+}
+
+// play runs fleet, monitoring and bot together until the visitor has seen enough, or the headless visitor the end.
+func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet, clock *lab.Clock) error {
+	dir, err := os.MkdirTemp("", "paramedic-demo-")
+	if err != nil {
+		return fmt.Errorf("a place for the demo's state: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	log := d.quietLogger()
+	store, err := jetstream.Open(ctx, jetstream.Config{Dir: dir, Retain: 24 * time.Hour, Logger: log})
+	if err != nil {
+		return fmt.Errorf("opening the state: %w", err)
+	}
+	defer func() { _ = store.Close(context.WithoutCancel(ctx)) }() // the directory goes with it
+	pages, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("serving the fleet's pages: %w", err)
+	}
+	exporter := &http.Server{Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}), ReadHeaderTimeout: 5 * time.Second}
+	host := newHost()
+	cfg := DefaultConfig()
+	cfg.Listen = d.listen
+	listener, err := host.listen(cfg, log)
+	if err != nil {
+		return err
+	}
+	cfg.PublicURL = "http://" + listener.Addr().String()
+	cfg.Remediate.Mode = "approve"
+	service, err := newService(cfg, Deps{Store: store, Clock: clock, Logger: log, Out: d.out, Colour: console.Terminal(d.out), Timing: demoTiming,
+		Clusters: map[string]remediate.Cluster{"default": newDemoCluster(fleet)},
+		Scrape:   func() []engine.Target { return demoTargets(fleet, "http://"+pages.Addr().String()) }, ScrapeEvery: lab.ScrapeInterval})
+	if err != nil {
+		return err
+	}
+	host.handle(service.handler)
+	fmt.Fprintf(d.err, "The incident page: %s\n\n", cfg.PublicURL)
+	world := lab.NewWorld(fleet, lab.AlertmanagerConfig{URL: cfg.PublicURL + "/webhook/alertmanager"})
+	world.Log = log
+
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error { return ignoreClosed(exporter.Serve(pages)) })
+	group.Go(func() error { return service.Run(running) })
+	group.Go(func() error { world.Run(running, clock); return nil })
+	group.Go(func() error {
+		defer stop()
+		v := &visitor{demo: d, service: service, base: cfg.PublicURL, clock: clock, scenario: scenario}
+		return v.watch(running)
+	})
+	<-running.Done()
+	service.closeStreams()
+	host.drain(log)
+	host.close(log)
+	_ = exporter.Close() // nobody needs its last answers
+	return group.Wait()
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// demoTargets are the fleet's pages as they are now: a rollout brings new workers.
+func demoTargets(fleet *lab.Fleet, base string) []engine.Target {
+	var out []engine.Target
+	for _, t := range fleet.Targets() {
+		out = append(out, engine.Target{URL: base + t.Path, Labels: t.Labels})
+	}
+	return out
+}
+
+// A visitor watches the incident. The headless one also does what a person would: it approves what is offered, through the API.
+type visitor struct {
+	*demo
+	service  *service
+	base     string
+	clock    *lab.Clock
+	scenario lab.Scenario
+	told     map[state.ActionID]bool
+}
+
+// patience is how much simulated time the headless visitor gives the whole story.
+const patience = 75 * time.Minute
+
+// watch follows the incident of the scenario's fault to its end.
+func (v *visitor) watch(ctx context.Context) error {
+	v.told = map[state.ActionID]bool{}
+	entries := v.service.keeper.Subscribe(ctx)
+	deadline := v.clock.After(patience)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-entries:
+		case <-v.clock.After(5 * time.Second):
+		case <-deadline:
+			if v.headless {
+				return v.giveUp()
+			}
+			deadline = nil
+		}
+		for _, in := range v.service.keeper.Incidents() {
+			for _, id := range in.Actions {
+				if a, ok := v.service.keeper.Action(id); ok {
+					v.look(ctx, a)
+				}
+			}
+			if in.Cause() == state.Cause(v.fault) && v.ended(in) && v.headless {
+				return v.verdict(in)
+			}
+		}
+	}
+}
+
+// look tells the visitor of an action that waits, or approves it.
+func (v *visitor) look(ctx context.Context, a state.Action) {
+	if a.State != state.AwaitingApproval || v.told[a.ID] {
+		return
+	}
+	v.told[a.ID] = true
+	if !v.headless {
+		fmt.Fprintf(v.err, "\nFirst aid is offered: %s. Approve it on the page, or: paramedic approve %s\n\n", a.Change, a.ID)
+		return
+	}
+	fmt.Fprintf(v.err, "\nThe visitor approves: %s\n\n", a.Change)
+	if err := v.approve(ctx, a); err != nil {
+		fmt.Fprintf(v.err, "approving: %v\n", err)
+	}
+}
+
+func (v *visitor) approve(ctx context.Context, a state.Action) error {
+	body, err := json.Marshal(map[string]string{"actor": "visitor", "reason": "demo", "plan_hash": a.PlanHash})
+	if err != nil {
+		return fmt.Errorf("encoding the approval: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, v.base+"/api/v1/actions/"+string(a.ID)+"/approve", bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("the bot's address: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("asking the bot: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 == 2 {
+		return nil
+	}
+	var e webhook.ErrorJSON
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16)) // what cannot be read is not shown
+	_ = json.Unmarshal(raw, &e)
+	return fmt.Errorf("%s: %s", resp.Status, e.Error)
+}
+
+// ended says whether the incident's story is over: its first aid is through, or there is none that the bot could give.
+func (v *visitor) ended(in state.Incident) bool {
+	if len(in.Actions) == 0 {
+		return !v.treatable()
+	}
+	return !slices.ContainsFunc(in.Actions, func(id state.ActionID) bool {
+		a, _ := v.service.keeper.Action(id)
+		return !a.State.Done()
+	})
+}
+
+// treatable says whether the fault's playbook has first aid that the bot can give.
+func (v *visitor) treatable() bool {
+	pb, ok := v.service.library.ForCause(v.fault)
+	if !ok {
+		return false
+	}
+	for _, r := range pb.FirstAid {
+		if r.Action != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// verdict ends the headless demo.
+func (v *visitor) verdict(in state.Incident) error {
+	fmt.Fprintf(v.err, "\nDiagnosed: %s (%.0f%%), after %s of the fleet's time.\n", in.Title, 100*in.Diagnosis.Confidence, in.DiagnosedAt.Sub(in.StartedAt).Round(time.Second))
+	mitigated := !v.treatable()
+	for _, id := range in.Actions {
+		a, _ := v.service.keeper.Action(id)
+		fmt.Fprintf(v.err, "First aid: %s: %s. %s\n", a.Change, a.State, a.Reason)
+		mitigated = mitigated || a.State == state.Succeeded
+	}
+	if !mitigated {
+		return errors.New("the incident was diagnosed, but not mitigated")
+	}
+	if !v.treatable() {
+		fmt.Fprintln(v.err, "Its first aid is for people; the playbook says what to do.")
+	}
+	return nil
+}
+
+func (v *visitor) giveUp() error {
+	var seen []string
+	for _, in := range v.service.keeper.Incidents() {
+		seen = append(seen, fmt.Sprintf("#%d %s: %s (%s)", in.Number, in.Cause(), in.Title, in.Status))
+		for _, id := range in.Actions {
+			a, _ := v.service.keeper.Action(id)
+			seen = append(seen, fmt.Sprintf("   %s: %s: %s", a.Change, a.State, a.Reason))
+		}
+	}
+	return fmt.Errorf("after %s of the fleet's time %s is not diagnosed and treated; there is:\n%s", patience, v.fault, strings.Join(seen, "\n"))
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paramedic/playbooks"
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/engine"
+	"paramedic/state"
+)
+
+// A diagnosis is one look at a live fleet.
+type diagnosis struct {
+	*cli
+	prometheus, kubeconfig, model, at string
+	engines                           []string
+	watch                             time.Duration
+}
+
+func (c *cli) diagnoseCommand() *cobra.Command {
+	d := &diagnosis{cli: c}
+	cmd := &cobra.Command{
+		Use:   "diagnose (--prometheus URL | --engine URL…)",
+		Short: "Triage a live fleet once, with nothing installed",
+		Long: "Look at a live fleet once and say what is wrong with it and why. Exit code 0: healthy; 2: something was found; 1: the look failed.\n" +
+			"Engines that are scraped directly are watched for a short while, because rates need two looks.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&d.prometheus, "prometheus", "", "base URL of a Prometheus-compatible query API")
+	f.StringArrayVar(&d.engines, "engine", nil, "URL of a /metrics page (repeat it)")
+	f.StringVar(&d.kubeconfig, "kubeconfig", "", "also read Kubernetes through this kubeconfig")
+	f.StringVar(&d.model, "model", "", "look at this model only")
+	f.StringVar(&d.at, "at", "", "look at this time (RFC 3339) instead of now; needs --prometheus")
+	f.DurationVar(&d.watch, "watch", 20*time.Second, "how long engines are watched with --engine")
+	cmd.MarkFlagsMutuallyExclusive("prometheus", "engine")
+	return cmd
+}
+
+func (d *diagnosis) run(ctx context.Context) error {
+	cfg := DefaultConfig()
+	cluster := &cfg.Clusters[0]
+	cluster.Prometheus.URL, cluster.Engines = d.prometheus, d.engines
+	if d.kubeconfig != "" {
+		cluster.Kubernetes = &KubernetesConfig{Kubeconfig: d.kubeconfig}
+	}
+	now := time.Now().UTC()
+	switch {
+	case d.prometheus == "" && len(d.engines) == 0:
+		return errors.New("say where to look: --prometheus URL, or --engine URL for each engine")
+	case d.at != "" && d.prometheus == "":
+		return errors.New("--at needs --prometheus: an engine only knows the present")
+	case d.at != "":
+		at, err := time.Parse(time.RFC3339, d.at)
+		if err != nil {
+			return fmt.Errorf("--at %q is not a time such as 2026-11-21T03:00:00Z", d.at)
+		}
+		now = at.UTC()
+	}
+	catalog, library, err := loadKnowledge(cfg)
+	if err != nil {
+		return err
+	}
+	gather, scrapers, err := newGatherer(cfg, gathererDeps{logger: d.quietLogger(), interval: time.Second})
+	if err != nil {
+		return err
+	}
+	if len(scrapers) > 0 {
+		if err := d.observe(ctx, scrapers); err != nil {
+			return err
+		}
+		now = time.Now().UTC()
+	}
+	look := lookAt{gather: gather, catalog: catalog, library: library, cluster: cluster.Name, now: now}
+	found, err := look.all(ctx, d.model)
+	if err != nil {
+		return err
+	}
+	if err := d.print(found); err != nil {
+		return err
+	}
+	if found.Found {
+		return errFinding
+	}
+	return nil
+}
+
+// observe scrapes for a while, and says so.
+func (d *diagnosis) observe(ctx context.Context, scrapers []*engine.Client) error {
+	fmt.Fprintf(d.err, "watching %d pages for %s …\n", len(d.engines), d.watch)
+	ticker := time.NewTicker(max(d.watch/10, 500*time.Millisecond))
+	defer ticker.Stop()
+	end := time.After(d.watch)
+	for {
+		for _, s := range scrapers {
+			s.Scrape(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-end:
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// A lookAt is one look at everything that can be seen.
+type lookAt struct {
+	gather  *enrich.Gatherer
+	catalog *rules.Catalog
+	library *playbooks.Library
+	cluster string
+	now     time.Time
+}
+
+// A foundFleet is what a look found.
+type foundFleet struct {
+	At      time.Time          `json:"at"`
+	Found   bool               `json:"found"`
+	Pools   []rules.PoolHealth `json:"pools"`
+	Verdict []foundPool        `json:"verdicts"`
+	Missing []state.Missing    `json:"missing,omitempty"`
+}
+
+// A foundPool is a pool that has symptoms, with the verdict on it.
+type foundPool struct {
+	Pool      rules.PoolHealth     `json:"pool"`
+	Symptoms  []state.SymptomCount `json:"symptoms"`
+	Diagnosis state.Diagnosis      `json:"diagnosis"`
+	Playbook  string               `json:"-"` // as text, with its answers
+}
+
+// all looks at every pool, and twice at those that show symptoms: the second time with everything.
+func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
+	ev := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: state.Scope{Cluster: l.cluster, Model: model}, Onset: l.now, Now: l.now})
+	out := foundFleet{At: l.now, Pools: rules.Health(l.cluster, ev), Verdict: []foundPool{}}
+	if len(ev.Samples) == 0 {
+		return out, fmt.Errorf("nothing there tells of an inference engine: %s", reasons(ev.Missing))
+	}
+	for _, p := range out.Pools {
+		scope := state.Scope{Cluster: l.cluster, Namespace: p.Namespace, Pool: p.Pool, Model: p.Model}
+		pool := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: scope, Onset: l.now, Now: l.now})
+		symptoms := rules.Observe(&pool)
+		if len(symptoms) == 0 {
+			continue
+		}
+		in := state.Incident{Cluster: l.cluster, Status: state.StatusOpen, Severity: state.Warning, Scope: scope, Symptoms: symptoms, StartedAt: l.now, OpenedAt: l.now}
+		for _, s := range symptoms {
+			in.AlertCount += s.Alerts
+		}
+		in.ActiveAlerts = in.AlertCount
+		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: l.catalog.Diagnose(&in, &pool, l.now)}
+		in.Diagnosis = found.Diagnosis
+		if pb, ok := l.library.ForCause(string(found.Diagnosis.Cause)); ok {
+			found.Playbook = playbooks.Run(pb, in, pool).Text()
+		}
+		out.Verdict = append(out.Verdict, found)
+		out.Found = out.Found || found.Diagnosis.Cause != state.BenignAlert
+	}
+	return out, nil
+}
+
+// reasons are the reasons why evidence is missing, each once.
+func reasons(missing []state.Missing) string {
+	var out []string
+	seen := map[string]bool{}
+	for _, m := range missing {
+		if !seen[m.Reason] {
+			seen[m.Reason] = true
+			out = append(out, m.Reason)
+		}
+	}
+	if len(out) == 0 {
+		return "no series matched"
+	}
+	return strings.Join(out[:min(3, len(out))], "; ")
+}
+
+func (d *diagnosis) print(f foundFleet) error {
+	switch d.output {
+	case "json":
+		return d.json(f)
+	case "markdown":
+		printMarkdown(d.out, f)
+		return nil
+	}
+	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "POOL\tMODEL\tWORKERS\tHEALTH\tKV\tLATENCY\tERRORS\tQUEUE\tGPU")
+	for _, p := range f.Pools {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s", orText(p.Pool, "—"), orText(p.Model, "—"), p.Workers, p.Overall)
+		for _, check := range []string{"kv_cache", "latency", "errors", "queue", "gpu"} {
+			c := p.Checks[check]
+			text := "—"
+			if c.Value != nil {
+				text = playbooks.FormatValue(*c.Value, c.Unit)
+			}
+			fmt.Fprintf(w, "\t%s", text)
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+	if len(f.Verdict) == 0 {
+		fmt.Fprintln(d.out, "\nNothing is wrong that could be seen.")
+	}
+	for _, v := range f.Verdict {
+		fmt.Fprintln(d.out)
+		printVerdict(d.out, v.Diagnosis)
+		if v.Playbook != "" {
+			fmt.Fprintf(d.out, "\n%s\n", v.Playbook)
+		}
+	}
+	return nil
+}
+
+// printVerdict prints a verdict with its sum.
+func printVerdict(w io.Writer, v state.Diagnosis) {
+	fmt.Fprintf(w, "%s\n%s, %.0f%% sure\n\n", v.Title, v.Cause, 100*v.Confidence)
+	fmt.Fprintf(w, "  %s\n  %s\n", v.Story.What, v.Story.Why)
+	if v.Story.Else != "" {
+		fmt.Fprintf(w, "  %s\n", v.Story.Else)
+	}
+	fmt.Fprintf(w, "\n  %+6.1f dB  prior\n", v.Prior)
+	for _, f := range v.Findings {
+		fmt.Fprintf(w, "  %+6.1f dB  %s\n", f.Weight, f.Text)
+	}
+	fmt.Fprintf(w, "  %+6.1f dB  sum\n", v.Score)
+	if len(v.Missing) > 0 {
+		fmt.Fprintf(w, "\n  not measured: %s\n", strings.Join(v.Missing, ", "))
+	}
+}
+
+func printMarkdown(w io.Writer, f foundFleet) {
+	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
+	for _, v := range f.Verdict {
+		d := v.Diagnosis
+		fmt.Fprintf(w, "\n## %s\n\n**%s**, %.0f%% sure. %s\n\n%s\n\n| dB | evidence |\n|---:|---|\n| %+.1f | prior |\n", d.Title, d.Cause, 100*d.Confidence, d.Story.What, d.Story.Why, d.Prior)
+		for _, x := range d.Findings {
+			fmt.Fprintf(w, "| %+.1f | %s |\n", x.Weight, strings.ReplaceAll(x.Text, "|", "\\|"))
+		}
+		fmt.Fprintf(w, "| %+.1f | **sum** |\n", d.Score)
+	}
+	if len(f.Verdict) == 0 {
+		fmt.Fprintln(w, "\nNothing is wrong that could be seen.")
+	}
+}
+
+func orText(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"fmt"
+	"html/template"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"paramedic/notify"
+	"paramedic/notify/console"
+	"paramedic/notify/pagerduty"
+	"paramedic/notify/slack"
+	"paramedic/notify/web"
+	"paramedic/playbooks"
+	"paramedic/state"
+	"paramedic/webhook"
+)
+
+// door is everything that comes in over HTTP, pages and metrics included.
+func (s *service) door() (http.Handler, error) {
+	c := s.cfg
+	var tokens *webhook.Tokens
+	if c.Auth.API.TokensFile != "" {
+		var err error
+		if tokens, err = webhook.LoadTokens(c.Auth.API.TokensFile); err != nil {
+			return nil, err
+		}
+	}
+	open := loopbackOnly(c.Listen)
+	var server *webhook.Server // the pages ask it who is there, and it serves them
+	pages, err := s.pages(func(r *http.Request) (string, state.Role, bool) {
+		by, ok := server.Authenticate(r)
+		return by.String(), by.Role, ok
+	}, tokens != nil)
+	if err != nil {
+		return nil, err
+	}
+	server = webhook.New(webhook.Config{
+		Log: s.keeper, View: s.keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.clusterNames(),
+		Alertmanager: webhook.AlertmanagerAuth{
+			Bearer:    webhook.NewSecret(c.Auth.Alertmanager.BearerTokenFile),
+			BasicUser: c.Auth.Alertmanager.BasicAuth.Username, BasicPassword: webhook.NewSecret(c.Auth.Alertmanager.BasicAuth.PasswordFile),
+			ClientCert: c.Auth.Alertmanager.ClientCAFile != "", Open: open,
+		},
+		API: webhook.APIAuth{Tokens: tokens, Open: open},
+		Slack: webhook.Slack{SigningSecret: webhook.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack(tokens), APIURL: c.Notify.Slack.APIURL,
+			HTTP: &http.Client{Timeout: 5 * time.Second}},
+		PagerDuty: webhook.PagerDuty{Secret: webhook.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
+		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages,
+	})
+	s.closeStreams = server.Close
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.metrics.handler())
+	mux.Handle("/", server)
+	return mux, nil
+}
+
+func loopbackOnly(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	return err == nil && loopback(host)
+}
+
+// authorizeSlack says what a Slack user may do: what a policy's approvers may, or the role of the token that names the user.
+func (s *service) authorizeSlack(tokens *webhook.Tokens) func(string, state.Verb, *state.Action) (string, bool) {
+	return func(user string, verb state.Verb, action *state.Action) (string, bool) {
+		role := state.Role("")
+		if tokens != nil {
+			_, role, _ = tokens.SlackUser(user)
+		}
+		approver := action != nil && slices.Contains(action.Approvers, user)
+		switch verb {
+		case state.VerbApprove, state.VerbDeny, state.VerbCancel:
+			if approver || (action != nil && len(action.Approvers) == 0 && role.Allows(state.Responder)) {
+				return "", true
+			}
+			return "you are not among the approvers of this action (remediate.policies[].approvers)", false
+		case state.VerbHalt:
+			// Anybody who may act may stop: stopping is the safe side.
+			if role.Allows(state.Responder) || s.isApprover(user) {
+				return "", true
+			}
+		case state.VerbResume:
+			if role.Allows(state.Admin) {
+				return "", true
+			}
+			return "only an admin may allow first aid again", false
+		default:
+			if role.Allows(state.Responder) || s.isApprover(user) {
+				return "", true
+			}
+		}
+		return "your Slack user is not in auth.api.tokens_file (slack_user) with the role responder, nor an approver in remediate.policies", false
+	}
+}
+
+func (s *service) isApprover(user string) bool {
+	return slices.ContainsFunc(s.cfg.Remediate.Policies, func(p PolicyConfig) bool { return slices.Contains(p.Approvers, user) })
+}
+
+// notifiers makes every channel that is configured.
+func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
+	n := s.cfg.Notify
+	all := map[state.Channel]notify.Notifier{}
+	if n.Console {
+		all[state.ChannelConsole] = console.New(console.Options{Out: s.deps.Out, Colour: s.deps.Colour})
+	}
+	if n.Slack.TokenFile != "" {
+		cfg := slack.Config{TokenFile: n.Slack.TokenFile, SigningSecretFile: n.Slack.SigningSecretFile, Channel: n.Slack.Channel, APIURL: n.Slack.APIURL}
+		if err := cfg.Validate(); err != nil {
+			return nil, fmt.Errorf("notify.slack: %w", err)
+		}
+		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: webhook.NewSecret(n.Slack.TokenFile).Value})
+	}
+	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Playbook: s.playbookFor}
+	if n.PagerDuty.RoutingKeyFile != "" {
+		cfg := pagerduty.Config{RoutingKeyFile: n.PagerDuty.RoutingKeyFile, WebhookSecretFile: n.PagerDuty.WebhookSecretFile,
+			APITokenFile: n.PagerDuty.APITokenFile, From: n.PagerDuty.From, EventsURL: n.PagerDuty.EventsURL, APIURL: n.PagerDuty.APIURL}
+		if err := cfg.Validate(); err != nil {
+			return nil, fmt.Errorf("notify.pagerduty: %w", err)
+		}
+		pager := pagerduty.New(cfg, pagerduty.Options{Clock: s.deps.Clock, RoutingKey: webhook.NewSecret(n.PagerDuty.RoutingKeyFile).Value,
+			APIToken: webhook.NewSecret(n.PagerDuty.APITokenFile).Value})
+		all[state.ChannelPagerDuty] = pager
+		if n.PagerDuty.APITokenFile != "" {
+			handler.Noter = pager
+		}
+	}
+	return notify.NewHandler(handler), nil
+}
+
+// newRouter makes the routes. A channel that nothing is configured for is not part of the default routes.
+func newRouter(cfg Config) (*notify.Router, error) {
+	var routes []notify.Route
+	for _, r := range cfg.Notify.Routes {
+		routes = append(routes, notify.Route{Severity: r.Severity, Cause: r.Cause, Cluster: r.Scope.Cluster, Namespace: r.Scope.Namespace,
+			Model: r.Scope.Model, Pool: r.Scope.Pool, Channels: r.Channels})
+	}
+	return notify.NewRouter(routes, cfg.channels())
+}
+
+// playbookFor is the playbook that fits the incident's verdict, with its checks answered, as messages show it.
+func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Playbook {
+	pb, ok := s.library.ForCause(string(in.Cause()))
+	if !ok {
+		return notify.Playbook{}
+	}
+	run := playbooks.Run(pb, *in, *ev)
+	out := notify.Playbook{ID: pb.ID, Title: pb.Title, Avoid: run.Worse, Escalate: run.Escalate}
+	for _, a := range run.Answers {
+		out.Checks = append(out.Checks, notify.Check{Ask: a.Check.Ask, Answer: a.Text, State: string(a.State)})
+	}
+	for _, r := range run.FirstAid {
+		out.FirstAid = append(out.FirstAid, r.Text)
+	}
+	return out
+}
+
+// pages are the incident pages.
+func (s *service) pages(authenticate func(*http.Request) (string, state.Role, bool), protected bool) (http.Handler, error) {
+	cfg := web.Config{View: s.keeper, Clock: s.deps.Clock, Mode: s.cfg.Remediate.Mode, Version: version, Clusters: s.cfg.clusterNames(),
+		Playbook: s.webPlaybook}
+	if protected {
+		cfg.Authenticate = authenticate
+	}
+	return web.New(cfg)
+}
+
+// webPlaybook is a playbook as the pages show it; without an incident its checks have no answers.
+func (s *service) webPlaybook(id string, in *state.Incident, ev *state.Evidence) (web.Playbook, bool) {
+	pb, ok := s.library.Get(id)
+	if !ok {
+		return web.Playbook{}, false
+	}
+	var incident state.Incident
+	var evidence state.Evidence
+	if in != nil {
+		incident = *in
+	}
+	if ev != nil {
+		evidence = *ev
+	}
+	run := playbooks.Run(pb, incident, evidence)
+	body, err := playbooks.HTML(run.Body)
+	if err != nil {
+		s.deps.Logger.Warn("a playbook cannot be shown", "playbook", id, "err", err)
+	}
+	// The library's Markdown is rendered without raw HTML, so that what it gives is safe to show.
+	out := web.Playbook{ID: pb.ID, Title: pb.Title, Body: template.HTML(body), Worse: run.Worse, Escalate: run.Escalate} //nolint:gosec // rendered without raw HTML
+	for _, a := range run.Answers {
+		out.Checks = append(out.Checks, web.Check{Ask: a.Check.Ask, Answer: a.Text, State: string(a.State), Limit: a.Limit, ByHand: a.ByHand})
+	}
+	for _, r := range run.FirstAid {
+		out.FirstAid = append(out.FirstAid, web.Step{Text: r.Text, When: r.When, Action: r.Action})
+	}
+	return out, true
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+// A fleetHealth is the structured health of every pool.
+type fleetHealth struct {
+	At      time.Time          `json:"at"`
+	Overall rules.HealthStatus `json:"overall"`
+	Pools   []rules.PoolHealth `json:"pools"`
+	Missing []state.Missing    `json:"missing"`
+}
+
+// healthSignals are what a health report reads.
+var healthSignals = []string{"gpu_util", "kv_usage", "ttft_p95", "error_rate", "requests_waiting", "pod_ready", "up"}
+
+// A fleetCache keeps a health report for a moment, so that many readers cost one gathering.
+type fleetCache struct {
+	mu   sync.Mutex
+	last *fleetHealth
+}
+
+// fleetFresh is how old a health report may be.
+const fleetFresh = 15 * time.Second
+
+// fleet is the health of every pool of every cluster.
+func (s *service) fleet(ctx context.Context) (any, error) {
+	s.fleetCache.mu.Lock()
+	defer s.fleetCache.mu.Unlock()
+	now := s.deps.Clock.Now()
+	if last := s.fleetCache.last; last != nil && now.Sub(last.At) < fleetFresh {
+		return last, nil
+	}
+	out := &fleetHealth{At: now, Overall: rules.HealthUnknown, Pools: []rules.PoolHealth{}, Missing: []state.Missing{}}
+	for _, c := range s.cfg.Clusters {
+		ev := s.gather.Gather(ctx, enrich.Request{Cluster: c.Name, Scope: state.Scope{Cluster: c.Name}, Onset: now, Now: now, Signals: healthSignals})
+		out.Pools = append(out.Pools, rules.Health(c.Name, ev)...)
+		out.Missing = append(out.Missing, ev.Missing...)
+	}
+	rank := map[rules.HealthStatus]int{rules.Healthy: 1, rules.HealthWarning: 2, rules.HealthCritical: 3}
+	for _, p := range out.Pools {
+		if rank[p.Overall] > rank[out.Overall] {
+			out.Overall = p.Overall
+		}
+	}
+	s.fleetCache.last = out
+	return out, nil
+}

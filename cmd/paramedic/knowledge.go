@@ -1,0 +1,186 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"paramedic/playbooks"
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+func (c *cli) playbooksCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{Use: "playbooks", Short: "List and show playbooks", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return c.listPlaybooks(dir) }}
+	cmd.PersistentFlags().StringVar(&dir, "dir", "", "your own playbooks, which override the built-in ones")
+	cmd.AddCommand(
+		&cobra.Command{Use: "list", Short: "List playbooks", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return c.listPlaybooks(dir) }},
+		&cobra.Command{Use: "show ID", Short: "Show a playbook", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error { return c.showPlaybook(dir, args[0]) }},
+		&cobra.Command{Use: "test DIR", Short: "Validate a directory of playbooks", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
+			cfg := DefaultConfig()
+			cfg.Playbooks.Dir = args[0]
+			return c.testKnowledge(cfg)
+		}})
+	return cmd
+}
+
+func (c *cli) testKnowledge(cfg Config) error {
+	out := checked{Problems: []Problem{}}
+	out.knowledge(cfg)
+	for _, p := range out.Problems {
+		fmt.Fprintln(c.out, p)
+	}
+	if len(out.Problems) > 0 {
+		return errFinding
+	}
+	fmt.Fprintf(c.out, "valid: %d causes, %d playbooks\n", out.Causes, out.Books)
+	return nil
+}
+
+func (c *cli) listPlaybooks(dir string) error {
+	library, err := playbooks.Load(dir)
+	if err != nil {
+		return err
+	}
+	if c.output == "json" {
+		return c.json(library.All())
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, pb := range library.All() {
+		fmt.Fprintf(w, "%s\t%s\t%d checks\t%d steps\t%s\n", pb.ID, pb.Severity, len(pb.Checks), len(pb.FirstAid), pb.Title)
+	}
+	return w.Flush()
+}
+
+func (c *cli) showPlaybook(dir, id string) error {
+	library, err := playbooks.Load(dir)
+	if err != nil {
+		return err
+	}
+	pb, ok := library.Get(id)
+	if !ok {
+		return fmt.Errorf("no playbook %q: `paramedic playbooks list` names them", id)
+	}
+	if c.output == "json" {
+		return c.json(pb)
+	}
+	fmt.Fprintln(c.out, playbooks.Run(pb, state.Incident{}, state.Evidence{}).Text())
+	return nil
+}
+
+func (c *cli) rulesCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{Use: "rules", Short: "List, show and test causes", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return c.listRules(dir) }}
+	cmd.PersistentFlags().StringVar(&dir, "dir", "", "your own rules, which override the built-in ones")
+	cmd.AddCommand(
+		&cobra.Command{Use: "list", Short: "List causes", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return c.listRules(dir) }},
+		&cobra.Command{Use: "show ID", Short: "Explain a cause: what it explains, and what speaks for and against it", Args: cobra.ExactArgs(1),
+			RunE: func(_ *cobra.Command, args []string) error { return c.showRule(dir, args[0]) }},
+		&cobra.Command{Use: "test DIR", Short: "Run the cases in a directory (*.txtar)", Args: cobra.ExactArgs(1),
+			RunE: func(_ *cobra.Command, args []string) error { return c.testRules(dir, args[0]) }})
+	return cmd
+}
+
+func loadRules(dir string) (*rules.Catalog, error) {
+	catalog, problems, err := rules.Load(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the rules: %w", err)
+	}
+	if len(problems) > 0 {
+		lines := make([]string, len(problems))
+		for i, p := range problems {
+			lines[i] = p.String()
+		}
+		return nil, fmt.Errorf("the rules are not valid:\n%s", strings.Join(lines, "\n"))
+	}
+	return catalog, nil
+}
+
+func (c *cli) listRules(dir string) error {
+	catalog, err := loadRules(dir)
+	if err != nil {
+		return err
+	}
+	if c.output == "json" {
+		return c.json(catalog.Causes())
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, cause := range catalog.Causes() {
+		fmt.Fprintf(w, "%s\t%s\t%d pieces of evidence\t%s\n", cause.ID, cause.Scope, len(cause.Evidence), cause.What)
+	}
+	return w.Flush()
+}
+
+func (c *cli) showRule(dir, id string) error {
+	catalog, err := loadRules(dir)
+	if err != nil {
+		return err
+	}
+	cause, ok := catalog.Cause(state.Cause(id))
+	if !ok {
+		return fmt.Errorf("no cause %q: `paramedic rules list` names them", id)
+	}
+	if c.output == "json" {
+		return c.json(cause)
+	}
+	fmt.Fprintf(c.out, "%s\n%s\n\nprior %+.0f dB\n\nEvidence\n", cause.ID, cause.What, cause.Prior)
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, e := range cause.Evidence {
+		fmt.Fprintf(w, "  %+.0f dB\t%s\t%s\n", e.Weight, e.When, e.Text)
+	}
+	w.Flush()
+	for _, block := range []struct {
+		title string
+		lines []string
+	}{{"First aid", cause.Do}, {"Makes it worse", cause.Avoid}} {
+		if len(block.lines) > 0 {
+			fmt.Fprintf(c.out, "\n%s\n  - %s\n", block.title, strings.Join(block.lines, "\n  - "))
+		}
+	}
+	for _, l := range cause.LookAlikes {
+		fmt.Fprintf(c.out, "\nLooks like %s: %s\n", l.Cause, l.Differs)
+	}
+	return nil
+}
+
+// testRules runs the cases of a directory against the catalogue.
+func (c *cli) testRules(dir, cases string) error {
+	catalog, err := loadRules(dir)
+	if err != nil {
+		return err
+	}
+	results, err := catalog.RunCases(cases)
+	if err != nil {
+		return err
+	}
+	if c.output == "json" {
+		if err := c.json(results); err != nil {
+			return err
+		}
+	}
+	failed := 0
+	for _, r := range results {
+		if !r.OK() {
+			failed++
+		}
+		if c.output != "json" {
+			mark := "ok  "
+			if !r.OK() {
+				mark = "FAIL"
+			}
+			fmt.Fprintf(c.out, "%s  %s\n", mark, r.Name)
+			for _, f := range r.Failures {
+				fmt.Fprintf(c.out, "      %s:  %s\n", r.File, f)
+			}
+		}
+	}
+	if failed > 0 {
+		return errFinding
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paramedic/lab"
+)
+
+func (c *cli) labCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "lab", Short: "The simulated fleet, and alert storms", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(c.labRunCommand(), c.labStormCommand(), &cobra.Command{
+		Use: "rules", Short: "Print the lab's alert rules for a real Prometheus", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			raw, err := lab.PrometheusRules()
+			if err != nil {
+				return err
+			}
+			_, err = c.out.Write(raw)
+			return err
+		}})
+	return cmd
+}
+
+func (c *cli) labRunCommand() *cobra.Command {
+	var fault, listen, webhookURL string
+	var seed uint64
+	var speed float64
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Serve a simulated fleet's /metrics pages, with a fault to come",
+		Long: "Serve a simulated fleet's pages under /worker/POD/metrics, /dcgm/NODE/metrics and /kube/metrics, for a Prometheus or a bot to scrape.\n" +
+			"With --webhook its own alert rules are evaluated and delivered as Alertmanager would.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			scenario, err := lab.NewScenario(fault, seed)
+			if err != nil {
+				return err
+			}
+			fleet, err := scenario.Build()
+			if err != nil {
+				return fmt.Errorf("building the fleet: %w", err)
+			}
+			return c.labRun(cmd.Context(), fleet, lab.NewClock(fleet.Start(), speed), listen, webhookURL)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&fault, "fault", lab.KVExhaustion, "what goes wrong, five simulated minutes after the start: "+strings.Join(lab.Faults(), ", "))
+	f.StringVar(&listen, "listen", "127.0.0.1:9400", "address of the pages")
+	f.StringVar(&webhookURL, "webhook", "", "deliver alerts to this webhook URL")
+	f.Uint64Var(&seed, "seed", 1, "seed of the traffic")
+	f.Float64Var(&speed, "speed", 1, "simulated seconds a second; a real Prometheus wants 1")
+	return cmd
+}
+
+func (c *cli) labRun(ctx context.Context, fleet *lab.Fleet, clock *lab.Clock, listen, webhookURL string) error {
+	srv := &http.Server{Addr: listen, Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}), ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- srv.ListenAndServe() }()
+	for _, t := range fleet.Targets() {
+		fmt.Fprintf(c.out, "http://%s%s\n", listen, t.Path)
+	}
+	defer srv.Close()
+	if webhookURL != "" {
+		world := lab.NewWorld(fleet, lab.AlertmanagerConfig{URL: webhookURL})
+		world.Log = c.logger()
+		world.Run(ctx, clock)
+		return nil
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-served:
+			return fmt.Errorf("serving the pages: %w", err)
+		case <-clock.After(time.Second):
+			fleet.Advance(clock.Now())
+		}
+	}
+}
+
+// A storm is a burst of alerts at one webhook.
+type storm struct {
+	url, token                        string
+	alerts, perPayload, senders, pods int
+}
+
+func (c *cli) labStormCommand() *cobra.Command {
+	s := storm{}
+	cmd := &cobra.Command{
+		Use:   "storm",
+		Short: "Send a storm of alerts to a webhook URL and say how it was taken",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return c.storm(cmd.Context(), s) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.url, "url", "http://127.0.0.1:8080/webhook/alertmanager", "the webhook; only addresses of this machine")
+	f.StringVar(&s.token, "token", "", "bearer token")
+	f.IntVar(&s.alerts, "alerts", 10000, "how many alerts")
+	f.IntVar(&s.perPayload, "per-payload", 50, "alerts in a payload")
+	f.IntVar(&s.senders, "senders", 8, "payloads in flight at a time")
+	f.IntVar(&s.pods, "pods", 64, "pods that the alerts are about")
+	return cmd
+}
+
+// A stormed is what came of a storm.
+type stormed struct {
+	Alerts   int            `json:"alerts"`
+	Payloads int            `json:"payloads"`
+	Codes    map[string]int `json:"codes"`
+	Seconds  float64        `json:"seconds"`
+	PerSec   float64        `json:"alerts_per_second"`
+	P50MS    float64        `json:"p50_ms"`
+	P99MS    float64        `json:"p99_ms"`
+}
+
+func (c *cli) storm(ctx context.Context, s storm) error {
+	if s.alerts < 1 || s.perPayload < 1 || s.senders < 1 || s.pods < 1 {
+		return errors.New("--alerts, --per-payload, --senders and --pods must be at least 1")
+	}
+	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: s.senders}}
+	payloads := (s.alerts + s.perPayload - 1) / s.perPayload
+	out := stormed{Alerts: s.alerts, Payloads: payloads, Codes: map[string]int{}}
+	var next atomic.Int64
+	var mu sync.Mutex
+	var took []time.Duration
+	var group sync.WaitGroup
+	start := time.Now()
+	for range s.senders {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				n := int(next.Add(1)) - 1
+				if n >= payloads {
+					return
+				}
+				t0 := time.Now()
+				code := s.send(ctx, client, n, start)
+				mu.Lock()
+				out.Codes[code]++
+				took = append(took, time.Since(t0))
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	out.Seconds = time.Since(start).Seconds()
+	out.PerSec = float64(s.alerts) / out.Seconds
+	slices.Sort(took)
+	if len(took) > 0 {
+		out.P50MS = 1000 * took[len(took)/2].Seconds()
+		out.P99MS = 1000 * took[len(took)*99/100].Seconds()
+	}
+	if c.output == "json" {
+		return c.json(out)
+	}
+	fmt.Fprintf(c.out, "%d alerts in %d payloads, %.2f s: %.0f alerts/s; a payload took %.1f ms (p50), %.1f ms (p99); answers %v\n",
+		out.Alerts, out.Payloads, out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.Codes)
+	return nil
+}
+
+// send sends the storm's nth payload and gives the answer's code.
+func (s storm) send(ctx context.Context, client *http.Client, n int, at time.Time) string {
+	hook := lab.Webhook{Receiver: "storm", Status: "firing", Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}
+	for i := n * s.perPayload; i < min((n+1)*s.perPayload, s.alerts); i++ {
+		hook.Alerts = append(hook.Alerts, lab.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),
+			GeneratorURL: "http://prometheus:9090/graph?g0.expr=vllm%3Akv_cache_usage_perc+%3E+0.95",
+			Labels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": "storm",
+				"pod": fmt.Sprintf("vllm-storm-6d5f8c7b9-%05d", i%s.pods), "episode": fmt.Sprint(i)},
+			Annotations: map[string]string{"summary": "KV cache is almost full"}})
+	}
+	body, err := json.Marshal(hook)
+	if err != nil {
+		return err.Error()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
+	if err != nil {
+		return err.Error()
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if s.token != "" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "no answer"
+	}
+	defer resp.Body.Close()
+	return resp.Status
+}

@@ -1,0 +1,16 @@
+// Command paramedic is the first responder of an LLM inference fleet: it takes Alertmanager's alerts, names the root cause with live
+// evidence, tells people with the playbook's checks already run, and gives guarded first aid where it is allowed to.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paramedic/playbooks"
+	"paramedic/state"
+	"paramedic/webhook"
+)
+
+func (c *cli) replayCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "replay FILE…",
+		Short: "Run recorded webhook payloads through the same rules, with no side effects",
+		Long: "Run recorded Alertmanager payloads (JSON, or one a line) through the same rules, in the order given, and print the incidents\n" +
+			"and the first aid that would have been offered. Nothing is sent and nothing is remembered. There is no live evidence in a\n" +
+			"recording: a verdict rests on the alerts alone and is often, honestly, unknown.",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return c.replay(path, args) },
+	}
+	cmd.Flags().StringVar(&path, "config", "", "configuration whose rules, clusters and routes are used")
+	return cmd
+}
+
+// A replayed is an incident as a replay found it.
+type replayed struct {
+	webhook.IncidentJSON
+	Notifications int      `json:"notifications"`
+	WouldOffer    []string `json:"would_offer"`
+}
+
+func (c *cli) replay(path string, names []string) error {
+	cfg, err := LoadConfig(path)
+	if err != nil {
+		return fmt.Errorf("the configuration is not valid:\n%w", err)
+	}
+	rep, err := newReplay(cfg)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := rep.file(name); err != nil {
+			return err
+		}
+	}
+	rep.wait(10 * time.Minute)
+	list := rep.incidents()
+	if c.output == "json" {
+		return c.json(map[string]any{"payloads": rep.payloads, "alerts": rep.alerts, "incidents": list})
+	}
+	printReplay(c.out, rep, list)
+	return nil
+}
+
+// A replay is a board that is driven by recorded payloads instead of a log, and answers its own effects.
+type replay struct {
+	cfg     Config
+	fold    *state.Fold
+	board   *state.Board
+	library *playbooks.Library
+	now     time.Time
+	seq     uint64
+
+	payloads, alerts int
+	shown            map[state.IncidentID]int
+}
+
+func newReplay(cfg Config) (*replay, error) {
+	catalog, library, err := loadKnowledge(cfg)
+	if err != nil {
+		return nil, err
+	}
+	router, err := newRouter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &replay{cfg: cfg, library: library, board: state.NewBoard(), shown: map[state.IncidentID]int{},
+		fold: &state.Fold{Triage: catalog, Routing: router, Settings: cfg.settings()}}, nil
+}
+
+// file replays one file: a payload, or several after one another.
+func (r *replay) file(name string) error {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("reading a recording: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	for n := 1; ; n++ {
+		var payload json.RawMessage
+		if err := dec.Decode(&payload); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("%s: payload %d is not JSON: %w", name, n, err)
+		}
+		inputs, err := webhook.DecodeAlertmanager(payload, r.cfg.clusterNames(), time.Time{})
+		if err != nil {
+			return fmt.Errorf("%s: payload %d: %w", name, n, err)
+		}
+		r.payloads++
+		r.payload(inputs)
+	}
+}
+
+// payload applies a payload at the time of its newest alert: recordings carry no time of their own.
+func (r *replay) payload(inputs []state.Input) {
+	at := r.now
+	for _, in := range inputs {
+		for _, a := range in.Alerts.Alerts {
+			r.alerts++
+			for _, t := range []time.Time{a.StartsAt, a.EndsAt} {
+				if t.After(at) {
+					at = t
+				}
+			}
+		}
+	}
+	if r.now.IsZero() {
+		r.now = at
+	}
+	r.wait(at.Sub(r.now))
+	for _, in := range inputs {
+		r.apply(in)
+	}
+}
+
+func (r *replay) apply(in state.Input) {
+	r.seq++
+	in.Seq, in.At = r.seq, r.now
+	r.fold.Apply(r.board, in)
+}
+
+// wait lets time pass: what falls due on the way happens.
+func (r *replay) wait(d time.Duration) {
+	end := r.now.Add(d)
+	for {
+		r.answer()
+		due := r.board.NextDue()
+		for _, e := range r.board.Due(end) {
+			if due.IsZero() || e.Due.Before(due) {
+				due = e.Due
+			}
+		}
+		if due.IsZero() || due.After(end) {
+			break
+		}
+		if due.After(r.now) {
+			r.now = due
+		}
+		r.apply(state.Input{Cluster: r.cfg.Clusters[0].Name})
+	}
+	r.now = end
+	r.answer()
+}
+
+// answer answers the effects that are due as a world would that has nothing to show and takes every message.
+func (r *replay) answer() {
+	for _, e := range r.board.Due(r.now) {
+		out := state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}
+		switch e.Kind {
+		case state.EffectEnrich:
+			r.apply(state.Input{Cluster: e.Cluster, Evidence: &state.Evidence{Incident: e.Incident, At: r.now,
+				Missing: []state.Missing{{Signal: "all", Reason: "a recording has no live evidence"}}}})
+		case state.EffectNotify:
+			out.Rev = e.Want
+			r.shown[e.Incident]++
+		}
+		r.apply(state.Input{Cluster: e.Cluster, Outcome: &out})
+	}
+}
+
+func (r *replay) incidents() []replayed {
+	list := []replayed{}
+	for _, in := range r.board.Incidents() {
+		out := replayed{IncidentJSON: webhook.NewIncidentJSON(in, nil), Notifications: r.shown[in.ID], WouldOffer: []string{}}
+		if pb, ok := r.library.ForCause(string(in.Cause())); ok {
+			for _, remedy := range pb.FirstAid {
+				if remedy.Action != "" {
+					out.WouldOffer = append(out.WouldOffer, remedy.Action)
+				}
+			}
+		}
+		list = append(list, out)
+	}
+	return list
+}
+
+func printReplay(w io.Writer, r *replay, list []replayed) {
+	fmt.Fprintf(w, "%d payloads, %d alerts → %d incidents\n\n", r.payloads, r.alerts, len(list))
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "#\tSEVERITY\tCAUSE\tALERTS\tSTATUS\tTITLE\tWOULD OFFER")
+	for _, in := range list {
+		title := in.Title
+		if in.MergedInto != "" {
+			title += " (merged)"
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", in.Number, in.Severity, in.Cause, in.AlertCount, in.Status, title, strings.Join(in.WouldOffer, ", "))
+	}
+	tw.Flush()
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of every command.
+const (
+	exitOK      = 0
+	exitError   = 1
+	exitFinding = 2 // the command did its work and found something
+)
+
+// errFinding ends a command with exitFinding; what was found is already printed.
+var errFinding = errors.New("something was found")
+
+// A cli is what every command needs of the process.
+type cli struct {
+	out, err io.Writer
+	output   string // text, json or markdown
+	verbose  bool
+}
+
+// run runs the command line and gives the process's exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	c := &cli{out: stdout, err: stderr}
+	root := c.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errFinding):
+		return exitFinding
+	}
+	fmt.Fprintln(stderr, "paramedic:", err)
+	return exitError
+}
+
+func (c *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "paramedic",
+		Short:         "The first responder of LLM inference fleets",
+		Long:          "Paramedic takes Alertmanager's alerts, answers with one incident that names the root cause with live evidence,\nand gives guarded first aid where it is allowed to.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.PersistentFlags().StringVarP(&c.output, "output", "o", "text", "text, json or (where it says so) markdown")
+	root.PersistentFlags().BoolVarP(&c.verbose, "verbose", "v", false, "log what is done, on standard error")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		switch c.output {
+		case "text", "json", "markdown":
+			return nil
+		}
+		return fmt.Errorf("-o %s: use text, json or markdown", c.output)
+	}
+	root.AddCommand(c.serveCommand(), c.demoCommand(), c.diagnoseCommand(), c.checkCommand(), c.replayCommand(),
+		c.playbooksCommand(), c.rulesCommand(), c.labCommand(), versionCommand())
+	root.AddCommand(c.clientCommands()...)
+	return root
+}
+
+// logger writes for people who operate the bot, on standard error, so that standard output stays the console notifier's.
+func (c *cli) logger() *slog.Logger {
+	level := slog.LevelInfo
+	if c.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level}))
+}
+
+// quietLogger is for commands whose result is on standard output: it says what went wrong, and with -v what was done.
+func (c *cli) quietLogger() *slog.Logger {
+	level := slog.LevelWarn
+	if c.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level}))
+}
+
+// json prints a value for programs.
+func (c *cli) json(v any) error {
+	enc := json.NewEncoder(c.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

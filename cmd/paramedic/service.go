@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"paramedic/notify"
+	"paramedic/playbooks"
+	"paramedic/remediate"
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/engine"
+	"paramedic/state"
+	"paramedic/state/outbox"
+)
+
+// Deps is what a service is built on that outlives it, or that the demo brings itself.
+type Deps struct {
+	Store  state.Store
+	Clock  state.Clock
+	Logger *slog.Logger
+	Out    io.Writer // the console notifier's
+	// Clusters replaces the clusters that first aid writes to; nil: those that the configuration names.
+	Clusters map[string]remediate.Cluster
+	Timing   remediate.Timing
+	// Scrape names the pages to scrape instead of the configuration; nil: the configuration does.
+	Scrape func() []engine.Target
+	// ScrapeEvery is the interval of direct scrapes; zero: the default.
+	ScrapeEvery time.Duration
+	Colour      bool
+}
+
+// A service is the bot as one configuration makes it: every room, wired. A changed configuration makes a new one on the same store.
+type service struct {
+	cfg     Config
+	deps    Deps
+	catalog *rules.Catalog
+	library *playbooks.Library
+	keeper  *state.Keeper
+	gather  *enrich.Gatherer
+	outbox  *outbox.Dispatcher
+	handler http.Handler
+	metrics *metrics
+
+	fleetCache   fleetCache
+	background   []func(ctx context.Context) error
+	closeStreams func() // ends event streams, which otherwise never do
+	started      time.Time
+}
+
+// newService wires the rooms. It does no I/O but reading the knowledge; construction is one straight line on purpose, so that what
+// depends on what can be read from top to bottom.
+func newService(cfg Config, deps Deps) (*service, error) {
+	s := &service{cfg: cfg, deps: deps, metrics: newMetrics(), started: deps.Clock.Now()}
+	var err error
+	if s.catalog, s.library, err = loadKnowledge(cfg); err != nil {
+		return nil, err
+	}
+	router, err := newRouter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.keeper = state.NewKeeper(state.KeeperConfig{
+		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger, Clusters: cfg.clusterNames(),
+		Fold: &state.Fold{Triage: s.catalog, Routing: router, Settings: cfg.settings()},
+	})
+	if err := s.sources(); err != nil {
+		return nil, err
+	}
+	clusters := deps.Clusters
+	if clusters == nil {
+		if clusters, err = kubeClusters(cfg, deps.Logger); err != nil {
+			return nil, err
+		}
+	}
+	aid, err := remediate.New(remediate.Config{
+		View: s.keeper, Playbook: s.library.Get, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock},
+		Mode: remediate.Mode(cfg.Remediate.Mode), Policies: cfg.policies(), ManagedLabel: cfg.Remediate.ManagedLabel,
+		Timing: cfg.timing(deps.Timing), Clock: deps.Clock, Logger: deps.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("first aid: %w", err)
+	}
+	links := notify.Links{Base: cfg.publicURL()}
+	told, err := s.notifiers(links)
+	if err != nil {
+		return nil, err
+	}
+	s.outbox, err = outbox.New(outbox.Config{
+		Source: s.keeper, Log: s.keeper, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered,
+		Handlers: map[state.EffectKind]outbox.Handler{
+			state.EffectEnrich: enricher{s.gather, s.keeper, deps.Clock},
+			state.EffectNotify: delivery(told.Handle),
+			state.EffectNote:   delivery(told.Handle),
+			state.EffectPlan:   aid.Plan,
+			state.EffectRun:    aid.Run,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outbox: %w", err)
+	}
+	if s.handler, err = s.door(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Run runs the service until the context ends, and returns when everything that it started has ended.
+func (s *service) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.keeper.Run(ctx) })
+	group.Go(func() error { return s.outbox.Run(ctx) })
+	for _, run := range s.background {
+		group.Go(func() error { return run(ctx) })
+	}
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// loadKnowledge reads causes and playbooks, the built-in ones and the user's. Every problem of both is in the error.
+func loadKnowledge(cfg Config) (*rules.Catalog, *playbooks.Library, error) {
+	catalog, problems, err := rules.Load(cfg.Triage.RulesDir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the rules: %w", err)
+	}
+	var all []error
+	for _, p := range problems {
+		all = append(all, errors.New(p.String()))
+	}
+	library, err := playbooks.Load(cfg.Playbooks.Dir)
+	if err != nil {
+		all = append(all, err)
+	}
+	return catalog, library, errors.Join(all...)
+}
+
+// An enricher gathers the evidence that an incident wants.
+type enricher struct {
+	gather *enrich.Gatherer
+	view   state.View
+	clock  state.Clock
+}
+
+// Deliver gathers evidence. It cannot fail: what could not be read is missing evidence.
+func (e enricher) Deliver(ctx context.Context, ef state.Effect) outbox.Result {
+	in, ok := e.view.Incident(ef.Incident)
+	if !ok || !in.Open() {
+		return outbox.Result{Outcome: state.Outcome{Done: true}}
+	}
+	var symptoms []state.Symptom
+	for _, s := range in.Symptoms {
+		symptoms = append(symptoms, s.Symptom)
+	}
+	now := e.clock.Now()
+	ev := e.gather.Gather(ctx, enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Symptoms: symptoms, Onset: in.StartedAt, Now: now})
+	return outbox.Result{Outcome: state.Outcome{Done: true}, Inputs: []state.Input{{At: e.clock.Now(), Cluster: in.Cluster, Evidence: &ev}}}
+}
+
+// A gauge reads single signals for first aid.
+type gauge struct {
+	gather *enrich.Gatherer
+	clock  state.Clock
+}
+
+// Read reads signals now.
+func (g gauge) Read(ctx context.Context, cluster string, scope state.Scope, onset time.Time, signals []string) state.Evidence {
+	return g.gather.Gather(ctx, enrich.Request{Cluster: cluster, Scope: scope, Onset: onset, Now: g.clock.Now(), Signals: signals})
+}
+
+// delivery makes an outbox handler of a function that gives an outcome only.
+type delivery func(ctx context.Context, e state.Effect) state.Outcome
+
+// Deliver delivers the effect.
+func (d delivery) Deliver(ctx context.Context, e state.Effect) outbox.Result {
+	return outbox.Result{Outcome: d(ctx, e)}
+}

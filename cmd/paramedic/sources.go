@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"paramedic/notify/slack"
+	"paramedic/remediate"
+	"paramedic/remediate/kube"
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/alertmanager"
+	"paramedic/rules/enrich/engine"
+	"paramedic/rules/enrich/kubernetes"
+	"paramedic/rules/enrich/prometheus"
+	"paramedic/state"
+	"paramedic/webhook"
+)
+
+// gathererDeps is what a gatherer needs beyond the configuration.
+type gathererDeps struct {
+	clock  state.Clock
+	logger *slog.Logger
+	// interval of direct scrapes; zero: the default.
+	interval time.Duration
+	// discover names the pages of the default cluster instead of the configuration; nil: the configuration does.
+	discover func() []engine.Target
+}
+
+// newGatherer makes the readers of live context, and the clients that scrape in the background.
+func newGatherer(cfg Config, deps gathererDeps) (*enrich.Gatherer, []*engine.Client, error) {
+	signals, err := rules.LoadSignals()
+	if err != nil {
+		return nil, nil, fmt.Errorf("signals: %w", err)
+	}
+	if deps.clock == nil {
+		deps.clock = state.SystemClock{}
+	}
+	clusters := map[string]enrich.Cluster{}
+	var scrapers []*engine.Client
+	for i, c := range cfg.Clusters {
+		var out enrich.Cluster
+		if c.Prometheus.URL != "" {
+			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, BearerTokenFile: c.Prometheus.BearerTokenFile})
+			if err != nil {
+				return nil, nil, fmt.Errorf("cluster %s: prometheus: %w", c.Name, err)
+			}
+			out.Prometheus = prom
+		}
+		discover := deps.discover
+		if i > 0 {
+			discover = nil
+		}
+		if len(c.Engines) > 0 || discover != nil {
+			var targets []engine.Target
+			for _, url := range c.Engines {
+				targets = append(targets, engine.Target{URL: url})
+			}
+			scraper := engine.New(engine.Config{Targets: targets, Discover: discover, Signals: signals, Clock: deps.clock, Log: deps.logger, Interval: deps.interval})
+			scrapers = append(scrapers, scraper)
+			out.Engines = scraper
+		}
+		if c.Kubernetes != nil {
+			api, err := kubernetes.Connect(c.Kubernetes.Kubeconfig, c.Kubernetes.Context)
+			if err != nil {
+				return nil, nil, fmt.Errorf("cluster %s: kubernetes: %w", c.Name, err)
+			}
+			out.Kubernetes = kubernetes.New(api)
+		}
+		clusters[c.Name] = out
+	}
+	return enrich.New(enrich.Config{Clusters: clusters, Signals: signals, Log: deps.logger}), scrapers, nil
+}
+
+// sources makes the service's readers of live context, with what has to run for them.
+func (s *service) sources() error {
+	gather, scrapers, err := newGatherer(s.cfg, gathererDeps{clock: s.deps.Clock, logger: s.deps.Logger, interval: s.deps.ScrapeEvery, discover: s.deps.Scrape})
+	if err != nil {
+		return err
+	}
+	s.gather = gather
+	for _, scraper := range scrapers {
+		s.background = append(s.background, func(ctx context.Context) error {
+			scraper.Run(ctx)
+			return nil
+		})
+	}
+	for _, c := range s.cfg.Clusters {
+		if c.Alertmanager.URL == "" {
+			continue
+		}
+		am, err := alertmanager.New(alertmanager.Config{URL: c.Alertmanager.URL, Clock: s.deps.Clock})
+		if err != nil {
+			return fmt.Errorf("cluster %s: alertmanager: %w", c.Name, err)
+		}
+		s.background = append(s.background, func(ctx context.Context) error {
+			s.reconcile(ctx, c.Name, am)
+			return nil
+		})
+	}
+	return nil
+}
+
+// reconcileEvery is how often Alertmanager is asked what it still holds. Nothing waits for the answer: it only ends what went silent.
+const reconcileEvery = time.Minute
+
+// reconcile ends alerts that vanished without a word, while there are incidents.
+func (s *service) reconcile(ctx context.Context, cluster string, am *alertmanager.Client) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.deps.Clock.After(reconcileEvery):
+		}
+		present, err := am.Present(ctx)
+		if err != nil {
+			s.deps.Logger.Warn("alertmanager could not be asked what it holds", "cluster", cluster, "err", err)
+			continue
+		}
+		if err := s.keeper.Append(ctx, state.Input{Cluster: cluster, Present: &present}); err != nil && ctx.Err() == nil {
+			s.deps.Logger.Warn("what alertmanager holds could not be recorded", "cluster", cluster, "err", err)
+		}
+	}
+}
+
+// kubeClusters are the clusters that first aid may write to, as far as their service accounts let it.
+func kubeClusters(cfg Config, log *slog.Logger) (map[string]remediate.Cluster, error) {
+	out := map[string]remediate.Cluster{}
+	for _, c := range cfg.Clusters {
+		if c.Kubernetes == nil {
+			continue
+		}
+		cluster, err := kube.Connect(c.Kubernetes.Kubeconfig, c.Kubernetes.Context, kube.Options{Logger: log})
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s: kubernetes: %w", c.Name, err)
+		}
+		out[c.Name] = cluster
+	}
+	return out, nil
+}
+
+// pingChannels asks the channels that can be asked without telling anybody anything.
+func pingChannels(ctx context.Context, cfg Config) map[string]error {
+	out := map[string]error{}
+	if n := cfg.Notify.Slack; n.TokenFile != "" {
+		notifier := slack.New(slack.Config{TokenFile: n.TokenFile, Channel: n.Channel, APIURL: n.APIURL},
+			slack.Options{Clock: state.SystemClock{}, Token: webhook.NewSecret(n.TokenFile).Value})
+		_, err := notifier.Check(ctx)
+		out["slack"] = err
+	}
+	if key := cfg.Notify.PagerDuty.RoutingKeyFile; key != "" {
+		_, err := webhook.NewSecret(key).Value()
+		out["pagerduty routing key"] = err
+	}
+	return out
+}

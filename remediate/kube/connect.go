@@ -1,0 +1,27 @@
+package kube
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Connect reaches an API server through a kubeconfig and one of its contexts; with neither, as the pod that the bot is. An empty
+// context is the kubeconfig's current one.
+func Connect(kubeconfig, kubecontext string, o Options) (*Cluster, error) {
+	if kubeconfig == "" && kubecontext == "" {
+		cfg, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("no kubeconfig is set and this is not a pod: %w", err)
+		}
+		return New(cfg, o)
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	return New(cfg, o)
+}
