@@ -22,6 +22,19 @@
 // [Planner] delivers plan effects and [Runner] run effects. Both only read the view and answer with the events of the run; the fold
 // applies them. An event whose state is the run's own state records progress (a journal entry, a sample, guards' answers).
 //
+// # What a person's approval changes
+//
+// Nothing is written in a namespace without the label paramedic.dev/managed=true, whatever the mode. In mode auto at least two
+// independent signals must still speak for the cause, 80 % of the pool must stay ready, and those that remain must not be used by more
+// than 85 %: a pool of fewer than five workers is therefore not disrupted without a person, unless its rollout adds before it removes.
+// In mode approve one signal, one other ready worker and a projected use of 100 % are enough, for a named person answers for the rest.
+//
+// # What restart_worker asks of a pool
+//
+// A label that every Service of the worker selects on, and that neither its controller nor a disruption budget does: it is changed to
+// take the worker out of serving. Where there is none the action is denied, and says which label to add. Traffic that reaches workers
+// by other ways than a Service's selector is not stopped by it.
+//
 // # What verification decides
 //
 // Samples are taken from the settling time on. Median against baseline decides each metric; a metric that also moved on untouched

@@ -48,7 +48,8 @@ func (c *Config) optedIn(ns Namespace) bool {
 	return ok && (want == "" || have == want)
 }
 
-// evidenceGuard: the trouble is still there, and enough independent signals, read just now, still speak for the cause.
+// evidenceGuard: the trouble is still there, and enough independent signals, read just now, still speak for the cause: as many as the
+// policy asks where nobody is asked, one fewer, but one at least, where a person has judged the rest.
 func evidenceGuard(_ context.Context, s *scene) verdict {
 	switch {
 	case !s.in.Open():
@@ -61,7 +62,7 @@ func evidenceGuard(_ context.Context, s *scene) verdict {
 	var yes, no, blind []string
 	seen := map[string]bool{}
 	for _, f := range s.in.Diagnosis.Findings {
-		if f.Weight <= 0 || seen[f.Signal] {
+		if f.Weight <= 0 || seen[f.Signal] || fromAlert(f) {
 			continue
 		}
 		now, still, ok := s.recheck(f)
@@ -79,8 +80,12 @@ func evidenceGuard(_ context.Context, s *scene) verdict {
 	if len(no) > len(yes) {
 		return deny("no longer true: %s", strings.Join(no, ", "))
 	}
-	if len(yes) < s.rule.Signals {
-		return deny("only %d signals still speak for %s, it takes %d: %s; no longer true: %s; not fresh: %s", len(yes), s.act.Cause, s.rule.Signals,
+	need := s.rule.Signals
+	if s.rule.mode != Auto {
+		need = max(1, need-1)
+	}
+	if len(yes) < need {
+		return deny("only %d signals still speak for %s, it takes %d: %s; no longer true: %s; not fresh: %s", len(yes), s.act.Cause, need,
 			orNone(yes), orNone(no), orNone(blind))
 	}
 	return allow("still true within %s: %s", s.rule.EvidenceAge, strings.Join(yes, ", "))

@@ -64,7 +64,9 @@ func TestGuards(t *testing.T) {
 		{"gang worker", restart, "target", func(w *world) {
 			w.cluster.EditPod("llm", "vllm-llama-1", func(p *remediate.Pod) { p.Labels["leaderworkerset.sigs.k8s.io/name"] = "x" })
 		}, "gang"},
-		{"no longer true", setArg, "evidence", func(w *world) { w.sick = func(p string, _ int) map[string]float64 { return exhausted(p, 128) } }, "no longer true"},
+		{"no longer true", setArg, "evidence", func(w *world) {
+			w.sick = func(p string, _ int) map[string]float64 { v := exhausted(p, 128); v["kv_usage"] = .6; return v }
+		}, "no longer true"},
 		{"alert gone", setArg, "evidence", func(w *world) { w.in.ActiveAlerts = 0 }, "no alert"},
 		{"storm", restart, "shared_cause", func(w *world) {
 			w.more = []state.Incident{{ID: "INC-9", Cluster: "prod", Status: state.StatusOpen, Scope: state.Scope{Namespace: "llm", Pods: pods(5)}}}
@@ -117,6 +119,16 @@ type readOnly struct{ *simcluster.Cluster }
 
 func (readOnly) PatchWorkload(context.Context, remediate.Ref, []byte, bool) (remediate.Workload, error) {
 	return remediate.Workload{}, remediate.ErrForbidden
+}
+
+func TestOneSignalIsEnoughOnlyWhereAPersonJudges(t *testing.T) {
+	for mode, want := range map[remediate.Mode]state.ActionState{remediate.Auto: state.Denied, remediate.Approve: state.AwaitingApproval} {
+		w := newWorld(t, setArg, mode)
+		w.in.Diagnosis.Findings = append(w.in.Diagnosis.Findings[:1], state.Finding{Signal: "symptom:preemptions", Weight: 4})
+		if a := w.plan(); a.State != want {
+			t.Errorf("%s: %s %s", mode, a.State, a.Reason)
+		}
+	}
 }
 
 func TestSmallPoolNeedsAPersonUnlessTheRolloutAddsFirst(t *testing.T) {

@@ -47,7 +47,7 @@ type Limits struct {
 	Ceiling          int           `yaml:"ceiling"`            // largest max_num_seqs; default 1024
 	MaxFactor        float64       `yaml:"max_factor"`         // a change is at most by this factor; default 4
 	EvidenceAge      time.Duration `yaml:"evidence_age"`       // default 2m
-	Signals          int           `yaml:"signals"`            // independent signals that must still speak for the cause; default 2
+	Signals          int           `yaml:"signals"`            // independent signals that must still speak for the cause, one fewer where a person approves; default 2
 	HumanEdit        time.Duration `yaml:"human_edit"`         // hands off for so long after a person's edit; default 15m
 	Cooldown         time.Duration `yaml:"cooldown"`           // default 30m
 	PerIncident      int           `yaml:"per_incident"`       // default 2

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"paramedic/state"
@@ -78,7 +79,7 @@ func (s *scene) signals() []string {
 		}
 	}
 	for _, f := range s.in.Diagnosis.Findings {
-		if f.Weight > 0 {
+		if f.Weight > 0 && !fromAlert(f) {
 			out = append(out, f.Signal)
 		}
 	}
@@ -86,13 +87,12 @@ func (s *scene) signals() []string {
 	return slices.Compact(out)
 }
 
-// poolScope is the whole pool, and its model's other pools, which are the untouched peers.
+// fromAlert says whether a finding only repeats that an alert fires.
+func fromAlert(f state.Finding) bool { return strings.HasPrefix(f.Signal, "symptom:") }
+
+// poolScope is the whole pool.
 func poolScope(t state.Target, model string) state.Scope {
-	sc := state.Scope{Cluster: t.Cluster, Namespace: t.Namespace, Model: model}
-	if model == "" {
-		sc.Pool = t.Pool
-	}
-	return sc
+	return state.Scope{Cluster: t.Cluster, Namespace: t.Namespace, Model: model, Pool: t.Pool}
 }
 
 // values are a signal's fresh, finite values on the pods that the filter takes.
