@@ -2,6 +2,7 @@ package enrich
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"paramedic/rules"
@@ -15,6 +16,18 @@ func CombineOf(sig rules.Signal, src rules.Source) rules.Combine {
 		return rules.CombineMax
 	}
 	return sig.Combine
+}
+
+// SlotOf names what a source's value is about, for choosing between sources: a pod or an address is one worker, whatever model the
+// series names, since some series of a worker name none.
+func SlotOf(e state.Entity) string {
+	if e.Pod != "" {
+		return strings.Join([]string{e.Namespace, e.Pod, e.Node, e.GPU}, "\x00")
+	}
+	if e.Instance != "" {
+		return strings.Join([]string{e.Namespace, e.Instance}, "\x00")
+	}
+	return strings.Join([]string{e.Namespace, e.Model, e.Pool, e.Node, e.GPU}, "\x00")
 }
 
 // Combine combines two values.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"paramedic/rules"
@@ -108,8 +107,7 @@ func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, pag
 			}
 			fresh := map[string]bool{}
 			for _, sample := range c.samples(s, way, targets, q, now) {
-				e := sample.Entity
-				k := strings.Join([]string{e.Namespace, e.Model, e.Pool, e.Pod, e.Instance, e.Node, e.GPU}, "\x00")
+				k := enrich.SlotOf(sample.Entity)
 				if taken[k] {
 					continue
 				}

@@ -40,15 +40,15 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "unauthorised", http.StatusUnauthorized)
 		return
 	}
+	if err := r.ParseForm(); err != nil || r.Method != http.MethodPost {
+		f.fail(w, http.StatusBadRequest, "bad_data", "want a POSTed form")
+		return
+	}
 	if f.delay != nil {
 		select {
 		case <-f.delay:
 		case <-r.Context().Done():
 		}
-	}
-	if err := r.ParseForm(); err != nil || r.Method != http.MethodPost {
-		f.fail(w, http.StatusBadRequest, "bad_data", "want a POSTed form")
-		return
 	}
 	q := r.Form.Get("query")
 	f.mu.Lock()

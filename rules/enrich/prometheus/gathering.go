@@ -201,11 +201,7 @@ func (g *gathering) finish() []state.Sample {
 		if sm.now == nil {
 			continue
 		}
-		e := sm.entity
-		slot := strings.Join([]string{sm.member.signal.ID, e.Namespace, e.Model, e.Pool, e.Pod, e.Node, e.GPU}, "\x00")
-		if e.Pod == "" {
-			slot += "\x00" + e.Instance
-		}
+		slot := sm.member.signal.ID + "\x00" + enrich.SlotOf(sm.entity)
 		if by, ok := taken[slot]; ok && by != sm.member.index {
 			continue
 		}

@@ -182,6 +182,7 @@ func TestOldValuesAreMissing(t *testing.T) {
 
 func TestDeadlineIsSaidPlainly(t *testing.T) {
 	never := make(chan struct{})
+	defer close(never)
 	r := read(t, &fakeAPI{t: t, store: fleet(), delay: never}, state.Scope{}, Config{Timeout: time.Millisecond})
 	if why := r.Failed["kv_usage"]; why != "Prometheus did not answer in time" {
 		t.Errorf("got %q", why)

@@ -1,0 +1,186 @@
+package enrich
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// fixed is a source that answers what it is told to.
+type fixed struct {
+	reading Reading
+	err     error
+	slow    bool
+}
+
+func (f *fixed) Read(ctx context.Context, q Query) Reading {
+	if f.slow {
+		<-ctx.Done()
+		var r Reading
+		for _, s := range q.Signals {
+			r.Fail(s.ID, Explain("Prometheus", ctx.Err()))
+		}
+		return r
+	}
+	return f.reading
+}
+
+func (f *fixed) Ping(context.Context) error { return f.err }
+
+func gatherer(t testing.TB, c Cluster) *Gatherer {
+	signals, err := rules.LoadSignals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Config{Clusters: map[string]Cluster{"default": c}, Signals: signals})
+}
+
+func request(signals ...string) Request {
+	return Request{Incident: "INC-1", Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Onset: now.Add(-time.Minute), Now: now, Signals: signals}
+}
+
+func sampleOf(signal string, e state.Entity, v float64) state.Sample {
+	return state.Sample{Signal: signal, Entity: e, Value: v, At: now}
+}
+
+const pod0, pod1 = "vllm-llama-7d9f8b6c5-aaaa0", "vllm-llama-7d9f8b6c5-aaaa1"
+
+func TestKubernetesTellsWhichPodIsWhere(t *testing.T) {
+	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Node: "node-a", Instance: "10.0.0.1:8000", Model: "/models/llama"},
+		{Namespace: "llm", Pod: "other-5f6d7c8b9-bbbbb", Pool: "other", Node: "node-b"}}}}
+	prom := &fixed{reading: Reading{Samples: []state.Sample{
+		sampleOf("kv_usage", state.Entity{Instance: "10.0.0.1:9000", Model: "llama-70b"}, 0.9),
+		sampleOf("ttft_p95", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama-70b"}, 1),
+		sampleOf("ttft_p95", state.Entity{Namespace: "llm", Model: "LLAMA-70B"}, 2),
+		sampleOf("gpu_xid_changes", state.Entity{Node: "node-a", GPU: "0"}, 1),
+		sampleOf("gpu_xid_changes", state.Entity{Node: "node-b", GPU: "0"}, 1),
+		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "other-5f6d7c8b9-bbbbb", Model: "x"}, 0.1),
+	}}}
+	ev := gatherer(t, Cluster{Prometheus: prom, Kubernetes: kube}).Gather(t.Context(), request("kv_usage", "ttft_p95", "gpu_xid_changes"))
+	var got []string
+	for _, s := range ev.Samples {
+		got = append(got, fmt.Sprintf("%s %s/%s %s %s gpu=%s %g", s.Signal, s.Entity.Pool, s.Entity.Pod, s.Entity.Model, s.Entity.Node, s.Entity.GPU, s.Value))
+	}
+	want := []string{
+		"gpu_xid_changes /  node-a gpu=0 1",
+		"kv_usage vllm-llama/" + pod0 + " llama-70b node-a gpu= 0.9",
+		"ttft_p95 vllm-llama/ llama-70b  gpu= 2",
+		"ttft_p95 vllm-llama/" + pod0 + " llama-70b node-a gpu= 1",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if len(ev.Missing) != 0 || len(ev.Workers) != 2 {
+		t.Errorf("missing %v, workers %v", ev.Missing, ev.Workers)
+	}
+}
+
+func TestWithoutKubernetesWorkersComeFromLabels(t *testing.T) {
+	prom := &fixed{reading: Reading{Samples: []state.Sample{
+		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod1, Model: "m"}, 0.5),
+		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "m"}, 0.9),
+		{Signal: "pod_node", Entity: state.Entity{Namespace: "llm", Pod: pod0}, Text: "node-a", At: now},
+		sampleOf("up", state.Entity{Namespace: "llm", Pod: "grafana-7d9f8b6c5-zzzzz"}, 0),
+	}}}
+	ev := gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), request("kv_usage", "up", "pod_node"))
+	if len(ev.Workers) != 2 || ev.Workers[0].Pool != "vllm-llama" || ev.Workers[0].Node != "node-a" {
+		t.Errorf("workers %+v", ev.Workers)
+	}
+	for _, s := range ev.Samples {
+		if strings.HasPrefix(s.Entity.Pod, "grafana") {
+			t.Errorf("a pod that is no worker: %+v", s)
+		}
+	}
+	if len(ev.Missing) != 1 || ev.Missing[0].Signal != "up" {
+		t.Errorf("missing %v", ev.Missing)
+	}
+}
+
+func TestASlowSourceCostsItsOwnSignalsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("pod_ready", state.Entity{Namespace: "llm", Pod: pod0, Pool: "vllm-llama"}, 1)}}}
+		began := time.Now()
+		ev := gatherer(t, Cluster{Prometheus: &fixed{slow: true}, Kubernetes: kube}).Gather(t.Context(), request("kv_usage", "pod_ready", "no_such"))
+		if took := time.Since(began); took != DefaultDeadline {
+			t.Errorf("took %s", took)
+		}
+		want := []state.Missing{{Signal: "kv_usage", Reason: "Prometheus did not answer in time"}, {Signal: "no_such", Reason: "no signal of this name is declared"}}
+		if d := cmp.Diff(want, ev.Missing); d != "" || len(ev.Samples) != 1 {
+			t.Errorf("%s samples %v", d, ev.Samples)
+		}
+	})
+}
+
+func TestUnknownClusterIsSaid(t *testing.T) {
+	ev := gatherer(t, Cluster{}).Gather(t.Context(), Request{Cluster: "mars", Now: now, Signals: []string{"kv_usage"}})
+	if len(ev.Missing) != 1 || !strings.Contains(ev.Missing[0].Reason, "mars") {
+		t.Errorf("%+v", ev.Missing)
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	gpu, podSignal := rules.Signal{Per: rules.PerGPU}, rules.Signal{Per: rules.PerPod}
+	for name, c := range map[string]struct {
+		sig    rules.Signal
+		engine string
+		labels map[string]string
+		want   state.Entity
+	}{
+		"exporter's own pod is not the workload": {gpu, "dcgm", map[string]string{"pod": "dcgm-exporter-x", "namespace": "gpu", "gpu": "3", "Hostname": "n"}, state.Entity{Node: "n", GPU: "3"}},
+		"renamed workload labels":                {gpu, "dcgm", map[string]string{"pod": "dcgm-exporter-x", "namespace": "gpu", "exported_pod": "p", "exported_namespace": "llm", "gpu": "0", "hostname": "n"}, state.Entity{Namespace: "llm", Pod: "p", Node: "n", GPU: "0"}},
+		"honoured workload labels":               {gpu, "dcgm", map[string]string{"pod": "p", "namespace": "llm", "UUID": "GPU-1", "Hostname": "n"}, state.Entity{Namespace: "llm", Pod: "p", Node: "n", GPU: "GPU-1"}},
+		"kube-state-metrics":                     {podSignal, "kube_state", map[string]string{"pod": "ksm-0", "namespace": "monitoring", "exported_pod": "p", "exported_namespace": "llm"}, state.Entity{Namespace: "llm", Pod: "p"}},
+		"engine":                                 {podSignal, "vllm", map[string]string{"pod": "p", "namespace": "llm", "instance": "1.2.3.4:8000", "model_name": "m"}, state.Entity{Namespace: "llm", Pod: "p", Instance: "1.2.3.4:8000", Model: "m"}},
+	} {
+		if d := cmp.Diff(c.want, Identify("", c.sig, rules.Source{Engine: c.engine}, c.labels)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+func TestPoolOf(t *testing.T) {
+	for pod, want := range map[string]string{"vllm-llama-7d9f8b6c5-x2k4z": "vllm-llama", "vllm-0": "vllm", "lws-2-1": "lws", "vllm-7f9c-x2k": "vllm", "worker": "", "my-router": ""} {
+		if got := PoolOf(pod); got != want {
+			t.Errorf("%s: %q, want %q", pod, got, want)
+		}
+	}
+}
+
+func TestZScore(t *testing.T) {
+	var flat []state.Point
+	for i := range 20 {
+		flat = append(flat, state.Point{At: now.Add(time.Duration(i-20) * time.Minute), Value: 0.5})
+	}
+	if z := ZScore(0.99, flat, now); z == nil || *z < 50 {
+		t.Errorf("a jump from a flat line: %v", z)
+	}
+	if z := ZScore(1, flat[:3], now); z != nil {
+		t.Errorf("three points are no history: %v", *z)
+	}
+}
+
+func TestErrorsHoldNoCredentials(t *testing.T) {
+	for _, err := range []error{
+		&url.Error{Op: "Post", URL: "http://user:hunter2@prom/api", Err: errors.New("connection refused")},
+		errors.New("GET http://user:hunter2@prom failed"), errors.New("bad header Authorization: Bearer hunter2"),
+	} {
+		if text := Explain("Prometheus", err); strings.Contains(text, "hunter2") {
+			t.Errorf("%s", text)
+		}
+	}
+}
