@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"paramedic/rules"
 )
 
 // A file is one Go file of the product with what it imports.
@@ -69,7 +71,7 @@ var may = map[string][]string{
 	"rules":                {"state"},
 	"rules/enrich":         {"state", "rules"},
 	"notify":               {"state"},
-	"remediate":            {"state", "playbooks"},
+	"remediate":            {"state", "state/outbox", "playbooks"},
 	"lab":                  {"state"},
 	"cmd/paramedic":        nil, // wires all
 	"notify/slack":         {"state", "notify"},
@@ -118,7 +120,7 @@ var vendors = map[string][]string{
 	"github.com/slack-go/":             {"notify/slack", "webhook"},
 	"github.com/PagerDuty/":            {"notify/pagerduty", "webhook"},
 	"k8s.io/":                          {"rules/enrich/kubernetes", "remediate/kube"},
-	"github.com/prometheus/prometheus": {"rules", "cmd/paramedic"},
+	"github.com/prometheus/prometheus": {"rules", "lab"},
 }
 
 func TestVendorsStayInTheirAdapters(t *testing.T) {
@@ -165,18 +167,19 @@ func TestEveryPackageSaysWhatItPromises(t *testing.T) {
 }
 
 func TestEveryCauseHasItsPlaybookAndItsCase(t *testing.T) {
-	causes, err := filepath.Glob("rules/catalog/causes/*.yaml")
-	if err != nil || len(causes) == 0 {
-		t.Fatalf("no causes found: %v", err)
+	catalog, problems, err := rules.Load("")
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
 	}
-	for _, path := range causes {
-		id := strings.TrimSuffix(filepath.Base(path), ".yaml")
-		if _, err := os.Stat(filepath.Join("playbooks/library", id+".md")); err != nil {
-			t.Errorf("cause %s has no playbook playbooks/library/%s.md", id, id)
-		}
-		cases, err := filepath.Glob("rules/testdata/cases/" + id + "*.txtar")
-		if err != nil || len(cases) == 0 {
-			t.Errorf("cause %s has no case rules/testdata/cases/%s*.txtar", id, id)
-		}
+	cases, err := catalog.RunCases("rules/testdata/cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := catalog.Partners(cases, func(id string) bool {
+		_, err := os.Stat(filepath.Join("playbooks/library", id+".md"))
+		return err == nil
+	})
+	for _, m := range missing {
+		t.Error(m)
 	}
 }

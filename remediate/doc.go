@@ -24,8 +24,8 @@
 //
 // # What a person's approval changes
 //
-// Nothing is written in a namespace without the label paramedic.dev/managed=true, whatever the mode. In mode auto at least two
-// independent signals must still speak for the cause, 80 % of the pool must stay ready, and those that remain must not be used by more
+// In mode auto nothing is written in a namespace without the label paramedic.dev/managed=true; in mode approve only another value of that
+// label forbids it. In mode auto at least two independent signals must still speak for the cause, 80 % of the pool must stay ready, and those that remain must not be used by more
 // than 85 %: a pool of fewer than five workers is therefore not disrupted without a person, unless its rollout adds before it removes.
 // In mode approve one signal, one other ready worker and a projected use of 100 % are enough, for a named person answers for the rest.
 //

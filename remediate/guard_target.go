@@ -32,20 +32,24 @@ func targetGuard(_ context.Context, s *scene) verdict {
 	case t.Kind == "Pod" && s.pod.Labels["leaderworkerset.sigs.k8s.io/name"] != "":
 		return deny("%s is one of a gang: its whole group would restart", t)
 	}
-	if !s.cfg.optedIn(s.ns) {
+	if !s.cfg.optedIn(s.ns, s.rule.mode) {
 		return deny("namespace %s has not opted in: kubectl label namespace %s %s", t.Namespace, t.Namespace, s.cfg.ManagedLabel)
 	}
-	return allow("%s, uid %s, in a namespace that opted in", t, t.UID)
+	return allow("%s, uid %s", t, t.UID)
 }
 
-// optedIn says whether the namespace carries the label that lets first aid write there.
-func (c *Config) optedIn(ns Namespace) bool {
+// optedIn says whether first aid may write in the namespace. Where nobody is asked it must carry the label. Where a named person
+// approves every write, and a Role in the namespace lets it happen, only another value of the label says no.
+func (c *Config) optedIn(ns Namespace, mode Mode) bool {
 	if c.ManagedLabel == "-" {
 		return true
 	}
 	key, want, _ := strings.Cut(c.ManagedLabel, "=")
 	have, ok := ns.Labels[key]
-	return ok && (want == "" || have == want)
+	if !ok {
+		return mode != Auto
+	}
+	return want == "" || have == want
 }
 
 // evidenceGuard: the trouble is still there, and enough independent signals, read just now, still speak for the cause: as many as the
@@ -181,6 +185,12 @@ func ownership(_ context.Context, s *scene) verdict {
 	if owner := declarative(s.w); owner != "" {
 		return deny("%s, which would undo the change: set %s in its source", owner, s.act.Change)
 	}
+	if release := helmRelease(s.w); release != "" {
+		if s.rule.mode == Auto {
+			return deny("%s: its next upgrade would undo the change: set %s in the release's values", release, s.act.Change)
+		}
+		return allow("%s: set %s in the release's values as well, or its next upgrade undoes it", release, s.act.Change)
+	}
 	return allow("no rollout, no edit by hand within %s, and nothing else sets the args", s.rule.HumanEdit)
 }
 
@@ -189,7 +199,7 @@ var controllers = []string{"kube-controller-manager", "kube-scheduler", "kubelet
 
 func humanEdit(w Workload, since time.Time) (Manager, bool) {
 	for _, m := range w.Managers {
-		if m.Status || m.At.Before(since) || slices.Contains(controllers, m.Name) || gitOps(m.Name) {
+		if m.Status || m.At.Before(since) || slices.Contains(controllers, m.Name) || gitOps(m.Name) || m.Name == "helm" {
 			continue
 		}
 		if m.At.Sub(w.Created).Abs() <= time.Second {
@@ -201,7 +211,7 @@ func humanEdit(w Workload, since time.Time) (Manager, bool) {
 }
 
 func gitOps(manager string) bool {
-	for _, known := range []string{"argocd", "kustomize-controller", "helm-controller", "flux", "helm", "fleetagent", "keda"} {
+	for _, known := range []string{"argocd", "kustomize-controller", "helm-controller", "flux", "fleetagent", "keda"} {
 		if strings.HasPrefix(strings.ToLower(manager), known) {
 			return true
 		}
@@ -218,7 +228,7 @@ func declarative(w Workload) string {
 	}
 	marks := []struct{ key, tool string }{
 		{"argocd.argoproj.io/tracking-id", "Argo CD"}, {"argocd.argoproj.io/instance", "Argo CD"},
-		{"kustomize.toolkit.fluxcd.io/name", "Flux"}, {"helm.toolkit.fluxcd.io/name", "Flux"}, {"meta.helm.sh/release-name", "Helm"},
+		{"kustomize.toolkit.fluxcd.io/name", "Flux"}, {"helm.toolkit.fluxcd.io/name", "Flux"},
 	}
 	for _, m := range marks {
 		for _, set := range []map[string]string{w.Labels, w.Annotations} {
@@ -227,8 +237,17 @@ func declarative(w Workload) string {
 			}
 		}
 	}
-	if w.Labels["app.kubernetes.io/managed-by"] == "Helm" {
-		return fmt.Sprintf("Helm manages %s", w.Name)
+	return ""
+}
+
+// helmRelease names the Helm release that the workload belongs to. Helm by itself changes nothing between upgrades, so that a person may
+// still decide; what applies releases continuously is found by declarative.
+func helmRelease(w Workload) string {
+	if v, ok := w.Annotations["meta.helm.sh/release-name"]; ok {
+		return fmt.Sprintf("Helm release %s manages %s", clip(v), w.Name)
+	}
+	if w.Labels["app.kubernetes.io/managed-by"] == "Helm" || slices.ContainsFunc(w.Managers, func(m Manager) bool { return m.Name == "helm" }) {
+		return "a Helm release manages " + w.Name
 	}
 	return ""
 }

@@ -28,21 +28,23 @@ func TestEveryReasonIsShown(t *testing.T) {
 	}
 }
 
-func TestGuards(t *testing.T) {
-	redeploy := func(change func(*simcluster.Deployment)) func(*world) {
-		return func(w *world) {
-			was := w.clock.now
-			w.clock.now = onset
-			d := simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"}, PodLabels: map[string]string{"app": "vllm", "serving": "yes"},
-				Container: "vllm", Image: "vllm", Args: []string{"--max-num-seqs=256"}, Replicas: 5, MaxSurge: 1, Pods: pods(5)}
-			change(&d)
-			w.cluster = simcluster.New(w.clock)
-			w.cfg.Clusters["prod"] = w.cluster
-			w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, remediate.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})
-			w.cluster.AddDeployment(d)
-			w.clock.now = was
-		}
+// redeploy replaces the pool by a changed one, deployed before the trouble began.
+func redeploy(change func(*simcluster.Deployment)) func(*world) {
+	return func(w *world) {
+		was := w.clock.now
+		w.clock.now = onset
+		d := simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"}, PodLabels: map[string]string{"app": "vllm", "serving": "yes"},
+			Container: "vllm", Image: "vllm", Args: []string{"--max-num-seqs=256"}, Replicas: 5, MaxSurge: 1, Pods: pods(5)}
+		change(&d)
+		w.cluster = simcluster.New(w.clock)
+		w.cfg.Clusters["prod"] = w.cluster
+		w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"}, remediate.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})
+		w.cluster.AddDeployment(d)
+		w.clock.now = was
 	}
+}
+
+func TestGuards(t *testing.T) {
 	past := func(kind string, ago time.Duration, end state.ActionState, n int) func(*world) {
 		return func(w *world) {
 			for i := range n {
@@ -59,7 +61,9 @@ func TestGuards(t *testing.T) {
 		want              string // part of the reason
 	}{
 		{"halted", setArg, "kill_switch", func(w *world) { w.halt = &state.Halt{Actor: sre, Reason: "game day"} }, "game day"},
-		{"namespace not opted in", setArg, "target", func(w *world) { w.cluster.AddNamespace("llm", nil) }, "kubectl label namespace llm"},
+		{"namespace opted out", setArg, "target", func(w *world) {
+			w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "false"})
+		}, "kubectl label namespace llm"},
 		{"own namespace", setArg, "target", func(w *world) { w.cfg.SelfNamespace = "llm" }, "bot's own"},
 		{"gang worker", restart, "target", func(w *world) {
 			w.cluster.EditPod("llm", "vllm-llama-1", func(p *remediate.Pod) { p.Labels["leaderworkerset.sigs.k8s.io/name"] = "x" })
@@ -74,9 +78,6 @@ func TestGuards(t *testing.T) {
 		{"Argo CD", setArg, "ownership", redeploy(func(d *simcluster.Deployment) {
 			d.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "llm:apps/Deployment:llm/x"}
 		}), "set max_num_seqs 256 → 128 in its source"},
-		{"Helm", setArg, "ownership", redeploy(func(d *simcluster.Deployment) {
-			d.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
-		}), "Helm"},
 		{"failed before", setArg, "history", past(setArg, 8*time.Hour, state.RolledBack, 1), "did not help"},
 		{"often today", setArg, "history", past(restart, 5*time.Hour, state.Succeeded, 3), "limit is 3"},
 		{"rolled out lately", setArg, "budget", past(setArg, 3*time.Hour, state.Succeeded, 1), "budget is 1"},
@@ -199,6 +200,30 @@ func TestSafeValueComesFromTheCacheAndTheLengths(t *testing.T) {
 		}
 		if a := w.plan(); a.Params["to"] != c.want {
 			t.Errorf("%v tokens in %v blocks: %s, want %s (%s)", c.length, c.blocks, a.Params["to"], c.want, a.Why)
+		}
+	}
+}
+
+func TestWithoutAPersonMoreIsForbidden(t *testing.T) {
+	for name, c := range map[string]struct {
+		guard string
+		set   func(*world)
+	}{
+		"namespace without the label": {"target", func(w *world) { w.cluster.AddNamespace("llm", nil) }},
+		"Helm release": {"ownership", redeploy(func(d *simcluster.Deployment) {
+			d.Labels = map[string]string{"app.kubernetes.io/managed-by": "Helm"}
+		})},
+	} {
+		for mode, want := range map[remediate.Mode]state.Decision{remediate.Auto: state.Deny, remediate.Approve: state.Allow} {
+			t.Run(name+" in mode "+string(mode), func(t *testing.T) {
+				w := newWorld(t, setArg, mode)
+				c.set(w)
+				for _, g := range w.plan().Guards {
+					if g.Guard == c.guard && g.Decision != want {
+						t.Errorf("%s: %s", g.Decision, g.Reason)
+					}
+				}
+			})
 		}
 	}
 }

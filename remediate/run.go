@@ -114,7 +114,7 @@ func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
 	if a.State == state.Intent || a.State == state.RollbackIntent {
 		if ns, err := st.cluster.Namespace(ctx, a.Target.Namespace); err != nil {
 			return st.retry(err)
-		} else if !r.cfg.optedIn(ns) {
+		} else if !r.cfg.optedIn(ns, Mode(a.Mode)) {
 			st.optedOut, st.stop = true, or(st.stop, "the namespace opted out of first aid")
 		}
 	}

@@ -368,7 +368,7 @@ func TestNamespaceOptedOutMidFlight(t *testing.T) { // 58
 	w.plan()
 	w.approve(sre)
 	w.until(state.RollbackIntent)
-	w.cluster.AddNamespace("llm", nil)
+	w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "false"})
 	a := w.until(state.NeedsHuman)
 	if !strings.Contains(a.Reason, "kubectl -n llm patch deployment") {
 		t.Error(a.Reason)

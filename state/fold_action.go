@@ -74,7 +74,11 @@ func (x *step) actionShown(in *Incident, a *Action) {
 func (x *step) runAction(a *Action) {
 	id := EffectID("run:" + string(a.ID))
 	if a.State.Running() || (a.State == Proposed && a.Mode == "auto") {
-		x.put(Effect{ID: id, Kind: EffectRun, Cluster: a.Target.Cluster, Incident: a.Incident, Action: a.ID, Due: sooner(a.NextAt, x.now)})
+		due := x.now
+		if a.NextAt.After(due) {
+			due = a.NextAt
+		}
+		x.put(Effect{ID: id, Kind: EffectRun, Cluster: a.Target.Cluster, Incident: a.Incident, Action: a.ID, Due: due})
 		return
 	}
 	x.drop(id)
