@@ -184,6 +184,13 @@ func near(a, b, tolerance float64) bool {
 
 // ingest puts a page into the store line by line, by the format's own rules.
 func ingest(t *testing.T, db *store, page string, target map[string]string, at time.Time) {
+	t.Helper()
+	if err := ingestPage(db, page, target, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ingestPage(db *store, page string, target map[string]string, at time.Time) error {
 	for line := range strings.Lines(page) {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
@@ -192,7 +199,7 @@ func ingest(t *testing.T, db *store, page string, target map[string]string, at t
 		cut := strings.LastIndex(line, " ")
 		v, err := strconv.ParseFloat(line[cut+1:], 64)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		labels := map[string]string{}
 		for k, v := range target {
@@ -207,4 +214,5 @@ func ingest(t *testing.T, db *store, page string, target map[string]string, at t
 		}
 		db.add(labels, at, v)
 	}
+	return nil
 }
