@@ -34,14 +34,12 @@ type worker struct {
 	lastCode   int
 	lastAt     float64
 
-	eng       *engine
-	rng       *rand.Rand
-	rss       float64 // bytes of the API server's process
-	memory    float64 // working set of the container
-	leakRate  float64 // bytes a second
-	failing   float64 // since when every request fails; 0: they do not
-	preloaded bool    // the initial workers need no loading
-	answered  map[string]float64
+	eng      *engine
+	rng      *rand.Rand
+	rss      float64 // bytes of the API server's process
+	memory   float64 // working set of the container
+	leakRate float64 // bytes a second
+	failing  float64 // since when every request fails; 0: they do not
 }
 
 func (w *worker) serves() bool { return w.phase == podReady && w.inService && !w.leaving }

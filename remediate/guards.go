@@ -59,7 +59,7 @@ func guards() []guard {
 func ask(ctx context.Context, s *scene, list []guard) []state.GuardResult {
 	out := make([]state.GuardResult, 0, len(list))
 	for _, g := range list {
-		v := verdict{}
+		var v verdict
 		if g.live && s.problem != nil {
 			v = deny("not known: %v", s.problem)
 		} else {

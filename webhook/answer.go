@@ -128,7 +128,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec := &recorder{ResponseWriter: w}
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler {
+			if p == http.ErrAbortHandler { //nolint:errorlint // a panic's value is compared as net/http compares it
 				panic(p)
 			}
 			s.Logger.Error("request panicked", "path", r.URL.Path, "err", fmt.Sprint(p), "stack", string(debug.Stack()))

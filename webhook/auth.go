@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"errors"
 	"fmt"
 	"mime"
 	"net"
@@ -192,7 +193,8 @@ func (s *Server) need(role state.Role, h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		who, err := s.identify(r)
 		if err != nil {
-			if a, ok := err.(*answer); ok && a.code == http.StatusUnauthorized {
+			var a *answer
+			if errors.As(err, &a) && a.code == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="paramedic"`)
 			}
 			return err

@@ -4,7 +4,6 @@ import (
 	"embed"
 	"errors"
 	"html/template"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -88,7 +87,7 @@ func New(cfg Config) (*Handler, error) {
 		cfg.Clusters = []string{"default"}
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	h := &Handler{cfg: cfg, mux: http.NewServeMux()}
 	var err error

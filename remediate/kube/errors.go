@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -42,8 +43,8 @@ func explain(err error) error {
 
 // fieldErrors says whether validation named a field.
 func fieldErrors(err error) bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it unwrapped
-	if !ok || status.Status().Details == nil || status.Status().Code != http.StatusUnprocessableEntity {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil || status.Status().Code != http.StatusUnprocessableEntity {
 		return false
 	}
 	for _, c := range status.Status().Details.Causes {

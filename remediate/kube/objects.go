@@ -94,7 +94,7 @@ func managers(entries []metav1.ManagedFieldsEntry) []remediate.Manager {
 		}
 		if e.FieldsV1 != nil {
 			var tree map[string]any
-			if json.Unmarshal(e.FieldsV1.Raw, &tree) == nil {
+			if json.Unmarshal(e.FieldsV1.GetRawBytes(), &tree) == nil {
 				flatten("", tree, &m.Owns)
 				slices.Sort(m.Owns)
 			}
@@ -109,7 +109,7 @@ func managers(entries []metav1.ManagedFieldsEntry) []remediate.Manager {
 func flatten(prefix string, tree map[string]any, out *[]string) {
 	leaf := true
 	for key, below := range tree {
-		path := prefix
+		var path string
 		switch {
 		case strings.HasPrefix(key, "f:"):
 			path = strings.TrimPrefix(prefix+"."+key[2:], ".")

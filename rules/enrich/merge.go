@@ -277,10 +277,6 @@ func (m *merge) servesPool(e state.Entity) bool {
 	return slices.ContainsFunc(m.workers, func(w state.Worker) bool { return w.Pool == e.Pool && !differ(w.Namespace, e.Namespace) })
 }
 
-func (m *merge) instanceKnown(e state.Entity) bool {
-	return e.Instance == "" || m.byInstance[e.Instance] != nil
-}
-
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
 // exitCodes completes the termination's word with its exit code, where they were read as two series.

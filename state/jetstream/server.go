@@ -110,5 +110,5 @@ func (l serverLog) Debugf(string, ...any)      {}
 func (l serverLog) Tracef(string, ...any)      {}
 
 func (l serverLog) say(level slog.Level, f string, v []any) {
-	l.log.Log(context.Background(), level, "nats-server: "+strings.TrimSpace(fmt.Sprintf(f, v...)))
+	l.log.Log(context.Background(), level, "nats-server", "said", strings.TrimSpace(fmt.Sprintf(f, v...)))
 }

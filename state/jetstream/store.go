@@ -97,8 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		err = s.prepare(ctx, cfg)
 	}
 	if err != nil {
-		s.stop(context.WithoutCancel(ctx))
-		return nil, fmt.Errorf("opening the state: %w", err)
+		return nil, fmt.Errorf("opening the state: %w", errors.Join(err, s.stop(context.WithoutCancel(ctx))))
 	}
 	s.flusher.Go(s.flush)
 	return s, nil

@@ -293,7 +293,9 @@ func appendsConcurrently(t *testing.T, b Backend) {
 	next := map[int]int{}
 	for k, in := range got {
 		var w, i, part int
-		fmt.Sscanf(in.ID, "%d.%d.%d", &w, &i, &part)
+		if _, err := fmt.Sscanf(in.ID, "%d.%d.%d", &w, &i, &part); err != nil {
+			t.Fatalf("input %q is none of ours: %v", in.ID, err)
+		}
 		if next[w] != i*2+part {
 			t.Fatalf("writer %d: input %s came out of turn", w, in.ID)
 		}

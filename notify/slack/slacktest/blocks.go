@@ -55,7 +55,9 @@ func checkBlocks(raw []byte) (code, why string) {
 		return "invalid_blocks", fmt.Sprintf("%d charts", charts)
 	}
 	var all any
-	json.Unmarshal(raw, &all)
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return "invalid_blocks_format", err.Error()
+	}
 	if n := total(all); n > textCap {
 		return "msg_blocks_too_long", fmt.Sprintf("%d characters of text", n)
 	}
