@@ -1,0 +1,122 @@
+package bot
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"testing"
+	"time"
+
+	"paramedic/webhook"
+)
+
+// Do asks the running bot. A body that is []byte is sent as it is, anything else but nil as JSON; a 2xx answer is decoded into the
+// last argument where it is not nil. The error is about the exchange: any answer at all is none.
+func (b *Bot) Do(method, path string, body, into any) (status int, answer string, err error) {
+	var reader io.Reader
+	switch v := body.(type) {
+	case nil:
+	case []byte:
+		reader = bytes.NewReader(v)
+	default:
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return 0, "", err
+		}
+		reader = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequest(method, b.URL()+path, reader)
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if b.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+b.Token)
+	}
+	return b.Send(req, into)
+}
+
+// Send sends a request with headers of its own, as Do does.
+func (b *Bot) Send(req *http.Request, into any) (status int, answer string, err error) {
+	resp, err := b.client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return resp.StatusCode, "", fmt.Errorf("reading the answer: %w", err)
+	}
+	if into != nil && resp.StatusCode/100 == 2 {
+		if err := json.Unmarshal(raw, into); err != nil {
+			return resp.StatusCode, string(raw), fmt.Errorf("%s %s answers what is not its JSON: %w", req.Method, req.URL.Path, err)
+		}
+	}
+	return resp.StatusCode, string(raw), nil
+}
+
+// Incidents is the API's listing, newest first.
+func (b *Bot) Incidents() ([]webhook.IncidentJSON, error) {
+	var list webhook.IncidentsJSON
+	status, answer, err := b.Do(http.MethodGet, "/api/v1/incidents", nil, &list)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("GET /api/v1/incidents: %d %s", status, answer)
+	}
+	return list.Incidents, err
+}
+
+// MustIncidents is Incidents of a bot that has to answer.
+func (b *Bot) MustIncidents() []webhook.IncidentJSON {
+	b.t.Helper()
+	list, err := b.Incidents()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return list
+}
+
+// Run runs one command of the binary to its end and gives what it printed and its exit code.
+func Run(t testing.TB, dir string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command(Binary(t), args...)
+	var out, errs bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+type finalError struct{ error }
+
+// Final marks an error of an Eventually condition that waiting cannot mend.
+func Final(err error) error { return finalError{err} }
+
+// Eventually asks until the condition holds, and fails the test with its last error where it does not within the limit.
+func Eventually(t testing.TB, limit time.Duration, what string, condition func() error) {
+	t.Helper()
+	deadline := time.After(limit)
+	beat := time.NewTicker(50 * time.Millisecond)
+	defer beat.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		var final finalError
+		if errors.As(err, &final) {
+			t.Fatalf("waiting until %s: %v", what, err)
+		}
+		select {
+		case <-beat.C:
+		case <-deadline:
+			t.Fatalf("waited %s until %s: %v", limit, what, err)
+		}
+	}
+}
