@@ -139,20 +139,25 @@ type PagerDutyConfig struct {
 	APIURL            string `yaml:"api_url" json:"api_url,omitempty" jsonschema_description:"Base of the REST API, without a path. Default: https://api.pagerduty.com."`
 }
 
-// ScopeMatch is the part of routes and policies that matches where an incident is; what is empty matches everything.
-type ScopeMatch struct {
+// PlaceMatch is the part of routes and policies that matches where an incident is; what is empty matches everything.
+type PlaceMatch struct {
 	Cluster   string `yaml:"cluster" json:"cluster,omitempty" jsonschema_description:"Matches the incident's cluster."`
 	Namespace string `yaml:"namespace" json:"namespace,omitempty" jsonschema_description:"Matches its namespace."`
 	Pool      string `yaml:"pool" json:"pool,omitempty" jsonschema_description:"Matches its workload's name."`
-	Model     string `yaml:"model" json:"model,omitempty" jsonschema_description:"Matches its model, in any case."`
+}
+
+// ScopeMatch matches a place and what is served there.
+type ScopeMatch struct {
+	PlaceMatch `yaml:",inline"`
+	Model      string `yaml:"model" json:"model,omitempty" jsonschema_description:"Matches its model."`
 }
 
 // RouteConfig sends incidents to channels.
 type RouteConfig struct {
-	Severity []state.Severity `yaml:"severity" json:"severity,omitempty" jsonschema_description:"Any of critical, warning, info."`
-	Cause    []state.Cause    `yaml:"cause" json:"cause,omitempty" jsonschema_description:"Any of these causes."`
-	Scope    ScopeMatch       `yaml:"scope" json:"scope,omitzero"`
-	Channels []state.Channel  `yaml:"channels" json:"channels" jsonschema_description:"Any of console, slack, pagerduty; none: nobody is told."`
+	Severity List[state.Severity] `yaml:"severity" json:"severity,omitempty" jsonschema:"oneof_type=string;array" jsonschema_description:"Any of critical, warning, info."`
+	Cause    List[state.Cause]    `yaml:"cause" json:"cause,omitempty" jsonschema:"oneof_type=string;array" jsonschema_description:"Any of these causes."`
+	Scope    ScopeMatch           `yaml:"scope" json:"scope,omitzero"`
+	Channels List[state.Channel]  `yaml:"channels" json:"channels" jsonschema:"oneof_type=string;array" jsonschema_description:"Any of console, slack, pagerduty; none: nobody is told."`
 }
 
 // RemediateConfig says how far first aid may go.
@@ -161,15 +166,16 @@ type RemediateConfig struct {
 	Policies     []PolicyConfig `yaml:"policies" json:"policies,omitempty" jsonschema_description:"Narrow the mode and its limits; of all that match, the strictest wins."`
 	ManagedLabel string         `yaml:"managed_label" json:"managed_label,omitempty" jsonschema_description:"Namespace label, as key=value, that opts a namespace in to first aid; - asks for none. Default: paramedic.dev/managed=true."`
 	Verify       VerifyConfig   `yaml:"verify" json:"verify,omitzero"`
+	Wait         WaitConfig     `yaml:"wait" json:"wait,omitzero"`
 }
 
 // PolicyConfig narrows first aid for a cause, an action and a scope.
 type PolicyConfig struct {
-	Cause     string         `yaml:"cause" json:"cause,omitempty" jsonschema_description:"Matches the incident's cause; empty: any."`
-	Action    string         `yaml:"action" json:"action,omitempty" jsonschema_description:"Matches the action's kind; empty: any."`
-	Scope     ScopeMatch     `yaml:"scope" json:"scope,omitzero"`
+	Cause     List[string]   `yaml:"cause" json:"cause,omitempty" jsonschema:"oneof_type=string;array" jsonschema_description:"Matches any of these causes; empty: all."`
+	Action    List[string]   `yaml:"action" json:"action,omitempty" jsonschema:"oneof_type=string;array" jsonschema_description:"Matches any of these kinds of action; empty: all."`
+	Scope     PlaceMatch     `yaml:"scope" json:"scope,omitzero"`
 	Mode      string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"The most that is allowed here."`
-	Approvers []string       `yaml:"approvers" json:"approvers,omitempty" jsonschema_description:"Slack user IDs and API token names that may approve."`
+	Approvers List[string]   `yaml:"approvers" json:"approvers,omitempty" jsonschema:"oneof_type=string;array" jsonschema_description:"Slack user IDs and API token names that may approve."`
 	Limits    LimitsConfig   `yaml:"limits" json:"limits,omitzero"`
 	Freeze    []FreezeWindow `yaml:"freeze" json:"freeze,omitempty" jsonschema_description:"Times in which nothing is written."`
 }
@@ -199,6 +205,14 @@ type VerifyConfig struct {
 	MinSamples int      `yaml:"min_samples" json:"min_samples,omitempty" jsonschema_description:"Samples that a verdict needs."`
 }
 
+// WaitConfig is how long an action waits for what is not its own doing; zero keeps the default.
+type WaitConfig struct {
+	Drain   Duration `yaml:"drain" json:"drain,omitempty" jsonschema_description:"For a worker that was taken out of serving to run nothing. Default: 10m."`
+	Blocked Duration `yaml:"blocked" json:"blocked,omitempty" jsonschema_description:"For a disruption budget to allow an eviction, and for what holds an approved action. Default: 15m."`
+	Rollout Duration `yaml:"rollout" json:"rollout,omitempty" jsonschema_description:"For a rollout, or a replacement, to be ready. Default: 30m."`
+	Poll    Duration `yaml:"poll" json:"poll,omitempty" jsonschema_description:"Between two looks while it waits. Default: 10s."`
+}
+
 // Duration is a time.Duration that is written like 10s, 2m or 720h.
 type Duration time.Duration
 
@@ -212,6 +226,26 @@ func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: a duration cannot be negative: %q", node.Line, node.Value)}}
 	}
 	*d = Duration(v)
+	return nil
+}
+
+// A List is a list of words that may also be written as one word.
+type List[T ~string] []T
+
+// UnmarshalYAML reads one word or a list.
+func (l *List[T]) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		*l = nil
+		if node.Tag != "!!null" && node.Value != "" {
+			*l = List[T]{T(node.Value)}
+		}
+		return nil
+	}
+	var all []T
+	if err := node.Decode(&all); err != nil {
+		return err
+	}
+	*l = all
 	return nil
 }
 

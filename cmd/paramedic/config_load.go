@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"paramedic/rules"
 	"paramedic/state"
 )
 
@@ -81,6 +82,7 @@ type validator struct {
 	file     string
 	root     yaml.Node
 	problems []Problem
+	ownRules bool // triage.rules_dir is set: there may be more causes than the built-in ones
 }
 
 func (v *validator) err() error {
@@ -148,6 +150,7 @@ func (v *validator) line(path []string) int {
 }
 
 func (v *validator) config(c *Config) {
+	v.ownRules = c.Triage.RulesDir != ""
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
 		v.at([]string{"listen"}, "%q is not host:port", c.Listen)
@@ -305,8 +308,19 @@ func (v *validator) notify(n NotifyConfig) {
 				v.at(append(slices.Clone(path), "severity"), "%q is not one of critical, warning, info", s)
 			}
 		}
+		v.causes(append(slices.Clone(path), "cause"), r.Cause)
 		for _, ch := range r.Channels {
 			v.channel(append(slices.Clone(path), "channels"), ch, n)
+		}
+	}
+}
+
+// causes refuses names that no cause has; a user's own causes are known when the rules are read, so only the built-in ones are known here
+// where there are none of the user's.
+func (v *validator) causes(path []string, causes []state.Cause) {
+	for _, cause := range causes {
+		if !v.ownRules && !slices.Contains(rules.Vocabulary, cause) && cause != state.Unknown {
+			v.at(path, "there is no cause %q: `paramedic rules list` names them", cause)
 		}
 	}
 }
@@ -332,6 +346,9 @@ func (v *validator) remediate(r RemediateConfig) {
 	for i, p := range r.Policies {
 		path := []string{"remediate", "policies", strconv.Itoa(i)}
 		key := func(k string) []string { return append(slices.Clone(path), k) }
+		for _, cause := range p.Cause {
+			v.causes(key("cause"), []state.Cause{state.Cause(cause)})
+		}
 		if p.Mode != "" && !slices.Contains(modes, p.Mode) {
 			v.at(key("mode"), "%q is not one of %s", p.Mode, strings.Join(modes, ", "))
 		}

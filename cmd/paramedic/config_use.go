@@ -60,7 +60,7 @@ func (c Config) policies() []remediate.Policy {
 	}
 	var out []remediate.Policy
 	for i, p := range c.Remediate.Policies {
-		q := remediate.Policy{Name: fmt.Sprint(i + 1), Causes: one(p.Cause), Actions: one(p.Action), Clusters: one(p.Scope.Cluster),
+		q := remediate.Policy{Name: fmt.Sprint(i + 1), Causes: p.Cause, Actions: p.Action, Clusters: one(p.Scope.Cluster),
 			Namespaces: one(p.Scope.Namespace), Pools: one(p.Scope.Pool), Mode: remediate.Mode(p.Mode), Approvers: p.Approvers,
 			Limits: remediate.Limits{Cooldown: p.Limits.Cooldown.D(), PerIncident: p.Limits.PerIncident, EvictionsPerHour: p.Limits.EvictionsHour,
 				RolloutEvery: p.Limits.RolloutWindow.D(), ApprovalTTL: p.Limits.ApprovalExpires.D(), MaxLoad: p.Limits.MaxLoad}}
@@ -74,11 +74,12 @@ func (c Config) policies() []remediate.Policy {
 
 // timing are the times of a run: the configuration's, else those given, else the defaults.
 func (c Config) timing(base remediate.Timing) remediate.Timing {
-	v := c.Remediate.Verify
+	v, w := c.Remediate.Verify, c.Remediate.Wait
 	for _, f := range []struct {
 		to   *time.Duration
 		from Duration
-	}{{&base.Settle, v.Settle}, {&base.Window, v.Window}, {&base.Interval, v.Interval}} {
+	}{{&base.Settle, v.Settle}, {&base.Window, v.Window}, {&base.Interval, v.Interval},
+		{&base.Drain, w.Drain}, {&base.Blocked, w.Blocked}, {&base.Rollout, w.Rollout}, {&base.Poll, w.Poll}} {
 		if f.from > 0 {
 			*f.to = f.from.D()
 		}
