@@ -56,12 +56,11 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 		}
 	}
 	if c.output == "json" {
-		err = c.json(out)
+		if err := c.json(out); err != nil {
+			return err
+		}
 	} else {
 		out.print(c, path)
-	}
-	if err != nil {
-		return err
 	}
 	if len(out.Problems) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(out.Online)), func(v string) bool { return v != "ok" }) {
 		return errFinding
