@@ -136,7 +136,7 @@ func (a Actor) String() string {
 	return a.ID
 }
 
-// Role is what an API token may do: viewers read, responders act on incidents and approve, admins also halt and resume.
+// Role is what an API token may do: viewers read, responders act on incidents, approve and halt, admins also allow first aid again.
 type Role string
 
 // The roles, least first.

@@ -139,7 +139,7 @@ func TestRoles(t *testing.T) {
 		t.Fatal("an unauthenticated write left something")
 	}
 	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", ``, "Authorization", "Bearer viewer-token"), 403, "responder")
-	expect(t, do(s, "POST", "/api/v1/halt", ``, "Authorization", "Bearer responder-token"), 403, "admin")
+	expect(t, do(s, "POST", "/api/v1/resume", ``, "Authorization", "Bearer responder-token"), 403, "admin")
 	for _, c := range w.commands() {
 		if c.Refused == "" {
 			t.Errorf("%+v", c)

@@ -174,7 +174,11 @@ func (s *Server) onFleet(verb state.Verb) handler {
 			clusters = []string{req.Cluster}
 		}
 		o := s.onAll(verb, clusters)
-		if err := s.prepare(r, &o, req, state.Admin); err != nil {
+		need := state.Admin
+		if verb == state.VerbHalt {
+			need = state.Responder // whoever may act may also stop: stopping is the safe side
+		}
+		if err := s.prepare(r, &o, req, need); err != nil {
 			return err
 		}
 		applied, err := s.carryOut(r.Context(), o, s.Limits.ApplyWait)
