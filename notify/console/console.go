@@ -1,8 +1,9 @@
-// Package console tells incidents to the person at the terminal, or to a log file: a card when an incident is opened or its verdict
-// changes, and a line for every step in between.
+// Package console tells incidents to the person at the terminal, or to a log file: a card once an incident has a verdict or another
+// one, and a line for every step in between. What was said is not said again: a change of the wording is a line, first aid that waits
+// for a person is a few.
 //
-// It promises to be readable at a glance, to use colour only where it was told that a person looks, and to keep what came out of an
-// alert from steering the terminal. Lines may come twice after a crash; they are never lost.
+// It promises to be readable at a glance and on 80 columns, to use colour only where it was told that a person looks, and to keep what
+// came out of an alert from steering the terminal. Lines may come twice after a crash; they are never lost.
 package console
 
 import (
@@ -20,8 +21,8 @@ import (
 	"paramedic/state"
 )
 
-// width is where text wraps.
-const width = 100
+// width is where text wraps: the terminals of a pager's laptop are no wider.
+const width = 80
 
 // Options are what a Notifier needs.
 type Options struct {
@@ -50,10 +51,12 @@ var _ notify.Notifier = (*Notifier)(nil)
 // New makes a notifier.
 func New(opt Options) *Notifier { return &Notifier{opt: opt} }
 
-// The handles in the channel's Ref: the last timeline entry written, and what the last card said.
+// The handles in the channel's Ref: the last timeline entry written, and what the last card, headline and offers said.
 const (
 	refThread = "thread"
 	refCard   = "card"
+	refHead   = "head"
+	refOffers = "offers"
 )
 
 // Show writes what is new since the channel was last told.
@@ -63,17 +66,29 @@ func (n *Notifier) Show(_ context.Context, m notify.Message, told state.Told, _ 
 		ref = map[string]string{}
 	}
 	p := &printer{colour: n.opt.Colour}
+	news := map[string]string{refCard: verdict(m), refHead: headline(m), refOffers: offers(m)}
+	card := news[refCard] != ref[refCard]
+	offered := !card && news[refOffers] != ref[refOffers]
 	last, _ := strconv.Atoi(ref[refThread])
 	for _, e := range m.Entries {
-		if e.N > last {
+		if e.N <= last {
+			continue
+		}
+		ref[refThread] = strconv.Itoa(e.N)
+		if !offered || !waits(m, e.Action) { // the offer itself says more
 			p.entry(m, e)
-			ref[refThread] = strconv.Itoa(e.N)
 		}
 	}
-	if card := digest(m); card != ref[refCard] {
+	switch {
+	case card:
 		p.card(m)
-		ref[refCard] = card
+	case news[refHead] != ref[refHead]:
+		p.headline(m)
 	}
+	if offered {
+		p.offers(m)
+	}
+	maps.Copy(ref, news)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, err := io.WriteString(n.opt.Out, p.b.String()); err != nil {
@@ -82,13 +97,33 @@ func (n *Notifier) Show(_ context.Context, m notify.Message, told state.Told, _ 
 	return ref, nil
 }
 
-// digest is what a card is about: a new one is written when it changes, and not for every alert more.
-func digest(m notify.Message) string {
-	parts := []string{string(m.Cause), string(m.Severity), fmt.Sprint(m.Diagnosed, m.Status == state.StatusResolved), m.MergedInto}
+// verdict is what a card is about: a new one is written when it changes, and not for every alert more.
+func verdict(m notify.Message) string {
+	return state.Hash(string(m.Cause), fmt.Sprint(m.Diagnosed, m.Status == state.StatusResolved), m.MergedInto)
+}
+
+// headline is what a line is written for when nothing more has changed.
+func headline(m notify.Message) string { return state.Hash(m.Title, string(m.Severity)) }
+
+// offers is what waits for a person.
+func offers(m notify.Message) string {
+	var parts []string
 	for _, o := range m.Actions {
-		parts = append(parts, string(o.ID), string(o.State))
+		if o.Awaits() || o.State == state.Proposed {
+			parts = append(parts, string(o.ID), string(o.State), o.PlanHash)
+		}
 	}
 	return state.Hash(parts...)
+}
+
+// waits says whether an action is on offer now.
+func waits(m notify.Message, id state.ActionID) bool {
+	for _, o := range m.Actions {
+		if o.ID == id {
+			return o.Awaits() || o.State == state.Proposed
+		}
+	}
+	return false
 }
 
 type printer struct {
@@ -120,9 +155,49 @@ func hue(m notify.Message) string {
 	return blue
 }
 
+// entry is one step, wrapped under its own beginning.
 func (p *printer) entry(m notify.Message, e state.Entry) {
-	fmt.Fprintf(&p.b, "%s  %s  %s\n", p.paint(dim, e.At.UTC().Format("15:04:05")), p.paint(hue(m), fmt.Sprintf("#%d", m.Number)), e.Text)
+	number := fmt.Sprintf("#%d", m.Number)
+	indent := len("15:04:05") + 2 + len(number) + 2
+	for i, l := range wrap(e.Text, width-indent) {
+		if i > 0 {
+			fmt.Fprintf(&p.b, "%*s%s\n", indent, "", l)
+			continue
+		}
+		fmt.Fprintf(&p.b, "%s  %s  %s\n", p.paint(dim, e.At.UTC().Format(time.TimeOnly)), p.paint(hue(m), number), l)
+	}
 }
+
+// headline says in a line how the incident reads now.
+func (p *printer) headline(m notify.Message) {
+	text := fmt.Sprintf("now %s: %s", m.Severity, m.Title)
+	if m.Diagnosed && m.Cause != state.Unknown {
+		text += ", " + notify.Percent(m.Confidence) + " sure"
+	}
+	indent := len("15:04:05") + 2
+	number := fmt.Sprintf("#%d", m.Number)
+	for i, l := range wrap(text, width-indent-len(number)-2) {
+		fmt.Fprintf(&p.b, "%*s%s  %s\n", indent, "", p.paint(hue(m), fmt.Sprintf("%-*s", len(number), label(i, number))), l)
+	}
+}
+
+// offers are the actions that wait for a person.
+func (p *printer) offers(m notify.Message) {
+	for _, o := range m.Actions {
+		if o.Awaits() || o.State == state.Proposed {
+			p.b.WriteString("\n")
+			p.offer(o, m.URL)
+			p.b.WriteString("\n")
+		}
+	}
+}
+
+// How much of each list a card shows; the page has the rest.
+const (
+	shownEvidence = 5
+	shownDo       = 5
+	shownAvoid    = 3
+)
 
 // card is the incident in full.
 func (p *printer) card(m notify.Message) {
@@ -139,32 +214,46 @@ func (p *printer) card(m notify.Message) {
 	}
 	p.row("what", m.What)
 	if m.Diagnosed {
-		p.row("cause", fmt.Sprintf("%s, %s sure", m.Cause, notify.Percent(m.Confidence)))
+		p.row("cause", cause(m))
 	}
-	p.row("why", m.Why)
-	p.row("or else", m.Else)
-	for i, f := range m.Evidence {
-		if i == 6 {
-			break
-		}
-		p.item(label(i, "evidence"), fmt.Sprintf("%+6.1f  %s", f.Weight, f.Text))
+	if len(m.Evidence) == 0 || m.Cause == state.Unknown {
+		p.row("why", m.Why)
+		p.row("or else", m.Else)
 	}
-	for i, c := range m.Checks {
-		p.item(label(i, "checks"), fmt.Sprintf("%-7s  %s  %s", c.State, c.Ask, c.Answer))
-	}
-	for i, s := range m.Do {
-		p.item(label(i, "do now"), fmt.Sprintf("%d. %s", i+1, s))
-	}
-	for i, s := range m.Avoid {
-		p.item(label(i, "do not"), "✗ "+s)
-	}
+	p.list("evidence", shownEvidence, len(m.Evidence), func(i int) string { return fmt.Sprintf("%+5.1f  %s", m.Evidence[i].Weight, m.Evidence[i].Text) })
+	p.row("checks", checks(m))
+	p.list("do now", shownDo, len(m.Do), func(i int) string { return fmt.Sprintf("%d. %s", i+1, m.Do[i]) })
+	p.list("do not", shownAvoid, len(m.Avoid), func(i int) string { return "✗ " + m.Avoid[i] })
 	for _, o := range m.Actions {
-		p.offer(o)
+		p.offer(o, m.URL)
 	}
 	p.row("escalate", m.Escalate)
-	p.row("playbook", m.PlaybookURL)
-	p.row("page", m.URL)
+	if m.URL != "" {
+		p.item("page", m.URL)
+	}
 	p.b.WriteString("\n")
+}
+
+func cause(m notify.Message) string {
+	return fmt.Sprintf("%s, %s sure", m.Cause, notify.Percent(m.Confidence))
+}
+
+// checks counts the playbook's answers; the page has each.
+func checks(m notify.Message) string {
+	counts := map[string]int{}
+	for _, c := range m.Checks {
+		counts[c.State]++
+	}
+	var parts []string
+	for _, s := range []string{"bad", "warn", "ok", "info", "unknown"} {
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[s], map[string]string{"bad": "bad", "warn": "doubtful", "ok": "fine", "info": "for you to judge", "unknown": "not measured"}[s]))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "of the playbook: " + strings.Join(parts, ", ")
 }
 
 func (p *printer) ended(m notify.Message) {
@@ -175,17 +264,19 @@ func (p *printer) ended(m notify.Message) {
 		p.row("resolved", fmt.Sprintf("after %s, by %s", notify.Took(m.ResolvedAt.Sub(m.StartedAt)), m.ResolvedBy))
 	}
 	if m.Diagnosed {
-		p.row("cause", fmt.Sprintf("%s, %s sure", m.Cause, notify.Percent(m.Confidence)))
+		p.row("cause", cause(m))
 	}
 	for _, o := range m.Actions {
 		p.row("first aid", strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, words(o.State), o.Result)))
 	}
-	p.row("page", m.URL)
+	if m.URL != "" {
+		p.item("page", m.URL)
+	}
 	p.b.WriteString("\n")
 }
 
-func (p *printer) offer(o notify.Offer) {
-	p.row("first aid", fmt.Sprintf("%s  (%s)", o.Change, words(o.State)))
+func (p *printer) offer(o notify.Offer, page string) {
+	p.row("first aid", fmt.Sprintf("%s (%s)", o.Change, words(o.State)))
 	if o.Result != "" {
 		p.row("", o.Result)
 	}
@@ -197,16 +288,23 @@ func (p *printer) offer(o notify.Offer) {
 		p.row("", fmt.Sprintf("%s says %s: %s", g.Guard, g.Decision, g.Reason))
 	}
 	if len(o.Guards) > 0 && len(o.Stopped()) == 0 {
-		p.row("", fmt.Sprintf("no guard of %d stands against it", len(o.Guards)))
+		p.row("", fmt.Sprintf("none of its %d guards stands against it", len(o.Guards)))
 	}
 	if o.Awaits() {
-		p.item("", "$ paramedic approve "+string(o.ID))
 		if !o.ExpiresAt.IsZero() {
-			p.row("", "the offer ends at "+o.ExpiresAt.UTC().Format(time.TimeOnly)+" UTC")
+			p.row("", "It waits for a person until "+o.ExpiresAt.UTC().Format(time.TimeOnly)+" UTC. Approve it"+onPage(page)+" with")
 		}
+		p.item("", "$ paramedic approve "+string(o.ID))
 	} else if o.Command != "" {
 		p.item("", "$ "+o.Command)
 	}
+}
+
+func onPage(page string) string {
+	if page == "" {
+		return ""
+	}
+	return " on the page, or"
 }
 
 func words(s state.ActionState) string {
@@ -227,6 +325,27 @@ func label(i int, s string) string {
 // item is a row that is never wrapped: a command has to be copied whole.
 func (p *printer) item(name, text string) {
 	fmt.Fprintf(&p.b, "  %s  %s\n", p.paint(dim, fmt.Sprintf("%-9s", name)), text)
+}
+
+// list shows the first of a list, wrapped under their own beginnings, and counts the others.
+func (p *printer) list(name string, most, n int, text func(int) string) {
+	for i := range min(n, most) {
+		line := text(i)
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		if j := strings.Index(line[indent:], " "); j >= 0 {
+			indent += j + len(line[indent+j:]) - len(strings.TrimLeft(line[indent+j:], " "))
+		}
+		head, rest := line[:indent], line[indent:]
+		for k, l := range wrap(rest, width-13-notify.Len(head)) {
+			if k > 0 {
+				head = strings.Repeat(" ", notify.Len(head))
+			}
+			p.item(label(i+k, name), head+l)
+		}
+	}
+	if n > most {
+		p.item("", fmt.Sprintf("and %d more on the page", n-most))
+	}
 }
 
 // row is a labelled paragraph; nothing where there is no text.

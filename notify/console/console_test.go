@@ -74,6 +74,55 @@ func TestTheStoryOfAnIncident(t *testing.T) {
 	}
 }
 
+// A change is told in a line or two: what was said before is not said again.
+func TestAChangeIsShort(t *testing.T) {
+	var out bytes.Buffer
+	n := New(Options{Out: &out})
+	told := state.Told{}
+	show := func(f notify.Facts) string {
+		t.Helper()
+		out.Reset()
+		ref, err := n.Show(t.Context(), notify.Compose(f), told, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told.Ref = ref
+		return out.String()
+	}
+	f := facts(t)
+	offer := f.Actions
+	f.Actions = nil
+	if card := show(f); strings.Count(card, "\n") > 30 {
+		t.Errorf("the first card has %d lines", strings.Count(card, "\n"))
+	}
+	step := func(text string) {
+		f.Timeline = append(f.Timeline, state.Entry{N: len(f.Timeline) + 1, At: f.Incident.OpenedAt, Kind: "action", Text: text, Action: "ACT-01"})
+	}
+	f.Actions = offer
+	step("max_num_seqs 256 → 128: awaiting_approval")
+	got := show(f)
+	if !strings.Contains(got, "$ paramedic approve ACT-01") || strings.Contains(got, "■") || strings.Contains(got, "awaiting_approval") || strings.Count(got, "\n") > 9 {
+		t.Errorf("an offer reads:\n%s", got)
+	}
+	f.Actions[0].State = state.Verifying
+	step("max_num_seqs 256 → 128: verifying: the rollout is complete")
+	if got := show(f); got != "03:12:20  #42  max_num_seqs 256 → 128: verifying: the rollout is complete\n" {
+		t.Errorf("a step reads:\n%s", got)
+	}
+	f.Incident.Title = "KV cache exhausted on llama-70b (1 of 4 workers)"
+	if got := show(f); strings.Join(strings.Fields(got), " ") != "#42 now critical: KV cache exhausted on llama-70b (1 of 4 workers), 93 % sure" {
+		t.Errorf("another title reads:\n%q", got)
+	}
+	if got := show(f); got != "" {
+		t.Errorf("nothing new reads:\n%s", got)
+	}
+	for l := range strings.SplitSeq(got, "\n") {
+		if notify.Len(l) > width+2 {
+			t.Errorf("too wide: %s", l)
+		}
+	}
+}
+
 func TestNothingSteersTheTerminal(t *testing.T) {
 	for _, colour := range []bool{false, true} {
 		var out bytes.Buffer
