@@ -102,9 +102,9 @@ func LoadBoard(records []Record) (*Board, error) {
 			}
 			b.index(id, scopeEntity(in.Scope), "")
 		}
-		b.wake(id, in.NotifyBy)
-		b.wake(id, in.HoldUntil)
-		b.wake(id, in.SilencedUntil)
+		b.wake(in, in.NotifyBy)
+		b.wake(in, in.HoldUntil)
+		b.wake(in, in.SilencedUntil)
 	}
 	for _, a := range b.actions {
 		b.scheduleAction(a)
@@ -279,6 +279,7 @@ func (b *Board) home(id IncidentID) *Incident {
 // soon, or no longer there, is left as it is.
 type dueItem struct {
 	at       time.Time
+	cluster  string // whose timer it is: a tick is an input like any other, and inputs have a cluster
 	incident IncidentID
 	action   ActionID
 }
@@ -297,24 +298,25 @@ func (h *dueHeap) Pop() any {
 }
 
 // wake makes sure that the incident is looked at when the time comes; a zero time asks for nothing.
-func (b *Board) wake(id IncidentID, at time.Time) {
+func (b *Board) wake(in *Incident, at time.Time) {
 	if !at.IsZero() {
-		heap.Push(&b.due, dueItem{at: at, incident: id})
+		heap.Push(&b.due, dueItem{at: at, cluster: in.Cluster, incident: in.ID})
 	}
 }
 
 func (b *Board) scheduleAction(a *Action) {
-	if !a.ExpiresAt.IsZero() && (a.State == AwaitingApproval || a.State == Approved) {
-		heap.Push(&b.due, dueItem{at: a.ExpiresAt, action: a.ID})
+	in := b.incidents[a.Incident]
+	if in != nil && !a.ExpiresAt.IsZero() && (a.State == AwaitingApproval || a.State == Approved) {
+		heap.Push(&b.due, dueItem{at: a.ExpiresAt, cluster: in.Cluster, action: a.ID})
 	}
 }
 
-// NextDue is when a tick is needed next; zero when nothing waits.
-func (b *Board) NextDue() time.Time {
+// NextDue is when a tick is needed next, and the cluster whose timer it is; the time is zero when nothing waits.
+func (b *Board) NextDue() (at time.Time, cluster string) {
 	if len(b.due) == 0 {
-		return time.Time{}
+		return time.Time{}, ""
 	}
-	return b.due[0].at
+	return b.due[0].at, b.due[0].cluster
 }
 
 // Incidents are copies of all incidents on the board, in the order of their short numbers.

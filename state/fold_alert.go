@@ -124,7 +124,7 @@ func (x *step) open(rec *AlertRecord) *Incident {
 	}
 	in.EnrichAt = x.now.Add(x.Settings.Settle)
 	in.NotifyBy = x.now.Add(2 * x.Settings.SpeakWithin)
-	x.wake(in.ID, in.NotifyBy)
+	x.wake(in, in.NotifyBy)
 	x.incidents[in.ID] = in
 	text := fmt.Sprintf("opened by alert %s (%s)", orDash(rec.Alert.Name()), rec.Sign.Symptom)
 	x.record(in, Entry{Kind: "opened", Text: text})
@@ -189,7 +189,7 @@ func (x *step) settle(in *Incident) {
 			in.SilencedUntil = time.Time{} // a rise in severity ends a silence
 			if len(in.Channels) == 0 {
 				in.NotifyBy = sooner(in.NotifyBy, x.now.Add(x.Settings.SpeakWithin))
-				x.wake(in.ID, in.NotifyBy)
+				x.wake(in, in.NotifyBy)
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func (x *step) settle(in *Incident) {
 	case in.ActiveAlerts == 0 && in.Status != StatusMonitoring:
 		in.Status = StatusMonitoring
 		in.HoldUntil = x.now.Add(x.Settings.ResolveHold)
-		x.wake(in.ID, in.HoldUntil)
+		x.wake(in, in.HoldUntil)
 		x.record(in, Entry{Kind: "monitoring", Quiet: true, Text: "all alerts are gone; held open in case they come back"})
 		in.Rev++
 	case in.ActiveAlerts > 0 && in.Status == StatusMonitoring:

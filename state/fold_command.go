@@ -31,7 +31,7 @@ func (x *step) command(c Command) {
 		x.resolve(in, c.Actor, c.Reason)
 	case VerbSilence:
 		in.SilencedUntil = c.Until
-		x.wake(in.ID, c.Until)
+		x.wake(in, c.Until)
 		x.record(in, Entry{Kind: "silenced", Actor: c.Actor, Quiet: true, Text: fmt.Sprintf("silenced by %s until %s%s", c.Actor, c.Until.Format(time.RFC3339), because(c.Reason))})
 	case VerbFeedback:
 		in.Feedback = append(in.Feedback, Feedback{At: x.now, Actor: c.Actor, Right: c.Right, Cause: c.Cause, Reason: oneLine(c.Reason)})

@@ -130,7 +130,7 @@ func (s *story) wait(d time.Duration) {
 	s.t.Helper()
 	end := s.now.Add(d)
 	for {
-		due := s.board.NextDue()
+		due, _ := s.board.NextDue()
 		if due.IsZero() || due.After(end) {
 			break
 		}

@@ -43,7 +43,7 @@ func (x *step) woken(in *Incident) {
 	}
 	if !in.HoldUntil.IsZero() && in.Status == StatusMonitoring && !x.now.Before(in.HoldUntil) {
 		in.HoldUntil = x.now.Add(x.Settings.ResolveHold) // an action is being verified: the incident stays until it is
-		x.wake(in.ID, in.HoldUntil)
+		x.wake(in, in.HoldUntil)
 		x.changedIncident(in)
 	}
 	if !in.SilencedUntil.IsZero() && !x.now.Before(in.SilencedUntil) {

@@ -19,8 +19,6 @@ type KeeperConfig struct {
 	Fold   *Fold
 	Clock  Clock
 	Logger *slog.Logger
-	// Clusters are the configured clusters; a halt is asked for each of them.
-	Clusters []string
 }
 
 // A Keeper applies every partition's inputs in order and commits what came of them, before anybody can see it. It is the one reader
@@ -179,11 +177,11 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 func (k *Keeper) ring(ctx context.Context, p *partition) {
 	for ctx.Err() == nil {
 		p.mu.RLock()
-		due := p.board.NextDue()
+		due, cluster := p.board.NextDue()
 		p.mu.RUnlock()
 		now := k.cfg.Clock.Now()
 		if !due.IsZero() && !due.After(now) {
-			if err := k.tickPartition(ctx, p, now); err != nil && ctx.Err() == nil {
+			if err := k.cfg.Store.Append(ctx, Input{At: now, Cluster: cluster}); err != nil && ctx.Err() == nil {
 				k.cfg.Logger.Warn("a timer could not be written, trying again", "partition", p.n, "err", err)
 			}
 			// The tick is in the log now; wait for it to be applied, or for a while where it could not be written.
@@ -205,16 +203,6 @@ func (k *Keeper) ring(ctx context.Context, p *partition) {
 		case <-alarm:
 		}
 	}
-}
-
-// tickPartition appends a tick through a cluster of the partition.
-func (k *Keeper) tickPartition(ctx context.Context, p *partition, now time.Time) error {
-	for _, cluster := range k.cfg.Clusters {
-		if k.cfg.Store.Partition(cluster) == p.n {
-			return k.cfg.Store.Append(ctx, Input{At: now, Cluster: cluster})
-		}
-	}
-	return fmt.Errorf("no configured cluster belongs to partition %d", p.n)
 }
 
 // Append makes inputs durable; what has no time is stamped now.

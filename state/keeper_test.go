@@ -115,7 +115,7 @@ func start(t *testing.T, dir string, clock state.Clock) *bot {
 }
 
 func newKeeper(store state.Store, clock state.Clock) *state.Keeper {
-	return state.NewKeeper(state.KeeperConfig{Store: store, Clock: clock, Logger: slog.New(slog.DiscardHandler), Clusters: []string{"prod"},
+	return state.NewKeeper(state.KeeperConfig{Store: store, Clock: clock, Logger: slog.New(slog.DiscardHandler),
 		Fold: &state.Fold{Triage: poolTriage{}, Routing: poolTriage{}, Settings: state.DefaultSettings()}})
 }
 

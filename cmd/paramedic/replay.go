@@ -145,10 +145,10 @@ func (r *replay) wait(d time.Duration) {
 	end := r.now.Add(d)
 	for {
 		r.answer()
-		due := r.board.NextDue()
+		due, cluster := r.board.NextDue()
 		for _, e := range r.board.Due(end) {
 			if due.IsZero() || e.Due.Before(due) {
-				due = e.Due
+				due, cluster = e.Due, e.Cluster
 			}
 		}
 		if due.IsZero() || due.After(end) {
@@ -157,7 +157,7 @@ func (r *replay) wait(d time.Duration) {
 		if due.After(r.now) {
 			r.now = due
 		}
-		r.apply(state.Input{Cluster: r.cfg.Clusters[0].Name})
+		r.apply(state.Input{Cluster: cluster})
 	}
 	r.now = end
 	r.answer()

@@ -68,7 +68,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 		return nil, err
 	}
 	s.keeper = state.NewKeeper(state.KeeperConfig{
-		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger, Clusters: cfg.clusterNames(),
+		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
 		Fold: &state.Fold{Triage: s.catalog, Routing: router, Settings: cfg.settings()},
 	})
 	if err := s.sources(); err != nil {

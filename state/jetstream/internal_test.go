@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -238,4 +239,21 @@ func damage(t *testing.T, dir, value string) {
 		return
 	}
 	t.Fatalf("%s is in none of the %d files", value, len(blocks))
+}
+
+// A warning at every start teaches people not to read warnings.
+func TestStartWarnsOfNothing(t *testing.T) {
+	var log bytes.Buffer
+	s, err := Open(t.Context(), Config{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The largest record goes through, headers and all.
+	if _, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: bytes.Repeat([]byte("x"), MaxValue)}}); err != nil {
+		t.Error(err)
+	}
+	closeIt(t, s)
+	if log.Len() > 0 {
+		t.Errorf("the start warned:\n%s", &log)
+	}
 }

@@ -53,7 +53,7 @@ func (s *Store) embed(dir string, opts []nats.Option) (*nats.Conn, error) {
 		StoreDir:   dir,
 		SyncAlways: true,
 		NoSigs:     true,
-		MaxPayload: MaxValue + 64<<10, // and headers
+		MaxPayload: maxPayload,
 		MaxPending: 256 << 20,
 		// The default is a share of the memory and the disk that were there at the start; a full disk refuses writes by itself.
 		JetStreamMaxMemory: 64 << 20,

@@ -22,7 +22,10 @@ const (
 	// MaxRecords is the most records in one commit: a server takes batches of 1000 messages, and one of them is the position.
 	MaxRecords = maxBatch - 1
 	// MaxValue is the largest record or input of the embedded server. An external one takes what its max_payload says.
-	MaxValue = 8 << 20
+	MaxValue = maxPayload - headerRoom
+
+	maxPayload = 8 << 20  // the most that a NATS server takes without warning of it at every start
+	headerRoom = 64 << 10 // a payload counts its headers
 
 	maxBatch    = 1000
 	opTimeout   = 10 * time.Second // of one write or look-up where the caller has no deadline
