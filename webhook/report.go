@@ -42,9 +42,9 @@ func (b *report) summary(in state.Incident, now time.Time) {
 	}
 	cause := code(string(in.Cause()))
 	if !in.DiagnosedAt.IsZero() {
-		cause += fmt.Sprintf(" (confidence %.0f %%)", d.Confidence*100)
+		cause += " (" + confidence(in.Cause(), d.Confidence) + ")"
 	} else {
-		cause += " (no verdict yet)"
+		cause += " (" + NoVerdict + " yet)"
 	}
 	b.item("Cause", cause)
 	b.item("Severity", md(string(in.Severity)))
@@ -185,7 +185,7 @@ func (b *report) unknown(in state.Incident, actions []state.Action) {
 	if in.Cause() == state.Unknown {
 		b.line("- The evidence did not decide on a cause.")
 	}
-	for _, m := range in.Diagnosis.Missing {
+	for _, m := range MissingLines(in.Diagnosis.Missing) {
 		b.line("- Evidence was missing: %s", md(m))
 	}
 	for _, a := range actions {
@@ -202,6 +202,15 @@ func (b *report) unknown(in state.Incident, actions []state.Action) {
 	if b.Len() == n {
 		b.line("Nothing that the record shows.")
 	}
+}
+
+// confidence is how sure the verdict is, in a sentence.
+func confidence(cause state.Cause, value float64) string {
+	sure := Sureness(cause, value)
+	if sure == NoVerdict {
+		return sure
+	}
+	return "confidence " + sure
 }
 
 func when(t time.Time) string {

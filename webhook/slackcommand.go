@@ -188,7 +188,7 @@ func slackShow(in state.Incident, actions []state.Action) string {
 	fmt.Fprintf(&b, "*#%d %s*\n`%s` %s, %s, %d alerts\n", in.Number, cut(slackEscape(in.Title), 200), in.ID, in.Severity, in.Status, in.AlertCount)
 	fmt.Fprintf(&b, "Cause: *%s*", slackEscape(string(in.Cause())))
 	if !in.DiagnosedAt.IsZero() {
-		fmt.Fprintf(&b, " (%.0f %%)", d.Confidence*100)
+		fmt.Fprintf(&b, " (%s)", Sureness(in.Cause(), d.Confidence))
 	}
 	b.WriteByte('\n')
 	for _, text := range []string{d.Story.What, d.Story.Why} {

@@ -157,11 +157,11 @@ func (c *client) show(ctx context.Context, id string) error {
 
 // printIncident prints an incident for people.
 func printIncident(w io.Writer, in webhook.IncidentJSON) {
-	fmt.Fprintf(w, "#%d %s\n%s  %s  %s  %.0f%%\n\n", in.Number, in.Title, in.Status, in.Severity, in.Cause, 100*in.Confidence)
+	fmt.Fprintf(w, "#%d %s\n%s  %s  %s  %s\n\n", in.Number, in.Title, in.Status, in.Severity, in.Cause, webhook.Sureness(in.Cause, in.Confidence))
 	for _, e := range in.Evidence {
 		fmt.Fprintf(w, "  %+6.1f dB  %s\n", e.Weight, e.Text)
 	}
-	for _, m := range in.MissingEvidence {
+	for _, m := range webhook.MissingLines(in.MissingEvidence) {
 		fmt.Fprintf(w, "     —      %s\n", m)
 	}
 	for _, s := range in.Symptoms {

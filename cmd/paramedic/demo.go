@@ -269,7 +269,7 @@ func (v *visitor) treatable() bool {
 
 // verdict ends the headless demo.
 func (v *visitor) verdict(in state.Incident) error {
-	fmt.Fprintf(v.err, "\nDiagnosed: %s (%.0f%%), after %s of the fleet's time.\n", in.Title, 100*in.Diagnosis.Confidence, in.DiagnosedAt.Sub(in.StartedAt).Round(time.Second))
+	fmt.Fprintf(v.err, "\nDiagnosed: %s (%s), after %s of the fleet's time.\n", in.Title, webhook.Sureness(in.Cause(), in.Diagnosis.Confidence), in.DiagnosedAt.Sub(in.StartedAt).Round(time.Second))
 	mitigated := !v.treatable()
 	for _, id := range in.Actions {
 		a, _ := v.service.keeper.Action(id)

@@ -16,6 +16,7 @@ import (
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
+	"paramedic/webhook"
 )
 
 // A diagnosis is one look at a live fleet.
@@ -225,7 +226,7 @@ func (d *diagnosis) print(f foundFleet) error {
 
 // printVerdict prints a verdict with its sum.
 func printVerdict(w io.Writer, v state.Diagnosis) {
-	fmt.Fprintf(w, "%s\n%s, %.0f%% sure\n\n", v.Title, v.Cause, 100*v.Confidence)
+	fmt.Fprintf(w, "%s\n%s, %s\n\n", v.Title, v.Cause, sure(v))
 	fmt.Fprintf(w, "  %s\n  %s\n", v.Story.What, v.Story.Why)
 	if v.Story.Else != "" {
 		fmt.Fprintf(w, "  %s\n", v.Story.Else)
@@ -236,19 +237,37 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 	}
 	fmt.Fprintf(w, "  %+6.1f dB  sum\n", v.Score)
 	if len(v.Missing) > 0 {
-		fmt.Fprintf(w, "\n  not measured: %s\n", strings.Join(v.Missing, ", "))
+		fmt.Fprintln(w)
 	}
+	for _, line := range webhook.MissingLines(v.Missing) {
+		fmt.Fprintf(w, "  not measured: %s\n", line)
+	}
+}
+
+// sure is how sure a verdict is, in words.
+func sure(v state.Diagnosis) string {
+	text := webhook.Sureness(v.Cause, v.Confidence)
+	if text == webhook.NoVerdict {
+		return text
+	}
+	return text + " sure"
 }
 
 func printMarkdown(w io.Writer, f foundFleet) {
 	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
 	for _, v := range f.Verdict {
 		d := v.Diagnosis
-		fmt.Fprintf(w, "\n## %s\n\n**%s**, %.0f%% sure. %s\n\n%s\n\n| dB | evidence |\n|---:|---|\n| %+.1f | prior |\n", d.Title, d.Cause, 100*d.Confidence, d.Story.What, d.Story.Why, d.Prior)
+		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s. %s\n\n%s\n\n| dB | evidence |\n|---:|---|\n| %+.1f | prior |\n", d.Title, d.Cause, sure(d), d.Story.What, d.Story.Why, d.Prior)
 		for _, x := range d.Findings {
 			fmt.Fprintf(w, "| %+.1f | %s |\n", x.Weight, strings.ReplaceAll(x.Text, "|", "\\|"))
 		}
 		fmt.Fprintf(w, "| %+.1f | **sum** |\n", d.Score)
+		if len(d.Missing) > 0 {
+			fmt.Fprintln(w)
+		}
+		for _, line := range webhook.MissingLines(d.Missing) {
+			fmt.Fprintf(w, "- not measured: %s\n", strings.ReplaceAll(line, "|", "\\|"))
+		}
 	}
 	if len(f.Verdict) == 0 {
 		fmt.Fprintln(w, "\nNothing is wrong that could be seen.")

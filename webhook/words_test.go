@@ -1,0 +1,57 @@
+package webhook
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"paramedic/state"
+)
+
+func TestMissingEvidenceIsSaidOnceForEachReason(t *testing.T) {
+	none := "the cluster default has no Prometheus, engines or Kubernetes configured"
+	var missing []string
+	for i := range 23 {
+		name := fmt.Sprintf("signal_%d", i)
+		if i == 0 {
+			name = "container_memory"
+		}
+		missing = append(missing, fmt.Sprintf("%s (%s)", name, none))
+	}
+	missing = append(missing, "kv_usage (no baseline)", "gpu_xid", "up (Prometheus: bad_data (query 1))", "gpu_temp")
+	want := []string{
+		"23 signals, container_memory and 22 more: " + none,
+		"kv_usage: no baseline",
+		"gpu_xid, gpu_temp: no data",
+		"up: Prometheus: bad_data (query 1)",
+	}
+	if diff := cmp.Diff(want, MissingLines(missing)); diff != "" {
+		t.Error(diff)
+	}
+	if got := MissingLines(nil); len(got) != 0 {
+		t.Errorf("nothing is missing, and it says %q", got)
+	}
+}
+
+func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
+	w := newWorld().populate()
+	in := w.incidents[incident]
+	in.DiagnosedAt, in.Diagnosis.Cause, in.Diagnosis.Confidence = start, state.Unknown, 0.9
+	in.Diagnosis.Missing = []string{"kv_usage (Prometheus did not answer in time)", "up (Prometheus did not answer in time)"}
+	w.incidents[incident] = in
+	s, _ := door(t, w, nil)
+	report := do(s, "GET", "/api/v1/incidents/42/report", "")
+	expect(t, report, 200, "`unknown` (no verdict)", "kv\\_usage, up: Prometheus did not answer in time")
+	if strings.Contains(report.Body.String(), "90 %") {
+		t.Errorf("the report is sure of what it does not know:\n%s", report.Body)
+	}
+	expect(t, do(s, "GET", "/api/v1/incidents/42", ""), 200, `"confidence":0.9`, `"missing_evidence":["kv_usage (Prometheus did not answer in time)",`)
+	if got := slackShow(in, nil); !strings.Contains(got, "(no verdict)") || strings.Contains(got, "90 %") {
+		t.Errorf("Slack shows %q", got)
+	}
+	if got := Sureness("kv_leak", 0.934); got != "93 %" {
+		t.Errorf("a named cause is %q sure", got)
+	}
+}
