@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -99,24 +100,32 @@ func (b *Board) candidates(e Entity, rule string) []*Incident {
 
 // topology are the workers that bear on an entity: its pod's, its node's, and those of the pools of its candidates.
 func (b *Board) topology(e Entity, open []*Incident) []Worker {
-	seen := map[string]bool{}
+	if len(b.workers) == 0 {
+		return nil
+	}
+	seen := map[*workerRecord]bool{}
 	var out []Worker
-	add := func(key string) {
-		if w := b.workers[key]; w != nil && !seen[key] {
-			seen[key] = true
+	add := func(w *workerRecord) {
+		if w != nil && !seen[w] {
+			seen[w] = true
 			out = append(out, w.Worker)
 		}
 	}
-	add(workerKey(e.Cluster, e.Namespace, e.Pod))
+	add(b.workers[workerKey(e.Cluster, e.Namespace, e.Pod)])
 	for key := range b.onNode[e.Cluster+"/"+e.Node] {
-		add(key)
+		add(b.workers[key])
 	}
+	var key []byte // every candidate may have 64 pods: looking them up must not cost a string each
 	for _, in := range open {
+		key = append(append(append(append(key[:0], in.Cluster...), '/'), in.Scope.Namespace...), '/')
+		space := len(key)
 		for _, pod := range in.Scope.Pods {
-			add(workerKey(in.Cluster, in.Scope.Namespace, pod))
+			add(b.workers[string(append(key[:space], pod...))])
 		}
 	}
-	slices.SortFunc(out, func(x, y Worker) int { return strings.Compare(x.Namespace+"/"+x.Pod, y.Namespace+"/"+y.Pod) })
+	slices.SortFunc(out, func(x, y Worker) int {
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Pod, y.Pod))
+	})
 	return out
 }
 

@@ -154,10 +154,10 @@ type ScopeMatch struct {
 
 // RouteConfig sends incidents to channels.
 type RouteConfig struct {
-	Severity List[state.Severity] `yaml:"severity" json:"severity,omitempty" jsonschema:"oneof_type=string;array" jsonschema_description:"Any of critical, warning, info."`
-	Cause    List[state.Cause]    `yaml:"cause" json:"cause,omitempty" jsonschema:"oneof_type=string;array" jsonschema_description:"Any of these causes."`
+	Severity List[state.Severity] `yaml:"severity" json:"severity,omitempty" jsonschema_description:"Any of critical, warning, info."`
+	Cause    List[state.Cause]    `yaml:"cause" json:"cause,omitempty" jsonschema_description:"Any of these causes."`
 	Scope    ScopeMatch           `yaml:"scope" json:"scope,omitzero"`
-	Channels List[state.Channel]  `yaml:"channels" json:"channels" jsonschema:"oneof_type=string;array" jsonschema_description:"Any of console, slack, pagerduty; none: nobody is told."`
+	Channels List[state.Channel]  `yaml:"channels" json:"channels" jsonschema_description:"Any of console, slack, pagerduty; none: nobody is told."`
 }
 
 // RemediateConfig says how far first aid may go.
@@ -171,23 +171,23 @@ type RemediateConfig struct {
 
 // PolicyConfig narrows first aid for a cause, an action and a scope.
 type PolicyConfig struct {
-	Cause     List[string]   `yaml:"cause" json:"cause,omitempty" jsonschema:"oneof_type=string;array" jsonschema_description:"Matches any of these causes; empty: all."`
-	Action    List[string]   `yaml:"action" json:"action,omitempty" jsonschema:"oneof_type=string;array" jsonschema_description:"Matches any of these kinds of action; empty: all."`
+	Cause     List[string]   `yaml:"cause" json:"cause,omitempty" jsonschema_description:"Matches any of these causes; empty: all."`
+	Action    List[string]   `yaml:"action" json:"action,omitempty" jsonschema_description:"Matches any of set_engine_arg, restart_worker; empty: all."`
 	Scope     PlaceMatch     `yaml:"scope" json:"scope,omitzero"`
 	Mode      string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"The most that is allowed here."`
-	Approvers List[string]   `yaml:"approvers" json:"approvers,omitempty" jsonschema:"oneof_type=string;array" jsonschema_description:"Slack user IDs and API token names that may approve."`
+	Approvers List[string]   `yaml:"approvers" json:"approvers,omitempty" jsonschema_description:"Slack user IDs and API token names that may approve."`
 	Limits    LimitsConfig   `yaml:"limits" json:"limits,omitzero"`
 	Freeze    []FreezeWindow `yaml:"freeze" json:"freeze,omitempty" jsonschema_description:"Times in which nothing is written."`
 }
 
 // LimitsConfig are the numbers of the guards; zero keeps the default.
 type LimitsConfig struct {
-	Cooldown        Duration `yaml:"cooldown" json:"cooldown,omitempty" jsonschema_description:"Between two actions on one pool."`
-	PerIncident     int      `yaml:"per_incident" json:"per_incident,omitempty" jsonschema_description:"Actions for one incident."`
-	EvictionsHour   int      `yaml:"evictions_per_hour" json:"evictions_per_hour,omitempty" jsonschema_description:"Evictions in one pool within an hour."`
-	RolloutWindow   Duration `yaml:"rollout_window" json:"rollout_window,omitempty" jsonschema_description:"At most one rollout of a pool within this."`
-	ApprovalExpires Duration `yaml:"approval_expires" json:"approval_expires,omitempty" jsonschema_description:"How long an approval may be given."`
-	MaxLoad         float64  `yaml:"max_load" json:"max_load,omitempty" jsonschema_description:"Projected utilisation of the remaining workers that is still allowed, as a ratio."`
+	Cooldown        Duration `yaml:"cooldown" json:"cooldown,omitempty" jsonschema_description:"Between two actions on one pool. Default: 30m."`
+	PerIncident     int      `yaml:"per_incident" json:"per_incident,omitempty" jsonschema_description:"Actions for one incident. Default: 2."`
+	EvictionsHour   int      `yaml:"evictions_per_hour" json:"evictions_per_hour,omitempty" jsonschema_description:"Evictions in one pool within an hour. Default: 3."`
+	RolloutWindow   Duration `yaml:"rollout_window" json:"rollout_window,omitempty" jsonschema_description:"At most one rollout of a pool within this. Default: 6h."`
+	ApprovalExpires Duration `yaml:"approval_expires" json:"approval_expires,omitempty" jsonschema_description:"How long an approval may be given. Default: 15m."`
+	MaxLoad         float64  `yaml:"max_load" json:"max_load,omitempty" jsonschema_description:"Projected utilisation of the remaining workers that is still allowed in mode auto, as a ratio. Default: 0.85."`
 }
 
 // FreezeWindow is a daily or weekly time in which nothing is written.
@@ -199,10 +199,10 @@ type FreezeWindow struct {
 
 // VerifyConfig are the times of verification.
 type VerifyConfig struct {
-	Settle     Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Samples this soon after a write do not count."`
-	Window     Duration `yaml:"window" json:"window,omitempty" jsonschema_description:"How long an action is watched."`
-	Interval   Duration `yaml:"interval" json:"interval,omitempty" jsonschema_description:"Between two samples."`
-	MinSamples int      `yaml:"min_samples" json:"min_samples,omitempty" jsonschema_description:"Samples that a verdict needs."`
+	Settle     Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Samples this soon after a write do not count. Default: 2m."`
+	Window     Duration `yaml:"window" json:"window,omitempty" jsonschema_description:"How long an action is watched. Default: 10m."`
+	Interval   Duration `yaml:"interval" json:"interval,omitempty" jsonschema_description:"Between two samples. Default: 30s."`
+	MinSamples int      `yaml:"min_samples" json:"min_samples,omitempty" jsonschema_description:"Samples that a verdict needs. Default: 10."`
 }
 
 // WaitConfig is how long an action waits for what is not its own doing; zero keeps the default.

@@ -357,7 +357,7 @@ func TestConfigIsValidated(t *testing.T) {
 	}
 }
 
-func TestManifestIsCurrent(t *testing.T) {
+func TestGeneratedManifestIsCurrent(t *testing.T) {
 	want, err := Manifest("https://paramedic.example.com/")
 	if err != nil {
 		t.Fatal(err)
@@ -369,7 +369,7 @@ func TestManifestIsCurrent(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(file); err != nil || string(got) != string(want) {
-		t.Errorf("%s is not current: run go test ./notify/slack -update (%v)", file, err)
+		t.Errorf("%s is not current: run make generate (%v)", file, err)
 	}
 }
 

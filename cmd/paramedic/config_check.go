@@ -1,0 +1,157 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"paramedic/playbooks"
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+func (v *validator) clusters(clusters []ClusterConfig) {
+	if len(clusters) == 0 {
+		v.at([]string{"clusters"}, "needs at least one cluster")
+	}
+	seen := map[string]bool{}
+	for i, c := range clusters {
+		path := []string{"clusters", strconv.Itoa(i)}
+		key := func(k ...string) []string { return append(slices.Clone(path), k...) }
+		if c.Name == "" {
+			v.at(key("name"), "must not be empty")
+		}
+		if seen[c.Name] {
+			v.at(key("name"), "%q is named twice", c.Name)
+		}
+		seen[c.Name] = true
+		v.url(key("prometheus", "url"), c.Prometheus.URL)
+		v.url(key("alertmanager", "url"), c.Alertmanager.URL)
+		v.url(key("traces", "tempo_url"), c.Traces.TempoURL)
+		v.reference(key("prometheus", "bearer_token_file"), c.Prometheus.BearerTokenFile)
+		for j, e := range c.Engines {
+			v.url(key("engines", strconv.Itoa(j)), e)
+		}
+		if c.Kubernetes != nil {
+			v.reference(key("kubernetes", "kubeconfig"), c.Kubernetes.Kubeconfig)
+		}
+	}
+}
+
+func (v *validator) notify(n NotifyConfig) {
+	v.reference([]string{"notify", "slack", "token_file"}, n.Slack.TokenFile)
+	v.reference([]string{"notify", "slack", "signing_secret_file"}, n.Slack.SigningSecretFile)
+	v.reference([]string{"notify", "pagerduty", "routing_key_file"}, n.PagerDuty.RoutingKeyFile)
+	v.reference([]string{"notify", "pagerduty", "webhook_secret_file"}, n.PagerDuty.WebhookSecretFile)
+	v.reference([]string{"notify", "pagerduty", "api_token_file"}, n.PagerDuty.APITokenFile)
+	v.url([]string{"notify", "slack", "api_url"}, n.Slack.APIURL)
+	v.url([]string{"notify", "pagerduty", "events_url"}, n.PagerDuty.EventsURL)
+	v.url([]string{"notify", "pagerduty", "api_url"}, n.PagerDuty.APIURL)
+	if u := n.Slack.APIURL; u != "" && !strings.HasSuffix(u, "/") {
+		v.at([]string{"notify", "slack", "api_url"}, "must end in a slash")
+	}
+	if n.Slack.AppTokenFile != "" {
+		v.at([]string{"notify", "slack", "app_token_file"}, "Socket Mode is not in this version: leave it empty and give Slack the request URLs of docs/slack.md")
+	}
+	if n.Slack.TokenFile != "" && n.Slack.Channel == "" {
+		v.at([]string{"notify", "slack", "channel"}, "must name a channel")
+	}
+	if n.PagerDuty.APITokenFile != "" && n.PagerDuty.From == "" {
+		v.at([]string{"notify", "pagerduty", "from"}, "PagerDuty takes notes only from a user: give their e-mail address")
+	}
+	for i, r := range n.Routes {
+		path := []string{"notify", "routes", strconv.Itoa(i)}
+		for _, s := range r.Severity {
+			if s.Rank() == 0 {
+				v.at(append(slices.Clone(path), "severity"), "%q is not one of critical, warning, info", s)
+			}
+		}
+		v.causes(append(slices.Clone(path), "cause"), r.Cause)
+		for _, ch := range r.Channels {
+			v.channel(append(slices.Clone(path), "channels"), ch, n)
+		}
+	}
+}
+
+// causes refuses names that no cause has; a user's own causes are known when the rules are read, so only the built-in ones are known here
+// where there are none of the user's.
+func (v *validator) causes(path []string, causes []state.Cause) {
+	for _, cause := range causes {
+		if !v.ownRules && !slices.Contains(rules.Vocabulary, cause) && cause != state.Unknown {
+			v.at(path, "there is no cause %q: `paramedic rules list` names them", cause)
+		}
+	}
+}
+
+// channel refuses a route to a channel that nothing is configured for.
+func (v *validator) channel(path []string, ch state.Channel, n NotifyConfig) {
+	configured := map[state.Channel]bool{state.ChannelConsole: n.Console, state.ChannelSlack: n.Slack.TokenFile != "", state.ChannelPagerDuty: n.PagerDuty.RoutingKeyFile != ""}
+	on, known := configured[ch]
+	switch {
+	case !known:
+		v.at(path, "%q is not one of console, slack, pagerduty", ch)
+	case !on:
+		v.at(path, "%s is not configured under notify", ch)
+	}
+}
+
+var modes = []string{"observe", "suggest", "approve", "auto"}
+
+func (v *validator) remediate(r RemediateConfig) {
+	if !slices.Contains(modes, r.Mode) {
+		v.at([]string{"remediate", "mode"}, "%q is not one of %s", r.Mode, strings.Join(modes, ", "))
+	}
+	if key, value, ok := strings.Cut(r.ManagedLabel, "="); r.ManagedLabel != "" && r.ManagedLabel != "-" && (!ok || key == "" || value == "") {
+		v.at([]string{"remediate", "managed_label"}, "must be key=value, or - for none, not %q", r.ManagedLabel)
+	}
+	for i, p := range r.Policies {
+		path := []string{"remediate", "policies", strconv.Itoa(i)}
+		key := func(k string) []string { return append(slices.Clone(path), k) }
+		for _, cause := range p.Cause {
+			v.causes(key("cause"), []state.Cause{state.Cause(cause)})
+		}
+		if p.Mode != "" && !slices.Contains(modes, p.Mode) {
+			v.at(key("mode"), "%q is not one of %s", p.Mode, strings.Join(modes, ", "))
+		}
+		if p.Limits.MaxLoad < 0 || p.Limits.MaxLoad > 1 {
+			v.at(key("limits"), "max_load is a ratio from 0 to 1")
+		}
+		for _, w := range p.Freeze {
+			if _, err := time.Parse("15:04", w.From); err != nil {
+				v.at(key("freeze"), "from: %q is not a time such as 22:00", w.From)
+			}
+			if _, err := time.Parse("15:04", w.To); err != nil {
+				v.at(key("freeze"), "to: %q is not a time such as 06:00", w.To)
+			}
+			for _, d := range w.Days {
+				if !slices.Contains([]string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}, d) {
+					v.at(key("freeze"), "%q is not a day such as mon", d)
+				}
+			}
+		}
+	}
+}
+
+// references checks that routes and policies name clusters and actions that there are: a policy that never matches would allow what
+// somebody meant to forbid.
+func (v *validator) references(c *Config) {
+	cluster := func(list string, i int, name string) {
+		if name != "" && !slices.Contains(c.clusterNames(), name) {
+			section, key, _ := strings.Cut(list, ".")
+			v.at([]string{section, key, strconv.Itoa(i), "scope", "cluster"}, "there is no cluster %q under clusters", name)
+		}
+	}
+	for i, r := range c.Notify.Routes {
+		cluster("notify.routes", i, r.Scope.Cluster)
+	}
+	actions := []string{playbooks.ActionSetEngineArg, playbooks.ActionRestartWorker}
+	for i, p := range c.Remediate.Policies {
+		cluster("remediate.policies", i, p.Scope.Cluster)
+		for _, a := range p.Action {
+			if !slices.Contains(actions, a) {
+				v.at([]string{"remediate", "policies", strconv.Itoa(i), "action"}, "%q is not one of %s", a, strings.Join(actions, ", "))
+			}
+		}
+	}
+}
