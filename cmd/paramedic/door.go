@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"paramedic/notify/slack"
 	"paramedic/notify/web"
 	"paramedic/playbooks"
+	"paramedic/rules"
 	"paramedic/state"
 	"paramedic/webhook"
 )
@@ -160,11 +162,27 @@ func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Pla
 // pages are the incident pages.
 func (s *service) pages(authenticate func(*http.Request) (string, state.Role, bool), protected bool) (http.Handler, error) {
 	cfg := web.Config{View: s.keeper, Clock: s.deps.Clock, Mode: s.cfg.Remediate.Mode, Version: version, Clusters: s.cfg.clusterNames(),
-		Playbook: s.webPlaybook}
+		Playbook: s.webPlaybook, Playbooks: s.playbookIDs, Fleet: s.webFleet, Titles: map[string]string{}, Logger: s.deps.Logger}
+	signals, err := rules.LoadSignals()
+	if err != nil {
+		return nil, fmt.Errorf("loading the signals: %w", err)
+	}
+	for _, signal := range signals {
+		cfg.Titles[signal.ID] = signal.Title
+	}
 	if protected {
 		cfg.Authenticate = authenticate
 	}
 	return web.New(cfg)
+}
+
+// playbookIDs are the playbooks that the pages list.
+func (s *service) playbookIDs() []string {
+	var ids []string
+	for _, pb := range s.library.All() {
+		ids = append(ids, pb.ID)
+	}
+	return ids
 }
 
 // webPlaybook is a playbook as the pages show it; without an incident its checks have no answers.
@@ -187,9 +205,18 @@ func (s *service) webPlaybook(id string, in *state.Incident, ev *state.Evidence)
 		s.deps.Logger.Warn("a playbook cannot be shown", "playbook", id, "err", err)
 	}
 	// The library's Markdown is rendered without raw HTML, so that what it gives is safe to show.
-	out := web.Playbook{ID: pb.ID, Title: pb.Title, Body: template.HTML(body), Worse: run.Worse, Escalate: run.Escalate} //nolint:gosec // rendered without raw HTML
+	out := web.Playbook{ID: pb.ID, Title: pb.Title, Cause: pb.Cause, Severity: pb.Severity, Body: template.HTML(body), Worse: run.Worse, Escalate: run.Escalate} //nolint:gosec // rendered without raw HTML
 	for _, a := range run.Answers {
-		out.Checks = append(out.Checks, web.Check{Ask: a.Check.Ask, Answer: a.Text, State: string(a.State), Limit: a.Limit, ByHand: a.ByHand})
+		check := web.Check{ID: a.Check.ID, Ask: a.Check.Ask, State: string(a.State), Limit: a.Limit, ByHand: a.ByHand, Signal: a.Check.Signal}
+		if in != nil {
+			check.Answer = a.Text
+		} else {
+			check.State = ""
+		}
+		if a.Check.Agg != "sum" { // no single line of a chart reaches a limit on the sum of pods
+			check.Threshold = cmp.Or(a.Check.Crit, a.Check.Warn)
+		}
+		out.Checks = append(out.Checks, check)
 	}
 	for _, r := range run.FirstAid {
 		out.FirstAid = append(out.FirstAid, web.Step{Text: r.Text, When: r.When, Action: r.Action})

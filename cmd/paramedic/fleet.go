@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"paramedic/notify/web"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/state"
@@ -30,13 +33,16 @@ type fleetCache struct {
 // fleetFresh is how old a health report may be.
 const fleetFresh = 15 * time.Second
 
-// fleet is the health of every pool of every cluster.
-func (s *service) fleet(ctx context.Context) (any, error) {
+// fleet is the health as the API gives it.
+func (s *service) fleet(ctx context.Context) (any, error) { return s.fleetHealth(ctx), nil }
+
+// fleetHealth is the health of every pool of every cluster, at most a moment old.
+func (s *service) fleetHealth(ctx context.Context) *fleetHealth {
 	s.fleetCache.mu.Lock()
 	defer s.fleetCache.mu.Unlock()
 	now := s.deps.Clock.Now()
 	if last := s.fleetCache.last; last != nil && now.Sub(last.At) < fleetFresh {
-		return last, nil
+		return last
 	}
 	out := &fleetHealth{At: now, Overall: rules.HealthUnknown, Pools: []rules.PoolHealth{}, Missing: []state.Missing{}}
 	for _, c := range s.cfg.Clusters {
@@ -51,5 +57,20 @@ func (s *service) fleet(ctx context.Context) (any, error) {
 		}
 	}
 	s.fleetCache.last = out
+	return out
+}
+
+// webFleet is the health as the pages show it.
+func (s *service) webFleet(ctx context.Context) (web.Fleet, error) {
+	health := s.fleetHealth(ctx)
+	out := web.Fleet{At: health.At, Overall: string(health.Overall), Missing: health.Missing}
+	for _, p := range health.Pools {
+		pool := web.Pool{Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Pool, Model: p.Model, Workers: p.Workers, Overall: string(p.Overall)}
+		for _, name := range slices.Sorted(maps.Keys(p.Checks)) {
+			c := p.Checks[name]
+			pool.Checks = append(pool.Checks, web.PoolCheck{Name: name, Status: string(c.Status), Signal: c.Signal, Value: c.Value, Unit: c.Unit, Pod: c.Pod})
+		}
+		out.Pools = append(out.Pools, pool)
+	}
 	return out, nil
 }

@@ -15,7 +15,8 @@ type actionCard struct {
 	state.Action
 	CanDecide bool
 	CanCancel bool
-	Blocked   int // guards that hold or deny
+	Blocked   []state.GuardResult // what holds or denies; that a run which waits for approval has none is no news
+	Passed    []state.GuardResult
 	Tone      string
 	Number    int    // the incident's
 	Title     string // the incident's
@@ -33,8 +34,11 @@ type metricRow struct {
 func newActionCard(a state.Action) actionCard {
 	c := actionCard{Action: a, CanDecide: a.State == state.AwaitingApproval, CanCancel: a.State.BeforeEffect() && a.State != state.AwaitingApproval, Tone: tone(a.State)}
 	for _, g := range a.Guards {
-		if g.Decision != state.Allow {
-			c.Blocked++
+		switch {
+		case g.Decision == state.Allow:
+			c.Passed = append(c.Passed, g)
+		case g.Guard != "approval" || !c.CanDecide:
+			c.Blocked = append(c.Blocked, g)
 		}
 	}
 	seen := map[string]bool{}

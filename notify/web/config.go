@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"html/template"
@@ -50,6 +51,8 @@ type Config struct {
 	Playbook func(id string, in *state.Incident, ev *state.Evidence) (Playbook, bool)
 	// Playbooks lists the IDs; nil where there is no list.
 	Playbooks func() []string
+	// Fleet is the health of every pool now; nil where nobody can tell.
+	Fleet func(context.Context) (Fleet, error)
 	// Titles are the names of signals for people; a signal that has none is shown by its ID.
 	Titles map[string]string
 	// Mode is the remediation mode: observe, suggest, approve or auto.

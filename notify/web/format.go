@@ -13,26 +13,77 @@ import (
 
 func (h *Handler) funcs() template.FuncMap {
 	return template.FuncMap{
-		"ago":    func(t time.Time) string { return ago(h.now(), t) },
-		"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"clock":  func(t time.Time) string { return t.UTC().Format("15:04:05") },
-		"date":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-		"value":  formatValue,
-		"deref":  func(p *float64) float64 { return *p },
-		"signed": signed,
-		"pct":    func(v float64) string { return strconv.FormatFloat(math.Round(v*100), 'f', 0, 64) + "%" },
-		"words":  func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
-		"signal": h.signalTitle,
-		"short":  shortPod,
-		"plural": plural,
-		"where":  where,
-		"span":   span,
-		"bar":    bar,
-		"join":   strings.Join,
-		"inc":    func(i int) int { return i + 1 },
-		"card":   func(a actionCard, f frame) cardFrame { return cardFrame{a, f} },
-		"actor":  func(a state.Actor) string { return a.String() },
+		"ago":       func(t time.Time) string { return ago(h.now(), t) },
+		"iso":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"clock":     func(t time.Time) string { return t.UTC().Format("15:04:05") },
+		"date":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"value":     formatValue,
+		"deref":     func(p *float64) float64 { return *p },
+		"signed":    signed,
+		"pct":       percent,
+		"words":     func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
+		"signal":    h.signalTitle,
+		"short":     shortPod,
+		"plural":    plural,
+		"where":     where,
+		"span":      span,
+		"bar":       bar,
+		"join":      strings.Join,
+		"inc":       func(i int) int { return i + 1 },
+		"card":      func(a actionCard, f frame) cardFrame { return cardFrame{a, f} },
+		"checkname": checkName,
+		"told":      told,
+		"first8":    func(s string) string { return s[:min(len(s), 8)] },
+		"isnumber":  func(f state.Finding) bool { return !strings.HasPrefix(f.Signal, "symptom:") },
+		"percents":  percents,
+		"actor":     func(a state.Actor) string { return a.String() },
 	}
+}
+
+// percent is a share as people read it; a verdict is never quite certain.
+func percent(v float64) string {
+	switch {
+	case v < 1 && v > 0.99:
+		return "99%"
+	case v > 0 && v < 0.01:
+		return "under 1%"
+	}
+	return strconv.FormatFloat(math.Round(v*100), 'f', 0, 64) + "%"
+}
+
+// percents names the alternatives in a line; what would make each of them win is told beside the evidence.
+func percents(alternatives []state.Alternative) string {
+	const most = 3
+	var parts []string
+	for _, a := range alternatives[:min(len(alternatives), most)] {
+		parts = append(parts, strings.ReplaceAll(string(a.Cause), "_", " ")+" ("+percent(a.Confidence)+")")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// checkName is a check of a pool's health for people.
+func checkName(id string) string {
+	switch id {
+	case "gpu":
+		return "GPU"
+	case "kv_cache":
+		return "KV cache"
+	case "latency":
+		return "Latency"
+	case "errors":
+		return "Errors"
+	case "queue":
+		return "Queue"
+	}
+	return strings.ReplaceAll(id, "_", " ")
+}
+
+// told is a timeline entry's text with the states of runs in words, for people.
+func told(text string) string {
+	for _, s := range []state.ActionState{state.AwaitingApproval, state.RollbackIntent, state.RolledBack, state.NeedsHuman} {
+		text = strings.ReplaceAll(text, ": "+string(s), ": "+strings.ReplaceAll(string(s), "_", " "))
+	}
+	return text
 }
 
 // cardFrame is what the template of an action's card sees.
@@ -45,6 +96,9 @@ type cardFrame struct {
 func (h *Handler) signalTitle(id string) string {
 	if t := h.cfg.Titles[id]; t != "" {
 		return t
+	}
+	if symptom, ok := strings.CutPrefix(id, "symptom:"); ok {
+		return "alert: " + strings.ReplaceAll(symptom, "_", " ")
 	}
 	return strings.ReplaceAll(id, "_", " ")
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/notify"
 	"paramedic/state"
 )
 
@@ -27,6 +28,8 @@ type incidentData struct {
 	Actions     []actionCard
 	Playbook    Playbook
 	HasPlaybook bool
+	Also        []string // what the verdict's story says to do, and the playbook does not
+	Avoid       []string
 	Timeline    []timelineDay
 	Entries     int
 	EvidenceAt  time.Time
@@ -100,6 +103,12 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 		evp = &ev
 	}
 	d.Playbook, d.HasPlaybook = h.cfg.Playbook(cmp.Or(in.Diagnosis.Playbook, string(in.Cause())), &in, evp)
+	var steps []string
+	for _, step := range d.Playbook.FirstAid {
+		steps = append(steps, step.Text)
+	}
+	d.Also = notify.Unsaid(steps, in.Diagnosis.Story.Do)
+	d.Avoid = append(slices.Clone(d.Playbook.Worse), notify.Unsaid(d.Playbook.Worse, in.Diagnosis.Story.Avoid)...)
 	d.Charts = h.charts(in, ev, d.Playbook.Checks, marks)
 	for _, id := range in.Absorbed {
 		d.Absorbed = append(d.Absorbed, h.incidentLink(id))

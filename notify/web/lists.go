@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
-	"time"
 
 	"paramedic/state"
 )
@@ -68,75 +67,4 @@ func (h *Handler) playbook(r *http.Request) (view, error) {
 		return view{}, notFound("There is no such playbook.")
 	}
 	return view{page: "playbook", title: pb.Title, nav: "playbooks", data: pb}, nil
-}
-
-// A pool is what the newest evidence says about one workload.
-type pool struct {
-	Cluster, Namespace, Name, Kind, Model string
-	Ready, Known                          int
-	Workers                               []worker
-	At                                    time.Time
-	Incident                              state.Incident
-	Open                                  bool
-}
-
-type worker struct {
-	state.Worker
-	Running, Waiting, KV *float64
-	Broken               bool
-}
-
-// fleet shows the workers that evidence has named. Paramedic looks when there is an incident, so it is no inventory, and says so.
-func (h *Handler) fleet(*http.Request) (view, error) {
-	pools := map[[3]string]*pool{}
-	for _, in := range h.cfg.View.Incidents() { // newest first
-		ev, ok := h.cfg.View.Evidence(in.ID)
-		if !ok {
-			continue
-		}
-		for _, w := range ev.Workers {
-			key := [3]string{in.Cluster, w.Namespace, w.Pool}
-			p := pools[key]
-			if p == nil || ev.At.After(p.At) {
-				p = &pool{Cluster: in.Cluster, Namespace: w.Namespace, Name: w.Pool, Kind: w.PoolKind, Model: w.Model, At: ev.At, Incident: in, Open: in.Open()}
-				pools[key] = p
-			}
-			if p.Incident.ID != in.ID {
-				continue
-			}
-			p.add(w, ev, in)
-		}
-	}
-	var out []*pool
-	for _, p := range pools {
-		slices.SortFunc(p.Workers, func(a, b worker) int { return cmp.Compare(a.Pod, b.Pod) })
-		out = append(out, p)
-	}
-	slices.SortFunc(out, func(a, b *pool) int {
-		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return view{page: "fleet", title: "Fleet", nav: "fleet", data: out}, nil
-}
-
-func (p *pool) add(w state.Worker, ev state.Evidence, in state.Incident) {
-	row := worker{Worker: w, Broken: slices.Contains(in.Scope.Pods, w.Pod)}
-	for _, s := range ev.Samples {
-		if s.Entity.Pod != w.Pod || !finite(s.Value) {
-			continue
-		}
-		v := s.Value
-		switch s.Signal {
-		case "requests_running":
-			row.Running = &v
-		case "requests_waiting":
-			row.Waiting = &v
-		case "kv_usage":
-			row.KV = &v
-		}
-	}
-	p.Known++
-	if w.Ready {
-		p.Ready++
-	}
-	p.Workers = append(p.Workers, row)
 }

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -76,8 +78,8 @@ func TestAnIncidentsPageTellsTheWholeStory(t *testing.T) {
 	contains(t, body, "KV cache exhausted on llama-70b (3 of 4 workers)", "Three of four llama-70b workers", "96% sure",
 		// The sum, for a person to redo: -3 + 8 + 7.5 + 4.2 - 2.5 = 14.2.
 		"−3.0", "&#43;8.0", "&#43;7.5", "&#43;4.2", "−2.5", `data-testid="score">&#43;14.2`, "odds of 26 to 1", "concurrency cap", "&#43;9.1 decibans", "KV usage were below 90%",
-		"2 signals could not be read", "no worker was idle", "98% on vllm-llama", "What makes it worse",
-		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "1 not passed",
+		"2 signals could not be read", "no worker was idle", "98% on vllm-llama", "it makes things worse", "Restarting workers all at once", "Shed or reroute batch traffic",
+		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "4 guards allow it; it waits for you alone",
 		`data-testid="chart-chart-kv_usage"`, "limit 95%", ">onset<", "paged through PagerDuty", `data-testid="alert"`)
 	if strings.Contains(body, "The verdict&#39;s own score") {
 		t.Error("the sum adds up, and the page says that it does not")
@@ -112,6 +114,28 @@ func TestUnknownResolvedAndEmptyAreHonest(t *testing.T) {
 	contains(t, fleet, "Nothing is known yet.")
 	_, actions := get(t, empty, "/actions", nil)
 	contains(t, actions, "No action yet.")
+}
+
+// What was not measured is unknown, and a fleet that cannot be asked is no healthy one.
+func TestTheFleetShowsHealthAndWhatIsNotKnown(t *testing.T) {
+	health := Fleet{At: at(-0.1), Overall: "critical", Missing: []state.Missing{{Signal: "gpu_util", Reason: "DCGM is not scraped"}}, Pools: []Pool{
+		{Cluster: "default", Namespace: "llm", Name: "quiet", Model: "qwen-32b", Workers: 2, Overall: "healthy", Checks: []PoolCheck{{Name: "errors", Status: "healthy", Signal: "error_rate", Value: ptr(0), Unit: "ratio"}}},
+		{Cluster: "default", Namespace: "llm", Name: "vllm-llama", Model: "llama-70b", Workers: 4, Overall: "critical", Checks: []PoolCheck{
+			{Name: "gpu", Status: "unknown", Signal: "gpu_util"}, {Name: "kv_cache", Status: "critical", Signal: "kv_usage", Value: ptr(0.98), Unit: "ratio", Pod: pods[0]}}}}}
+	h := handler(t, fixture(), func(c *Config) { c.Fleet = func(context.Context) (Fleet, error) { return health, nil } })
+	_, body := get(t, h, "/fleet", nil)
+	contains(t, body, `h-critical" data-testid="fleet-overall`, `data-testid="health-kv_cache"`, "98%", `t-unknown" data-testid="health-gpu"`, "DCGM is not scraped", "gpu-a")
+	if strings.Index(body, "vllm-llama") > strings.Index(body, "quiet") {
+		t.Error("the healthy pool comes before the one that needs somebody")
+	}
+	h = handler(t, fixture(), func(c *Config) {
+		c.Fleet = func(context.Context) (Fleet, error) { return Fleet{}, errors.New("secret address") }
+	})
+	_, body = get(t, h, "/fleet", nil)
+	contains(t, body, "could not be read now", "health unknown", "gpu-a")
+	if strings.Contains(body, "secret address") {
+		t.Error("the page shows an error of a source")
+	}
 }
 
 func TestIncidentsAreFoundByNumberAndUniquePrefix(t *testing.T) {

@@ -45,15 +45,19 @@
     for (const el of content.querySelectorAll("input[data-remember]")) if (!el.value && name) el.value = name;
   }
 
+  // made notes how the server made the details, to tell what the reader opens or folds.
+  function made() { for (const d of content.querySelectorAll("details[id]")) d.wasOpen = d.open; }
+
   // keep what the reader did to the page: open details, typed text, focus, scroll.
   function swap(html) {
     const open = new Map(), typed = new Map();
-    for (const d of content.querySelectorAll("details[id]")) open.set(d.id, d.open);
+    for (const d of content.querySelectorAll("details[id]")) if (d.open !== d.wasOpen) open.set(d.id, d.open); // what the reader changed
     for (const i of content.querySelectorAll("input[id]")) if (i.value) typed.set(i.id, i.value);
     const active = document.activeElement, focus = active && content.contains(active) ? active.id : "";
     const caret = focus && "selectionStart" in active ? [active.selectionStart, active.selectionEnd] : null;
     const y = scrollY;
     content.innerHTML = html;
+    made();
     for (const d of content.querySelectorAll("details[id]")) if (open.has(d.id)) d.open = open.get(d.id);
     for (const i of content.querySelectorAll("input[id]")) if (typed.has(i.id)) i.value = typed.get(i.id);
     const again = focus && document.getElementById(focus);
@@ -139,7 +143,7 @@
   addEventListener("beforeprint", () => { folded = [...content.querySelectorAll("details:not([open])")]; folded.forEach((d) => { d.open = true; }); });
   addEventListener("afterprint", () => { folded.forEach((d) => { d.open = false; }); folded = []; });
 
-  syncClock(); times(); fillNames(); listen();
+  made(); syncClock(); times(); fillNames(); listen();
   setInterval(times, 1000);
   document.addEventListener("visibilitychange", () => { if (!document.hidden) later(100); });
 })();

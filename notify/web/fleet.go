@@ -1,0 +1,158 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"paramedic/state"
+)
+
+// A Fleet is the health of every pool at one moment. A status is healthy, warning, critical or unknown; what was not measured is
+// unknown, never healthy.
+type Fleet struct {
+	At      time.Time
+	Overall string
+	Pools   []Pool
+	Missing []state.Missing // signals that could not be read
+}
+
+// A Pool is one workload's health.
+type Pool struct {
+	Cluster, Namespace, Name, Model string
+
+	Workers int
+	Overall string
+	Checks  []PoolCheck
+}
+
+// A PoolCheck is one question about a pool with its worst value.
+type PoolCheck struct {
+	Name   string // gpu, kv_cache, latency, errors, queue
+	Status string
+	Signal string
+	Value  *float64 // nil where it was not measured
+	Unit   string
+	Pod    string // the worst one
+}
+
+type fleetData struct {
+	Fleet
+	Asked  bool // somebody can tell the fleet's health
+	Failed bool // … and could not
+	Cards  []poolCard
+}
+
+// A poolCard is a pool's health with the workers that the newest evidence of an incident named.
+type poolCard struct {
+	Pool
+	Seen *seen
+}
+
+// seen is what the newest evidence says about one workload.
+type seen struct {
+	Kind     string
+	Model    string
+	Ready    int
+	Workers  []worker
+	At       time.Time
+	Incident state.Incident
+	Open     bool
+}
+
+type worker struct {
+	state.Worker
+	Running, Waiting, KV *float64
+	Broken               bool
+}
+
+type poolKey struct{ cluster, namespace, name string }
+
+// fleet shows every pool's health now, and beside it the workers that evidence has named. The latter is no inventory: Paramedic reads
+// single workers when there is an incident, and the page says so.
+func (h *Handler) fleet(r *http.Request) (view, error) {
+	var d fleetData
+	if h.cfg.Fleet != nil {
+		d.Asked = true
+		var err error
+		if d.Fleet, err = h.cfg.Fleet(r.Context()); err != nil {
+			h.cfg.Logger.Warn("the fleet's health cannot be read", "err", err)
+			d.Failed = true
+		}
+	}
+	named := h.seenPools()
+	for _, p := range d.Pools {
+		key := poolKey{p.Cluster, p.Namespace, p.Name}
+		d.Cards = append(d.Cards, poolCard{Pool: p, Seen: named[key]})
+		delete(named, key)
+	}
+	for key, s := range named {
+		d.Cards = append(d.Cards, poolCard{Pool: Pool{Cluster: key.cluster, Namespace: key.namespace, Name: key.name, Model: s.Model, Workers: len(s.Workers), Overall: "unknown"}, Seen: s})
+	}
+	slices.SortFunc(d.Cards, func(a, b poolCard) int {
+		return cmp.Or(healthRank(a.Overall)-healthRank(b.Overall), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return view{page: "fleet", title: "Fleet", nav: "fleet", data: d}, nil
+}
+
+// healthRank puts first what needs somebody.
+func healthRank(status string) int {
+	switch status {
+	case "critical":
+		return 0
+	case "warning":
+		return 1
+	case "healthy":
+		return 3
+	}
+	return 2
+}
+
+// seenPools are the workers that the newest evidence of any incident named, by pool.
+func (h *Handler) seenPools() map[poolKey]*seen {
+	pools := map[poolKey]*seen{}
+	for _, in := range h.cfg.View.Incidents() { // newest first
+		ev, ok := h.cfg.View.Evidence(in.ID)
+		if !ok {
+			continue
+		}
+		for _, w := range ev.Workers {
+			key := poolKey{in.Cluster, w.Namespace, w.Pool}
+			p := pools[key]
+			if p == nil || ev.At.After(p.At) {
+				p = &seen{Kind: w.PoolKind, Model: w.Model, At: ev.At, Incident: in, Open: in.Open()}
+				pools[key] = p
+			}
+			if p.Incident.ID == in.ID {
+				p.add(w, ev, in)
+			}
+		}
+	}
+	for _, p := range pools {
+		slices.SortFunc(p.Workers, func(a, b worker) int { return cmp.Compare(a.Pod, b.Pod) })
+	}
+	return pools
+}
+
+func (p *seen) add(w state.Worker, ev state.Evidence, in state.Incident) {
+	row := worker{Worker: w, Broken: in.Open() && slices.Contains(in.Scope.Pods, w.Pod)}
+	for _, s := range ev.Samples {
+		if s.Entity.Pod != w.Pod || !finite(s.Value) {
+			continue
+		}
+		v := s.Value
+		switch s.Signal {
+		case "requests_running":
+			row.Running = &v
+		case "requests_waiting":
+			row.Waiting = &v
+		case "kv_usage":
+			row.KV = &v
+		}
+	}
+	if w.Ready {
+		p.Ready++
+	}
+	p.Workers = append(p.Workers, row)
+}
