@@ -1,0 +1,135 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/e2e/bot"
+	"paramedic/lab"
+	"paramedic/state"
+)
+
+// TestOneFaultIsOneIncidentFromFirstAlertToLast follows KV exhaustion from the first alert that a real Prometheus raises to the last
+// that a real Alertmanager resolves, and looks at the same world with the commands that need no running bot.
+func TestOneFaultIsOneIncidentFromFirstAlertToLast(t *testing.T) {
+	chats, b := newChats(t), bot.New(t)
+	w := newWorld(t, lab.KVExhaustion, b.URL()+"/webhook/alertmanager", intakeToken)
+	configure(b, chats, map[string]any{
+		"clusters": []any{map[string]any{"name": "default", "prometheus": map[string]any{"url": w.prometheus}, "alertmanager": map[string]any{"url": w.alertmanager}}},
+		"triage":   map[string]any{"settle": "1s", "resolve_hold": "10s"},
+	})
+	b.Start()
+	bot.Eventually(t, 60*time.Second, "one incident names the cause", func() error {
+		list, err := b.Incidents()
+		switch {
+		case err != nil:
+			return err
+		case len(list) != 1:
+			return fmt.Errorf("%d incidents", len(list))
+		case list[0].Cause != lab.KVExhaustion:
+			return fmt.Errorf("its cause is %s: %s", list[0].Cause, list[0].Title)
+		}
+		return nil
+	})
+	in := b.MustIncidents()[0]
+	if in.Severity != state.Critical || in.Scope.Pool != "vllm-llama" || in.Scope.Namespace != "llm" || in.Scope.Model != "llama-70b" || in.Playbook != lab.KVExhaustion {
+		t.Errorf("%+v", in)
+	}
+	if len(in.Evidence) < 3 || in.Confidence < 0.8 {
+		t.Errorf("%.2f sure by %+v", in.Confidence, in.Evidence)
+	}
+	bot.Eventually(t, soon, "people are told", func() error { return chats.told(b.MustIncidents(), "triggered") })
+	first := chats.slack.Messages()[0]
+
+	looks(t, w)
+
+	w.mend()
+	bot.Eventually(t, 100*time.Second, "everything is resolved", func() error {
+		list := b.MustIncidents()
+		if len(own(list)) != 1 {
+			return bot.Final(fmt.Errorf("one fault became %d incidents: %+v", len(list), list))
+		}
+		if list[0].Status != state.StatusResolved || list[0].ActiveAlerts != 0 {
+			return fmt.Errorf("%s with %d active alerts: %+v", list[0].Status, list[0].ActiveAlerts, list[0].Symptoms)
+		}
+		return chats.told(list, "resolved")
+	})
+	if in = b.MustIncidents()[0]; in.Cause != lab.KVExhaustion || in.ResolvedBy != "alerts" {
+		t.Errorf("it ended as %s, resolved by %s", in.Cause, in.ResolvedBy)
+	}
+
+	// One message that changed in place, its story in the thread; one page.
+	last := chats.slack.Messages()[0]
+	if last.TS != first.TS || last.Edits <= first.Edits {
+		t.Errorf("the message was edited %d and then %d times", first.Edits, last.Edits)
+	}
+	var story []string
+	for _, reply := range chats.slack.Thread(last.TS) {
+		story = append(story, reply.Text)
+	}
+	if len(story) == 0 || !strings.Contains(strings.ReplaceAll(story[0], "\u200b", ""), lab.KVExhaustion) {
+		t.Errorf("the thread's story is %q", story)
+	}
+	if events := chats.pager.Events(); len(events) != 2 || !strings.HasPrefix(events[0], "trigger ") || !strings.HasPrefix(events[1], "resolve ") {
+		t.Errorf("PagerDuty was told %q, want one trigger and one resolve", events)
+	}
+	chats.clean(t)
+	replays(t, w)
+}
+
+// looks runs diagnose and check against the world while it is broken.
+func looks(t *testing.T, w *world) {
+	t.Helper()
+	var found struct {
+		Verdicts []struct {
+			Diagnosis struct{ Cause string }
+		}
+	}
+	out, errs, code := bot.Run(t, w.dir, "diagnose", "--prometheus", w.prometheus, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &found); code != 2 || err != nil || len(found.Verdicts) != 1 || found.Verdicts[0].Diagnosis.Cause != lab.KVExhaustion {
+		t.Errorf("diagnose of the broken fleet: exit %d, %v\n%s%s", code, err, out, errs)
+	}
+	healthy := w.fleet.Start().Add(4*time.Minute + 50*time.Second).Format(time.RFC3339)
+	if out, errs, code := bot.Run(t, w.dir, "diagnose", "--prometheus", w.prometheus, "--at", healthy); code != 0 {
+		t.Errorf("diagnose of the time before: exit %d\n%s%s", code, out, errs)
+	}
+	if _, errs, code := bot.Run(t, w.dir, "diagnose", "--prometheus", "http://"+bot.FreeAddress(t)); code != 1 || errs == "" {
+		t.Errorf("diagnose where nothing listens: exit %d\n%s", code, errs)
+	}
+	config := w.write("online.yaml", fmt.Appendf(nil, "clusters: [{name: default, prometheus: {url: %q}}]\n", w.prometheus))
+	if out, errs, code := bot.Run(t, w.dir, "check", "--online", "--config", config); code != 0 {
+		t.Errorf("check --online: exit %d\n%s%s", code, out, errs)
+	}
+	config = w.write("offline.yaml", fmt.Appendf(nil, "clusters: [{name: default, prometheus: {url: %q}}]\n", "http://"+bot.FreeAddress(t)))
+	if out, errs, code := bot.Run(t, w.dir, "check", "--online", "--config", config); code != 2 {
+		t.Errorf("check --online where nothing listens: exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// replays runs what Alertmanager really sent through the rules again.
+func replays(t *testing.T, w *world) {
+	t.Helper()
+	file := w.write("recorded.ndjson", w.recorder.payloads())
+	var found struct {
+		Payloads, Alerts int
+		Incidents        []struct {
+			Status     string
+			MergedInto string `json:"merged_into"`
+		}
+	}
+	out, errs, code := bot.Run(t, w.dir, "replay", file, "-o", "json")
+	if err := json.Unmarshal([]byte(out), &found); code != 0 || err != nil || found.Payloads != strings.Count(string(w.recorder.payloads()), "\n") || len(found.Incidents) == 0 {
+		t.Errorf("replay: exit %d, %v\n%s%s", code, err, out, errs)
+	}
+	for _, in := range found.Incidents {
+		if in.Status != "resolved" {
+			t.Errorf("replay leaves an incident %s\n%s", in.Status, out)
+		}
+	}
+	if _, errs, code := bot.Run(t, w.dir, "replay", w.write("broken.json", []byte(`{"version":"3"}`))); code != 1 || !strings.Contains(errs, "broken.json: payload 1") {
+		t.Errorf("replay of what is no payload: exit %d\n%s", code, errs)
+	}
+}

@@ -1,0 +1,197 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"paramedic/e2e/bot"
+	"paramedic/lab"
+	"paramedic/webhook"
+)
+
+// TestNothingAcceptedIsLostWhenTheBotIsKilled kills the bot at seeded moments of a storm, while it starts among them, and holds it to
+// its promise: what was answered with 200 is in its incident, and each incident was told of once in each place.
+func TestNothingAcceptedIsLostWhenTheBotIsKilled(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel() // as many at once as there are processors
+			killed(t, seed)
+		})
+	}
+}
+
+func killed(t *testing.T, seed uint64) {
+	random := newRandom(seed)
+	chats, b := newChats(t), bot.New(t)
+	configure(b, chats, map[string]any{"triage": map[string]any{"settle": "200ms", "resolve_hold": "500ms"}})
+	b.Launch()
+
+	storms := newStorms(random, time.Now().UTC())
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	var senders sync.WaitGroup
+	failed := make(chan error, len(storms))
+	for _, s := range storms {
+		senders.Go(func() {
+			if err := s.send(ctx, b.URL()); err != nil {
+				failed <- err
+			}
+		})
+	}
+	for range 2 + random.IntN(2) {
+		// The moment is the point here: anywhere between the first instruction of a start and the last message of the storm.
+		<-time.After(time.Duration(random.IntN(1500)) * time.Millisecond)
+		b.Kill()
+		b.Launch()
+	}
+	senders.Wait()
+	close(failed)
+	for err := range failed {
+		t.Fatal(err)
+	}
+
+	var list []webhook.IncidentJSON
+	bot.Eventually(t, 30*time.Second, "every incident is resolved, and told of once", func() error {
+		var err error
+		if list, err = b.Incidents(); err != nil {
+			return err
+		}
+		for _, in := range list {
+			if in.Status != "resolved" || in.ActiveAlerts != 0 {
+				return fmt.Errorf("%s is %s with %d active alerts", in.ID, in.Status, in.ActiveAlerts)
+			}
+		}
+		return chats.told(list, "resolved")
+	})
+	if len(list) != len(storms) {
+		t.Errorf("%d incidents of %d pools", len(list), len(storms))
+	}
+	for _, s := range storms {
+		for _, in := range list {
+			if in.Scope.Pool == s.pool && in.AlertCount != s.alerts {
+				t.Errorf("%d alerts of %s were answered with 200, its incident has %d", s.alerts, s.pool, in.AlertCount)
+			}
+		}
+	}
+	chats.clean(t)
+}
+
+// A storm is everything that Alertmanager says of one pool, in its order: groups that grow while they fire, then their end. No other
+// pool has anything to do with it, so its alerts have one incident.
+type storm struct {
+	pool     string
+	alerts   int
+	payloads []lab.Webhook
+	random   *rand.Rand
+}
+
+func newStorms(random *rand.Rand, now time.Time) []*storm {
+	var out []*storm
+	for i, letter := range []string{"a", "b", "c"} {
+		s := &storm{pool: "vllm-" + letter, random: rand.New(rand.NewPCG(random.Uint64(), 2))}
+		var ends []lab.Webhook
+		for _, rule := range []struct{ name, severity string }{{"VLLMKVCacheExhaustion", "critical"}, {"VLLMRequestQueueBackup", "warning"}} {
+			var group []lab.WebhookAlert
+			for n := range 2 + random.IntN(4) {
+				labels := map[string]string{"alertname": rule.name, "severity": rule.severity, "cluster": "default", "namespace": "team-" + letter,
+					"model_name": "model-" + letter, "pod": fmt.Sprintf("%s-7d9f8b6c5-%c%dxk%c", s.pool, "bcdfg"[i], n+2, "hjklm"[n])}
+				group = append(group, alert(labels, now.Add(-time.Minute), time.Time{}))
+				if n == 0 || random.IntN(2) == 0 {
+					s.payloads = append(s.payloads, payload("firing", group))
+				}
+			}
+			s.payloads = append(s.payloads, payload("firing", group)) // a repeat changes nothing
+			s.alerts += len(group)
+			ended := make([]lab.WebhookAlert, len(group))
+			for j, a := range group {
+				ended[j] = alert(a.Labels, a.StartsAt, now)
+			}
+			ends = append(ends, payload("resolved", ended))
+		}
+		s.payloads = append(s.payloads, ends...)
+		out = append(out, s)
+	}
+	return out
+}
+
+func alert(labels map[string]string, starts, ends time.Time) lab.WebhookAlert {
+	a := lab.WebhookAlert{Status: "firing", Labels: labels, Annotations: map[string]string{"summary": "told by a storm"}, StartsAt: starts, EndsAt: ends,
+		Fingerprint: lab.Alert{Labels: labels}.Fingerprint()}
+	if !ends.IsZero() {
+		a.Status = "resolved"
+	}
+	return a
+}
+
+func payload(status string, alerts []lab.WebhookAlert) lab.Webhook {
+	name := alerts[0].Labels["alertname"]
+	return lab.Webhook{Receiver: "paramedic", Status: status, Alerts: alerts, GroupLabels: map[string]string{"alertname": name},
+		CommonLabels: map[string]string{"alertname": name}, CommonAnnotations: map[string]string{}, ExternalURL: "http://alertmanager:9093",
+		Version: "4", GroupKey: fmt.Sprintf("{}:{alertname=%q, pod=%q}", name, alerts[0].Labels["pod"])}
+}
+
+// send posts the payloads as Alertmanager does: what is answered with a 5xx or not at all is sent again until it is taken. Some come
+// twice at once, as from two Alertmanagers that lost sight of each other.
+func (s *storm) send(ctx context.Context, url string) error {
+	for _, p := range s.payloads {
+		raw, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		peers := 1 + s.random.IntN(2)
+		answers := make(chan error, peers)
+		for range peers {
+			go func() { answers <- post(ctx, url, string(raw)) }()
+		}
+		for range peers {
+			if e := <-answers; e != nil {
+				err = e
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func post(ctx context.Context, url, body string) error {
+	for {
+		status, err := attempt(ctx, url, body)
+		switch {
+		case err != nil: // sent again below
+		case status == http.StatusOK:
+			return nil
+		case status/100 != 5:
+			return fmt.Errorf("an alert was answered with %d, which Alertmanager does not send again", status)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no answer in time: %w", ctx.Err())
+		case <-time.After(50 * time.Millisecond): // Alertmanager's own pause, which is longer
+		}
+	}
+}
+
+func attempt(ctx context.Context, url, body string) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/webhook/alertmanager", strings.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Authorization", "Bearer "+intakeToken)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	return resp.StatusCode, resp.Body.Close()
+}
+
+// newRandom is a source of a seed's own.
+func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

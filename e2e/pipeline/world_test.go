@@ -1,0 +1,330 @@
+package pipeline
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"paramedic/e2e/bot"
+	"paramedic/lab"
+)
+
+// past is how much of the fleet's life Prometheus knows at the start: the fault comes at five minutes, and its first alert, with the
+// rules' usual waiting, half a minute after this.
+const past = 9 * time.Minute
+
+// A world is a simulated fleet with a real Prometheus and a real Alertmanager around it.
+type world struct {
+	t            *testing.T
+	dir          string
+	fleet        *lab.Fleet
+	pages        *httptest.Server
+	prometheus   string // base URL
+	alertmanager string // base URL
+	recorder     *recorder
+
+	mu    sync.Mutex
+	speed float64
+	base  time.Time // simulated
+	since time.Time // real
+}
+
+// newWorld starts everything. The webhook's URL is the bot's, which need not run yet.
+func newWorld(t *testing.T, fault, webhook, token string) *world {
+	t.Helper()
+	for _, name := range []string{"prometheus", "promtool", "prometheus-alertmanager"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Fatalf("%s is not installed: apt-get install prometheus prometheus-alertmanager", name)
+		}
+	}
+	w := &world{t: t, dir: t.TempDir(), speed: 1, recorder: newRecorder(t)}
+	scenario, err := lab.NewScenario(fault, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenario.Config.Start = time.Now().UTC().Add(-past)
+	scenario.Config.ColdStart, scenario.Config.Drain = 20*time.Second, 20*time.Second
+	if w.fleet, err = scenario.Build(); err != nil {
+		t.Fatal(err)
+	}
+	w.base, w.since = scenario.Config.Start.Add(past), scenario.Config.Start.Add(past)
+	w.pages = httptest.NewServer(w.fleet.Handler(lab.HandlerConfig{}))
+	t.Cleanup(w.pages.Close)
+	w.remember()
+	w.startAlertmanager(webhook, token)
+	w.startPrometheus()
+	w.live()
+	return w
+}
+
+// remember writes the fleet's past into Prometheus's database, a sample every lab.ScrapeInterval.
+func (w *world) remember() {
+	w.t.Helper()
+	handler := w.fleet.Handler(lab.HandlerConfig{TargetLabels: true})
+	var out bytes.Buffer
+	for at := time.Duration(0); at < past; at += lab.ScrapeInterval {
+		now := w.fleet.Start().Add(at)
+		w.fleet.Advance(now)
+		stamp := " " + strconv.FormatFloat(float64(now.UnixMilli())/1000, 'f', 3, 64) + "\n"
+		for _, target := range w.fleet.Targets() {
+			rec := httptest.NewRecorder()
+			handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, target.Path, nil))
+			up := "0"
+			if rec.Code == http.StatusOK {
+				up = "1"
+			}
+			var labels []string
+			for k, v := range target.Labels {
+				labels = append(labels, fmt.Sprintf("%s=%q", k, v))
+			}
+			out.WriteString("up{" + strings.Join(labels, ",") + "} " + up + stamp)
+			if rec.Code != http.StatusOK {
+				continue
+			}
+			lines := bufio.NewScanner(rec.Body)
+			lines.Buffer(nil, 1<<20)
+			for lines.Scan() {
+				if line := lines.Text(); line != "" && line[0] != '#' {
+					out.WriteString(line + stamp)
+				}
+			}
+		}
+	}
+	out.WriteString("# EOF\n")
+	file := w.write("past.om", out.Bytes())
+	if text, err := exec.Command("promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", file, filepath.Join(w.dir, "tsdb")).CombinedOutput(); err != nil {
+		w.t.Fatalf("writing the past into Prometheus: %v\n%s", err, text)
+	}
+}
+
+// live moves the fleet with real time until the test ends, and keeps the list of targets.
+func (w *world) live() {
+	stop, done := make(chan struct{}), make(chan struct{})
+	w.t.Cleanup(func() { close(stop); <-done })
+	go func() {
+		defer close(done)
+		beat := time.NewTicker(100 * time.Millisecond)
+		defer beat.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-beat.C:
+				w.fleet.Advance(w.now())
+				w.discover()
+			}
+		}
+	}()
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.base.Add(time.Duration(float64(time.Since(w.since)) * w.speed))
+}
+
+// hurry changes the fleet's pace.
+func (w *world) hurry(speed float64) {
+	now := w.now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.base, w.since, w.speed = now, time.Now(), speed
+}
+
+// mend does what the playbook says: fewer concurrent requests, by a rollout.
+func (w *world) mend() {
+	w.t.Helper()
+	d := w.fleet.Deployment()
+	if err := w.fleet.SetArg(lab.ArgChange{UID: d.UID, Name: "max_num_seqs", New: "64"}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.hurry(10)
+}
+
+// discover writes the target files of file_sd where they have changed.
+func (w *world) discover() {
+	type group struct {
+		Targets []string          `json:"targets"`
+		Labels  map[string]string `json:"labels"`
+	}
+	jobs := map[string][]group{}
+	for _, target := range w.fleet.Targets() {
+		labels := map[string]string{"__metrics_path__": target.Path}
+		for k, v := range target.Labels {
+			labels[k] = v
+		}
+		jobs[target.Job] = append(jobs[target.Job], group{Targets: []string{strings.TrimPrefix(w.pages.URL, "http://")}, Labels: labels})
+	}
+	for job, groups := range jobs {
+		raw, err := json.Marshal(groups)
+		if err != nil {
+			w.t.Error(err)
+			return
+		}
+		path := filepath.Join(w.dir, "sd", job+".json")
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, raw) {
+			continue
+		}
+		if err := os.WriteFile(path+".next", raw, 0o600); err == nil {
+			err = os.Rename(path+".next", path)
+		}
+		if err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+func (w *world) startPrometheus() {
+	w.t.Helper()
+	rules, err := lab.PrometheusRules()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.write("rules.yml", hasten(rules))
+	if err := os.Mkdir(filepath.Join(w.dir, "sd"), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	w.discover()
+	config := "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s, external_labels: {cluster: default}}\nrule_files: [rules.yml]\n" +
+		fmt.Sprintf("alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}\nscrape_configs:\n", strings.TrimPrefix(w.alertmanager, "http://"))
+	for _, job := range []string{"vllm", "dcgm", "kube"} {
+		config += fmt.Sprintf("- {job_name: %s, honor_labels: %t, file_sd_configs: [{files: [sd/%s.json], refresh_interval: 1s}]}\n", job, job == "kube", job)
+	}
+	address := bot.FreeAddress(w.t)
+	w.prometheus = "http://" + address
+	w.child("prometheus", "--config.file="+w.write("prometheus.yml", []byte(config)), "--storage.tsdb.path="+filepath.Join(w.dir, "tsdb"),
+		"--web.listen-address="+address, "--log.level=warn")
+	bot.Eventually(w.t, 20*time.Second, "Prometheus is ready", answers(w.prometheus+"/-/ready"))
+}
+
+var (
+	minutes = regexp.MustCompile(`(\[|offset )(\d+)m`)
+	waits   = regexp.MustCompile(`(?m)for: (\d+)s$`)
+)
+
+// hasten divides every range, offset and `for` of a rules file by 20: a minute becomes three seconds. Left as it is is the rule that
+// looks an hour ahead: half a minute of a worker that loads its model says nothing about an hour.
+func hasten(rules []byte) []byte {
+	parts := strings.SplitAfter(strings.Replace(string(rules), "interval: 5s", "interval: 1s", 1), "- alert:")
+	for i, rule := range parts {
+		if strings.Contains(rule, "predict_linear") {
+			continue
+		}
+		rule = minutes.ReplaceAllStringFunc(rule, func(m string) string {
+			sub := minutes.FindStringSubmatch(m)
+			n, _ := strconv.Atoi(sub[2])
+			return fmt.Sprintf("%s%ds", sub[1], 3*n)
+		})
+		parts[i] = waits.ReplaceAllStringFunc(rule, func(m string) string {
+			n, _ := strconv.Atoi(waits.FindStringSubmatch(m)[1])
+			return fmt.Sprintf("for: %ds", max(1, n/20))
+		})
+	}
+	return []byte(strings.Join(parts, ""))
+}
+
+func (w *world) startAlertmanager(webhook, token string) {
+	w.t.Helper()
+	config := fmt.Sprintf(`
+route: {receiver: bot, group_by: [alertname, cluster, namespace], group_wait: 1s, group_interval: 2s, repeat_interval: 1h}
+receivers:
+- name: bot
+  webhook_configs:
+  - {url: %q, send_resolved: true, http_config: {authorization: {credentials: %q}}}
+  - {url: %q, send_resolved: true}
+`, webhook, token, w.recorder.server.URL)
+	address := bot.FreeAddress(w.t)
+	w.alertmanager = "http://" + address
+	w.child("prometheus-alertmanager", "--config.file="+w.write("alertmanager.yml", []byte(config)), "--storage.path="+filepath.Join(w.dir, "am"),
+		"--web.listen-address="+address, "--cluster.listen-address=", "--log.level=warn")
+	bot.Eventually(w.t, 20*time.Second, "Alertmanager is ready", answers(w.alertmanager+"/-/ready"))
+}
+
+func (w *world) write(name string, content []byte) string {
+	w.t.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// child runs a neighbour until the test ends.
+func (w *world) child(name string, args ...string) {
+	w.t.Helper()
+	log, err := os.Create(filepath.Join(w.dir, name+".log"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = w.dir, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		log.Close()
+		if raw, err := os.ReadFile(log.Name()); w.t.Failed() && err == nil {
+			w.t.Logf("%s printed:\n%s", name, raw)
+		}
+	})
+}
+
+func answers(url string) func() error {
+	return func() error {
+		resp, err := http.Get(url)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		io.Copy(io.Discard, resp.Body)
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s answers %s", url, resp.Status)
+		}
+		return nil
+	}
+}
+
+// A recorder is a second receiver, which keeps what Alertmanager sends.
+type recorder struct {
+	server *httptest.Server
+	mu     sync.Mutex
+	bodies [][]byte
+}
+
+func newRecorder(t *testing.T) *recorder {
+	r := &recorder{}
+	r.server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err == nil {
+			r.mu.Lock()
+			r.bodies = append(r.bodies, bytes.TrimSpace(body))
+			r.mu.Unlock()
+		}
+	}))
+	t.Cleanup(r.server.Close)
+	return r
+}
+
+// payloads are the bodies so far, one a line.
+func (r *recorder) payloads() []byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append(bytes.Join(r.bodies, []byte("\n")), '\n')
+}
