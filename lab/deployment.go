@@ -63,8 +63,8 @@ func (d *deployment) changed(f *Fleet) {
 	sum := h.Sum64()
 	b := make([]byte, 9)
 	for i := range b {
-		b[i] = podLetters[sum%uint64(len(podLetters))]
-		sum /= uint64(len(podLetters))
+		b[i] = hashLetters[sum%uint64(len(hashLetters))]
+		sum /= uint64(len(hashLetters))
 	}
 	d.hash = string(b)
 	revision := d.sets[len(d.sets)-1].revision + 1

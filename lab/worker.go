@@ -100,6 +100,9 @@ func (w *worker) waitingReason() string {
 
 const podLetters = "bcdfghjklmnpqrstvwxz2456789"
 
+// hashLetters are all that a pod-template-hash is made of: Kubernetes spells the digits of a number with them.
+const hashLetters = "456789bcdf"
+
 func randomName(rng *rand.Rand, n int) string {
 	b := make([]byte, n)
 	for i := range b {
