@@ -186,7 +186,7 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 	var titles []string
 	for _, s := range in.Symptoms {
 		if t := c.symptoms[s.Symptom].Title; t != "" && len(titles) < 2 && s.Symptom != state.Unclassified {
-			titles = append(titles, strings.ToLower(t[:1])+t[1:])
+			titles = append(titles, midSentence(t))
 		}
 	}
 	if len(titles) == 0 {
@@ -224,4 +224,12 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	}
 	s.Else = fmt.Sprintf("%s would be named with %s.", best.cause.ID, wouldWin(v, best))
 	return s
+}
+
+// midSentence writes a title as it reads within a sentence: without its capital, unless it begins with an abbreviation such as KV.
+func midSentence(title string) string {
+	if len(title) > 1 && title[1] >= 'A' && title[1] <= 'Z' {
+		return title
+	}
+	return strings.ToLower(title[:1]) + title[1:]
 }
