@@ -45,7 +45,7 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 	var wrong *ConfigError
 	switch {
 	case errors.As(err, &wrong):
-		out.Problems = append(out.Problems, wrong.Problems...)
+		out.Problems, err = append(out.Problems, wrong.Problems...), nil // what is printed below, and no error of this command
 	case err != nil:
 		return err
 	}
