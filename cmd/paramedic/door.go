@@ -162,13 +162,13 @@ func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Pla
 // pages are the incident pages.
 func (s *service) pages(authenticate func(*http.Request) (string, state.Role, bool), protected bool) (http.Handler, error) {
 	cfg := web.Config{View: s.keeper, Clock: s.deps.Clock, Mode: s.cfg.Remediate.Mode, Version: version, Clusters: s.cfg.clusterNames(),
-		Playbook: s.webPlaybook, Playbooks: s.playbookIDs, Fleet: s.webFleet, Titles: map[string]string{}, Logger: s.deps.Logger}
+		Playbook: s.webPlaybook, Playbooks: s.playbookIDs, Fleet: s.webFleet, Titles: map[string]string{}, Units: map[string]string{}, Logger: s.deps.Logger}
 	signals, err := rules.LoadSignals()
 	if err != nil {
 		return nil, fmt.Errorf("loading the signals: %w", err)
 	}
 	for _, signal := range signals {
-		cfg.Titles[signal.ID] = signal.Title
+		cfg.Titles[signal.ID], cfg.Units[signal.ID] = signal.Title, signal.Unit
 	}
 	if protected {
 		cfg.Authenticate = authenticate

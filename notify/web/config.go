@@ -55,6 +55,8 @@ type Config struct {
 	Fleet func(context.Context) (Fleet, error)
 	// Titles are the names of signals for people; a signal that has none is shown by its ID.
 	Titles map[string]string
+	// Units are the units of signals, for values that come without one.
+	Units map[string]string
 	// Mode is the remediation mode: observe, suggest, approve or auto.
 	Mode    string
 	Version string

@@ -23,6 +23,7 @@ func (h *Handler) funcs() template.FuncMap {
 		"pct":       percent,
 		"words":     func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 		"signal":    h.signalTitle,
+		"unit":      func(signal string) string { return h.cfg.Units[signal] },
 		"short":     shortPod,
 		"plural":    plural,
 		"where":     where,

@@ -102,7 +102,9 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if hasEvidence {
 		evp = &ev
 	}
-	d.Playbook, d.HasPlaybook = h.cfg.Playbook(cmp.Or(in.Diagnosis.Playbook, string(in.Cause())), &in, evp)
+	if d.Verdict { // before it, the playbook of "unknown" would be advice that nobody has reason for yet
+		d.Playbook, d.HasPlaybook = h.cfg.Playbook(cmp.Or(in.Diagnosis.Playbook, string(in.Cause())), &in, evp)
+	}
 	var steps []string
 	for _, step := range d.Playbook.FirstAid {
 		steps = append(steps, step.Text)

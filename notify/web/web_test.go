@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -114,6 +115,18 @@ func TestUnknownResolvedAndEmptyAreHonest(t *testing.T) {
 	contains(t, fleet, "Nothing is known yet.")
 	_, actions := get(t, empty, "/actions", nil)
 	contains(t, actions, "No action yet.")
+}
+
+// Before there is a verdict nobody has reason for the advice that goes with one.
+func TestBeforeAVerdictThereIsNoAdvice(t *testing.T) {
+	v := fixture()
+	in := &v.incidents[slicesIndex(v.incidents, 42)]
+	in.Diagnosis, in.DiagnosedAt, in.Actions = state.Diagnosis{}, time.Time{}, nil
+	_, body := get(t, handler(t, v, nil), everyPage[1], nil)
+	contains(t, body, "diagnosing…", "the evidence is being gathered")
+	if strings.Contains(body, "Shed load") || strings.Contains(body, "First aid</h2>") {
+		t.Error("there is advice before there is a verdict")
+	}
 }
 
 // What was not measured is unknown, and a fleet that cannot be asked is no healthy one.
