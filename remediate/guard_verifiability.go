@@ -8,6 +8,13 @@ import (
 
 // verifiability: there is a baseline to compare with, the way back is known, and the API server would take the writes.
 func verifiability(ctx context.Context, s *scene) verdict {
+	w, err := s.kind.write(s, "check")
+	if err != nil {
+		return deny("the write cannot be prepared: %v", err)
+	}
+	if w.Inverse == "" {
+		return deny("there is no way back")
+	}
 	base := s.baseline()
 	primary := 0
 	var have []string
@@ -22,13 +29,6 @@ func verifiability(ctx context.Context, s *scene) verdict {
 	}
 	if primary == 0 {
 		return deny("nothing that would show an improvement can be read now (%s)", strings.Join(names(s.kind.metrics()), ", "))
-	}
-	w, err := s.kind.write(s, "check")
-	if err != nil {
-		return deny("the write cannot be prepared: %v", err)
-	}
-	if w.Inverse == "" {
-		return deny("there is no way back")
 	}
 	if !s.rule.mode.Writes() {
 		return allow("baseline of %s; the way back is known; no dry run, for mode %s only reads", strings.Join(have, ", "), s.rule.mode)

@@ -232,12 +232,12 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	live, ok := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
-		return r.person("the workload was replaced between the intent and the write")
+		return advance{to: state.NeedsHuman, text: "the workload was replaced between the intent and the write; there is nothing of ours to undo"}
 	case w.Annotations[OpIDAnnotation] == wr.OpID:
 		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
 		return advance{to: state.Applied, text: "the cluster has it"}
 	case !ok || live != wr.Old:
-		return r.person(fmt.Sprintf("somebody changed the value to %q before the write; nothing was written", clip(live)))
+		return advance{to: state.NeedsHuman, text: fmt.Sprintf("somebody changed the value to %q before the write; nothing was written", clip(live))}
 	case a.Journal["conflict"] != "":
 		return advance{to: state.Superseded, text: "the workload's spec changed under the plan; nothing was written"}
 	case r.stop != "":

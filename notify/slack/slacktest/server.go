@@ -65,6 +65,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	messages []*Message
+	whispers []string
 	calls    []string
 	failures []string
 	faults   []*Fault
@@ -177,6 +178,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if !ok || r.Method != http.MethodPost && r.Method != http.MethodGet {
 		s.fail("%s %s is not a call of the Web API", r.Method, r.URL.Path)
 		http.NotFound(w, r)
+		return
+	}
+	if method == responseURL {
+		s.whisper(w, r)
 		return
 	}
 	f := s.fault(method)

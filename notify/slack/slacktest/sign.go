@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -83,7 +84,7 @@ func (s *Server) Click(who Person, ts, actionID string, n int) ([]byte, error) {
 			"container":  object{"type": "message", "message_ts": ts, "channel_id": m.Channel, "is_ephemeral": false},
 			"channel":    object{"id": m.Channel, "name": "llm-oncall"},
 			"message":    m.json(true),
-			"trigger_id": "13345224609.738474920." + at, "response_url": s.http.URL + "/api/response_url",
+			"trigger_id": "13345224609.738474920." + at, "response_url": s.http.URL + "/api/" + responseURL,
 			"actions": []object{{"type": "button", "action_id": actionID, "value": values[n], "action_ts": at,
 				"block_id": "b", "text": object{"type": "plain_text", "text": "button"}}},
 		})
@@ -102,4 +103,32 @@ func Command(who Person, text string) []byte {
 		"user_id": {who.ID}, "user_name": {who.Name}, "command": {"/paramedic"}, "text": {text}, "api_app_id": {"A0000LAB"},
 		"trigger_id": {"13345224609.738474920.1"}, "response_url": {"https://hooks.slack.com/commands/T0000LAB/1/x"},
 	}.Encode())
+}
+
+// responseURL is the path of the URL that a click comes with. It is a secret in itself: Slack asks for no token there.
+const responseURL = "response_url"
+
+// whisper takes a reply to a click, which only the person who clicked would see.
+func (s *Server) whisper(w http.ResponseWriter, r *http.Request) {
+	var m struct {
+		ResponseType string `json:"response_type"`
+		Text         string `json:"text"`
+	}
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&m)
+	if r.Method != http.MethodPost || err != nil || m.Text == "" || m.ResponseType != "ephemeral" {
+		s.fail("response_url: a reply is posted as JSON with an ephemeral response_type and a text (%v)", err)
+		http.Error(w, "invalid_payload", http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	s.whispers = append(s.whispers, m.Text)
+	s.mu.Unlock()
+	reply(w, map[string]any{"ok": true})
+}
+
+// Whispers are the replies to clicks, oldest first.
+func (s *Server) Whispers() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.whispers)
 }

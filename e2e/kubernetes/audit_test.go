@@ -1,0 +1,87 @@
+package kubernetes
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// An auditEvent is the part of an entry of the API server's audit log that the tests judge by.
+type auditEvent struct {
+	Verb       string    `json:"verb"`
+	RequestURI string    `json:"requestURI"`
+	At         time.Time `json:"requestReceivedTimestamp"`
+	User       struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ObjectRef struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	RequestObject json.RawMessage `json:"requestObject"`
+}
+
+func (e auditEvent) String() string {
+	what := e.ObjectRef.Resource
+	if e.ObjectRef.Subresource != "" {
+		what += "/" + e.ObjectRef.Subresource
+	}
+	return e.Verb + " " + what + " " + e.ObjectRef.Namespace + "/" + e.ObjectRef.Name + " " + e.RequestURI
+}
+
+// mutating says whether the request could have changed something, a dry run included.
+func (e auditEvent) mutating() bool {
+	return !slices.Contains([]string{"get", "list", "watch"}, e.Verb)
+}
+
+func (e auditEvent) dryRun() bool { return strings.Contains(e.RequestURI, "dryRun=") }
+
+// wrote says whether the request did change something.
+func (e auditEvent) wrote() bool {
+	return e.mutating() && !e.dryRun() && e.ResponseStatus.Code >= 200 && e.ResponseStatus.Code < 300
+}
+
+// audit is every request that the bot's account made since a time, in a namespace or, where that is empty, anywhere.
+func audit(t *testing.T, namespace string, since time.Time) []auditEvent {
+	t.Helper()
+	raw := must(os.ReadFile(auditLog))(t)
+	var out []auditEvent
+	lines := bufio.NewScanner(bytes.NewReader(raw))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e auditEvent
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			continue // the last line, while it is written
+		}
+		if e.User.Username == botAccount && !e.At.Before(since) && (namespace == "" || e.ObjectRef.Namespace == namespace) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// writes are the requests of the bot that changed something in the namespace, in their order.
+func writes(t *testing.T, namespace string) []auditEvent {
+	t.Helper()
+	return slices.DeleteFunc(audit(t, namespace, time.Time{}), func(e auditEvent) bool { return !e.wrote() })
+}
+
+// neverDeleted fails the test where the bot as much as tried to delete anything in the namespace.
+func neverDeleted(t *testing.T, namespace string) {
+	t.Helper()
+	for _, e := range audit(t, namespace, time.Time{}) {
+		if strings.HasPrefix(e.Verb, "delete") {
+			t.Errorf("the bot asked to delete: %s", e)
+		}
+	}
+}

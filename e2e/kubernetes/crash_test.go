@@ -1,0 +1,106 @@
+package kubernetes
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"paramedic/e2e/bot"
+	"paramedic/remediate"
+	"paramedic/state"
+	"paramedic/webhook"
+)
+
+// approvedBehindGate plays a scene up to the approver's click. What the gate does to the one write is armed before it; the channel
+// gives the state that the API showed when the write was on its way, after the bot was killed.
+func approvedBehindGate(t *testing.T, arm func(s *scene, kill func())) (*scene, webhook.ActionJSON, <-chan state.ActionState) {
+	t.Helper()
+	s := setting(t, options{mode: "approve", engines: exhausted(), gated: true})
+	s.alert("firing", exhaustion...)
+	s.diagnosed("kv_exhaustion")
+	a := s.offered("set_engine_arg", state.AwaitingApproval)
+	at := make(chan state.ActionState, 1)
+	arm(s, func() {
+		now, err := s.action(a.ID)
+		if err != nil {
+			now.State = state.ActionState(err.Error())
+		}
+		s.bot.Kill()
+		at <- now.State
+	})
+	s.approve()
+	return s, a, at
+}
+
+// killedAt waits for the kill, which has to find the intent on record and nothing more.
+func killedAt(t *testing.T, at <-chan state.ActionState) {
+	t.Helper()
+	select {
+	case got := <-at:
+		if got != state.Intent {
+			t.Fatalf("the write was sent in the state %q, not after a recorded intent", got)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the bot sent no write within 30s of the approval")
+	}
+}
+
+func TestKilledAfterTheIntentAndBeforeTheWriteItWritesOnce(t *testing.T) {
+	t.Parallel()
+	s, a, at := approvedBehindGate(t, func(s *scene, kill func()) {
+		s.gate.once(func() bool { kill(); return false }, nil)
+	})
+	killedAt(t, at)
+	if got := writes(t, s.namespace); len(got) != 0 {
+		t.Fatalf("before the restart the API server has taken %v", got)
+	}
+	s.bot.Start()
+	s.becomes(a.ID, 90*time.Second, state.Succeeded)
+	s.wroteOnce(a)
+}
+
+func TestKilledBetweenTheWriteAndItsRecordAndWhileVerifyingItWritesOnce(t *testing.T) {
+	t.Parallel()
+	s, a, at := approvedBehindGate(t, func(s *scene, kill func()) { s.gate.once(nil, kill) })
+	killedAt(t, at)
+	if got := writes(t, s.namespace); len(got) != 1 {
+		t.Fatalf("before the restart the API server has taken %v", got)
+	}
+	s.bot.Start()
+	s.becomes(a.ID, 30*time.Second, state.Verifying)
+	seen := time.Now()
+	bot.Eventually(t, 30*time.Second, "verification takes samples", func() error {
+		looks := 0
+		for _, e := range audit(t, s.namespace, seen) {
+			if e.Verb == "get" && e.ObjectRef.Resource == "deployments" {
+				looks++
+			}
+		}
+		if looks < 6 { // two for each sample
+			return fmt.Errorf("%d reads of the Deployment", looks)
+		}
+		return nil
+	})
+	s.bot.Kill()
+	s.bot.Start()
+	if now, err := s.action(a.ID); err != nil || now.State != state.Verifying {
+		t.Errorf("after the restart the action is %s (%v)", now.State, err)
+	}
+	s.becomes(a.ID, 60*time.Second, state.Succeeded)
+	s.wroteOnce(a)
+}
+
+// wroteOnce asserts that the API server took one write, which is in force.
+func (s *scene) wroteOnce(a webhook.ActionJSON) {
+	s.Helper()
+	if got := writes(s.T, s.namespace); len(got) != 1 {
+		s.Errorf("the bot wrote %d times: %v", len(got), got)
+	}
+	if s.deployment().Annotations[remediate.OpIDAnnotation] == "" {
+		s.Error("the Deployment does not carry the run's op-id")
+	}
+	if err := s.rolledOut(s.proposed(a.Change)); err != nil {
+		s.Error(err)
+	}
+	s.settled()
+}
