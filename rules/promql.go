@@ -42,6 +42,12 @@ func expressionOf(generatorURL string) string {
 
 var promql = parser.NewParser(parser.Options{EnableExperimentalFunctions: true, ExperimentalDurationExpr: true})
 
+// ParsePromQL says whether an expression is PromQL as every supported server knows it.
+func ParsePromQL(expr string) error {
+	_, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	return err
+}
+
 // metricName finds what look like metrics in an expression that does not parse. A colon or an underscore tells them from words.
 var metricName = regexp.MustCompile(`[a-zA-Z_][a-zA-Z0-9_]*[:_][a-zA-Z0-9_:]*`)
 

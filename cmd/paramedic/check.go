@@ -13,6 +13,7 @@ import (
 
 	"paramedic/playbooks"
 	"paramedic/rules"
+	"paramedic/rules/enrich/prometheus"
 )
 
 func (c *cli) checkCommand() *cobra.Command {
@@ -27,7 +28,7 @@ func (c *cli) checkCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "configuration file; without it the defaults and the built-in knowledge are checked")
-	cmd.Flags().BoolVar(&online, "online", false, "also ask every dependency whether it answers")
+	cmd.Flags().BoolVar(&online, "online", false, "also ask every dependency whether it answers, and hold the fleet's own alert rules against what its engines export")
 	return cmd
 }
 
@@ -35,6 +36,7 @@ func (c *cli) checkCommand() *cobra.Command {
 type checked struct {
 	Problems []Problem         `json:"problems"`
 	Online   map[string]string `json:"online,omitempty"` // what was asked, and "ok" or what is wrong
+	Rules    map[string]linted `json:"rules,omitempty"`  // by cluster: its own alert rules
 	Causes   int               `json:"causes"`
 	Books    int               `json:"playbooks"`
 }
@@ -62,10 +64,18 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 	} else {
 		out.print(c, path)
 	}
-	if len(out.Problems) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(out.Online)), func(v string) bool { return v != "ok" }) {
+	if out.finding() {
 		return errFinding
 	}
 	return nil
+}
+
+// finding says whether there is anything to put right.
+func (o *checked) finding() bool {
+	bad := func(answer string) bool { return answer != "ok" }
+	flawed := func(l linted) bool { return len(l.Findings) > 0 }
+	return len(o.Problems) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(o.Online)), bad) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(o.Rules)), flawed)
 }
 
 // knowledge checks rules and playbooks, and that they fit each other.
@@ -86,6 +96,9 @@ func (o *checked) knowledge(cfg Config) {
 	if err != nil {
 		o.Problems = append(o.Problems, Problem{File: "signals.yaml", Text: err.Error()})
 		return
+	}
+	for _, err := range prometheus.Check(signals) {
+		o.Problems = append(o.Problems, Problem{File: "signals.yaml", Text: err.Error()})
 	}
 	var known, causes []string
 	for _, s := range signals {
@@ -126,6 +139,7 @@ func (o *checked) ask(ctx context.Context, cfg Config, c *cli) error {
 	for what, err := range pingChannels(ctx, cfg) {
 		o.Online[what] = okOr(err)
 	}
+	o.lintRules(ctx, cfg)
 	return nil
 }
 
@@ -142,6 +156,9 @@ func (o *checked) print(c *cli, path string) {
 	}
 	for _, what := range slices.Sorted(maps.Keys(o.Online)) {
 		fmt.Fprintf(c.out, "%-32s %s\n", what, o.Online[what])
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(o.Rules)) {
+		o.Rules[cluster].print(c, cluster)
 	}
 	if len(o.Problems) > 0 {
 		fmt.Fprintf(c.out, "%d problems\n", len(o.Problems))

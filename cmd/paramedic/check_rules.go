@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich/prometheus"
+)
+
+// A linted is what is wrong with one cluster's own alert rules.
+type linted struct {
+	Rules    int                 `json:"rules"`
+	Findings []rules.LintFinding `json:"findings"`
+	Skipped  string              `json:"skipped,omitempty"` // why they were not looked at
+}
+
+// lintRules compares every cluster's alert rules with what its Prometheus holds.
+func (o *checked) lintRules(ctx context.Context, cfg Config) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	o.Rules = map[string]linted{}
+	for _, c := range cfg.Clusters {
+		if c.Prometheus.URL == "" {
+			continue
+		}
+		wg.Go(func() {
+			found, err := lintCluster(ctx, c)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				o.Online[c.Name+"/rules"] = okOr(err)
+				return
+			}
+			o.Rules[c.Name] = found
+		})
+	}
+	wg.Wait()
+}
+
+func lintCluster(ctx context.Context, c ClusterConfig) (linted, error) {
+	none := linted{Findings: []rules.LintFinding{}}
+	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, BearerTokenFile: c.Prometheus.BearerTokenFile})
+	if err != nil {
+		return none, err
+	}
+	loaded, err := client.Rules(ctx)
+	switch {
+	case errors.Is(err, prometheus.ErrNoRules):
+		none.Skipped = err.Error()
+		return none, nil
+	case err != nil:
+		return none, err
+	}
+	now := time.Now()
+	var have rules.Exported
+	if have.Metrics, err = client.MetricNames(ctx, now); err != nil {
+		return none, err
+	}
+	if have.Router, err = client.Router(ctx, now); err != nil {
+		return none, err
+	}
+	return linted{Rules: len(loaded), Findings: rules.Lint(loaded, have)}, nil
+}
+
+// print prints the findings for people, below the cluster's name.
+func (l linted) print(c *cli, cluster string) {
+	fmt.Fprintf(c.out, "%-32s ", cluster+"/rules")
+	switch {
+	case l.Skipped != "":
+		fmt.Fprintf(c.out, "not looked at: %s\n", l.Skipped)
+		return
+	case len(l.Findings) == 0:
+		fmt.Fprintf(c.out, "ok, %s\n", count(l.Rules, "alert rule"))
+		return
+	}
+	fmt.Fprintf(c.out, "%s in %s\n", count(len(l.Findings), "finding"), count(l.Rules, "alert rule"))
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, f := range l.Findings {
+		name := strings.TrimPrefix(f.Group+"/"+f.Rule, "/")
+		fmt.Fprintf(w, "  %s\t%s\t%s\n  \t\t→ %s\n", f.Severity, name, f.Text, f.Fix)
+	}
+	w.Flush()
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,23 @@
+package prometheus
+
+import (
+	"fmt"
+
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// Check compiles every signal as a gathering would, for a whole cluster and for one pool, and gives what is not valid PromQL.
+func Check(signals []rules.Signal) []error {
+	var out []error
+	for _, sig := range signals {
+		for _, scope := range []state.Scope{{}, {Namespace: `llm"\`, Pool: "pool", Model: "model"}} {
+			for _, m := range compile(sig, scope) {
+				if err := rules.ParsePromQL(m.labelled()); err != nil {
+					out = append(out, fmt.Errorf("signal %s, metric %s: %w", sig.ID, m.source.Metric, err))
+				}
+			}
+		}
+	}
+	return out
+}

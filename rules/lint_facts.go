@@ -1,0 +1,206 @@
+package rules
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"paramedic/state"
+)
+
+// families are the prefixes of metrics that inference engines, their routers and GPU exporters export. Rules about anything else are not
+// for this linter to judge.
+var families = []string{"vllm:", "vllm_", "sglang:", "sglang_", "dynamo_", "trtllm_", "nv_trt_llm_", "llm_d_", "llm_", "inference_pool_", "inference_objective_",
+	"inference_extension_", "inference_model_", "DCGM_"}
+
+func family(metric string) string {
+	for _, f := range families {
+		if strings.HasPrefix(metric, f) {
+			return f
+		}
+	}
+	return ""
+}
+
+// A former is a metric that is not, or not any more: why, and what to use.
+type former struct {
+	use string // a metric; a suffix of a histogram is carried over
+	how string // where no metric alone replaces it
+	why string
+}
+
+func (f former) instead(name string) string {
+	if f.how != "" {
+		return f.how
+	}
+	if b := bare(name); b != name && bare(f.use) == f.use && !strings.HasSuffix(f.use, "_total") {
+		return "use " + f.use + strings.TrimPrefix(name, b)
+	}
+	return "use " + f.use
+}
+
+const (
+	renamedV1 = "vLLM V1 has renamed it"
+	goneV1    = "it went with vLLM V0: V1 recomputes preempted requests and never swaps"
+	invented  = "no engine has ever exported it"
+	watchGPU  = "GPU memory is preallocated; watch vllm:kv_cache_usage_perc"
+	hits      = "divide rate(vllm:prefix_cache_hits_total[5m]) by rate(vllm:prefix_cache_queries_total[5m])"
+	errs5xx   = `use http_requests_total{status="5xx"}, from the server's edge`
+	preempted = "vllm:num_preemptions_total"
+	kvUsage   = "vllm:kv_cache_usage_perc"
+)
+
+// formers are known by their names without the suffixes of histograms. Names with vllm_ for vllm: are found as those.
+var formers = map[string]former{
+	"vllm:gpu_cache_usage_perc":                 {use: kvUsage, why: renamedV1},
+	"vllm:gpu_prefix_cache_hits_total":          {use: "vllm:prefix_cache_hits_total", why: renamedV1},
+	"vllm:gpu_prefix_cache_queries_total":       {use: "vllm:prefix_cache_queries_total", why: renamedV1},
+	"vllm:gpu_prefix_cache_hit_rate":            {how: hits, why: renamedV1},
+	"vllm:time_per_output_token_seconds":        {use: "vllm:inter_token_latency_seconds", why: "vLLM hides it from 0.12 on and has removed it since"},
+	"vllm:num_requests_swapped":                 {use: preempted, why: goneV1},
+	"vllm:cpu_cache_usage_perc":                 {use: preempted, why: goneV1},
+	"vllm:cpu_prefix_cache_hit_rate":            {how: hits, why: goneV1},
+	"vllm:avg_prompt_throughput_toks_per_s":     {how: "use rate(vllm:prompt_tokens_total[5m])", why: "it went with vLLM V0"},
+	"vllm:avg_generation_throughput_toks_per_s": {how: "use rate(vllm:generation_tokens_total[5m])", why: "it went with vLLM V0"},
+	"vllm:gpu_utilization":                      {how: "use DCGM_FI_PROF_GR_ENGINE_ACTIVE, and tokens per second", why: invented},
+	"vllm:gpu_memory_usage_bytes":               {how: watchGPU, why: invented},
+	"vllm:ttft_seconds":                         {use: "vllm:time_to_first_token_seconds", why: invented},
+	"vllm:tbt_seconds":                          {use: "vllm:inter_token_latency_seconds", why: invented},
+	"vllm:e2e_seconds":                          {use: "vllm:e2e_request_latency_seconds", why: invented},
+	"vllm:output_tokens_total":                  {use: "vllm:generation_tokens_total", why: invented},
+	"vllm:requests_completed_total":             {use: "vllm:request_success_total", why: invented},
+	"vllm:queue_depth":                          {use: "vllm:num_requests_waiting", why: invented},
+	"vllm:kv_cache_utilization":                 {use: kvUsage, why: invented},
+	"vllm:kv_cache_evictions_total":             {use: preempted, why: "vLLM counts no evictions"},
+	"vllm:decode_batch_size":                    {use: "vllm:num_requests_running", why: "vLLM exports no batch size"},
+	"vllm:prefix_cache_hit_rate":                {how: hits, why: invented},
+
+	"llm_ttft_seconds":             {use: "vllm:time_to_first_token_seconds", why: invented},
+	"llm_tbt_seconds":              {use: "vllm:inter_token_latency_seconds", why: invented},
+	"llm_itl_seconds":              {use: "vllm:inter_token_latency_seconds", why: invented},
+	"llm_request_duration_seconds": {use: "vllm:e2e_request_latency_seconds", why: invented},
+	"llm_e2e_latency_seconds":      {use: "vllm:e2e_request_latency_seconds", why: invented},
+	"llm_tokens_per_second":        {how: "use rate(vllm:generation_tokens_total[5m])", why: invented},
+	"llm_error_total":              {how: errs5xx, why: invented},
+	"llm_requests_total":           {use: "http_requests_total", why: invented},
+	"llm_gpu_utilization":          {how: "use DCGM_FI_PROF_GR_ENGINE_ACTIVE, and tokens per second", why: invented},
+	"llm_gpu_memory_used_bytes":    {how: watchGPU, why: invented},
+	"llm_kv_cache_utilization":     {use: kvUsage, why: invented},
+	"llm_queue_depth":              {use: "vllm:num_requests_waiting", why: invented},
+	"llm_batch_size":               {use: "vllm:num_requests_running", why: invented},
+	"llm_preemption_total":         {use: preempted, why: invented},
+	"llm_input_tokens":             {use: "vllm:request_prompt_tokens", why: invented},
+	"llm_output_tokens":            {use: "vllm:request_generation_tokens", why: invented},
+
+	"dynamo_ttft_milliseconds":             {how: "use dynamo_frontend_time_to_first_token_seconds, with thresholds in seconds", why: invented},
+	"dynamo_tbt_milliseconds":              {how: "use dynamo_frontend_inter_token_latency_seconds, with thresholds in seconds", why: invented},
+	"dynamo_prefill_milliseconds":          {how: "use the engine's own, such as vllm:request_prefill_time_seconds, with thresholds in seconds", why: invented},
+	"dynamo_queue_wait_milliseconds":       {how: "use the engine's own, such as vllm:request_queue_time_seconds, with thresholds in seconds", why: invented},
+	"dynamo_routing_milliseconds":          {how: "use dynamo_frontend_stage_requests", why: invented},
+	"dynamo_request_duration_milliseconds": {how: "use dynamo_frontend_request_duration_seconds, with thresholds in seconds", why: invented},
+	"dynamo_tokens_generated_total":        {use: "dynamo_frontend_output_tokens_total", why: invented},
+	"dynamo_tokens_prefilled_total":        {use: "vllm:prompt_tokens_total", why: invented},
+	"dynamo_requests_completed_total":      {use: "dynamo_frontend_requests_total", why: invented},
+	"dynamo_output_tokens_per_request":     {use: "vllm:request_generation_tokens", why: invented},
+	"dynamo_scheduler_queue_depth":         {use: "dynamo_frontend_router_queue_pending_requests", why: invented},
+	"dynamo_current_batch_size":            {use: "dynamo_frontend_active_requests", why: invented},
+	"dynamo_kv_cache_utilization":          {use: "dynamo_component_gpu_cache_usage_percent", why: invented},
+	"dynamo_gpu_memory_used_bytes":         {how: watchGPU, why: invented},
+	"dynamo_prefix_cache_hit_rate":         {use: "dynamo_component_router_kv_hit_rate", why: invented},
+	"dynamo_prefix_cache_evictions_total":  {use: preempted, why: invented},
+	"dynamo_request_errors_total":          {use: "dynamo_component_errors_total", why: invented},
+	"dynamo_preemptions_total":             {use: preempted, why: invented},
+	"dynamo_oom_events_total":              {use: "container_oom_events_total", why: invented},
+	"dynamo_active_lora_adapters":          {how: "remove the rule: Dynamo does not tell", why: invented},
+	"dynamo_adapter_cache_loads_total":     {how: "remove the rule: Dynamo does not tell", why: invented},
+	"dynamo_adapter_cache_evictions_total": {how: "remove the rule: Dynamo does not tell", why: invented},
+}
+
+// formerly finds a metric among those that are not any more.
+func formerly(name string) (former, bool) {
+	name = strings.Replace(name, "vllm_", "vllm:", 1)
+	if f, ok := formers[name]; ok {
+		return f, true
+	}
+	f, ok := formers[bare(name)]
+	return f, ok
+}
+
+// The buckets of vLLM, which cannot be configured.
+var (
+	ttftBuckets    = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}
+	tokenBuckets   = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
+	requestBuckets = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
+
+	knownBuckets = map[string][]float64{
+		"vllm:time_to_first_token_seconds":           ttftBuckets,
+		"vllm:inter_token_latency_seconds":           tokenBuckets,
+		"vllm:time_per_output_token_seconds":         tokenBuckets,
+		"vllm:request_time_per_output_token_seconds": tokenBuckets,
+		"vllm:e2e_request_latency_seconds":           requestBuckets,
+		"vllm:request_queue_time_seconds":            requestBuckets,
+		"vllm:request_prefill_time_seconds":          requestBuckets,
+		"vllm:request_decode_time_seconds":           requestBuckets,
+		"vllm:request_inference_time_seconds":        requestBuckets,
+	}
+)
+
+// betweenBuckets says between which edges of a histogram a value lies. The first bucket begins at zero.
+func betweenBuckets(series string, value float64) (below, above float64, between bool) {
+	for _, edge := range knownBuckets[bare(series)] {
+		switch {
+		case value == edge:
+			return 0, 0, false
+		case value < edge:
+			return below, edge, value > 0
+		}
+		below = edge
+	}
+	return 0, 0, false
+}
+
+var (
+	hangWords = regexp.MustCompile(`(?i)hang|hung|stall|stuck|frozen|freeze|wedged`)
+	moving    = []string{"changes", "delta", "idelta", "increase", "rate", "irate", "deriv", "predict_linear"}
+	narrowed  = regexp.MustCompile(`(^|,)(server|job|pod|instance|service|container|endpoint)=`)
+)
+
+// habits finds what is wrong with metrics that do exist.
+func (l *linter) habits(uses []use) {
+	reads := func(part string) bool {
+		return slices.ContainsFunc(uses, func(u use) bool { return strings.Contains(u.metric, part) })
+	}
+	for _, u := range uses {
+		moves := slices.ContainsFunc(u.funcs, func(fn string) bool { return slices.Contains(moving, fn) })
+		switch u.metric {
+		case "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_PERCENT", "DCGM_FI_DEV_FB_FREE":
+			full := map[bool]string{true: "below", false: "above"}[u.metric == "DCGM_FI_DEV_FB_FREE"]
+			if u.is == full && !u.under && !moves && l.preallocates() {
+				l.say(state.Critical, fmt.Sprintf("fires always: the engines here preallocate GPU memory for their KV cache, so that %s says nothing of the load", u.metric), "watch the KV cache: "+kvUsage+" or its like, or the growth of GPU memory")
+			}
+		case "DCGM_FI_DEV_XID_ERRORS":
+			if u.is == "above" && !moves {
+				l.say(state.Critical, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is loaded again", "use changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0, or DCGM_EXP_XID_ERRORS_COUNT")
+			}
+		case "DCGM_FI_DEV_GPU_UTIL":
+			if (u.is == "below" || u.is == "zero") && (hangWords.MatchString(l.rule.Name) || reads("_running") || reads("_waiting")) {
+				l.say(state.Warning, "misses hangs: DCGM_FI_DEV_GPU_UTIL reads 100 % while a collective spins", "look for requests that run while rate(vllm:generation_tokens_total[5m]) == 0")
+			}
+		case "vllm:num_requests_running", "vllm:num_requests_waiting":
+			if l.have.Router && !narrowed.MatchString(u.labels) {
+				l.say(state.Warning, fmt.Sprintf("counts twice: a router here re-exports %s with the label server", u.metric), fmt.Sprintf(`select the engines' own: %s{server=""}`, u.metric))
+			}
+		}
+	}
+}
+
+// preallocates says whether there is an engine whose GPU memory is full from the start.
+func (l *linter) preallocates() bool {
+	for name := range l.have.Metrics {
+		if f := family(name); f == "vllm:" || f == "sglang:" || f == "trtllm_" || f == "dynamo_" {
+			return true
+		}
+	}
+	return false
+}
