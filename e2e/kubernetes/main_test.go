@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -80,6 +81,10 @@ func run(m *testing.M) (int, error) {
 		return 0, err
 	}
 	defer monitoring.stop()
+	// The tests wait for the cluster and the bot far more than they compute.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		return 0, err
+	}
 	code := m.Run()
 	if code == 0 {
 		err = os.RemoveAll(dir) // 120 MB of etcd; kept where there is something to look for
