@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -40,9 +41,7 @@ func killed(t *testing.T, seed uint64) {
 	failed := make(chan error, len(storms))
 	for _, s := range storms {
 		senders.Go(func() {
-			if err := s.send(ctx, b.URL()); err != nil {
-				failed <- err
-			}
+			failed <- errors.Join(s.send(ctx, b.URL(), s.firing), chats.heard(ctx, len(storms)), s.send(ctx, b.URL(), s.ends))
 		})
 	}
 	for range 2 + random.IntN(2) {
@@ -54,7 +53,9 @@ func killed(t *testing.T, seed uint64) {
 	senders.Wait()
 	close(failed)
 	for err := range failed {
-		t.Fatal(err)
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	var list []webhook.IncidentJSON
@@ -86,17 +87,16 @@ func killed(t *testing.T, seed uint64) {
 // A storm is everything that Alertmanager says of one pool, in its order: groups that grow while they fire, then their end. No other
 // pool has anything to do with it, so its alerts have one incident.
 type storm struct {
-	pool     string
-	alerts   int
-	payloads []lab.Webhook
-	random   *rand.Rand
+	pool         string
+	alerts       int
+	firing, ends []lab.Webhook
+	random       *rand.Rand
 }
 
 func newStorms(random *rand.Rand, now time.Time) []*storm {
 	var out []*storm
 	for i, letter := range []string{"a", "b", "c"} {
 		s := &storm{pool: "vllm-" + letter, random: rand.New(rand.NewPCG(random.Uint64(), 2))}
-		var ends []lab.Webhook
 		for _, rule := range []struct{ name, severity string }{{"VLLMKVCacheExhaustion", "critical"}, {"VLLMRequestQueueBackup", "warning"}} {
 			var group []lab.WebhookAlert
 			for n := range 2 + random.IntN(4) {
@@ -104,18 +104,17 @@ func newStorms(random *rand.Rand, now time.Time) []*storm {
 					"model_name": "model-" + letter, "pod": fmt.Sprintf("%s-7d9f8b6c5-%c%dxk%c", s.pool, "bcdfg"[i], n+2, "hjklm"[n])}
 				group = append(group, alert(labels, now.Add(-time.Minute), time.Time{}))
 				if n == 0 || random.IntN(2) == 0 {
-					s.payloads = append(s.payloads, payload("firing", group))
+					s.firing = append(s.firing, payload("firing", group))
 				}
 			}
-			s.payloads = append(s.payloads, payload("firing", group)) // a repeat changes nothing
+			s.firing = append(s.firing, payload("firing", group)) // a repeat changes nothing
 			s.alerts += len(group)
 			ended := make([]lab.WebhookAlert, len(group))
 			for j, a := range group {
 				ended[j] = alert(a.Labels, a.StartsAt, now)
 			}
-			ends = append(ends, payload("resolved", ended))
+			s.ends = append(s.ends, payload("resolved", ended))
 		}
-		s.payloads = append(s.payloads, ends...)
 		out = append(out, s)
 	}
 	return out
@@ -137,10 +136,24 @@ func payload(status string, alerts []lab.WebhookAlert) lab.Webhook {
 		Version: "4", GroupKey: fmt.Sprintf("{}:{alertname=%q, pod=%q}", name, alerts[0].Labels["pod"])}
 }
 
+// heard waits until people heard of so many incidents: what is over before that is rightly no reason to wake anybody.
+func (c chats) heard(ctx context.Context, n int) error {
+	beat := time.NewTicker(20 * time.Millisecond)
+	defer beat.Stop()
+	for len(c.slack.Messages()) < n || len(c.pager.Incidents()) < n {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d Slack messages and %d PagerDuty incidents of %d incidents", len(c.slack.Messages()), len(c.pager.Incidents()), n)
+		case <-beat.C:
+		}
+	}
+	return nil
+}
+
 // send posts the payloads as Alertmanager does: what is answered with a 5xx or not at all is sent again until it is taken. Some come
 // twice at once, as from two Alertmanagers that lost sight of each other.
-func (s *storm) send(ctx context.Context, url string) error {
-	for _, p := range s.payloads {
+func (s *storm) send(ctx context.Context, url string, payloads []lab.Webhook) error {
+	for _, p := range payloads {
 		raw, err := json.Marshal(p)
 		if err != nil {
 			return err

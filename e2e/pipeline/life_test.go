@@ -115,7 +115,7 @@ func TestSIGTERMEndsTheBotInTimeWithWorkInFlight(t *testing.T) {
 		defer close(ended)
 		once := false
 		for {
-			for _, p := range storm.payloads[:len(storm.payloads)-2] { // all that fire
+			for _, p := range storm.firing {
 				status, err := attempt(t.Context(), b.URL(), text(t, p))
 				if err != nil {
 					return // the bot is gone, as it was told
