@@ -1,0 +1,239 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// A tab is one page of a real browser, with everything that it complains of.
+type tab struct {
+	t    *testing.T
+	ctx  context.Context
+	host string
+
+	mu    sync.Mutex
+	wrong []string
+}
+
+// openTab starts a browser of its own: no cache, no name and no storage is shared between tests.
+func openTab(t *testing.T, b *bot) *tab {
+	t.Helper()
+	chromium := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			chromium = path
+			break
+		}
+	}
+	if chromium == "" {
+		t.Fatal("no Chromium: apt-get install chromium")
+	}
+	alloc, stop := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath(chromium), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.NoFirstRun, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.WSURLReadTimeout(patience))
+	ctx, end := chromedp.NewContext(alloc)
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil && t.Context().Err() == nil {
+			t.Errorf("closing the browser: %v", err)
+		}
+		end()
+		stop()
+	})
+	u, err := url.Parse(b.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb := &tab{t: t, ctx: ctx, host: u.Host}
+	chromedp.ListenTarget(ctx, tb.hear)
+	tb.do(network.Enable(), cdplog.Enable(), runtime.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
+		// A violation of the content security policy is told to the page; the tab keeps it where a test finds it.
+		_, err := page.AddScriptToEvaluateOnNewDocument(`window.violations = [];
+			addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI));`).Do(ctx)
+		return err
+	}))
+	tb.size(1280, 900)
+	return tb
+}
+
+// hear notes errors of the console, exceptions, and requests that leave the bot's own address.
+func (tb *tab) hear(event any) {
+	switch e := event.(type) {
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Level == cdplog.LevelError || e.Entry.Level == cdplog.LevelWarning {
+			tb.note("console: %s %s", e.Entry.Text, e.Entry.URL)
+		}
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+			tb.note("console: %v", e.Args)
+		}
+	case *runtime.EventExceptionThrown:
+		tb.note("exception: %v", e.ExceptionDetails)
+	case *network.EventRequestWillBeSent:
+		u, err := url.Parse(e.Request.URL)
+		if err == nil && u.Scheme != "data" && u.Host != tb.host {
+			tb.note("a request to another host: %s", e.Request.URL)
+		}
+	}
+}
+
+func (tb *tab) note(format string, args ...any) {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	tb.wrong = append(tb.wrong, fmt.Sprintf(format, args...))
+}
+
+// clean fails the test if the browser complained of anything since the tab was opened.
+func (tb *tab) clean() {
+	tb.t.Helper()
+	var violations []string
+	tb.eval(`window.violations`, &violations)
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	for _, w := range append(slices.Clone(tb.wrong), violations...) {
+		tb.t.Errorf("the browser complains: %s", w)
+	}
+}
+
+func (tb *tab) do(actions ...chromedp.Action) {
+	tb.t.Helper()
+	if err := chromedp.Run(tb.ctx, actions...); err != nil {
+		tb.t.Fatalf("driving the browser: %v", err)
+	}
+}
+
+// eval is the value of a JavaScript expression. It is the debugger that asks, so the page's own policy stays as it is.
+func (tb *tab) eval(expression string, out any) {
+	tb.t.Helper()
+	tb.do(chromedp.Evaluate(expression, out))
+}
+
+// is waits until an expression holds.
+func (tb *tab) is(what, expression string) {
+	tb.t.Helper()
+	until(tb.t, what, func(context.Context) error {
+		var yes bool
+		if err := chromedp.Run(tb.ctx, chromedp.Evaluate("!!("+expression+")", &yes)); err != nil {
+			return err
+		}
+		if !yes {
+			return fmt.Errorf("%s is not so", expression)
+		}
+		return nil
+	})
+}
+
+// text is what a reader sees of the first element of a selector.
+func (tb *tab) text(selector string) string {
+	tb.t.Helper()
+	var s string
+	tb.eval(fmt.Sprintf(`(document.querySelector(%s) || {innerText: ""}).innerText`, quote(selector)), &s)
+	return s
+}
+
+// shows fails unless the element's text has every part.
+func (tb *tab) shows(selector string, parts ...string) {
+	tb.t.Helper()
+	text := tb.text(selector)
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			tb.t.Errorf("%s has no %q; it says:\n%s", selector, p, text)
+		}
+	}
+}
+
+func (tb *tab) size(width, height int64) {
+	tb.t.Helper()
+	tb.do(emulation.SetDeviceMetricsOverride(width, height, 1, width < 600))
+}
+
+func (tb *tab) scheme(light string) {
+	tb.t.Helper()
+	tb.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: light}}))
+}
+
+// fits fails if the page can be pushed sideways at the width.
+func (tb *tab) fits(width int64) {
+	tb.t.Helper()
+	tb.size(width, 844)
+	var wide struct {
+		Page  int64
+		Worst string
+	}
+	tb.eval(`(() => {
+		let worst = "", most = 0;
+		for (const el of document.querySelectorAll("body *")) { // what scrolls in its own box is no fault
+			if (el.closest(".scroll, pre, svg, .vh, .prose table")) continue;
+			const r = el.getBoundingClientRect().right;
+			if (r > most) { most = r; worst = el.tagName + "." + el.className + " " + Math.round(r); }
+		}
+		return {Page: document.documentElement.scrollWidth, Worst: worst};
+	})()`, &wide)
+	if wide.Page > width {
+		tb.t.Errorf("at %d px the page is %d px wide; the widest is %s", width, wide.Page, wide.Worst)
+	}
+}
+
+// shot keeps a picture of the page in the folder that $E2E_SHOTS names, at both widths and in both schemes, for people to look at.
+func (tb *tab) shot(name string) {
+	tb.t.Helper()
+	dir := os.Getenv("E2E_SHOTS")
+	if dir == "" {
+		return
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		tb.t.Fatal(err)
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1280, 390} {
+			var png []byte
+			tb.scheme(scheme)
+			tb.size(width, 900)
+			tb.do(chromedp.FullScreenshot(&png, 100))
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), png, 0o644); err != nil {
+				tb.t.Fatal(err)
+			}
+		}
+	}
+	tb.scheme("light")
+	tb.size(1280, 900)
+}
+
+// press clicks what a selector names, as a person does: with the mouse, where it is.
+func (tb *tab) press(selector string) {
+	tb.t.Helper()
+	tb.do(chromedp.ScrollIntoView(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+}
+
+func (tb *tab) write(selector, text string) {
+	tb.t.Helper()
+	tb.do(chromedp.ScrollIntoView(selector, chromedp.ByQuery), chromedp.SendKeys(selector, text, chromedp.ByQuery, chromedp.NodeVisible))
+}
+
+func (tb *tab) count(selector string) int {
+	tb.t.Helper()
+	var nodes []*cdp.Node
+	tb.do(chromedp.Nodes(selector, &nodes, chromedp.ByQueryAll, chromedp.AtLeast(0)))
+	return len(nodes)
+}
+
+func quote(s string) string {
+	b, _ := json.Marshal(s) // a string always encodes
+	return string(b)
+}
