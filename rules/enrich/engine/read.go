@@ -143,7 +143,7 @@ func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.
 	if len(current) == 0 {
 		return nil
 	}
-	before := evaluate(q.Onset.Add(-time.Hour))
+	before := e.baseline(targets, q.Onset, evaluate)
 	series := map[string][]state.Point{}
 	if s.Chart {
 		start := q.Onset.Add(-time.Hour)
@@ -170,6 +170,46 @@ func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.
 		out = append(out, sample)
 	}
 	return out
+}
+
+// Of a history that is shorter than an hour, the beginning is what was normal: this much of it, where that is so much older than the
+// onset that the trouble, which comes before its first alert, was most likely not there yet.
+const (
+	beginning = 90 * time.Second
+	headStart = 2 * time.Minute
+)
+
+// baseline evaluates what values are compared with: those of an hour before the onset, or as near to that as history goes back.
+func (e *evaluation) baseline(targets []*target, onset time.Time, evaluate func(time.Time) map[string]found) map[string]found {
+	var rows []row
+	for _, t := range targets {
+		if have := t.history.rows; len(have) > 2 && (rows == nil || have[0].at.Before(rows[0].at)) {
+			rows = have
+		}
+	}
+	hour := onset.Add(-time.Hour)
+	if len(rows) == 0 {
+		return evaluate(hour)
+	}
+	oldest, past := rows[0].at, rows[0].at.Add(beginning)
+	if third := rows[2].at; third.After(past) {
+		past = third // of an older history fewer pages are kept
+	}
+	switch {
+	case !oldest.After(hour):
+		return evaluate(hour)
+	case onset.Sub(past) < headStart:
+		return nil
+	}
+	if watched := past.Sub(oldest); watched < e.source.Window {
+		if e.source.Fn == rules.FnIncrease || e.source.Fn == rules.FnChanges {
+			return nil // a count over a shorter time compares with nothing
+		}
+		window := e.source.Window
+		defer func() { e.source.Window = window }()
+		e.source.Window = watched // a rate over more than was watched would be too low
+	}
+	return evaluate(past)
 }
 
 // asOf is when the newest page that can have given the value was read.
