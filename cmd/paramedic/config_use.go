@@ -43,11 +43,15 @@ func (c Config) publicURL() string {
 	if c.PublicURL != "" {
 		return c.PublicURL
 	}
-	scheme := "http"
+	return scheme(c) + "://" + c.Listen
+}
+
+// scheme is how the bot is asked.
+func scheme(c Config) string {
 	if c.TLS.CertFile != "" {
-		scheme = "https"
+		return "https"
 	}
-	return fmt.Sprintf("%s://%s", scheme, c.Listen)
+	return "http"
 }
 
 // policies are first aid's policies.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,7 +52,7 @@ func (c *cli) serve(ctx context.Context, path string) error {
 		return err
 	}
 	defer host.close(log)
-	log.Info("listening", "address", "http://"+listener.Addr().String())
+	log.Info("listening", "address", scheme(cfg)+"://"+listener.Addr().String())
 	store, err := jetstream.Open(ctx, jetstream.Config{Dir: cfg.embeddedDir(), URL: cfg.State.NATS.URL, CredentialsFile: cfg.State.NATS.CredentialsFile,
 		Replicas: cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Logger: log})
 	if err != nil {
@@ -200,7 +199,7 @@ func (h *host) listen(cfg Config, log *slog.Logger) (net.Listener, error) {
 	}
 	h.server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	if cfg.TLS.CertFile != "" {
-		conf, err := serverTLS(cfg)
+		conf, err := serverTLS(cfg, log)
 		if err != nil {
 			listener.Close()
 			return nil, err
@@ -228,30 +227,4 @@ func (h *host) close(log *slog.Logger) {
 	if err := <-h.served; err != nil && !errors.Is(err, http.ErrServerClosed) {
 		log.Warn("the listener ended", "err", err)
 	}
-}
-
-// serverTLS reads the certificate anew when its file changes.
-func serverTLS(cfg Config) (*tls.Config, error) {
-	load := func() (*tls.Certificate, error) {
-		cert, err := tls.LoadX509KeyPair(cfg.TLS.CertFile, cfg.TLS.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("tls: %w", err)
-		}
-		return &cert, nil
-	}
-	if _, err := load(); err != nil {
-		return nil, err
-	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return load() }}
-	if ca := cfg.Auth.Alertmanager.ClientCAFile; ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, fmt.Errorf("auth.alertmanager.client_ca_file: %w", err)
-		}
-		conf.ClientCAs, conf.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
-		if !conf.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("auth.alertmanager.client_ca_file: %s holds no certificate", ca)
-		}
-	}
-	return conf, nil
 }

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"paramedic/state"
+)
+
+// fakeFleet is the part of Prometheus' API that check asks, holding one rule.
+func fakeFleet(t *testing.T, expr string) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		quoted, _ := json.Marshal(expr)
+		data := map[string]string{
+			"/api/v1/query": `{"resultType":"vector","result":[]}`,
+			"/api/v1/rules": `{"groups":[{"name":"vllm","interval":30,"rules":[{"type":"alerting","name":"KVFull","query":` + string(quoted) +
+				`,"duration":60,"health":"ok","state":"inactive","lastEvaluation":"2026-11-21T12:00:00Z"}]}]}`,
+			"/api/v1/label/__name__/values": `["up","vllm:kv_cache_usage_perc"]`,
+		}[r.URL.Path]
+		if data == "" || strings.Contains(r.URL.RawQuery, "server%21%3D") {
+			data = `[]`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"status":"success","data":%s}`, data)
+	}))
+	t.Cleanup(s.Close)
+	file := filepath.Join(t.TempDir(), "paramedic.yaml")
+	if err := os.WriteFile(file, []byte("clusters: [{name: prod, prometheus: {url: "+s.URL+"}}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestCheckOnlineLintsTheFleetsRules(t *testing.T) {
+	file := fakeFleet(t, "vllm:gpu_cache_usage_perc > 0.9")
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"check", "--online", "--config", file}, &out, &errs); code != exitFinding {
+		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
+	}
+	for _, want := range []string{"prod/rules", "1 finding in 1 alert rule", "critical", "vllm/KVFull", "can never fire", "→ use vllm:kv_cache_usage_perc"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, &out)
+		}
+	}
+	out.Reset()
+	if code := run(t.Context(), []string{"check", "--online", "-o", "json", "--config", file}, &out, &errs); code != exitFinding {
+		t.Errorf("exit code %d", code)
+	}
+	var got checked
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if l := got.Rules["prod"]; l.Rules != 1 || len(l.Findings) != 1 || l.Findings[0].Severity != state.Critical {
+		t.Errorf("JSON says %+v", got)
+	}
+}
+
+func TestCheckOnlineIsContentWithSoundRules(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"check", "--online", "--config", fakeFleet(t, "vllm:kv_cache_usage_perc > 0.9")}, &out, &errs); code != exitOK {
+		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
+	}
+	if !strings.Contains(out.String(), "ok, 1 alert rule\n") {
+		t.Errorf("it says:\n%s", &out)
+	}
+}
+
+// A user's own rules are checked expression by expression, and every problem has its place.
+func TestCheckNamesTheLineOfAWrongExpression(t *testing.T) {
+	dir := t.TempDir()
+	const causes = `causes:
+  - id: my_cause
+    title: "Mine on {target}"
+    prior: -10
+    scope: pool
+    what: "Mine."
+    explains: {ttft_high: 3}
+    evidence:
+      - when: kv_usage.max > 0.9
+        weight: 3
+        text: "full"
+      - when: kv_usage.tallest > 0.9
+        weight: 3
+        text: "taller"
+      - when: no_such_signal.max > 1 &&
+        weight: 3
+        text: "nothing"
+`
+	config := filepath.Join(t.TempDir(), "paramedic.yaml")
+	for name, text := range map[string]string{filepath.Join(dir, "mine.yaml"): causes, config: "triage: {rules_dir: " + dir + "}\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"check", "--config", config}, &out, &errs); code != exitFinding {
+		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
+	}
+	for _, want := range []string{"mine.yaml:12: ", "tallest", "mine.yaml:15: "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), "mine.yaml:9:") {
+		t.Errorf("it finds fault with what is right:\n%s", &out)
+	}
+}
