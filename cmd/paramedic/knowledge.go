@@ -158,6 +158,9 @@ func (c *cli) testRules(dir, cases string) error {
 	if err != nil {
 		return err
 	}
+	if len(results) == 0 {
+		return fmt.Errorf("there is no case (*.txtar) in %s", cases)
+	}
 	if c.output == "json" {
 		if err := c.json(results); err != nil {
 			return err

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+// The smallest promise to an operator: the file of the design, with every key at its default, is accepted and means the defaults.
+const documented = `listen: 127.0.0.1:8080
+state:
+  dir: ./paramedic-data            # embedded NATS JetStream, fsync before acknowledging
+  nats: {url: "", credentials_file: "", replicas: 3}   # set url: an external NATS cluster (2.12 or newer), N bot replicas
+  retain: 720h
+auth:
+  alertmanager: {bearer_token_file: "", basic_auth: {username: "", password_file: ""}, client_ca_file: ""}
+  api: {tokens_file: ""}           # token → name and role: viewer, responder, admin
+tls: {cert_file: "", key_file: ""}
+clusters:                          # alerts pick theirs by the label ` + "`cluster`" + `; the first is the default
+  - name: default
+    prometheus: {url: http://prometheus:9090, bearer_token_file: ""}
+    alertmanager: {url: http://alertmanager:9093}      # silences; reconciling alerts that vanished
+    kubernetes: {kubeconfig: "", context: ""}          # {}: in-cluster; absent: no Kubernetes context
+    engines: [http://127.0.0.1:8000/metrics]           # scraped directly where there is no Prometheus
+    traces: {tempo_url: ""}
+triage: {settle: 10s, resolve_hold: 2m, rules_dir: ""}
+playbooks: {dir: ""}
+notify:
+  console: true
+  slack: {token_file: "", signing_secret_file: "", app_token_file: "", channel: "#llm-oncall", api_url: ""}
+  pagerduty: {routing_key_file: "", webhook_secret_file: "", api_token_file: "", from: "", events_url: "", api_url: ""}
+  routes: []                       # match on severity, cause, scope → channels; default: critical pages, warning posts, info logs
+remediate:
+  mode: suggest                    # observe | suggest | approve | auto
+  policies: []                     # per cause, action and scope: mode, approvers, limits; the strictest wins
+`
+
+func TestTheDocumentedExampleIsAccepted(t *testing.T) {
+	got, err := ParseConfig("paramedic.yaml", []byte(documented))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := DefaultConfig()
+	want.Clusters = got.Clusters
+	want.Notify.Routes, want.Remediate.Policies = []RouteConfig{}, []PolicyConfig{}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("what it spells out is not the default (-default +file):\n%s", d)
+	}
+}
+
+func TestAnEmptyFileIsTheDefaults(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n", "---\n"} {
+		got, err := ParseConfig("paramedic.yaml", []byte(text))
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if d := cmp.Diff(DefaultConfig(), got); d != "" {
+			t.Errorf("%q:\n%s", text, d)
+		}
+	}
+}
+
+// Everything that is wrong is said at once, each with the line that it is on.
+func TestEveryProblemIsReportedAtOnceWithItsLine(t *testing.T) {
+	const text = `listen: 0.0.0.0:8080
+colour: green
+state:
+  retain: ten days
+auth:
+  alertmanager:
+    basic_auth: {username: am}
+clusters:
+  - name: a
+    prometheus: {url: prometheus:9090}
+  - name: a
+    engines:
+      - http://10.0.0.1:8000/metrics
+      - http://user:secret@10.0.0.2:8000/metrics
+triage:
+  rules_dir: /no/such/rules
+notify:
+  slack:
+    token_file: /no/such/token
+    chanel: "#x"
+  pagerduty:
+    routing_key_file: ${PARAMEDIC_TEST_UNSET}
+  routes:
+    - severity: [fatal]
+      channels: [pager, slack]
+    - cause: [gpu_fault]
+      scope: {cluster: b}
+      channels: [console]
+remediate:
+  mode: manual
+  managed_label: managed
+  policies:
+    - action: reboot
+      scope: {model: llama}
+      freeze:
+        - {days: [friday], from: 6pm, to: "06:00"}
+`
+	_, err := ParseConfig("paramedic.yaml", []byte(text))
+	var wrong *ConfigError
+	if !errors.As(err, &wrong) {
+		t.Fatalf("want a *ConfigError, got %v", err)
+	}
+	want := []struct {
+		line int
+		text string
+	}{
+		{1, "nobody could authenticate to the API: set auth.api.tokens_file"},
+		{2, `unknown key "colour"`},
+		{4, `"ten days" is not a duration such as 10s, 2m or 720h`},
+		{7, "needs both username and password_file"},
+		{10, "must be an http:// or https:// URL"},
+		{11, `"a" is named twice`},
+		{14, "must not carry a password"},
+		{16, `"/no/such/rules" is not a directory`},
+		{19, "cannot be read"},
+		{20, `unknown key "chanel"`},
+		{22, "the environment variable PARAMEDIC_TEST_UNSET is not set"},
+		{24, `"fatal" is not one of critical, warning, info`},
+		{25, `"pager" is not one of console, slack, pagerduty`},
+		{27, `there is no cluster "b" under clusters`},
+		{30, `"manual" is not one of observe, suggest, approve, auto`},
+		{31, "must be key=value"},
+		{33, `"reboot" is not one of set_engine_arg, restart_worker`},
+		{34, `unknown key "model"`},
+		{35, `from: "6pm" is not a time such as 22:00`},
+		{35, `"friday" is not a day such as mon`},
+	}
+	rest := wrong.Problems
+	for _, w := range want {
+		found := false
+		for i, p := range rest {
+			if p.Line == w.line && strings.Contains(p.Text, w.text) {
+				rest, found = append(rest[:i:i], rest[i+1:]...), true
+				break
+			}
+		}
+		if !found {
+			t.Errorf("line %d: no word of %s", w.line, w.text)
+		}
+	}
+	for _, p := range rest {
+		t.Errorf("unexpected: %s", p)
+	}
+	if strings.Contains(err.Error(), "secret@") {
+		t.Errorf("the error shows a password: %v", err)
+	}
+}
+
+// Naming a cause that does not exist would make a policy that forbids nothing.
+func TestPoliciesNameCausesThatThereAre(t *testing.T) {
+	_, err := ParseConfig("paramedic.yaml", []byte("remediate:\n  policies:\n    - cause: kv_exhaustoin\n      mode: observe\n"))
+	if err == nil || !strings.Contains(err.Error(), `paramedic.yaml:3: remediate.policies.0.cause: there is no cause "kv_exhaustoin"`) {
+		t.Errorf("err: %v", err)
+	}
+	if _, err := ParseConfig("paramedic.yaml", []byte("remediate:\n  policies: [{cause: kv_exhaustion}, {cause: unknown}]\n")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBeyondLoopbackNeedsAuthentication(t *testing.T) {
+	for listen, open := range map[string]bool{"127.0.0.1:8080": true, "[::1]:8080": true, "localhost:8080": true, "127.9.9.9:1": true,
+		":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.1:8080": false, "example.com:8080": false} {
+		_, err := ParseConfig("paramedic.yaml", []byte("listen: \""+listen+"\"\n"))
+		if open != (err == nil) {
+			t.Errorf("%s: %v", listen, err)
+		}
+		if !open && (!strings.Contains(err.Error(), "auth.alertmanager.bearer_token_file") || !strings.Contains(err.Error(), "auth.api.tokens_file")) {
+			t.Errorf("%s: the error does not say which keys are missing: %v", listen, err)
+		}
+	}
+}
+
+func TestWhatIsNotYAMLNamesItsLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"listen: [":                      "paramedic.yaml:1:",
+		"state:\n  dir: a\n dir: b\n":    "paramedic.yaml:2:",
+		"listen: a:1\nlisten: b:2\n":     `paramedic.yaml:2: mapping key "listen" already defined`,
+		"listen: 127.0.0.1:1\n---\na: b": "paramedic.yaml:2: a second document",
+		"- a\n- b\n":                     "paramedic.yaml:1:",
+		"triage: {settle: -1s}\n":        "a duration cannot be negative",
+		"state: {retain: 1m}\n":          "must be at least 1h",
+		"clusters: []\n":                 "needs at least one cluster",
+	} {
+		_, err := ParseConfig("paramedic.yaml", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// Every configuration that the repository shows is accepted, once the files that it refers to are there.
+func TestConfigurationsInTheRepositoryLoad(t *testing.T) {
+	t.Setenv("SLACK_SIGNING_SECRET", "x")
+	found := map[string]string{}
+	for _, path := range []string{fullExample} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[path] = string(raw)
+	}
+	err := filepath.WalkDir("../../deploy", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || (filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".yml") {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for name, text := range configsIn(string(raw)) {
+			found[path+name] = text
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 2 {
+		t.Errorf("only %v: deploy/paramedic.yaml is missing", found)
+	}
+	for path, text := range found {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			dir := t.TempDir()
+			for _, name := range regexp.MustCompile(`/etc/paramedic/([a-z.-]+)`).FindAllStringSubmatch(text, -1) {
+				if err := os.WriteFile(filepath.Join(dir, name[1]), []byte("secret"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := ParseConfig(path, []byte(strings.ReplaceAll(text, "/etc/paramedic/", dir+"/"))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// configsIn finds configurations in a file: the file itself, or those that a ConfigMap in it holds.
+func configsIn(text string) map[string]string {
+	out := map[string]string{}
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	for n := 1; ; n++ {
+		var doc struct {
+			Kind     string
+			Data     map[string]string
+			Clusters yaml.Node
+			State    yaml.Node
+			Listen   string
+		}
+		if dec.Decode(&doc) != nil {
+			return out
+		}
+		switch {
+		case doc.Kind == "ConfigMap":
+			for name, text := range doc.Data {
+				if name == "paramedic.yaml" || name == "config.yaml" {
+					out["#"+strconv.Itoa(n)] = text
+				}
+			}
+		case doc.Kind == "" && (doc.Listen != "" || doc.Clusters.Kind == yaml.SequenceNode && doc.State.Kind == yaml.MappingNode):
+			out[""] = text
+		}
+	}
+}
+
+// keysOf are the dotted keys that a YAML file shows, with [] for the items of a list.
+func keysOf(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(raw, &root); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	var walk func(n *yaml.Node, prefix string)
+	walk = func(n *yaml.Node, prefix string) {
+		switch n.Kind {
+		case yaml.DocumentNode:
+			walk(n.Content[0], prefix)
+		case yaml.MappingNode:
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				key := prefix + n.Content[i].Value
+				out[key] = true
+				walk(n.Content[i+1], key+".")
+			}
+		case yaml.SequenceNode:
+			item := strings.TrimSuffix(prefix, ".") + "[]"
+			out[item] = true
+			for _, c := range n.Content {
+				walk(c, item+".")
+			}
+		}
+	}
+	walk(&root, "")
+	return out
+}

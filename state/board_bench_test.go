@@ -1,0 +1,105 @@
+package state
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// plainTriage is the least that a fold needs, so that what is measured is the fold's own: an incident for each pool.
+type plainTriage struct{}
+
+func (plainTriage) Classify(a Alert, cluster string) Sign {
+	return Sign{Symptom: "slow", Severity: Critical, Entity: Entity{Cluster: cluster, Namespace: "llm", Pool: a.Labels["pool"], Pod: a.Labels["pod"]}}
+}
+
+func (plainTriage) Correlate(s Sign, _ []Worker, open []*Incident, _ time.Time) (IncidentID, bool) {
+	for _, in := range open {
+		if in.Scope.Pool == s.Entity.Pool {
+			return in.ID, true
+		}
+	}
+	return "", false
+}
+
+func (plainTriage) Diagnose(*Incident, *Evidence, time.Time) Diagnosis { return Diagnosis{} }
+func (plainTriage) Absorbs(*Incident, *Incident) bool                  { return false }
+func (plainTriage) Channels(*Incident) []Channel                       { return []Channel{ChannelConsole} }
+
+// benchBoard is a board with so many active alerts, perIncident of them about each pool.
+func benchBoard(tb testing.TB, active, perIncident int) (fire func(), b *Board) {
+	b = NewBoard()
+	f := &Fold{Triage: plainTriage{}, Routing: plainTriage{}, Settings: DefaultSettings()}
+	now, n := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC), 0
+	fire = func() {
+		pool := fmt.Sprintf("vllm-p%d", n/perIncident)
+		a := Alert{Fingerprint: Fingerprint(fmt.Sprintf("%016x", n)), Status: Firing, StartsAt: now,
+			Labels: map[string]string{"alertname": "Slow", "pool": pool, "pod": fmt.Sprintf("%s-%05d", pool, n%perIncident)}}
+		n++
+		now = now.Add(time.Millisecond)
+		f.Apply(b, Input{Seq: uint64(n), At: now, Cluster: "default", Alerts: &AlertBatch{Alerts: []Alert{a}}})
+		if _, _, err := b.Take(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	for range active {
+		fire()
+	}
+	return fire, b
+}
+
+// BenchmarkFold is what one new alert costs the fold and the board, without rules.
+func BenchmarkFold(b *testing.B) {
+	for _, active := range []int{100, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("active=%d", active), func(b *testing.B) {
+			fire, _ := benchBoard(b, active, 64)
+			b.ReportAllocs()
+			for b.Loop() {
+				fire()
+			}
+		})
+	}
+}
+
+// BenchmarkLoadBoard is what a start costs in memory: the records of so many alerts become a board again.
+func BenchmarkLoadBoard(b *testing.B) {
+	const active = 10_000
+	_, board := benchBoard(b, active, 64)
+	for fp := range board.alerts {
+		board.touch(kindAlert, string(fp))
+	}
+	for id := range board.incidents {
+		board.touch(kindIncident, string(id))
+	}
+	for id := range board.effects {
+		board.touch(kindEffect, string(id))
+	}
+	records, _, err := board.Take()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := LoadBoard(records); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkKeeperReads is what the outbox and the pages ask of the keeper, by open incidents.
+func BenchmarkKeeperReads(b *testing.B) {
+	for _, incidents := range []int{10, 1_000, 10_000} {
+		_, board := benchBoard(b, incidents*2, 2)
+		k := &Keeper{parts: []*partition{{board: board, ready: true}}, subs: map[chan Entry]bool{}}
+		long := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC) // nothing is due
+		b.Run(fmt.Sprintf("Due/incidents=%d", incidents), func(b *testing.B) {
+			for b.Loop() {
+				k.Due(long)
+			}
+		})
+		b.Run(fmt.Sprintf("Incidents/incidents=%d", incidents), func(b *testing.B) {
+			for b.Loop() {
+				k.Incidents()
+			}
+		})
+	}
+}
