@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -60,10 +61,20 @@ type linter struct {
 }
 
 func (l *linter) say(s state.Severity, text, fix string) {
-	f := LintFinding{Group: plain(l.rule.Group), Rule: plain(l.rule.Name), Severity: s, Text: text, Fix: fix}
+	f := LintFinding{Group: plain(l.rule.Group), Rule: plain(l.rule.Name), Severity: s, Text: printable(text), Fix: printable(fix)}
 	if !slices.Contains(l.found, f) {
 		l.found = append(l.found, f)
 	}
+}
+
+// printable leaves out what a name of a metric could do to a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 func (l *linter) lint() {

@@ -101,6 +101,14 @@ func TestRouterSeriesAreCountedTwice(t *testing.T) {
 	}
 }
 
+// Names are data: since Prometheus 3 a metric may be called anything.
+func TestFindingsKeepTheTerminalClean(t *testing.T) {
+	got := Lint([]AlertingRule{{Name: "R\x1b[31m", Expr: "{\"vllm:a\\u001b[2Jb\"} > 1"}}, v1Fleet())
+	if len(got) != 1 || strings.ContainsRune(got[0].Text+got[0].Rule, '\x1b') {
+		t.Errorf("got %+q", got)
+	}
+}
+
 func FuzzLint(f *testing.F) {
 	for _, seed := range []string{`a > 1`, `histogram_quantile(0.9, x_bucket)`, `absent(vllm:x)`, `DCGM_FI_DEV_FB_USED > 1`, `((`, `{__name__="vllm:y"} == 0`} {
 		f.Add(seed)

@@ -77,6 +77,22 @@ func TestReadingTheFleetEndsWithTheCaller(t *testing.T) {
 	}
 }
 
+func TestAnswersWithoutEndAreCutOff(t *testing.T) {
+	c := fleetAPI(t, func(w http.ResponseWriter, _ *http.Request) any {
+		chunk := []byte(strings.Repeat(" ", 1<<20))
+		for range 80 {
+			if _, err := w.Write(chunk); err != nil {
+				break
+			}
+		}
+		return nil
+	})
+	c.timeout = time.Minute
+	if _, err := c.Rules(t.Context()); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
 
 func TestOnlyLateMetricsCount(t *testing.T) {

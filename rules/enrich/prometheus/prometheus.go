@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -72,16 +73,39 @@ type bearer struct {
 }
 
 func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	if b.file == "" {
-		return b.next.RoundTrip(r)
+	if b.file != "" {
+		token, err := os.ReadFile(b.file)
+		if err != nil {
+			return nil, errors.New("the bearer token file cannot be read")
+		}
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
-	token, err := os.ReadFile(b.file)
+	resp, err := b.next.RoundTrip(r)
 	if err != nil {
-		return nil, errors.New("the bearer token file cannot be read")
+		return nil, err
 	}
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	return b.next.RoundTrip(r)
+	resp.Body = &capped{ReadCloser: resp.Body, left: maxAnswer}
+	return resp, nil
+}
+
+// maxAnswer is the largest answer in bytes that is read.
+const maxAnswer = 64 << 20
+
+// capped is a body that fails when it goes on for too long: a part of an answer must not pass for all of it.
+type capped struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read reads on.
+func (c *capped) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, fmt.Errorf("the answer is larger than %d MiB", maxAnswer>>20)
+	}
+	n, err := c.ReadCloser.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
 }
 
 // Ping asks for the simplest query there is.
