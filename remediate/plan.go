@@ -54,6 +54,9 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 	if p.overtaken(in.ID) >= overtakenMost {
 		return p.callOff(in, nil, state.Superseded, "the workload keeps changing under every plan"), false
 	}
+	if p.cfg.Clusters[in.Cluster] == nil && !p.cfg.Mode.Writes() {
+		return nil, false // nothing to propose where the workload cannot even be read; the playbook says it in words
+	}
 	ev, _ := p.cfg.View.Evidence(in.ID)
 	keep := map[state.ActionID]bool{}
 	var fresh []state.Input

@@ -25,10 +25,12 @@ func (setEngineArg) metrics() []metric {
 	return []metric{
 		{signal: "preemption_rate", agg: aggSum, direction: "lower", better: 0.5, worse: 1.5, noise: 0.05},
 		{signal: "preemption_rate", agg: aggSum, direction: "raise", guardrail: true, worse: 1.5, noise: 0.2},
-		// A lower cap moves requests from the cache to the queue; only the time that users wait tells whether that was good.
 		{signal: "kv_usage", agg: aggMax, direction: "lower", better: 0.93, worse: 1.1, noise: 0.02},
 		{signal: "requests_waiting", agg: aggSum, direction: "raise", better: 0.7, worse: 1.5, noise: 2},
-		{signal: "ttft_p95", agg: aggMax, better: 0.7, worse: 1.3, noise: 0.25},
+		{signal: "ttft_p95", agg: aggMax, direction: "raise", better: 0.7, worse: 1.3, noise: 0.25},
+		// A lower cap moves requests from the cache to the queue, and while the queue that the trouble left drains, first tokens are late:
+		// it is good if preemptions end, unless users then wait twice as long.
+		{signal: "ttft_p95", agg: aggMax, direction: "lower", guardrail: true, worse: 2, noise: 1},
 		{signal: "error_rate", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02},
 		{signal: "replicas_ready", agg: aggReady, guardrail: true, higher: true, worse: 0.99},
 	}

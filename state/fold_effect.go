@@ -79,8 +79,11 @@ func (x *step) enriched(in *Incident, e *Effect) {
 		return
 	}
 	every := enrichYoung
-	if x.now.Sub(in.OpenedAt) > youth {
+	switch age := x.now.Sub(in.OpenedAt); {
+	case age > youth:
 		every = enrichOld
+	case age < undecided && in.Cause() == Unknown:
+		every = enrichUndecided
 	}
 	next := x.now.Add(every)
 	if in.EnrichAt.After(e.Due) {

@@ -8,6 +8,9 @@ import (
 
 // Evidence is gathered again while an incident is open: often while it is young, then less.
 const (
+	enrichUndecided = 15 * time.Second // while there is no verdict: rates need a moment to show what began just now
+	undecided       = 3 * time.Minute
+
 	enrichYoung = time.Minute
 	enrichOld   = 5 * time.Minute
 	youth       = 15 * time.Minute
