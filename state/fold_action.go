@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // actionMoved applies a runner's step: a new run, or the next state of one. A step from a state that the run has left is dropped.
@@ -55,8 +56,8 @@ func (x *step) moveAction(in *Incident, a *Action, to ActionState, text string, 
 // actionShown tells of a run's new state.
 func (x *step) actionShown(in *Incident, a *Action) {
 	last := a.Steps[len(a.Steps)-1]
-	text := fmt.Sprintf("%s: %s", a.Change, a.State)
-	if last.Text != "" {
+	text := fmt.Sprintf("%s: %s", a.Change, strings.ReplaceAll(string(a.State), "_", " "))
+	if last.Text != "" && last.Text != a.Change {
 		text += ": " + last.Text
 	}
 	quiet := a.State == Admitted || a.State == Intent

@@ -209,7 +209,7 @@ func (v *visitor) look(ctx context.Context, a state.Action) {
 	}
 	v.told[a.ID] = true
 	if !v.headless {
-		fmt.Fprintf(v.err, "\nFirst aid is offered: %s. Approve it on the page, or: paramedic approve %s\n\n", a.Change, a.ID)
+		fmt.Fprintf(v.err, "\nApprove it on the page: %s/incidents/%s\n\n", v.base, a.Incident)
 		return
 	}
 	fmt.Fprintf(v.err, "\nThe visitor approves: %s\n\n", a.Change)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -83,7 +85,8 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	aid, err := remediate.New(remediate.Config{
 		View: s.keeper, Playbook: s.library.Get, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock},
 		Mode: remediate.Mode(cfg.Remediate.Mode), Policies: cfg.policies(), ManagedLabel: cfg.Remediate.ManagedLabel,
-		Timing: cfg.timing(deps.Timing), Clock: deps.Clock, Logger: deps.Logger,
+		SelfNamespace: ownNamespace(),
+		Timing:        cfg.timing(deps.Timing), Clock: deps.Clock, Logger: deps.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("first aid: %w", err)
@@ -110,6 +113,15 @@ func newService(cfg Config, deps Deps) (*service, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// ownNamespace is the namespace of the pod that the bot is; empty where it is none.
+func ownNamespace() string {
+	raw, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
 }
 
 // Run runs the service until the context ends, and returns when everything that it started has ended.
