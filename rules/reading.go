@@ -3,7 +3,6 @@ package rules
 import (
 	"errors"
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -93,24 +92,33 @@ type own struct {
 
 // series is one signal over the scope, by what it was measured on.
 type series struct {
-	pool  *own            // the pool's own series
-	by    map[string]*own // pod, "node/gpu" or node → values
-	whole *reading        // over all of by, or the pool's where there is none
-	index int             // of the readings in a group's cache
+	signal   string
+	pool     *own     // the pool's own series
+	by       []*own   // values of pods, GPUs and nodes by their ID in the view; may end before the last ID
+	measured int      // how many of by are there
+	whole    *reading // over all of by, or the pool's where there is none
+	index    int      // of the readings in a group's cache
 }
 
-// summarise works out what all entities of the signal share.
-func (s *series) summarise() {
+// of are the values of an ID; nil where there are none.
+func (s *series) of(id int) *own {
+	if id < 0 || id >= len(s.by) {
+		return nil
+	}
+	return s.by[id]
+}
+
+// summarise works out what all entities of the signal share. The order is that of their names: sums of floating-point numbers depend
+// on it.
+func (s *series) summarise(order []int) {
 	r := &reading{own: &own{}, peers: &peers{}}
 	var baseline, dayAgo, total float64
 	var baselines, days int
-	keys := make([]string, 0, len(s.by))
-	for k := range s.by {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys) // floating-point sums depend on their order
-	for _, k := range keys {
-		o := s.by[k]
+	for _, id := range order {
+		o := s.of(id)
+		if o == nil {
+			continue
+		}
 		if o.hasText && o.text != "" && !r.hasText {
 			r.text, r.hasText = o.text, true
 		}
@@ -178,6 +186,8 @@ type group struct {
 	pod, node, gpu string
 	view           *view
 	cache          []reading
+
+	id, podID, nodeID int // of key, pod and node in the view; below zero: none
 }
 
 // ResolveName gives CEL a variable. It is part of cel.Activation.
@@ -212,7 +222,7 @@ func (g *group) reading(signal string) *reading {
 	r := &g.cache[s.index]
 	if r.own == nil {
 		r.peers, r.own = s.whole.peers, s.whole.own
-		if len(s.by) > 0 {
+		if s.measured > 0 {
 			// It is measured on pods, GPUs or nodes: what this entity does not have, it does not have.
 			if r.own = g.own(s); r.own == nil {
 				r.own = nothing
@@ -224,14 +234,17 @@ func (g *group) reading(signal string) *reading {
 
 // own finds what the entity, or what it runs on or for, has of a signal.
 func (g *group) own(s *series) *own {
-	for _, k := range []string{g.key, g.pod, g.node} {
-		if o := s.by[k]; k != "" && o != nil {
+	for _, id := range [...]int{g.id, g.podID, g.nodeID} {
+		if o := s.of(id); o != nil {
 			return o
 		}
 	}
+	if g.podID < 0 {
+		return nil
+	}
 	var worst *own
-	for _, k := range g.view.gpusOf[g.pod] {
-		if o := s.by[k]; g.pod != "" && o != nil && (worst == nil || o.value.v > worst.value.v) {
+	for _, id := range g.view.gpusOf[g.podID] {
+		if o := s.of(id); o != nil && (worst == nil || o.value.v > worst.value.v) {
 			worst = o
 		}
 	}

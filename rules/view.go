@@ -27,8 +27,12 @@ type view struct {
 	pods    []*group
 	gpus    []*group
 	nodes   []*group
-	gpusOf  map[string][]string // pod → GPU keys
+	ids     map[string]int // of pods, GPUs and nodes, by their key
+	keys    []string       // by ID
+	order   []int          // the IDs in the order of their keys
+	gpusOf  map[int][]int  // pod → GPUs
 	asked   map[question]*answers
+	recent  *series
 	slab    []own // of all samples, never grown past its capacity: pointers into it stay good
 }
 
@@ -67,7 +71,7 @@ func (v *view) ask(x *expression, per string) *answers {
 func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, used map[string]bool) *view {
 	v := &view{
 		scope: scope, facts: factsOf(in), signals: map[string]*series{}, missing: map[string]string{},
-		gpusOf: map[string][]string{}, asked: map[question]*answers{},
+		ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[question]*answers{},
 	}
 	v.whole = &group{view: v}
 	if ev == nil {
@@ -76,31 +80,26 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, used map
 	for _, m := range ev.Missing {
 		v.missing[m.Signal] = m.Reason
 	}
-	top := newTopology(ev.Workers)
-	groups := map[place]*group{}
-	add := func(kind string, g group) {
-		if have, ok := groups[place{kind, g.key}]; ok {
-			have.pod, have.node, have.gpu = cmp.Or(have.pod, g.pod), cmp.Or(have.node, g.node), cmp.Or(have.gpu, g.gpu)
-			return
-		}
-		g.view = v
-		groups[place{kind, g.key}] = &g
-	}
+	c := &census{view: v, top: newTopology(ev.Workers), groups: map[place]*group{}, at: map[state.Entity]int{}}
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
-		if w.Pod != "" && top.inScope(e, scope) {
-			add("pod", group{key: w.Pod, pod: w.Pod, node: w.Node})
+		if w.Pod != "" && c.top.inScope(e, scope) {
+			c.add("pod", group{key: w.Pod, pod: w.Pod, node: w.Node})
 			v.workers++
 		}
 	}
 	v.slab = make([]own, 0, len(ev.Samples))
+	signal, wanted := "", false
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
-		if !used[s.Signal] {
+		if s.Signal != signal {
+			signal, wanted = s.Signal, used[s.Signal]
+		}
+		if !wanted {
 			continue
 		}
-		e := top.resolve(s.Entity)
-		if !top.inScope(e, scope) {
+		k := c.find(&s.Entity)
+		if !k.inScope {
 			continue
 		}
 		if !s.At.IsZero() && ev.At.Sub(s.At) > stale {
@@ -109,44 +108,126 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, used map
 			}
 			continue
 		}
-		v.sample(s, e, add)
+		v.sample(s, c.counted(k))
 	}
-	v.arrange(groups)
+	v.arrange(c.groups)
 	return v
 }
 
-// sample puts one sample with its entity.
-func (v *view) sample(s *state.Sample, e state.Entity, add func(string, group)) {
-	ser := v.signals[s.Signal]
-	if ser == nil {
-		ser = &series{by: make(map[string]*own, v.workers), index: len(v.signals)}
-		v.signals[s.Signal] = ser
+// A census finds out what samples are about. Most evidence speaks of the same entities in the same order, signal by signal.
+type census struct {
+	view   *view
+	top    *topology
+	groups map[place]*group
+	at     map[state.Entity]int // in seen
+	seen   []sighting
+	last   int
+}
+
+// sighting is an entity as samples name it, with what it stands for.
+type sighting struct {
+	raw, e  state.Entity
+	inScope bool
+	counted bool
+	id      int // of its key; below zero: it is the pool
+	next    int // the one that came after it last time
+}
+
+func (c *census) find(e *state.Entity) *sighting {
+	if c.last < len(c.seen) {
+		if i := c.seen[c.last].next; i < len(c.seen) && c.seen[i].raw == *e {
+			c.last = i
+			return &c.seen[i]
+		}
 	}
-	v.slab = append(v.slab, own{value: some(s.Value), baseline: optional(s.Baseline), dayAgo: optional(s.DayAgo), z: optional(s.Z), text: s.Text, hasText: s.Text != ""})
-	o := &v.slab[len(v.slab)-1]
+	i, ok := c.at[*e]
+	if !ok {
+		i = len(c.seen)
+		c.at[*e] = i
+		r := c.top.resolve(*e)
+		c.seen = append(c.seen, sighting{raw: *e, e: r, inScope: c.top.inScope(r, c.view.scope), next: i + 1})
+	}
+	c.seen[c.last].next = i
+	c.last = i
+	return &c.seen[i]
+}
+
+// counted makes the entity part of the view when its first sample counts.
+func (c *census) counted(k *sighting) *sighting {
+	if k.counted {
+		return k
+	}
+	k.counted, k.id = true, -1
+	e, v := k.e, c.view
 	key := cmp.Or(e.Pod, e.Instance)
 	switch {
 	case e.GPU != "":
 		gpu := e.Node + "/" + e.GPU
-		add("gpu", group{key: gpu, pod: e.Pod, node: e.Node, gpu: e.GPU})
-		if e.Pod != "" && !slices.Contains(v.gpusOf[e.Pod], gpu) {
-			v.gpusOf[e.Pod] = append(v.gpusOf[e.Pod], gpu)
+		c.add("gpu", group{key: gpu, pod: e.Pod, node: e.Node, gpu: e.GPU})
+		k.id = v.id(gpu)
+		if pod := v.id(e.Pod); e.Pod != "" && !slices.Contains(v.gpusOf[pod], k.id) {
+			v.gpusOf[pod] = append(v.gpusOf[pod], k.id)
 		}
-		key = gpu
 	case key != "":
-		add("pod", group{key: key, pod: key, node: e.Node})
+		c.add("pod", group{key: key, pod: key, node: e.Node})
+		k.id = v.id(key)
 	case e.Node != "":
-		add("node", group{key: e.Node, node: e.Node})
-		key = e.Node
-	default:
+		c.add("node", group{key: e.Node, node: e.Node})
+		k.id = v.id(e.Node)
+	}
+	return k
+}
+
+func (c *census) add(kind string, g group) {
+	if have, ok := c.groups[place{kind, g.key}]; ok {
+		have.pod, have.node, have.gpu = cmp.Or(have.pod, g.pod), cmp.Or(have.node, g.node), cmp.Or(have.gpu, g.gpu)
+		return
+	}
+	g.view = c.view
+	c.groups[place{kind, g.key}] = &g
+}
+
+// id numbers a key; the empty one has none.
+func (v *view) id(key string) int {
+	if key == "" {
+		return -1
+	}
+	i, ok := v.ids[key]
+	if !ok {
+		i = len(v.keys)
+		v.ids[key] = i
+		v.keys = append(v.keys, key)
+	}
+	return i
+}
+
+// sample puts one sample with its entity.
+func (v *view) sample(s *state.Sample, k *sighting) {
+	ser := v.recent
+	if ser == nil || ser.signal != s.Signal {
+		if ser = v.signals[s.Signal]; ser == nil {
+			ser = &series{signal: s.Signal, index: len(v.signals)}
+			v.signals[s.Signal] = ser
+		}
+		v.recent = ser
+	}
+	v.slab = append(v.slab, own{value: some(s.Value), baseline: optional(s.Baseline), dayAgo: optional(s.DayAgo), z: optional(s.Z), text: s.Text, hasText: s.Text != ""})
+	o := &v.slab[len(v.slab)-1]
+	if k.id < 0 {
 		// Of several pools in one scope the worst speaks.
 		if ser.pool == nil || o.value.v > ser.pool.value.v {
 			ser.pool = o
 		}
 		return
 	}
-	if have := ser.by[key]; have == nil || o.value.v > have.value.v {
-		ser.by[key] = o
+	if k.id >= len(ser.by) {
+		ser.by = append(ser.by, make([]*own, max(len(v.keys), 4*v.workers)-len(ser.by))...)
+	}
+	if have := ser.by[k.id]; have == nil {
+		ser.by[k.id] = o
+		ser.measured++
+	} else if o.value.v > have.value.v {
+		ser.by[k.id] = o
 	}
 }
 
@@ -155,6 +236,7 @@ func (v *view) arrange(groups map[place]*group) {
 	keys := slices.SortedFunc(maps.Keys(groups), func(a, b place) int { return cmp.Compare(a.name, b.name) })
 	for _, k := range keys {
 		g := groups[k]
+		g.id, g.podID, g.nodeID = v.id(g.key), v.id(g.pod), v.id(g.node)
 		switch k.in {
 		case "pod":
 			v.pods = append(v.pods, g)
@@ -167,11 +249,17 @@ func (v *view) arrange(groups map[place]*group) {
 	if v.workers == 0 {
 		v.workers = len(v.pods)
 	}
+	byKey := func(a, b int) int { return cmp.Compare(v.keys[a], v.keys[b]) }
 	for _, gpus := range v.gpusOf {
-		slices.Sort(gpus)
+		slices.SortFunc(gpus, byKey)
 	}
+	v.order = make([]int, len(v.keys))
+	for i := range v.order {
+		v.order[i] = i
+	}
+	slices.SortFunc(v.order, byKey)
 	for _, s := range v.signals {
-		s.summarise()
+		s.summarise(v.order)
 	}
 }
 
