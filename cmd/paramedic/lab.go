@@ -21,7 +21,7 @@ import (
 func (c *cli) labCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "lab", Short: "The simulated fleet, and alert storms", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(c.labRunCommand(), c.labStormCommand(), &cobra.Command{
+	cmd.AddCommand(c.labRunCommand(), c.labStormCommand(), c.labScoreCommand(), &cobra.Command{
 		Use: "rules", Short: "Print the lab's alert rules for a real Prometheus", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			raw, err := lab.PrometheusRules()
