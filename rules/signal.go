@@ -75,7 +75,7 @@ type Signal struct {
 	Pooled  bool    `yaml:"pooled"`
 	Combine Combine `yaml:"combine"`
 	// By names what else gives the signal: "kubernetes" (the API server), "probe" (the engine's /health).
-	By []string `yaml:"by"`
+	By      []string `yaml:"by"`
 	Sources []Source `yaml:"-"`
 }
 
