@@ -47,7 +47,7 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 	var wrong *ConfigError
 	switch {
 	case errors.As(err, &wrong):
-		out.Problems, err = append(out.Problems, wrong.Problems...), nil // what is printed below, and no error of this command
+		out.Problems = append(out.Problems, wrong.Problems...)
 	case err != nil:
 		return err
 	}
