@@ -80,15 +80,15 @@ func (s *Store) load(ctx context.Context, partition int) ([]state.Record, state.
 	if rev == 0 {
 		return nil, state.Fence{}, s.empty(ctx, partition)
 	}
-	var records []state.Record
+	newest := map[string]placed{}
 	var seen uint64
 	filter := []string{recordSubject(partition, ">"), positionSubject(partition)}
 	err = s.scan(ctx, filter, rev, func(m natsjs.Msg, seq uint64) {
 		switch {
 		case m.Subject() == positionSubject(partition):
 			seen = seq
-		case m.Headers().Get(deletedHeader) == "":
-			records = append(records, record(m))
+		default:
+			keepNewest(newest, m, seq)
 		}
 	})
 	if err != nil {
@@ -102,7 +102,37 @@ func (s *Store) load(ctx context.Context, partition int) ([]state.Record, state.
 	if seen != rev || now != rev {
 		return nil, state.Fence{}, errMoved
 	}
-	return records, state.Fence{Position: pos.Position, Rev: rev}, nil
+	return inOrder(newest, func(p placed) uint64 { return p.seq }), state.Fence{Position: pos.Position, Rev: rev}, nil
+}
+
+// A placed is a record as one message has it.
+type placed struct {
+	state.Record
+	seq, first uint64 // of this message, and of the first that had the key
+	deleted    bool
+}
+
+// keepNewest takes a message unless a newer one of its subject was seen: a replica that is behind gives both.
+func keepNewest(newest map[string]placed, m natsjs.Msg, seq uint64) {
+	if old, ok := newest[m.Subject()]; !ok || old.seq < seq {
+		newest[m.Subject()] = placed{Record: record(m), seq: seq, first: firstWritten(m.Headers(), seq), deleted: m.Headers().Get(deletedHeader) != ""}
+	}
+}
+
+// inOrder lists the records that live.
+func inOrder(newest map[string]placed, by func(placed) uint64) []state.Record {
+	live := make([]placed, 0, len(newest))
+	for _, p := range newest {
+		if !p.deleted {
+			live = append(live, p)
+		}
+	}
+	slices.SortFunc(live, func(a, b placed) int { return cmp.Or(cmp.Compare(by(a), by(b)), cmp.Compare(a.seq, b.seq)) })
+	records := make([]state.Record, len(live))
+	for i, p := range live {
+		records[i] = p.Record
+	}
+	return records
 }
 
 // empty makes sure that a partition without a position has no records either. A server whose files were damaged starts all the same,
@@ -161,25 +191,12 @@ func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error
 	if err != nil || last == 0 {
 		return nil, err
 	}
-	type placed struct {
-		state.Record
-		first uint64
-	}
-	var found []placed
-	err = s.scan(ctx, filters, last, func(m natsjs.Msg, seq uint64) {
-		if m.Headers().Get(deletedHeader) == "" {
-			found = append(found, placed{record(m), firstWritten(m.Headers(), seq)})
-		}
-	})
+	newest := map[string]placed{}
+	err = s.scan(ctx, filters, last, func(m natsjs.Msg, seq uint64) { keepNewest(newest, m, seq) })
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(found, func(a, b placed) int { return cmp.Compare(a.first, b.first) })
-	records := make([]state.Record, len(found))
-	for i, f := range found {
-		records[i] = f.Record
-	}
-	return records, nil
+	return inOrder(newest, func(p placed) uint64 { return p.first }), nil
 }
 
 // lastOf is the newest sequence that the filters match, as the stream's leader knows it; 0 where there is none.
