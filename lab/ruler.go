@@ -40,6 +40,7 @@ type Ruler struct {
 	want    map[string]bool
 	pending map[string]time.Time // since when a rule holds for labels
 	firing  map[string]Alert
+	seen    map[string]time.Time // when a firing alert was last true
 }
 
 // NewRuler watches a fleet. The URL is the Prometheus that alerts claim to come from; it may be empty.
@@ -47,7 +48,7 @@ func NewRuler(f *Fleet, prometheusURL string) *Ruler {
 	if prometheusURL == "" {
 		prometheusURL = "http://prometheus:9090"
 	}
-	r := &Ruler{fleet: f, rules: Rules(), url: prometheusURL, history: newHistory(1200), want: map[string]bool{}, pending: map[string]time.Time{}, firing: map[string]Alert{}}
+	r := &Ruler{fleet: f, rules: Rules(), url: prometheusURL, history: newHistory(1200), want: map[string]bool{}, pending: map[string]time.Time{}, firing: map[string]Alert{}, seen: map[string]time.Time{}}
 	for _, name := range []string{
 		"vllm:kv_cache_usage_perc", "vllm:num_requests_waiting", "vllm:num_requests_running", "vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds",
 		"vllm:request_queue_time_seconds", "vllm:num_preemptions_total", "vllm:generation_tokens_total", "vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total",
@@ -88,8 +89,12 @@ func (r *Ruler) Evaluate() []Alert {
 	var out []Alert
 	for _, key := range sortedKeys(r.firing) {
 		a := r.firing[key]
-		if !held[key] {
+		if held[key] {
+			r.seen[key] = now
+		}
+		if !held[key] && now.Sub(r.seen[key]) >= keepFiring(a.Labels["alertname"]) {
 			a.EndsAt = now
+			delete(r.seen, key)
 			delete(r.firing, key)
 		}
 		out = append(out, a)

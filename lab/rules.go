@@ -112,12 +112,22 @@ func Rules() []Rule {
 	}
 }
 
+// keepFiring is how long a rule goes on firing after its expression went quiet. Held blocks can only be told from used ones while a worker
+// is idle, and with bursty traffic that comes and goes.
+func keepFiring(rule string) time.Duration {
+	if rule == "VLLMKVHeldWhileIdle" {
+		return 5 * time.Minute
+	}
+	return 0
+}
+
 // PrometheusRules is the same rules as a rules file for a real Prometheus.
 func PrometheusRules() ([]byte, error) {
 	type rule struct {
 		Alert       string            `yaml:"alert"`
 		Expr        string            `yaml:"expr"`
 		For         string            `yaml:"for,omitempty"`
+		Keep        string            `yaml:"keep_firing_for,omitempty"` // Prometheus 2.42 and newer
 		Labels      map[string]string `yaml:"labels"`
 		Annotations map[string]string `yaml:"annotations"`
 	}
@@ -131,6 +141,9 @@ func PrometheusRules() ([]byte, error) {
 		out := rule{Alert: r.Name, Expr: r.Expr, Labels: map[string]string{"severity": r.Severity}, Annotations: map[string]string{"summary": r.Summary}}
 		if r.For > 0 {
 			out.For = fmt.Sprintf("%ds", int(r.For.Seconds()))
+		}
+		if keep := keepFiring(r.Name); keep > 0 {
+			out.Keep = fmt.Sprintf("%ds", int(keep.Seconds()))
 		}
 		g.Rules = append(g.Rules, out)
 	}
