@@ -100,8 +100,15 @@ func looks(t *testing.T, w *world) {
 		t.Errorf("diagnose where nothing listens: exit %d\n%s", code, errs)
 	}
 	config := w.write("online.yaml", fmt.Appendf(nil, "clusters: [{name: default, prometheus: {url: %q}}]\n", w.prometheus))
-	if out, errs, code := bot.Run(t, w.dir, "check", "--online", "--config", config); code != 0 {
-		t.Errorf("check --online: exit %d\n%s%s", code, out, errs)
+	out, errs, code = bot.Run(t, w.dir, "check", "--online", "--config", config)
+	for _, want := range []string{
+		"default/prometheus               ok",
+		"vllm/VLLMHighTTFT                      the threshold 3 lies between the buckets 2.5 and 5 of vllm:time_to_first_token_seconds_bucket",
+		"vllm/GPUMemoryHighUtilization          fires always: the engines here preallocate GPU memory",
+	} {
+		if code != 2 || !strings.Contains(out, want) {
+			t.Errorf("check --online: exit %d, and not %q\n%s%s", code, want, out, errs)
+		}
 	}
 	config = w.write("offline.yaml", fmt.Appendf(nil, "clusters: [{name: default, prometheus: {url: %q}}]\n", "http://"+bot.FreeAddress(t)))
 	if out, errs, code := bot.Run(t, w.dir, "check", "--online", "--config", config); code != 2 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -89,11 +90,34 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	probe := []*nats.Msg{nats.NewMsg("paramedic.probe.1"), nats.NewMsg("paramedic.probe.2")}
-	if _, err := s.publish(ctx, probe); err != nil {
-		return fmt.Errorf("the NATS server (%s) does not take atomic batches; Paramedic needs 2.12 or newer: %w", s.nc.ConnectedServerVersion(), err)
+	// A server answers a message that is meant for another stream, and keeps nothing.
+	stray := nats.NewMsg(inputSubject(0))
+	stray.Header.Set("Nats-Expected-Stream", "none")
+	if err := s.answered(ctx, inputStream, stray); errors.Is(err, nats.ErrNoResponders) {
+		return err
+	}
+	if err := s.answered(ctx, stateStream, nats.NewMsg("paramedic.probe.1"), nats.NewMsg("paramedic.probe.2")); err != nil {
+		return fmt.Errorf("the NATS server (%s) did not take an atomic batch, which Paramedic needs (NATS 2.12 or newer): %w", s.nc.ConnectedServerVersion(), err)
 	}
 	return nil
+}
+
+// answered publishes the messages until somebody answers. For a moment nobody does: a replicated stream that was just created has no
+// leader, and the server at the other end of the connection has yet to hear of it.
+func (s *Store) answered(ctx context.Context, stream string, msgs ...*nats.Msg) error {
+	retry := time.NewTicker(50 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		_, err := s.publish(ctx, msgs)
+		if !errors.Is(err, nats.ErrNoResponders) {
+			return err
+		}
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			return fmt.Errorf("stream %s has no leader: are enough servers of the NATS cluster up? %w", stream, err)
+		}
+	}
 }
 
 func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Stream, error) {
