@@ -22,7 +22,9 @@ var signals = strings.Fields(`kv_usage requests_waiting requests_running waiting
 	kv_block_size max_num_seqs kv_idle_usage process_rss container_memory container_memory_limit container_memory_slope up engine_health
 	gpu_util gpu_power gpu_temp gpu_sm_clock gpu_fb_used_ratio gpu_tensor_active gpu_dram_active gpu_xid gpu_xid_changes gpu_xid_count
 	gpu_row_remap_failure gpu_clock_event pod_restarts pod_last_terminated pod_waiting_reason pod_ready pod_age replicas_desired
-	replicas_ready rollout_in_progress rollout_age rollout_image disruptions_allowed node_ready node_unschedulable node_bad_condition kube_event`)
+	replicas_ready rollout_in_progress rollout_age rollout_image disruptions_allowed node_ready node_unschedulable node_bad_condition kube_event
+	gpu_fb_used gpu_fb_slope pod_last_error pod_exit_code gateway_ready_endpoints gateway_error_ratio gateway_reject_rate truncated_ratio
+	refusal_ratio empty_ratio`)
 
 func library(t *testing.T) *Library {
 	t.Helper()

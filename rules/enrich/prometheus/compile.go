@@ -93,8 +93,10 @@ func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
 		by = gpuLabels
 	case sig.Per == rules.PerNode:
 		by = nodeLabels
-	case sig.Per == rules.PerPool:
+	case sig.Per == rules.PerPool && src.Engine == "kube_state":
 		by = ownerLabels
+	case sig.Per == rules.PerPool:
+		by = poolLabels
 	case src.Engine == "kube_state" || src.Engine == "cadvisor":
 		by = podLabels
 	default:
