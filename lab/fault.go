@@ -29,12 +29,14 @@ const (
 	GPUFault            = "gpu_fault"
 	EngineHang          = "engine_hang"
 	BenignAlert         = "benign_alert"
+	GatewayFailure      = "gateway_failure"
 )
 
 // Faults lists the faults' names.
 func Faults() []string {
 	return []string{
 		KVExhaustion, KVLeak, ConcurrencyCap, PrefillStarvation, RoutingSkew, PrefixCacheCollapse, HostMemoryLeak, GPUFault, EngineHang, BenignAlert,
+		GatewayFailure,
 	}
 }
 
@@ -86,6 +88,9 @@ func (f *Fleet) applyFaults() {
 		}
 		if a.Name == RoutingSkew && a.begun {
 			f.router.skew = min(0.95, 0.7*level)
+		}
+		if a.Name == GatewayFailure && a.begun {
+			f.gateway.blind = level > 0
 		}
 	}
 	f.mix = mix

@@ -24,6 +24,7 @@ type Fleet struct {
 	rate     float64 // that it was drawn for
 	mix      Workload
 	router   router
+	gateway  gateway
 	retries  retryHeap
 	nodes    []*node
 	workers  []*worker // in the order of their creation
@@ -52,6 +53,7 @@ func NewFleet(c Config) (*Fleet, error) {
 	f := &Fleet{
 		cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 1)), names: rand.New(rand.NewPCG(c.Seed, 2)),
 		mix: c.Workload, router: router{kind: c.Routing}, arrival: math.Inf(1),
+		gateway: newGateway(c.Pool + "-epp-6d5f7b9c4d-x8k2q"),
 	}
 	for i := range c.Nodes {
 		f.nodes = append(f.nodes, newNode(i, c.GPUsPerNode, func() string { return randomUID(f.names) }))
@@ -153,20 +155,16 @@ func (f *Fleet) arrive() {
 
 // send routes a request to a worker.
 func (f *Fleet) send(r *request) {
-	f.ready = f.ready[:0]
-	for _, w := range f.workers {
-		if w.serves() {
-			f.ready = append(f.ready, w)
-		}
-	}
-	w := f.router.pick(f.ready, f.rng)
+	f.gateway.requests++
+	w := f.router.pick(f.endpoints(), f.rng)
 	if w == nil {
 		f.refused++
+		f.gateway.errors[gatewayNoEndpoint]++
 		f.retry(r)
 		return
 	}
 	if w.failing > 0 {
-		f.answer(w, "5xx")
+		f.fail(w)
 		w.eng.stats.finished[finishedError]++
 		f.retry(r)
 		return
@@ -189,6 +187,12 @@ func (f *Fleet) answer(w *worker, class string) {
 	}
 }
 
+// fail answers a request with an error of the worker's, which the gateway passes on and counts.
+func (f *Fleet) fail(w *worker) {
+	f.answer(w, "5xx")
+	f.gateway.errors[gatewayUpstream]++
+}
+
 // retry lets a request's client try once more, after a pause, if it has a try left.
 func (f *Fleet) retry(r *request) {
 	if r.attempt > f.mix.Retries {
@@ -206,7 +210,7 @@ func (f *Fleet) abandon(w *worker, failed bool) {
 	for _, list := range [][]*request{w.eng.running, w.eng.waiting} {
 		for _, r := range list {
 			if failed {
-				w.eng.stats.http["5xx"]++
+				f.fail(w)
 			}
 			f.retry(r)
 		}

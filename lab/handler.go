@@ -8,7 +8,7 @@ import (
 
 // A Target is one page to scrape, as service discovery would list it.
 type Target struct {
-	Job    string            // vllm, dcgm, kube
+	Job    string            // vllm, dcgm, epp, kube
 	Path   string            // on Fleet.Handler
 	Labels map[string]string // what relabelling would add: job, instance, namespace, pod, node, container
 	Honor  bool              // honor_labels of the job
@@ -36,6 +36,7 @@ func (f *Fleet) targets() []Target {
 			"job": "dcgm-exporter", "instance": n.name + ":9400", "namespace": "gpu-operator", "pod": "dcgm-exporter-" + podLetters[i%20:i%20+5], "node": n.name, "container": "exporter",
 		}})
 	}
+	out = append(out, f.gatewayTarget())
 	return append(out, Target{Job: "kube", Path: "/kube/metrics", Honor: true, Labels: map[string]string{"job": "kube-state-metrics", "instance": "kube-state-metrics:8080"}})
 }
 
@@ -55,6 +56,8 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 				p = f.dcgmPage(n)
 			}
 		}
+	case "epp":
+		p = f.gatewayPage()
 	default:
 		p = f.kubePage()
 	}
@@ -73,8 +76,8 @@ type HandlerConfig struct {
 	TargetLabels bool
 }
 
-// Handler serves every page of the fleet: /worker/<pod>/metrics, /worker/<pod>/health, /dcgm/<node>/metrics and
-// /kube/metrics. A page of something that does not listen answers 503.
+// Handler serves every page of the fleet: /worker/<pod>/metrics, /worker/<pod>/health, /dcgm/<node>/metrics,
+// /gateway/metrics and /kube/metrics. A page of something that does not listen answers 503.
 func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /worker/{pod}/metrics", func(w http.ResponseWriter, r *http.Request) {
@@ -84,6 +87,7 @@ func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 	mux.HandleFunc("GET /dcgm/{node}/metrics", func(w http.ResponseWriter, r *http.Request) {
 		f.serve(w, "dcgm", "node", r.PathValue("node"), c.TargetLabels)
 	})
+	mux.HandleFunc("GET /gateway/metrics", func(w http.ResponseWriter, _ *http.Request) { f.serve(w, "epp", "job", "epp", c.TargetLabels) })
 	mux.HandleFunc("GET /kube/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		f.serve(w, "kube", "job", "kube-state-metrics", c.TargetLabels)
 	})

@@ -79,6 +79,14 @@ func Rules() []Rule {
 				all := h.rate("http_requests_total", m, 0).with("job", "vllm")
 				return all.with("status", "5xx").sum("namespace", "pod").per(all.sum("namespace", "pod"), "namespace", "pod").above(.05)
 			}},
+		{"EPPNoReadyEndpoints", "llm_d_epp_ready_endpoints == 0", 2 * time.Minute, "critical", "The gateway has no endpoint for {{ $labels.name }}",
+			func(h *history) vector {
+				return h.now("llm_d_epp_ready_endpoints").where(func(x float64) bool { return x == 0 })
+			}},
+		{"EPPHighErrorRatio", gatewayErrors + " > 0.05", 10 * time.Minute, "warning", "The gateway fails more than 5% of the requests for {{ $labels.model_name }}",
+			func(h *history) vector { return h.gatewayErrors().above(.05) }},
+		{"EPPCriticalErrorRatio", gatewayErrors + " > 0.20", 5 * time.Minute, "critical", "The gateway fails more than 20% of the requests for {{ $labels.model_name }}",
+			func(h *history) vector { return h.gatewayErrors().above(.20) }},
 		{"VLLMWorkerDown", "up{job=\"vllm\"} == 0", 2 * time.Minute, "critical", "{{ $labels.pod }} cannot be scraped",
 			func(h *history) vector {
 				return h.now("up").with("job", "vllm").where(func(x float64) bool { return x == 0 })
@@ -110,6 +118,14 @@ func Rules() []Rule {
 				return append(looping, h.rate("kube_pod_container_status_restarts_total", 5*m, 0).above(1.5/(5*m))...)
 			}},
 	}
+}
+
+// gatewayErrors is the share of requests that the endpoint picker or what is behind it fails.
+const gatewayErrors = "sum by (namespace, model_name) (rate(llm_d_epp_request_error_total[5m])) / sum by (namespace, model_name) (rate(llm_d_epp_request_total[5m]))"
+
+func (h *history) gatewayErrors() vector {
+	by := []string{"namespace", "model_name"}
+	return h.rate("llm_d_epp_request_error_total", 300, 0).sum(by...).per(h.rate("llm_d_epp_request_total", 300, 0).sum(by...), by...)
 }
 
 // keepFiring is how long a rule goes on firing after its expression went quiet. Held blocks can only be told from used ones while a worker

@@ -50,6 +50,8 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 		s.Story = "One engine stops generating; its health endpoint still answers 200."
 	case BenignAlert:
 		s.Story = "The GPUs' memory is 97% reserved, as it always is; a rule thinks that is an emergency."
+	case GatewayFailure:
+		s.Story = "The endpoint picker loses its watch of the pool: it sees no endpoint and answers 503, while four healthy workers idle."
 	default:
 		return Scenario{}, fmt.Errorf("scenario %q is unknown: use one of %v", fault, Faults())
 	}

@@ -46,6 +46,7 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 		GPUFault:            {"GPUXidError", "VLLMWorkerDown", "KubePodCrashLooping"},
 		EngineHang:          {"VLLMEngineHang"},
 		BenignAlert:         {"GPUMemoryHighUtilization"},
+		GatewayFailure:      {"EPPNoReadyEndpoints", "EPPCriticalErrorRatio"},
 	}
 	for _, name := range Faults() {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 
 // causes are those that the first catalogue knows.
 var causes = []string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
-	"host_memory_leak", "gpu_fault", "engine_hang", "benign_alert", "unknown"}
+	"host_memory_leak", "gpu_fault", "engine_hang", "benign_alert",
+	"gateway_failure", "unknown"}
 
 // signals are those that evidence can carry.
 var signals = strings.Fields(`kv_usage requests_waiting requests_running waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95
@@ -58,7 +59,7 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 		"kv_exhaustion": "set_engine_arg lower", "concurrency_cap": "set_engine_arg raise",
 		"kv_leak": "restart_worker", "host_memory_leak": "restart_worker", "engine_hang": "restart_worker",
 		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at the engines; healthy is left alone.
-		"gpu_fault": "", "routing_skew": "", "prefix_cache_collapse": "", "prefill_starvation": "", "benign_alert": "", "unknown": "",
+		"gpu_fault": "", "routing_skew": "", "prefix_cache_collapse": "", "prefill_starvation": "", "benign_alert": "", "unknown": "", "gateway_failure": "",
 	}
 	lib := library(t)
 	for id, w := range want {
@@ -78,7 +79,7 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 	}
 	for id, phrase := range map[string]string{
 		"kv_exhaustion": "lowering gpu_memory_utilization", "prefill_starvation": "cutting max_num_seqs",
-		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs",
+		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs", "gateway_failure": "restarting the engines",
 	} {
 		pb, _ := lib.Get(id)
 		if !strings.Contains(strings.ToLower(strings.Join(pb.Worse, "\n")), phrase) {
@@ -141,10 +142,10 @@ func TestEveryProblemIsReportedWithItsLine(t *testing.T) {
 }
 
 func TestValidateNamesTheUndeclaredSignal(t *testing.T) {
-	err := library(t).Validate(slices.DeleteFunc(slices.Clone(signals), func(s string) bool { return s == "kv_usage" }), append(causes, "bad_rollout"))
+	err := library(t).Validate(slices.DeleteFunc(slices.Clone(signals), func(s string) bool { return s == "kv_usage" }), append(causes, "no_such_cause"))
 	ps, _ := AsProblems(err)
 	if !strings.Contains(ps.Error(), `library/kv_exhaustion.md:9: check kv_full asks signal "kv_usage", which is not declared`) ||
-		!strings.Contains(ps.Error(), "cause bad_rollout has no playbook") {
+		!strings.Contains(ps.Error(), "cause no_such_cause has no playbook") {
 		t.Errorf("got\n%s", ps.Error())
 	}
 }

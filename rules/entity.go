@@ -32,6 +32,9 @@ func entityOf(a state.Alert, cluster string, gpu bool) state.Entity {
 	if endpoint := l["model_server_endpoint"]; endpoint != "" {
 		e.Pod, instance = "", hostPort(endpoint)
 	}
+	if !gpu && pickers(l) {
+		e.Pod, e.Node, instance = "", "", ""
+	}
 	if e.Pod == "" && e.GPU == "" {
 		e.Instance = instance
 	}
@@ -40,6 +43,11 @@ func entityOf(a state.Alert, cluster string, gpu bool) state.Entity {
 		e.Pool = poolOf(e.Pod)
 	}
 	return e
+}
+
+// pickers says whether pod, instance and node are an endpoint picker's own: it speaks of the pool behind it.
+func pickers(l map[string]string) bool {
+	return l["exported_pod"] == "" && (l["container"] == "epp" || l["job"] == "epp" || strings.Contains(l["pod"], "-epp-"))
 }
 
 // gpuEntity reads the labels of the DCGM exporter. Without honorLabels, pod and namespace are the exporter's own, and the workload's

@@ -201,7 +201,7 @@ func (w *world) startPrometheus() {
 	w.discover()
 	config := "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s, external_labels: {cluster: default}}\nrule_files: [rules.yml]\n" +
 		fmt.Sprintf("alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}\nscrape_configs:\n", strings.TrimPrefix(w.alertmanager, "http://"))
-	for _, job := range []string{"vllm", "dcgm", "kube"} {
+	for _, job := range []string{"vllm", "dcgm", "epp", "kube"} {
 		config += fmt.Sprintf("- {job_name: %s, honor_labels: %t, file_sd_configs: [{files: [sd/%s.json], refresh_interval: 1s}]}\n", job, job == "kube", job)
 	}
 	address := bot.FreeAddress(w.t)

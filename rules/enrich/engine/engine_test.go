@@ -302,3 +302,16 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// An endpoint picker's page names the model that others serve; its own scrape is not a worker's.
+func TestAPickerIsNotAWorker(t *testing.T) {
+	const page = "# TYPE llm_d_epp_request_total counter\nllm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\"} 5\n# TYPE llm_d_epp_ready_endpoints gauge\nllm_d_epp_ready_endpoints{name=\"pool\"} 0\n"
+	client, clk := pages(t, page, page)
+	got := readAll(t, client, clk.Now())
+	if s := got["gateway_ready_endpoints pool"]; s.Value != 0 || s.Signal == "" {
+		t.Errorf("endpoints of the gateway: %+v", got)
+	}
+	if s := got["up"]; s.Entity.Model != "" {
+		t.Errorf("the picker's scrape is taken for a worker's: %+v", s)
+	}
+}

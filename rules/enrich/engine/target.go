@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -51,7 +52,7 @@ func (t *target) record(now time.Time, points []point, health float64, err error
 		up, points, t.problem = 0, nil, err.Error()
 	}
 	for _, p := range points {
-		if m := p.labels["model_name"]; m != "" && p.labels["server"] == "" {
+		if m := p.labels["model_name"]; m != "" && p.labels["server"] == "" && !ofGateway(p.metric) {
 			t.model = m
 			break
 		}
@@ -65,6 +66,16 @@ func (t *target) record(now time.Time, points []point, health float64, err error
 		points = append(points, point{healthMetric, own, math.NaN(), health})
 	}
 	t.history.add(now, points)
+}
+
+// ofGateway says whether a metric is an endpoint picker's, which speaks of a model that others serve.
+func ofGateway(metric string) bool {
+	for _, prefix := range []string{"llm_d_epp_", "inference_objective_", "inference_pool_"} {
+		if strings.HasPrefix(metric, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // healthMetric holds the answers of /health in a target's history.

@@ -1,0 +1,68 @@
+package lab
+
+import "fmt"
+
+// gateway is the endpoint picker in front of the pool: every request passes it, and it counts what became of each. It picks with the
+// router; what it can see is its own matter.
+type gateway struct {
+	pod      string
+	blind    bool // its watch of the pool is broken: it sees no endpoint, whatever Kubernetes says
+	requests float64
+	errors   map[string]float64 // by llm-d's error codes
+}
+
+const (
+	gatewayNoEndpoint = "ServiceUnavailable"
+	gatewayUpstream   = "ModelServerError"
+)
+
+func newGateway(pod string) gateway { return gateway{pod: pod, errors: map[string]float64{}} }
+
+// endpoints are the workers that the gateway can send a request to.
+func (f *Fleet) endpoints() []*worker {
+	f.ready = f.ready[:0]
+	if f.gateway.blind {
+		return f.ready
+	}
+	for _, w := range f.workers {
+		if w.serves() {
+			f.ready = append(f.ready, w)
+		}
+	}
+	return f.ready
+}
+
+// gatewayPage is the endpoint picker's page: llm-d's names, and the older ones that it still exports beside them.
+func (f *Fleet) gatewayPage() *page {
+	p := newPage()
+	g := &f.gateway
+	model := []string{"model_name", f.cfg.Model, "target_model_name", f.cfg.Model}
+	with := func(more ...string) []string { return append(append([]string{}, model...), more...) }
+	p.counter("llm_d_epp_request_total", "Counter of requests broken out for each model and target model.", g.requests, with("fairness_id", "default-flow", "priority", "0")...)
+	p.counter("inference_objective_request_total", "[Deprecated: Use llm_d_epp_request_total] Counter of requests broken out for each model and target model.", g.requests, with("priority", "0")...)
+	for _, code := range sortedKeys(g.errors) {
+		p.counter("llm_d_epp_request_error_total", "Counter of errors in requests broken out for each model and target model.", g.errors[code], with("fairness_id", "default-flow", "priority", "0", "error_code", code)...)
+		p.counter("inference_objective_request_error_total", "[Deprecated: Use llm_d_epp_request_error_total] Counter of errors in requests broken out for each model and target model.", g.errors[code], with("error_code", code)...)
+	}
+	ready := f.endpoints()
+	running, waiting, kv := 0, 0, 0.0
+	for _, w := range ready {
+		running, waiting, kv = running+len(w.eng.running), waiting+len(w.eng.waiting), kv+w.eng.kv.usage()
+	}
+	n := max(1, float64(len(ready)))
+	pool := []string{"name", f.cfg.Pool}
+	p.gauge("llm_d_epp_request_running", "Inference pool running requests for each model.", float64(running), with("fairness_id", "default-flow", "priority", "0")...)
+	p.gauge("llm_d_epp_average_kv_cache_utilization", "The average kv cache utilization for an inference server pool.", kv/n, pool...)
+	p.gauge("llm_d_epp_average_queue_size", "The average number of requests pending in the model server queue.", float64(waiting)/n, pool...)
+	p.gauge("llm_d_epp_average_running_requests", "The average number of running requests across model servers in the pool.", float64(running)/n, pool...)
+	p.gauge("llm_d_epp_ready_endpoints", "The number of ready endpoints in the inference server pool.", float64(len(ready)), pool...)
+	p.gauge("inference_pool_ready_pods", "[Deprecated: Use llm_d_epp_ready_endpoints] The number of ready pods in the inference server pool.", float64(len(ready)), pool...)
+	return p
+}
+
+// gatewayTarget is the picker as service discovery lists it.
+func (f *Fleet) gatewayTarget() Target {
+	return Target{Job: "epp", Path: "/gateway/metrics", Labels: map[string]string{
+		"job": "epp", "instance": fmt.Sprintf("10.42.9.%d:9090", 10+len(f.cfg.Pool)), "namespace": f.cfg.Namespace, "pod": f.gateway.pod, "container": "epp",
+	}}
+}
