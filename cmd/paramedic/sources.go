@@ -63,11 +63,11 @@ func newGatherer(cfg Config, deps gathererDeps) (*enrich.Gatherer, []*engine.Cli
 			out.Engines = scraper
 		}
 		if c.Kubernetes != nil {
-			api, err := kubernetes.Connect(c.Kubernetes.Kubeconfig, c.Kubernetes.Context)
+			reader, err := kubernetes.Connect(c.Kubernetes.Kubeconfig, c.Kubernetes.Context)
 			if err != nil {
 				return nil, nil, fmt.Errorf("cluster %s: kubernetes: %w", c.Name, err)
 			}
-			out.Kubernetes = kubernetes.New(api)
+			out.Kubernetes = reader
 		}
 		clusters[c.Name] = out
 	}

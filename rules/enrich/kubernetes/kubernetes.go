@@ -1,8 +1,9 @@
 // Package kubernetes reads live context from a cluster's API server: which pod is in which pool on which node, and what happened
 // to it.
 //
-// It promises only to read (get and list, never watch or write), a fixed number of calls a gathering whatever the size of the
-// cluster, each bounded in length. What it was not allowed to read, or what did not come in time, is missing evidence with the
+// It promises only to read (get and list, never watch or write), a bounded number of calls a gathering whatever the size of the
+// cluster, each bounded in length. Of a container's log, and of its termination message, nothing leaves the package but the class of the
+// error that it ends with. What it was not allowed to read, or what did not come in time, is missing evidence with the
 // reason; it never stands in for "nothing is wrong".
 package kubernetes
 
@@ -17,6 +18,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,9 +32,9 @@ const (
 	maxPages = 4
 )
 
-// Connect makes a client of the cluster that a kubeconfig names, or of the one that the process runs in when both are empty. It does
+// Connect makes a reader of the cluster that a kubeconfig names, or of the one that the process runs in when both are empty. It does
 // not call it.
-func Connect(kubeconfig, kubecontext string) (kubernetes.Interface, error) {
+func Connect(kubeconfig, kubecontext string) (*Client, error) {
 	cfg, err := restConfig(kubeconfig, kubecontext)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,11 @@ func Connect(kubeconfig, kubecontext string) (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a Kubernetes client: %w", err)
 	}
-	return client, nil
+	custom, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a Kubernetes client of custom resources: %w", err)
+	}
+	return New(client, custom), nil
 }
 
 func restConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
@@ -63,10 +69,15 @@ func restConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
 }
 
 // A Client reads one cluster. It is safe for concurrent use.
-type Client struct{ api kubernetes.Interface }
+type Client struct {
+	api    kubernetes.Interface
+	custom *customReader
+}
 
-// New makes a client.
-func New(api kubernetes.Interface) *Client { return &Client{api: api} }
+// New makes a client; without the second the custom resources that own workers are known by labels only.
+func New(api kubernetes.Interface, custom dynamic.Interface) *Client {
+	return &Client{api: api, custom: newCustomReader(custom)}
+}
 
 // Ping asks for one pod, which shows that the server can be reached and that pods may be listed.
 func (c *Client) Ping(ctx context.Context) error {
@@ -89,7 +100,7 @@ type snapshot struct {
 
 // The signals that each kind of object gives; what fails takes these with it.
 var (
-	podSignals    = []string{"pod_node", "pod_restarts", "pod_last_terminated", "pod_exit_code", "pod_waiting_reason", "pod_ready", "pod_age", "max_num_seqs", "container_memory_limit"}
+	podSignals    = []string{"pod_node", "pod_restarts", "pod_last_terminated", "pod_exit_code", "pod_last_error", "pod_waiting_reason", "pod_ready", "pod_age", "max_num_seqs", "container_memory_limit"}
 	poolSignals   = []string{"replicas_desired", "replicas_ready", "rollout_in_progress", "rollout_image"}
 	ageSignals    = []string{"rollout_age"}
 	budgetSignals = []string{"disruptions_allowed"}
@@ -111,6 +122,7 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	b.poolSamples()
 	b.nodeSamples()
 	b.eventSamples()
+	c.lastWords(ctx, b, &out)
 	out.Workers, out.Samples = b.found, b.samples
 	return out
 }

@@ -93,7 +93,7 @@ func query(t *testing.T) enrich.Query {
 
 func TestReadTellsWhatHappenedToTheWorkers(t *testing.T) {
 	api := fake.NewClientset(objects()...)
-	r := New(api).Read(t.Context(), query(t))
+	r := New(api, nil).Read(t.Context(), query(t))
 	if len(r.Workers) != 2 {
 		t.Fatalf("workers %+v", r.Workers)
 	}
@@ -135,7 +135,7 @@ func TestWhatMayNotBeReadIsMissing(t *testing.T) {
 	api.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New(`nodes is forbidden: User "paramedic" cannot list resource "nodes"`)
 	})
-	r := New(api).Read(t.Context(), query(t))
+	r := New(api, nil).Read(t.Context(), query(t))
 	if why := r.Failed["node_ready"]; !strings.Contains(why, "forbidden") {
 		t.Errorf("node_ready failed with %q", why)
 	}

@@ -139,13 +139,17 @@ func ready(p *corev1.Pod) bool {
 	return false
 }
 
+func entityOf(w state.Worker) state.Entity {
+	return state.Entity{Namespace: w.Namespace, Pool: w.Pool, Pod: w.Pod, Node: w.Node, Model: w.Model}
+}
+
 // recent is how far before the onset a container's end still says something about the incident.
 const recent = 6 * time.Hour
 
 func (b *builder) podSamples() {
 	for _, w := range b.found {
 		p := b.ours[w.Namespace+"/"+w.Pod]
-		e := state.Entity{Namespace: w.Namespace, Pool: w.Pool, Pod: w.Pod, Node: w.Node, Model: w.Model}
+		e := entityOf(w)
 		if w.Node != "" {
 			b.add("pod_node", e, 1, w.Node)
 		}
@@ -173,15 +177,10 @@ func (b *builder) podSamples() {
 // containers tells of restarts, ends and waits. The API server keeps the count of all restarts and the time of the last, so that the
 // restarts of the last hour are known to be at least one, and exactly only for a young pod.
 func (b *builder) containers(p *corev1.Pod, e state.Entity) {
-	restarts, last := 0.0, (*corev1.ContainerStateTerminated)(nil)
+	restarts := 0.0
 	for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
 		if w := s.State.Waiting; w != nil && w.Reason != "" && w.Reason != "PodInitializing" {
 			b.add("pod_waiting_reason", e, 1, w.Reason)
-		}
-		for _, t := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
-			if t != nil && t.Reason != "Completed" && (last == nil || t.FinishedAt.After(last.FinishedAt.Time)) {
-				last = t
-			}
 		}
 		if t := s.LastTerminationState.Terminated; t != nil && b.q.Now.Sub(t.FinishedAt.Time) <= time.Hour {
 			if young := p.Status.StartTime; young != nil && b.q.Now.Sub(young.Time) <= time.Hour {
@@ -192,9 +191,9 @@ func (b *builder) containers(p *corev1.Pod, e state.Entity) {
 		}
 	}
 	b.add("pod_restarts", e, restarts, "")
-	if last != nil && last.FinishedAt.After(b.q.Onset.Add(-recent)) {
-		b.add("pod_last_terminated", e, float64(last.ExitCode), cmp.Or(last.Reason, "Error"))
-		b.add("pod_exit_code", e, float64(last.ExitCode), "")
+	if d, ok := deathOf(p); ok && d.end.FinishedAt.After(b.q.Onset.Add(-recent)) {
+		b.add("pod_last_terminated", e, float64(d.end.ExitCode), cmp.Or(d.end.Reason, "Error"))
+		b.add("pod_exit_code", e, float64(d.end.ExitCode), "")
 	}
 }
 
