@@ -30,13 +30,14 @@ const (
 	EngineHang          = "engine_hang"
 	BenignAlert         = "benign_alert"
 	GatewayFailure      = "gateway_failure"
+	MonitoringGap       = "monitoring_gap"
 )
 
 // Faults lists the faults' names.
 func Faults() []string {
 	return []string{
 		KVExhaustion, KVLeak, ConcurrencyCap, PrefillStarvation, RoutingSkew, PrefixCacheCollapse, HostMemoryLeak, GPUFault, EngineHang, BenignAlert,
-		GatewayFailure,
+		GatewayFailure, MonitoringGap,
 	}
 }
 
@@ -91,6 +92,9 @@ func (f *Fleet) applyFaults() {
 		}
 		if a.Name == GatewayFailure && a.begun {
 			f.gateway.blind = level > 0
+		}
+		if a.Name == MonitoringGap && a.begun {
+			f.unseen = level > 0
 		}
 	}
 	f.mix = mix

@@ -32,6 +32,7 @@ type Fleet struct {
 	faults   []*activeFault
 	events   []Event
 	refused  float64 // requests that found no worker
+	unseen   bool    // the engines serve, and their /metrics fail
 	served   float64
 	ready    []*worker
 }

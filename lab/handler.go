@@ -46,7 +46,7 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 	switch t.Job {
 	case "vllm":
 		for _, w := range f.workers {
-			if w.name == t.Labels["pod"] {
+			if w.name == t.Labels["pod"] && !f.unseen {
 				p = f.enginePage(w)
 			}
 		}
@@ -77,7 +77,8 @@ type HandlerConfig struct {
 }
 
 // Handler serves every page of the fleet: /worker/<pod>/metrics, /worker/<pod>/health, /dcgm/<node>/metrics,
-// /gateway/metrics and /kube/metrics. A page of something that does not listen answers 503.
+// /gateway/metrics and /kube/metrics. A page of something that does not listen answers 503, one that cannot
+// be made 500.
 func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /worker/{pod}/metrics", func(w http.ResponseWriter, r *http.Request) {
@@ -104,6 +105,7 @@ func (f *Fleet) WorkerHandler(pod string) http.Handler {
 
 func (f *Fleet) serve(w http.ResponseWriter, job, label, value string, relabelled bool) {
 	f.mu.Lock()
+	broken := f.unseen && job == "vllm"
 	var families []*dto.MetricFamily
 	for _, t := range f.targets() {
 		if t.Job == job && t.Labels[label] == value {
@@ -111,6 +113,10 @@ func (f *Fleet) serve(w http.ResponseWriter, job, label, value string, relabelle
 		}
 	}
 	f.mu.Unlock()
+	if families == nil && broken {
+		http.Error(w, "the processes' metrics could not be collected", http.StatusInternalServerError)
+		return
+	}
 	if families == nil {
 		http.Error(w, "nothing listens there now", http.StatusServiceUnavailable)
 		return

@@ -52,6 +52,8 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 		s.Story = "The GPUs' memory is 97% reserved, as it always is; a rule thinks that is an emergency."
 	case GatewayFailure:
 		s.Story = "The endpoint picker loses its watch of the pool: it sees no endpoint and answers 503, while four healthy workers idle."
+	case MonitoringGap:
+		s.Story = "The engines' /metrics answer 500, because the directory that their processes share is full; users notice nothing."
 	default:
 		return Scenario{}, fmt.Errorf("scenario %q is unknown: use one of %v", fault, Faults())
 	}

@@ -46,6 +46,7 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 		GPUFault:            {"GPUXidError", "VLLMWorkerDown", "KubePodCrashLooping"},
 		EngineHang:          {"VLLMEngineHang"},
 		BenignAlert:         {"GPUMemoryHighUtilization"},
+		MonitoringGap:       {"VLLMWorkerDown"},
 		GatewayFailure:      {"EPPNoReadyEndpoints", "EPPCriticalErrorRatio"},
 	}
 	for _, name := range Faults() {

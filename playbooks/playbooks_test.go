@@ -14,7 +14,7 @@ import (
 // causes are those that the first catalogue knows.
 var causes = []string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
 	"host_memory_leak", "gpu_fault", "engine_hang", "benign_alert",
-	"gateway_failure", "unknown"}
+	"gateway_failure", "monitoring_gap", "unknown"}
 
 // signals are those that evidence can carry.
 var signals = strings.Fields(`kv_usage requests_waiting requests_running waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95
@@ -59,7 +59,7 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 		"kv_exhaustion": "set_engine_arg lower", "concurrency_cap": "set_engine_arg raise",
 		"kv_leak": "restart_worker", "host_memory_leak": "restart_worker", "engine_hang": "restart_worker",
 		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at the engines; healthy is left alone.
-		"gpu_fault": "", "routing_skew": "", "prefix_cache_collapse": "", "prefill_starvation": "", "benign_alert": "", "unknown": "", "gateway_failure": "",
+		"gpu_fault": "", "routing_skew": "", "prefix_cache_collapse": "", "prefill_starvation": "", "benign_alert": "", "unknown": "", "gateway_failure": "", "monitoring_gap": "",
 	}
 	lib := library(t)
 	for id, w := range want {
@@ -79,7 +79,7 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 	}
 	for id, phrase := range map[string]string{
 		"kv_exhaustion": "lowering gpu_memory_utilization", "prefill_starvation": "cutting max_num_seqs",
-		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs", "gateway_failure": "restarting the engines",
+		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs", "gateway_failure": "restarting the engines", "monitoring_gap": "restarting",
 	} {
 		pb, _ := lib.Get(id)
 		if !strings.Contains(strings.ToLower(strings.Join(pb.Worse, "\n")), phrase) {
