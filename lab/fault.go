@@ -19,6 +19,7 @@ type Fault struct {
 
 // The faults that the lab can inject.
 const (
+	GPUThrottle         = "gpu_throttle"
 	KVExhaustion        = "kv_exhaustion"
 	KVLeak              = "kv_leak"
 	ConcurrencyCap      = "concurrency_cap"
@@ -36,6 +37,7 @@ const (
 // Faults lists the faults' names.
 func Faults() []string {
 	return []string{
+		GPUThrottle,
 		KVExhaustion, KVLeak, ConcurrencyCap, PrefillStarvation, RoutingSkew, PrefixCacheCollapse, HostMemoryLeak, GPUFault, EngineHang, BenignAlert,
 		GatewayFailure, MonitoringGap,
 	}
@@ -141,6 +143,10 @@ func (f *Fleet) strike(a *activeFault) {
 			g := w.gpus[0]
 			g.fault, g.xid = a.Code, a.Code
 			g.xids++
+		}
+	case GPUThrottle:
+		if len(w.gpus) > 0 {
+			w.gpus[0].cooling = 8 * a.Severity
 		}
 	case BenignAlert:
 		for _, c := range f.workers {

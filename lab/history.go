@@ -249,11 +249,11 @@ func (v vector) above(limit float64) vector {
 	return v.where(func(x float64) bool { return x > limit })
 }
 
-// with keeps the samples that have a label's value.
-func (v vector) with(label, value string) vector {
+// with keeps the samples whose label has one of the values.
+func (v vector) with(label string, values ...string) vector {
 	var out vector
 	for _, s := range v {
-		if s.labels[label] == value {
+		if slices.Contains(values, s.labels[label]) {
 			out = append(out, s)
 		}
 	}

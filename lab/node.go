@@ -25,6 +25,9 @@ type gpu struct {
 	clock    float64 // MHz
 	energy   float64 // mJ
 
+	cooling float64   // how much worse than usual the heat gets away; 1 is as it should be
+	slowed  []float64 // when its clock was held down for its heat, in the last 5 minutes
+
 	xid   int // the last code; the gauge keeps it until the driver is reloaded
 	xids  int
 	fault int // the Xid that whoever uses the GPU runs into; 0: it is healthy
@@ -37,7 +40,7 @@ const gpuMemoryMiB = 81559 // H100 80GB
 func newNode(i, gpus int, uuid func() string) *node {
 	n := &node{name: fmt.Sprintf("gpu-node-%d", i+1)}
 	for k := range gpus {
-		n.gpus = append(n.gpus, &gpu{node: n, index: k, uuid: "GPU-" + uuid(), power: 72, temp: 31, clock: 1980})
+		n.gpus = append(n.gpus, &gpu{node: n, index: k, uuid: "GPU-" + uuid(), power: 72, temp: 31, clock: fullClock, cooling: 1})
 	}
 	return n
 }
@@ -57,7 +60,7 @@ func (n *node) free(want int) []*gpu {
 }
 
 // observe updates the GPU's telemetry over the last dt seconds.
-func (g *gpu) observe(dt float64) {
+func (g *gpu) observe(now, dt float64) {
 	busy, tensor := 0.0, 0.0
 	spinning := false
 	if w := g.owner; w != nil && w.eng != nil {
@@ -72,13 +75,14 @@ func (g *gpu) observe(dt float64) {
 	const keep = 0.7
 	g.tensor = keep*g.tensor + (1-keep)*tensor*0.62
 	g.dram = keep*g.dram + (1-keep)*(busy-tensor)*0.72
-	util, power := busy*100, 78+busy*230+tensor*330
+	util, power := busy*100, 78+(busy*230+tensor*330)*g.clock/fullClock
 	if spinning { // a collective that waits for ever keeps the SMs busy and does nothing
 		util, power = 100, 158
 	}
 	g.util = keep*g.util + (1-keep)*util
 	g.power = keep*g.power + (1-keep)*power
-	g.temp += (28 + g.power*0.062 - g.temp) * min(1, dt/30)
+	g.temp += (28 + g.power*0.062*g.cooling - g.temp) * min(1, dt/30)
+	g.govern(now)
 	g.energy += g.power * dt * 1000
 }
 

@@ -33,6 +33,11 @@ func (f *Fleet) dcgmPage(n *node) *page {
 		if g.xid != 0 {
 			gauge("DCGM_EXP_XID_ERRORS_COUNT", "Count of XID Errors within user-specified time window (see xid-count-window-size param).", float64(g.xids), "xid", strconv.Itoa(g.xid), "window_size_in_ms", "300000")
 		}
+		if n := len(g.slowed); n > 0 {
+			for _, event := range []string{"hw_slowdown", "hw_thermal"} { // the driver raises the one with the other
+				gauge("DCGM_EXP_CLOCK_EVENTS_COUNT", "Count of clock events within the user-specified time window (see clock-events-count-window-size param).", float64(n), "clock_event", event, "window_size_in_ms", "300000")
+			}
+		}
 		gauge("DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", gpuMemoryMiB-used)
 		gauge("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).", used)
 		gauge("DCGM_FI_DEV_FB_RESERVED", "Framebuffer memory reserved (in MiB).", 551)

@@ -101,6 +101,11 @@ func Rules() []Rule {
 			func(h *history) vector {
 				return append(h.changes("DCGM_FI_DEV_XID_ERRORS", 15*m).above(0), h.now("DCGM_EXP_XID_ERRORS_COUNT").above(0)...)
 			}},
+		{"GPUThermalThrottling", "max by (Hostname, gpu, UUID, exported_namespace, exported_pod) (DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event=~\"hw_slowdown|hw_thermal|sw_thermal\"}) > 0", time.Minute, "warning", "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} is slowed down by its heat",
+			func(h *history) vector {
+				hot := h.now("DCGM_EXP_CLOCK_EVENTS_COUNT").with("clock_event", "hw_slowdown", "hw_thermal", "sw_thermal")
+				return hot.largest("Hostname", "gpu", "UUID", "exported_namespace", "exported_pod").above(0)
+			}},
 		{"ContainerMemoryGrowth", "predict_linear(container_memory_working_set_bytes{container=\"vllm\"}[10m], 3600) > on (namespace, pod) group_left () kube_pod_container_resource_limits{container=\"vllm\",resource=\"memory\"}", 5 * time.Minute, "warning", "{{ $labels.pod }} will reach its memory limit within an hour",
 			func(h *history) vector {
 				limits := h.now("kube_pod_container_resource_limits").with("resource", "memory")

@@ -15,11 +15,12 @@ func (f *Fleet) tick() {
 	f.reconcile()
 	for _, n := range f.nodes {
 		for _, g := range n.gpus {
-			g.observe(tickEvery)
+			g.observe(f.now, tickEvery)
 		}
 	}
 	for _, w := range f.workers {
 		if w.eng != nil {
+			w.eng.slow = w.pace()
 			w.eng.begin(f.now)
 		}
 	}

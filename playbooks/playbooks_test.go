@@ -12,7 +12,7 @@ import (
 )
 
 // causes are those that the first catalogue knows.
-var causes = []string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
+var causes = []string{"gpu_throttle", "kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
 	"host_memory_leak", "gpu_fault", "engine_hang", "benign_alert",
 	"gateway_failure", "monitoring_gap", "unknown"}
 
@@ -56,6 +56,7 @@ func TestBuiltinLibraryIsWholeAndNamesOnlyKnownSignals(t *testing.T) {
 // Facts of which popular advice has the opposite.
 func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 	want := map[string]string{
+		"gpu_throttle":  "",
 		"kv_exhaustion": "set_engine_arg lower", "concurrency_cap": "set_engine_arg raise",
 		"kv_leak": "restart_worker", "host_memory_leak": "restart_worker", "engine_hang": "restart_worker",
 		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at the engines; healthy is left alone.
@@ -78,6 +79,7 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 		}
 	}
 	for id, phrase := range map[string]string{
+		"gpu_throttle":  "restarting the worker while its node is schedulable",
 		"kv_exhaustion": "lowering gpu_memory_utilization", "prefill_starvation": "cutting max_num_seqs",
 		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs", "gateway_failure": "restarting the engines", "monitoring_gap": "restarting",
 	} {

@@ -239,7 +239,7 @@ func (g *group) own(s *series) *own {
 			return o
 		}
 	}
-	if g.podID < 0 {
+	if g.podID < 0 || g.gpu != "" { // a GPU does not have what its sister in the pod has
 		return nil
 	}
 	var worst *own
