@@ -20,6 +20,7 @@ type engine struct {
 	stepping bool
 	stepEnd  float64
 	slow     float64 // multiplies the time of a step
+	host     float64 // how much the host keeps the GPU waiting; 0: it does not
 	hung     bool
 	leaky    bool // blocks of cancelled requests are never freed
 
@@ -58,7 +59,7 @@ func (e *engine) begin(now float64) {
 	took := e.cost.Step(prefill, len(e.planned), kvTokens) * e.slow
 	e.stats.busy += took
 	e.stats.tensor += e.cost.PerPrefillToken * float64(prefill)
-	e.stepping, e.stepEnd = true, now+took*(0.97+0.06*e.rng.Float64())
+	e.stepping, e.stepEnd = true, now+(took+e.gap(len(e.planned)))*(0.97+0.06*e.rng.Float64())
 }
 
 // planRunning gives running requests their tokens, oldest first, and preempts the newest where blocks run out.

@@ -32,6 +32,7 @@ const (
 	BenignAlert         = "benign_alert"
 	GatewayFailure      = "gateway_failure"
 	MonitoringGap       = "monitoring_gap"
+	GPUUnderutilization = "gpu_underutilization"
 )
 
 // Faults lists the faults' names.
@@ -40,6 +41,7 @@ func Faults() []string {
 		GPUThrottle,
 		KVExhaustion, KVLeak, ConcurrencyCap, PrefillStarvation, RoutingSkew, PrefixCacheCollapse, HostMemoryLeak, GPUFault, EngineHang, BenignAlert,
 		GatewayFailure, MonitoringGap,
+		GPUUnderutilization,
 	}
 }
 
@@ -97,6 +99,9 @@ func (f *Fleet) applyFaults() {
 		}
 		if a.Name == MonitoringGap && a.begun {
 			f.unseen = level > 0
+		}
+		if a.Name == GPUUnderutilization && a.begun {
+			f.starved = level
 		}
 	}
 	f.mix = mix

@@ -34,6 +34,7 @@ type Fleet struct {
 	refused  float64 // requests that found no worker
 	unseen   bool    // the engines serve, and their /metrics fail
 	served   float64
+	starved  float64 // of CPU: how much the hosts keep the GPUs waiting
 	ready    []*worker
 }
 

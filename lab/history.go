@@ -275,6 +275,22 @@ func (v vector) and(o vector, on ...string) vector {
 	return out
 }
 
+// renamed gives every sample new labels with the values of old ones, as label_replace does: pairs of a new name and an old one.
+func (v vector) renamed(pairs ...string) vector {
+	out := make(vector, len(v))
+	for i, s := range v {
+		labels := make(map[string]string, len(s.labels)+len(pairs)/2)
+		for k, value := range s.labels {
+			labels[k] = value
+		}
+		for k := 0; k+1 < len(pairs); k += 2 {
+			labels[pairs[k]] = s.labels[pairs[k+1]]
+		}
+		out[i] = sample{labels, s.value}
+	}
+	return out
+}
+
 // per divides by the other vector, matched on labels.
 func (v vector) per(o vector, on ...string) vector {
 	by := map[string]float64{}

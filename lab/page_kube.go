@@ -67,12 +67,15 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	}
 	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.MemoryLimit), box("node", nodeName, "resource", "memory", "unit", "byte")...)
 	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.GPUsPerWorker), box("node", nodeName, "resource", "nvidia_com_gpu", "unit", "integer")...)
+	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", f.cpuLimit(), box("node", nodeName, "resource", "cpu", "unit", "core")...)
 	if w.phase == podPending || w.phase == podBackOff {
 		return
 	}
 	cadvisor := []string{"namespace", f.cfg.Namespace, "pod", w.name, "container", "vllm", "image", "vllm/vllm-openai:v0.23.0", "node", nodeName}
 	p.gauge("container_memory_working_set_bytes", "Current working set in bytes.", float64(int64(w.memory)), cadvisor...)
 	p.gauge("container_spec_memory_limit_bytes", "Memory limit for the container.", float64(f.cfg.MemoryLimit), cadvisor...)
+	p.counter("container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", float64(int64(w.cpuPeriods)), cadvisor...)
+	p.counter("container_cpu_cfs_throttled_periods_total", "Number of throttled period intervals.", float64(int64(w.cpuThrottled)), cadvisor...)
 	p.counter("container_oom_events_total", "Count of out of memory events observed for the container", float64(boolInt(w.lastReason == "OOMKilled")), cadvisor...)
 }
 

@@ -97,6 +97,13 @@ func Rules() []Rule {
 				all := append(append(vector{}, used...), free...).sum("UUID")
 				return used.per(all, "UUID").above(.95)
 			}},
+		{"GPUIdleUnderLoad", `max by (exported_namespace, exported_pod) (DCGM_FI_DEV_GPU_UTIL{exported_pod!=""}) < 30 and on (exported_namespace, exported_pod) ` +
+			`label_replace(label_replace(max by (namespace, pod) (vllm:num_requests_running) > 4, "exported_pod", "$1", "pod", "(.+)"), "exported_namespace", "$1", "namespace", "(.+)")`,
+			3 * time.Minute, "warning", "The GPUs of {{ $labels.exported_pod }} are busy for less than 30% of the time while requests run",
+			func(h *history) vector {
+				idle := h.now("DCGM_FI_DEV_GPU_UTIL").largest("exported_namespace", "exported_pod").where(func(x float64) bool { return x < 30 })
+				return idle.and(h.now("vllm:num_requests_running").largest("namespace", "pod").above(4).renamed("exported_namespace", "namespace", "exported_pod", "pod"), "exported_namespace", "exported_pod")
+			}},
 		{"GPUXidError", "changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0 or DCGM_EXP_XID_ERRORS_COUNT > 0", 0, "critical", "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} reported Xid {{ $labels.xid }}",
 			func(h *history) vector {
 				return append(h.changes("DCGM_FI_DEV_XID_ERRORS", 15*m).above(0), h.now("DCGM_EXP_XID_ERRORS_COUNT").above(0)...)

@@ -57,6 +57,9 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 		s.Story = "The endpoint picker loses its watch of the pool: it sees no endpoint and answers 503, while four healthy workers idle."
 	case MonitoringGap:
 		s.Story = "The engines' /metrics answer 500, because the directory that their processes share is full; users notice nothing."
+	case GPUUnderutilization:
+		s.Story = "An autoscaler resizes the containers in place to one CPU core; every step waits for the host, and the GPUs idle while tokens trickle."
+		s.Config.Workload = Workload{Rate: 3, Output: Lengths{Mean: 400, Sigma: 0.5}}
 	default:
 		return Scenario{}, fmt.Errorf("scenario %q is unknown: use one of %v", fault, Faults())
 	}

@@ -49,6 +49,7 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 		BenignAlert:         {"GPUMemoryHighUtilization"},
 		MonitoringGap:       {"VLLMWorkerDown"},
 		GatewayFailure:      {"EPPNoReadyEndpoints", "EPPCriticalErrorRatio"},
+		GPUUnderutilization: {"GPUIdleUnderLoad", "VLLMHighITL"},
 	}
 	for _, name := range Faults() {
 		t.Run(name, func(t *testing.T) {

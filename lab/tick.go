@@ -9,6 +9,7 @@ func (f *Fleet) tick() {
 	for _, w := range f.workers {
 		f.hangUps(w)
 		f.grow(w)
+		f.starve(w)
 		f.broken(w)
 		f.advance(w)
 	}

@@ -39,7 +39,10 @@ type worker struct {
 	rss      float64 // bytes of the API server's process
 	memory   float64 // working set of the container
 	leakRate float64 // bytes a second
-	failing  float64 // since when every request fails; 0: they do not
+	// CFS periods of the container, and those in which its CPU limit held it back.
+	cpuPeriods, cpuThrottled float64
+
+	failing float64 // since when every request fails; 0: they do not
 }
 
 func (w *worker) serves() bool { return w.phase == podReady && w.inService && !w.leaving }
