@@ -22,7 +22,8 @@ type AlertmanagerConfig struct {
 	GroupWait      time.Duration // default 5 s
 	GroupInterval  time.Duration // default 30 s
 	RepeatInterval time.Duration // default 4 h
-	Client         *http.Client  // default: one with a timeout of 10 s
+	Inhibit        []Inhibition
+	Client         *http.Client // default: one with a timeout of 10 s
 }
 
 // An Alertmanager groups alerts and notifies a webhook as the real one does: a new group waits for GroupWait, a changed
@@ -92,12 +93,30 @@ func NewAlertmanager(c AlertmanagerConfig) *Alertmanager {
 	return &Alertmanager{cfg: c, groups: map[string]*alertGroup{}}
 }
 
-// Receive takes what a Ruler evaluated.
+// An Inhibition mutes the alerts that are named Target while one named Source fires with the same values of the labels Equal.
+type Inhibition struct {
+	Source, Target string
+	Equal          []string
+}
+
+func (i Inhibition) mutes(a Alert, all []Alert) bool {
+	return a.Labels["alertname"] == i.Target && slices.ContainsFunc(all, func(s Alert) bool {
+		return s.Labels["alertname"] == i.Source && s.EndsAt.IsZero() && labelKey(pick(s.Labels, i.Equal)) == labelKey(pick(a.Labels, i.Equal))
+	})
+}
+
+// Receive takes what Rulers evaluated, all of it at once.
 func (m *Alertmanager) Receive(now time.Time, alerts []Alert) {
 	for _, a := range alerts {
 		labels := pick(a.Labels, m.cfg.GroupBy)
 		key := groupKey(labels)
 		g := m.groups[key]
+		if slices.ContainsFunc(m.cfg.Inhibit, func(i Inhibition) bool { return i.mutes(a, alerts) }) {
+			if g != nil {
+				delete(g.alerts, a.Fingerprint())
+			}
+			continue
+		}
 		if g == nil {
 			if !a.EndsAt.IsZero() {
 				continue // resolved before it was ever heard of

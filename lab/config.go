@@ -15,6 +15,8 @@ type Config struct {
 	Pool      string    // the Deployment's name; default "vllm-llama"
 	Model     string    // default "llama-70b"
 	Workers   int       // default 4
+	Index     int       // of the fleet among several in one cluster: it keeps their machines and addresses apart; at most 99
+	Noise     Noise
 
 	Nodes         int // default: enough for the workers and one more
 	GPUsPerNode   int // default 4
@@ -103,6 +105,9 @@ func (c Config) Validate() error {
 	check(c.Engine.MaxNumBatchedTokens > 0, "max_num_batched_tokens is %d: give a positive number", c.Engine.MaxNumBatchedTokens)
 	blocks := c.Engine.blocks(c.Cost)
 	check(blocks*BlockSize >= c.Engine.MaxModelLen, "%d KV blocks hold fewer tokens than max_model_len %d: no available memory for cache blocks", blocks, c.Engine.MaxModelLen)
+	check(c.Index >= 0 && c.Index < 100, "the fleet's index is %d: give one of 0 to 99", c.Index)
+	check(c.Noise.Missing >= 0 && c.Noise.Missing < 1, "%g of the scrapes are missing: give a share below 1", c.Noise.Missing)
+	check(c.Noise.Gauges >= 0 && c.Noise.Gauges < 1, "the sensors' noise is %g: give a share below 1", c.Noise.Gauges)
 	check(c.Workload.Rate >= 0, "the arrival rate is %g: give a number not below zero", c.Workload.Rate)
 	check(c.Routing == LeastLoaded || c.Routing == RoundRobin, "routing %q is unknown: use %q or %q", c.Routing, LeastLoaded, RoundRobin)
 	return errors.Join(errs...)

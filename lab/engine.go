@@ -1,6 +1,9 @@
 package lab
 
-import "math/rand/v2"
+import (
+	"cmp"
+	"math/rand/v2"
+)
 
 // engine is one worker's scheduler and cache: vLLM V1's rules, with the model replaced by its cost.
 type engine struct {
@@ -189,12 +192,13 @@ func (e *engine) start(r *request, budget int, now float64) int {
 }
 
 func (e *engine) shared(r *request) *prefix {
-	if !e.caching || r.group < 0 || e.groupLen < BlockSize || r.prompt <= e.groupLen {
+	length := cmp.Or(r.shared, e.groupLen)
+	if !e.caching || r.group < 0 || length < BlockSize || r.prompt <= length {
 		return nil
 	}
 	x := e.prefixes[r.group]
 	if x == nil {
-		x = &prefix{blocks: e.groupLen / BlockSize}
+		x = &prefix{blocks: length / BlockSize}
 		e.prefixes[r.group] = x
 	}
 	return x

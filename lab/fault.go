@@ -11,6 +11,8 @@ type Fault struct {
 	Name     string        `json:"name"`
 	At       time.Duration `json:"at"`       // since the fleet's start; a time that has passed means now
 	Ramp     time.Duration `json:"ramp"`     // until it has its full strength
+	Shape    Shape         `json:"shape"`    // how it comes; default: at once, or over Ramp where that is set
+	Period   time.Duration `json:"period"`   // of a pulse or a sawtooth; 4 min where zero
 	For      time.Duration `json:"for"`      // how long it lasts; zero: until it is mended
 	Severity float64       `json:"severity"` // 1 where zero
 	Worker   int           `json:"worker"`   // which worker it hits, where it hits one: 0 is the first
@@ -60,13 +62,16 @@ func (a *activeFault) level(now float64) float64 {
 	if ramp := a.Ramp.Seconds(); since < ramp {
 		return a.Severity * since / ramp
 	}
-	return a.Severity
+	return a.Severity * a.Shape.at(since, a.Period.Seconds())
 }
 
 // Inject adds a fault to the fleet's future.
 func (f *Fleet) Inject(x Fault) error {
-	if !slices.Contains(Faults(), x.Name) {
+	if !slices.Contains(Faults(), x.Name) && !slices.Contains(Decoys(), x.Name) {
 		return fmt.Errorf("fault %q is unknown: use one of %v", x.Name, Faults())
+	}
+	if err := x.Shape.validate(); err != nil {
+		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,6 +79,10 @@ func (f *Fleet) Inject(x Fault) error {
 		return fmt.Errorf("fault %s is for worker %d of %d", x.Name, x.Worker, f.cfg.Workers)
 	}
 	setDefault(&x.Severity, 1)
+	setDefault(&x.Period, 4*time.Minute)
+	if x.Shape == Gradual {
+		setDefault(&x.Ramp, 3*time.Minute)
+	}
 	setDefault(&x.Code, 79)
 	f.faults = append(f.faults, &activeFault{Fault: x, at: max(f.now, x.At.Seconds())})
 	return nil
@@ -85,11 +94,13 @@ func (f *Fleet) applyFaults() {
 		level := a.level(f.now)
 		if level > 0 || a.begun {
 			a.shape(&mix, level, f.now-a.at)
+			a.pose(&mix, level)
 		}
 		if level > 0 && !a.begun {
 			a.begun = true
 			f.event("", "Fault", a.Name)
 			f.strike(a)
+			f.act(a)
 		}
 		if a.Name == RoutingSkew && a.begun {
 			f.router.skew = min(0.95, 0.7*level)

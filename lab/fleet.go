@@ -26,6 +26,7 @@ type Fleet struct {
 	router   router
 	gateway  gateway
 	retries  retryHeap
+	tape     tape
 	nodes    []*node
 	workers  []*worker // in the order of their creation
 	deploy   deployment
@@ -58,7 +59,7 @@ func NewFleet(c Config) (*Fleet, error) {
 		gateway: newGateway(c.Pool + "-epp-6d5f7b9c4d-x8k2q"),
 	}
 	for i := range c.Nodes {
-		f.nodes = append(f.nodes, newNode(i, c.GPUsPerNode, func() string { return randomUID(f.names) }))
+		f.nodes = append(f.nodes, newNode(100*c.Index+i, c.GPUsPerNode, func() string { return randomUID(f.names) }))
 	}
 	f.deploy = newDeployment(c, randomUID(f.names))
 	for range c.Workers {
@@ -139,8 +140,13 @@ func (f *Fleet) run(end float64) {
 
 // redraw picks the next arrival anew; a Poisson process has no memory, so it may be done at any time.
 func (f *Fleet) redraw() {
+	was := f.rate
 	f.rate = f.mix.rateAt(f.now)
 	f.arrival = math.Inf(1)
+	if f.mix.Trace != nil {
+		f.arrival = f.tape.next(f.mix.Trace, f.now, was, f.rate)
+		return
+	}
 	if f.rate > 0 {
 		f.arrival = f.now + f.rng.ExpFloat64()/f.rate
 	}
@@ -151,7 +157,11 @@ func (f *Fleet) arrive() {
 		f.send(heap.Pop(&f.retries).(*retry).request)
 		return
 	}
-	f.send(f.mix.draw(f.rng, f.cfg.Engine.MaxModelLen))
+	r := f.mix.draw(f.rng, f.cfg.Engine.MaxModelLen)
+	if f.mix.Trace != nil {
+		f.tape.take(r, &f.mix, &f.cfg)
+	}
+	f.send(r)
 	f.redraw()
 }
 
@@ -200,7 +210,7 @@ func (f *Fleet) retry(r *request) {
 	if r.attempt > f.mix.Retries {
 		return
 	}
-	again := &request{group: r.group, prompt: r.prompt, output: r.output, maxTokens: r.maxTokens, attempt: r.attempt + 1}
+	again := &request{group: r.group, shared: r.shared, prompt: r.prompt, output: r.output, maxTokens: r.maxTokens, attempt: r.attempt + 1}
 	heap.Push(&f.retries, &retry{at: f.now + 1 + 2*f.rng.Float64(), request: again})
 }
 

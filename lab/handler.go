@@ -67,7 +67,7 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 	if relabelled {
 		relabel(p.families, t.Labels, t.Honor)
 	}
-	return p.families
+	return f.disturb(t, p.families)
 }
 
 // A HandlerConfig says how pages are served.

@@ -7,8 +7,11 @@ type request struct {
 	timeout  float64 // when the client gives up in any case; 0: never
 	cancelAt float64 // generated tokens after which the client hangs up; 0: never
 	attempt  int
+	long     bool // its prompt is of the workload's long ones
+	wordy    bool // its answer is
 
 	group     int // of prompts with a common start; -1: none
+	shared    int // how many tokens that start has; 0: as many as the engine's groups have
 	prompt    int
 	output    int
 	maxTokens int

@@ -14,6 +14,8 @@ type Scenario struct {
 	Config Config
 	Faults []Fault
 	Length time.Duration // until the alerts that the fault raises have been heard
+	// Nervous says that NervousRules watch the fleet too.
+	Nervous bool
 }
 
 // NewScenario is the scenario of one fault, for a fleet of the seed. The pool is healthy for five minutes first.
@@ -65,6 +67,14 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 	}
 	s.Faults = []Fault{f}
 	return s, nil
+}
+
+// Resize is the scenario with another number of workers, and as much traffic for each as before.
+func (s Scenario) Resize(workers int) Scenario {
+	before := s.Config.withDefaults()
+	s.Config.Workload.Rate = before.Workload.Rate * float64(workers) / float64(before.Workers)
+	s.Config.Workers = workers
+	return s
 }
 
 // Build makes the scenario's fleet with its faults to come.

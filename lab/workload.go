@@ -21,6 +21,12 @@ type Workload struct {
 	LongShare float64 // of the requests have prompts of Long instead
 	Long      Lengths
 
+	WordyShare float64 // of the requests have answers of Wordy instead
+	Wordy      Lengths
+
+	Daily float64 // by how much of itself the rate swings over a day: its top is twelve hours after the fleet's start
+	Trace Trace   // recorded requests, played at Rate; nil: a Poisson process
+
 	Patience    time.Duration // a client hangs up after so long without a first token; default 20 s
 	Timeout     time.Duration // or without the whole answer; default 150 s
 	Retries     int           // and tries again so often; default 2, negative: never
@@ -60,25 +66,33 @@ func (l Lengths) draw(rng *rand.Rand, limit int) int {
 
 // rateAt is the arrival rate at a time since the start.
 func (w Workload) rateAt(t float64) float64 {
+	rate := w.Rate
+	if w.Daily != 0 { // steps of a minute, so that not every look at it draws a new arrival
+		rate *= max(0, 1-w.Daily*math.Cos(2*math.Pi*math.Floor(t/60)/1440))
+	}
 	if w.Off <= 0 {
-		return w.Rate
+		return rate
 	}
 	on, period := w.On.Seconds(), (w.On + w.Off).Seconds()
 	if math.Mod(t, period) < on {
-		return w.Rate
+		return rate
 	}
 	return 0
 }
 
 // draw makes the next request.
 func (w Workload) draw(rng *rand.Rand, maxLen int) *request {
+	r := &request{group: -1, attempt: 1}
 	lengths := w.Prompt
 	if w.LongShare > 0 && rng.Float64() < w.LongShare {
-		lengths = w.Long
+		lengths, r.long = w.Long, true
 	}
-	r := &request{group: -1, attempt: 1}
 	r.prompt = max(lengths.draw(rng, maxLen*3/4), 8)
-	r.output = w.Output.draw(rng, maxLen-r.prompt)
+	lengths = w.Output
+	if w.WordyShare > 0 && rng.Float64() < w.WordyShare {
+		lengths, r.wordy = w.Wordy, true
+	}
+	r.output = lengths.draw(rng, maxLen-r.prompt)
 	r.maxTokens = maxLen - r.prompt
 	if rng.Float64() < 0.15 {
 		r.maxTokens = r.output // the client's limit cuts the answer

@@ -36,6 +36,7 @@ func (c *cli) labCommand() *cobra.Command {
 
 func (c *cli) labRunCommand() *cobra.Command {
 	var fault, listen, webhookURL string
+	var options labOptions
 	var seed uint64
 	var speed float64
 	cmd := &cobra.Command{
@@ -45,11 +46,14 @@ func (c *cli) labRunCommand() *cobra.Command {
 			"With --webhook its own alert rules are evaluated and delivered as Alertmanager would.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			scenario, err := lab.NewScenario(fault, seed)
+			if err := options.load(); err != nil {
+				return err
+			}
+			scenario, err := labScenario(fault, seed)
 			if err != nil {
 				return err
 			}
-			fleet, err := scenario.Build()
+			fleet, err := options.apply(scenario).Build()
 			if err != nil {
 				return fmt.Errorf("building the fleet: %w", err)
 			}
@@ -57,12 +61,22 @@ func (c *cli) labRunCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&fault, "fault", lab.KVExhaustion, "what goes wrong, five simulated minutes after the start: "+strings.Join(lab.Faults(), ", "))
+	f.StringVar(&fault, "fault", lab.KVExhaustion, "what goes wrong, five simulated minutes after the start: "+strings.Join(lab.Faults(), ", ")+
+		"; or what only looks like it: "+strings.Join(lab.Decoys(), ", "))
 	f.StringVar(&listen, "listen", "127.0.0.1:9400", "address of the pages")
 	f.StringVar(&webhookURL, "webhook", "", "deliver alerts to this webhook URL")
 	f.Uint64Var(&seed, "seed", 1, "seed of the traffic")
 	f.Float64Var(&speed, "speed", 1, "simulated seconds a second; a real Prometheus wants 1")
+	options.flags(f)
 	return cmd
+}
+
+// labScenario is the scenario of a fault or a decoy.
+func labScenario(name string, seed uint64) (lab.Scenario, error) {
+	if slices.Contains(lab.Decoys(), name) {
+		return lab.NewDecoy(name, seed)
+	}
+	return lab.NewScenario(name, seed)
 }
 
 func (c *cli) labRun(ctx context.Context, fleet *lab.Fleet, clock *lab.Clock, listen, webhookURL string) error {

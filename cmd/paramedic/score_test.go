@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"paramedic/lab"
+	"paramedic/state"
 )
 
 // Every fault of the lab is called by its name, and by no other name on the way, in one incident, from webhooks and pages alone.
@@ -41,19 +45,95 @@ func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
 }
 
 func TestScoresCountWhatRunsCameTo(t *testing.T) {
-	scores := sumScores([]string{"kv_leak"}, []played{
-		{Fault: "kv_leak", Outcome: "right", ToDiagnosis: time.Minute, Alerts: 3, Incidents: 1, Pages: 1},
-		{Fault: "kv_leak", Outcome: "right", ToDiagnosis: 3 * time.Minute, Misled: []string{"benign_alert"}, Alerts: 1, Incidents: 2},
-		{Fault: "kv_leak", Outcome: "kv_exhaustion", Alerts: 1, Incidents: 1},
-		{Fault: "kv_leak", Outcome: "unknown", Alerts: 1, Incidents: 1},
-		{Fault: "kv_leak", Outcome: "silent"},
-		{Fault: "gpu_fault", Outcome: "right"},
+	leak := func(as, outcome string, p played) played {
+		p.Kind, p.Fault, p.Outcome, p.Named = kindFault, "kv_leak", outcome, []naming{{"kv_leak", as}}
+		return p
+	}
+	b := sumScores([]played{
+		leak("kv_leak", "right", played{ToDiagnosis: time.Minute, Alerts: 3, Incidents: 1, Pages: 1, Alone: aloneCount{4, 2}}),
+		leak("kv_leak", "right", played{ToDiagnosis: 3 * time.Minute, Misled: []string{"benign_alert"}, Alerts: 1, Incidents: 2}),
+		leak("kv_exhaustion", "kv_exhaustion", played{Alerts: 1, Incidents: 1, False: []string{"kv_exhaustion"}, Harmful: []string{"it does"}}),
+		leak("unknown", "unknown", played{Alerts: 1, Incidents: 1}),
+		leak("silent", "silent", played{}),
+		{Kind: kindDouble, Fault: "kv_leak+gpu_fault", Outcome: "missed", Named: []naming{{"kv_leak", "missed"}, {"gpu_fault", "gpu_fault"}}, Incidents: 1, Pages: 1},
+		{Kind: kindDecoy, Fault: "load_test", Outcome: "right", Incidents: 1, CalledDecoy: "unknown", Alone: aloneCount{1, 1}},
+		{Kind: kindDecoy, Fault: "load_test", Outcome: "gpu_fault", Incidents: 1, False: []string{"gpu_fault"}},
 	})
-	var b bytes.Buffer
-	printScores(&b, scores)
-	got := strings.Join(strings.Fields(strings.Split(b.String(), "\n")[1]), " ")
-	if want := "kv_leak 2/5 1 1 1 kv_exhaustion 1 benign_alert 120 s 3/5 1.0 0.2"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	var out bytes.Buffer
+	b.print(&out)
+	lines := strings.Split(out.String(), "\n")
+	for i := range lines {
+		lines[i] = strings.Join(strings.Fields(lines[i]), " ")
+	}
+	for _, want := range []string{
+		"kv_leak 2/5 1 1 1 kv_exhaustion 1 benign_alert 120 s 3/5 1.0 0.2 1 0.8, pages 0.4",
+		"load_test 1/2 0 0 1 gpu_fault 0 — 0/2 1.0 0.0 0 0.5, pages 0.5",
+		"kv_leak+gpu_fault 0/1 0 0 1 missed 0 — 0/1 1.0 1.0 0 0.0, pages 0.0",
+		"gpu_fault 1 1 1 50.0 % 100.0 %",
+		"kv_leak 6 2 0 100.0 % 33.3 %",
+		"kv_exhaustion 0 0 1 0.0 % —",
+		"40.0 % (2 of 5) of the single faults got their name and nothing else",
+		"50.0 % (1 of 2) of the faults that came in pairs got their name",
+		"50.0 % (1 of 2) of the decoys got no cause but benign_alert",
+		"16.7 % (1 of 6) of them saw advice that makes a fault worse",
+		"All decoys together made 0 pages; by Alertmanager alone 1.",
+	} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("no line %q in\n%s", want, out.String())
+		}
+	}
+}
+
+// A picture with a red cell where a name is wrong, a green one where it is right.
+func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
+	m := matrixOf([]played{
+		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "kv_leak"}}},
+		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "unknown"}}},
+		{Kind: kindDecoy, Fault: "load_test", Incidents: 1, False: []string{"gpu_fault"}},
+		{Kind: kindDecoy, Fault: "load_test"},
+	})
+	if got, want := fmt.Sprint(m.Rows, m.Columns, m.Counts), "[kv_leak load_test] [kv_leak gpu_fault unknown none] [[1 0 1 0] [0 1 0 1]]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if right, wrong := m.colour("kv_leak", "kv_leak", 1, 1), m.colour("load_test", "gpu_fault", 1, 1); right != "#16773c" || wrong != "#b42318" {
+		t.Errorf("right is %s and wrong is %s", right, wrong)
+	}
+	if err := xml.Unmarshal(m.svg(), new(struct{})); err != nil {
+		t.Error(err)
+	}
+}
+
+// What the true cause's entry warns of is harmful in another's advice, unless the true cause advises it too.
+func TestHarmfulAdvice(t *testing.T) {
+	catalog, library, err := loadKnowledge(DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := adviser{catalog, library}
+	for _, c := range []struct {
+		verdict, truth string
+		harm           string // a treatment; empty: none
+	}{
+		{"kv_exhaustion", "concurrency_cap", "lower max_num_seqs"},
+		{"concurrency_cap", "kv_exhaustion", "raise max_num_seqs"},
+		{"host_memory_leak", "gpu_fault", "restart a worker"},
+		{"kv_exhaustion", "kv_leak", "lower max_num_seqs"},
+		{"gpu_fault", "engine_hang", ""},
+		{"kv_exhaustion", "kv_exhaustion", ""},
+		{"unknown", "kv_exhaustion", ""},
+	} {
+		in := state.Incident{Diagnosis: state.Diagnosis{Cause: state.Cause(c.verdict)}}
+		got := strings.Join(a.harmful(&in, c.truth), "; ")
+		if c.harm == "" && got != "" || !strings.Contains(got, c.harm) {
+			t.Errorf("%s where %s is true: %q, want %q", c.verdict, c.truth, got, c.harm)
+		}
+	}
+	for _, cause := range catalog.Causes() {
+		for _, s := range cause.Avoid {
+			if len(treatmentsIn(s)) == 0 {
+				t.Logf("%s: no treatment is known in %q", cause.ID, s)
+			}
+		}
 	}
 }
 

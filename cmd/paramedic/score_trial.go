@@ -20,44 +20,48 @@ import (
 	"paramedic/webhook"
 )
 
-// A played is what came of one fault on one seed.
-type played struct {
-	Fault   string   `json:"fault"`
-	Seed    uint64   `json:"seed"`
-	Outcome string   `json:"outcome"` // right, unknown, silent, or the wrong cause
-	Misled  []string `json:"misled"`  // wrong causes that were named on the way
-	// ToDiagnosis is the simulated time from the first alert to the right verdict; zero where there was none.
-	ToDiagnosis time.Duration `json:"to_diagnosis_ns"`
-	Alerts      int           `json:"alerts"`
-	Incidents   int           `json:"incidents"` // not merged into others
-	Pages       int           `json:"pages"`
-
-	trace string // every verdict, for people who look into a run
-}
-
-// A trial is a scenario with the bot's own parts around it, on simulated time and in one goroutine: nothing is listened on.
+// A trial is a scenario with the bot's own parts around it, on simulated time and in one goroutine: nothing is listened on. Several
+// pools in one cluster have one bot and one Alertmanager.
 type trial struct {
-	fault   string
-	seed    uint64
-	length  time.Duration
-	enough  time.Duration // it ends so long after the right verdict; zero: at the scenario's end
-	fleet   *lab.Fleet
-	ruler   *lab.Ruler
-	manager *lab.Alertmanager
-	scraper *engine.Client
-	gather  *enrich.Gatherer
-	fold    *state.Fold
-	board   *state.Board
-	now     time.Time
-	seq     uint64
+	kind, name string
+	seed       uint64
+	length     time.Duration
+	enough     time.Duration // it ends so long after the right verdicts; zero: at the scenario's end
+	pools      []*trialPool
+	manager    *lab.Alertmanager
+	alone      *lonely
+	advice     *adviser
+	scraper    *engine.Client
+	gather     *enrich.Gatherer
+	fold       *state.Fold
+	board      *state.Board
+	now        time.Time
+	seq        uint64
 
 	alerts     int
 	firstAlert time.Time
-	rightAt    time.Time
+	truths     []*truth
 	verdicts   map[state.IncidentID]state.Cause
 	misled     []string
+	harmful    []string
 	paged      map[state.IncidentID]bool
 	trace      strings.Builder
+}
+
+// A trialPool is one fleet of a trial.
+type trialPool struct {
+	name    string // the workload's
+	host    string // of its pages
+	fleet   *lab.Fleet
+	ruler   *lab.Ruler
+	alerted bool
+}
+
+// A truth is a fault that is there to be found.
+type truth struct {
+	cause string
+	pool  *trialPool
+	at    time.Time // when it was first named
 }
 
 // trialCluster is the name of the lab's cluster; trialScrapes is how often the bot reads pages by itself unless it is told otherwise.
@@ -66,20 +70,27 @@ const (
 	trialScrapes = 15 * time.Second
 )
 
+// The kinds of trials.
+const (
+	kindFault  = "fault"
+	kindDecoy  = "decoy"
+	kindDouble = "double"
+)
+
 func newTrial(fault string, seed uint64) (*trial, error) {
-	scenario, err := lab.NewScenario(fault, seed)
+	return newTrialOf(kindFault, fault, seed, labOptions{})
+}
+
+func newTrialOf(kind, name string, seed uint64, o labOptions) (*trial, error) {
+	scenarios, err := scenariosOf(kind, name, seed)
 	if err != nil {
 		return nil, err
-	}
-	fleet, err := scenario.Build()
-	if err != nil {
-		return nil, fmt.Errorf("building the fleet: %w", err)
 	}
 	signals, err := rules.LoadSignals()
 	if err != nil {
 		return nil, fmt.Errorf("signals: %w", err)
 	}
-	catalog, _, err := loadKnowledge(DefaultConfig())
+	catalog, library, err := loadKnowledge(DefaultConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -87,17 +98,55 @@ func newTrial(fault string, seed uint64) (*trial, error) {
 	if err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}
-	t := &trial{fault: fault, seed: seed, length: scenario.Length, fleet: fleet, ruler: lab.NewRuler(fleet, ""),
-		manager: lab.NewAlertmanager(lab.AlertmanagerConfig{}), board: state.NewBoard(),
+	t := &trial{kind: kind, name: name, seed: seed, manager: lab.NewAlertmanager(lab.AlertmanagerConfig{}), alone: newLonely(),
+		advice: &adviser{catalog, library}, board: state.NewBoard(),
 		fold:     &state.Fold{Triage: catalog, Routing: router, Settings: DefaultConfig().settings()},
-		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, paged: map[state.IncidentID]bool{}}
-	t.now = fleet.Start()
-	t.scraper = engine.New(engine.Config{Signals: signals, Interval: trialScrapes, Clock: trialClock{t}, Timeout: time.Minute,
-		Transport: inProcess{fleet.Handler(lab.HandlerConfig{TargetLabels: true})},
-		Discover:  func() []engine.Target { return demoTargets(fleet, "http://fleet.lab") }})
+		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{}, paged: map[state.IncidentID]bool{}}
+	for i, s := range scenarios {
+		if err := t.addPool(i, o.apply(s)); err != nil {
+			return nil, err
+		}
+	}
+	t.now = t.pools[0].fleet.Start()
+	t.scraper = engine.New(engine.Config{Signals: signals, Interval: trialScrapes, Clock: trialClock{t}, Timeout: time.Minute, Transport: t, Discover: t.targets})
 	t.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{trialCluster: {Engines: t.scraper}}, Signals: signals,
 		Deadline: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	return t, nil
+}
+
+func scenariosOf(kind, name string, seed uint64) ([]lab.Scenario, error) {
+	switch kind {
+	case kindDecoy:
+		s, err := lab.NewDecoy(name, seed)
+		return []lab.Scenario{s}, err
+	case kindDouble:
+		d, err := lab.ParseDouble(name)
+		if err != nil {
+			return nil, err
+		}
+		return lab.NewDouble(d, seed)
+	}
+	s, err := lab.NewScenario(name, seed)
+	return []lab.Scenario{s}, err
+}
+
+func (t *trial) addPool(i int, s lab.Scenario) error {
+	fleet, err := s.Build()
+	if err != nil {
+		return fmt.Errorf("building the fleet: %w", err)
+	}
+	p := &trialPool{name: fleet.Deployment().Name, host: fmt.Sprintf("fleet%d.lab", i), fleet: fleet, ruler: lab.NewRuler(fleet, "")}
+	if s.Nervous {
+		p.ruler.Nervous()
+	}
+	t.pools = append(t.pools, p)
+	t.length = max(t.length, s.Length)
+	for _, f := range s.Faults {
+		if t.kind != kindDecoy {
+			t.truths = append(t.truths, &truth{cause: f.Name, pool: p})
+		}
+	}
+	return nil
 }
 
 // trialClock is the trial's time. Nothing in a trial waits.
@@ -109,30 +158,42 @@ func (c trialClock) Now() time.Time { return c.now }
 // After never comes: a trial has nobody who waits.
 func (trialClock) After(time.Duration) <-chan time.Time { return nil }
 
-// inProcess answers HTTP requests with a handler.
-type inProcess struct{ handler http.Handler }
+// RoundTrip answers a scrape with the page of the fleet that the address names.
+func (t *trial) RoundTrip(r *http.Request) (*http.Response, error) {
+	for _, p := range t.pools {
+		if p.host == r.URL.Host {
+			rec := httptest.NewRecorder()
+			p.fleet.Handler(lab.HandlerConfig{TargetLabels: true}).ServeHTTP(rec, r)
+			return rec.Result(), nil
+		}
+	}
+	return nil, fmt.Errorf("no fleet is at %s", r.URL.Host)
+}
 
-// RoundTrip is part of http.RoundTripper.
-func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	rec := httptest.NewRecorder()
-	p.handler.ServeHTTP(rec, r)
-	return rec.Result(), nil
+func (t *trial) targets() []engine.Target {
+	var out []engine.Target
+	for _, p := range t.pools {
+		out = append(out, demoTargets(p.fleet, "http://"+p.host)...)
+	}
+	return out
 }
 
 // play plays the scenario to its end. Like the demo it sees little of the healthy pool before.
 func (t *trial) play(ctx context.Context) (played, error) {
-	end := t.fleet.Start().Add(t.length)
-	t.now = t.fleet.Start().Add(5*time.Minute - healthyShown)
+	start := t.pools[0].fleet.Start()
+	end := start.Add(t.length)
+	t.now = start.Add(5*time.Minute - healthyShown)
 	for beat := 0; !t.now.After(end); beat++ {
 		if err := ctx.Err(); err != nil {
 			return played{}, err
 		}
-		t.fleet.Advance(t.now)
+		for _, p := range t.pools {
+			p.fleet.Advance(t.now)
+		}
 		if beat%int(trialScrapes/lab.ScrapeInterval) == 0 {
 			t.scraper.Scrape(ctx)
 		}
-		t.manager.Receive(t.now, t.ruler.Evaluate())
-		if err := t.deliver(); err != nil {
+		if err := t.evaluate(); err != nil {
 			return played{}, err
 		}
 		if due, cluster := t.board.NextDue(); !due.IsZero() && !due.After(t.now) {
@@ -140,12 +201,30 @@ func (t *trial) play(ctx context.Context) (played, error) {
 		}
 		t.answer(ctx)
 		t.look()
-		if t.enough > 0 && !t.rightAt.IsZero() && t.now.Sub(t.rightAt) >= t.enough {
+		if t.enough > 0 && t.settled() {
 			break
 		}
 		t.now = t.now.Add(lab.ScrapeInterval)
 	}
 	return t.result(), nil
+}
+
+// evaluate lets every pool's rules fire, and hands the same alerts to both Alertmanagers.
+func (t *trial) evaluate() error {
+	var alerts []lab.Alert
+	for _, p := range t.pools {
+		fired := p.ruler.Evaluate()
+		p.alerted = p.alerted || len(fired) > 0
+		alerts = append(alerts, fired...)
+	}
+	t.alone.receive(t.now, alerts)
+	t.manager.Receive(t.now, alerts)
+	return t.deliver()
+}
+
+// settled says that everything was named long enough ago.
+func (t *trial) settled() bool {
+	return !slices.ContainsFunc(t.truths, func(x *truth) bool { return x.at.IsZero() || t.now.Sub(x.at) < t.enough })
 }
 
 // deliver gives what Alertmanager has due to the webhook's own decoder.
@@ -205,81 +284,4 @@ func (t *trial) enrich(ctx context.Context, id state.IncidentID) {
 	}
 	ev := t.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Symptoms: symptoms, Onset: in.StartedAt, Now: t.now})
 	t.apply(state.Input{Cluster: in.Cluster, Evidence: &ev})
-}
-
-// look notes what every incident is called now.
-func (t *trial) look() {
-	for _, in := range t.board.Incidents() {
-		if in.DiagnosedAt.IsZero() || t.verdicts[in.ID] == in.Cause() {
-			continue
-		}
-		t.verdicts[in.ID] = in.Cause()
-		fmt.Fprintf(&t.trace, "  %s #%d %s\n", t.now.Sub(t.fleet.Start()), in.Number, traceOf(&in))
-		switch cause := string(in.Cause()); {
-		case cause == t.fault && t.rightAt.IsZero():
-			t.rightAt = t.now
-		case cause != t.fault && t.wrong(cause) && !slices.Contains(t.misled, cause):
-			t.misled = append(t.misled, cause)
-		}
-	}
-}
-
-// wrong says whether a cause that is not the fault's says something false: that nothing is known says nothing false.
-func (t *trial) wrong(cause string) bool { return cause != t.fault && cause != string(state.Unknown) }
-
-func (t *trial) result() played {
-	p := played{Fault: t.fault, Seed: t.seed, Alerts: t.alerts, Misled: t.misled}
-	wrong := ""
-	for _, in := range t.board.Incidents() {
-		if t.paged[in.ID] {
-			p.Pages++
-		}
-		fmt.Fprintf(&t.trace, "  end #%d %s\n", in.Number, traceOf(&in))
-		if in.MergedInto != "" {
-			continue
-		}
-		p.Incidents++
-		switch cause := string(in.Cause()); {
-		case cause == t.fault:
-			p.Outcome = "right"
-		case t.wrong(cause):
-			wrong = cause
-		}
-	}
-	switch {
-	case p.Alerts == 0:
-		p.Outcome = "silent"
-	case wrong != "":
-		p.Outcome = wrong
-	case p.Outcome == "":
-		p.Outcome = string(state.Unknown)
-	}
-	if !t.rightAt.IsZero() && !t.firstAlert.IsZero() {
-		p.ToDiagnosis = t.rightAt.Sub(t.firstAlert)
-	}
-	p.Misled = slices.DeleteFunc(p.Misled, func(cause string) bool { return cause == p.Outcome })
-	p.trace = t.trace.String()
-	return p
-}
-
-// traceOf shows an incident's verdict with its sum.
-func traceOf(in *state.Incident) string {
-	var b strings.Builder
-	d := in.Diagnosis
-	merged := ""
-	if in.MergedInto != "" {
-		merged = " (merged)"
-	}
-	fmt.Fprintf(&b, "%s %+g dB, margin %g: %s%s [", d.Cause, d.Score, d.Margin, in.Title, merged)
-	for _, s := range in.Symptoms {
-		fmt.Fprintf(&b, " %s", s.Symptom)
-	}
-	fmt.Fprintf(&b, " ] prior %+g", d.Prior)
-	for _, f := range d.Findings {
-		fmt.Fprintf(&b, "\n      %+5g  %s", f.Weight, f.Text)
-	}
-	for _, a := range d.Alternatives {
-		fmt.Fprintf(&b, "\n      next: %s %+g dB; %s", a.Cause, a.Score, a.WouldWinIf)
-	}
-	return b.String()
 }

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"paramedic/lab"
+)
+
+// labOptions are what a simulated day has beside its fault. The zero value changes nothing.
+type labOptions struct {
+	severity float64
+	shape    string
+	ramp     time.Duration
+	lasts    time.Duration
+	missing  float64
+	noise    float64
+	workers  int
+	traffic  string
+	rate     float64
+	trace    lab.Trace
+}
+
+func (o *labOptions) flags(f *pflag.FlagSet) {
+	f.Float64Var(&o.severity, "severity", 0, "how strong the fault is; 1 is what its scenario has")
+	f.StringVar(&o.shape, "shape", "", "how the fault comes: step, ramp, pulse, sawtooth")
+	f.DurationVar(&o.ramp, "ramp", 0, "how long the fault takes to its full strength")
+	f.DurationVar(&o.lasts, "for", 0, "how long the fault lasts; without it: until it is mended")
+	f.Float64Var(&o.missing, "missing", 0, "share of the scrapes that fail")
+	f.Float64Var(&o.noise, "noise", 0, "relative noise of the GPUs' sensors")
+	f.IntVar(&o.workers, "workers", 0, "how many workers; the traffic grows with them")
+	f.StringVar(&o.traffic, "traffic", "", "poisson, diurnal, or a file of recorded requests: Azure's LLM inference traces (CSV) or Mooncake's (JSON lines)")
+	f.Float64Var(&o.rate, "rate", 0, "requests a second over the pool; without it: the scenario's")
+}
+
+// load reads the recorded traffic, if there is any.
+func (o *labOptions) load() error {
+	switch o.traffic {
+	case "", "poisson", "diurnal":
+		return nil
+	}
+	f, err := os.Open(o.traffic)
+	if err != nil {
+		return fmt.Errorf("--traffic is poisson, diurnal or a file: %w", err)
+	}
+	defer f.Close()
+	if o.trace, err = lab.ReadTrace(f); err != nil {
+		return fmt.Errorf("%s: %w", o.traffic, err)
+	}
+	return nil
+}
+
+// apply is the scenario with the options.
+func (o labOptions) apply(s lab.Scenario) lab.Scenario {
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		if o.severity > 0 {
+			if f.Severity == 0 {
+				f.Severity = 1
+			}
+			f.Severity *= o.severity
+		}
+		if o.shape != "" {
+			f.Shape = lab.Shape(strings.ToLower(o.shape))
+		}
+		if o.ramp > 0 {
+			f.Ramp = o.ramp
+		}
+		if o.lasts > 0 {
+			f.For = o.lasts
+		}
+	}
+	s.Config.Noise = lab.Noise{Missing: o.missing, Gauges: o.noise}
+	if o.workers > 0 {
+		s = s.Resize(o.workers)
+	}
+	w := &s.Config.Workload
+	switch {
+	case o.traffic == "diurnal":
+		w.Daily = 0.5
+	case o.trace != nil:
+		*w = w.Replay(o.trace)
+	}
+	if o.rate > 0 {
+		w.Rate = o.rate
+	}
+	return s
+}

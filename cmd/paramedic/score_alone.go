@@ -1,0 +1,50 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/lab"
+)
+
+// aloneCount is what people hear from Alertmanager without anybody who reads its alerts first.
+type aloneCount struct {
+	Notifications int `json:"notifications"` // to chat and pager; what is told again because it changed or went on counts again
+	Pages         int `json:"pages"`         // incidents at the pager: a group of critical alerts that begins to fire
+}
+
+// lonely is an Alertmanager as it is commonly configured: grouped by alertname and namespace, with its own default times; critical
+// pages, warning is posted, info is only logged; a full KV cache mutes the queue behind it. It hears what the bot hears.
+type lonely struct {
+	manager *lab.Alertmanager
+	open    map[string]bool // pager incidents by group key
+	count   aloneCount
+}
+
+func newLonely() *lonely {
+	return &lonely{open: map[string]bool{}, manager: lab.NewAlertmanager(lab.AlertmanagerConfig{
+		GroupBy: []string{"alertname", "namespace"}, GroupWait: 30 * time.Second, GroupInterval: 5 * time.Minute, RepeatInterval: 4 * time.Hour,
+		Inhibit: []lab.Inhibition{{Source: "VLLMKVCacheExhaustion", Target: "VLLMRequestQueueBackup", Equal: []string{"namespace", "model_name"}}},
+	})}
+}
+
+func (l *lonely) receive(now time.Time, alerts []lab.Alert) {
+	l.manager.Receive(now, slices.Clone(alerts))
+	for _, n := range l.manager.Due(now) {
+		key, severity := n.Webhook.GroupKey, n.Webhook.CommonLabels["severity"]
+		firing := n.Webhook.Status == "firing"
+		switch {
+		case len(n.Webhook.Alerts) == 0 || strings.EqualFold(severity, "info"):
+		case firing:
+			l.count.Notifications++
+			if severity == "critical" && !l.open[key] {
+				l.open[key] = true
+				l.count.Pages++
+			}
+		default:
+			delete(l.open, key)
+		}
+		l.manager.Sent(n, now)
+	}
+}

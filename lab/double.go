@@ -1,0 +1,76 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Double is two faults that have nothing to do with each other: on two pools of one cluster, or on two workers of one pool.
+type Double struct {
+	A, B    string
+	OnePool bool
+}
+
+// Name is A+B, with the pool's name behind it where they share one.
+func (d Double) Name() string {
+	name := d.A + "+" + d.B
+	if d.OnePool {
+		name += "@one"
+	}
+	return name
+}
+
+// Doubles lists pairs so that every fault is in two of them, and the pairs of two broken workers in one pool.
+func Doubles() []Double {
+	var out []Double
+	faults := Faults()
+	for i, a := range faults {
+		if b := faults[(i+3)%len(faults)]; a != b {
+			out = append(out, Double{A: a, B: b})
+		}
+	}
+	for _, d := range []Double{{A: EngineHang, B: HostMemoryLeak}, {A: GPUFault, B: HostMemoryLeak}, {A: EngineHang, B: GPUFault}} {
+		d.OnePool = true
+		out = append(out, d)
+	}
+	return out
+}
+
+// ParseDouble finds a pair by its name.
+func ParseDouble(name string) (Double, error) {
+	pair, one := strings.CutSuffix(name, "@one")
+	a, b, ok := strings.Cut(pair, "+")
+	if !ok || !slices.Contains(Faults(), a) || !slices.Contains(Faults(), b) || a == b {
+		return Double{}, fmt.Errorf("double %q is not FAULT+FAULT or FAULT+FAULT@one of two different faults", name)
+	}
+	return Double{A: a, B: b, OnePool: one}, nil
+}
+
+// NewDouble is the scenarios of a pair, one for each pool. The second fault comes at the same time as the first, or up to three minutes later.
+func NewDouble(d Double, seed uint64) ([]Scenario, error) {
+	first, err := NewScenario(d.A, seed)
+	if err != nil {
+		return nil, err
+	}
+	second, err := NewScenario(d.B, seed+5000)
+	if err != nil {
+		return nil, err
+	}
+	later := time.Duration(seed%4) * time.Minute
+	for i := range second.Faults {
+		second.Faults[i].At += later
+	}
+	if d.OnePool {
+		first.Name = d.Name()
+		first.Story += " And in the same pool: " + second.Story
+		for _, f := range second.Faults {
+			f.Worker = 2
+			first.Faults = append(first.Faults, f)
+		}
+		return []Scenario{first}, nil
+	}
+	second.Config.Pool, second.Config.Model, second.Config.Index = "vllm-qwen", "qwen-32b", 1
+	return []Scenario{first, second}, nil
+}

@@ -1,0 +1,61 @@
+package lab
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// Noise is what monitoring adds to the truth. It is drawn from the seed, the target and the moment, so that the same fleet is
+// disturbed in the same way however often it is read.
+type Noise struct {
+	Missing float64 // the share of scrapes that fail, as by a timeout
+	Gauges  float64 // the relative standard deviation of what the GPUs' sensors say: utilization, power, temperature, clock
+}
+
+// sensors are the gauges that are measured, where others are counted.
+var sensors = map[string]bool{
+	"DCGM_FI_DEV_GPU_UTIL": true, "DCGM_FI_DEV_MEM_COPY_UTIL": true, "DCGM_FI_DEV_POWER_USAGE": true, "DCGM_FI_DEV_GPU_TEMP": true,
+	"DCGM_FI_DEV_MEMORY_TEMP": true, "DCGM_FI_DEV_SM_CLOCK": true, "DCGM_FI_PROF_GR_ENGINE_ACTIVE": true,
+	"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": true, "DCGM_FI_PROF_DRAM_ACTIVE": true,
+}
+
+func (f *Fleet) draw(t Target) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s %.1f", f.cfg.Seed, t.Path, f.now)
+	return rand.New(rand.NewPCG(h.Sum64(), 5))
+}
+
+// disturb is a page as its scrape sees it now; nil: the scrape fails.
+func (f *Fleet) disturb(t Target, families []*dto.MetricFamily) []*dto.MetricFamily {
+	n := f.cfg.Noise
+	if families == nil || n == (Noise{}) {
+		return families
+	}
+	rng := f.draw(t)
+	if rng.Float64() < n.Missing {
+		return nil
+	}
+	if n.Gauges == 0 {
+		return families
+	}
+	for _, family := range families {
+		if !sensors[family.GetName()] {
+			continue
+		}
+		for _, m := range family.Metric {
+			v := max(0, m.Gauge.GetValue()*(1+n.Gauges*rng.NormFloat64()))
+			switch family.GetName() {
+			case "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_MEM_COPY_UTIL":
+				v = min(100, math.Round(v))
+			case "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_DRAM_ACTIVE":
+				v = min(1, v)
+			}
+			m.Gauge = &dto.Gauge{Value: &v}
+		}
+	}
+	return families
+}

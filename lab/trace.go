@@ -1,0 +1,193 @@
+package lab
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Trace is recorded traffic, in the order of its arrivals.
+type Trace []Arrival
+
+// An Arrival is one recorded request.
+type Arrival struct {
+	At             time.Duration // since the trace's first
+	Prompt, Output int           // tokens
+	Group          int           // of requests that share a start; -1: not known, the workload's groups are used
+	Shared         int           // tokens of that start; 0: none
+}
+
+// mooncakeBlock is how many tokens one of Mooncake's prefix hashes stands for.
+const mooncakeBlock = 512
+
+// ReadTrace reads recorded traffic: the CSV of Azure's public LLM inference traces (TIMESTAMP, ContextTokens, GeneratedTokens), or
+// Mooncake's lines of JSON (timestamp in milliseconds, input_length, output_length, hash_ids). Of Mooncake's prefix hashes a request
+// keeps the longest start that another request of the trace has too.
+func ReadTrace(r io.Reader) (Trace, error) {
+	in := bufio.NewReader(r)
+	head, err := in.Peek(1)
+	if err != nil {
+		return nil, fmt.Errorf("reading the trace: %w", err)
+	}
+	read := readAzure
+	if head[0] == '{' {
+		read = readMooncake
+	}
+	t, err := read(in)
+	if err != nil {
+		return nil, err
+	}
+	if len(t) < 2 || t.length() <= 0 {
+		return nil, errors.New("the trace has no two requests at different times")
+	}
+	return t, nil
+}
+
+func readAzure(r io.Reader) (Trace, error) {
+	rows, err := csv.NewReader(r).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("reading the trace: %w", err)
+	}
+	if len(rows) == 0 || strings.Join(rows[0], ",") != "TIMESTAMP,ContextTokens,GeneratedTokens" {
+		return nil, errors.New("the trace's first line is not TIMESTAMP,ContextTokens,GeneratedTokens")
+	}
+	var out Trace
+	var first time.Time
+	for i, row := range rows[1:] {
+		at, err := time.Parse("2006-01-02 15:04:05.999999999", row[0])
+		prompt, promptErr := strconv.Atoi(row[1])
+		output, outputErr := strconv.Atoi(row[2])
+		if err := errors.Join(err, promptErr, outputErr); err != nil {
+			return nil, fmt.Errorf("line %d of the trace: %w", i+2, err)
+		}
+		if i == 0 {
+			first = at
+		}
+		out = append(out, Arrival{At: at.Sub(first), Prompt: prompt, Output: output, Group: -1})
+	}
+	return out, nil
+}
+
+func readMooncake(r io.Reader) (Trace, error) {
+	type line struct {
+		Timestamp float64 `json:"timestamp"`
+		Input     int     `json:"input_length"`
+		Output    int     `json:"output_length"`
+		Hashes    []int   `json:"hash_ids"`
+	}
+	var lines []line
+	uses := map[int]int{}
+	dec := json.NewDecoder(r)
+	for dec.More() {
+		var l line
+		if err := dec.Decode(&l); err != nil {
+			return nil, fmt.Errorf("line %d of the trace: %w", len(lines)+1, err)
+		}
+		for _, h := range l.Hashes {
+			uses[h]++
+		}
+		lines = append(lines, l)
+	}
+	var out Trace
+	for _, l := range lines {
+		a := Arrival{At: time.Duration((l.Timestamp - lines[0].Timestamp) * float64(time.Millisecond)), Prompt: l.Input, Output: l.Output, Group: -1}
+		for i, h := range l.Hashes {
+			if uses[h] > 1 {
+				a.Group, a.Shared = h, (i+1)*mooncakeBlock
+			}
+		}
+		a.Shared = min(a.Shared, (a.Prompt-1)/BlockSize*BlockSize)
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// Replay is the workload with a trace's requests. They come as fast as is needed for as many tokens a second as the workload's own:
+// the pool is as busy as it was, with other requests.
+func (w Workload) Replay(t Trace) Workload {
+	own := w.withDefaults()
+	w.Trace = t
+	w.Rate = own.Rate * own.work(own.Prompt.Mean, own.Output.Mean) / own.work(t.Prompt(), t.Output())
+	return w
+}
+
+// work is about how many decoded tokens a request is worth: a token of a prompt costs a fifth of one that is generated.
+func (Workload) work(prompt, output float64) float64 { return prompt/5 + output }
+
+// Rate is the trace's own mean rate of requests a second.
+func (t Trace) Rate() float64 { return float64(len(t)) / t.length() }
+
+// Prompt and Output are the mean lengths in tokens.
+func (t Trace) Prompt() float64 { return t.mean(func(a Arrival) int { return a.Prompt }) }
+
+// Output is the mean number of tokens of an answer.
+func (t Trace) Output() float64 { return t.mean(func(a Arrival) int { return a.Output }) }
+
+func (t Trace) mean(of func(Arrival) int) float64 {
+	sum := 0
+	for _, a := range t {
+		sum += of(a)
+	}
+	return float64(sum) / float64(len(t))
+}
+
+// length is how long one round of the trace is, in seconds: the pause before it begins again is a mean one.
+func (t Trace) length() float64 {
+	last := t[len(t)-1].At.Seconds()
+	return last * float64(len(t)) / float64(len(t)-1)
+}
+
+// A tape is where a fleet is in a trace.
+type tape struct {
+	at     float64 // when it was there
+	pos    float64 // seconds of the trace that have been played, over all rounds
+	n      int     // arrivals that were taken
+	length float64 // of one round
+	rate   float64 // the trace's own
+}
+
+// next is when the next arrival is due, if the trace has been played at the rate was since the last call, and is at rate from now on.
+func (p *tape) next(t Trace, now, was, rate float64) float64 {
+	if p.length == 0 {
+		p.length, p.rate = t.length(), t.Rate()
+	}
+	p.pos += (now - p.at) * was / p.rate
+	p.at = now
+	if rate <= 0 {
+		return math.Inf(1)
+	}
+	due := float64(p.n/len(t))*p.length + t[p.n%len(t)].At.Seconds()
+	return now + max(0, due-p.pos)*p.rate/rate
+}
+
+// take gives a request the lengths of the next arrival, scaled as faults have scaled the workload's.
+func (p *tape) take(r *request, mix *Workload, c *Config) {
+	a := mix.Trace[p.n%len(mix.Trace)]
+	p.n++
+	base := c.Workload
+	if !r.long {
+		r.prompt = min(max(8, int(float64(a.Prompt)*mix.Prompt.Mean/base.Prompt.Mean)), c.Engine.MaxModelLen*3/4)
+	}
+	scaled := r.output
+	if !r.wordy {
+		r.output = min(max(1, int(float64(a.Output)*mix.Output.Mean/base.Output.Mean)), c.Engine.MaxModelLen-r.prompt)
+	}
+	if r.maxTokens == scaled {
+		r.maxTokens = r.output
+	} else {
+		r.maxTokens = c.Engine.MaxModelLen - r.prompt
+	}
+	if r.cancelAt > 0 {
+		r.cancelAt = math.Max(1, float64(r.output)/2)
+	}
+	if a.Group >= 0 && (r.group >= 0 || mix.GroupShare >= base.GroupShare) { // else a fault has taken what it shared
+		r.group, r.shared = a.Group, a.Shared
+	}
+}
