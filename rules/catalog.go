@@ -32,6 +32,7 @@ type Catalog struct {
 	words    []wordRule
 	xids     map[int]Xid
 	units    map[string]string // signal → unit
+	numbers  map[string]int    // signal → its number, which finds its readings without a look-up by name
 	used     map[string]bool   // signals that some evidence reads
 }
 

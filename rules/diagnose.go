@@ -26,12 +26,19 @@ type weighed struct {
 	cause      *Cause
 	score      float64
 	confidence float64
-	findings   []state.Finding
+	seen       []seen
 	unmet      []unmet
 	missing    []string
 	pods       []string
 	nodes      []string
 	gpus       []string
+}
+
+// seen is one finding. Its text is written when somebody will read it: of most causes nobody does.
+type seen struct {
+	state.Finding
+	form string
+	of   placeholder
 }
 
 // unmet is evidence that would have spoken for the cause and was not seen.
@@ -56,7 +63,7 @@ func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time
 	var best verdict
 	for i, scope := range scopes {
 		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about.
-		v := c.weigh(newView(in, scope, ev, c.used), in)
+		v := c.weigh(newView(in, scope, ev, c), in)
 		if i == 0 || v.better(best) {
 			best = v
 		}
@@ -132,26 +139,21 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 // weigh adds up what speaks for and against the cause.
 func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
 	w := weighed{cause: c, score: c.Prior}
-	seen := map[state.Symptom]bool{}
-	for _, s := range in.Symptoms {
-		if s.Symptom == state.Unclassified || seen[s.Symptom] {
+	for i, s := range in.Symptoms {
+		if s.Symptom == state.Unclassified || slices.ContainsFunc(in.Symptoms[:i], func(o state.SymptomCount) bool { return o.Symptom == s.Symptom }) {
 			continue
 		}
-		seen[s.Symptom] = true
 		title := cmp.Or(cat.symptoms[s.Symptom].Title, string(s.Symptom))
 		if d, ok := c.Explains[s.Symptom]; !ok {
-			w.add(state.Finding{Signal: "symptom:" + string(s.Symptom), Weight: unexplained, Text: "Alert not explained by this: " + title})
+			w.add(seen{Finding: state.Finding{Signal: "symptom:" + string(s.Symptom), Weight: unexplained, Text: "Alert not explained by this: " + title}})
 		} else if d != 0 {
-			w.add(state.Finding{Signal: "symptom:" + string(s.Symptom), Weight: d, Text: "Alert: " + title})
+			w.add(seen{Finding: state.Finding{Signal: "symptom:" + string(s.Symptom), Weight: d, Text: "Alert: " + title}})
 		}
 	}
 	for _, e := range c.Evidence {
 		w.observe(e, v, cat)
 	}
 	w.score = round(w.score, 2)
-	slices.SortStableFunc(w.findings, func(a, b state.Finding) int {
-		return cmp.Or(cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)), cmp.Compare(a.Signal, b.Signal), cmp.Compare(a.Text, b.Text))
-	})
 	slices.SortStableFunc(w.unmet, func(a, b unmet) int { return cmp.Compare(b.weight, a.weight) })
 	slices.Sort(w.missing)
 	w.missing = slices.Compact(w.missing)
@@ -159,9 +161,26 @@ func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
 	return w
 }
 
-func (w *weighed) add(f state.Finding) {
-	w.findings = append(w.findings, f)
+func (w *weighed) add(f seen) {
+	w.seen = append(w.seen, f)
 	w.score += f.Weight
+}
+
+// findings are what was seen, written out, the weightiest first.
+func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
+	out := make([]state.Finding, 0, len(w.seen))
+	for _, s := range w.seen {
+		f := s.Finding
+		f.At = at
+		if s.form != "" {
+			f.Text = cat.fill(s.form, s.of)
+		}
+		out = append(out, f)
+	}
+	slices.SortStableFunc(out, func(a, b state.Finding) int {
+		return cmp.Or(cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)), cmp.Compare(a.Signal, b.Signal), cmp.Compare(a.Text, b.Text))
+	})
+	return out
 }
 
 // observe asks one piece of evidence of every entity that it is about.
@@ -211,14 +230,13 @@ func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
 	}
 	f := state.Finding{Signal: e.Signal, Weight: e.Else.Weight}
 	if r := v.whole.reading(e.Signal); r != nil {
-		f.Value, f.Baseline = r.value.v, pointer(r.baseline)
+		f.Value, f.Baseline = r.value().v, pointer(r.baseline())
 		if r.max.ok {
 			f.Value = r.max.v
 		}
 	}
 	f.Unit = cat.units[e.Signal]
-	f.Text = cat.fill(e.Else.Text, placeholder{view: v, group: v.whole, total: answered})
-	w.add(f)
+	w.add(seen{Finding: f, form: e.Else.Text, of: placeholder{view: v, group: v.whole, total: answered}})
 }
 
 func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
@@ -244,29 +262,28 @@ func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
 }
 
 // finding says what was seen, on the entity where it stands out most.
-func (c *Catalog) finding(e *Evidence, v *view, hits []*group, answered int) state.Finding {
+func (c *Catalog) finding(e *Evidence, v *view, hits []*group, answered int) seen {
 	f := state.Finding{Signal: e.Signal, Unit: c.units[e.Signal], Weight: e.Weight}
 	worst := hits[0]
 	far := -1.0
 	for _, g := range hits {
 		r := g.reading(e.Signal)
-		if r == nil || !r.value.ok {
+		if r == nil || !r.value().ok {
 			continue
 		}
 		// Away from the middle of all, or upwards where all are alike.
-		d := math.Abs(r.value.v-r.avg.v) + 1e-9*math.Max(r.value.v, 0)
+		d := math.Abs(r.Value-r.avg.v) + 1e-9*math.Max(r.Value, 0)
 		if d > far {
 			worst, far = g, d
 		}
 	}
 	if r := worst.reading(e.Signal); r != nil {
-		f.Value, f.Baseline = r.value.v, pointer(r.baseline)
+		f.Value, f.Baseline = r.value().v, pointer(r.baseline())
 	}
 	if worst.key != "" {
 		f.Pod = worst.pod
 	}
-	f.Text = c.fill(e.Text, placeholder{view: v, group: worst, count: len(hits), total: answered})
-	return f
+	return seen{Finding: f, form: e.Text, of: placeholder{view: v, group: worst, count: len(hits), total: answered}}
 }
 
 // absent names the signals that an expression lacks, with the reason where one is known.
@@ -279,7 +296,7 @@ func (v *view) absent(x *expression, src string) []string {
 			out = append(out, fmt.Sprintf("%s (%s)", id, plain(v.missing[id])))
 		case s == nil:
 			out = append(out, id)
-		case strings.Contains(src, id+".baseline") && !s.whole.baseline.ok:
+		case strings.Contains(src, id+".baseline") && !s.whole.baseline().ok:
 			out = append(out, id+" (no baseline)")
 		}
 	}

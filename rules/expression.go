@@ -26,11 +26,13 @@ type environment struct {
 	env     *cel.Env
 	signals map[string]string
 	known   map[string]*expression // by source
+	catalog *Catalog
 }
 
 // expression is one compiled condition with the signals that it reads.
 type expression struct {
 	program cel.Program
+	fast    condition // the same without CEL; nil where there is none
 	signals []string
 }
 
@@ -91,7 +93,7 @@ func newEnvironment(c *Catalog) (*environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the expression language: %w", err)
 	}
-	return &environment{env: env, signals: c.units, known: map[string]*expression{}}, nil
+	return &environment{env: env, signals: c.units, known: map[string]*expression{}, catalog: c}, nil
 }
 
 func (e *environment) compile(src string) (*expression, error) {
@@ -116,7 +118,7 @@ func (e *environment) compile(src string) (*expression, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the expression: %w", err)
 	}
-	x := &expression{program: prg}
+	x := &expression{program: prg, fast: native(checked.NativeRep().Expr(), e.catalog)}
 	root := ast.NavigateAST(checked.NativeRep())
 	for _, n := range ast.MatchDescendants(root, ast.KindMatcher(ast.IdentKind)) {
 		if id := n.AsIdent(); !slices.Contains(x.signals, id) {
@@ -132,7 +134,14 @@ func (e *environment) compile(src string) (*expression, error) {
 }
 
 // answer evaluates the expression. ok is false where what it needs is not there.
-func (x *expression) answer(vars cel.Activation) (holds, ok bool) {
+func (x *expression) answer(g *group) (holds, ok bool) {
+	if x.fast != nil {
+		return x.fast(g)
+	}
+	return x.interpret(g)
+}
+
+func (x *expression) interpret(vars cel.Activation) (holds, ok bool) {
 	out, _, err := x.program.Eval(vars)
 	if err != nil {
 		return false, false

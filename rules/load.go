@@ -21,9 +21,10 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	units := make(map[string]string, len(signals))
-	for _, s := range signals {
+	units, numbers := make(map[string]string, len(signals)), make(map[string]int, len(signals))
+	for i, s := range signals {
 		units[s.ID] = s.Unit
+		numbers[s.ID] = i
 	}
 	l := &loader{cat: &Catalog{
 		symptoms: map[state.Symptom]Symptom{},
@@ -31,6 +32,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		alerts:   map[string]alertRule{},
 		xids:     map[int]Xid{},
 		units:    units,
+		numbers:  numbers,
 	}}
 	files := make([]fileYAML, len(srcs))
 	for i, src := range srcs {

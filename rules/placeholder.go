@@ -52,11 +52,11 @@ func (g *group) format(signal, field, unit string) string {
 	if r == nil {
 		return "unknown"
 	}
-	if field == "text" || field == "" && r.hasText {
-		if !r.hasText {
+	if field == "text" || field == "" && r.hasText() {
+		if !r.hasText() {
 			return "unknown"
 		}
-		return plain(r.text)
+		return plain(r.Text)
 	}
 	n := r.number(field)
 	if !n.ok && field == "" {
@@ -153,8 +153,8 @@ func (c *Catalog) xidWord(name string, p placeholder) string {
 		if p.best != nil && !contains(p.best.gpus, g.gpu) {
 			continue
 		}
-		if r := g.reading("gpu_xid"); r != nil && r.value.ok && r.value.v > 0 {
-			code = int(r.value.v)
+		if r := g.reading("gpu_xid"); r != nil && r.value().ok && r.Value > 0 {
+			code = int(r.Value)
 			break
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"strings"
+
+	"paramedic/state"
 )
 
 // readingFields are what an expression can ask of a signal, in the order of readField's switch.
@@ -24,11 +26,16 @@ func optional(p *float64) number {
 	return some(*p)
 }
 
-// reading is one signal as an expression sees it: the looked-at entity's own value among those of its peers.
+// reading is one signal as an expression sees it: the looked-at entity's own sample among those of its peers. A sample without a value
+// is NaN.
 type reading struct {
-	*own
+	*state.Sample
 	*peers
 }
+
+func (r *reading) value() number    { return some(r.Value) }
+func (r *reading) baseline() number { return optional(r.Baseline) }
+func (r *reading) hasText() bool    { return r.Text != "" }
 
 // peers is what all entities of a signal have in common.
 type peers struct {
@@ -37,7 +44,7 @@ type peers struct {
 }
 
 // nothing is what an entity has of a signal that was measured on others only.
-var nothing = &own{}
+var nothing = &state.Sample{Value: math.NaN()}
 
 var errAbsent = errors.New("not there")
 
@@ -47,10 +54,10 @@ func readField(target any, i int) (any, error) {
 		return nil, errAbsent
 	}
 	if readingFields[i] == "text" {
-		if !r.hasText {
+		if !r.hasText() {
 			return nil, errAbsent
 		}
-		return r.text, nil
+		return r.Text, nil
 	}
 	n := r.number(readingFields[i])
 	if !n.ok {
@@ -60,48 +67,40 @@ func readField(target any, i int) (any, error) {
 }
 
 func (r *reading) number(field string) number {
-	switch field {
-	case "", "value":
-		return r.value
-	case "max":
-		return r.max
-	case "min":
-		return r.min
-	case "avg":
-		return r.avg
-	case "sum":
-		return r.sum
-	case "count":
-		return some(float64(r.count))
-	case "baseline":
-		return r.baseline
-	case "day_ago":
-		return r.dayAgo
-	case "z":
-		return r.z
+	if field == "" {
+		return r.value()
+	}
+	if of := fields[field]; of != nil {
+		return of(r)
 	}
 	return number{}
 }
 
-// own are the values that one entity has of a signal.
-type own struct {
-	value, baseline, dayAgo, z number
-	text                       string
-	hasText                    bool
+// fields are the numbers of a reading, by their names in expressions.
+var fields = map[string]func(*reading) number{
+	"value":    (*reading).value,
+	"max":      func(r *reading) number { return r.max },
+	"min":      func(r *reading) number { return r.min },
+	"avg":      func(r *reading) number { return r.avg },
+	"sum":      func(r *reading) number { return r.sum },
+	"count":    func(r *reading) number { return some(float64(r.count)) },
+	"baseline": (*reading).baseline,
+	"day_ago":  func(r *reading) number { return optional(r.DayAgo) },
+	"z":        func(r *reading) number { return optional(r.Z) },
 }
 
 // series is one signal over the scope, by what it was measured on.
 type series struct {
 	signal   string
-	pool     *own     // the pool's own series
-	by       []*own   // values of pods, GPUs and nodes by their ID in the view; may end before the last ID
-	measured int      // how many of by are there
-	whole    *reading // over all of by, or the pool's where there is none
-	index    int      // of the readings in a group's cache
+	pool     *state.Sample   // the pool's own series
+	by       []*state.Sample // of pods, GPUs and nodes by their ID in the view; may end before the last ID
+	measured int             // how many of by are there
+	whole    *reading        // over all of by, or the pool's where there is none
+	index    int             // of the readings in a group's cache
 }
 
-// of are the values of an ID; nil where there are none.
-func (s *series) of(id int) *own {
+// of is the sample of an ID; nil where there is none.
+func (s *series) of(id int) *state.Sample {
 	if id < 0 || id >= len(s.by) {
 		return nil
 	}
@@ -111,72 +110,83 @@ func (s *series) of(id int) *own {
 // summarise works out what all entities of the signal share. The order is that of their names: sums of floating-point numbers depend
 // on it.
 func (s *series) summarise(order []int) {
-	r := &reading{own: &own{}, peers: &peers{}}
-	var baseline, dayAgo, total float64
-	var baselines, days int
+	r := &reading{Sample: &state.Sample{Value: math.NaN()}, peers: &peers{}}
+	var total float64
+	var baseline, dayAgo mean
 	for _, id := range order {
 		o := s.of(id)
 		if o == nil {
 			continue
 		}
-		if o.hasText && o.text != "" && !r.hasText {
-			r.text, r.hasText = o.text, true
+		if r.Text == "" {
+			r.Text = o.Text
 		}
-		if o.z.ok && (!r.z.ok || math.Abs(o.z.v) > math.Abs(r.z.v)) {
-			r.z = o.z
+		if z := optional(o.Z); z.ok && (r.Z == nil || math.Abs(z.v) > math.Abs(*r.Z)) {
+			r.Z = o.Z
 		}
-		if o.baseline.ok {
-			baseline += o.baseline.v
-			baselines++
-		}
-		if o.dayAgo.ok {
-			dayAgo += o.dayAgo.v
-			days++
-		}
-		if !o.value.ok {
+		baseline.add(o.Baseline)
+		dayAgo.add(o.DayAgo)
+		v := some(o.Value)
+		if !v.ok {
 			continue
 		}
 		r.count++
-		total += o.value.v
-		if !r.max.ok || o.value.v > r.max.v {
-			r.max = o.value
+		total += v.v
+		if !r.max.ok || v.v > r.max.v {
+			r.max = v
 		}
-		if !r.min.ok || o.value.v < r.min.v {
-			r.min = o.value
+		if !r.min.ok || v.v < r.min.v {
+			r.min = v
 		}
 	}
 	if r.count > 0 {
 		r.sum, r.avg = some(total), some(total/float64(r.count))
-		r.value = r.avg
+		r.Value = r.avg.v
 	}
-	if baselines > 0 {
-		r.baseline = some(baseline / float64(baselines))
-	}
-	if days > 0 {
-		r.dayAgo = some(dayAgo / float64(days))
-	}
+	r.Baseline, r.DayAgo = baseline.value(), dayAgo.value()
 	if s.pool != nil {
 		s.overlayPool(r)
 	}
 	s.whole = r
 }
 
+// mean is that of the values that are there.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v *float64) {
+	if n := optional(v); n.ok {
+		m.sum += n.v
+		m.n++
+	}
+}
+
+func (m *mean) value() *float64 {
+	if m.n == 0 {
+		return nil
+	}
+	v := m.sum / float64(m.n)
+	return &v
+}
+
 // overlayPool lets the pool's own series speak for the pool.
 func (s *series) overlayPool(r *reading) {
 	p := s.pool
-	if p.value.ok {
-		r.value = p.value
+	if v := some(p.Value); v.ok {
+		r.Value = p.Value
 		if r.count == 0 {
-			r.max, r.min, r.avg, r.sum, r.count = p.value, p.value, p.value, p.value, 1
+			r.max, r.min, r.avg, r.sum, r.count = v, v, v, v, 1
 		}
 		// A mean of the pods' baselines is not the baseline of the pool's own series.
-		r.baseline, r.dayAgo = p.baseline, p.dayAgo
+		r.Baseline, r.DayAgo = p.Baseline, p.DayAgo
 	}
-	if p.z.ok {
-		r.z = p.z
+	if optional(p.Z).ok {
+		r.Z = p.Z
 	}
-	if p.hasText {
-		r.text, r.hasText = p.text, true
+	if p.Text != "" {
+		r.Text = p.Text
 	}
 }
 
@@ -208,8 +218,12 @@ func (g *group) ResolveName(name string) (any, bool) {
 func (g *group) Parent() activation { return nil }
 
 // reading is the signal as this entity has it; nil where nothing of the scope has it.
-func (g *group) reading(signal string) *reading {
-	s := g.view.signals[signal]
+func (g *group) reading(signal string) *reading { return g.readingOf(g.view.signals[signal]) }
+
+// readingAt is the reading of the signal that the catalogue numbered.
+func (g *group) readingAt(number int) *reading { return g.readingOf(g.view.numbered[number]) }
+
+func (g *group) readingOf(s *series) *reading {
 	if s == nil {
 		return nil
 	}
@@ -220,12 +234,12 @@ func (g *group) reading(signal string) *reading {
 		g.cache = make([]reading, len(g.view.signals))
 	}
 	r := &g.cache[s.index]
-	if r.own == nil {
-		r.peers, r.own = s.whole.peers, s.whole.own
+	if r.Sample == nil {
+		r.peers, r.Sample = s.whole.peers, s.whole.Sample
 		if s.measured > 0 {
 			// It is measured on pods, GPUs or nodes: what this entity does not have, it does not have.
-			if r.own = g.own(s); r.own == nil {
-				r.own = nothing
+			if r.Sample = g.own(s); r.Sample == nil {
+				r.Sample = nothing
 			}
 		}
 	}
@@ -233,7 +247,7 @@ func (g *group) reading(signal string) *reading {
 }
 
 // own finds what the entity, or what it runs on or for, has of a signal.
-func (g *group) own(s *series) *own {
+func (g *group) own(s *series) *state.Sample {
 	for _, id := range [...]int{g.id, g.podID, g.nodeID} {
 		if o := s.of(id); o != nil {
 			return o
@@ -242,9 +256,9 @@ func (g *group) own(s *series) *own {
 	if g.podID < 0 || g.gpu != "" { // a GPU does not have what its sister in the pod has
 		return nil
 	}
-	var worst *own
+	var worst *state.Sample
 	for _, id := range g.view.gpusOf[g.podID] {
-		if o := s.of(id); o != nil && (worst == nil || o.value.v > worst.value.v) {
+		if o := s.of(id); o != nil && (worst == nil || o.Value > worst.Value) {
 			worst = o
 		}
 	}

@@ -18,11 +18,6 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	}
 	if ev != nil {
 		d.EvidenceAt = ev.At
-		for i := range v.ranked {
-			for j := range v.ranked[i].findings {
-				v.ranked[i].findings[j].At = ev.At
-			}
-		}
 	}
 	if len(v.ranked) == 0 {
 		d.Title = "Undiagnosed trouble on " + plain(target(in.Scope))
@@ -30,7 +25,7 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	}
 	best := &v.ranked[0]
 	d.Score, d.Prior, d.Margin = best.score, best.cause.Prior, v.margin
-	d.Findings = append(d.Findings, best.findings...)
+	d.Findings = best.findings(c, d.EvidenceAt)
 	d.Missing = missing(v)
 	if !v.named {
 		d.Confidence = round(1-best.confidence, 4)
@@ -48,7 +43,7 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	}
 	slices.Sort(d.Explains)
 	d.Alternatives = c.alternatives(v, v.ranked[1:])
-	d.Story = state.Story{What: c.fill(cause.What, p), Why: why(best), Else: c.otherwise(v)}
+	d.Story = state.Story{What: c.fill(cause.What, p), Why: why(d), Else: c.otherwise(v)}
 	for _, s := range cause.Do {
 		d.Story.Do = append(d.Story.Do, c.fill(s, p))
 	}
@@ -145,10 +140,10 @@ func (c *Cause) differs(other state.Cause) string {
 }
 
 // why names the strongest findings and shows the sum.
-func why(w *weighed) string {
+func why(d state.Diagnosis) string {
 	var reasons, against []string
 	support, oppose := 0.0, 0.0
-	for _, f := range w.findings {
+	for _, f := range d.Findings {
 		if f.Weight > 0 {
 			support += f.Weight
 			if len(reasons) < 3 && !strings.HasPrefix(f.Signal, "symptom:") {
@@ -162,7 +157,7 @@ func why(w *weighed) string {
 		}
 	}
 	if len(reasons) == 0 {
-		for _, f := range w.findings[:min(3, len(w.findings))] {
+		for _, f := range d.Findings[:min(3, len(d.Findings))] {
 			reasons = append(reasons, f.Text)
 		}
 	}
@@ -170,7 +165,7 @@ func why(w *weighed) string {
 	if len(against) > 0 {
 		out += ". Against it: " + against[0]
 	}
-	return fmt.Sprintf("%s. Sum: prior %+g, for %+g, against %g = %+g dB.", out, w.cause.Prior, round(support, 1), round(oppose, 1), w.score)
+	return fmt.Sprintf("%s. Sum: prior %+g, for %+g, against %g = %+g dB.", out, d.Prior, round(support, 1), round(oppose, 1), d.Score)
 }
 
 // otherwise names the runner-up.

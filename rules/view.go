@@ -18,22 +18,23 @@ const stale = 10 * time.Minute
 
 // view is the evidence of one scope, arranged for expressions.
 type view struct {
-	scope   state.Scope
-	facts   *factsVal
-	signals map[string]*series
-	missing map[string]string // signal → why it is not there
-	workers int
-	whole   *group
-	pods    []*group
-	gpus    []*group
-	nodes   []*group
-	ids     map[string]int // of pods, GPUs and nodes, by their key
-	keys    []string       // by ID
-	order   []int          // the IDs in the order of their keys
-	gpusOf  map[int][]int  // pod → GPUs
-	asked   map[question]*answers
-	recent  *series
-	slab    []own // of all samples, never grown past its capacity: pointers into it stay good
+	scope    state.Scope
+	facts    *factsVal
+	signals  map[string]*series
+	numbered []*series         // the same, by the catalogue's numbers
+	numbers  map[string]int    // those
+	missing  map[string]string // signal → why it is not there
+	workers  int
+	whole    *group
+	pods     []*group
+	gpus     []*group
+	nodes    []*group
+	ids      map[string]int // of pods, GPUs and nodes, by their key
+	keys     []string       // by ID
+	order    []int          // the IDs in the order of their keys
+	gpusOf   map[int][]int  // pod → GPUs
+	asked    map[question]*answers
+	recent   *series
 }
 
 // question is an expression asked of a kind of entity. Causes ask many of the same.
@@ -68,9 +69,9 @@ func (v *view) ask(x *expression, per string) *answers {
 	return a
 }
 
-func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, used map[string]bool) *view {
+func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Catalog) *view {
 	v := &view{
-		scope: scope, facts: factsOf(in), signals: map[string]*series{}, missing: map[string]string{},
+		scope: scope, facts: factsOf(in), signals: map[string]*series{}, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers, missing: map[string]string{},
 		ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[question]*answers{},
 	}
 	v.whole = &group{view: v}
@@ -80,7 +81,8 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, used map
 	for _, m := range ev.Missing {
 		v.missing[m.Signal] = m.Reason
 	}
-	c := &census{view: v, top: newTopology(ev.Workers), groups: map[place]*group{}, at: map[state.Entity]int{}}
+	some := 4*len(ev.Workers) + 8 // pods, GPUs, nodes and the pool
+	c := &census{view: v, top: newTopology(ev.Workers), groups: make(map[place]*group, some), at: make(map[state.Entity]int, some), seen: make([]sighting, 0, some)}
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
 		if w.Pod != "" && c.top.inScope(e, scope) {
@@ -88,12 +90,11 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, used map
 			v.workers++
 		}
 	}
-	v.slab = make([]own, 0, len(ev.Samples))
 	signal, wanted := "", false
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
 		if s.Signal != signal {
-			signal, wanted = s.Signal, used[s.Signal]
+			signal, wanted = s.Signal, cat.used[s.Signal]
 		}
 		if !wanted {
 			continue
@@ -208,26 +209,27 @@ func (v *view) sample(s *state.Sample, k *sighting) {
 		if ser = v.signals[s.Signal]; ser == nil {
 			ser = &series{signal: s.Signal, index: len(v.signals)}
 			v.signals[s.Signal] = ser
+			if n, ok := v.numbers[s.Signal]; ok {
+				v.numbered[n] = ser
+			}
 		}
 		v.recent = ser
 	}
-	v.slab = append(v.slab, own{value: some(s.Value), baseline: optional(s.Baseline), dayAgo: optional(s.DayAgo), z: optional(s.Z), text: s.Text, hasText: s.Text != ""})
-	o := &v.slab[len(v.slab)-1]
 	if k.id < 0 {
 		// Of several pools in one scope the worst speaks.
-		if ser.pool == nil || o.value.v > ser.pool.value.v {
-			ser.pool = o
+		if ser.pool == nil || s.Value > ser.pool.Value {
+			ser.pool = s
 		}
 		return
 	}
 	if k.id >= len(ser.by) {
-		ser.by = append(ser.by, make([]*own, max(len(v.keys), 4*v.workers)-len(ser.by))...)
+		ser.by = append(ser.by, make([]*state.Sample, max(len(v.keys), 4*v.workers)-len(ser.by))...)
 	}
 	if have := ser.by[k.id]; have == nil {
-		ser.by[k.id] = o
+		ser.by[k.id] = s
 		ser.measured++
-	} else if o.value.v > have.value.v {
-		ser.by[k.id] = o
+	} else if s.Value > have.Value {
+		ser.by[k.id] = s
 	}
 }
 

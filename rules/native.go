@@ -1,0 +1,229 @@
+package rules
+
+import (
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/types"
+)
+
+// Evidence is a few kinds of expression asked of hundreds of entities, and CEL's interpreter boxes every number on the way. What the
+// catalogue's expressions are made of (readings, numbers, texts, comparisons, arithmetic and logic) is therefore compiled to Go functions
+// that answer as CEL does, absorption of what is absent included; TestNativeAnswersAreCELs holds them to that. CEL evaluates the rest.
+type (
+	condition func(*group) (holds, ok bool)
+	quantum   func(*group) number
+	word      func(*group) (string, bool)
+)
+
+// native compiles a checked expression; nil where it has something that only CEL can evaluate.
+func native(x ast.Expr, c *Catalog) condition {
+	switch x.Kind() {
+	case ast.LiteralKind:
+		if b, ok := x.AsLiteral().(types.Bool); ok {
+			return func(*group) (bool, bool) { return bool(b), true }
+		}
+		return nil
+	case ast.CallKind:
+	default:
+		return nil
+	}
+	call := x.AsCall()
+	args := call.Args()
+	switch call.FunctionName() {
+	case operators.LogicalAnd, operators.LogicalOr:
+		return connective(native(args[0], c), native(args[1], c), call.FunctionName() == operators.LogicalOr)
+	case operators.LogicalNot:
+		of := native(args[0], c)
+		if of == nil {
+			return nil
+		}
+		return func(g *group) (bool, bool) {
+			holds, ok := of(g)
+			return !holds, ok
+		}
+	case "has_symptom_", "only_symptom_":
+		id, ok := args[1].AsLiteral().(types.String)
+		if !ok {
+			return nil
+		}
+		only := call.FunctionName() == "only_symptom_"
+		return func(g *group) (bool, bool) {
+			f := g.view.facts
+			return f.symptoms[string(id)] && (!only || len(f.symptoms) == 1), true
+		}
+	}
+	return comparison(call.FunctionName(), args, c)
+}
+
+// connective is && or, with either, ||: the side that decides need not know the other.
+func connective(a, b condition, either bool) condition {
+	if a == nil || b == nil {
+		return nil
+	}
+	return func(g *group) (bool, bool) {
+		x, xok := a(g)
+		if xok && x == either {
+			return either, true
+		}
+		y, yok := b(g)
+		if yok && y == either {
+			return either, true
+		}
+		return !either, xok && yok
+	}
+}
+
+func comparison(op string, args []ast.Expr, c *Catalog) condition {
+	if len(args) != 2 {
+		return nil
+	}
+	if a, b := amount(args[0], c), amount(args[1], c); a != nil && b != nil {
+		compare := comparisons[op]
+		if compare == nil {
+			return nil
+		}
+		return func(g *group) (bool, bool) {
+			x, y := a(g), b(g)
+			return compare(x.v, y.v), x.ok && y.ok
+		}
+	}
+	a, b := spelling(args[0], c), spelling(args[1], c)
+	if a == nil || b == nil || op != operators.Equals && op != operators.NotEquals {
+		return nil
+	}
+	return func(g *group) (bool, bool) {
+		x, xok := a(g)
+		y, yok := b(g)
+		return (x == y) == (op == operators.Equals), xok && yok
+	}
+}
+
+var comparisons = map[string]func(a, b float64) bool{
+	operators.Less:          func(a, b float64) bool { return a < b },
+	operators.LessEquals:    func(a, b float64) bool { return a <= b },
+	operators.Greater:       func(a, b float64) bool { return a > b },
+	operators.GreaterEquals: func(a, b float64) bool { return a >= b },
+	operators.Equals:        func(a, b float64) bool { return a == b },
+	operators.NotEquals:     func(a, b float64) bool { return a != b },
+}
+
+var arithmetic = map[string]func(a, b float64) float64{
+	operators.Add:      func(a, b float64) float64 { return a + b },
+	operators.Subtract: func(a, b float64) float64 { return a - b },
+	operators.Multiply: func(a, b float64) float64 { return a * b },
+	operators.Divide:   func(a, b float64) float64 { return a / b },
+}
+
+// amount is an expression of numbers. Whole numbers are literals only: CEL's integer arithmetic is another.
+func amount(x ast.Expr, c *Catalog) quantum {
+	switch x.Kind() {
+	case ast.LiteralKind:
+		var n number
+		switch v := x.AsLiteral().(type) {
+		case types.Double:
+			n = some(float64(v))
+		case types.Int:
+			n = some(float64(v))
+		default:
+			return nil
+		}
+		return func(*group) number { return n }
+	case ast.IdentKind:
+		if x.AsIdent() != "workers" {
+			return nil
+		}
+		return func(g *group) number { return some(float64(g.view.workers)) }
+	case ast.SelectKind:
+		return field(x.AsSelect(), c)
+	case ast.CallKind:
+		call := x.AsCall()
+		op := arithmetic[call.FunctionName()]
+		if op == nil || len(call.Args()) != 2 || integer(call.Args()[0]) || integer(call.Args()[1]) {
+			return nil
+		}
+		a, b := amount(call.Args()[0], c), amount(call.Args()[1], c)
+		if a == nil || b == nil {
+			return nil
+		}
+		return func(g *group) number {
+			p, q := a(g), b(g)
+			return number{v: op(p.v, q.v), ok: p.ok && q.ok}
+		}
+	}
+	return nil
+}
+
+func integer(x ast.Expr) bool {
+	_, is := x.AsLiteral().(types.Int)
+	return x.Kind() == ast.LiteralKind && is
+}
+
+// field is a number of a reading: kv_usage.max.
+func field(s ast.SelectExpr, c *Catalog) quantum {
+	if s.IsTestOnly() || s.Operand().Kind() != ast.IdentKind || s.FieldName() == "text" {
+		return nil
+	}
+	signal, known := c.numbers[s.Operand().AsIdent()]
+	of := fields[s.FieldName()]
+	if of == nil || !known {
+		return nil
+	}
+	return func(g *group) number {
+		if r := g.readingAt(signal); r != nil {
+			return of(r)
+		}
+		return number{}
+	}
+}
+
+// spelling is an expression of texts.
+func spelling(x ast.Expr, c *Catalog) word {
+	switch x.Kind() {
+	case ast.LiteralKind:
+		s, ok := x.AsLiteral().(types.String)
+		if !ok {
+			return nil
+		}
+		return func(*group) (string, bool) { return string(s), true }
+	case ast.SelectKind:
+		s := x.AsSelect()
+		if s.IsTestOnly() || s.Operand().Kind() != ast.IdentKind || s.FieldName() != "text" {
+			return nil
+		}
+		signal, known := c.numbers[s.Operand().AsIdent()]
+		if !known {
+			return nil
+		}
+		return func(g *group) (string, bool) {
+			if r := g.readingAt(signal); r != nil {
+				return r.Text, r.hasText()
+			}
+			return "", false
+		}
+	case ast.CallKind:
+		return spelled(x.AsCall(), c)
+	}
+	return nil
+}
+
+func spelled(call ast.CallExpr, c *Catalog) word {
+	args := call.Args()
+	switch call.FunctionName() {
+	case "hint_":
+		key, ok := args[1].AsLiteral().(types.String)
+		if args[1].Kind() != ast.LiteralKind || !ok {
+			return nil
+		}
+		return func(g *group) (string, bool) { return g.view.facts.hints[string(key)], true }
+	case "xid_class":
+		code := amount(args[0], c)
+		if code == nil {
+			return nil
+		}
+		return func(g *group) (string, bool) {
+			n := code(g)
+			return c.xids[int(n.v)].Class, n.ok
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package rules
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"paramedic/state"
+)
+
+// What is compiled to Go answers as CEL does, on every expression of the catalogue and on the corners of the language, over evidence in
+// which anything may be missing.
+func TestNativeAnswersAreCELs(t *testing.T) {
+	c := mustLoad(t)
+	env, err := newEnvironment(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, src := range []string{
+		`true`, `!false`, `!(kv_usage.value > 0.5)`, `kv_usage.value == 1.0 || kv_usage.value != 0.97`, `workers >= 1 && workers < 3`, `(kv_usage.max - kv_usage.min) / kv_usage.avg > 0.5`,
+		`kv_usage.value > 0.5 && requests_waiting.value > 0.5`, `kv_usage.value > 0.5 || requests_waiting.value > 0.5`, `kv_usage.sum + 1.0 > kv_usage.count * 2.0`, `0.1 / 0.0 > kv_usage.z`,
+		`pod_last_terminated.text == "OOMKilled"`, `pod_last_terminated.text != pod_waiting_reason.text`, `hint("xid") == ""`, `has_symptom("kv_pressure")`, `only_symptom("kv_pressure")`,
+		`xid_class(gpu_xid.value) == "hardware"`, `kv_usage.day_ago < kv_usage.baseline`,
+	} {
+		if x, err := env.compile(src); err != nil || x.fast == nil {
+			t.Fatalf("%s: compiled to Go: %v, %v", src, x != nil && x.fast != nil, err)
+		}
+	}
+	for _, src := range []string{`pod_last_terminated.text.startsWith("OOM")`, `kv_usage.value > 0.5 ? true : false`, `-kv_usage.value < 0.0`} {
+		if x, err := env.compile(src); err != nil || x.fast != nil {
+			t.Fatalf("%s is CEL's to answer: %v", src, err)
+		}
+	}
+	for _, cause := range c.causes {
+		for _, e := range cause.Evidence {
+			for _, src := range []string{e.When, e.Unless} {
+				if src != "" {
+					if _, err := env.compile(src); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 40 {
+		in, ev := fleet(c, 3)
+		thin(r, ev)
+		v := newView(in, in.Scope, ev, c)
+		for src, x := range env.known {
+			if x.fast == nil {
+				continue
+			}
+			for _, per := range []string{"", "pod", "gpu", "node"} {
+				for _, g := range v.groups(per) {
+					holds, ok := x.fast(g)
+					want, wantOK := x.interpret(g)
+					if ok != wantOK || ok && holds != want {
+						t.Fatalf("%s on %q: %v, %v in Go and %v, %v in CEL", src, g.key, holds, ok, want, wantOK)
+					}
+				}
+			}
+		}
+	}
+}
+
+// thin leaves evidence out and changes what stays.
+func thin(r *rand.Rand, ev *state.Evidence) {
+	var kept []state.Sample
+	for _, s := range ev.Samples {
+		switch r.IntN(4) {
+		case 0:
+			continue
+		case 1:
+			s.Baseline = nil
+		case 2:
+			day := r.Float64()
+			s.DayAgo, s.Z = &day, &day
+		}
+		s.Value = []float64{0, 1, 79, 0.97, 0.3, 31, math.NaN()}[r.IntN(7)]
+		if strings.HasPrefix(s.Signal, "pod_") && r.IntN(2) == 0 {
+			s.Text = []string{"OOMKilled", "Error"}[r.IntN(2)]
+		}
+		kept = append(kept, s)
+	}
+	ev.Samples = kept
+}
