@@ -214,7 +214,9 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 		if e.Weight > 0 && e.Expects != "" {
 			w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight})
 		}
-		w.otherwise(e, v, cat, answered)
+		if answered == len(v.groups(e.Per)) { // of one that did not answer it is not known
+			w.otherwise(e, v, cat, answered)
+		}
 	}
 }
 
