@@ -39,12 +39,12 @@ const (
 
 // Faults lists the faults' names.
 func Faults() []string {
-	return []string{
+	return append([]string{
 		GPUThrottle,
 		KVExhaustion, KVLeak, ConcurrencyCap, PrefillStarvation, RoutingSkew, PrefixCacheCollapse, HostMemoryLeak, GPUFault, EngineHang, BenignAlert,
 		GatewayFailure, MonitoringGap,
 		GPUUnderutilization,
-	}
+	}, demandFaults...)
 }
 
 type activeFault struct {
@@ -135,6 +135,8 @@ func (a *activeFault) shape(w *Workload, level, since float64) {
 		w.Long = Lengths{Mean: 20000, Sigma: 0.15}
 	case PrefixCacheCollapse:
 		w.GroupShare *= max(0, 1-level)
+	default:
+		a.shapeDemand(w, level)
 	}
 }
 

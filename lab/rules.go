@@ -45,6 +45,10 @@ func Rules() []Rule {
 			func(h *history) vector {
 				return h.quantile(.95, "vllm:inter_token_latency_seconds", 5*m, pool...).above(.15)
 			}},
+		{"VLLMElevatedITL", quantile("0.5", "vllm:inter_token_latency_seconds") + " > 0.03", 3 * time.Minute, "warning", "Half of the tokens of {{ $labels.model_name }} take over 30 ms",
+			func(h *history) vector {
+				return h.quantile(.5, "vllm:inter_token_latency_seconds", 5*m, pool...).above(.03)
+			}},
 		{"VLLMQueueTimeHigh", quantile("0.95", "vllm:request_queue_time_seconds") + " > 2", 10 * time.Minute, "warning", "p95 queue time of {{ $labels.model_name }} is over 2 s",
 			func(h *history) vector {
 				return h.quantile(.95, "vllm:request_queue_time_seconds", 5*m, pool...).above(2)
@@ -73,6 +77,11 @@ func Rules() []Rule {
 		{"VLLMPrefixCacheHitRateLow", "sum " + byPool + " (rate(vllm:prefix_cache_hits_total[5m])) / sum " + byPool + " (rate(vllm:prefix_cache_queries_total[5m])) < 0.1", 5 * time.Minute, "info", "Prefix cache hit ratio of {{ $labels.model_name }} is under 10%",
 			func(h *history) vector {
 				return h.rate("vllm:prefix_cache_hits_total", 5*m, 0).sum(pool...).per(h.rate("vllm:prefix_cache_queries_total", 5*m, 0).sum(pool...), pool...).where(func(x float64) bool { return x < .1 })
+			}},
+		{"VLLMMostRequestsAborted", "sum " + byPool + " (rate(vllm:request_success_total{finished_reason=\"abort\"}[5m])) / sum " + byPool + " (rate(vllm:request_success_total[5m])) > 0.6", 2 * time.Minute, "warning", "Clients of {{ $labels.model_name }} hang up on more than 60% of their requests",
+			func(h *history) vector {
+				left := h.rate("vllm:request_success_total", 5*m, 0)
+				return left.with("finished_reason", "abort").sum(pool...).per(left.sum(pool...), pool...).above(.6)
 			}},
 		{"VLLMHighErrorRate", "sum by (namespace, pod) (rate(http_requests_total{job=\"vllm\",status=\"5xx\"}[1m])) / sum by (namespace, pod) (rate(http_requests_total{job=\"vllm\"}[1m])) > 0.05", time.Minute, "critical", "More than 5% of the requests to {{ $labels.pod }} fail",
 			func(h *history) vector {

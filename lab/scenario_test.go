@@ -46,6 +46,7 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 		HostMemoryLeak:      {"ContainerMemoryGrowth", "ContainerOOMKilled"},
 		GPUFault:            {"GPUXidError", "VLLMWorkerDown", "KubePodCrashLooping"},
 		EngineHang:          {"VLLMEngineHang"},
+		ClientCancellations: {"VLLMMostRequestsAborted"},
 		BenignAlert:         {"GPUMemoryHighUtilization"},
 		MonitoringGap:       {"VLLMWorkerDown"},
 		GatewayFailure:      {"EPPNoReadyEndpoints", "EPPCriticalErrorRatio"},
