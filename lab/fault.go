@@ -21,7 +21,6 @@ type Fault struct {
 
 // The faults that the lab can inject.
 const (
-	GPUThrottle         = "gpu_throttle"
 	KVExhaustion        = "kv_exhaustion"
 	KVLeak              = "kv_leak"
 	ConcurrencyCap      = "concurrency_cap"
@@ -39,12 +38,11 @@ const (
 
 // Faults lists the faults' names.
 func Faults() []string {
-	return append([]string{
-		GPUThrottle,
+	return append(append([]string{
 		KVExhaustion, KVLeak, ConcurrencyCap, PrefillStarvation, RoutingSkew, PrefixCacheCollapse, HostMemoryLeak, GPUFault, EngineHang, BenignAlert,
 		GatewayFailure, MonitoringGap,
 		GPUUnderutilization,
-	}, demandFaults...)
+	}, machineFaults...), demandFaults...)
 }
 
 type activeFault struct {
@@ -162,10 +160,8 @@ func (f *Fleet) strike(a *activeFault) {
 			g.fault, g.xid = a.Code, a.Code
 			g.xids++
 		}
-	case GPUThrottle:
-		if len(w.gpus) > 0 {
-			w.gpus[0].cooling = 8 * a.Severity
-		}
+	case GPUThrottle, NodeFailure:
+		f.strikeMachine(a, w)
 	case BenignAlert:
 		for _, c := range f.workers {
 			for _, g := range c.gpus {

@@ -52,7 +52,7 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 		}
 	case "dcgm":
 		for _, n := range f.nodes {
-			if n.name == t.Labels["node"] {
+			if n.name == t.Labels["node"] && !n.down {
 				p = f.dcgmPage(n)
 			}
 		}

@@ -7,6 +7,8 @@ type node struct {
 	name     string
 	gpus     []*gpu
 	cordoned bool
+	down     bool
+	downAt   float64
 }
 
 // gpu is what DCGM would tell of a GPU.
@@ -53,7 +55,7 @@ func (n *node) free(want int) []*gpu {
 			out = append(out, g)
 		}
 	}
-	if len(out) < want || n.cordoned {
+	if len(out) < want || n.cordoned || n.down {
 		return nil
 	}
 	return out

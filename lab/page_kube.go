@@ -14,7 +14,10 @@ func (f *Fleet) kubePage() *page {
 		for _, c := range []string{"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"} {
 			for _, status := range []string{"true", "false", "unknown"} {
 				want := "false"
-				if c == "Ready" {
+				switch {
+				case !n.seenReady(f.now):
+					want = "unknown"
+				case c == "Ready":
 					want = "true"
 				}
 				p.gauge("kube_node_status_condition", "The condition of a cluster node.", float64(boolInt(status == want)), "node", n.name, "condition", c, "status", status)
@@ -48,7 +51,7 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 		p.gauge("kube_pod_status_phase", "The pods current phase.", float64(boolInt(is)), with("phase", ph)...)
 	}
 	for _, c := range []string{"true", "false", "unknown"} {
-		is := c == "true" && w.phase == podReady || c == "false" && w.phase != podReady
+		is := c == "true" && w.seenReady(f.now) || c == "false" && !w.seenReady(f.now)
 		p.gauge("kube_pod_status_ready", "Describes whether the pod is ready to serve requests.", float64(boolInt(is)), with("condition", c)...)
 	}
 	if w.phase == podPending {
@@ -56,7 +59,7 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	}
 	p.gauge("kube_pod_container_info", "Information about a container in a pod.", 1, box("image", "vllm/vllm-openai:v0.23.0")...)
 	p.counter("kube_pod_container_status_restarts_total", "The number of container restarts per container.", float64(w.restarts), box()...)
-	p.gauge("kube_pod_container_status_ready", "Describes whether the containers readiness check succeeded.", float64(boolInt(w.phase == podReady)), box()...)
+	p.gauge("kube_pod_container_status_ready", "Describes whether the containers readiness check succeeded.", float64(boolInt(w.seenReady(f.now))), box()...)
 	if w.lastReason != "" {
 		p.gauge("kube_pod_container_status_last_terminated_reason", "Describes the last reason the container was in terminated state.", 1, box("reason", w.lastReason)...)
 		p.gauge("kube_pod_container_status_last_terminated_exitcode", "Describes the exit code for the last container in terminated state.", float64(w.lastCode), box()...)
@@ -68,7 +71,7 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.MemoryLimit), box("node", nodeName, "resource", "memory", "unit", "byte")...)
 	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.GPUsPerWorker), box("node", nodeName, "resource", "nvidia_com_gpu", "unit", "integer")...)
 	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", f.cpuLimit(), box("node", nodeName, "resource", "cpu", "unit", "core")...)
-	if w.phase == podPending || w.phase == podBackOff {
+	if w.phase == podPending || w.phase == podBackOff || w.phase == podLost {
 		return
 	}
 	cadvisor := []string{"namespace", f.cfg.Namespace, "pod", w.name, "container", "vllm", "image", "vllm/vllm-openai:v0.23.0", "node", nodeName}
@@ -89,7 +92,7 @@ func (f *Fleet) kubeDeployment(p *page) {
 		}
 		all++
 		updated += boolInt(w.hash == d.hash)
-		ready += boolInt(w.phase == podReady)
+		ready += boolInt(w.seenReady(f.now))
 		perSet[w.hash]++
 	}
 	l := []string{"namespace", f.cfg.Namespace, "deployment", f.cfg.Pool}

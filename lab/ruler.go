@@ -58,6 +58,9 @@ func NewRuler(f *Fleet, prometheusURL string) *Ruler {
 	} {
 		r.want[name] = true
 	}
+	for _, name := range machineMetrics {
+		r.want[name] = true
+	}
 	return r
 }
 

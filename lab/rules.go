@@ -122,6 +122,11 @@ func Rules() []Rule {
 				hot := h.now("DCGM_EXP_CLOCK_EVENTS_COUNT").with("clock_event", "hw_slowdown", "hw_thermal", "sw_thermal")
 				return hot.largest("Hostname", "gpu", "UUID", "exported_namespace", "exported_pod").above(0)
 			}},
+		{"KubeNodeNotReady", "kube_node_status_condition{condition=\"Ready\",status=\"true\"} == 0", time.Minute, "critical", "{{ $labels.node }} is not ready",
+			func(h *history) vector {
+				ready := h.now("kube_node_status_condition").with("condition", "Ready").with("status", "true")
+				return ready.where(func(x float64) bool { return x == 0 })
+			}},
 		{"ContainerMemoryGrowth", "predict_linear(container_memory_working_set_bytes{container=\"vllm\"}[10m], 3600) > on (namespace, pod) group_left () kube_pod_container_resource_limits{container=\"vllm\",resource=\"memory\"}", 5 * time.Minute, "warning", "{{ $labels.pod }} will reach its memory limit within an hour",
 			func(h *history) vector {
 				limits := h.now("kube_pod_container_resource_limits").with("resource", "memory")

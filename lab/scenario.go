@@ -23,9 +23,8 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 	s := Scenario{Name: fault, Config: Config{Seed: seed}, Length: 20 * time.Minute}
 	f := Fault{Name: fault, At: 5 * time.Minute, Worker: 1}
 	switch fault {
-	case GPUThrottle:
-		s.Story = "A fan dies: one GPU runs so hot that its clock falls to a quarter, and its worker with it; the other GPUs are cool."
-		s.Config.Workload = Workload{Rate: 4.5}
+	case GPUThrottle, NodeFailure:
+		s.machine()
 	case KVExhaustion:
 		s.Story = "Answers get more than twice as long; max_num_seqs 256 admits more than the KV cache can hold, and preemptions eat the throughput."
 	case KVLeak:

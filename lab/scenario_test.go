@@ -36,6 +36,7 @@ func play(t *testing.T, s Scenario) (*Fleet, map[string]float64) {
 
 func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 	want := map[string][]string{
+		NodeFailure:         {"KubeNodeNotReady", "VLLMWorkerDown"},
 		GPUThrottle:         {"GPUThermalThrottling", "VLLMThroughputDrop"},
 		KVExhaustion:        {"VLLMKVCacheExhaustion", "LLMPreemptionStorm", "VLLMTTFTDegradation"},
 		KVLeak:              {"VLLMKVHeldWhileIdle"},

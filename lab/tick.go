@@ -87,6 +87,10 @@ func (f *Fleet) broken(w *worker) {
 // advance moves a pod from one phase to the next when its time has come.
 func (f *Fleet) advance(w *worker) {
 	switch {
+	case w.phase == podLost:
+		if f.now >= w.until+nodeToleration {
+			f.terminate(w, "its node is unreachable")
+		}
 	case w.leaving && (w.phase != podReady || w.load() == 0 || f.now >= w.leaveBy):
 		f.abandon(w, w.phase == podReady)
 		f.remove(w)

@@ -12,6 +12,7 @@ const (
 	podLoading              // the container runs and loads the model
 	podReady
 	podBackOff // the container died and waits to be started again
+	podLost    // its node does not answer; nobody knows what became of it
 	podGone
 )
 
@@ -57,7 +58,7 @@ func (w *worker) load() int {
 // start begins the container's process on the pod's GPUs.
 func (w *worker) start(now, load float64) {
 	w.phase, w.started, w.until = podLoading, now, now+load
-	w.memory, w.rss, w.failing = 6<<30, 0, 0
+	w.memory, w.rss, w.failing = 18<<30, 0, 0 // the weights pass through memory on their way to the GPU
 	w.eng = nil
 }
 

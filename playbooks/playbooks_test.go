@@ -12,10 +12,10 @@ import (
 )
 
 // causes are those that the first catalogue knows.
-var causes = append([]string{"gpu_throttle", "kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
+var causes = append(append([]string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
 	"host_memory_leak", "gpu_fault", "engine_hang", "benign_alert",
 	"gpu_underutilization",
-	"gateway_failure", "monitoring_gap", "unknown"}, demandCauses...)
+	"gateway_failure", "monitoring_gap", "unknown"}, machineCauses...), demandCauses...)
 
 // signals are those that evidence can carry.
 var signals = strings.Fields(`kv_usage requests_waiting requests_running waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95
@@ -57,7 +57,7 @@ func TestBuiltinLibraryIsWholeAndNamesOnlyKnownSignals(t *testing.T) {
 // Facts of which popular advice has the opposite.
 func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 	want := map[string]string{
-		"gpu_throttle":  "",
+		"gpu_throttle": "", "node_failure": "",
 		"kv_exhaustion": "set_engine_arg lower", "concurrency_cap": "set_engine_arg raise",
 		"kv_leak": "restart_worker", "host_memory_leak": "restart_worker", "engine_hang": "restart_worker",
 		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at the engines; healthy is left alone.
@@ -80,7 +80,7 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 		}
 	}
 	for id, phrase := range map[string]string{
-		"gpu_throttle":  "restarting the worker while its node is schedulable",
+		"gpu_throttle": "restarting the worker while its node is schedulable", "node_failure": "deleting pods by force",
 		"kv_exhaustion": "lowering gpu_memory_utilization", "prefill_starvation": "cutting max_num_seqs",
 		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs", "gateway_failure": "restarting the engines", "monitoring_gap": "restarting",
 	} {

@@ -52,6 +52,7 @@ func TestCorrelate(t *testing.T) {
 		"two models":                            {[]labels{{"alertname": "KVCacheNearFull", "model_name": "llama-70b"}, {"alertname": "KVCacheNearFull", "model_name": "qwen-32b"}}, false},
 		"two pools on one node":                 {[]labels{{"alertname": "KVCacheNearFull", "pod": "vllm-llama-7d9f8b6c5-bbbbb", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "vllm-qwen-5c8d7f6b9-mmmmm", "namespace": "llm"}}, false},
 		"a GPU and a pool with a pod on it":     {[]labels{{"alertname": "LLMHighErrorRate", "model_name": "qwen-32b", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
+		"two nodes, told by one exporter":       {[]labels{{"alertname": "KubeNodeNotReady", "node": "node-1", "job": "kube-state-metrics", "instance": "10.0.9.9:8080"}, {"alertname": "KubeNodeNotReady", "node": "node-3", "job": "kube-state-metrics", "instance": "10.0.9.9:8080"}}, false},
 		"a GPU and a pool that is elsewhere":    {[]labels{{"alertname": "LLMHighErrorRate", "model_name": "qwen-32b", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-1", "gpu": "0"}}, false},
 		"a GPU and its exported pod":            {[]labels{{"alertname": "KubePodCrashLooping", "pod": "x-5c8d7f6b9-zzzzz", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-9", "gpu": "0", "exported_pod": "x-5c8d7f6b9-zzzzz", "exported_namespace": "llm"}}, true},
 		"a rule that aggregates all away":       {[]labels{{"alertname": "KVCacheNearFull", "model_name": "llama-70b"}, {"alertname": "LLMHighTTFT"}}, true},
@@ -136,6 +137,9 @@ func TestAbsorbs(t *testing.T) {
 	}
 	llama := state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b", Pods: []string{"p1"}}
 	qwen := state.Scope{Namespace: "llm", Pool: "vllm-qwen", Model: "qwen-32b", Pods: []string{"q1"}, Nodes: []string{"node-2"}}
+	machine := state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b", Pods: []string{"p1"}, Nodes: []string{"node-2"}}
+	chat := state.Scope{Namespace: "chat", Pool: "vllm-qwen", Model: "qwen-32b", Pods: []string{"q1"}, Nodes: []string{"node-2"}}
+	elsewhere := state.Scope{Namespace: "chat", Pool: "vllm-qwen", Model: "qwen-32b", Pods: []string{"q2"}, Nodes: []string{"node-3"}}
 	gpu := state.Scope{Nodes: []string{"node-2"}, GPUs: []string{"0"}, Pods: []string{"q1"}, Namespace: "llm"}
 	for name, tt := range map[string]struct {
 		root, other *state.Incident
@@ -145,6 +149,8 @@ func TestAbsorbs(t *testing.T) {
 		"a symptom it does not explain":   {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "", llama, "gpu_hardware"), false},
 		"another pool":                    {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "", qwen, "ttft_high"), false},
 		"a GPU under a pool's hang":       {incident("1", "gpu_fault", gpu, "gpu_hardware"), incident("2", "engine_hang", qwen, "throughput_drop"), true},
+		"a machine under another space":   {incident("1", "node_failure", machine, "worker_down"), incident("2", "", chat, "target_down"), true},
+		"another machine":                 {incident("1", "node_failure", machine, "worker_down"), incident("2", "", elsewhere, "target_down"), false},
 		"a hang never absorbs its GPU":    {incident("2", "engine_hang", qwen, "throughput_drop"), incident("1", "gpu_fault", gpu, "gpu_hardware"), false},
 		"a cause of its own":              {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "engine_hang", llama, "throughput_drop"), false},
 		"noise":                           {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "benign_alert", llama, "gpu_memory_high"), true},

@@ -35,8 +35,12 @@ func entityOf(a state.Alert, cluster string, gpu bool) state.Entity {
 	if !gpu && pickers(l) {
 		e.Pod, e.Node, instance = "", "", ""
 	}
-	if e.Pod == "" && e.GPU == "" {
+	kubeState := strings.Contains(l["job"], "kube-state") // whose own address and namespace are not what it speaks of
+	if e.Pod == "" && e.GPU == "" && !kubeState {
 		e.Instance = instance
+	}
+	if kubeState && e.Pod == "" && e.Node != "" {
+		e.Namespace = ""
 	}
 	e.Pool = first(l, workloadLabels...)
 	if e.Pool == "" && e.Pod != "" {

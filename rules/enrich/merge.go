@@ -247,8 +247,8 @@ func (m *merge) inScope(e state.Entity) bool {
 	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) || differ(strings.ToLower(e.Model), strings.ToLower(s.Model)) {
 		return false
 	}
-	if s.Namespace == "" && s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 {
-		return slices.Contains(s.Nodes, e.Node)
+	if s.Namespace == "" && s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 && !slices.Contains(s.Nodes, e.Node) {
+		return false
 	}
 	// Something that scrapes like a worker and is none (a router, the exporters) has neither a model nor a pool of the fleet.
 	return e.Model != "" || e.Pool != "" && m.servesPool(e) || e.Instance != "" && m.byInstance[e.Instance] != nil
