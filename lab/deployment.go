@@ -100,7 +100,7 @@ func (f *Fleet) create() *worker {
 	w := &worker{
 		name: fmt.Sprintf("%s-%s-%s", f.cfg.Pool, f.deploy.hash, randomName(f.names, 5)), uid: randomUID(f.names), hash: f.deploy.hash,
 		ip:   fmt.Sprintf("10.%d.%d.%d", 42+f.cfg.Index, n%8, 10+f.names.IntN(240)),
-		args: slices.Clone(f.deploy.args), created: f.now, inService: true, phase: podPending, rng: newRand(f.names.Uint64()),
+		args: slices.Clone(f.deploy.args), spoiled: f.spoiledNow(), created: f.now, inService: true, phase: podPending, rng: newRand(f.names.Uint64()),
 	}
 	f.workers = append(f.workers, w)
 	f.event(w.name, "Created", "revision "+w.hash)

@@ -18,7 +18,7 @@
 //   - [Rules] carries every alert rule twice, as PromQL for a real Prometheus and as Go for the [Ruler]; [Alertmanager]
 //     groups what fires and posts genuine version 4 webhooks.
 //
-// It does not simulate the network, the tokenizer or the answers' text, and it never touches a real cluster.
+// It does not simulate the network, the tokenizer or the answers' text (only how many of them refuse or are empty), and it never touches a real cluster.
 //
 // A direct scrape has no relabelling, so a page by itself does not say which pod it came from. [Fleet.Handler] can add the
 // labels that a scrape configuration would (see [HandlerConfig]), by Prometheus's own rule for clashes: a label of the page

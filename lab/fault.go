@@ -30,6 +30,7 @@ const (
 	HostMemoryLeak      = "host_memory_leak"
 	GPUFault            = "gpu_fault"
 	EngineHang          = "engine_hang"
+	QualityRegression   = "quality_regression"
 	BenignAlert         = "benign_alert"
 	GatewayFailure      = "gateway_failure"
 	MonitoringGap       = "monitoring_gap"
@@ -39,6 +40,7 @@ const (
 // Faults lists the faults' names.
 func Faults() []string {
 	return append(append([]string{
+		QualityRegression,
 		KVExhaustion, KVLeak, ConcurrencyCap, PrefillStarvation, RoutingSkew, PrefixCacheCollapse, HostMemoryLeak, GPUFault, EngineHang, BenignAlert,
 		GatewayFailure, MonitoringGap,
 		GPUUnderutilization,
@@ -150,6 +152,8 @@ func (f *Fleet) strike(a *activeFault) {
 		}
 	case HostMemoryLeak:
 		w.leakRate = 128 << 20 * a.Severity
+	case QualityRegression:
+		f.spoil(a.Severity)
 	case EngineHang:
 		if w.eng != nil {
 			w.eng.hung = true

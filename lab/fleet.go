@@ -25,6 +25,8 @@ type Fleet struct {
 	mix      Workload
 	router   router
 	gateway  gateway
+	judge    judge
+	spoiled  float64 // how far the newest chat template is off
 	retries  retryHeap
 	tape     tape
 	nodes    []*node
@@ -55,7 +57,8 @@ func NewFleet(c Config) (*Fleet, error) {
 	c = c.withDefaults()
 	f := &Fleet{
 		cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 1)), names: rand.New(rand.NewPCG(c.Seed, 2)),
-		mix: c.Workload, router: router{kind: c.Routing}, arrival: math.Inf(1),
+		judge: judge{rng: rand.New(rand.NewPCG(c.Seed, 4))},
+		mix:   c.Workload, router: router{kind: c.Routing}, arrival: math.Inf(1),
 		gateway: newGateway(c.Pool + "-epp-6d5f7b9c4d-x8k2q"),
 	}
 	for i := range c.Nodes {
@@ -128,7 +131,7 @@ func (f *Fleet) run(end float64) {
 			f.arrive()
 		case w != nil:
 			f.now = at
-			w.eng.finish(at, func(r *request, _ string) { f.answer(w, "2xx") })
+			w.eng.finish(at, func(r *request, _ string) { f.answer(w, "2xx"); f.judge.count(r) })
 			w.eng.begin(at)
 		default:
 			f.now = at
@@ -181,6 +184,7 @@ func (f *Fleet) send(r *request) {
 		f.retry(r)
 		return
 	}
+	f.judge.ask(r, w.spoiled)
 	r.arrived = f.now
 	if f.mix.Patience > 0 {
 		r.deadline = f.now + f.mix.Patience.Seconds()

@@ -8,7 +8,7 @@ import (
 
 // A Target is one page to scrape, as service discovery would list it.
 type Target struct {
-	Job    string            // vllm, dcgm, epp, kube
+	Job    string            // vllm, dcgm, epp, client, kube
 	Path   string            // on Fleet.Handler
 	Labels map[string]string // what relabelling would add: job, instance, namespace, pod, node, container
 	Honor  bool              // honor_labels of the job
@@ -36,7 +36,7 @@ func (f *Fleet) targets() []Target {
 			"job": "dcgm-exporter", "instance": n.name + ":9400", "namespace": "gpu-operator", "pod": "dcgm-exporter-" + podLetters[i%20:i%20+5], "node": n.name, "container": "exporter",
 		}})
 	}
-	out = append(out, f.gatewayTarget())
+	out = append(out, f.gatewayTarget(), f.clientTarget())
 	return append(out, Target{Job: "kube", Path: "/kube/metrics", Honor: true, Labels: map[string]string{"job": "kube-state-metrics", "instance": "kube-state-metrics:8080"}})
 }
 
@@ -56,6 +56,8 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 				p = f.dcgmPage(n)
 			}
 		}
+	case "client":
+		p = f.clientPage()
 	case "epp":
 		p = f.gatewayPage()
 	default:
@@ -77,7 +79,7 @@ type HandlerConfig struct {
 }
 
 // Handler serves every page of the fleet: /worker/<pod>/metrics, /worker/<pod>/health, /dcgm/<node>/metrics,
-// /gateway/metrics and /kube/metrics. A page of something that does not listen answers 503, one that cannot
+// /gateway/metrics, /client/metrics and /kube/metrics. A page of something that does not listen answers 503, one that cannot
 // be made 500.
 func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 	mux := http.NewServeMux()
@@ -89,6 +91,7 @@ func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 		f.serve(w, "dcgm", "node", r.PathValue("node"), c.TargetLabels)
 	})
 	mux.HandleFunc("GET /gateway/metrics", func(w http.ResponseWriter, _ *http.Request) { f.serve(w, "epp", "job", "epp", c.TargetLabels) })
+	mux.HandleFunc("GET /client/metrics", func(w http.ResponseWriter, _ *http.Request) { f.serve(w, "client", "job", "chat", c.TargetLabels) })
 	mux.HandleFunc("GET /kube/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		f.serve(w, "kube", "job", "kube-state-metrics", c.TargetLabels)
 	})

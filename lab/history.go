@@ -13,6 +13,7 @@ import (
 type history struct {
 	series map[string]map[string]*series // by metric name, then labels
 	last   float64                       // the last scrape
+	epoch  float64                       // the Unix time that it counts from
 	keep   float64
 }
 
@@ -138,6 +139,15 @@ func (h *history) rate(name string, window, offset float64) vector {
 		}
 		return grown / (p[len(p)-1].at - p[0].at), true
 	})
+}
+
+// age is how long ago a gauge of a Unix time was: time() - name.
+func (h *history) age(name string) vector {
+	v := h.now(name)
+	for i := range v {
+		v[i].value = h.epoch + h.last - v[i].value
+	}
+	return v
 }
 
 // changes counts how often a gauge changed in the window.

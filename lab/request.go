@@ -12,6 +12,7 @@ type request struct {
 
 	group     int // of prompts with a common start; -1: none
 	shared    int // how many tokens that start has; 0: as many as the engine's groups have
+	answer    int // what its answer is like: answerGood and so on
 	prompt    int
 	output    int
 	maxTokens int

@@ -106,6 +106,10 @@ func Rules() []Rule {
 				all := append(append(vector{}, used...), free...).sum("UUID")
 				return used.per(all, "UUID").above(.95)
 			}},
+		{"LLMRefusalRateHigh", answersShare("llm_refusals_total") + " > 0.05", 2 * time.Minute, "warning", "More than 5% of the answers of {{ $labels.model_name }} refuse",
+			func(h *history) vector { return h.answersShare("llm_refusals_total").above(.05) }},
+		{"LLMEmptyResponsesHigh", answersShare("llm_empty_responses_total") + " > 0.02", 5 * time.Minute, "warning", "More than 2% of the answers of {{ $labels.model_name }} are empty",
+			func(h *history) vector { return h.answersShare("llm_empty_responses_total").above(.02) }},
 		{"GPUIdleUnderLoad", `max by (exported_namespace, exported_pod) (DCGM_FI_DEV_GPU_UTIL{exported_pod!=""}) < 30 and on (exported_namespace, exported_pod) ` +
 			`label_replace(label_replace(max by (namespace, pod) (vllm:num_requests_running) > 4, "exported_pod", "$1", "pod", "(.+)"), "exported_namespace", "$1", "namespace", "(.+)")`,
 			3 * time.Minute, "warning", "The GPUs of {{ $labels.exported_pod }} are busy for less than 30% of the time while requests run",
@@ -127,11 +131,11 @@ func Rules() []Rule {
 				ready := h.now("kube_node_status_condition").with("condition", "Ready").with("status", "true")
 				return ready.where(func(x float64) bool { return x == 0 })
 			}},
-		{"ContainerMemoryGrowth", "predict_linear(container_memory_working_set_bytes{container=\"vllm\"}[10m], 3600) > on (namespace, pod) group_left () kube_pod_container_resource_limits{container=\"vllm\",resource=\"memory\"}", 5 * time.Minute, "warning", "{{ $labels.pod }} will reach its memory limit within an hour",
+		{"ContainerMemoryGrowth", "predict_linear(container_memory_working_set_bytes{container=\"vllm\"}[10m], 3600) > on (namespace, pod) group_left () kube_pod_container_resource_limits{container=\"vllm\",resource=\"memory\"} and on (namespace, pod) time() - kube_pod_start_time > 900", 5 * time.Minute, "warning", "{{ $labels.pod }} will reach its memory limit within an hour",
 			func(h *history) vector {
 				limits := h.now("kube_pod_container_resource_limits").with("resource", "memory")
 				over := h.predict("container_memory_working_set_bytes", 10*m, 3600).per(limits, "namespace", "pod").above(1)
-				return over
+				return over.and(h.age("kube_pod_start_time").above(900), "namespace", "pod") // while it loads, memory rises
 			}},
 		{"ContainerOOMKilled", "kube_pod_container_status_last_terminated_reason{reason=\"OOMKilled\"} == 1 and on (namespace, pod, container) increase(kube_pod_container_status_restarts_total[10m]) > 0", 0, "critical", "{{ $labels.pod }} was killed at its memory limit",
 			func(h *history) vector {

@@ -48,6 +48,8 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 		s.Config.Workload = Workload{Rate: 4.4, Prompt: Lengths{Mean: 4200, Sigma: 0.1}, Output: Lengths{Mean: 120, Sigma: 0.5}, Groups: 6, GroupTokens: 3200, GroupShare: 0.97, Patience: 60 * time.Second}
 	case HostMemoryLeak:
 		s.Story = "One worker's host memory grows until the kernel kills it."
+	case QualityRegression:
+		s.Story = "A new chat template that does not fit the model is rolled out: latency is fine, and every third answer refuses or is empty."
 	case GPUFault:
 		s.Story = "A GPU falls off the bus; its worker fails, dies, and cannot start again there."
 	case EngineHang:

@@ -48,6 +48,7 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 		GPUFault:            {"GPUXidError", "VLLMWorkerDown", "KubePodCrashLooping"},
 		EngineHang:          {"VLLMEngineHang"},
 		ClientCancellations: {"VLLMMostRequestsAborted"},
+		QualityRegression:   {"LLMRefusalRateHigh", "LLMEmptyResponsesHigh"},
 		BenignAlert:         {"GPUMemoryHighUtilization"},
 		MonitoringGap:       {"VLLMWorkerDown"},
 		GatewayFailure:      {"EPPNoReadyEndpoints", "EPPCriticalErrorRatio"},

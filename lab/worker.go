@@ -43,6 +43,7 @@ type worker struct {
 	// CFS periods of the container, and those in which its CPU limit held it back.
 	cpuPeriods, cpuThrottled float64
 
+	spoiled float64 // how far its chat template is off
 	failing float64 // since when every request fails; 0: they do not
 }
 

@@ -14,7 +14,7 @@ import (
 // causes are those that the first catalogue knows.
 var causes = append(append([]string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
 	"host_memory_leak", "gpu_fault", "engine_hang", "benign_alert",
-	"gpu_underutilization",
+	"gpu_underutilization", "quality_regression",
 	"gateway_failure", "monitoring_gap", "unknown"}, machineCauses...), demandCauses...)
 
 // signals are those that evidence can carry.
