@@ -33,7 +33,8 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 // RunCases runs every *.txtar of a directory over the catalogue. A case has these files:
 //
 //	alerts.json   a list of alerts as Alertmanager's webhook writes them: labels, annotations, generatorURL
-//	workers       one a line: short-name namespace pod pool model node [gpu,gpu…]
+//	workers       one a line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME] [role=prefill|decode]
+//	              [owner=KIND/NAME] [route=KIND/NAME…]; pods of one pool with the same group run one engine and count as one worker
 //	evidence      one a line: signal entity value [was=baseline] [z=score] [text=word]
 //	want          what has to come out
 //
@@ -119,11 +120,25 @@ func (k *caseRun) workers(s string) error {
 			continue
 		}
 		if len(f) < 6 {
-			return fmt.Errorf("workers:%d: wants short-name namespace pod pool model node [gpus]", i+1)
+			return fmt.Errorf("workers:%d: wants short-name namespace pod pool model node [gpus] [key=value…]", i+1)
 		}
 		w := state.Worker{Namespace: f[1], Pod: f[2], Pool: f[3], Model: f[4], Node: f[5], Ready: true, Engine: "vllm"}
-		if len(f) > 6 {
-			w.GPUs = strings.Split(f[6], ",")
+		for _, word := range f[6:] {
+			key, value, option := strings.Cut(word, "=")
+			switch {
+			case !option:
+				w.GPUs = strings.Split(word, ",")
+			case key == "group":
+				w.Group = value
+			case key == "role":
+				w.Role = value
+			case key == "owner":
+				w.OwnerKind, w.Owner, _ = strings.Cut(value, "/")
+			case key == "route":
+				w.Routes = append(w.Routes, value)
+			default:
+				return fmt.Errorf("workers:%d: there is no %s=; there are group, role, owner and route", i+1, key)
+			}
 		}
 		k.short[f[0]] = w
 		k.ev.Workers = append(k.ev.Workers, w)

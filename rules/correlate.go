@@ -130,6 +130,9 @@ func near(a, b state.Entity, top *topology) link {
 	if a.Instance != "" && a.Instance == b.Instance {
 		return linkPod
 	}
+	if a.Pod != "" && b.Pod != "" && sameSpace && slices.ContainsFunc(top.mates(a), func(w *state.Worker) bool { return w.Pod == b.Pod }) {
+		return linkPod // ranks of one engine
+	}
 	if l := machine(a, b, top); l != linkNone {
 		return l
 	}
@@ -143,6 +146,8 @@ func near(a, b state.Entity, top *topology) link {
 			return linkPool
 		case sameModel && !(top.knows(a) && top.knows(b)):
 			return linkModel // a router's or InferencePool's name for it
+		case contains(top.behind(a.Namespace, a.Pool), b.Pool) || contains(top.behind(b.Namespace, b.Pool), a.Pool):
+			return linkModel
 		}
 		return linkNone
 	}
@@ -159,7 +164,7 @@ func machine(a, b state.Entity, top *topology) link {
 		if m.Node == "" || m.Pod != "" && m.GPU == "" {
 			continue
 		}
-		if m.Node == other.Node {
+		if top.reaches(other, m.Node) {
 			return linkNode
 		}
 		if other.Pod != "" || other.Pool == "" {

@@ -192,12 +192,13 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 	}
 	asked := v.ask(e.when, e.Per)
 	hits, answered := asked.hits, asked.answered
+	broken := v.engines(hits)
 	holds := len(hits) > 0
 	switch e.Of {
 	case "minority":
-		holds = holds && answered > 1 && 2*len(hits) <= answered
+		holds = holds && answered > 1 && 2*broken <= answered
 	case "all":
-		holds = holds && len(hits) == answered
+		holds = holds && broken == answered
 	}
 	switch {
 	case answered == 0:
@@ -206,7 +207,8 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 			w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight, missing: true})
 		}
 	case holds:
-		w.add(cat.finding(e, v, hits, answered))
+		f := placeholder{view: v, count: broken, total: answered}
+		w.add(cat.finding(e, hits, f))
 		if e.Marks {
 			w.mark(e, hits, v)
 		}
@@ -214,7 +216,7 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 		if e.Weight > 0 && e.Expects != "" {
 			w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight})
 		}
-		if answered == len(v.groups(e.Per)) { // of one that did not answer it is not known
+		if answered == v.engines(v.groups(e.Per)) { // of one that did not answer it is not known
 			w.otherwise(e, v, cat, answered)
 		}
 	}
@@ -264,7 +266,7 @@ func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
 }
 
 // finding says what was seen, on the entity where it stands out most.
-func (c *Catalog) finding(e *Evidence, v *view, hits []*group, answered int) seen {
+func (c *Catalog) finding(e *Evidence, hits []*group, p placeholder) seen {
 	f := state.Finding{Signal: e.Signal, Unit: c.units[e.Signal], Weight: e.Weight}
 	worst := hits[0]
 	far := -1.0
@@ -285,7 +287,8 @@ func (c *Catalog) finding(e *Evidence, v *view, hits []*group, answered int) see
 	if worst.key != "" {
 		f.Pod = worst.pod
 	}
-	return seen{Finding: f, form: e.Text, of: placeholder{view: v, group: worst, count: len(hits), total: answered}}
+	p.group = worst
+	return seen{Finding: f, form: e.Text, of: p}
 }
 
 // absent names the signals that an expression lacks, with the reason where one is known.

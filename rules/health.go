@@ -34,7 +34,11 @@ type PoolHealth struct {
 	Namespace string                 `json:"namespace"`
 	Pool      string                 `json:"pool"`
 	Model     string                 `json:"model"`
-	Workers   int                    `json:"workers"`
+	Workers   int                    `json:"workers"` // engines: the pods of a parallel group are one
+	Pods      int                    `json:"pods"`
+	Role      string                 `json:"role,omitempty"`   // prefill or decode, where a model's two phases are apart
+	Owner     string                 `json:"owner,omitempty"`  // the resource that the pool was made of, as kind/name
+	Routes    []string               `json:"routes,omitempty"` // what sends it requests, as kind/name
 	Overall   HealthStatus           `json:"overall"`
 	Checks    map[string]HealthCheck `json:"checks"`
 }
@@ -65,13 +69,10 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 		}
 		return pools[key]
 	}
-	onNode := map[string]state.Worker{}
+	onNode, engines := map[string]state.Worker{}, map[place]bool{}
 	for _, w := range ev.Workers {
 		p := pool(w.Namespace, w.Pool, w.Model)
-		p.Workers++
-		if p.Model == "" {
-			p.Model = w.Model
-		}
+		p.take(w, engines)
 		onNode[w.Pod] = w
 	}
 	for _, s := range ev.Samples {
@@ -93,6 +94,24 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Pool, y.Pool), strings.Compare(x.Model, y.Model))
 	})
 	return out
+}
+
+// take counts a pod of the pool.
+func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
+	p.Pods++
+	if key := (place{w.Namespace + "/" + w.Pool, w.EngineKey()}); !engines[key] || w.Pod == "" {
+		engines[key] = true
+		p.Workers++
+	}
+	p.Model, p.Role = cmp.Or(p.Model, w.Model), cmp.Or(p.Role, w.Role)
+	if p.Owner == "" && w.Owner != "" {
+		p.Owner = w.OwnerKind + "/" + w.Owner
+	}
+	for _, r := range w.Routes {
+		if !contains(p.Routes, r) {
+			p.Routes = append(p.Routes, r)
+		}
+	}
 }
 
 // judge takes a sample into the check that reads it, if it is the worst so far.

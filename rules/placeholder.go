@@ -128,7 +128,7 @@ func (w *weighed) word(name string, v *view) string {
 		}
 		return or(names(w.nodes), names(w.pods), target(v.scope))
 	case "broken":
-		return strconv.Itoa(len(w.pods))
+		return strconv.Itoa(v.enginesOf(w.pods))
 	case "of_workers":
 		if len(w.pods) == 0 || v.workers == 0 {
 			return ""
@@ -137,7 +137,7 @@ func (w *weighed) word(name string, v *view) string {
 		if v.workers == 1 {
 			noun = "worker"
 		}
-		return fmt.Sprintf(" (%d of %d %s)", len(w.pods), v.workers, noun)
+		return fmt.Sprintf(" (%d of %d %s)", v.enginesOf(w.pods), v.workers, noun)
 	}
 	return "unknown"
 }

@@ -16,6 +16,8 @@ type topology struct {
 	pools      map[string]*state.Worker // a worker of each namespace/pool
 	ofModel    map[string][]string      // model, lower case → its pools as namespace/pool
 	nodes      map[string][]*state.Worker
+	aliases    map[place][]string        // an owner's or a router's name → the pools behind it
+	groups     map[place][]*state.Worker // the pods of each parallel group
 }
 
 // place is a name within a namespace, or a GPU within a node.
@@ -25,6 +27,7 @@ func newTopology(workers []state.Worker) *topology {
 	t := &topology{
 		byPod: make(map[place]*state.Worker, 2*len(workers)), byInstance: map[string]*state.Worker{}, byGPU: map[place]*state.Worker{},
 		pools: map[string]*state.Worker{}, ofModel: map[string][]string{}, nodes: map[string][]*state.Worker{},
+		aliases: map[place][]string{}, groups: map[place][]*state.Worker{},
 	}
 	for i := range workers {
 		w := &workers[i]
@@ -41,6 +44,11 @@ func newTopology(workers []state.Worker) *topology {
 				t.byGPU[place{w.Node, g}] = w
 			}
 		}
+		if w.Group != "" {
+			key := place{w.Namespace, w.EngineKey()}
+			t.groups[key] = append(t.groups[key], w)
+		}
+		t.alias(w)
 		if key := w.Namespace + "/" + w.Pool; w.Pool != "" && t.pools[key] == nil {
 			t.pools[key] = w
 			model := strings.ToLower(w.Model)
@@ -48,6 +56,58 @@ func newTopology(workers []state.Worker) *topology {
 		}
 	}
 	return t
+}
+
+// alias learns under which names a worker's pool is known besides its own.
+func (t *topology) alias(w *state.Worker) {
+	if w.Pool == "" {
+		return
+	}
+	add := func(name string) {
+		for _, key := range []place{{w.Namespace, name}, {"", name}} {
+			if name != "" && name != w.Pool && !contains(t.aliases[key], w.Pool) {
+				t.aliases[key] = append(t.aliases[key], w.Pool)
+			}
+		}
+	}
+	add(w.Owner)
+	for _, r := range w.Routes {
+		if _, name, ok := strings.Cut(r, "/"); ok {
+			add(name)
+		}
+	}
+}
+
+// behind are the pools that a name stands for which is not a pool's own.
+func (t *topology) behind(namespace, name string) []string {
+	if name == "" || t.pools[namespace+"/"+name] != nil {
+		return nil
+	}
+	return t.aliases[place{namespace, name}]
+}
+
+// mates are the workers that run one engine together with the entity's pod, itself included; nil where it is one by itself.
+func (t *topology) mates(e state.Entity) []*state.Worker {
+	if len(t.groups) == 0 || e.Pod == "" {
+		return nil
+	}
+	if w := t.byPod[place{e.Namespace, e.Pod}]; w != nil && w.Group != "" {
+		return t.groups[place{w.Namespace, w.EngineKey()}]
+	}
+	return nil
+}
+
+// reaches says whether the entity's pod, or one that runs an engine with it, is on the node.
+func (t *topology) reaches(e state.Entity, node string) bool {
+	if node == "" || e.Node == node {
+		return node != ""
+	}
+	for _, w := range t.mates(e) {
+		if w.Node == node {
+			return true
+		}
+	}
+	return false
 }
 
 // resolve fills in what the topology knows of an entity.
@@ -69,6 +129,9 @@ func (t *topology) resolve(e state.Entity) state.Entity {
 	}
 	if e.Pod != "" && e.Pool == "" {
 		e.Pool = poolOf(e.Pod)
+	}
+	if pools := t.behind(e.Namespace, e.Pool); len(pools) == 1 {
+		e.Pool = pools[0]
 	}
 	if e.Pool == "" && e.Model != "" {
 		if pools := t.ofModel[strings.ToLower(e.Model)]; len(pools) == 1 {
@@ -93,6 +156,10 @@ func (t *topology) correct(s state.Scope) state.Scope {
 	if len(t.pools) == 0 || s.Pool == "" {
 		return s
 	}
+	if pools := t.behind(s.Namespace, s.Pool); len(pools) == 1 {
+		s.Pool = pools[0]
+		return t.correct(s)
+	}
 	if s.Namespace == "" {
 		for _, w := range t.byPod {
 			if w.Pool == s.Pool {
@@ -116,6 +183,11 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 		return false
 	}
 	onNode := e.Node != "" && contains(s.Nodes, e.Node)
+	if !onNode && e.Pod != "" && len(t.groups) > 0 { // an engine is where any of its pods is
+		for _, n := range s.Nodes {
+			onNode = onNode || t.reaches(e, n)
+		}
+	}
 	if e.Pod == "" && (e.GPU != "" || e.Node != "") {
 		if onNode || s.Pool == "" && s.Model == "" && len(s.Nodes) == 0 {
 			return true

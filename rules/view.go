@@ -24,7 +24,8 @@ type view struct {
 	numbered []*series         // the same, by the catalogue's numbers
 	numbers  map[string]int    // those
 	missing  map[string]string // signal → why it is not there
-	workers  int
+	workers  int               // engines: the pods of a parallel group are one
+	engine   map[string]string // pod → its engine, of the pods that are not one by themselves
 	whole    *group
 	pods     []*group
 	gpus     []*group
@@ -43,7 +44,7 @@ type question struct {
 	per string
 }
 
-// answers are those for whom an expression holds, and how many had an answer.
+// answers are those for whom an expression holds, and how many had an answer; the pods of one engine count as one.
 type answers struct {
 	hits     []*group
 	answered int
@@ -55,24 +56,59 @@ func (v *view) ask(x *expression, per string) *answers {
 		return a
 	}
 	a := &answers{}
+	var told []*group
 	for _, g := range v.groups(per) {
 		holds, ok := x.answer(g)
 		if !ok {
 			continue
 		}
 		a.answered++
+		if len(v.engine) > 0 {
+			told = append(told, g)
+		}
 		if holds {
 			a.hits = append(a.hits, g)
 		}
+	}
+	if len(v.engine) > 0 {
+		a.answered = v.engines(told)
 	}
 	v.asked[q] = a
 	return a
 }
 
+// engines is how many workers the entities are: several pods of one engine are one; GPUs and nodes stand for themselves.
+func (v *view) engines(of []*group) int {
+	if len(v.engine) == 0 {
+		return len(of)
+	}
+	seen := map[string]bool{}
+	for _, g := range of {
+		key := g.key
+		if e := v.engine[g.key]; e != "" && g.key == g.pod {
+			key = e
+		}
+		seen[key] = true
+	}
+	return len(seen)
+}
+
+// enginesOf is how many workers the pods are.
+func (v *view) enginesOf(pods []string) int {
+	if len(v.engine) == 0 {
+		return len(pods)
+	}
+	seen := map[string]bool{}
+	for _, p := range pods {
+		seen[or(v.engine[p], p)] = true
+	}
+	return len(seen)
+}
+
 func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Catalog) *view {
 	v := &view{
 		scope: scope, facts: factsOf(in), signals: map[string]*series{}, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers, missing: map[string]string{},
-		ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[question]*answers{},
+		engine: map[string]string{}, ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[question]*answers{},
 	}
 	v.whole = &group{view: v}
 	if ev == nil {
@@ -83,13 +119,18 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Cat
 	}
 	some := 4*len(ev.Workers) + 8 // pods, GPUs, nodes and the pool
 	c := &census{view: v, top: newTopology(ev.Workers), groups: make(map[place]*group, some), at: make(map[state.Entity]int, some), seen: make([]sighting, 0, some)}
+	ours := make([]string, 0, len(ev.Workers))
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
 		if w.Pod != "" && c.top.inScope(e, scope) {
 			c.add("pod", group{key: w.Pod, pod: w.Pod, node: w.Node})
-			v.workers++
+			ours = append(ours, w.Pod)
+			if w.Group != "" {
+				v.engine[w.Pod] = w.Namespace + "/" + w.EngineKey() // with a slash, as no pod is called
+			}
 		}
 	}
+	v.workers = v.enginesOf(ours)
 	signal, wanted := "", false
 	for i := range ev.Samples {
 		s := &ev.Samples[i]

@@ -39,7 +39,8 @@ type Point struct {
 	Value float64   `json:"value"`
 }
 
-// A Worker is one pod that serves a model, as live context found it.
+// A Worker is one pod that serves a model, as live context found it. The pods of a tensor- or pipeline-parallel group run one engine
+// between them, and count as one.
 type Worker struct {
 	Namespace string   `json:"namespace,omitempty"`
 	Pod       string   `json:"pod"`
@@ -52,6 +53,23 @@ type Worker struct {
 	Instance  string   `json:"instance,omitempty"`
 	Engine    string   `json:"engine,omitempty"` // vllm, sglang, dynamo
 	Ready     bool     `json:"ready"`
+	// Group is the parallel group within the pool; empty for a pod that is an engine by itself.
+	Group string `json:"group,omitempty"`
+	// Role is prefill or decode where a model's two phases have workers of their own, else empty.
+	Role string `json:"role,omitempty"`
+	// Owner is the resource that the pool was made of: a DynamoGraphDeployment, an InferenceService, a RayService, …
+	Owner     string `json:"owner,omitempty"`
+	OwnerKind string `json:"owner_kind,omitempty"`
+	// Routes are what sends it requests, as kind/name: Service/llama, InferencePool/llama, Gateway/public.
+	Routes []string `json:"routes,omitempty"`
+}
+
+// EngineKey names what the worker's pod is a part of within its namespace: its parallel group, or the pod itself.
+func (w Worker) EngineKey() string {
+	if w.Group != "" {
+		return w.Pool + "/" + w.Group
+	}
+	return w.Pod
 }
 
 // A Diagnosis is a verdict with everything that speaks for and against it.

@@ -375,6 +375,26 @@ func TestLateRootAbsorbsItsConsequences(t *testing.T) {
 	}
 }
 
+func TestAnIncidentIsFoundByTheNamesOfWhatStandsBeforeItsPool(t *testing.T) {
+	s := newStory(t)
+	s.apply(Input{Alerts: &AlertBatch{Alerts: []Alert{{Fingerprint: "kv", Status: Firing, StartsAt: s.now,
+		Labels: map[string]string{"alertname": "KVFull", "symptom": "kv_pressure", "severity": "critical", "pool": "llama"}}}}})
+	in := s.only()
+	worker := Worker{Namespace: "llm", Pod: "llama-1", Pool: "llama", Group: "1", Owner: "llama-graph", OwnerKind: "DynamoGraphDeployment", Routes: []string{"InferencePool/front"}}
+	s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now, Workers: []Worker{worker}}})
+	pod := Entity{Cluster: in.Cluster, Namespace: "llm", Pod: "llama-1"}
+	for _, name := range []string{"llama", "llama-graph", "front"} {
+		if keys := s.board.entityKeys(pod, ""); !slices.Contains(keys, "pool:"+name) {
+			t.Errorf("a worker is not found by %s: %v", name, keys)
+		}
+	}
+	changed := worker
+	changed.Routes = []string{"InferencePool/other"}
+	if sameWorker(worker, changed) || !sameWorker(worker, worker) {
+		t.Error("a worker that is routed to by another pool is not the same record")
+	}
+}
+
 func TestApprovalIsForOnePlanOnceAndInTime(t *testing.T) {
 	s := newStory(t)
 	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")

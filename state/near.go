@@ -25,15 +25,23 @@ func (b *Board) entityKeys(e Entity, rule string) []string {
 	add("model", e.Model)
 	add("node", e.Node)
 	add("instance", e.Instance)
+	// What owns a pool, or routes to it, may give its own name for it in an alert.
+	addPool := func(w *Worker) {
+		add("pool", w.Pool)
+		add("model", w.Model)
+		add("pool", w.Owner)
+		for _, r := range w.Routes {
+			_, name, _ := strings.Cut(r, "/")
+			add("pool", name)
+		}
+	}
 	if w := b.workers[workerKey(e.Cluster, e.Namespace, e.Pod)]; w != nil {
-		add("pool", w.Worker.Pool)
-		add("model", w.Worker.Model)
+		addPool(&w.Worker)
 		add("node", w.Worker.Node)
 	}
 	if e.Node != "" {
 		for key := range b.onNode[e.Cluster+"/"+e.Node] {
-			add("pool", b.workers[key].Worker.Pool)
-			add("model", b.workers[key].Worker.Model)
+			addPool(&b.workers[key].Worker)
 		}
 	}
 	if len(keys) == 0 {
@@ -147,9 +155,8 @@ func (b *Board) learn(cluster string, workers []Worker, at time.Time) {
 }
 
 func sameWorker(x, y Worker) bool {
-	gpus := slices.Equal(x.GPUs, y.GPUs)
-	x.GPUs, y.GPUs = nil, nil
-	return gpus && x.Namespace == y.Namespace && x.Pod == y.Pod && x.UID == y.UID && x.Pool == y.Pool && x.PoolKind == y.PoolKind &&
+	lists := slices.Equal(x.GPUs, y.GPUs) && slices.Equal(x.Routes, y.Routes)
+	return lists && x.Group == y.Group && x.Role == y.Role && x.Owner == y.Owner && x.OwnerKind == y.OwnerKind && x.Namespace == y.Namespace && x.Pod == y.Pod && x.UID == y.UID && x.Pool == y.Pool && x.PoolKind == y.PoolKind &&
 		x.Model == y.Model && x.Node == y.Node && x.Instance == y.Instance && x.Engine == y.Engine && x.Ready == y.Ready
 }
 

@@ -65,7 +65,8 @@ func (s *service) webFleet(ctx context.Context) (web.Fleet, error) {
 	health := s.fleetHealth(ctx)
 	out := web.Fleet{At: health.At, Overall: string(health.Overall), Missing: health.Missing}
 	for _, p := range health.Pools {
-		pool := web.Pool{Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Pool, Model: p.Model, Workers: p.Workers, Overall: string(p.Overall)}
+		pool := web.Pool{Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Pool, Model: p.Model, Workers: p.Workers, Pods: p.Pods, Role: p.Role, Owner: p.Owner,
+			Routes: p.Routes, Overall: string(p.Overall)}
 		for _, name := range slices.Sorted(maps.Keys(p.Checks)) {
 			c := p.Checks[name]
 			pool.Checks = append(pool.Checks, web.PoolCheck{Name: name, Status: string(c.Status), Signal: c.Signal, Value: c.Value, Unit: c.Unit, Pod: c.Pod})

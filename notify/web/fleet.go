@@ -22,7 +22,11 @@ type Fleet struct {
 type Pool struct {
 	Cluster, Namespace, Name, Model string
 
-	Workers int
+	Workers int // engines: the pods of a parallel group are one
+	Pods    int
+	Role    string   // prefill or decode, where a model's two phases are apart
+	Owner   string   // the resource that the pool was made of, as kind/name
+	Routes  []string // what sends it requests, as kind/name
 	Overall string
 	Checks  []PoolCheck
 }
@@ -88,7 +92,7 @@ func (h *Handler) fleet(r *http.Request) (view, error) {
 		delete(named, key)
 	}
 	for key, s := range named {
-		d.Cards = append(d.Cards, poolCard{Pool: Pool{Cluster: key.cluster, Namespace: key.namespace, Name: key.name, Model: s.Model, Workers: len(s.Workers), Overall: "unknown"}, Seen: s})
+		d.Cards = append(d.Cards, poolCard{Pool: Pool{Cluster: key.cluster, Namespace: key.namespace, Name: key.name, Model: s.Model, Workers: s.engines(), Pods: len(s.Workers), Overall: "unknown"}, Seen: s})
 	}
 	slices.SortFunc(d.Cards, func(a, b poolCard) int {
 		return cmp.Or(healthRank(a.Overall)-healthRank(b.Overall), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -130,9 +134,18 @@ func (h *Handler) seenPools() map[poolKey]*seen {
 		}
 	}
 	for _, p := range pools {
-		slices.SortFunc(p.Workers, func(a, b worker) int { return cmp.Compare(a.Pod, b.Pod) })
+		slices.SortFunc(p.Workers, func(a, b worker) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Pod, b.Pod)) })
 	}
 	return pools
+}
+
+// engines is how many workers the pods are.
+func (p *seen) engines() int {
+	of := map[string]bool{}
+	for _, w := range p.Workers {
+		of[cmp.Or(w.EngineKey(), w.Instance)] = true
+	}
+	return len(of)
 }
 
 func (p *seen) add(w state.Worker, ev state.Evidence, in state.Incident) {

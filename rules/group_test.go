@@ -1,0 +1,71 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+
+	"paramedic/state"
+)
+
+// ring are two groups of two pods each, a pool for prefill, and what stands before them.
+func ring() []state.Worker {
+	routes := []string{"InferencePool/llama-pool", "Gateway/public"}
+	var out []state.Worker
+	for _, w := range []state.Worker{
+		{Pod: "ring-0", Node: "node-1", Group: "0"}, {Pod: "ring-0-1", Node: "node-2", Group: "0"},
+		{Pod: "ring-1", Node: "node-3", Group: "1"}, {Pod: "ring-1-1", Node: "node-4", Group: "1"},
+	} {
+		w.Namespace, w.Pool, w.PoolKind, w.Model, w.Role, w.Routes = "llm", "ring", "LeaderWorkerSet", "llama-405b", "decode", routes
+		w.OwnerKind, w.Owner = "LLMInferenceService", "llama-svc"
+		out = append(out, w)
+	}
+	return append(out,
+		state.Worker{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2", Pool: "fill", Node: "node-5", Model: "llama-405b", Role: "prefill", Routes: routes, OwnerKind: "LLMInferenceService", Owner: "llama-svc"},
+		state.Worker{Namespace: "llm", Pod: "solo-0", Pool: "solo", Node: "node-6", Model: "qwen-32b", Routes: []string{"InferencePool/qwen-pool"}})
+}
+
+func TestCorrelateKnowsGroupsOwnersAndRouters(t *testing.T) {
+	c := mustLoad(t)
+	type labels = map[string]string
+	for name, tt := range map[string]struct {
+		alerts []labels
+		same   bool
+	}{
+		"a leader and the machine of its rank":          {[]labels{{"alertname": "EngineHang", "pod": "ring-0", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
+		"a leader and its rank":                         {[]labels{{"alertname": "KubePodCrashLooping", "pod": "ring-0-1", "namespace": "llm"}, {"alertname": "Odd", "pod": "ring-0", "namespace": "llm"}}, true},
+		"a pool and the InferencePool before it":        {[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"}, {"alertname": "EPPHighErrorRatio", "inference_pool": "qwen-pool", "namespace": "llm"}}, true},
+		"a pool and another's InferencePool":            {[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"}, {"alertname": "QueueBuildUp", "inference_pool": "llama-pool", "namespace": "llm"}}, false},
+		"one of two pools behind an InferencePool":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "fill-6c7d8f9b5-xxxx2", "namespace": "llm"}, {"alertname": "QueueBuildUp", "inference_pool": "llama-pool", "namespace": "llm"}}, true},
+		"prefill and decode of one model stay two":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "fill-6c7d8f9b5-xxxx2", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}}, false},
+		"a pool and the resource that it was made of":   {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "llm"}}, true},
+		"the same name in a namespace of its own":       {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "web"}}, false},
+		"two leaders of one pool are of one pool still": {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "ring-0", "namespace": "llm"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := correlated(c, ring(), tt.alerts...)
+			if same := got[0] == got[len(got)-1]; same != tt.same {
+				t.Errorf("incidents %v", got)
+			}
+		})
+	}
+}
+
+func TestAGroupIsOneWorker(t *testing.T) {
+	c, workers := mustLoad(t), ring()
+	ev := &state.Evidence{At: caseTime, Workers: workers}
+	scope := state.Scope{Namespace: "llm", Pool: "ring"}
+	v := newView(&state.Incident{}, scope, ev, c)
+	if v.workers != 2 || len(v.pods) != 4 {
+		t.Errorf("%d workers of %d pods", v.workers, len(v.pods))
+	}
+	for pods, want := range map[string]int{"ring-0": 1, "ring-0 ring-0-1": 1, "ring-0 ring-1-1": 2, "ring-0 ring-0-1 ring-1": 2} {
+		if got := v.enginesOf(strings.Fields(pods)); got != want {
+			t.Errorf("%s are %d workers, want %d", pods, got, want)
+		}
+	}
+	// A machine's incident is about every engine that has a rank on it, its leader elsewhere included.
+	v = newView(&state.Incident{}, state.Scope{Nodes: []string{"node-2"}}, ev, c)
+	if v.workers != 1 || len(v.pods) != 2 {
+		t.Errorf("on node-2: %d workers of %d pods", v.workers, len(v.pods))
+	}
+}
