@@ -218,9 +218,23 @@ func TestTokensAndSecretsAreReReadAndBadFilesRefused(t *testing.T) {
 	if _, ok, err := tokens.lookup("other-token"); !ok || err == nil {
 		t.Errorf("an invalid file was applied (%v)", err)
 	}
-	for _, text := range []string{"", "a: b", "- {token: short, role: admin}", "- {token: long-enough, role: king}", "- {token: same-token, role: viewer}\n- {token: same-token, role: admin}", "\t-"} {
-		if _, err := parseTokens([]byte(text)); err == nil || strings.Contains(err.Error(), "same-token") {
-			t.Errorf("%q: %v", text, err)
+	for text, want := range map[string]string{
+		"":               "1: it has no tokens",
+		"[]":             "1: it has no tokens",
+		"a: b":           "1: it must be a list",
+		"- just-a-token": "1: entry 1: it must be {token",
+		"\t-":            "1: it is not valid YAML",
+		"- {token: secret-token, role: viewer}\n- : [":                                "it is not valid YAML",
+		"# mine\n- {token: short, role: admin}":                                       "2: entry 1: a token needs at least 8 characters",
+		"- {token: secret-token, role: king}":                                         "1: entry 1: role must be viewer, responder or admin",
+		"- {token: [secret-token], role: admin}":                                      "1: entry 1: token must be text",
+		"- {token: secret-token, role: viewer}\n- {token: secret-token, role: admin}": "2: entry 2: same token as entry 1",
+		"- {token: secret-token, rolle: viewer}":                                      `1: entry 1: unknown key "rolle"`,
+	} {
+		put(text, 10*time.Second)
+		_, err := LoadTokens(path)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret-token") {
+			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
 	secret := NewSecret(path)

@@ -1,14 +1,13 @@
 package webhook
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -58,9 +57,9 @@ func (t *Tokens) refresh() error {
 		return fmt.Errorf("reading tokens file: %w", err)
 	}
 	t.info = info // an invalid file is complained about once, not at every request
-	tokens, err := parseTokens(data)
-	if err != nil {
-		return fmt.Errorf("tokens file %s: %w", t.path, err)
+	tokens, problems := parseTokens(data)
+	if len(problems) > 0 {
+		return &TokensError{File: t.path, Problems: problems}
 	}
 	t.tokens, t.sums = tokens, make([][sha256.Size]byte, len(tokens))
 	for i, token := range tokens {
@@ -69,36 +68,95 @@ func (t *Tokens) refresh() error {
 	return nil
 }
 
-// parseTokens names the entries by number and never shows a token.
-func parseTokens(data []byte) ([]Token, error) {
+// A TokenProblem is one thing that is wrong in a tokens file, with its line where it is known.
+type TokenProblem struct {
+	Line int
+	Text string
+}
+
+// A TokensError is everything that is wrong in a tokens file. It never shows a token.
+type TokensError struct {
+	File     string
+	Problems []TokenProblem
+}
+
+// Error lists the problems, a line each.
+func (e *TokensError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = fmt.Sprintf("%s:%d: %s", e.File, p.Line, p.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// yamlLine finds the line in the decoder's words, the rest of which may quote a token.
+var yamlLine = regexp.MustCompile(`\bline (\d+):`)
+
+// parseTokens reads every entry; what is wrong names the line and the entry and never shows a token.
+func parseTokens(data []byte) ([]Token, []TokenProblem) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		line := 1
+		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+			line, _ = strconv.Atoi(m[1])
+		}
+		return nil, []TokenProblem{{line, "it is not valid YAML"}}
+	}
+	if len(doc.Content) == 0 || doc.Content[0].Kind == yaml.SequenceNode && len(doc.Content[0].Content) == 0 {
+		return nil, []TokenProblem{{1, "it has no tokens: write a list of {token, name, role, slack_user}"}}
+	}
+	if doc.Content[0].Kind != yaml.SequenceNode {
+		return nil, []TokenProblem{{doc.Content[0].Line, "it must be a list of {token, name, role, slack_user}"}}
+	}
 	var tokens []Token
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	if err := dec.Decode(&tokens); err != nil && !errors.Is(err, io.EOF) {
-		var wrong *yaml.TypeError
-		if errors.As(err, &wrong) {
-			return nil, errors.New("it must be a list of {token, name, role, slack_user}, and nothing else may be in an entry")
-		}
-		return nil, errors.New("it is not valid YAML")
-	}
-	if len(tokens) == 0 {
-		return nil, errors.New("it has no tokens: write a list of {token, name, role}")
-	}
-	var problems []error
+	var problems []TokenProblem
 	first := map[string]int{}
-	for i, t := range tokens {
-		if len(t.Token) < 8 || strings.ContainsAny(t.Token, " \t\r\n") {
-			problems = append(problems, fmt.Errorf("entry %d: a token needs at least 8 characters and no spaces", i+1))
+	for i, node := range doc.Content[0].Content {
+		t, wrong := parseToken(node)
+		if n, ok := first[t.Token]; ok && t.Token != "" {
+			wrong = append(wrong, fmt.Sprintf("same token as entry %d", n))
+		} else {
+			first[t.Token] = i + 1
 		}
-		if !t.Role.Allows(state.Viewer) {
-			problems = append(problems, fmt.Errorf("entry %d: role must be viewer, responder or admin", i+1))
+		tokens = append(tokens, t)
+		for _, text := range wrong {
+			problems = append(problems, TokenProblem{node.Line, fmt.Sprintf("entry %d: %s", i+1, text)})
 		}
-		if n, ok := first[t.Token]; ok {
-			problems = append(problems, fmt.Errorf("entry %d: same token as entry %d", i+1, n))
-		}
-		first[t.Token] = i + 1
 	}
-	return tokens, errors.Join(problems...)
+	return tokens, problems
+}
+
+// parseToken reads one entry, and says what is wrong with it.
+func parseToken(node *yaml.Node) (t Token, wrong []string) {
+	if node.Kind != yaml.MappingNode {
+		return t, []string{"it must be {token, name, role, slack_user}"}
+	}
+	var role string
+	fields := map[string]*string{"token": &t.Token, "name": &t.Name, "role": &role, "slack_user": &t.SlackUser}
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i].Value, node.Content[i+1]
+		field, known := fields[key]
+		switch {
+		case !known:
+			wrong = append(wrong, fmt.Sprintf("unknown key %q: an entry is {token, name, role, slack_user}", cut(key, 32)))
+		case seen[key]:
+			wrong = append(wrong, key+" is given twice")
+		case value.Kind != yaml.ScalarNode:
+			wrong = append(wrong, key+" must be text")
+		case value.Tag != "!!null":
+			*field = value.Value
+		}
+		seen[key] = true
+	}
+	t.Role = state.Role(role)
+	if len(t.Token) < 8 || strings.ContainsAny(t.Token, " \t\r\n") {
+		wrong = append(wrong, "a token needs at least 8 characters and no spaces")
+	}
+	if !t.Role.Allows(state.Viewer) {
+		wrong = append(wrong, "role must be viewer, responder or admin")
+	}
+	return t, wrong
 }
 
 // lookup finds a token in a time that does not depend on which one it is. The error says why a changed file was not applied.

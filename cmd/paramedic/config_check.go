@@ -29,22 +29,22 @@ func (v *validator) clusters(clusters []ClusterConfig) {
 		v.url(key("prometheus", "url"), c.Prometheus.URL)
 		v.url(key("alertmanager", "url"), c.Alertmanager.URL)
 		v.url(key("traces", "tempo_url"), c.Traces.TempoURL)
-		v.reference(key("prometheus", "bearer_token_file"), c.Prometheus.BearerTokenFile)
+		v.secret(key("prometheus", "bearer_token_file"), c.Prometheus.BearerTokenFile)
 		for j, e := range c.Engines {
 			v.url(key("engines", strconv.Itoa(j)), e)
 		}
 		if c.Kubernetes != nil {
-			v.reference(key("kubernetes", "kubeconfig"), c.Kubernetes.Kubeconfig)
+			v.readable(key("kubernetes", "kubeconfig"), c.Kubernetes.Kubeconfig)
 		}
 	}
 }
 
 func (v *validator) notify(n NotifyConfig) {
-	v.reference([]string{"notify", "slack", "token_file"}, n.Slack.TokenFile)
-	v.reference([]string{"notify", "slack", "signing_secret_file"}, n.Slack.SigningSecretFile)
-	v.reference([]string{"notify", "pagerduty", "routing_key_file"}, n.PagerDuty.RoutingKeyFile)
-	v.reference([]string{"notify", "pagerduty", "webhook_secret_file"}, n.PagerDuty.WebhookSecretFile)
-	v.reference([]string{"notify", "pagerduty", "api_token_file"}, n.PagerDuty.APITokenFile)
+	v.secret([]string{"notify", "slack", "token_file"}, n.Slack.TokenFile)
+	v.secret([]string{"notify", "slack", "signing_secret_file"}, n.Slack.SigningSecretFile)
+	v.secret([]string{"notify", "pagerduty", "routing_key_file"}, n.PagerDuty.RoutingKeyFile)
+	v.secret([]string{"notify", "pagerduty", "webhook_secret_file"}, n.PagerDuty.WebhookSecretFile)
+	v.secret([]string{"notify", "pagerduty", "api_token_file"}, n.PagerDuty.APITokenFile)
 	v.url([]string{"notify", "slack", "api_url"}, n.Slack.APIURL)
 	v.url([]string{"notify", "pagerduty", "events_url"}, n.PagerDuty.EventsURL)
 	v.url([]string{"notify", "pagerduty", "api_url"}, n.PagerDuty.APIURL)
@@ -60,6 +60,7 @@ func (v *validator) notify(n NotifyConfig) {
 	if n.PagerDuty.APITokenFile != "" && n.PagerDuty.From == "" {
 		v.at([]string{"notify", "pagerduty", "from"}, "PagerDuty takes notes only from a user: give their e-mail address")
 	}
+	v.halfConfigured(n)
 	for i, r := range n.Routes {
 		path := []string{"notify", "routes", strconv.Itoa(i)}
 		for _, s := range r.Severity {
@@ -71,6 +72,17 @@ func (v *validator) notify(n NotifyConfig) {
 		for _, ch := range r.Channels {
 			v.channel(append(slices.Clone(path), "channels"), ch, n)
 		}
+	}
+}
+
+// halfConfigured refuses a channel that has settings and lacks the one that switches it on: nobody would be told anything.
+func (v *validator) halfConfigured(n NotifyConfig) {
+	s, p := n.Slack, n.PagerDuty
+	if s.TokenFile == "" && (s.APIURL != "" || s.Channel != DefaultConfig().Notify.Slack.Channel) {
+		v.at([]string{"notify", "slack", "token_file"}, "is not set, so nothing would be posted: set it, or take notify.slack out")
+	}
+	if p.RoutingKeyFile == "" && (p.APITokenFile != "" || p.From != "" || p.EventsURL != "" || p.APIURL != "") {
+		v.at([]string{"notify", "pagerduty", "routing_key_file"}, "is not set, so nobody would be paged: set it, or take notify.pagerduty out")
 	}
 }
 
@@ -105,6 +117,7 @@ func (v *validator) remediate(r RemediateConfig) {
 	if key, value, ok := strings.Cut(r.ManagedLabel, "="); r.ManagedLabel != "" && r.ManagedLabel != "-" && (!ok || key == "" || value == "") {
 		v.at([]string{"remediate", "managed_label"}, "must be key=value, or - for none, not %q", r.ManagedLabel)
 	}
+	v.notNegative([]string{"remediate", "verify", "min_samples"}, r.Verify.MinSamples)
 	for i, p := range r.Policies {
 		path := []string{"remediate", "policies", strconv.Itoa(i)}
 		key := func(k string) []string { return append(slices.Clone(path), k) }
@@ -114,9 +127,12 @@ func (v *validator) remediate(r RemediateConfig) {
 		if p.Mode != "" && !slices.Contains(modes, p.Mode) {
 			v.at(key("mode"), "%q is not one of %s", p.Mode, strings.Join(modes, ", "))
 		}
+		limit := func(k string) []string { return append(key("limits"), k) }
 		if p.Limits.MaxLoad < 0 || p.Limits.MaxLoad > 1 {
-			v.at(key("limits"), "max_load is a ratio from 0 to 1")
+			v.at(limit("max_load"), "must be a ratio from 0 to 1")
 		}
+		v.notNegative(limit("per_incident"), p.Limits.PerIncident)
+		v.notNegative(limit("evictions_per_hour"), p.Limits.EvictionsHour)
 		for _, w := range p.Freeze {
 			if _, err := time.Parse("15:04", w.From); err != nil {
 				v.at(key("freeze"), "from: %q is not a time such as 22:00", w.From)
@@ -130,6 +146,13 @@ func (v *validator) remediate(r RemediateConfig) {
 				}
 			}
 		}
+	}
+}
+
+// notNegative refuses a number below zero; zero keeps the default.
+func (v *validator) notNegative(path []string, n int) {
+	if n < 0 {
+		v.at(path, "must not be negative, and is %d", n)
 	}
 }
 

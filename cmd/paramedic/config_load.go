@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -90,11 +90,54 @@ func (v *validator) err() error {
 	if len(v.problems) == 0 {
 		return nil
 	}
-	sort.SliceStable(v.problems, func(i, j int) bool { return v.problems[i].Line < v.problems[j].Line })
+	slices.SortStableFunc(v.problems, func(x, y Problem) int { // the configuration's own first, then those of the files that it names
+		other := func(p Problem) string {
+			if p.File == v.file {
+				return ""
+			}
+			return p.File
+		}
+		return cmp.Or(strings.Compare(other(x), other(y)), cmp.Compare(x.Line, y.Line))
+	})
 	return &ConfigError{Problems: slices.Compact(v.problems)}
 }
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
+
+// wrongKind is how the decoder says that a value is of another kind than its key wants.
+var wrongKind = regexp.MustCompile("^cannot unmarshal !!(\\w+)(?: `(.*)`)? into (.*)$")
+
+// given names what the file has, in words.
+func given(kind, value string) string {
+	switch {
+	case value != "":
+		return strconv.Quote(value)
+	case kind == "seq":
+		return "a list"
+	case kind == "map":
+		return "a group of keys"
+	}
+	return "another kind of value"
+}
+
+// wanted names what a Go type is in a file, in words.
+func wanted(goType string) string {
+	switch goType := strings.TrimLeft(goType, "*"); {
+	case strings.HasPrefix(goType, "[]"), strings.HasPrefix(goType, "main.List["):
+		return "a list"
+	case goType == "string":
+		return "text"
+	case goType == "bool":
+		return "true or false"
+	case strings.HasPrefix(goType, "int"):
+		return "a whole number"
+	case strings.HasPrefix(goType, "float"):
+		return "a number"
+	case strings.HasPrefix(goType, "main."):
+		return "a group of keys (key: value)"
+	}
+	return "text"
+}
 
 // decodeError turns the decoder's errors into problems, in the words of the file and not of Go's types.
 func (v *validator) decodeError(err error) {
@@ -112,6 +155,9 @@ func (v *validator) decodeError(err error) {
 		if name, _, ok := strings.Cut(strings.TrimPrefix(p.Text, "field "), " not found in type "); ok {
 			p.Text = fmt.Sprintf("unknown key %q", name)
 		}
+		if m := wrongKind.FindStringSubmatch(p.Text); m != nil {
+			p.Text = fmt.Sprintf("%s stands where %s belongs", given(m[1], m[2]), wanted(m[3]))
+		}
 		p.Text = strings.ReplaceAll(p.Text, "!!", "")
 		v.problems = append(v.problems, p)
 	}
@@ -119,7 +165,23 @@ func (v *validator) decodeError(err error) {
 
 // at notes a problem at a key, given as its path; list items are numbers.
 func (v *validator) at(path []string, format string, args ...any) {
-	v.problems = append(v.problems, Problem{File: v.file, Line: v.line(path), Text: strings.Join(path, ".") + ": " + fmt.Sprintf(format, args...)})
+	v.problems = append(v.problems, Problem{File: v.file, Line: v.line(path), Text: keyPath(path) + ": " + fmt.Sprintf(format, args...)})
+}
+
+// keyPath writes a path as people do: clusters[0].name.
+func keyPath(path []string) string {
+	var b strings.Builder
+	for i, part := range path {
+		if _, err := strconv.Atoi(part); err == nil {
+			b.WriteString("[" + part + "]")
+			continue
+		}
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(part)
+	}
+	return b.String()
 }
 
 // line is the line of the deepest part of the path that the file has.
@@ -152,16 +214,21 @@ func (v *validator) line(path []string) int {
 
 func (v *validator) config(c *Config) {
 	v.ownRules = c.Triage.RulesDir != ""
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
+	host, port, err := net.SplitHostPort(c.Listen)
+	switch {
+	case err != nil:
 		v.at([]string{"listen"}, "%q is not host:port", c.Listen)
-	} else if !loopback(host) {
+	case !loopback(host):
 		v.beyondLoopback(c)
+	}
+	if _, wrong := net.LookupPort("tcp", port); err == nil && wrong != nil {
+		v.at([]string{"listen"}, "%q is not a port: it must be a number from 0 to 65535", port)
 	}
 	v.url([]string{"public_url"}, c.PublicURL)
 	if c.State.Dir == "" && c.State.NATS.URL == "" {
 		v.at([]string{"state", "dir"}, "must name a directory, unless state.nats.url is set")
 	}
+	v.stateDir(c)
 	if r := c.State.NATS.Replicas; c.State.NATS.URL != "" && (r < 1 || r > 5) {
 		v.at([]string{"state", "nats", "replicas"}, "must be 1 to 5, not %d", r)
 	}
@@ -199,45 +266,6 @@ func (v *validator) beyondLoopback(c *Config) {
 	}
 	if c.Auth.API.TokensFile == "" {
 		v.at([]string{"listen"}, "%s is reachable from elsewhere, but nobody could authenticate to the API: set auth.api.tokens_file", c.Listen)
-	}
-}
-
-func (v *validator) auth(c *Config) {
-	am := []string{"auth", "alertmanager"}
-	basic := c.Auth.Alertmanager.BasicAuth
-	if (basic.Username == "") != (basic.PasswordFile == "") {
-		v.at(append(am, "basic_auth"), "needs both username and password_file")
-	}
-	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
-		v.at([]string{"tls"}, "needs both cert_file and key_file")
-	}
-	if c.Auth.Alertmanager.ClientCAFile != "" && c.TLS.CertFile == "" {
-		v.at(append(am, "client_ca_file"), "client certificates need tls.cert_file and tls.key_file")
-	}
-	v.reference(append(am, "bearer_token_file"), c.Auth.Alertmanager.BearerTokenFile)
-	v.reference(append(am, "basic_auth", "password_file"), basic.PasswordFile)
-	v.reference(append(am, "client_ca_file"), c.Auth.Alertmanager.ClientCAFile)
-	v.reference([]string{"auth", "api", "tokens_file"}, c.Auth.API.TokensFile)
-	v.reference([]string{"tls", "cert_file"}, c.TLS.CertFile)
-	v.reference([]string{"tls", "key_file"}, c.TLS.KeyFile)
-	v.reference([]string{"state", "nats", "credentials_file"}, c.State.NATS.CredentialsFile)
-}
-
-var envRef = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
-
-// reference checks that a referenced file, or environment variable, is there. What it holds is read when it is needed.
-func (v *validator) reference(path []string, name string) {
-	if name == "" {
-		return
-	}
-	if m := envRef.FindStringSubmatch(name); m != nil {
-		if os.Getenv(m[1]) == "" {
-			v.at(path, "the environment variable %s is not set", m[1])
-		}
-		return
-	}
-	if _, err := os.Stat(name); err != nil {
-		v.at(path, "cannot be read: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"errors"
 	"io/fs"
 	"os"
@@ -161,11 +162,63 @@ remediate:
 // Naming a cause that does not exist would make a policy that forbids nothing.
 func TestPoliciesNameCausesThatThereAre(t *testing.T) {
 	_, err := ParseConfig("paramedic.yaml", []byte("remediate:\n  policies:\n    - cause: kv_exhaustoin\n      mode: observe\n"))
-	if err == nil || !strings.Contains(err.Error(), `paramedic.yaml:3: remediate.policies.0.cause: there is no cause "kv_exhaustoin"`) {
+	if err == nil || !strings.Contains(err.Error(), `paramedic.yaml:3: remediate.policies[0].cause: there is no cause "kv_exhaustoin"`) {
 		t.Errorf("err: %v", err)
 	}
 	if _, err := ParseConfig("paramedic.yaml", []byte("remediate:\n  policies: [{cause: kv_exhaustion}, {cause: unknown}]\n")); err != nil {
 		t.Error(err)
+	}
+}
+
+// What would make the bot exit, or run without effect, is found before it is started: what the files hold, too.
+func TestWhatServeWouldStumbleOverIsFound(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "empty", []byte(" \n"))
+	put(t, dir, "secret", []byte("s3cret"))
+	put(t, dir, "tokens.yaml", []byte("- {token: long-enough, name: ada, role: admin}\n- {token: x, name: bob, role: king}\n- {token: long-enough, role: viewer}\n"))
+	t.Setenv("PARAMEDIC_TEST_BLANK", " ")
+	text := strings.ReplaceAll(`listen: 127.0.0.1:99999
+state: {dir: DIR/secret}
+auth:
+  alertmanager: {bearer_token_file: DIR/empty}
+  api: {tokens_file: DIR/tokens.yaml}
+tls: {cert_file: DIR/secret, key_file: DIR/secret}
+clusters:
+  - name: a
+    prometheus: {url: http://prometheus:9090, bearer_token_file: "${PARAMEDIC_TEST_BLANK}"}
+notify:
+  slack:
+    channel: "#inference"
+  pagerduty:
+    events_url: https://events.eu.pagerduty.com
+remediate:
+  policies:
+    - limits:
+        per_incident: -1
+        evictions_per_hour: -3
+        max_load: 85
+  verify: {min_samples: -1}
+`, "DIR", dir)
+	_, err := ParseConfig("paramedic.yaml", []byte(text))
+	want := strings.ReplaceAll(`paramedic.yaml:1: listen: "99999" is not a port: it must be a number from 0 to 65535
+paramedic.yaml:2: state.dir: "DIR/secret" is a file and not a directory
+paramedic.yaml:4: auth.alertmanager.bearer_token_file: DIR/empty is empty
+paramedic.yaml:6: tls: cannot be used: tls: failed to find any PEM data in certificate input
+paramedic.yaml:9: clusters[0].prometheus.bearer_token_file: the environment variable PARAMEDIC_TEST_BLANK is empty
+paramedic.yaml:11: notify.slack.token_file: is not set, so nothing would be posted: set it, or take notify.slack out
+paramedic.yaml:13: notify.pagerduty.routing_key_file: is not set, so nobody would be paged: set it, or take notify.pagerduty out
+paramedic.yaml:18: remediate.policies[0].limits.per_incident: must not be negative, and is -1
+paramedic.yaml:19: remediate.policies[0].limits.evictions_per_hour: must not be negative, and is -3
+paramedic.yaml:20: remediate.policies[0].limits.max_load: must be a ratio from 0 to 1
+paramedic.yaml:21: remediate.verify.min_samples: must not be negative, and is -1
+DIR/tokens.yaml:2: entry 2: a token needs at least 8 characters and no spaces
+DIR/tokens.yaml:2: entry 2: role must be viewer, responder or admin
+DIR/tokens.yaml:3: entry 3: same token as entry 1`, "DIR", dir)
+	if err == nil {
+		t.Fatal("nothing was found")
+	}
+	if d := cmp.Diff(strings.Split(want, "\n"), strings.Split(err.Error(), "\n")); d != "" {
+		t.Errorf("-want +got:\n%s", d)
 	}
 }
 
@@ -192,6 +245,11 @@ func TestWhatIsNotYAMLNamesItsLine(t *testing.T) {
 		"triage: {settle: -1s}\n":        "a duration cannot be negative",
 		"state: {retain: 1m}\n":          "must be at least 1h",
 		"clusters: []\n":                 "needs at least one cluster",
+		"[]\n":                           "paramedic.yaml:1: a list stands where a group of keys (key: value) belongs",
+		"state: no\n":                    `paramedic.yaml:1: "no" stands where a group of keys (key: value) belongs`,
+		"notify: {console: maybe}\n":     `paramedic.yaml:1: "maybe" stands where true or false belongs`,
+		"listen: [a]\n":                  "paramedic.yaml:1: a list stands where text belongs",
+		"clusters: {name: a}\n":          "paramedic.yaml:1: a group of keys stands where a list belongs",
 	} {
 		_, err := ParseConfig("paramedic.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -234,10 +292,12 @@ func TestConfigurationsInTheRepositoryLoad(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			dir := t.TempDir()
 			for _, name := range regexp.MustCompile(`/etc/paramedic/([a-z.-]+)`).FindAllStringSubmatch(text, -1) {
-				if err := os.WriteFile(filepath.Join(dir, name[1]), []byte("secret"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				put(t, dir, name[1], []byte("secret"))
 			}
+			put(t, dir, "tokens.yaml", []byte("- {token: one-of-them, name: ada, role: responder}\n"))
+			cert, key := newAuthority(t, "example").issue(1, x509.ExtKeyUsageServerAuth)
+			put(t, dir, "tls.crt", cert)
+			put(t, dir, "tls.key", key)
 			if _, err := ParseConfig(path, []byte(strings.ReplaceAll(text, "/etc/paramedic/", dir+"/"))); err != nil {
 				t.Error(err)
 			}
