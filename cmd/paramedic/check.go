@@ -53,9 +53,7 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 	}
 	out.knowledge(cfg)
 	if online && len(out.Problems) == 0 {
-		if err := out.ask(ctx, cfg, c); err != nil {
-			return err
-		}
+		out.ask(ctx, cfg, c)
 	}
 	if c.output == "json" {
 		if err := c.json(out); err != nil {
@@ -64,18 +62,24 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 	} else {
 		out.print(c, path)
 	}
-	if out.finding() {
+	if out.findings() > 0 {
 		return errFinding
 	}
 	return nil
 }
 
-// finding says whether there is anything to put right.
-func (o *checked) finding() bool {
-	bad := func(answer string) bool { return answer != "ok" }
-	flawed := func(l linted) bool { return len(l.Findings) > 0 }
-	return len(o.Problems) > 0 || slices.ContainsFunc(slices.Collect(maps.Values(o.Online)), bad) ||
-		slices.ContainsFunc(slices.Collect(maps.Values(o.Rules)), flawed)
+// findings is how much there is to put right.
+func (o *checked) findings() int {
+	n := len(o.Problems)
+	for _, answer := range o.Online {
+		if answer != "ok" {
+			n++
+		}
+	}
+	for _, l := range o.Rules {
+		n += len(l.Findings)
+	}
+	return n
 }
 
 // knowledge checks rules and playbooks, and that they fit each other.
@@ -125,22 +129,25 @@ func (o *checked) playbookProblems(cfg Config, err error) {
 }
 
 // ask asks everything that the configuration points at whether it answers.
-func (o *checked) ask(ctx context.Context, cfg Config, c *cli) error {
+func (o *checked) ask(ctx context.Context, cfg Config, c *cli) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	o.Online = map[string]string{}
 	gather, _, err := newGatherer(cfg, gathererDeps{logger: c.quietLogger()})
 	if err != nil {
-		return err
+		o.Online["clusters"] = okOr(err)
+	} else {
+		for what, err := range gather.Ping(ctx) {
+			o.Online[what] = okOr(err)
+		}
 	}
-	for what, err := range gather.Ping(ctx) {
+	for what, err := range pingAlertmanagers(ctx, cfg) {
 		o.Online[what] = okOr(err)
 	}
 	for what, err := range pingChannels(ctx, cfg) {
 		o.Online[what] = okOr(err)
 	}
 	o.lintRules(ctx, cfg)
-	return nil
 }
 
 func okOr(err error) string {
@@ -161,7 +168,11 @@ func (o *checked) print(c *cli, path string) {
 		o.Rules[cluster].print(c, cluster)
 	}
 	if len(o.Problems) > 0 {
-		fmt.Fprintf(c.out, "%d problems\n", len(o.Problems))
+		fmt.Fprintln(c.out, count(len(o.Problems), "problem"))
+		return
+	}
+	if n := o.findings(); n > 0 {
+		fmt.Fprintln(c.out, count(n, "finding"))
 		return
 	}
 	if path == "" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -52,7 +53,7 @@ func (c *cli) serve(ctx context.Context, path string) error {
 		return err
 	}
 	defer host.close(log)
-	log.Info("listening", "address", scheme(cfg)+"://"+listener.Addr().String())
+	log.Info("opening the state", "where", cmp.Or(cfg.embeddedDir(), cfg.State.NATS.URL)) // until then only /healthz is answered
 	store, err := jetstream.Open(ctx, jetstream.Config{Dir: cfg.embeddedDir(), URL: cfg.State.NATS.URL, CredentialsFile: cfg.State.NATS.CredentialsFile,
 		Replicas: cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Logger: log})
 	if err != nil {
@@ -65,6 +66,7 @@ func (c *cli) serve(ctx context.Context, path string) error {
 			log.Warn("the state was not closed in time", "err", err)
 		}
 	}()
+	log.Info("listening", "address", scheme(cfg)+"://"+listener.Addr().String())
 	deps := Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: c.out}
 	return serveGenerations(ctx, path, cfg, deps, host)
 }
@@ -78,8 +80,9 @@ func (c Config) embeddedDir() string {
 }
 
 // serveGenerations runs the service, and makes a new one whenever the configuration has changed and is valid. The store, and with it
-// everything that was accepted, outlives them all, and so does the listener.
+// everything that was accepted, outlives them all, and so do the listener and what the metrics have counted.
 func serveGenerations(ctx context.Context, path string, cfg Config, deps Deps, host *host) error {
+	deps.Metrics = newMetrics()
 	service, err := newService(cfg, deps)
 	if err != nil {
 		return err

@@ -37,6 +37,8 @@ type Deps struct {
 	// ScrapeEvery is the interval of direct scrapes; zero: the default.
 	ScrapeEvery time.Duration
 	Colour      bool
+	// Metrics count on over a change of the configuration; nil: new ones.
+	Metrics *metrics
 }
 
 // A service is the bot as one configuration makes it: every room, wired. A changed configuration makes a new one on the same store.
@@ -60,7 +62,10 @@ type service struct {
 // newService wires the rooms. It does no I/O but reading the knowledge; construction is one straight line on purpose, so that what
 // depends on what can be read from top to bottom.
 func newService(cfg Config, deps Deps) (*service, error) {
-	s := &service{cfg: cfg, deps: deps, metrics: newMetrics(), started: deps.Clock.Now()}
+	s := &service{cfg: cfg, deps: deps, metrics: deps.Metrics, started: deps.Clock.Now()}
+	if s.metrics == nil {
+		s.metrics = newMetrics()
+	}
 	var err error
 	if s.catalog, s.library, err = loadKnowledge(cfg); err != nil {
 		return nil, err

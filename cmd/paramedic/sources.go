@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"paramedic/notify/slack"
@@ -139,6 +140,29 @@ func kubeClusters(cfg Config, log *slog.Logger) (map[string]remediate.Cluster, e
 		out[c.Name] = cluster
 	}
 	return out, nil
+}
+
+// pingAlertmanagers asks every cluster's Alertmanager whether it answers, and returns the problems by "cluster/alertmanager".
+func pingAlertmanagers(ctx context.Context, cfg Config) map[string]error {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	out := map[string]error{}
+	for _, c := range cfg.Clusters {
+		if c.Alertmanager.URL == "" {
+			continue
+		}
+		wg.Go(func() {
+			am, err := alertmanager.New(alertmanager.Config{URL: c.Alertmanager.URL})
+			if err == nil {
+				err = am.Ping(ctx)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[c.Name+"/alertmanager"] = err
+		})
+	}
+	wg.Wait()
+	return out
 }
 
 // pingChannels asks the channels that can be asked without telling anybody anything.

@@ -100,7 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		err = s.prepare(ctx, cfg)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the state: %w", errors.Join(err, s.stop(context.WithoutCancel(ctx))))
+		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
 	}
 	s.flusher.Go(s.flush)
 	return s, nil

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/state"
+	"paramedic/state/jetstream"
+)
+
+// A bot whose directory another one holds says so once, and never that it listens.
+func TestServeOnADirectoryInUseSaysSo(t *testing.T) {
+	dir := t.TempDir()
+	store, err := jetstream.Open(context.Background(), jetstream.Config{Dir: filepath.Join(dir, "data"), Retain: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := store.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	put(t, dir, "paramedic.yaml", []byte("listen: 127.0.0.1:0\nstate: {dir: "+filepath.Join(dir, "data")+"}\n"))
+	var stderr bytes.Buffer
+	if code := run(context.Background(), []string{"serve", "--config", filepath.Join(dir, "paramedic.yaml")}, io.Discard, &stderr); code != exitError {
+		t.Errorf("exit code %d", code)
+	}
+	said := stderr.String()
+	if strings.Count(said, "paramedic: opening the state: the state directory") != 1 || !strings.Contains(said, "in use by another Paramedic") {
+		t.Errorf("it says %s", said)
+	}
+	if strings.Contains(said, "listening") || strings.Contains(said, "opening the state: opening") {
+		t.Errorf("it reads as if it were up, or repeats itself: %s", said)
+	}
+}
+
+// A tickedClock is the machine's, but the configuration file is looked at when the test says so.
+type tickedClock struct {
+	state.SystemClock
+	look chan time.Time
+}
+
+func (c tickedClock) After(d time.Duration) <-chan time.Time {
+	if d == watchEvery {
+		return c.look
+	}
+	return c.SystemClock.After(d)
+}
+
+// What the metrics have counted goes on when the configuration changes: a counter that falls to zero reads as a restart.
+func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "paramedic.yaml")
+	text := "listen: 127.0.0.1:0\nstate: {dir: " + filepath.Join(dir, "data") + "}\n"
+	put(t, dir, "paramedic.yaml", []byte(text))
+	cfg, err := LoadConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged, log := io.Pipe()
+	applied := make(chan string, 1)
+	go func() {
+		all := make([]byte, 0, 4096)
+		for buf := make([]byte, 4096); ; {
+			n, err := logged.Read(buf)
+			if all = append(all, buf[:n]...); strings.Contains(string(all), "configuration applied") || err != nil {
+				applied <- string(all)
+				_, _ = io.Copy(io.Discard, logged)
+				return
+			}
+		}
+	}()
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	store, err := jetstream.Open(context.Background(), jetstream.Config{Dir: cfg.State.Dir, Retain: time.Hour, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	clock := tickedClock{look: make(chan time.Time)}
+	host := newHost()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- serveGenerations(ctx, path, cfg, Deps{Store: store, Clock: clock, Logger: logger, Out: io.Discard}, host)
+	}()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := store.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		log.Close()
+	}()
+	clock.look <- time.Now() // the first generation is up when somebody looks
+	for host.current.Load() == nil {
+		<-time.After(time.Millisecond)
+	}
+	ask := func(path string) string {
+		rec := httptest.NewRecorder()
+		host.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
+		return rec.Body.String()
+	}
+	ask("/healthz")
+	ask("/healthz")
+	if err := os.WriteFile(path, []byte(text+"triage: {settle: 5s}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clock.look <- time.Now()
+	if said := <-applied; !strings.Contains(said, "configuration applied") {
+		t.Fatalf("it was not applied: %s", said)
+	}
+	ask("/healthz")
+	const want = `paramedic_http_request_duration_seconds_count{code="200",route="GET /healthz"} 3`
+	if got := ask("/metrics"); !strings.Contains(got, want) {
+		t.Errorf("the counters began anew: want %s in\n%s", want, got)
+	}
+}
