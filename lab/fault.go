@@ -164,7 +164,7 @@ func (f *Fleet) strike(a *activeFault) {
 			g.fault, g.xid = a.Code, a.Code
 			g.xids++
 		}
-	case GPUThrottle, NodeFailure:
+	case GPUThrottle, NodeFailure, OOMKilled:
 		f.strikeMachine(a, w)
 	case BenignAlert:
 		for _, c := range f.workers {

@@ -4,9 +4,10 @@ package lab
 const (
 	GPUThrottle = "gpu_throttle"
 	NodeFailure = "node_failure"
+	OOMKilled   = "oom_killed"
 )
 
-var machineFaults = []string{GPUThrottle, NodeFailure}
+var machineFaults = []string{GPUThrottle, NodeFailure, OOMKilled}
 
 // machineMetrics are what the rules on machines read.
 var machineMetrics = []string{"kube_node_status_condition"}
@@ -19,6 +20,9 @@ func (s *Scenario) machine() {
 		s.Config.Workload = Workload{Rate: 4.5}
 	case NodeFailure:
 		s.Story = "A machine loses its power, with two of the four workers on it; the others carry the load until replacements are up elsewhere."
+	case OOMKilled:
+		s.Story = "The memory limit of 32 GiB is far above the usual 18, until one worker is sent videos: decoding them takes it all within seconds, and the kernel kills it."
+		s.Config.MemoryLimit = 32 << 30
 	}
 }
 
@@ -33,6 +37,8 @@ func (f *Fleet) strikeMachine(a *activeFault, w *worker) {
 		if w.node != nil {
 			f.powerOff(w.node)
 		}
+	case OOMKilled:
+		w.burst = 4 << 30 * a.Severity
 	}
 }
 
@@ -42,6 +48,9 @@ const (
 	nodeGrace      = 40.0 // seconds, --node-monitor-grace-period
 	nodeToleration = 300.0
 )
+
+// burstAfter is how long a worker serves until the next burst of memory, in seconds.
+const burstAfter = 60.0
 
 // powerOff ends a node and everything on it.
 func (f *Fleet) powerOff(n *node) {

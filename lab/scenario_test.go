@@ -37,6 +37,7 @@ func play(t *testing.T, s Scenario) (*Fleet, map[string]float64) {
 func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 	want := map[string][]string{
 		NodeFailure:         {"KubeNodeNotReady", "VLLMWorkerDown"},
+		OOMKilled:           {"ContainerOOMKilled", "KubePodCrashLooping"},
 		GPUThrottle:         {"GPUThermalThrottling", "VLLMThroughputDrop"},
 		KVExhaustion:        {"VLLMKVCacheExhaustion", "LLMPreemptionStorm", "VLLMTTFTDegradation"},
 		KVLeak:              {"VLLMKVHeldWhileIdle"},

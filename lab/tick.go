@@ -51,6 +51,9 @@ func (f *Fleet) grow(w *worker) {
 		w.memory += w.leakRate * tickEvery
 		w.rss += w.leakRate * tickEvery * 0.4
 	}
+	if w.burst > 0 && f.now >= w.until+burstAfter { // until: when its model was loaded
+		w.memory += w.burst * tickEvery
+	}
 	if w.memory >= float64(f.cfg.MemoryLimit) {
 		f.event(w.name, "OOMKilled", "the container reached its memory limit")
 		w.die(f, "OOMKilled", 137)

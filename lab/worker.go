@@ -40,6 +40,7 @@ type worker struct {
 	rss      float64 // bytes of the API server's process
 	memory   float64 // working set of the container
 	leakRate float64 // bytes a second
+	burst    float64 // bytes a second, once it has served for a while
 	// CFS periods of the container, and those in which its CPU limit held it back.
 	cpuPeriods, cpuThrottled float64
 

@@ -21,7 +21,7 @@ var causes = append(append([]string{"kv_exhaustion", "kv_leak", "concurrency_cap
 var signals = strings.Fields(`kv_usage requests_waiting requests_running waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95
 	itl_p50 itl_p95 e2e_p95 queue_time_p95 prefill_time_p95 decode_time_p95 arrival_rate finish_rate abort_rate error_rate prompt_tokens_rate
 	generation_tokens_rate prompt_length_p95 prompt_length_mean output_length_mean prefix_hit_ratio prefix_query_rate kv_blocks_total
-	kv_block_size max_num_seqs kv_idle_usage process_rss container_memory container_memory_limit container_memory_slope up engine_health
+	kv_block_size max_num_seqs kv_idle_usage process_rss container_memory container_memory_limit container_memory_slope container_memory_peak up engine_health
 	gpu_util gpu_power gpu_temp gpu_sm_clock gpu_fb_used_ratio gpu_tensor_active gpu_dram_active gpu_xid gpu_xid_changes gpu_xid_count
 	gpu_row_remap_failure gpu_clock_event pod_restarts pod_last_terminated pod_waiting_reason pod_ready pod_age replicas_desired
 	replicas_ready rollout_in_progress rollout_age rollout_image disruptions_allowed node_ready node_unschedulable node_bad_condition kube_event
@@ -57,7 +57,7 @@ func TestBuiltinLibraryIsWholeAndNamesOnlyKnownSignals(t *testing.T) {
 // Facts of which popular advice has the opposite.
 func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 	want := map[string]string{
-		"gpu_throttle": "", "node_failure": "",
+		"gpu_throttle": "", "node_failure": "", "oom_killed": "",
 		"kv_exhaustion": "set_engine_arg lower", "concurrency_cap": "set_engine_arg raise",
 		"kv_leak": "restart_worker", "host_memory_leak": "restart_worker", "engine_hang": "restart_worker",
 		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at the engines; healthy is left alone.
@@ -80,7 +80,7 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 		}
 	}
 	for id, phrase := range map[string]string{
-		"gpu_throttle": "restarting the worker while its node is schedulable", "node_failure": "deleting pods by force",
+		"gpu_throttle": "restarting the worker while its node is schedulable", "node_failure": "deleting pods by force", "oom_killed": "lowering max_num_seqs or gpu_memory_utilization",
 		"kv_exhaustion": "lowering gpu_memory_utilization", "prefill_starvation": "cutting max_num_seqs",
 		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs", "gateway_failure": "restarting the engines", "monitoring_gap": "restarting",
 	} {

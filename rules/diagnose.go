@@ -117,10 +117,13 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 	slices.SortStableFunc(out.ranked, func(a, b weighed) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.cause.ID, b.cause.ID))
 	})
-	// Unknown is one more cause, at 0 decibans: even odds against all that the catalogue does not know.
+	// Unknown is one more cause, at 0 decibans: even odds against all that the catalogue does not know, and all in it that no evidence
+	// speaks for. Otherwise every cause that the catalogue learns would make the others less sure.
 	total := 1.0
 	for _, w := range out.ranked {
-		total += math.Pow(10, w.score/10)
+		if w.score > 0 || w.supported() {
+			total += math.Pow(10, w.score/10)
+		}
 	}
 	for i := range out.ranked {
 		out.ranked[i].confidence = round(math.Pow(10, out.ranked[i].score/10)/total, 4)
@@ -159,6 +162,11 @@ func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
 	w.missing = slices.Compact(w.missing)
 	w.pods, w.nodes, w.gpus = sortedSet(w.pods), sortedSet(w.nodes), sortedSet(w.gpus)
 	return w
+}
+
+// supported says whether anything but alerts speaks for the cause.
+func (w *weighed) supported() bool {
+	return slices.ContainsFunc(w.seen, func(f seen) bool { return f.Weight > 0 && !strings.HasPrefix(f.Signal, "symptom:") })
 }
 
 func (w *weighed) add(f seen) {
