@@ -54,6 +54,9 @@ func short(v float64) string {
 	case abs >= 0.01:
 		return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v, 'f', 2, 64), "0"), ".")
 	}
+	if abs < 1e-4 { // a rounding error of whoever measured it
+		return "0"
+	}
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 

@@ -14,7 +14,7 @@ import (
 // fixedPlaceholders can stand in any text of a cause; evidence may also use its signals, {kv_usage} or {kv_usage.baseline}.
 var fixedPlaceholders = []string{
 	"cluster", "namespace", "model", "pool", "target", "pod", "pods", "node", "nodes", "gpu", "gpus", "workers", "broken",
-	"of_workers", "count", "total", "entity", "xid", "xid_name", "xid_meaning", "xid_action", "rule",
+	"of_workers", "full_in", "count", "total", "entity", "xid", "xid_name", "xid_meaning", "xid_action", "rule",
 }
 
 var placeholderForm = regexp.MustCompile(`\{([a-z0-9_.]+)\}`)
@@ -71,6 +71,21 @@ func (g *group) format(signal, field, unit string) string {
 	return quantity(n.v, unit)
 }
 
+// memoryFullIn is when the container's memory, growing on as it does, meets its limit.
+func (g *group) memoryFullIn() string {
+	of := func(signal string) number {
+		if r := g.reading(signal); r != nil {
+			return r.value()
+		}
+		return number{}
+	}
+	used, limit, slope := of("container_memory"), of("container_memory_limit"), of("container_memory_slope")
+	if !used.ok || !limit.ok || !slope.ok || slope.v <= 0 {
+		return "an unknown time"
+	}
+	return quantity(math.Max(0, limit.v-used.v)/slope.v, "s")
+}
+
 func (c *Catalog) word(name string, p placeholder) string {
 	s := p.view.scope
 	switch name {
@@ -106,6 +121,8 @@ func (c *Catalog) word(name string, p placeholder) string {
 			return or(p.group.gpu, "a GPU")
 		case "entity":
 			return or(p.group.name(), target(s))
+		case "full_in":
+			return p.group.memoryFullIn()
 		}
 	}
 	if p.best == nil {
@@ -267,6 +284,8 @@ func digits(v float64) string {
 		return strconv.FormatFloat(round(v, 1), 'f', -1, 64)
 	case a >= 0.01:
 		return strconv.FormatFloat(round(v, 2), 'f', -1, 64)
+	case a < 1e-4: // a rounding error of whoever measured it
+		return "0"
 	}
 	return strconv.FormatFloat(v, 'g', 2, 64)
 }

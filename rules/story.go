@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -202,16 +203,28 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 
 func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	best := &v.ranked[0]
+	where := plain(target(in.Scope))
+	if len(v.view.signals) == 0 {
+		return state.Story{
+			What:  fmt.Sprintf("What is wrong with %s cannot be told from the alerts alone.", where),
+			Why:   "No evidence could be gathered" + v.view.reasons() + ".",
+			Do:    []string{"Check by hand what the alerts say: errors and time to first token first, then KV cache, queue and GPUs."},
+			Avoid: []string{"Restarting or tuning engines before anything has been measured."},
+		}
+	}
 	s := state.Story{
-		What: fmt.Sprintf("The evidence does not decide what is wrong with %s.", plain(target(in.Scope))),
+		What: fmt.Sprintf("The evidence does not decide what is wrong with %s.", where),
 		Do: []string{
-			"Look at the evidence below and at what is missing; the playbooks of the alternatives say what to check next.",
+			"Look at the evidence and at what is missing; the playbooks of the alternatives say what to check next.",
 		},
 		Avoid: []string{"Acting on the leading alternative as if it were proven."},
 	}
-	if best.score < threshold {
+	switch {
+	case best.score <= 0:
+		s.Why = fmt.Sprintf("No cause stands out: more speaks against each than for it (%s, the best, is at %+g dB; %d are needed).", best.cause.ID, best.score, threshold)
+	case best.score < threshold:
 		s.Why = fmt.Sprintf("The leading cause, %s, reaches %+g dB; %d are needed to name one.", best.cause.ID, best.score, threshold)
-	} else {
+	default:
 		s.Why = fmt.Sprintf("%s (%+g dB) is only %g dB ahead of %s; %d are needed to choose.", best.cause.ID, best.score, v.margin, v.ranked[1].cause.ID, margin)
 	}
 	if len(best.missing) > 0 {
@@ -219,6 +232,20 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	}
 	s.Else = fmt.Sprintf("%s would be named with %s.", best.cause.ID, wouldWin(v, best))
 	return s
+}
+
+// reasons are why there is no evidence, each once.
+func (v *view) reasons() string {
+	var out []string
+	for _, id := range slices.Sorted(maps.Keys(v.missing)) {
+		if r := plain(v.missing[id]); !slices.Contains(out, r) && len(out) < 3 {
+			out = append(out, r)
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(out, "; ")
 }
 
 // midSentence writes a title as it reads within a sentence: without its capital, unless it begins with an abbreviation such as KV.

@@ -202,11 +202,27 @@ func TestPayloadIsSplitByClusterAndSizeInOneAppend(t *testing.T) {
 			t.Errorf("input %+v", in)
 		}
 	}
-	if got := strings.Join(shape, ", "); got != "default 2, prod 100, prod 100, prod 50" {
+	if got := strings.Join(shape, ", "); got != "default 1, elsewhere 1, prod 100, prod 100, prod 50" {
 		t.Errorf("parts: %s", got)
 	}
-	if got := w.inputs[0].Alerts.Alerts[0].Labels["cluster"]; got != "elsewhere" {
-		t.Errorf("the unknown cluster's label became %q", got)
+}
+
+// An alert of a cluster that nobody configured must not be answered with another's evidence, let alone first aid; where there is only
+// one cluster, it is the one that is meant.
+func TestAnAlertOfAnUnknownClusterIsNotAnothers(t *testing.T) {
+	body := []byte(payloadOf(alertOf("atlantis", 1), strings.Replace(alertOf("x", 2), `"cluster":"x"`, `"zone":"x"`, 1)))
+	for _, c := range []struct {
+		clusters []string
+		want     string
+	}{{[]string{"prod", "edge"}, "atlantis prod"}, {[]string{"prod"}, "prod"}} {
+		inputs, err := DecodeAlertmanager(body, c.clusters, start)
+		var got []string
+		for _, in := range inputs {
+			got = append(got, in.Cluster)
+		}
+		if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("with %v: %v, %v", c.clusters, got, err)
+		}
 	}
 }
 

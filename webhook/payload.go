@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -48,13 +49,15 @@ const (
 	maxAnnotationBytes = 32 << 10
 	maxURL             = 8 << 10
 	maxFingerprint     = 64
+	maxClusterName     = 253
 	// maxPart is the most that the alerts of one input may weigh as JSON: an external NATS server takes messages of 1 MiB by default.
 	maxPart = 768 << 10
 )
 
 // DecodeAlertmanager reads a version 4 payload and gives its alerts as inputs, at most [state.MaxBatch] alerts each, sorted so that
-// the two members of an HA pair give the same inputs with the same IDs. Alerts whose label cluster names one of the clusters go
-// there, all others to the first.
+// the two members of an HA pair give the same inputs with the same IDs. Where there are several clusters, the label cluster says which
+// an alert is of, and an alert without it is of the first. A cluster that nobody configured keeps its name: there is no evidence and no
+// first aid for it, but neither do its alerts pass for another's. A single cluster takes every alert, whatever it calls itself.
 func DecodeAlertmanager(body []byte, clusters []string, now time.Time) ([]state.Input, error) {
 	var p payload
 	if err := decodeOne(body, &p, false); err != nil {
@@ -75,12 +78,12 @@ func DecodeAlertmanager(body []byte, clusters []string, now time.Time) ([]state.
 			return nil, fail(http.StatusBadRequest, "alert %d: %s", i, err)
 		}
 		cluster := clusters[0]
-		if name := a.Labels["cluster"]; slices.Contains(clusters, name) {
-			cluster = name
+		if name := a.Labels["cluster"]; len(clusters) > 1 && name != "" {
+			cluster = cut(name, maxClusterName)
 		}
 		byCluster[cluster] = append(byCluster[cluster], a)
 	}
-	return p.split(byCluster, clusters, now), nil
+	return p.split(byCluster, now), nil
 }
 
 // alert checks one alert and gives it its final form.
@@ -224,12 +227,11 @@ func cut(text string, n int) string {
 	return text[:end] + "…"
 }
 
-// split makes inputs of the alerts, in the order of the clusters. Alerts are sorted by what they are, not by how they came.
-func (p *payload) split(byCluster map[string][]state.Alert, clusters []string, now time.Time) []state.Input {
+// split makes inputs of the alerts, cluster by cluster. Alerts are sorted by what they are, not by how they came.
+func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []state.Input {
 	var inputs []state.Input
-	for _, cluster := range clusters {
+	for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
 		alerts := byCluster[cluster]
-		delete(byCluster, cluster)
 		slices.SortStableFunc(alerts, func(a, b state.Alert) int {
 			if d := a.StartsAt.Compare(b.StartsAt); d != 0 {
 				return d

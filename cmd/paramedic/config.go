@@ -17,7 +17,7 @@ type Config struct {
 	State     StateConfig     `yaml:"state" json:"state,omitzero"`
 	Auth      AuthConfig      `yaml:"auth" json:"auth,omitzero"`
 	TLS       TLSConfig       `yaml:"tls" json:"tls,omitzero"`
-	Clusters  []ClusterConfig `yaml:"clusters" json:"clusters,omitempty" jsonschema_description:"Alerts pick theirs by the label cluster; the first is the default."`
+	Clusters  []ClusterConfig `yaml:"clusters" json:"clusters,omitempty" jsonschema_description:"Alerts pick theirs by the label cluster; the first takes those without it. Alerts of a name that is not here are triaged by themselves, with no evidence and no first aid; a single cluster takes every alert."`
 	Triage    TriageConfig    `yaml:"triage" json:"triage,omitzero"`
 	Playbooks PlaybookConfig  `yaml:"playbooks" json:"playbooks,omitzero"`
 	Notify    NotifyConfig    `yaml:"notify" json:"notify,omitzero"`
