@@ -41,7 +41,7 @@ func Compose(f Facts) Message {
 		Cause: in.Cause(), Confidence: d.Confidence, Diagnosed: !in.DiagnosedAt.IsZero(),
 		Title: title(in), Where: where(in), Alerts: in.AlertCount,
 		What: line(d.Story.What, maxText), Why: line(d.Story.Why, maxText), Else: line(d.Story.Else, maxText),
-		Do:       several(maxLines, f.Playbook.FirstAid, Unsaid(f.Playbook.FirstAid, d.Story.Do)),
+		Do:       several(maxLines, todo(f.Playbook, d.Story)),
 		Avoid:    several(maxLines, f.Playbook.Avoid, Unsaid(f.Playbook.Avoid, d.Story.Avoid)),
 		Missing:  several(maxLines, d.Missing),
 		Symptoms: symptoms(in),
@@ -78,6 +78,14 @@ func Compose(f Facts) Message {
 	m.Entries = spoken(f.Timeline)
 	m.fill(in)
 	return m
+}
+
+// todo is what to do now. A playbook's steps are in an order, which lines from elsewhere would break.
+func todo(p Playbook, s state.Story) []string {
+	if len(p.FirstAid) > 0 {
+		return p.FirstAid
+	}
+	return s.Do
 }
 
 // fill says in plain words what the story leaves out: an incident is told before it has a verdict, too.

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -141,4 +142,15 @@ func (l Links) page(kind, id string) string {
 		return ""
 	}
 	return strings.TrimRight(l.Base, "/") + "/" + kind + "/" + url.PathEscape(id)
+}
+
+// Verdict is the cause and how sure it is, in a few words.
+func (m Message) Verdict() string {
+	switch {
+	case !m.Diagnosed:
+		return "not diagnosed yet"
+	case m.Cause == state.Unknown:
+		return "cause unknown"
+	}
+	return fmt.Sprintf("%s (%s)", m.Cause, Percent(m.Confidence))
 }

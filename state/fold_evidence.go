@@ -69,7 +69,8 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 // therefore not taken back for unknown, nor for benign, and not at all once the bot or a person has acted on it.
 func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if d.Cause == in.Cause() {
-		return in.ActiveAlerts > 0 && in.Status != StatusMitigating
+		fades := d.Score < in.Diagnosis.Score && len(d.Scope.Pods) < len(in.Diagnosis.Scope.Pods)
+		return in.ActiveAlerts > 0 && in.Status != StatusMitigating && !fades // the peak is what the report tells
 	}
 	if in.Cause() == Unknown {
 		return true

@@ -33,8 +33,13 @@ func (simpleTriage) Correlate(s Sign, workers []Worker, open []*Incident, now ti
 
 func (simpleTriage) Diagnose(in *Incident, ev *Evidence, now time.Time) Diagnosis {
 	d := Diagnosis{Cause: Unknown, At: now, Title: "no idea", Scope: in.Scope}
+	d.Scope.Pods = nil
 	for _, s := range ev.Samples {
 		d.Cause, d.Confidence, d.Title = Cause(s.Text), 0.9, s.Text+" on "+in.Scope.Pool
+		d.Score += s.Value
+		if s.Entity.Pod != "" {
+			d.Scope.Pods = append(d.Scope.Pods, s.Entity.Pod)
+		}
 		if s.Entity.Node != "" {
 			d.Scope.Nodes = []string{s.Entity.Node}
 		}
@@ -278,6 +283,27 @@ func TestAVerdictIsNotTakenBackWhenItsEvidenceFades(t *testing.T) {
 	s.evidence(in, "gpu_fault")
 	if in.Cause() != "gpu_fault" {
 		t.Fatal("a better verdict must replace the one before")
+	}
+}
+
+// The report tells how far the trouble went, not what was left of it when it faded.
+func TestAVerdictKeepsItsPeak(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.only()
+	for _, c := range []struct {
+		score float64
+		pods  []string
+		want  int
+	}{{12, []string{"a"}, 1}, {20, []string{"a", "b", "c"}, 3}, {11, []string{"a"}, 3}, {15, []string{"a", "b", "c", "d"}, 4}, {22, []string{"d"}, 1}} {
+		ev := Evidence{Incident: in.ID, At: s.now}
+		for _, pod := range c.pods {
+			ev.Samples = append(ev.Samples, Sample{Signal: "verdict", Text: "kv_exhaustion", Value: c.score / float64(len(c.pods)), Entity: Entity{Pod: pod}})
+		}
+		s.apply(Input{Evidence: &ev})
+		if got := in.Diagnosis.Scope.Pods; len(got) != c.want {
+			t.Errorf("after %v at %g dB the verdict is about %v", c.pods, c.score, got)
+		}
 	}
 }
 

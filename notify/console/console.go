@@ -147,6 +147,8 @@ func hue(m notify.Message) string {
 	switch {
 	case m.Status == state.StatusResolved:
 		return green
+	case m.Cause == state.BenignAlert:
+		return blue
 	case m.Severity == state.Critical:
 		return red
 	case m.Severity == state.Warning:
@@ -203,8 +205,11 @@ const (
 func (p *printer) card(m notify.Message) {
 	p.b.WriteString("\n")
 	head := strings.ToUpper(string(m.Severity))
-	if m.Status == state.StatusResolved {
+	switch {
+	case m.Status == state.StatusResolved:
 		head = "RESOLVED"
+	case m.Cause == state.BenignAlert:
+		head = "BENIGN"
 	}
 	fmt.Fprintf(&p.b, "%s  %s\n", p.paint(hue(m)+";"+bold, fmt.Sprintf("■ %s #%d", head, m.Number)), p.paint(bold, m.Title))
 	p.row("where", m.Where)
@@ -235,6 +240,9 @@ func (p *printer) card(m notify.Message) {
 }
 
 func cause(m notify.Message) string {
+	if m.Cause == state.Unknown {
+		return "unknown"
+	}
 	return fmt.Sprintf("%s, %s sure", m.Cause, notify.Percent(m.Confidence))
 }
 

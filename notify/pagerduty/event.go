@@ -52,10 +52,7 @@ func severity(s state.Severity) string {
 func details(m notify.Message) map[string]any {
 	d := map[string]any{
 		"1 what is wrong": m.What, "2 why we believe it": m.Why, "incident": string(m.Incident), "where": m.Where,
-		"cause": fmt.Sprintf("%s (%s)", m.Cause, notify.Percent(m.Confidence)), "alerts": m.Alerts,
-	}
-	if !m.Diagnosed {
-		d["cause"] = "not diagnosed yet"
+		"cause": m.Verdict(), "alerts": m.Alerts,
 	}
 	set := func(key string, lines []string) {
 		if len(lines) > 0 {

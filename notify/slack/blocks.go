@@ -133,7 +133,7 @@ func headline(m notify.Message) string {
 func facts(m notify.Message) string {
 	parts := []string{string(m.Severity), string(m.Status)}
 	if m.Diagnosed {
-		parts = append(parts, fmt.Sprintf("%s (%s)", m.Cause, notify.Percent(m.Confidence)))
+		parts = append(parts, m.Verdict())
 	}
 	parts = append(parts, m.Where, fmt.Sprintf("%d alerts", m.Alerts), "since "+clock(m.StartedAt))
 	if !m.AckedAt.IsZero() {
