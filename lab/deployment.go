@@ -115,7 +115,7 @@ func (f *Fleet) schedule(w *worker) {
 			for _, g := range gpus {
 				g.owner = w
 			}
-			w.start(f.now, f.cfg.ColdStart.Seconds())
+			w.start(f.now, f.loadTime())
 			return
 		}
 	}

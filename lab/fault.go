@@ -39,12 +39,12 @@ const (
 
 // Faults lists the faults' names.
 func Faults() []string {
-	return append(append([]string{
+	return slices.Concat([]string{
 		QualityRegression,
 		KVExhaustion, KVLeak, ConcurrencyCap, PrefillStarvation, RoutingSkew, PrefixCacheCollapse, HostMemoryLeak, GPUFault, EngineHang, BenignAlert,
 		GatewayFailure, MonitoringGap,
 		GPUUnderutilization,
-	}, machineFaults...), demandFaults...)
+	}, machineFaults, demandFaults, clusterFaults)
 }
 
 type activeFault struct {
@@ -100,6 +100,7 @@ func (f *Fleet) applyFaults() {
 			a.begun = true
 			f.event("", "Fault", a.Name)
 			f.strike(a)
+			f.strikeCluster(a)
 			f.act(a)
 		}
 		if a.Name == RoutingSkew && a.begun {

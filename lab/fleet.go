@@ -35,6 +35,7 @@ type Fleet struct {
 	faults   []*activeFault
 	events   []Event
 	refused  float64 // requests that found no worker
+	slowLoad float64 // seconds for which a worker loads its model; 0: as configured
 	unseen   bool    // the engines serve, and their /metrics fail
 	served   float64
 	starved  float64 // of CPU: how much the hosts keep the GPUs waiting

@@ -64,7 +64,7 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 		s.Story = "An autoscaler resizes the containers in place to one CPU core; every step waits for the host, and the GPUs idle while tokens trickle."
 		s.Config.Workload = Workload{Rate: 3, Output: Lengths{Mean: 400, Sigma: 0.5}}
 	default:
-		if s.demand(&f) {
+		if s.demand(&f) || s.cluster(&f) {
 			break
 		}
 		return Scenario{}, fmt.Errorf("scenario %q is unknown: use one of %v", fault, Faults())

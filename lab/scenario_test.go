@@ -51,6 +51,7 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 		ClientCancellations: {"VLLMMostRequestsAborted"},
 		QualityRegression:   {"LLMRefusalRateHigh", "LLMEmptyResponsesHigh"},
 		BenignAlert:         {"GPUMemoryHighUtilization"},
+		ColdStart:           {"VLLMWorkerDown"},
 		MonitoringGap:       {"VLLMWorkerDown"},
 		GatewayFailure:      {"EPPNoReadyEndpoints", "EPPCriticalErrorRatio"},
 		GPUUnderutilization: {"GPUIdleUnderLoad", "VLLMHighITL"},

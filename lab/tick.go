@@ -103,7 +103,7 @@ func (f *Fleet) advance(w *worker) {
 		w.serve(f)
 		f.event(w.name, "Ready", "the model is loaded")
 	case w.phase == podBackOff && f.now >= w.until:
-		w.start(f.now, f.cfg.ColdStart.Seconds())
+		w.start(f.now, f.loadTime())
 	}
 }
 

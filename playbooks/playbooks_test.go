@@ -12,10 +12,10 @@ import (
 )
 
 // causes are those that the first catalogue knows.
-var causes = append(append([]string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
+var causes = slices.Concat([]string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
 	"host_memory_leak", "gpu_fault", "engine_hang", "benign_alert",
 	"gpu_underutilization", "quality_regression",
-	"gateway_failure", "monitoring_gap", "unknown"}, machineCauses...), demandCauses...)
+	"gateway_failure", "monitoring_gap", "unknown"}, machineCauses, demandCauses, clusterCauses)
 
 // signals are those that evidence can carry.
 var signals = strings.Fields(`kv_usage requests_waiting requests_running waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95

@@ -1,0 +1,45 @@
+package lab
+
+import (
+	"testing"
+	"time"
+)
+
+// Replacements load for long and fail at nothing; whoever kills one of them begins from the start.
+func TestAColdStartEndsByItselfAndNotSoonerForBeingKilled(t *testing.T) {
+	ready := func(kill bool) int {
+		s, err := NewScenario(ColdStart, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := s.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Advance(f.Start().Add(12 * time.Minute))
+		loading := 0
+		for _, p := range f.Pods() {
+			if p.Ready {
+				continue
+			}
+			loading++
+			if p.Restarts != 0 || p.Waiting != "" || p.LastTermination != "" {
+				t.Errorf("%s failed: %+v", p.Name, p)
+			}
+			if kill {
+				f.terminate(f.workers[len(f.workers)-1], "impatience")
+			}
+		}
+		if loading != 2 {
+			t.Errorf("%d workers load, want 2", loading)
+		}
+		f.Advance(f.Start().Add(16 * time.Minute))
+		return f.Deployment().Ready
+	}
+	if n := ready(false); n != 4 {
+		t.Errorf("%d of 4 ready after the cold start", n)
+	}
+	if n := ready(true); n >= 4 {
+		t.Errorf("%d of 4 ready though one was killed as it loaded", n)
+	}
+}

@@ -1,0 +1,28 @@
+package playbooks
+
+import (
+	"strings"
+	"testing"
+)
+
+// clusterCauses are those that are in how workers come to be.
+var clusterCauses = []string{"cold_start"}
+
+// What helps against a hang makes these worse: no playbook of theirs restarts or deletes anything.
+func TestStartsAreNotMendedByRestarts(t *testing.T) {
+	lib := library(t)
+	for id, phrase := range map[string]string{"cold_start": "deleting or restarting the worker"} {
+		pb, ok := lib.ForCause(id)
+		if !ok || pb.ID != id {
+			t.Fatalf("no playbook for %s", id)
+		}
+		for _, r := range pb.FirstAid {
+			if r.Action == ActionRestartWorker {
+				t.Errorf("%s restarts workers", id)
+			}
+		}
+		if !strings.Contains(strings.ToLower(strings.Join(pb.Worse, "\n")), phrase) {
+			t.Errorf("%s does not warn against %q", id, phrase)
+		}
+	}
+}
