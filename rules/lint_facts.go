@@ -127,11 +127,12 @@ func formerly(name string) (former, bool) {
 	return f, ok
 }
 
-// The buckets of vLLM, which cannot be configured.
+// The buckets that engines have unless they are told otherwise; vLLM cannot be told.
 var (
 	ttftBuckets    = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}
 	tokenBuckets   = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
 	requestBuckets = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
+	routerBuckets  = []float64{.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
 
 	knownBuckets = map[string][]float64{
 		"vllm:time_to_first_token_seconds":           ttftBuckets,
@@ -143,6 +144,23 @@ var (
 		"vllm:request_prefill_time_seconds":          requestBuckets,
 		"vllm:request_decode_time_seconds":           requestBuckets,
 		"vllm:request_inference_time_seconds":        requestBuckets,
+
+		"sglang:time_to_first_token_seconds":   {.1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400},
+		"sglang:inter_token_latency_seconds":   {.002, .004, .006, .008, .01, .015, .02, .025, .03, .035, .04, .06, .08, .1, .2, .4, .6, .8, 1, 2, 4, 6, 8},
+		"sglang:e2e_request_latency_seconds":   {.1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400, 600, 1200, 1800, 2400},
+		"trtllm_time_to_first_token_seconds":   ttftBuckets,
+		"trtllm_time_per_output_token_seconds": tokenBuckets,
+		"trtllm_e2e_request_latency_seconds":   requestBuckets,
+		"trtllm_request_queue_time_seconds":    requestBuckets,
+
+		"dynamo_frontend_time_to_first_token_seconds": {.0022, .0047, .01, .022, .047, .1, .22, .47, 1, 2.2, 4.7, 10, 22, 48, 100, 220, 480},
+		"dynamo_frontend_inter_token_latency_seconds": {.0019, .0035, .0067, .013, .024, .045, .084, .16, .3, .56, 1.1, 2},
+		"dynamo_frontend_request_duration_seconds":    {1.9, 3.4, 6.3, 12, 22, 40, 75, 140, 260},
+
+		"llm_d_epp_request_ttft_seconds":                        routerBuckets,
+		"llm_d_epp_request_duration_seconds":                    routerBuckets,
+		"llm_d_epp_request_streaming_itl_seconds":               {.0005, .00205, .005, .01, .02, .04, .06, .08, .1, .125, .15, .2, .3, .4, .5, .6, .8, 1, 1.5, 2, 3, 4.5, 6},
+		"llm_d_epp_flow_control_request_queue_duration_seconds": {.0001, .0005, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}
 )
 
@@ -176,7 +194,8 @@ func (l *linter) habits(uses []use) {
 		switch u.metric {
 		case "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_PERCENT", "DCGM_FI_DEV_FB_FREE":
 			full := map[bool]string{true: "below", false: "above"}[u.metric == "DCGM_FI_DEV_FB_FREE"]
-			if u.is == full && !u.under && !moves && l.preallocates() {
+			itself := slices.ContainsFunc(uses, func(v use) bool { return v.metric == u.metric && v.is != "" && v.is != u.is && !v.under })
+			if u.is == full && !u.under && !moves && !itself && l.preallocates() {
 				l.say(state.Critical, fmt.Sprintf("fires always: the engines here preallocate GPU memory for their KV cache, so that %s says nothing of the load", u.metric), "watch the KV cache: "+kvUsage+" or its like, or the growth of GPU memory")
 			}
 		case "DCGM_FI_DEV_XID_ERRORS":

@@ -68,7 +68,8 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		`changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0`,
 		`deriv(DCGM_FI_DEV_FB_USED[6h]) > 1`,
 		`DCGM_FI_DEV_FB_USED < 1000`,
-		`DCGM_FI_DEV_GPU_UTIL < 10`, // an idle GPU
+		`deriv(DCGM_FI_DEV_FB_USED[3h]) > 1 and DCGM_FI_DEV_FB_USED offset 3h > 0.5 * DCGM_FI_DEV_FB_USED`, // compared with itself
+		`DCGM_FI_DEV_GPU_UTIL < 10`,                                                                        // an idle GPU
 		`absent(sglang:num_queue_reqs)`,
 		`rate(vllm:generation_tokens_total[5m]) == 0 and vllm:num_requests_running > 0`,
 		`kube_pod_container_status_restarts_total > 3`, // another exporter's
@@ -120,4 +121,22 @@ func FuzzLint(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Every engine has buckets of its own.
+func TestThresholdsBetweenTheBucketsOfOtherEngines(t *testing.T) {
+	for expr, want := range map[string]string{
+		`histogram_quantile(0.95, sum by (le) (rate(sglang:time_to_first_token_seconds_bucket[5m]))) > 5`:            "4 or 6",
+		`histogram_quantile(0.95, sum by (le) (rate(sglang:time_to_first_token_seconds_bucket[5m]))) > 6`:            "",
+		`histogram_quantile(0.95, sum by (le) (rate(dynamo_frontend_time_to_first_token_seconds_bucket[5m]))) > 2`:   "1 or 2.2",
+		`histogram_quantile(0.95, sum by (le) (rate(dynamo_frontend_inter_token_latency_seconds_bucket[5m]))) > 0.1`: "0.084 or 0.16",
+		`histogram_quantile(0.95, sum by (le) (rate(trtllm_time_to_first_token_seconds_bucket[5m]))) > 3`:            "2.5 or 5",
+		`histogram_quantile(0.95, sum by (le) (rate(llm_d_epp_request_ttft_seconds_bucket[5m]))) > 2.5`:              "2 or 3",
+		`histogram_quantile(0.95, sum by (le) (rate(llm_d_epp_request_ttft_seconds_bucket[5m]))) > 5`:                "",
+	} {
+		got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, Exported{})
+		if len(got) != min(len(want), 1) || want != "" && !strings.Contains(got[0].Fix, want) {
+			t.Errorf("%s: %+v, want %q", expr, got, want)
+		}
+	}
 }

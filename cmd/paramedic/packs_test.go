@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bytes"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"paramedic/playbooks"
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// packDir holds the alert rules that users load into their Prometheus.
+const packDir = "../../deploy/prometheus"
+
+// A packRule is one rule of a pack, as Prometheus reads it.
+type packRule struct {
+	Record, Alert, Expr, For string
+	KeepFiringFor            string `yaml:"keep_firing_for"`
+	Labels, Annotations      map[string]string
+
+	pack, group string
+}
+
+// packRules reads every pack. A key that Prometheus does not know fails the test.
+func packRules(t *testing.T) []packRule {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(packDir, "*.yml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no packs in %s: %v", packDir, err)
+	}
+	var out []packRule
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pack struct {
+			Groups []struct {
+				Name, Interval string
+				Rules          []packRule
+			}
+		}
+		decoder := yaml.NewDecoder(bytes.NewReader(raw))
+		decoder.KnownFields(true)
+		if err := decoder.Decode(&pack); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, g := range pack.Groups {
+			for _, r := range g.Rules {
+				r.pack, r.group = strings.TrimSuffix(filepath.Base(file), ".yml"), g.Name
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// packAlerts are the rules of the packs that alert.
+func packAlerts(t *testing.T) []packRule {
+	return slices.DeleteFunc(packRules(t), func(r packRule) bool { return r.Alert == "" })
+}
+
+func TestEveryRuleOfAPackParsesAndNamesItsPlaybook(t *testing.T) {
+	library, err := playbooks.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, r := range packRules(t) {
+		if err := rules.ParsePromQL(r.Expr); err != nil {
+			t.Errorf("%s: %s%s: %v", r.pack, r.Record, r.Alert, err)
+		}
+		if r.Alert == "" {
+			if !strings.Contains(r.Record, ":") {
+				t.Errorf("%s: the recorded name %s looks like an exported one: put level and operation around colons", r.pack, r.Record)
+			}
+			continue
+		}
+		if seen[r.Alert] {
+			t.Errorf("%s stands in the packs twice", r.Alert)
+		}
+		seen[r.Alert] = true
+		if s := state.Severity(r.Labels["severity"]); !slices.Contains([]state.Severity{state.Critical, state.Warning, state.Info}, s) {
+			t.Errorf("%s has the severity %q", r.Alert, s)
+		}
+		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			t.Errorf("%s says too little", r.Alert)
+		}
+		book := r.Annotations["playbook"]
+		if _, ok := library.Get(book); !ok {
+			t.Errorf("%s names the playbook %q, which does not exist", r.Alert, book)
+		}
+		if want := "https://paramedic.example.com/playbooks/" + book; r.Annotations["runbook_url"] != want {
+			t.Errorf("%s: runbook_url is %s, want %s", r.Alert, r.Annotations["runbook_url"], want)
+		}
+	}
+}
+
+// meant is what every alert of the packs says.
+var meant = map[state.Symptom]string{
+	"ttft_high":       "VLLMTTFTHigh VLLMTTFTCritical SGLangTTFTHigh SGLangTTFTCritical DynamoTTFTHigh DynamoTTFTCritical TRTLLMTTFTHigh TRTLLMTTFTCritical EPPTTFTHigh EPPTTFTCritical",
+	"itl_high":        "VLLMInterTokenLatencyHigh VLLMInterTokenLatencyCritical SGLangInterTokenLatencyHigh SGLangInterTokenLatencyCritical DynamoInterTokenLatencyHigh DynamoInterTokenLatencyCritical TRTLLMTimePerTokenHigh TRTLLMTimePerTokenCritical EPPInterTokenLatencyHigh EPPInterTokenLatencyCritical",
+	"e2e_high":        "VLLMLatencyHigh SGLangLatencyHigh DynamoLatencyHigh TRTLLMLatencyHigh EPPLatencyHigh",
+	"error_rate":      "VLLMErrorRateHigh VLLMErrorRateCritical DynamoErrorRateHigh DynamoErrorRateCritical DynamoRejections TRTLLMErrorRateHigh TRTLLMErrorRateCritical EPPErrorRateHigh EPPErrorRateCritical",
+	"throughput_drop": "VLLMEngineStalled VLLMThroughputDrop SGLangEngineStalled SGLangThroughputDrop DynamoStalled DynamoThroughputDrop TRTLLMEngineStalled TRTLLMThroughputDrop",
+	"kv_pressure":     "VLLMKVCachePressure VLLMKVHeldWhileIdle SGLangTokenUsageHigh SGLangKVHeldWhileIdle DynamoKVCachePressure TRTLLMKVCachePressure EPPKVCachePressure",
+	"preemptions":     "VLLMPreemptionStorm VLLMPreemptionsSlowUsers SGLangRetractions TRTLLMPausedRequests",
+	"queue_buildup":   "VLLMQueueBuildup VLLMQueueSkew VLLMConcurrencyCapped SGLangQueueBuildup SGLangQueueSkew DynamoQueueBuildup TRTLLMQueueBuildup EPPQueueBuildup EPPQueueSkew",
+	"queue_time_high": "VLLMQueueTimeHigh SGLangQueueTimeHigh TRTLLMQueueTimeHigh EPPQueueTimeHigh",
+	"prefix_hit_low":  "VLLMPrefixCacheHitsDropped SGLangCacheHitsDropped DynamoPrefixHitsDropped TRTLLMCacheHitsDropped EPPPrefixHitsDropped",
+	"aborts":          "VLLMAborts SGLangAborts DynamoCancellations",
+	"quality":         "VLLMTruncatedAnswers",
+	"target_down":     "VLLMMetricsAbsent DCGMMetricsAbsent InferenceTargetDown SGLangMetricsAbsent DynamoMetricsAbsent TRTLLMMetricsAbsent EPPMetricsAbsent EPPStaleEndpoints",
+	"no_endpoints":    "EPPNoReadyEndpoints",
+	"gpu_hardware":    "GPUXidFatal GPUXidError GPURowRemapFailure",
+	"gpu_throttled":   "GPUThrottled GPUClockBelowPeers",
+	"gpu_memory_high": "GPUMemoryGrows",
+	"gpu_idle":        "GPUIdle",
+	"worker_down":     "InferencePoolDown InferenceReplicasMissing InferencePodCannotStart InferencePodUnschedulable InferenceNodeNotReady InferenceNodePressure DynamoMigrations",
+	"oom":             "InferenceContainerOOMKilled",
+	"crash_loop":      "InferenceContainerCrashLooping",
+	"rollout_stuck":   "InferenceRolloutStuck",
+	"memory_growth":   "InferenceMemoryWillRunOut InferenceMemoryNearLimit",
+}
+
+// The bot understands each rule of its own packs: by its name, and by its expression where somebody renamed it. None is taken for a rule
+// that fires on healthy engines.
+func TestEveryAlertOfAPackMeansWhatItSays(t *testing.T) {
+	catalog, err := loadRules("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]state.Symptom{}
+	for symptom, names := range meant {
+		for _, name := range strings.Fields(names) {
+			want[name] = symptom
+		}
+	}
+	for _, r := range packAlerts(t) {
+		symptom, ok := want[r.Alert]
+		if !ok {
+			t.Errorf("%s: this test does not know what it is meant to say", r.Alert)
+			continue
+		}
+		delete(want, r.Alert)
+		source := "http://prometheus:9090/graph?g0.expr=" + url.QueryEscape(r.Expr) + "&g0.tab=1"
+		for name, by := range map[string]string{r.Alert: "name", "Renamed": "metrics"} {
+			alert := state.Alert{Labels: map[string]string{"alertname": name, "severity": r.Labels["severity"]}, GeneratorURL: source}
+			s := catalog.Classify(alert, "default")
+			if s.Symptom != symptom || s.By != by || s.Severity != state.Severity(r.Labels["severity"]) {
+				t.Errorf("%s, called %s: %s (%s, %s), want %s by %s", r.Alert, name, s.Symptom, s.By, s.Severity, symptom, by)
+			}
+			if s.Hints["benign"] != "" {
+				t.Errorf("%s, called %s, is taken for benign: %v", r.Alert, name, s.Hints)
+			}
+		}
+	}
+	for name := range want {
+		t.Errorf("%s is in no pack", name)
+	}
+}
+
+// Only what users feel, or what must not be restarted into, pages.
+func TestPacksPageOnUserImpact(t *testing.T) {
+	for _, r := range packAlerts(t) {
+		pages := r.Labels["severity"] == "critical"
+		felt := strings.HasSuffix(r.Alert, "Critical") || strings.HasSuffix(r.Alert, "Stalled") ||
+			slices.Contains([]string{"InferencePoolDown", "GPUXidFatal", "EPPNoReadyEndpoints"}, r.Alert)
+		if pages != felt {
+			t.Errorf("%s has severity %s", r.Alert, r.Labels["severity"])
+		}
+	}
+}
+
+// exported is what a fleet with every engine, exporter and router in its present version exports, by file.
+func exported(t *testing.T) rules.Exported {
+	t.Helper()
+	raw, err := os.ReadFile("testdata/packs/exported.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := rules.Exported{Metrics: map[string]bool{}, Router: true}
+	for line := range strings.Lines(string(raw)) {
+		line, _, _ = strings.Cut(line, "#")
+		for name := range strings.FieldsSeq(line) {
+			if base, histogram := strings.CutSuffix(name, "*"); histogram {
+				for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+					have.Metrics[base+suffix] = true
+				}
+				continue
+			}
+			have.Metrics[name] = true
+		}
+	}
+	return have
+}
+
+// What `paramedic check --online` would say of a fleet that loads the packs: nothing.
+func TestTheLinterFindsNothingInThePacks(t *testing.T) {
+	have := exported(t)
+	var in []rules.AlertingRule
+	for _, r := range packRules(t) {
+		lasts, err := time.ParseDuration(strings.ReplaceAll(r.For+"0s", "d", "h"))
+		if err != nil {
+			t.Errorf("%s: %v", r.Alert, err)
+		}
+		in = append(in, rules.AlertingRule{Group: r.group, Name: r.Alert + r.Record, Expr: r.Expr, For: lasts})
+		if r.Record != "" {
+			have.Metrics[r.Record] = true
+		}
+	}
+	for _, f := range rules.Lint(in, have) {
+		t.Errorf("%s: %s: %s (%s)", f.Severity, f.Rule, f.Text, f.Fix)
+	}
+}
+
+// A rule without a test that it fires, and one that it stays quiet, is not proven. promtool runs them: make e2e.
+func TestEveryAlertOfAPackIsTestedBothWays(t *testing.T) {
+	type tally struct{ fires, quiet int }
+	tested := map[string]map[string]*tally{}
+	for _, r := range packAlerts(t) {
+		if tested[r.pack] == nil {
+			tested[r.pack] = map[string]*tally{}
+		}
+		tested[r.pack][r.Alert] = &tally{}
+	}
+	for pack, alerts := range tested {
+		raw, err := os.ReadFile(filepath.Join(packDir, "tests", pack+"_test.yml"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		var file struct {
+			Tests []struct {
+				Rules []struct {
+					Alert string `yaml:"alertname"`
+					Want  []any  `yaml:"exp_alerts"`
+				} `yaml:"alert_rule_test"`
+			}
+		}
+		if err := yaml.Unmarshal(raw, &file); err != nil {
+			t.Errorf("%s: %v", pack, err)
+		}
+		for _, test := range file.Tests {
+			for _, r := range test.Rules {
+				switch seen := alerts[r.Alert]; {
+				case seen == nil:
+					t.Errorf("%s is tested and does not exist", r.Alert)
+				case len(r.Want) > 0:
+					seen.fires++
+				default:
+					seen.quiet++
+				}
+			}
+		}
+		for name, seen := range alerts {
+			if seen.fires == 0 || seen.quiet == 0 {
+				t.Errorf("%s fires in %d tests and stays quiet in %d", name, seen.fires, seen.quiet)
+			}
+		}
+	}
+}
