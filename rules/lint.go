@@ -239,8 +239,8 @@ func (l *linter) compared(x *parser.BinaryExpr) {
 	switch call.Func.Name {
 	case "histogram_quantile":
 		if below, above, between := betweenBuckets(bucketOf(call.Args[1]), number.Val); between {
-			l.say(state.Warning, fmt.Sprintf("the threshold %s lies between the buckets %s and %s of %s: the quantile is a guess in between", digits(number.Val), digits(below), digits(above), bucketOf(call.Args[1])),
-				fmt.Sprintf("use a bucket's edge: %s or %s", digits(below), digits(above)))
+			l.say(state.Warning, fmt.Sprintf("the threshold %s lies between the buckets %s and %s of %s: the quantile is a guess in between", edge(number.Val), edge(below), edge(above), bucketOf(call.Args[1])),
+				fmt.Sprintf("use a bucket's edge: %s or %s", edge(below), edge(above)))
 		}
 	case "changes", "increase", "delta":
 		window, ok := call.Args[0].(*parser.MatrixSelector)
@@ -256,12 +256,12 @@ func (l *linter) bucket(x *parser.VectorSelector) {
 		if m.Name != "le" || m.Type.String() != "=" {
 			continue
 		}
-		edge, err := strconv.ParseFloat(m.Value, 64)
+		value, err := strconv.ParseFloat(m.Value, 64)
 		if err != nil {
 			continue
 		}
-		if below, above, between := betweenBuckets(x.Name, edge); between {
-			l.say(state.Critical, fmt.Sprintf("%s has no bucket le=%q: the selector finds nothing", x.Name, m.Value), fmt.Sprintf("use le=%q or le=%q, written as the engine writes it", digits(below), digits(above)))
+		if below, above, between := betweenBuckets(x.Name, value); between {
+			l.say(state.Critical, fmt.Sprintf("%s has no bucket le=%q: the selector finds nothing", x.Name, m.Value), fmt.Sprintf("use le=%q or le=%q, written as the engine writes it", edge(below), edge(above)))
 		}
 	}
 }

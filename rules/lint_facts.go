@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"paramedic/state"
@@ -163,6 +164,9 @@ var (
 		"llm_d_epp_flow_control_request_queue_duration_seconds": {.0001, .0005, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}
 )
+
+// edge is a bucket's edge as it is written: rounded it would be no edge.
+func edge(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // betweenBuckets says between which edges of a histogram a value lies. The first bucket begins at zero.
 func betweenBuckets(series string, value float64) (below, above float64, between bool) {
