@@ -48,6 +48,8 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 		HostMemoryLeak:      {"ContainerMemoryGrowth", "ContainerOOMKilled"},
 		GPUFault:            {"GPUXidError", "VLLMWorkerDown", "KubePodCrashLooping"},
 		EngineHang:          {"VLLMEngineHang"},
+		TrafficSurge:        {"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "VLLMTTFTDegradation"},
+		RetryStorm:          {"VLLMMostRequestsAborted", "VLLMRequestQueueBackup", "VLLMTTFTDegradation"},
 		ClientCancellations: {"VLLMMostRequestsAborted"},
 		QualityRegression:   {"LLMRefusalRateHigh", "LLMEmptyResponsesHigh"},
 		BenignAlert:         {"GPUMemoryHighUtilization"},

@@ -35,7 +35,7 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 //	alerts.json   a list of alerts as Alertmanager's webhook writes them: labels, annotations, generatorURL
 //	workers       one a line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME] [role=prefill|decode]
 //	              [owner=KIND/NAME] [route=KIND/NAME…]; pods of one pool with the same group run one engine and count as one worker
-//	evidence      one a line: signal entity value [was=baseline] [z=score] [text=word]
+//	evidence      one a line: signal entity value [was=baseline] [day=a-day-ago] [z=score] [text=word]
 //	want          what has to come out
 //
 // An entity is a worker's short name, '*' for all workers, "pool", "node:NAME", or a worker's GPU as "name/gpu". A later line replaces
@@ -196,12 +196,14 @@ func (k *caseRun) sample(f []string) error {
 			s.Text = val
 		case key == "was" && err == nil:
 			s.Baseline = &n
+		case key == "day" && err == nil:
+			s.DayAgo = &n
 		case key == "z" && err == nil:
 			s.Z = &n
 		case key == "age" && err == nil:
 			s.At = caseTime.Add(-time.Duration(n) * time.Second)
 		default:
-			return fmt.Errorf("%q is none of was=, z=, age=, text=", opt)
+			return fmt.Errorf("%q is none of was=, day=, z=, age=, text=", opt)
 		}
 	}
 	entities, err := k.entities(f[1])
