@@ -90,6 +90,34 @@ func TestKubernetesTellsWhichPodIsWhere(t *testing.T) {
 	}
 }
 
+func TestAPoolIsReadByTheNameOfWhatRoutesToIt(t *testing.T) {
+	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Node: "node-a", Routes: []string{"InferencePool/front", "Gateway/public"}},
+		{Namespace: "llm", Pod: "other-5f6d7c8b9-bbbbb", Pool: "other", Node: "node-b", Routes: []string{"Gateway/public"}}}}}
+	prom := &fixed{reading: Reading{Samples: []state.Sample{
+		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama-70b"}, 0.9),
+		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "other-5f6d7c8b9-bbbbb", Model: "x"}, 0.1),
+		sampleOf("gpu_util", state.Entity{Namespace: "llm", Pod: pod0, Node: "node-a", GPU: "1"}, 90),
+		sampleOf("gpu_util", state.Entity{Namespace: "llm", Pod: pod0, Node: "node-a", GPU: "0"}, 91),
+	}}}
+	for pool, want := range map[string]int{"front": 1, "vllm-llama": 1, "public": 2, "nobody": 0} {
+		r := request("kv_usage", "gpu_util")
+		r.Scope.Pool = pool
+		ev := gatherer(t, Cluster{Prometheus: prom, Kubernetes: kube}).Gather(t.Context(), r)
+		n := 0
+		for _, s := range ev.Samples {
+			if s.Signal == "kv_usage" {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("of %s %d workers were read, want %d", pool, n, want)
+		}
+		if got := strings.Join(ev.Workers[1].GPUs, ","); got != "0,1" {
+			t.Errorf("the GPUs of %s are %s", ev.Workers[1].Pod, got)
+		}
+	}
+}
+
 func TestWithoutKubernetesWorkersComeFromLabels(t *testing.T) {
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
 		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod1, Model: "m"}, 0.5),

@@ -28,6 +28,7 @@ type merge struct {
 func (m *merge) evidence(ev *state.Evidence) {
 	m.findWorkers()
 	m.index()
+	m.query.Scope = m.pooled(m.query.Scope)
 	seen := map[string]int{}
 	had := map[string]bool{}
 	for _, r := range m.readings {
@@ -87,17 +88,26 @@ func (m *merge) findWorkers() {
 			}
 		}
 	}
-	models := map[string]string{}
+	models, gpus := map[string]string{}, map[string][]string{}
 	for _, r := range m.readings {
 		for _, s := range r.Samples {
-			if e := s.Entity; e.Pod != "" && e.Model != "" {
+			e := s.Entity
+			if e.Pod != "" && e.Model != "" {
 				models[e.Namespace+"/"+e.Pod] = e.Model
+			}
+			if key := e.Namespace + "/" + e.Pod; e.Pod != "" && e.GPU != "" && !slices.Contains(gpus[key], e.GPU) {
+				gpus[key] = append(gpus[key], e.GPU)
 			}
 		}
 	}
 	for i := range m.workers {
 		w := &m.workers[i]
-		w.Model = cmp.Or(models[w.Namespace+"/"+w.Pod], w.Model) // the name that the engine serves it under
+		key := w.Namespace + "/" + w.Pod
+		w.Model = cmp.Or(models[key], w.Model) // the name that the engine serves it under
+		if len(w.GPUs) == 0 {
+			w.GPUs = gpus[key] // the API server does not know which devices a pod was given; the GPU exporter does
+			slices.Sort(w.GPUs)
+		}
 	}
 	if len(m.workers) == 0 {
 		m.guessWorkers()
@@ -178,6 +188,35 @@ func (m *merge) index() {
 			}
 		}
 	}
+}
+
+// pooled gives a scope its pool's own name where an alert called it after its owner or after what routes to it. A name that stands for
+// several pools leaves the choice to the diagnosis.
+func (m *merge) pooled(s state.Scope) state.Scope {
+	if s.Pool == "" {
+		return s
+	}
+	var behind []string
+	for _, w := range m.workers {
+		if differ(w.Namespace, s.Namespace) || w.Pool == "" {
+			continue
+		}
+		if w.Pool == s.Pool {
+			return s
+		}
+		known := w.Owner == s.Pool || slices.ContainsFunc(w.Routes, func(r string) bool { return strings.HasSuffix(r, "/"+s.Pool) })
+		if known && !slices.Contains(behind, w.Pool) {
+			behind = append(behind, w.Pool)
+		}
+	}
+	switch len(behind) {
+	case 0:
+	case 1:
+		s.Pool = behind[0]
+	default:
+		s.Pool = ""
+	}
+	return s
 }
 
 func loopback(instance string) bool {

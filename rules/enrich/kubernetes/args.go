@@ -111,13 +111,13 @@ func engineOf(c corev1.Container) string {
 // modelOf is the name a container serves its model under.
 func modelOf(c corev1.Container) string {
 	words := commandOf(c)
-	for _, name := range []string{"served-model-name", "model", "model-path"} {
+	for _, name := range []string{"served-model-name", "model-name", "model", "model-path"} {
 		if v, ok := flag(words, name); ok && !strings.HasPrefix(v, "-") {
 			return v
 		}
 	}
 	for i, w := range words {
-		if w == "serve" && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
+		if (w == "serve" || w == "trtllm-serve" && words[min(i+1, len(words)-1)] != "serve") && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
 			return words[i+1]
 		}
 	}
@@ -127,7 +127,7 @@ func modelOf(c corev1.Container) string {
 // engineContainer is the container that runs the engine: the one that is recognised, else the first.
 func engineContainer(spec corev1.PodSpec) (corev1.Container, string) {
 	for _, c := range spec.Containers {
-		if e := engineOf(c); e != "" {
+		if e := engineOf(c); e != "" && !isRouter(c) {
 			return c, e
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -95,6 +96,9 @@ type snapshot struct {
 	statefulSets []appsv1.StatefulSet
 	budgets      []policyv1.PodDisruptionBudget
 	nodes        []corev1.Node
+	services     []corev1.Service
+	revisions    []appsv1.ControllerRevision
+	custom       map[string][]unstructured.Unstructured
 	events       []corev1.Event
 }
 
@@ -111,7 +115,7 @@ var (
 // Read implements enrich.Source.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	var out enrich.Reading
-	snap := c.fetch(ctx, q.Scope.Namespace, &out)
+	snap := c.fetch(ctx, q, &out)
 	wanted := map[string]bool{}
 	for _, s := range q.Signals {
 		wanted[s.ID] = true
@@ -128,8 +132,9 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 }
 
 // fetch lists everything at once.
-func (c *Client) fetch(ctx context.Context, namespace string, out *enrich.Reading) *snapshot {
+func (c *Client) fetch(ctx context.Context, q enrich.Query, out *enrich.Reading) *snapshot {
 	var s snapshot
+	namespace := q.Scope.Namespace
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	read := func(kind string, signals []string, list func(metav1.ListOptions) (string, error)) {
@@ -143,6 +148,9 @@ func (c *Client) fetch(ctx context.Context, namespace string, out *enrich.Readin
 				}
 				mu.Lock()
 				defer mu.Unlock()
+				if err != nil && len(signals) == 0 {
+					out.Notes = append(out.Notes, state.Missing{Signal: "topology", Reason: enrich.Explain("Kubernetes, listing "+kind, err)})
+				}
 				if err != nil {
 					for _, id := range signals {
 						out.Fail(id, enrich.Explain("Kubernetes, listing "+kind, err))
@@ -183,6 +191,20 @@ func (c *Client) fetch(ctx context.Context, namespace string, out *enrich.Readin
 		o.FieldSelector = "type=Warning"
 		l, err := core.Events(namespace).List(ctx, o)
 		return keep(&s.events, l, err, func() []corev1.Event { return l.Items })
+	})
+	read("services", nil, func(o metav1.ListOptions) (string, error) {
+		l, err := core.Services(namespace).List(ctx, o)
+		return keep(&s.services, l, err, func() []corev1.Service { return l.Items })
+	})
+	read("controllerrevisions", ageSignals, func(o metav1.ListOptions) (string, error) {
+		l, err := apps.ControllerRevisions(namespace).List(ctx, o)
+		return keep(&s.revisions, l, err, func() []appsv1.ControllerRevision { return l.Items })
+	})
+	wg.Go(func() {
+		custom, notes := c.custom.list(ctx, q)
+		mu.Lock()
+		defer mu.Unlock()
+		s.custom, out.Notes = custom, append(out.Notes, notes...)
 	})
 	wg.Wait()
 	return &s

@@ -107,7 +107,7 @@ func (c *Client) log(ctx context.Context, d death) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer stream.Close() //nolint:errcheck // it was only read
+	defer stream.Close()
 	text, err := io.ReadAll(io.LimitReader(stream, logBytes))
 	return string(text), err
 }

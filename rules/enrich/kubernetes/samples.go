@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"paramedic/rules/enrich"
@@ -22,29 +23,40 @@ type builder struct {
 	snap    *snapshot
 	wanted  map[string]bool
 	units   map[string]string
-	deploys map[string]string // namespace/replicaset → its Deployment
 	ours    map[string]*corev1.Pod
+	poolOf  map[string]string // namespace/pod → its pool
 	pools   []pool
 	found   []state.Worker
 	samples []state.Sample
+
+	owners     map[object]object
+	oneEngine  map[object]bool
+	components map[object]component // by graph and name, in the place of kind and name
+	serveApps  map[object]serveApp
+	routes     map[string][]route
+	gateways   map[object][]object
+	frontends  map[object][]object // of DynamoGraphDeployments
 }
 
-// poolKey names one workload; pool has the workers of it that were found.
-type poolKey struct{ namespace, kind, name string }
-
+// pool has the workers of one workload that were found.
 type pool struct {
-	key  poolKey
+	key  object
 	pods []*corev1.Pod
 }
 
 func newBuilder(q enrich.Query, snap *snapshot, wanted map[string]bool) *builder {
-	b := &builder{q: q, snap: snap, wanted: wanted, units: map[string]string{}, deploys: map[string]string{}, ours: map[string]*corev1.Pod{}}
+	b := &builder{q: q, snap: snap, wanted: wanted, units: map[string]string{}, ours: map[string]*corev1.Pod{}, poolOf: map[string]string{},
+		owners: ownersOf(snap), oneEngine: oneEngines(snap.pods), components: componentsOf(snap.custom["DynamoGraphDeployment"]),
+		serveApps: serveAppsOf(snap.custom["RayService"]), routes: routesIn(snap), gateways: gatewaysOf(snap.custom["HTTPRoute"]), frontends: map[object][]object{}}
 	for _, s := range q.Signals {
 		b.units[s.ID] = s.Unit
 	}
-	for _, rs := range snap.replicaSets {
-		if o := metav1.GetControllerOf(&rs); o != nil && o.Kind == "Deployment" {
-			b.deploys[rs.Namespace+"/"+rs.Name] = o.Name
+	for i := range snap.pods {
+		p := &snap.pods[i]
+		if g := (object{p.Namespace, "DynamoGraphDeployment", p.Labels[dynamoGraph]}); g.name != "" && p.Labels[dynamoType] == "frontend" {
+			if w := b.workloadOf(p); w.name != "" && !slices.Contains(b.frontends[g], w) {
+				b.frontends[g] = append(b.frontends[g], w)
+			}
 		}
 	}
 	return b
@@ -56,62 +68,6 @@ func (b *builder) add(signal string, e state.Entity, value float64, text string)
 	}
 	e.Cluster = b.q.Cluster
 	b.samples = append(b.samples, state.Sample{Signal: signal, Entity: e, Value: value, Text: text, Unit: b.units[signal], At: b.q.Now})
-}
-
-const lwsName = "leaderworkerset.sigs.k8s.io/name"
-
-// ownerOf is the workload that a pod belongs to, past the ReplicaSet between.
-func (b *builder) ownerOf(p *corev1.Pod) (kind, name string) {
-	if lws := p.Labels[lwsName]; lws != "" {
-		return "LeaderWorkerSet", lws
-	}
-	o := metav1.GetControllerOf(p)
-	if o == nil {
-		return "", ""
-	}
-	if o.Kind != "ReplicaSet" {
-		return o.Kind, o.Name
-	}
-	if d := b.deploys[p.Namespace+"/"+o.Name]; d != "" {
-		return "Deployment", d
-	}
-	// The ReplicaSets could not be listed: its name is the Deployment's and the template's hash.
-	if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" && strings.HasSuffix(o.Name, "-"+hash) {
-		return "Deployment", strings.TrimSuffix(o.Name, "-"+hash)
-	}
-	return "ReplicaSet", o.Name
-}
-
-// workers finds the pods that are engines, or that the scope names.
-func (b *builder) workers() {
-	s := b.q.Scope
-	index := map[poolKey]int{}
-	for i := range b.snap.pods {
-		p := &b.snap.pods[i]
-		if p.Status.Phase == corev1.PodSucceeded || s.Namespace != "" && p.Namespace != s.Namespace {
-			continue
-		}
-		kind, name := b.ownerOf(p)
-		c, engine := engineContainer(p.Spec)
-		if engine == "" && !slices.Contains(s.Pods, p.Name) && (s.Pool == "" || name != s.Pool) {
-			continue
-		}
-		model := cmp.Or(modelOf(c), p.Labels["model"])
-		w := state.Worker{Namespace: p.Namespace, Pod: p.Name, UID: string(p.UID), Pool: name, PoolKind: kind, Model: model,
-			Node: p.Spec.NodeName, Instance: instanceOf(p, c), Engine: engine, Ready: ready(p)}
-		b.found = append(b.found, w)
-		b.ours[p.Namespace+"/"+p.Name] = p
-		if name == "" {
-			continue
-		}
-		key := poolKey{p.Namespace, kind, name}
-		if _, ok := index[key]; !ok {
-			index[key] = len(b.pools)
-			b.pools = append(b.pools, pool{key: key})
-		}
-		at := &b.pools[index[key]]
-		at.pods = append(at.pods, p)
-	}
 }
 
 func instanceOf(p *corev1.Pod, c corev1.Container) string {
@@ -160,6 +116,8 @@ func (b *builder) podSamples() {
 		b.containers(p, e)
 		c, _ := engineContainer(p.Spec)
 		if n, ok := MaxNumSeqs(c); ok {
+			b.add("max_num_seqs", e, float64(n), "")
+		} else if n := b.serveApps[object{p.Namespace, w.PoolKind, w.Pool}].seqs; n > 0 {
 			b.add("max_num_seqs", e, float64(n), "")
 		}
 		if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {
@@ -216,10 +174,12 @@ func (b *builder) poolSamples() {
 			if s := &b.snap.statefulSets[i]; p.key.kind == "StatefulSet" && s.Namespace == p.key.namespace && s.Name == p.key.name {
 				want := replicas(s.Spec.Replicas)
 				rolling := s.Status.ObservedGeneration < s.Generation || s.Status.UpdateRevision != s.Status.CurrentRevision && s.Status.UpdatedReplicas < want
-				b.replicas(e, want, s.Status.ReadyReplicas, rolling)
+				b.replicas(e, int64(want), int64(s.Status.ReadyReplicas), rolling)
 				b.image(e, s.Spec.Template.Spec)
+				b.revision(p.key, e)
 			}
 		}
+		b.customSamples(p, e)
 		b.budget(p, e)
 	}
 }
@@ -231,7 +191,7 @@ func replicas(n *int32) int32 {
 	return *n
 }
 
-func (b *builder) replicas(e state.Entity, want, ready int32, rolling bool) {
+func (b *builder) replicas(e state.Entity, want, ready int64, rolling bool) {
 	b.add("replicas_desired", e, float64(want), "")
 	b.add("replicas_ready", e, float64(ready), "")
 	b.add("rollout_in_progress", e, truth(rolling), "")
@@ -245,18 +205,84 @@ func (b *builder) image(e state.Entity, spec corev1.PodSpec) {
 
 func (b *builder) deployment(d *appsv1.Deployment, e state.Entity) {
 	want, st := replicas(d.Spec.Replicas), d.Status
-	b.replicas(e, want, st.ReadyReplicas, st.ObservedGeneration < d.Generation || st.UpdatedReplicas < want || st.Replicas > st.UpdatedReplicas)
+	b.replicas(e, int64(want), int64(st.ReadyReplicas), st.ObservedGeneration < d.Generation || st.UpdatedReplicas < want || st.Replicas > st.UpdatedReplicas)
 	b.image(e, d.Spec.Template.Spec)
 	var newest time.Time
 	for i := range b.snap.replicaSets {
 		rs := &b.snap.replicaSets[i]
-		if rs.Namespace == d.Namespace && b.deploys[rs.Namespace+"/"+rs.Name] == d.Name && rs.CreationTimestamp.After(newest) {
+		if b.owners[object{rs.Namespace, "ReplicaSet", rs.Name}] == (object{d.Namespace, "Deployment", d.Name}) && rs.CreationTimestamp.After(newest) {
 			newest = rs.CreationTimestamp.Time
 		}
 	}
+	b.age(newest, e)
+}
+
+func (b *builder) age(newest time.Time, e state.Entity) {
 	if !newest.IsZero() {
 		b.add("rollout_age", e, b.q.Now.Sub(newest).Seconds(), "")
 	}
+}
+
+// revision dates the last rollout of a workload that keeps its history in ControllerRevisions.
+func (b *builder) revision(of object, e state.Entity) {
+	var newest time.Time
+	for i := range b.snap.revisions {
+		r := &b.snap.revisions[i]
+		if o, ok := controllerOf(r); ok && o == of && r.CreationTimestamp.After(newest) {
+			newest = r.CreationTimestamp.Time
+		}
+	}
+	b.age(newest, e)
+}
+
+// customSamples counts the replicas of pools that no built-in workload stands for. A replica of a parallel group is the group.
+func (b *builder) customSamples(p pool, e state.Entity) {
+	if p.key.kind == "LeaderWorkerSet" {
+		sets := b.snap.custom["LeaderWorkerSet"]
+		for i := range sets {
+			if u := &sets[i]; u.GetNamespace() == p.key.namespace && u.GetName() == p.key.name {
+				b.leaderWorkerSet(u, p.key, e)
+			}
+		}
+	}
+	if c, ok := b.componentOf(p.pods[0]); ok && c.counted && strings.HasPrefix(p.key.kind, "PodClique") {
+		b.add("replicas_desired", e, float64(c.replicas), "")
+		b.add("replicas_ready", e, float64(b.readyEngines(p.key)), "")
+	}
+}
+
+func (b *builder) leaderWorkerSet(u *unstructured.Unstructured, key object, e state.Entity) {
+	want, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	if !found {
+		want = 1
+	}
+	ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
+	updated, _, _ := unstructured.NestedInt64(u.Object, "status", "updatedReplicas")
+	b.replicas(e, want, ready, updated < want)
+	spec, ok := templateOf(u, "spec", "leaderWorkerTemplate", "leaderTemplate", "spec")
+	if !ok { // the leader is then made like a worker
+		spec, _ = templateOf(u, "spec", "leaderWorkerTemplate", "workerTemplate", "spec")
+	}
+	b.image(e, spec)
+	b.revision(key, e)
+}
+
+// readyEngines counts a pool's engines all of whose pods are ready.
+func (b *builder) readyEngines(key object) int {
+	whole := map[string]bool{}
+	for _, w := range b.found {
+		if w.Namespace == key.namespace && w.PoolKind == key.kind && w.Pool == key.name {
+			before, seen := whole[w.EngineKey()]
+			whole[w.EngineKey()] = w.Ready && (before || !seen)
+		}
+	}
+	n := 0
+	for _, ok := range whole {
+		if ok {
+			n++
+		}
+	}
+	return n
 }
 
 // budget is the fewest evictions that any PDB of the pool's pods allows now.
@@ -331,7 +357,7 @@ func (b *builder) eventSamples() {
 		case "Pod":
 			e.Pod = w.name
 			if p := b.ours[w.namespace+"/"+w.name]; p != nil {
-				_, e.Pool = b.ownerOf(p)
+				e.Pool = b.poolOf[w.namespace+"/"+w.name]
 				e.Node = p.Spec.NodeName
 			}
 		case "Node":

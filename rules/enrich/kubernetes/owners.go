@@ -1,0 +1,237 @@
+package kubernetes
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Labels that controllers put on the pods of what they own.
+const (
+	lwsName  = "leaderworkerset.sigs.k8s.io/name"
+	lwsGroup = "leaderworkerset.sigs.k8s.io/group-index"
+
+	dynamoGraph     = "nvidia.com/dynamo-graph-deployment-name"
+	dynamoComponent = "nvidia.com/dynamo-component"
+	dynamoType      = "nvidia.com/dynamo-component-type"     // frontend, worker, prefill, decode, planner, epp
+	dynamoSubType   = "nvidia.com/dynamo-sub-component-type" // prefill, decode
+
+	groveGroup      = "grove.io/podcliquescalinggroup" // Dynamo's operator makes one for a component of several nodes
+	groveGroupIndex = "grove.io/podcliquescalinggroup-replica-index"
+
+	rayCluster  = "ray.io/cluster"
+	rayNode     = "ray.io/node-type" // head, worker
+	rayGroup    = "ray.io/group"
+	rayReplica  = "ray.io/worker-group-replica-name" // the hosts of one multi-host replica share it
+	rayFromKind = "ray.io/originated-from-crd"
+	rayFromName = "ray.io/originated-from-cr-name"
+
+	kserveService = "serving.kserve.io/inferenceservice"
+	partOf        = "app.kubernetes.io/part-of"
+	appName       = "app.kubernetes.io/name"
+	appComponent  = "app.kubernetes.io/component"
+
+	disaggregatedName = "disaggregatedset.x-k8s.io/name"
+	disaggregatedRole = "disaggregatedset.x-k8s.io/role"
+	llmdRole          = "llm-d.ai/role"
+)
+
+// An object is named by its namespace, kind and name.
+type object struct{ namespace, kind, name string }
+
+// made are the kinds that people write and controllers turn into workloads; what owns them is of no interest.
+var made = map[string]bool{
+	"DynamoGraphDeployment": true, "InferenceService": true, "LLMInferenceService": true, "RayService": true, "DisaggregatedSet": true,
+}
+
+// ownersOf is who controls each object that was read.
+func ownersOf(s *snapshot) map[object]object {
+	owners := map[object]object{}
+	add := func(kind string, m metav1.Object) {
+		if o, ok := controllerOf(m); ok {
+			owners[object{m.GetNamespace(), kind, m.GetName()}] = o
+		}
+	}
+	for i := range s.replicaSets {
+		add("ReplicaSet", &s.replicaSets[i])
+	}
+	for i := range s.deployments {
+		add("Deployment", &s.deployments[i])
+	}
+	for i := range s.statefulSets {
+		add("StatefulSet", &s.statefulSets[i])
+	}
+	for kind, list := range s.custom {
+		for i := range list {
+			add(kind, &list[i])
+			// A RayCluster that outlives its RayService's reference still says where it came from.
+			if l := list[i].GetLabels(); kind == "RayCluster" && l[rayFromName] != "" {
+				owners[object{list[i].GetNamespace(), kind, list[i].GetName()}] = object{list[i].GetNamespace(), l[rayFromKind], l[rayFromName]}
+			}
+		}
+	}
+	return owners
+}
+
+// controllerOf is the owner that controls an object, or the only one that it has.
+func controllerOf(m metav1.Object) (object, bool) {
+	if o := metav1.GetControllerOf(m); o != nil {
+		return object{m.GetNamespace(), o.Kind, o.Name}, true
+	}
+	if all := m.GetOwnerReferences(); len(all) == 1 {
+		return object{m.GetNamespace(), all[0].Kind, all[0].Name}, true
+	}
+	return object{}, false
+}
+
+// workloadOf is what a pod is rolled out with: the Deployment past its ReplicaSet, the whole LeaderWorkerSet past the StatefulSets of its
+// groups, the RayService past the RayCluster that it replaces at an upgrade.
+func (b *builder) workloadOf(p *corev1.Pod) object {
+	ns := p.Namespace
+	if lws := p.Labels[lwsName]; lws != "" {
+		return object{ns, "LeaderWorkerSet", lws}
+	}
+	if g := p.Labels[groveGroup]; g != "" {
+		return object{ns, "PodCliqueScalingGroup", g}
+	}
+	o, ok := controllerOf(p)
+	if ray := p.Labels[rayCluster]; ray != "" {
+		o, ok = object{ns, "RayCluster", ray}, true
+	}
+	if !ok {
+		return object{}
+	}
+	up, known := b.owners[o]
+	switch {
+	case o.kind == "ReplicaSet" && known, o.kind == "RayCluster" && up.kind == "RayService":
+		return up
+	case o.kind == "ReplicaSet":
+		// The ReplicaSets could not be listed: its name is the Deployment's and the template's hash.
+		if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" && strings.HasSuffix(o.name, "-"+hash) {
+			return object{ns, "Deployment", strings.TrimSuffix(o.name, "-"+hash)}
+		}
+	}
+	return o
+}
+
+// ownerOf is the resource that a workload was made of; by owner references as far as they were read, else by labels.
+func (b *builder) ownerOf(p *corev1.Pod, w object) object {
+	top, at := object{}, w
+	for range 8 { // owner references are not checked for circles
+		o, ok := b.owners[at]
+		if !ok {
+			break
+		}
+		if made[o.kind] {
+			return o
+		}
+		top, at = o, o
+	}
+	l := p.Labels
+	for _, by := range []struct{ kind, name string }{
+		{"DynamoGraphDeployment", l[dynamoGraph]}, {"InferenceService", l[kserveService]}, {"DisaggregatedSet", l[disaggregatedName]}, {l[rayFromKind], l[rayFromName]},
+	} {
+		if by.name != "" && (object{p.Namespace, by.kind, by.name}) != w {
+			return object{p.Namespace, by.kind, by.name}
+		}
+	}
+	if l[partOf] == "llminferenceservice" && l[appName] != "" {
+		return object{p.Namespace, "LLMInferenceService", l[appName]}
+	}
+	return top
+}
+
+// groupOf names the parallel group that a pod is part of within its workload; empty for an engine of one pod.
+func (b *builder) groupOf(p *corev1.Pod, w object, command []string) string {
+	l := p.Labels
+	switch {
+	case w.kind == "LeaderWorkerSet":
+		return l[lwsGroup]
+	case w.kind == "PodCliqueScalingGroup":
+		return l[groveGroupIndex]
+	case l[rayCluster] != "" && b.oneEngine[object{p.Namespace, "RayCluster", l[rayCluster]}]:
+		return l[rayCluster]
+	case l[rayReplica] != "":
+		return l[rayReplica]
+	}
+	// vLLM and SGLang over several nodes of a StatefulSet, which counts ranks by ordinals.
+	n, err := strconv.Atoi(first(flag(command, "nnodes")))
+	at := strings.LastIndexByte(p.Name, '-')
+	if w.kind != "StatefulSet" || err != nil || n < 2 || at < 0 {
+		return ""
+	}
+	ordinal, err := strconv.Atoi(p.Name[at+1:])
+	if err != nil {
+		return ""
+	}
+	return strconv.Itoa(ordinal / n)
+}
+
+func first(v string, _ bool) string { return v }
+
+// roleOf is the phase that a worker computes where the other one has workers of its own.
+func (b *builder) roleOf(p *corev1.Pod, command []string) string {
+	l := p.Labels
+	said := []string{l[llmdRole], l[dynamoSubType], l[dynamoType], l[disaggregatedRole], b.componentRole(p)}
+	said = append(said, first(flag(command, "disaggregation-mode"))) // SGLang; Dynamo
+	for _, s := range said {
+		if s == "prefill" || s == "decode" {
+			return s
+		}
+	}
+	if c := l[appComponent]; strings.HasPrefix(c, "llminferenceservice-workload") {
+		if strings.HasSuffix(c, "-prefill") || strings.HasSuffix(c, "-prefill-worker") {
+			return "prefill"
+		}
+		return "decode"
+	}
+	for _, phase := range []string{"prefill", "decode"} {
+		if strings.Contains(strings.ToLower(l[rayGroup]), phase) {
+			return phase
+		}
+	}
+	for _, w := range command {
+		if w == "--is-prefill-worker" { // Dynamo's vLLM component
+			return "prefill"
+		}
+	}
+	// vLLM's connector between the phases. kv_both is the role of workers that do either.
+	switch transfer := strings.ReplaceAll(first(flag(command, "kv-transfer-config")), " ", ""); {
+	case strings.Contains(transfer, `"kv_role":"kv_producer"`):
+		return "prefill"
+	case strings.Contains(transfer, `"kv_role":"kv_consumer"`):
+		return "decode"
+	}
+	return ""
+}
+
+// Programs and images of what looks like an engine and only passes requests on.
+var (
+	routerPrograms = []string{"dynamo.frontend", "dynamo.planner", "dynamo.router", "vllm-router", "sglang_router.launch_router", "sglang-router"}
+	routerImages   = []string{"router", "routing-sidecar", "inference-scheduler", "endpoint-picker", "/epp:", "/epp@"}
+)
+
+// isRouter says whether a container passes requests on to engines. Its arguments name engines and models too, so that only its image and
+// the programs that it runs are looked at.
+func isRouter(c corev1.Container) bool {
+	image := strings.ToLower(c.Image)
+	image = "/" + image[strings.LastIndexByte(image, '/')+1:]
+	if slices.ContainsFunc(routerImages, func(w string) bool { return strings.Contains(image, w) }) {
+		return true
+	}
+	return slices.ContainsFunc(commandOf(c), func(w string) bool { return slices.Contains(routerPrograms, path.Base(w)) })
+}
+
+// isFrontend says whether a pod stands before the workers of a DynamoGraphDeployment, or beside them.
+func isFrontend(p *corev1.Pod) bool {
+	switch p.Labels[dynamoType] {
+	case "frontend", "planner", "epp", "global-router", "profiler":
+		return true
+	}
+	return false
+}
