@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -56,11 +58,16 @@ func (d *diagnosis) run(ctx context.Context) error {
 		cluster.Kubernetes = &KubernetesConfig{Kubeconfig: d.kubeconfig}
 	}
 	now := time.Now().UTC()
+	if err := d.addresses(); err != nil {
+		return err
+	}
 	switch {
 	case d.prometheus == "" && len(d.engines) == 0:
 		return errors.New("say where to look: --prometheus URL, or --engine URL for each engine")
 	case d.at != "" && d.prometheus == "":
 		return errors.New("--at needs --prometheus: an engine only knows the present")
+	case d.prometheus == "" && d.watch < time.Second:
+		return fmt.Errorf("--watch %s is too short: rates need two looks, at least 1s apart", d.watch)
 	case d.at != "":
 		at, err := time.Parse(time.RFC3339, d.at)
 		if err != nil {
@@ -83,6 +90,9 @@ func (d *diagnosis) run(ctx context.Context) error {
 		now = time.Now().UTC()
 	}
 	look := lookAt{gather: gather, catalog: catalog, library: library, cluster: cluster.Name, now: now}
+	for _, s := range scrapers {
+		look.unread = append(look.unread, s.Problems()...)
+	}
 	found, err := look.all(ctx, d.model)
 	if err != nil {
 		return err
@@ -90,15 +100,37 @@ func (d *diagnosis) run(ctx context.Context) error {
 	if err := d.print(found); err != nil {
 		return err
 	}
-	if found.Found {
+	switch {
+	case found.Found:
 		return errFinding
+	case !slices.ContainsFunc(found.Pools, func(p rules.PoolHealth) bool { return p.Overall != rules.HealthUnknown }):
+		return errors.New("too little was measured to say how the fleet is")
+	}
+	return nil
+}
+
+// addresses refuses what is no address before anybody waits for it.
+func (d *diagnosis) addresses() error {
+	check := func(flag, raw, example string) error {
+		if u, err := url.Parse(raw); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return fmt.Errorf("--%s %s is not an http:// or https:// URL such as %s", flag, raw, example)
+		}
+		return nil
+	}
+	if d.prometheus != "" {
+		return check("prometheus", d.prometheus, "http://prometheus:9090")
+	}
+	for _, e := range d.engines {
+		if err := check("engine", e, "http://10.0.0.1:8000/metrics"); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // observe scrapes for a while, and says so.
 func (d *diagnosis) observe(ctx context.Context, scrapers []*engine.Client) error {
-	fmt.Fprintf(d.err, "watching %d pages for %s …\n", len(d.engines), d.watch)
+	fmt.Fprintf(d.err, "watching %s for %s …\n", count(len(d.engines), "page"), d.watch)
 	ticker := time.NewTicker(max(d.watch/10, 500*time.Millisecond))
 	defer ticker.Stop()
 	end := time.After(d.watch)
@@ -123,6 +155,7 @@ type lookAt struct {
 	library *playbooks.Library
 	cluster string
 	now     time.Time
+	unread  []engine.Problem // pages that could not be read
 }
 
 // A foundFleet is what a look found.
@@ -132,6 +165,7 @@ type foundFleet struct {
 	Pools   []rules.PoolHealth `json:"pools"`
 	Verdict []foundPool        `json:"verdicts"`
 	Missing []state.Missing    `json:"missing,omitempty"`
+	Unread  []engine.Problem   `json:"unreadable,omitempty"` // engines' pages that could not be read
 }
 
 // A foundPool is a pool that has symptoms, with the verdict on it.
@@ -145,9 +179,9 @@ type foundPool struct {
 // all looks at every pool, and twice at those that show symptoms: the second time with everything.
 func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 	ev := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: state.Scope{Cluster: l.cluster, Model: model}, Onset: l.now, Now: l.now})
-	out := foundFleet{At: l.now, Pools: rules.Health(l.cluster, ev), Verdict: []foundPool{}}
+	out := foundFleet{At: l.now, Pools: judged(rules.Health(l.cluster, ev)), Verdict: []foundPool{}, Missing: ev.Missing, Unread: l.unread, Found: len(l.unread) > 0}
 	if len(ev.Samples) == 0 {
-		return out, fmt.Errorf("nothing there tells of an inference engine: %s", reasons(ev.Missing))
+		return out, fmt.Errorf("nothing there tells of an inference engine: %s", reasons(ev.Missing, l.unread))
 	}
 	for _, p := range out.Pools {
 		scope := state.Scope{Cluster: l.cluster, Namespace: p.Namespace, Pool: p.Pool, Model: p.Model}
@@ -172,16 +206,25 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 	return out, nil
 }
 
-// reasons are the reasons why evidence is missing, each once.
-func reasons(missing []state.Missing) string {
-	var out []string
+// reasons are the reasons why evidence is missing, each once: first what failed, then what there was nothing of.
+func reasons(missing []state.Missing, unread []engine.Problem) string {
+	var out, absent []string
 	seen := map[string]bool{}
-	for _, m := range missing {
-		if !seen[m.Reason] {
-			seen[m.Reason] = true
-			out = append(out, m.Reason)
-		}
+	for _, p := range unread {
+		out = append(out, p.URL+": "+p.Reason)
 	}
+	for _, m := range missing {
+		if seen[m.Reason] || m.Signal == "engines" && len(unread) > 0 {
+			continue
+		}
+		seen[m.Reason] = true
+		if strings.HasPrefix(m.Reason, "no series") || strings.HasPrefix(m.Reason, "no value") {
+			absent = append(absent, m.Reason)
+			continue
+		}
+		out = append(out, m.Reason)
+	}
+	out = append(out, absent...)
 	if len(out) == 0 {
 		return "no series matched"
 	}
@@ -196,11 +239,14 @@ func (d *diagnosis) print(f foundFleet) error {
 		printMarkdown(d.out, f)
 		return nil
 	}
+	for _, p := range f.Unread {
+		fmt.Fprintf(d.out, "%s %s\n\n", p.URL, p.Reason)
+	}
 	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "POOL\tMODEL\tWORKERS\tHEALTH\tKV\tLATENCY\tERRORS\tQUEUE\tGPU")
 	for _, p := range f.Pools {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s", orText(p.Pool, "—"), orText(p.Model, "—"), p.Workers, p.Overall)
-		for _, check := range []string{"kv_cache", "latency", "errors", "queue", "gpu"} {
+		for _, check := range healthChecks {
 			c := p.Checks[check]
 			text := "—"
 			if c.Value != nil {
@@ -211,8 +257,11 @@ func (d *diagnosis) print(f foundFleet) error {
 		fmt.Fprintln(w)
 	}
 	w.Flush()
-	if len(f.Verdict) == 0 {
-		fmt.Fprintln(d.out, "\nNothing is wrong that could be seen.")
+	for _, line := range f.unmeasured() {
+		fmt.Fprintf(d.out, "\n%s", line)
+	}
+	if closing := f.closing(); closing != "" {
+		fmt.Fprintf(d.out, "\n%s\n", closing)
 	}
 	for _, v := range f.Verdict {
 		fmt.Fprintln(d.out)
@@ -255,6 +304,9 @@ func sure(v state.Diagnosis) string {
 
 func printMarkdown(w io.Writer, f foundFleet) {
 	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
+	for _, p := range f.Unread {
+		fmt.Fprintf(w, "\n**%s** %s\n", p.URL, p.Reason)
+	}
 	for _, v := range f.Verdict {
 		d := v.Diagnosis
 		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s. %s\n\n%s\n\n| dB | evidence |\n|---:|---|\n| %+.1f | prior |\n", d.Title, d.Cause, sure(d), d.Story.What, d.Story.Why, d.Prior)
@@ -269,9 +321,13 @@ func printMarkdown(w io.Writer, f foundFleet) {
 			fmt.Fprintf(w, "- not measured: %s\n", strings.ReplaceAll(line, "|", "\\|"))
 		}
 	}
-	if len(f.Verdict) == 0 {
-		fmt.Fprintln(w, "\nNothing is wrong that could be seen.")
+	if closing := f.closing(); closing != "" {
+		fmt.Fprintf(w, "\n%s\n", closing)
 	}
+	for _, line := range f.unmeasured() {
+		fmt.Fprintf(w, "\n- %s", line)
+	}
+	fmt.Fprintln(w)
 }
 
 func orText(s, otherwise string) string {

@@ -47,7 +47,7 @@ func (s *service) fleetHealth(ctx context.Context) *fleetHealth {
 	out := &fleetHealth{At: now, Overall: rules.HealthUnknown, Pools: []rules.PoolHealth{}, Missing: []state.Missing{}}
 	for _, c := range s.cfg.Clusters {
 		ev := s.gather.Gather(ctx, enrich.Request{Cluster: c.Name, Scope: state.Scope{Cluster: c.Name}, Onset: now, Now: now, Signals: healthSignals})
-		out.Pools = append(out.Pools, rules.Health(c.Name, ev)...)
+		out.Pools = append(out.Pools, judged(rules.Health(c.Name, ev))...)
 		out.Missing = append(out.Missing, ev.Missing...)
 	}
 	rank := map[rules.HealthStatus]int{rules.Healthy: 1, rules.HealthWarning: 2, rules.HealthCritical: 3}
@@ -58,6 +58,29 @@ func (s *service) fleetHealth(ctx context.Context) *fleetHealth {
 	}
 	s.fleetCache.last = out
 	return out
+}
+
+// healthChecks are the sides of a pool's health, in the order in which they are shown.
+var healthChecks = []string{"kv_cache", "latency", "errors", "queue", "gpu"}
+
+// enoughChecks is how many sides must have been measured before a pool is called healthy. An idle engine shows its cache and its queue,
+// and no latency.
+const enoughChecks = 2
+
+// judged calls no pool healthy of which hardly anything was measured: what is not known is not well.
+func judged(pools []rules.PoolHealth) []rules.PoolHealth {
+	for i, p := range pools {
+		measured := 0
+		for _, c := range p.Checks {
+			if c.Value != nil {
+				measured++
+			}
+		}
+		if p.Overall == rules.Healthy && measured < enoughChecks {
+			pools[i].Overall = rules.HealthUnknown
+		}
+	}
+	return pools
 }
 
 // webFleet is the health as the pages show it.

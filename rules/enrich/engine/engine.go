@@ -11,7 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -95,7 +99,12 @@ func (c *Client) retarget(now []Target) {
 		known[t.url] = t
 	}
 	targets := make([]*target, 0, len(now))
-	for _, t := range now {
+	listed := map[string]bool{}
+	for _, t := range apart(now) {
+		if listed[t.URL] {
+			continue // one page named twice is one worker
+		}
+		listed[t.URL] = true
 		if old := known[t.URL]; old != nil {
 			targets = append(targets, old)
 			continue
@@ -105,6 +114,56 @@ func (c *Client) retarget(now []Target) {
 	c.listed.Lock()
 	defer c.listed.Unlock()
 	c.targets = targets
+}
+
+// apart gives targets that share an address their paths as well, where nothing else names them: several engines behind one address are
+// several workers.
+func apart(targets []Target) []Target {
+	paths := map[string]map[string]bool{}
+	address := func(t Target) (host, path string) {
+		u, err := url.Parse(t.URL)
+		if err != nil || t.Labels["instance"] != "" {
+			return "", ""
+		}
+		return u.Host, strings.TrimSuffix(u.Path, "/metrics")
+	}
+	for _, t := range targets {
+		host, path := address(t)
+		if paths[host] == nil {
+			paths[host] = map[string]bool{}
+		}
+		paths[host][path] = true
+	}
+	out := slices.Clone(targets)
+	for i, t := range out {
+		if host, path := address(t); host != "" && len(paths[host]) > 1 {
+			out[i].Labels = maps.Clone(t.Labels)
+			if out[i].Labels == nil {
+				out[i].Labels = map[string]string{}
+			}
+			out[i].Labels["instance"] = host + path
+		}
+	}
+	return out
+}
+
+// A Problem is a page that could not be read, and why.
+type Problem struct {
+	URL    string `json:"url"`
+	Reason string `json:"reason"`
+}
+
+// Problems are the pages that the newest round could not read, in the order in which they were named.
+func (c *Client) Problems() []Problem {
+	var out []Problem
+	for _, t := range c.list() {
+		t.mu.Lock()
+		if t.problem != "" {
+			out = append(out, Problem{t.url, t.problem})
+		}
+		t.mu.Unlock()
+	}
+	return out
 }
 
 // Run scrapes until the context ends.

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"paramedic/rules"
+)
+
+// checkNames are the sides of a pool's health as people read them, where that is not their ID.
+var checkNames = map[string]string{"kv_cache": "KV cache", "gpu": "GPU"}
+
+// unmeasured says of every pool which sides of its health nobody could measure, and why: silence would read as health.
+func (f foundFleet) unmeasured() []string {
+	why := map[string]string{}
+	for _, m := range f.Missing {
+		why[m.Signal] = m.Reason
+	}
+	var lines []string
+	for _, p := range f.Pools {
+		var reasons []string
+		names := map[string][]string{}
+		for _, check := range healthChecks {
+			c := p.Checks[check]
+			if c.Value != nil {
+				continue
+			}
+			reason := orText(why[c.Signal], "no value")
+			if names[reason] == nil {
+				reasons = append(reasons, reason)
+			}
+			names[reason] = append(names[reason], orText(checkNames[check], check))
+		}
+		for _, reason := range reasons {
+			lines = append(lines, fmt.Sprintf("%s: not measured: %s (%s)", orText(p.Pool, orText(p.Model, "the pool")), strings.Join(names[reason], ", "), reason))
+		}
+	}
+	return lines
+}
+
+// closing is the last word on a fleet in which no pool shows a symptom; empty where one does.
+func (f foundFleet) closing() string {
+	if len(f.Verdict) > 0 {
+		return ""
+	}
+	unknown := 0
+	for _, p := range f.Pools {
+		if p.Overall == rules.HealthUnknown {
+			unknown++
+		}
+	}
+	switch {
+	case len(f.Unread) > 0:
+		return "Nothing else is wrong that could be seen."
+	case unknown > 0 && unknown == len(f.Pools):
+		return "Too little was measured to say that nothing is wrong."
+	case len(f.unmeasured()) > 0:
+		return "Nothing is wrong that could be seen, as far as it was measured."
+	}
+	return "Nothing is wrong that could be seen."
+}
