@@ -67,7 +67,7 @@ func TestIncidentsAreFoundByPrefixAndNumber(t *testing.T) {
 	expect(t, do(s, "GET", "/api/v1/incidents/77", ""), 404, "no incident")
 	expect(t, do(s, "GET", "/api/v1/actions/ACT-01K", ""), 200, `"change":"max_num_seqs 256 → 128"`)
 	expect(t, do(s, "GET", "/api/v1/nothing", ""), 404, "/openapi.yaml")
-	expect(t, do(s, "GET", "/api/v1/halt", ""), 404, "/openapi.yaml")
+	expect(t, do(s, "GET", "/api/v1/halt", ""), 405, "/openapi.yaml")
 	expect(t, do(s, "GET", "/api/v1/incidents/42/timeline", ""), 200, "opened by HighKV")
 }
 
@@ -87,6 +87,7 @@ func TestWritesAreAppliedWhenAnswered(t *testing.T) {
 	auth := []string{"Authorization", "Bearer responder-token"}
 	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", `{"reason":"mine"}`, auth...), 200, `"status":"acked"`, `"acked_by":"ana"`)
 	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", "", auth...), 200)
+	expect(t, do(s, "POST", "/api/v1/incidents/42/silence", "", auth...), 200, "2026-11-21T04:00:00Z")
 	expect(t, do(s, "POST", "/api/v1/incidents/42/silence", `{"duration":"2h"}`, auth...), 200, "2026-11-21T05:00:00Z")
 	expect(t, do(s, "POST", "/api/v1/incidents/42/silence", `{"duration":"-2h"}`, auth...), 400, "duration")
 	expect(t, do(s, "POST", "/api/v1/incidents/42/feedback", `{}`, auth...), 400, "right")
@@ -97,12 +98,38 @@ func TestWritesAreAppliedWhenAnswered(t *testing.T) {
 	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/deny", ``, auth...), 409, "decided by ana")
 	expect(t, do(s, "POST", "/api/v1/incidents/42/resolve", `{}`, auth...), 200, `"status":"resolved"`)
 	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", `{`, auth...), 400)
-	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", `{"recommend":1}`, auth...), 400, "not as expected")
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", `{"recommend":1}`, auth...), 400, `there is no field \"recommend\" here: ack takes actor, reason`)
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", `[]`, auth...), 400, "must be a JSON object")
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", `{"duration":"2h"}`, auth...), 400, `\"duration\"`)
+	expect(t, do(s, "POST", "/api/v1/incidents/42/silence", `{"until":"tomorrow"}`, auth...), 400, "until must be a time such as")
+	expect(t, do(s, "POST", "/api/v1/incidents/42/feedback", `{"verdict":"right"}`, auth...), 400, `\"verdict\"`, "feedback takes actor, reason, right, cause")
+	expect(t, do(s, "POST", "/api/v1/incidents/42/feedback", `{"right":"yes"}`, auth...), 400, "right must be true or false")
 	expect(t, do(s, "POST", "/api/v1/incidents/43/ack", ``, auth...), 409, "resolved")
 	cmds := w.commands()
-	if len(cmds) != 6 || cmds[0].Actor.Via != "api" || cmds[4].Verb != state.VerbApprove || cmds[4].PlanHash != "plan1" {
+	if len(cmds) != 7 || cmds[0].Actor.Via != "api" || cmds[5].Verb != state.VerbApprove || cmds[5].PlanHash != "plan1" {
 		t.Errorf("%d commands: %+v", len(cmds), cmds)
 	}
+}
+
+// Another method on a path that exists is told which it takes, and a guess at Slack's path which there are.
+func TestAnotherMethodIsToldWhichOneToUse(t *testing.T) {
+	s, _ := door(t, newWorld().populate(), nil)
+	for _, c := range []struct{ method, path, allow string }{
+		{"GET", "/webhook/alertmanager", "POST"},
+		{"PUT", "/webhook/alertmanager", "POST"},
+		{"DELETE", "/api/v1/incidents", "GET, HEAD"},
+		{"POST", "/api/v1/incidents/42", "GET, HEAD"},
+		{"GET", "/api/v1/incidents/42/ack", "POST"},
+		{"GET", "/api/v1/halt", "POST"},
+	} {
+		got := do(s, c.method, c.path, "")
+		expect(t, got, 405, "it takes "+c.allow)
+		if allow := got.Header().Get("Allow"); allow != c.allow {
+			t.Errorf("%s %s: Allow %q, want %q", c.method, c.path, allow, c.allow)
+		}
+	}
+	expect(t, do(s, "POST", "/webhook/slack", ""), 404, "/webhook/slack/command")
+	expect(t, do(s, "GET", "/api/v2/incidents", ""), 404, "/openapi.yaml")
 }
 
 func TestApprovalAfterExpiryIsRefused(t *testing.T) {

@@ -223,7 +223,7 @@ func parseUntil(duration string, until time.Time, now time.Time) (time.Time, err
 		until = now.Add(d)
 	}
 	if until.IsZero() {
-		until = now.Add(4 * time.Hour)
+		until = now.Add(time.Hour)
 	}
 	if !until.After(now) || until.Sub(now) > most {
 		return until, fmt.Errorf("a silence must end in the future, within 30 days")

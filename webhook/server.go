@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -158,12 +159,27 @@ func (s *Server) routes() map[string]handler {
 		},
 		"GET /healthz": s.health(func() func(context.Context) error { return s.Live }),
 		"GET /readyz":  s.health(func() func(context.Context) error { return s.Ready }),
-		"/api/":        noSuchPath,
-		"/webhook/":    noSuchPath,
+		"/api/":        s.noSuchPath,
+		"/webhook/":    s.noSuchPath,
 	}
 }
 
-func noSuchPath(_ http.ResponseWriter, r *http.Request) error {
+// noSuchPath answers what no other pattern takes: a path that exists says by which methods it may be asked.
+func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+		probe := http.Request{Method: method, Host: r.Host, URL: r.URL}
+		if _, pattern := s.mux.Handler(&probe); strings.Contains(pattern, " ") { // the patterns of paths name a method
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return fail(http.StatusMethodNotAllowed, "%s %s is not allowed: it takes %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))
+	}
+	if strings.TrimSuffix(r.URL.Path, "/") == "/webhook/slack" {
+		return fail(http.StatusNotFound, "%s does not exist: Slack's request URLs are /webhook/slack/command for the slash command and /webhook/slack/interaction for buttons", r.URL.Path)
+	}
 	return fail(http.StatusNotFound, "%s %s does not exist; /openapi.yaml lists the paths and their methods", r.Method, r.URL.Path)
 }
 

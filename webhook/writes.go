@@ -29,7 +29,7 @@ type write struct {
 	who caller
 }
 
-func (s *Server) readWrite(w http.ResponseWriter, r *http.Request) (write, error) {
+func (s *Server) readWrite(w http.ResponseWriter, r *http.Request, verb state.Verb) (write, error) {
 	who, err := s.identify(r)
 	if err != nil {
 		return write{}, err
@@ -39,10 +39,8 @@ func (s *Server) readWrite(w http.ResponseWriter, r *http.Request) (write, error
 		return write{}, err
 	}
 	out := write{who: who}
-	if len(body) > 0 {
-		if err := decodeOne(body, &out.WriteJSON, true); err != nil {
-			return write{}, fail(http.StatusBadRequest, `the body is not as expected ({"actor": …, "reason": …}): %s`, err)
-		}
+	if out.WriteJSON, err = decodeWrite(body, verb); err != nil {
+		return write{}, err
 	}
 	out.Reason = oneLine(out.Reason, maxReason)
 	if who.unnamed {
@@ -76,7 +74,7 @@ func pending(w http.ResponseWriter) error {
 // onIncident handles POST /api/v1/incidents/{id}/VERB.
 func (s *Server) onIncident(verb state.Verb) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		req, err := s.readWrite(w, r)
+		req, err := s.readWrite(w, r, verb)
 		if err != nil {
 			return err
 		}
@@ -125,7 +123,7 @@ func (s *Server) onIncident(verb state.Verb) handler {
 // onAction handles POST /api/v1/actions/{id}/VERB.
 func (s *Server) onAction(verb state.Verb) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		req, err := s.readWrite(w, r)
+		req, err := s.readWrite(w, r, verb)
 		if err != nil {
 			return err
 		}
@@ -162,7 +160,7 @@ func (s *Server) onAction(verb state.Verb) handler {
 // onFleet handles POST /api/v1/halt and /api/v1/resume: one input a cluster, all or none.
 func (s *Server) onFleet(verb state.Verb) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		req, err := s.readWrite(w, r)
+		req, err := s.readWrite(w, r, verb)
 		if err != nil {
 			return err
 		}

@@ -43,13 +43,16 @@ func (f foundFleet) closing() string {
 	if len(f.Verdict) > 0 {
 		return ""
 	}
-	unknown := 0
+	unknown, unwell := 0, false
 	for _, p := range f.Pools {
 		if p.Overall == rules.HealthUnknown {
 			unknown++
 		}
+		unwell = unwell || p.Overall == rules.HealthWarning || p.Overall == rules.HealthCritical
 	}
 	switch {
+	case unwell:
+		return "No symptom of trouble yet, but not all is well: see the HEALTH of its pools."
 	case len(f.Unread) > 0:
 		return "Nothing else is wrong that could be seen."
 	case unknown > 0 && unknown == len(f.Pools):

@@ -22,7 +22,7 @@ func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
 	}{
 		{"an idle engine has no latency", []state.Sample{sample("kv_usage", 0), sample("requests_waiting", 0)}, rules.Healthy, "Nothing is wrong that could be seen, as far as it was measured."},
 		{"hardly anything", []state.Sample{sample("requests_waiting", 0)}, rules.HealthUnknown, "Too little was measured to say that nothing is wrong."},
-		{"one bad sign is enough", []state.Sample{sample("kv_usage", 0.97)}, rules.HealthCritical, "Nothing is wrong that could be seen, as far as it was measured."},
+		{"one bad sign is enough", []state.Sample{sample("kv_usage", 0.97)}, rules.HealthCritical, "No symptom of trouble yet, but not all is well: see the HEALTH of its pools."},
 	} {
 		f := foundFleet{Pools: judged(rules.Health("default", state.Evidence{Samples: c.samples})),
 			Missing: []state.Missing{{Signal: "gpu_util", Reason: "no DCGM"}, {Signal: "ttft_p95", Reason: "no requests"}, {Signal: "error_rate", Reason: "no requests"}}}
