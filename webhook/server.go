@@ -175,7 +175,7 @@ func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
 	}
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return fail(http.StatusMethodNotAllowed, "%s %s is not allowed: it takes %s", r.Method, r.URL.Path, strings.Join(allowed, ", "))
+		return fail(http.StatusMethodNotAllowed, "%s %s is not allowed: it takes %s; /openapi.yaml lists the paths and their methods", r.Method, r.URL.Path, strings.Join(allowed, ", "))
 	}
 	if strings.TrimSuffix(r.URL.Path, "/") == "/webhook/slack" {
 		return fail(http.StatusNotFound, "%s does not exist: Slack's request URLs are /webhook/slack/command for the slash command and /webhook/slack/interaction for buttons", r.URL.Path)
