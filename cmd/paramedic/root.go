@@ -67,7 +67,7 @@ func (c *cli) root() *cobra.Command {
 		return fmt.Errorf("-o %s: use text, json or markdown", c.output)
 	}
 	root.AddCommand(c.serveCommand(), c.demoCommand(), c.diagnoseCommand(), c.checkCommand(), c.replayCommand(),
-		c.playbooksCommand(), c.rulesCommand(), c.labCommand(), versionCommand())
+		c.tuneCommand(), c.playbooksCommand(), c.rulesCommand(), c.labCommand(), versionCommand())
 	root.AddCommand(c.clientCommands()...)
 	return root
 }

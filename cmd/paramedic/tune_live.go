@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/playbooks"
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/engine"
+	"paramedic/state"
+)
+
+// tuneSignals are what tune reads of a live fleet.
+var tuneSignals = []string{"kv_blocks_total", "kv_block_size", "max_num_seqs", "prompt_length_mean", "output_length_mean", "requests_running", "requests_waiting",
+	"kv_usage", "preemption_rate", "ttft_p95", "itl_p95"}
+
+// A livePool is a pool as it runs now.
+type livePool struct {
+	name string
+	read map[string]livePoolSignal
+}
+
+type livePoolSignal struct {
+	min, max, mean float64
+	unit           string
+}
+
+// look reads the live fleet.
+func (t *tuning) look(ctx context.Context) ([]livePool, error) {
+	d := diagnosis{cli: t.cli, prometheus: t.prometheus, engines: t.engines, watch: t.watch}
+	if err := d.addresses(); err != nil {
+		return nil, err
+	}
+	if t.prometheus == "" && t.watch < time.Second {
+		return nil, fmt.Errorf("--watch %s is too short: rates need two looks, at least 1s apart", t.watch)
+	}
+	cfg := DefaultConfig()
+	cluster := &cfg.Clusters[0]
+	cluster.Prometheus.URL, cluster.Engines = t.prometheus, t.engines
+	gather, scrapers, err := newGatherer(cfg, gathererDeps{logger: t.quietLogger(), interval: time.Second})
+	if err != nil {
+		return nil, err
+	}
+	var unread []engine.Problem
+	if len(scrapers) > 0 {
+		if err := d.observe(ctx, scrapers); err != nil {
+			return nil, err
+		}
+		for _, s := range scrapers {
+			unread = append(unread, s.Problems()...)
+		}
+	}
+	now := time.Now().UTC()
+	all := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: state.Scope{Cluster: cluster.Name, Model: t.model}, Onset: now, Now: now})
+	var out []livePool
+	pools := rules.Health(cluster.Name, all)
+	for _, p := range pools {
+		if p.Pool == "" && slices.ContainsFunc(pools, func(o rules.PoolHealth) bool {
+			return o.Pool != "" && (p.Namespace == "" || o.Namespace == p.Namespace) && strings.EqualFold(o.Model, p.Model)
+		}) {
+			continue // series that name the model only are of the pool that serves it
+		}
+		scope := state.Scope{Cluster: cluster.Name, Namespace: p.Namespace, Pool: p.Pool, Model: p.Model}
+		ev := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: scope, Onset: now, Now: now, Signals: tuneSignals})
+		live := newLivePool(orText(p.Pool, p.Model), ev)
+		if live.read["kv_blocks_total"].min > 0 {
+			out = append(out, live)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("no engine there tells how many KV blocks it has: %s", reasons(all.Missing, unread))
+	}
+	return out, nil
+}
+
+// newLivePool sums the samples up: the pool's own where there is one, else over its workers.
+func newLivePool(name string, ev state.Evidence) livePool {
+	p := livePool{name: name, read: map[string]livePoolSignal{}}
+	count, own := map[string]float64{}, map[string]bool{}
+	for _, s := range ev.Samples {
+		if own[s.Signal] {
+			continue
+		}
+		v := livePoolSignal{min: s.Value, max: s.Value, mean: s.Value, unit: s.Unit}
+		if s.Entity.Pod == "" && s.Entity.Instance == "" && s.Entity.GPU == "" {
+			own[s.Signal] = true
+			p.read[s.Signal] = v
+			continue
+		}
+		n := count[s.Signal]
+		if have, ok := p.read[s.Signal]; ok {
+			v = livePoolSignal{min: min(have.min, s.Value), max: max(have.max, s.Value), mean: (have.mean*n + s.Value) / (n + 1), unit: s.Unit}
+		}
+		p.read[s.Signal] = v
+		count[s.Signal] = n + 1
+	}
+	return p
+}
+
+// advise computes the settings from what the engines tell; what the command line says of lengths wins.
+func (p livePool) advise(known tuneSheet, u useCase) tuneAdvice {
+	a := tuneAdvice{Pool: p.name, UseCase: u, Model: known.model, Hardware: known.hardware, Settings: []tuneSetting{}, Facts: []tuneFact{}, Notes: slices.Clone(known.notes)}
+	if known.hardware != nil && known.model != nil {
+		a.Facts = known.memory()
+	}
+	if size := int(p.read["kv_block_size"].max); size > 0 {
+		known.blockSize = size
+	}
+	pool := tunePool{blocks: int(p.read["kv_blocks_total"].min), average: known.average, prompt: known.prompt, now: int(p.read["max_num_seqs"].max)}
+	a.Facts = append(a.Facts, tuneFact{"KV cache", fmt.Sprintf("%d blocks, %d tokens", pool.blocks, pool.blocks*known.blockSize), "the engine says so; the smallest of its workers"})
+	prompt, answer := p.read["prompt_length_mean"].mean, p.read["output_length_mean"].mean
+	if prompt > 0 && answer > 0 {
+		a.Facts = append(a.Facts, tuneFact{"Request", fmt.Sprintf("%.0f tokens and an answer of %.0f", prompt, answer), "mean of those that finished lately"})
+		if pool.average == 0 {
+			pool.average = prompt + answer
+		}
+		if pool.prompt == 0 {
+			pool.prompt = prompt
+		}
+	}
+	for _, m := range []struct{ signal, name string }{{"requests_running", "Running on one worker"}, {"kv_usage", "KV cache in use"}, {"preemption_rate", "Preemptions"},
+		{"ttft_p95", "First token, p95"}, {"itl_p95", "Time between tokens, p95"}} {
+		if s, ok := p.read[m.signal]; ok {
+			a.Facts = append(a.Facts, tuneFact{m.name, playbooks.FormatValue(s.max, s.unit), "measured, the highest"})
+		}
+	}
+	advice, err := known.settings(a, pool)
+	if err != nil {
+		advice.Notes = append(advice.Notes, "No request finished while we looked, so their lengths are not known: "+err.Error()+".")
+		return advice
+	}
+	advice.Notes = slices.Concat(p.against(u), advice.Notes)
+	return advice
+}
+
+// against compares what is measured with the use case's targets, and says where the time goes.
+func (p livePool) against(u useCase) []string {
+	var out []string
+	ttft, itl := p.read["ttft_p95"], p.read["itl_p95"]
+	waiting, kv := p.read["requests_waiting"].max, p.read["kv_usage"].max
+	if ttft.max > u.TTFT {
+		where := "with no queue it is prefill: longer prompts than planned, or fewer of them found in the cache"
+		switch {
+		case waiting > 0 && kv > 0.9:
+			where = "requests wait for KV cache: fewer at a time, shorter ones, or more replicas"
+		case waiting > 0:
+			where = "requests wait while the KV cache has room: slots or prefill are what they wait for"
+		}
+		out = append(out, fmt.Sprintf("The first token takes %s (p95), %s is the target; %s.", playbooks.FormatValue(ttft.max, ttft.unit), playbooks.FormatValue(u.TTFT, "s"), where))
+	}
+	if itl.max > u.ITL {
+		out = append(out, fmt.Sprintf("A token takes %s (p95), %s is the target: fewer sequences at a time or smaller chunks make each faster.", playbooks.FormatValue(itl.max, itl.unit), playbooks.FormatValue(u.ITL, "s")))
+	}
+	return out
+}

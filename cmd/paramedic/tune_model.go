@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// tuneGPUs are GPUs by name, from their makers' data sheets: memory as the driver reports it, bandwidth, dense 16-bit arithmetic.
+var tuneGPUs = map[string]tuneHardware{
+	"h100":      {MemoryBytes: 81559 << 20, Bandwidth: 3.35e12, FLOPS: 989e12},
+	"h200":      {MemoryBytes: 143771 << 20, Bandwidth: 4.8e12, FLOPS: 989e12},
+	"b200":      {MemoryBytes: 183359 << 20, Bandwidth: 8e12, FLOPS: 2250e12},
+	"a100-80gb": {MemoryBytes: 81920 << 20, Bandwidth: 2.039e12, FLOPS: 312e12},
+	"a100-40gb": {MemoryBytes: 40960 << 20, Bandwidth: 1.555e12, FLOPS: 312e12},
+	"l40s":      {MemoryBytes: 46068 << 20, Bandwidth: 0.864e12, FLOPS: 362e12},
+	"l4":        {MemoryBytes: 23034 << 20, Bandwidth: 0.3e12, FLOPS: 121e12},
+	"mi300x":    {MemoryBytes: 192e9, Bandwidth: 5.3e12, FLOPS: 1307e12},
+}
+
+func gpuNames() string { return strings.Join(slices.Sorted(maps.Keys(tuneGPUs)), ", ") }
+
+// dtypeBytes is the size of a number of a type, by the names that configurations use.
+func dtypeBytes(name string) (float64, error) {
+	switch strings.ToLower(strings.TrimPrefix(name, "torch.")) {
+	case "bf16", "bfloat16", "fp16", "float16", "half":
+		return 2, nil
+	case "fp8", "fp8_e4m3", "fp8_e5m2", "float8_e4m3fn", "int8":
+		return 1, nil
+	case "int4", "fp4", "nvfp4", "mxfp4":
+		return 0.5, nil
+	case "fp32", "float32", "float":
+		return 4, nil
+	}
+	return 0, fmt.Errorf("the number type %q is unknown: use bf16, fp16, fp8, int8, int4 or fp32", name)
+}
+
+// parseSize reads 80, 80GiB, 80GB or 81559MiB; a bare number is in GiB.
+func parseSize(flag, s string) (float64, error) {
+	units := []struct {
+		name string
+		size float64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"TiB", 1 << 40}, {"GB", 1e9}, {"MB", 1e6}, {"TB", 1e12}, {"", 1 << 30}}
+	for _, u := range units {
+		number, ok := strings.CutSuffix(s, u.name)
+		if !ok {
+			continue
+		}
+		if v, err := strconv.ParseFloat(strings.TrimSpace(number), 64); err == nil && v >= 0 && v < 1e9 {
+			return v * u.size, nil
+		}
+		break
+	}
+	return 0, fmt.Errorf("--%s %q is no size: write 80GiB, 80GB or 81559MiB", flag, s)
+}
+
+// modelConfig is what is read of a model's config.json, as Hugging Face's transformers writes it.
+type modelConfig struct {
+	Layers           int           `json:"num_hidden_layers"`
+	Hidden           int           `json:"hidden_size"`
+	Intermediate     int           `json:"intermediate_size"`
+	Heads            int           `json:"num_attention_heads"`
+	KVHeads          int           `json:"num_key_value_heads"`
+	HeadDim          int           `json:"head_dim"`
+	KVLoraRank       int           `json:"kv_lora_rank"`
+	RopeHeadDim      int           `json:"qk_rope_head_dim"`
+	Vocabulary       int           `json:"vocab_size"`
+	Positions        int           `json:"max_position_embeddings"`
+	Tied             bool          `json:"tie_word_embeddings"`
+	TorchDtype       string        `json:"torch_dtype"`
+	Dtype            string        `json:"dtype"`
+	Experts          int           `json:"num_local_experts"`
+	MoreExperts      int           `json:"num_experts"`
+	RoutedExperts    int           `json:"n_routed_experts"`
+	Layout           []string      `json:"layer_types"`
+	Window           *int          `json:"sliding_window"`
+	Quantization     *quantization `json:"quantization_config"`
+	Text             *modelConfig  `json:"text_config"` // of models that also see
+	weightsFromIndex float64
+}
+
+type quantization struct {
+	Method string  `json:"quant_method"`
+	Bits   float64 `json:"bits"`
+}
+
+// readModelConfig reads a config.json, or that of a directory. Where the index of the weights lies beside it, their size is known exactly.
+func readModelConfig(path string) (*modelConfig, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "config.json")
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the model's configuration: %w", err)
+	}
+	var c modelConfig
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, fmt.Errorf("%s is no model configuration: %w", path, err)
+	}
+	if c.Text != nil && c.Layers == 0 {
+		text := *c.Text
+		text.TorchDtype, text.Dtype = orText(text.TorchDtype, c.TorchDtype), orText(text.Dtype, c.Dtype)
+		if text.Quantization == nil {
+			text.Quantization = c.Quantization
+		}
+		c = text
+	}
+	if c.Layers <= 0 || c.Heads <= 0 {
+		return nil, fmt.Errorf("%s does not say num_hidden_layers and num_attention_heads: give --layers, --kv-heads and --head-dim", path)
+	}
+	var index struct {
+		Metadata struct {
+			TotalSize float64 `json:"total_size"`
+		} `json:"metadata"`
+	}
+	raw, err = os.ReadFile(filepath.Join(filepath.Dir(path), "model.safetensors.index.json"))
+	if err == nil && json.Unmarshal(raw, &index) == nil {
+		c.weightsFromIndex = index.Metadata.TotalSize
+	}
+	return &c, nil
+}
+
+// shape is the model's share in the KV cache.
+func (c *modelConfig) shape() tuneModel {
+	m := tuneModel{Layers: c.Layers, KVHeads: c.KVHeads, HeadDim: c.HeadDim}
+	if m.KVHeads == 0 {
+		m.KVHeads = c.Heads // no grouped queries
+	}
+	if m.HeadDim == 0 {
+		m.HeadDim = c.Hidden / c.Heads
+	}
+	if c.KVLoraRank > 0 {
+		m.Latent = c.KVLoraRank + c.RopeHeadDim
+	}
+	return m
+}
+
+// experts says whether the model is a mixture of experts, whose size its configuration does not tell simply.
+func (c *modelConfig) experts() bool { return max(c.Experts, c.MoreExperts, c.RoutedExperts) > 1 }
+
+// params counts the parameters of a dense transformer: embeddings, and in every layer the four projections of attention and the three of a
+// gated feed-forward network.
+func (c *modelConfig) params() float64 {
+	m := c.shape()
+	embeddings := 2 * c.Vocabulary * c.Hidden
+	if c.Tied {
+		embeddings /= 2
+	}
+	attention := 2*c.Hidden*c.Heads*m.HeadDim + 2*c.Hidden*m.KVHeads*m.HeadDim
+	return float64(embeddings) + float64(c.Layers)*float64(attention+3*c.Hidden*c.Intermediate)
+}
+
+// weightBytes is the size of one weight; false where a quantization does not say it in a known way.
+func (c *modelConfig) weightBytes() (float64, bool) {
+	if q := c.Quantization; q != nil {
+		switch {
+		case q.Bits > 0:
+			return q.Bits / 8, true
+		case q.Method == "fp8":
+			return 1, true
+		case q.Method == "mxfp4":
+			return 0.5, true
+		}
+		return 0, false
+	}
+	n, err := dtypeBytes(c.dtype())
+	return n, err == nil
+}
+
+func (c *modelConfig) dtype() string { return orText(orText(c.Dtype, c.TorchDtype), "bf16") }
+
+// windowed counts the layers that keep only a window of the tokens; the arithmetic takes them as if they kept all.
+func (c *modelConfig) windowed() int {
+	n := 0
+	for _, kind := range c.Layout {
+		if kind != "full_attention" {
+			n++
+		}
+	}
+	return n
+}
+
+var errWeights = errors.New("how large the model is cannot be told: give --weights SIZE, or --params in billions")
