@@ -48,6 +48,7 @@ type Pod struct {
 	Restarts             int
 	LastTermination      string
 	LastExitCode         int
+	LastWords            string // the end of its log then, as the API server keeps it with FallbackToLogsOnError
 	Waiting              string // the container's waiting reason
 
 	Running, Waitlist int // requests
@@ -112,7 +113,7 @@ func (f *Fleet) pod(w *worker) Pod {
 		Labels: map[string]string{"app": f.cfg.Pool, "pod-template-hash": w.hash, "serving": fmt.Sprint(w.inService)},
 		Ready:  w.phase == podReady, InService: w.inService, Terminating: w.leaving,
 		Created: f.at(w.created), Started: f.at(w.started),
-		Restarts: w.restarts, LastTermination: w.lastReason, LastExitCode: w.lastCode, Waiting: w.waitingReason(),
+		Restarts: w.restarts, LastTermination: w.lastReason, LastExitCode: w.lastCode, LastWords: w.lastWords, Waiting: w.waitingReason(),
 	}
 	if w.node != nil {
 		p.Node = w.node.name

@@ -27,6 +27,8 @@ type engine struct {
 	hung     bool
 	leaky    bool // blocks of cancelled requests are never freed
 
+	scored int // the most prompt tokens of a step whose probabilities a client wants, since somebody looked
+
 	stats stats
 }
 
@@ -56,6 +58,9 @@ func (e *engine) begin(now float64) {
 	for _, r := range e.planned {
 		if r.step > 1 {
 			prefill += r.step
+			if r.scored {
+				e.scored = max(e.scored, r.step)
+			}
 		}
 		kvTokens += r.computed
 	}

@@ -134,6 +134,9 @@ func (a *activeFault) shape(w *Workload, level, since float64) {
 	case PrefillStarvation:
 		w.LongShare = min(1, 0.2*level)
 		w.Long = Lengths{Mean: 20000, Sigma: 0.15}
+	case CUDAOOM:
+		w.LongShare, w.LongScore = 0.016*level, true
+		w.Long = Lengths{Mean: 6000, Sigma: 0.1}
 	case PrefixCacheCollapse:
 		w.GroupShare *= max(0, 1-level)
 	default:

@@ -215,7 +215,7 @@ func (f *Fleet) retry(r *request) {
 	if r.attempt > f.mix.Retries {
 		return
 	}
-	again := &request{group: r.group, shared: r.shared, prompt: r.prompt, output: r.output, maxTokens: r.maxTokens, attempt: r.attempt + 1}
+	again := &request{group: r.group, shared: r.shared, prompt: r.prompt, output: r.output, maxTokens: r.maxTokens, scored: r.scored, attempt: r.attempt + 1}
 	heap.Push(&f.retries, &retry{at: f.now + 1 + 2*f.rng.Float64(), request: again})
 }
 

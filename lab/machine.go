@@ -5,9 +5,10 @@ const (
 	GPUThrottle = "gpu_throttle"
 	NodeFailure = "node_failure"
 	OOMKilled   = "oom_killed"
+	CUDAOOM     = "cuda_oom"
 )
 
-var machineFaults = []string{GPUThrottle, NodeFailure, OOMKilled}
+var machineFaults = []string{GPUThrottle, NodeFailure, OOMKilled, CUDAOOM}
 
 // machineMetrics are what the rules on machines read.
 var machineMetrics = []string{"kube_node_status_condition"}
@@ -23,6 +24,9 @@ func (s *Scenario) machine() {
 	case OOMKilled:
 		s.Story = "The memory limit of 32 GiB is far above the usual 18, until one worker is sent videos: decoding them takes it all within seconds, and the kernel kills it."
 		s.Config.MemoryLimit = 32 << 30
+	case CUDAOOM:
+		s.Story = "gpu_memory_utilization is 0.92 with 8,192 batched tokens; a few clients ask for the probabilities of long prompts, whose logits find no room."
+		s.Config.Engine.GPUMemoryUtilization, s.Config.Engine.MaxNumBatchedTokens = 0.92, 8192
 	}
 }
 
@@ -49,8 +53,33 @@ const (
 	nodeToleration = 300.0
 )
 
+// What vLLM writes at its end.
+const (
+	engineDead = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause."
+	outOfCUDA  = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.31 GiB. GPU 0 has a total capacity of 79.65 GiB of which 4.14 GiB is free.\n" + engineDead
+)
+
 // burstAfter is how long a worker serves until the next burst of memory, in seconds.
 const burstAfter = 60.0
+
+// logitBytes are what one prompt token takes whose probabilities are asked for: the logits of Llama 3's vocabulary and their logarithm,
+// both in 32 bits. vLLM's profile run, which sizes the KV cache, does not count them.
+const logitBytes = 2 * 4 * 128256
+
+// spill ends a worker whose step asked for more GPU memory than the cache has left.
+func (f *Fleet) spill(w *worker) {
+	if w.eng == nil || len(w.gpus) == 0 {
+		return
+	}
+	asked := float64(w.eng.scored) * logitBytes
+	w.eng.scored = 0
+	if left := (gpuMemoryMiB - w.gpus[0].usedMiB()) * (1 << 20); asked <= left {
+		return
+	}
+	f.event(w.name, "Error", "CUDA out of memory: the engine core died")
+	w.words = outOfCUDA
+	w.die(f, "Error", 1)
+}
 
 // powerOff ends a node and everything on it.
 func (f *Fleet) powerOff(n *node) {

@@ -16,6 +16,7 @@ type request struct {
 	prompt    int
 	output    int
 	maxTokens int
+	scored    bool // the client wants the probabilities of its prompt (prompt_logprobs)
 
 	computed  int // tokens whose KV is in the cache
 	generated int

@@ -38,6 +38,7 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 	want := map[string][]string{
 		NodeFailure:         {"KubeNodeNotReady", "VLLMWorkerDown"},
 		OOMKilled:           {"ContainerOOMKilled", "KubePodCrashLooping"},
+		CUDAOOM:             {"KubePodCrashLooping"},
 		GPUThrottle:         {"GPUThermalThrottling", "VLLMThroughputDrop"},
 		KVExhaustion:        {"VLLMKVCacheExhaustion", "LLMPreemptionStorm", "VLLMTTFTDegradation"},
 		KVLeak:              {"VLLMKVHeldWhileIdle"},

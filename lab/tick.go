@@ -10,6 +10,7 @@ func (f *Fleet) tick() {
 		f.hangUps(w)
 		f.grow(w)
 		f.starve(w)
+		f.spill(w)
 		f.broken(w)
 		f.advance(w)
 	}
@@ -83,6 +84,7 @@ func (f *Fleet) broken(w *worker) {
 	case w.phase == podReady && f.now-w.failing > fatalAfter,
 		w.phase == podLoading && f.now-w.started > crashLoading:
 		f.event(w.name, "Error", "CUDA error: the engine core died")
+		w.words = engineDead
 		w.die(f, "Error", 1)
 	}
 }

@@ -33,6 +33,7 @@ type worker struct {
 	restarts   int
 	lastReason string // of the last termination
 	lastCode   int
+	lastWords  string // the end of its log
 	lastAt     float64
 
 	eng      *engine
@@ -45,6 +46,7 @@ type worker struct {
 	cpuPeriods, cpuThrottled float64
 
 	spoiled float64 // how far its chat template is off
+	words   string  // what it logs now that its end is near
 	failing float64 // since when every request fails; 0: they do not
 }
 
@@ -78,6 +80,7 @@ func (w *worker) serve(f *Fleet) {
 func (w *worker) die(f *Fleet, reason string, code int) {
 	f.abandon(w, true)
 	w.lastReason, w.lastCode, w.lastAt = reason, code, f.now
+	w.lastWords, w.words = w.words, ""
 	w.restarts++
 	w.eng = nil
 	for _, g := range w.gpus {

@@ -20,6 +20,7 @@ type Workload struct {
 
 	LongShare float64 // of the requests have prompts of Long instead
 	Long      Lengths
+	LongScore bool // and ask for the probabilities of their prompts
 
 	WordyShare float64 // of the requests have answers of Wordy instead
 	Wordy      Lengths
@@ -85,7 +86,7 @@ func (w Workload) draw(rng *rand.Rand, maxLen int) *request {
 	r := &request{group: -1, attempt: 1}
 	lengths := w.Prompt
 	if w.LongShare > 0 && rng.Float64() < w.LongShare {
-		lengths, r.long = w.Long, true
+		lengths, r.long, r.scored = w.Long, true, w.LongScore
 	}
 	r.prompt = max(lengths.draw(rng, maxLen*3/4), 8)
 	lengths = w.Output

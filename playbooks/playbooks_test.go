@@ -57,7 +57,7 @@ func TestBuiltinLibraryIsWholeAndNamesOnlyKnownSignals(t *testing.T) {
 // Facts of which popular advice has the opposite.
 func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 	want := map[string]string{
-		"gpu_throttle": "", "node_failure": "", "oom_killed": "",
+		"gpu_throttle": "", "node_failure": "", "oom_killed": "", "cuda_oom": "",
 		"kv_exhaustion": "set_engine_arg lower", "concurrency_cap": "set_engine_arg raise",
 		"kv_leak": "restart_worker", "host_memory_leak": "restart_worker", "engine_hang": "restart_worker",
 		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at the engines; healthy is left alone.
@@ -80,7 +80,7 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 		}
 	}
 	for id, phrase := range map[string]string{
-		"gpu_throttle": "restarting the worker while its node is schedulable", "node_failure": "deleting pods by force", "oom_killed": "lowering max_num_seqs or gpu_memory_utilization",
+		"gpu_throttle": "restarting the worker while its node is schedulable", "node_failure": "deleting pods by force", "cuda_oom": "raising gpu_memory_utilization", "oom_killed": "lowering max_num_seqs or gpu_memory_utilization",
 		"kv_exhaustion": "lowering gpu_memory_utilization", "prefill_starvation": "cutting max_num_seqs",
 		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs", "gateway_failure": "restarting the engines", "monitoring_gap": "restarting",
 	} {

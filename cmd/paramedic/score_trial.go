@@ -109,7 +109,7 @@ func newTrialOf(kind, name string, seed uint64, o labOptions) (*trial, error) {
 	}
 	t.now = t.pools[0].fleet.Start()
 	t.scraper = engine.New(engine.Config{Signals: signals, Interval: trialScrapes, Clock: trialClock{t}, Timeout: time.Minute, Transport: t, Discover: t.targets})
-	t.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{trialCluster: {Engines: t.scraper}}, Signals: signals,
+	t.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{trialCluster: {Engines: t.scraper, Kubernetes: lastWords(t.fleets)}}, Signals: signals,
 		Deadline: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	return t, nil
 }
@@ -168,6 +168,14 @@ func (t *trial) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	return nil, fmt.Errorf("no fleet is at %s", r.URL.Host)
+}
+
+func (t *trial) fleets() []*lab.Fleet {
+	var out []*lab.Fleet
+	for _, p := range t.pools {
+		out = append(out, p.fleet)
+	}
+	return out
 }
 
 func (t *trial) targets() []engine.Target {

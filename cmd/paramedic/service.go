@@ -34,6 +34,8 @@ type Deps struct {
 	Timing   remediate.Timing
 	// Scrape names the pages to scrape instead of the configuration; nil: the configuration does.
 	Scrape func() []engine.Target
+	// Status answers for the default cluster's API server where the configuration names none; nil: nobody does.
+	Status enrich.Source
 	// ScrapeEvery is the interval of direct scrapes; zero: the default.
 	ScrapeEvery time.Duration
 	Colour      bool

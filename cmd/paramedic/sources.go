@@ -28,6 +28,8 @@ type gathererDeps struct {
 	interval time.Duration
 	// discover names the pages of the default cluster instead of the configuration; nil: the configuration does.
 	discover func() []engine.Target
+	// status answers for the default cluster's API server where the configuration names none; nil: nobody does.
+	status enrich.Source
 }
 
 // newGatherer makes the readers of live context, and the clients that scrape in the background.
@@ -70,6 +72,9 @@ func newGatherer(cfg Config, deps gathererDeps) (*enrich.Gatherer, []*engine.Cli
 			}
 			out.Kubernetes = reader
 		}
+		if i == 0 && out.Kubernetes == nil {
+			out.Kubernetes = deps.status
+		}
 		clusters[c.Name] = out
 	}
 	return enrich.New(enrich.Config{Clusters: clusters, Signals: signals, Log: deps.logger}), scrapers, nil
@@ -77,7 +82,7 @@ func newGatherer(cfg Config, deps gathererDeps) (*enrich.Gatherer, []*engine.Cli
 
 // sources makes the service's readers of live context, with what has to run for them.
 func (s *service) sources() error {
-	gather, scrapers, err := newGatherer(s.cfg, gathererDeps{clock: s.deps.Clock, logger: s.deps.Logger, interval: s.deps.ScrapeEvery, discover: s.deps.Scrape})
+	gather, scrapers, err := newGatherer(s.cfg, gathererDeps{clock: s.deps.Clock, logger: s.deps.Logger, interval: s.deps.ScrapeEvery, discover: s.deps.Scrape, status: s.deps.Status})
 	if err != nil {
 		return err
 	}

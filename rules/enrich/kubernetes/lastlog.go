@@ -60,7 +60,7 @@ func (c *Client) lastWords(ctx context.Context, b *builder, out *enrich.Reading)
 			continue
 		}
 		d.worker = w
-		if class := lastError(d.end.Message); class != "" {
+		if class := LastError(d.end.Message); class != "" {
 			b.add("pod_last_error", entityOf(w), 1, class)
 			continue
 		}
@@ -70,7 +70,7 @@ func (c *Client) lastWords(ctx context.Context, b *builder, out *enrich.Reading)
 	silent = silent[:min(len(silent), logPods)]
 	texts, failed := c.logs(ctx, silent)
 	for i, d := range silent {
-		if class := lastError(texts[i]); class != "" {
+		if class := LastError(texts[i]); class != "" {
 			b.add("pod_last_error", entityOf(d.worker), 1, class)
 		}
 	}

@@ -101,8 +101,8 @@ func compile(table []struct{ class, line, rank string }) []word {
 	return out
 }
 
-// lastError is the class of a container's last words; empty where no line of them is known. The text itself goes no further than this.
-func lastError(text string) string {
+// LastError is the class of a container's last words; empty where no line of them is known. The text itself goes no further than this.
+func LastError(text string) string {
 	text = strings.ToLower(text)
 	best, rank, at := "", rankDead+1, -1
 	for _, w := range words {

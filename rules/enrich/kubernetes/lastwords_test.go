@@ -47,7 +47,7 @@ func TestLastErrorOfWhatEnginesDieWith(t *testing.T) {
 		{"", "INFO Application shutdown complete."},
 		{"", ""},
 	} {
-		if got := lastError(c.text); got != c.want {
+		if got := LastError(c.text); got != c.want {
 			t.Errorf("%.70s…: %q, want %q", c.text, got, c.want)
 		}
 	}
