@@ -1,31 +1,69 @@
 package lab
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // A Clock is simulated time that began at a moment and runs at a multiple of real time. It is a state.Clock, so that a whole
-// bot can live in it.
+// bot can live in it. It is safe for concurrent use.
 type Clock struct {
-	from  time.Time // on the machine's clock
-	start time.Time
-	speed float64
+	mu      sync.Mutex
+	from    time.Time // on the machine's clock
+	start   time.Time
+	speed   float64
+	waiting map[*time.Timer]time.Time // until when, simulated
 }
 
 // NewClock starts a clock at a simulated moment, speed times as fast as real time.
 func NewClock(start time.Time, speed float64) *Clock {
-	return &Clock{from: time.Now(), start: start, speed: speed}
+	return &Clock{from: time.Now(), start: start, speed: speed, waiting: map[*time.Timer]time.Time{}}
 }
 
 // Now is the simulated time, in UTC.
 func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now()
+}
+
+func (c *Clock) now() time.Time {
 	return c.start.Add(time.Duration(float64(time.Since(c.from)) * c.speed)).UTC()
 }
 
 // After sends the simulated time once d of it has passed. Nothing has to be stopped where nobody waits any more.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	out := make(chan time.Time, 1)
-	time.AfterFunc(c.Real(d), func() { out <- c.Now() })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var t *time.Timer
+	t = time.AfterFunc(c.real(d), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting, t)
+		out <- c.now()
+	})
+	c.waiting[t] = c.now().Add(d)
 	return out
 }
 
-// Real is how long a simulated duration takes on the machine's clock.
-func (c *Clock) Real(d time.Duration) time.Duration { return time.Duration(float64(d) / c.speed) }
+// Real is how long a simulated duration takes on the machine's clock, at the speed of now.
+func (c *Clock) Real(d time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.real(d)
+}
+
+func (c *Clock) real(d time.Duration) time.Duration { return time.Duration(float64(d) / c.speed) }
+
+// SetSpeed lets time run at another speed from now on, for those who wait already, too.
+func (c *Clock) SetSpeed(speed float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.start, c.from, c.speed = c.now(), time.Now(), speed
+	for t, until := range c.waiting {
+		if t.Stop() { // else it is about to send
+			t.Reset(c.real(until.Sub(c.start)))
+		}
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,9 +49,9 @@ func (c *cli) demoCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&d.fault, "fault", lab.KVExhaustion, "what goes wrong")
-	f.Float64Var(&d.speed, "speed", 0, "simulated seconds a second; default 15, and 60 with --headless")
+	f.Float64Var(&d.speed, "speed", 0, "simulated seconds a second (default 15, and 60 with --headless); while first aid waits for you it is 1")
 	f.BoolVar(&d.headless, "headless", false, "approve what is offered, play one incident to its end, and exit 0 if it was diagnosed and mitigated")
-	f.StringVar(&d.listen, "listen", "127.0.0.1:8080", "address of the incident page")
+	f.StringVar(&d.listen, "listen", "", "address of the incident page (default 127.0.0.1:8080, and any free port with --headless)")
 	f.Uint64Var(&d.seed, "seed", 4, "another seed is another day")
 	return cmd
 }
@@ -66,14 +67,13 @@ func (d *demo) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.speed <= 0 {
+	switch {
+	case d.speed < 0:
+		return fmt.Errorf("--speed %g: time cannot run backwards; give a positive number", d.speed)
+	case d.speed == 0 && d.headless:
+		d.speed = 60
+	case d.speed == 0:
 		d.speed = 15
-		if d.headless {
-			d.speed = 60
-		}
-	}
-	if d.headless {
-		d.listen = "127.0.0.1:0"
 	}
 	scenario.Config.ColdStart = 40 * time.Second
 	fleet, err := scenario.Build()
@@ -106,7 +106,10 @@ func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	exporter := &http.Server{Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}), ReadHeaderTimeout: 5 * time.Second}
 	host := newHost()
 	cfg := DefaultConfig()
-	cfg.Listen = d.listen
+	cfg.Listen = cmp.Or(d.listen, cfg.Listen)
+	if d.headless {
+		cfg.Listen = cmp.Or(d.listen, "127.0.0.1:0")
+	}
 	listener, err := host.listen(cfg, log)
 	if err != nil {
 		return err
@@ -168,6 +171,7 @@ type visitor struct {
 	clock    *lab.Clock
 	scenario lab.Scenario
 	told     map[state.ActionID]bool
+	slow     bool // time waits for a person
 }
 
 // patience is how much simulated time the headless visitor gives the whole story.
@@ -190,17 +194,33 @@ func (v *visitor) watch(ctx context.Context) error {
 			}
 			deadline = nil
 		}
+		waits := false
 		for _, in := range v.service.keeper.Incidents() {
 			for _, id := range in.Actions {
 				if a, ok := v.service.keeper.Action(id); ok {
 					v.look(ctx, a)
+					waits = waits || a.State == state.AwaitingApproval
 				}
 			}
 			if in.Cause() == state.Cause(v.fault) && v.ended(in) && v.headless {
 				return v.verdict(in)
 			}
 		}
+		v.pace(waits)
 	}
+}
+
+// pace lets time run slowly while first aid waits for a person, who reads first.
+func (v *visitor) pace(waits bool) {
+	if v.headless || waits == v.slow {
+		return
+	}
+	v.slow = waits
+	if waits {
+		v.clock.SetSpeed(min(1, v.speed))
+		return
+	}
+	v.clock.SetSpeed(v.speed)
 }
 
 // look tells the visitor of an action that waits, or approves it.
@@ -210,7 +230,7 @@ func (v *visitor) look(ctx context.Context, a state.Action) {
 	}
 	v.told[a.ID] = true
 	if !v.headless {
-		fmt.Fprintf(v.err, "\nApprove it on the page: %s/incidents/%s\n\n", v.base, a.Incident)
+		fmt.Fprintf(v.err, "\nTime runs as fast as yours until you decide. Approve it on the page: %s/incidents/%s\nor with: %s approve --server %s %s\n\n", v.base, a.Incident, os.Args[0], v.base, a.ID)
 		return
 	}
 	fmt.Fprintf(v.err, "\nThe visitor approves: %s\n\n", a.Change)

@@ -1,0 +1,24 @@
+package lab
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAClockThatChangesItsSpeedWakesThoseWhoWaitInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+		c := NewClock(begin, 10)
+		soon, late := c.After(time.Minute), c.After(10*time.Minute)
+		c.SetSpeed(1)
+		if got := <-soon; got.Sub(begin) != time.Minute {
+			t.Errorf("woken after %s of simulated time", got.Sub(begin))
+		}
+		c.SetSpeed(60)
+		real := time.Now()
+		if got := <-late; got.Sub(begin) != 10*time.Minute || time.Since(real) != 9*time.Second {
+			t.Errorf("woken after %s of simulated time, and %s more of real time", got.Sub(begin), time.Since(real))
+		}
+	})
+}
