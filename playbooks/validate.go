@@ -152,6 +152,12 @@ func (r Remedy) check(add func(key, format string, args ...any)) {
 			add("params.direction", "set_engine_arg needs params.direction: lower or raise, not %q", d)
 		}
 	case ActionRestartWorker:
+		allowed = []string{"drain"}
+		if d, given := r.Params["drain"]; given {
+			if wait, err := time.ParseDuration(d); err != nil || wait <= 0 {
+				add("params.drain", "restart_worker's params.drain is how long what runs may finish, such as 30s, not %q", d)
+			}
+		}
 	default:
 		add("action", "action %q is not one of %s; leave it out where a person has to do it", r.Action, strings.Join(Actions(), ", "))
 		return

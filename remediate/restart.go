@@ -86,13 +86,13 @@ func (restartWorker) draft(s *scene) error {
 	a.Params["pod"] = s.pod.Name
 	a.Params["labels"] = strings.Join(labels, ",")
 	a.Why = fmt.Sprintf("A restart frees what only this worker holds. It is taken out of serving (%s), runs what it has begun for up to %s, and is then evicted under its disruption budget; what still runs then is lost, and so is its prefix cache.",
-		a.Params["labels"], s.cfg.Timing.Drain)
+		a.Params["labels"], drainTime(a, s.cfg.Timing))
 	set := make([]string, len(labels))
 	for i, l := range labels {
 		set[i] = l + "=" + isolated
 	}
 	a.Command = fmt.Sprintf("kubectl -n %[1]s label pod %[2]s --overwrite %[3]s && sleep %.0[4]f && kubectl create --raw /api/v1/namespaces/%[1]s/pods/%[2]s/eviction -f - <<< %[5]s",
-		a.Target.Namespace, s.pod.Name, strings.Join(set, " "), s.cfg.Timing.Drain.Seconds(), quote(evictionBody(a.Target)))
+		a.Target.Namespace, s.pod.Name, strings.Join(set, " "), drainTime(a, s.cfg.Timing).Seconds(), quote(evictionBody(a.Target)))
 	return nil
 }
 
@@ -258,20 +258,28 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 	return r.retry(err)
 }
 
+// drainTime is how long what the worker runs may go on: what a hung engine runs is lost already, so that its playbook asks for less.
+func drainTime(a *state.Action, t Timing) time.Duration {
+	if d, err := time.ParseDuration(a.Params["drain"]); err == nil && d > 0 {
+		return min(d, t.Drain)
+	}
+	return t.Drain
+}
+
 // drain waits until the worker runs nothing, as a sample taken after it was isolated shows, or until the deadline.
 func (k restartWorker) drain(ctx context.Context, r *stage) advance {
-	a, since := r.act, r.stamp(keyIsolated)
+	a, since, most := r.act, r.stamp(keyIsolated), drainTime(r.act, r.cfg.Timing)
 	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, poolScope(a.Target, ""), r.in.StartedAt, []string{"requests_running"})
 	v := values(ev, "requests_running", since, func(e state.Entity) bool { return e.Pod == a.Target.Name })
 	switch {
 	case len(v) > 0 && slices.Max(v) == 0:
 		r.note("drained_text", "it runs nothing")
-	case r.now.Sub(since) < r.cfg.Timing.Drain:
+	case r.now.Sub(since) < most:
 		return r.stay(r.cfg.Timing.Poll)
 	case len(v) > 0:
-		r.note("drained_text", fmt.Sprintf("%s have passed, and %.0f requests still run", r.cfg.Timing.Drain, slices.Max(v)))
+		r.note("drained_text", fmt.Sprintf("%s have passed, and %.0f requests still run", most, slices.Max(v)))
 	default:
-		r.note("drained_text", fmt.Sprintf("%s have passed, and how much it runs cannot be read", r.cfg.Timing.Drain))
+		r.note("drained_text", fmt.Sprintf("%s have passed, and how much it runs cannot be read", most))
 	}
 	r.stamp(keyDrained)
 	return r.stay(0)

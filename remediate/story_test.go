@@ -69,6 +69,15 @@ func TestLeakingWorkerIsDrainedEvictedAndReplaced(t *testing.T) {
 	w.wantWrites(2) // isolate, evict
 }
 
+// What a hung engine runs never ends: its playbook asks for a short drain, and the plan that people approve says so.
+func TestAPlaybookMayAskForAShorterDrain(t *testing.T) {
+	w := newWorld(t, restart, remediate.Approve)
+	w.remedy.Params = map[string]string{"drain": "30s"}
+	if a := w.plan(); !strings.Contains(a.Why, "for up to 30s") || !strings.Contains(a.Command, "sleep 30 ") {
+		t.Errorf("%s\n%s", a.Why, a.Command)
+	}
+}
+
 func TestObserveAndSuggestWriteNothing(t *testing.T) { // 47
 	for _, mode := range []remediate.Mode{remediate.Observe, remediate.Suggest} {
 		for _, kind := range []string{setArg, restart} {
