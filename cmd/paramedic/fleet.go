@@ -51,7 +51,12 @@ func (s *service) fleetHealth(ctx context.Context) *fleetHealth {
 		out.Missing = append(out.Missing, ev.Missing...)
 	}
 	rank := map[rules.HealthStatus]int{rules.Healthy: 1, rules.HealthWarning: 2, rules.HealthCritical: 3}
-	for _, p := range out.Pools {
+	incidents := s.keeper.Incidents()
+	for i := range out.Pools {
+		p := &out.Pools[i]
+		if said := openTrouble(incidents, *p); rank[said] > rank[p.Overall] {
+			p.Overall = said
+		}
 		if rank[p.Overall] > rank[out.Overall] {
 			out.Overall = p.Overall
 		}
@@ -81,6 +86,23 @@ func judged(pools []rules.PoolHealth) []rules.PoolHealth {
 		}
 	}
 	return pools
+}
+
+// openTrouble is how bad the pool's open incidents are: a hung engine's numbers may all be in bounds.
+func openTrouble(incidents []state.Incident, p rules.PoolHealth) rules.HealthStatus {
+	worst := rules.HealthUnknown
+	for _, in := range incidents {
+		if !in.Open() || in.Cause() == state.BenignAlert || in.Cluster != p.Cluster || in.Scope.Namespace != p.Namespace || in.Scope.Pool == "" || in.Scope.Pool != p.Pool {
+			continue
+		}
+		switch in.Severity {
+		case state.Critical:
+			return rules.HealthCritical
+		case state.Warning:
+			worst = rules.HealthWarning
+		}
+	}
+	return worst
 }
 
 // webFleet is the health as the pages show it.
