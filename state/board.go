@@ -100,7 +100,7 @@ func LoadBoard(records []Record) (*Board, error) {
 			for fp := range b.held[id] {
 				b.index(id, b.alerts[fp].Sign.Entity, b.alerts[fp].Alert.Name())
 			}
-			b.index(id, scopeEntity(in.Scope), "")
+			b.indexScope(in)
 		}
 		b.wake(in, in.NotifyBy)
 		b.wake(in, in.HoldUntil)

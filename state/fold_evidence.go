@@ -41,10 +41,7 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 		in.Title = oneLine(d.Title)
 	}
 	in.Scope = mergeScope(d.Scope, in.Scope)
-	x.index(in.ID, scopeEntity(in.Scope), "")
-	for _, node := range in.Scope.Nodes {
-		x.index(in.ID, Entity{Cluster: in.Cluster, Node: node}, "")
-	}
+	x.indexScope(in)
 	switch {
 	case first:
 		in.DiagnosedAt = x.now

@@ -74,6 +74,17 @@ func (b *Board) index(id IncidentID, e Entity, rule string) {
 	}
 }
 
+// indexScope makes the incident findable by what its verdict found broken, and by the other names of that.
+func (b *Board) indexScope(in *Incident) {
+	b.index(in.ID, scopeEntity(in.Scope), "")
+	for _, node := range in.Scope.Nodes {
+		b.index(in.ID, Entity{Cluster: in.Cluster, Node: node}, "")
+	}
+	for _, pod := range in.Scope.Pods {
+		b.index(in.ID, Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, "")
+	}
+}
+
 // unindex takes a resolved incident out of the reach of new signs.
 func (b *Board) unindex(id IncidentID) {
 	for key := range b.keys[id] {
