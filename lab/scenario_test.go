@@ -50,6 +50,8 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 		GPUFault:            {"GPUXidError", "VLLMWorkerDown", "KubePodCrashLooping"},
 		EngineHang:          {"VLLMEngineHang"},
 		TrafficSurge:        {"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "VLLMTTFTDegradation"},
+		LongContextBurst:    {"VLLMTTFTDegradation", "VLLMHighITL"},
+		DecodeSaturation:    {"VLLMElevatedITL"},
 		RetryStorm:          {"VLLMMostRequestsAborted", "VLLMRequestQueueBackup", "VLLMTTFTDegradation"},
 		ClientCancellations: {"VLLMMostRequestsAborted"},
 		QualityRegression:   {"LLMRefusalRateHigh", "LLMEmptyResponsesHigh"},
