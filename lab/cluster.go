@@ -1,17 +1,29 @@
 package lab
 
+import "time"
+
 // The faults that are in how workers come to be.
 const (
-	ColdStart = "cold_start"
+	ColdStart        = "cold_start"
+	ModelLoadFailure = "model_load_failure"
+	BadRollout       = "bad_rollout"
 )
 
-var clusterFaults = []string{ColdStart}
+var clusterFaults = []string{ColdStart, ModelLoadFailure, BadRollout}
 
 // cluster sets the scenario of a fault of how workers come to be; false where the fault is another.
 func (s *Scenario) cluster(f *Fault) bool {
 	switch f.Name {
 	case ColdStart:
 		s.Story = "The machines of half of the workers are replaced; the new workers load the weights for ten minutes, and the others carry the load."
+	case ModelLoadFailure:
+		s.Story = "A rollout names an image that does not exist; its first worker never starts, and the old ones go on serving."
+		if s.Config.Seed%2 == 1 {
+			s.Story = "The token for the model hub has expired; a worker whose machine is replaced cannot load its model, and dies again and again."
+		}
+	case BadRollout:
+		s.Story = "A new image fails two of five requests; its workers are ready, and the rollout goes on, one worker every few minutes."
+		s.Config.MinReady = 4 * time.Minute
 	default:
 		return false
 	}
@@ -20,8 +32,16 @@ func (s *Scenario) cluster(f *Fault) bool {
 
 // strikeCluster starts such a fault.
 func (f *Fleet) strikeCluster(a *activeFault) {
-	switch a.Name {
-	case ColdStart:
+	switch {
+	case a.Name == ColdStart:
 		f.replaceHalf(a.Severity)
+	case a.Name == ModelLoadFailure && f.cfg.Seed%2 == 1:
+		f.denied = true
+		f.terminate(f.workers[min(a.Worker, len(f.workers)-1)], "its machine is replaced")
+	case a.Name == ModelLoadFailure:
+		f.setImage(missingImage)
+	case a.Name == BadRollout:
+		f.flaw = min(1, 0.4*a.Severity)
+		f.setImage(flawedImage)
 	}
 }

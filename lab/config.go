@@ -31,6 +31,7 @@ type Config struct {
 	Drain          time.Duration // how long a terminating worker may finish its requests (--shutdown-timeout); default 90 s
 	MaxSurge       int           // of the rolling update; default 1
 	MaxUnavailable int           // of the rolling update; default 0 (1 where MaxSurge is negative, which means none)
+	MinReady       time.Duration // of the rolling update: how long a new worker is ready before the next one is replaced; default 0
 	MinAvailable   int           // of the PodDisruptionBudget; default Workers-1
 
 	MemoryLimit int64 // bytes a container; default 96 GiB

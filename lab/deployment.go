@@ -16,6 +16,7 @@ type deployment struct {
 	generation  int64
 	replicas    int
 	args        []string
+	image       string
 	annotations map[string]string // of the Deployment
 	template    map[string]string // of its pod template
 	sets        []replicaSet      // oldest first
@@ -42,7 +43,7 @@ func newDeployment(c Config, uid string) deployment {
 			fmt.Sprintf("--gpu-memory-utilization=%.2f", c.Engine.GPUMemoryUtilization),
 			fmt.Sprintf("--shutdown-timeout=%d", int(c.Drain.Seconds())),
 		},
-		hash: "7d9f8b6c5",
+		hash: "7d9f8b6c5", image: goodImage,
 	}
 	if c.Engine.NoPrefixCaching {
 		d.args = append(d.args, "--no-enable-prefix-caching")
@@ -56,6 +57,9 @@ func (d *deployment) changed(f *Fleet) {
 	h := fnv.New64a()
 	for _, a := range d.args {
 		h.Write([]byte(a + "\x00"))
+	}
+	if d.image != goodImage {
+		h.Write([]byte(d.image + "\x00"))
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.template)) {
 		h.Write([]byte(k + "=" + d.template[k] + "\x00"))
@@ -100,7 +104,10 @@ func (f *Fleet) create() *worker {
 	w := &worker{
 		name: fmt.Sprintf("%s-%s-%s", f.cfg.Pool, f.deploy.hash, randomName(f.names, 5)), uid: randomUID(f.names), hash: f.deploy.hash,
 		ip:   fmt.Sprintf("10.%d.%d.%d", 42+f.cfg.Index, n%8, 10+f.names.IntN(240)),
-		args: slices.Clone(f.deploy.args), spoiled: f.spoiledNow(), created: f.now, inService: true, phase: podPending, rng: newRand(f.names.Uint64()),
+		args: slices.Clone(f.deploy.args), image: f.deploy.image, spoiled: f.spoiledNow(), created: f.now, inService: true, phase: podPending, rng: newRand(f.names.Uint64()),
+	}
+	if w.image == flawedImage {
+		w.flawed = f.flaw
 	}
 	f.workers = append(f.workers, w)
 	f.event(w.name, "Created", "revision "+w.hash)
@@ -116,6 +123,7 @@ func (f *Fleet) schedule(w *worker) {
 				g.owner = w
 			}
 			w.start(f.now, f.loadTime())
+			w.pull()
 			return
 		}
 	}
@@ -149,7 +157,7 @@ func (f *Fleet) reconcile() {
 			continue
 		case w.hash == d.hash:
 			fresh = append(fresh, w)
-			if w.phase != podReady {
+			if w.phase != podReady || f.now-w.until < f.cfg.MinReady.Seconds() {
 				freshUnready++
 			}
 		default:

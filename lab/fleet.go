@@ -35,6 +35,8 @@ type Fleet struct {
 	faults   []*activeFault
 	events   []Event
 	refused  float64 // requests that found no worker
+	flaw     float64 // the share of requests that workers of the flawed image fail
+	denied   bool    // the model hub lets nobody in
 	slowLoad float64 // seconds for which a worker loads its model; 0: as configured
 	unseen   bool    // the engines serve, and their /metrics fail
 	served   float64
@@ -186,6 +188,12 @@ func (f *Fleet) send(r *request) {
 		return
 	}
 	f.judge.ask(r, w.spoiled)
+	if w.flawed > 0 && f.rng.Float64() < w.flawed {
+		f.fail(w)
+		w.eng.stats.finished[finishedError]++
+		f.retry(r)
+		return
+	}
 	r.arrived = f.now
 	if f.mix.Patience > 0 {
 		r.deadline = f.now + f.mix.Patience.Seconds()

@@ -47,7 +47,7 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 		p.gauge("kube_pod_deletion_timestamp", "Unix deletion timestamp", float64(f.at(w.leaveBy).Unix()), pod...)
 	}
 	for _, ph := range []string{"Pending", "Running", "Failed", "Succeeded", "Unknown"} {
-		is := ph == "Pending" && w.phase == podPending || ph == "Running" && w.phase != podPending
+		is := ph == "Pending" && w.waitsForStart() || ph == "Running" && !w.waitsForStart()
 		p.gauge("kube_pod_status_phase", "The pods current phase.", float64(boolInt(is)), with("phase", ph)...)
 	}
 	for _, c := range []string{"true", "false", "unknown"} {
@@ -57,7 +57,7 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	if w.phase == podPending {
 		p.gauge("kube_pod_status_unschedulable", "Describes the unschedulable status for the pod.", 1, pod...)
 	}
-	p.gauge("kube_pod_container_info", "Information about a container in a pod.", 1, box("image", "vllm/vllm-openai:v0.23.0")...)
+	p.gauge("kube_pod_container_info", "Information about a container in a pod.", 1, box("image", w.image)...)
 	p.counter("kube_pod_container_status_restarts_total", "The number of container restarts per container.", float64(w.restarts), box()...)
 	p.gauge("kube_pod_container_status_ready", "Describes whether the containers readiness check succeeded.", float64(boolInt(w.seenReady(f.now))), box()...)
 	if w.lastReason != "" {
@@ -71,10 +71,10 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.MemoryLimit), box("node", nodeName, "resource", "memory", "unit", "byte")...)
 	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", float64(f.cfg.GPUsPerWorker), box("node", nodeName, "resource", "nvidia_com_gpu", "unit", "integer")...)
 	p.gauge("kube_pod_container_resource_limits", "The number of requested limit resource by a container.", f.cpuLimit(), box("node", nodeName, "resource", "cpu", "unit", "core")...)
-	if w.phase == podPending || w.phase == podBackOff || w.phase == podLost {
+	if w.waitsForStart() || w.phase == podBackOff || w.phase == podLost {
 		return
 	}
-	cadvisor := []string{"namespace", f.cfg.Namespace, "pod", w.name, "container", "vllm", "image", "vllm/vllm-openai:v0.23.0", "node", nodeName}
+	cadvisor := []string{"namespace", f.cfg.Namespace, "pod", w.name, "container", "vllm", "image", w.image, "node", nodeName}
 	p.gauge("container_memory_working_set_bytes", "Current working set in bytes.", float64(int64(w.memory)), cadvisor...)
 	p.gauge("container_spec_memory_limit_bytes", "Memory limit for the container.", float64(f.cfg.MemoryLimit), cadvisor...)
 	p.counter("container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", float64(int64(w.cpuPeriods)), cadvisor...)

@@ -142,6 +142,14 @@ func Rules() []Rule {
 				killed := h.now("kube_pod_container_status_last_terminated_reason").with("reason", "OOMKilled")
 				return killed.and(h.rate("kube_pod_container_status_restarts_total", 10*m, 0).above(0), "namespace", "pod", "container")
 			}},
+		{"ContainerCannotStart", "kube_pod_container_status_waiting_reason{reason=~\"ImagePullBackOff|ErrImagePull|CreateContainerConfigError\"} == 1", time.Minute, "warning", "{{ $labels.pod }} cannot start: {{ $labels.reason }}",
+			func(h *history) vector {
+				var out vector
+				for _, reason := range []string{"ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError"} {
+					out = append(out, h.now("kube_pod_container_status_waiting_reason").with("reason", reason)...)
+				}
+				return out
+			}},
 		{"KubePodCrashLooping", "kube_pod_container_status_waiting_reason{reason=\"CrashLoopBackOff\"} == 1 or increase(kube_pod_container_status_restarts_total[5m]) > 1.5", 0, "warning", "{{ $labels.pod }} keeps crashing",
 			func(h *history) vector {
 				looping := h.now("kube_pod_container_status_waiting_reason").with("reason", "CrashLoopBackOff")

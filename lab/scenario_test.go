@@ -56,6 +56,8 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 		ClientCancellations: {"VLLMMostRequestsAborted"},
 		QualityRegression:   {"LLMRefusalRateHigh", "LLMEmptyResponsesHigh"},
 		BenignAlert:         {"GPUMemoryHighUtilization"},
+		ModelLoadFailure:    {"KubePodCrashLooping", "VLLMWorkerDown"},
+		BadRollout:          {"VLLMHighErrorRate"},
 		ColdStart:           {"VLLMWorkerDown"},
 		MonitoringGap:       {"VLLMWorkerDown"},
 		GatewayFailure:      {"EPPNoReadyEndpoints", "EPPCriticalErrorRatio"},

@@ -12,6 +12,7 @@ func (f *Fleet) tick() {
 		f.starve(w)
 		f.spill(w)
 		f.broken(w)
+		f.refuseModel(w)
 		f.advance(w)
 	}
 	f.reconcile()

@@ -14,12 +14,15 @@ const (
 	podBackOff // the container died and waits to be started again
 	podLost    // its node does not answer; nobody knows what became of it
 	podGone
+	podPulling // its image cannot be pulled
 )
 
 // worker is a pod and the engine in it.
 type worker struct {
 	name, uid, hash, ip string
 	args                []string
+	image               string
+	flawed              float64 // the share of requests that its revision fails
 	node                *node
 	gpus                []*gpu
 
@@ -101,6 +104,8 @@ func (w *worker) waitingReason() string {
 	switch {
 	case w.phase == podBackOff && w.restarts > 1:
 		return "CrashLoopBackOff"
+	case w.phase == podPulling:
+		return "ImagePullBackOff"
 	case w.phase == podPending:
 		return "ContainerCreating"
 	}

@@ -1,0 +1,41 @@
+package lab
+
+// The images that a template can name: what runs, what nobody has pushed, and what starts well and answers badly.
+const (
+	goodImage    = "vllm/vllm-openai:v0.23.0"
+	missingImage = "vllm/vllm-openai:v0.24.0-hotfix"
+	flawedImage  = "vllm/vllm-openai:v0.24.0"
+)
+
+// setImage edits the template's image, which begins a rollout.
+func (f *Fleet) setImage(image string) {
+	d := &f.deploy
+	if d.image == image {
+		return
+	}
+	d.image = image
+	d.generation++
+	d.version++
+	d.changed(f)
+}
+
+// pull fetches a worker's image to its node, which nothing but a name that does not exist prevents.
+func (w *worker) pull() {
+	if w.image == missingImage {
+		w.phase = podPulling
+	}
+}
+
+// waitsForStart says whether no container of the pod has started yet: Kubernetes calls it Pending.
+func (w *worker) waitsForStart() bool { return w.phase == podPending || w.phase == podPulling }
+
+// deniedAfter is how long a process runs until it asks the hub for the model, in seconds.
+const deniedAfter = 15.0
+
+// refuseModel ends a process that asks a hub which lets nobody in.
+func (f *Fleet) refuseModel(w *worker) {
+	if f.denied && w.phase == podLoading && f.now-w.started > deniedAfter {
+		f.event(w.name, "Error", "the model hub denies the download")
+		w.die(f, "Error", 1)
+	}
+}

@@ -1,0 +1,68 @@
+package lab
+
+import (
+	"testing"
+	"time"
+)
+
+func scenarioAt(t *testing.T, fault string, seed uint64, at time.Duration) *Fleet {
+	t.Helper()
+	s, err := NewScenario(fault, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Advance(f.Start().Add(at))
+	return f
+}
+
+// A rollout of an image that does not exist stops at its first worker, and costs none of the old ones.
+func TestAMissingImageStopsTheRollout(t *testing.T) {
+	f := scenarioAt(t, ModelLoadFailure, 2, 14*time.Minute)
+	pods := f.Pods()
+	if d := f.Deployment(); len(pods) != 5 || d.Ready != 4 || d.Updated != 1 || d.Complete {
+		t.Fatalf("%d pods, deployment %+v", len(pods), d)
+	}
+	if p := pods[4]; p.Waiting != "ImagePullBackOff" || p.Ready || p.Restarts != 0 || p.TemplateHash == pods[0].TemplateHash {
+		t.Errorf("the new worker: %+v", p)
+	}
+}
+
+// Without the hub a new worker dies as it loads, and those that have loaded serve on.
+func TestADeniedDownloadCrashLoops(t *testing.T) {
+	f := scenarioAt(t, ModelLoadFailure, 1, 14*time.Minute)
+	pods := f.Pods()
+	if d := f.Deployment(); len(pods) != 4 || d.Ready != 3 {
+		t.Fatalf("%d pods, %d ready", len(pods), d.Ready)
+	}
+	if p := pods[3]; p.Ready || p.Restarts < 3 || p.LastExitCode != 1 || p.LastTermination != "Error" {
+		t.Errorf("the new worker: %+v", p)
+	}
+}
+
+// Only workers of the flawed revision fail requests, and each of them proves itself before the next old one goes.
+func TestAFlawedRevisionFailsWhereItRuns(t *testing.T) {
+	f := scenarioAt(t, BadRollout, 1, 9*time.Minute)
+	old, flawed := 0, 0
+	for _, w := range f.workers {
+		if w.eng == nil {
+			t.Errorf("%s does not run", w.name)
+			continue
+		}
+		all := w.eng.stats.http["2xx"] + w.eng.stats.http["5xx"]
+		switch share := w.eng.stats.http["5xx"] / all; {
+		case w.image == goodImage && share == 0:
+			old++
+		case w.image == flawedImage && share > 0.3 && share < 0.6:
+			flawed++
+		default:
+			t.Errorf("%s of %s fails %.2f of %.0f", w.name, w.image, share, all)
+		}
+	}
+	if old < 3 || flawed != 1 {
+		t.Errorf("%d old and %d flawed workers after four minutes", old, flawed)
+	}
+}
