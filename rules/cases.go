@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,6 +36,7 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 //	alerts.json   a list of alerts as Alertmanager's webhook writes them: labels, annotations, generatorURL
 //	workers       one a line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME] [role=prefill|decode]
 //	              [owner=KIND/NAME] [route=KIND/NAME…]; pods of one pool with the same group run one engine and count as one worker
+//	pages         recorded /metrics pages instead of evidence, or before it; one a line: short-name file [age], see [CasePage]
 //	evidence      one a line: signal entity value [was=baseline] [day=a-day-ago] [z=score] [text=word]
 //	want          what has to come out
 //
@@ -44,7 +46,12 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 // "min_confidence X"; "pods short-name…" (exactly these); "nodes NAME…"; "gpus ID…"; "symptoms ID…" (at least these); "not ID…" (causes
 // whose confidence stays below a half of the winner's and that are not named); "missing SIGNAL…"; "title TEXT". With several incidents,
 // "incident N" says which, in the order in which they opened, the lines after it are about.
-func (c *Catalog) RunCases(dir string) ([]CaseResult, error) {
+//
+// Without alerts.json the symptoms are those that the evidence shows by itself, as in a look at a fleet that no alert has called for.
+func (c *Catalog) RunCases(dir string) ([]CaseResult, error) { return c.RunCasesWith(dir, nil) }
+
+// RunCasesWith is [Catalog.RunCases] with a reader of recorded pages; without one, cases that have pages fail.
+func (c *Catalog) RunCasesWith(dir string, read PageReader) ([]CaseResult, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil {
 		return nil, fmt.Errorf("listing cases: %w", err)
@@ -57,7 +64,7 @@ func (c *Catalog) RunCases(dir string) ([]CaseResult, error) {
 			return nil, fmt.Errorf("reading case: %w", err)
 		}
 		r := CaseResult{Name: strings.TrimSuffix(filepath.Base(f), ".txtar"), File: f, Failures: []string{}}
-		k := caseRun{cat: c, dir: dir, result: &r, short: map[string]state.Worker{}}
+		k := caseRun{cat: c, dir: dir, result: &r, short: map[string]state.Worker{}, read: read}
 		if err := k.run(ar); err != nil {
 			r.Failures = append(r.Failures, err.Error())
 		}
@@ -72,6 +79,7 @@ type caseRun struct {
 	result *CaseResult
 	short  map[string]state.Worker
 	ev     state.Evidence
+	read   PageReader
 }
 
 // alertJSON is an alert as a webhook writes it.
@@ -86,23 +94,49 @@ func (k *caseRun) run(ar *txtar.Archive) error {
 	for _, f := range ar.Files {
 		files[f.Name] = string(f.Data)
 	}
-	var alerts []alertJSON
-	if err := json.Unmarshal([]byte(files["alerts.json"]), &alerts); err != nil {
-		return fmt.Errorf("alerts.json: %w", err)
+	alerts, err := caseAlerts(files)
+	if err != nil {
+		return err
 	}
 	if err := k.workers(files["workers"]); err != nil {
 		return err
 	}
 	k.ev.At = caseTime
+	if err := k.pages(files); err != nil {
+		return err
+	}
 	if err := k.evidence(files["evidence"], 0); err != nil {
 		return err
 	}
-	k.result.Incidents = k.cat.incidents(alerts, k.ev.Workers)
+	if _, told := files["alerts.json"]; told {
+		k.result.Incidents = k.cat.incidents(alerts, k.ev.Workers)
+	} else {
+		k.result.Incidents = observed(&k.ev)
+	}
 	for _, in := range k.result.Incidents {
 		in.Diagnosis = k.cat.Diagnose(in, &k.ev, caseTime)
 		in.Title = in.Diagnosis.Title
 	}
 	return k.want(files["want"])
+}
+
+// caseAlerts are the alerts of a case; it must have some, or something else to see symptoms in.
+func caseAlerts(files map[string]string) ([]alertJSON, error) {
+	if strings.TrimSpace(files["want"]) == "" {
+		return nil, errors.New("the case has no file want, so that nothing can fail")
+	}
+	text, ok := files["alerts.json"]
+	if !ok {
+		if files["evidence"]+files["pages"] == "" {
+			return nil, errors.New("the case has neither alerts.json nor evidence nor pages")
+		}
+		return nil, nil
+	}
+	var alerts []alertJSON
+	if err := json.Unmarshal([]byte(text), &alerts); err != nil {
+		return nil, fmt.Errorf("alerts.json: %w", err)
+	}
+	return alerts, nil
 }
 
 func lines(s string) [][]string {

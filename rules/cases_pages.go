@@ -1,0 +1,89 @@
+package rules
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"paramedic/state"
+)
+
+// A CasePage is a worker's /metrics page as it was recorded. In a case, lines of the file pages name them:
+//
+//	a vllm-0.prom
+//	a vllm-0.earlier.prom 5m
+//
+// The file lies in the case itself or beside it; the age, zero where it is left out, is how long before the case the page was taken.
+// One page has gauges, two of the last ten minutes also rates and quantiles, and two of an hour ago the baselines.
+type CasePage struct {
+	Worker state.Worker
+	At     time.Time
+	Body   []byte
+}
+
+// A PageReader reads evidence off recorded pages, as it is at a time.
+type PageReader func(pages []CasePage, at time.Time) (state.Evidence, error)
+
+// pages reads the case's pages into its evidence.
+func (k *caseRun) pages(files map[string]string) error {
+	var pages []CasePage
+	for i, f := range lines(files["pages"]) {
+		if len(f) == 0 {
+			continue
+		}
+		w, ok := k.short[f[0]]
+		if !ok || len(f) < 2 || len(f) > 3 {
+			return fmt.Errorf("pages:%d: wants the short-name of a worker, a file and perhaps an age such as 5m", i+1)
+		}
+		p := CasePage{Worker: w, At: caseTime, Body: []byte(files[f[1]])}
+		if len(f) == 3 {
+			age, err := time.ParseDuration(f[2])
+			if err != nil || age < 0 {
+				return fmt.Errorf("pages:%d: %q is no age such as 5m", i+1, f[2])
+			}
+			p.At = caseTime.Add(-age)
+		}
+		if _, inside := files[f[1]]; !inside {
+			body, err := os.ReadFile(filepath.Join(k.dir, filepath.FromSlash(f[1])))
+			if err != nil {
+				return fmt.Errorf("pages:%d: %w", i+1, err)
+			}
+			p.Body = body
+		}
+		pages = append(pages, p)
+	}
+	if len(pages) == 0 {
+		return nil
+	}
+	if k.read == nil {
+		return fmt.Errorf("the case has recorded pages: run it with `paramedic rules test`")
+	}
+	ev, err := k.read(pages, caseTime)
+	if err != nil {
+		return fmt.Errorf("pages: %w", err)
+	}
+	for _, s := range ev.Samples {
+		s.Entity.Cluster = "" // a case is of one cluster, and lines of evidence name none
+		k.ev.Samples = append(k.ev.Samples, s)
+	}
+	k.ev.Missing = append(k.ev.Missing, ev.Missing...)
+	return nil
+}
+
+// observed is the incident that evidence shows by itself, if it shows any.
+func observed(ev *state.Evidence) []*state.Incident {
+	symptoms := Observe(ev)
+	if len(symptoms) == 0 {
+		return nil
+	}
+	in := &state.Incident{
+		ID: "INC-1", Number: 1, Cluster: "test", Status: state.StatusOpen, Severity: state.Warning, StartedAt: caseTime, OpenedAt: caseTime,
+		Scope: state.Scope{Cluster: "test"}, Symptoms: symptoms,
+	}
+	for _, s := range symptoms {
+		in.AlertCount += s.Alerts
+	}
+	in.ActiveAlerts = in.AlertCount
+	return []*state.Incident{in}
+}
