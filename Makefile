@@ -46,7 +46,7 @@ bench: ## the benchmarks behind docs/benchmarks.md
 	CGO_ENABLED=0 $(GO) test -run='^$$' -bench=. -benchmem ./...
 
 generate: ## the reference, the schema and the manifests that are made from code
-	CGO_ENABLED=0 $(GO) test ./cmd/paramedic ./notify/slack -run Generated -args -update
+	CGO_ENABLED=0 $(GO) test ./cmd/paramedic ./notify/slack ./rules ./playbooks -run Generated -args -update
 
 clean: ## forget what was built
 	rm -rf bin .cache

@@ -207,33 +207,33 @@ func friendly(s string) string {
 
 // frontMatter is the file's form of a playbook.
 type frontMatter struct {
-	ID       string `yaml:"id"`
-	Title    string `yaml:"title"`
-	Cause    string `yaml:"cause"`
-	Severity string `yaml:"severity"`
+	ID       string `yaml:"id" jsonschema:"required" jsonschema_description:"The name that others refer to it by, and the file's name without .md."`
+	Title    string `yaml:"title" jsonschema:"required" jsonschema_description:"What a person reads."`
+	Cause    string `yaml:"cause" jsonschema:"required" jsonschema_description:"The cause that it answers."`
+	Severity string `yaml:"severity" jsonschema:"required,enum=critical,enum=warning,enum=info" jsonschema_description:"How urgent the trouble is for users."`
 	Checks   []struct {
-		ID     string   `yaml:"id"`
-		Ask    string   `yaml:"ask"`
-		Signal string   `yaml:"signal"`
-		Agg    string   `yaml:"agg"`
-		Warn   *float64 `yaml:"warn"`
-		Crit   *float64 `yaml:"crit"`
-		Below  bool     `yaml:"below"`
-		Unit   string   `yaml:"unit"`
-		Bad    []string `yaml:"bad"`
-		ByHand string   `yaml:"by_hand"`
-	} `yaml:"checks"`
+		ID     string   `yaml:"id" jsonschema:"required" jsonschema_description:"A name, unique in the playbook."`
+		Ask    string   `yaml:"ask" jsonschema:"required" jsonschema_description:"The question."`
+		Signal string   `yaml:"signal" jsonschema:"required" jsonschema_description:"The signal that answers it."`
+		Agg    string   `yaml:"agg" jsonschema:"enum=max,enum=min,enum=avg,enum=sum" jsonschema_description:"Over the workers; max where it is left out, min with below."`
+		Warn   *float64 `yaml:"warn" jsonschema_description:"The answer is a warning at or past this."`
+		Crit   *float64 `yaml:"crit" jsonschema_description:"The answer is bad at or past this."`
+		Below  bool     `yaml:"below" jsonschema_description:"Low values are the bad ones."`
+		Unit   string   `yaml:"unit" jsonschema_description:"The unit of warn and crit."`
+		Bad    []string `yaml:"bad" jsonschema_description:"For signals that are words: the answer is bad if it contains one of these."`
+		ByHand string   `yaml:"by_hand" jsonschema_description:"The kubectl, curl or PromQL that answers it without Paramedic, with placeholders such as {namespace}, {pod}, {model}, {workload}."`
+	} `yaml:"checks" jsonschema:"required" jsonschema_description:"Questions whose answers are filled in from live signals."`
 	FirstAid []struct {
-		Action string            `yaml:"action"`
-		Params map[string]string `yaml:"params"`
-		Text   string            `yaml:"text"`
-		When   string            `yaml:"when"`
-	} `yaml:"first_aid"`
-	Worse    []string `yaml:"worse"`
+		Action string            `yaml:"action" jsonschema_description:"What Paramedic can do itself; without it the step is for people."`
+		Params map[string]string `yaml:"params" jsonschema_description:"Of set_engine_arg: arg, and direction (lower or raise)."`
+		Text   string            `yaml:"text" jsonschema:"required" jsonschema_description:"What to do."`
+		When   string            `yaml:"when" jsonschema_description:"When it is the right step."`
+	} `yaml:"first_aid" jsonschema:"required" jsonschema_description:"Steps in the order in which to try them."`
+	Worse    []string `yaml:"worse" jsonschema:"required" jsonschema_description:"What looks like help and is not."`
 	Escalate struct {
-		After string `yaml:"after"`
-		To    string `yaml:"to"`
-	} `yaml:"escalate"`
+		After string `yaml:"after" jsonschema:"required" jsonschema_description:"A duration such as 30m, or \"at once\"."`
+		To    string `yaml:"to" jsonschema:"required" jsonschema_description:"Whom to call."`
+	} `yaml:"escalate" jsonschema:"required" jsonschema_description:"When to stop trying alone."`
 }
 
 func (fm *frontMatter) playbook() *Playbook {

@@ -35,88 +35,88 @@ func (t *text) UnmarshalYAML(n *yaml.Node) error {
 
 // fileYAML is one catalogue file as it is written.
 type fileYAML struct {
-	Symptoms []symptomYAML `yaml:"symptoms"`
-	Alerts   []alertYAML   `yaml:"alerts"`
-	Metrics  []metricYAML  `yaml:"metrics"`
-	Words    []wordYAML    `yaml:"words"`
-	Xids     []xidYAML     `yaml:"xids"`
-	Causes   []causeYAML   `yaml:"causes"`
+	Symptoms []symptomYAML `yaml:"symptoms" jsonschema_description:"What alerts can mean, beyond the built-in symptoms."`
+	Alerts   []alertYAML   `yaml:"alerts" jsonschema_description:"What alert rules mean by their name."`
+	Metrics  []metricYAML  `yaml:"metrics" jsonschema_description:"What alert rules mean by the metrics in their expression. The first entry that fits wins; yours come before the built-in ones."`
+	Words    []wordYAML    `yaml:"words" jsonschema_description:"What alert rules mean by a word in their name, where nothing else is known."`
+	Xids     []xidYAML     `yaml:"xids" jsonschema_description:"NVIDIA's driver errors."`
+	Causes   []causeYAML   `yaml:"causes" jsonschema_description:"Troubles that a verdict can name. One with the ID of a built-in cause replaces it."`
 }
 
 type symptomYAML struct {
-	ID      text   `yaml:"id"`
-	Title   string `yaml:"title"`
-	Serving bool   `yaml:"serving"`
+	ID      text   `yaml:"id" jsonschema:"required" jsonschema_description:"A name such as queue_buildup."`
+	Title   string `yaml:"title" jsonschema_description:"What a person reads."`
+	Serving bool   `yaml:"serving" jsonschema_description:"It is about requests and engines, so that it belongs with the troubles of the model even where it names none."`
 }
 
 type alertYAML struct {
-	Name     text              `yaml:"name"`
-	Symptom  string            `yaml:"symptom"`
-	Severity string            `yaml:"severity"` // where the alert has no label severity
-	Hints    map[string]string `yaml:"hints"`
+	Name     text              `yaml:"name" jsonschema:"required" jsonschema_description:"The alert's name."`
+	Symptom  string            `yaml:"symptom" jsonschema:"required" jsonschema_description:"What it means."`
+	Severity string            `yaml:"severity" jsonschema:"enum=critical,enum=warning,enum=info" jsonschema_description:"Where the alert carries no label severity."`
+	Hints    map[string]string `yaml:"hints" jsonschema_description:"Words that evidence can ask for with hint(name)."`
 }
 
 type metricYAML struct {
-	Any     []text            `yaml:"any"` // metric names; a '*' at either end stands for anything
-	Is      string            `yaml:"is"`  // above, below, zero: how the rule compares it
-	Also    []string          `yaml:"also"`
-	Func    []string          `yaml:"func"`
-	Without []string          `yaml:"without"` // functions that must not be around it
-	Label   map[string]string `yaml:"label"`   // a matcher of the selector contains this
-	Symptom string            `yaml:"symptom"`
-	Hints   map[string]string `yaml:"hints"`
+	Any     []text            `yaml:"any" jsonschema:"required" jsonschema_description:"Names of metrics, without the suffixes of histograms; a '*' at either end stands for anything."`
+	Is      string            `yaml:"is" jsonschema:"enum=above,enum=below,enum=zero" jsonschema_description:"How the rule compares the metric."`
+	Also    []string          `yaml:"also" jsonschema_description:"Metrics that the expression must read too."`
+	Func    []string          `yaml:"func" jsonschema_description:"PromQL functions of which one must stand around the metric."`
+	Without []string          `yaml:"without" jsonschema_description:"PromQL functions that must not."`
+	Label   map[string]string `yaml:"label" jsonschema_description:"A matcher of the selector whose value contains this."`
+	Symptom string            `yaml:"symptom" jsonschema:"required" jsonschema_description:"What it means."`
+	Hints   map[string]string `yaml:"hints" jsonschema_description:"Words that evidence can ask for with hint(name)."`
 }
 
 type wordYAML struct {
-	Any     []text `yaml:"any"`
-	Symptom string `yaml:"symptom"`
+	Any     []text `yaml:"any" jsonschema:"required" jsonschema_description:"Words, in lower case and without punctuation."`
+	Symptom string `yaml:"symptom" jsonschema:"required" jsonschema_description:"What they mean."`
 }
 
 type xidYAML struct {
-	Code    text   `yaml:"code"`
-	Name    string `yaml:"name"`
-	Class   string `yaml:"class"`
-	Meaning string `yaml:"meaning"`
-	Action  string `yaml:"action"`
+	Code    text   `yaml:"code" jsonschema:"required" jsonschema_description:"The number."`
+	Name    string `yaml:"name" jsonschema_description:"Its name."`
+	Class   string `yaml:"class" jsonschema:"required,enum=hardware,enum=application,enum=notice" jsonschema_description:"Whose trouble it is."`
+	Meaning string `yaml:"meaning" jsonschema_description:"What it means."`
+	Action  string `yaml:"action" jsonschema_description:"What to do."`
 }
 
 type causeYAML struct {
-	ID         text               `yaml:"id"`
-	Title      text               `yaml:"title"`
-	Prior      float64            `yaml:"prior"`
-	Scope      string             `yaml:"scope"`
-	Playbook   string             `yaml:"playbook"`
-	What       text               `yaml:"what"`
-	Explains   map[string]float64 `yaml:"explains"`
-	LeadsTo    []text             `yaml:"leads_to"`
-	Evidence   []evidenceYAML     `yaml:"evidence"`
-	LookAlikes []lookAlikeYAML    `yaml:"look_alikes"`
-	Do         []string           `yaml:"do"`
-	Avoid      []string           `yaml:"avoid"`
+	ID         text               `yaml:"id" jsonschema:"required" jsonschema_description:"A name such as kv_exhaustion."`
+	Title      text               `yaml:"title" jsonschema:"required" jsonschema_description:"One line for people, with placeholders such as {target}, {pods}, {of_workers}."`
+	Prior      float64            `yaml:"prior" jsonschema_description:"How likely it is before anything is known, in decibans; most are from -6 to -12."`
+	Scope      string             `yaml:"scope" jsonschema:"required,enum=pod,enum=pool,enum=gpu,enum=node" jsonschema_description:"What is broken."`
+	Playbook   string             `yaml:"playbook" jsonschema_description:"The ID of its playbook; the cause's own ID where it is left out."`
+	What       text               `yaml:"what" jsonschema_description:"What goes on, in a sentence or two."`
+	Explains   map[string]float64 `yaml:"explains" jsonschema_description:"Symptoms that it explains, with the decibans that each speaks for it."`
+	LeadsTo    []text             `yaml:"leads_to" jsonschema_description:"Causes that are its consequences."`
+	Evidence   []evidenceYAML     `yaml:"evidence" jsonschema:"required" jsonschema_description:"What speaks for and against it."`
+	LookAlikes []lookAlikeYAML    `yaml:"look_alikes" jsonschema_description:"Causes that are easily taken for it."`
+	Do         []string           `yaml:"do" jsonschema_description:"First aid, for people."`
+	Avoid      []string           `yaml:"avoid" jsonschema_description:"What makes it worse."`
 }
 
 type lookAlikeYAML struct {
-	Cause   text   `yaml:"cause"`
-	Differs string `yaml:"differs"`
+	Cause   text   `yaml:"cause" jsonschema:"required" jsonschema_description:"The other cause."`
+	Differs string `yaml:"differs" jsonschema:"required" jsonschema_description:"What one would see if it were that one."`
 }
 
 type evidenceYAML struct {
-	When    text      `yaml:"when"`
-	Unless  text      `yaml:"unless"`
-	Per     string    `yaml:"per"`
-	Of      string    `yaml:"of"`
-	Marks   bool      `yaml:"marks"`
-	Weight  float64   `yaml:"weight"`
-	Text    text      `yaml:"text"`
-	Expects string    `yaml:"expects"`
-	Signal  string    `yaml:"signal"`
-	Else    *elseYAML `yaml:"else"`
+	When    text      `yaml:"when" jsonschema:"required" jsonschema_description:"CEL over signals, such as kv_usage.max > 0.95. A signal has value, max, min, avg, sum, count, baseline, day_ago, z and text. What was not measured makes the answer missing, which is neutral."`
+	Unless  text      `yaml:"unless" jsonschema_description:"CEL; where it holds the evidence is not looked at."`
+	Per     string    `yaml:"per" jsonschema:"enum=pod,enum=gpu,enum=node" jsonschema_description:"Ask it of each of these; without it, of the whole scope."`
+	Of      string    `yaml:"of" jsonschema:"enum=any,enum=minority,enum=all" jsonschema_description:"Of how many it must be true."`
+	Marks   bool      `yaml:"marks" jsonschema_description:"Those of whom it is true are named as broken."`
+	Weight  float64   `yaml:"weight" jsonschema:"required" jsonschema_description:"Decibans: +10 makes the cause ten times as likely, -10 a tenth."`
+	Text    text      `yaml:"text" jsonschema:"required" jsonschema_description:"What was seen, with placeholders such as {kv_usage.max}, {pod}, {count}, {total}."`
+	Expects string    `yaml:"expects" jsonschema_description:"What one would see, told where it was not seen."`
+	Signal  string    `yaml:"signal" jsonschema_description:"The signal that the finding shows; the first of when, where it is left out."`
+	Else    *elseYAML `yaml:"else" jsonschema_description:"What it means that it was looked for and is not there."`
 }
 
 type elseYAML struct {
-	When   text    `yaml:"when"`
-	Weight float64 `yaml:"weight"`
-	Text   text    `yaml:"text"`
+	When   text    `yaml:"when" jsonschema_description:"CEL that must also hold, of the whole scope."`
+	Weight float64 `yaml:"weight" jsonschema:"required" jsonschema_description:"Decibans."`
+	Text   text    `yaml:"text" jsonschema:"required" jsonschema_description:"What was seen."`
 }
 
 // source is one file with where it came from.

@@ -118,3 +118,21 @@ func TestCasesThatProveNothingFail(t *testing.T) {
 		}
 	}
 }
+
+// The case that the guide shows holds.
+func TestTheGuidesCaseHolds(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guide.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, ok := strings.Cut(string(guide), "```\n-- alerts.json --")
+	example, _, closed := strings.Cut(after, "```")
+	if !ok || !closed {
+		t.Fatal("the guide shows no case")
+	}
+	dir := t.TempDir()
+	putLines(t, filepath.Join(dir, "guide.txtar"), "-- alerts.json --"+example)
+	if code, out := testRulesIn(t, dir); code != exitOK {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+}

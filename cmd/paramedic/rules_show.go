@@ -1,0 +1,245 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+func (c *cli) listRules(dir string) error {
+	catalog, err := loadRules(dir)
+	if err != nil {
+		return err
+	}
+	if c.output == "json" {
+		return c.json(catalog.Causes())
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CAUSE\tOF A\tEVIDENCE\tFROM\tWHAT")
+	for _, cause := range catalog.Causes() {
+		from := "built in"
+		if !builtIn(cause) {
+			from = cause.File
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", cause.ID, cause.Scope, len(cause.Evidence), from, firstSentence(sentence(cause.What)))
+	}
+	return w.Flush()
+}
+
+func builtIn(c *rules.Cause) bool { return strings.HasPrefix(c.File, "catalog/") }
+
+func firstSentence(s string) string {
+	first, _, more := strings.Cut(s, ". ")
+	if more {
+		first += "."
+	}
+	return first
+}
+
+func (c *cli) showRule(dir, id string) error {
+	catalog, err := loadRules(dir)
+	if err != nil {
+		return err
+	}
+	cause, ok := catalog.Cause(state.Cause(id))
+	if !ok {
+		return fmt.Errorf("no cause %q: `paramedic rules list` names them", id)
+	}
+	if c.output == "json" {
+		return c.json(cause)
+	}
+	titles := map[state.Symptom]string{}
+	for _, s := range catalog.Symptoms() {
+		titles[s.ID] = s.Title
+	}
+	p := rulePage{out: c.out, cause: cause, titles: titles}
+	p.head()
+	p.symptoms()
+	p.evidence()
+	p.lookAlikes()
+	p.advice()
+	return nil
+}
+
+// placeholderWord is a value that a text of the rules takes from the evidence.
+var placeholderWord = regexp.MustCompile(`\{([a-z_0-9.]+)\}`)
+
+// spoken writes placeholders as words: there is no evidence to fill them with.
+func spoken(s string) string {
+	return placeholderWord.ReplaceAllStringFunc(s, func(m string) string {
+		switch name := m[1 : len(m)-1]; name {
+		case "target":
+			return "the pool"
+		case "of_workers":
+			return ""
+		case "pods":
+			return "the worker"
+		case "pod", "node", "entity", "rule", "count", "total", "workers":
+			return "<" + name + ">"
+		default:
+			return "<" + strings.TrimSuffix(name, ".value") + ">"
+		}
+	})
+}
+
+// sentence is a text with its placeholders as words, beginning with a capital.
+func sentence(s string) string {
+	if s = spoken(s); s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// A rulePage explains one cause to a person.
+type rulePage struct {
+	out    io.Writer
+	cause  *rules.Cause
+	titles map[state.Symptom]string
+}
+
+const pageWidth = 110
+
+// lines prints a text at an indent, wrapped; the first line may start with a mark in that indent.
+func (p rulePage) lines(indent int, mark, text string) {
+	for i, line := range wrapped(text, pageWidth-indent) {
+		if i > 0 {
+			mark = ""
+		}
+		fmt.Fprintf(p.out, "%-*s%s\n", indent, mark, line)
+	}
+}
+
+// wrapped breaks a text at its spaces.
+func wrapped(text string, width int) []string {
+	var out []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+			out = append(out, line)
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(out, line)
+}
+
+func (p rulePage) head() {
+	c := p.cause
+	from := "built in"
+	if !builtIn(c) {
+		from = fmt.Sprintf("%s:%d", c.File, c.Line)
+	}
+	fmt.Fprintf(p.out, "%s: a trouble of a %s (%s; playbook %s)\n\n", c.ID, c.Scope, from, c.Playbook)
+	p.lines(0, "", sentence(c.What))
+	fmt.Fprintln(p.out)
+	p.lines(0, "", fmt.Sprintf("It starts from its prior %+g dB; what is below is added up. From %+d dB on it is named, if it is %d dB ahead of the next cause. "+
+		"10 dB are odds of ten to one.", c.Prior, rules.Threshold, rules.Margin))
+	if len(c.LeadsTo) > 0 {
+		var names []string
+		for _, id := range c.LeadsTo {
+			names = append(names, string(id))
+		}
+		p.lines(0, "", "It leads to "+strings.Join(names, ", ")+", which it then explains.")
+	}
+}
+
+// symptoms are the alerts that the cause explains.
+func (p rulePage) symptoms() {
+	fmt.Fprintf(p.out, "\nSymptoms (one that it does not explain costs it %d dB)\n", -rules.Unexplained)
+	ids := make([]state.Symptom, 0, len(p.cause.Explains))
+	for id := range p.cause.Explains {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b state.Symptom) int {
+		return cmp.Or(cmp.Compare(p.cause.Explains[b], p.cause.Explains[a]), cmp.Compare(a, b))
+	})
+	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	for _, id := range ids {
+		fmt.Fprintf(w, "  %+.3g dB\t%s\t%s\n", p.cause.Explains[id], id, p.titles[id])
+	}
+	w.Flush()
+}
+
+// evidence lists what speaks for the cause, then what speaks against it, the heaviest first.
+func (p rulePage) evidence() {
+	list := slices.Clone(p.cause.Evidence)
+	slices.SortStableFunc(list, func(a, b *rules.Evidence) int { return cmp.Compare(abs(b.Weight), abs(a.Weight)) })
+	for _, side := range []struct {
+		title string
+		holds func(float64) bool
+	}{{"Evidence for it", func(w float64) bool { return w >= 0 }}, {"Evidence against it", func(w float64) bool { return w < 0 }}} {
+		fmt.Fprintf(p.out, "\n%s\n", side.title)
+		for _, e := range list {
+			if side.holds(e.Weight) {
+				p.piece(e)
+			}
+		}
+	}
+}
+
+func abs(x float64) float64 { return max(x, -x) }
+
+// asks says of whom a piece of evidence is asked.
+func asks(e *rules.Evidence) string {
+	if e.Per == "" {
+		return ""
+	}
+	out := "any " + e.Per
+	switch e.Of {
+	case "all":
+		out = "every " + e.Per
+	case "minority":
+		out = "a minority of the " + e.Per + "s"
+	}
+	if e.Marks {
+		out += ", which is then named"
+	}
+	return " [" + out + "]"
+}
+
+func (p rulePage) piece(e *rules.Evidence) {
+	p.lines(10, fmt.Sprintf("  %+.3g dB", e.Weight), sentence(e.Text))
+	p.lines(18, "          when", e.When+asks(e))
+	if e.Unless != "" {
+		p.lines(18, "          unless", e.Unless)
+	}
+	if e.Else == nil {
+		return
+	}
+	p.lines(18, "          else", fmt.Sprintf("%+g dB: %s", e.Else.Weight, sentence(e.Else.Text)))
+	if e.Else.When != "" {
+		p.lines(18, "          …when", e.Else.When)
+	}
+}
+
+func (p rulePage) lookAlikes() {
+	if len(p.cause.LookAlikes) == 0 {
+		return
+	}
+	fmt.Fprintln(p.out, "\nIt would be another if there were")
+	for _, l := range p.cause.LookAlikes {
+		p.lines(26, "  "+string(l.Cause), spoken(l.Differs))
+	}
+}
+
+func (p rulePage) advice() {
+	for _, block := range []struct {
+		title string
+		lines []string
+	}{{"First aid", p.cause.Do}, {"Makes it worse", p.cause.Avoid}} {
+		if len(block.lines) == 0 {
+			continue
+		}
+		fmt.Fprintf(p.out, "\n%s\n", block.title)
+		for _, l := range block.lines {
+			p.lines(4, "  -", spoken(l))
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package rules
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/invopop/jsonschema"
+)
+
+var update = flag.Bool("update", false, "write what is generated instead of comparing it")
+
+// The schemas for editors are made of what the loader decodes, so that they cannot disagree.
+func TestGeneratedSchemasAreCurrent(t *testing.T) {
+	for _, s := range []struct {
+		file, title, about string
+		of                 reflect.Type
+	}{
+		{"../docs/rules.schema.json", "rules", "A file of causes, symptoms and alert rules in triage.rules_dir.", reflect.TypeFor[fileYAML]()},
+		{"../docs/case-alerts.schema.json", "alerts.json", "The alerts of a case, as Alertmanager's webhook writes them.", reflect.TypeFor[[]alertJSON]()},
+	} {
+		r := jsonschema.Reflector{DoNotReference: true, ExpandedStruct: true, RequiredFromJSONSchemaTags: true, FieldNameTag: "yaml",
+			Mapper: func(t reflect.Type) *jsonschema.Schema {
+				if t == reflect.TypeFor[text]() {
+					return &jsonschema.Schema{Type: "string"}
+				}
+				return nil
+			}}
+		if s.of.Kind() == reflect.Slice {
+			r.FieldNameTag, r.ExpandedStruct, r.AllowAdditionalProperties = "json", false, true // an alert of a webhook has more to it
+		}
+		schema := r.ReflectFromType(s.of)
+		if xids, ok := properties(schema, "xids"); ok {
+			code, _ := properties(xids.Items, "code")
+			code.Type, code.OneOf = "", []*jsonschema.Schema{{Type: "integer"}, {Type: "string"}}
+		}
+		schema.ID, schema.Title, schema.Description = "", s.title, s.about
+		want, err := json.MarshalIndent(schema, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, '\n')
+		if *update {
+			if err := os.WriteFile(s.file, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if got, err := os.ReadFile(s.file); err != nil || string(got) != string(want) {
+			t.Errorf("%s is not what the code says now: run `make generate` and commit it (%v)", s.file, err)
+		}
+	}
+}
+
+func properties(s *jsonschema.Schema, name string) (*jsonschema.Schema, bool) {
+	if s == nil || s.Properties == nil {
+		return nil, false
+	}
+	return s.Properties.Get(name)
+}
