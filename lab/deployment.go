@@ -139,7 +139,7 @@ func (f *Fleet) terminate(w *worker, why string) {
 
 func (f *Fleet) remove(w *worker) {
 	for _, g := range w.gpus {
-		g.owner, g.reserved = nil, 0
+		g.owner, g.reserved, g.leaked = nil, 0, 0
 	}
 	w.phase, w.eng = podGone, nil
 	f.event(w.name, "Deleted", "")

@@ -168,7 +168,7 @@ func (f *Fleet) strike(a *activeFault) {
 			g.fault, g.xid = a.Code, a.Code
 			g.xids++
 		}
-	case GPUThrottle, NodeFailure, OOMKilled:
+	case GPUThrottle, NodeFailure, OOMKilled, GPUMemoryLeak:
 		f.strikeMachine(a, w)
 	case BenignAlert:
 		for _, c := range f.workers {

@@ -1,17 +1,21 @@
 package lab
 
+import "math"
+
 // The faults of machines, their GPUs and their memory.
 const (
 	GPUThrottle = "gpu_throttle"
 	NodeFailure = "node_failure"
 	OOMKilled   = "oom_killed"
 	CUDAOOM     = "cuda_oom"
+
+	GPUMemoryLeak = "gpu_memory_leak"
 )
 
-var machineFaults = []string{GPUThrottle, NodeFailure, OOMKilled, CUDAOOM}
+var machineFaults = []string{GPUThrottle, NodeFailure, OOMKilled, CUDAOOM, GPUMemoryLeak}
 
 // machineMetrics are what the rules on machines read.
-var machineMetrics = []string{"kube_node_status_condition"}
+var machineMetrics = []string{"kube_node_status_condition", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"}
 
 // machine tells the scenario of a machine's fault.
 func (s *Scenario) machine() {
@@ -27,6 +31,8 @@ func (s *Scenario) machine() {
 	case CUDAOOM:
 		s.Story = "gpu_memory_utilization is 0.92 with 8,192 batched tokens; a few clients ask for the probabilities of long prompts, whose logits find no room."
 		s.Config.Engine.GPUMemoryUtilization, s.Config.Engine.MaxNumBatchedTokens = 0.92, 8192
+	case GPUMemoryLeak:
+		s.Story = "One engine takes a little more GPU memory with every request and never gives it back; 6 GiB beside its cache are all there is."
 	}
 }
 
@@ -43,6 +49,8 @@ func (f *Fleet) strikeMachine(a *activeFault, w *worker) {
 		}
 	case OOMKilled:
 		w.burst = 4 << 30 * a.Severity
+	case GPUMemoryLeak:
+		w.gpuLeak = 6 * a.Severity
 	}
 }
 
@@ -59,6 +67,17 @@ const (
 	outOfCUDA  = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.31 GiB. GPU 0 has a total capacity of 79.65 GiB of which 4.14 GiB is free.\n" + engineDead
 )
 
+// lowest is PromQL's min_over_time.
+func (h *history) lowest(name string, window float64) vector {
+	return h.each(name, func(s *series) (float64, bool) {
+		low := math.Inf(1)
+		for _, p := range s.within(h.last-window, h.last) {
+			low = min(low, p.value)
+		}
+		return low, !math.IsInf(low, 1)
+	})
+}
+
 // burstAfter is how long a worker serves until the next burst of memory, in seconds.
 const burstAfter = 60.0
 
@@ -66,10 +85,13 @@ const burstAfter = 60.0
 // both in 32 bits. vLLM's profile run, which sizes the KV cache, does not count them.
 const logitBytes = 2 * 4 * 128256
 
-// spill ends a worker whose step asked for more GPU memory than the cache has left.
+// spill ends a worker whose step asked for more GPU memory than the cache, and what leaked, have left.
 func (f *Fleet) spill(w *worker) {
 	if w.eng == nil || len(w.gpus) == 0 {
 		return
+	}
+	for _, g := range w.gpus {
+		g.leaked += w.gpuLeak * tickEvery
 	}
 	asked := float64(w.eng.scored) * logitBytes
 	w.eng.scored = 0

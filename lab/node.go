@@ -18,6 +18,7 @@ type gpu struct {
 	uuid  string
 	owner *worker
 
+	leaked   float64 // MiB that the engine took since and lost track of
 	reserved float64 // the share of memory that the engine took at its start
 	util     float64 // percent
 	tensor   float64 // ratio of the time
@@ -93,5 +94,5 @@ func (g *gpu) usedMiB() float64 {
 	if g.reserved == 0 {
 		return 4
 	}
-	return gpuMemoryMiB * min(0.985, g.reserved+0.028) // CUDA's own context comes on top
+	return gpuMemoryMiB*min(0.985, g.reserved+0.028) + g.leaked // CUDA's own context comes on top
 }

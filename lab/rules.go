@@ -126,6 +126,12 @@ func Rules() []Rule {
 				hot := h.now("DCGM_EXP_CLOCK_EVENTS_COUNT").with("clock_event", "hw_slowdown", "hw_thermal", "sw_thermal")
 				return hot.largest("Hostname", "gpu", "UUID", "exported_namespace", "exported_pod").above(0)
 			}},
+		{"GPUMemoryGrowth", "predict_linear(DCGM_FI_DEV_FB_USED[10m], 3600) > DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE and min_over_time(DCGM_FI_DEV_FB_USED[10m]) > 1000 and changes(DCGM_FI_DEV_FB_USED[10m]) > 3", 3 * time.Minute, "warning", "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} will be full within an hour",
+			func(h *history) vector {
+				all := append(append(vector{}, h.now("DCGM_FI_DEV_FB_USED")...), h.now("DCGM_FI_DEV_FB_FREE")...).sum("UUID")
+				inUse := h.lowest("DCGM_FI_DEV_FB_USED", 10*m).above(1000) // a model that loads is no leak
+				return h.predict("DCGM_FI_DEV_FB_USED", 10*m, 3600).per(all, "UUID").above(1).and(inUse, "UUID").and(h.changes("DCGM_FI_DEV_FB_USED", 10*m).above(3), "UUID")
+			}},
 		{"KubeNodeNotReady", "kube_node_status_condition{condition=\"Ready\",status=\"true\"} == 0", time.Minute, "critical", "{{ $labels.node }} is not ready",
 			func(h *history) vector {
 				ready := h.now("kube_node_status_condition").with("condition", "Ready").with("status", "true")

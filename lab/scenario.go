@@ -23,7 +23,7 @@ func NewScenario(fault string, seed uint64) (Scenario, error) {
 	s := Scenario{Name: fault, Config: Config{Seed: seed}, Length: 20 * time.Minute}
 	f := Fault{Name: fault, At: 5 * time.Minute, Worker: 1}
 	switch fault {
-	case GPUThrottle, NodeFailure, OOMKilled, CUDAOOM:
+	case GPUThrottle, NodeFailure, OOMKilled, CUDAOOM, GPUMemoryLeak:
 		s.machine()
 	case KVExhaustion:
 		s.Story = "Answers get more than twice as long; max_num_seqs 256 admits more than the KV cache can hold, and preemptions eat the throughput."

@@ -39,6 +39,7 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 		NodeFailure:         {"KubeNodeNotReady", "VLLMWorkerDown"},
 		OOMKilled:           {"ContainerOOMKilled", "KubePodCrashLooping"},
 		CUDAOOM:             {"KubePodCrashLooping"},
+		GPUMemoryLeak:       {"GPUMemoryGrowth", "GPUMemoryHighUtilization"},
 		GPUThrottle:         {"GPUThermalThrottling", "VLLMThroughputDrop"},
 		KVExhaustion:        {"VLLMKVCacheExhaustion", "LLMPreemptionStorm", "VLLMTTFTDegradation"},
 		KVLeak:              {"VLLMKVHeldWhileIdle"},

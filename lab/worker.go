@@ -44,6 +44,7 @@ type worker struct {
 	rss      float64 // bytes of the API server's process
 	memory   float64 // working set of the container
 	leakRate float64 // bytes a second
+	gpuLeak  float64 // MiB a second on each of its GPUs
 	burst    float64 // bytes a second, once it has served for a while
 	// CFS periods of the container, and those in which its CPU limit held it back.
 	cpuPeriods, cpuThrottled float64
@@ -87,7 +88,7 @@ func (w *worker) die(f *Fleet, reason string, code int) {
 	w.restarts++
 	w.eng = nil
 	for _, g := range w.gpus {
-		g.reserved = 0
+		g.reserved, g.leaked = 0, 0
 	}
 	w.phase, w.until = podBackOff, f.now+backOff(w.restarts)
 }

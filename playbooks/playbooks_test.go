@@ -25,7 +25,7 @@ var signals = strings.Fields(`kv_usage requests_waiting requests_running waiting
 	gpu_util gpu_power gpu_temp gpu_sm_clock gpu_fb_used_ratio gpu_tensor_active gpu_dram_active gpu_xid gpu_xid_changes gpu_xid_count
 	gpu_row_remap_failure gpu_clock_event pod_restarts pod_last_terminated pod_waiting_reason pod_ready pod_age replicas_desired
 	replicas_ready rollout_in_progress rollout_age rollout_image disruptions_allowed node_ready node_unschedulable node_bad_condition kube_event
-	gpu_fb_used gpu_fb_slope pod_last_error pod_exit_code gateway_ready_endpoints gateway_error_ratio gateway_reject_rate truncated_ratio
+	gpu_fb_used gpu_fb_slope gpu_fb_low gpu_fb_changes pod_last_error pod_exit_code gateway_ready_endpoints gateway_error_ratio gateway_reject_rate truncated_ratio
 	refusal_ratio empty_ratio cpu_throttled`)
 
 func library(t *testing.T) *Library {
@@ -57,7 +57,7 @@ func TestBuiltinLibraryIsWholeAndNamesOnlyKnownSignals(t *testing.T) {
 // Facts of which popular advice has the opposite.
 func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 	want := map[string]string{
-		"gpu_throttle": "", "node_failure": "", "oom_killed": "", "cuda_oom": "",
+		"gpu_throttle": "", "node_failure": "", "oom_killed": "", "cuda_oom": "", "gpu_memory_leak": "restart_worker",
 		"kv_exhaustion": "set_engine_arg lower", "concurrency_cap": "set_engine_arg raise",
 		"kv_leak": "restart_worker", "host_memory_leak": "restart_worker", "engine_hang": "restart_worker",
 		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at the engines; healthy is left alone.
@@ -80,7 +80,7 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 		}
 	}
 	for id, phrase := range map[string]string{
-		"gpu_throttle": "restarting the worker while its node is schedulable", "node_failure": "deleting pods by force", "cuda_oom": "raising gpu_memory_utilization", "oom_killed": "lowering max_num_seqs or gpu_memory_utilization",
+		"gpu_throttle": "restarting the worker while its node is schedulable", "node_failure": "deleting pods by force", "gpu_memory_leak": "raising gpu_memory_utilization", "cuda_oom": "raising gpu_memory_utilization", "oom_killed": "lowering max_num_seqs or gpu_memory_utilization",
 		"kv_exhaustion": "lowering gpu_memory_utilization", "prefill_starvation": "cutting max_num_seqs",
 		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs", "gateway_failure": "restarting the engines", "monitoring_gap": "restarting",
 	} {

@@ -41,6 +41,7 @@ func (restartWorker) metrics() []metric {
 		{signal: "kv_usage", agg: aggMax, target: true, better: 0.8, worse: 1.2, noise: 0.05},
 		{signal: "container_memory", agg: aggMax, target: true, better: 0.85, worse: 1.2},
 		{signal: "process_rss", agg: aggMax, target: true, better: 0.85, worse: 1.2},
+		{signal: "gpu_fb_used", agg: aggMax, target: true, better: 0.98, worse: 1.02, cause: "gpu_memory_leak"},
 		{signal: "generation_tokens_rate", agg: aggSum, target: true, higher: true, better: 1.3, worse: 0.5, noise: 1, cause: "engine_hang"},
 		{signal: "ttft_p95", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.5},
 		{signal: "error_rate", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02},
