@@ -118,6 +118,27 @@ func TestAPoolIsReadByTheNameOfWhatRoutesToIt(t *testing.T) {
 	}
 }
 
+func TestWithoutKubernetesRanksAreKnownByTheirLeadersNames(t *testing.T) {
+	prom := &fixed{reading: Reading{Samples: []state.Sample{
+		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "ring-0", Model: "llama-405b"}, 0.9),
+		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "ring-1", Model: "llama-405b"}, 0.9),
+		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "llama-3-0", Model: "llama-8b"}, 0.9),
+		sampleOf("gpu_util", state.Entity{Namespace: "llm", Pod: "ring-1-1", Node: "node-b", GPU: "0"}, 90),
+		sampleOf("pod_restarts", state.Entity{Namespace: "llm", Pod: "ring-0-1"}, 0),
+		sampleOf("pod_restarts", state.Entity{Namespace: "llm", Pod: "loki-0-1"}, 0),
+	}}}
+	r := request("kv_usage", "gpu_util", "pod_restarts")
+	r.Scope.Pool = ""
+	var got []string
+	for _, w := range gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r).Workers {
+		got = append(got, fmt.Sprintf("%s %s/%s %s %v", w.Pod, w.Pool, w.Group, w.Node, w.GPUs))
+	}
+	want := []string{"llama-3-0 llama/  []", "ring-0 ring/0  []", "ring-0-1 ring/0  []", "ring-1 ring/1  []", "ring-1-1 ring/1 node-b [0]"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWithoutKubernetesWorkersComeFromLabels(t *testing.T) {
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
 		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod1, Model: "m"}, 0.5),

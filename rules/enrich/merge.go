@@ -2,7 +2,6 @@ package enrich
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -115,46 +114,6 @@ func (m *merge) findWorkers() {
 	slices.SortFunc(m.workers, func(a, b state.Worker) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Instance, b.Instance))
 	})
-}
-
-// guessWorkers makes workers of labels: whatever reports a model is one.
-func (m *merge) guessWorkers() {
-	found := map[string]*state.Worker{}
-	for _, r := range m.readings {
-		for _, s := range r.Samples {
-			e := s.Entity
-			if e.Model == "" || e.GPU != "" || e.Pod == "" && e.Instance == "" {
-				continue
-			}
-			key := e.Namespace + "/" + cmp.Or(e.Pod, e.Instance)
-			if found[key] == nil {
-				found[key] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: PoolOf(e.Pod), Ready: true}
-			}
-			w := found[key]
-			w.Model, w.Instance, w.Node = cmp.Or(w.Model, e.Model), cmp.Or(w.Instance, e.Instance), cmp.Or(w.Node, e.Node)
-		}
-	}
-	for _, r := range m.readings {
-		for _, s := range r.Samples {
-			w := found[s.Entity.Namespace+"/"+s.Entity.Pod]
-			switch {
-			case w == nil:
-			case s.Signal == "pod_node":
-				w.Node = cmp.Or(w.Node, s.Text)
-			case s.Signal == "pod_ready", s.Signal == "up":
-				w.Ready = w.Ready && s.Value > 0
-			case s.Entity.GPU != "":
-				if !slices.Contains(w.GPUs, s.Entity.GPU) {
-					w.GPUs = append(w.GPUs, s.Entity.GPU)
-				}
-				w.Node = cmp.Or(w.Node, s.Entity.Node)
-			}
-		}
-	}
-	for _, k := range slices.Sorted(maps.Keys(found)) {
-		slices.Sort(found[k].GPUs)
-		m.workers = append(m.workers, *found[k])
-	}
 }
 
 func (m *merge) index() {

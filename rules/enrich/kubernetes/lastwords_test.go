@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,9 +64,11 @@ func dead(name, message string, ago time.Duration) *corev1.Pod {
 
 // logServer is an API server that has pods and their logs; every other list is empty.
 type logServer struct {
-	pods  []corev1.Pod
-	logs  map[string]string
-	deny  bool
+	pods []corev1.Pod
+	logs map[string]string
+	deny bool
+
+	mu    sync.Mutex
 	asked []string
 }
 
@@ -81,7 +84,9 @@ func (s *logServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		denied.Kind, denied.APIVersion = "Status", "v1"
 		return answer(http.StatusForbidden, denied)
 	case isLog:
+		s.mu.Lock()
 		s.asked = append(s.asked, pod+"?"+r.URL.RawQuery)
+		s.mu.Unlock()
 		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(s.logs[pod]))}, nil
 	case strings.HasSuffix(r.URL.Path, "/pods"):
 		return answer(http.StatusOK, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: s.pods})
