@@ -173,6 +173,7 @@ type foundPool struct {
 	Pool      rules.PoolHealth     `json:"pool"`
 	Symptoms  []state.SymptomCount `json:"symptoms"`
 	Diagnosis state.Diagnosis      `json:"diagnosis"`
+	Time      rules.Bottleneck     `json:"bottleneck"`
 	Playbook  string               `json:"-"` // as text, with its answers
 }
 
@@ -195,7 +196,7 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 			in.AlertCount += s.Alerts
 		}
 		in.ActiveAlerts = in.AlertCount
-		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: l.catalog.Diagnose(&in, &pool, l.now)}
+		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: l.catalog.Diagnose(&in, &pool, l.now), Time: l.catalog.Bottleneck(scope, &pool)}
 		in.Diagnosis = found.Diagnosis
 		if pb, ok := l.library.ForCause(string(found.Diagnosis.Cause)); ok {
 			found.Playbook = playbooks.Run(pb, in, pool).Text()
@@ -266,6 +267,9 @@ func (d *diagnosis) print(f foundFleet) error {
 	for _, v := range f.Verdict {
 		fmt.Fprintln(d.out)
 		printVerdict(d.out, v.Diagnosis)
+		if v.Time.Queue != nil {
+			fmt.Fprintf(d.out, "  where the time goes: %s\n", v.Time)
+		}
 		if v.Playbook != "" {
 			fmt.Fprintf(d.out, "\n%s\n", v.Playbook)
 		}
