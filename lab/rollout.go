@@ -1,5 +1,7 @@
 package lab
 
+import "fmt"
+
 // The images that a template can name: what runs, what nobody has pushed, and what starts well and answers badly.
 const (
 	goodImage    = "vllm/vllm-openai:v0.23.0"
@@ -32,10 +34,17 @@ func (w *worker) waitsForStart() bool { return w.phase == podPending || w.phase 
 // deniedAfter is how long a process runs until it asks the hub for the model, in seconds.
 const deniedAfter = 15.0
 
+// gatedRepo is how transformers ends where the hub says no.
+const gatedRepo = `OSError: You are trying to access a gated repo.
+Make sure to have access to it at https://huggingface.co/%s.
+401 Client Error. Access to model is restricted. You must have access to it and be authenticated to access it. Please log in.
+`
+
 // refuseModel ends a process that asks a hub which lets nobody in.
 func (f *Fleet) refuseModel(w *worker) {
 	if f.denied && w.phase == podLoading && f.now-w.started > deniedAfter {
 		f.event(w.name, "Error", "the model hub denies the download")
+		w.words = fmt.Sprintf(gatedRepo, f.cfg.Model)
 		w.die(f, "Error", 1)
 	}
 }

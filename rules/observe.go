@@ -54,6 +54,14 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 			running[s.Entity.Pod] = s.Value
 		case s.Signal == "generation_tokens_rate":
 			tokens[s.Entity.Pod] = s.Value
+		case s.Signal == "gateway_ready_endpoints" && s.Value == 0:
+			add("no_endpoints", state.Critical, s.Entity, s.At)
+		case s.Signal == "gateway_error_ratio" && s.Value > 0.05:
+			add("error_rate", state.Critical, s.Entity, s.At)
+		case s.Signal == "pod_waiting_reason" && s.Text == "CrashLoopBackOff":
+			add("crash_loop", state.Critical, s.Entity, s.At)
+		case s.Signal == "pod_ready" && s.Value == 0:
+			add("worker_down", state.Warning, s.Entity, s.At)
 		case s.Signal == "up" && s.Value == 0:
 			add("target_down", state.Critical, s.Entity, s.At)
 		case s.Signal == "pod_last_terminated" && s.Text == "OOMKilled":
