@@ -128,6 +128,7 @@ var meant = map[state.Symptom]string{
 	"oom":             "InferenceContainerOOMKilled",
 	"crash_loop":      "InferenceContainerCrashLooping",
 	"rollout_stuck":   "InferenceRolloutStuck",
+	"slo_burn":        "LLMErrorBudgetFastBurnCritical LLMErrorBudgetBurnCritical LLMErrorBudgetBurnHigh LLMErrorBudgetBurnLow",
 	"memory_growth":   "InferenceMemoryWillRunOut InferenceMemoryNearLimit",
 }
 
@@ -265,6 +266,34 @@ func TestEveryAlertOfAPackIsTestedBothWays(t *testing.T) {
 			if seen.fires == 0 || seen.quiet == 0 {
 				t.Errorf("%s fires in %d tests and stays quiet in %d", name, seen.fires, seen.quiet)
 			}
+		}
+	}
+}
+
+// A target between two edges of a histogram is no target: nobody knows how many requests kept it.
+func TestTargetsOfTheObjectivesAreEdgesOfBuckets(t *testing.T) {
+	metrics := map[string]string{
+		"vllm ttft": "vllm:time_to_first_token_seconds", "vllm itl": "vllm:inter_token_latency_seconds",
+		"sglang ttft": "sglang:time_to_first_token_seconds", "sglang itl": "sglang:inter_token_latency_seconds",
+		"trtllm ttft": "trtllm_time_to_first_token_seconds", "trtllm itl": "trtllm_time_per_output_token_seconds",
+		"dynamo ttft": "dynamo_frontend_time_to_first_token_seconds", "dynamo itl": "dynamo_frontend_inter_token_latency_seconds",
+		"llm-d ttft": "llm_d_epp_request_ttft_seconds", "llm-d itl": "llm_d_epp_request_streaming_itl_seconds",
+	}
+	promised := map[string]int{}
+	for _, r := range packRules(t) {
+		if r.Record != "llm_slo:target" {
+			continue
+		}
+		of := r.Labels["engine"] + " " + r.Labels["sli"]
+		promised[of]++
+		expr := metrics[of] + `_bucket{le="` + r.Labels["le"] + `"} < 1`
+		for _, f := range rules.Lint([]rules.AlertingRule{{Name: of, Expr: expr}}, rules.Exported{}) {
+			t.Errorf("%s for %s: %s: %s", of, r.Labels["use_case"], f.Text, f.Fix)
+		}
+	}
+	for of := range metrics {
+		if promised[of] != 5 {
+			t.Errorf("%s has targets for %d use cases, want 5", of, promised[of])
 		}
 	}
 }
