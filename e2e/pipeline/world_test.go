@@ -36,6 +36,7 @@ type world struct {
 	prometheus   string // base URL
 	alertmanager string // base URL
 	recorder     *recorder
+	rules        map[string][]byte // rules files by name
 
 	mu    sync.Mutex
 	speed float64
@@ -43,15 +44,25 @@ type world struct {
 	since time.Time // real
 }
 
-// newWorld starts everything. The webhook's URL is the bot's, which need not run yet.
+// newWorld starts everything with the lab's rules. The webhook's URL is the bot's, which need not run yet.
 func newWorld(t *testing.T, fault, webhook, token string) *world {
+	t.Helper()
+	rules, err := lab.PrometheusRules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newWorldWith(t, fault, webhook, token, map[string][]byte{"rules.yml": hasten(rules)})
+}
+
+// newWorldWith starts everything with the given rules files.
+func newWorldWith(t *testing.T, fault, webhook, token string, rules map[string][]byte) *world {
 	t.Helper()
 	for _, name := range []string{"prometheus", "promtool", "prometheus-alertmanager"} {
 		if _, err := exec.LookPath(name); err != nil {
 			t.Fatalf("%s is not installed: apt-get install prometheus prometheus-alertmanager", name)
 		}
 	}
-	w := &world{t: t, dir: t.TempDir(), speed: 1, recorder: newRecorder(t)}
+	w := &world{t: t, dir: t.TempDir(), speed: 1, recorder: newRecorder(t), rules: rules}
 	scenario, err := lab.NewScenario(fault, 7)
 	if err != nil {
 		t.Fatal(err)
@@ -190,16 +201,16 @@ func (w *world) discover() {
 
 func (w *world) startPrometheus() {
 	w.t.Helper()
-	rules, err := lab.PrometheusRules()
-	if err != nil {
-		w.t.Fatal(err)
+	for _, dir := range []string{"sd", "rules"} {
+		if err := os.Mkdir(filepath.Join(w.dir, dir), 0o700); err != nil {
+			w.t.Fatal(err)
+		}
 	}
-	w.write("rules.yml", hasten(rules))
-	if err := os.Mkdir(filepath.Join(w.dir, "sd"), 0o700); err != nil {
-		w.t.Fatal(err)
+	for name, rules := range w.rules {
+		w.write(filepath.Join("rules", name), rules)
 	}
 	w.discover()
-	config := "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s, external_labels: {cluster: default}}\nrule_files: [rules.yml]\n" +
+	config := "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s, external_labels: {cluster: default}}\nrule_files: [\"rules/*.yml\"]\n" +
 		fmt.Sprintf("alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}\nscrape_configs:\n", strings.TrimPrefix(w.alertmanager, "http://"))
 	for _, job := range []string{"vllm", "dcgm", "epp", "kube"} {
 		config += fmt.Sprintf("- {job_name: %s, honor_labels: %t, file_sd_configs: [{files: [sd/%s.json], refresh_interval: 1s}]}\n", job, job == "kube", job)

@@ -1,0 +1,147 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/e2e/bot"
+	"paramedic/lab"
+)
+
+// packs are the rule files that users load into their Prometheus.
+func packs(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../deploy/prometheus/*.yml")
+	if err != nil || len(files) < 8 {
+		t.Fatalf("the rule packs are %v (%v)", files, err)
+	}
+	return files
+}
+
+func TestPromtoolPassesEveryPack(t *testing.T) {
+	files := packs(t)
+	if out, err := exec.Command("promtool", append([]string{"check", "rules", "--lint=all", "--lint-fatal"}, files...)...).CombinedOutput(); err != nil {
+		t.Fatalf("promtool check rules: %v\n%s", err, out)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yml")
+		t.Run(name, func(t *testing.T) {
+			if out, err := exec.Command("promtool", "test", "rules", filepath.Join("../../deploy/prometheus/tests", name+"_test.yml")).CombinedOutput(); err != nil {
+				t.Errorf("promtool test rules: %v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// patience finds how long a rule waits. A test cannot wait for it; the ranges of the expressions stay as they are, for Prometheus knows
+// the fleet's past.
+var patience = regexp.MustCompile(`(?m)^( *for:) \d+[mh]`)
+
+// hurried are all packs, without their patience.
+func hurried(t *testing.T) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	for _, file := range packs(t) {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[filepath.Base(file)] = patience.ReplaceAll(raw, []byte("$1 2s"))
+	}
+	return out
+}
+
+// TestThePacksFireForWhatIsBroken loads every pack into one real Prometheus beside a broken fleet: each rule can be evaluated, those that
+// should fire do, those that would mislead don't, and the bot finds the cause from nothing but the packs' alerts.
+func TestThePacksFireForWhatIsBroken(t *testing.T) {
+	for _, c := range []struct {
+		fault string
+		fires []string
+		quiet []string
+	}{
+		{lab.KVExhaustion, []string{"VLLMKVCachePressure", "VLLMTTFTHigh", "VLLMPreemptionStorm", "SGLangMetricsAbsent"},
+			[]string{"VLLMEngineStalled", "VLLMKVHeldWhileIdle", "VLLMConcurrencyCapped", "VLLMMetricsAbsent", "GPUXidFatal", "GPUMemoryGrows", "DCGMMetricsAbsent", "InferencePoolDown", "InferenceNodeNotReady"}},
+		{lab.GPUFault, []string{"GPUXidFatal"}, []string{"GPUXidError", "GPURowRemapFailure", "VLLMKVCachePressure", "DCGMMetricsAbsent", "InferenceNodeNotReady"}},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			chats, b := newChats(t), bot.New(t)
+			w := newWorldWith(t, c.fault, b.URL()+"/webhook/alertmanager", intakeToken, hurried(t))
+			configure(b, chats, map[string]any{
+				"clusters": []any{map[string]any{"name": "default", "prometheus": map[string]any{"url": w.prometheus}, "alertmanager": map[string]any{"url": w.alertmanager}}},
+			})
+			b.Start()
+			bot.Eventually(t, 60*time.Second, "what should fire fires", func() error {
+				firing, err := w.firing()
+				for _, name := range c.fires {
+					if err == nil && !slices.Contains(firing, name) {
+						err = fmt.Errorf("%s does not fire; there are %v", name, firing)
+					}
+				}
+				return err
+			})
+			bot.Eventually(t, 60*time.Second, "an incident names the cause", func() error {
+				list, err := b.Incidents()
+				var causes []string
+				for _, in := range own(list) {
+					if string(in.Cause) == c.fault {
+						return err
+					}
+					causes = append(causes, string(in.Cause)+": "+in.Title)
+				}
+				return fmt.Errorf("%v: %s", err, strings.Join(causes, "; "))
+			})
+			firing, err := w.firing()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range c.quiet {
+				if slices.Contains(firing, name) {
+					t.Errorf("%s fires", name)
+				}
+			}
+		})
+	}
+}
+
+// firing are the names of the alerts that fire. A rule that cannot be evaluated is an error.
+func (w *world) firing() ([]string, error) {
+	resp, err := http.Get(w.prometheus + "/api/v1/rules")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Data struct {
+			Groups []struct {
+				Rules []struct{ Name, Type, State, Health, LastError string }
+			}
+		}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, g := range answer.Data.Groups {
+		for _, r := range g.Rules {
+			if r.Health == "err" {
+				return nil, bot.Final(fmt.Errorf("%s cannot be evaluated: %s", r.Name, r.LastError))
+			}
+			if r.Health != "ok" {
+				return nil, fmt.Errorf("%s was not evaluated yet", r.Name)
+			}
+			if r.Type == "alerting" && r.State == "firing" {
+				out = append(out, r.Name)
+			}
+		}
+	}
+	return out, nil
+}
