@@ -66,6 +66,7 @@ func TestEveryFaultRaisesItsAlerts(t *testing.T) {
 	}
 	for _, name := range Faults() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, err := NewScenario(name, 1)
 			if err != nil {
 				t.Fatal(err)

@@ -18,11 +18,12 @@ import (
 // Every fault of the lab is called by its name, and by no other name on the way, in one incident, from webhooks and pages alone.
 func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
 	seeds := []uint64{8, 21}
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		seeds = seeds[:1]
 	}
 	for _, fault := range lab.Faults() {
 		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
 			for _, seed := range seeds {
 				run, err := newTrial(fault, seed)
 				if err != nil {
