@@ -42,6 +42,8 @@ type Symptom struct {
 	Title string        `json:"title"`
 	// Serving symptoms are about requests and engines: they belong with the fleet's other troubles even where they name no model.
 	Serving bool `json:"serving"`
+	// Own symptoms happen to a worker by itself or by its machine; a neighbour's failure brings it load, and none of these.
+	Own bool `json:"own"`
 }
 
 // An Xid is one of NVIDIA's driver errors.

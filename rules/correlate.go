@@ -38,7 +38,7 @@ func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.
 			continue
 		}
 		l := c.closeness(s, e, in, top)
-		if l == linkNone || !c.compatible(s, l, in, now) {
+		if l == linkNone || l < linkGPU && c.apart(s, e, in) || !c.compatible(s, l, in, now) {
 			continue
 		}
 		switch {
@@ -181,6 +181,24 @@ func machine(a, b state.Entity, top *topology) link {
 
 func (t *topology) knows(e state.Entity) bool { return t.pools[e.Namespace+"/"+e.Pool] != nil }
 
+// apart says that the sign is about another worker than those that the incident's verdict found broken, and about something that
+// happens to a worker by itself: a second trouble in the same pool. If the first turns out to be behind it after all, it absorbs it.
+func (c *Catalog) apart(s state.Sign, e state.Entity, in *state.Incident) bool {
+	cause, named := c.byID[in.Cause()]
+	broken := in.Diagnosis.Scope
+	if !named || !cause.local() || !c.symptoms[s.Symptom].Own || s.Hints["group"] != "" || e.Pod == "" ||
+		contains(broken.Pods, e.Pod) || contains(broken.Nodes, e.Node) {
+		return false
+	}
+	if slices.ContainsFunc(in.Symptoms, func(sc state.SymptomCount) bool { return sc.Symptom == s.Symptom }) && cause.Scope == "pod" {
+		return false // the same happens to more of them
+	}
+	return len(broken.Pods) > 0 || len(broken.Nodes) > 0 && e.Node != ""
+}
+
+// local says that the cause breaks single workers or machines, and not a pool.
+func (c *Cause) local() bool { return c.Scope == "pod" || c.Scope == "gpu" || c.Scope == "node" }
+
 // compatible says whether one cause can stand behind the incident and the sign.
 func (c *Catalog) compatible(s state.Sign, l link, in *state.Incident, now time.Time) bool {
 	if s.Symptom == state.Unclassified {
@@ -222,7 +240,7 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	}
 	d := root.Diagnosis
 	cause, ok := c.byID[root.Cause()]
-	if !ok || !c.overlaps(root, other) {
+	if !ok || !c.overlaps(root, other) || c.elsewhere(root, other) {
 		return false
 	}
 	for _, s := range other.Symptoms {
@@ -238,6 +256,17 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 		return cmp.Or(root.OpenedAt.Compare(other.OpenedAt), cmp.Compare(root.ID, other.ID)) < 0
 	}
 	return other.Cause() == state.Unknown || other.Cause() == state.BenignAlert && cause.ID != state.BenignAlert || slices.Contains(cause.LeadsTo, other.Cause())
+}
+
+// elsewhere says that two different causes, each of single workers, were found, and on different ones.
+func (c *Catalog) elsewhere(root, other *state.Incident) bool {
+	a, b := c.byID[root.Cause()], c.byID[other.Cause()]
+	if a == nil || b == nil || a == b || !a.local() || !b.local() {
+		return false
+	}
+	broken := root.Diagnosis.Scope.Pods
+	return len(broken) > 0 && len(other.Diagnosis.Scope.Pods) > 0 &&
+		!slices.ContainsFunc(other.Diagnosis.Scope.Pods, func(p string) bool { return contains(broken, p) })
 }
 
 // overlaps compares scopes by what the verdict found; a machine's fault reaches whoever is on the machine.

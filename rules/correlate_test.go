@@ -167,3 +167,56 @@ func TestAbsorbs(t *testing.T) {
 		}
 	}
 }
+
+// A verdict that names broken workers keeps another worker's own trouble out, and does not swallow it later; what load does to the
+// neighbours of a broken worker is still a part of it, and so is the same leak on one more worker.
+func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
+	c := mustLoad(t)
+	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	workers := []state.Worker{
+		{Namespace: "llm", Pod: "vllm-a", Pool: "vllm", Model: "m", Node: "node-1"}, {Namespace: "llm", Pod: "vllm-b", Pool: "vllm", Model: "m", Node: "node-2"},
+	}
+	found := func(cause state.Cause, pod, node string, symptoms ...state.Symptom) *state.Incident {
+		in := &state.Incident{ID: state.IncidentID("INC-" + string(cause) + pod), Status: state.StatusOpen, OpenedAt: now, DiagnosedAt: now,
+			Scope: state.Scope{Namespace: "llm", Pool: "vllm", Model: "m"}, Diagnosis: state.Diagnosis{Cause: cause, Scope: state.Scope{Pods: []string{pod}}}}
+		if node != "" {
+			in.Diagnosis.Scope.Nodes = []string{node}
+		}
+		known, _ := c.Cause(cause)
+		for s := range known.Explains {
+			in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)
+		}
+		for _, s := range symptoms {
+			in.Symptoms = append(in.Symptoms, state.SymptomCount{Symptom: s, Last: now, Entities: []state.Entity{{Namespace: "llm", Pod: pod}}})
+		}
+		return in
+	}
+	fault := found("gpu_fault", "vllm-b", "node-2", "gpu_hardware")
+	hang := found("engine_hang", "vllm-a", "", "throughput_drop")
+	leak := found("host_memory_leak", "vllm-a", "", "memory_growth")
+	for name, tt := range map[string]struct {
+		in      *state.Incident
+		symptom state.Symptom
+		pod     string
+		joins   bool
+	}{
+		"an engine stops beside a failed GPU":    {fault, "throughput_drop", "vllm-a", false},
+		"an engine stops on the failed GPU":      {fault, "throughput_drop", "vllm-b", true},
+		"the neighbours of a failed GPU queue":   {fault, "queue_buildup", "vllm-a", true},
+		"memory grows beside a hang":             {hang, "memory_growth", "vllm-b", false},
+		"memory grows on one more worker":        {leak, "memory_growth", "vllm-b", true},
+		"the neighbours of a hang queue":         {hang, "queue_buildup", "vllm-b", true},
+		"a hung worker's container ends, by OOM": {leak, "oom", "vllm-a", true},
+	} {
+		s := state.Sign{Symptom: tt.symptom, Entity: state.Entity{Namespace: "llm", Pod: tt.pod}}
+		if _, joins := c.Correlate(s, workers, []*state.Incident{tt.in}, now); joins != tt.joins {
+			t.Errorf("%s: joins %v, want %v", name, joins, tt.joins)
+		}
+	}
+	if c.Absorbs(fault, hang) {
+		t.Error("a GPU's fault swallowed the hang of another worker")
+	}
+	if same := found("engine_hang", "vllm-b", "", "throughput_drop"); !c.Absorbs(fault, same) {
+		t.Error("a GPU's fault does not take the hang that it made")
+	}
+}

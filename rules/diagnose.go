@@ -19,6 +19,10 @@ const (
 	margin = 4
 	// unexplained is what each symptom costs a cause that does not explain it.
 	unexplained = -3
+	// beside is what it costs a cause to explain no symptom at all: it may be there, and be another incident's.
+	beside = -4
+	// elsewhere is what it costs a cause that breaks single workers to be seen on others than all the alerts are about.
+	elsewhere = -8
 )
 
 // weighed is one cause with everything that speaks for and against it.
@@ -142,19 +146,28 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 // weigh adds up what speaks for and against the cause.
 func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
 	w := weighed{cause: c, score: c.Prior}
+	known, strange := 0, 0
 	for i, s := range in.Symptoms {
 		if s.Symptom == state.Unclassified || slices.ContainsFunc(in.Symptoms[:i], func(o state.SymptomCount) bool { return o.Symptom == s.Symptom }) {
 			continue
 		}
+		known++
 		title := cmp.Or(cat.symptoms[s.Symptom].Title, string(s.Symptom))
 		if d, ok := c.Explains[s.Symptom]; !ok {
 			w.add(seen{Finding: state.Finding{Signal: "symptom:" + string(s.Symptom), Weight: unexplained, Text: "Alert not explained by this: " + title}})
+			strange++
 		} else if d != 0 {
 			w.add(seen{Finding: state.Finding{Signal: "symptom:" + string(s.Symptom), Weight: d, Text: "Alert: " + title}})
 		}
 	}
+	if known > 0 && strange == known {
+		w.add(seen{Finding: state.Finding{Signal: "symptoms", Weight: beside, Text: "No alert of this incident is a sign of it"}})
+	}
 	for _, e := range c.Evidence {
 		w.observe(e, v, cat)
+	}
+	if c.local() && v.elsewhere(w.pods, w.nodes) {
+		w.add(seen{Finding: state.Finding{Signal: "symptoms", Weight: elsewhere, Text: "It shows on other workers than the alerts are about"}})
 	}
 	w.score = round(w.score, 2)
 	slices.SortStableFunc(w.unmet, func(a, b unmet) int { return cmp.Compare(b.weight, a.weight) })

@@ -47,6 +47,7 @@ type symptomYAML struct {
 	ID      text   `yaml:"id" jsonschema:"required" jsonschema_description:"A name such as queue_buildup."`
 	Title   string `yaml:"title" jsonschema_description:"What a person reads."`
 	Serving bool   `yaml:"serving" jsonschema_description:"It is about requests and engines, so that it belongs with the troubles of the model even where it names none."`
+	Own     bool   `yaml:"own" jsonschema_description:"It happens to a worker by itself or by its machine, never by the failure of a neighbour."`
 }
 
 type alertYAML struct {

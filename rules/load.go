@@ -90,7 +90,7 @@ func (l *loader) symptoms(ys []symptomYAML) {
 			continue
 		}
 		id := state.Symptom(y.ID.s)
-		l.cat.symptoms[id] = Symptom{ID: id, Title: y.Title, Serving: y.Serving}
+		l.cat.symptoms[id] = Symptom{ID: id, Title: y.Title, Serving: y.Serving, Own: y.Own}
 	}
 }
 

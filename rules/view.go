@@ -36,6 +36,7 @@ type view struct {
 	gpusOf   map[int][]int  // pod → GPUs
 	asked    map[question]*answers
 	recent   *series
+	alerted  map[string]bool // the workers that all alerts are about, with their engines' other pods and their machines; nil: not so
 }
 
 // question is an expression asked of a kind of entity. Causes ask many of the same.
@@ -153,7 +154,42 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Cat
 		v.sample(s, c.counted(k))
 	}
 	v.arrange(c.groups)
+	v.alerted = cat.alerted(in, c.top, ev.Workers)
 	return v
+}
+
+// alerted are the workers and machines that an incident's alerts are about, where every alert is of a kind that a worker has by itself and
+// says which worker.
+func (c *Catalog) alerted(in *state.Incident, top *topology, workers []state.Worker) map[string]bool {
+	out := map[string]bool{}
+	engines := map[place]bool{}
+	for _, s := range in.Symptoms {
+		if !c.symptoms[s.Symptom].Own || len(s.Entities) == 0 {
+			return nil
+		}
+		for _, raw := range s.Entities {
+			e := top.resolve(raw)
+			if e.Pod == "" {
+				return nil
+			}
+			out[e.Pod], out[e.Node] = true, e.Node != ""
+			if w := top.byPod[place{e.Namespace, e.Pod}]; w != nil {
+				engines[place{w.Namespace, w.EngineKey()}] = true
+			}
+		}
+	}
+	for _, w := range workers {
+		if engines[place{w.Namespace, w.EngineKey()}] {
+			out[w.Pod], out[w.Node] = true, w.Node != ""
+		}
+	}
+	return out
+}
+
+// elsewhere says that what was found is on none of the workers and machines that the alerts are about.
+func (v *view) elsewhere(pods, nodes []string) bool {
+	found := slices.Concat(pods, nodes)
+	return len(v.alerted) > 0 && len(found) > 0 && !slices.ContainsFunc(found, func(name string) bool { return v.alerted[name] })
 }
 
 // A census finds out what samples are about. Most evidence speaks of the same entities in the same order, signal by signal.

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -50,7 +51,7 @@ func (c *cli) labScoreCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&s.seeds, "seeds", 3, "how many seeds")
 	f.Uint64Var(&s.first, "first", 1, "the first seed")
-	f.StringSliceVar(&s.faults, "faults", nil, "which single faults; all: every one")
+	f.StringSliceVar(&s.faults, "faults", nil, "which faults, FAULT+FAULT for a pair (with @one: in one pool), or a decoy; all: every single fault")
 	f.BoolVar(&s.decoys, "decoys", false, "play the decoys")
 	f.BoolVar(&s.doubles, "doubles", false, "play the double faults")
 	f.StringVar(&s.matrix, "matrix", "", "write the confusion matrix to this file, as SVG")
@@ -95,9 +96,19 @@ type trialKey struct {
 }
 
 func (s scoring) trials() []trialKey {
-	names := map[string][]string{kindFault: s.faults}
+	names := map[string][]string{}
+	for _, name := range s.faults {
+		kind := kindFault
+		switch {
+		case strings.Contains(name, "+"):
+			kind = kindDouble
+		case slices.Contains(lab.Decoys(), name):
+			kind = kindDecoy
+		}
+		names[kind] = append(names[kind], name)
+	}
 	if s.decoys {
-		names[kindDecoy] = lab.Decoys()
+		names[kindDecoy] = append(names[kindDecoy], lab.Decoys()...)
 	}
 	if s.doubles {
 		for _, d := range lab.Doubles() {

@@ -158,3 +158,42 @@ func TestLabScoreInJSON(t *testing.T) {
 		}
 	}
 }
+
+// Two faults at once are two incidents with two names, on two pools and on two workers of one pool.
+func TestDoubleFaultsAreBothNamed(t *testing.T) {
+	for _, pair := range []string{"engine_hang+gpu_fault@one", "engine_hang+host_memory_leak@one", "routing_skew+gpu_fault"} {
+		t.Run(pair, func(t *testing.T) {
+			run, err := newTrialOf(kindDouble, pair, 3, labOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run.enough = 2 * time.Minute
+			p, err := run.play(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Outcome != outcomeRight || p.Incidents != 2 || len(p.Misled) > 0 || len(p.Harmful) > 0 {
+				t.Errorf("%s, %d incidents, on the way %v, harmful %v\n%s", p.Outcome, p.Incidents, p.Misled, p.Harmful, p.trace)
+			}
+		})
+	}
+}
+
+// What only looks like trouble gets no cause but benign_alert, and wakes nobody.
+func TestDecoysAreNotTakenForFaults(t *testing.T) {
+	for _, decoy := range lab.Decoys() {
+		t.Run(decoy, func(t *testing.T) {
+			run, err := newTrialOf(kindDecoy, decoy, 3, labOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := run.play(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Outcome != outcomeRight || len(p.Misled) > 0 || p.Pages > 0 || p.Alerts == 0 {
+				t.Errorf("%s, %d alerts, %d pages, on the way %v\n%s", p.Outcome, p.Alerts, p.Pages, p.Misled, p.trace)
+			}
+		})
+	}
+}
