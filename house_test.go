@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -183,3 +184,55 @@ func TestEveryCauseHasItsPlaybookAndItsCase(t *testing.T) {
 		t.Error(m)
 	}
 }
+
+// What docs/coverage.md calls a proof has to exist: a test somewhere in the repository, or a case of the rules.
+func TestCoverageNamesProofsThatThereAre(t *testing.T) {
+	raw, err := os.ReadFile("docs/coverage.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != ".":
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".txtar"):
+			known[strings.TrimSuffix(d.Name(), ".txtar")] = true
+		case strings.HasSuffix(path, "_test.go"):
+			src, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for _, m := range testName.FindAllSubmatch(src, -1) {
+				known[string(m[1])] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proofs := 0
+	for line := range strings.Lines(string(raw)) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 4 {
+			continue
+		}
+		for _, m := range quoted.FindAllStringSubmatch(cells[2], -1) {
+			proofs++
+			if !known[m[1]] {
+				t.Errorf("there is no test or case %s", m[1])
+			}
+		}
+	}
+	if proofs < 50 {
+		t.Errorf("only %d proofs were found: has the table changed its form?", proofs)
+	}
+}
+
+var (
+	testName = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
+	quoted   = regexp.MustCompile("`([A-Za-z0-9_]+)`")
+)

@@ -97,7 +97,7 @@ type KubernetesConfig struct {
 
 // TracesConfig is where request traces are.
 type TracesConfig struct {
-	TempoURL string `yaml:"tempo_url" json:"tempo_url,omitempty" jsonschema_description:"Base URL of Tempo."`
+	TempoURL string `yaml:"tempo_url" json:"tempo_url,omitempty" jsonschema_description:"Base URL of Tempo. Nothing reads it yet."`
 }
 
 // TriageConfig are the times and the rules of triage.

@@ -1,0 +1,54 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+)
+
+// Every metric that the articles name is known: an engine exports it and something here reads or judges it, or it is not (any more) and
+// there is something to use instead. Those that only callers of an engine can count are theirs to name.
+func TestEveryMetricOfTheArticlesIsKnown(t *testing.T) {
+	signals, err := LoadSignals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := map[string]bool{}
+	for _, s := range signals {
+		for _, src := range s.Sources {
+			for _, name := range append([]string{src.Metric, src.Over}, src.With...) {
+				read[name] = true
+			}
+		}
+	}
+	for group, names := range map[string]string{
+		"real": `vllm:num_requests_running vllm:num_requests_waiting vllm:e2e_request_latency_seconds vllm:request_prompt_tokens vllm:request_generation_tokens
+			vllm:time_to_first_token_seconds vllm:prompt_tokens_total vllm:generation_tokens_total vllm:request_success_total DCGM_FI_DEV_FB_USED DCGM_FI_DEV_FB_FREE
+			vllm:inter_token_latency_seconds vllm:request_time_per_output_token_seconds vllm:request_queue_time_seconds vllm:request_prefill_time_seconds
+			vllm:request_decode_time_seconds vllm:num_requests_waiting_by_reason vllm:num_preemptions_total vllm:kv_cache_usage_perc vllm:prefix_cache_hits_total
+			vllm:prefix_cache_queries_total llm_refusals_total llm_empty_responses_total llm_requests_total`,
+		"former": `vllm:num_requests_swapped vllm:gpu_cache_usage_perc vllm:cpu_cache_usage_perc vllm:time_per_output_token_seconds
+			llm_ttft_seconds llm_tbt_seconds llm_request_duration_seconds llm_tokens_per_second llm_error_total llm_gpu_utilization llm_gpu_memory_used_bytes
+			llm_kv_cache_utilization llm_queue_depth llm_batch_size llm_preemption_total llm_itl_seconds llm_e2e_latency_seconds llm_input_tokens llm_output_tokens
+			dynamo_ttft_milliseconds dynamo_tbt_milliseconds dynamo_prefill_milliseconds dynamo_queue_wait_milliseconds dynamo_routing_milliseconds
+			dynamo_request_duration_milliseconds dynamo_tokens_generated_total dynamo_tokens_prefilled_total dynamo_requests_completed_total dynamo_output_tokens_per_request
+			dynamo_scheduler_queue_depth dynamo_current_batch_size dynamo_kv_cache_utilization dynamo_gpu_memory_used_bytes dynamo_active_lora_adapters
+			dynamo_prefix_cache_hit_rate dynamo_prefix_cache_evictions_total dynamo_adapter_cache_loads_total dynamo_adapter_cache_evictions_total
+			dynamo_request_errors_total dynamo_preemptions_total dynamo_oom_events_total
+			vllm_gpu_utilization vllm_gpu_memory_usage_bytes vllm_ttft_seconds vllm_tbt_seconds vllm_e2e_seconds vllm_output_tokens_total vllm_requests_completed_total
+			vllm_queue_depth vllm_kv_cache_utilization vllm_kv_cache_evictions_total vllm_decode_batch_size vllm_prefix_cache_hit_rate`,
+	} {
+		for name := range strings.FieldsSeq(names) {
+			f, gone := formerly(name)
+			switch {
+			case group == "former" && (!gone || f.why == "" || f.instead(name) == ""):
+				t.Errorf("%s: what to use instead is not known", name)
+			case group == "real" && !read[name] && knownBuckets[name] == nil:
+				t.Errorf("%s is read by no signal", name)
+			}
+		}
+	}
+	// What a rule in V0's spelling with an underscore means is known too.
+	if f, ok := formerly("vllm_gpu_cache_usage_perc"); !ok || f.use != kvUsage {
+		t.Errorf("%+v", f)
+	}
+}
