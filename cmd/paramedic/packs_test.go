@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -296,4 +297,42 @@ func TestTargetsOfTheObjectivesAreEdgesOfBuckets(t *testing.T) {
 			t.Errorf("%s has targets for %d use cases, want 5", of, promised[of])
 		}
 	}
+}
+
+// The Prometheus operator reads the same rules as objects of Kubernetes.
+func TestGeneratedPrometheusRulesAreCurrent(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(packDir, "*.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".yml")
+		object := prometheusRule(name, string(raw))
+		current(t, filepath.Join(packDir, "operator", name+".yaml"), []byte(object))
+		var parsed struct {
+			Kind string
+			Spec struct{ Groups []any }
+		}
+		if err := yaml.Unmarshal([]byte(object), &parsed); err != nil || parsed.Kind != "PrometheusRule" || len(parsed.Spec.Groups) == 0 {
+			t.Errorf("%s as a PrometheusRule: %v", name, err)
+		}
+	}
+}
+
+// prometheusRule is a pack as an object, with its comments.
+func prometheusRule(name, pack string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Made from ../%s.yml by make generate.\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: paramedic-%s\n", name, name)
+	b.WriteString("  labels: {app.kubernetes.io/part-of: paramedic} # add those that your Prometheus selects rules by (ruleSelector)\nspec:\n")
+	for line := range strings.Lines(pack) {
+		if line != "\n" {
+			b.WriteString("  ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }

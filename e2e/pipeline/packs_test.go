@@ -42,6 +42,20 @@ func TestPromtoolPassesEveryPack(t *testing.T) {
 	}
 }
 
+// What is told to people who copy the Alertmanager example: the bot sees everything, the pager only what is critical.
+func TestTheAlertmanagerExampleRoutesEverythingToTheBot(t *testing.T) {
+	const example = "../../deploy/alertmanager/alertmanager.yml"
+	if out, err := exec.Command("amtool", "check-config", example).CombinedOutput(); err != nil {
+		t.Fatalf("amtool check-config: %v\n%s", err, out)
+	}
+	for severity, want := range map[string]string{"critical": "paramedic,pager", "warning": "paramedic", "info": "paramedic"} {
+		out, err := exec.Command("amtool", "config", "routes", "test", "--config.file="+example, "alertname=VLLMTTFTHigh", "severity="+severity).CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != want {
+			t.Errorf("%s goes to %q, want %q (%v)", severity, strings.TrimSpace(string(out)), want, err)
+		}
+	}
+}
+
 // patience finds how long a rule waits. A test cannot wait for it; the ranges of the expressions stay as they are, for Prometheus knows
 // the fleet's past.
 var patience = regexp.MustCompile(`(?m)^( *for:) \d+[mh]`)
