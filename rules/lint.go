@@ -165,6 +165,10 @@ func (l *linter) missing(name string) {
 		l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here; %s", name, old.why), old.instead(name))
 		return
 	}
+	if l.have.Metrics[name+"_bucket"] {
+		l.say(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name), fmt.Sprintf("take a quantile of %s_bucket, or divide rate(%s_sum[5m]) by rate(%s_count[5m])", name, name, name))
+		return
+	}
 	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), strings.Replace(name, "vllm_", "vllm:", 1), strings.Replace(name, "sglang_", "sglang:", 1)} {
 		if near != name && l.have.Metrics[near] {
 			l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near), "use "+near)

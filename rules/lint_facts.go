@@ -185,6 +185,7 @@ func betweenBuckets(series string, value float64) (below, above float64, between
 var (
 	hangWords = regexp.MustCompile(`(?i)hang|hung|stall|stuck|frozen|freeze|wedged`)
 	moving    = []string{"changes", "delta", "idelta", "increase", "rate", "irate", "deriv", "predict_linear"}
+	loads     = regexp.MustCompile(`requests|_reqs$|queue`)
 	narrowed  = regexp.MustCompile(`(^|,)(server|job|pod|instance|service|container|endpoint)=`)
 )
 
@@ -209,6 +210,10 @@ func (l *linter) habits(uses []use) {
 		case "DCGM_FI_DEV_GPU_UTIL":
 			if (u.is == "below" || u.is == "zero") && (hangWords.MatchString(l.rule.Name) || reads("_running") || reads("_waiting")) {
 				l.say(state.Warning, "misses hangs: DCGM_FI_DEV_GPU_UTIL reads 100 % while a collective spins", "look for requests that run while rate(vllm:generation_tokens_total[5m]) == 0")
+			}
+		case "vllm:generation_tokens_total", "sglang:generation_tokens_total", "trtllm_generation_tokens_total", "dynamo_frontend_output_tokens_total":
+			if (u.is == "below" || u.is == "zero") && !slices.ContainsFunc(uses, func(v use) bool { return loads.MatchString(v.metric) }) {
+				l.say(state.Warning, fmt.Sprintf("fires when users leave: fewer of %s is no fault where less is asked for", u.metric), "and with the load: as many requests running as before, or requests that wait")
 			}
 		case "vllm:num_requests_running", "vllm:num_requests_waiting":
 			if l.have.Router && !narrowed.MatchString(u.labels) {

@@ -45,6 +45,9 @@ func TestRulesThatDoNotDoWhatTheyWereWrittenFor(t *testing.T) {
 		{"sticky", `DCGM_FI_DEV_XID_ERRORS > 0`, 0, state.Critical, "never clears", "changes("},
 		{"hang by utilisation", `DCGM_FI_DEV_GPU_UTIL < 5 and on (pod) vllm:num_requests_running > 0`, 0, state.Warning, "misses hangs", "generation_tokens_total"},
 		{"one event and a long wait", `increase(vllm:num_preemptions_total[5m]) > 0`, 10 * time.Minute, state.Critical, "`for: 10m` it has left the window of 5m", "longer than `for`"},
+		{"a histogram's name", `vllm:time_to_first_token_seconds > 5`, 0, state.Critical, "is a histogram", "vllm:time_to_first_token_seconds_bucket"},
+		{"a drop without its traffic", `sum(rate(vllm:generation_tokens_total[5m])) < 0.5 * sum(rate(vllm:generation_tokens_total[30m] offset 1h))`, 0, state.Warning, "when users leave", "requests running"},
+		{"a level without its traffic", `sum(rate(vllm:generation_tokens_total[5m])) < 100`, 0, state.Warning, "when users leave", "requests that wait"},
 		{"no PromQL", `vllm:num_requests_waiting by (instance) > 3`, 0, state.Critical, "does not parse", "promtool"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,6 +74,7 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		`deriv(DCGM_FI_DEV_FB_USED[3h]) > 1 and DCGM_FI_DEV_FB_USED offset 3h > 0.5 * DCGM_FI_DEV_FB_USED`, // compared with itself
 		`DCGM_FI_DEV_GPU_UTIL < 10`,                                                                        // an idle GPU
 		`absent(sglang:num_queue_reqs)`,
+		`sum(rate(vllm:generation_tokens_total[5m])) < 100 and sum(vllm:num_requests_waiting) > 0`,
 		`rate(vllm:generation_tokens_total[5m]) == 0 and vllm:num_requests_running > 0`,
 		`kube_pod_container_status_restarts_total > 3`, // another exporter's
 		`rate(vllm:time_to_first_token_seconds_bucket{le="2.5"}[5m]) < 1`,

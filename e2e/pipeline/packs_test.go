@@ -49,7 +49,7 @@ func TestTheAlertmanagerExampleRoutesEverythingToTheBot(t *testing.T) {
 		t.Fatalf("amtool check-config: %v\n%s", err, out)
 	}
 	for severity, want := range map[string]string{"critical": "paramedic,pager", "warning": "paramedic", "info": "paramedic"} {
-		out, err := exec.Command("amtool", "config", "routes", "test", "--config.file="+example, "alertname=VLLMTTFTHigh", "severity="+severity).CombinedOutput()
+		out, err := exec.Command("amtool", "config", "routes", "test", "--config.file="+example, "alertname=VLLMTTFTHigh", "severity="+severity).Output()
 		if err != nil || strings.TrimSpace(string(out)) != want {
 			t.Errorf("%s goes to %q, want %q (%v)", severity, strings.TrimSpace(string(out)), want, err)
 		}
