@@ -1,0 +1,136 @@
+package lab
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const azure = `TIMESTAMP,ContextTokens,GeneratedTokens
+2023-11-16 18:15:46.6805900,1000,40
+2023-11-16 18:15:48.6805900,2000,80
+2023-11-16 18:15:49.6805900,3000,120
+`
+
+const mooncake = `{"timestamp": 0, "input_length": 1200, "output_length": 50, "hash_ids": [0, 1, 2]}
+{"timestamp": 500, "input_length": 1100, "output_length": 60, "hash_ids": [0, 1, 3]}
+{"timestamp": 1500, "input_length": 600, "output_length": 70, "hash_ids": [9, 10]}
+`
+
+func TestReadTrace(t *testing.T) {
+	a, err := ReadTrace(strings.NewReader(azure))
+	if err != nil || len(a) != 3 || a[1] != (Arrival{At: 2 * time.Second, Prompt: 2000, Output: 80, Group: -1}) || a.Rate() != 3/4.5 {
+		t.Errorf("%v %v", a, err)
+	}
+	m, err := ReadTrace(strings.NewReader(mooncake))
+	if err != nil || len(m) != 3 || m[0].Group != 1 || m[0].Shared != 1024 || m[2].Group != -1 || m[2].At != 1500*time.Millisecond {
+		t.Errorf("%v %v", m, err)
+	}
+	for _, bad := range []string{"", "a,b,c\n", azure[:75], `{"timestamp": "x"}`, "TIMESTAMP,ContextTokens,GeneratedTokens\nnow,1,2\n"} {
+		if _, err := ReadTrace(strings.NewReader(bad)); err == nil {
+			t.Errorf("%q is a trace", bad)
+		}
+	}
+}
+
+// However fast it was recorded, a trace is played at the workload's rate, and keeps its own lengths.
+func TestATraceIsPlayedAtTheAskedRate(t *testing.T) {
+	trace, err := ReadTrace(strings.NewReader(azure))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFleet(t, Config{Seed: 1, Workload: Workload{Rate: 2, Trace: trace}})
+	f.Advance(f.Start().Add(10 * time.Minute))
+	var count, prompts, outputs float64
+	for _, w := range f.workers {
+		count += float64(w.eng.stats.promptLen.count)
+		prompts += w.eng.stats.promptLen.sum
+		outputs += w.eng.stats.outputLen.sum
+	}
+	if math.Abs(count-1200) > 24 || math.Abs(prompts/count-2000) > 20 || math.Abs(outputs/count-80) > 1 {
+		t.Errorf("%.0f requests of %.0f prompt and %.0f answer tokens, want 1200 of 2000 and 80", count, prompts/count, outputs/count)
+	}
+}
+
+func TestRecordedTracesAreRead(t *testing.T) {
+	for name, want := range map[string]int{"azure_llm_2023_conv.csv": 19366, "azure_llm_2023_code.csv": 8819, "mooncake_conversation.jsonl": 12031} {
+		f, err := os.Open(filepath.Join("..", "..", "shared", "data", "traces", name))
+		if err != nil {
+			t.Skip("the recorded traces are not here:", err)
+		}
+		trace, err := ReadTrace(f)
+		f.Close()
+		if err != nil || len(trace) < want-1 || len(trace) > want {
+			t.Errorf("%s: %d requests, want %d: %v", name, len(trace), want, err)
+		}
+	}
+}
+
+// With a capacity of its slots over the time that a request takes, a pool finishes what arrives below it; above it, the rest waits.
+func TestArrivalsBeyondCapacityWait(t *testing.T) {
+	load := func(rate float64) (waiting, done float64) {
+		// No shared starts, no retries, nobody gives up: what comes is what has to be done.
+		w := Workload{Rate: rate, GroupShare: 1e-9, Prompt: Lengths{Mean: 100}, Output: Lengths{Mean: 200}, Patience: time.Hour, Timeout: time.Hour, Retries: -1}
+		f := newFleet(t, Config{Seed: 2, Engine: Engine{MaxNumSeqs: 4}, Workload: w})
+		f.Advance(f.Start().Add(10 * time.Minute))
+		for _, x := range f.workers {
+			waiting += float64(len(x.eng.waiting))
+			done += float64(x.eng.stats.e2e.count)
+		}
+		return waiting, done / 600
+	}
+	cost := Cost{}.withDefaults(2)
+	capacity := 4 * 4 / (200*cost.Step(0, 4, 4*200) + 4*cost.PerPrefillToken*100) // slots over the time in one, with the prefills of its neighbours
+	if waiting, done := load(0.7 * capacity); waiting > 20 || math.Abs(done/(0.7*capacity)-1) > 0.08 {
+		t.Errorf("at 0.7 of the capacity %.0f requests wait and %.2f of %.2f a second are done", waiting, done, 0.7*capacity)
+	}
+	waiting, done := load(1.5 * capacity)
+	if math.Abs(done/capacity-1) > 0.12 {
+		t.Errorf("above capacity %.2f requests a second are done, theory says %.2f", done, capacity)
+	}
+	if grown := (1.5*capacity - done) * 600; math.Abs(waiting/grown-1) > 0.12 {
+		t.Errorf("%.0f requests wait; what arrived and was not done is %.0f", waiting, grown)
+	}
+}
+
+func TestShapes(t *testing.T) {
+	for _, c := range []struct {
+		shape Shape
+		at    float64
+		want  float64
+	}{{Step, 1, 1}, {Pulse, 60, 1}, {Pulse, 180, 0}, {Pulse, 250, 1}, {Sawtooth, 60, .25}, {Sawtooth, 300, .25}, {Gradual, 90, .5}, {Gradual, 400, 1}} {
+		f := newFleet(t, Config{Seed: 1})
+		if err := f.Inject(Fault{Name: KVExhaustion, Shape: c.shape}); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.faults[0].level(c.at); got != c.want {
+			t.Errorf("%s has %g of its strength after %g s, want %g", c.shape, got, c.at, c.want)
+		}
+	}
+	if err := newFleet(t, Config{}).Inject(Fault{Name: KVExhaustion, Shape: "wave"}); err == nil {
+		t.Error("a wave is a shape")
+	}
+}
+
+// Missing scrapes are missing to everybody at the same moment, and as often as asked.
+func TestNoiseLosesScrapes(t *testing.T) {
+	f := newFleet(t, Config{Seed: 1, Noise: Noise{Missing: 0.2, Gauges: 0.05}})
+	lost, all := 0, 0
+	for s := 1; s <= 100; s++ {
+		f.Advance(f.Start().Add(time.Duration(s) * time.Second))
+		for _, target := range f.targets() {
+			gone := f.page(target, true) == nil
+			if again := f.page(target, true) == nil; again != gone {
+				t.Fatal("two readers of one moment see different scrapes")
+			}
+			all++
+			lost += boolInt(gone)
+		}
+	}
+	if share := float64(lost) / float64(all); math.Abs(share-0.2) > 0.05 {
+		t.Errorf("%.2f of the scrapes are lost, want 0.2", share)
+	}
+}
