@@ -117,13 +117,12 @@ func (m *Message) fill(in *state.Incident) {
 	}
 }
 
+// mostSure is how sure a text ever is of a cause, in percent.
+const mostSure = 99
+
 // Percent is a share as people read it; a verdict is never quite certain.
 func Percent(share float64) string {
-	p := int(share*100 + 0.5)
-	if p >= 100 && share < 1 {
-		p = 99
-	}
-	return fmt.Sprintf("%d %%", min(max(p, 0), 100))
+	return fmt.Sprintf("%d %%", min(max(int(share*100+0.5), 0), mostSure))
 }
 
 // Took is a duration as people say it.

@@ -9,46 +9,46 @@ import (
 
 // A Playbook is what to do about one cause.
 type Playbook struct {
-	ID       string
-	Title    string
-	Cause    string
-	Severity string // critical, warning or info: how urgent the trouble is for users
-	Checks   []Check
-	FirstAid []Remedy // in the order in which to try them
-	Worse    []string // what looks like help and is not
-	Escalate Escalation
-	Body     string // Markdown
-	File     string // where it was read from; embedded files start with "library/"
+	ID       string     `json:"id"`
+	Title    string     `json:"title"`
+	Cause    string     `json:"cause"`
+	Severity string     `json:"severity"` // critical, warning or info: how urgent the trouble is for users
+	Checks   []Check    `json:"checks"`
+	FirstAid []Remedy   `json:"first_aid"` // in the order in which to try them
+	Worse    []string   `json:"worse"`     // what looks like help and is not
+	Escalate Escalation `json:"escalate"`
+	Body     string     `json:"body"` // Markdown
+	File     string     `json:"file"` // where it was read from; embedded files start with "library/"
 
 	lines map[string]int // where each key stands in File, for problems that are found later
 }
 
 // A Check is one question with the signal that answers it.
 type Check struct {
-	ID     string
-	Ask    string
-	Signal string
-	Agg    string   // max, min, avg or sum over the pods; empty means max, or min where Below is set
-	Warn   *float64 // the answer is a warning at or past this
-	Crit   *float64 // the answer is bad at or past this
-	Below  bool     // low values are the bad ones
-	Unit   string
-	Bad    []string // for signals that are words: the answer is bad if it contains one of them
-	ByHand string   // the kubectl, curl or PromQL that answers it without Paramedic
+	ID     string   `json:"id"`
+	Ask    string   `json:"ask"`
+	Signal string   `json:"signal"`
+	Agg    string   `json:"agg,omitempty"`   // max, min, avg or sum over the pods; empty means max, or min where Below is set
+	Warn   *float64 `json:"warn,omitempty"`  // the answer is a warning at or past this
+	Crit   *float64 `json:"crit,omitempty"`  // the answer is bad at or past this
+	Below  bool     `json:"below,omitempty"` // low values are the bad ones
+	Unit   string   `json:"unit,omitempty"`
+	Bad    []string `json:"bad,omitempty"`     // for signals that are words: the answer is bad if it contains one of them
+	ByHand string   `json:"by_hand,omitempty"` // the kubectl, curl or PromQL that answers it without Paramedic
 }
 
 // A Remedy is one step of first aid. Without an Action it is for people.
 type Remedy struct {
-	Action string            // set_engine_arg, restart_worker or empty
-	Params map[string]string // set_engine_arg: arg and direction (lower or raise)
-	Text   string
-	When   string // the condition under which it is the right step
+	Action string            `json:"action,omitempty"` // set_engine_arg, restart_worker or empty
+	Params map[string]string `json:"params,omitempty"` // set_engine_arg: arg and direction (lower or raise)
+	Text   string            `json:"text"`
+	When   string            `json:"when,omitempty"` // the condition under which it is the right step
 }
 
 // An Escalation says when to stop trying alone, and whom to call.
 type Escalation struct {
-	After string // a duration such as 30m, or "at once"
-	To    string
+	After string `json:"after"` // a duration such as 30m, or "at once"
+	To    string `json:"to"`
 }
 
 // The names of the actions that Paramedic can do itself.

@@ -119,7 +119,7 @@ func (b *report) evidence(in state.Incident) {
 	if len(d.Alternatives) > 0 {
 		b.line("\nWeighed and not chosen:\n")
 		for _, a := range d.Alternatives {
-			text := fmt.Sprintf("%s (%.0f %%)", code(string(a.Cause)), a.Confidence*100)
+			text := fmt.Sprintf("%s (%s)", code(string(a.Cause)), Percent(a.Confidence))
 			if a.WouldWinIf != "" {
 				text += ": would win if " + md(a.WouldWinIf)
 			}

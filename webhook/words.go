@@ -15,7 +15,15 @@ func Sureness(cause state.Cause, confidence float64) string {
 	if cause == "" || cause == state.Unknown {
 		return NoVerdict
 	}
-	return fmt.Sprintf("%.0f %%", 100*confidence)
+	return Percent(confidence)
+}
+
+// mostSure is how sure a text ever is of a cause, in percent: evidence is never complete.
+const mostSure = 99
+
+// Percent is a confidence as texts say it.
+func Percent(confidence float64) string {
+	return fmt.Sprintf("%d %%", min(max(int(100*confidence+0.5), 0), mostSure))
 }
 
 // namedMissing is how many signals with the same reason are named one by one.

@@ -54,4 +54,7 @@ func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
 	if got := Sureness("kv_leak", 0.934); got != "93 %" {
 		t.Errorf("a named cause is %q sure", got)
 	}
+	if got := Sureness("kv_leak", 1); got != "99 %" {
+		t.Errorf("it is certain: %q", got)
+	}
 }

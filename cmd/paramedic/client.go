@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"paramedic/state"
 	"paramedic/webhook"
 )
 
@@ -43,22 +43,35 @@ func (c *cli) clientCommands() []*cobra.Command {
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.report(cmd.Context(), args[0]) }})
 	var forTime time.Duration
 	silence := cl.verb("silence ID", "Send no notifications for an incident for a while", 1, func(ctx context.Context, args []string) error {
-		return cl.post(ctx, "/api/v1/incidents/"+url.PathEscape(args[0])+"/silence", map[string]any{"until": time.Now().Add(forTime).UTC()})
+		if forTime <= 0 {
+			return fmt.Errorf("--for %s: give a time longer than 0s, such as 45m", forTime)
+		}
+		return cl.post(ctx, incidentPath(args[0], "silence"), map[string]any{"until": time.Now().Add(forTime).UTC()}, silenced)
 	})
 	silence.Flags().DurationVar(&forTime, "for", time.Hour, "how long")
 	commands := []*cobra.Command{incidents, silence,
-		cl.verb("ack ID", "Acknowledge an incident", 1, cl.onIncident("ack")),
+		cl.verb("ack ID", "Acknowledge an incident", 1, func(ctx context.Context, args []string) error {
+			return cl.post(ctx, incidentPath(args[0], "ack"), nil, acknowledged)
+		}),
 		cl.verb("approve ACTION", "Approve exactly the plan that the action has now", 1, cl.approve),
-		cl.verb("deny ACTION", "Deny an action", 1, cl.onAction("deny")),
-		cl.verb("halt", "Stop all first aid: nothing new is begun until resume", 0, func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/halt", nil) }),
-		cl.verb("resume", "Allow first aid again", 0, func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/resume", nil) }),
+		cl.verb("deny ACTION", "Deny an action", 1, func(ctx context.Context, args []string) error {
+			return cl.post(ctx, actionPath(args[0], "deny"), nil, decidedOn)
+		}),
+		cl.verb("halt", "Stop all first aid: nothing new is begun until resume", 0, func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/halt", nil, haltedNow) }),
+		cl.verb("resume", "Allow first aid again", 0, func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/resume", nil, haltedNow) }),
 	}
 	for _, cmd := range commands {
+		for _, one := range append([]*cobra.Command{cmd}, cmd.Commands()...) {
+			one.Long = one.Short + ".\n\n" + whichBot
+		}
 		cmd.PersistentFlags().StringVar(&cl.server, "server", env("PARAMEDIC_SERVER", "http://127.0.0.1:8080"), "the bot's address ($PARAMEDIC_SERVER)")
 	}
 	cl.token = os.Getenv("PARAMEDIC_TOKEN")
 	return commands
 }
+
+// whichBot is what every command that talks to a bot says about it.
+const whichBot = "It talks to a running bot. --server or PARAMEDIC_SERVER says where that is; where the bot asks who you are, PARAMEDIC_TOKEN\nis your token of its auth.api.tokens_file."
 
 func env(name, fallback string) string {
 	if v := os.Getenv(name); v != "" {
@@ -75,33 +88,20 @@ func (c *client) verb(use, short string, args int, do func(ctx context.Context, 
 	return cmd
 }
 
-func (c *client) onIncident(verb string) func(context.Context, []string) error {
-	return func(ctx context.Context, args []string) error {
-		return c.post(ctx, "/api/v1/incidents/"+url.PathEscape(args[0])+"/"+verb, nil)
-	}
+func incidentPath(id, verb string) string {
+	return "/api/v1/incidents/" + url.PathEscape(id) + "/" + verb
 }
 
-func (c *client) onAction(verb string) func(context.Context, []string) error {
-	return func(ctx context.Context, args []string) error {
-		return c.post(ctx, "/api/v1/actions/"+url.PathEscape(args[0])+"/"+verb, nil)
-	}
-}
+func actionPath(id, verb string) string { return "/api/v1/actions/" + url.PathEscape(id) + "/" + verb }
 
 // approve binds the approval to the plan that the bot shows now.
 func (c *client) approve(ctx context.Context, args []string) error {
-	list, err := c.incidents(ctx, url.Values{})
-	if err != nil {
+	var a webhook.ActionJSON
+	if err := c.get(ctx, "/api/v1/actions/"+url.PathEscape(args[0]), &a); err != nil {
 		return err
 	}
-	for _, in := range list {
-		for _, a := range in.Actions {
-			if strings.HasPrefix(string(a.ID), args[0]) {
-				fmt.Fprintf(c.err, "approving: %s (%s)\n", a.Change, in.Title)
-				return c.post(ctx, "/api/v1/actions/"+string(a.ID)+"/approve", map[string]any{"plan_hash": a.PlanHash})
-			}
-		}
-	}
-	return fmt.Errorf("no action %s: `paramedic incidents show ID` lists an incident's actions", args[0])
+	fmt.Fprintf(c.err, "approving: %s (%s)\n", a.Change, a.Target)
+	return c.post(ctx, actionPath(string(a.ID), "approve"), map[string]any{"plan_hash": a.PlanHash}, decidedOn)
 }
 
 func (c *client) list(ctx context.Context, status, cause, cluster string) error {
@@ -125,7 +125,7 @@ func (c *client) list(ctx context.Context, status, cause, cluster string) error 
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "#\tSTATUS\tSEVERITY\tCAUSE\tALERTS\tOPENED\tTITLE")
 	for _, in := range list {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n", in.Number, in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), in.Title)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n", in.Number, in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), bounded(in.Title, longestTitle))
 	}
 	return w.Flush()
 }
@@ -155,34 +155,13 @@ func (c *client) show(ctx context.Context, id string) error {
 	return nil
 }
 
-// printIncident prints an incident for people.
-func printIncident(w io.Writer, in webhook.IncidentJSON) {
-	fmt.Fprintf(w, "#%d %s\n%s  %s  %s  %s\n\n", in.Number, in.Title, in.Status, in.Severity, in.Cause, webhook.Sureness(in.Cause, in.Confidence))
-	for _, e := range in.Evidence {
-		fmt.Fprintf(w, "  %+6.1f dB  %s\n", e.Weight, e.Text)
-	}
-	for _, m := range webhook.MissingLines(in.MissingEvidence) {
-		fmt.Fprintf(w, "     —      %s\n", m)
-	}
-	for _, s := range in.Symptoms {
-		fmt.Fprintf(w, "\n  symptom %s: %d alerts", s.Symptom, s.Alerts)
-	}
-	fmt.Fprintln(w)
-	for _, a := range in.Actions {
-		fmt.Fprintf(w, "\n  %s  %s  %s\n", a.ID, a.State, a.Change)
-		for _, g := range a.Guards {
-			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, g.Reason)
-		}
-		if a.State == state.AwaitingApproval {
-			fmt.Fprintf(w, "    paramedic approve %s\n", a.ID)
-		}
-	}
-}
-
 func (c *client) report(ctx context.Context, id string) error {
 	body, err := c.do(ctx, http.MethodGet, "/api/v1/incidents/"+url.PathEscape(id)+"/report", nil)
 	if err != nil {
 		return err
+	}
+	if c.output == "json" {
+		return c.json(map[string]string{"incident": id, "report": string(body)})
 	}
 	_, err = c.out.Write(body)
 	return err
@@ -199,7 +178,7 @@ func (c *client) get(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-func (c *client) post(ctx context.Context, path string, fields map[string]any) error {
+func (c *client) post(ctx context.Context, path string, fields map[string]any, say func(answer []byte) (string, error)) error {
 	body := map[string]any{"actor": env("USER", "cli"), "reason": c.reason}
 	for k, v := range fields {
 		body[k] = v
@@ -216,7 +195,16 @@ func (c *client) post(ctx context.Context, path string, fields map[string]any) e
 		_, err = c.out.Write(answer)
 		return err
 	}
-	fmt.Fprintln(c.out, "done")
+	var pending webhook.PendingJSON
+	if json.Unmarshal(answer, &pending) == nil && pending.Status == "accepted" {
+		fmt.Fprintln(c.out, "accepted:", pending.Note)
+		return nil
+	}
+	text, err := say(answer)
+	if err != nil {
+		return fmt.Errorf("reading the answer of %s: %w", path, err)
+	}
+	fmt.Fprintln(c.out, text)
 	return nil
 }
 
@@ -224,10 +212,11 @@ func (c *client) post(ctx context.Context, path string, fields map[string]any) e
 func (c *client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.server, "/")+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, c.base()+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("--server %s: %w", c.server, err)
 	}
+	req.Header.Set("User-Agent", "paramedic/"+version)
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
@@ -247,8 +236,24 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 		return raw, nil
 	}
 	var e webhook.ErrorJSON
-	if json.Unmarshal(raw, &e) == nil && e.Error != "" {
-		return nil, fmt.Errorf("%s (%d)", e.Error, resp.StatusCode)
+	if json.Unmarshal(raw, &e) != nil || e.Error == "" {
+		e.Error = method + " " + path + " was refused"
 	}
-	return nil, fmt.Errorf("%s %s: %s", method, path, resp.Status)
+	text := fmt.Sprintf("%s (%d)", e.Error, resp.StatusCode)
+	for _, candidate := range e.Candidates {
+		text += "\n  " + candidate
+	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		text += "\nset PARAMEDIC_TOKEN to a token of the bot's auth.api.tokens_file"
+	}
+	return nil, errors.New(text)
+}
+
+// base is the bot's address as a URL; one without a scheme is taken for http.
+func (c *client) base() string {
+	base := strings.TrimSuffix(c.server, "/")
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	return base
 }

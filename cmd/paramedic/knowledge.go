@@ -31,11 +31,21 @@ func (c *cli) playbooksCommand() *cobra.Command {
 func (c *cli) testKnowledge(cfg Config) error {
 	out := checked{Problems: []Problem{}}
 	out.knowledge(cfg)
-	for _, p := range out.Problems {
-		fmt.Fprintln(c.out, p)
+	if c.output == "json" {
+		if err := c.json(out); err != nil {
+			return err
+		}
 	}
-	if len(out.Problems) > 0 {
+	for _, p := range out.Problems {
+		if c.output != "json" {
+			fmt.Fprintln(c.out, p)
+		}
+	}
+	switch {
+	case len(out.Problems) > 0:
 		return errFinding
+	case c.output == "json":
+		return nil
 	}
 	fmt.Fprintf(c.out, "valid: %d causes, %d playbooks\n", out.Causes, out.Books)
 	return nil

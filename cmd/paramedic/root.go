@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -59,17 +61,37 @@ func (c *cli) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().StringVarP(&c.output, "output", "o", "text", "text, json or (where it says so) markdown")
 	root.PersistentFlags().BoolVarP(&c.verbose, "verbose", "v", false, "log what is done, on standard error")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
-		switch c.output {
-		case "text", "json", "markdown":
-			return nil
-		}
-		return fmt.Errorf("-o %s: use text, json or markdown", c.output)
-	}
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return canPrint(cmd, c.output) }
 	root.AddCommand(c.serveCommand(), c.demoCommand(), c.diagnoseCommand(), c.checkCommand(), c.replayCommand(),
-		c.tuneCommand(), c.playbooksCommand(), c.rulesCommand(), c.labCommand(), versionCommand())
+		c.tuneCommand(), c.playbooksCommand(), c.rulesCommand(), c.labCommand(), c.versionCommand())
 	root.AddCommand(c.clientCommands()...)
 	return root
+}
+
+// formats are what commands can print besides text, by their path below paramedic.
+var formats = map[string][]string{
+	"diagnose": {"json", "markdown"}, "check": {"json"}, "replay": {"json"}, "version": {"json"}, "tune": {"json"},
+	"playbooks": {"json"}, "playbooks list": {"json"}, "playbooks show": {"json"}, "playbooks test": {"json"},
+	"rules": {"json"}, "rules list": {"json"}, "rules show": {"json"}, "rules test": {"json"},
+	"lab score": {"json"}, "lab storm": {"json"},
+	"incidents": {"json"}, "incidents list": {"json"}, "incidents show": {"json"}, "incidents report": {"json", "markdown"},
+	"ack": {"json"}, "approve": {"json"}, "deny": {"json"}, "silence": {"json"}, "halt": {"json"}, "resume": {"json"},
+}
+
+// canPrint refuses an output that a command does not have, so that no program takes text for something else.
+func canPrint(cmd *cobra.Command, output string) error {
+	switch output {
+	case "text":
+		return nil
+	case "json", "markdown":
+	default:
+		return fmt.Errorf("-o %s: use text, json or markdown", output)
+	}
+	can := formats[strings.TrimPrefix(cmd.CommandPath(), "paramedic ")]
+	if slices.Contains(can, output) {
+		return nil
+	}
+	return fmt.Errorf("-o %s: `%s` prints %s", output, cmd.CommandPath(), strings.Join(append([]string{"text"}, can...), ", "))
 }
 
 // logger writes for people who operate the bot, on standard error, so that standard output stays the console notifier's.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -11,21 +13,26 @@ import (
 // version is set by release builds (-ldflags -X main.version=…).
 var version = "devel"
 
-func versionCommand() *cobra.Command {
+func (c *cli) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(*cobra.Command, []string) error {
 			revision := ""
 			if info, ok := debug.ReadBuildInfo(); ok {
 				for _, s := range info.Settings {
 					if s.Key == "vcs.revision" {
-						revision = " " + s.Value[:min(12, len(s.Value))]
+						revision = s.Value[:min(12, len(s.Value))]
 					}
 				}
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "paramedic %s%s %s %s/%s\n", version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			platform := runtime.GOOS + "/" + runtime.GOARCH
+			if c.output == "json" {
+				return c.json(map[string]string{"version": version, "revision": revision, "go": runtime.Version(), "platform": platform})
+			}
+			words := slices.DeleteFunc([]string{"paramedic", version, revision, runtime.Version(), platform}, func(w string) bool { return w == "" })
+			_, err := fmt.Fprintln(c.out, strings.Join(words, " "))
 			return err
 		},
 	}

@@ -44,12 +44,12 @@ func (h *Handler) funcs() template.FuncMap {
 // percent is a share as people read it; a verdict is never quite certain.
 func percent(v float64) string {
 	switch {
-	case v < 1 && v > 0.99:
-		return "99%"
+	case v > 0.99: // no verdict is quite certain
+		return "99 %"
 	case v > 0 && v < 0.01:
-		return "under 1%"
+		return "under 1 %"
 	}
-	return strconv.FormatFloat(math.Round(v*100), 'f', 0, 64) + "%"
+	return strconv.FormatFloat(math.Round(v*100), 'f', 0, 64) + " %"
 }
 
 // percents names the alternatives in a line; what would make each of them win is told beside the evidence.

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"paramedic/state"
+	"paramedic/webhook"
+)
+
+// longestTitle is how much of a title a line of a table shows.
+const longestTitle = 80
+
+// bounded is text that is cut where it is longer than that many characters.
+func bounded(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return strings.TrimSpace(string(r[:most-1])) + "…"
+	}
+	return text
+}
+
+// printIncident prints an incident for people.
+func printIncident(w io.Writer, in webhook.IncidentJSON) {
+	fmt.Fprintf(w, "#%d %s\n%s  %s  %s  %s\n\n", in.Number, in.Title, in.Status, in.Severity, in.Cause, webhook.Sureness(in.Cause, in.Confidence))
+	row := func(label, text string) {
+		if text != "" {
+			fmt.Fprintf(w, "%-8s %s\n", label, text)
+		}
+	}
+	row("where", place(in.Scope))
+	row("opened", happened(in))
+	row("alerts", fmt.Sprintf("%d, of which %d still fire", in.AlertCount, in.ActiveAlerts))
+	row("what", in.Story.What)
+	row("why", in.Story.Why)
+	row("or else", in.Story.Else)
+	for i, step := range in.Story.Do {
+		row([]string{"do now", ""}[min(i, 1)], fmt.Sprintf("%d. %s", i+1, step))
+	}
+	for i, step := range in.Story.Avoid {
+		row([]string{"do not", ""}[min(i, 1)], step)
+	}
+	if in.Playbook != "" {
+		row("playbook", "paramedic playbooks show "+in.Playbook)
+	}
+	fmt.Fprintln(w)
+	for _, e := range in.Evidence {
+		fmt.Fprintf(w, "  %+6.1f dB  %s\n", e.Weight, e.Text)
+	}
+	for _, m := range webhook.MissingLines(in.MissingEvidence) {
+		fmt.Fprintf(w, "     —      %s\n", m)
+	}
+	for _, s := range in.Symptoms {
+		fmt.Fprintf(w, "\n  symptom %s: %s", s.Symptom, count(s.Alerts, "alert"))
+	}
+	fmt.Fprintln(w)
+	for _, a := range in.Actions {
+		fmt.Fprintf(w, "\n  %s  %s  %s\n", a.ID, a.State, a.Change)
+		for _, g := range a.Guards {
+			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, g.Reason)
+		}
+		if a.State == state.AwaitingApproval {
+			fmt.Fprintf(w, "    paramedic approve %s\n", a.ID)
+		}
+	}
+}
+
+// place is where an incident is, from the cluster to the pods.
+func place(s state.Scope) string {
+	var parts []string
+	if pool := strings.Trim(s.Namespace+"/"+s.Pool, "/"); pool != "" {
+		parts = append(parts, pool)
+	}
+	for _, p := range []struct{ name, value string }{{"model", s.Model}, {"cluster", s.Cluster},
+		{"pods", few(s.Pods)}, {"nodes", few(s.Nodes)}, {"GPUs", few(s.GPUs)}} {
+		if p.value != "" {
+			parts = append(parts, p.name+" "+p.value)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// few names the first of a list, and how many more there are.
+func few(names []string) string {
+	const shown = 4
+	if len(names) > shown {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], " "), len(names)-shown)
+	}
+	return strings.Join(names, " ")
+}
+
+// happened is what has become of an incident, and when.
+func happened(in webhook.IncidentJSON) string {
+	text := opened(in.OpenedAt)
+	if in.AckedAt != nil {
+		text += ", acknowledged " + opened(in.AckedAt) + " by " + cmp.Or(in.AckedBy, "somebody")
+	}
+	if in.SilencedUntil != nil {
+		text += ", silent until " + opened(in.SilencedUntil)
+	}
+	if in.MergedInto != "" {
+		text += ", merged into " + string(in.MergedInto)
+	}
+	if in.ResolvedAt != nil {
+		text += ", resolved " + opened(in.ResolvedAt)
+	}
+	return text + " (UTC)"
+}
+
+// What is true after a command, in the words of its answer.
+
+func acknowledged(answer []byte) (string, error) {
+	var in webhook.IncidentJSON
+	err := json.Unmarshal(answer, &in)
+	return fmt.Sprintf("#%d is acknowledged by %s: %s", in.Number, cmp.Or(in.AckedBy, "you"), in.Title), err
+}
+
+func silenced(answer []byte) (string, error) {
+	var in webhook.IncidentJSON
+	err := json.Unmarshal(answer, &in)
+	return fmt.Sprintf("#%d is silent until %s UTC, unless it gets more severe: %s", in.Number, opened(in.SilencedUntil), in.Title), err
+}
+
+func decidedOn(answer []byte) (string, error) {
+	var a webhook.ActionJSON
+	err := json.Unmarshal(answer, &a)
+	text := fmt.Sprintf("%s is %s: %s", a.ID, strings.ReplaceAll(string(a.State), "_", " "), a.Change)
+	if a.DecidedBy != "" {
+		text += ", decided by " + a.DecidedBy
+	}
+	return text, err
+}
+
+func haltedNow(answer []byte) (string, error) {
+	var h webhook.HaltJSON
+	err := json.Unmarshal(answer, &h)
+	where := strings.Join(h.Clusters, ", ")
+	if h.Halted {
+		return fmt.Sprintf("first aid is halted in %s until `paramedic resume`", where), err
+	}
+	return fmt.Sprintf("first aid is allowed again in %s", where), err
+}

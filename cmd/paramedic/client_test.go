@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/state"
+	"paramedic/webhook"
+)
+
+// ask runs a command of the command line as a person does, and gives what it says on both streams.
+func ask(t *testing.T, want int, args ...string) string {
+	t.Helper()
+	var out, err bytes.Buffer
+	if code := run(context.Background(), args, &out, &err); code != want {
+		t.Errorf("%s: exit code %d, want %d", strings.Join(args, " "), code, want)
+	}
+	return out.String() + err.String()
+}
+
+func says(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("it does not say %q:\n%s", w, text)
+		}
+	}
+}
+
+// A person at a terminal reads what the incident is about, and every command answers with what is true after it.
+func TestCommandsSayWhatIsTrueNow(t *testing.T) {
+	base, bot := startBot(t)
+	resp, err := http.Post(base+"/webhook/alertmanager", "application/json", strings.NewReader(`{"version":"4","status":"firing","receiver":"r","groupKey":"g","alerts":[
+		{"status":"firing","labels":{"alertname":"KVCacheUsageHigh","severity":"critical","namespace":"llm","pod":"vllm-llama-7d9f-abcde","model_name":"llama-70b"},
+		"annotations":{"summary":"`+strings.Repeat("a long story ", 20)+`"},"startsAt":"`+time.Now().UTC().Format(time.RFC3339)+`","fingerprint":"00000000000000aa"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	awaitAlerts(t, bot, 1)
+	t.Setenv("USER", "ada")
+	server := "--server=" + strings.TrimPrefix(base, "http://") // no scheme: http is meant
+	says(t, ask(t, exitOK, "incidents", "show", "1", server), "where    llm/vllm-llama", "opened   ", "alerts   1, of which 1 still fire", ": 1 alert\n")
+	says(t, ask(t, exitOK, "ack", "1", server), "#1 is acknowledged by ada: ")
+	says(t, ask(t, exitOK, "silence", "1", server), "#1 is silent until "+time.Now().UTC().Add(time.Hour).Format("Jan 2"))
+	says(t, ask(t, exitError, "silence", "1", "--for", "0s", server), "--for 0s: give a time longer than 0s")
+	says(t, ask(t, exitOK, "incidents", "show", "1", server), "acknowledged ", " by ada", "silent until ")
+	says(t, ask(t, exitOK, "halt", server), "first aid is halted in default until `paramedic resume`")
+	says(t, ask(t, exitOK, "resume", server), "first aid is allowed again in default")
+	says(t, ask(t, exitOK, "incidents", "report", "1", "-o", "json", server), `"report": "# Incident INC-`)
+	for _, verb := range []string{"approve", "deny"} {
+		says(t, ask(t, exitError, verb, "NOPE", server), `no action "NOPE"; give its ID or a unique beginning of it (404)`)
+	}
+	for _, line := range strings.Split(ask(t, exitOK, "incidents", server), "\n") {
+		if n := len([]rune(line)); n > 170 {
+			t.Errorf("a line of the table has %d characters: %s", n, line)
+		}
+	}
+	if by := bot.keeper.Incidents()[0].AckedBy; by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin}) {
+		t.Errorf("the record says that it was acknowledged by %+v", by)
+	}
+}
+
+// At the terminal there is not less to read than on the card that the console printed.
+func TestAnIncidentIsShownWithWhatToDo(t *testing.T) {
+	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	printIncident(&out, webhook.IncidentJSON{Number: 7, Title: "KV cache exhausted", Status: state.StatusOpen, Severity: state.Critical, Cause: "kv_exhaustion", Confidence: 1,
+		Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Pods: []string{"a", "b", "c", "d", "e"}}, AlertCount: 3, ActiveAlerts: 2, OpenedAt: &at, Playbook: "kv_exhaustion",
+		Story: webhook.StoryJSON{What: "The cache is full.", Why: "Usage is 98 %.", Else: "Next is kv_leak.", Do: []string{"Lower max_num_seqs.", "Scale out."}, Avoid: []string{"Restarting all."}}})
+	want := `#7 KV cache exhausted
+open  critical  kv_exhaustion  99 %
+
+where    llm/vllm, cluster prod, pods a b c d and 1 more
+opened   Nov 21 03:00:00 (UTC)
+alerts   3, of which 2 still fire
+what     The cache is full.
+why      Usage is 98 %.
+or else  Next is kv_leak.
+do now   1. Lower max_num_seqs.
+         2. Scale out.
+do not   Restarting all.
+playbook paramedic playbooks show kv_exhaustion
+`
+	if got := out.String(); !strings.HasPrefix(got, want) {
+		t.Errorf("it shows\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Who is not let in, or does not say clearly what is meant, is told what to do.
+func TestCommandsSayWhatToDoWhenRefused(t *testing.T) {
+	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"error":"not authenticated"}`)
+			return
+		}
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"error":"it means several incidents","candidates":["INC-1 (#1)","INC-2 (#2)"]}`)
+	}))
+	t.Cleanup(bot.Close)
+	t.Setenv("PARAMEDIC_TOKEN", "")
+	says(t, ask(t, exitError, "incidents", "--server", bot.URL), "not authenticated (401)", "set PARAMEDIC_TOKEN to a token of the bot's auth.api.tokens_file")
+	t.Setenv("PARAMEDIC_TOKEN", "a-token")
+	says(t, ask(t, exitError, "ack", "INC", "--server", bot.URL), "it means several incidents (409)\n  INC-1 (#1)\n  INC-2 (#2)")
+}
