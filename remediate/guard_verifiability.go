@@ -3,6 +3,7 @@ package remediate
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +23,9 @@ func verifiability(ctx context.Context, s *scene) verdict {
 		if _, ok := base[m.signal]; !ok {
 			continue
 		}
-		have = append(have, m.signal)
+		if !slices.Contains(have, m.signal) { // one signal may be watched for two things
+			have = append(have, m.signal)
+		}
 		if !m.guardrail {
 			primary++
 		}
@@ -48,7 +51,9 @@ func verifiability(ctx context.Context, s *scene) verdict {
 func names(ms []metric) []string {
 	out := make([]string, 0, len(ms))
 	for _, m := range ms {
-		out = append(out, m.signal)
+		if !slices.Contains(out, m.signal) {
+			out = append(out, m.signal)
+		}
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"paramedic/state"
 )
@@ -34,7 +35,12 @@ type metricRow struct {
 func newActionCard(a state.Action) actionCard {
 	c := actionCard{Action: a, CanDecide: a.State == state.AwaitingApproval, CanCancel: a.State.BeforeEffect() && a.State != state.AwaitingApproval, Tone: tone(a.State)}
 	for _, g := range a.Guards {
+		if a.State.Done() {
+			g.RetryAt = time.Time{} // it is over: nothing is tried again
+		}
 		switch {
+		case a.State.Done() && g.Guard == "approval" && g.Decision == state.Hold:
+			// it waits for nobody any more; the outcome says what became of it
 		case g.Decision == state.Allow:
 			c.Passed = append(c.Passed, g)
 		case g.Guard != "approval" || !c.CanDecide:

@@ -37,6 +37,7 @@ type frame struct {
 	Known                     bool // the reader has logged in: no need to ask for a name
 	CanAct                    bool // may acknowledge and approve
 	CanHalt                   bool
+	Outside                   bool // the reader has not logged in: nothing of the fleet is shown, and nothing leads there
 	Now                       time.Time
 	Halts                     []halt
 	Clusters                  []string
@@ -107,7 +108,11 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, v view, f frame)
 	f.CanAct, f.CanHalt = f.Role.Allows(state.Responder), f.Role.Allows(state.Admin)
 	f.JS, f.CSS = h.static["app.js"].url, h.static["app.css"].url
 	f.Clusters = h.cfg.Clusters
+	f.Outside = v.page == "login"
 	for _, c := range h.cfg.Clusters {
+		if f.Outside {
+			break
+		}
 		if halted, ok := h.cfg.View.Halted(c); ok {
 			f.Halts = append(f.Halts, halt{c, halted})
 		}

@@ -152,6 +152,28 @@ func TestTheFleetShowsHealthAndWhatIsNotKnown(t *testing.T) {
 	}
 }
 
+// With no pool to show, the page does not claim to have measured one.
+func TestAFleetWithoutPoolsIsNotCalledMeasured(t *testing.T) {
+	h := handler(t, &fakeView{}, func(c *Config) { c.Fleet = func(context.Context) (Fleet, error) { return Fleet{At: at(-0.1), Overall: "unknown"}, nil } })
+	_, body := get(t, h, "/fleet", nil)
+	contains(t, body, "Nothing is known yet.", "and found no engine")
+	if strings.Contains(body, "Measured") {
+		t.Error("it says that it measured")
+	}
+}
+
+// What is over waits for nobody and is not tried again.
+func TestAnActionThatIsOverDoesNotWait(t *testing.T) {
+	guards := []state.GuardResult{{Guard: "capacity", Decision: state.Hold, Reason: "too much load", RetryAt: at(-11)}, {Guard: "approval", Decision: state.Hold, Reason: "waits for approval", RetryAt: at(-11)}}
+	over := newActionCard(state.Action{State: state.Expired, Guards: guards})
+	if len(over.Blocked) != 1 || over.Blocked[0].Guard != "capacity" || !over.Blocked[0].RetryAt.IsZero() {
+		t.Errorf("an expired action shows %+v", over.Blocked)
+	}
+	if held := newActionCard(state.Action{State: state.Approved, Guards: guards}); len(held.Blocked) != 2 || held.Blocked[0].RetryAt.IsZero() {
+		t.Errorf("one that is held shows %+v", held.Blocked)
+	}
+}
+
 func TestIncidentsAreFoundByNumberAndUniquePrefix(t *testing.T) {
 	h := handler(t, fixture(), nil)
 	full := "/incidents/INC-01KA1B2C3D4E5F6G7H8J9K0M1N"
@@ -292,6 +314,14 @@ func TestNobodyUnknownSeesAnything(t *testing.T) {
 	}
 	if res, body := get(t, h, "/login?next=//evil.example", nil); res.StatusCode != 200 || strings.Contains(body, "evil") {
 		t.Errorf("%d", res.StatusCode)
+	}
+	view := fixture()
+	view.halted = map[string]state.Halt{"default": {Reason: "a drill", At: at(-5)}}
+	_, body := get(t, handler(t, view, withLogin), "/login", nil)
+	for _, inside := range []string{"<nav", `data-testid="live"`, `data-testid="mode"`, "a drill", "/fleet"} {
+		if strings.Contains(body, inside) {
+			t.Errorf("a stranger is shown %s", inside)
+		}
 	}
 }
 
