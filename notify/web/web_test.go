@@ -154,7 +154,9 @@ func TestTheFleetShowsHealthAndWhatIsNotKnown(t *testing.T) {
 
 // With no pool to show, the page does not claim to have measured one.
 func TestAFleetWithoutPoolsIsNotCalledMeasured(t *testing.T) {
-	h := handler(t, &fakeView{}, func(c *Config) { c.Fleet = func(context.Context) (Fleet, error) { return Fleet{At: at(-0.1), Overall: "unknown"}, nil } })
+	h := handler(t, &fakeView{}, func(c *Config) {
+		c.Fleet = func(context.Context) (Fleet, error) { return Fleet{At: at(-0.1), Overall: "unknown"}, nil }
+	})
 	_, body := get(t, h, "/fleet", nil)
 	contains(t, body, "Nothing is known yet.", "and found no engine")
 	if strings.Contains(body, "Measured") {
