@@ -206,7 +206,8 @@ func (x *step) settle(in *Incident) {
 	case in.ActiveAlerts > 0 && in.Status == StatusMonitoring:
 		in.HoldUntil = time.Time{}
 		in.Status = x.activeStatus(in)
-		x.record(in, Entry{Kind: "reopened", Text: "alerts came back within the hold"})
+		// Nobody was told that it was over: the message shows its status, and a flapping alert is no news in its thread.
+		x.record(in, Entry{Kind: "reopened", Quiet: true, Text: "alerts came back within the hold"})
 		in.Rev++
 	}
 	x.changedIncident(in)

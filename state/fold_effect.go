@@ -154,6 +154,16 @@ func (x *step) foreign(fo Foreign) {
 }
 
 func (x *step) foreignOfOurs(in *Incident, fo Foreign) {
+	if in.ID != IncidentID(fo.Key) {
+		// The page of an incident that was merged: its end is our own doing, and says nothing of the page of the root.
+		switch fo.Event {
+		case "acknowledged":
+			x.ack(in, inherited(fo.Actor), "on the page of "+fo.Key)
+		case "annotated":
+			x.record(in, Entry{Kind: "note", Actor: fo.Actor, Quiet: true, Text: fo.Title})
+		}
+		return
+	}
 	remember := func(status string) {
 		t := in.Told[ChannelPagerDuty]
 		t.Ref = maps.Clone(t.Ref)

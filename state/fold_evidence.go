@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -125,7 +126,7 @@ func (x *step) merge(root, other *Incident) {
 		mergeSymptom(root, s)
 	}
 	if root.AckedAt.IsZero() && !other.AckedAt.IsZero() {
-		root.AckedAt, root.AckedBy = other.AckedAt, other.AckedBy
+		root.AckedAt, root.AckedBy = other.AckedAt, inherited(other.AckedBy)
 	}
 	for _, id := range other.Actions {
 		if s := x.actions[id].State; !s.BeforeEffect() && !s.Done() {
@@ -150,6 +151,12 @@ func (x *step) merge(root, other *Incident) {
 	x.changedIncident(root)
 }
 
+// inherited is a person who acknowledged another page of the same trouble: no tool knows yet that this one is theirs too.
+func inherited(by Actor) Actor {
+	by.Via = "paramedic"
+	return by
+}
+
 func mergeSymptom(root *Incident, s SymptomCount) {
 	i := symptomAt(root, s.Symptom)
 	if i < 0 {
@@ -170,6 +177,11 @@ func mergeSymptom(root *Incident, s SymptomCount) {
 	}
 	for _, rule := range s.Rules {
 		c.Rules = addTo(c.Rules, rule, 16)
+	}
+	for _, e := range s.Entities {
+		if len(c.Entities) < 32 && !slices.Contains(c.Entities, e) {
+			c.Entities = append(c.Entities, e)
+		}
 	}
 	for k, v := range s.Hints {
 		if c.Hints[k] == "" {
