@@ -132,6 +132,15 @@ func size(e *api.V2Event) int {
 // marker is how our note is found again.
 func marker(m notify.Message) string { return "[" + string(m.Incident) + "]" }
 
+// mergeText says where a merged incident went.
+func mergeText(m notify.Message, mark string) string {
+	text := fmt.Sprintf("Paramedic %s: the same trouble as %s. That incident goes on, with a page of its own; this one was resolved.", mark, notify.Cut(m.MergedInto, 500))
+	if m.URL != "" && len(m.URL) < 300 {
+		text += "\nLive: " + m.URL
+	}
+	return notify.Cut(text, limitNote)
+}
+
 // noteText is the diagnosis as a note of plain text.
 func noteText(m notify.Message) string {
 	var b strings.Builder

@@ -3,11 +3,8 @@ package pagerduty
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	api "github.com/PagerDuty/go-pagerduty"
@@ -63,9 +60,10 @@ func New(cfg Config, opt Options) *Notifier {
 	}
 }
 
-// The status of the page, as the handle refStatus keeps it.
+// The status of the page, as the handle refStatus keeps it. refMerged says that the page's end was explained.
 const (
 	refStatus    = "status"
+	refMerged    = "merged"
 	triggered    = "triggered"
 	acknowledged = "acknowledged"
 	resolved     = "resolved"
@@ -85,6 +83,13 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 			}
 		}
 		ref[refStatus] = step.status
+	}
+	if m.MergedInto != "" && n.cfg.Notes() && ref[refStatus] == resolved && ref[refMerged] == "" {
+		// After the end, so that what hinders a note never keeps a page ringing.
+		if err := n.explainMerge(ctx, m); err != nil {
+			return ref, err
+		}
+		ref[refMerged] = "noted"
 	}
 	return ref, nil
 }
@@ -163,41 +168,4 @@ func judge(l *notify.Limiter, err error) error {
 		l.Close(later.After)
 	}
 	return err
-}
-
-// Note writes the diagnosis into an incident that another tool opened, once.
-func (n *Notifier) Note(ctx context.Context, m notify.Message, ref string) error {
-	if !n.cfg.Notes() {
-		return &notify.Refused{Err: errors.New("notes need notify.pagerduty.api_token_file and from")}
-	}
-	token, err := n.opt.APIToken()
-	if err != nil {
-		return &notify.Refused{Err: err}
-	}
-	if ref == "" || url.PathEscape(ref) != ref {
-		return &notify.Refused{Err: fmt.Errorf("%q is not the ID of a PagerDuty incident", notify.Cut(notify.Clean(ref), 60))}
-	}
-	if err := n.rest.Wait(ctx); err != nil {
-		return err
-	}
-	c, call := n.client(token)
-	notes, listErr := c.ListIncidentNotesWithContext(ctx, ref)
-	if err := judge(n.rest, call.verdict("notes of "+ref)); err != nil {
-		return err
-	}
-	if listErr != nil {
-		return fmt.Errorf("pagerduty notes of %s: %w", ref, listErr)
-	}
-	for _, note := range notes {
-		if strings.Contains(note.Content, marker(m)) {
-			return nil
-		}
-	}
-	if err := n.rest.Wait(ctx); err != nil {
-		return err
-	}
-	c, call = n.client(token)
-	// The library sends the user's summary as the header From.
-	_, _ = c.CreateIncidentNoteWithContext(ctx, ref, api.IncidentNote{User: api.APIObject{Summary: n.cfg.From}, Content: noteText(m)})
-	return judge(n.rest, call.verdict("note in "+ref))
 }

@@ -1,4 +1,4 @@
-// Package pagerdutytest is a stateful fake of PagerDuty's Events API v2 and of the part of its REST API that writes notes, as a real
+// Package pagerdutytest is a stateful fake of PagerDuty's Events API v2 and of the part of its REST API that finds incidents and writes notes, as a real
 // HTTP server that is as strict as PagerDuty.
 //
 // It keeps incidents by deduplication key as PagerDuty does: a trigger folds into an open incident, and opens a new one after a
@@ -89,6 +89,7 @@ func New(opt Options) *Server {
 	s := &Server{opt: opt, done: make(chan struct{}), notes: map[string][]string{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v2/enqueue", s.enqueue)
+	mux.HandleFunc("GET /incidents", s.rest(s.listIncidents))
 	mux.HandleFunc("GET /incidents/{id}/notes", s.rest(s.listNotes))
 	mux.HandleFunc("POST /incidents/{id}/notes", s.rest(s.addNote))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

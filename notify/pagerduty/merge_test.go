@@ -1,0 +1,57 @@
+package pagerduty
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"paramedic/notify"
+	"paramedic/notify/pagerduty/pagerdutytest"
+	"paramedic/state"
+)
+
+// merged is the sample incident after a root took it.
+func merged(t *testing.T) notify.Message {
+	f := facts(t)
+	f.Incident.Status, f.Incident.MergedInto, f.Incident.ResolvedBy = state.StatusResolved, "INC-1", "merge"
+	f.Root = &state.Incident{Number: 41, Title: "GPU fault on node-7"}
+	return notify.Compose(f)
+}
+
+// Robusta, issue 1350: the end of an alert left its first message as it was. Here the page of an incident that was merged ends, and a
+// note says into which one; what hinders the note does not keep the page ringing, and trying again writes no second one.
+func TestRobusta1350MergedPageSaysWhereItWent(t *testing.T) {
+	n, s := bench(t, pagerdutytest.Options{RoutingKey: key, Token: "token", From: []string{"bot@example.com"}})
+	ref, err := n.Show(t.Context(), notify.Compose(facts(t)), state.Told{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Inject(pagerdutytest.Fault{Path: "/incidents", Kind: pagerdutytest.Unavailable})
+	ref, err = n.Show(t.Context(), merged(t), state.Told{Ref: ref}, true)
+	if err == nil || s.Incidents()[0].Status != "resolved" {
+		t.Fatalf("err %v, page %s: it must end though the note cannot be written", err, s.Incidents()[0].Status)
+	}
+	for range 2 {
+		if ref, err = n.Show(t.Context(), merged(t), state.Told{Ref: ref}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Notes("P1"); len(got) != 1 || !strings.Contains(got[0], "#41 GPU fault on node-7") || !strings.Contains(got[0], string(merged(t).Incident)) {
+		t.Errorf("notes %q", got)
+	}
+	if got := s.Events(); len(got) != 2 {
+		t.Errorf("events %q, want one trigger and one resolve", got)
+	}
+}
+
+func TestAMergedIncidentThatPagedNobodyIsLeftAlone(t *testing.T) {
+	n, s := bench(t, pagerdutytest.Options{})
+	if _, err := n.Show(t.Context(), merged(t), state.Told{}, true); err != nil || len(s.Events()) != 0 {
+		t.Errorf("err %v, events %q", err, s.Events())
+	}
+	n.cfg.APITokenFile = "" // without a token the page ends without a note
+	ref, err := n.Show(t.Context(), merged(t), state.Told{Ref: map[string]string{refStatus: triggered}}, true)
+	if err != nil || ref[refStatus] != resolved || !slices.Equal(s.Events(), []string{"resolve " + string(merged(t).Incident)}) {
+		t.Errorf("err %v, ref %v, events %q", err, ref, s.Events())
+	}
+}

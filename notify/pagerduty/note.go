@@ -1,0 +1,80 @@
+package pagerduty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	api "github.com/PagerDuty/go-pagerduty"
+
+	"paramedic/notify"
+)
+
+// Note writes the diagnosis into an incident that another tool opened, once.
+func (n *Notifier) Note(ctx context.Context, m notify.Message, ref string) error {
+	if !n.cfg.Notes() {
+		return &notify.Refused{Err: errors.New("notes need notify.pagerduty.api_token_file and from")}
+	}
+	token, err := n.opt.APIToken()
+	if err != nil {
+		return &notify.Refused{Err: err}
+	}
+	return n.note(ctx, token, ref, marker(m), noteText(m))
+}
+
+// note writes a note into an incident that has none with the mark yet.
+func (n *Notifier) note(ctx context.Context, token, ref, mark, text string) error {
+	if ref == "" || url.PathEscape(ref) != ref {
+		return &notify.Refused{Err: fmt.Errorf("%q is not the ID of a PagerDuty incident", notify.Cut(notify.Clean(ref), 60))}
+	}
+	if err := n.rest.Wait(ctx); err != nil {
+		return err
+	}
+	c, call := n.client(token)
+	notes, listErr := c.ListIncidentNotesWithContext(ctx, ref)
+	if err := judge(n.rest, call.verdict("notes of "+ref)); err != nil {
+		return err
+	}
+	if listErr != nil {
+		return fmt.Errorf("pagerduty notes of %s: %w", ref, listErr)
+	}
+	for _, note := range notes {
+		if strings.Contains(note.Content, mark) {
+			return nil
+		}
+	}
+	if err := n.rest.Wait(ctx); err != nil {
+		return err
+	}
+	c, call = n.client(token)
+	// The library sends the user's summary as the header From.
+	_, _ = c.CreateIncidentNoteWithContext(ctx, ref, api.IncidentNote{User: api.APIObject{Summary: n.cfg.From}, Content: text})
+	return judge(n.rest, call.verdict("note in "+ref))
+}
+
+// explainMerge writes into our own page where its incident went: an event that resolves cannot say why. Events know an incident by our
+// key, notes by PagerDuty's ID, so it is looked up; where it is not found, nobody was paged and nothing is to be explained.
+func (n *Notifier) explainMerge(ctx context.Context, m notify.Message) error {
+	token, err := n.opt.APIToken()
+	if err != nil {
+		return &notify.Refused{Err: err}
+	}
+	if err := n.rest.Wait(ctx); err != nil {
+		return err
+	}
+	c, call := n.client(token)
+	found, listErr := c.ListIncidentsWithContext(ctx, api.ListIncidentsOptions{IncidentKey: string(m.Incident)})
+	if err := judge(n.rest, call.verdict("search for the page of "+string(m.Incident))); err != nil {
+		return err
+	}
+	if listErr != nil {
+		return fmt.Errorf("pagerduty search for the page of %s: %w", m.Incident, listErr)
+	}
+	if len(found.Incidents) == 0 {
+		return nil
+	}
+	mark := marker(m) + " merged"
+	return n.note(ctx, token, found.Incidents[len(found.Incidents)-1].ID, mark, mergeText(m, mark))
+}
