@@ -175,7 +175,7 @@ func (c *Catalog) otherwise(v verdict) string {
 		return ""
 	}
 	next := &v.ranked[1]
-	return fmt.Sprintf("Next is %s (%s %%). It would win with %s.", next.cause.ID, digits(round(next.confidence*100, 1)), wouldWin(v, next))
+	return fmt.Sprintf("Next is %s (%s %%). It would win with %s.", next.cause.ID, digits(round(min(next.confidence*100, 99), 1)), wouldWin(v, next))
 }
 
 func (c *Catalog) unknownTitle(in *state.Incident) string {

@@ -211,14 +211,17 @@ func verdictText(d Diagnosis) string {
 		if len(d.Alternatives) > 0 {
 			var names []string
 			for _, alt := range d.Alternatives[:min(2, len(d.Alternatives))] {
-				names = append(names, fmt.Sprintf("%s %.0f%%", alt.Cause, 100*alt.Confidence))
+				names = append(names, fmt.Sprintf("%s (%s)", alt.Cause, percent(alt.Confidence)))
 			}
 			text += ": the evidence does not decide between " + strings.Join(names, " and ")
 		}
 		return text
 	}
-	return fmt.Sprintf("%s with %.0f%% confidence: %s", d.Cause, 100*d.Confidence, d.Title)
+	return fmt.Sprintf("%s, %s sure: %s", d.Cause, percent(d.Confidence), d.Title)
 }
+
+// percent is a confidence as people read it; no verdict is quite certain.
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", min(99, 100*share)) }
 
 // mergeScope is the verdict's scope, with names that only the alerts gave.
 func mergeScope(verdict, alerts Scope) Scope {

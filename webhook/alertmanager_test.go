@@ -59,7 +59,7 @@ func TestRecordedPayloadsOfRealAlertmanagersAreTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			w := newWorld()
-			s, _ := door(t, w, nil)
+			s, _ := door(t, w, func(c *Config) { c.Clusters = []string{"default"} })
 			expect(t, do(s, "POST", "/webhook/alertmanager", string(body)), 200)
 			if len(w.inputs) != 1 || w.inputs[0].Cluster != "default" {
 				t.Fatalf("inputs: %+v", w.inputs)

@@ -189,7 +189,7 @@ func TestBadPagesAreErrorsNotValues(t *testing.T) {
 			t.Errorf("%s was read", name)
 		}
 	}
-	c := New(Config{Signals: builtIn(t)})
+	c := New(Config{Signals: builtIn(t), Timeout: time.Minute})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		line := bytes.Repeat([]byte("# a comment that goes on\n"), 4096)
 		for range MaxPage/len(line) + 2 {
