@@ -98,7 +98,7 @@ func LoadBoard(records []Record) (*Board, error) {
 	for id, in := range b.incidents {
 		if in.Open() {
 			for fp := range b.held[id] {
-				b.index(id, b.alerts[fp].Sign.Entity, b.alerts[fp].Alert.Name())
+				b.index(id, b.signKeys(b.alerts[fp]))
 			}
 			b.indexScope(in)
 		}

@@ -90,9 +90,9 @@ func (x *step) gone(rec *AlertRecord) *Incident {
 
 // attach finds the open incident that an alert belongs to, or opens one.
 func (x *step) attach(rec *AlertRecord) *Incident {
-	e, rule := rec.Sign.Entity, rec.Alert.Name()
+	e, keys := rec.Sign.Entity, x.signKeys(rec)
 	var in *Incident
-	if open := x.candidates(e, rule); len(open) > 0 {
+	if open := x.candidates(keys); len(open) > 0 {
 		if id, ok := x.Triage.Correlate(rec.Sign, x.topology(e, open), open, x.now); ok {
 			in = x.incidents[id]
 		}
@@ -105,7 +105,7 @@ func (x *step) attach(rec *AlertRecord) *Incident {
 	}
 	rec.Incident = in.ID
 	x.hold(rec)
-	x.index(in.ID, e, rule)
+	x.index(in.ID, keys)
 	return in
 }
 

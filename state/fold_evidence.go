@@ -87,12 +87,12 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 // joinOthers merges incidents that one cause explains. It gives the incident that remains of the given one's trouble where that is
 // the given one, and nil where it was itself merged into an older root.
 func (x *step) joinOthers(in *Incident) *Incident {
-	near := x.candidates(scopeEntity(in.Scope), "")
+	near := x.candidates(x.entityKeys(scopeEntity(in.Scope), ""))
 	for _, pod := range in.Scope.Pods {
-		near = append(near, x.candidates(Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, "")...)
+		near = append(near, x.candidates(x.entityKeys(Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, ""))...)
 	}
 	for _, node := range in.Scope.Nodes {
-		near = append(near, x.candidates(Entity{Cluster: in.Cluster, Node: node}, "")...)
+		near = append(near, x.candidates(x.entityKeys(Entity{Cluster: in.Cluster, Node: node}, ""))...)
 	}
 	for _, other := range near {
 		if other.ID == in.ID || !other.Open() || other.Cluster != in.Cluster {

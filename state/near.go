@@ -44,25 +44,45 @@ func (b *Board) entityKeys(e Entity, rule string) []string {
 			addPool(&b.workers[key].Worker)
 		}
 	}
-	if len(keys) == 0 {
-		add("rule", rule)
-	}
+	add(ruleKey, rule)
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// An incident about something that no rule knows is also found by the alert's own rule, and one that names no place by that.
+const (
+	ruleKey = "rule"
+	nowhere = "nowhere:"
+)
+
+// entity says whether a key is the name of a place.
+func entity(key string) bool { return key != nowhere && !strings.HasPrefix(key, ruleKey+":") }
+
+// signKeys are the words under which an alert's incident is found.
+func (b *Board) signKeys(rec *AlertRecord) []string {
+	rule := ""
+	if rec.Sign.Symptom == Unclassified {
+		rule = rec.Alert.Name()
+	}
+	keys := b.entityKeys(rec.Sign.Entity, rule)
+	if !slices.ContainsFunc(keys, entity) {
+		keys = append(keys, nowhere)
+	}
+	return keys
 }
 
 func scopeEntity(s Scope) Entity {
 	return Entity{Cluster: s.Cluster, Namespace: s.Namespace, Model: s.Model, Pool: s.Pool}
 }
 
-// index makes the incident findable by an entity that it is about.
-func (b *Board) index(id IncidentID, e Entity, rule string) {
+// index makes the incident findable by what it is about.
+func (b *Board) index(id IncidentID, keys []string) {
 	own := b.keys[id]
 	if own == nil {
 		own = map[string]bool{}
 		b.keys[id] = own
 	}
-	for _, key := range b.entityKeys(e, rule) {
+	for _, key := range keys {
 		if own[key] {
 			continue
 		}
@@ -76,12 +96,12 @@ func (b *Board) index(id IncidentID, e Entity, rule string) {
 
 // indexScope makes the incident findable by what its verdict found broken, and by the other names of that.
 func (b *Board) indexScope(in *Incident) {
-	b.index(in.ID, scopeEntity(in.Scope), "")
+	b.index(in.ID, b.entityKeys(scopeEntity(in.Scope), ""))
 	for _, node := range in.Scope.Nodes {
-		b.index(in.ID, Entity{Cluster: in.Cluster, Node: node}, "")
+		b.index(in.ID, b.entityKeys(Entity{Cluster: in.Cluster, Node: node}, ""))
 	}
 	for _, pod := range in.Scope.Pods {
-		b.index(in.ID, Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, "")
+		b.index(in.ID, b.entityKeys(Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, ""))
 	}
 }
 
@@ -96,25 +116,50 @@ func (b *Board) unindex(id IncidentID) {
 	delete(b.keys, id)
 }
 
-// candidates are the open incidents that share an entity with the given one, newest first.
-func (b *Board) candidates(e Entity, rule string) []*Incident {
+// candidates are the open incidents that a sign with these keys may belong to, newest first: those that share an entity, and after
+// them those that share the rule or name no place. What names no place itself may belong to any.
+func (b *Board) candidates(keys []string) []*Incident {
 	seen := map[IncidentID]bool{}
 	var out []*Incident
-	for _, key := range b.entityKeys(e, rule) {
-		for id := range b.near[key] {
-			if in := b.incidents[id]; !seen[id] && in != nil && in.Open() {
-				seen[id] = true
-				out = append(out, in)
-			}
+	add := func(id IncidentID) {
+		if in := b.incidents[id]; !seen[id] && in != nil && in.Open() {
+			seen[id] = true
+			out = append(out, in)
 		}
 	}
-	slices.SortFunc(out, func(x, y *Incident) int {
-		if c := y.OpenedAt.Compare(x.OpenedAt); c != 0 {
-			return c
+	collect := func(key string) {
+		for id := range b.near[key] {
+			add(id)
 		}
-		return strings.Compare(string(y.ID), string(x.ID))
-	})
+	}
+	for _, key := range keys {
+		if entity(key) {
+			collect(key)
+		}
+	}
+	settled := len(out)
+	newestFirst(out)
+	for _, key := range keys {
+		if !entity(key) {
+			collect(key)
+		}
+	}
+	collect(nowhere)
+	newestFirst(out[settled:])
+	if slices.Contains(keys, nowhere) && len(out) < mostCandidates {
+		settled = len(out)
+		for id := range b.keys {
+			add(id)
+		}
+		newestFirst(out[settled:])
+	}
 	return out[:min(len(out), mostCandidates)]
+}
+
+func newestFirst(list []*Incident) {
+	slices.SortFunc(list, func(x, y *Incident) int {
+		return cmp.Or(y.OpenedAt.Compare(x.OpenedAt), strings.Compare(string(y.ID), string(x.ID)))
+	})
 }
 
 // topology are the workers that bear on an entity: its pod's, its node's, and those of the pools of its candidates.
