@@ -213,7 +213,7 @@ func TestRobusta850GroupedAlertsAreOneMessage(t *testing.T) {
 // pools cost a channel a handful of calls, and Slack's silence does not hold up a page.
 func TestOnCall4087StormCostsAHandfulOfCalls(t *testing.T) {
 	s := newStory(t)
-	slack, pages := 0, 0
+	slack := 0
 	for i := range 20 {
 		var batch AlertBatch
 		for j := range MaxBatch {
@@ -230,7 +230,7 @@ func TestOnCall4087StormCostsAHandfulOfCalls(t *testing.T) {
 					s.apply(Input{Outcome: &Outcome{Effect: e.ID, Turn: e.Turn, Error: "429", RetryAt: s.now.Add(20 * time.Second)}})
 				}
 			}
-			if pages = s.channelCalls(ChannelPagerDuty); pages != 4 {
+			if pages := s.channelCalls(ChannelPagerDuty); pages != 4 {
 				t.Fatalf("Slack is busy and %d of 4 pages went out", pages)
 			}
 		}
