@@ -69,16 +69,18 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 		}
 		return pools[key]
 	}
-	onNode, engines := map[string]state.Worker{}, map[place]bool{}
+	byPod, engines := map[place]state.Worker{}, map[place]bool{}
 	for _, w := range ev.Workers {
 		p := pool(w.Namespace, w.Pool, w.Model)
 		p.take(w, engines)
-		onNode[w.Pod] = w
+		if w.Pod != "" {
+			byPod[place{w.Namespace, w.Pod}] = w
+		}
 	}
 	for _, s := range ev.Samples {
 		e := s.Entity
-		if w, ok := onNode[e.Pod]; ok {
-			e.Namespace, e.Pool, e.Model = w.Namespace, w.Pool, cmp.Or(w.Model, e.Model)
+		if w, ok := byPod[place{e.Namespace, e.Pod}]; ok {
+			e.Pool, e.Model = w.Pool, cmp.Or(w.Model, e.Model)
 		}
 		if e.Pool == "" && e.Model == "" {
 			continue

@@ -303,6 +303,15 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// The page of a caller of the model names what others serve, as a picker's does.
+func TestACallerIsNotAWorker(t *testing.T) {
+	const page = "# TYPE llm_requests_total counter\nllm_requests_total{model_name=\"m\",status=\"success\"} 5\n"
+	client, clk := pages(t, page, page)
+	if s := readAll(t, client, clk.Now())["up"]; s.Signal == "" || s.Entity.Model != "" {
+		t.Errorf("the caller's scrape is taken for a worker's: %+v", s)
+	}
+}
+
 // An endpoint picker's page names the model that others serve; its own scrape is not a worker's.
 func TestAPickerIsNotAWorker(t *testing.T) {
 	const page = "# TYPE llm_d_epp_request_total counter\nllm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\"} 5\n# TYPE llm_d_epp_ready_endpoints gauge\nllm_d_epp_ready_endpoints{name=\"pool\"} 0\n"

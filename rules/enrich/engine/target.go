@@ -52,7 +52,7 @@ func (t *target) record(now time.Time, points []point, health float64, err error
 		up, points, t.problem = 0, nil, err.Error()
 	}
 	for _, p := range points {
-		if m := p.labels["model_name"]; m != "" && p.labels["server"] == "" && !ofGateway(p.metric) {
+		if m := p.labels["model_name"]; m != "" && p.labels["server"] == "" && !ofOthers(p.metric) {
 			t.model = m
 			break
 		}
@@ -68,9 +68,10 @@ func (t *target) record(now time.Time, points []point, health float64, err error
 	t.history.add(now, points)
 }
 
-// ofGateway says whether a metric is an endpoint picker's, which speaks of a model that others serve.
-func ofGateway(metric string) bool {
-	for _, prefix := range []string{"llm_d_epp_", "inference_objective_", "inference_pool_"} {
+// ofOthers says whether a metric is an endpoint picker's or a caller's (llm_requests_total and its like), who speak of a model that
+// others serve.
+func ofOthers(metric string) bool {
+	for _, prefix := range []string{"llm_", "inference_objective_", "inference_pool_"} {
 		if strings.HasPrefix(metric, prefix) {
 			return true
 		}
