@@ -1,11 +1,13 @@
 package rules
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"paramedic/state"
 )
@@ -42,6 +44,8 @@ func fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
 			ev.Samples = append(ev.Samples, state.Sample{Signal: s.ID, Entity: e, Value: 0.97 + float64(i)/1000, Baseline: &base, At: caseTime})
 		}
 	}
+	// As it is gathered: signal by signal.
+	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int { return cmp.Compare(a.Signal, b.Signal) })
 	return in, ev
 }
 
@@ -97,7 +101,7 @@ func TestDiagnosisIsDeterministic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		if diff := gocmp.Diff(string(want), string(got)); diff != "" {
 			t.Fatal(diff)
 		}
 	}

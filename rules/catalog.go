@@ -24,16 +24,17 @@ func (p Problem) String() string { return fmt.Sprintf("%s:%d: %s", p.File, p.Lin
 
 // A Catalog is everything that the rules know. It is immutable and safe for concurrent use.
 type Catalog struct {
-	symptoms map[state.Symptom]Symptom
-	causes   []*Cause // by ID
-	byID     map[state.Cause]*Cause
-	alerts   map[string]alertRule
-	metrics  []metricRule
-	words    []wordRule
-	xids     map[int]Xid
-	units    map[string]string // signal → unit
-	numbers  map[string]int    // signal → its number, which finds its readings without a look-up by name
-	used     map[string]bool   // signals that some evidence reads
+	symptoms    map[state.Symptom]Symptom
+	causes      []*Cause // by ID
+	byID        map[state.Cause]*Cause
+	alerts      map[string]alertRule
+	metrics     []metricRule
+	words       []wordRule
+	xids        map[int]Xid
+	units       map[string]string // signal → unit
+	expressions int               // how many different ones the causes have
+	numbers     map[string]int    // signal → its number, which finds its readings without a look-up by name
+	used        map[string]bool   // signals that some evidence reads
 }
 
 // A Symptom is one thing that an alert can mean.

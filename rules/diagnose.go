@@ -145,7 +145,7 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 
 // weigh adds up what speaks for and against the cause.
 func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
-	w := weighed{cause: c, score: c.Prior}
+	w := weighed{cause: c, score: c.Prior, seen: make([]seen, 0, len(in.Symptoms)+len(c.Evidence)/2)}
 	known, strange := 0, 0
 	for i, s := range in.Symptoms {
 		if s.Symptom == state.Unclassified || slices.ContainsFunc(in.Symptoms[:i], func(o state.SymptomCount) bool { return o.Symptom == s.Symptom }) {

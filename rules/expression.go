@@ -33,6 +33,7 @@ type environment struct {
 type expression struct {
 	program cel.Program
 	fast    condition // the same without CEL; nil where there is none
+	number  int       // among the catalogue's expressions
 	signals []string
 }
 
@@ -129,7 +130,9 @@ func (e *environment) compile(src string) (*expression, error) {
 	}
 	// The order of the source, so that the first signal is the one the expression is about.
 	slices.SortStableFunc(x.signals, func(a, b string) int { return strings.Index(src, a) - strings.Index(src, b) })
+	x.number = len(e.known)
 	e.known[src] = x
+	e.catalog.expressions = len(e.known)
 	return x, nil
 }
 

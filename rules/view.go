@@ -30,19 +30,15 @@ type view struct {
 	pods     []*group
 	gpus     []*group
 	nodes    []*group
-	ids      map[string]int // of pods, GPUs and nodes, by their key
-	keys     []string       // by ID
-	order    []int          // the IDs in the order of their keys
-	gpusOf   map[int][]int  // pod → GPUs
-	asked    map[question]*answers
+	ids      map[string]int        // of pods, GPUs and nodes, by their key
+	keys     []string              // by ID
+	order    []int                 // the IDs in the order of their keys
+	gpusOf   map[int][]int         // pod → GPUs
+	asked    map[string][]*answers // kind of entity → by the expression's number: causes ask many of the same
 	recent   *series
-	alerted  map[string]bool // the workers that all alerts are about, with their engines' other pods and their machines; nil: not so
-}
 
-// question is an expression asked of a kind of entity. Causes ask many of the same.
-type question struct {
-	x   *expression
-	per string
+	expressions int             // how many there are
+	alerted     map[string]bool // the workers that all alerts are about, with their engines' other pods and their machines; nil: not so
 }
 
 // answers are those for whom an expression holds, and how many had an answer; the pods of one engine count as one.
@@ -52,13 +48,19 @@ type answers struct {
 }
 
 func (v *view) ask(x *expression, per string) *answers {
-	q := question{x, per}
-	if a, ok := v.asked[q]; ok {
+	asked := v.asked[per]
+	if asked == nil {
+		asked = make([]*answers, v.expressions)
+		v.asked[per] = asked
+	}
+	if a := asked[x.number]; a != nil {
 		return a
 	}
 	a := &answers{}
+	asked[x.number] = a
 	var told []*group
-	for _, g := range v.groups(per) {
+	groups := v.groups(per)
+	for i, g := range groups {
 		holds, ok := x.answer(g)
 		if !ok {
 			continue
@@ -68,13 +70,15 @@ func (v *view) ask(x *expression, per string) *answers {
 			told = append(told, g)
 		}
 		if holds {
+			if a.hits == nil {
+				a.hits = make([]*group, 0, len(groups)-i)
+			}
 			a.hits = append(a.hits, g)
 		}
 	}
 	if len(v.engine) > 0 {
 		a.answered = v.engines(told)
 	}
-	v.asked[q] = a
 	return a
 }
 
@@ -109,7 +113,7 @@ func (v *view) enginesOf(pods []string) int {
 func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Catalog) *view {
 	v := &view{
 		scope: scope, facts: factsOf(in), signals: map[string]*series{}, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers, missing: map[string]string{},
-		engine: map[string]string{}, ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[question]*answers{},
+		engine: map[string]string{}, ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[string][]*answers{}, expressions: cat.expressions,
 	}
 	v.whole = &group{view: v}
 	if ev == nil {
