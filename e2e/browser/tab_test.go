@@ -45,12 +45,14 @@ func openTab(t *testing.T, b *bot) *tab {
 	if chromium == "" {
 		t.Fatal("no Chromium: apt-get install chromium")
 	}
-	alloc, stop := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath(chromium), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.NoFirstRun, chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+	// A test's context ends before its cleanups run, and would kill the browser instead of closing it. The allocator makes the profile's
+	// folder and removes it: Chromium's helpers may still write there for a moment after it has ended.
+	alloc, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), chromedp.ExecPath(chromium), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.NoFirstRun, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.WSURLReadTimeout(patience))
 	ctx, end := chromedp.NewContext(alloc)
 	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil && t.Context().Err() == nil {
+		if err := chromedp.Cancel(ctx); err != nil {
 			t.Errorf("closing the browser: %v", err)
 		}
 		end()
