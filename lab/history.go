@@ -11,13 +11,20 @@ import (
 
 // history is as much of a Prometheus as the rules need: scraped samples of some families, and a few of PromQL's functions.
 type history struct {
-	series map[string]map[string]*series // by metric name, then labels
-	last   float64                       // the last scrape
-	epoch  float64                       // the Unix time that it counts from
+	series map[string]*family // by metric name
+	last   float64            // the last scrape
+	epoch  float64            // the Unix time that it counts from
 	keep   float64
 }
 
+// family is the series of one name, in the order of their keys.
+type family struct {
+	byKey map[string]*series
+	list  []*series
+}
+
 type series struct {
+	key    string
 	labels map[string]string
 	points []point
 }
@@ -33,20 +40,22 @@ type sample struct {
 }
 
 func newHistory(keep float64) *history {
-	return &history{series: map[string]map[string]*series{}, keep: keep}
+	return &history{series: map[string]*family{}, keep: keep}
 }
 
-func (h *history) add(name string, labels map[string]string, at, value float64) {
-	all := h.series[name]
-	if all == nil {
-		all = map[string]*series{}
-		h.series[name] = all
+// add records a sample. Its labels are made only for a series that is new; key tells the series of one name apart.
+func (h *history) add(name, key string, at, value float64, labels func() map[string]string) {
+	f := h.series[name]
+	if f == nil {
+		f = &family{byKey: map[string]*series{}}
+		h.series[name] = f
 	}
-	key := labelKey(labels)
-	s := all[key]
+	s := f.byKey[key]
 	if s == nil {
-		s = &series{labels: labels}
-		all[key] = s
+		s = &series{key: key, labels: labels()}
+		f.byKey[key] = s
+		i, _ := slices.BinarySearchFunc(f.list, key, func(s *series, key string) int { return strings.Compare(s.key, key) })
+		f.list = slices.Insert(f.list, i, s)
 	}
 	s.points = append(s.points, point{at, value})
 	if cut := sort.Search(len(s.points), func(i int) bool { return s.points[i].at >= at-h.keep }); cut > 64 {
@@ -62,37 +71,57 @@ func (h *history) scrape(at float64, families []*dto.MetricFamily, want map[stri
 			continue
 		}
 		for _, m := range f.Metric {
-			labels := make(map[string]string, len(m.Label)+1)
-			for _, l := range m.Label {
-				labels[l.GetName()] = l.GetValue()
-			}
+			key, labels := seriesKey(m.Label), func() map[string]string { return labelMap(m.Label) }
 			switch {
 			case m.Gauge != nil:
-				h.add(name, labels, at, m.Gauge.GetValue())
+				h.add(name, key, at, m.Gauge.GetValue(), labels)
 			case m.Counter != nil:
-				h.add(name, labels, at, m.Counter.GetValue())
+				h.add(name, key, at, m.Counter.GetValue(), labels)
 			case m.Histogram != nil:
+				bucket := name + "_bucket"
 				for _, b := range append(m.Histogram.Bucket, &dto.Bucket{UpperBound: new(math.Inf(1)), CumulativeCount: m.Histogram.SampleCount}) {
-					with := make(map[string]string, len(labels)+1)
-					for k, v := range labels {
-						with[k] = v
-					}
-					with["le"] = formatEdge(b.GetUpperBound())
-					h.add(name+"_bucket", with, at, float64(b.GetCumulativeCount()))
+					edge := formatEdge(b.GetUpperBound())
+					h.add(bucket, key+"\xff"+edge, at, float64(b.GetCumulativeCount()), func() map[string]string {
+						with := labelMap(m.Label)
+						with["le"] = edge
+						return with
+					})
 				}
 			}
 		}
 	}
 }
 
+// seriesKey tells a family's series apart. A page writes a series' labels in the same order each time.
+func seriesKey(labels []*dto.LabelPair) string {
+	var b strings.Builder
+	for _, l := range labels {
+		b.WriteString(l.GetName())
+		b.WriteByte(0xff)
+		b.WriteString(l.GetValue())
+		b.WriteByte(0xff)
+	}
+	return b.String()
+}
+
+func labelMap(pairs []*dto.LabelPair) map[string]string {
+	out := make(map[string]string, len(pairs)+1)
+	for _, l := range pairs {
+		out[l.GetName()] = l.GetValue()
+	}
+	return out
+}
+
 // forget drops series that have not been seen for as long as anything is kept.
 func (h *history) forget(now float64) {
-	for _, all := range h.series {
-		for k, s := range all {
-			if s.points[len(s.points)-1].at < now-h.keep {
-				delete(all, k)
+	for _, f := range h.series {
+		f.list = slices.DeleteFunc(f.list, func(s *series) bool {
+			old := s.points[len(s.points)-1].at < now-h.keep
+			if old {
+				delete(f.byKey, s.key)
 			}
-		}
+			return old
+		})
 	}
 }
 
@@ -105,9 +134,12 @@ func (h *history) now(name string) vector {
 }
 
 func (h *history) each(name string, f func(*series) (float64, bool)) vector {
+	all := h.series[name]
+	if all == nil {
+		return nil
+	}
 	var out vector
-	for _, key := range sortedKeys(h.series[name]) {
-		s := h.series[name][key]
+	for _, s := range all.list {
 		if v, ok := f(s); ok {
 			out = append(out, sample{s.labels, v})
 		}
@@ -184,14 +216,14 @@ func (h *history) predict(name string, window, ahead float64) vector {
 // quantile is histogram_quantile over the rates of a histogram's buckets, summed by labels.
 func (h *history) quantile(q float64, name string, window float64, by ...string) vector {
 	groups := map[string]vector{}
-	for _, s := range h.rate(name+"_bucket", window, 0).sum(append([]string{"le"}, by...)...) {
-		le := s.labels["le"]
-		key := labelKey(pick(s.labels, by))
-		groups[key] = append(groups[key], sample{map[string]string{"le": le, "": key}, s.value})
+	rates := h.rate(name+"_bucket", window, 0)
+	for _, s := range rates.sum(append([]string{"le"}, by...)...) {
+		key := keyBy(s.labels, by)
+		groups[key] = append(groups[key], sample{map[string]string{"le": s.labels["le"]}, s.value})
 	}
 	var out vector
-	for _, s := range h.rate(name+"_bucket", window, 0).sum(by...) {
-		g := groups[labelKey(s.labels)]
+	for _, s := range rates.sum(by...) {
+		g := groups[keyBy(s.labels, by)]
 		sort.Slice(g, func(i, j int) bool { return parseEdge(g[i].labels["le"]) < parseEdge(g[j].labels["le"]) })
 		if v := bucketQuantile(q, g); !math.IsNaN(v) {
 			out = append(out, sample{s.labels, v})
@@ -231,16 +263,15 @@ func (v vector) aggregate(by []string, join func(a, b float64) float64) vector {
 	at := map[string]int{}
 	var out vector
 	for _, s := range v {
-		labels := pick(s.labels, by)
-		key := labelKey(labels)
+		key := keyBy(s.labels, by)
 		if i, ok := at[key]; ok {
 			out[i].value = join(out[i].value, s.value)
 			continue
 		}
 		at[key] = len(out)
-		out = append(out, sample{labels, s.value})
+		out = append(out, sample{pick(s.labels, by), s.value})
 	}
-	slices.SortFunc(out, func(a, b sample) int { return strings.Compare(labelKey(a.labels), labelKey(b.labels)) })
+	slices.SortFunc(out, func(a, b sample) int { return strings.Compare(keyBy(a.labels, by), keyBy(b.labels, by)) })
 	return out
 }
 
@@ -274,11 +305,11 @@ func (v vector) with(label string, values ...string) vector {
 func (v vector) and(o vector, on ...string) vector {
 	have := map[string]bool{}
 	for _, s := range o {
-		have[labelKey(pick(s.labels, on))] = true
+		have[keyBy(s.labels, on)] = true
 	}
 	var out vector
 	for _, s := range v {
-		if have[labelKey(pick(s.labels, on))] {
+		if have[keyBy(s.labels, on)] {
 			out = append(out, s)
 		}
 	}
@@ -305,11 +336,11 @@ func (v vector) renamed(pairs ...string) vector {
 func (v vector) per(o vector, on ...string) vector {
 	by := map[string]float64{}
 	for _, s := range o {
-		by[labelKey(pick(s.labels, on))] = s.value
+		by[keyBy(s.labels, on)] = s.value
 	}
 	var out vector
 	for _, s := range v {
-		if d, ok := by[labelKey(pick(s.labels, on))]; ok && d != 0 {
+		if d, ok := by[keyBy(s.labels, on)]; ok && d != 0 {
 			out = append(out, sample{s.labels, s.value / d})
 		}
 	}

@@ -16,6 +16,19 @@ func labelKey(labels map[string]string) string {
 	return b.String()
 }
 
+// keyBy is the same for labels with the same values of these names.
+func keyBy(labels map[string]string, names []string) string {
+	if len(names) == 1 {
+		return labels[names[0]]
+	}
+	var b strings.Builder
+	for _, n := range names {
+		b.WriteString(labels[n])
+		b.WriteByte(0xff)
+	}
+	return b.String()
+}
+
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func pick(labels map[string]string, names []string) map[string]string {

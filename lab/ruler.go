@@ -120,7 +120,7 @@ func (r *Ruler) scrape() time.Time {
 			up = 1
 			r.history.scrape(f.now, families, r.want)
 		}
-		r.history.add("up", t.Labels, f.now, up)
+		r.history.add("up", labelKey(t.Labels), f.now, up, func() map[string]string { return t.Labels })
 	}
 	r.history.forget(f.now)
 	return f.at(f.now)

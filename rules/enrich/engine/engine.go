@@ -109,7 +109,7 @@ func (c *Client) retarget(now []Target) {
 			targets = append(targets, old)
 			continue
 		}
-		targets = append(targets, newTarget(t))
+		targets = append(targets, newTarget(t, c.wanted))
 	}
 	c.listed.Lock()
 	defer c.listed.Unlock()
@@ -192,7 +192,7 @@ func (c *Client) Scrape(ctx context.Context) {
 	g.SetLimit(parallelScrapes)
 	for _, t := range c.list() {
 		g.Go(func() error {
-			points, err := c.fetch(ctx, t.url)
+			points, err := c.fetch(ctx, t.url, t.page)
 			if ctx.Err() != nil {
 				return nil // stopped, not down
 			}
@@ -210,7 +210,7 @@ func (c *Client) Scrape(ctx context.Context) {
 func (c *Client) Ping(ctx context.Context) error {
 	var errs []error
 	for _, t := range c.list() {
-		if _, err := c.fetch(ctx, t.url); err != nil {
+		if _, err := c.fetch(ctx, t.url, newReader(c.wanted)); err != nil {
 			errs = append(errs, fmt.Errorf("engine %s: %w", t.labels["instance"], err))
 		}
 	}

@@ -185,7 +185,7 @@ func TestOneScrapeIsNotEnoughForARate(t *testing.T) {
 
 func TestBadPagesAreErrorsNotValues(t *testing.T) {
 	for name, page := range map[string]string{"html": "<html>hello</html>", "cut": "# TYPE a counter\na{x=\"", "json": `{"a": 1}`} {
-		if _, err := parse(strings.NewReader(page), map[string]bool{"a": true}); err == nil {
+		if _, err := newReader(map[string]bool{"a": true}).read(strings.NewReader(page)); err == nil {
 			t.Errorf("%s was read", name)
 		}
 	}
@@ -199,7 +199,7 @@ func TestBadPagesAreErrorsNotValues(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	if _, err := c.fetch(t.Context(), srv.URL+"/metrics"); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if _, err := c.fetch(t.Context(), srv.URL+"/metrics", newReader(c.wanted)); err == nil || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("an endless page: %v", err)
 	}
 }
@@ -207,7 +207,7 @@ func TestBadPagesAreErrorsNotValues(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	h := newHistory()
 	for i := range 4 * 60 * 24 { // a day of pages
-		h.add(start.Add(time.Duration(i)*15*time.Second), []point{{"m", nil, math.NaN(), float64(i)}})
+		h.add(start.Add(time.Duration(i)*15*time.Second), []point{{newLine("m", nil, math.NaN()), float64(i)}})
 	}
 	if n := len(h.rows); n > 350 {
 		t.Errorf("%d rows are kept", n)
@@ -288,7 +288,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("x{y=\"\xff\"} 1 -1\n"))
 	wanted := map[string]bool{"a": true, "a_bucket": true, "x": true, "vllm:kv_cache_usage_perc": true}
 	f.Fuzz(func(t *testing.T, page []byte) {
-		points, err := parse(bytes.NewReader(page), wanted)
+		points, err := newReader(wanted).read(bytes.NewReader(page))
 		if err != nil {
 			return
 		}

@@ -12,13 +12,6 @@ const (
 	keepFor  = 6 * time.Hour // one row in five minutes
 )
 
-// series is one line of a target's pages, across time.
-type series struct {
-	metric string
-	labels map[string]string
-	le     float64
-}
-
 // row is one page. Values are in the order of history.series; NaN where the page lacked the line.
 type row struct {
 	at     time.Time
@@ -27,7 +20,7 @@ type row struct {
 
 // history is what is remembered of one target. It is not safe for concurrent use.
 type history struct {
-	series   []series
+	series   []*line // of the target's pages, across time
 	byKey    map[string]int
 	byMetric map[string][]int
 	rows     []row
@@ -46,11 +39,10 @@ func (h *history) add(at time.Time, points []point) {
 		*h = *newHistory()
 	}
 	for _, p := range points {
-		k := p.key()
-		if _, ok := h.byKey[k]; !ok {
-			h.byKey[k] = len(h.series)
+		if _, ok := h.byKey[p.key]; !ok {
+			h.byKey[p.key] = len(h.series)
 			h.byMetric[p.metric] = append(h.byMetric[p.metric], len(h.series))
-			h.series = append(h.series, series{p.metric, p.labels, p.le})
+			h.series = append(h.series, p.line)
 		}
 	}
 	values := make([]float64, len(h.series))
@@ -58,7 +50,7 @@ func (h *history) add(at time.Time, points []point) {
 		values[i] = math.NaN()
 	}
 	for _, p := range points {
-		values[h.byKey[p.key()]] = p.value
+		values[h.byKey[p.key]] = p.value
 	}
 	h.rows = append(h.rows, row{at, values})
 	h.thin(at)

@@ -5,87 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"paramedic/rules/enrich"
 )
 
-// MaxPage is the largest page that is read, in bytes after decompression.
-const MaxPage = 16 << 20
-
-// maxSeries is how many series of one target are kept: a target with more is misread, not worth the memory.
-const maxSeries = 20000
-
-// A point is one line of a page.
-type point struct {
-	metric string
-	labels map[string]string
-	le     float64 // of a bucket; NaN otherwise
-	value  float64
-}
-
-// parse reads the text format and keeps the lines of wanted series; a histogram gives its buckets, sum and count.
-func parse(r io.Reader, wanted map[string]bool) ([]point, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(r)
-	if err != nil {
-		return nil, fmt.Errorf("page is not in the Prometheus text format: %w", err)
-	}
-	var out []point
-	for _, name := range slices.Sorted(maps.Keys(families)) {
-		for _, m := range families[name].GetMetric() {
-			out = appendPoints(out, name, m, wanted)
-		}
-	}
-	if len(out) > maxSeries {
-		return nil, fmt.Errorf("page has %d series that matter; at most %d are read", len(out), maxSeries)
-	}
-	return out, nil
-}
-
-func appendPoints(out []point, name string, m *dto.Metric, wanted map[string]bool) []point {
-	labels := make(map[string]string, len(m.GetLabel()))
-	for _, l := range m.GetLabel() {
-		labels[l.GetName()] = l.GetValue()
-	}
-	add := func(metric string, le, v float64) {
-		if wanted[metric] {
-			out = append(out, point{metric, labels, le, v})
-		}
-	}
-	none := math.NaN()
-	switch {
-	case m.Histogram != nil:
-		h := m.GetHistogram()
-		add(name+"_sum", none, h.GetSampleSum())
-		add(name+"_count", none, float64(h.GetSampleCount()))
-		for _, b := range h.GetBucket() {
-			add(name+"_bucket", b.GetUpperBound(), float64(b.GetCumulativeCount()))
-		}
-	case m.Summary != nil:
-		add(name+"_sum", none, m.GetSummary().GetSampleSum())
-		add(name+"_count", none, float64(m.GetSummary().GetSampleCount()))
-	case m.Counter != nil:
-		add(name, none, m.GetCounter().GetValue())
-	case m.Gauge != nil:
-		add(name, none, m.GetGauge().GetValue())
-	case m.Untyped != nil:
-		add(name, none, m.GetUntyped().GetValue())
-	}
-	return out
-}
-
 // fetch reads and parses one page.
-func (c *Client) fetch(ctx context.Context, url string) ([]point, error) {
+func (c *Client) fetch(ctx context.Context, url string, page *reader) ([]point, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -102,7 +30,7 @@ func (c *Client) fetch(ctx context.Context, url string) ([]point, error) {
 		return nil, fmt.Errorf("answers %d to a scrape", resp.StatusCode)
 	}
 	body := &bounded{r: resp.Body, left: MaxPage}
-	points, err := parse(body, c.wanted)
+	points, err := page.read(body)
 	if body.left < 0 {
 		return nil, fmt.Errorf("page is larger than %d MiB", MaxPage>>20)
 	}
@@ -156,17 +84,4 @@ func (b *bounded) Read(p []byte) (int, error) {
 		return n, errTooLarge
 	}
 	return n, err
-}
-
-// key is what makes a series the same in the next page.
-func (p point) key() string {
-	var b strings.Builder
-	b.WriteString(p.metric)
-	for _, k := range slices.Sorted(maps.Keys(p.labels)) {
-		b.WriteString("\x00" + k + "\x00" + p.labels[k])
-	}
-	if !math.IsNaN(p.le) {
-		b.WriteString("\x00le\x00" + strconv.FormatFloat(p.le, 'g', -1, 64))
-	}
-	return b.String()
 }

@@ -15,6 +15,8 @@ type target struct {
 	url    string
 	labels map[string]string // instance, and what the configuration adds
 
+	page *reader // used by one scrape at a time
+
 	mu      sync.Mutex
 	history *history
 	problem string // of the newest scrape; empty when it worked
@@ -22,7 +24,7 @@ type target struct {
 	model string
 }
 
-func newTarget(c Target) *target {
+func newTarget(c Target, wanted map[string]bool) *target {
 	labels := maps.Clone(c.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -30,7 +32,7 @@ func newTarget(c Target) *target {
 	if u, err := url.Parse(c.URL); err == nil && labels["instance"] == "" {
 		labels["instance"] = u.Host
 	}
-	return &target{url: c.URL, labels: labels, history: newHistory()}
+	return &target{url: c.URL, labels: labels, page: newReader(wanted), history: newHistory()}
 }
 
 // with is a series' labels with the target's: the page's own win, as an exporter that speaks of others' pods knows best.
@@ -61,9 +63,9 @@ func (t *target) record(now time.Time, points []point, health float64, err error
 	if t.model != "" {
 		own["model_name"] = t.model
 	}
-	points = append(points, point{"up", own, math.NaN(), up})
+	points = append(points, point{newLine("up", own, math.NaN()), up})
 	if !math.IsNaN(health) {
-		points = append(points, point{healthMetric, own, math.NaN(), health})
+		points = append(points, point{newLine(healthMetric, own, math.NaN()), health})
 	}
 	t.history.add(now, points)
 }
