@@ -37,7 +37,7 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 //	workers       one a line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME] [role=prefill|decode]
 //	              [owner=KIND/NAME] [route=KIND/NAME…]; pods of one pool with the same group run one engine and count as one worker
 //	pages         recorded /metrics pages instead of evidence, or before it; one a line: short-name file [age], see [CasePage]
-//	evidence      one a line: signal entity value [was=baseline] [day=a-day-ago] [z=score] [text=word]
+//	evidence      one a line: signal entity value [was=baseline] [day=a-day-ago] [week=a-week-ago] [z=score] [text=word]
 //	want          what has to come out
 //
 // An entity is a worker's short name, '*' for all workers, "pool", "node:NAME", or a worker's GPU as "name/gpu". A later line replaces
@@ -232,12 +232,14 @@ func (k *caseRun) sample(f []string) error {
 			s.Baseline = &n
 		case key == "day" && err == nil:
 			s.DayAgo = &n
+		case key == "week" && err == nil:
+			s.WeekAgo = &n
 		case key == "z" && err == nil:
 			s.Z = &n
 		case key == "age" && err == nil:
 			s.At = caseTime.Add(-time.Duration(n) * time.Second)
 		default:
-			return fmt.Errorf("%q is none of was=, day=, z=, age=, text=", opt)
+			return fmt.Errorf("%q is none of was=, day=, week=, z=, age=, text=", opt)
 		}
 	}
 	entities, err := k.entities(f[1])

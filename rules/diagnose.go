@@ -324,6 +324,10 @@ func (v *view) absent(x *expression, src string) []string {
 			out = append(out, id)
 		case strings.Contains(src, id+".baseline") && !s.whole.baseline().ok:
 			out = append(out, id+" (no baseline)")
+		case strings.Contains(src, id+".day_ago") && !s.whole.number("day_ago").ok:
+			out = append(out, id+" (no value of a day ago)")
+		case strings.Contains(src, id+".week_ago") && !s.whole.number("week_ago").ok:
+			out = append(out, id+" (no value of a week ago)")
 		}
 	}
 	return out

@@ -21,7 +21,7 @@ func TestNativeAnswersAreCELs(t *testing.T) {
 		`true`, `!false`, `!(kv_usage.value > 0.5)`, `kv_usage.value == 1.0 || kv_usage.value != 0.97`, `workers >= 1 && workers < 3`, `(kv_usage.max - kv_usage.min) / kv_usage.avg > 0.5`,
 		`kv_usage.value > 0.5 && requests_waiting.value > 0.5`, `kv_usage.value > 0.5 || requests_waiting.value > 0.5`, `kv_usage.sum + 1.0 > kv_usage.count * 2.0`, `0.1 / 0.0 > kv_usage.z`,
 		`pod_last_terminated.text == "OOMKilled"`, `pod_last_terminated.text != pod_waiting_reason.text`, `hint("xid") == ""`, `has_symptom("kv_pressure")`, `only_symptom("kv_pressure")`,
-		`xid_class(gpu_xid.value) == "hardware"`, `kv_usage.day_ago < kv_usage.baseline`,
+		`xid_class(gpu_xid.value) == "hardware"`, `kv_usage.day_ago < kv_usage.baseline`, `kv_usage.week_ago > kv_usage.day_ago`, `kv_usage.value > 2.0 * kv_usage.week_ago`,
 	} {
 		if x, err := env.compile(src); err != nil || x.fast == nil {
 			t.Fatalf("%s: compiled to Go: %v, %v", src, x != nil && x.fast != nil, err)
@@ -77,6 +77,9 @@ func thin(r *rand.Rand, ev *state.Evidence) {
 		case 2:
 			day := r.Float64()
 			s.DayAgo, s.Z = &day, &day
+		case 3:
+			week := r.Float64()
+			s.WeekAgo = &week
 		}
 		s.Value = []float64{0, 1, 79, 0.97, 0.3, 31, math.NaN()}[r.IntN(7)]
 		if strings.HasPrefix(s.Signal, "pod_") && r.IntN(2) == 0 {

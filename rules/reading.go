@@ -9,7 +9,7 @@ import (
 )
 
 // readingFields are what an expression can ask of a signal, in the order of readField's switch.
-var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "day_ago", "z", "text"}
+var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "day_ago", "week_ago", "z", "text"}
 
 // number is a value that may not be there.
 type number struct {
@@ -86,6 +86,7 @@ var fields = map[string]func(*reading) number{
 	"count":    func(r *reading) number { return some(float64(r.count)) },
 	"baseline": (*reading).baseline,
 	"day_ago":  func(r *reading) number { return optional(r.DayAgo) },
+	"week_ago": func(r *reading) number { return optional(r.WeekAgo) },
 	"z":        func(r *reading) number { return optional(r.Z) },
 }
 
@@ -112,7 +113,7 @@ func (s *series) of(id int) *state.Sample {
 func (s *series) summarise(order []int) {
 	r := &reading{Sample: &state.Sample{Value: math.NaN()}, peers: &peers{}}
 	var total float64
-	var baseline, dayAgo mean
+	var baseline, dayAgo, weekAgo mean
 	for _, id := range order {
 		o := s.of(id)
 		if o == nil {
@@ -126,6 +127,7 @@ func (s *series) summarise(order []int) {
 		}
 		baseline.add(o.Baseline)
 		dayAgo.add(o.DayAgo)
+		weekAgo.add(o.WeekAgo)
 		v := some(o.Value)
 		if !v.ok {
 			continue
@@ -143,7 +145,7 @@ func (s *series) summarise(order []int) {
 		r.sum, r.avg = some(total), some(total/float64(r.count))
 		r.Value = r.avg.v
 	}
-	r.Baseline, r.DayAgo = baseline.value(), dayAgo.value()
+	r.Baseline, r.DayAgo, r.WeekAgo = baseline.value(), dayAgo.value(), weekAgo.value()
 	if s.pool != nil {
 		s.overlayPool(r)
 	}
@@ -180,7 +182,7 @@ func (s *series) overlayPool(r *reading) {
 			r.max, r.min, r.avg, r.sum, r.count = v, v, v, v, 1
 		}
 		// A mean of the pods' baselines is not the baseline of the pool's own series.
-		r.Baseline, r.DayAgo = p.Baseline, p.DayAgo
+		r.Baseline, r.DayAgo, r.WeekAgo = p.Baseline, p.DayAgo, p.WeekAgo
 	}
 	if optional(p.Z).ok {
 		r.Z = p.Z

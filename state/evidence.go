@@ -28,9 +28,10 @@ type Sample struct {
 	Unit     string    `json:"unit,omitempty"`
 	At       time.Time `json:"at"`                 // when the value was true, not when it was read
 	Baseline *float64  `json:"baseline,omitempty"` // the same signal an hour before the incident's onset
-	DayAgo   *float64  `json:"day_ago,omitempty"`
-	Z        *float64  `json:"z,omitempty"`      // (Value - mean) / standard deviation over the hour before the onset
-	Series   []Point   `json:"series,omitempty"` // around the onset, for the chart; at most 120 points
+	DayAgo   *float64  `json:"day_ago,omitempty"`  // … a day before it
+	WeekAgo  *float64  `json:"week_ago,omitempty"` // … a week before it
+	Z        *float64  `json:"z,omitempty"`        // (Value - mean) / standard deviation over the hour before the onset
+	Series   []Point   `json:"series,omitempty"`   // around the onset, for the chart; at most 120 points
 }
 
 // A Point is one point of a chart.

@@ -3,7 +3,6 @@ package enrich
 import (
 	"math"
 	"strings"
-	"time"
 
 	"paramedic/rules"
 	"paramedic/state"
@@ -80,31 +79,4 @@ func (p *Parts) Pointer(how rules.Combine) *float64 {
 	}
 	v := p.Value(how)
 	return &v
-}
-
-// zPoints is how many points before the onset a z-score needs.
-const zPoints = 8
-
-// ZScore is how many standard deviations a value lies from its mean over the hour before the onset. A series that stood still
-// has no deviation; the score is then taken against one percent of its level, so that a jump from a flat line is not missed, and
-// bounded to ±100.
-func ZScore(value float64, series []state.Point, onset time.Time) *float64 {
-	var n, sum, squares float64
-	for _, p := range series {
-		if p.At.Before(onset) && !p.At.Before(onset.Add(-time.Hour)) {
-			n, sum = n+1, sum+p.Value
-		}
-	}
-	if n < zPoints {
-		return nil
-	}
-	mean := sum / n
-	for _, p := range series {
-		if p.At.Before(onset) && !p.At.Before(onset.Add(-time.Hour)) {
-			squares += (p.Value - mean) * (p.Value - mean)
-		}
-	}
-	deviation := math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, 1e-6))
-	z := math.Max(-100, math.Min(100, (value-mean)/deviation))
-	return &z
 }

@@ -210,19 +210,6 @@ func TestPoolOf(t *testing.T) {
 	}
 }
 
-func TestZScore(t *testing.T) {
-	var flat []state.Point
-	for i := range 20 {
-		flat = append(flat, state.Point{At: now.Add(time.Duration(i-20) * time.Minute), Value: 0.5})
-	}
-	if z := ZScore(0.99, flat, now); z == nil || *z < 50 {
-		t.Errorf("a jump from a flat line: %v", z)
-	}
-	if z := ZScore(1, flat[:3], now); z != nil {
-		t.Errorf("three points are no history: %v", *z)
-	}
-}
-
 func TestErrorsHoldNoCredentials(t *testing.T) {
 	for _, err := range []error{
 		&url.Error{Op: "Post", URL: "http://user:hunter2@prom/api", Err: errors.New("connection refused")},

@@ -68,6 +68,9 @@ func fill(have *state.Sample, more state.Sample) {
 	if have.DayAgo == nil {
 		have.DayAgo = more.DayAgo
 	}
+	if have.WeekAgo == nil {
+		have.WeekAgo = more.WeekAgo
+	}
 	if have.Z == nil {
 		have.Z = more.Z
 	}

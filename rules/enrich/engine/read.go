@@ -11,8 +11,6 @@ import (
 	"paramedic/state"
 )
 
-const chartPoints = 60
-
 // Read implements enrich.Source. Where the newest pages are old, they are read first.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	if c.newest().Before(q.Now.Add(-2 * c.interval)) {
@@ -147,7 +145,7 @@ func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.
 	series := map[string][]state.Point{}
 	if s.Chart {
 		start := q.Onset.Add(-time.Hour)
-		step := max(now.Sub(start)/chartPoints, c.interval)
+		step := max(enrich.ChartStep(q.Onset, now), c.interval)
 		for to := start; !to.After(now); to = to.Add(step) {
 			for k, f := range evaluate(to) {
 				series[k] = append(series[k], state.Point{At: to, Value: f.value})
@@ -163,7 +161,7 @@ func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.
 	for _, k := range keys {
 		f := current[k]
 		sample := state.Sample{Signal: s.ID, Entity: f.entity, Value: f.value, Text: f.text, Unit: s.Unit, At: c.asOf(targets, f, now),
-			Series: series[k], Z: enrich.ZScore(f.value, series[k], q.Onset)}
+			Series: series[k], Z: enrich.ZScore(f.value, s.Unit, series[k], q.Onset)}
 		if b, ok := before[k]; ok && !s.Text {
 			sample.Baseline = &b.value
 		}

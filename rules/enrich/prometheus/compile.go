@@ -24,16 +24,23 @@ var (
 // marker is the label that tells the members of a union apart.
 const marker = "paramedic_signal"
 
+// A day and a week ago are asked for in one query: the week's members are those of the day, with six days' offset and this in their mark.
+const (
+	weekMark  = "#week"
+	weekAfter = 6 * 24 * time.Hour
+)
+
 // A member is one source of one signal as a part of a union.
 type member struct {
 	signal rules.Signal
 	source rules.Source
 	index  int  // of the source in the signal
 	pool   bool // read per pool, not per pod
+	week   bool // six days before the moment that it is asked for, which is a day before the onset
 	expr   string
 }
 
-// id is the member's value of the marker.
+// id is what the member reads, at whatever moment.
 func (m member) id() string {
 	level := "own"
 	if m.pool {
@@ -42,22 +49,37 @@ func (m member) id() string {
 	return m.signal.ID + "#" + strconv.Itoa(m.index) + "#" + level
 }
 
+// mark is the member's value of the marker.
+func (m member) mark() string {
+	if m.week {
+		return m.id() + weekMark
+	}
+	return m.id()
+}
+
 // labelled is the member's expression, marked, so that no two members of a union have a series in common.
 func (m member) labelled() string {
-	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, m.expr, marker, m.id())
+	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, m.expr, marker, m.mark())
 }
 
 // compile makes the members of a signal: each source, and each again per pool where the pool's value is no aggregate of the pods'.
 func compile(sig rules.Signal, scope state.Scope) []member {
 	var out []member
 	for i, src := range sig.Sources {
-		pool := src.Per == rules.PerPool && sig.Per == rules.PerPod
-		out = append(out, member{signal: sig, source: src, index: i, pool: pool, expr: expression(sig, src, pool, scope)})
-		if sig.Pooled && !pool && summable(src.Fn) {
-			out = append(out, member{signal: sig, source: src, index: i, pool: true, expr: expression(sig, src, true, scope)})
+		m := member{signal: sig, source: src, index: i, pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
+		out = append(out, m.compiled(scope))
+		if sig.Pooled && !m.pool && summable(src.Fn) {
+			m.pool = true
+			out = append(out, m.compiled(scope))
 		}
 	}
 	return out
+}
+
+// weekEarlier is the member a week before the onset, where the member itself is asked for a day before.
+func (m member) weekEarlier(scope state.Scope) member {
+	m.week = true
+	return m.compiled(scope)
 }
 
 // summable says whether the function of a pool's summed series is the pool's value.
@@ -65,13 +87,18 @@ func summable(fn rules.Fn) bool {
 	return fn == rules.FnQuantile || fn == rules.FnMean || fn == rules.FnRatio
 }
 
-// expression is the PromQL of a source. Series are narrowed to the scope as far as their labels can be trusted to be there: a
+// compiled has the PromQL of the member's source. Series are narrowed to the scope as far as their labels can be trusted to be there: a
 // label that a fleet does not set must not empty the evidence, so most matchers also accept its absence.
-func expression(sig rules.Signal, src rules.Source, pool bool, scope state.Scope) string {
-	by := labelsOf(sig, src, pool)
+func (m member) compiled(scope state.Scope) member {
+	sig, src := m.signal, m.source
+	by := labelsOf(sig, src, m.pool)
+	ago := time.Duration(0)
+	if m.week {
+		ago = weekAfter
+	}
 	var alternatives []string
 	for _, narrow := range narrowing(src, sig.Per, scope) {
-		b := builder{sig: sig, src: src, by: strings.Join(by, ", "), narrow: narrow}
+		b := builder{sig: sig, src: src, by: strings.Join(by, ", "), narrow: narrow, ago: ago}
 		alternatives = append(alternatives, b.build())
 	}
 	expr := strings.Join(alternatives, " or ")
@@ -81,7 +108,8 @@ func expression(sig rules.Signal, src rules.Source, pool bool, scope state.Scope
 	if src.Scale != 1 {
 		expr = "(" + expr + ") * " + number(src.Scale)
 	}
-	return expr
+	m.expr = expr
+	return m
 }
 
 func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
@@ -135,6 +163,19 @@ type builder struct {
 	src    rules.Source
 	by     string
 	narrow []string
+	ago    time.Duration // offset of every selector
+}
+
+// at is an instant selector, and over one over a window, at the builder's offset.
+func (b builder) at(sel string) string { return sel + b.offset() }
+
+func (b builder) over(sel, w string) string { return sel + "[" + w + "]" + b.offset() }
+
+func (b builder) offset() string {
+	if b.ago == 0 {
+		return ""
+	}
+	return " offset " + window(b.ago)
 }
 
 func (b builder) sel(metric string, matchers []rules.Matcher) string {
@@ -154,48 +195,56 @@ func (b builder) agg(op, expr string) string { return op + " by (" + b.by + ") (
 func (b builder) build() string {
 	s, w := b.src, window(b.src.Window)
 	one := b.sel(s.Metric, s.Match)
-	over := func() string { return b.sel(s.Over, s.Denominator()) }
-	rate := func(sel string) string { return b.agg("sum", "rate("+sel+"["+w+"])") }
+	whole := func() string { return b.sel(s.Over, s.Denominator()) }
+	rate := func(sel string) string { return b.agg("sum", "rate("+b.over(sel, w)+")") }
 	op := string(b.sig.Combine)
 	switch s.Fn {
 	case rules.FnAvg:
-		return b.agg(op, "avg_over_time("+one+"["+w+"])")
+		return b.agg(op, "avg_over_time("+b.over(one, w)+")")
 	case rules.FnMax:
-		return b.agg(op, "max_over_time("+one+"["+w+"])")
+		return b.agg(op, "max_over_time("+b.over(one, w)+")")
 	case rules.FnMin:
 		return b.minimum(w)
 	case rules.FnRate:
-		return b.agg(op, "rate("+one+"["+w+"])")
+		return b.agg(op, "rate("+b.over(one, w)+")")
 	case rules.FnIncrease:
-		return b.agg(op, "increase("+one+"["+w+"])")
+		return b.agg(op, "increase("+b.over(one, w)+")")
 	case rules.FnChanges:
-		return b.agg(op, "changes("+one+"["+w+"])")
+		return b.agg(op, "changes("+b.over(one, w)+")")
 	case rules.FnSlope:
 		// A series that is gone keeps a slope for the whole window: only those that are still there count.
-		return b.agg(op, fmt.Sprintf("deriv(%s[%s]) and count_over_time(%s[%s]) >= %d and %s", one, w, one, w, SlopePoints, one))
+		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s", b.over(one, w), b.over(one, w), SlopePoints, b.at(one)))
 	case rules.FnQuantile:
 		buckets := b.sel(s.Metric+"_bucket", s.Match)
-		return "histogram_quantile(" + number(s.Q) + ", sum by (le, " + b.by + ") (rate(" + buckets + "[" + w + "])))"
+		return "histogram_quantile(" + number(s.Q) + ", sum by (le, " + b.by + ") (rate(" + b.over(buckets, w) + ")))"
 	case rules.FnMean:
 		return "(" + rate(b.sel(s.Metric+"_sum", s.Match)) + " / (" + rate(b.sel(s.Metric+"_count", s.Match)) + " > 0))"
 	case rules.FnRatio:
 		// Without a series for the part (no 5xx was ever seen), the part is nothing of the whole.
-		return "((" + rate(one) + " or " + rate(over()) + " * 0) / (" + rate(over()) + " > 0))"
+		return "((" + rate(one) + " or " + rate(whole()) + " * 0) / (" + rate(whole()) + " > 0))"
 	case rules.FnShare:
-		return "(" + b.agg("max", one) + " / (" + b.agg("max", one) + " + " + b.agg("max", over()) + "))"
+		return "(" + b.agg("max", b.at(one)) + " / (" + b.agg("max", b.at(one)) + " + " + b.agg("max", b.at(whole())) + "))"
 	case rules.FnLess:
-		return "(" + b.agg("max", one) + " < bool " + b.agg("max", over()) + ")"
+		return "(" + b.agg("max", b.at(one)) + " < bool " + b.agg("max", b.at(whole())) + ")"
 	case rules.FnAge:
-		return "(time() - " + b.agg("max", one) + ")"
+		return "(" + b.clock() + " - " + b.agg("max", b.at(one)) + ")"
 	case rules.FnFlow:
 		expr := rate(one)
 		for _, gauge := range s.With {
-			expr += " + " + b.agg("sum", "deriv("+b.sel(gauge, s.Match)+"["+w+"])")
+			expr += " + " + b.agg("sum", "deriv("+b.over(b.sel(gauge, s.Match), w)+")")
 		}
 		return "clamp_min(" + expr + ", 0)"
 	default:
-		return b.agg(op, one)
+		return b.agg(op, b.at(one))
 	}
+}
+
+// clock is the moment that the expression is about, in seconds.
+func (b builder) clock() string {
+	if b.ago == 0 {
+		return "time()"
+	}
+	return "(time() - " + strconv.FormatInt(int64(b.ago/time.Second), 10) + ")"
 }
 
 // SlopePoints is how many points a slope needs.
@@ -206,11 +255,11 @@ func (b builder) minimum(w string) string {
 	s := b.src
 	one := b.sel(s.Metric, s.Match)
 	if len(s.With) == 0 {
-		return b.agg(string(b.sig.Combine), "min_over_time("+one+"["+w+"])")
+		return b.agg(string(b.sig.Combine), "min_over_time("+b.over(one, w)+")")
 	}
-	expr := b.agg(string(b.sig.Combine), one)
+	expr := b.agg(string(b.sig.Combine), b.at(one))
 	for _, gauge := range s.With {
-		expr += " and (" + b.agg("sum", b.sel(gauge, s.Match)) + " == 0)"
+		expr += " and (" + b.agg("sum", b.at(b.sel(gauge, s.Match))) + " == 0)"
 	}
 	return "min_over_time((" + expr + ")[" + w + ":15s])"
 }
@@ -221,6 +270,8 @@ func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 func window(d time.Duration) string {
 	s := int64(d / time.Second)
 	switch {
+	case s%86400 == 0 && s > 0:
+		return strconv.FormatInt(s/86400, 10) + "d"
 	case s%3600 == 0 && s > 0:
 		return strconv.FormatInt(s/3600, 10) + "h"
 	case s%60 == 0 && s > 0:

@@ -29,6 +29,7 @@ type sample struct {
 	entity         state.Entity
 	text           string
 	now, base, day *enrich.Parts
+	week           *enrich.Parts
 	series         map[int64]float64
 	at             time.Time
 }
@@ -55,10 +56,10 @@ func (g *gathering) jobs() []job {
 		out = append(out, job{members: ms, at: now})
 	}
 	for _, ms := range split(past, unionsBefore) {
-		out = append(out, job{members: ms, at: onset.Add(-time.Hour), name: "baseline"})
+		out = append(out, job{members: ms, at: onset.Add(-time.Hour), name: baseline})
 	}
-	for _, ms := range split(past, unionsBefore) {
-		out = append(out, job{members: ms, at: onset.Add(-24 * time.Hour), name: "day_ago"})
+	for _, ms := range split(g.distant(past), unionsDistant) {
+		out = append(out, job{members: ms, at: onset.Add(-24 * time.Hour), name: distant})
 	}
 	for _, ms := range split(chart, unionsRange) {
 		out = append(out, job{members: ms, span: span(onset, now), name: "series"})
@@ -66,11 +67,24 @@ func (g *gathering) jobs() []job {
 	return out
 }
 
-// span is the hour before the onset until now, in at most 60 points; of a long incident the first hours are drawn coarser.
+// distant are the members a day ago with themselves a week ago. The hour before is asked for apart from them: old data can be slow to
+// come, from an object store or not at all, and what a verdict rests on most must not wait for it.
+func (g *gathering) distant(past []member) []member {
+	out := make([]member, 0, 2*len(past))
+	for _, m := range past {
+		out = append(out, m, m.weekEarlier(g.query.Scope))
+	}
+	return out
+}
+
+// span is the hour before the onset until now, in whole seconds.
 func span(onset, now time.Time) *v1.Range {
 	start := onset.Add(-time.Hour)
-	step := max(now.Sub(start)/points, 15*time.Second).Truncate(time.Second)
-	return &v1.Range{Start: start, End: now, Step: step + time.Second*time.Duration(min(1, int(now.Sub(start)%step)))}
+	step := max(enrich.ChartStep(onset, now), 15*time.Second)
+	if whole := step.Truncate(time.Second); whole < step {
+		step = whole + time.Second
+	}
+	return &v1.Range{Start: start, End: now, Step: step}
 }
 
 // split divides members evenly over at most n unions, the sources of a signal together.
@@ -97,28 +111,31 @@ func (g *gathering) take(j job, a answer) {
 		if math.IsNaN(v) || math.IsInf(v, 0) || j.at.Sub(at) > Stale {
 			continue
 		}
-		if sm, job, instance := g.at(s.Metric); sm != nil {
-			v = sm.member.value(s.Metric, v)
-			if math.IsNaN(v) {
-				continue
-			}
-			into := &sm.now
-			switch j.name {
-			case "baseline":
-				into = &sm.base
-			case "day_ago":
-				into = &sm.day
-			default:
-				sm.at = at
-			}
-			if *into == nil {
-				*into = &enrich.Parts{}
-			}
-			(*into).Add(instance, job, v)
+		sm, from := g.at(s.Metric)
+		if sm == nil {
+			continue
 		}
+		if v = sm.member.value(s.Metric, v); math.IsNaN(v) {
+			continue
+		}
+		into := &sm.now
+		switch {
+		case j.name == baseline:
+			into = &sm.base
+		case j.name == distant && from.week:
+			into = &sm.week
+		case j.name == distant:
+			into = &sm.day
+		default:
+			sm.at = at
+		}
+		if *into == nil {
+			*into = &enrich.Parts{}
+		}
+		(*into).Add(from.instance, from.job, v)
 	}
 	for _, s := range a.matrix {
-		if sm, _, _ := g.at(s.Metric); sm != nil {
+		if sm, _ := g.at(s.Metric); sm != nil {
 			g.series(sm, s)
 		}
 	}
@@ -143,12 +160,18 @@ func (g *gathering) series(sm *sample, s *model.SampleStream) {
 	}
 }
 
+// origin is what a series says of itself besides what it is about.
+type origin struct {
+	job, instance string
+	week          bool
+}
+
 // at finds the sample that a series belongs to.
-func (g *gathering) at(labels model.Metric) (sm *sample, job, instance string) {
-	id := string(labels[marker])
+func (g *gathering) at(labels model.Metric) (*sample, origin) {
+	id, week := strings.CutSuffix(string(labels[marker]), weekMark)
 	m, ok := g.members[id]
 	if !ok {
-		return nil, "", ""
+		return nil, origin{}
 	}
 	plain := make(map[string]string, len(labels))
 	for k, v := range labels {
@@ -170,7 +193,7 @@ func (g *gathering) at(labels model.Metric) (sm *sample, job, instance string) {
 	if g.samples[key] == nil {
 		g.samples[key] = &sample{member: m, entity: e, text: text}
 	}
-	return g.samples[key], plain["job"], plain["instance"]
+	return g.samples[key], origin{job: plain["job"], instance: plain["instance"], week: week}
 }
 
 // value is the sample's value: that of a label where the source says so.
@@ -214,10 +237,10 @@ func (g *gathering) finish() []state.Sample {
 func (g *gathering) sample(sm *sample) state.Sample {
 	how := enrich.CombineOf(sm.member.signal, sm.member.source)
 	s := state.Sample{Signal: sm.member.signal.ID, Entity: sm.entity, Value: sm.now.Value(how), Text: sm.text,
-		Unit: sm.member.signal.Unit, At: sm.at.UTC(), Baseline: sm.base.Pointer(how), DayAgo: sm.day.Pointer(how)}
+		Unit: sm.member.signal.Unit, At: sm.at.UTC(), Baseline: sm.base.Pointer(how), DayAgo: sm.day.Pointer(how), WeekAgo: sm.week.Pointer(how)}
 	for _, at := range slices.Sorted(maps.Keys(sm.series)) {
 		s.Series = append(s.Series, state.Point{At: time.UnixMilli(at).UTC(), Value: sm.series[at]})
 	}
-	s.Z = enrich.ZScore(s.Value, s.Series, g.query.Onset)
+	s.Z = enrich.ZScore(s.Value, s.Unit, s.Series, g.query.Onset)
 	return s
 }

@@ -31,10 +31,16 @@ const (
 	// Stale is how old a value may be.
 	Stale = 5 * time.Minute
 
-	unionsNow    = 4
-	unionsBefore = 2 // of the baseline, and as many of the day before
-	unionsRange  = 2
-	points       = 60
+	unionsNow     = 4
+	unionsBefore  = 2 // of the hour before the onset
+	unionsDistant = 3 // of the day and the week before, together
+	unionsRange   = 2
+)
+
+// What a job that is not about the present is for.
+const (
+	baseline = "baseline"
+	distant  = "day_ago, week_ago"
 )
 
 // Config says where Prometheus is.
@@ -141,7 +147,9 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 		if err := results[i].err; err != nil {
 			reason := enrich.Explain("Prometheus", err)
 			if j.name != "" {
-				out.Notes = appendOnce(out.Notes, state.Missing{Signal: j.name, Reason: reason})
+				for name := range strings.SplitSeq(j.name, ", ") {
+					out.Notes = appendOnce(out.Notes, state.Missing{Signal: name, Reason: reason})
+				}
 				continue
 			}
 			for _, m := range j.members {

@@ -78,6 +78,7 @@ func (s *store) eval(e parser.Expr, t time.Time) []element {
 		return []element{{v: e.Val}}
 	case *parser.VectorSelector:
 		var out []element
+		t = t.Add(-e.OriginalOffset)
 		for _, sr := range s.selected(e) {
 			if p := pointsIn(sr.points, t.Add(-5*time.Minute), t); len(p) > 0 {
 				out = append(out, element{sr.labels, p[len(p)-1].v})
@@ -266,6 +267,7 @@ func (s *store) rangeCall(e *parser.Call, t time.Time) []element {
 	}
 	switch arg := e.Args[0].(type) {
 	case *parser.MatrixSelector:
+		t = t.Add(-arg.VectorSelector.(*parser.VectorSelector).OriginalOffset)
 		for _, sr := range s.selected(arg.VectorSelector.(*parser.VectorSelector)) {
 			apply(sr.labels, pointsIn(sr.points, t.Add(-arg.Range), t), arg.Range)
 		}

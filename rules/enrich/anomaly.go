@@ -1,0 +1,80 @@
+package enrich
+
+import (
+	"math"
+	"time"
+
+	"paramedic/state"
+)
+
+// The anomaly score is that of the detectors that circulate for inference fleets: how many standard deviations a value lies from the
+// mean of the points before it, over a window of at most zWindow points and with at least zPoints of them.
+const (
+	zWindow = 100
+	zPoints = 20
+	zMost   = 100
+)
+
+// ZScore is a value's distance from its usual, z = (value - mean) / max(σ, 1 % of |mean|, the unit's grain), over the last hundred
+// points of the hour before the onset, bounded to ±100; nil where there are fewer than twenty. σ is the population's standard
+// deviation, as in numpy.std. The detectors skip a series that stood still, since σ is 0 there, and so miss the jump from a flat line,
+// which is what a full KV cache and the first preemption look like. Here its deviation is taken to be one percent of its level, and
+// at least what is no change at all in its unit: a queue of one request after an hour of none is one grain, not a catastrophe.
+func ZScore(value float64, unit string, series []state.Point, onset time.Time) *float64 {
+	before := usual(series, onset)
+	if len(before) < zPoints || math.IsNaN(value) {
+		return nil
+	}
+	n := float64(len(before))
+	var sum, squares float64
+	for _, p := range before {
+		sum += p.Value
+	}
+	mean := sum / n
+	for _, p := range before {
+		squares += (p.Value - mean) * (p.Value - mean)
+	}
+	deviation := math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, grain(unit)))
+	z := math.Max(-zMost, math.Min(zMost, (value-mean)/deviation))
+	return &z
+}
+
+// usual are the points that a value is compared with.
+func usual(series []state.Point, onset time.Time) []state.Point {
+	from := 0
+	for from < len(series) && series[from].At.Before(onset.Add(-time.Hour)) {
+		from++
+	}
+	to := from
+	for to < len(series) && series[to].At.Before(onset) {
+		to++
+	}
+	return series[max(from, to-zWindow):to]
+}
+
+// grain is a change of a quantity that means nothing.
+func grain(unit string) float64 {
+	switch unit {
+	case "ratio", "s", "1/s":
+		return 0.01
+	case "%", "requests", "tokens", "blocks", "pods", "events":
+		return 1
+	}
+	return 1e-6
+}
+
+const (
+	chartPoints = 60
+	mostPoints  = 120
+	coarsest    = time.Hour / zPoints
+)
+
+// ChartStep is how far apart the points of a chart are, which begins an hour before the onset: sixty of them, and of a longer incident
+// as many as it takes to leave the hour before its onset the twenty that a z-score needs, up to a hundred and twenty.
+func ChartStep(onset, now time.Time) time.Duration {
+	whole := now.Sub(onset) + time.Hour
+	if step := whole / chartPoints; step < coarsest {
+		return step
+	}
+	return max(coarsest, whole/(mostPoints-1))
+}

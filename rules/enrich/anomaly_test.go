@@ -1,0 +1,76 @@
+package enrich
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+// minutes are points one a minute, the last of them a minute before now.
+func minutes(n int, value func(i int) float64) []state.Point {
+	var out []state.Point
+	for i := range n {
+		out = append(out, state.Point{At: now.Add(time.Duration(i-n) * time.Minute), Value: value(i)})
+	}
+	return out
+}
+
+func constant(v float64) func(int) float64 { return func(int) float64 { return v } }
+
+// Each want is worked out by hand.
+func TestZScore(t *testing.T) {
+	swing := func(i int) float64 { return 4 + 2*float64(i%2*2-1) } // 2, 6, 2, 6 …: mean 4, σ 2
+	old := append([]state.Point{{At: now.Add(-61 * time.Minute), Value: 1e9}}, minutes(30, swing)...)
+	dense := minutes(240, func(i int) float64 { return float64(min(i/140, 1)) * 10 })
+	for i := range dense {
+		dense[i].At = now.Add(time.Duration(i-240) * 15 * time.Second)
+	}
+	for _, c := range []struct {
+		name   string
+		value  float64
+		unit   string
+		series []state.Point
+		want   float64 // NaN: none
+	}{
+		{"three deviations up", 10, "requests", minutes(20, swing), 3},
+		{"and down", -2, "requests", minutes(20, swing), -3},
+		{"nineteen points are no history", 10, "requests", minutes(19, swing), math.NaN()},
+		{"what is older than an hour is not counted", 10, "requests", old, 3},
+		{"nor what came after the onset", 10, "requests", append(minutes(20, swing), state.Point{At: now, Value: 1e9}), 3},
+		{"of more points the last hundred: (11 - 10) / grain", 11, "requests", dense, 1},
+		{"a jump from a flat line is seen: (0.99 - 0.5) / 0.01", 0.99, "ratio", minutes(60, constant(0.5)), 49},
+		{"one percent of its level: (1030 - 1000) / 10", 1030, "MHz", minutes(60, constant(1000)), 3},
+		{"one request after none is a grain", 1, "requests", minutes(60, constant(0)), 1},
+		{"74 after none", 74, "requests", minutes(60, constant(0)), 74},
+		{"a hair's breadth above no preemptions", 0.001, "1/s", minutes(60, constant(0)), 0.1},
+		{"bounded", 5e9, "bytes", minutes(60, constant(1e6)), 100},
+		{"flat and the same", 0.5, "ratio", minutes(60, constant(0.5)), 0},
+	} {
+		z := ZScore(c.value, c.unit, c.series, now)
+		switch {
+		case math.IsNaN(c.want):
+			if z != nil {
+				t.Errorf("%s: %g", c.name, *z)
+			}
+		case z == nil || math.Abs(*z-c.want) > 1e-6:
+			t.Errorf("%s: %v, want %g", c.name, z, c.want)
+		}
+	}
+}
+
+// However long an incident lasts, the hour before it is drawn finely enough to be compared with, for as long as a chart has room.
+func TestTheHourBeforeKeepsItsPoints(t *testing.T) {
+	for _, c := range []struct {
+		lasted, want time.Duration
+	}{{0, time.Minute}, {time.Hour, 2 * time.Minute}, {3 * time.Hour, 3 * time.Minute}, {4 * time.Hour, 3 * time.Minute}, {20 * time.Hour, 21 * time.Hour / 119}} {
+		step := ChartStep(now, now.Add(c.lasted))
+		if step != c.want {
+			t.Errorf("after %s a point every %s, want %s", c.lasted, step, c.want)
+		}
+		if n := int((c.lasted+time.Hour)/step) + 1; n > 120 {
+			t.Errorf("after %s %d points", c.lasted, n)
+		}
+	}
+}

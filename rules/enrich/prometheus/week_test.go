@@ -1,0 +1,110 @@
+package prometheus
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"paramedic/state"
+)
+
+// What is asked for a week ago is what is asked for a day ago with six days' offset on every selector, and nothing else: the parser
+// puts the offsets in, as an independent hand.
+func TestAWeekAgoIsADayAgoWithSixDaysOffset(t *testing.T) {
+	p := parser.NewParser(parser.Options{})
+	parse := func(expr string) parser.Expr {
+		t.Helper()
+		e, err := p.ParseExpr(expr)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, expr)
+		}
+		return e
+	}
+	moved, clocks := 0, 0
+	for _, scope := range []state.Scope{{}, {Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}} {
+		for _, s := range builtIn(t) {
+			for _, m := range compile(s, scope) {
+				week := m.weekEarlier(scope)
+				if week.mark() == m.mark() || week.id() != m.id() {
+					t.Fatalf("%s and %s", m.mark(), week.mark())
+				}
+				want := parse(m.expr)
+				parser.Inspect(want, func(n parser.Node, _ []parser.Node) error {
+					if v, ok := n.(*parser.VectorSelector); ok {
+						v.OriginalOffset = 6 * 24 * time.Hour
+						moved++
+					}
+					return nil
+				})
+				// An age counts from the moment that it is about, which no offset moves.
+				text := want.String()
+				clocks += strings.Count(text, "time() - ")
+				text = parse(strings.ReplaceAll(text, "time() - ", "(time() - 518400) - ")).String()
+				if got := parse(week.expr).String(); got != text {
+					t.Errorf("%s\n got %s\nwant %s", m.id(), got, text)
+				}
+				parse(week.labelled())
+			}
+		}
+	}
+	if moved < 200 || clocks == 0 {
+		t.Errorf("%d selectors, %d clocks: hardly anything was compared", moved, clocks)
+	}
+}
+
+// A server that keeps a week has the values of all three moments; each is that of its own moment, not of another.
+func TestReadGivesAnHourADayAndAWeekAgo(t *testing.T) {
+	s := &store{}
+	onset := now.Add(-10 * time.Minute)
+	labels := map[string]string{"pod": "vllm-llama-7d9f8b6c5-aaaa0", "namespace": "llm", "instance": "10.0.0.0:8000", "job": "vllm", "model_name": "llama-70b"}
+	named := func(name string) map[string]string {
+		l := map[string]string{"__name__": name}
+		for k, v := range labels {
+			l[k] = v
+		}
+		return l
+	}
+	for i, c := range []struct {
+		ago      time.Duration
+		kv, rate float64 // tokens a second
+	}{{7 * 24 * time.Hour, 0.4, 40}, {24 * time.Hour, 0.3, 30}, {time.Hour, 0.2, 20}, {-10 * time.Minute, 0.9, 90}} {
+		began := onset.Add(-c.ago - 6*time.Minute)
+		for d := time.Duration(0); d <= 6*time.Minute; d += 15 * time.Second {
+			s.add(named("vllm:kv_cache_usage_perc"), began.Add(d), c.kv)
+			s.add(named("vllm:generation_tokens_total"), began.Add(d), float64(i)*1e6+c.rate*d.Seconds())
+		}
+	}
+	f := &fakeAPI{t: t, store: s}
+	r := read(t, f, state.Scope{Namespace: "llm"}, Config{})
+	for signal, want := range map[string]string{"kv_usage": "0.9 0.2 0.3 0.4", "generation_tokens_rate": "90 20 30 40"} {
+		x := find(r, signal, labels["pod"])
+		if x == nil || x.Baseline == nil || x.DayAgo == nil || x.WeekAgo == nil {
+			t.Fatalf("%s: %+v", signal, x)
+		}
+		if got := fmt.Sprintf("%.6g %.6g %.6g %.6g", x.Value, *x.Baseline, *x.DayAgo, *x.WeekAgo); got != want {
+			t.Errorf("%s now and an hour, a day and a week ago: %s, want %s", signal, got, want)
+		}
+	}
+	if len(f.queries) > MaxQueries {
+		t.Errorf("%d queries", len(f.queries))
+	}
+}
+
+// Old data may lie in a slow store. What it costs is the old data: the hour before the onset comes all the same.
+func TestOldDataThatDoesNotComeCostsNothingElse(t *testing.T) {
+	r := read(t, &fakeAPI{t: t, store: fleet(), refuse: "offset 6d"}, state.Scope{Namespace: "llm"}, Config{})
+	x := find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa1")
+	if x == nil || x.Baseline == nil || *x.Baseline != 0.5 {
+		t.Errorf("%+v", x)
+	}
+	var names []string
+	for _, n := range r.Notes {
+		names = append(names, n.Signal)
+	}
+	if got := strings.Join(names, " "); got != "day_ago week_ago" || len(r.Failed) > 0 {
+		t.Errorf("notes on %q, failed %v", got, r.Failed)
+	}
+}
