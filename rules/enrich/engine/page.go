@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 )
@@ -104,11 +105,11 @@ func (r *reader) line(text []byte, parser textparse.Parser) *line {
 	var ls labels.Labels
 	parser.Labels(&ls)
 	all := ls.Map()
-	metric := all[labels.MetricName]
+	metric := all[model.MetricNameLabel]
 	if _, quantile := all["quantile"]; quantile || !r.wanted[metric] {
 		return nil
 	}
-	delete(all, labels.MetricName)
+	delete(all, model.MetricNameLabel)
 	le := math.NaN()
 	if strings.HasSuffix(metric, "_bucket") {
 		edge, err := strconv.ParseFloat(all["le"], 64)
