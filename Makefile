@@ -17,10 +17,11 @@ demo: build ## the whole loop on this machine: a simulated fleet breaks, the bot
 
 test: ## unit and story tests of the product (needs only Go)
 	CGO_ENABLED=0 $(GO) vet ./...
-	CGO_ENABLED=0 $(GO) test -count=1 ./...
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 20m ./...
 
-race: ## the same tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -count=1 ./...
+race: ## the same tests under the race detector, of the lab's long simulations a sample (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m $$($(GO) list ./... | grep -v '/lab$$\|/cmd/paramedic$$')
+	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 20m ./lab ./cmd/paramedic
 
 lint: $(BIN)/golangci-lint ## formatting and the rules of the house
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt these files:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
