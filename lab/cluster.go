@@ -39,9 +39,9 @@ func (f *Fleet) strikeCluster(a *activeFault) {
 		f.denied = true
 		f.terminate(f.workers[min(a.Worker, len(f.workers)-1)], "its machine is replaced")
 	case a.Name == ModelLoadFailure:
-		f.setImage(missingImage)
+		f.setImage(f.cfg.Kind.trade().missing)
 	case a.Name == BadRollout:
 		f.flaw = min(1, 0.4*a.Severity)
-		f.setImage(flawedImage)
+		f.setImage(f.cfg.Kind.trade().flawed)
 	}
 }

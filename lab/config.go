@@ -3,17 +3,19 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // A Config describes a fleet. The zero value of every field but Start is a sensible default.
 type Config struct {
 	Seed      uint64
+	Kind      Kind      // default VLLM
 	Start     time.Time // the simulated moment at which everything is up and idle; zero: 2026-11-21 03:00 UTC
 	Cluster   string    // default "default"
 	Namespace string    // default "llm"
-	Pool      string    // the Deployment's name; default "vllm-llama"
-	Model     string    // default "llama-70b"
+	Pool      string    // the Deployment's name; default by the kind, "vllm-llama"
+	Model     string    // default by the kind, "llama-70b"
 	Workers   int       // default 4
 	Index     int       // of the fleet among several in one cluster: it keeps their machines and addresses apart; at most 99
 	Noise     Noise
@@ -56,8 +58,9 @@ func (c Config) withDefaults() Config {
 	}
 	setDefault(&c.Cluster, "default")
 	setDefault(&c.Namespace, "llm")
-	setDefault(&c.Pool, "vllm-llama")
-	setDefault(&c.Model, "llama-70b")
+	setDefault(&c.Kind, VLLM)
+	setDefault(&c.Pool, c.Kind.trade().pool)
+	setDefault(&c.Model, c.Kind.trade().model)
 	setDefault(&c.Workers, 4)
 	setDefault(&c.GPUsPerNode, 4)
 	setDefault(&c.GPUsPerWorker, 2)
@@ -100,6 +103,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+	check(slices.Contains(Kinds(), c.Kind), "engine %q is unknown: use one of %v", c.Kind, Kinds())
 	check(c.Workers > 0, "workers is %d: a fleet needs at least one", c.Workers)
 	check(c.GPUsPerWorker > 0 && c.GPUsPerWorker <= c.GPUsPerNode, "a worker's %d GPUs do not fit a node of %d", c.GPUsPerWorker, c.GPUsPerNode)
 	check(c.Engine.MaxNumSeqs > 0, "max_num_seqs is %d: give a positive number", c.Engine.MaxNumSeqs)

@@ -25,6 +25,7 @@ type Deployment struct {
 	ResourceVersion      string
 	Revision             int
 	TemplateHash         string
+	Container, Image     string
 	Args                 []string
 	Annotations          map[string]string
 	TemplateAnnotations  map[string]string
@@ -80,7 +81,7 @@ func (f *Fleet) Deployment() Deployment {
 	set := d.sets[len(d.sets)-1]
 	out := Deployment{
 		Namespace: f.cfg.Namespace, Name: f.cfg.Pool, UID: d.uid, Generation: d.generation, ObservedGeneration: d.generation,
-		ResourceVersion: fmt.Sprint(d.version), Revision: set.revision, TemplateHash: d.hash, Args: slices.Clone(d.args),
+		ResourceVersion: fmt.Sprint(d.version), Revision: set.revision, TemplateHash: d.hash, Container: f.cfg.Kind.trade().container, Image: d.image, Args: slices.Clone(d.args),
 		Annotations: maps.Clone(d.annotations), TemplateAnnotations: maps.Clone(d.template), Replicas: d.replicas, RolloutStarted: f.rolloutStarted(),
 	}
 	old := 0
@@ -175,7 +176,7 @@ func (f *Fleet) SetArg(c ArgChange) error {
 	if c.UID != "" && c.UID != d.uid {
 		return fmt.Errorf("deployment %s has UID %s: %w", f.cfg.Pool, d.uid, ErrConflict)
 	}
-	flag := "--" + strings.ReplaceAll(strings.TrimLeft(c.Name, "-"), "_", "-")
+	flag := "--" + f.cfg.Kind.flag(strings.ReplaceAll(strings.TrimLeft(c.Name, "-"), "_", "-"))
 	at, old := -1, ""
 	for i, a := range d.args {
 		if name, value, _ := strings.Cut(a, "="); strings.ReplaceAll(name, "_", "-") == flag {

@@ -34,22 +34,34 @@ func newDeployment(c Config, uid string) deployment {
 	d := deployment{
 		uid: uid, generation: 1, version: 1000, replicas: c.Workers,
 		annotations: map[string]string{}, template: map[string]string{},
-		args: []string{
-			"--model=" + c.Model, "--served-model-name=" + c.Model,
-			fmt.Sprintf("--tensor-parallel-size=%d", c.GPUsPerWorker),
-			fmt.Sprintf("--max-model-len=%d", c.Engine.MaxModelLen),
-			fmt.Sprintf("--max-num-seqs=%d", c.Engine.MaxNumSeqs),
-			fmt.Sprintf("--max-num-batched-tokens=%d", c.Engine.MaxNumBatchedTokens),
-			fmt.Sprintf("--gpu-memory-utilization=%.2f", c.Engine.GPUMemoryUtilization),
-			fmt.Sprintf("--shutdown-timeout=%d", int(c.Drain.Seconds())),
-		},
-		hash: "7d9f8b6c5", image: goodImage,
-	}
-	if c.Engine.NoPrefixCaching {
-		d.args = append(d.args, "--no-enable-prefix-caching")
+		args: c.args(), hash: "7d9f8b6c5", image: c.Kind.trade().good,
 	}
 	d.sets = []replicaSet{{hash: d.hash, revision: 1, created: -86400}}
 	return d
+}
+
+// args are the container's arguments.
+func (c Config) args() []string {
+	flag := func(name, format string, v any) string {
+		return "--" + c.Kind.flag(name) + "=" + fmt.Sprintf(format, v)
+	}
+	out := []string{
+		flag("model", "%s", c.Model), flag("served-model-name", "%s", c.Model),
+		flag("tensor-parallel-size", "%d", c.GPUsPerWorker),
+		flag("max-model-len", "%d", c.Engine.MaxModelLen),
+		flag("max-num-seqs", "%d", c.Engine.MaxNumSeqs),
+		flag("max-num-batched-tokens", "%d", c.Engine.MaxNumBatchedTokens),
+		flag("gpu-memory-utilization", "%.2f", c.Engine.GPUMemoryUtilization),
+	}
+	if c.Kind == SGLang { // it drains by itself when it is told to end
+		out = append(out, fmt.Sprintf("--page-size=%d", BlockSize), "--enable-metrics")
+	} else {
+		out = append(out, flag("shutdown-timeout", "%d", int(c.Drain.Seconds())))
+	}
+	if c.Engine.NoPrefixCaching {
+		out = append(out, "--"+c.Kind.flag("no-enable-prefix-caching"))
+	}
+	return out
 }
 
 // changed gives the template its ReplicaSet after an edit: an old one where the template is an old one's.
@@ -58,7 +70,7 @@ func (d *deployment) changed(f *Fleet) {
 	for _, a := range d.args {
 		h.Write([]byte(a + "\x00"))
 	}
-	if d.image != goodImage {
+	if d.image != f.cfg.Kind.trade().good {
 		h.Write([]byte(d.image + "\x00"))
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.template)) {
@@ -84,7 +96,7 @@ func (f *Fleet) engineOf(args []string) Engine {
 		name, value, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
 		n, intErr := strconv.Atoi(value)
 		ratio, floatErr := strconv.ParseFloat(value, 64)
-		switch name = strings.ReplaceAll(name, "_", "-"); {
+		switch name = f.cfg.Kind.vllmFlag(strings.ReplaceAll(name, "_", "-")); {
 		case name == "max-num-seqs" && intErr == nil && n > 0:
 			e.MaxNumSeqs = n
 		case name == "max-num-batched-tokens" && intErr == nil && n > 0:
@@ -106,7 +118,7 @@ func (f *Fleet) create() *worker {
 		ip:   fmt.Sprintf("10.%d.%d.%d", 42+f.cfg.Index, n%8, 10+f.names.IntN(240)),
 		args: slices.Clone(f.deploy.args), image: f.deploy.image, spoiled: f.spoiledNow(), created: f.now, inService: true, phase: podPending, rng: newRand(f.names.Uint64()),
 	}
-	if w.image == flawedImage {
+	if w.image == f.cfg.Kind.trade().flawed {
 		w.flawed = f.flaw
 	}
 	f.workers = append(f.workers, w)
@@ -123,7 +135,7 @@ func (f *Fleet) schedule(w *worker) {
 				g.owner = w
 			}
 			w.start(f.now, f.loadTime())
-			w.pull()
+			w.pull(f.cfg.Kind)
 			return
 		}
 	}

@@ -29,7 +29,10 @@ type engine struct {
 
 	scored int // the most prompt tokens of a step whose probabilities a client wants, since somebody looked
 
-	stats stats
+	stats   stats
+	sglang  *sglangStats  // of an SGLang worker
+	handler *handlerStats // of a Dynamo worker
+	front   *frontStats   // the frontend before it, which sees every token
 }
 
 func newEngine(e Engine, c Cost, groupLen int, rng *rand.Rand) *engine {
@@ -64,6 +67,7 @@ func (e *engine) begin(now float64) {
 		}
 		kvTokens += r.computed
 	}
+	e.sglang.step(e, prefill, now)
 	took := e.cost.Step(prefill, len(e.planned), kvTokens) * e.slow
 	e.stats.busy += took
 	e.stats.tensor += e.cost.PerPrefillToken * float64(prefill)
@@ -122,6 +126,10 @@ func (e *engine) preempt() {
 		r.prefix.drop(e.kv)
 	}
 	r.prefix = nil
+	if e.sglang != nil {
+		e.retract(r)
+		return
+	}
 	e.waiting = append(e.waiting, nil)
 	copy(e.waiting[1:], e.waiting)
 	e.waiting[0] = r
@@ -184,6 +192,7 @@ func (e *engine) start(r *request, budget int, now float64) int {
 		r.blocks += need
 	}
 	r.computed, r.running = cached, true
+	e.sglang.admitted(r, now, cached)
 	if r.preempted == 0 {
 		r.scheduled, r.cachedHit = now, cached
 		if e.caching {

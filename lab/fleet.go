@@ -62,7 +62,7 @@ func NewFleet(c Config) (*Fleet, error) {
 		cfg: c, rng: rand.New(rand.NewPCG(c.Seed, 1)), names: rand.New(rand.NewPCG(c.Seed, 2)),
 		judge: judge{rng: rand.New(rand.NewPCG(c.Seed, 4))},
 		mix:   c.Workload, router: router{kind: c.Routing}, arrival: math.Inf(1),
-		gateway: newGateway(c.Pool + "-epp-6d5f7b9c4d-x8k2q"),
+		gateway: newGateway(c),
 	}
 	for i := range c.Nodes {
 		f.nodes = append(f.nodes, newNode(100*c.Index+i, c.GPUsPerNode, func() string { return randomUID(f.names) }))
@@ -177,7 +177,7 @@ func (f *Fleet) send(r *request) {
 	w := f.router.pick(f.endpoints(), f.rng)
 	if w == nil {
 		f.refused++
-		f.gateway.errors[gatewayNoEndpoint]++
+		f.gateway.turnAway(gatewayNoEndpoint)
 		f.retry(r)
 		return
 	}
@@ -215,7 +215,8 @@ func (f *Fleet) answer(w *worker, class string) {
 // fail answers a request with an error of the worker's, which the gateway passes on and counts.
 func (f *Fleet) fail(w *worker) {
 	f.answer(w, "5xx")
-	f.gateway.errors[gatewayUpstream]++
+	w.eng.handler.fail()
+	f.gateway.turnAway(gatewayUpstream)
 }
 
 // retry lets a request's client try once more, after a pause, if it has a try left.

@@ -9,6 +9,7 @@ type gateway struct {
 	blind    bool // its watch of the pool is broken: it sees no endpoint, whatever Kubernetes says
 	requests float64
 	errors   map[string]float64 // by llm-d's error codes
+	front    *frontStats        // of Dynamo's, which is there instead
 }
 
 const (
@@ -16,7 +17,18 @@ const (
 	gatewayUpstream   = "ModelServerError"
 )
 
-func newGateway(pod string) gateway { return gateway{pod: pod, errors: map[string]float64{}} }
+func newGateway(c Config) gateway {
+	if c.Kind == Dynamo {
+		return gateway{pod: c.Pool + "-frontend-6d5f7b9c4d-x8k2q", errors: map[string]float64{}, front: newFrontStats()}
+	}
+	return gateway{pod: c.Pool + "-epp-6d5f7b9c4d-x8k2q", errors: map[string]float64{}}
+}
+
+// turnAway counts a request that the gateway fails, or a worker behind it.
+func (g *gateway) turnAway(code string) {
+	g.errors[code]++
+	g.front.fail()
+}
 
 // endpoints are the workers that the gateway can send a request to.
 func (f *Fleet) endpoints() []*worker {
@@ -62,6 +74,9 @@ func (f *Fleet) gatewayPage() *page {
 
 // gatewayTarget is the picker as service discovery lists it.
 func (f *Fleet) gatewayTarget() Target {
+	if f.cfg.Kind == Dynamo {
+		return f.frontendTarget()
+	}
 	return Target{Job: "epp", Path: "/gateway/metrics", Labels: map[string]string{
 		"job": "epp", "instance": fmt.Sprintf("10.42.9.%d:9090", 10+len(f.cfg.Pool)), "namespace": f.cfg.Namespace, "pod": f.gateway.pod, "container": "epp",
 	}}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"fmt"
 	"net/http"
 
 	dto "github.com/prometheus/client_model/go"
@@ -8,7 +9,7 @@ import (
 
 // A Target is one page to scrape, as service discovery would list it.
 type Target struct {
-	Job    string            // vllm, dcgm, epp, client, kube
+	Job    string            // vllm (sglang, dynamo-worker), dcgm, epp (frontend), client, kube
 	Path   string            // on Fleet.Handler
 	Labels map[string]string // what relabelling would add: job, instance, namespace, pod, node, container
 	Honor  bool              // honor_labels of the job
@@ -23,12 +24,13 @@ func (f *Fleet) Targets() []Target {
 
 func (f *Fleet) targets() []Target {
 	var out []Target
+	t := f.cfg.Kind.trade()
 	for _, w := range f.workers {
 		if w.phase == podPending {
 			continue
 		}
-		out = append(out, Target{Job: "vllm", Path: "/worker/" + w.name + "/metrics", Labels: map[string]string{
-			"job": "vllm", "instance": w.ip + ":8000", "namespace": f.cfg.Namespace, "pod": w.name, "node": w.node.name, "container": "vllm",
+		out = append(out, Target{Job: t.job, Path: "/worker/" + w.name + "/metrics", Labels: map[string]string{
+			"job": t.job, "instance": fmt.Sprintf("%s:%d", w.ip, t.port), "namespace": f.cfg.Namespace, "pod": w.name, "node": w.node.name, "container": t.container,
 		}})
 	}
 	for i, n := range f.nodes {
@@ -44,7 +46,7 @@ func (f *Fleet) targets() []Target {
 func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 	var p *page
 	switch t.Job {
-	case "vllm":
+	case f.cfg.Kind.trade().job:
 		for _, w := range f.workers {
 			if w.name == t.Labels["pod"] && !f.unseen {
 				p = f.enginePage(w)
@@ -60,6 +62,8 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 		p = f.clientPage()
 	case "epp":
 		p = f.gatewayPage()
+	case "frontend":
+		p = f.frontendPage()
 	default:
 		p = f.kubePage()
 	}
@@ -84,13 +88,16 @@ type HandlerConfig struct {
 func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /worker/{pod}/metrics", func(w http.ResponseWriter, r *http.Request) {
-		f.serve(w, "vllm", "pod", r.PathValue("pod"), c.TargetLabels)
+		f.serve(w, f.cfg.Kind.trade().job, "pod", r.PathValue("pod"), c.TargetLabels)
 	})
 	mux.HandleFunc("GET /worker/{pod}/health", func(w http.ResponseWriter, r *http.Request) { f.health(w, r.PathValue("pod")) })
 	mux.HandleFunc("GET /dcgm/{node}/metrics", func(w http.ResponseWriter, r *http.Request) {
 		f.serve(w, "dcgm", "node", r.PathValue("node"), c.TargetLabels)
 	})
-	mux.HandleFunc("GET /gateway/metrics", func(w http.ResponseWriter, _ *http.Request) { f.serve(w, "epp", "job", "epp", c.TargetLabels) })
+	mux.HandleFunc("GET /gateway/metrics", func(w http.ResponseWriter, _ *http.Request) {
+		t := f.gatewayTarget()
+		f.serve(w, t.Job, "job", t.Labels["job"], c.TargetLabels)
+	})
 	mux.HandleFunc("GET /client/metrics", func(w http.ResponseWriter, _ *http.Request) { f.serve(w, "client", "job", "chat", c.TargetLabels) })
 	mux.HandleFunc("GET /kube/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		f.serve(w, "kube", "job", "kube-state-metrics", c.TargetLabels)
@@ -101,14 +108,14 @@ func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 // WorkerHandler serves one worker as its own port would: /metrics and /health.
 func (f *Fleet) WorkerHandler(pod string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { f.serve(w, "vllm", "pod", pod, false) })
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { f.serve(w, f.cfg.Kind.trade().job, "pod", pod, false) })
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { f.health(w, pod) })
 	return mux
 }
 
 func (f *Fleet) serve(w http.ResponseWriter, job, label, value string, relabelled bool) {
 	f.mu.Lock()
-	broken := f.unseen && job == "vllm"
+	broken := f.unseen && job == f.cfg.Kind.trade().job
 	var families []*dto.MetricFamily
 	for _, t := range f.targets() {
 		if t.Job == job && t.Labels[label] == value {

@@ -78,6 +78,9 @@ func (h *history) scrape(at float64, families []*dto.MetricFamily, want map[stri
 			case m.Counter != nil:
 				h.add(name, key, at, m.Counter.GetValue(), labels)
 			case m.Histogram != nil:
+				if want[name+"_sum"] {
+					h.add(name+"_sum", key, at, m.Histogram.GetSampleSum(), labels)
+				}
 				bucket := name + "_bucket"
 				for _, b := range append(m.Histogram.Bucket, &dto.Bucket{UpperBound: new(math.Inf(1)), CumulativeCount: m.Histogram.SampleCount}) {
 					edge := formatEdge(b.GetUpperBound())

@@ -14,9 +14,6 @@ const (
 
 var machineFaults = []string{GPUThrottle, NodeFailure, OOMKilled, CUDAOOM, GPUMemoryLeak}
 
-// machineMetrics are what the rules on machines read.
-var machineMetrics = []string{"kube_node_status_condition", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"}
-
 // machine tells the scenario of a machine's fault.
 func (s *Scenario) machine() {
 	switch s.Name {
@@ -61,11 +58,8 @@ const (
 	nodeToleration = 300.0
 )
 
-// What vLLM writes at its end.
-const (
-	engineDead = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause."
-	outOfCUDA  = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.31 GiB. GPU 0 has a total capacity of 79.65 GiB of which 4.14 GiB is free.\n" + engineDead
-)
+// outOfCUDA is what PyTorch writes before the engine's own last words.
+const outOfCUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.31 GiB. GPU 0 has a total capacity of 79.65 GiB of which 4.14 GiB is free.\n"
 
 // lowest is PromQL's min_over_time.
 func (h *history) lowest(name string, window float64) vector {
@@ -99,7 +93,7 @@ func (f *Fleet) spill(w *worker) {
 		return
 	}
 	f.event(w.name, "Error", "CUDA out of memory: the engine core died")
-	w.words = outOfCUDA
+	w.words = outOfCUDA + f.cfg.Kind.trade().dead
 	w.die(f, "Error", 1)
 }
 

@@ -43,6 +43,9 @@ func (e *engine) finish(now float64, done func(r *request, reason string)) {
 		}
 		e.release(r)
 		e.stats.complete(r, now, reason)
+		e.sglang.ended(r, now)
+		e.handler.ended(r, now)
+		e.front.ended(r, now, true)
 		done(r, reason)
 	}
 	clear(e.running[len(kept):])
@@ -52,6 +55,8 @@ func (e *engine) finish(now float64, done func(r *request, reason string)) {
 func (e *engine) token(r *request, now float64) {
 	r.generated++
 	e.stats.generationTokens++
+	e.sglang.token(r, now)
+	e.front.token(r, now)
 	if r.firstToken == 0 {
 		r.firstToken = now
 		e.stats.promptTokens += float64(r.prompt)
@@ -76,7 +81,7 @@ func (e *engine) release(r *request) {
 
 // cancel removes the requests that gone selects: their clients have hung up. A leaky engine keeps their blocks; a hung
 // one cannot take the cancellation, and its requests go on "running".
-func (e *engine) cancel(gone func(*request) bool, done func(*request)) {
+func (e *engine) cancel(now float64, gone func(*request) bool, done func(*request)) {
 	if e.hung {
 		return
 	}
@@ -91,6 +96,9 @@ func (e *engine) cancel(gone func(*request) bool, done func(*request)) {
 				e.kv.leaked += r.blocks
 				r.blocks = 0
 			}
+			e.sglang.abort(r, now)
+			e.handler.ended(r, now)
+			e.front.ended(r, now, false)
 			e.release(r)
 			e.stats.finished[finishedAbort]++
 			done(r)

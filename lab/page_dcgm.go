@@ -14,7 +14,7 @@ func (f *Fleet) dcgmPage(n *node) *page {
 			"modelName", "NVIDIA H100 80GB HBM3", "Hostname", n.name,
 		}
 		if g.owner != nil {
-			labels = append(labels, "pod", g.owner.name, "namespace", f.cfg.Namespace, "container", "vllm")
+			labels = append(labels, "pod", g.owner.name, "namespace", f.cfg.Namespace, "container", f.cfg.Kind.trade().container)
 		}
 		gauge := func(name, help string, v float64, more ...string) {
 			p.gauge(name, help, v, append(append([]string{}, labels...), more...)...)

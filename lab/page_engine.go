@@ -5,17 +5,28 @@ import (
 	"strconv"
 )
 
-// enginePage is a worker's /metrics, as vLLM V1 with the usual instrumentator serves it; nil where nothing listens.
+// enginePage is a worker's /metrics; nil where nothing listens.
 func (f *Fleet) enginePage(w *worker) *page {
-	if w.phase != podReady || w.eng == nil {
+	switch {
+	case w.phase != podReady || w.eng == nil:
 		return nil
+	case f.cfg.Kind == SGLang:
+		return f.sglangPage(w)
 	}
+	return f.vllmPage(w)
+}
+
+// vllmPage is a worker's page as vLLM V1 with the usual instrumentator serves it, or as Dynamo's runtime does, which has no HTTP server to
+// instrument.
+func (f *Fleet) vllmPage(w *worker) *page {
 	p := newPage("model_name", f.cfg.Model, "engine", "0")
 	e, s := w.eng, &w.eng.stats
 	p.gauge("vllm:num_requests_running", "Number of requests in model execution batches.", float64(len(e.running)))
 	p.gauge("vllm:num_requests_waiting", "Number of requests waiting to be processed.", float64(len(e.waiting)))
-	p.gauge("vllm:num_requests_waiting_by_reason", "Number of waiting requests by reason.", float64(len(e.waiting)), "reason", "capacity")
-	p.gauge("vllm:num_requests_waiting_by_reason", "Number of waiting requests by reason.", 0, "reason", "deferred")
+	if f.cfg.Kind == VLLM { // Dynamo's recorded workers are older than that
+		p.gauge("vllm:num_requests_waiting_by_reason", "Number of waiting requests by reason.", float64(len(e.waiting)), "reason", "capacity")
+		p.gauge("vllm:num_requests_waiting_by_reason", "Number of waiting requests by reason.", 0, "reason", "deferred")
+	}
 	for _, state := range []string{"awake", "weights_offloaded", "discard_all"} {
 		p.gauge("vllm:engine_sleep_state", "Engine sleep state; awake = 0 means engine is sleeping; awake = 1 means engine is awake.", float64(boolInt(state == "awake")), "sleep_state", state)
 	}
@@ -37,6 +48,10 @@ func (f *Fleet) enginePage(w *worker) *page {
 	p.created = 0
 	p.common = nil
 	f.cacheConfig(p, w)
+	if f.cfg.Kind == Dynamo {
+		f.handler(p, w)
+		return p
+	}
 	for _, class := range []string{"2xx", "4xx", "5xx"} {
 		if n := s.http[class]; n > 0 || class == "2xx" {
 			p.counter("http_requests_total", "Total number of requests by method, status and handler.", n, "handler", "/v1/chat/completions", "method", "POST", "status", class)

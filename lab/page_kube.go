@@ -37,7 +37,9 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	set := f.cfg.Pool + "-" + w.hash
 	pod := []string{"namespace", f.cfg.Namespace, "pod", w.name, "uid", w.uid}
 	with := func(more ...string) []string { return append(append([]string{}, pod...), more...) }
-	box := func(more ...string) []string { return with(append([]string{"container", "vllm"}, more...)...) }
+	box := func(more ...string) []string {
+		return with(append([]string{"container", f.cfg.Kind.trade().container}, more...)...)
+	}
 	p.gauge("kube_pod_info", "Information about pod.", 1, with("node", nodeName, "pod_ip", w.ip, "created_by_kind", "ReplicaSet", "created_by_name", set)...)
 	p.gauge("kube_pod_owner", "Information about the Pod's owner.", 1, with("owner_kind", "ReplicaSet", "owner_name", set, "owner_is_controller", "true")...)
 	p.gauge("kube_pod_labels", "Kubernetes labels converted to Prometheus labels.", 1, with("label_app", f.cfg.Pool, "label_pod_template_hash", w.hash)...)
@@ -74,7 +76,7 @@ func (f *Fleet) kubePod(p *page, w *worker) {
 	if w.waitsForStart() || w.phase == podBackOff || w.phase == podLost {
 		return
 	}
-	cadvisor := []string{"namespace", f.cfg.Namespace, "pod", w.name, "container", "vllm", "image", w.image, "node", nodeName}
+	cadvisor := []string{"namespace", f.cfg.Namespace, "pod", w.name, "container", f.cfg.Kind.trade().container, "image", w.image, "node", nodeName}
 	p.gauge("container_memory_working_set_bytes", "Current working set in bytes.", float64(int64(w.memory)), cadvisor...)
 	p.gauge("container_spec_memory_limit_bytes", "Memory limit for the container.", float64(f.cfg.MemoryLimit), cadvisor...)
 	p.counter("container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", float64(int64(w.cpuPeriods)), cadvisor...)

@@ -2,13 +2,6 @@ package lab
 
 import "fmt"
 
-// The images that a template can name: what runs, what nobody has pushed, and what starts well and answers badly.
-const (
-	goodImage    = "vllm/vllm-openai:v0.23.0"
-	missingImage = "vllm/vllm-openai:v0.24.0-hotfix"
-	flawedImage  = "vllm/vllm-openai:v0.24.0"
-)
-
 // setImage edits the template's image, which begins a rollout.
 func (f *Fleet) setImage(image string) {
 	d := &f.deploy
@@ -22,8 +15,8 @@ func (f *Fleet) setImage(image string) {
 }
 
 // pull fetches a worker's image to its node, which nothing but a name that does not exist prevents.
-func (w *worker) pull() {
-	if w.image == missingImage {
+func (w *worker) pull(k Kind) {
+	if w.image == k.trade().missing {
 		w.phase = podPulling
 	}
 }

@@ -54,9 +54,9 @@ func TestAFlawedRevisionFailsWhereItRuns(t *testing.T) {
 		}
 		all := w.eng.stats.http["2xx"] + w.eng.stats.http["5xx"]
 		switch share := w.eng.stats.http["5xx"] / all; {
-		case w.image == goodImage && share == 0:
+		case w.image == VLLM.trade().good && share == 0:
 			old++
-		case w.image == flawedImage && share > 0.3 && share < 0.6:
+		case w.image == VLLM.trade().flawed && share > 0.3 && share < 0.6:
 			flawed++
 		default:
 			t.Errorf("%s of %s fails %.2f of %.0f", w.name, w.image, share, all)

@@ -3,6 +3,7 @@ package lab
 import (
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -48,21 +49,27 @@ func NewRuler(f *Fleet, prometheusURL string) *Ruler {
 	if prometheusURL == "" {
 		prometheusURL = "http://prometheus:9090"
 	}
-	r := &Ruler{fleet: f, rules: Rules(), url: prometheusURL, history: newHistory(1200), want: map[string]bool{}, pending: map[string]time.Time{}, firing: map[string]Alert{}, seen: map[string]time.Time{}}
+	r := &Ruler{fleet: f, url: prometheusURL, history: newHistory(1200), want: map[string]bool{}, pending: map[string]time.Time{}, firing: map[string]Alert{}, seen: map[string]time.Time{}}
 	r.history.epoch = float64(f.cfg.Start.Unix())
-	for _, name := range []string{
-		"vllm:request_success_total", "vllm:kv_cache_usage_perc", "vllm:num_requests_waiting", "vllm:num_requests_running", "vllm:time_to_first_token_seconds", "vllm:inter_token_latency_seconds",
-		"vllm:request_queue_time_seconds", "vllm:num_preemptions_total", "vllm:generation_tokens_total", "vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total",
-		"http_requests_total", "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_XID_ERRORS", "DCGM_EXP_XID_ERRORS_COUNT", "DCGM_EXP_CLOCK_EVENTS_COUNT", "container_memory_working_set_bytes",
-		"kube_pod_start_time", "llm_requests_total", "llm_refusals_total", "llm_empty_responses_total", "kube_pod_container_resource_limits", "kube_pod_container_status_last_terminated_reason", "kube_pod_container_status_restarts_total", "kube_pod_container_status_waiting_reason",
-		"llm_d_epp_ready_endpoints", "llm_d_epp_request_total", "llm_d_epp_request_error_total",
-	} {
-		r.want[name] = true
-	}
-	for _, name := range machineMetrics {
-		r.want[name] = true
-	}
+	r.watch(Rules(f.cfg.Kind))
 	return r
+}
+
+// names finds what may be a metric in an expression; functions and labels among them do no harm.
+var names = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
+
+// watch adds rules, and what they read.
+func (r *Ruler) watch(rules []Rule) {
+	r.rules = append(r.rules, rules...)
+	for _, rule := range rules {
+		for _, name := range names.FindAllString(rule.Expr, -1) {
+			r.want[name] = true
+			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+				name = strings.TrimSuffix(name, suffix)
+			}
+			r.want[name] = true
+		}
+	}
 }
 
 // Evaluate scrapes every target at the fleet's present and evaluates every rule. It returns what fires, and each alert

@@ -2,6 +2,8 @@ package lab
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -18,9 +20,20 @@ type Rule struct {
 	eval func(h *history) vector
 }
 
-// Rules are the alert rules of the lab: the usual ones for vLLM, with the names and thresholds that people use, in V1's
-// metric names. Where a rule is usually quoted with a ten-minute hold it has it here too.
-func Rules() []Rule {
+// Rules are the alert rules of the lab for a kind: the usual ones, with the names and thresholds that people use, in the metric names
+// of the release that is simulated. Where a rule is usually quoted with a ten-minute hold it has it here too.
+func Rules(k Kind) []Rule {
+	switch k {
+	case SGLang:
+		return slices.Concat(sglangRules(), pickerRules(), commonRules(k))
+	case Dynamo: // Dynamo's rules are loaded beside those of the engine
+		return slices.Concat(vllmRules(), dynamoRules(), commonRules(k))
+	}
+	return slices.Concat(vllmRules(), httpRules(), pickerRules(), commonRules(k))
+}
+
+// vllmRules are the rules on vLLM's own series.
+func vllmRules() []Rule {
 	pod := []string{"namespace", "model_name", "pod"}
 	pool := []string{"namespace", "model_name"}
 	const m = 60.0
@@ -83,11 +96,24 @@ func Rules() []Rule {
 				left := h.rate("vllm:request_success_total", 5*m, 0)
 				return left.with("finished_reason", "abort").sum(pool...).per(left.sum(pool...), pool...).above(.6)
 			}},
+	}
+}
+
+// httpRules are the rules on the HTTP server that vLLM brings along.
+func httpRules() []Rule {
+	const m = 60.0
+	return []Rule{
 		{"VLLMHighErrorRate", "sum by (namespace, pod) (rate(http_requests_total{job=\"vllm\",status=\"5xx\"}[1m])) / sum by (namespace, pod) (rate(http_requests_total{job=\"vllm\"}[1m])) > 0.05", time.Minute, "critical", "More than 5% of the requests to {{ $labels.pod }} fail",
 			func(h *history) vector {
 				all := h.rate("http_requests_total", m, 0).with("job", "vllm")
 				return all.with("status", "5xx").sum("namespace", "pod").per(all.sum("namespace", "pod"), "namespace", "pod").above(.05)
 			}},
+	}
+}
+
+// pickerRules are the rules on llm-d's endpoint picker.
+func pickerRules() []Rule {
+	return []Rule{
 		{"EPPNoReadyEndpoints", "llm_d_epp_ready_endpoints == 0", 2 * time.Minute, "critical", "The gateway has no endpoint for {{ $labels.name }}",
 			func(h *history) vector {
 				return h.now("llm_d_epp_ready_endpoints").where(func(x float64) bool { return x == 0 })
@@ -96,9 +122,20 @@ func Rules() []Rule {
 			func(h *history) vector { return h.gatewayErrors().above(.05) }},
 		{"EPPCriticalErrorRatio", gatewayErrors + " > 0.20", 5 * time.Minute, "critical", "The gateway fails more than 20% of the requests for {{ $labels.model_name }}",
 			func(h *history) vector { return h.gatewayErrors().above(.20) }},
-		{"VLLMWorkerDown", "up{job=\"vllm\"} == 0", 2 * time.Minute, "critical", "{{ $labels.pod }} cannot be scraped",
+	}
+}
+
+// commonRules are the rules on what every kind has: targets, GPUs, containers, nodes, answers.
+func commonRules(k Kind) []Rule {
+	const m = 60.0
+	t, running := k.trade(), "vllm:num_requests_running"
+	if k == SGLang {
+		running = "sglang:num_running_reqs"
+	}
+	return []Rule{
+		{k.title() + "WorkerDown", "up{job=\"" + t.job + "\"} == 0", 2 * time.Minute, "critical", "{{ $labels.pod }} cannot be scraped",
 			func(h *history) vector {
-				return h.now("up").with("job", "vllm").where(func(x float64) bool { return x == 0 })
+				return h.now("up").with("job", t.job).where(func(x float64) bool { return x == 0 })
 			}},
 		{"GPUMemoryHighUtilization", "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95", 2 * time.Minute, "critical", "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} is over 95% full",
 			func(h *history) vector {
@@ -111,11 +148,11 @@ func Rules() []Rule {
 		{"LLMEmptyResponsesHigh", answersShare("llm_empty_responses_total") + " > 0.02", 5 * time.Minute, "warning", "More than 2% of the answers of {{ $labels.model_name }} are empty",
 			func(h *history) vector { return h.answersShare("llm_empty_responses_total").above(.02) }},
 		{"GPUIdleUnderLoad", `max by (exported_namespace, exported_pod) (DCGM_FI_DEV_GPU_UTIL{exported_pod!=""}) < 30 and on (exported_namespace, exported_pod) ` +
-			`label_replace(label_replace(max by (namespace, pod) (vllm:num_requests_running) > 4, "exported_pod", "$1", "pod", "(.+)"), "exported_namespace", "$1", "namespace", "(.+)")`,
+			`label_replace(label_replace(max by (namespace, pod) (` + running + `) > 4, "exported_pod", "$1", "pod", "(.+)"), "exported_namespace", "$1", "namespace", "(.+)")`,
 			3 * time.Minute, "warning", "The GPUs of {{ $labels.exported_pod }} are busy for less than 30% of the time while requests run",
 			func(h *history) vector {
 				idle := h.now("DCGM_FI_DEV_GPU_UTIL").largest("exported_namespace", "exported_pod").where(func(x float64) bool { return x < 30 })
-				return idle.and(h.now("vllm:num_requests_running").largest("namespace", "pod").above(4).renamed("exported_namespace", "namespace", "exported_pod", "pod"), "exported_namespace", "exported_pod")
+				return idle.and(h.now(running).largest("namespace", "pod").above(4).renamed("exported_namespace", "namespace", "exported_pod", "pod"), "exported_namespace", "exported_pod")
 			}},
 		{"GPUXidError", "changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0 or DCGM_EXP_XID_ERRORS_COUNT > 0", 0, "critical", "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} reported Xid {{ $labels.xid }}",
 			func(h *history) vector {
@@ -137,7 +174,7 @@ func Rules() []Rule {
 				ready := h.now("kube_node_status_condition").with("condition", "Ready").with("status", "true")
 				return ready.where(func(x float64) bool { return x == 0 })
 			}},
-		{"ContainerMemoryGrowth", "predict_linear(container_memory_working_set_bytes{container=\"vllm\"}[10m], 3600) > on (namespace, pod) group_left () kube_pod_container_resource_limits{container=\"vllm\",resource=\"memory\"} and on (namespace, pod) time() - kube_pod_start_time > 900", 5 * time.Minute, "warning", "{{ $labels.pod }} will reach its memory limit within an hour",
+		{"ContainerMemoryGrowth", "predict_linear(container_memory_working_set_bytes{container=\"" + t.container + "\"}[10m], 3600) > on (namespace, pod) group_left () kube_pod_container_resource_limits{container=\"" + t.container + "\",resource=\"memory\"} and on (namespace, pod) time() - kube_pod_start_time > 900", 5 * time.Minute, "warning", "{{ $labels.pod }} will reach its memory limit within an hour",
 			func(h *history) vector {
 				limits := h.now("kube_pod_container_resource_limits").with("resource", "memory")
 				over := h.predict("container_memory_working_set_bytes", 10*m, 3600).per(limits, "namespace", "pod").above(1)
@@ -175,14 +212,14 @@ func (h *history) gatewayErrors() vector {
 // keepFiring is how long a rule goes on firing after its expression went quiet. Held blocks can only be told from used ones while a worker
 // is idle, and with bursty traffic that comes and goes.
 func keepFiring(rule string) time.Duration {
-	if rule == "VLLMKVHeldWhileIdle" {
+	if strings.HasSuffix(rule, "KVHeldWhileIdle") {
 		return 5 * time.Minute
 	}
 	return 0
 }
 
 // PrometheusRules is the same rules as a rules file for a real Prometheus.
-func PrometheusRules() ([]byte, error) {
+func PrometheusRules(k Kind) ([]byte, error) {
 	type rule struct {
 		Alert       string            `yaml:"alert"`
 		Expr        string            `yaml:"expr"`
@@ -196,8 +233,8 @@ func PrometheusRules() ([]byte, error) {
 		Interval string `yaml:"interval"`
 		Rules    []rule `yaml:"rules"`
 	}
-	g := group{Name: "vllm", Interval: "5s"}
-	for _, r := range Rules() {
+	g := group{Name: string(k), Interval: "5s"}
+	for _, r := range Rules(k) {
 		out := rule{Alert: r.Name, Expr: r.Expr, Labels: map[string]string{"severity": r.Severity}, Annotations: map[string]string{"summary": r.Summary}}
 		if r.For > 0 {
 			out.For = fmt.Sprintf("%ds", int(r.For.Seconds()))

@@ -4,32 +4,37 @@ import "time"
 
 // NervousRules are rules that people really have and that fire on healthy fleets: thresholds below what hurts, and rules that take any
 // change for trouble. Decoys are watched by them.
-func NervousRules() []Rule {
+func NervousRules(k Kind) []Rule {
+	job := k.trade().job
+	kv, running, generated, ttft, e2e := "vllm:kv_cache_usage_perc", "vllm:num_requests_running", "vllm:generation_tokens_total", "vllm:time_to_first_token_seconds", "vllm:e2e_request_latency_seconds"
+	if k == SGLang {
+		kv, running, generated, ttft, e2e = "sglang:token_usage", "sglang:num_running_reqs", "sglang:generation_tokens_total", "sglang:time_to_first_token_seconds", "sglang:e2e_request_latency_seconds"
+	}
 	pod := []string{"namespace", "model_name", "pod"}
 	pool := []string{"namespace", "model_name"}
 	const m = 60.0
 	byPod, byPool := "by (namespace, model_name, pod)", "by (namespace, model_name)"
 	return []Rule{
-		{"VLLMKVCacheHigh", "max " + byPod + " (vllm:kv_cache_usage_perc) > 0.80", 3 * time.Minute, "warning", "KV cache of {{ $labels.pod }} is over 80% full",
-			func(h *history) vector { return h.now("vllm:kv_cache_usage_perc").largest(pod...).above(.80) }},
-		{"VLLMTTFTP99High", "histogram_quantile(0.99, sum by (le, namespace, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 1", 2 * time.Minute, "warning", "p99 time to first token of {{ $labels.model_name }} is over 1 s",
+		{k.title() + "KVCacheHigh", "max " + byPod + " (" + kv + ") > 0.80", 3 * time.Minute, "warning", "KV cache of {{ $labels.pod }} is over 80% full",
+			func(h *history) vector { return h.now(kv).largest(pod...).above(.80) }},
+		{k.title() + "TTFTP99High", "histogram_quantile(0.99, sum by (le, namespace, model_name) (rate(" + ttft + "_bucket[5m]))) > 1", 2 * time.Minute, "warning", "p99 time to first token of {{ $labels.model_name }} is over 1 s",
 			func(h *history) vector {
-				return h.quantile(.99, "vllm:time_to_first_token_seconds", 5*m, pool...).above(1)
+				return h.quantile(.99, ttft, 5*m, pool...).above(1)
 			}},
-		{"VLLMManyRequestsRunning", "sum " + byPool + " (vllm:num_requests_running) > 60", 2 * time.Minute, "warning", "More than 60 requests run on {{ $labels.model_name }}",
-			func(h *history) vector { return h.now("vllm:num_requests_running").sum(pool...).above(60) }},
-		{"VLLMPoolThroughputDrop", "sum " + byPool + " (rate(vllm:generation_tokens_total[2m])) < 0.6 * sum " + byPool + " (rate(vllm:generation_tokens_total[5m] offset 5m))", time.Minute, "warning", "{{ $labels.model_name }} generates much less than it did",
+		{k.title() + "ManyRequestsRunning", "sum " + byPool + " (" + running + ") > 60", 2 * time.Minute, "warning", "More than 60 requests run on {{ $labels.model_name }}",
+			func(h *history) vector { return h.now(running).sum(pool...).above(60) }},
+		{k.title() + "PoolThroughputDrop", "sum " + byPool + " (rate(" + generated + "[2m])) < 0.6 * sum " + byPool + " (rate(" + generated + "[5m] offset 5m))", time.Minute, "warning", "{{ $labels.model_name }} generates much less than it did",
 			func(h *history) vector {
-				r := h.rate("vllm:generation_tokens_total", 2*m, 0).sum(pool...).per(h.rate("vllm:generation_tokens_total", 5*m, 5*m).sum(pool...), pool...)
+				r := h.rate(generated, 2*m, 0).sum(pool...).per(h.rate(generated, 5*m, 5*m).sum(pool...), pool...)
 				return r.where(func(x float64) bool { return x < .6 })
 			}},
-		{"VLLMSlowRequests", "histogram_quantile(0.99, sum by (le, namespace, model_name) (rate(vllm:e2e_request_latency_seconds_bucket[5m]))) > 90", 2 * time.Minute, "warning", "p99 request latency of {{ $labels.model_name }} is over 90 s",
+		{k.title() + "SlowRequests", "histogram_quantile(0.99, sum by (le, namespace, model_name) (rate(" + e2e + "_bucket[5m]))) > 90", 2 * time.Minute, "warning", "p99 request latency of {{ $labels.model_name }} is over 90 s",
 			func(h *history) vector {
-				return h.quantile(.99, "vllm:e2e_request_latency_seconds", 5*m, pool...).above(90)
+				return h.quantile(.99, e2e, 5*m, pool...).above(90)
 			}},
-		{"VLLMTargetDown", "up{job=\"vllm\"} == 0", 30 * time.Second, "warning", "{{ $labels.pod }} cannot be scraped",
+		{k.title() + "TargetDown", "up{job=\"" + job + "\"} == 0", 30 * time.Second, "warning", "{{ $labels.pod }} cannot be scraped",
 			func(h *history) vector {
-				return h.now("up").with("job", "vllm").where(func(x float64) bool { return x == 0 })
+				return h.now("up").with("job", job).where(func(x float64) bool { return x == 0 })
 			}},
 		{"DeploymentReplicasMismatch", "kube_deployment_spec_replicas != kube_deployment_status_replicas_available", 30 * time.Second, "warning", "{{ $labels.deployment }} has not the replicas it wants",
 			func(h *history) vector {
@@ -42,15 +47,5 @@ func NervousRules() []Rule {
 	}
 }
 
-// nervousMetrics are what the nervous rules read besides what the usual ones do.
-var nervousMetrics = []string{
-	"vllm:e2e_request_latency_seconds", "kube_deployment_spec_replicas", "kube_deployment_status_replicas_available", "kube_deployment_metadata_generation",
-}
-
 // Nervous lets the Ruler evaluate the nervous rules too.
-func (r *Ruler) Nervous() {
-	r.rules = append(r.rules, NervousRules()...)
-	for _, name := range nervousMetrics {
-		r.want[name] = true
-	}
-}
+func (r *Ruler) Nervous() { r.watch(NervousRules(r.fleet.cfg.Kind)) }

@@ -24,6 +24,7 @@ func (f *Fleet) tick() {
 	for _, w := range f.workers {
 		if w.eng != nil {
 			w.eng.slow = w.pace()
+			w.eng.sglang.idle(w.eng, f.now)
 			w.eng.begin(f.now)
 		}
 	}
@@ -34,7 +35,7 @@ func (f *Fleet) hangUps(w *worker) {
 	if w.eng == nil {
 		return
 	}
-	w.eng.cancel(func(r *request) bool {
+	w.eng.cancel(f.now, func(r *request) bool {
 		return r.timeout > 0 && f.now > r.timeout || r.cancelAt > 0 && float64(r.generated) >= r.cancelAt || r.firstToken == 0 && r.deadline > 0 && f.now > r.deadline
 	}, func(r *request) {
 		f.answer(w, "4xx") // 499: the client closed the connection
@@ -85,7 +86,7 @@ func (f *Fleet) broken(w *worker) {
 	case w.phase == podReady && f.now-w.failing > fatalAfter,
 		w.phase == podLoading && f.now-w.started > crashLoading:
 		f.event(w.name, "Error", "CUDA error: the engine core died")
-		w.words = engineDead
+		w.words = f.cfg.Kind.trade().dead
 		w.die(f, "Error", 1)
 	}
 }

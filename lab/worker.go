@@ -74,6 +74,12 @@ func (w *worker) serve(f *Fleet) {
 	w.phase = podReady
 	e := f.engineOf(w.args)
 	w.eng = newEngine(e, f.cfg.Cost, f.cfg.Workload.GroupTokens, w.rng)
+	switch f.cfg.Kind {
+	case SGLang:
+		w.eng.sglang = newSGLangStats(f.now)
+	case Dynamo:
+		w.eng.handler, w.eng.front = &handlerStats{duration: newHistogram(handlerEdges)}, f.gateway.front
+	}
 	w.memory, w.rss = 18<<30, 3.1*(1<<30)
 	for _, g := range w.gpus {
 		g.reserved = e.GPUMemoryUtilization

@@ -31,6 +31,7 @@ import (
 type demo struct {
 	*cli
 	fault    string
+	engine   string
 	speed    float64
 	headless bool
 	listen   string
@@ -42,13 +43,14 @@ func (c *cli) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "The whole loop on this machine: a simulated fleet breaks, the bot finds out why and mends it",
-		Long: "A simulated pool of vLLM workers serves traffic, a fault is injected, real alert rules fire and genuine webhooks reach the real bot.\n" +
+		Long: "A simulated pool of workers serves traffic, a fault is injected, real alert rules fire and genuine webhooks reach the real bot.\n" +
 			"Watch it on the page, approve the first aid, and see the pool recover. Nothing leaves this machine.\n\nFaults: " + strings.Join(lab.Faults(), ", "),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&d.fault, "fault", lab.KVExhaustion, "what goes wrong")
+	f.StringVar(&d.engine, "engine", string(lab.VLLM), engineUsage)
 	f.Float64Var(&d.speed, "speed", 0, "simulated seconds a second (default 15, and 60 with --headless); while first aid waits for you it is 1")
 	f.BoolVar(&d.headless, "headless", false, "approve what is offered, play one incident to its end, and exit 0 if it was diagnosed and mitigated")
 	f.StringVar(&d.listen, "listen", "", "address of the incident page (default 127.0.0.1:8080, and any free port with --headless)")
@@ -63,10 +65,15 @@ const healthyShown = 100 * time.Second
 var demoTiming = remediate.Timing{Settle: time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8, Poll: 5 * time.Second}
 
 func (d *demo) run(ctx context.Context) error {
+	kind, err := lab.ParseKind(d.engine)
+	if err != nil {
+		return fmt.Errorf("--engine: %w", err)
+	}
 	scenario, err := lab.NewScenario(d.fault, d.seed)
 	if err != nil {
 		return err
 	}
+	scenario = scenario.As(kind)
 	switch {
 	case d.speed < 0:
 		return fmt.Errorf("--speed %g: time cannot run backwards; give a positive number", d.speed)
@@ -80,7 +87,7 @@ func (d *demo) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("building the fleet: %w", err)
 	}
-	fmt.Fprintf(d.err, "Four simulated vLLM workers serve %s; time runs %.0f times as fast as yours.\nComing up: %s\n\n", "llama-70b", d.speed, scenario.Story)
+	fmt.Fprintf(d.err, "Four simulated %s workers serve a model of 70 billion parameters; time runs %.0f times as fast as yours.\nComing up: %s\n\n", kind.Title(), d.speed, scenario.Story)
 	begin := fleet.Start().Add(5*time.Minute - healthyShown)
 	fleet.Advance(begin)
 	return d.play(ctx, scenario, fleet, lab.NewClock(begin, d.speed))

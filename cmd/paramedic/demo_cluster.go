@@ -47,12 +47,10 @@ func (d *demoCluster) Workload(_ context.Context, ref remediate.Ref) (remediate.
 		Ref: remediate.Ref{Namespace: dep.Namespace, Kind: "Deployment", Name: dep.Name}, UID: dep.UID,
 		Generation: dep.Generation, Observed: dep.ObservedGeneration, Created: d.fleet.Start(), Labels: map[string]string{"app": dep.Name},
 		Annotations: dep.Annotations, Selector: map[string]string{"app": dep.Name},
-		Containers: []remediate.Container{{Name: demoContainer, Image: "vllm/vllm-openai:v0.24.0", Args: dep.Args}},
+		Containers: []remediate.Container{{Name: dep.Container, Image: dep.Image, Args: dep.Args}},
 		Replicas:   dep.Replicas, Current: current, Updated: dep.Updated, Ready: dep.Ready, Available: dep.Ready, MaxSurge: 1,
 	}, nil
 }
-
-const demoContainer = "vllm"
 
 // Pod shows one worker.
 func (d *demoCluster) Pod(_ context.Context, namespace, name string) (remediate.Pod, error) {
@@ -146,7 +144,7 @@ func (d *demoCluster) PatchWorkload(ctx context.Context, ref remediate.Ref, body
 	}
 	var was demoObject
 	was.Metadata.UID, was.Metadata.Generation, was.Metadata.Labels, was.Metadata.Annotations = w.UID, w.Generation, w.Labels, w.Annotations
-	was.Spec.Template.Spec.Containers = []demoSpec{{Name: demoContainer, Image: w.Containers[0].Image, Args: w.Containers[0].Args}}
+	was.Spec.Template.Spec.Containers = []demoSpec{{Name: w.Containers[0].Name, Image: w.Containers[0].Image, Args: w.Containers[0].Args}}
 	now, err := was.apply(body)
 	if err != nil || dryRun {
 		return w, err

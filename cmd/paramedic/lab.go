@@ -21,16 +21,28 @@ import (
 func (c *cli) labCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "lab", Short: "The simulated fleet, and alert storms", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(c.labRunCommand(), c.labStormCommand(), c.labScoreCommand(), &cobra.Command{
+	cmd.AddCommand(c.labRunCommand(), c.labStormCommand(), c.labScoreCommand(), c.labRulesCommand())
+	return cmd
+}
+
+func (c *cli) labRulesCommand() *cobra.Command {
+	var engine string
+	cmd := &cobra.Command{
 		Use: "rules", Short: "Print the lab's alert rules for a real Prometheus", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			raw, err := lab.PrometheusRules()
+			kind, err := lab.ParseKind(engine)
+			if err != nil {
+				return fmt.Errorf("--engine: %w", err)
+			}
+			raw, err := lab.PrometheusRules(kind)
 			if err != nil {
 				return err
 			}
 			_, err = c.out.Write(raw)
 			return err
-		}})
+		},
+	}
+	cmd.Flags().StringVar(&engine, "engine", string(lab.VLLM), engineUsage)
 	return cmd
 }
 

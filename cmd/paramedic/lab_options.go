@@ -13,6 +13,8 @@ import (
 
 // labOptions are what a simulated day has beside its fault. The zero value changes nothing.
 type labOptions struct {
+	engine   string
+	kind     lab.Kind
 	severity float64
 	shape    string
 	ramp     time.Duration
@@ -26,6 +28,7 @@ type labOptions struct {
 }
 
 func (o *labOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.engine, "engine", string(lab.VLLM), engineUsage)
 	f.Float64Var(&o.severity, "severity", 0, "how strong the fault is; 1 is what its scenario has")
 	f.StringVar(&o.shape, "shape", "", "how the fault comes: step, ramp, pulse, sawtooth")
 	f.DurationVar(&o.ramp, "ramp", 0, "how long the fault takes to its full strength")
@@ -37,8 +40,15 @@ func (o *labOptions) flags(f *pflag.FlagSet) {
 	f.Float64Var(&o.rate, "rate", 0, "requests a second over the pool; without it: the scenario's")
 }
 
-// load reads the recorded traffic, if there is any.
+const engineUsage = "what the workers run: vllm, sglang, or dynamo (vLLM behind Dynamo's frontend)"
+
+// load checks the engine, and reads the recorded traffic, if there is any.
 func (o *labOptions) load() error {
+	kind, err := lab.ParseKind(o.engine)
+	if err != nil {
+		return fmt.Errorf("--engine: %w", err)
+	}
+	o.kind = kind
 	switch o.traffic {
 	case "", "poisson", "diurnal":
 		return nil
@@ -87,6 +97,9 @@ func (o labOptions) apply(s lab.Scenario) lab.Scenario {
 	}
 	if o.rate > 0 {
 		w.Rate = o.rate
+	}
+	if o.kind != "" {
+		return s.As(o.kind)
 	}
 	return s
 }

@@ -47,7 +47,7 @@ type world struct {
 // newWorld starts everything with the lab's rules. The webhook's URL is the bot's, which need not run yet.
 func newWorld(t *testing.T, fault, webhook, token string) *world {
 	t.Helper()
-	rules, err := lab.PrometheusRules()
+	rules, err := lab.PrometheusRules(lab.VLLM)
 	if err != nil {
 		t.Fatal(err)
 	}
