@@ -43,6 +43,7 @@ const (
 	FnQuantile Fn = "quantile" // a histogram's quantile q of what was observed in the window
 	FnMean     Fn = "mean"     // a histogram's sum by count of what was observed in the window
 	FnRatio    Fn = "ratio"    // the rate of metric by the rate of over; nothing where over stands still
+	FnRest     Fn = "rest"     // the rate of metric less that of over, where there is one; not below zero
 	FnShare    Fn = "share"    // metric / (metric + over), of gauges
 	FnLess     Fn = "less"     // 1 where metric < over, else 0
 	FnSlope    Fn = "slope"    // the least-squares slope per second over the window, of at least ten points

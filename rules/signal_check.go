@@ -10,7 +10,7 @@ import (
 var (
 	engines = []string{"vllm", "sglang", "dynamo", "trtllm", "dcgm", "cadvisor", "kube_state", "process", "target", "epp", "client"}
 	// windowed are the functions that look back over a window, with whether they read a second metric.
-	windowed = []Fn{FnAvg, FnMax, FnMin, FnRate, FnIncrease, FnChanges, FnQuantile, FnMean, FnRatio, FnSlope, FnFlow}
+	windowed = []Fn{FnAvg, FnMax, FnMin, FnRate, FnIncrease, FnChanges, FnQuantile, FnMean, FnRatio, FnRest, FnSlope, FnFlow}
 	instant  = []Fn{FnLast, FnShare, FnLess, FnAge}
 )
 
@@ -79,8 +79,8 @@ func (r rawSource) source() (Source, error) {
 	default:
 		errs = append(errs, fmt.Errorf("fn %q is not known", s.Fn))
 	}
-	if (s.Fn == FnRatio || s.Fn == FnShare || s.Fn == FnLess) != (s.Over != "") {
-		errs = append(errs, errors.New("over is for ratio, share and less, which need it"))
+	if slices.Contains([]Fn{FnRatio, FnRest, FnShare, FnLess}, s.Fn) != (s.Over != "") {
+		errs = append(errs, errors.New("over is for ratio, rest, share and less, which need it"))
 	}
 	if (s.Fn == FnQuantile) != (s.Q > 0 && s.Q < 1) {
 		errs = append(errs, errors.New("q, between 0 and 1, is for quantile, which needs it"))

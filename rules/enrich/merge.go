@@ -47,6 +47,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 		}
 	}
 	m.exitCodes(ev.Samples)
+	ev.Samples = m.once(ev.Samples)
 	keepSeries(ev.Samples, m.query.Scope)
 	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int {
 		return cmp.Or(cmp.Compare(a.Signal, b.Signal), cmp.Compare(entityKey(a.Entity), entityKey(b.Entity)), cmp.Compare(a.Text, b.Text))
@@ -54,6 +55,25 @@ func (m *merge) evidence(ev *state.Evidence) {
 	ev.Workers = m.workers
 	ev.Missing = append(ev.Missing, m.missing(had)...)
 	slices.SortStableFunc(ev.Missing, func(a, b state.Missing) int { return cmp.Compare(a.Signal, b.Signal) })
+}
+
+// once leaves out what a gateway counts of a pool whose workers count it themselves: the two are not the same quantity, and one of them
+// says nothing of a worker. Where the pool's value is no aggregate of the workers' (a quantile, a ratio), it stays.
+func (m *merge) once(samples []state.Sample) []state.Sample {
+	apart := map[string]bool{}
+	for _, s := range m.query.Signals {
+		apart[s.ID] = s.Per == rules.PerPod && !s.Pooled
+	}
+	of := func(s state.Sample) string { return s.Signal + "\x00" + s.Entity.Namespace + "\x00" + s.Entity.Pool }
+	counted := map[string]bool{}
+	for _, s := range samples {
+		if s.Entity.Pod != "" {
+			counted[of(s)] = true
+		}
+	}
+	return slices.DeleteFunc(samples, func(s state.Sample) bool {
+		return apart[s.Signal] && s.Entity.Pod == "" && s.Entity.Instance == "" && s.Entity.Pool != "" && counted[of(s)]
+	})
 }
 
 func entityKey(e state.Entity) string {

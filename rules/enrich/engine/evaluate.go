@@ -70,6 +70,13 @@ func (e *evaluation) run(targets []*target) values {
 			}
 		}
 		out = divide(part, whole)
+	case rules.FnRest:
+		out = e.collect(targets, s.Metric, s.Match, sum, rules.FnRate)
+		for k, less := range e.collect(targets, s.Over, s.Denominator(), sum, rules.FnRate) {
+			if v, ok := out[k]; ok {
+				out[k] = math.Max(v-less, 0)
+			}
+		}
 	case rules.FnShare, rules.FnLess:
 		out = e.pair(targets)
 	case rules.FnAge:

@@ -222,6 +222,8 @@ func (b builder) build() string {
 	case rules.FnRatio:
 		// Without a series for the part (no 5xx was ever seen), the part is nothing of the whole.
 		return "((" + rate(one) + " or " + rate(whole()) + " * 0) / (" + rate(whole()) + " > 0))"
+	case rules.FnRest:
+		return "clamp_min(" + rate(one) + " - (" + rate(whole()) + " or " + rate(one) + " * 0), 0)"
 	case rules.FnShare:
 		return "(" + b.agg("max", b.at(one)) + " / (" + b.agg("max", b.at(one)) + " + " + b.agg("max", b.at(whole())) + "))"
 	case rules.FnLess:
