@@ -21,41 +21,133 @@ const (
 	BottleneckUnmeasured BottleneckClass = "unknown"
 )
 
+// BottleneckSource is what a classification is made of.
+type BottleneckSource string
+
+// The sources of a classification.
+const (
+	BottleneckFromHistograms BottleneckSource = "histograms"
+	BottleneckFromTraces     BottleneckSource = "traces"
+)
+
 // A Bottleneck says where a pool's time goes, and what its latencies together mean.
+//
+// It is made of the latency histograms where the engine has all of them, because they count every request; traces are a sample, and
+// often one of the slow requests. Where histograms are missing (only vLLM has those of prefill and decoding) it is made of the traces,
+// and where there are both, Traced is what the traces say.
 type Bottleneck struct {
 	Class BottleneckClass `json:"class"`
+	// From is what it is made of; empty where the class is unknown.
+	From BottleneckSource `json:"from,omitempty"`
 	// Queue, Prefill and Decode are shares of a request's time, by E2E = queue + prefill + decode; null where they were not measured.
+	// Route, the choice of a worker, is known from traces only.
 	Queue   *float64 `json:"queue"`
 	Prefill *float64 `json:"prefill"`
 	Decode  *float64 `json:"decode"`
+	Route   *float64 `json:"route,omitempty"`
 	// Reading is what the first token, the queue and the gaps between tokens mean together; empty where a baseline is missing.
 	Reading string `json:"reading,omitempty"`
+	// Requests is how many traced requests there were; zero where there are no traces.
+	Requests int `json:"requests,omitempty"`
+	// Slowest is the slowest traced request in words.
+	Slowest string `json:"slowest,omitempty"`
+	// Traced is the same by traces, where From is histograms.
+	Traced *Bottleneck `json:"traced,omitempty"`
+
+	unsaid string // why traces say nothing
 }
 
 // String is the bottleneck in a line.
 func (b Bottleneck) String() string {
 	if b.Queue == nil {
-		return "where the time goes was not measured"
+		out := "was not measured"
+		if b.unsaid != "" {
+			out += " (traces: " + b.unsaid + ")"
+		}
+		return out
 	}
-	out := fmt.Sprintf("queue %.0f %%, prefill %.0f %%, decode %.0f %% of a request: %s", 100**b.Queue, 100**b.Prefill, 100**b.Decode, b.Class)
+	out := b.shares() + ": " + string(b.Class)
+	switch {
+	case b.From == BottleneckFromTraces:
+		out += fmt.Sprintf(", from %d traces", b.Requests)
+	case b.Traced == nil:
+		out += ", from latency histograms"
+	case b.Traced.Class == b.Class:
+		out += fmt.Sprintf(", from latency histograms; %d traces say the same", b.Traced.Requests)
+	default:
+		out += fmt.Sprintf(", from latency histograms; %d traces say %s (%s)", b.Traced.Requests, b.Traced.Class, b.Traced.shares())
+	}
 	if b.Reading != "" {
 		out += "; " + b.Reading
 	}
 	return out
 }
 
-// Bottleneck classifies a scope by its latency histograms.
-func (c *Catalog) Bottleneck(scope state.Scope, ev *state.Evidence) Bottleneck {
-	g := newView(&state.Incident{}, scope, ev, c.reading("ttft_p95", "itl_p50", "itl_p95", "queue_time_p95", "queue_time_mean", "prefill_time_mean", "decode_time_mean", "prefix_hit_ratio")).whole
-	of := func(signal string) number {
-		if r := g.reading(signal); r != nil {
-			return r.value()
-		}
-		return number{}
+func (b Bottleneck) shares() string {
+	route := ""
+	if b.Route != nil {
+		route = fmt.Sprintf("routing %.0f %%, ", 100**b.Route)
 	}
-	out := Bottleneck{Class: BottleneckUnmeasured, Reading: interpret(g)}
-	queue, prefill, decode := of("queue_time_mean"), of("prefill_time_mean"), of("decode_time_mean")
+	return fmt.Sprintf("%squeue %.0f %%, prefill %.0f %%, decode %.0f %% of a request", route, 100**b.Queue, 100**b.Prefill, 100**b.Decode)
+}
+
+// bottleneckSignals are what a classification reads of one source.
+type bottleneckSignals struct {
+	from                          BottleneckSource
+	queue, prefill, decode, route string
+	usual, slow                   string // gaps between tokens
+	hits                          []string
+}
+
+var (
+	byHistograms = bottleneckSignals{from: BottleneckFromHistograms, queue: "queue_time_mean", prefill: "prefill_time_mean", decode: "decode_time_mean",
+		usual: "itl_p50", slow: "itl_p95", hits: []string{"prefix_hit_ratio"}}
+	byTraces = bottleneckSignals{from: BottleneckFromTraces, queue: "trace_queue_time", prefill: "trace_prefill_time", decode: "trace_decode_time",
+		route: "trace_route_time", usual: "trace_itl_p50", slow: "trace_itl_p95", hits: []string{"prefix_hit_ratio", "trace_prefix_hit_ratio"}}
+)
+
+// Bottleneck classifies a scope by its latency histograms, or else by its traces.
+func (c *Catalog) Bottleneck(scope state.Scope, ev *state.Evidence) Bottleneck {
+	v := newView(&state.Incident{}, scope, ev, c.reading("ttft_p95", "itl_p50", "itl_p95", "queue_time_p95", "queue_time_mean", "prefill_time_mean", "decode_time_mean",
+		"prefix_hit_ratio", "trace_requests", "trace_queue_time", "trace_prefill_time", "trace_decode_time", "trace_route_time", "trace_itl_p50", "trace_itl_p95",
+		"trace_prefix_hit_ratio", "trace_slowest"))
+	g := v.whole
+	traced := byTraces.classify(g)
+	traced.Requests = int(g.numberOf("trace_requests").v)
+	if r := g.reading("trace_slowest"); r != nil && r.hasText() && r.value().ok {
+		traced.Slowest = fmt.Sprintf("%.1f s: %s", r.Value, r.Text)
+	}
+	traced.unsaid = v.missing[byTraces.queue]
+	out := byHistograms.classify(g)
+	switch {
+	case out.Class == BottleneckUnmeasured:
+		out = traced
+	case traced.Class != BottleneckUnmeasured:
+		out.Traced = &traced
+		fallthrough
+	default:
+		out.Requests, out.Slowest = traced.Requests, traced.Slowest
+	}
+	out.Reading = interpret(g)
+	return out
+}
+
+// numberOf is a signal's value for the group.
+func (g *group) numberOf(signal string) number {
+	if r := g.reading(signal); r != nil {
+		return r.value()
+	}
+	return number{}
+}
+
+// classify is the classification by one source.
+func (s bottleneckSignals) classify(g *group) Bottleneck {
+	out := Bottleneck{Class: BottleneckUnmeasured}
+	queue, prefill, decode, route := g.numberOf(s.queue), g.numberOf(s.prefill), g.numberOf(s.decode), g.numberOf(s.route)
 	total := queue.v + prefill.v + decode.v
+	if route.ok {
+		total += route.v
+	}
 	if !queue.ok || !prefill.ok || !decode.ok || total <= 0 {
 		return out
 	}
@@ -63,9 +155,19 @@ func (c *Catalog) Bottleneck(scope state.Scope, ev *state.Evidence) Bottleneck {
 		part = round(part/total, 4)
 		return &part
 	}
+	out.From = s.from
 	out.Queue, out.Prefill, out.Decode = share(queue.v), share(prefill.v), share(decode.v)
-	first, hits := queue.v+prefill.v, of("prefix_hit_ratio")
-	usual, slow := of("itl_p50"), of("itl_p95")
+	if route.ok {
+		out.Route = share(route.v)
+	}
+	var hits number
+	for _, signal := range s.hits {
+		if !hits.ok {
+			hits = g.numberOf(signal)
+		}
+	}
+	first := total - decode.v
+	usual, slow := g.numberOf(s.usual), g.numberOf(s.slow)
 	switch {
 	case slow.ok && usual.ok && usual.v > 0 && slow.v > 3*usual.v:
 		out.Class = BottleneckSpikes

@@ -75,9 +75,17 @@ type Signal struct {
 	// read per pool too.
 	Pooled  bool    `yaml:"pooled"`
 	Combine Combine `yaml:"combine"`
-	// By names what else gives the signal: "kubernetes" (the API server), "probe" (the engine's /health).
+	// By names what else gives the signal: "kubernetes" (the API server), "probe" (the engine's /health), ByTraces (the trace store).
 	By      []string `yaml:"by"`
 	Sources []Source `yaml:"-"`
+}
+
+// ByTraces marks a signal that the traces of single requests give.
+const ByTraces = "traces"
+
+// OnlyTraced says that nothing but traces gives the signal, so that it does not exist where there is no trace store.
+func (s Signal) OnlyTraced() bool {
+	return len(s.Sources) == 0 && len(s.By) == 1 && s.By[0] == ByTraces
 }
 
 // A Source is one metric, of one engine or exporter and its versions, that a signal can be read from. The first source that has

@@ -29,8 +29,8 @@ func (r rawSignal) signal() (Signal, error) {
 		errs = append(errs, fmt.Errorf("combine %q: want sum, max or min", s.Combine))
 	}
 	for _, by := range s.By {
-		if by != "kubernetes" && by != "probe" {
-			errs = append(errs, fmt.Errorf("by %q: want kubernetes or probe", by))
+		if by != "kubernetes" && by != "probe" && by != ByTraces {
+			errs = append(errs, fmt.Errorf("by %q: want kubernetes, probe or traces", by))
 		}
 	}
 	if len(r.Sources) == 0 && len(s.By) == 0 {

@@ -97,7 +97,9 @@ type KubernetesConfig struct {
 
 // TracesConfig is where request traces are.
 type TracesConfig struct {
-	TempoURL string `yaml:"tempo_url" json:"tempo_url,omitempty" jsonschema_description:"Base URL of Tempo. Nothing reads it yet."`
+	TempoURL        string `yaml:"tempo_url" json:"tempo_url,omitempty" jsonschema_description:"Base URL of Tempo, for where the time of single requests goes."`
+	JaegerURL       string `yaml:"jaeger_url" json:"jaeger_url,omitempty" jsonschema_description:"Base URL of Jaeger (1.53 or newer) instead of Tempo."`
+	BearerTokenFile string `yaml:"bearer_token_file" json:"bearer_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with the bearer token for either."`
 }
 
 // TriageConfig are the times and the rules of triage.

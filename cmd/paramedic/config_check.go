@@ -28,7 +28,7 @@ func (v *validator) clusters(clusters []ClusterConfig) {
 		seen[c.Name] = true
 		v.url(key("prometheus", "url"), c.Prometheus.URL)
 		v.url(key("alertmanager", "url"), c.Alertmanager.URL)
-		v.url(key("traces", "tempo_url"), c.Traces.TempoURL)
+		v.traces(key("traces"), c.Traces)
 		v.secret(key("prometheus", "bearer_token_file"), c.Prometheus.BearerTokenFile)
 		for j, e := range c.Engines {
 			v.url(key("engines", strconv.Itoa(j)), e)
@@ -36,6 +36,19 @@ func (v *validator) clusters(clusters []ClusterConfig) {
 		if c.Kubernetes != nil {
 			v.readable(key("kubernetes", "kubeconfig"), c.Kubernetes.Kubeconfig)
 		}
+	}
+}
+
+func (v *validator) traces(path []string, c TracesConfig) {
+	key := func(k string) []string { return append(slices.Clone(path), k) }
+	v.url(key("tempo_url"), c.TempoURL)
+	v.url(key("jaeger_url"), c.JaegerURL)
+	v.secret(key("bearer_token_file"), c.BearerTokenFile)
+	switch {
+	case c.TempoURL != "" && c.JaegerURL != "":
+		v.at(key("jaeger_url"), "is set beside tempo_url: traces are read from one of them")
+	case c.TempoURL == "" && c.JaegerURL == "" && c.BearerTokenFile != "":
+		v.at(key("bearer_token_file"), "is for tempo_url or jaeger_url, and neither is set")
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 type diagnosis struct {
 	*cli
 	prometheus, kubeconfig, model, at string
+	tempo, jaeger                     string
 	engines                           []string
 	watch                             time.Duration
 }
@@ -42,11 +43,14 @@ func (c *cli) diagnoseCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&d.prometheus, "prometheus", "", "base URL of a Prometheus-compatible query API")
 	f.StringArrayVar(&d.engines, "engine", nil, "URL of a /metrics page (repeat it)")
+	f.StringVar(&d.tempo, "tempo", "", "also read the traces of requests in this Tempo (base URL)")
+	f.StringVar(&d.jaeger, "jaeger", "", "also read the traces of requests in this Jaeger (base URL)")
 	f.StringVar(&d.kubeconfig, "kubeconfig", "", "also read Kubernetes through this kubeconfig")
 	f.StringVar(&d.model, "model", "", "look at this model only")
 	f.StringVar(&d.at, "at", "", "look at this time (RFC 3339) instead of now; needs --prometheus")
 	f.DurationVar(&d.watch, "watch", 20*time.Second, "how long engines are watched with --engine")
 	cmd.MarkFlagsMutuallyExclusive("prometheus", "engine")
+	cmd.MarkFlagsMutuallyExclusive("tempo", "jaeger")
 	return cmd
 }
 
@@ -54,6 +58,7 @@ func (d *diagnosis) run(ctx context.Context) error {
 	cfg := DefaultConfig()
 	cluster := &cfg.Clusters[0]
 	cluster.Prometheus.URL, cluster.Engines = d.prometheus, d.engines
+	cluster.Traces.TempoURL, cluster.Traces.JaegerURL = d.tempo, d.jaeger
 	if d.kubeconfig != "" {
 		cluster.Kubernetes = &KubernetesConfig{Kubeconfig: d.kubeconfig}
 	}
@@ -117,8 +122,15 @@ func (d *diagnosis) addresses() error {
 		}
 		return nil
 	}
-	if d.prometheus != "" {
-		return check("prometheus", d.prometheus, "http://prometheus:9090")
+	for _, base := range []struct{ flag, url, example string }{
+		{"prometheus", d.prometheus, "http://prometheus:9090"}, {"tempo", d.tempo, "http://tempo:3200"}, {"jaeger", d.jaeger, "http://jaeger:16686"},
+	} {
+		if base.url == "" {
+			continue
+		}
+		if err := check(base.flag, base.url, base.example); err != nil {
+			return err
+		}
 	}
 	for _, e := range d.engines {
 		if err := check("engine", e, "http://10.0.0.1:8000/metrics"); err != nil {
@@ -267,8 +279,11 @@ func (d *diagnosis) print(f foundFleet) error {
 	for _, v := range f.Verdict {
 		fmt.Fprintln(d.out)
 		printVerdict(d.out, v.Diagnosis)
-		if v.Time.Queue != nil {
+		if v.Time.Queue != nil || d.tempo != "" || d.jaeger != "" {
 			fmt.Fprintf(d.out, "  where the time goes: %s\n", v.Time)
+		}
+		if v.Time.Slowest != "" {
+			fmt.Fprintf(d.out, "  slowest traced request: %s\n", v.Time.Slowest)
 		}
 		if v.Playbook != "" {
 			fmt.Fprintf(d.out, "\n%s\n", v.Playbook)

@@ -16,6 +16,7 @@ import (
 	"paramedic/rules/enrich/engine"
 	"paramedic/rules/enrich/kubernetes"
 	"paramedic/rules/enrich/prometheus"
+	"paramedic/rules/enrich/traces"
 	"paramedic/state"
 	"paramedic/webhook"
 )
@@ -72,12 +73,31 @@ func newGatherer(cfg Config, deps gathererDeps) (*enrich.Gatherer, []*engine.Cli
 			}
 			out.Kubernetes = reader
 		}
+		if out.Traces, err = traceSource(c); err != nil {
+			return nil, nil, err
+		}
 		if i == 0 && out.Kubernetes == nil {
 			out.Kubernetes = deps.status
 		}
 		clusters[c.Name] = out
 	}
 	return enrich.New(enrich.Config{Clusters: clusters, Signals: signals, Log: deps.logger}), scrapers, nil
+}
+
+// traceSource makes the reader of a cluster's traces; nil where it has none.
+func traceSource(c ClusterConfig) (enrich.Source, error) {
+	if c.Traces.TempoURL == "" && c.Traces.JaegerURL == "" {
+		return nil, nil
+	}
+	cfg := traces.Config{TempoURL: c.Traces.TempoURL, JaegerURL: c.Traces.JaegerURL}
+	if c.Traces.BearerTokenFile != "" {
+		cfg.Token = webhook.NewSecret(c.Traces.BearerTokenFile).Value
+	}
+	client, err := traces.New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	return client, nil
 }
 
 // sources makes the service's readers of live context, with what has to run for them.

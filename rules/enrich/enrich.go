@@ -66,6 +66,7 @@ type Cluster struct {
 	Prometheus Source
 	Engines    Source
 	Kubernetes Source
+	Traces     Source
 }
 
 type named struct {
@@ -75,7 +76,7 @@ type named struct {
 
 func (c Cluster) sources() []named {
 	var out []named
-	for _, n := range []named{{"prometheus", c.Prometheus}, {"engines", c.Engines}, {"kubernetes", c.Kubernetes}} {
+	for _, n := range []named{{"prometheus", c.Prometheus}, {"engines", c.Engines}, {"kubernetes", c.Kubernetes}, {"traces", c.Traces}} {
 		if n.source != nil {
 			out = append(out, n)
 		}
@@ -95,6 +96,7 @@ type Config struct {
 type Gatherer struct {
 	clusters map[string]Cluster
 	signals  []rules.Signal
+	untraced []rules.Signal // those that do not need traces
 	byID     map[string]rules.Signal
 	deadline time.Duration
 	log      *slog.Logger
@@ -111,6 +113,9 @@ func New(c Config) *Gatherer {
 	}
 	for _, s := range c.Signals {
 		g.byID[s.ID] = s
+		if !s.OnlyTraced() {
+			g.untraced = append(g.untraced, s)
+		}
 	}
 	return g
 }
@@ -119,9 +124,9 @@ func New(c Config) *Gatherer {
 // ends, and never fails: what did not come is in Missing.
 func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 	ev := state.Evidence{Incident: r.Incident, At: r.Now}
-	signals, missing := g.wanted(r.Signals)
-	ev.Missing = missing
 	cluster, ok := g.clusters[r.Cluster]
+	signals, missing := g.wanted(r.Signals, cluster)
+	ev.Missing = missing
 	sources := cluster.sources()
 	if !ok || len(sources) == 0 {
 		reason := "the cluster " + r.Cluster + " has no Prometheus, engines or Kubernetes configured"
@@ -145,8 +150,12 @@ func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 	return ev
 }
 
-// wanted are the signals that were asked for; a name that nobody declared is missing.
-func (g *Gatherer) wanted(ids []string) ([]rules.Signal, []state.Missing) {
+// wanted are the signals that were asked for; a name that nobody declared is missing. Those of traces do not exist in a cluster without
+// a trace store, unless somebody asks for one by name.
+func (g *Gatherer) wanted(ids []string, cluster Cluster) ([]rules.Signal, []state.Missing) {
+	if ids == nil && cluster.Traces == nil {
+		return g.untraced, nil
+	}
 	if ids == nil {
 		return g.signals, nil
 	}

@@ -1,0 +1,108 @@
+package traces
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// jaeger is Jaeger's query service by its API v3 (cmd/query/app/apiv3 in 1.53 to 1.76, cmd/jaeger/…/apiv3 in 2.x): GET /api/v3/services
+// and GET /api/v3/traces. The older GET /api/traces is gone after 2.20. The parameters have the names that all of these versions take.
+type jaeger struct{ caller }
+
+// usualServices are the names under which engines' spans come where nobody named the service: SGLang's own, that of vLLM's
+// documentation, and what OpenTelemetry's SDK says for none.
+var usualServices = []string{"sglang", "vllm-server", "unknown_service"}
+
+// find asks which services there are, since Jaeger finds traces by service, and then for the traces of the one that fits best.
+func (j jaeger) find(ctx context.Context, scope state.Scope, from, to time.Time) ([]span, error) {
+	services, err := j.services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	service := serviceOf(services, scope)
+	if service == "" {
+		want := append([]string{}, usualServices...)
+		if scope.Pool != "" {
+			want = slices.Insert(want, 0, scope.Pool)
+		}
+		return nil, fmt.Errorf("Jaeger has no service of one of the names %s: give the engines their pool's name as OTEL_SERVICE_NAME", strings.Join(want, ", "))
+	}
+	return j.traces(ctx, service, from, to)
+}
+
+// serviceOf chooses the service of a scope; empty where none fits.
+func serviceOf(services []string, scope state.Scope) string {
+	for _, want := range append([]string{scope.Pool, scope.Model}, usualServices...) {
+		if want != "" && slices.Contains(services, want) {
+			return want
+		}
+	}
+	return ""
+}
+
+func (j jaeger) ping(ctx context.Context, _ time.Time) error {
+	_, err := j.services(ctx)
+	return err
+}
+
+func (j jaeger) services(ctx context.Context) ([]string, error) {
+	var a struct {
+		Services []string `json:"services"`
+	}
+	err := j.get(ctx, "api/v3/services", nil, &a)
+	return a.Services, err
+}
+
+// otlp is the traces of an answer, as OTLP's JSON.
+type otlp struct {
+	Result struct {
+		ResourceSpans []struct {
+			Resource struct {
+				Attributes []attribute `json:"attributes"`
+			} `json:"resource"`
+			ScopeSpans []struct {
+				Spans []struct {
+					TraceID    string      `json:"traceId"`
+					Name       string      `json:"name"`
+					Start      loose       `json:"startTimeUnixNano"`
+					End        loose       `json:"endTimeUnixNano"`
+					Attributes []attribute `json:"attributes"`
+				} `json:"spans"`
+			} `json:"scopeSpans"`
+		} `json:"resourceSpans"`
+	} `json:"result"`
+}
+
+func (j jaeger) traces(ctx context.Context, service string, from, to time.Time) ([]span, error) {
+	var a otlp
+	err := j.get(ctx, "api/v3/traces", url.Values{
+		"query.service_name": {service}, "query.num_traces": {strconv.Itoa(maxTraces)},
+		"query.start_time_min": {from.UTC().Format(time.RFC3339Nano)}, "query.start_time_max": {to.UTC().Format(time.RFC3339Nano)},
+	}, &a)
+	if errors.Is(err, errNone) {
+		return nil, nil // it answers 404 where there is no trace
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []span
+	for _, r := range a.Result.ResourceSpans {
+		for _, sc := range r.ScopeSpans {
+			for _, s := range sc.Spans {
+				sp := span{trace: s.TraceID, name: s.Name, start: s.Start.time(), duration: time.Duration(s.End - s.Start), values: map[string]value{}}
+				put(sp.values, r.Resource.Attributes)
+				put(sp.values, s.Attributes)
+				out = append(out, sp)
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,129 @@
+package traces
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+// shortest is how many tokens an answer must have for its gap between tokens to mean anything.
+const shortest = 8
+
+// measure makes a group's samples of the signals that are wanted.
+func (g *group) measure(out *enrich.Reading, wanted map[string]rules.Signal) {
+	newest := time.Time{}
+	slowest := g.requests[0]
+	for _, r := range g.requests {
+		if r.end.After(newest) {
+			newest = r.end
+		}
+		if r.whole > slowest.whole {
+			slowest = r
+		}
+	}
+	put := func(id string, v float64, text string) {
+		s, ok := wanted[id]
+		switch {
+		case !ok:
+		case math.IsNaN(v):
+			out.Fail(id, "the traces of these engines do not say it")
+		default:
+			out.Samples = append(out.Samples, state.Sample{Signal: id, Entity: g.entity, Value: v, Text: text, Unit: s.Unit, At: newest})
+		}
+	}
+	put("trace_requests", float64(len(g.requests)), "")
+	put("trace_slowest", slowest.whole, slowest.words())
+	if len(g.requests) < MinRequests {
+		reason := fmt.Sprintf("only %d traced requests in %d minutes; it takes %d", len(g.requests), int(Window.Minutes()), MinRequests)
+		for id := range wanted {
+			if id != "trace_requests" && id != "trace_slowest" {
+				out.Fail(id, reason)
+			}
+		}
+		return
+	}
+	put("trace_queue_time", g.mean(func(r request) float64 { return r.queue }), "")
+	put("trace_prefill_time", g.mean(func(r request) float64 { return r.prefill }), "")
+	put("trace_decode_time", g.mean(func(r request) float64 { return r.decode }), "")
+	put("trace_route_time", g.mean(func(r request) float64 { return r.route }), "")
+	gaps := g.all(func(r request) float64 {
+		if !(r.output >= shortest) {
+			return math.NaN()
+		}
+		return r.decode / (r.output - 1)
+	})
+	put("trace_itl_p50", quantile(gaps, 0.5), "")
+	put("trace_itl_p95", quantile(gaps, 0.95), "")
+	put("trace_prefix_hit_ratio", g.hits(), "")
+}
+
+// all are the values that there are.
+func (g *group) all(of func(request) float64) []float64 {
+	var out []float64
+	for _, r := range g.requests {
+		if v := of(r); !math.IsNaN(v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// mean is that of the values that there are; NaN where there are too few to speak of.
+func (g *group) mean(of func(request) float64) float64 {
+	values := g.all(of)
+	if len(values) < MinRequests {
+		return math.NaN()
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// hits is the share of the prompts' tokens that came from the prefix cache, where enough requests tell.
+func (g *group) hits() float64 {
+	n, cached, prompt := 0, 0.0, 0.0
+	for _, r := range g.requests {
+		if r.prompt > 0 && r.cached >= 0 {
+			n, cached, prompt = n+1, cached+r.cached, prompt+r.prompt
+		}
+	}
+	if n < MinRequests {
+		return math.NaN()
+	}
+	return cached / prompt
+}
+
+// quantile is the smallest of the values that a share q of them does not exceed; NaN where there are too few to speak of.
+func quantile(values []float64, q float64) float64 {
+	if len(values) < MinRequests {
+		return math.NaN()
+	}
+	slices.Sort(values)
+	return values[max(0, int(math.Ceil(q*float64(len(values))))-1)]
+}
+
+// words are a request as a text: its length, where its time went, and its trace.
+func (r request) words() string {
+	var parts []string
+	if r.prompt > 0 {
+		parts = append(parts, fmt.Sprintf("%.0f prompt tokens", r.prompt))
+	}
+	parts = append(parts, fmt.Sprintf("queue %.1f s, prefill %.1f s, decode %.1f s", r.queue, r.prefill, r.decode), "trace "+traceID(r.trace))
+	return strings.Join(parts, ", ")
+}
+
+// traceID is a trace's ID if it is one: nothing else that a store says is shown as one.
+func traceID(id string) string {
+	if len(id) == 0 || len(id) > 32 || strings.Trim(strings.ToLower(id), "0123456789abcdef") != "" {
+		return "of no known form"
+	}
+	return strings.ToLower(id)
+}
