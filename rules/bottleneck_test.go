@@ -40,3 +40,52 @@ func TestBottleneckSaysWhereTheTimeGoes(t *testing.T) {
 		}
 	}
 }
+
+// Traces speak where histograms are silent, never over them; too few of them are no answer, and that is said.
+func TestBottleneckFromTraces(t *testing.T) {
+	c := mustLoad(t)
+	traces := map[string]float64{"trace_requests": 120, "trace_queue_time": 6, "trace_prefill_time": 1, "trace_decode_time": 3, "trace_itl_p50": .02, "trace_itl_p95": .03}
+	histograms := map[string]float64{"queue_time_mean": .1, "prefill_time_mean": .8, "decode_time_mean": 1.1, "itl_p50": .02, "itl_p95": .04}
+	for name, tc := range map[string]struct {
+		now   map[string]float64
+		with  map[string]float64
+		class BottleneckClass
+		says  string
+	}{
+		"queue":                 {traces, nil, BottleneckQueue, "queue 60 %, prefill 10 %, decode 30 % of a request: queue_saturation, from 120 traces"},
+		"prefill":               {traces, map[string]float64{"trace_queue_time": .1, "trace_prefill_time": 4}, BottleneckPrefill, "queue 1 %, prefill 56 %, decode 42 % of a request: prefill_compute_bound, from 120 traces"},
+		"nothing is reused":     {traces, map[string]float64{"trace_queue_time": .1, "trace_prefill_time": 4, "trace_prefix_hit_ratio": .02}, BottleneckNoCache, "queue 1 %, prefill 56 %, decode 42 % of a request: prefill_no_cache, from 120 traces"},
+		"the engine's own hits": {traces, map[string]float64{"trace_queue_time": .1, "trace_prefill_time": 4, "trace_prefix_hit_ratio": .02, "prefix_hit_ratio": .5}, BottleneckPrefill, "queue 1 %, prefill 56 %, decode 42 % of a request: prefill_compute_bound, from 120 traces"},
+		"decoding":              {traces, map[string]float64{"trace_queue_time": .1, "trace_prefill_time": .1}, BottleneckDecode, "queue 3 %, prefill 3 %, decode 94 % of a request: decode_bound, from 120 traces"},
+		"stutter":               {traces, map[string]float64{"trace_itl_p95": .07}, BottleneckSpikes, "queue 60 %, prefill 10 %, decode 30 % of a request: decode_latency_spike, from 120 traces"},
+		"routing": {traces, map[string]float64{"trace_route_time": 10, "trace_queue_time": 5}, BottleneckBalanced,
+			"routing 53 %, queue 26 %, prefill 5 %, decode 16 % of a request: balanced, from 120 traces"},
+		"histograms alone": {histograms, nil, BottleneckPrefill, "queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, from latency histograms"},
+		"both":             {histograms, traces, BottleneckPrefill, "queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, from latency histograms; 120 traces say queue_saturation (queue 60 %, prefill 10 %, decode 30 % of a request)"},
+		"both agree": {histograms, map[string]float64{"trace_requests": 120, "trace_queue_time": .1, "trace_prefill_time": 4, "trace_decode_time": 3}, BottleneckPrefill,
+			"queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, from latency histograms; 120 traces say the same"},
+		"a half of each is none": {map[string]float64{"queue_time_mean": 4, "trace_requests": 7}, nil, BottleneckUnmeasured, "was not measured (traces: only 7 traced requests in 10 minutes; it takes 20)"},
+		"nothing":                {map[string]float64{}, nil, BottleneckUnmeasured, "was not measured (traces: only 7 traced requests in 10 minutes; it takes 20)"},
+	} {
+		ev := &state.Evidence{At: caseTime, Missing: []state.Missing{{Signal: "trace_queue_time", Reason: "only 7 traced requests in 10 minutes; it takes 20"}}}
+		add := func(signal string, v float64) {
+			ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: v, At: caseTime})
+		}
+		for signal, v := range tc.now {
+			if _, changed := tc.with[signal]; !changed {
+				add(signal, v)
+			}
+		}
+		for signal, v := range tc.with {
+			add(signal, v)
+		}
+		ev.Samples = append(ev.Samples, state.Sample{Signal: "trace_slowest", Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: 92, Text: "31200 prompt tokens, trace abc", At: caseTime})
+		got := c.Bottleneck(state.Scope{Namespace: "llm", Pool: "p"}, ev)
+		if got.Class != tc.class || got.String() != tc.says {
+			t.Errorf("%s: %s, %q", name, got.Class, got)
+		}
+		if got.Slowest != "92.0 s: 31200 prompt tokens, trace abc" {
+			t.Errorf("%s: the slowest is %q", name, got.Slowest)
+		}
+	}
+}

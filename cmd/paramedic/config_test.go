@@ -160,6 +160,35 @@ remediate:
 }
 
 // Naming a cause that does not exist would make a policy that forbids nothing.
+// Traces are read from one store, and a token for none is a mistake that would otherwise be noticed in the first incident.
+func TestTracesComeFromOneStore(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("s3cret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for traces, want := range map[string]string{
+		"{tempo_url: http://tempo:3200, bearer_token_file: " + token + "}":               "",
+		"{jaeger_url: http://jaeger:16686/jaeger}":                                       "",
+		"{tempo_url: http://tempo:3200, jaeger_url: http://jaeger:16686}":                "paramedic.yaml:3: clusters[0].traces.jaeger_url: is set beside tempo_url: traces are read from one of them",
+		"{tempo_url: tempo:3200}":                                                        "paramedic.yaml:3: clusters[0].traces.tempo_url: must be an http:// or https:// URL",
+		"{jaeger_url: http://user:s3cret@jaeger:16686}":                                  "paramedic.yaml:3: clusters[0].traces.jaeger_url: must not carry a password",
+		"{bearer_token_file: " + token + "}":                                             "paramedic.yaml:3: clusters[0].traces.bearer_token_file: is for tempo_url or jaeger_url, and neither is set",
+		"{tempo_url: http://tempo:3200, bearer_token_file: \"${PARAMEDIC_TEST_UNSET}\"}": "paramedic.yaml:3: clusters[0].traces.bearer_token_file: the environment variable PARAMEDIC_TEST_UNSET is not set",
+		"{zipkin_url: http://zipkin:9411}":                                               `paramedic.yaml:3: unknown key "zipkin_url"`,
+	} {
+		_, err := ParseConfig("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: "+traces+"\n"))
+		if want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", traces, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v, want %s", traces, err, want)
+		}
+	}
+}
+
 func TestPoliciesNameCausesThatThereAre(t *testing.T) {
 	_, err := ParseConfig("paramedic.yaml", []byte("remediate:\n  policies:\n    - cause: kv_exhaustoin\n      mode: observe\n"))
 	if err == nil || !strings.Contains(err.Error(), `paramedic.yaml:3: remediate.policies[0].cause: there is no cause "kv_exhaustoin"`) {

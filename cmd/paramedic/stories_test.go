@@ -2,17 +2,22 @@ package main
 
 import (
 	"errors"
+	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"paramedic/lab"
+	"paramedic/rules/enrich/traces/tracestest"
 )
 
 // The command line is run as people run it: every paramedic in a story is this test binary as a process of its own.
@@ -22,7 +27,7 @@ func TestMain(m *testing.M) {
 
 func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/stories", UpdateScripts: *update, RequireExplicitExec: true,
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "fleet": fleetPages},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "fleet": fleetPages, "traced": tracedRequests},
 		Setup: func(env *testscript.Env) error {
 			cases, err := filepath.Abs("../../rules/testdata/cases")
 			if err != nil {
@@ -53,11 +58,35 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// fleet FAULT AFTER serves the pages of a simulated fleet as it is so long after its start, and goes on in real time. The workers'
-// pages are $WORKER0, $WORKER1 and so on.
+// traced POOL N QUEUE PREFILL DECODE serves the traces of so many requests, the newest of now, as the Tempo $TEMPO and the Jaeger $JAEGER.
+func tracedRequests(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 5 {
+		ts.Fatalf("usage: traced POOL N QUEUE PREFILL DECODE")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	var times [3]time.Duration
+	for i := range times {
+		times[i], err = time.ParseDuration(args[2+i])
+		ts.Check(err)
+	}
+	store := &tracestest.Store{}
+	for i := range n {
+		store.Add(tracestest.VLLM(tracestest.Request{N: i, End: time.Now().Add(-time.Duration(i) * time.Second), Prompt: 4000, Output: 200,
+			Times: tracestest.Times{Queue: times[0], Prefill: times[1], Decode: times[2]}, Resource: map[string]any{"service.name": args[0]}})...)
+	}
+	for name, h := range map[string]http.Handler{"TEMPO": store.Tempo(), "JAEGER": store.Jaeger()} {
+		server := httptest.NewServer(h)
+		ts.Defer(server.Close)
+		ts.Setenv(name, server.URL)
+	}
+}
+
+// fleet FAULT AFTER [WITHOUT] serves the pages of a simulated fleet as it is so long after its start, and goes on in real time. The
+// workers' pages are $WORKER0, $WORKER1 and so on; they lack the lines that hold WITHOUT, as those of an engine that has no such metric.
 func fleetPages(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: fleet FAULT AFTER")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: fleet FAULT AFTER [WITHOUT]")
 	}
 	after, err := time.ParseDuration(args[1])
 	ts.Check(err)
@@ -73,7 +102,19 @@ func fleetPages(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fleet.Advance(clock.Now())
-		pages.ServeHTTP(w, r)
+		if len(args) < 3 {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		whole := httptest.NewRecorder()
+		pages.ServeHTTP(whole, r)
+		maps.Copy(w.Header(), whole.Header())
+		w.WriteHeader(whole.Code)
+		for line := range strings.Lines(whole.Body.String()) {
+			if !strings.Contains(line, args[2]) {
+				_, _ = io.WriteString(w, line)
+			}
+		}
 	})}
 	ended := make(chan struct{})
 	go func() {

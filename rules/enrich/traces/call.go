@@ -22,8 +22,16 @@ type caller struct {
 
 func (c caller) name() string { return c.who }
 
-// errNone is an answer with the status 404.
-var errNone = errors.New("not found")
+// A statusError is an answer that is none.
+type statusError struct {
+	who, path string
+	code      int
+}
+
+// Error says who answered what.
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%s answers %d to %s", e.who, e.code, e.path)
+}
 
 // get asks for a path and decodes the answer. An answer is whole or an error: a part of one must not pass for all of it.
 func (c caller) get(ctx context.Context, path string, q url.Values, into any) error {
@@ -46,11 +54,8 @@ func (c caller) get(ctx context.Context, path string, q url.Values, into any) er
 		return errors.New(enrich.Explain(c.who, err))
 	}
 	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusNotFound:
-		return fmt.Errorf("%s answers 404 to %s: %w", c.who, path, errNone)
-	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s answers %d to %s", c.who, resp.StatusCode, path)
+	if resp.StatusCode != http.StatusOK {
+		return &statusError{who: c.who, path: path, code: resp.StatusCode}
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {

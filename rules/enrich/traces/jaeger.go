@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -33,7 +34,7 @@ func (j jaeger) find(ctx context.Context, scope state.Scope, from, to time.Time)
 		if scope.Pool != "" {
 			want = slices.Insert(want, 0, scope.Pool)
 		}
-		return nil, fmt.Errorf("Jaeger has no service of one of the names %s: give the engines their pool's name as OTEL_SERVICE_NAME", strings.Join(want, ", "))
+		return nil, fmt.Errorf("%s has no service of one of the names %s: give the engines their pool's name as OTEL_SERVICE_NAME", j.who, strings.Join(want, ", "))
 	}
 	return j.traces(ctx, service, from, to)
 }
@@ -87,7 +88,7 @@ func (j jaeger) traces(ctx context.Context, service string, from, to time.Time) 
 		"query.service_name": {service}, "query.num_traces": {strconv.Itoa(maxTraces)},
 		"query.start_time_min": {from.UTC().Format(time.RFC3339Nano)}, "query.start_time_max": {to.UTC().Format(time.RFC3339Nano)},
 	}, &a)
-	if errors.Is(err, errNone) {
+	if none := new(statusError); errors.As(err, &none) && none.code == http.StatusNotFound {
 		return nil, nil // it answers 404 where there is no trace
 	}
 	if err != nil {

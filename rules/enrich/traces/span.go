@@ -44,6 +44,7 @@ var (
 // A span is what is known of one span, whichever store it is from. Its attributes and its resource's are in one map: no name is in both.
 type span struct {
 	trace    string
+	id, root string // Tempo only: root is the service that the trace begins in
 	name     string
 	start    time.Time
 	duration time.Duration

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,64 +18,64 @@ type tempo struct{ caller }
 // spansOfTrace is how many spans of a trace are asked for: an engine's request, its stages on every rank, the router's choice.
 const spansOfTrace = 40
 
-// find asks for the scope's own spans first, and where that gives too few, for those of all engines: where traces do not say which
-// pool they are of, a filter would find nothing.
+// find asks for the pool's own spans first, and then for the router's in the same traces, which are of another service. Where the first
+// gives too few, it asks for the spans of all engines instead: where traces do not say which pool they are of, a filter finds nothing.
 func (t tempo) find(ctx context.Context, scope state.Scope, from, to time.Time) ([]span, error) {
 	var own []span
-	if scope.Pool != "" {
+	if q := "{ (" + engines + ") && (" + placesOf(scope.Pool) + ") }"; scope.Pool != "" && len(q+fields) <= longest {
 		var err error
-		if own, err = t.search(ctx, traceQL(scope), maxTraces, from, to); err != nil {
+		if own, err = t.search(ctx, q, maxTraces, from, to); err != nil {
 			return nil, err
 		}
-		if len(requestsOf(own).requests) >= MinRequests {
-			return own, nil
-		}
 	}
-	all, err := t.search(ctx, traceQL(state.Scope{}), maxTraces, from, to)
+	next := "{ " + engines + ` || name = "` + nameRouting + `" }`
+	if len(requestsOf(own).requests) >= MinRequests {
+		if !slices.ContainsFunc(own, func(s span) bool { return s.root != s.text(keyService) }) {
+			return own, nil // nothing stands before the engine in these traces
+		}
+		next = `{ name = "` + nameRouting + `" }`
+	}
+	more, err := t.search(ctx, next, maxTraces, from, to)
 	if err != nil && len(own) > 0 {
 		return own, nil //nolint:nilerr // what was found is better than nothing
 	}
-	return join(own, all), err
+	return join(own, more), err
 }
 
 func (t tempo) ping(ctx context.Context, now time.Time) error {
-	_, err := t.search(ctx, traceQL(state.Scope{}), 1, now.Add(-time.Minute), now)
+	_, err := t.search(ctx, "{ "+engines+" }", 1, now.Add(-time.Minute), now)
 	return err
 }
 
-// traceQL is the search for engines' spans, of a pool where the scope names one, and for the router's choice in the same traces, which
-// is of another service. Everything that comes from outside is quoted.
-func traceQL(scope state.Scope) string {
-	equal := func(key, v string) string { return key + " = " + strconv.Quote(v) }
-	var kinds []string
-	for _, name := range []string{nameRequest, nameWaiting, namePrefill} {
-		kinds = append(kinds, equal("name", name))
-	}
-	kinds = append(kinds, equal("span."+keyModule, moduleSGLang))
-	engines := "(" + strings.Join(kinds, " || ") + ")"
-	if scope.Pool != "" {
-		places := []string{
-			equal("resource."+keyService, scope.Pool),
-			equal("resource."+keyDeployment, scope.Pool),
-			equal("resource."+keyStatefulSet, scope.Pool),
-			"resource." + keyPod + " =~ " + strconv.Quote(regexp.QuoteMeta(scope.Pool)+"-[a-z0-9-]+"),
-		}
-		engines += " && (" + strings.Join(places, " || ") + ")"
-	}
-	fields := []string{"name"}
+// longest is how long a query may be: of some that are over a kilobyte Tempo's parser (3.1) loses the end.
+const longest = 1024
+
+// engines is the condition on the spans that engines write.
+const engines = `name =~ "` + nameRequest + `|` + nameWaiting + `|` + namePrefill + `" || span.` + keyModule + ` = "` + moduleSGLang + `"`
+
+// placesOf is the condition that a span says it is of a pool. The name comes from outside and is quoted.
+func placesOf(pool string) string {
+	return "resource." + keyService + " = " + strconv.Quote(pool) + " || resource." + keyDeployment + " = " + strconv.Quote(pool) +
+		" || resource." + keyPod + " =~ " + strconv.Quote(regexp.QuoteMeta(pool)+"-.+")
+}
+
+// fields is what a search gives of each span.
+var fields = func() string {
+	out := []string{"name"}
 	for _, key := range spanKeys {
-		fields = append(fields, "span."+key)
+		out = append(out, "span."+key)
 	}
 	for _, key := range resourceKeys {
-		fields = append(fields, "resource."+key)
+		out = append(out, "resource."+key)
 	}
-	return "({ " + engines + " } || ({ " + engines + " } && { " + equal("name", nameRouting) + " })) | select(" + strings.Join(fields, ", ") + ")"
-}
+	return " | select(" + strings.Join(out, ", ") + ")"
+}()
 
 // tempoAnswer is a search's answer. Tempo writes a trace's spans as one or several sets; spanSet is the older form of the first.
 type tempoAnswer struct {
 	Traces []struct {
 		TraceID  string     `json:"traceID"`
+		Root     string     `json:"rootServiceName"`
 		SpanSet  tempoSet   `json:"spanSet"`
 		SpanSets []tempoSet `json:"spanSets"`
 	} `json:"traces"`
@@ -93,7 +94,7 @@ type tempoSet struct {
 func (t tempo) search(ctx context.Context, query string, limit int, from, to time.Time) ([]span, error) {
 	var a tempoAnswer
 	err := t.get(ctx, "api/search", url.Values{
-		"q": {query}, "limit": {strconv.Itoa(limit)}, "spss": {strconv.Itoa(spansOfTrace)},
+		"q": {query + fields}, "limit": {strconv.Itoa(limit)}, "spss": {strconv.Itoa(spansOfTrace)},
 		"start": {strconv.FormatInt(from.Unix(), 10)}, "end": {strconv.FormatInt(to.Unix()+1, 10)},
 	}, &a)
 	if err != nil {
@@ -112,10 +113,12 @@ func (t tempo) search(ctx context.Context, query string, limit int, from, to tim
 					continue
 				}
 				seen[s.ID] = true
-				sp := span{trace: tr.TraceID, name: s.Name, start: s.Start.time(), duration: time.Duration(s.Duration), values: map[string]value{}}
+				sp := span{trace: tr.TraceID, id: s.ID, root: tr.Root, name: s.Name, start: s.Start.time(), duration: time.Duration(s.Duration), values: map[string]value{}}
 				put(sp.values, s.Attributes)
-				if sp.name == "" {
-					sp.name = sp.text("name")
+				for key, v := range sp.values {
+					if v.text == "nil" { // so Tempo writes some attributes that a resource lacks
+						delete(sp.values, key)
+					}
 				}
 				out = append(out, sp)
 			}
@@ -124,14 +127,14 @@ func (t tempo) search(ctx context.Context, query string, limit int, from, to tim
 	return out, nil
 }
 
-// join adds to spans those of traces that are not among them yet.
+// join adds the spans that are not there yet.
 func join(have, more []span) []span {
 	known := map[string]bool{}
 	for _, s := range have {
-		known[s.trace] = true
+		known[s.trace+s.id] = true
 	}
 	for _, s := range more {
-		if !known[s.trace] {
+		if !known[s.trace+s.id] {
 			have = append(have, s)
 		}
 	}

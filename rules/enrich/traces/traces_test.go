@@ -163,6 +163,12 @@ func TestRequestsOfOtherPoolsAreNotCounted(t *testing.T) {
 		for kind, c := range stores(t, store) {
 			t.Run(name+" in "+kind, func(t *testing.T) {
 				wantValues(t, c.Read(t.Context(), query(t, llama)), map[string]float64{"trace_requests": 25, "trace_queue_time": 1})
+				if name == "by pod" {
+					got := c.Read(t.Context(), query(t, state.Scope{Namespace: "llm", Pool: "vllm-mistral"}))
+					if len(got.Samples) > 0 || !strings.HasSuffix(got.Failed["trace_requests"], " has 50 traced requests, and none of this pool") {
+						t.Errorf("another pool: %+v, %v", got.Samples, got.Failed["trace_requests"])
+					}
+				}
 			})
 		}
 	}
@@ -208,9 +214,12 @@ func TestTooFewTracesSayNothing(t *testing.T) {
 // The same names are written by others in nanoseconds, and by requests that never had a first token with nonsense.
 func TestTimesThatDoNotFitIntoTheirRequestAreDropped(t *testing.T) {
 	store := &tracestest.Store{}
-	for i, r := range requests(60, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "vllm-llama"}) {
+	for i, r := range requests(80, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "vllm-llama"}) {
+		r.End = now.Add(-time.Duration(i) * s)
 		spans := tracestest.VLLM(r)
-		switch a := spans[0].Attributes; i % 3 {
+		switch a := spans[0].Attributes; i % 4 {
+		case 3:
+			a["gen_ai.latency.time_in_model_prefill"] = -0.5
 		case 1:
 			a["gen_ai.latency.time_in_model_prefill"] = int64(2_000_000_000)
 		case 2:
@@ -233,6 +242,16 @@ func TestAGatheringIsAtMostTwoBoundedRequests(t *testing.T) {
 		}
 		if len(got.Failed) == 0 {
 			t.Errorf("%s: nothing was found and nothing said", kind)
+		}
+		// Where an engine's spans are found and nothing stands before the engine in their traces, one search is enough.
+		own := state.Scope{Pool: "own"}
+		for _, r := range requests(20, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "own"}) {
+			store.Add(tracestest.VLLM(r)...)
+		}
+		before = len(store.Asked())
+		wantValues(t, c.Read(t.Context(), query(t, own)), map[string]float64{"trace_queue_time": 1})
+		if n := len(store.Asked()) - before; kind == "tempo" && n != 1 {
+			t.Errorf("%s was asked %d times: %q", kind, n, store.Asked())
 		}
 		before = len(store.Asked())
 		q := query(t, llama)

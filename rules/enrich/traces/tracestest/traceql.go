@@ -33,6 +33,8 @@ func (q *query) render(spans []Span) []any {
 		for _, f := range q.fields {
 			v, ok := field(s, f)
 			switch {
+			case f == "resource.k8s.namespace.name" && !ok, f == "resource.k8s.pod.name" && !ok:
+				attrs = append(attrs, map[string]any{"key": strings.TrimPrefix(f, "resource."), "value": anyValue("nil")}) // as Tempo does
 			case !ok:
 			case f == "name":
 				one["name"] = v
@@ -67,7 +69,7 @@ var word = regexp.MustCompile(`^[a-z0-9_.]+`)
 func tokens(text string) ([]string, error) {
 	var out []string
 	for text = strings.TrimLeft(text, " "); text != ""; text = strings.TrimLeft(text, " ") {
-		size := 0
+		var size int
 		switch {
 		case text[0] == '"':
 			quoted, err := strconv.QuotedPrefix(text)
@@ -92,6 +94,9 @@ func tokens(text string) ([]string, error) {
 }
 
 func parseTraceQL(text string) (q *query, err error) {
+	if len(text) > 1024 {
+		return nil, errors.New("parse error at line 1, col 1025: syntax error: unexpected $end") // Tempo 3.1 says so of some that are longer
+	}
 	ts, err := tokens(text)
 	if err != nil {
 		return nil, err

@@ -139,9 +139,10 @@ func (s *Store) search(w http.ResponseWriter, q url.Values) {
 		if len(spans) == 0 || len(traces) == limit {
 			continue
 		}
+		root := slices.MinFunc(s.of(id), func(a, b Span) int { return a.Start.Compare(b.Start) })
 		set := map[string]any{"matched": len(spans), "spans": query.render(spans[:min(spss, len(spans))])}
-		traces = append(traces, map[string]any{"traceID": id, "rootServiceName": "gateway", "rootTraceName": "POST /v1/chat/completions",
-			"startTimeUnixNano": strconv.FormatInt(spans[0].Start.UnixNano(), 10), "durationMs": spans[0].Duration.Milliseconds(), "spanSet": set, "spanSets": []any{set}})
+		traces = append(traces, map[string]any{"traceID": id, "rootServiceName": fmt.Sprint(root.Resource["service.name"]), "rootTraceName": root.Name,
+			"startTimeUnixNano": strconv.FormatInt(root.Start.UnixNano(), 10), "durationMs": root.Duration.Milliseconds(), "spanSet": set, "spanSets": []any{set}})
 	}
 	s.answer(w, map[string]any{"traces": traces, "metrics": map[string]any{"inspectedBytes": "4711", "completedJobs": 1, "totalJobs": 1}})
 }
