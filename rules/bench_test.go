@@ -58,6 +58,24 @@ func BenchmarkDiagnose64Workers(b *testing.B) {
 	}
 }
 
+// The same with the charts that evidence comes with: six lines of sixty points of each charted signal, half of which leave their course.
+func BenchmarkDiagnose64WorkersWithCharts(b *testing.B) {
+	c := mustLoad(b)
+	in, ev := fleet(c, 64)
+	lines := map[string]int{}
+	for i := range ev.Samples {
+		if s := &ev.Samples[i]; slices.Contains(felt, s.Signal) || slices.Contains(movers, s.Signal) {
+			if lines[s.Signal]++; lines[s.Signal] <= 6 {
+				s.Series = chartOf(60, func(i int) float64 { return ripple(1+4*float64(i/40*(len(s.Signal)%2)), 0.05, i) })
+			}
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Diagnose(in, ev, caseTime)
+	}
+}
+
 func BenchmarkClassify(b *testing.B) {
 	c := mustLoad(b)
 	a := state.Alert{Labels: map[string]string{"alertname": "Ours", "model_name": "llama-70b", "namespace": "llm", "severity": "page"}, GeneratorURL: generator(circulating[29].expr)}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"paramedic/state"
 )
@@ -32,9 +33,11 @@ type Catalog struct {
 	words       []wordRule
 	xids        map[int]Xid
 	units       map[string]string // signal → unit
-	expressions int               // how many different ones the causes have
-	numbers     map[string]int    // signal → its number, which finds its readings without a look-up by name
-	used        map[string]bool   // signals that some evidence reads
+	titles      map[string]string
+	windows     map[string]time.Duration // the longest that a signal is averaged over
+	expressions int                      // how many different ones the causes have
+	numbers     map[string]int           // signal → its number, which finds its readings without a look-up by name
+	used        map[string]bool          // signals that some evidence reads
 }
 
 // A Symptom is one thing that an alert can mean.

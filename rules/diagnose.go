@@ -40,9 +40,19 @@ type weighed struct {
 
 // seen is one finding. Its text is written when somebody will read it: of most causes nobody does.
 type seen struct {
-	state.Finding
+	found
 	form string
 	of   placeholder
+}
+
+// found is what of a finding is known before it is written out. There are hundreds for each one that is.
+type found struct {
+	Signal, Pod string
+	Value       float64
+	Unit        string
+	Baseline    *float64
+	Weight      float64
+	Text        string
 }
 
 // unmet is evidence that would have spoken for the cause and was not seen.
@@ -154,20 +164,20 @@ func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
 		known++
 		title := cmp.Or(cat.symptoms[s.Symptom].Title, string(s.Symptom))
 		if d, ok := c.Explains[s.Symptom]; !ok {
-			w.add(seen{Finding: state.Finding{Signal: "symptom:" + string(s.Symptom), Weight: unexplained, Text: "Alert not explained by this: " + title}})
+			w.add(seen{found: found{Signal: "symptom:" + string(s.Symptom), Weight: unexplained, Text: "Alert not explained by this: " + title}})
 			strange++
 		} else if d != 0 {
-			w.add(seen{Finding: state.Finding{Signal: "symptom:" + string(s.Symptom), Weight: d, Text: "Alert: " + title}})
+			w.add(seen{found: found{Signal: "symptom:" + string(s.Symptom), Weight: d, Text: "Alert: " + title}})
 		}
 	}
 	if known > 0 && strange == known {
-		w.add(seen{Finding: state.Finding{Signal: "symptoms", Weight: beside, Text: "No alert of this incident is a sign of it"}})
+		w.add(seen{found: found{Signal: "symptoms", Weight: beside, Text: "No alert of this incident is a sign of it"}})
 	}
 	for _, e := range c.Evidence {
 		w.observe(e, v, cat)
 	}
 	if c.local() && v.elsewhere(w.pods, w.nodes) {
-		w.add(seen{Finding: state.Finding{Signal: "symptoms", Weight: elsewhere, Text: "It shows on other workers than the alerts are about"}})
+		w.add(seen{found: found{Signal: "symptoms", Weight: elsewhere, Text: "It shows on other workers than the alerts are about"}})
 	}
 	w.score = round(w.score, 2)
 	slices.SortStableFunc(w.unmet, func(a, b unmet) int { return cmp.Compare(b.weight, a.weight) })
@@ -191,10 +201,14 @@ func (w *weighed) add(f seen) {
 func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 	out := make([]state.Finding, 0, len(w.seen))
 	for _, s := range w.seen {
-		f := s.Finding
-		f.At = at
+		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, At: at}
 		if s.form != "" {
 			f.Text = cat.fill(s.form, s.of)
+		}
+		if g := s.of.group; g != nil {
+			if r := g.reading(f.Signal); r != nil {
+				f.DayAgo, f.WeekAgo, f.Z = present(r.DayAgo), present(r.WeekAgo), present(r.Z)
+			}
 		}
 		out = append(out, f)
 	}
@@ -253,7 +267,7 @@ func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
 			return
 		}
 	}
-	f := state.Finding{Signal: e.Signal, Weight: e.Else.Weight}
+	f := found{Signal: e.Signal, Weight: e.Else.Weight}
 	if r := v.whole.reading(e.Signal); r != nil {
 		f.Value, f.Baseline = r.value().v, pointer(r.baseline())
 		if r.max.ok {
@@ -261,7 +275,7 @@ func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
 		}
 	}
 	f.Unit = cat.units[e.Signal]
-	w.add(seen{Finding: f, form: e.Else.Text, of: placeholder{view: v, group: v.whole, total: answered}})
+	w.add(seen{found: f, form: e.Else.Text, of: placeholder{view: v, group: v.whole, total: answered}})
 }
 
 func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
@@ -288,7 +302,7 @@ func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
 
 // finding says what was seen, on the entity where it stands out most.
 func (c *Catalog) finding(e *Evidence, hits []*group, p placeholder) seen {
-	f := state.Finding{Signal: e.Signal, Unit: c.units[e.Signal], Weight: e.Weight}
+	f := found{Signal: e.Signal, Unit: c.units[e.Signal], Weight: e.Weight}
 	worst := hits[0]
 	far := -1.0
 	for _, g := range hits {
@@ -309,7 +323,7 @@ func (c *Catalog) finding(e *Evidence, hits []*group, p placeholder) seen {
 		f.Pod = worst.pod
 	}
 	p.group = worst
-	return seen{Finding: f, form: e.Text, of: p}
+	return seen{found: f, form: e.Text, of: p}
 }
 
 // absent names the signals that an expression lacks, with the reason where one is known.
@@ -331,6 +345,14 @@ func (v *view) absent(x *expression, src string) []string {
 		}
 	}
 	return out
+}
+
+// present is a value that may not be there, and is not when it is no number.
+func present(v *float64) *float64 {
+	if !optional(v).ok {
+		return nil
+	}
+	return v
 }
 
 func pointer(n number) *float64 {

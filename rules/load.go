@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"paramedic/state"
 )
@@ -22,9 +23,13 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		return nil, nil, err
 	}
 	units, numbers := make(map[string]string, len(signals)), make(map[string]int, len(signals))
+	titles, windows := make(map[string]string, len(signals)), make(map[string]time.Duration, len(signals))
 	for i, s := range signals {
-		units[s.ID] = s.Unit
+		units[s.ID], titles[s.ID] = s.Unit, s.Title
 		numbers[s.ID] = i
+		for _, src := range s.Sources {
+			windows[s.ID] = max(windows[s.ID], src.Window)
+		}
 	}
 	l := &loader{cat: &Catalog{
 		symptoms: map[state.Symptom]Symptom{},
@@ -32,6 +37,8 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		alerts:   map[string]alertRule{},
 		xids:     map[int]Xid{},
 		units:    units,
+		titles:   titles,
+		windows:  windows,
 		numbers:  numbers,
 	}}
 	files := make([]fileYAML, len(srcs))

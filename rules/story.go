@@ -28,6 +28,11 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	d.Score, d.Prior, d.Margin = best.score, best.cause.Prior, v.margin
 	d.Findings = best.findings(c, d.EvidenceAt)
 	d.Missing = missing(v)
+	looked := v.view.whole
+	if v.named {
+		looked = v.view.looked(best.pods)
+	}
+	d.Anomalies, d.Correlations = c.anomalies(looked, d.Findings), c.correlations(looked)
 	if !v.named {
 		d.Confidence = round(1-best.confidence, 4)
 		d.Title = c.unknownTitle(in)

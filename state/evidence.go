@@ -90,6 +90,10 @@ type Diagnosis struct {
 	Playbook     string        `json:"playbook"`
 	At           time.Time     `json:"at"`
 	EvidenceAt   time.Time     `json:"evidence_at,omitzero"`
+	// Anomalies are the key signals that are not as usual, first those that the verdict rests on.
+	Anomalies []Anomaly `json:"anomalies,omitempty"`
+	// Correlations are what moved together with what users feel. None of them is a cause.
+	Correlations []Correlation `json:"correlations,omitempty"`
 	// Symptoms are those that the cause explains: another incident in the same scope that has only these is the same trouble.
 	Explains []Symptom `json:"explains,omitempty"`
 }
@@ -101,9 +105,38 @@ type Finding struct {
 	Value    float64   `json:"value"`
 	Unit     string    `json:"unit,omitempty"`
 	Baseline *float64  `json:"baseline,omitempty"`
+	DayAgo   *float64  `json:"day_ago,omitempty"`
+	WeekAgo  *float64  `json:"week_ago,omitempty"`
+	Z        *float64  `json:"z,omitempty"`
 	Weight   float64   `json:"weight"`
 	Text     string    `json:"text"`
 	At       time.Time `json:"at,omitzero"`
+}
+
+// An Anomaly is a signal beside its usual values: those of an hour, a day and a week before the onset, as far as they are known, and its
+// distance from the hour before in standard deviations. It is one pod's, or where Pod is empty the pool's.
+type Anomaly struct {
+	Signal   string   `json:"signal"`
+	Pod      string   `json:"pod,omitempty"`
+	Value    float64  `json:"value"`
+	Unit     string   `json:"unit,omitempty"`
+	Baseline *float64 `json:"baseline,omitempty"`
+	DayAgo   *float64 `json:"day_ago,omitempty"`
+	WeekAgo  *float64 `json:"week_ago,omitempty"`
+	Z        *float64 `json:"z,omitempty"`
+	Text     string   `json:"text"`
+}
+
+// A Correlation is two signals whose charts moved together: R is Pearson's coefficient over Points of them.
+type Correlation struct {
+	Signal string  `json:"signal"`
+	With   string  `json:"with"` // what users feel
+	Pod    string  `json:"pod,omitempty"`
+	R      float64 `json:"r"`
+	Points int     `json:"points"`
+	// Lead is by how many seconds Signal moved before With; 0 where the points are too far apart to tell.
+	Lead float64 `json:"lead_s"`
+	Text string  `json:"text"`
 }
 
 // An Alternative is a cause that was weighed and not chosen.

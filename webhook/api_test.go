@@ -43,7 +43,8 @@ func withTokens(t testing.TB) func(*Config) {
 func TestIncidentJSONIsAsPromised(t *testing.T) {
 	s, _ := door(t, newWorld().populate(), nil)
 	got := do(s, "GET", "/api/v1/incidents?status=open,acked&cause=kv_exhaustion&cluster=prod", "")
-	expect(t, got, 200, `"nodes":[]`, `"gpus":[]`, `"missing_evidence":[]`, `"resolved_at":null`, `"diagnosed_at":"2026-11-21T03:00:09Z"`, `"baseline":0.61`)
+	expect(t, got, 200, `"nodes":[]`, `"gpus":[]`, `"missing_evidence":[]`, `"resolved_at":null`, `"diagnosed_at":"2026-11-21T03:00:09Z"`, `"baseline":0.61,"day_ago":null,"week_ago":0.61,"z":null,"weight":6.2`,
+		`"anomalies":[{"signal":"kv_usage","value":0.98`, `"with":"ttft_p95","r":0.94,"points":51,"lead_s":240`)
 	var list IncidentsJSON
 	if err := json.Unmarshal(got.Body.Bytes(), &list); err != nil || len(list.Incidents) != 1 {
 		t.Fatalf("%v: %s", err, got.Body)
@@ -54,7 +55,7 @@ func TestIncidentJSONIsAsPromised(t *testing.T) {
 	}
 	expect(t, do(s, "GET", "/api/v1/incidents?status=broken", ""), 400, "open, acked")
 	expect(t, do(s, "GET", "/api/v1/incidents?cause=engine_hang", ""), 200, `{"incidents":[]}`)
-	expect(t, do(s, "GET", "/api/v1/incidents/"+string(second), ""), 200, `"cause":"unknown"`, `"diagnosed_at":null`, `"evidence":[]`, `"actions":[]`, `"symptoms":[]`)
+	expect(t, do(s, "GET", "/api/v1/incidents/"+string(second), ""), 200, `"cause":"unknown"`, `"diagnosed_at":null`, `"evidence":[]`, `"anomalies":[]`, `"correlations":[]`, `"actions":[]`, `"symptoms":[]`)
 }
 
 func TestIncidentsAreFoundByPrefixAndNumber(t *testing.T) {
@@ -78,7 +79,7 @@ func TestReportEscapesMarkdownAndShowsTheSum(t *testing.T) {
 	w.incidents[incident] = in
 	s, _ := door(t, w, nil)
 	got := do(s, "GET", "/api/v1/incidents/42/report", "")
-	expect(t, got, 200, `evil &lt;script&gt; \[x\](http://y) \`+"`c"+`\`+"`"+` \| \# head`, "| **+11.2** | **sum** |", "kv_usage", "max\\_num\\_seqs 256", "opened by HighKV")
+	expect(t, got, 200, `evil &lt;script&gt; \[x\](http://y) \`+"`c"+`\`+"`"+` \| \# head`, "| **+11.2** | **sum** |", "kv_usage", "max\\_num\\_seqs 256", "×1.6 of an hour ago", "rose 4 min before", "opened by HighKV")
 }
 
 func TestWritesAreAppliedWhenAnswered(t *testing.T) {

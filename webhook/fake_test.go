@@ -222,8 +222,10 @@ func (w *world) populate() *world {
 		Symptoms: []state.SymptomCount{{Symptom: "kv_pressure", Severity: state.Critical, Alerts: 3, Active: 3, First: start, Last: start}},
 		Diagnosis: state.Diagnosis{
 			Cause: "kv_exhaustion", Confidence: 0.93, Score: 11.2, Prior: 5, Margin: 8, Playbook: "kv_exhaustion",
-			Findings:     []state.Finding{{Signal: "kv_usage", Pod: "vllm-llama-7d9f8b6c5-a", Value: 0.98, Unit: "ratio", Baseline: &base, Weight: 6.2, Text: "KV cache 98 % full", At: start}},
+			Findings:     []state.Finding{{Signal: "kv_usage", Pod: "vllm-llama-7d9f8b6c5-a", Value: 0.98, Unit: "ratio", Baseline: &base, WeekAgo: &base, Weight: 6.2, Text: "KV cache 98 % full", At: start}},
 			Alternatives: []state.Alternative{{Cause: "kv_leak", Confidence: 0.04, WouldWinIf: "kv_idle_usage were high"}},
+			Anomalies:    []state.Anomaly{{Signal: "kv_usage", Value: 0.98, Unit: "ratio", Baseline: &base, Text: "KV cache in use 98 %: ×1.6 of an hour ago"}},
+			Correlations: []state.Correlation{{Signal: "kv_usage", With: "ttft_p95", R: 0.94, Points: 51, Lead: 240, Text: "KV cache in use rose 4 min before time to first token (p95) rose"}},
 			Story:        state.Story{What: "Three workers have no KV blocks left.", Why: "Prompts grew."},
 		},
 		AlertCount: 17, ActiveAlerts: 3, StartedAt: start.Add(-time.Minute), OpenedAt: start, DiagnosedAt: start.Add(9 * time.Second),

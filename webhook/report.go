@@ -116,6 +116,18 @@ func (b *report) evidence(in state.Incident) {
 		}
 		b.line("| **%+.1f** | **sum** | | | %.1f ahead of the runner-up |", sum, d.Margin)
 	}
+	if len(d.Anomalies) > 0 {
+		b.line("\nAgainst the usual:\n")
+		for _, a := range d.Anomalies {
+			b.line("- %s", md(a.Text))
+		}
+	}
+	if len(d.Correlations) > 0 {
+		b.line("\nMoved together, which makes nothing a cause:\n")
+		for _, x := range d.Correlations {
+			b.line("- %s", md(x.Text))
+		}
+	}
 	if len(d.Alternatives) > 0 {
 		b.line("\nWeighed and not chosen:\n")
 		for _, a := range d.Alternatives {

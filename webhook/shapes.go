@@ -29,9 +29,13 @@ type IncidentJSON struct {
 	ResolvedAt      *time.Time        `json:"resolved_at"`
 
 	// What follows lets anyone redo the sum by hand (prior plus weights is score, in decibans) and say what became of it.
-	Prior         float64          `json:"prior"`
-	Score         float64          `json:"score"`
-	Margin        float64          `json:"margin"`
+	Prior  float64 `json:"prior"`
+	Score  float64 `json:"score"`
+	Margin float64 `json:"margin"`
+	// Key signals that are not as usual, and what moved together with what users feel; none of either is a cause by itself.
+	Anomalies    []state.Anomaly     `json:"anomalies"`
+	Correlations []state.Correlation `json:"correlations"`
+
 	Story         StoryJSON        `json:"story"`
 	ActiveAlerts  int              `json:"active_alerts"`
 	AckedAt       *time.Time       `json:"acked_at"`
@@ -64,7 +68,10 @@ type EvidenceJSON struct {
 	Pod      string     `json:"pod"`
 	Value    float64    `json:"value"`
 	Unit     string     `json:"unit"`
-	Baseline *float64   `json:"baseline"`
+	Baseline *float64   `json:"baseline"` // an hour before the onset
+	DayAgo   *float64   `json:"day_ago"`
+	WeekAgo  *float64   `json:"week_ago"`
+	Z        *float64   `json:"z"`
 	Weight   float64    `json:"weight"`
 	Text     string     `json:"text"`
 	At       *time.Time `json:"at"`
@@ -176,7 +183,7 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 		Alternatives: []AlternativeJSON{}, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
 		Evidence: []EvidenceJSON{}, MissingEvidence: list(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
 		StartedAt: stamp(in.StartedAt), OpenedAt: stamp(in.OpenedAt), DiagnosedAt: stamp(in.DiagnosedAt), ResolvedAt: stamp(in.ResolvedAt),
-		Prior: d.Prior, Score: d.Score, Margin: d.Margin,
+		Prior: d.Prior, Score: d.Score, Margin: d.Margin, Anomalies: list(d.Anomalies), Correlations: list(d.Correlations),
 		Story:        StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Do: list(d.Story.Do), Avoid: list(d.Story.Avoid)},
 		ActiveAlerts: in.ActiveAlerts, AckedAt: stamp(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,
 		SilencedUntil: stamp(in.SilencedUntil), MergedInto: in.MergedInto,
@@ -192,7 +199,8 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 	}
 	for _, f := range d.Findings {
 		out.Evidence = append(out.Evidence, EvidenceJSON{
-			Signal: f.Signal, Pod: f.Pod, Value: f.Value, Unit: f.Unit, Baseline: f.Baseline, Weight: f.Weight, Text: f.Text, At: stamp(f.At),
+			Signal: f.Signal, Pod: f.Pod, Value: f.Value, Unit: f.Unit, Baseline: f.Baseline, DayAgo: f.DayAgo, WeekAgo: f.WeekAgo, Z: f.Z,
+			Weight: f.Weight, Text: f.Text, At: stamp(f.At),
 		})
 	}
 	for _, a := range actions {

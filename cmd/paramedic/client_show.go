@@ -52,6 +52,7 @@ func printIncident(w io.Writer, in webhook.IncidentJSON) {
 	for _, m := range webhook.MissingLines(in.MissingEvidence) {
 		fmt.Fprintf(w, "     —      %s\n", m)
 	}
+	printUsual(w, in.Anomalies, in.Correlations)
 	for _, s := range in.Symptoms {
 		fmt.Fprintf(w, "\n  symptom %s: %s", s.Symptom, count(s.Alerts, "alert"))
 	}
@@ -64,6 +65,22 @@ func printIncident(w io.Writer, in webhook.IncidentJSON) {
 		if a.State == state.AwaitingApproval {
 			fmt.Fprintf(w, "    paramedic approve %s\n", a.ID)
 		}
+	}
+}
+
+// printUsual prints what is not as usual, and what moved with what users feel.
+func printUsual(w io.Writer, anomalies []state.Anomaly, correlations []state.Correlation) {
+	if len(anomalies) > 0 {
+		fmt.Fprint(w, "\n  against the usual:\n")
+	}
+	for _, a := range anomalies {
+		fmt.Fprintf(w, "    %s\n", a.Text)
+	}
+	if len(correlations) > 0 {
+		fmt.Fprint(w, "\n  moved together, which makes nothing a cause:\n")
+	}
+	for _, c := range correlations {
+		fmt.Fprintf(w, "    %s\n", c.Text)
 	}
 }
 

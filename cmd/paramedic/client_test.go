@@ -93,6 +93,32 @@ playbook paramedic playbooks show kv_exhaustion
 	}
 }
 
+// What is not as usual, and what moved with it, is told by `incidents show` and by `diagnose` in the same lines; silence where there is
+// nothing to tell.
+func TestWhatIsNotAsUsualIsToldAtTheTerminal(t *testing.T) {
+	anomalies := []state.Anomaly{{Signal: "requests_waiting", Text: "Requests waiting 33: from 0 an hour ago"}}
+	correlations := []state.Correlation{{Signal: "arrival_rate", Text: "Requests arriving rose 9 min before requests waiting rose"}}
+	want := `
+  against the usual:
+    Requests waiting 33: from 0 an hour ago
+
+  moved together, which makes nothing a cause:
+    Requests arriving rose 9 min before requests waiting rose
+`
+	var shown, found, quiet bytes.Buffer
+	printIncident(&shown, webhook.IncidentJSON{Anomalies: anomalies, Correlations: correlations})
+	printVerdict(&found, state.Diagnosis{Anomalies: anomalies, Correlations: correlations})
+	printVerdict(&quiet, state.Diagnosis{})
+	if !strings.Contains(shown.String(), want) || !strings.Contains(found.String(), want) || strings.Contains(quiet.String(), "usual") {
+		t.Errorf("incidents show:\n%s\ndiagnose:\n%s\nand of nothing:\n%s", shown.String(), found.String(), quiet.String())
+	}
+	var md bytes.Buffer
+	printMarkdown(&md, foundFleet{Verdict: []foundPool{{Diagnosis: state.Diagnosis{Anomalies: anomalies, Correlations: correlations}}}})
+	if !strings.Contains(md.String(), "- against the usual: Requests waiting 33") || !strings.Contains(md.String(), "rose 9 min before") {
+		t.Errorf("as Markdown:\n%s", md.String())
+	}
+}
+
 // Who is not let in, or does not say clearly what is meant, is told what to do.
 func TestCommandsSayWhatToDoWhenRefused(t *testing.T) {
 	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -310,6 +310,7 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 	for _, line := range webhook.MissingLines(v.Missing) {
 		fmt.Fprintf(w, "  not measured: %s\n", line)
 	}
+	printUsual(w, v.Anomalies, v.Correlations)
 }
 
 // sure is how sure a verdict is, in words.
@@ -338,6 +339,15 @@ func printMarkdown(w io.Writer, f foundFleet) {
 		}
 		for _, line := range webhook.MissingLines(d.Missing) {
 			fmt.Fprintf(w, "- not measured: %s\n", strings.ReplaceAll(line, "|", "\\|"))
+		}
+		if len(d.Anomalies)+len(d.Correlations) > 0 {
+			fmt.Fprintln(w)
+		}
+		for _, a := range d.Anomalies {
+			fmt.Fprintf(w, "- against the usual: %s\n", a.Text)
+		}
+		for _, c := range d.Correlations {
+			fmt.Fprintf(w, "- moved together, which makes nothing a cause: %s\n", c.Text)
 		}
 	}
 	if closing := f.closing(); closing != "" {

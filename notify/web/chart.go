@@ -20,6 +20,7 @@ type Chart struct {
 	ID        string // unique on the page
 	Title     string
 	Unit      string
+	Usual     string // how its signal compares with its usual values, where it is not as usual
 	Series    []Line
 	Hidden    int // series that were left out
 	Threshold *float64

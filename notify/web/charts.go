@@ -43,6 +43,11 @@ func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, m
 		done[id] = true
 		c := h.chart(id, bySignal[id], in.Scope)
 		c.Marks = marks
+		for _, a := range in.Diagnosis.Anomalies {
+			if a.Signal == id {
+				c.Usual = a.Text
+			}
+		}
 		for i, l := range c.Series {
 			if _, known := colors[l.Name]; !known {
 				colors[l.Name] = len(colors)

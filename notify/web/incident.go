@@ -25,6 +25,7 @@ type incidentData struct {
 	Sum         sum
 	Symptoms    []symptomGroup
 	Charts      []Chart
+	Unusual     []state.Anomaly // those whose signal has no chart
 	Actions     []actionCard
 	Playbook    Playbook
 	HasPlaybook bool
@@ -112,6 +113,11 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	d.Also = notify.Unsaid(steps, in.Diagnosis.Story.Do)
 	d.Avoid = append(slices.Clone(d.Playbook.Worse), notify.Unsaid(d.Playbook.Worse, in.Diagnosis.Story.Avoid)...)
 	d.Charts = h.charts(in, ev, d.Playbook.Checks, marks)
+	for _, a := range in.Diagnosis.Anomalies {
+		if !slices.ContainsFunc(d.Charts, func(c Chart) bool { return c.Usual == a.Text }) {
+			d.Unusual = append(d.Unusual, a)
+		}
+	}
 	for _, id := range in.Absorbed {
 		d.Absorbed = append(d.Absorbed, h.incidentLink(id))
 	}

@@ -82,6 +82,12 @@ func TestAnIncidentsPageTellsTheWholeStory(t *testing.T) {
 		"2 signals could not be read", "no worker was idle", "98% on vllm-llama", "it makes things worse", "Restarting workers all at once", "Shed or reroute batch traffic",
 		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "4 guards allow it; it waits for you alone",
 		`data-testid="chart-chart-kv_usage"`, "limit 95%", ">onset<", "paged through PagerDuty", `data-testid="alert"`)
+	// What is unusual stands once: under its chart, or below the charts where it has none.
+	_, below, _ := strings.Cut(body, `data-testid="together"`)
+	contains(t, below, "Failed requests (5xx) 20 %: from 0 % an hour ago", "KV cache in use rose 4 min before time to first token", "which makes nothing a cause")
+	if strings.Count(body, "×1.6 of this hour yesterday") != 1 || strings.Contains(below, "×1.6 of this hour yesterday") {
+		t.Error("what is unusual of the KV cache is not under its chart, or not only there")
+	}
 	if strings.Contains(body, "The verdict&#39;s own score") {
 		t.Error("the sum adds up, and the page says that it does not")
 	}
@@ -205,7 +211,7 @@ func TestHostileDataIsShownAsText(t *testing.T) {
 	const evil = `</title></text><script>alert(1)</script><img src=x onerror=alert(1)>"' style="x`
 	v := fixture()
 	in := &v.incidents[slicesIndex(v.incidents, 42)]
-	in.Title, in.Scope.Pool, in.Scope.Pods, in.Diagnosis.Story.What, in.Diagnosis.Findings[0].Text = evil, evil, []string{evil}, evil, evil
+	in.Title, in.Scope.Pool, in.Scope.Pods, in.Diagnosis.Story.What, in.Diagnosis.Findings[0].Text, in.Diagnosis.Anomalies[0].Text, in.Diagnosis.Correlations[0].Text = evil, evil, []string{evil}, evil, evil, evil, evil
 	in.External = []state.External{{Source: evil, ID: evil, URL: "javascript:alert(1)", Title: evil}}
 	in.AckedBy, in.AckedAt = state.Actor{Name: evil}, now
 	in.Symptoms[0].Symptom = evil

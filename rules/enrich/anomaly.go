@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"paramedic/rules"
 	"paramedic/state"
 )
 
@@ -34,7 +35,7 @@ func ZScore(value float64, unit string, series []state.Point, onset time.Time) *
 	for _, p := range before {
 		squares += (p.Value - mean) * (p.Value - mean)
 	}
-	deviation := math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, grain(unit)))
+	deviation := math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, rules.Grain(unit)))
 	z := math.Max(-zMost, math.Min(zMost, (value-mean)/deviation))
 	return &z
 }
@@ -50,17 +51,6 @@ func usual(series []state.Point, onset time.Time) []state.Point {
 		to++
 	}
 	return series[max(from, to-zWindow):to]
-}
-
-// grain is a change of a quantity that means nothing.
-func grain(unit string) float64 {
-	switch unit {
-	case "ratio", "s", "1/s":
-		return 0.01
-	case "%", "requests", "tokens", "blocks", "pods", "events":
-		return 1
-	}
-	return 1e-6
 }
 
 const (

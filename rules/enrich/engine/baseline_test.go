@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
 	"paramedic/rules/enrich"
+	"paramedic/state"
 )
 
 // The bot may have been started minutes before trouble. It then compares with what it saw first, as a rate over the time that it
@@ -49,8 +51,15 @@ func TestShortHistoryComparesWithItsBeginning(t *testing.T) {
 				c.Scrape(context.Background())
 			}
 			got := c.Read(context.Background(), enrich.Query{Onset: start.Add(tc.onset), Now: clk.Now(), Signals: builtIn(t)})
+			noted := slices.ContainsFunc(got.Notes, func(m state.Missing) bool { return m.Signal == "baseline" })
+			if short := tc.want && tc.onset < time.Hour; noted != short {
+				t.Errorf("that its beginning stands for an hour ago is said: %v; notes %v", noted, got.Notes)
+			}
 			want := map[string]float64{"generation_tokens_rate": 100, "prefix_hit_ratio": 0.5}
 			for _, s := range got.Samples {
+				if s.DayAgo != nil || s.WeekAgo != nil {
+					t.Errorf("%s of a time when nobody read it: %+v", s.Signal, s)
+				}
 				rate, checked := want[s.Signal]
 				switch {
 				case !checked:

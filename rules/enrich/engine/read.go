@@ -35,6 +35,9 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 		}
 		out.Samples = append(out.Samples, samples...)
 	}
+	if began := oldest(pages); began.After(q.Onset.Add(-time.Hour)) && slices.ContainsFunc(out.Samples, compared) {
+		out.Notes = append(out.Notes, state.Missing{Signal: "baseline", Reason: "read since " + began.UTC().Format("15:04:05") + " only, less than an hour before the onset: what was seen first stands for it"})
+	}
 	for _, t := range pages {
 		if t.problem != "" && len(out.Notes) < 3 {
 			out.Notes = append(out.Notes, state.Missing{Signal: "engines", Reason: t.labels["instance"] + ": " + t.problem})
@@ -53,6 +56,19 @@ func (c *Client) newest() time.Time {
 		t.mu.Unlock()
 	}
 	return newest
+}
+
+func compared(s state.Sample) bool { return s.Baseline != nil }
+
+// oldest is when the first page was read that is remembered.
+func oldest(pages []*target) time.Time {
+	var first time.Time
+	for _, t := range pages {
+		if rows := t.history.rows; len(rows) > 0 && (first.IsZero() || rows[0].at.Before(first)) {
+			first = rows[0].at
+		}
+	}
+	return first
 }
 
 // why is the reason for which a signal has no value though some page has its metric.

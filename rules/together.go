@@ -1,0 +1,275 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"paramedic/state"
+)
+
+const (
+	fewestPoints = 20 // for a correlation, and as many for what was usual
+	closely      = 0.8
+	mostTogether = 3
+)
+
+// movers are the signals that are looked at beside those that users feel.
+var movers = []string{"arrival_rate", "requests_running", "kv_usage", "preemption_rate", "generation_tokens_rate", "prefix_hit_ratio", "container_memory", "gpu_util"}
+
+// A track is a signal's chart with the moment at which it left its usual course.
+type track struct {
+	signal string
+	points []state.Point
+	moved  int           // the first point off the course
+	shift  float64       // by how much, on the mean
+	smear  time.Duration // how much later than what it measures it can have left, for the window that it is averaged over
+}
+
+// correlations are the signals that moved together with what users feel, those that moved first at the head. Both have to have left
+// their course, and Pearson's coefficient over all points of the chart has to be beyond ±0.8, whichever single point is left out: two
+// series that share one spike have moved together once. Ranks would be deaf here: of sixty points with ten of trouble, two steps at
+// the same moment have a Spearman coefficient of 0.42 only, since fifty calm points have their ranks by chance. The charts are not
+// shifted against each other before: any two steps fit when they may be moved until they do.
+func (c *Catalog) correlations(g *group) []state.Correlation {
+	var users, others []track
+	for _, id := range felt {
+		if t, ok := c.track(g, id); ok {
+			users = append(users, t)
+		}
+	}
+	if len(users) == 0 {
+		return nil
+	}
+	for _, id := range movers {
+		if t, ok := c.track(g, id); ok {
+			others = append(others, t)
+		}
+	}
+	var out []state.Correlation
+	for i, t := range append(slices.Clone(users), others...) {
+		with := users
+		if i < len(users) {
+			with = users[:i]
+		}
+		if found, ok := c.moved(t, with); ok {
+			found.Pod = g.pod
+			out = append(out, found)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b state.Correlation) int {
+		return cmp.Or(cmp.Compare(b.Lead, a.Lead), byRank(a, b), cmp.Compare(math.Abs(b.R), math.Abs(a.R)), cmp.Compare(a.Signal, b.Signal))
+	})
+	return out[:min(len(out), mostTogether)]
+}
+
+// byRank puts what users feel after the rest: that one misery comes with another is no news.
+func byRank(a, b state.Correlation) int {
+	rank := func(c state.Correlation) int {
+		if slices.Contains(felt, c.Signal) {
+			return 1
+		}
+		return 0
+	}
+	return rank(a) - rank(b)
+}
+
+// moved finds what users feel that a track moved with most closely.
+func (c *Catalog) moved(t track, with []track) (state.Correlation, bool) {
+	var out state.Correlation
+	for _, u := range with {
+		x, y := aligned(t.points, u.points)
+		r, ok := pearson(x, y)
+		if !ok || math.Abs(r) <= math.Abs(out.R) {
+			continue
+		}
+		out = state.Correlation{Signal: t.signal, With: u.signal, R: round(r, 2), Points: len(x), Lead: lead(t, u).Seconds()}
+		out.Text = fmt.Sprintf("%s %s %s %s %s (r = %s over %d points)", c.titles[t.signal], t.verb(), order(out.Lead), midSentence(c.titles[u.signal]), u.verb(), digits(out.R), out.Points)
+	}
+	return out, out.Signal != ""
+}
+
+func (t track) verb() string {
+	if t.shift < 0 {
+		return "fell"
+	}
+	return "rose"
+}
+
+// order is what came when, between two clauses.
+func order(lead float64) string {
+	apart := math.Abs(lead)
+	if apart >= 180 { // the points are about a minute apart
+		apart = math.Round(apart/60) * 60
+	}
+	switch {
+	case lead > 0:
+		return quantity(apart, "s") + " before"
+	case lead < 0:
+		return quantity(apart, "s") + " after"
+	}
+	return "as"
+}
+
+// lead is by how long one track left its course before another; none where that is a step of the chart or less, or may only be the
+// other's window: what is averaged over five minutes shows a change when enough of it is inside.
+func lead(t, u track) time.Duration {
+	by := u.points[u.moved].At.Sub(t.points[t.moved].At)
+	step := t.points[1].At.Sub(t.points[0].At)
+	late := u.smear
+	if by < 0 {
+		late = t.smear
+	}
+	if by.Abs() <= step+late {
+		return 0
+	}
+	return by
+}
+
+// track is the chart of a signal, if it left its course: that of its first twenty points. It has left where two points in a row and
+// two thirds of all that follow are more than three standard deviations away, on the same side.
+func (c *Catalog) track(g *group, signal string) (track, bool) {
+	t := track{signal: signal, points: g.chart(signal), moved: -1}
+	n := len(t.points)
+	if n < fewestPoints+2 {
+		return t, false
+	}
+	mean, far := usual(t.points[:fewestPoints], c.units[signal])
+	above, below := 0, 0 // of the points from i on
+	for i := n - 1; i >= fewestPoints; i-- {
+		side := beyond(t.points[i].Value-mean, far)
+		above, below = above+max(side, 0), below+max(-side, 0)
+		if i < n-1 && side != 0 && beyond(t.points[i+1].Value-mean, far) == side && 3*max(above*side, below*-side) >= 2*(n-i) {
+			t.moved = i
+		}
+	}
+	if t.moved < 0 {
+		return t, false
+	}
+	for _, p := range t.points[t.moved:] {
+		t.shift += (p.Value - mean) / float64(n-t.moved)
+	}
+	t.smear = time.Duration(float64(c.windows[signal]) * math.Min(1, far/math.Abs(t.shift)))
+	return t, t.shift != 0
+}
+
+func beyond(x, far float64) int {
+	switch {
+	case x > far:
+		return 1
+	case x < -far:
+		return -1
+	}
+	return 0
+}
+
+// usual is the mean of points and how far from it is unusual; of points that stand still as for the anomaly score.
+func usual(points []state.Point, unit string) (mean, far float64) {
+	n := float64(len(points))
+	for _, p := range points {
+		mean += p.Value / n
+	}
+	squares := 0.0
+	for _, p := range points {
+		squares += (p.Value - mean) * (p.Value - mean)
+	}
+	return mean, anomalous * math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, Grain(unit)))
+}
+
+// chart is the signal's series: the worker's own; of the whole scope, its own or the mean of those workers' that go back as far.
+func (g *group) chart(signal string) []state.Point {
+	s := g.view.signals[signal]
+	switch {
+	case s == nil:
+		return nil
+	case g.key != "":
+		return g.reading(signal).Series
+	case s.pool != nil && len(s.pool.Series) > 0:
+		return s.pool.Series
+	}
+	var lines [][]state.Point
+	longest := 0
+	for _, id := range g.view.order {
+		if o := s.of(id); o != nil && len(o.Series) > 0 {
+			lines = append(lines, o.Series)
+			longest = max(longest, len(o.Series))
+		}
+	}
+	lines = slices.DeleteFunc(lines, func(l []state.Point) bool { return 10*len(l) < 9*longest })
+	if len(lines) < 2 {
+		return slices.Concat(lines...)
+	}
+	return average(lines)
+}
+
+// average is the mean of lines at the moments that all of them have.
+func average(lines [][]state.Point) []state.Point {
+	next := make([]int, len(lines))
+	out := make([]state.Point, 0, len(lines[0]))
+	for _, p := range lines[0] {
+		sum := p.Value
+		for i, l := range lines[1:] {
+			for next[i] < len(l) && l[next[i]].At.Before(p.At) {
+				next[i]++
+			}
+			if next[i] == len(l) || !l[next[i]].At.Equal(p.At) {
+				sum = math.NaN()
+				break
+			}
+			sum += l[next[i]].Value
+		}
+		if !math.IsNaN(sum) {
+			out = append(out, state.Point{At: p.At, Value: sum / float64(len(lines))})
+		}
+	}
+	return out
+}
+
+// aligned are the values of two charts at the moments that both have.
+func aligned(a, b []state.Point) (x, y []float64) {
+	x, y = make([]float64, 0, len(a)), make([]float64, 0, len(a))
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		switch a[i].At.Compare(b[j].At) {
+		case -1:
+			i++
+		case 1:
+			j++
+		default:
+			x, y = append(x, a[i].Value), append(y, b[j].Value)
+			i, j = i+1, j+1
+		}
+	}
+	return x, y
+}
+
+// pearson is the correlation of at least twenty points, if it is beyond ±0.8 whichever one is left out.
+func pearson(x, y []float64) (r float64, ok bool) {
+	if len(x) < fewestPoints {
+		return 0, false
+	}
+	n := float64(len(x))
+	var mx, my float64
+	for i := range x {
+		mx, my = mx+x[i]/n, my+y[i]/n
+	}
+	var xx, yy, xy float64
+	for i := range x {
+		dx, dy := x[i]-mx, y[i]-my
+		xx, yy, xy = xx+dx*dx, yy+dy*dy, xy+dx*dy
+	}
+	if xx == 0 || yy == 0 {
+		return 0, false
+	}
+	r = xy / math.Sqrt(xx*yy)
+	weight := n / (n - 1) // of the point that is left out
+	for i := range x {
+		dx, dy := x[i]-mx, y[i]-my
+		rest := (xx - weight*dx*dx) * (yy - weight*dy*dy)
+		if rest <= 0 || math.Copysign(1, r)*(xy-weight*dx*dy) < closely*math.Sqrt(rest) {
+			return r, false
+		}
+	}
+	return r, true
+}
