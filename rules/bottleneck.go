@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 
 	"paramedic/state"
 )
@@ -108,9 +109,34 @@ var (
 
 // Bottleneck classifies a scope by its latency histograms, or else by its traces.
 func (c *Catalog) Bottleneck(scope state.Scope, ev *state.Evidence) Bottleneck {
-	v := newView(&state.Incident{}, scope, ev, c.reading("ttft_p95", "itl_p50", "itl_p95", "queue_time_p95", "queue_time_mean", "prefill_time_mean", "decode_time_mean",
-		"prefix_hit_ratio", "trace_requests", "trace_queue_time", "trace_prefill_time", "trace_decode_time", "trace_route_time", "trace_itl_p50", "trace_itl_p95",
-		"trace_prefix_hit_ratio", "trace_slowest"))
+	return bottleneckOf(newView(&state.Incident{}, scope, ev, c.reading(bottleneckReads...)))
+}
+
+// bottleneckReads are the signals that a classification reads.
+var bottleneckReads = []string{"ttft_p95", "itl_p50", "itl_p95", "queue_time_p95", "queue_time_mean", "prefill_time_mean", "decode_time_mean", "prefix_hit_ratio",
+	"trace_requests", "trace_queue_time", "trace_prefill_time", "trace_decode_time", "trace_route_time", "trace_itl_p50", "trace_itl_p95",
+	"trace_prefix_hit_ratio", "trace_slowest"}
+
+// late are the symptoms of requests that take too long, of which people ask where their time goes.
+var late = []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup", "queue_time_high", "slo_burn"}
+
+// whereTimeGoes is the classification in a sentence or two, for an incident whose requests are late; empty where nobody measured it.
+func whereTimeGoes(in *state.Incident, v *view) string {
+	if v == nil || !slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return slices.Contains(late, s.Symptom) }) {
+		return ""
+	}
+	b := bottleneckOf(v)
+	if b.Queue == nil {
+		return ""
+	}
+	text := b.String() + "."
+	if b.Slowest != "" {
+		text += " The slowest traced request took " + b.Slowest + "."
+	}
+	return text
+}
+
+func bottleneckOf(v *view) Bottleneck {
 	g := v.whole
 	traced := byTraces.classify(g)
 	traced.Requests = int(g.numberOf("trace_requests").v)

@@ -41,6 +41,33 @@ func TestBottleneckSaysWhereTheTimeGoes(t *testing.T) {
 	}
 }
 
+// An incident says where the time of its requests goes when that is what its alerts are about, and never guesses.
+func TestTheStorySaysWhereTheTimeOfLateRequestsGoes(t *testing.T) {
+	c := mustLoad(t)
+	pool := state.Entity{Cluster: "prod", Namespace: "llm", Pool: "p", Model: "m"}
+	ev := &state.Evidence{At: caseTime, Workers: []state.Worker{{Namespace: "llm", Pod: "p-0", Pool: "p", Model: "m", Ready: true}}}
+	for signal, v := range map[string]float64{"trace_requests": 40, "trace_queue_time": 6, "trace_prefill_time": 1, "trace_decode_time": 3} {
+		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: pool, Value: v, At: caseTime})
+	}
+	ev.Samples = append(ev.Samples, state.Sample{Signal: "trace_slowest", Entity: pool, Value: 92, Text: "31200 prompt tokens, trace abc", At: caseTime})
+	story := func(symptom state.Symptom, ev *state.Evidence) string {
+		in := &state.Incident{Cluster: "prod", Status: state.StatusOpen, Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "p", Model: "m"}, StartedAt: caseTime,
+			Symptoms: []state.SymptomCount{{Symptom: symptom, Alerts: 1, Active: 1, First: caseTime, Last: caseTime}}}
+		return c.Diagnose(in, ev, caseTime).Story.Time
+	}
+	const want = "queue 60 %, prefill 10 %, decode 30 % of a request: queue_saturation, from 40 traces. The slowest traced request took 92.0 s: 31200 prompt tokens, trace abc."
+	if got := story("ttft_high", ev); got != want {
+		t.Errorf("late requests: %q", got)
+	}
+	if got := story("gpu_hardware", ev); got != "" {
+		t.Errorf("a broken GPU: %q", got)
+	}
+	ev.Samples = ev.Samples[:0]
+	if got := story("ttft_high", ev) + story("ttft_high", nil); got != "" {
+		t.Errorf("nothing measured: %q", got)
+	}
+}
+
 // Traces speak where histograms are silent, never over them; too few of them are no answer, and that is said.
 func TestBottleneckFromTraces(t *testing.T) {
 	c := mustLoad(t)

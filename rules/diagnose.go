@@ -82,7 +82,9 @@ func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time
 			best = v
 		}
 	}
-	return c.diagnosis(in, ev, best, now)
+	d := c.diagnosis(in, ev, best, now)
+	d.Story.Time = whereTimeGoes(in, best.view)
+	return d
 }
 
 // poolsIn are the scopes of the pools that a scope without a pool could mean.

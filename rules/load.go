@@ -324,6 +324,9 @@ func joined[K ~string, V any](m map[K]V) string {
 // reads are the signals that evidence asks for or speaks of; others need not be looked at.
 func (c *Catalog) reads() map[string]bool {
 	used := map[string]bool{"gpu_xid": true} // titles speak of it
+	for _, signal := range bottleneckReads {
+		used[signal] = true
+	}
 	for _, cause := range c.causes {
 		for _, e := range cause.Evidence {
 			used[e.Signal] = true

@@ -153,6 +153,7 @@ type Story struct {
 	What  string   `json:"what"`
 	Why   string   `json:"why"`
 	Else  string   `json:"else,omitempty"`
+	Time  string   `json:"time,omitempty"` // where the time of late requests goes, and what says so; empty where it was not measured
 	Do    []string `json:"do,omitempty"`
 	Avoid []string `json:"avoid,omitempty"`
 }

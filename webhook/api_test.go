@@ -76,10 +76,13 @@ func TestReportEscapesMarkdownAndShowsTheSum(t *testing.T) {
 	w := newWorld().populate()
 	in := w.incidents[incident]
 	in.Title = "evil <script> [x](http://y) `c` |\n# head"
+	in.Diagnosis.Story.Time = "queue 60 % of a request: queue_saturation, from 40 traces. <b>trace</b> abc"
 	w.incidents[incident] = in
 	s, _ := door(t, w, nil)
 	got := do(s, "GET", "/api/v1/incidents/42/report", "")
-	expect(t, got, 200, `evil &lt;script&gt; \[x\](http://y) \`+"`c"+`\`+"`"+` \| \# head`, "| **+11.2** | **sum** |", "kv_usage", "max\\_num\\_seqs 256", "×1.6 of an hour ago", "rose 4 min before", "opened by HighKV")
+	expect(t, got, 200, `evil &lt;script&gt; \[x\](http://y) \`+"`c"+`\`+"`"+` \| \# head`, "| **+11.2** | **sum** |", "kv_usage", "max\\_num\\_seqs 256", "×1.6 of an hour ago", "rose 4 min before", "opened by HighKV",
+		"Where the time goes: queue 60 % of a request: queue\\_saturation, from 40 traces. &lt;b&gt;trace")
+	expect(t, do(s, "GET", "/api/v1/incidents/42", ""), 200, `"time":"queue 60 % of a request: queue_saturation, from 40 traces.`)
 }
 
 func TestWritesAreAppliedWhenAnswered(t *testing.T) {

@@ -40,6 +40,9 @@ func (b *report) summary(in state.Incident, now time.Time) {
 	if d.Story.What != "" {
 		b.line("%s\n", md(strings.TrimSpace(d.Story.What+" "+d.Story.Why)))
 	}
+	if d.Story.Time != "" {
+		b.line("Where the time goes: %s\n", md(d.Story.Time))
+	}
 	cause := code(string(in.Cause()))
 	if !in.DiagnosedAt.IsZero() {
 		cause += " (" + confidence(in.Cause(), d.Confidence) + ")"

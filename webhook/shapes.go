@@ -82,6 +82,7 @@ type StoryJSON struct {
 	What  string   `json:"what"`
 	Why   string   `json:"why"`
 	Else  string   `json:"else,omitempty"`
+	Time  string   `json:"time,omitempty"` // where the time of late requests goes
 	Do    []string `json:"do"`
 	Avoid []string `json:"avoid"`
 }
@@ -184,7 +185,7 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 		Evidence: []EvidenceJSON{}, MissingEvidence: list(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
 		StartedAt: stamp(in.StartedAt), OpenedAt: stamp(in.OpenedAt), DiagnosedAt: stamp(in.DiagnosedAt), ResolvedAt: stamp(in.ResolvedAt),
 		Prior: d.Prior, Score: d.Score, Margin: d.Margin, Anomalies: list(d.Anomalies), Correlations: list(d.Correlations),
-		Story:        StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Do: list(d.Story.Do), Avoid: list(d.Story.Avoid)},
+		Story:        StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Time: d.Story.Time, Do: list(d.Story.Do), Avoid: list(d.Story.Avoid)},
 		ActiveAlerts: in.ActiveAlerts, AckedAt: stamp(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,
 		SilencedUntil: stamp(in.SilencedUntil), MergedInto: in.MergedInto,
 	}

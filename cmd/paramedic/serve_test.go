@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/traces/tracestest"
 	"paramedic/state"
 	"paramedic/state/jetstream"
 )
@@ -40,6 +42,37 @@ func TestServeOnADirectoryInUseSaysSo(t *testing.T) {
 	}
 	if strings.Contains(said, "listening") || strings.Contains(said, "opening the state: opening") {
 		t.Errorf("it reads as if it were up, or repeats itself: %s", said)
+	}
+}
+
+// What the configuration says of traces is what the bot reads: the store, and a token from the environment.
+func TestTheBotReadsTheTracesThatItIsGiven(t *testing.T) {
+	t.Setenv("PARAMEDIC_TEST_TEMPO_TOKEN", "t0ken")
+	store := &tracestest.Store{Token: "t0ken"}
+	now := time.Now().UTC()
+	for i := range 30 {
+		store.Add(tracestest.VLLM(tracestest.Request{N: i, End: now.Add(-time.Duration(i) * time.Second), Prompt: 1000, Output: 100, Resource: map[string]any{"service.name": "vllm-llama"},
+			Times: tracestest.Times{Queue: 6 * time.Second, Prefill: time.Second, Decode: 3 * time.Second}})...)
+	}
+	for key, h := range map[string]http.Handler{"tempo_url": store.Tempo(), "jaeger_url": store.Jaeger()} {
+		server := httptest.NewServer(h)
+		defer server.Close()
+		cfg, err := ParseConfig("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: {"+key+": "+server.URL+", bearer_token_file: \"${PARAMEDIC_TEST_TEMPO_TOKEN}\"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gather, _, err := newGatherer(cfg, gathererDeps{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := gather.Gather(t.Context(), enrich.Request{Cluster: "prod", Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm-llama"}, Onset: now, Now: now})
+		got := map[string]float64{}
+		for _, s := range ev.Samples {
+			got[s.Signal] = s.Value
+		}
+		if got["trace_requests"] != 30 || got["trace_queue_time"] != 6 {
+			t.Errorf("%s: %v; refused: %q", key, got, store.Refused())
+		}
 	}
 }
 

@@ -100,6 +100,7 @@ func kvIncident() (state.Incident, state.Evidence, state.Action) {
 			Missing:      []string{"kv_idle_usage", "gpu_tensor_active"},
 			Story: state.Story{What: "Three of four llama-70b workers have no free KV blocks. They throw running requests out and compute them again, so 74 requests wait and the first token takes 6.8 s.",
 				Why:  "KV usage is 98% (61% an hour ago), preemptions went from 0 to 2.4 a second, and the queue grew at the same moment; prompts are as long as ever.",
+				Time: "queue 62 %, prefill 9 %, decode 29 % of a request: queue_saturation, from latency histograms; 120 traces say the same. The slowest traced request took 41.2 s: 3100 prompt tokens, queue 33.0 s, prefill 1.9 s, decode 6.3 s, trace 4bf92f3577b34da6a3ce929d0e0e4736.",
 				Else: "A concurrency limit would look similar, but then KV would have room and nothing would be preempted.",
 				Do:   []string{"Shed or reroute batch traffic at the gateway", "Lower max_num_seqs from 256 to 128 by a rolling restart (approve below)", "Add a replica if a GPU is free"}, Avoid: []string{"Restarting workers all at once", "Lowering gpu_memory_utilization: it shrinks the cache", "Raising max_num_seqs"}},
 			At: at(-11), EvidenceAt: at(-1)}}
