@@ -33,7 +33,8 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 
 // RunCases runs every *.txtar of a directory over the catalogue. A case has these files:
 //
-//	alerts.json   a list of alerts as Alertmanager's webhook writes them: labels, annotations, generatorURL
+//	alerts.json   a list of alerts as Alertmanager's webhook writes them: labels, annotations, generatorURL; "after": "9m" where
+//	              one comes so long after the first
 //	workers       one a line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME] [role=prefill|decode]
 //	              [owner=KIND/NAME] [route=KIND/NAME…]; pods of one pool with the same group run one engine and count as one worker
 //	pages         recorded /metrics pages instead of evidence, or before it; one a line: short-name file [age], see [CasePage]
@@ -87,6 +88,32 @@ type alertJSON struct {
 	Labels       map[string]string `json:"labels"`
 	Annotations  map[string]string `json:"annotations"`
 	GeneratorURL string            `json:"generatorURL"`
+	After        string            `json:"after"` // the first of the case's alerts, as a duration
+}
+
+// begins are when the alerts begin: two minutes before the case's moment, or so much earlier that the last one still does.
+func begins(alerts []alertJSON) []time.Time {
+	out, longest := make([]time.Time, len(alerts)), time.Duration(0)
+	for i, a := range alerts {
+		after, _ := a.after() // what is wrong with a file is said when it is read
+		longest = max(longest, after)
+		out[i] = caseTime.Add(-2*time.Minute + after + time.Duration(i)*time.Second)
+	}
+	for i := range out {
+		out[i] = out[i].Add(-longest)
+	}
+	return out
+}
+
+func (a alertJSON) after() (time.Duration, error) {
+	if a.After == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(a.After)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("after %q: want a duration such as 9m", a.After)
+	}
+	return d, nil
 }
 
 func (k *caseRun) run(ar *txtar.Archive) error {
@@ -135,6 +162,11 @@ func caseAlerts(files map[string]string) ([]alertJSON, error) {
 	var alerts []alertJSON
 	if err := json.Unmarshal([]byte(text), &alerts); err != nil {
 		return nil, fmt.Errorf("alerts.json: %w", err)
+	}
+	for _, a := range alerts {
+		if _, err := a.after(); err != nil {
+			return nil, fmt.Errorf("alerts.json: %w", err)
+		}
 	}
 	return alerts, nil
 }
@@ -290,8 +322,9 @@ func (k *caseRun) entities(name string) ([]state.Entity, error) {
 // incidents does with a case's alerts what the fold does with those of the log: each joins the incident that it belongs to, or opens one.
 func (c *Catalog) incidents(alerts []alertJSON, workers []state.Worker) []*state.Incident {
 	var open []*state.Incident
+	begin := begins(alerts)
 	for i, a := range alerts {
-		at := caseTime.Add(-2*time.Minute + time.Duration(i)*time.Second)
+		at := begin[i]
 		sign := c.Classify(state.Alert{Status: state.Firing, Labels: a.Labels, Annotations: a.Annotations, GeneratorURL: a.GeneratorURL, StartsAt: at}, "test")
 		id, ok := c.Correlate(sign, workers, open, at)
 		if !ok {

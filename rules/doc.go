@@ -43,6 +43,7 @@
 //
 //	has_symptom("ttft_high")   an alert of the incident has this symptom
 //	only_symptom("ttft_high")  and none has another
+//	began_before("kv_pressure", "aborts")   it has both, and the first began over a minute before the second
 //	hint("xid")                a fact that an alert carried, "" if none did
 //	xid_class(gpu_xid.value)   "hardware", "application", "notice" or "" by the table of Xids
 //	workers                    how many workers the scope has; 0 if that is not known

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -45,14 +46,16 @@ func newEnvironment(c *Catalog) (*environment, error) {
 	str, boolean := cel.StringType, cel.BoolType
 	facts := cel.OpaqueType(factsType)
 	symptom := func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr, fn string) (ast.Expr, *cel.Error) {
-		id, ok := args[0].AsLiteral().(types.String)
-		if args[0].Kind() != ast.LiteralKind || !ok {
-			return nil, eh.NewError(args[0].ID(), "wants a symptom's ID in quotes")
+		for _, a := range args {
+			id, ok := a.AsLiteral().(types.String)
+			if a.Kind() != ast.LiteralKind || !ok {
+				return nil, eh.NewError(a.ID(), "wants a symptom's ID in quotes")
+			}
+			if _, known := c.symptoms[state.Symptom(id)]; !known {
+				return nil, eh.NewError(a.ID(), fmt.Sprintf("no symptom %q", string(id)))
+			}
 		}
-		if _, known := c.symptoms[state.Symptom(id)]; !known {
-			return nil, eh.NewError(args[0].ID(), fmt.Sprintf("no symptom %q", string(id)))
-		}
-		return eh.NewCall(fn, eh.NewIdent("facts_"), args[0]), nil
+		return eh.NewCall(fn, append([]ast.Expr{eh.NewIdent("facts_")}, args...)...), nil
 	}
 	opts := []cel.EnvOption{
 		cel.CustomTypeProvider(&provider{Registry: registry}),
@@ -66,6 +69,9 @@ func newEnvironment(c *Catalog) (*environment, error) {
 			cel.GlobalMacro("only_symptom", 1, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 				return symptom(eh, t, args, "only_symptom_")
 			}),
+			cel.GlobalMacro("began_before", 2, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+				return symptom(eh, t, args, "began_before_")
+			}),
 			cel.GlobalMacro("hint", 1, func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 				return eh.NewCall("hint_", eh.NewIdent("facts_"), args[0]), nil
 			}),
@@ -76,6 +82,8 @@ func newEnvironment(c *Catalog) (*environment, error) {
 			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.Bool(f.(*factsVal).has(s)) }))),
 		cel.Function("only_symptom_", cel.Overload("only_symptom_facts", []*cel.Type{facts, str}, boolean,
 			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.Bool(f.(*factsVal).only(s)) }))),
+		cel.Function("began_before_", cel.Overload("began_before_facts", []*cel.Type{facts, str, str}, boolean,
+			cel.FunctionBinding(func(v ...ref.Val) ref.Val { return types.Bool(v[0].(*factsVal).before(v[1], v[2])) }))),
 		cel.Function("hint_", cel.Overload("hint_facts", []*cel.Type{facts, str}, str,
 			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.String(f.(*factsVal).hint(s)) }))),
 		cel.Function("xid_class", cel.Overload("xid_class_double", []*cel.Type{cel.DoubleType}, str,
@@ -189,11 +197,27 @@ const factsType = "paramedic.Facts"
 // factsVal is what the alerts say, as expressions see it. It is a CEL value so that functions can take it.
 type factsVal struct {
 	symptoms map[string]bool
+	began    map[string]time.Time
 	hints    map[string]string
 }
 
 func (f *factsVal) has(s ref.Val) bool  { id, _ := s.(types.String); return f.symptoms[string(id)] }
 func (f *factsVal) only(s ref.Val) bool { return len(f.symptoms) == 1 && f.has(s) }
+func (f *factsVal) before(a, b ref.Val) bool {
+	first, _ := a.(types.String)
+	second, _ := b.(types.String)
+	return f.beganBefore(string(first), string(second))
+}
+
+// lead is by how much a symptom has to be earlier than another to count as before it: rules that see the same thing hold for different times.
+const lead = time.Minute
+
+func (f *factsVal) beganBefore(first, second string) bool {
+	a, aok := f.began[first]
+	b, bok := f.began[second]
+	return aok && bok && b.Sub(a) > lead
+}
+
 func (f *factsVal) hint(s ref.Val) string {
 	key, _ := s.(types.String)
 	return f.hints[string(key)]

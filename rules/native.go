@@ -51,6 +51,13 @@ func native(x ast.Expr, c *Catalog) condition {
 			f := g.view.facts
 			return f.symptoms[string(id)] && (!only || len(f.symptoms) == 1), true
 		}
+	case "began_before_":
+		first, ok := args[1].AsLiteral().(types.String)
+		second, also := args[2].AsLiteral().(types.String)
+		if !ok || !also {
+			return nil
+		}
+		return func(g *group) (bool, bool) { return g.view.facts.beganBefore(string(first), string(second)), true }
 	}
 	return comparison(call.FunctionName(), args, c)
 }

@@ -53,11 +53,12 @@ func (s *storm) open() []state.Incident {
 // run plays the alerts and gives the causes of what stays open, sorted.
 func (s *storm) run(alerts []alertJSON, ev state.Evidence) []string {
 	s.t.Helper()
+	begin := begins(alerts)
 	for range 2 {
 		for i, a := range alerts {
 			s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{
 				Fingerprint: state.Fingerprint(fmt.Sprint(a.Labels, i)), Status: state.Firing, Labels: a.Labels, Annotations: a.Annotations,
-				GeneratorURL: a.GeneratorURL, StartsAt: caseTime.Add(-2 * time.Minute),
+				GeneratorURL: a.GeneratorURL, StartsAt: begin[i].Truncate(time.Minute),
 			}}}})
 		}
 	}

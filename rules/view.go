@@ -364,9 +364,9 @@ func (v *view) groups(per string) []*group {
 }
 
 func factsOf(in *state.Incident) *factsVal {
-	f := &factsVal{symptoms: map[string]bool{}, hints: map[string]string{}}
+	f := &factsVal{symptoms: map[string]bool{}, began: map[string]time.Time{}, hints: map[string]string{}}
 	for _, s := range in.Symptoms {
-		f.symptoms[string(s.Symptom)] = true
+		f.symptoms[string(s.Symptom)], f.began[string(s.Symptom)] = true, s.First
 		maps.Copy(f.hints, s.Hints)
 	}
 	return f
