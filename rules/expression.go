@@ -209,13 +209,13 @@ func (f *factsVal) before(a, b ref.Val) bool {
 	return f.beganBefore(string(first), string(second))
 }
 
-// lead is by how much a symptom has to be earlier than another to count as before it: rules that see the same thing hold for different times.
-const lead = time.Minute
+// ahead is by how much a symptom has to be earlier than another to count as before it: rules that see the same thing hold for different times.
+const ahead = time.Minute
 
 func (f *factsVal) beganBefore(first, second string) bool {
 	a, aok := f.began[first]
 	b, bok := f.began[second]
-	return aok && bok && b.Sub(a) > lead
+	return aok && bok && b.Sub(a) > ahead
 }
 
 func (f *factsVal) hint(s ref.Val) string {
