@@ -32,7 +32,7 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	if v.named {
 		looked = v.view.looked(best.pods)
 	}
-	d.Anomalies, d.Correlations = c.anomalies(looked, d.Findings), c.correlations(looked)
+	d.Anomalies, d.Correlations = c.anomalies(looked, d.Findings), c.correlations(looked, d.Findings)
 	if !v.named {
 		d.Confidence = round(1-best.confidence, 4)
 		d.Title = c.unknownTitle(in)

@@ -13,7 +13,7 @@ import (
 const (
 	fewestPoints = 20 // for a correlation, and as many for what was usual
 	closely      = 0.8
-	mostTogether = 3
+	mostTogether = 4
 )
 
 // movers are the signals that are looked at beside those that users feel.
@@ -28,12 +28,13 @@ type track struct {
 	smear  time.Duration // how much later than what it measures it can have left, for the window that it is averaged over
 }
 
-// correlations are the signals that moved together with what users feel, those that moved first at the head. Both have to have left
+// correlations are the signals that moved together with what users feel: those that the verdict rests on, then the rest, each with those
+// that moved first at the head. Both have to have left
 // their course, and Pearson's coefficient over all points of the chart has to be beyond ±0.8, whichever single point is left out: two
 // series that share one spike have moved together once. Ranks would be deaf here: of sixty points with ten of trouble, two steps at
 // the same moment have a Spearman coefficient of 0.42 only, since fifty calm points have their ranks by chance. The charts are not
 // shifted against each other before: any two steps fit when they may be moved until they do.
-func (c *Catalog) correlations(g *group) []state.Correlation {
+func (c *Catalog) correlations(g *group, findings []state.Finding) []state.Correlation {
 	var users, others []track
 	for _, id := range felt {
 		if t, ok := c.track(g, id); ok {
@@ -60,20 +61,20 @@ func (c *Catalog) correlations(g *group) []state.Correlation {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b state.Correlation) int {
-		return cmp.Or(cmp.Compare(b.Lead, a.Lead), byRank(a, b), cmp.Compare(math.Abs(b.R), math.Abs(a.R)), cmp.Compare(a.Signal, b.Signal))
+		return cmp.Or(rank(a, findings)-rank(b, findings), cmp.Compare(b.Lead, a.Lead), cmp.Compare(math.Abs(b.R), math.Abs(a.R)), cmp.Compare(a.Signal, b.Signal))
 	})
 	return out[:min(len(out), mostTogether)]
 }
 
-// byRank puts what users feel after the rest: that one misery comes with another is no news.
-func byRank(a, b state.Correlation) int {
-	rank := func(c state.Correlation) int {
-		if slices.Contains(felt, c.Signal) {
-			return 1
-		}
+// rank puts what the verdict rests on first, and what users feel last: that one misery comes with another is no news.
+func rank(c state.Correlation, findings []state.Finding) int {
+	switch {
+	case slices.ContainsFunc(findings, func(f state.Finding) bool { return f.Signal == c.Signal && f.Weight > 0 }):
 		return 0
+	case slices.Contains(felt, c.Signal):
+		return 2
 	}
-	return rank(a) - rank(b)
+	return 1
 }
 
 // moved finds what users feel that a track moved with most closely.
