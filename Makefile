@@ -34,7 +34,7 @@ FUZZTIME ?= 10s
 fuzz: ## every decoder, briefly
 	@set -e; for f in $$(grep -rl --include=*_test.go '^func Fuzz' . --exclude-dir=e2e); do \
 	  for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do \
-	    echo "fuzz $$t in $$(dirname $$f)"; CGO_ENABLED=0 $(GO) test -run='^$$' -fuzz="^$$t\$$" -fuzztime=$(FUZZTIME) ./$$(dirname $$f); done; done
+	    echo "fuzz $$t in $$(dirname $$f)"; CGO_ENABLED=0 $(GO) test -run='^$$' -fuzz="^$$t\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=10x ./$$(dirname $$f); done; done
 
 KUBECP := $(CURDIR)/.cache/bin/kubecp
 e2e: build $(KUBECP) ## the real bot against a real API server, Prometheus, Alertmanager and browser

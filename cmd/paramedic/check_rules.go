@@ -45,7 +45,7 @@ func (o *checked) lintRules(ctx context.Context, cfg Config) {
 
 func lintCluster(ctx context.Context, c ClusterConfig) (linted, error) {
 	none := linted{Findings: []rules.LintFinding{}}
-	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, BearerTokenFile: c.Prometheus.BearerTokenFile})
+	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: secretOf(c.Prometheus.BearerTokenFile)})
 	if err != nil {
 		return none, err
 	}

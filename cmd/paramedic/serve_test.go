@@ -76,6 +76,30 @@ func TestTheBotReadsTheTracesThatItIsGiven(t *testing.T) {
 	}
 }
 
+// A token that the configuration takes from the environment is what Prometheus gets to see.
+func TestATokenFromTheEnvironmentReachesPrometheus(t *testing.T) {
+	t.Setenv("PARAMEDIC_TEST_PROMETHEUS_TOKEN", "t0ken")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer t0ken" {
+			http.Error(w, "unauthorised", http.StatusUnauthorized)
+			return
+		}
+		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+	}))
+	defer server.Close()
+	cfg, err := ParseConfig("paramedic.yaml", []byte("clusters:\n  - name: prod\n    prometheus: {url: "+server.URL+", bearer_token_file: \"${PARAMEDIC_TEST_PROMETHEUS_TOKEN}\"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gather, _, err := newGatherer(cfg, gathererDeps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gather.Ping(t.Context())["prod/prometheus"]; err != nil {
+		t.Error(err)
+	}
+}
+
 // A tickedClock is the machine's, but the configuration file is looked at when the test says so.
 type tickedClock struct {
 	state.SystemClock

@@ -47,7 +47,7 @@ func newGatherer(cfg Config, deps gathererDeps) (*enrich.Gatherer, []*engine.Cli
 	for i, c := range cfg.Clusters {
 		var out enrich.Cluster
 		if c.Prometheus.URL != "" {
-			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, BearerTokenFile: c.Prometheus.BearerTokenFile})
+			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: secretOf(c.Prometheus.BearerTokenFile)})
 			if err != nil {
 				return nil, nil, fmt.Errorf("cluster %s: prometheus: %w", c.Name, err)
 			}
@@ -84,16 +84,20 @@ func newGatherer(cfg Config, deps gathererDeps) (*enrich.Gatherer, []*engine.Cli
 	return enrich.New(enrich.Config{Clusters: clusters, Signals: signals, Log: deps.logger}), scrapers, nil
 }
 
+// secretOf reads what a key refers to, a file or an environment variable, whenever it is asked; nil where the key is empty.
+func secretOf(ref string) func() (string, error) {
+	if ref == "" {
+		return nil
+	}
+	return webhook.NewSecret(ref).Value
+}
+
 // traceSource makes the reader of a cluster's traces; nil where it has none.
 func traceSource(c ClusterConfig) (enrich.Source, error) {
 	if c.Traces.TempoURL == "" && c.Traces.JaegerURL == "" {
 		return nil, nil
 	}
-	cfg := traces.Config{TempoURL: c.Traces.TempoURL, JaegerURL: c.Traces.JaegerURL}
-	if c.Traces.BearerTokenFile != "" {
-		cfg.Token = webhook.NewSecret(c.Traces.BearerTokenFile).Value
-	}
-	client, err := traces.New(cfg)
+	client, err := traces.New(traces.Config{TempoURL: c.Traces.TempoURL, JaegerURL: c.Traces.JaegerURL, Token: secretOf(c.Traces.BearerTokenFile)})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 	}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -45,10 +44,10 @@ const (
 
 // Config says where Prometheus is.
 type Config struct {
-	URL             string
-	BearerTokenFile string            // read anew for every call
-	Transport       http.RoundTripper // nil: http.DefaultTransport
-	Timeout         time.Duration     // of one query; zero: 4 s
+	URL       string
+	Token     func() (string, error) // bearer token, asked for at every call; nil: none
+	Transport http.RoundTripper      // nil: http.DefaultTransport
+	Timeout   time.Duration          // of one query; zero: 4 s
 }
 
 // A Client reads signals from one Prometheus.
@@ -65,27 +64,27 @@ func New(c Config) (*Client, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = 4 * time.Second
 	}
-	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: &bearer{file: c.BearerTokenFile, next: c.Transport}})
+	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: &bearer{token: c.Token, next: c.Transport}})
 	if err != nil {
 		return nil, fmt.Errorf("making a Prometheus client: %s", enrich.Redact(err))
 	}
 	return &Client{api: v1.NewAPI(client), timeout: c.Timeout}, nil
 }
 
-// bearer adds the token that the file holds now.
+// bearer adds the token as it is now.
 type bearer struct {
-	file string
-	next http.RoundTripper
+	token func() (string, error)
+	next  http.RoundTripper
 }
 
 func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	if b.file != "" {
-		token, err := os.ReadFile(b.file)
+	if b.token != nil {
+		token, err := b.token()
 		if err != nil {
-			return nil, errors.New("the bearer token file cannot be read")
+			return nil, errors.New("the bearer token cannot be read")
 		}
 		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := b.next.RoundTrip(r)
 	if err != nil {

@@ -192,7 +192,10 @@ func TestDeadlineIsSaidPlainly(t *testing.T) {
 func TestTokenIsReadAnewAndNeverShown(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	f := &fakeAPI{t: t, store: fleet(), token: "new-token"}
-	client, err := New(Config{URL: f.serve().URL, BearerTokenFile: file})
+	client, err := New(Config{URL: f.serve().URL, Token: func() (string, error) {
+		b, err := os.ReadFile(file)
+		return strings.TrimSpace(string(b)), err
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

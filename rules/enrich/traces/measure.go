@@ -91,7 +91,7 @@ func (g *group) mean(of func(request) float64) float64 {
 func (g *group) hits() float64 {
 	n, cached, prompt := 0, 0.0, 0.0
 	for _, r := range g.requests {
-		if r.prompt > 0 && r.cached >= 0 {
+		if r.prompt > 0 && r.cached <= r.prompt {
 			n, cached, prompt = n+1, cached+r.cached, prompt+r.prompt
 		}
 	}

@@ -43,7 +43,7 @@ func requestsOf(spans []span) finding {
 			out.unfit++
 			return
 		}
-		if route, ok := routes[r.trace]; ok {
+		if route, ok := routes[r.trace]; ok && route >= 0 && route < longestRequest {
 			r.route = route
 		}
 		out.requests = append(out.requests, r)
@@ -73,12 +73,23 @@ func requestOfVLLM(s span) (request, bool) {
 
 func newRequest(s span) request {
 	r := request{trace: s.trace, end: s.start.Add(s.duration), route: math.NaN(), whole: s.number(keyWhole), from: placeOf(s),
-		prompt: s.number(keyPrompt), output: s.number(keyOutput), cached: s.number(keyCached)}
+		prompt: tokens(s.number(keyPrompt)), output: tokens(s.number(keyOutput)), cached: tokens(s.number(keyCached))}
 	if math.IsNaN(r.whole) {
 		r.whole = s.duration.Seconds()
 	}
 	return r
 }
+
+// tokens is a number of tokens, or NaN for what cannot be one.
+func tokens(n float64) float64 {
+	if !(n >= 0 && n < 1e9) {
+		return math.NaN()
+	}
+	return n
+}
+
+// longestRequest bounds what is taken for a request's time, in seconds.
+const longestRequest = 24 * 60 * 60
 
 // fits says whether a request's times are there, are times, and fit into the request. Other engines write the same names in other
 // units, and a request that ended before its first token has nonsense for its times.
@@ -89,7 +100,7 @@ func (r request) fits() bool {
 		}
 	}
 	sum := r.queue + r.prefill + r.decode
-	return sum > 0 && sum <= 1.1*r.whole+0.1
+	return sum > 0 && sum <= 1.1*r.whole+0.1 && r.whole < longestRequest
 }
 
 // A stage collects the spans of one of SGLang's traces.

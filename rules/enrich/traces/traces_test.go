@@ -23,7 +23,7 @@ var now = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 const s = time.Second
 
 // serve answers with a handler for the length of a test.
-func serve(t *testing.T, h http.Handler) string {
+func serve(t testing.TB, h http.Handler) string {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
@@ -31,7 +31,7 @@ func serve(t *testing.T, h http.Handler) string {
 }
 
 // stores are a store as Tempo and as Jaeger.
-func stores(t *testing.T, store *tracestest.Store) map[string]*Client {
+func stores(t testing.TB, store *tracestest.Store) map[string]*Client {
 	t.Helper()
 	out := map[string]*Client{}
 	for name, c := range map[string]Config{"tempo": {TempoURL: serve(t, store.Tempo())}, "jaeger": {JaegerURL: serve(t, store.Jaeger())}} {
