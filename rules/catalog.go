@@ -34,6 +34,7 @@ type Catalog struct {
 	xids        map[int]Xid
 	units       map[string]string // signal → unit
 	titles      map[string]string
+	charted     map[string]bool
 	windows     map[string]time.Duration // the longest that a signal is averaged over
 	expressions int                      // how many different ones the causes have
 	numbers     map[string]int           // signal → its number, which finds its readings without a look-up by name

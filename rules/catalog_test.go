@@ -134,6 +134,7 @@ causes:
       - {when: "[1,2].all(x, x > 0)", weight: 1, text: e}
       - {when: kv_usage.max > 0.5, weight: 1, text: "{kv_usage.nothing}"}
       - {when: kv_usage.max > 0.5, weight: 1, text: f, per: star}
+      - {when: e2e_p95.value > 2.0 * e2e_p95.week_ago, weight: 1, text: g}
 `)
 	write(t, dir, "worse.yaml", "causes:\n  - id: x\n    titel: y\n")
 	_, problems, err := Load(dir)
@@ -145,7 +146,7 @@ causes:
 		lines[strings.TrimPrefix(p.String(), dir+string(os.PathSeparator))[:len("bad.yaml:1")]] = true
 		t.Log(p)
 	}
-	for _, want := range []string{":2:", ":4:", ":5:", ":9:", ":10:", ":11:", ":12:", ":13:", ":14:", ":15:"} {
+	for _, want := range []string{":2:", ":4:", ":5:", ":9:", ":10:", ":11:", ":12:", ":13:", ":14:", ":15:", ":16:"} {
 		found := false
 		for _, p := range problems {
 			found = found || strings.Contains(p.String(), "bad.yaml"+want)

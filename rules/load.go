@@ -23,10 +23,11 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		return nil, nil, err
 	}
 	units, numbers := make(map[string]string, len(signals)), make(map[string]int, len(signals))
+	charted := make(map[string]bool, len(signals))
 	titles, windows := make(map[string]string, len(signals)), make(map[string]time.Duration, len(signals))
 	for i, s := range signals {
 		units[s.ID], titles[s.ID] = s.Unit, s.Title
-		numbers[s.ID] = i
+		numbers[s.ID], charted[s.ID] = i, s.Chart
 		for _, src := range s.Sources {
 			windows[s.ID] = max(windows[s.ID], src.Window)
 		}
@@ -38,6 +39,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		xids:     map[int]Xid{},
 		units:    units,
 		titles:   titles,
+		charted:  charted,
 		windows:  windows,
 		numbers:  numbers,
 	}}
@@ -247,6 +249,12 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 		x, err := l.env.compile(t.s)
 		if err != nil {
 			fail(t.line, "%v", err)
+			return nil
+		}
+		for _, id := range x.signals {
+			if !l.cat.charted[id] && strings.Contains(t.s, id+".week_ago") {
+				fail(t.line, "%s has no week_ago: only signals with a chart are read a week back", id)
+			}
 		}
 		return x
 	}

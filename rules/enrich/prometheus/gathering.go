@@ -67,12 +67,16 @@ func (g *gathering) jobs() []job {
 	return out
 }
 
-// distant are the members a day ago with themselves a week ago. The hour before is asked for apart from them: old data can be slow to
+// distant are the members a day ago, those of charted signals with themselves a week ago: a week of every signal would make a gathering
+// cost the server a quarter more. The hour before is asked for apart from them: old data can be slow to
 // come, from an object store or not at all, and what a verdict rests on most must not wait for it.
 func (g *gathering) distant(past []member) []member {
 	out := make([]member, 0, 2*len(past))
 	for _, m := range past {
-		out = append(out, m, m.weekEarlier(g.query.Scope))
+		out = append(out, m)
+		if m.signal.Chart {
+			out = append(out, m.weekEarlier(g.query.Scope))
+		}
 	}
 	return out
 }

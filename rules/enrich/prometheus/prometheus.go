@@ -32,7 +32,7 @@ const (
 
 	unionsNow     = 4
 	unionsBefore  = 2 // of the hour before the onset
-	unionsDistant = 3 // of the day and the week before, together
+	unionsDistant = 3 // of the day and, for charts, the week before, together
 	unionsRange   = 2
 )
 
