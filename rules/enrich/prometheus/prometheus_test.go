@@ -122,6 +122,9 @@ func fleet() *store {
 func read(t *testing.T, f *fakeAPI, scope state.Scope, c Config) enrich.Reading {
 	t.Helper()
 	c.URL = f.serve().URL
+	if c.Timeout == 0 {
+		c.Timeout = time.Minute // what is tested is the answer, not how fast a busy machine gives it
+	}
 	client, err := New(c)
 	if err != nil {
 		t.Fatal(err)
