@@ -40,7 +40,7 @@ func Compose(f Facts) Message {
 		Incident: in.ID, Number: in.Number, Rev: in.Rev, Status: in.Status, Severity: in.Severity,
 		Cause: in.Cause(), Confidence: d.Confidence, Diagnosed: !in.DiagnosedAt.IsZero(),
 		Title: title(in), Where: where(in), Alerts: in.AlertCount,
-		What: line(d.Story.What, maxText), Why: line(d.Story.Why, maxText), Else: line(d.Story.Else, maxText),
+		What: line(d.Story.What, maxText), Why: line(d.Story.Why, maxText), Else: line(d.Story.Else, maxText), Time: line(d.Story.Time, maxText),
 		Do:       several(maxLines, todo(f.Playbook, d.Story)),
 		Avoid:    several(maxLines, f.Playbook.Avoid, Unsaid(f.Playbook.Avoid, d.Story.Avoid)),
 		Missing:  several(maxLines, d.Missing),

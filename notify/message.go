@@ -27,6 +27,7 @@ type Message struct {
 	What  string
 	Why   string
 	Else  string
+	Time  string // where the time of late requests goes
 	Do    []string
 	Avoid []string
 

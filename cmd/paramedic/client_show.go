@@ -36,6 +36,7 @@ func printIncident(w io.Writer, in webhook.IncidentJSON) {
 	row("what", in.Story.What)
 	row("why", in.Story.Why)
 	row("or else", in.Story.Else)
+	row("time", in.Story.Time)
 	for i, step := range in.Story.Do {
 		row([]string{"do now", ""}[min(i, 1)], fmt.Sprintf("%d. %s", i+1, step))
 	}

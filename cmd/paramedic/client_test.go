@@ -73,7 +73,7 @@ func TestAnIncidentIsShownWithWhatToDo(t *testing.T) {
 	var out bytes.Buffer
 	printIncident(&out, webhook.IncidentJSON{Number: 7, Title: "KV cache exhausted", Status: state.StatusOpen, Severity: state.Critical, Cause: "kv_exhaustion", Confidence: 1,
 		Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Pods: []string{"a", "b", "c", "d", "e"}}, AlertCount: 3, ActiveAlerts: 2, OpenedAt: &at, Playbook: "kv_exhaustion",
-		Story: webhook.StoryJSON{What: "The cache is full.", Why: "Usage is 98 %.", Else: "Next is kv_leak.", Do: []string{"Lower max_num_seqs.", "Scale out."}, Avoid: []string{"Restarting all."}}})
+		Story: webhook.StoryJSON{What: "The cache is full.", Why: "Usage is 98 %.", Else: "Next is kv_leak.", Time: "queue 60 % of a request: queue_saturation, from 40 traces.", Do: []string{"Lower max_num_seqs.", "Scale out."}, Avoid: []string{"Restarting all."}}})
 	want := `#7 KV cache exhausted
 open  critical  kv_exhaustion  99 %
 
@@ -83,6 +83,7 @@ alerts   3, of which 2 still fire
 what     The cache is full.
 why      Usage is 98 %.
 or else  Next is kv_leak.
+time     queue 60 % of a request: queue_saturation, from 40 traces.
 do now   1. Lower max_num_seqs.
          2. Scale out.
 do not   Restarting all.

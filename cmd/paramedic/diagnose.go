@@ -334,6 +334,9 @@ func printMarkdown(w io.Writer, f foundFleet) {
 			fmt.Fprintf(w, "| %+.1f | %s |\n", x.Weight, strings.ReplaceAll(x.Text, "|", "\\|"))
 		}
 		fmt.Fprintf(w, "| %+.1f | **sum** |\n", d.Score)
+		if v.Time.Queue != nil {
+			fmt.Fprintf(w, "\nWhere the time goes: %s\n", v.Time)
+		}
 		if len(d.Missing) > 0 {
 			fmt.Fprintln(w)
 		}

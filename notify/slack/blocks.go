@@ -150,6 +150,9 @@ func (p *page) open(m notify.Message, charts bool) {
 	if m.Else != "" {
 		story = append(story, row(strong("What else it could be  "), words(p.text(m.Else, 400))))
 	}
+	if m.Time != "" {
+		story = append(story, row(strong("Where the time goes  "), words(p.text(m.Time, 400))))
+	}
 	p.add(rich(story...))
 	var evidence []string
 	for _, f := range m.Evidence {

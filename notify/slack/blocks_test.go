@@ -61,7 +61,7 @@ func TestHostileTextIsNeverMarkup(t *testing.T) {
 	n, s := bench(t, Config{Charts: true}, slacktest.Options{})
 	f := fresh(t)
 	f.Incident.Title, f.Incident.Scope.Model, f.Incident.AckedBy = hostile, hostile, state.Actor{ID: "U", Name: hostile}
-	f.Incident.Diagnosis.Story = state.Story{What: hostile, Why: hostile, Else: hostile, Do: []string{hostile}, Avoid: []string{hostile}}
+	f.Incident.Diagnosis.Story = state.Story{What: hostile, Why: hostile, Else: hostile, Time: hostile, Do: []string{hostile}, Avoid: []string{hostile}}
 	f.Incident.Diagnosis.Findings[0].Text, f.Incident.Diagnosis.Findings[0].Signal = hostile, hostile
 	f.Evidence.Samples[0].Signal, f.Evidence.Samples[0].Entity.Pod, f.Evidence.Samples[0].Unit = hostile, hostile, hostile
 	f.Actions[0].Change, f.Actions[0].Command, f.Actions[0].Why = hostile, hostile, hostile
@@ -83,6 +83,21 @@ func TestHostileTextIsNeverMarkup(t *testing.T) {
 		}
 		if bytes.Contains(m.Blocks, []byte("u202e")) || bytes.Contains(m.Blocks, []byte("\u202e")) || bytes.Contains(m.Blocks, []byte("u001b")) {
 			t.Errorf("control characters in %s", m.Blocks)
+		}
+	}
+}
+
+func TestWhereTheTimeGoesIsSaidWhereItIsKnown(t *testing.T) {
+	for _, text := range []string{"", "queue 60 % of a request: queue_saturation, from 40 traces."} {
+		n, s := bench(t, Config{}, slacktest.Options{})
+		f := fresh(t)
+		f.Incident.Diagnosis.Story.Time = text
+		if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil {
+			t.Fatal(err)
+		}
+		blocks := string(s.Messages()[0].Blocks)
+		if strings.Contains(blocks, "Where the time goes") != (text != "") || !strings.Contains(blocks, text) {
+			t.Errorf("%q: %s", text, blocks)
 		}
 	}
 }
@@ -136,7 +151,7 @@ func huge(t *testing.T, r *rand.Rand) notify.Facts {
 	if r.IntN(2) == 0 {
 		in.AckedAt = in.StartedAt
 	}
-	in.Diagnosis.Story = state.Story{What: text(), Why: text(), Else: text(), Do: many(30), Avoid: many(30)}
+	in.Diagnosis.Story = state.Story{What: text(), Why: text(), Else: text(), Time: text(), Do: many(30), Avoid: many(30)}
 	in.Diagnosis.Cause = state.Cause(text()[:1] + strings.Repeat("c", 300))
 	for range 100 {
 		in.Diagnosis.Findings = append(in.Diagnosis.Findings, state.Finding{Signal: text(), Text: text(), Weight: r.Float64() * 1e6})
