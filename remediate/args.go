@@ -56,6 +56,16 @@ func locate(containers []Container, flag string) (place, error) {
 	return appendPlace(containers, flag)
 }
 
+// capFlag is what the engine of the containers calls its limit of running requests.
+func capFlag(containers []Container) string {
+	for _, c := range containers {
+		if strings.Contains(strings.ToLower(strings.Join(append(append([]string{c.Image, c.Name}, c.Command...), c.Args...), " ")), "sglang") {
+			return "max_running_requests"
+		}
+	}
+	return "max_num_seqs"
+}
+
 // appendPlace is where an absent flag would go: at the end of the args of the one container that runs an engine.
 func appendPlace(containers []Container, flag string) (place, error) {
 	in := -1
@@ -80,7 +90,7 @@ func appendPlace(containers []Container, flag string) (place, error) {
 
 func engineContainer(c Container) bool {
 	all := strings.ToLower(strings.Join(append(append([]string{c.Image, c.Name}, c.Command...), c.Args...), " "))
-	return strings.Contains(all, "vllm") || len(c.Args) > 0 && strings.Contains(all, "--model")
+	return strings.Contains(all, "vllm") || strings.Contains(all, "sglang") || len(c.Args) > 0 && strings.Contains(all, "--model")
 }
 
 func locateIn(c Container, flag string) (place, bool, error) {

@@ -35,17 +35,22 @@ func TestFlagIsFoundInEveryForm(t *testing.T) {
 		{"no value", vllm("--max-num-seqs"), "no value"},
 		{"not a number", vllm("--max-num-seqs=many"), "not a positive number"},
 		{"absent in a script", script("vllm serve m"), "no plain args"},
+		{"SGLang", Container{Name: "worker", Image: "lmsysorg/sglang:v0.5.7", Args: []string{"--model-path=m", "--max-running-requests", "256"}}, "128"},
+		{"SGLang, absent", Container{Name: "worker", Image: "registry/llm", Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--model-path=m"}}, "--max-running-requests=128"},
+		{"vLLM's flag on SGLang is another flag", Container{Name: "sglang", Args: []string{"--max-num-seqs=256"}}, "--max-running-requests=128"},
 		{"no engine", Container{Name: "proxy", Image: "envoy", Args: []string{"-c"}}, "no container is known"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := locate([]Container{{Name: "sidecar", Image: "envoy"}, c.in}, "max_num_seqs")
+			containers := []Container{{Name: "sidecar", Image: "envoy"}, c.in}
+			flag := capFlag(containers)
+			p, err := locate(containers, flag)
 			if err != nil {
 				if !strings.Contains(err.Error(), c.want) {
 					t.Fatal(err)
 				}
 				return
 			}
-			if got := p.with("max_num_seqs", 128); got != c.want {
+			if got := p.with(flag, 128); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			if !p.absent && p.value != 256 {

@@ -136,7 +136,7 @@ func (s *scene) newest(signal, pod string) (state.Sample, bool) {
 
 // seqs is the pool's max_num_seqs: what the pod template says, else what live signals say.
 func (s *scene) seqs() (int, bool) {
-	if p, err := locate(s.w.Containers, "max_num_seqs"); err == nil && !p.absent {
+	if p, err := locate(s.w.Containers, capFlag(s.w.Containers)); err == nil && !p.absent {
 		return p.value, true
 	}
 	if v := s.of("max_num_seqs"); len(v) > 0 && slices.Min(v) == slices.Max(v) && v[0] >= 1 {

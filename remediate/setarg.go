@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// setEngineArg sets max_num_seqs of a Deployment: it replaces the one string of the pod template that holds the flag, which rolls the
-// pool.
+// setEngineArg sets max_num_seqs of a Deployment, which SGLang calls max_running_requests: it replaces the one string of the pod template
+// that holds the flag, which rolls the pool.
 type setEngineArg struct{}
 
 func (setEngineArg) verbs() []Verb {
@@ -64,7 +64,7 @@ func poolTarget(in state.Incident, ev state.Evidence) (state.Target, error) {
 }
 
 func (setEngineArg) draft(s *scene) error {
-	a, arg := s.act, "max_num_seqs"
+	a, arg := s.act, capFlag(s.w.Containers)
 	a.Change = arg // until the values are known, for refusals
 	if s.w.Kind != "Deployment" {
 		return fmt.Errorf("%s is a %s: set %s in it by hand", s.w.Name, s.w.Kind, arg)
@@ -75,9 +75,9 @@ func (setEngineArg) draft(s *scene) error {
 	}
 	from := p.value
 	if p.absent {
-		v := s.of(arg)
+		v := s.of("max_num_seqs")
 		if len(v) == 0 || slices.Min(v) != slices.Max(v) {
-			return errors.New("--max-num-seqs is not set and its default depends on the GPU: set it once by hand to the value in force")
+			return fmt.Errorf("--%s is not set and its default depends on the GPU: set it once by hand to the value in force", strings.ReplaceAll(arg, "_", "-"))
 		}
 		from = int(v[0])
 	}
@@ -166,7 +166,8 @@ func replaceOf(p place, value string) op {
 
 func (setEngineArg) write(s *scene, opID string) (state.Write, error) {
 	a := s.act
-	p, err := locate(s.w.Containers, "max_num_seqs")
+	flag := capFlag(s.w.Containers)
+	p, err := locate(s.w.Containers, flag)
 	if err != nil {
 		return state.Write{}, err
 	}
@@ -175,11 +176,11 @@ func (setEngineArg) write(s *scene, opID string) (state.Write, error) {
 		return state.Write{}, fmt.Errorf("the plan has no value: %w", err)
 	}
 	if !p.absent && strconv.Itoa(p.value) != a.Params["from"] {
-		return state.Write{}, fmt.Errorf("max_num_seqs is %d now, and was %s when this was planned", p.value, a.Params["from"])
+		return state.Write{}, fmt.Errorf("%s is %d now, and was %s when this was planned", flag, p.value, a.Params["from"])
 	}
 	uid := test(pointer("metadata", "uid"), s.w.UID)
 	name := test(pointer("spec", "template", "spec", "containers", p.container, "name"), s.w.Containers[p.container].Name)
-	value := p.with("max_num_seqs", to)
+	value := p.with(flag, to)
 	// The generation changes with the spec and not with the status: a rollout that begins now fails the test, a heartbeat does not.
 	// An absent flag has no old value to test; the generation vouches for the list instead.
 	ops := []op{uid, test(pointer("metadata", "generation"), s.w.Generation), name}
