@@ -172,8 +172,27 @@ func (h *history) rate(name string, window, offset float64) vector {
 				grown += p[i].value // the counter began again
 			}
 		}
-		return grown / (p[len(p)-1].at - p[0].at), true
+		return grown * extrapolation(p, end-window, end, grown) / window, true
 	})
+}
+
+// extrapolation is by how much Prometheus takes a counter to have grown more in a window than between its first and its last sample there: as
+// far as to the window's ends where these samples come near them, else half a step; and not to before the counter was zero.
+func extrapolation(p []point, from, to, grown float64) float64 {
+	first, last := p[0], p[len(p)-1]
+	watched := last.at - first.at
+	step := watched / float64(len(p)-1)
+	before, after := first.at-from, to-last.at
+	if before >= 1.1*step {
+		before = step / 2
+	}
+	if grown > 0 && first.value >= 0 {
+		before = min(before, watched*first.value/grown)
+	}
+	if after >= 1.1*step {
+		after = step / 2
+	}
+	return (watched + before + after) / watched
 }
 
 // age is how long ago a gauge of a Unix time was: time() - name.
