@@ -72,9 +72,9 @@ func vllmRules() []Rule {
 			func(h *history) vector {
 				return h.rate("vllm:num_preemptions_total", 10*m, 0).sum(pool...).above(0).and(h.quantile(.95, "vllm:time_to_first_token_seconds", 5*m, pool...).above(3), pool...)
 			}},
-		{"VLLMThroughputDrop", "sum " + byPod + " (rate(vllm:generation_tokens_total[2m])) / sum " + byPod + " (rate(vllm:generation_tokens_total[10m] offset 5m)) < 0.5 and sum " + byPod + " (vllm:num_requests_running) > 0", 2 * time.Minute, "warning", "{{ $labels.pod }} generates less than half of what it did",
+		{"VLLMThroughputDrop", "sum " + byPod + " (rate(vllm:generation_tokens_total[2m])) / sum " + byPod + " (rate(vllm:generation_tokens_total[5m] offset 5m)) < 0.5 and sum " + byPod + " (vllm:num_requests_running) > 0", 2 * time.Minute, "warning", "{{ $labels.pod }} generates less than half of what it did",
 			func(h *history) vector {
-				r := h.rate("vllm:generation_tokens_total", 2*m, 0).sum(pod...).per(h.rate("vllm:generation_tokens_total", 10*m, 5*m).sum(pod...), pod...)
+				r := h.rate("vllm:generation_tokens_total", 2*m, 0).sum(pod...).per(h.rate("vllm:generation_tokens_total", 5*m, 5*m).sum(pod...), pod...)
 				return r.where(func(x float64) bool { return x < .5 }).and(h.now("vllm:num_requests_running").sum(pod...).above(0), pod...)
 			}},
 		{"VLLMEngineHang", "max " + byPod + " (vllm:num_requests_running) > 0 and sum " + byPod + " (rate(vllm:generation_tokens_total[3m])) == 0", 2 * time.Minute, "critical", "{{ $labels.pod }} runs requests and generates nothing",

@@ -35,9 +35,9 @@ func dynamoRules() []Rule {
 			}},
 		{"DynamoQueueBuildup", "sum " + by + " (dynamo_frontend_queued_requests) > 50", 2 * time.Minute, "warning", "More than 50 requests to {{ $labels.model }} wait for their first token",
 			func(h *history) vector { return h.now("dynamo_frontend_queued_requests").sum(pool...).above(50) }},
-		{"DynamoThroughputDrop", "sum " + by + " (rate(dynamo_frontend_output_tokens_total[2m])) / sum " + by + " (rate(dynamo_frontend_output_tokens_total[10m] offset 5m)) < 0.5 and sum " + by + " (dynamo_frontend_inflight_requests) > 4", 2 * time.Minute, "warning", "{{ $labels.model }} generates less than half of what it did",
+		{"DynamoThroughputDrop", "sum " + by + " (rate(dynamo_frontend_output_tokens_total[2m])) / sum " + by + " (rate(dynamo_frontend_output_tokens_total[5m] offset 5m)) < 0.5 and sum " + by + " (dynamo_frontend_inflight_requests) > 4", 2 * time.Minute, "warning", "{{ $labels.model }} generates less than half of what it did",
 			func(h *history) vector {
-				r := tokens(h, 2*m, 0).per(tokens(h, 10*m, 5*m), pool...)
+				r := tokens(h, 2*m, 0).per(tokens(h, 5*m, 5*m), pool...)
 				return r.where(func(x float64) bool { return x < .5 }).and(h.now("dynamo_frontend_inflight_requests").sum(pool...).above(4), pool...)
 			}},
 	}
