@@ -33,8 +33,8 @@ type Catalog struct {
 	words       []wordRule
 	xids        map[int]Xid
 	units       map[string]string // signal → unit
+	seasonal    map[string]bool   // signals whose values of a day and of a week ago are read
 	titles      map[string]string
-	charted     map[string]bool
 	windows     map[string]time.Duration // the longest that a signal is averaged over
 	expressions int                      // how many different ones the causes have
 	numbers     map[string]int           // signal → its number, which finds its readings without a look-up by name

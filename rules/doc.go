@@ -35,8 +35,8 @@
 //
 //	value     the entity's own value; of a pool, its own series where there is one, otherwise the mean of its pods
 //	max min avg sum count   over the pods of the scope, whatever entity is looked at
-//	baseline  the value an hour before the onset; day_ago and week_ago, at the same hour of the day and the week before
-//	          (week_ago of charted signals only)
+//	baseline  the value an hour before the onset
+//	day_ago week_ago        of key signals, at the same hour of the day and the week before
 //	z         standard scores away from the hour before the onset
 //	text      the value of a signal that is a word
 //

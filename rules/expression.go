@@ -123,6 +123,9 @@ func (e *environment) compile(src string) (*expression, error) {
 	if !checked.OutputType().IsExactType(cel.BoolType) {
 		return nil, fmt.Errorf("the expression gives %s, not true or false", checked.OutputType())
 	}
+	if err := e.past(checked.NativeRep()); err != nil {
+		return nil, err
+	}
 	prg, err := e.env.Program(checked)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the expression: %w", err)
@@ -142,6 +145,25 @@ func (e *environment) compile(src string) (*expression, error) {
 	e.known[src] = x
 	e.catalog.expressions = len(e.known)
 	return x, nil
+}
+
+// past refuses to ask for a value of a day or a week ago where none is read.
+func (e *environment) past(checked *ast.AST) error {
+	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.SelectKind)) {
+		s := n.AsSelect()
+		id := s.Operand().AsIdent()
+		if f := s.FieldName(); (f == "day_ago" || f == "week_ago") && !e.catalog.seasonal[id] {
+			var have []string
+			for id, yes := range e.catalog.seasonal {
+				if yes {
+					have = append(have, id)
+				}
+			}
+			slices.Sort(have)
+			return fmt.Errorf("%s.%s is never read: Prometheus is asked for such values of %s", id, f, strings.Join(have, ", "))
+		}
+	}
+	return nil
 }
 
 // answer evaluates the expression. ok is false where what it needs is not there.

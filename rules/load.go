@@ -23,11 +23,12 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		return nil, nil, err
 	}
 	units, numbers := make(map[string]string, len(signals)), make(map[string]int, len(signals))
-	charted := make(map[string]bool, len(signals))
 	titles, windows := make(map[string]string, len(signals)), make(map[string]time.Duration, len(signals))
+	seasonal := map[string]bool{}
 	for i, s := range signals {
+		seasonal[s.ID] = s.Chart || s.Seasonal
 		units[s.ID], titles[s.ID] = s.Unit, s.Title
-		numbers[s.ID], charted[s.ID] = i, s.Chart
+		numbers[s.ID] = i
 		for _, src := range s.Sources {
 			windows[s.ID] = max(windows[s.ID], src.Window)
 		}
@@ -39,9 +40,9 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		xids:     map[int]Xid{},
 		units:    units,
 		titles:   titles,
-		charted:  charted,
 		windows:  windows,
 		numbers:  numbers,
+		seasonal: seasonal,
 	}}
 	files := make([]fileYAML, len(srcs))
 	for i, src := range srcs {
@@ -250,11 +251,6 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 		if err != nil {
 			fail(t.line, "%v", err)
 			return nil
-		}
-		for _, id := range x.signals {
-			if !l.cat.charted[id] && strings.Contains(t.s, id+".week_ago") {
-				fail(t.line, "%s has no week_ago: only signals with a chart are read a week back", id)
-			}
 		}
 		return x
 	}

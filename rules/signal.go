@@ -71,6 +71,9 @@ type Signal struct {
 	Text bool `yaml:"text"`
 	// Chart marks a signal that is drawn around the onset, and gets a z-score.
 	Chart bool `yaml:"chart"`
+	// Seasonal marks another signal whose values of a day and of a week ago are read, as those of charts are. They are read of nothing
+	// else: two more moments of every signal would cost Prometheus as much as the rest of the evidence.
+	Seasonal bool `yaml:"seasonal"`
 	// Pooled marks a signal whose pool's value is no aggregate of the pods' values (a quantile, a ratio), so that it is
 	// read per pool too.
 	Pooled  bool    `yaml:"pooled"`

@@ -129,9 +129,9 @@ func TestRecordedPagesGiveTheRightSignals(t *testing.T) {
 	}{
 		{"dynamo-vllm.prom.txt", "Qwen/Qwen3-0.6B", map[string]float64{"kv_usage": 0, "requests_running": 0, "requests_waiting": 0, "preemption_rate": 0,
 			"kv_block_size": 16, "prompt_length_mean": 33, "output_length_mean": 300, "itl_p95": math.NaN(), "ttft_p95": math.NaN(), "ttft_p95 pool": math.NaN(),
-			"queue_time_p95": math.NaN(), "prefill_time_p95": math.NaN(), "decode_time_p95": math.NaN(), "generation_tokens_rate": math.NaN(), "up": 1, "engine_health": 1, "kv_idle_usage": 0}},
+			"queue_time_p95 pool": math.NaN(), "prefill_time_p95 pool": math.NaN(), "decode_time_p95 pool": math.NaN(), "generation_tokens_rate": math.NaN(), "up": 1, "engine_health": 1, "kv_idle_usage": 0}},
 		{"dynamo-sglang.prom.txt", "Qwen/Qwen3-0.6B", map[string]float64{"kv_usage": 0, "requests_running": 0, "requests_waiting": 0, "prefix_hit_ratio": 0,
-			"prompt_length_mean": 33, "output_length_mean": 300, "ttft_p95": math.NaN(), "itl_p50": math.NaN(), "e2e_p95": math.NaN(), "queue_time_p95": math.NaN(), "finish_rate": math.NaN()}},
+			"prompt_length_mean": 33, "output_length_mean": 300, "ttft_p95": math.NaN(), "itl_p50 pool": math.NaN(), "e2e_p95 pool": math.NaN(), "queue_time_p95 pool": math.NaN(), "finish_rate": math.NaN()}},
 		{"dynamo-frontend.prom.txt", "qwen/qwen3-0.6b", map[string]float64{"max_num_seqs pool": 2, "kv_blocks_total pool": 92962, "kv_block_size pool": 1,
 			"prompt_length_mean pool": 33, "output_length_mean pool": 300, "ttft_p95 pool": math.NaN(), "error_rate pool": 0, "requests_waiting pool": 0}},
 	} {

@@ -11,7 +11,7 @@ import (
 func Check(signals []rules.Signal) []error {
 	var out []error
 	for _, sig := range signals {
-		for _, scope := range []state.Scope{{}, {Namespace: `llm"\`, Pool: "pool", Model: "model"}} {
+		for _, scope := range []narrow{{}, {Scope: state.Scope{Namespace: `llm"\`, Pool: "pool", Model: "model"}, pods: "pool-.*"}} {
 			for _, m := range compile(sig, scope) {
 				if err := rules.ParsePromQL(m.labelled()); err != nil {
 					out = append(out, fmt.Errorf("signal %s, metric %s: %w", sig.ID, m.source.Metric, err))

@@ -2,13 +2,11 @@ package prometheus
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"paramedic/rules"
-	"paramedic/state"
 )
 
 // The labels that say what entity a series is about; everything else (ranks, finish reasons, containers) is combined away.
@@ -63,7 +61,7 @@ func (m member) labelled() string {
 }
 
 // compile makes the members of a signal: each source, and each again per pool where the pool's value is no aggregate of the pods'.
-func compile(sig rules.Signal, scope state.Scope) []member {
+func compile(sig rules.Signal, scope narrow) []member {
 	var out []member
 	for i, src := range sig.Sources {
 		m := member{signal: sig, source: src, index: i, pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
@@ -76,8 +74,14 @@ func compile(sig rules.Signal, scope state.Scope) []member {
 	return out
 }
 
+// twin says that the member has the pods' quantiles of what another member has for the pool as a whole. They are the most expensive
+// series that there are to read: each is made of dozens.
+func (m member) twin() bool {
+	return !m.pool && m.signal.Pooled && m.source.Fn == rules.FnQuantile
+}
+
 // weekEarlier is the member a week before the onset, where the member itself is asked for a day before.
-func (m member) weekEarlier(scope state.Scope) member {
+func (m member) weekEarlier(scope narrow) member {
 	m.week = true
 	return m.compiled(scope)
 }
@@ -89,7 +93,7 @@ func summable(fn rules.Fn) bool {
 
 // compiled has the PromQL of the member's source. Series are narrowed to the scope as far as their labels can be trusted to be there: a
 // label that a fleet does not set must not empty the evidence, so most matchers also accept its absence.
-func (m member) compiled(scope state.Scope) member {
+func (m member) compiled(scope narrow) member {
 	sig, src := m.signal, m.source
 	by := labelsOf(sig, src, m.pool)
 	ago := time.Duration(0)
@@ -97,8 +101,8 @@ func (m member) compiled(scope state.Scope) member {
 		ago = weekAfter
 	}
 	var alternatives []string
-	for _, narrow := range narrowing(src, sig.Per, scope) {
-		b := builder{sig: sig, src: src, by: strings.Join(by, ", "), narrow: narrow, ago: ago}
+	for _, matchers := range scope.matchers(src, sig.Per) {
+		b := builder{sig: sig, src: src, by: strings.Join(by, ", "), narrow: matchers, ago: ago}
 		alternatives = append(alternatives, b.build())
 	}
 	expr := strings.Join(alternatives, " or ")
@@ -137,25 +141,6 @@ func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
 		}
 	}
 	return by
-}
-
-// narrowing are the matchers for the scope; two sets where the workload's namespace may be in either of two labels.
-func narrowing(src rules.Source, per rules.Per, scope state.Scope) [][]string {
-	quote := strconv.Quote
-	if scope.Namespace == "" || per == rules.PerNode {
-		return [][]string{nil}
-	}
-	absentOr := func(label string) string { return label + "=~" + quote(regexp.QuoteMeta(scope.Namespace)+"|") }
-	switch src.Engine {
-	case "kube_state":
-		return [][]string{{"namespace=" + quote(scope.Namespace)}, {"exported_namespace=" + quote(scope.Namespace)}}
-	case "cadvisor":
-		return [][]string{{"namespace=" + quote(scope.Namespace)}}
-	case "dcgm":
-		return [][]string{{absentOr("exported_namespace")}}
-	default:
-		return [][]string{{absentOr("namespace")}}
-	}
 }
 
 type builder struct {

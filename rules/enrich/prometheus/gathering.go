@@ -19,6 +19,7 @@ import (
 // gathering collects the answers of one Read.
 type gathering struct {
 	query   enrich.Query
+	scope   narrow
 	samples map[string]*sample
 	members map[string]member
 }
@@ -38,7 +39,7 @@ func (g *gathering) jobs() []job {
 	g.members = map[string]member{}
 	var all, past, chart []member
 	for _, s := range g.query.Signals {
-		ms := compile(s, g.query.Scope)
+		ms := compile(s, g.scope)
 		for _, m := range ms {
 			g.members[m.id()] = m
 		}
@@ -47,7 +48,7 @@ func (g *gathering) jobs() []job {
 			past = append(past, ms...)
 		}
 		if s.Chart {
-			chart = append(chart, ms...)
+			chart = append(chart, g.charted(ms)...)
 		}
 	}
 	now, onset := g.query.Now, g.query.Onset
@@ -67,15 +68,29 @@ func (g *gathering) jobs() []job {
 	return out
 }
 
-// distant are the members a day ago, those of charted signals with themselves a week ago: a week of every signal would make a gathering
-// cost the server a quarter more. The hour before is asked for apart from them: old data can be slow to
+// distant are the members a day ago with themselves a week ago. It is the key signals that tell what is usual, and
+// of quantiles the pool's. The hour before is asked for apart from them: old data can be slow to
 // come, from an object store or not at all, and what a verdict rests on most must not wait for it.
 func (g *gathering) distant(past []member) []member {
 	out := make([]member, 0, 2*len(past))
 	for _, m := range past {
-		out = append(out, m)
-		if m.signal.Chart {
-			out = append(out, m.weekEarlier(g.query.Scope))
+		if (m.signal.Chart || m.signal.Seasonal) && !m.twin() {
+			out = append(out, m, m.weekEarlier(g.scope))
+		}
+	}
+	return out
+}
+
+// charted are the members whose course is asked for: a quantile's for the pool, and for the pods that the incident is about.
+func (g *gathering) charted(ms []member) []member {
+	own, few := g.scope.named()
+	var out []member
+	for _, m := range ms {
+		switch {
+		case !m.twin():
+			out = append(out, m)
+		case few:
+			out = append(out, m.compiled(own))
 		}
 	}
 	return out

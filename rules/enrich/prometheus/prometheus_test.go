@@ -39,7 +39,7 @@ func TestEverySignalCompilesToValidPromQL(t *testing.T) {
 	} {
 		ids := map[string]bool{}
 		for _, s := range builtIn(t) {
-			for _, m := range compile(s, scope) {
+			for _, m := range compile(s, narrow{Scope: scope}) {
 				if ids[m.id()] {
 					t.Errorf("%s: two members are %s", name, m.id())
 				}
@@ -76,7 +76,7 @@ func TestGatheringIsAtMostTwelveQueries(t *testing.T) {
 func TestCompiledForms(t *testing.T) {
 	by := map[string]string{}
 	for _, s := range builtIn(t) {
-		if ms := compile(s, state.Scope{Namespace: "llm"}); len(ms) > 0 {
+		if ms := compile(s, narrow{Scope: state.Scope{Namespace: "llm"}}); len(ms) > 0 {
 			by[s.ID] = ms[0].expr
 		}
 	}

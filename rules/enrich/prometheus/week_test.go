@@ -26,8 +26,8 @@ func TestAWeekAgoIsADayAgoWithSixDaysOffset(t *testing.T) {
 	moved, clocks := 0, 0
 	for _, scope := range []state.Scope{{}, {Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}} {
 		for _, s := range builtIn(t) {
-			for _, m := range compile(s, scope) {
-				week := m.weekEarlier(scope)
+			for _, m := range compile(s, narrow{Scope: scope}) {
+				week := m.weekEarlier(narrow{Scope: scope})
 				if week.mark() == m.mark() || week.id() != m.id() {
 					t.Fatalf("%s and %s", m.mark(), week.mark())
 				}

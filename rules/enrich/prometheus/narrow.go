@@ -1,0 +1,106 @@
+package prometheus
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+// narrow is what may be left out of a query for a scope.
+type narrow struct {
+	state.Scope
+	pods string // a regular expression that all pods of the scope match; empty where nobody knows one
+}
+
+// few is how many pods a query names one by one.
+const few = 8
+
+// matchers are those that keep a source's series to the scope, as far as their labels can be trusted to be there: one that a fleet does
+// not set must not empty the evidence. Two sets are alternatives: the workload's namespace may be in either of two labels.
+func (n narrow) matchers(src rules.Source, per rules.Per) [][]string {
+	if n.Namespace == "" || per == rules.PerNode {
+		return [][]string{nil}
+	}
+	namespace := func(label string) string { return label + "=" + strconv.Quote(n.Namespace) }
+	absentOr := func(label string) string { return label + "=~" + strconv.Quote(regexp.QuoteMeta(n.Namespace)+"|") }
+	switch src.Engine {
+	case "kube_state":
+		own, exported := []string{namespace("namespace")}, []string{namespace("exported_namespace")}
+		if per == rules.PerPod && n.pods != "" {
+			own, exported = n.ofPods(own), append(exported, "exported_pod=~"+strconv.Quote(n.pods))
+		}
+		return [][]string{own, exported}
+	case "cadvisor":
+		return [][]string{n.ofPods([]string{namespace("namespace")})}
+	case "dcgm":
+		m := []string{absentOr("exported_namespace")}
+		if n.pods != "" {
+			m = append(m, "exported_pod=~"+strconv.Quote(n.pods+"|"))
+		}
+		return [][]string{m}
+	case "vllm", "sglang", "trtllm", "process":
+		return [][]string{n.ofPods([]string{absentOr("namespace")})}
+	default:
+		return [][]string{{absentOr("namespace")}}
+	}
+}
+
+func (n narrow) ofPods(matchers []string) []string {
+	if n.pods == "" {
+		return matchers
+	}
+	return append(matchers, "pod=~"+strconv.Quote(n.pods))
+}
+
+// named is the scope of its own pods alone; false where there are none, or too many.
+func (n narrow) named() (narrow, bool) {
+	if len(n.Pods) == 0 || len(n.Pods) > few {
+		return narrow{}, false
+	}
+	var all []string
+	for _, p := range n.Pods {
+		all = append(all, regexp.QuoteMeta(p))
+	}
+	n.pods = strings.Join(all, "|")
+	return n, true
+}
+
+// narrow asks which engines there are, and takes the pool's name as the beginning of its pods' names where that is what is seen: a
+// namespace with many pools costs many times what the pool alone does. Where nobody answers, or names are given otherwise, the whole
+// namespace is read.
+func (c *Client) narrow(ctx context.Context, q enrich.Query) narrow {
+	scope, signals := q.Scope, q.Signals
+	out := narrow{Scope: scope}
+	i := slices.IndexFunc(signals, func(s rules.Signal) bool { return s.ID == "requests_running" })
+	if i < 0 || scope.Namespace == "" || scope.Pool == "" {
+		return out
+	}
+	prefix := scope.Pool + "-"
+	if slices.ContainsFunc(scope.Pods, func(pod string) bool { return !strings.HasPrefix(pod, prefix) }) {
+		return out
+	}
+	var parts []string
+	for _, src := range signals[i].Sources {
+		if src.Per != rules.PerPool {
+			parts = append(parts, "group by (pod) ("+src.Metric+"{namespace="+strconv.Quote(scope.Namespace)+"})")
+		}
+	}
+	found := false
+	for _, s := range c.ask(ctx, job{at: q.Now}, strings.Join(parts, "\nor\n")).vector {
+		pod := string(s.Metric["pod"])
+		if pod == "" {
+			return out // an engine that nothing but its address names may be one of the pool
+		}
+		found = found || strings.HasPrefix(pod, prefix)
+	}
+	if found {
+		out.pods = regexp.QuoteMeta(prefix) + ".*"
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/prometheus"
+	"paramedic/state"
+)
+
+// BenchmarkEvidence is one incident's evidence, of a pool of 64 workers, from a real Prometheus that holds 100,000 series. It reports
+// the median, the 95th percentile and the number of queries.
+func BenchmarkEvidence(b *testing.B) {
+	dir := b.TempDir()
+	start := time.Now().Add(-healthy - sick).Truncate(time.Second)
+	end, series, err := record(filepath.Join(dir, "tsdb"), start)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if series < enough {
+		b.Fatalf("%d series, want %d", series, enough)
+	}
+	address := startPrometheus(b, dir)
+	counting := &counter{}
+	client, err := prometheus.New(prometheus.Config{URL: address, Transport: counting})
+	if err != nil {
+		b.Fatal(err)
+	}
+	signals, err := rules.LoadSignals()
+	if err != nil {
+		b.Fatal(err)
+	}
+	g := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: signals, Deadline: time.Minute})
+	request := enrich.Request{Cluster: "default", Scope: state.Scope{Cluster: "default", Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b"}, Now: end, Onset: end.Add(-sick + 2*time.Minute)}
+	ev := g.Gather(b.Context(), request)
+	if len(ev.Workers) != workers {
+		b.Fatalf("%d workers, missing %v", len(ev.Workers), ev.Missing)
+	}
+	counting.n.Store(0)
+	var took []time.Duration
+	for b.Loop() {
+		from := time.Now()
+		ev = g.Gather(b.Context(), request)
+		took = append(took, time.Since(from))
+	}
+	for _, m := range ev.Missing {
+		b.Logf("missing: %s (%s)", m.Signal, m.Reason)
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Milliseconds()), "p50-ms")
+	b.ReportMetric(float64(took[(len(took)-1)*95/100].Milliseconds()), "p95-ms")
+	b.ReportMetric(float64(counting.n.Load())/float64(len(took)), "queries")
+	b.ReportMetric(float64(series), "series")
+	b.ReportMetric(float64(len(ev.Samples)), "samples")
+}
+
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func startPrometheus(b *testing.B, dir string) string {
+	b.Helper()
+	bin, err := exec.LookPath("prometheus")
+	if err != nil {
+		b.Fatal("no prometheus on the PATH: apt-get install prometheus")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		b.Fatal(err)
+	}
+	config := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(config, []byte("global: {scrape_interval: 15s}\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	out, err := os.Create(filepath.Join(dir, "prometheus.log"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(bin, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"), "--web.listen-address="+address)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		_ = out.Close()
+	})
+	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+	defer cancel()
+	for beat := time.NewTicker(50 * time.Millisecond); ; {
+		if resp, err := http.Get("http://" + address + "/-/ready"); err == nil {
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				beat.Stop()
+				return "http://" + address
+			}
+		}
+		select {
+		case <-beat.C:
+		case <-ctx.Done():
+			text, _ := os.ReadFile(out.Name())
+			b.Fatal(fmt.Errorf("prometheus is not ready: %s", text))
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package evidence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+
+	"paramedic/lab"
+)
+
+// What is written: the fleet's size, and how much of the past.
+const (
+	workers  = 64
+	enough   = 100_000 // series
+	interval = 15 * time.Second
+	healthy  = 65 * time.Minute // before the fault
+	sick     = 10 * time.Minute
+	brief    = 15 * time.Minute // of the day before and of the week before, around the same time of day
+)
+
+// A history writes samples as blocks of a Prometheus' storage.
+type history struct {
+	blocks []*block
+	pools  int
+	series map[string][]labels.Labels // of a page's line, which names its target: in each pool
+	total  int
+}
+
+// A block is a span of time: that of the simulation, moved back by an offset, from a moment on.
+type block struct {
+	writer *tsdb.BlockWriter
+	app    storage.Appender
+	offset time.Duration
+	from   time.Time
+	refs   map[string][]storage.SeriesRef
+}
+
+func newHistory(dir string, start time.Time) (*history, error) {
+	h := &history{series: map[string][]labels.Labels{}}
+	end := start.Add(healthy + sick)
+	for _, b := range []struct {
+		offset time.Duration
+		from   time.Time
+	}{{0, start}, {24 * time.Hour, end.Add(-brief)}, {7 * 24 * time.Hour, end.Add(-brief)}} {
+		w, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, (2 * time.Hour).Milliseconds())
+		if err != nil {
+			return nil, fmt.Errorf("writing a block: %w", err)
+		}
+		h.blocks = append(h.blocks, &block{writer: w, app: w.Appender(context.Background()), offset: b.offset, from: b.from, refs: map[string][]storage.SeriesRef{}})
+	}
+	return h, nil
+}
+
+// take writes one page of the fleet, under the names of every pool.
+func (h *history) take(page []byte, at time.Time) error {
+	parser := textparse.NewPromParser(page, labels.NewSymbolTable(), false)
+	for {
+		entry, err := parser.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading a page: %w", err)
+		}
+		if entry != textparse.EntrySeries {
+			continue
+		}
+		text, _, value := parser.Series()
+		key := string(text)
+		all, known := h.series[key]
+		if !known {
+			var ls labels.Labels
+			parser.Labels(&ls)
+			for i := range h.pools {
+				all = append(all, renamed(ls, i))
+			}
+			h.series[key] = all
+			h.total += h.pools
+		}
+		if err := h.add(key, all, at, value); err != nil {
+			return err
+		}
+	}
+}
+
+func (h *history) add(key string, all []labels.Labels, at time.Time, value float64) error {
+	for _, b := range h.blocks {
+		if at.Before(b.from) {
+			continue
+		}
+		refs := b.refs[key]
+		if refs == nil {
+			refs = make([]storage.SeriesRef, len(all))
+			b.refs[key] = refs
+		}
+		for i, ls := range all {
+			ref, err := b.app.Append(refs[i], ls, at.Add(-b.offset).UnixMilli(), value)
+			if err != nil {
+				return fmt.Errorf("appending %s: %w", ls, err)
+			}
+			refs[i] = ref
+		}
+	}
+	return nil
+}
+
+// commit ends a round of scrapes.
+func (h *history) commit() error {
+	for _, b := range h.blocks {
+		if err := b.app.Commit(); err != nil {
+			return fmt.Errorf("committing: %w", err)
+		}
+		b.app = b.writer.Appender(context.Background())
+	}
+	return nil
+}
+
+func (h *history) flush() error {
+	for _, b := range h.blocks {
+		_ = b.app.Rollback() // it holds nothing
+		if _, err := b.writer.Flush(context.Background()); err != nil {
+			return fmt.Errorf("flushing a block: %w", err)
+		}
+		if err := b.writer.Close(); err != nil {
+			return fmt.Errorf("closing a block: %w", err)
+		}
+	}
+	return nil
+}
+
+// renamed gives a series the names of another pool: its own workload, machines and addresses. The first pool keeps its own.
+func renamed(ls labels.Labels, pool int) labels.Labels {
+	if pool == 0 {
+		return ls
+	}
+	names := strings.NewReplacer("vllm-llama", fmt.Sprintf("vllm-other%d", pool), "gpu-node-", fmt.Sprintf("gpu-node-%d0", pool), "10.42.", fmt.Sprintf("10.%d.", 42+pool),
+		"kube-state-metrics:", fmt.Sprintf("kube-state-metrics-%d:", pool), "llama-70b", fmt.Sprintf("other-%d", pool))
+	b := labels.NewBuilder(ls)
+	ls.Range(func(l labels.Label) { b.Set(l.Name, names.Replace(l.Value)) })
+	return b.Labels()
+}
+
+// record plays the fleet's hour and writes it to a storage's directory. It returns the moment at which it ends and the series of it.
+func record(dir string, start time.Time) (time.Time, int, error) {
+	s, err := lab.NewScenario(lab.KVExhaustion, 7)
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	s = s.Resize(workers)
+	s.Config.Start = start
+	s.Faults[0].At = healthy
+	fleet, err := s.Build()
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	h, err := newHistory(filepath.Clean(dir), start)
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	handler := fleet.Handler(lab.HandlerConfig{TargetLabels: true})
+	end := start.Add(healthy + sick)
+	for now := start.Add(interval); !now.After(end); now = now.Add(interval) {
+		fleet.Advance(now)
+		pages := scrape(handler, fleet.Targets())
+		if h.pools == 0 {
+			h.pools = 1 + enough/max(1, lines(pages))
+		}
+		for _, page := range pages {
+			if err := h.take(page, now); err != nil {
+				return time.Time{}, 0, err
+			}
+		}
+		if err := h.commit(); err != nil {
+			return time.Time{}, 0, err
+		}
+	}
+	return end, h.total, h.flush()
+}
+
+func scrape(handler http.Handler, targets []lab.Target) [][]byte {
+	var out [][]byte
+	for _, t := range targets {
+		rec := httptest.NewRecorder()
+		handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, t.Path, nil))
+		if rec.Code == http.StatusOK {
+			out = append(out, rec.Body.Bytes())
+		}
+	}
+	return out
+}
+
+// lines is how many series pages have.
+func lines(pages [][]byte) int {
+	n := 0
+	for _, p := range pages {
+		for l := range strings.Lines(string(p)) {
+			if !strings.HasPrefix(l, "#") {
+				n++
+			}
+		}
+	}
+	return n
+}
