@@ -26,6 +26,7 @@ race: ## the same tests under the race detector, of the lab's long simulations a
 lint: $(BIN)/golangci-lint ## formatting and the rules of the house
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt these files:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(BIN)/golangci-lint run ./...
+	cd tools/evidence && CGO_ENABLED=0 $(GO) vet ./...
 
 $(BIN)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && CGO_ENABLED=0 $(GO) build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -88,7 +88,7 @@ func (c *Client) narrow(ctx context.Context, q enrich.Query) narrow {
 	var parts []string
 	for _, src := range signals[i].Sources {
 		if src.Per != rules.PerPool {
-			parts = append(parts, "group by (pod) ("+src.Metric+"{namespace="+strconv.Quote(scope.Namespace)+"})")
+			parts = append(parts, "max by (pod) ("+src.Metric+"{namespace="+strconv.Quote(scope.Namespace)+"})")
 		}
 	}
 	found := false

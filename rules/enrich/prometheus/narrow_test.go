@@ -1,0 +1,61 @@
+package prometheus
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+// A pool's evidence costs what the pool costs, not what its namespace does; where names do not say which pods are the pool's, nothing of
+// it is left out.
+func TestAPoolIsReadAloneWhereNamesTellItApart(t *testing.T) {
+	const own, other = "vllm-llama-7d9f8b6c5-aaaa1", "vllm-qwen-5c6f7d8b9-bbbb1"
+	also := func(labels map[string]string) *store {
+		s := fleet()
+		labels["__name__"], labels["namespace"] = "vllm:num_requests_running", "llm"
+		for at := now.Add(-2 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
+			s.add(labels, at, 7)
+		}
+		return s
+	}
+	beside := func() *store { return also(map[string]string{"pod": other, "instance": "10.0.9.9:8000", "model_name": "qwen"}) }
+	for _, c := range []struct {
+		name   string
+		store  *store
+		scope  state.Scope
+		alone  bool
+		absent string // of what is read
+	}{
+		{"a pool", beside(), state.Scope{Namespace: "llm", Pool: "vllm-llama"}, true, other},
+		{"a pool and its pod", beside(), state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: []string{own}}, true, other},
+		{"a pod of another name", beside(), state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: []string{"router-0"}}, false, ""},
+		{"a pool that no pod is named after", beside(), state.Scope{Namespace: "llm", Pool: "graph"}, false, ""},
+		{"an engine without a pod's label", also(map[string]string{"instance": "10.0.9.9:8000"}), state.Scope{Namespace: "llm", Pool: "vllm-llama"}, false, ""},
+		{"a model alone", beside(), state.Scope{Namespace: "llm", Model: "llama-70b"}, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &fakeAPI{t: t, store: c.store}
+			r := read(t, f, c.scope, Config{})
+			if x := find(r, "requests_running", own); x == nil || x.Value != 15 {
+				t.Errorf("the pool's own worker: %+v", x)
+			}
+			if x := find(r, "requests_running", other); c.absent != "" && x != nil {
+				t.Errorf("read of another pool: %+v", x.Entity)
+			}
+			narrowed := 0
+			for _, q := range f.queries {
+				if strings.Contains(q, `pod=~"vllm-llama-.*"`) {
+					narrowed++
+				}
+			}
+			if (narrowed > 0) != c.alone {
+				t.Errorf("%d of %d queries are for the pool alone", narrowed, len(f.queries))
+			}
+			if len(f.queries) > MaxQueries {
+				t.Errorf("%d queries", len(f.queries))
+			}
+		})
+	}
+}
