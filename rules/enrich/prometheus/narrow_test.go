@@ -20,7 +20,9 @@ func TestAPoolIsReadAloneWhereNamesTellItApart(t *testing.T) {
 		}
 		return s
 	}
-	beside := func() *store { return also(map[string]string{"pod": other, "instance": "10.0.9.9:8000", "model_name": "qwen"}) }
+	beside := func() *store {
+		return also(map[string]string{"pod": other, "instance": "10.0.9.9:8000", "model_name": "qwen"})
+	}
 	for _, c := range []struct {
 		name   string
 		store  *store
