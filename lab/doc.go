@@ -1,4 +1,4 @@
-// Package lab is a simulated pool of vLLM workers on Kubernetes, good enough that a bot which reads its pages and acts on
+// Package lab is a simulated pool of vLLM, SGLang or Dynamo workers on Kubernetes, good enough that a bot which reads its pages and acts on
 // its workers cannot tell.
 //
 // What is simulated is the mechanism, not the symptoms. Every worker runs the V1 scheduler: requests wait for a slot and
@@ -12,7 +12,7 @@
 //   - Time is the caller's: [Fleet.Advance] simulates up to a moment, and nothing happens in between calls. [Clock] maps
 //     real time to simulated time at any speed, for a bot that has to live in it.
 //   - The same [Config], faults and calls make the same pages, byte for byte.
-//   - Pages have the names, labels, types and bucket edges of vLLM V1, dcgm-exporter, kube-state-metrics and cAdvisor, and
+//   - Pages have the names, labels, types and bucket edges of the [Kind], dcgm-exporter, kube-state-metrics and cAdvisor, and
 //     the engines' bad habits too: queue, prefill, decode and end-to-end times are observed only when a request finishes,
 //     the Xid gauge keeps its last code for ever, and a worker that loads its model serves no page.
 //   - [Rules] carries every alert rule twice, as PromQL for a real Prometheus and as Go for the [Ruler]; [Alertmanager]

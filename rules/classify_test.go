@@ -78,6 +78,9 @@ func TestOtherRulesByExpression(t *testing.T) {
 	}{
 		{`vllm:num_requests_running > 0 and rate(vllm:generation_tokens_total[3m]) == 0`, "throughput_drop", "stalled"},
 		{`vllm:kv_cache_usage_perc > 0.1 and vllm:num_requests_running == 0`, "kv_pressure", "idle_kv"},
+		{`sglang:num_running_reqs > 0 and rate(sglang:realtime_tokens_total[3m]) == 0`, "throughput_drop", "stalled"},
+		{`sum(rate(sglang:realtime_tokens_total{mode="prefill_cache"}[5m])) / sum(rate(sglang:realtime_tokens_total{mode=~"prefill_.+"}[5m])) < 0.1`, "prefix_hit_low", ""},
+		{`sum(rate(sglang:realtime_tokens_total{mode="decode"}[5m])) < 100`, "throughput_drop", ""},
 		{`DCGM_FI_DEV_XID_ERRORS > 0`, "gpu_hardware", "sticky_xid"},
 		{`changes(DCGM_FI_DEV_XID_ERRORS[5m]) > 0`, "gpu_hardware", ""},
 		{`up{job="vllm"} == 0`, "target_down", ""},
