@@ -93,19 +93,20 @@ var fields = map[string]func(*reading) number{
 // series is one signal over the scope, by what it was measured on.
 type series struct {
 	signal   string
-	pool     *state.Sample   // the pool's own series
-	by       []*state.Sample // of pods, GPUs and nodes by their ID in the view; may end before the last ID
-	measured int             // how many of by are there
-	whole    *reading        // over all of by, or the pool's where there is none
-	index    int             // of the readings in a group's cache
+	samples  []state.Sample // of the evidence
+	pool     *state.Sample  // the pool's own series
+	by       []int32        // of pods, GPUs and nodes by their ID in the view: which sample, from 1; 0: none; may end before the last ID
+	measured int            // how many of by are there
+	whole    *reading       // over all of by, or the pool's where there is none
+	index    int            // of the readings in a group's cache
 }
 
 // of is the sample of an ID; nil where there is none.
 func (s *series) of(id int) *state.Sample {
-	if id < 0 || id >= len(s.by) {
+	if id < 0 || id >= len(s.by) || s.by[id] == 0 {
 		return nil
 	}
-	return s.by[id]
+	return &s.samples[s.by[id]-1]
 }
 
 // summarise works out what all entities of the signal share. The order is that of their names: sums of floating-point numbers depend

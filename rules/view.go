@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"cel.dev/cel-go/cel"
@@ -19,6 +20,7 @@ const stale = 10 * time.Minute
 // view is the evidence of one scope, arranged for expressions.
 type view struct {
 	scope    state.Scope
+	samples  []state.Sample // of the evidence
 	facts    *factsVal
 	signals  map[string]*series
 	numbered []*series         // the same, by the catalogue's numbers
@@ -122,8 +124,10 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Cat
 	for _, m := range ev.Missing {
 		v.missing[m.Signal] = m.Reason
 	}
-	some := 4*len(ev.Workers) + 8 // pods, GPUs, nodes and the pool
-	c := &census{view: v, top: newTopology(ev.Workers), groups: make(map[place]*group, some), at: make(map[state.Entity]int, some), seen: make([]sighting, 0, some)}
+	v.samples = ev.Samples
+	c := censuses.Get().(*census)
+	defer c.done()
+	c.view, c.top = v, newTopology(ev.Workers)
 	ours := make([]string, 0, len(ev.Workers))
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
@@ -155,7 +159,7 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Cat
 			}
 			continue
 		}
-		v.sample(s, c.counted(k))
+		v.sample(i, c.counted(k))
 	}
 	v.arrange(c.groups)
 	v.alerted = cat.alerted(in, c.top, ev.Workers)
@@ -194,6 +198,18 @@ func (c *Catalog) alerted(in *state.Incident, top *topology, workers []state.Wor
 func (v *view) elsewhere(pods, nodes []string) bool {
 	found := slices.Concat(pods, nodes)
 	return len(v.alerted) > 0 && len(found) > 0 && !slices.ContainsFunc(found, func(name string) bool { return v.alerted[name] })
+}
+
+// censuses are those that are done. What one has grown to is a fifth of what a diagnosis would allocate.
+var censuses = sync.Pool{New: func() any { return &census{groups: map[place]*group{}, at: map[state.Entity]int{}} }}
+
+// done forgets everything: the names belong to the evidence, the groups to the view.
+func (c *census) done() {
+	clear(c.groups)
+	clear(c.at)
+	clear(c.seen)
+	*c = census{groups: c.groups, at: c.at, seen: c.seen[:0]}
+	censuses.Put(c)
 }
 
 // A census finds out what samples are about. Most evidence speaks of the same entities in the same order, signal by signal.
@@ -283,12 +299,13 @@ func (v *view) id(key string) int {
 	return i
 }
 
-// sample puts one sample with its entity.
-func (v *view) sample(s *state.Sample, k *sighting) {
+// sample puts one sample, by its place in the evidence, with its entity.
+func (v *view) sample(i int, k *sighting) {
+	s := &v.samples[i]
 	ser := v.recent
 	if ser == nil || ser.signal != s.Signal {
 		if ser = v.signals[s.Signal]; ser == nil {
-			ser = &series{signal: s.Signal, index: len(v.signals)}
+			ser = &series{signal: s.Signal, index: len(v.signals), samples: v.samples}
 			v.signals[s.Signal] = ser
 			if n, ok := v.numbers[s.Signal]; ok {
 				v.numbered[n] = ser
@@ -304,13 +321,13 @@ func (v *view) sample(s *state.Sample, k *sighting) {
 		return
 	}
 	if k.id >= len(ser.by) {
-		ser.by = append(ser.by, make([]*state.Sample, max(len(v.keys), 4*v.workers)-len(ser.by))...)
+		ser.by = append(ser.by, make([]int32, max(len(v.keys), 4*v.workers)-len(ser.by))...)
 	}
-	if have := ser.by[k.id]; have == nil {
-		ser.by[k.id] = s
+	if have := ser.of(k.id); have == nil {
+		ser.by[k.id] = int32(i + 1)
 		ser.measured++
 	} else if s.Value > have.Value {
-		ser.by[k.id] = s
+		ser.by[k.id] = int32(i + 1)
 	}
 }
 
