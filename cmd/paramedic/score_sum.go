@@ -230,7 +230,7 @@ func (b scoreboard) print(w io.Writer) {
 	for _, part := range []struct {
 		head string
 		list []faultScore
-	}{{"FAULT", b.Faults}, {"DECOY", b.Decoys}, {"DOUBLE FAULT", b.Doubles}} {
+	}{{"FAULT", b.Faults}, {headDecoys, b.Decoys}, {"DOUBLE FAULT", b.Doubles}} {
 		if len(part.list) > 0 {
 			printScores(w, part.head, part.list)
 			fmt.Fprintln(w)
@@ -269,6 +269,9 @@ func (t totals) print(w io.Writer) {
 	}
 }
 
+// headDecoys is the heading of the decoys' table.
+const headDecoys = "DECOY"
+
 func printScores(w io.Writer, head string, scores []faultScore) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, head+"\tRIGHT\tUNKNOWN\tSILENT\tWRONG\tMISLED ON THE WAY\tTO DIAGNOSIS\tONE INCIDENT\tINCIDENTS\tPAGES\tHARMFUL\tALERTMANAGER ALONE")
@@ -281,8 +284,12 @@ func printScores(w io.Writer, head string, scores []faultScore) {
 		if s.Missed > 0 {
 			wrong[outcomeMissed] = s.Missed
 		}
-		fmt.Fprintf(tw, "%s\t%d/%d\t%d\t%d\t%s\t%s\t%s\t%d/%d\t%.1f\t%.1f\t%d\t%.1f, pages %.1f\n", s.Fault, s.Right, s.Runs, s.Unknown, s.Silent, tally(wrong),
-			tally(s.Misled), took, s.OneIncident, s.Runs, s.Incidents, s.Pages, s.Harmful, s.AloneNotifications, s.AlonePages)
+		one := "—" // a decoy has no fault to count incidents by
+		if head != headDecoys {
+			one = fmt.Sprintf("%d/%d", s.OneIncident, s.Runs)
+		}
+		fmt.Fprintf(tw, "%s\t%d/%d\t%d\t%d\t%s\t%s\t%s\t%s\t%.1f\t%.1f\t%d\t%.1f, pages %.1f\n", s.Fault, s.Right, s.Runs, s.Unknown, s.Silent, tally(wrong),
+			tally(s.Misled), took, one, s.Incidents, s.Pages, s.Harmful, s.AloneNotifications, s.AlonePages)
 	}
 	tw.Flush()
 }

@@ -71,7 +71,7 @@ func TestScoresCountWhatRunsCameTo(t *testing.T) {
 	}
 	for _, want := range []string{
 		"kv_leak 2/5 1 1 1 kv_exhaustion 1 benign_alert 120 s 3/5 1.0 0.2 1 0.8, pages 0.4",
-		"load_test 1/2 0 0 1 gpu_fault 0 — 0/2 1.0 0.0 0 0.5, pages 0.5",
+		"load_test 1/2 0 0 1 gpu_fault 0 — — 1.0 0.0 0 0.5, pages 0.5",
 		"kv_leak+gpu_fault 0/1 0 0 1 missed 0 — 0/1 1.0 1.0 0 0.0, pages 0.0",
 		"gpu_fault 1 1 1 50.0 % 100.0 %",
 		"kv_leak 6 2 0 100.0 % 33.3 %",
