@@ -30,17 +30,19 @@ const (
 	brief    = 15 * time.Minute // of the day before and of the week before, around the same time of day
 )
 
-// A history writes samples as blocks of a Prometheus' storage.
+// A history writes samples into a Prometheus' storage: the fleet's hour where Prometheus has the newest hours, in its head, and the days
+// before as blocks.
 type history struct {
-	blocks []*block
+	spans  []*span
 	pools  int
 	series map[string][]labels.Labels // of a page's line, which names its target: in each pool
 	total  int
 }
 
-// A block is a span of time: that of the simulation, moved back by an offset, from a moment on.
-type block struct {
-	writer *tsdb.BlockWriter
+// A span of time: that of the simulation, moved back by an offset, from a moment on.
+type span struct {
+	begin  func() storage.Appender
+	end    func() error
 	app    storage.Appender
 	offset time.Duration
 	from   time.Time
@@ -48,17 +50,29 @@ type block struct {
 }
 
 func newHistory(dir string, start time.Time) (*history, error) {
+	ctx, quiet := context.Background(), slog.New(slog.DiscardHandler)
 	h := &history{series: map[string][]labels.Labels{}}
-	end := start.Add(healthy + sick)
-	for _, b := range []struct {
-		offset time.Duration
-		from   time.Time
-	}{{0, start}, {24 * time.Hour, end.Add(-brief)}, {7 * 24 * time.Hour, end.Add(-brief)}} {
-		w, err := tsdb.NewBlockWriter(slog.New(slog.DiscardHandler), dir, (2 * time.Hour).Milliseconds())
+	head, err := tsdb.Open(dir, quiet, nil, tsdb.DefaultOptions(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("opening the storage: %w", err)
+	}
+	h.spans = append(h.spans, &span{begin: func() storage.Appender { return head.Appender(ctx) }, end: head.Close, from: start})
+	for _, days := range []int{1, 7} {
+		w, err := tsdb.NewBlockWriter(quiet, dir, (2 * time.Hour).Milliseconds())
 		if err != nil {
 			return nil, fmt.Errorf("writing a block: %w", err)
 		}
-		h.blocks = append(h.blocks, &block{writer: w, app: w.Appender(context.Background()), offset: b.offset, from: b.from, refs: map[string][]storage.SeriesRef{}})
+		h.spans = append(h.spans, &span{
+			begin: func() storage.Appender { return w.Appender(ctx) },
+			end: func() error {
+				_, err := w.Flush(ctx)
+				return errors.Join(err, w.Close())
+			},
+			offset: time.Duration(days) * 24 * time.Hour, from: start.Add(healthy + sick - brief),
+		})
+	}
+	for _, s := range h.spans {
+		s.app, s.refs = s.begin(), map[string][]storage.SeriesRef{}
 	}
 	return h, nil
 }
@@ -96,17 +110,17 @@ func (h *history) take(page []byte, at time.Time) error {
 }
 
 func (h *history) add(key string, all []labels.Labels, at time.Time, value float64) error {
-	for _, b := range h.blocks {
-		if at.Before(b.from) {
+	for _, s := range h.spans {
+		if at.Before(s.from) {
 			continue
 		}
-		refs := b.refs[key]
+		refs := s.refs[key]
 		if refs == nil {
 			refs = make([]storage.SeriesRef, len(all))
-			b.refs[key] = refs
+			s.refs[key] = refs
 		}
 		for i, ls := range all {
-			ref, err := b.app.Append(refs[i], ls, at.Add(-b.offset).UnixMilli(), value)
+			ref, err := s.app.Append(refs[i], ls, at.Add(-s.offset).UnixMilli(), value)
 			if err != nil {
 				return fmt.Errorf("appending %s: %w", ls, err)
 			}
@@ -118,23 +132,20 @@ func (h *history) add(key string, all []labels.Labels, at time.Time, value float
 
 // commit ends a round of scrapes.
 func (h *history) commit() error {
-	for _, b := range h.blocks {
-		if err := b.app.Commit(); err != nil {
+	for _, s := range h.spans {
+		if err := s.app.Commit(); err != nil {
 			return fmt.Errorf("committing: %w", err)
 		}
-		b.app = b.writer.Appender(context.Background())
+		s.app = s.begin()
 	}
 	return nil
 }
 
-func (h *history) flush() error {
-	for _, b := range h.blocks {
-		_ = b.app.Rollback() // it holds nothing
-		if _, err := b.writer.Flush(context.Background()); err != nil {
-			return fmt.Errorf("flushing a block: %w", err)
-		}
-		if err := b.writer.Close(); err != nil {
-			return fmt.Errorf("closing a block: %w", err)
+func (h *history) end() error {
+	for _, s := range h.spans {
+		_ = s.app.Rollback() // it holds nothing
+		if err := s.end(); err != nil {
+			return fmt.Errorf("ending a span: %w", err)
 		}
 	}
 	return nil
@@ -186,7 +197,7 @@ func record(dir string, start time.Time) (time.Time, int, error) {
 			return time.Time{}, 0, err
 		}
 	}
-	return end, h.total, h.flush()
+	return end, h.total, h.end()
 }
 
 func scrape(handler http.Handler, targets []lab.Target) [][]byte {
