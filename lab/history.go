@@ -195,6 +195,19 @@ func extrapolation(p []point, from, to, grown float64) float64 {
 	return (watched + before + after) / watched
 }
 
+// average is PromQL's avg_over_time of a window that ended offset seconds ago.
+func (h *history) average(name string, window, offset float64) vector {
+	end := h.last - offset
+	return h.each(name, func(s *series) (float64, bool) {
+		p := s.within(end-window, end)
+		total := 0.0
+		for _, x := range p {
+			total += x.value
+		}
+		return total / float64(len(p)), len(p) > 0
+	})
+}
+
 // age is how long ago a gauge of a Unix time was: time() - name.
 func (h *history) age(name string) vector {
 	v := h.now(name)

@@ -72,10 +72,10 @@ func vllmRules() []Rule {
 			func(h *history) vector {
 				return h.rate("vllm:num_preemptions_total", 10*m, 0).sum(pool...).above(0).and(h.quantile(.95, "vllm:time_to_first_token_seconds", 5*m, pool...).above(3), pool...)
 			}},
-		{"VLLMThroughputDrop", "sum " + byPod + " (rate(vllm:generation_tokens_total[2m])) / sum " + byPod + " (rate(vllm:generation_tokens_total[5m] offset 5m)) < 0.5 and sum " + byPod + " (vllm:num_requests_running) > 0", 2 * time.Minute, "warning", "{{ $labels.pod }} generates less than half of what it did",
+		{"VLLMThroughputDrop", "sum " + byPod + " (rate(vllm:generation_tokens_total[2m])) / sum " + byPod + " (rate(vllm:generation_tokens_total[5m] offset 5m)) < 0.5 and " + asBusy(byPod, "vllm:num_requests_running"), 2 * time.Minute, "warning", "{{ $labels.pod }} generates less than half of what it did",
 			func(h *history) vector {
 				r := h.rate("vllm:generation_tokens_total", 2*m, 0).sum(pod...).per(h.rate("vllm:generation_tokens_total", 5*m, 5*m).sum(pod...), pod...)
-				return r.where(func(x float64) bool { return x < .5 }).and(h.now("vllm:num_requests_running").sum(pod...).above(0), pod...)
+				return r.where(func(x float64) bool { return x < .5 }).and(h.asBusy("vllm:num_requests_running", pod...), pod...)
 			}},
 		{"VLLMEngineHang", "max " + byPod + " (vllm:num_requests_running) > 0 and sum " + byPod + " (rate(vllm:generation_tokens_total[3m])) == 0", 2 * time.Minute, "critical", "{{ $labels.pod }} runs requests and generates nothing",
 			func(h *history) vector {
@@ -249,4 +249,14 @@ func PrometheusRules(k Kind) ([]byte, error) {
 		return nil, fmt.Errorf("writing the rules file: %w", err)
 	}
 	return body, nil
+}
+
+// asBusy is the condition that as many requests run as five minutes before: a worker that others help out generates less and is well.
+func asBusy(by, running string) string {
+	return "sum " + by + " (avg_over_time(" + running + "[2m])) >= 0.9 * sum " + by + " (avg_over_time(" + running + "[5m] offset 5m)) > 0"
+}
+
+func (h *history) asBusy(running string, by ...string) vector {
+	now, before := h.average(running, 120, 0).sum(by...), h.average(running, 300, 300).sum(by...)
+	return now.per(before, by...).where(func(x float64) bool { return x >= .9 })
 }

@@ -31,10 +31,10 @@ func sglangRules() []Rule {
 			func(h *history) vector { return queue.of(h, .95).above(2) }},
 		{"SGLangRetractions", "sum " + byPool + " (rate(sglang:num_retractions_sum[5m])) > 0.2", 2 * time.Minute, "warning", "{{ $labels.model_name }} retracts requests",
 			func(h *history) vector { return h.rate("sglang:num_retractions_sum", 5*m, 0).sum(pool...).above(.2) }},
-		{"SGLangThroughputDrop", decode + "[2m])) / " + decode + "[5m] offset 5m)) < 0.5 and sum " + byPod + " (sglang:num_running_reqs) > 0", 2 * time.Minute, "warning", "{{ $labels.pod }} generates less than half of what it did",
+		{"SGLangThroughputDrop", decode + "[2m])) / " + decode + "[5m] offset 5m)) < 0.5 and " + asBusy(byPod, "sglang:num_running_reqs"), 2 * time.Minute, "warning", "{{ $labels.pod }} generates less than half of what it did",
 			func(h *history) vector {
 				r := decoded(h, 2*m, 0).per(decoded(h, 5*m, 5*m), pod...)
-				return r.where(func(x float64) bool { return x < .5 }).and(h.now("sglang:num_running_reqs").sum(pod...).above(0), pod...)
+				return r.where(func(x float64) bool { return x < .5 }).and(h.asBusy("sglang:num_running_reqs", pod...), pod...)
 			}},
 		{"SGLangEngineStalled", "max " + byPod + " (sglang:num_running_reqs) > 0 and sum " + byPod + " (rate(sglang:realtime_tokens_total[3m])) == 0", 2 * time.Minute, "critical", "{{ $labels.pod }} runs requests and computes nothing",
 			func(h *history) vector {
