@@ -77,7 +77,9 @@ func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time
 	var best verdict
 	for i, scope := range scopes {
 		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about.
-		v := c.weigh(newView(in, scope, ev, c), in)
+		view := newView(in, scope, ev, c)
+		defer view.release()
+		v := c.weigh(view, in)
 		if i == 0 || v.better(best) {
 			best = v
 		}

@@ -234,7 +234,7 @@ func (g *group) readingOf(s *series) *reading {
 		return s.whole
 	}
 	if g.cache == nil {
-		g.cache = make([]reading, len(g.view.signals))
+		g.cache = g.view.memory.readings.take(len(g.view.signals))
 	}
 	r := &g.cache[s.index]
 	if r.Sample == nil {

@@ -21,6 +21,7 @@ const stale = 10 * time.Minute
 type view struct {
 	scope    state.Scope
 	samples  []state.Sample // of the evidence
+	memory   *memory
 	facts    *factsVal
 	signals  map[string]*series
 	numbered []*series         // the same, by the catalogue's numbers
@@ -115,7 +116,7 @@ func (v *view) enginesOf(pods []string) int {
 func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Catalog) *view {
 	v := &view{
 		scope: scope, facts: factsOf(in), signals: map[string]*series{}, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers, missing: map[string]string{},
-		engine: map[string]string{}, ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[string][]*answers{}, expressions: cat.expressions,
+		memory: memories.Get().(*memory), engine: map[string]string{}, ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[string][]*answers{}, expressions: cat.expressions,
 	}
 	v.whole = &group{view: v}
 	if ev == nil {
@@ -321,7 +322,9 @@ func (v *view) sample(i int, k *sighting) {
 		return
 	}
 	if k.id >= len(ser.by) {
-		ser.by = append(ser.by, make([]int32, max(len(v.keys), 4*v.workers)-len(ser.by))...)
+		by := v.memory.samples.take(max(len(v.keys), 4*v.workers))
+		copy(by, ser.by)
+		ser.by = by
 	}
 	if have := ser.of(k.id); have == nil {
 		ser.by[k.id] = int32(i + 1)

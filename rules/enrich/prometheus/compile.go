@@ -74,10 +74,10 @@ func compile(sig rules.Signal, scope narrow) []member {
 	return out
 }
 
-// twin says that the member has the pods' quantiles of what another member has for the pool as a whole. They are the most expensive
-// series that there are to read: each is made of dozens.
+// twin says that the member has each pod's value of what another member has for the pool as a whole, and is dear to read: a quantile is
+// made of dozens of series, a ratio of three.
 func (m member) twin() bool {
-	return !m.pool && m.signal.Pooled && m.source.Fn == rules.FnQuantile
+	return !m.pool && m.signal.Pooled && summable(m.source.Fn)
 }
 
 // weekEarlier is the member a week before the onset, where the member itself is asked for a day before.

@@ -69,8 +69,8 @@ func (g *gathering) jobs() []job {
 }
 
 // distant are the members a day ago with themselves a week ago. It is the key signals that tell what is usual, and
-// of quantiles the pool's. The hour before is asked for apart from them: old data can be slow to
-// come, from an object store or not at all, and what a verdict rests on most must not wait for it.
+// of quantiles and ratios the pool's. The hour before is asked for apart from them: old data can be slow to come, from an object store or
+// not at all, and what a verdict rests on most must not wait for it.
 func (g *gathering) distant(past []member) []member {
 	out := make([]member, 0, 2*len(past))
 	for _, m := range past {
@@ -81,7 +81,8 @@ func (g *gathering) distant(past []member) []member {
 	return out
 }
 
-// charted are the members whose course is asked for: a quantile's for the pool, and for the pods that the incident is about.
+// charted are the members whose course is asked for: that of quantiles and ratios for the pool, and for the pods that the incident is
+// about.
 func (g *gathering) charted(ms []member) []member {
 	own, few := g.scope.named()
 	var out []member
