@@ -141,7 +141,7 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Cat
 		}
 	}
 	v.workers = v.enginesOf(ours)
-	signal, wanted := "", false
+	signal, wanted, oldest := "", false, ev.At.Add(-stale)
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
 		if s.Signal != signal {
@@ -154,7 +154,7 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Cat
 		if !k.inScope {
 			continue
 		}
-		if !s.At.IsZero() && ev.At.Sub(s.At) > stale {
+		if s.At.Before(oldest) && !s.At.IsZero() {
 			if _, ok := v.missing[s.Signal]; !ok {
 				v.missing[s.Signal] = "stale since " + s.At.UTC().Format("15:04:05")
 			}
