@@ -64,6 +64,9 @@ func (m member) labelled() string {
 func compile(sig rules.Signal, scope narrow) []member {
 	var out []member
 	for i, src := range sig.Sources {
+		if !scope.asks(src) {
+			continue
+		}
 		m := member{signal: sig, source: src, index: i, pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
 		out = append(out, m.compiled(scope))
 		if sig.Pooled && !m.pool && summable(src.Fn) {

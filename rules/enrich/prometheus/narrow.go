@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,7 +17,17 @@ import (
 type narrow struct {
 	state.Scope
 	pods string // a regular expression that all pods of the scope match; empty where nobody knows one
+	// engines are the kinds of engine that run in those pods; nil where nobody knows.
+	engines map[string]bool
 }
+
+// asks says whether a source can have anything: a pool of one engine has no series of another.
+func (n narrow) asks(src rules.Source) bool {
+	return n.engines == nil || n.engines[src.Engine] || !slices.Contains(engines, src.Engine)
+}
+
+// engines are the kinds that report by themselves what runs on them.
+var engines = []string{"vllm", "sglang", "trtllm"}
 
 // few is how many pods a query names one by one.
 const few = 8
@@ -44,11 +55,13 @@ func (n narrow) matchers(src rules.Source, per rules.Per) [][]string {
 			m = append(m, "exported_pod=~"+strconv.Quote(n.pods+"|"))
 		}
 		return [][]string{m}
-	case "vllm", "sglang", "trtllm", "process":
+	case "process":
 		return [][]string{n.ofPods([]string{absentOr("namespace")})}
-	default:
-		return [][]string{{absentOr("namespace")}}
 	}
+	if slices.Contains(engines, src.Engine) {
+		return [][]string{n.ofPods([]string{absentOr("namespace")})}
+	}
+	return [][]string{{absentOr("namespace")}}
 }
 
 func (n narrow) ofPods(matchers []string) []string {
@@ -87,20 +100,23 @@ func (c *Client) narrow(ctx context.Context, q enrich.Query) narrow {
 	}
 	var parts []string
 	for _, src := range signals[i].Sources {
-		if src.Per != rules.PerPool {
-			parts = append(parts, "max by (pod) ("+src.Metric+"{namespace="+strconv.Quote(scope.Namespace)+"})")
+		if slices.Contains(engines, src.Engine) {
+			sel := "max by (pod) (" + src.Metric + "{namespace=" + strconv.Quote(scope.Namespace) + "})"
+			parts = append(parts, fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, sel, marker, src.Engine))
 		}
 	}
-	found := false
+	found := map[string]bool{}
 	for _, s := range c.ask(ctx, job{at: q.Now}, strings.Join(parts, "\nor\n")).vector {
 		pod := string(s.Metric["pod"])
 		if pod == "" {
 			return out // an engine that nothing but its address names may be one of the pool
 		}
-		found = found || strings.HasPrefix(pod, prefix)
+		if strings.HasPrefix(pod, prefix) {
+			found[string(s.Metric[marker])] = true
+		}
 	}
-	if found {
-		out.pods = regexp.QuoteMeta(prefix) + ".*"
+	if len(found) > 0 {
+		out.pods, out.engines = regexp.QuoteMeta(prefix)+".*", found
 	}
 	return out
 }
