@@ -185,6 +185,24 @@ func (s Source) Metrics() []string {
 	return append(out, s.With...)
 }
 
+// Compared says whether the signal's value of an hour before the onset is read. What looks back over hours by itself, a slope or a count of
+// changes, is told by its own value, and reading it twice costs hours of samples; a state of Kubernetes is what it is.
+func (s Signal) Compared() bool {
+	if s.Text {
+		return false
+	}
+	for _, src := range s.Sources {
+		switch src.Fn {
+		case FnSlope, FnChanges, FnIncrease, FnMax, FnMin:
+			continue
+		}
+		if src.Engine != "kube_state" {
+			return true
+		}
+	}
+	return false
+}
+
 // LoadSignals reads the built-in signals and fails on anything in them that is not understood.
 func LoadSignals() ([]Signal, error) {
 	return ParseSignals(signalFile)

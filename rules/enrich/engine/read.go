@@ -157,7 +157,10 @@ func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.
 	if len(current) == 0 {
 		return nil
 	}
-	before := e.baseline(targets, q.Onset, evaluate)
+	var before map[string]found
+	if s.Compared() {
+		before = e.baseline(targets, q.Onset, evaluate)
+	}
 	series := map[string][]state.Point{}
 	if s.Chart {
 		start := q.Onset.Add(-time.Hour)
@@ -178,7 +181,7 @@ func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.
 		f := current[k]
 		sample := state.Sample{Signal: s.ID, Entity: f.entity, Value: f.value, Text: f.text, Unit: s.Unit, At: c.asOf(targets, f, now),
 			Series: series[k], Z: enrich.ZScore(f.value, s.Unit, series[k], q.Onset)}
-		if b, ok := before[k]; ok && !s.Text {
+		if b, ok := before[k]; ok {
 			sample.Baseline = &b.value
 		}
 		out = append(out, sample)

@@ -44,7 +44,7 @@ func (g *gathering) jobs() []job {
 			g.members[m.id()] = m
 		}
 		all = append(all, ms...)
-		if comparable(s) {
+		if s.Compared() {
 			past = append(past, ms...)
 		}
 		if s.Chart {

@@ -19,7 +19,6 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
-	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/state"
 )
@@ -220,17 +219,4 @@ func (c *Client) ask(ctx context.Context, j job, query string) answer {
 	default:
 		return answer{err: fmt.Errorf("answered with a %s, not a vector", value.Type())}
 	}
-}
-
-// comparable says whether a signal's value a day ago means anything.
-func comparable(s rules.Signal) bool {
-	if s.Text {
-		return false
-	}
-	for _, src := range s.Sources {
-		if src.Engine != "kube_state" {
-			return true
-		}
-	}
-	return false
 }
