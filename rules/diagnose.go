@@ -21,6 +21,8 @@ const (
 	unexplained = -3
 	// beside is what it costs a cause to explain no symptom at all: it may be there, and be another incident's.
 	beside = -4
+	// anotherPool is what it costs where the alerts name no pool and this one is only a guess.
+	anotherPool = -20
 	// elsewhere is what it costs a cause that breaks single workers to be seen on others than all the alerts are about.
 	elsewhere = -8
 )
@@ -78,6 +80,7 @@ func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time
 	for i, scope := range scopes {
 		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about.
 		view := newView(in, scope, ev, c)
+		view.guessed = len(scopes) > 1
 		defer view.release()
 		v := c.weigh(view, in)
 		if i == 0 || v.better(best) {
@@ -174,7 +177,11 @@ func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
 			w.add(seen{found: found{Signal: "symptom:" + string(s.Symptom), Weight: d, Text: "Alert: " + title}})
 		}
 	}
-	if known > 0 && strange == known {
+	switch {
+	case known == 0 || strange < known:
+	case v.guessed:
+		w.add(seen{found: found{Signal: "symptoms", Weight: anotherPool, Text: "No alert of this incident is a sign of it, and none says that it is about this pool"}})
+	default:
 		w.add(seen{found: found{Signal: "symptoms", Weight: beside, Text: "No alert of this incident is a sign of it"}})
 	}
 	for _, e := range c.Evidence {

@@ -22,6 +22,7 @@ type view struct {
 	scope    state.Scope
 	samples  []state.Sample // of the evidence
 	memory   *memory
+	guessed  bool // that the incident is about this pool; its alerts name none
 	facts    *factsVal
 	signals  map[string]*series
 	numbered []*series         // the same, by the catalogue's numbers
