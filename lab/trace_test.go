@@ -59,7 +59,7 @@ func TestRecordedTracesAreRead(t *testing.T) {
 	for name, want := range map[string]int{"azure_llm_2023_conv.csv": 19366, "azure_llm_2023_code.csv": 8819, "mooncake_conversation.jsonl": 12031} {
 		f, err := os.Open(filepath.Join("..", "..", "shared", "data", "traces", name))
 		if err != nil {
-			t.Skip("the recorded traces are not here:", err)
+			t.Skip("SKIPPED: no ../shared/data/traces beside the checkout; recorded traces were not read:", err)
 		}
 		trace, err := ReadTrace(f)
 		f.Close()

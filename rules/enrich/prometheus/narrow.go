@@ -51,7 +51,7 @@ func (n narrow) matchers(src rules.Source, per rules.Per) [][]string {
 		return [][]string{n.ofPods([]string{namespace("namespace")})}
 	case "dcgm":
 		m := []string{absentOr("exported_namespace")}
-		if n.pods != "" {
+		if n.pods != "" && len(n.Nodes) == 0 { // a machine's GPUs count whoever runs on them
 			m = append(m, "exported_pod=~"+strconv.Quote(n.pods+"|"))
 		}
 		return [][]string{m}
@@ -80,7 +80,7 @@ func (n narrow) named() (narrow, bool) {
 	for _, p := range n.Pods {
 		all = append(all, regexp.QuoteMeta(p))
 	}
-	n.pods = strings.Join(all, "|")
+	n.pods = strings.Join(all, "|") + "|" // and what has no such label
 	return n, true
 }
 

@@ -8,6 +8,20 @@ import (
 	"paramedic/state"
 )
 
+// GPUs of the machines that an incident names are evidence, whichever pool runs on them.
+func TestAMachinesGPUsAreReadWhoeverRunsOnThem(t *testing.T) {
+	s := fleet()
+	for at := now.Add(-10 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
+		s.add(map[string]string{"__name__": "DCGM_FI_DEV_GPU_TEMP", "exported_namespace": "llm", "exported_pod": "vllm-qwen-5c6f7d8b9-bbbb1", "gpu": "3", "Hostname": "gpu-node-1"}, at, 91)
+	}
+	for _, nodes := range [][]string{nil, {"gpu-node-1"}} {
+		r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama", Nodes: nodes}, Config{})
+		if x := find(r, "gpu_temp", "vllm-qwen-5c6f7d8b9-bbbb1"); (x != nil) != (nodes != nil) {
+			t.Errorf("nodes %v: %+v", nodes, x)
+		}
+	}
+}
+
 // A pool's evidence costs what the pool costs, not what its namespace does; where names do not say which pods are the pool's, nothing of
 // it is left out.
 func TestAPoolIsReadAloneWhereNamesTellItApart(t *testing.T) {
