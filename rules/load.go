@@ -26,7 +26,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	titles, windows := make(map[string]string, len(signals)), make(map[string]time.Duration, len(signals))
 	seasonal := map[string]bool{}
 	for i, s := range signals {
-		seasonal[s.ID] = s.Chart || s.Seasonal
+		seasonal[s.ID] = s.Seasonal
 		units[s.ID], titles[s.ID] = s.Unit, s.Title
 		numbers[s.ID] = i
 		for _, src := range s.Sources {

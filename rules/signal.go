@@ -71,8 +71,8 @@ type Signal struct {
 	Text bool `yaml:"text"`
 	// Chart marks a signal that is drawn around the onset, and gets a z-score.
 	Chart bool `yaml:"chart"`
-	// Seasonal marks another signal whose values of a day and of a week ago are read, as those of charts are. They are read of nothing
-	// else: two more moments of every signal would cost Prometheus as much as the rest of the evidence.
+	// Seasonal marks a signal whose values of a day and of a week ago are read. They are read of nothing else: two more moments of every
+	// signal would cost Prometheus as much as the rest of the evidence.
 	Seasonal bool `yaml:"seasonal"`
 	// Pooled marks a signal whose pool's value is no aggregate of the pods' values (a quantile, a ratio), so that it is
 	// read per pool too.
@@ -186,14 +186,15 @@ func (s Source) Metrics() []string {
 }
 
 // Compared says whether the signal's value of an hour before the onset is read. What looks back over hours by itself, a slope or a count of
-// changes, is told by its own value, and reading it twice costs hours of samples; a state of Kubernetes is what it is.
+// changes, is told by its own value, and reading it twice costs hours of samples; a share is told by what it is a share of, and a state of
+// Kubernetes is what it is.
 func (s Signal) Compared() bool {
 	if s.Text {
 		return false
 	}
 	for _, src := range s.Sources {
 		switch src.Fn {
-		case FnSlope, FnChanges, FnIncrease, FnMax, FnMin:
+		case FnSlope, FnChanges, FnIncrease, FnMax, FnMin, FnShare, FnLess, FnAge:
 			continue
 		}
 		if src.Engine != "kube_state" {

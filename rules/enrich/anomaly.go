@@ -54,13 +54,14 @@ func usual(series []state.Point, onset time.Time) []state.Point {
 }
 
 const (
-	chartPoints = 60
+	chartPoints = 40
 	mostPoints  = 120
-	coarsest    = time.Hour / zPoints
+	coarsest    = time.Hour / (zPoints + 1) // however its points fall, an hour has twenty
 )
 
-// ChartStep is how far apart the points of a chart are, which begins an hour before the onset: sixty of them, and of a longer incident
-// as many as it takes to leave the hour before its onset the twenty that a z-score needs, up to a hundred and twenty.
+// ChartStep is how far apart the points of a chart are, which begins an hour before the onset: forty of them, since much of it are rates
+// of five minutes, and of a longer incident as many as it takes to leave the hour before its onset the twenty that a z-score needs, up to
+// a hundred and twenty.
 func ChartStep(onset, now time.Time) time.Duration {
 	whole := now.Sub(onset) + time.Hour
 	if step := whole / chartPoints; step < coarsest {

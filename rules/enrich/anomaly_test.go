@@ -64,7 +64,7 @@ func TestZScore(t *testing.T) {
 func TestTheHourBeforeKeepsItsPoints(t *testing.T) {
 	for _, c := range []struct {
 		lasted, want time.Duration
-	}{{0, time.Minute}, {time.Hour, 2 * time.Minute}, {3 * time.Hour, 3 * time.Minute}, {4 * time.Hour, 3 * time.Minute}, {20 * time.Hour, 21 * time.Hour / 119}} {
+	}{{0, 90 * time.Second}, {time.Hour, time.Hour / 21}, {3 * time.Hour, time.Hour / 21}, {4 * time.Hour, time.Hour / 21}, {20 * time.Hour, 21 * time.Hour / 119}} {
 		step := ChartStep(now, now.Add(c.lasted))
 		if step != c.want {
 			t.Errorf("after %s a point every %s, want %s", c.lasted, step, c.want)

@@ -2,6 +2,7 @@ package enrich
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"paramedic/rules"
@@ -42,32 +43,38 @@ func Combine(how rules.Combine, a, b float64) float64 {
 }
 
 // Parts are the values that one entity has under several addresses. The same address scraped by two jobs is one part, not two.
-type Parts struct{ byInstance map[string]map[string]float64 }
+type Parts struct{ all []scraped }
+
+type scraped struct {
+	instance, job string
+	v             float64
+}
 
 // Add adds a value.
 func (p *Parts) Add(instance, job string, v float64) {
-	if p.byInstance == nil {
-		p.byInstance = map[string]map[string]float64{}
+	for i, s := range p.all {
+		if s.instance == instance && s.job == job {
+			p.all[i].v = v
+			return
+		}
 	}
-	if p.byInstance[instance] == nil {
-		p.byInstance[instance] = map[string]float64{}
-	}
-	p.byInstance[instance][job] = v
+	p.all = append(p.all, scraped{instance, job, v})
 }
 
 // Value combines the parts. It does not depend on the order in which they came.
 func (p *Parts) Value(how rules.Combine) float64 {
-	out, first := 0.0, true
-	for _, jobs := range p.byInstance {
-		one := math.Inf(-1)
-		for _, v := range jobs {
-			one = math.Max(one, v)
+	slices.SortFunc(p.all, func(a, b scraped) int { return strings.Compare(a.instance, b.instance) })
+	var out float64
+	for i := 0; i < len(p.all); {
+		one, at := math.Inf(-1), i
+		for ; i < len(p.all) && p.all[i].instance == p.all[at].instance; i++ {
+			one = math.Max(one, p.all[i].v)
 		}
-		if first {
-			out, first = one, false
-			continue
+		if at == 0 {
+			out = one
+		} else {
+			out = Combine(how, out, one)
 		}
-		out = Combine(how, out, one)
 	}
 	return out
 }

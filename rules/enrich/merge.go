@@ -49,12 +49,26 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.exitCodes(ev.Samples)
 	ev.Samples = m.once(ev.Samples)
 	keepSeries(ev.Samples, m.query.Scope)
-	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int {
-		return cmp.Or(cmp.Compare(a.Signal, b.Signal), cmp.Compare(entityKey(a.Entity), entityKey(b.Entity)), cmp.Compare(a.Text, b.Text))
-	})
+	sortSamples(ev.Samples)
 	ev.Workers = m.workers
 	ev.Missing = append(ev.Missing, m.missing(had)...)
 	slices.SortStableFunc(ev.Missing, func(a, b state.Missing) int { return cmp.Compare(a.Signal, b.Signal) })
+}
+
+// sortSamples orders samples by signal, entity and word.
+func sortSamples(samples []state.Sample) {
+	keys := make(map[state.Entity]string, len(samples))
+	for _, s := range samples {
+		if _, ok := keys[s.Entity]; !ok {
+			keys[s.Entity] = entityKey(s.Entity)
+		}
+	}
+	slices.SortStableFunc(samples, func(a, b state.Sample) int {
+		if c := strings.Compare(a.Signal, b.Signal); c != 0 {
+			return c
+		}
+		return cmp.Or(strings.Compare(keys[a.Entity], keys[b.Entity]), strings.Compare(a.Text, b.Text))
+	})
 }
 
 // once leaves out what a gateway counts of a pool whose workers count it themselves: the two are not the same quantity, and one of them

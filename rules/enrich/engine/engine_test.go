@@ -246,15 +246,6 @@ func TestFunctions(t *testing.T) {
 			t.Errorf("%s: %g %v, want %g", name, got, ok, c.want)
 		}
 	}
-	b := []bucket{{math.Inf(1), 100}, {1, 50}, {2, 90}}
-	for q, want := range map[float64]float64{0.25: 0.5, 0.5: 1, 0.7: 1.5, 0.99: 2} {
-		if got, ok := quantile(q, b); !ok || math.Abs(got-want) > 1e-9 {
-			t.Errorf("quantile %g: %g, want %g", q, got, want)
-		}
-	}
-	if _, ok := quantile(0.5, []bucket{{1, 0}, {math.Inf(1), 0}}); ok {
-		t.Error("a histogram in which nothing was observed has a quantile")
-	}
 }
 
 // stopped is a transport without a network, so that the loop can run in a bubble of fake time.

@@ -256,11 +256,11 @@ func (e *evaluation) quantiles(targets []*target) values {
 	})
 	out := values{}
 	for k, by := range buckets {
-		list := make([]bucket, 0, len(by))
+		list := make([]enrich.Bucket, 0, len(by))
 		for le, n := range by {
-			list = append(list, bucket{le, n})
+			list = append(list, enrich.Bucket{Le: le, Count: n})
 		}
-		if v, ok := quantile(e.source.Q, list); ok {
+		if v, ok := enrich.Quantile(e.source.Q, list); ok {
 			out[k] = v
 		}
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"paramedic/rules"
@@ -93,42 +92,4 @@ func slope(points []at) (float64, bool) {
 		return 0, false
 	}
 	return (sxy - sx*sy/n) / d, true
-}
-
-// bucket is one bucket of a histogram: how much was observed up to an upper bound.
-type bucket struct{ le, count float64 }
-
-// quantile is histogram_quantile: linear within a bucket, from 0 in the first, and the last finite bound for what lies above it.
-func quantile(q float64, buckets []bucket) (float64, bool) {
-	slices.SortFunc(buckets, func(a, b bucket) int {
-		if a.le < b.le {
-			return -1
-		}
-		return 1
-	})
-	if len(buckets) < 2 || !math.IsInf(buckets[len(buckets)-1].le, 1) {
-		return 0, false
-	}
-	for i := 1; i < len(buckets); i++ { // pages are not read in one instant: counts can be out of step by one
-		buckets[i].count = math.Max(buckets[i].count, buckets[i-1].count)
-	}
-	total := buckets[len(buckets)-1].count
-	if total == 0 {
-		return 0, false
-	}
-	rank := q * total
-	b := 0
-	for b < len(buckets)-1 && buckets[b].count < rank {
-		b++
-	}
-	switch {
-	case b == len(buckets)-1:
-		return buckets[b-1].le, true
-	case b == 0 && buckets[0].le <= 0:
-		return buckets[0].le, true
-	case b == 0:
-		return buckets[0].le * rank / buckets[0].count, true
-	}
-	from := buckets[b-1]
-	return from.le + (buckets[b].le-from.le)*(rank-from.count)/(buckets[b].count-from.count), true
 }

@@ -34,7 +34,7 @@ func BenchmarkGather(b *testing.B) {
 	gather(b, g)
 }
 
-// BenchmarkNative is the same on pages that were scraped directly, with the chart's sixty moments.
+// BenchmarkNative is the same on pages that were scraped directly, with the chart's forty moments.
 func BenchmarkNative(b *testing.B) {
 	n := 0
 	clock := &tickClock{}

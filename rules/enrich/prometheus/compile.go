@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -19,27 +20,22 @@ var (
 	ownerLabels  = []string{"namespace", "exported_namespace", "deployment", "statefulset", "replicaset"}
 )
 
-// marker is the label that tells the members of a union apart.
-const marker = "paramedic_signal"
+// weekAfter is how much longer ago than a day a week is: both are asked for in one query, the week with an offset.
+const weekAfter = 6 * 24 * time.Hour
 
-// A day and a week ago are asked for in one query: the week's members are those of the day, with six days' offset and this in their mark.
-const (
-	weekMark  = "#week"
-	weekAfter = 6 * 24 * time.Hour
-)
-
-// A member is one source of one signal as a part of a union.
+// A member is one source of one signal, at the moments that a query is about.
 type member struct {
 	signal rules.Signal
 	source rules.Source
+	scope  narrow
 	index  int  // of the source in the signal
 	pool   bool // read per pool, not per pod
+	few    bool // of the pods that the incident names alone
 	week   bool // six days before the moment that it is asked for, which is a day before the onset
-	expr   string
 }
 
 // id is what the member reads, at whatever moment.
-func (m member) id() string {
+func (m *member) id() string {
 	level := "own"
 	if m.pool {
 		level = "pool"
@@ -47,31 +43,17 @@ func (m member) id() string {
 	return m.signal.ID + "#" + strconv.Itoa(m.index) + "#" + level
 }
 
-// mark is the member's value of the marker.
-func (m member) mark() string {
-	if m.week {
-		return m.id() + weekMark
-	}
-	return m.id()
-}
-
-// labelled is the member's expression, marked, so that no two members of a union have a series in common.
-func (m member) labelled() string {
-	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, m.expr, marker, m.mark())
-}
-
 // compile makes the members of a signal: each source, and each again per pool where the pool's value is no aggregate of the pods'.
-func compile(sig rules.Signal, scope narrow) []member {
-	var out []member
+func compile(sig rules.Signal, scope narrow) []*member {
+	var out []*member
 	for i, src := range sig.Sources {
 		if !scope.asks(src) {
 			continue
 		}
-		m := member{signal: sig, source: src, index: i, pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
-		out = append(out, m.compiled(scope))
+		m := &member{signal: sig, source: src, scope: scope, index: i, pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
+		out = append(out, m)
 		if sig.Pooled && !m.pool && summable(src.Fn) {
-			m.pool = true
-			out = append(out, m.compiled(scope))
+			out = append(out, &member{signal: sig, source: src, scope: scope, index: i, pool: true})
 		}
 	}
 	return out
@@ -79,14 +61,17 @@ func compile(sig rules.Signal, scope narrow) []member {
 
 // twin says that the member has each pod's value of what another member has for the pool as a whole, and is dear to read: a quantile is
 // made of dozens of series, a ratio of three.
-func (m member) twin() bool {
+func (m *member) twin() bool {
 	return !m.pool && m.signal.Pooled && summable(m.source.Fn)
 }
 
-// weekEarlier is the member a week before the onset, where the member itself is asked for a day before.
-func (m member) weekEarlier(scope narrow) member {
-	m.week = true
-	return m.compiled(scope)
+// named says that the newest point is all that the member reads, so that one expression can read many metrics, told apart by their names.
+func (m *member) named() bool { return m.source.Fn == rules.FnLast && m.source.Scale == 1 }
+
+// bucketed says that the member is a quantile of a whole pool. It is made here of the sums of the buckets, which are few, and which every
+// quantile of the same histogram shares.
+func (m *member) bucketed() bool {
+	return m.source.Fn == rules.FnQuantile && (m.pool || m.signal.Per == rules.PerPool) && m.source.Scale == 1
 }
 
 // summable says whether the function of a pool's summed series is the pool's value.
@@ -94,19 +79,26 @@ func summable(fn rules.Fn) bool {
 	return fn == rules.FnQuantile || fn == rules.FnMean || fn == rules.FnRatio
 }
 
-// compiled has the PromQL of the member's source. Series are narrowed to the scope as far as their labels can be trusted to be there: a
-// label that a fleet does not set must not empty the evidence, so most matchers also accept its absence.
-func (m member) compiled(scope narrow) member {
+// expr is the PromQL of the member's source; of a named member, that of all those metrics. Series are narrowed to the scope as far as
+// their labels can be trusted to be there: a label that a fleet does not set must not empty the evidence, so most matchers also accept its
+// absence.
+func (m *member) expr(metrics ...string) string {
 	sig, src := m.signal, m.source
-	by := labelsOf(sig, src, m.pool)
-	ago := time.Duration(0)
+	b := builder{sig: sig, src: src, by: strings.Join(labelsOf(sig, src, m.pool), ", ")}
 	if m.week {
-		ago = weekAfter
+		b.ago = weekAfter
 	}
 	var alternatives []string
-	for _, matchers := range scope.matchers(src, sig.Per) {
-		b := builder{sig: sig, src: src, by: strings.Join(by, ", "), narrow: matchers, ago: ago}
-		alternatives = append(alternatives, b.build())
+	for _, matchers := range m.scope.matchers(src, sig.Per) {
+		b.narrow = matchers
+		switch {
+		case m.named():
+			alternatives = append(alternatives, b.last(metrics))
+		case m.bucketed():
+			alternatives = append(alternatives, b.buckets())
+		default:
+			alternatives = append(alternatives, b.build())
+		}
 	}
 	expr := strings.Join(alternatives, " or ")
 	if src.Nonzero {
@@ -115,8 +107,7 @@ func (m member) compiled(scope narrow) member {
 	if src.Scale != 1 {
 		expr = "(" + expr + ") * " + number(src.Scale)
 	}
-	m.expr = expr
-	return m
+	return expr
 }
 
 func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
@@ -166,8 +157,8 @@ func (b builder) offset() string {
 	return " offset " + window(b.ago)
 }
 
-func (b builder) sel(metric string, matchers []rules.Matcher) string {
-	all := make([]string, 0, len(matchers)+len(b.narrow))
+func (b builder) sel(metric string, matchers []rules.Matcher, more ...string) string {
+	all := more
 	for _, m := range matchers {
 		all = append(all, m.String())
 	}
@@ -203,8 +194,7 @@ func (b builder) build() string {
 		// A series that is gone keeps a slope for the whole window: only those that are still there count.
 		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s", b.over(one, w), b.over(one, w), SlopePoints, b.at(one)))
 	case rules.FnQuantile:
-		buckets := b.sel(s.Metric+"_bucket", s.Match)
-		return "histogram_quantile(" + number(s.Q) + ", sum by (le, " + b.by + ") (rate(" + b.over(buckets, w) + ")))"
+		return "histogram_quantile(" + number(s.Q) + ", " + b.buckets() + ")"
 	case rules.FnMean:
 		return "(" + rate(b.sel(s.Metric+"_sum", s.Match)) + " / (" + rate(b.sel(s.Metric+"_count", s.Match)) + " > 0))"
 	case rules.FnRatio:
@@ -227,6 +217,22 @@ func (b builder) build() string {
 	default:
 		return b.agg(op, b.at(one))
 	}
+}
+
+// last is the newest points of some metrics, with their names.
+func (b builder) last(metrics []string) string {
+	var names []string
+	for _, m := range metrics {
+		names = append(names, regexp.QuoteMeta(m))
+	}
+	name := "__name__=~" + strconv.Quote(strings.Join(names, "|"))
+	return string(b.sig.Combine) + " by (__name__, " + b.by + ") (" + b.at(b.sel("", b.src.Match, name)) + ")"
+}
+
+// buckets are the rates at which a histogram's buckets fill, summed.
+func (b builder) buckets() string {
+	sel := b.sel(b.src.Metric+"_bucket", b.src.Match)
+	return "sum by (le, " + b.by + ") (rate(" + b.over(sel, window(b.src.Window)) + "))"
 }
 
 // clock is the moment that the expression is about, in seconds.

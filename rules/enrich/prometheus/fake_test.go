@@ -17,6 +17,7 @@ type fakeAPI struct {
 	t       testing.TB
 	store   *store
 	refuse  string
+	noRange bool // refuses charts
 	token   string
 	delay   <-chan struct{}
 	mu      sync.Mutex
@@ -62,6 +63,10 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/api/v1/query":
 		f.instant(w, q, r.Form.Get("time"))
 	case "/api/v1/query_range":
+		if f.noRange {
+			f.fail(w, http.StatusUnprocessableEntity, "execution", "the query hit limits")
+			return
+		}
 		f.ranged(w, r, q)
 	default:
 		http.NotFound(w, r)

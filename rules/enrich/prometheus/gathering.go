@@ -1,7 +1,7 @@
 package prometheus
 
 import (
-	"maps"
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/model"
 
 	"paramedic/rules"
 	"paramedic/rules/enrich"
@@ -21,31 +20,33 @@ type gathering struct {
 	query   enrich.Query
 	scope   narrow
 	samples map[string]*sample
-	members map[string]member
 }
 
 // sample is one signal on one entity as one source gives it, before the sources are weighed against each other.
 type sample struct {
-	member         member
+	member         *member
 	entity         state.Entity
 	text           string
 	now, base, day *enrich.Parts
 	week           *enrich.Parts
-	series         map[int64]float64
+	series         []state.Point
 	at             time.Time
 }
 
+// young is the age until which an incident's charts also give the present and the hour before it, which are their ends, so that each
+// series is read once. Of an older one the charts may take longer than a verdict should wait, and are asked for apart.
+const young = 2 * time.Hour
+
 func (g *gathering) jobs() []job {
-	g.members = map[string]member{}
-	var all, past, chart []member
+	var all, past, old, chart []*member
 	for _, s := range g.query.Signals {
 		ms := compile(s, g.scope)
-		for _, m := range ms {
-			g.members[m.id()] = m
-		}
 		all = append(all, ms...)
 		if s.Compared() {
 			past = append(past, ms...)
+		}
+		if s.Seasonal {
+			old = append(old, daysAgo(ms)...)
 		}
 		if s.Chart {
 			chart = append(chart, g.charted(ms)...)
@@ -53,29 +54,61 @@ func (g *gathering) jobs() []job {
 	}
 	now, onset := g.query.Now, g.query.Onset
 	var out []job
-	for _, ms := range split(all, unionsNow) {
-		out = append(out, job{members: ms, at: now})
+	marks := 0
+	add := func(j job, ms []*member, unions int) {
+		ps := parts(ms, marks)
+		marks += len(ps)
+		for _, j.parts = range spread(ps, unions) {
+			out = append(out, j)
+		}
 	}
-	for _, ms := range split(past, unionsBefore) {
-		out = append(out, job{members: ms, at: onset.Add(-time.Hour), name: baseline})
+	charts := course
+	if now.Sub(onset) <= young {
+		charts = present + and + baseline + and + course
+		all, chart = shared(all, chart)
+		past = apart(past, chart)
 	}
-	for _, ms := range split(g.distant(past), unionsDistant) {
-		out = append(out, job{members: ms, at: onset.Add(-24 * time.Hour), name: distant})
-	}
-	for _, ms := range split(chart, unionsRange) {
-		out = append(out, job{members: ms, span: span(onset, now), name: "series"})
-	}
+	add(job{moment: charts, span: span(onset, now)}, chart, unionsRange)
+	add(job{moment: present, at: now}, all, unionsNow)
+	add(job{moment: baseline, at: onset.Add(-time.Hour)}, past, unionsBefore)
+	add(job{moment: dayAgo + and + weekAgo, at: onset.Add(-24 * time.Hour)}, old, unionsDistant)
 	return out
 }
 
-// distant are the members a day ago with themselves a week ago. It is the key signals that tell what is usual, and
-// of quantiles and ratios the pool's. The hour before is asked for apart from them: old data can be slow to come, from an object store or
-// not at all, and what a verdict rests on most must not wait for it.
-func (g *gathering) distant(past []member) []member {
-	out := make([]member, 0, 2*len(past))
-	for _, m := range past {
-		if (m.signal.Chart || m.signal.Seasonal) && !m.twin() {
-			out = append(out, m, m.weekEarlier(g.scope))
+// shared are all members but those that charts give, and the charts' members with those that need no expression of their own there.
+func shared(all, chart []*member) (others, charts []*member) {
+	drawn := map[string]bool{}
+	for _, m := range chart {
+		drawn[m.expr()] = true
+	}
+	for _, m := range apart(all, chart) {
+		if m.bucketed() && drawn[m.expr()] {
+			chart = append(chart, m)
+		} else {
+			others = append(others, m)
+		}
+	}
+	return others, chart
+}
+
+// apart are the members without those that are among others for the whole scope.
+func apart(members, others []*member) []*member {
+	given := map[string]bool{}
+	for _, m := range others {
+		given[m.id()] = given[m.id()] || !m.few
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return given[m.id()] })
+}
+
+// daysAgo are the members a day ago with themselves a week ago; of quantiles and ratios the pool's. The hour before is asked for apart
+// from them: old data can be slow to come, from an object store or not at all, and what a verdict rests on most must not wait for it.
+func daysAgo(ms []*member) []*member {
+	var out []*member
+	for _, m := range ms {
+		if !m.twin() {
+			week := *m
+			week.week = true
+			out = append(out, m, &week)
 		}
 	}
 	return out
@@ -83,184 +116,202 @@ func (g *gathering) distant(past []member) []member {
 
 // charted are the members whose course is asked for: that of quantiles and ratios for the pool, and for the pods that the incident is
 // about.
-func (g *gathering) charted(ms []member) []member {
+func (g *gathering) charted(ms []*member) []*member {
 	own, few := g.scope.named()
-	var out []member
+	var out []*member
 	for _, m := range ms {
-		switch {
-		case !m.twin():
-			out = append(out, m)
-		case few:
-			out = append(out, m.compiled(own))
+		if m.twin() {
+			if !few {
+				continue
+			}
+			m = &member{signal: m.signal, source: m.source, index: m.index, scope: own, few: true}
 		}
+		out = append(out, m)
 	}
 	return out
 }
 
-// span is the hour before the onset until now, in whole seconds.
+// span is the hour before the onset until now, in steps of whole seconds, of which the last one ends now.
 func span(onset, now time.Time) *v1.Range {
-	start := onset.Add(-time.Hour)
+	whole := now.Sub(onset) + time.Hour
 	step := max(enrich.ChartStep(onset, now), 15*time.Second)
-	if whole := step.Truncate(time.Second); whole < step {
-		step = whole + time.Second
+	if seconds := step.Truncate(time.Second); seconds < step {
+		step = seconds + time.Second
 	}
-	return &v1.Range{Start: start, End: now, Step: step}
+	steps := (whole + step - 1) / step
+	return &v1.Range{Start: now.Add(-steps * step), End: now, Step: step}
 }
 
-// split divides members evenly over at most n unions, the sources of a signal together.
-func split(ms []member, n int) [][]member {
-	if len(ms) == 0 {
-		return nil
-	}
-	size := (len(ms) + n - 1) / n
-	var out [][]member
-	var cur []member
-	for i, m := range ms {
-		if len(cur) >= size && len(out) < n-1 && m.signal.ID != ms[i-1].signal.ID {
-			out, cur = append(out, cur), nil
-		}
-		cur = append(cur, m)
-	}
-	return append(out, cur)
-}
-
-func (g *gathering) take(j job, a answer) {
-	for _, s := range a.vector {
-		v := float64(s.Value)
-		at := s.Timestamp.Time()
-		if math.IsNaN(v) || math.IsInf(v, 0) || j.at.Sub(at) > Stale {
-			continue
-		}
-		sm, from := g.at(s.Metric)
-		if sm == nil {
-			continue
-		}
-		if v = sm.member.value(s.Metric, v); math.IsNaN(v) {
-			continue
-		}
-		into := &sm.now
+// take adds what a query gave.
+func (g *gathering) take(j job, all []series) {
+	histograms := map[string]*histogram{}
+	for _, s := range all {
+		p, ok := j.part(s.labels)
 		switch {
-		case j.name == baseline:
-			into = &sm.base
-		case j.name == distant && from.week:
-			into = &sm.week
-		case j.name == distant:
-			into = &sm.day
+		case !ok:
+		case p.members[0].bucketed():
+			collect(histograms, p, s)
 		default:
-			sm.at = at
+			for _, m := range p.of(s.labels) {
+				g.put(j, m, s.labels, s.points)
+			}
 		}
-		if *into == nil {
-			*into = &enrich.Parts{}
-		}
-		(*into).Add(from.instance, from.job, v)
 	}
-	for _, s := range a.matrix {
-		if sm, _ := g.at(s.Metric); sm != nil {
-			g.series(sm, s)
+	for _, h := range histograms {
+		for _, m := range h.part.members {
+			g.put(j, m, h.labels, h.quantile(m.source.Q))
 		}
 	}
 }
 
-// series adds a series to the sample's: several (a pod that was scraped under two addresses) are combined point by point.
-func (g *gathering) series(sm *sample, s *model.SampleStream) {
-	if sm.series == nil {
-		sm.series = map[int64]float64{}
+// part is the one that a series came from.
+func (j job) part(labels map[string]string) (part, bool) {
+	mark := labels[marker]
+	i := slices.IndexFunc(j.parts, func(p part) bool { return p.mark == mark })
+	if i < 0 {
+		return part{}, false
 	}
-	how := enrich.CombineOf(sm.member.signal, sm.member.source)
-	for _, p := range s.Values {
-		v := float64(p.Value)
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+	return j.parts[i], true
+}
+
+// put adds one series of a member to its sample.
+func (g *gathering) put(j job, m *member, labels map[string]string, points []point) {
+	sm, from := g.at(m, labels)
+	for _, p := range points {
+		if p.v = m.value(labels, p.v); math.IsNaN(p.v) || math.IsInf(p.v, 0) {
 			continue
 		}
-		at := int64(p.Timestamp)
-		if have, ok := sm.series[at]; ok {
-			v = enrich.Combine(how, have, v)
+		switch {
+		case j.span != nil:
+			g.plot(sm, j, m, from, p)
+		case j.at.Sub(p.at) > Stale:
+		case j.moment == baseline:
+			from.add(&sm.base, p.v)
+		case m.week:
+			from.add(&sm.week, p.v)
+		case j.moment.gives(dayAgo):
+			from.add(&sm.day, p.v)
+		default:
+			from.add(&sm.now, p.v)
+			sm.at = p.at
 		}
-		sm.series[at] = v
 	}
 }
 
-// origin is what a series says of itself besides what it is about.
-type origin struct {
-	job, instance string
-	week          bool
+// plot adds a point of a range to the sample's chart, and to its values where the range's ends are those. Several series of one entity (a pod
+// that was scraped under two addresses) are combined point by point.
+func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
+	if j.moment.gives(present) && !m.few {
+		if j.span.End.Sub(p.at) < j.span.Step {
+			from.add(&sm.now, p.v)
+			sm.at = p.at
+		}
+		if p.at.Sub(j.span.Start) < j.span.Step && m.signal.Compared() {
+			from.add(&sm.base, p.v)
+		}
+	}
+	if !j.moment.gives(course) || !m.signal.Chart {
+		return
+	}
+	at, found := slices.BinarySearchFunc(sm.series, p.at, func(x state.Point, t time.Time) int { return x.At.Compare(t) })
+	if found {
+		sm.series[at].Value = enrich.Combine(enrich.CombineOf(m.signal, m.source), sm.series[at].Value, p.v)
+	} else {
+		sm.series = slices.Insert(sm.series, at, state.Point{At: p.at.UTC(), Value: p.v})
+	}
 }
 
-// at finds the sample that a series belongs to.
-func (g *gathering) at(labels model.Metric) (*sample, origin) {
-	id, week := strings.CutSuffix(string(labels[marker]), weekMark)
-	m, ok := g.members[id]
-	if !ok {
-		return nil, origin{}
+// lost says what a query would have given.
+func (j job) lost(out *enrich.Reading, reason string) {
+	for what := range strings.SplitSeq(string(j.moment), and) {
+		note := state.Missing{Signal: what, Reason: reason}
+		switch {
+		case what == string(present):
+			for _, p := range j.parts {
+				for _, m := range p.members {
+					out.Fail(m.signal.ID, reason)
+				}
+			}
+		case !slices.Contains(out.Notes, note):
+			out.Notes = append(out.Notes, note)
+		}
 	}
-	plain := make(map[string]string, len(labels))
-	for k, v := range labels {
-		plain[string(k)] = string(v)
+}
+
+// origin is where a series comes from, besides what it is about.
+type origin struct{ job, instance string }
+
+func (o origin) add(to **enrich.Parts, v float64) {
+	if *to == nil {
+		*to = &enrich.Parts{}
 	}
+	(*to).Add(o.instance, o.job, v)
+}
+
+// at is the sample of the entity that a series is about.
+func (g *gathering) at(m *member, labels map[string]string) (*sample, origin) {
 	src := m.source
 	if m.pool {
 		src.Per = rules.PerPool
 	}
-	e := enrich.Identify(g.query.Cluster, m.signal, src, plain)
+	e := enrich.Identify(g.query.Cluster, m.signal, src, labels)
 	text := ""
 	if src.Label != "" {
-		text = plain[src.Label]
+		text = labels[src.Label]
 	}
-	key := strings.Join([]string{id, e.Namespace, e.Model, e.Pool, e.Pod, e.Node, e.GPU, text}, "\x00")
+	key := strings.Join([]string{m.id(), e.Namespace, e.Model, e.Pool, e.Pod, e.Node, e.GPU, text}, "\x00")
 	if e.Pod == "" {
 		key += "\x00" + e.Instance
 	}
 	if g.samples[key] == nil {
 		g.samples[key] = &sample{member: m, entity: e, text: text}
 	}
-	return g.samples[key], origin{job: plain["job"], instance: plain["instance"], week: week}
+	return g.samples[key], origin{job: labels["job"], instance: labels["instance"]}
 }
 
 // value is the sample's value: that of a label where the source says so.
-func (m member) value(labels model.Metric, v float64) float64 {
+func (m *member) value(labels map[string]string, v float64) float64 {
 	if m.source.Value == "" {
 		return v
 	}
-	f, err := strconv.ParseFloat(string(labels[model.LabelName(m.source.Value)]), 64)
+	f, err := strconv.ParseFloat(labels[m.source.Value], 64)
 	if err != nil {
 		return math.NaN()
 	}
 	return f
 }
 
-// finish makes the samples: per signal and entity, the first source with a value now.
+// finish makes the samples: per signal and entity, of the first source with a value now.
 func (g *gathering) finish() []state.Sample {
-	keys := slices.SortedFunc(maps.Keys(g.samples), func(a, b string) int {
-		x, y := g.samples[a], g.samples[b]
-		if x.member.index != y.member.index {
-			return x.member.index - y.member.index
+	type slot struct{ signal, entity string }
+	first := map[slot]int{}
+	of := func(sm *sample) slot { return slot{sm.member.signal.ID, enrich.SlotOf(sm.entity)} }
+	for _, sm := range g.samples {
+		if i, ok := first[of(sm)]; sm.now != nil && (!ok || sm.member.index < i) {
+			first[of(sm)] = sm.member.index
 		}
-		return strings.Compare(a, b)
-	})
-	taken := map[string]int{} // signal and entity → the source that gave it
-	var out []state.Sample
-	for _, k := range keys {
-		sm := g.samples[k]
-		if sm.now == nil {
-			continue
-		}
-		slot := sm.member.signal.ID + "\x00" + enrich.SlotOf(sm.entity)
-		if by, ok := taken[slot]; ok && by != sm.member.index {
-			continue
-		}
-		taken[slot] = sm.member.index
-		out = append(out, g.sample(sm))
 	}
+	out := make([]state.Sample, 0, len(g.samples))
+	for _, sm := range g.samples {
+		if sm.now != nil && first[of(sm)] == sm.member.index {
+			out = append(out, g.sample(sm))
+		}
+	}
+	slices.SortFunc(out, func(a, b state.Sample) int { // the same every time
+		if c := strings.Compare(a.Signal, b.Signal); c != 0 {
+			return c
+		}
+		x, y := a.Entity, b.Entity
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Model, y.Model), strings.Compare(x.Pool, y.Pool), strings.Compare(x.Pod, y.Pod),
+			strings.Compare(x.Instance, y.Instance), strings.Compare(x.Node, y.Node), strings.Compare(x.GPU, y.GPU), strings.Compare(a.Text, b.Text))
+	})
 	return out
 }
 
 func (g *gathering) sample(sm *sample) state.Sample {
-	how := enrich.CombineOf(sm.member.signal, sm.member.source)
-	s := state.Sample{Signal: sm.member.signal.ID, Entity: sm.entity, Value: sm.now.Value(how), Text: sm.text,
-		Unit: sm.member.signal.Unit, At: sm.at.UTC(), Baseline: sm.base.Pointer(how), DayAgo: sm.day.Pointer(how), WeekAgo: sm.week.Pointer(how)}
-	for _, at := range slices.Sorted(maps.Keys(sm.series)) {
-		s.Series = append(s.Series, state.Point{At: time.UnixMilli(at).UTC(), Value: sm.series[at]})
-	}
-	s.Z = enrich.ZScore(s.Value, s.Unit, s.Series, g.query.Onset)
-	return s
+	sig := sm.member.signal
+	how := enrich.CombineOf(sig, sm.member.source)
+	return state.Sample{Signal: sig.ID, Entity: sm.entity, Value: sm.now.Value(how), Text: sm.text, Unit: sig.Unit, At: sm.at.UTC(),
+		Baseline: sm.base.Pointer(how), DayAgo: sm.day.Pointer(how), WeekAgo: sm.week.Pointer(how),
+		Series: sm.series, Z: enrich.ZScore(sm.now.Value(how), sig.Unit, sm.series, g.query.Onset)}
 }

@@ -106,13 +106,13 @@ func (c *Client) narrow(ctx context.Context, q enrich.Query) narrow {
 		}
 	}
 	found := map[string]bool{}
-	for _, s := range c.ask(ctx, job{at: q.Now}, strings.Join(parts, "\nor\n")).vector {
-		pod := string(s.Metric["pod"])
+	for _, s := range c.ask(ctx, job{at: q.Now}, strings.Join(parts, "\nor\n")).series {
+		pod := s.labels["pod"]
 		if pod == "" {
 			return out // an engine that nothing but its address names may be one of the pool
 		}
 		if strings.HasPrefix(pod, prefix) {
-			found[string(s.Metric[marker])] = true
+			found[s.labels[marker]] = true
 		}
 	}
 	if len(found) > 0 {

@@ -17,10 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/model"
 
 	"paramedic/rules/enrich"
-	"paramedic/state"
 )
 
 const (
@@ -29,17 +27,28 @@ const (
 	// Stale is how old a value may be.
 	Stale = 5 * time.Minute
 
-	unionsNow     = 4
+	unionsNow     = 3
 	unionsBefore  = 2 // of the hour before the onset
-	unionsDistant = 3 // of the day and, for charts, the week before, together
-	unionsRange   = 2
+	unionsDistant = 2 // of the day and the week before, together
+	unionsRange   = 4
 )
 
-// What a job that is not about the present is for.
+// A moment is what a query is about, or several with "and" between them.
+type moment string
+
+// The moments. What is missing where a query fails is called by their names, and by the present's signals.
 const (
-	baseline = "baseline"
-	distant  = "day_ago, week_ago"
+	present  moment = "now"
+	baseline moment = "baseline" // an hour before the onset
+	dayAgo   moment = "day_ago"
+	weekAgo  moment = "week_ago"
+	course   moment = "series" // the hour before the onset until now
+
+	and = ", "
 )
+
+// gives says whether the moment is among those.
+func (m moment) gives(what moment) bool { return strings.Contains(string(m), string(what)) }
 
 // Config says where Prometheus is.
 type Config struct {
@@ -52,6 +61,7 @@ type Config struct {
 // A Client reads signals from one Prometheus.
 type Client struct {
 	api     v1.API
+	http    api.Client
 	timeout time.Duration
 }
 
@@ -67,22 +77,23 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a Prometheus client: %s", enrich.Redact(err))
 	}
-	return &Client{api: v1.NewAPI(client), timeout: c.Timeout}, nil
+	return &Client{api: v1.NewAPI(client), http: client, timeout: c.Timeout}, nil
 }
 
-// bearer adds the token as it is now.
+// bearer adds the token as it is now, and bounds what is read.
 type bearer struct {
 	token func() (string, error)
 	next  http.RoundTripper
 }
 
 func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Accept-Encoding", "identity") // compressing an answer takes longer than a cluster's network does for it
 	if b.token != nil {
 		token, err := b.token()
 		if err != nil {
 			return nil, errors.New("the bearer token cannot be read")
 		}
-		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := b.next.RoundTrip(r)
@@ -124,99 +135,32 @@ func (c *Client) Ping(ctx context.Context) error {
 
 // A job is one query with what it is for.
 type job struct {
-	members []member
-	at      time.Time // instant
-	span    *v1.Range // range
-	name    string    // "" for now; else what is missing when it fails
+	parts  []part
+	moment moment
+	at     time.Time // instant
+	span   *v1.Range // range
 }
 
 // Read implements enrich.Source.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	g := &gathering{query: q, scope: c.narrow(ctx, q), samples: map[string]*sample{}}
 	jobs := g.jobs()
+	var out enrich.Reading
+	var mu sync.Mutex
 	var wg sync.WaitGroup
-	results := make([]answer, len(jobs))
-	for i, j := range jobs {
-		wg.Go(func() { results[i] = c.ask(ctx, j, j.union()) })
+	for _, j := range jobs {
+		wg.Go(func() {
+			got := c.ask(ctx, j, union(j.parts))
+			mu.Lock()
+			defer mu.Unlock()
+			if got.err != nil {
+				j.lost(&out, enrich.Explain("Prometheus", got.err))
+				return
+			}
+			g.take(j, got.series)
+		})
 	}
 	wg.Wait()
-	var out enrich.Reading
-	for i, j := range jobs { // now first, so that what comes after finds its sample
-		if err := results[i].err; err != nil {
-			reason := enrich.Explain("Prometheus", err)
-			if j.name != "" {
-				for name := range strings.SplitSeq(j.name, ", ") {
-					out.Notes = appendOnce(out.Notes, state.Missing{Signal: name, Reason: reason})
-				}
-				continue
-			}
-			for _, m := range j.members {
-				out.Fail(m.signal.ID, reason)
-			}
-			continue
-		}
-		g.take(j, results[i])
-	}
 	out.Samples = g.finish()
 	return out
-}
-
-func appendOnce(list []state.Missing, m state.Missing) []state.Missing {
-	for _, have := range list {
-		if have == m {
-			return list
-		}
-	}
-	return append(list, m)
-}
-
-type answer struct {
-	vector model.Vector
-	matrix model.Matrix
-	err    error
-}
-
-// union is the query of all members.
-func (j job) union() string {
-	parts := make([]string, len(j.members))
-	for i, m := range j.members {
-		parts[i] = m.labelled()
-	}
-	return either(parts)
-}
-
-// either is the union of expressions that have no series in common. Prometheus goes over all series on the left for every "or", so that
-// halves of halves cost it far less than one after the other.
-func either(parts []string) string {
-	if len(parts) <= 2 {
-		return strings.Join(parts, "\nor\n")
-	}
-	half := len(parts) / 2
-	return "(" + either(parts[:half]) + ")\nor\n(" + either(parts[half:]) + ")"
-}
-
-func (c *Client) ask(ctx context.Context, j job, query string) answer {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
-	var value model.Value
-	var err error
-	if j.span != nil {
-		value, _, _, err = c.api.QueryRange(ctx, query, *j.span, v1.WithTimeout(c.timeout))
-	} else {
-		value, _, _, err = c.api.Query(ctx, query, j.at, v1.WithTimeout(c.timeout), v1.WithLookbackDelta(Stale))
-	}
-	if err != nil {
-		if ctx.Err() != nil { // the client's wording of its own deadline differs by version
-			err = ctx.Err()
-		}
-		return answer{err: err}
-	}
-	switch v := value.(type) {
-	case model.Vector:
-		return answer{vector: v}
-	case model.Matrix:
-		return answer{matrix: v}
-	default:
-		return answer{err: fmt.Errorf("answered with a %s, not a vector", value.Type())}
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,18 +40,21 @@ func TestEverySignalCompilesToValidPromQL(t *testing.T) {
 	} {
 		ids := map[string]bool{}
 		for _, s := range builtIn(t) {
-			for _, m := range compile(s, narrow{Scope: scope}) {
+			ms := compile(s, narrow{Scope: scope})
+			for _, m := range ms {
 				if ids[m.id()] {
 					t.Errorf("%s: two members are %s", name, m.id())
 				}
 				ids[m.id()] = true
-				expr, err := parser.NewParser(parser.Options{}).ParseExpr(m.labelled())
+			}
+			for _, p := range parts(ms, 0) {
+				expr, err := parser.NewParser(parser.Options{}).ParseExpr(p.labelled())
 				if err != nil {
-					t.Errorf("%s: %s: %v\n%s", name, s.ID, err, m.labelled())
+					t.Errorf("%s: %s: %v\n%s", name, s.ID, err, p.labelled())
 					continue
 				}
 				if call, ok := expr.(*parser.Call); !ok || call.Func.Name != "label_replace" {
-					t.Errorf("%s: %s broke out of its member: %s", name, s.ID, m.labelled())
+					t.Errorf("%s: %s broke out of its part: %s", name, s.ID, p.labelled())
 				}
 			}
 		}
@@ -77,12 +81,12 @@ func TestCompiledForms(t *testing.T) {
 	by := map[string]string{}
 	for _, s := range builtIn(t) {
 		if ms := compile(s, narrow{Scope: state.Scope{Namespace: "llm"}}); len(ms) > 0 {
-			by[s.ID] = ms[0].expr
+			by[s.ID] = ms[0].expr(ms[0].source.Metric)
 		}
 	}
 	labels := strings.Join(workerLabels, ", ")
 	for id, want := range map[string]string{
-		"requests_waiting": `sum by (` + labels + `) (vllm:num_requests_waiting{server="",namespace=~"llm|"})`,
+		"requests_waiting": `sum by (__name__, ` + labels + `) ({__name__=~"vllm:num_requests_waiting",server="",namespace=~"llm|"})`,
 		"ttft_p95":         `histogram_quantile(0.95, sum by (le, ` + labels + `) (rate(vllm:time_to_first_token_seconds_bucket{namespace=~"llm|"}[5m])))`,
 		"gpu_xid_changes":  `max by (` + strings.Join(gpuLabels, ", ") + `) (changes(DCGM_FI_DEV_XID_ERRORS{exported_namespace=~"llm|"}[15m]))`,
 	} {
@@ -95,6 +99,11 @@ func TestCompiledForms(t *testing.T) {
 // fleet fills a store with two workers' gauges for two hours.
 func fleet() *store {
 	s := &store{}
+	addFleet(s)
+	return s
+}
+
+func addFleet(s *store) {
 	for at := now.Add(-2 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
 		for i := range 2 {
 			l := func(name string, more ...string) map[string]string {
@@ -116,7 +125,6 @@ func fleet() *store {
 			s.add(l("vllm:time_to_first_token_seconds_bucket", "le", "1"), at, math.NaN())
 		}
 	}
-	return s
 }
 
 func read(t *testing.T, f *fakeAPI, scope state.Scope, c Config) enrich.Reading {
@@ -147,7 +155,7 @@ func TestReadGivesValueBaselineAndZ(t *testing.T) {
 	if hot == nil {
 		t.Fatalf("no kv_usage: %+v", r)
 	}
-	if hot.Value != 0.99 || hot.Baseline == nil || *hot.Baseline != 0.5 || hot.DayAgo != nil || hot.Z == nil || *hot.Z < 10 || len(hot.Series) < 30 {
+	if hot.Value != 0.99 || hot.Baseline == nil || *hot.Baseline != 0.5 || hot.DayAgo != nil || hot.Z == nil || *hot.Z < 10 || len(hot.Series) < 25 {
 		t.Errorf("got %+v", hot)
 	}
 	if calm := find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa0"); calm == nil || calm.Z == nil || math.Abs(*calm.Z) > 0.1 {
@@ -165,12 +173,69 @@ func TestReadGivesValueBaselineAndZ(t *testing.T) {
 }
 
 func TestFailedQueryIsMissingEvidence(t *testing.T) {
-	r := read(t, &fakeAPI{t: t, store: fleet(), refuse: "DCGM_FI_DEV_XID_ERRORS"}, state.Scope{}, Config{})
-	if why := r.Failed["gpu_xid"]; !strings.Contains(why, "too many samples") {
-		t.Errorf("gpu_xid failed with %q", why)
+	const pod = "vllm-llama-7d9f8b6c5-aaaa1"
+	r := read(t, &fakeAPI{t: t, store: fleet(), refuse: "DCGM_FI_DEV_GPU_TEMP"}, state.Scope{}, Config{})
+	if why := r.Failed["gpu_temp"]; !strings.Contains(why, "too many samples") {
+		t.Errorf("gpu_temp failed with %q", why)
 	}
-	if find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa1") == nil {
+	if find(r, "kv_usage", pod) == nil {
 		t.Error("a bad union took another's signals with it")
+	}
+	r = read(t, &fakeAPI{t: t, store: fleet(), refuse: "vllm:kv_cache_usage_perc|"}, state.Scope{}, Config{})
+	if why := r.Failed["kv_usage"]; !strings.Contains(why, "too many samples") || !slices.ContainsFunc(r.Notes, func(m state.Missing) bool { return m.Signal == "series" }) {
+		t.Errorf("a chart that is also the present: %q, %v", why, r.Notes)
+	}
+}
+
+// The charts of a young incident are also its present and its hour before; of an old one, whose charts may not come, these are asked for
+// apart. Both say the same.
+func TestAnOldIncidentDoesNotWaitForItsCharts(t *testing.T) {
+	const pod = "vllm-llama-7d9f8b6c5-aaaa1"
+	for _, c := range []struct {
+		name    string
+		lasted  time.Duration
+		refuse  bool
+		series  bool
+		present bool
+	}{{"young", 10 * time.Minute, false, true, true}, {"old", 5 * time.Hour, false, true, true}, {"old, without charts", 5 * time.Hour, true, false, true},
+		{"young, without charts", 10 * time.Minute, true, false, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &store{}
+			for at := now.Add(-7 * time.Hour); at.Before(now.Add(-2 * time.Hour)); at = at.Add(30 * time.Second) {
+				s.add(map[string]string{"__name__": "vllm:kv_cache_usage_perc", "pod": pod, "namespace": "llm", "instance": "10.0.0.1:8000", "job": "vllm",
+					"model_name": "llama-70b", "engine": "0"}, at, 0.25)
+			}
+			addFleet(s)
+			f := &fakeAPI{t: t, store: s, noRange: c.refuse}
+			client, err := New(Config{URL: f.serve().URL, Timeout: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := client.Read(t.Context(), enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm"}, Signals: builtIn(t), Now: now, Onset: now.Add(-c.lasted)})
+			x := find(r, "kv_usage", pod)
+			if (x != nil) != c.present {
+				t.Fatalf("%+v", x)
+			}
+			if x == nil {
+				return
+			}
+			want := map[bool]float64{true: 0.5, false: 0.25}[c.lasted < time.Hour]
+			if x.Value != 0.99 || x.Baseline == nil || *x.Baseline != want || (len(x.Series) > 20) != c.series {
+				t.Errorf("%+v", x)
+			}
+		})
+	}
+}
+
+// What ended before now has no present, though a chart has its last points.
+func TestAChartThatEndedIsNotThePresent(t *testing.T) {
+	s := fleet()
+	gone := map[string]string{"__name__": "vllm:kv_cache_usage_perc", "pod": "vllm-llama-7d9f8b6c5-gone9", "namespace": "llm", "model_name": "llama-70b"}
+	for at := now.Add(-2 * time.Hour); at.Before(now.Add(-8 * time.Minute)); at = at.Add(30 * time.Second) {
+		s.add(gone, at, 0.7)
+	}
+	if x := find(read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm"}, Config{}), "kv_usage", gone["pod"]); x != nil {
+		t.Errorf("a pod that is gone has a value: %+v", x)
 	}
 }
 

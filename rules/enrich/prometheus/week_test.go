@@ -27,11 +27,9 @@ func TestAWeekAgoIsADayAgoWithSixDaysOffset(t *testing.T) {
 	for _, scope := range []state.Scope{{}, {Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}} {
 		for _, s := range builtIn(t) {
 			for _, m := range compile(s, narrow{Scope: scope}) {
-				week := m.weekEarlier(narrow{Scope: scope})
-				if week.mark() == m.mark() || week.id() != m.id() {
-					t.Fatalf("%s and %s", m.mark(), week.mark())
-				}
-				want := parse(m.expr)
+				week := *m
+				week.week = true
+				want := parse(m.expr(m.source.Metric))
 				parser.Inspect(want, func(n parser.Node, _ []parser.Node) error {
 					if v, ok := n.(*parser.VectorSelector); ok {
 						v.OriginalOffset = 6 * 24 * time.Hour
@@ -43,10 +41,9 @@ func TestAWeekAgoIsADayAgoWithSixDaysOffset(t *testing.T) {
 				text := want.String()
 				clocks += strings.Count(text, "time() - ")
 				text = parse(strings.ReplaceAll(text, "time() - ", "(time() - 518400) - ")).String()
-				if got := parse(week.expr).String(); got != text {
+				if got := parse(week.expr(m.source.Metric)).String(); got != text {
 					t.Errorf("%s\n got %s\nwant %s", m.id(), got, text)
 				}
-				parse(week.labelled())
 			}
 		}
 	}

@@ -1,0 +1,54 @@
+package prometheus
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"paramedic/rules/enrich"
+)
+
+// A histogram is the buckets of one entity at each moment.
+type histogram struct {
+	part    part
+	labels  map[string]string // without le
+	buckets map[time.Time][]enrich.Bucket
+}
+
+// collect adds one bucket's series to the histogram that it belongs to; one without an edge counts nothing that is known.
+func collect(to map[string]*histogram, p part, s series) {
+	le, err := strconv.ParseFloat(s.labels[model.BucketLabel], 64)
+	if err != nil {
+		return
+	}
+	delete(s.labels, model.BucketLabel)
+	var key strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(s.labels)) {
+		key.WriteString(name + "\x00" + s.labels[name] + "\x00")
+	}
+	h := to[key.String()]
+	if h == nil {
+		h = &histogram{part: p, labels: s.labels, buckets: map[time.Time][]enrich.Bucket{}}
+		to[key.String()] = h
+	}
+	for _, x := range s.points {
+		h.buckets[x.at] = append(h.buckets[x.at], enrich.Bucket{Le: le, Count: x.v})
+	}
+}
+
+// quantile is the histogram's quantile at each moment at which it has one.
+func (h *histogram) quantile(q float64) []point {
+	var out []point
+	for at, buckets := range h.buckets {
+		if v, ok := enrich.Quantile(q, slices.Clone(buckets)); ok {
+			out = append(out, point{at, v})
+		}
+	}
+	slices.SortFunc(out, func(a, b point) int { return cmp.Compare(a.at.UnixMilli(), b.at.UnixMilli()) })
+	return out
+}

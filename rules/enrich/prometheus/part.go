@@ -1,0 +1,116 @@
+package prometheus
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+
+	"paramedic/rules"
+)
+
+// marker is the label that tells the parts of a union apart.
+const marker = "paramedic_part"
+
+// A part is one expression of a union, and the members that are read from its series.
+type part struct {
+	mark    string
+	members []*member
+}
+
+// parts are the fewest expressions that give all members. Their marks are numbers from first on, so that no two of a gathering are alike.
+func parts(members []*member, first int) []part {
+	var out []part
+	at := map[string]int{}
+	for _, m := range members {
+		key := m.expr() // of a named member, without its metric
+		i, ok := at[key]
+		if !ok {
+			i = len(out)
+			at[key] = i
+			out = append(out, part{mark: strconv.Itoa(first + i)})
+		}
+		out[i].members = append(out[i].members, m)
+	}
+	return out
+}
+
+// labelled is the part's expression, marked, so that no two parts of a union have a series in common.
+func (p part) labelled() string {
+	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, p.members[0].expr(p.metrics()...), marker, p.mark)
+}
+
+// metrics are the names that a part of named members reads.
+func (p part) metrics() []string {
+	var out []string
+	for _, m := range p.members {
+		if !slices.Contains(out, m.source.Metric) {
+			out = append(out, m.source.Metric)
+		}
+	}
+	return out
+}
+
+// of are the members that a series of the part is read for.
+func (p part) of(labels map[string]string) []*member {
+	if !p.members[0].named() {
+		return p.members
+	}
+	var out []*member
+	for _, m := range p.members {
+		if m.source.Metric == labels[model.MetricNameLabel] {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// cost is about what a part costs Prometheus, in metrics of one series for each entity.
+func (p part) cost() int {
+	if p.members[0].named() {
+		return len(p.metrics())
+	}
+	switch p.members[0].source.Fn {
+	case rules.FnQuantile:
+		return 8
+	case rules.FnRatio, rules.FnRest, rules.FnFlow, rules.FnMin:
+		return 3
+	case rules.FnMean:
+		return 2
+	}
+	return 1
+}
+
+// spread divides parts over at most n unions of about the same cost.
+func spread(ps []part, n int) [][]part {
+	dearest := slices.Clone(ps)
+	slices.SortStableFunc(dearest, func(a, b part) int { return b.cost() - a.cost() })
+	unions := make([][]part, min(n, len(ps)))
+	costs := make([]int, len(unions))
+	for _, p := range dearest {
+		i := slices.Index(costs, slices.Min(costs))
+		unions[i], costs[i] = append(unions[i], p), costs[i]+p.cost()
+	}
+	return unions
+}
+
+// union is the query of some parts.
+func union(ps []part) string {
+	all := make([]string, len(ps))
+	for i, p := range ps {
+		all[i] = p.labelled()
+	}
+	return either(all)
+}
+
+// either is the union of expressions that have no series in common. Prometheus goes over all series on the left for every "or", so that
+// halves of halves cost it far less than one after the other.
+func either(exprs []string) string {
+	if len(exprs) <= 2 {
+		return strings.Join(exprs, "\nor\n")
+	}
+	half := len(exprs) / 2
+	return "(" + either(exprs[:half]) + ")\nor\n(" + either(exprs[half:]) + ")"
+}
