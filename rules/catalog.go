@@ -32,8 +32,8 @@ type Catalog struct {
 	metrics     []metricRule
 	words       []wordRule
 	xids        map[int]Xid
-	units       map[string]string // signal → unit
-	seasonal    map[string]bool   // signals whose values of a day and of a week ago are read
+	units       map[string]string          // signal → unit
+	past        map[string]map[string]bool // baseline, day_ago and week_ago → signals of which it is read
 	titles      map[string]string
 	windows     map[string]time.Duration // the longest that a signal is averaged over
 	expressions int                      // how many different ones the causes have

@@ -147,21 +147,23 @@ func (e *environment) compile(src string) (*expression, error) {
 	return x, nil
 }
 
-// past refuses to ask for a value of a day or a week ago where none is read.
+// past refuses to ask for a value of the past that is never read: a condition would wait for it for ever.
 func (e *environment) past(checked *ast.AST) error {
 	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.SelectKind)) {
 		s := n.AsSelect()
-		id := s.Operand().AsIdent()
-		if f := s.FieldName(); (f == "day_ago" || f == "week_ago") && !e.catalog.seasonal[id] {
-			var have []string
-			for id, yes := range e.catalog.seasonal {
-				if yes {
-					have = append(have, id)
-				}
-			}
-			slices.Sort(have)
-			return fmt.Errorf("%s.%s is never read: Prometheus is asked for such values of %s", id, f, strings.Join(have, ", "))
+		id, field := s.Operand().AsIdent(), s.FieldName()
+		read, past := e.catalog.past[field]
+		if !past || read[id] {
+			continue
 		}
+		var have []string
+		for other, yes := range read {
+			if yes {
+				have = append(have, other)
+			}
+		}
+		slices.Sort(have)
+		return fmt.Errorf("%s.%s is never read: such values are read of %s", id, field, strings.Join(have, ", "))
 	}
 	return nil
 }

@@ -52,3 +52,23 @@ func TestEveryMetricOfTheArticlesIsKnown(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// A condition on a value that nobody reads would wait for it for ever.
+func TestThePastIsAskedForWhereItIsRead(t *testing.T) {
+	c, problems, err := Load("")
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	env, err := newEnvironment(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for when, ok := range map[string]bool{
+		"ttft_p95.value > 2.0 * ttft_p95.baseline": true, "arrival_rate.value > 2.0 * arrival_rate.week_ago": true,
+		"e2e_p95.value > 2.0 * e2e_p95.baseline": false, "pod_ready.value < pod_ready.baseline": false, "gpu_temp.value > gpu_temp.day_ago": false,
+	} {
+		if _, err := env.compile(when); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "is never read: such values are read of") {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+}

@@ -24,9 +24,9 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	}
 	units, numbers := make(map[string]string, len(signals)), make(map[string]int, len(signals))
 	titles, windows := make(map[string]string, len(signals)), make(map[string]time.Duration, len(signals))
-	seasonal := map[string]bool{}
+	past := map[string]map[string]bool{"baseline": {}, "day_ago": {}, "week_ago": {}}
 	for i, s := range signals {
-		seasonal[s.ID] = s.Seasonal
+		past["baseline"][s.ID], past["day_ago"][s.ID], past["week_ago"][s.ID] = s.Compared(), s.Seasonal, s.Seasonal
 		units[s.ID], titles[s.ID] = s.Unit, s.Title
 		numbers[s.ID] = i
 		for _, src := range s.Sources {
@@ -42,7 +42,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		titles:   titles,
 		windows:  windows,
 		numbers:  numbers,
-		seasonal: seasonal,
+		past:     past,
 	}}
 	files := make([]fileYAML, len(srcs))
 	for i, src := range srcs {

@@ -74,6 +74,8 @@ type Signal struct {
 	// Seasonal marks a signal whose values of a day and of a week ago are read. They are read of nothing else: two more moments of every
 	// signal would cost Prometheus as much as the rest of the evidence.
 	Seasonal bool `yaml:"seasonal"`
+	// Uncompared marks a signal of which an hour before the onset is not read either: it is dear, and another tells the same.
+	Uncompared bool `yaml:"uncompared"`
 	// Pooled marks a signal whose pool's value is no aggregate of the pods' values (a quantile, a ratio), so that it is
 	// read per pool too.
 	Pooled  bool    `yaml:"pooled"`
@@ -189,7 +191,7 @@ func (s Source) Metrics() []string {
 // changes, is told by its own value, and reading it twice costs hours of samples; a share is told by what it is a share of, and a state of
 // Kubernetes is what it is.
 func (s Signal) Compared() bool {
-	if s.Text {
+	if s.Text || s.Uncompared {
 		return false
 	}
 	for _, src := range s.Sources {
