@@ -46,6 +46,7 @@ const (
 	FnRest     Fn = "rest"     // the rate of metric less that of over, where there is one; not below zero
 	FnShare    Fn = "share"    // metric / (metric + over), of gauges
 	FnLess     Fn = "less"     // 1 where metric < over, else 0
+	FnExcess   Fn = "excess"   // metric and the gauges in with, by which they exceed over; not below zero
 	FnSlope    Fn = "slope"    // the least-squares slope per second over the window, of at least ten points
 	FnAge      Fn = "age"      // seconds since the Unix time that the metric holds
 	FnFlow     Fn = "flow"     // what came in: the rate at which requests leave, plus how fast the gauges in with grow
@@ -102,10 +103,10 @@ type Source struct {
 	Fn     Fn     `yaml:"fn"`
 	Q      float64
 	Window time.Duration
-	// Over is the other metric of ratio, share and less; OverMatch its own matchers (Match where empty).
+	// Over is the other metric of ratio, rest, share, less and excess; OverMatch its own matchers (Match where empty).
 	Over      string
 	OverMatch []Matcher
-	// With are gauges: those whose growth flow adds; for min, those that have to be zero for a point to count.
+	// With are gauges: those whose growth flow adds; those that excess adds; for min, those that have to be zero for a point to count.
 	With  []string
 	Match []Matcher
 	// Label's value becomes the sample's Text. Value's value (of a label) becomes its value.

@@ -11,7 +11,7 @@ var (
 	engines = []string{"vllm", "sglang", "dynamo", "trtllm", "dcgm", "cadvisor", "kube_state", "process", "target", "epp", "client"}
 	// windowed are the functions that look back over a window, with whether they read a second metric.
 	windowed = []Fn{FnAvg, FnMax, FnMin, FnRate, FnIncrease, FnChanges, FnQuantile, FnMean, FnRatio, FnRest, FnSlope, FnFlow}
-	instant  = []Fn{FnLast, FnShare, FnLess, FnAge}
+	instant  = []Fn{FnLast, FnShare, FnLess, FnExcess, FnAge}
 )
 
 func (r rawSignal) signal() (Signal, error) {
@@ -79,14 +79,14 @@ func (r rawSource) source() (Source, error) {
 	default:
 		errs = append(errs, fmt.Errorf("fn %q is not known", s.Fn))
 	}
-	if slices.Contains([]Fn{FnRatio, FnRest, FnShare, FnLess}, s.Fn) != (s.Over != "") {
-		errs = append(errs, errors.New("over is for ratio, rest, share and less, which need it"))
+	if slices.Contains([]Fn{FnRatio, FnRest, FnShare, FnLess, FnExcess}, s.Fn) != (s.Over != "") {
+		errs = append(errs, errors.New("over is for ratio, rest, share, less and excess, which need it"))
 	}
 	if (s.Fn == FnQuantile) != (s.Q > 0 && s.Q < 1) {
 		errs = append(errs, errors.New("q, between 0 and 1, is for quantile, which needs it"))
 	}
-	if len(s.With) > 0 && s.Fn != FnFlow && s.Fn != FnMin {
-		errs = append(errs, errors.New("with is for flow and min"))
+	if len(s.With) > 0 && s.Fn != FnFlow && s.Fn != FnMin && s.Fn != FnExcess {
+		errs = append(errs, errors.New("with is for flow, min and excess"))
 	}
 	var err error
 	if s.Match, err = parseMatchers(r.Match); err != nil {

@@ -79,6 +79,8 @@ func (e *evaluation) run(targets []*target) values {
 		}
 	case rules.FnShare, rules.FnLess:
 		out = e.pair(targets)
+	case rules.FnExcess:
+		out = e.excess(targets)
 	case rules.FnAge:
 		out = e.collect(targets, s.Metric, s.Match, rules.CombineMax, rules.FnLast)
 		for k, v := range out {
@@ -131,6 +133,29 @@ func (e *evaluation) pair(targets []*target) values {
 		default:
 			out[k] = 0
 		}
+	}
+	return out
+}
+
+func (e *evaluation) excess(targets []*target) values {
+	s := e.source
+	out := e.collect(targets, s.Metric, s.Match, rules.CombineSum, rules.FnLast)
+	add := func(sign float64, other values) {
+		for k := range out {
+			v, ok := other[k]
+			if !ok {
+				delete(out, k)
+				continue
+			}
+			out[k] += sign * v
+		}
+	}
+	for _, gauge := range s.With {
+		add(1, e.collect(targets, gauge, s.Match, rules.CombineSum, rules.FnLast))
+	}
+	add(-1, e.collect(targets, s.Over, s.Denominator(), rules.CombineSum, rules.FnLast))
+	for k, v := range out {
+		out[k] = math.Max(v, 0)
 	}
 	return out
 }

@@ -206,6 +206,12 @@ func (b builder) build() string {
 		return "(" + b.agg("max", b.at(one)) + " / (" + b.agg("max", b.at(one)) + " + " + b.agg("max", b.at(whole())) + "))"
 	case rules.FnLess:
 		return "(" + b.agg("max", b.at(one)) + " < bool " + b.agg("max", b.at(whole())) + ")"
+	case rules.FnExcess:
+		expr := b.agg("sum", b.at(one))
+		for _, gauge := range s.With {
+			expr += " + " + b.agg("sum", b.at(b.sel(gauge, s.Match)))
+		}
+		return "clamp_min(" + expr + " - " + b.agg("sum", b.at(whole())) + ", 0)"
 	case rules.FnAge:
 		return "(" + b.clock() + " - " + b.agg("max", b.at(one)) + ")"
 	case rules.FnFlow:

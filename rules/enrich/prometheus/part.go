@@ -75,7 +75,7 @@ func (p part) cost() int {
 	switch p.members[0].source.Fn {
 	case rules.FnQuantile:
 		return 8
-	case rules.FnRatio, rules.FnRest, rules.FnFlow, rules.FnMin:
+	case rules.FnRatio, rules.FnRest, rules.FnFlow, rules.FnMin, rules.FnExcess:
 		return 3
 	case rules.FnMean:
 		return 2

@@ -78,6 +78,20 @@ func workerPage(worker, n int) string {
 	return b.String()
 }
 
+// trtllmPage is what a TensorRT-LLM worker exports, some of whose requests wait for KV blocks now and then.
+func trtllmPage(n int) string {
+	var b strings.Builder
+	l := `{engine_type="trtllm",model_name="llama-70b"}`
+	for i, gauge := range []string{"trtllm_num_requests_waiting", "trtllm_num_requests_running", "trtllm_num_scheduled_requests"} {
+		fmt.Fprintf(&b, "# TYPE %s gauge\n%s%s %d\n", gauge, gauge, l, []int{0, 7, 5}[i]+n%(i+3))
+	}
+	fmt.Fprintf(&b, "# TYPE trtllm_request_success_total counter\n")
+	for i, reason := range []string{"stop", "cancelled"} {
+		fmt.Fprintf(&b, "trtllm_request_success_total{engine_type=\"trtllm\",finished_reason=%q,model_name=\"llama-70b\"} %d\n", reason, n*(9-5*i))
+	}
+	return b.String()
+}
+
 // gpuPage is a DCGM exporter's page.
 func gpuPage(n int) string {
 	xid := 0
@@ -99,7 +113,7 @@ func gpuPage(n int) string {
 func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 	clock := &tickClock{}
 	var n int
-	pages := []func() string{func() string { return workerPage(0, n) }, func() string { return workerPage(1, n) }, func() string { return gpuPage(n) }}
+	pages := []func() string{func() string { return workerPage(0, n) }, func() string { return workerPage(1, n) }, func() string { return trtllmPage(n) }, func() string { return gpuPage(n) }}
 	db := &store{}
 	var targets []engine.Target
 	var labels []map[string]string
@@ -113,7 +127,7 @@ func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 		}))
 		t.Cleanup(srv.Close)
 		own := map[string]string{}
-		if i < 2 {
+		if i < 3 {
 			own = map[string]string{"pod": fmt.Sprintf("vllm-llama-7d9f8b6c5-aaaa%d", i), "namespace": "llm"}
 		}
 		targets = append(targets, engine.Target{URL: srv.URL + "/metrics", Labels: own})
@@ -152,7 +166,7 @@ func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 		if s.Signal == "container_memory_slope" {
 			tolerance = 0.15 // six hours are kept thinly, so a restart weighs differently
 		}
-		seen[s.Signal] = true
+		seen[s.Signal], seen[s.Signal+" on "+s.Entity.Pod] = true, true
 		w, ok := want[key(s)]
 		delete(want, key(s))
 		switch {
@@ -174,6 +188,11 @@ func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 		container_memory_slope gpu_xid gpu_xid_changes gpu_fb_used_ratio gpu_clock_event`) {
 		if !seen[id] {
 			t.Errorf("%s was compared with nothing", id)
+		}
+	}
+	for _, id := range []string{"requests_waiting", "abort_rate"} {
+		if !seen[id+" on vllm-llama-7d9f8b6c5-aaaa2"] {
+			t.Errorf("%s of TensorRT-LLM was compared with nothing", id)
 		}
 	}
 }
