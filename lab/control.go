@@ -176,10 +176,10 @@ func (f *Fleet) SetArg(c ArgChange) error {
 	if c.UID != "" && c.UID != d.uid {
 		return fmt.Errorf("deployment %s has UID %s: %w", f.cfg.Pool, d.uid, ErrConflict)
 	}
-	flag := "--" + f.cfg.Kind.flag(strings.ReplaceAll(strings.TrimLeft(c.Name, "-"), "_", "-"))
+	flag := "--" + f.cfg.Kind.flag(hyphens(strings.TrimLeft(c.Name, "-")))
 	at, old := -1, ""
 	for i, a := range d.args {
-		if name, value, _ := strings.Cut(a, "="); strings.ReplaceAll(name, "_", "-") == flag {
+		if name, value, _ := strings.Cut(a, "="); hyphens(name) == hyphens(flag) {
 			at, old = i, value
 		}
 	}

@@ -53,9 +53,12 @@ func (c Config) args() []string {
 		flag("max-num-batched-tokens", "%d", c.Engine.MaxNumBatchedTokens),
 		flag("gpu-memory-utilization", "%.2f", c.Engine.GPUMemoryUtilization),
 	}
-	if c.Kind == SGLang { // it drains by itself when it is told to end
+	switch c.Kind {
+	case SGLang: // it drains by itself when it is told to end
 		out = append(out, fmt.Sprintf("--page-size=%d", BlockSize), "--enable-metrics")
-	} else {
+	case TRTLLM: // the model goes without a flag; what has no flag is in a file: statistics, the size of blocks, MAX_UTILIZATION, the prefix cache
+		return append([]string{"serve", c.Model}, append(out[2:], "--extra_llm_api_options=/config/llm.yaml")...)
+	default:
 		out = append(out, flag("shutdown-timeout", "%d", int(c.Drain.Seconds())))
 	}
 	if c.Engine.NoPrefixCaching {
@@ -96,7 +99,7 @@ func (f *Fleet) engineOf(args []string) Engine {
 		name, value, _ := strings.Cut(strings.TrimLeft(a, "-"), "=")
 		n, intErr := strconv.Atoi(value)
 		ratio, floatErr := strconv.ParseFloat(value, 64)
-		switch name = f.cfg.Kind.vllmFlag(strings.ReplaceAll(name, "_", "-")); {
+		switch name = f.cfg.Kind.vllmFlag(name); {
 		case name == "max-num-seqs" && intErr == nil && n > 0:
 			e.MaxNumSeqs = n
 		case name == "max-num-batched-tokens" && intErr == nil && n > 0:

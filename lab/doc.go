@@ -1,4 +1,4 @@
-// Package lab is a simulated pool of vLLM, SGLang or Dynamo workers on Kubernetes, good enough that a bot which reads its pages and acts on
+// Package lab is a simulated pool of vLLM, SGLang, Dynamo or TensorRT-LLM workers on Kubernetes, good enough that a bot which reads its pages and acts on
 // its workers cannot tell.
 //
 // What is simulated is the mechanism, not the symptoms. Every worker runs the V1 scheduler: requests wait for a slot and

@@ -31,6 +31,7 @@ type engine struct {
 
 	stats   stats
 	sglang  *sglangStats  // of an SGLang worker
+	trtllm  *trtllmStats  // of a TensorRT-LLM worker
 	handler *handlerStats // of a Dynamo worker
 	front   *frontStats   // the frontend before it, which sees every token
 }
@@ -69,6 +70,7 @@ func (e *engine) begin(now float64) {
 	}
 	e.sglang.step(e, prefill, now)
 	took := e.cost.Step(prefill, len(e.planned), kvTokens) * e.slow
+	e.trtllm.step(e, prefill, took)
 	e.stats.busy += took
 	e.stats.tensor += e.cost.PerPrefillToken * float64(prefill)
 	e.stepping, e.stepEnd = true, now+(took+e.gap(len(e.planned)))*(0.97+0.06*e.rng.Float64())

@@ -9,7 +9,7 @@ import (
 
 // A Target is one page to scrape, as service discovery would list it.
 type Target struct {
-	Job    string            // vllm (sglang, dynamo-worker), dcgm, epp (frontend), client, kube
+	Job    string            // vllm (sglang, dynamo-worker, trtllm), dcgm, epp (frontend), client, kube
 	Path   string            // on Fleet.Handler
 	Labels map[string]string // what relabelling would add: job, instance, namespace, pod, node, container
 	Honor  bool              // honor_labels of the job

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,19 +16,20 @@ const (
 	VLLM   Kind = "vllm"   // vLLM V1 behind llm-d's endpoint picker
 	SGLang Kind = "sglang" // SGLang with --enable-metrics behind llm-d's endpoint picker
 	Dynamo Kind = "dynamo" // vLLM workers and the frontend of NVIDIA Dynamo
+	TRTLLM Kind = "trtllm" // TensorRT-LLM's trtllm-serve behind llm-d's endpoint picker
 )
 
 // Kinds lists the kinds.
-func Kinds() []Kind { return []Kind{VLLM, SGLang, Dynamo} }
+func Kinds() []Kind { return []Kind{VLLM, SGLang, Dynamo, TRTLLM} }
 
 // title is the kind as the names of rules begin.
 func (k Kind) title() string {
-	return map[Kind]string{VLLM: "VLLM", SGLang: "SGLang", Dynamo: "Dynamo"}[k]
+	return map[Kind]string{VLLM: "VLLM", SGLang: "SGLang", Dynamo: "Dynamo", TRTLLM: "TRTLLM"}[k]
 }
 
 // Title is the kind as people write it.
 func (k Kind) Title() string {
-	return map[Kind]string{VLLM: "vLLM", SGLang: "SGLang", Dynamo: "Dynamo"}[k]
+	return map[Kind]string{VLLM: "vLLM", SGLang: "SGLang", Dynamo: "Dynamo", TRTLLM: "TensorRT-LLM"}[k]
 }
 
 // ParseKind finds a kind by its name.
@@ -64,6 +66,12 @@ func (k Kind) trade() trade {
 			good: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.0", missing: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.1-hotfix", flawed: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.8.1",
 			dead: vllmDead,
 		}
+	case TRTLLM:
+		return trade{
+			container: "trtllm", job: "trtllm", port: 8000, pool: "trtllm-llama", model: "llama-70b",
+			good: "nvcr.io/nvidia/tensorrt-llm/release:1.3.0", missing: "nvcr.io/nvidia/tensorrt-llm/release:1.3.1-hotfix", flawed: "nvcr.io/nvidia/tensorrt-llm/release:1.3.1",
+			dead: "RuntimeError: Executor worker returned error",
+		}
 	}
 	return trade{
 		container: "vllm", job: "vllm", port: 8000, pool: "vllm-llama", model: "llama-70b",
@@ -72,36 +80,45 @@ func (k Kind) trade() trade {
 	}
 }
 
-// sglangFlags are how SGLang calls what vLLM calls by the names on the left. What has no counterpart is left out.
-var sglangFlags = map[string]string{
-	"max-num-seqs": "max-running-requests", "max-num-batched-tokens": "chunked-prefill-size", "gpu-memory-utilization": "mem-fraction-static",
-	"max-model-len": "context-length", "tensor-parallel-size": "tp-size", "no-enable-prefix-caching": "disable-radix-cache", "model": "model-path",
+// flags are how other engines call what vLLM calls by the names on the left. What has no counterpart is left out.
+var flags = map[Kind]map[string]string{
+	SGLang: {
+		"max-num-seqs": "max-running-requests", "max-num-batched-tokens": "chunked-prefill-size", "gpu-memory-utilization": "mem-fraction-static",
+		"max-model-len": "context-length", "tensor-parallel-size": "tp-size", "no-enable-prefix-caching": "disable-radix-cache", "model": "model-path",
+	},
+	TRTLLM: {
+		"max-num-seqs": "max_batch_size", "max-num-batched-tokens": "max_num_tokens", "gpu-memory-utilization": "kv_cache_free_gpu_memory_fraction",
+		"max-model-len": "max_seq_len", "tensor-parallel-size": "tp_size",
+	},
 }
 
 // flag is the kind's name of one of vLLM's flags.
 func (k Kind) flag(name string) string {
-	if as := sglangFlags[name]; k == SGLang && as != "" {
-		return as
-	}
-	return name
+	return cmp.Or(flags[k][name], name)
 }
 
-// vllmFlag is vLLM's name of one of the kind's flags.
+// vllmFlag is vLLM's name of one of the kind's flags, however it is written.
 func (k Kind) vllmFlag(name string) string {
-	for v, as := range sglangFlags {
-		if k == SGLang && as == name {
+	name = hyphens(name)
+	for v, as := range flags[k] {
+		if hyphens(as) == name {
 			return v
 		}
 	}
 	return name
 }
 
+func hyphens(flag string) string { return strings.ReplaceAll(flag, "_", "-") }
+
 // tell puts a story in the kind's words.
 func (k Kind) tell(story string) string {
-	if k != SGLang {
-		return story
+	switch k {
+	case SGLang:
+		return strings.NewReplacer("max_num_seqs", "max_running_requests", "gpu_memory_utilization", "mem_fraction_static", "preempt", "retract").Replace(story)
+	case TRTLLM:
+		return strings.NewReplacer("max_num_seqs", "max_batch_size", "gpu_memory_utilization", "kv_cache_free_gpu_memory_fraction", "preemption", "pause", "preempted", "paused").Replace(story)
 	}
-	return strings.NewReplacer("max_num_seqs", "max_running_requests", "gpu_memory_utilization", "mem_fraction_static", "preempt", "retract").Replace(story)
+	return story
 }
 
 // As is the scenario with another kind of engine.

@@ -61,14 +61,22 @@ const (
 // outOfCUDA is what PyTorch writes before the engine's own last words.
 const outOfCUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.31 GiB. GPU 0 has a total capacity of 79.65 GiB of which 4.14 GiB is free.\n"
 
-// lowest is PromQL's min_over_time.
+// lowest is PromQL's min_over_time, highest its max_over_time.
 func (h *history) lowest(name string, window float64) vector {
+	return h.extreme(name, window, math.Inf(1), math.Min)
+}
+
+func (h *history) highest(name string, window float64) vector {
+	return h.extreme(name, window, math.Inf(-1), math.Max)
+}
+
+func (h *history) extreme(name string, window, none float64, pick func(a, b float64) float64) vector {
 	return h.each(name, func(s *series) (float64, bool) {
-		low := math.Inf(1)
+		out := none
 		for _, p := range s.within(h.last-window, h.last) {
-			low = min(low, p.value)
+			out = pick(out, p.value)
 		}
-		return low, !math.IsInf(low, 1)
+		return out, out != none
 	})
 }
 

@@ -44,6 +44,7 @@ func (e *engine) finish(now float64, done func(r *request, reason string)) {
 		e.release(r)
 		e.stats.complete(r, now, reason)
 		e.sglang.ended(r, now)
+		e.trtllm.complete(r)
 		e.handler.ended(r, now)
 		e.front.ended(r, now, true)
 		done(r, reason)
@@ -97,6 +98,7 @@ func (e *engine) cancel(now float64, gone func(*request) bool, done func(*reques
 				r.blocks = 0
 			}
 			e.sglang.abort(r, now)
+			e.trtllm.ended(r)
 			e.handler.ended(r, now)
 			e.front.ended(r, now, false)
 			e.release(r)

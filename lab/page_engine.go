@@ -12,6 +12,8 @@ func (f *Fleet) enginePage(w *worker) *page {
 		return nil
 	case f.cfg.Kind == SGLang:
 		return f.sglangPage(w)
+	case f.cfg.Kind == TRTLLM:
+		return f.trtllmPage(w)
 	}
 	return f.vllmPage(w)
 }

@@ -176,7 +176,7 @@ func TestTheSameSeedMakesTheSamePages(t *testing.T) {
 
 func TestEveryRuleIsPromQL(t *testing.T) {
 	p := parser.NewParser(parser.Options{})
-	for _, r := range slices.Concat(Rules(VLLM), Rules(SGLang), Rules(Dynamo), NervousRules(VLLM), NervousRules(SGLang)) {
+	for _, r := range slices.Concat(Rules(VLLM), Rules(SGLang), Rules(Dynamo), Rules(TRTLLM), NervousRules(VLLM), NervousRules(SGLang), NervousRules(TRTLLM)) {
 		if _, err := p.ParseExpr(r.Expr); err != nil {
 			t.Errorf("%s: %v", r.Name, err)
 		}

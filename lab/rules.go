@@ -26,6 +26,8 @@ func Rules(k Kind) []Rule {
 	switch k {
 	case SGLang:
 		return slices.Concat(sglangRules(), pickerRules(), commonRules(k))
+	case TRTLLM:
+		return slices.Concat(trtllmRules(), pickerRules(), commonRules(k))
 	case Dynamo: // Dynamo's rules are loaded beside those of the engine
 		return slices.Concat(vllmRules(), dynamoRules(), commonRules(k))
 	}
@@ -129,8 +131,11 @@ func pickerRules() []Rule {
 func commonRules(k Kind) []Rule {
 	const m = 60.0
 	t, running := k.trade(), "vllm:num_requests_running"
-	if k == SGLang {
+	switch k {
+	case SGLang:
 		running = "sglang:num_running_reqs"
+	case TRTLLM:
+		running = "trtllm_num_requests_running"
 	}
 	return []Rule{
 		{k.title() + "WorkerDown", "up{job=\"" + t.job + "\"} == 0", 2 * time.Minute, "critical", "{{ $labels.pod }} cannot be scraped",

@@ -7,7 +7,10 @@ import "time"
 func NervousRules(k Kind) []Rule {
 	job := k.trade().job
 	kv, running, generated, ttft, e2e := "vllm:kv_cache_usage_perc", "vllm:num_requests_running", "vllm:generation_tokens_total", "vllm:time_to_first_token_seconds", "vllm:e2e_request_latency_seconds"
-	if k == SGLang {
+	switch k {
+	case TRTLLM:
+		kv, running, generated, ttft, e2e = "trtllm_kv_cache_utilization", "trtllm_num_requests_running", "trtllm_generation_tokens_total", "trtllm_time_to_first_token_seconds", "trtllm_e2e_request_latency_seconds"
+	case SGLang:
 		kv, running, generated, ttft, e2e = "sglang:token_usage", "sglang:num_running_reqs", "sglang:generation_tokens_total", "sglang:time_to_first_token_seconds", "sglang:e2e_request_latency_seconds"
 	}
 	pod := []string{"namespace", "model_name", "pod"}

@@ -9,7 +9,7 @@ func sglangRules() []Rule {
 	pool := []string{"namespace", "model_name"}
 	const m = 60.0
 	const byPod, byPool = "by (namespace, model_name, pod)", "by (namespace, model_name)"
-	ttft, itl, queue := sglangQuantile("sglang:time_to_first_token_seconds"), sglangQuantile("sglang:inter_token_latency_seconds"), sglangQuantile("sglang:queue_time_seconds")
+	ttft, itl, queue := usualQuantile("sglang:time_to_first_token_seconds"), usualQuantile("sglang:inter_token_latency_seconds"), usualQuantile("sglang:queue_time_seconds")
 	decoded := func(h *history, window, offset float64) vector {
 		return h.rate("sglang:realtime_tokens_total", window, offset).with("mode", "decode").sum(pod...)
 	}
@@ -65,7 +65,8 @@ type poolQuantile struct {
 	by     string
 }
 
-func sglangQuantile(metric string) poolQuantile {
+// usualQuantile is over the pool as the labels of an engine, and of its target, name it.
+func usualQuantile(metric string) poolQuantile {
 	return poolQuantile{metric: metric, labels: []string{"namespace", "model_name"}, by: "le, namespace, model_name"}
 }
 

@@ -25,6 +25,7 @@ func (f *Fleet) tick() {
 		if w.eng != nil {
 			w.eng.slow = w.pace()
 			w.eng.sglang.idle(w.eng, f.now)
+			w.eng.trtllm.look(w.eng)
 			w.eng.begin(f.now)
 		}
 	}

@@ -77,6 +77,8 @@ func (w *worker) serve(f *Fleet) {
 	switch f.cfg.Kind {
 	case SGLang:
 		w.eng.sglang = newSGLangStats(f.now)
+	case TRTLLM:
+		w.eng.trtllm = newTRTLLMStats()
 	case Dynamo:
 		w.eng.handler, w.eng.front = &handlerStats{duration: newHistogram(handlerEdges)}, f.gateway.front
 	}

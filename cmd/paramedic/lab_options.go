@@ -40,7 +40,7 @@ func (o *labOptions) flags(f *pflag.FlagSet) {
 	f.Float64Var(&o.rate, "rate", 0, "requests a second over the pool; without it: the scenario's")
 }
 
-const engineUsage = "what the workers run: vllm, sglang, or dynamo (vLLM behind Dynamo's frontend)"
+const engineUsage = "what the workers run: vllm, sglang, dynamo (vLLM behind Dynamo's frontend), or trtllm (TensorRT-LLM)"
 
 // load checks the engine, and reads the recorded traffic, if there is any.
 func (o *labOptions) load() error {

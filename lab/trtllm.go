@@ -1,0 +1,77 @@
+package lab
+
+// trtllmStats is what a TensorRT-LLM worker counts otherwise than vLLM, and when. Everything of a request is observed when it ends, its
+// first token too. The gauges are of the last iteration, so that they stand still in a hang, and are not there before the first one. A nil
+// *trtllmStats counts nothing: the worker is of another kind.
+type trtllmStats struct {
+	iterated                   bool
+	active, queued             int // requests taken in, and those for which the batch has no place
+	context, generation        int // requests in the last iteration
+	paused                     int // by the last iteration
+	contextTokens, preemptions int
+	latency                    float64
+
+	prompt, output, cached                        float64
+	ttft, prefill, cachedTokens, iterationPrefill *histogram
+}
+
+func newTRTLLMStats() *trtllmStats {
+	h := newHistogram
+	return &trtllmStats{ttft: h(ttftEdges), prefill: h(trtllmPrefillEdges), cachedTokens: h(trtllmCachedEdges), iterationPrefill: h(trtllmIterationEdges)}
+}
+
+// step is an iteration with a batch of so much prefill, which will take so long.
+func (s *trtllmStats) step(e *engine, prefill int, took float64) {
+	if s == nil {
+		return
+	}
+	s.iterated = true
+	s.context = 0
+	for _, r := range e.planned {
+		s.context += boolInt(r.step > 1)
+	}
+	s.generation, s.contextTokens, s.latency = len(e.planned)-s.context, prefill, took
+	s.paused, s.preemptions = int(e.stats.preemptions)-s.preemptions, int(e.stats.preemptions)
+	if prefill > 0 {
+		s.iterationPrefill.observe(float64(prefill))
+	}
+}
+
+// look takes stock of the requests, as iterations do many times between two ticks. The executor takes in as many as its largest batch
+// holds, and calls them active, whether they have KV blocks or wait for them.
+func (s *trtllmStats) look(e *engine) {
+	if s == nil || e.hung {
+		return
+	}
+	load := len(e.running) + len(e.waiting)
+	s.active = min(load, e.maxSeqs)
+	s.queued = load - s.active
+}
+
+// complete observes a request that has its answer.
+func (s *trtllmStats) complete(r *request) {
+	if s == nil {
+		return
+	}
+	s.ttft.observe(r.firstToken - r.arrived)
+	s.prefill.observe(r.firstToken - r.scheduled)
+	s.ended(r)
+}
+
+// ended counts a request that leaves, complete or cancelled.
+func (s *trtllmStats) ended(r *request) {
+	if s == nil {
+		return
+	}
+	s.prompt += float64(r.prompt)
+	s.output += float64(r.generated)
+	s.cached += float64(r.cachedHit)
+	s.cachedTokens.observe(float64(r.cachedHit))
+}
+
+// The bucket edges of TensorRT-LLM where they are not vLLM's.
+var (
+	trtllmPrefillEdges   = []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 640, 2560}
+	trtllmCachedEdges    = []float64{0, 64, 128, 256, 512, 1024, 2048, 4096, 8192}
+	trtllmIterationEdges = []float64{64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768}
+)
