@@ -28,7 +28,12 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.findWorkers()
 	m.index()
 	m.query.Scope = m.pooled(m.query.Scope)
-	seen := map[string]int{}
+	type what struct {
+		signal string
+		of     place
+		text   string
+	}
+	seen := map[what]int{}
 	had := map[string]bool{}
 	for _, r := range m.readings {
 		for _, s := range r.Samples {
@@ -36,7 +41,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 			if !m.inScope(s.Entity) {
 				continue
 			}
-			key := strings.Join([]string{s.Signal, entityKey(s.Entity), s.Text}, "\x00")
+			key := what{s.Signal, placeOf(s.Entity), s.Text}
 			if at, ok := seen[key]; ok { // what an earlier source has given is not given again
 				fill(&ev.Samples[at], s)
 				continue
@@ -49,26 +54,15 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.exitCodes(ev.Samples)
 	ev.Samples = m.once(ev.Samples)
 	keepSeries(ev.Samples, m.query.Scope)
-	sortSamples(ev.Samples)
-	ev.Workers = m.workers
-	ev.Missing = append(ev.Missing, m.missing(had)...)
-	slices.SortStableFunc(ev.Missing, func(a, b state.Missing) int { return cmp.Compare(a.Signal, b.Signal) })
-}
-
-// sortSamples orders samples by signal, entity and word.
-func sortSamples(samples []state.Sample) {
-	keys := make(map[state.Entity]string, len(samples))
-	for _, s := range samples {
-		if _, ok := keys[s.Entity]; !ok {
-			keys[s.Entity] = entityKey(s.Entity)
-		}
-	}
-	slices.SortStableFunc(samples, func(a, b state.Sample) int {
+	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int {
 		if c := strings.Compare(a.Signal, b.Signal); c != 0 {
 			return c
 		}
-		return cmp.Or(strings.Compare(keys[a.Entity], keys[b.Entity]), strings.Compare(a.Text, b.Text))
+		return cmp.Or(CompareEntities(a.Entity, b.Entity), strings.Compare(a.Text, b.Text))
 	})
+	ev.Workers = m.workers
+	ev.Missing = append(ev.Missing, m.missing(had)...)
+	slices.SortStableFunc(ev.Missing, func(a, b state.Missing) int { return cmp.Compare(a.Signal, b.Signal) })
 }
 
 // once leaves out what a gateway counts of a pool whose workers count it themselves: the two are not the same quantity, and one of them
@@ -90,8 +84,21 @@ func (m *merge) once(samples []state.Sample) []state.Sample {
 	})
 }
 
-func entityKey(e state.Entity) string {
-	return strings.Join([]string{e.Namespace, e.Pool, e.Pod, e.Instance, e.Node, e.GPU}, "\x00")
+// A place is what tells one entity from another: its model is only another name of it.
+type place struct{ namespace, pool, pod, instance, node, gpu string }
+
+func placeOf(e state.Entity) place {
+	return place{e.Namespace, e.Pool, e.Pod, e.Instance, e.Node, e.GPU}
+}
+
+// CompareEntities orders entities by where they are.
+func CompareEntities(a, b state.Entity) int {
+	for _, by := range [...][2]string{{a.Namespace, b.Namespace}, {a.Pool, b.Pool}, {a.Pod, b.Pod}, {a.Instance, b.Instance}, {a.Node, b.Node}, {a.GPU, b.GPU}} {
+		if c := strings.Compare(by[0], by[1]); c != 0 {
+			return c
+		}
+	}
+	return 0
 }
 
 // fill completes a sample with what a later source knows besides.
@@ -316,14 +323,14 @@ func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
 // exitCodes completes the termination's word with its exit code, where they were read as two series.
 func (m *merge) exitCodes(samples []state.Sample) {
-	codes := map[string]float64{}
+	codes := map[place]float64{}
 	for _, s := range samples {
 		if s.Signal == "pod_exit_code" {
-			codes[entityKey(s.Entity)] = s.Value
+			codes[placeOf(s.Entity)] = s.Value
 		}
 	}
 	for i, s := range samples {
-		if code, ok := codes[entityKey(s.Entity)]; ok && s.Signal == "pod_last_terminated" {
+		if code, ok := codes[placeOf(s.Entity)]; ok && s.Signal == "pod_last_terminated" {
 			samples[i].Value = code
 		}
 	}
@@ -354,7 +361,7 @@ func keepSeries(samples []state.Sample, scope state.Scope) {
 	}
 	for _, at := range bySignal {
 		slices.SortStableFunc(at, func(a, b int) int {
-			return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(entityKey(samples[a].Entity), entityKey(samples[b].Entity)))
+			return cmp.Or(cmp.Compare(rank(b), rank(a)), CompareEntities(samples[a].Entity, samples[b].Entity))
 		})
 		for _, i := range at[min(chartedEntities, len(at)):] {
 			samples[i].Series = nil

@@ -13,11 +13,7 @@ func Check(signals []rules.Signal) []error {
 	for _, sig := range signals {
 		for _, scope := range []narrow{{}, {Scope: state.Scope{Namespace: `llm"\`, Pool: "pool", Model: "model"}, pods: "pool-.*"}} {
 			for _, m := range compile(sig, scope) {
-				err := rules.ParsePromQL(m.expr(m.source.Metric))
-				if m.named() && err == nil { // there a name stands in quotes
-					err = rules.ParsePromQL(m.source.Metric)
-				}
-				if err != nil {
+				if err := rules.ParsePromQL(m.expr()); err != nil {
 					out = append(out, fmt.Errorf("signal %s, metric %s: %w", sig.ID, m.source.Metric, err))
 				}
 			}

@@ -2,7 +2,6 @@ package prometheus
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +24,7 @@ const weekAfter = 6 * 24 * time.Hour
 
 // A member is one source of one signal, at the moments that a query is about.
 type member struct {
+	id     string // what it reads, at whatever moment
 	signal rules.Signal
 	source rules.Source
 	scope  narrow
@@ -34,15 +34,6 @@ type member struct {
 	week   bool // six days before the moment that it is asked for, which is a day before the onset
 }
 
-// id is what the member reads, at whatever moment.
-func (m *member) id() string {
-	level := "own"
-	if m.pool {
-		level = "pool"
-	}
-	return m.signal.ID + "#" + strconv.Itoa(m.index) + "#" + level
-}
-
 // compile makes the members of a signal: each source, and each again per pool where the pool's value is no aggregate of the pods'.
 func compile(sig rules.Signal, scope narrow) []*member {
 	var out []*member
@@ -50,10 +41,11 @@ func compile(sig rules.Signal, scope narrow) []*member {
 		if !scope.asks(src) {
 			continue
 		}
-		m := &member{signal: sig, source: src, scope: scope, index: i, pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
+		id := sig.ID + "#" + strconv.Itoa(i)
+		m := &member{id: id, signal: sig, source: src, scope: scope, index: i, pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
 		out = append(out, m)
 		if sig.Pooled && !m.pool && summable(src.Fn) {
-			out = append(out, &member{signal: sig, source: src, scope: scope, index: i, pool: true})
+			out = append(out, &member{id: id + "#pool", signal: sig, source: src, scope: scope, index: i, pool: true})
 		}
 	}
 	return out
@@ -64,9 +56,6 @@ func compile(sig rules.Signal, scope narrow) []*member {
 func (m *member) twin() bool {
 	return !m.pool && m.signal.Pooled && summable(m.source.Fn)
 }
-
-// named says that the newest point is all that the member reads, so that one expression can read many metrics, told apart by their names.
-func (m *member) named() bool { return m.source.Fn == rules.FnLast && m.source.Scale == 1 }
 
 // bucketed says that the member is a quantile of a whole pool. It is made here of the sums of the buckets, which are few, and which every
 // quantile of the same histogram shares.
@@ -79,24 +68,19 @@ func summable(fn rules.Fn) bool {
 	return fn == rules.FnQuantile || fn == rules.FnMean || fn == rules.FnRatio
 }
 
-// expr is the PromQL of the member's source; of a named member, that of all those metrics. Series are narrowed to the scope as far as
-// their labels can be trusted to be there: a label that a fleet does not set must not empty the evidence, so most matchers also accept its
-// absence.
-func (m *member) expr(metrics ...string) string {
+// expr is the PromQL of the member's source. Series are narrowed to the scope as far as their labels can be trusted to be there: a label that
+// a fleet does not set must not empty the evidence, so most matchers also accept its absence.
+func (m *member) expr() string {
 	sig, src := m.signal, m.source
 	b := builder{sig: sig, src: src, by: strings.Join(labelsOf(sig, src, m.pool), ", ")}
 	if m.week {
 		b.ago = weekAfter
 	}
 	var alternatives []string
-	for _, matchers := range m.scope.matchers(src, sig.Per) {
-		b.narrow = matchers
-		switch {
-		case m.named():
-			alternatives = append(alternatives, b.last(metrics))
-		case m.bucketed():
+	for _, b.narrow = range m.scope.matchers(src, sig.Per) {
+		if m.bucketed() {
 			alternatives = append(alternatives, b.buckets())
-		default:
+		} else {
 			alternatives = append(alternatives, b.build())
 		}
 	}
@@ -157,8 +141,8 @@ func (b builder) offset() string {
 	return " offset " + window(b.ago)
 }
 
-func (b builder) sel(metric string, matchers []rules.Matcher, more ...string) string {
-	all := more
+func (b builder) sel(metric string, matchers []rules.Matcher) string {
+	all := make([]string, 0, len(matchers)+len(b.narrow))
 	for _, m := range matchers {
 		all = append(all, m.String())
 	}
@@ -223,16 +207,6 @@ func (b builder) build() string {
 	default:
 		return b.agg(op, b.at(one))
 	}
-}
-
-// last is the newest points of some metrics, with their names.
-func (b builder) last(metrics []string) string {
-	var names []string
-	for _, m := range metrics {
-		names = append(names, regexp.QuoteMeta(m))
-	}
-	name := "__name__=~" + strconv.Quote(strings.Join(names, "|"))
-	return string(b.sig.Combine) + " by (__name__, " + b.by + ") (" + b.at(b.sel("", b.src.Match, name)) + ")"
 }
 
 // buckets are the rates at which a histogram's buckets fill, summed.

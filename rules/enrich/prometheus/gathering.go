@@ -19,7 +19,14 @@ import (
 type gathering struct {
 	query   enrich.Query
 	scope   narrow
-	samples map[string]*sample
+	samples map[sampleKey]*sample
+}
+
+// sampleKey is what a sample is of.
+type sampleKey struct {
+	member string
+	entity state.Entity
+	text   string
 }
 
 // sample is one signal on one entity as one source gives it, before the sources are weighed against each other.
@@ -95,9 +102,9 @@ func shared(all, chart []*member) (others, charts []*member) {
 func apart(members, others []*member) []*member {
 	given := map[string]bool{}
 	for _, m := range others {
-		given[m.id()] = given[m.id()] || !m.few
+		given[m.id] = given[m.id] || !m.few
 	}
-	return slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return given[m.id()] })
+	return slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return given[m.id] })
 }
 
 // daysAgo are the members a day ago with themselves a week ago; of quantiles and ratios the pool's. The hour before is asked for apart
@@ -124,7 +131,7 @@ func (g *gathering) charted(ms []*member) []*member {
 			if !few {
 				continue
 			}
-			m = &member{signal: m.signal, source: m.source, index: m.index, scope: own, few: true}
+			m = &member{id: m.id, signal: m.signal, source: m.source, index: m.index, scope: own, few: true}
 		}
 		out = append(out, m)
 	}
@@ -152,7 +159,7 @@ func (g *gathering) take(j job, all []series) {
 		case p.members[0].bucketed():
 			collect(histograms, p, s)
 		default:
-			for _, m := range p.of(s.labels) {
+			for _, m := range p.members {
 				g.put(j, m, s.labels, s.points)
 			}
 		}
@@ -259,14 +266,16 @@ func (g *gathering) at(m *member, labels map[string]string) (*sample, origin) {
 	if src.Label != "" {
 		text = labels[src.Label]
 	}
-	key := strings.Join([]string{m.id(), e.Namespace, e.Model, e.Pool, e.Pod, e.Node, e.GPU, text}, "\x00")
-	if e.Pod == "" {
-		key += "\x00" + e.Instance
+	key := sampleKey{m.id, e, text}
+	if e.Pod != "" {
+		key.entity.Instance = ""
 	}
-	if g.samples[key] == nil {
-		g.samples[key] = &sample{member: m, entity: e, text: text}
+	sm := g.samples[key]
+	if sm == nil {
+		sm = &sample{member: m, entity: e, text: text}
+		g.samples[key] = sm
 	}
-	return g.samples[key], origin{job: labels["job"], instance: labels["instance"]}
+	return sm, origin{job: labels["job"], instance: labels["instance"]}
 }
 
 // value is the sample's value: that of a label where the source says so.
@@ -284,16 +293,21 @@ func (m *member) value(labels map[string]string, v float64) float64 {
 // finish makes the samples: per signal and entity, of the first source with a value now.
 func (g *gathering) finish() []state.Sample {
 	type slot struct{ signal, entity string }
-	first := map[slot]int{}
-	of := func(sm *sample) slot { return slot{sm.member.signal.ID, enrich.SlotOf(sm.entity)} }
+	first := make(map[slot]int, len(g.samples))
+	slots := make(map[*sample]slot, len(g.samples))
 	for _, sm := range g.samples {
-		if i, ok := first[of(sm)]; sm.now != nil && (!ok || sm.member.index < i) {
-			first[of(sm)] = sm.member.index
+		if sm.now == nil {
+			continue
+		}
+		of := slot{sm.member.signal.ID, enrich.SlotOf(sm.entity)}
+		slots[sm] = of
+		if i, ok := first[of]; !ok || sm.member.index < i {
+			first[of] = sm.member.index
 		}
 	}
-	out := make([]state.Sample, 0, len(g.samples))
-	for _, sm := range g.samples {
-		if sm.now != nil && first[of(sm)] == sm.member.index {
+	out := make([]state.Sample, 0, len(slots))
+	for sm, of := range slots {
+		if first[of] == sm.member.index {
 			out = append(out, g.sample(sm))
 		}
 	}
@@ -301,9 +315,7 @@ func (g *gathering) finish() []state.Sample {
 		if c := strings.Compare(a.Signal, b.Signal); c != 0 {
 			return c
 		}
-		x, y := a.Entity, b.Entity
-		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Model, y.Model), strings.Compare(x.Pool, y.Pool), strings.Compare(x.Pod, y.Pod),
-			strings.Compare(x.Instance, y.Instance), strings.Compare(x.Node, y.Node), strings.Compare(x.GPU, y.GPU), strings.Compare(a.Text, b.Text))
+		return cmp.Or(enrich.CompareEntities(a.Entity, b.Entity), strings.Compare(a.Entity.Model, b.Entity.Model), strings.Compare(a.Text, b.Text))
 	})
 	return out
 }

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/prometheus/common/model"
-
 	"paramedic/rules"
 )
 
@@ -25,7 +23,7 @@ func parts(members []*member, first int) []part {
 	var out []part
 	at := map[string]int{}
 	for _, m := range members {
-		key := m.expr() // of a named member, without its metric
+		key := m.expr()
 		i, ok := at[key]
 		if !ok {
 			i = len(out)
@@ -39,39 +37,11 @@ func parts(members []*member, first int) []part {
 
 // labelled is the part's expression, marked, so that no two parts of a union have a series in common.
 func (p part) labelled() string {
-	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, p.members[0].expr(p.metrics()...), marker, p.mark)
-}
-
-// metrics are the names that a part of named members reads.
-func (p part) metrics() []string {
-	var out []string
-	for _, m := range p.members {
-		if !slices.Contains(out, m.source.Metric) {
-			out = append(out, m.source.Metric)
-		}
-	}
-	return out
-}
-
-// of are the members that a series of the part is read for.
-func (p part) of(labels map[string]string) []*member {
-	if !p.members[0].named() {
-		return p.members
-	}
-	var out []*member
-	for _, m := range p.members {
-		if m.source.Metric == labels[model.MetricNameLabel] {
-			out = append(out, m)
-		}
-	}
-	return out
+	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, p.members[0].expr(), marker, p.mark)
 }
 
 // cost is about what a part costs Prometheus, in metrics of one series for each entity.
 func (p part) cost() int {
-	if p.members[0].named() {
-		return len(p.metrics())
-	}
 	switch p.members[0].source.Fn {
 	case rules.FnQuantile:
 		return 8

@@ -143,7 +143,7 @@ type job struct {
 
 // Read implements enrich.Source.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
-	g := &gathering{query: q, scope: c.narrow(ctx, q), samples: map[string]*sample{}}
+	g := &gathering{query: q, scope: c.narrow(ctx, q), samples: map[sampleKey]*sample{}}
 	jobs := g.jobs()
 	var out enrich.Reading
 	var mu sync.Mutex

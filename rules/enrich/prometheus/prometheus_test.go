@@ -42,10 +42,10 @@ func TestEverySignalCompilesToValidPromQL(t *testing.T) {
 		for _, s := range builtIn(t) {
 			ms := compile(s, narrow{Scope: scope})
 			for _, m := range ms {
-				if ids[m.id()] {
-					t.Errorf("%s: two members are %s", name, m.id())
+				if ids[m.id] {
+					t.Errorf("%s: two members are %s", name, m.id)
 				}
-				ids[m.id()] = true
+				ids[m.id] = true
 			}
 			for _, p := range parts(ms, 0) {
 				expr, err := parser.NewParser(parser.Options{}).ParseExpr(p.labelled())
@@ -62,7 +62,7 @@ func TestEverySignalCompilesToValidPromQL(t *testing.T) {
 }
 
 func TestGatheringIsAtMostTwelveQueries(t *testing.T) {
-	g := &gathering{query: enrich.Query{Signals: builtIn(t), Now: now, Onset: now.Add(-10 * time.Minute)}, samples: map[string]*sample{}}
+	g := &gathering{query: enrich.Query{Signals: builtIn(t), Now: now, Onset: now.Add(-10 * time.Minute)}, samples: map[sampleKey]*sample{}}
 	jobs := g.jobs()
 	if len(jobs) > MaxQueries {
 		t.Errorf("%d queries; at most %d are promised", len(jobs), MaxQueries)
@@ -81,12 +81,12 @@ func TestCompiledForms(t *testing.T) {
 	by := map[string]string{}
 	for _, s := range builtIn(t) {
 		if ms := compile(s, narrow{Scope: state.Scope{Namespace: "llm"}}); len(ms) > 0 {
-			by[s.ID] = ms[0].expr(ms[0].source.Metric)
+			by[s.ID] = ms[0].expr()
 		}
 	}
 	labels := strings.Join(workerLabels, ", ")
 	for id, want := range map[string]string{
-		"requests_waiting": `sum by (__name__, ` + labels + `) ({__name__=~"vllm:num_requests_waiting",server="",namespace=~"llm|"})`,
+		"requests_waiting": `sum by (` + labels + `) (vllm:num_requests_waiting{server="",namespace=~"llm|"})`,
 		"ttft_p95":         `histogram_quantile(0.95, sum by (le, ` + labels + `) (rate(vllm:time_to_first_token_seconds_bucket{namespace=~"llm|"}[5m])))`,
 		"gpu_xid_changes":  `max by (` + strings.Join(gpuLabels, ", ") + `) (changes(DCGM_FI_DEV_XID_ERRORS{exported_namespace=~"llm|"}[15m]))`,
 	} {
@@ -181,7 +181,7 @@ func TestFailedQueryIsMissingEvidence(t *testing.T) {
 	if find(r, "kv_usage", pod) == nil {
 		t.Error("a bad union took another's signals with it")
 	}
-	r = read(t, &fakeAPI{t: t, store: fleet(), refuse: "vllm:kv_cache_usage_perc|"}, state.Scope{}, Config{})
+	r = read(t, &fakeAPI{t: t, store: fleet(), refuse: "vllm:kv_cache_usage_perc{"}, state.Scope{}, Config{})
 	if why := r.Failed["kv_usage"]; !strings.Contains(why, "too many samples") || !slices.ContainsFunc(r.Notes, func(m state.Missing) bool { return m.Signal == "series" }) {
 		t.Errorf("a chart that is also the present: %q, %v", why, r.Notes)
 	}

@@ -29,7 +29,7 @@ func TestAWeekAgoIsADayAgoWithSixDaysOffset(t *testing.T) {
 			for _, m := range compile(s, narrow{Scope: scope}) {
 				week := *m
 				week.week = true
-				want := parse(m.expr(m.source.Metric))
+				want := parse(m.expr())
 				parser.Inspect(want, func(n parser.Node, _ []parser.Node) error {
 					if v, ok := n.(*parser.VectorSelector); ok {
 						v.OriginalOffset = 6 * 24 * time.Hour
@@ -41,8 +41,8 @@ func TestAWeekAgoIsADayAgoWithSixDaysOffset(t *testing.T) {
 				text := want.String()
 				clocks += strings.Count(text, "time() - ")
 				text = parse(strings.ReplaceAll(text, "time() - ", "(time() - 518400) - ")).String()
-				if got := parse(week.expr(m.source.Metric)).String(); got != text {
-					t.Errorf("%s\n got %s\nwant %s", m.id(), got, text)
+				if got := parse(week.expr()).String(); got != text {
+					t.Errorf("%s\n got %s\nwant %s", m.id, got, text)
 				}
 			}
 		}
