@@ -123,7 +123,7 @@ func (f *Fleet) applyFaults() {
 func (a *activeFault) shape(w *Workload, level, since float64) {
 	switch a.Name {
 	case KVExhaustion:
-		w.Output.Mean *= 1 + 1.4*level
+		w.Output.Mean *= 1 + 1.28*level
 		if since < 180 { // a wave of new sessions starts it; preemptions, timeouts and retries keep it going
 			w.Rate *= 1 + 1.2*level
 		}
