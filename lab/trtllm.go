@@ -69,7 +69,7 @@ func (s *trtllmStats) ended(r *request) {
 	s.cachedTokens.observe(float64(r.cachedHit))
 }
 
-// The bucket edges of TensorRT-LLM where they are not vLLM's.
+// The bucket edges of TensorRT-LLM (its metrics/collector.py) where they are not vLLM's.
 var (
 	trtllmPrefillEdges   = []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 640, 2560}
 	trtllmCachedEdges    = []float64{0, 64, 128, 256, 512, 1024, 2048, 4096, 8192}

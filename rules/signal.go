@@ -75,7 +75,7 @@ type Signal struct {
 	// Seasonal marks a signal whose values of a day and of a week ago are read. They are read of nothing else: two more moments of every
 	// signal would cost Prometheus as much as the rest of the evidence.
 	Seasonal bool `yaml:"seasonal"`
-	// Uncompared marks a signal of which an hour before the onset is not read either: nobody compares it, and for nothing.
+	// Uncompared marks a signal of which an hour before the onset is not read either: nobody compares it.
 	Uncompared bool `yaml:"uncompared"`
 	// Pooled marks a signal whose pool's value is no aggregate of the pods' values (a quantile, a ratio), so that it is
 	// read per pool too.

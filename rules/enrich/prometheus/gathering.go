@@ -41,7 +41,8 @@ type sample struct {
 }
 
 // young is the age until which an incident's charts also give the present and the hour before it, which are their ends, so that each
-// series is read once. Of an older one the charts may take longer than a verdict should wait, and are asked for apart.
+// series of its pool is read once. Of an older one, and of more than one pool, the charts may take longer than a verdict should wait,
+// or not come at all, and are asked for apart.
 const young = 2 * time.Hour
 
 func (g *gathering) jobs() []job {
@@ -70,7 +71,7 @@ func (g *gathering) jobs() []job {
 		}
 	}
 	charts := course
-	if now.Sub(onset) <= young {
+	if g.scope.pods != "" && now.Sub(onset) <= young {
 		charts = present + and + baseline + and + course
 		all, chart = shared(all, chart)
 		past = apart(past, chart)

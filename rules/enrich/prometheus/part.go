@@ -40,7 +40,7 @@ func (p part) labelled() string {
 	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, p.members[0].expr(), marker, p.mark)
 }
 
-// cost is about what a part costs Prometheus, in metrics of one series for each entity.
+// cost is about what a part costs Prometheus, in metrics of one series for each entity, as tools/evidence measured it for 64 workers.
 func (p part) cost() int {
 	switch p.members[0].source.Fn {
 	case rules.FnQuantile:

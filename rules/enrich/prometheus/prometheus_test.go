@@ -150,7 +150,14 @@ func find(r enrich.Reading, signal, pod string) *state.Sample {
 }
 
 func TestReadGivesValueBaselineAndZ(t *testing.T) {
-	r := read(t, &fakeAPI{t: t, store: fleet()}, state.Scope{Namespace: "llm"}, Config{})
+	for _, pool := range []string{"", "vllm-llama"} {
+		t.Run("pool "+pool, func(t *testing.T) { valueBaselineAndZ(t, state.Scope{Namespace: "llm", Pool: pool}) })
+	}
+}
+
+func valueBaselineAndZ(t *testing.T, scope state.Scope) {
+	t.Helper()
+	r := read(t, &fakeAPI{t: t, store: fleet()}, scope, Config{})
 	hot := find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa1")
 	if hot == nil {
 		t.Fatalf("no kv_usage: %+v", r)
@@ -181,24 +188,29 @@ func TestFailedQueryIsMissingEvidence(t *testing.T) {
 	if find(r, "kv_usage", pod) == nil {
 		t.Error("a bad union took another's signals with it")
 	}
-	r = read(t, &fakeAPI{t: t, store: fleet(), refuse: "vllm:kv_cache_usage_perc{"}, state.Scope{}, Config{})
+	r = read(t, &fakeAPI{t: t, store: fleet(), refuse: "vllm:kv_cache_usage_perc{"}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{})
 	if why := r.Failed["kv_usage"]; !strings.Contains(why, "too many samples") || !slices.ContainsFunc(r.Notes, func(m state.Missing) bool { return m.Signal == "series" }) {
 		t.Errorf("a chart that is also the present: %q, %v", why, r.Notes)
 	}
 }
 
-// The charts of a young incident are also its present and its hour before; of an old one, whose charts may not come, these are asked for
-// apart. Both say the same.
-func TestAnOldIncidentDoesNotWaitForItsCharts(t *testing.T) {
+// The charts of a pool's young incident are also its present and its hour before; of an old one, and of more than a pool, whose charts may
+// not come, these are asked for apart. Both say the same.
+func TestWhatIsLargeDoesNotWaitForItsCharts(t *testing.T) {
 	const pod = "vllm-llama-7d9f8b6c5-aaaa1"
+	pool, namespace := state.Scope{Namespace: "llm", Pool: "vllm-llama"}, state.Scope{Namespace: "llm"}
 	for _, c := range []struct {
 		name    string
+		scope   state.Scope
 		lasted  time.Duration
 		refuse  bool
 		series  bool
 		present bool
-	}{{"young", 10 * time.Minute, false, true, true}, {"old", 5 * time.Hour, false, true, true}, {"old, without charts", 5 * time.Hour, true, false, true},
-		{"young, without charts", 10 * time.Minute, true, false, false}} {
+	}{
+		{"a pool", pool, 10 * time.Minute, false, true, true}, {"a pool, without charts", pool, 10 * time.Minute, true, false, false},
+		{"old", pool, 5 * time.Hour, false, true, true}, {"old, without charts", pool, 5 * time.Hour, true, false, true},
+		{"many pools", namespace, 10 * time.Minute, false, true, true}, {"many pools, without charts", namespace, 10 * time.Minute, true, false, true},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &store{}
 			for at := now.Add(-7 * time.Hour); at.Before(now.Add(-2 * time.Hour)); at = at.Add(30 * time.Second) {
@@ -211,7 +223,7 @@ func TestAnOldIncidentDoesNotWaitForItsCharts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := client.Read(t.Context(), enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm"}, Signals: builtIn(t), Now: now, Onset: now.Add(-c.lasted)})
+			r := client.Read(t.Context(), enrich.Query{Cluster: "default", Scope: c.scope, Signals: builtIn(t), Now: now, Onset: now.Add(-c.lasted)})
 			x := find(r, "kv_usage", pod)
 			if (x != nil) != c.present {
 				t.Fatalf("%+v", x)
@@ -234,7 +246,7 @@ func TestAChartThatEndedIsNotThePresent(t *testing.T) {
 	for at := now.Add(-2 * time.Hour); at.Before(now.Add(-8 * time.Minute)); at = at.Add(30 * time.Second) {
 		s.add(gone, at, 0.7)
 	}
-	if x := find(read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm"}, Config{}), "kv_usage", gone["pod"]); x != nil {
+	if x := find(read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{}), "kv_usage", gone["pod"]); x != nil {
 		t.Errorf("a pod that is gone has a value: %+v", x)
 	}
 }

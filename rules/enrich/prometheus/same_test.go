@@ -147,7 +147,15 @@ func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 		}
 	}
 	n = scrapes
-	scope := state.Scope{Namespace: "llm", Model: "llama-70b"}
+	for _, pool := range []string{"", "vllm-llama"} {
+		t.Run("pool "+pool, func(t *testing.T) {
+			agree(t, db, direct, state.Scope{Namespace: "llm", Pool: pool, Model: "llama-70b"})
+		})
+	}
+}
+
+func agree(t *testing.T, db *store, direct *engine.Client, scope state.Scope) {
+	t.Helper()
 	viaAPI := read(t, &fakeAPI{t: t, store: db}, scope, Config{})
 	viaPages := direct.Read(t.Context(), enrich.Query{Cluster: "default", Scope: scope, Signals: builtIn(t), Now: now, Onset: now.Add(-10 * time.Minute)})
 	key := func(s state.Sample) string {

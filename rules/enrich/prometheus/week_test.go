@@ -74,10 +74,17 @@ func TestReadGivesAnHourADayAndAWeekAgo(t *testing.T) {
 			s.add(named("vllm:generation_tokens_total"), began.Add(d), float64(i)*1e6+c.rate*d.Seconds())
 		}
 	}
+	for _, pool := range []string{"", "vllm-llama"} {
+		t.Run("pool "+pool, func(t *testing.T) { fourMoments(t, s, state.Scope{Namespace: "llm", Pool: pool}, labels["pod"]) })
+	}
+}
+
+func fourMoments(t *testing.T, s *store, scope state.Scope, pod string) {
+	t.Helper()
 	f := &fakeAPI{t: t, store: s}
-	r := read(t, f, state.Scope{Namespace: "llm"}, Config{})
+	r := read(t, f, scope, Config{})
 	for signal, want := range map[string]string{"kv_usage": "0.9 0.2 0.3 0.4", "generation_tokens_rate": "90 20 30 40"} {
-		x := find(r, signal, labels["pod"])
+		x := find(r, signal, pod)
 		if x == nil || x.Baseline == nil || x.DayAgo == nil || x.WeekAgo == nil {
 			t.Fatalf("%s: %+v", signal, x)
 		}
