@@ -1,0 +1,240 @@
+package remediate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"paramedic/state"
+)
+
+// apply takes the next of the steps isolate, drain, evict. Each step's end is in the journal before the next one's effect, so the
+// record that the worker is drained is the intent to evict it.
+func (k restartWorker) apply(ctx context.Context, r *stage) advance {
+	a, wr := r.act, r.act.Write
+	pod, err := r.cluster.Pod(ctx, a.Target.Namespace, a.Target.Name)
+	gone := errors.Is(err, ErrNotFound) || err == nil && pod.UID != wr.UID
+	if err != nil && !gone {
+		return r.retry(err)
+	}
+	delete(a.Journal, "trouble")
+	switch {
+	case gone && a.Journal[keyDrained] == "":
+		return advance{to: state.Superseded, text: "the worker went away by itself; nothing was evicted"}
+	case gone:
+		r.stamp(keyEvicted)
+		return advance{to: state.Applied, text: "the worker is gone"}
+	case pod.Terminating:
+		r.stamp(keyEvicted)
+		return r.stay(r.cfg.Timing.Poll)
+	case a.Journal[keyUndo] != "":
+		return k.putBack(ctx, r, pod)
+	case a.Journal[keyIsolated] == "":
+		return k.isolate(ctx, r, pod)
+	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
+		return advance{to: state.NeedsHuman, text: "somebody changed the worker's labels after it was isolated: it is theirs now"}
+	case r.optedOut:
+		return r.person("the namespace opted out of first aid while the worker was isolated")
+	case r.stop != "":
+		r.note(keyUndo, r.stop)
+		return r.stay(0)
+	case a.Journal[keyDrained] == "":
+		return k.drain(ctx, r)
+	}
+	return k.evict(ctx, r, pod)
+}
+
+// out says whether every label that was changed still has the isolating value.
+func (restartWorker) out(pod Pod, wr state.Write) bool {
+	for l := range oldLabels(wr) {
+		if pod.Labels[l] != wr.New {
+			return false
+		}
+	}
+	return true
+}
+
+func oldLabels(wr state.Write) map[string]string {
+	old := map[string]string{}
+	if json.Unmarshal([]byte(wr.Old), &old) != nil {
+		return nil // an unreadable record matches no labels, and so stops the run
+	}
+	return old
+}
+
+func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
+	wr := r.act.Write
+	if pod.Annotations[OpIDAnnotation] == wr.OpID && k.out(pod, wr) {
+		r.stamp(keyIsolated)
+		return r.stay(0)
+	}
+	old := oldLabels(wr)
+	switch {
+	case len(old) == 0 || !selects(old, pod.Labels):
+		return advance{to: state.NeedsHuman, text: "somebody changed the worker's labels before it was isolated; nothing was written"}
+	case r.stop != "":
+		return advance{to: state.Denied, text: "stopped before the write: " + r.stop}
+	case r.now.Sub(wr.At) > r.cfg.Timing.Stale:
+		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}
+	}
+	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Patch), false)
+	switch {
+	case err == nil:
+		r.stamp(keyIsolated)
+		return r.stay(0)
+	case errors.Is(err, ErrConflict):
+		r.note("conflict", err.Error())
+		return r.retry(err)
+	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+		return advance{to: state.NeedsHuman, text: "isolating the worker was refused, nothing was written: " + err.Error()}
+	}
+	return r.retry(err)
+}
+
+// drainTime is how long what the worker runs may go on: what a hung engine runs is lost already, so that its playbook asks for less.
+func drainTime(a *state.Action, t Timing) time.Duration {
+	if d, err := time.ParseDuration(a.Params["drain"]); err == nil && d > 0 {
+		return min(d, t.Drain)
+	}
+	return t.Drain
+}
+
+// drain waits until the worker runs nothing, as a sample taken after it was isolated shows, or until the deadline.
+func (k restartWorker) drain(ctx context.Context, r *stage) advance {
+	a, since, most := r.act, r.stamp(keyIsolated), drainTime(r.act, r.cfg.Timing)
+	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, poolScope(a.Target, ""), r.in.StartedAt, []string{"requests_running"})
+	v := values(ev, "requests_running", since, func(e state.Entity) bool { return e.Pod == a.Target.Name })
+	switch {
+	case len(v) > 0 && slices.Max(v) == 0:
+		r.note("drained_text", "it runs nothing")
+	case r.now.Sub(since) < most:
+		return r.stay(r.cfg.Timing.Poll)
+	case len(v) > 0:
+		r.note("drained_text", fmt.Sprintf("%s have passed, and %.0f requests still run", most, slices.Max(v)))
+	default:
+		r.note("drained_text", fmt.Sprintf("%s have passed, and how much it runs cannot be read", most))
+	}
+	r.stamp(keyDrained)
+	return r.stay(0)
+}
+
+func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
+	a := r.act
+	if why := k.tooFew(ctx, r); why != "" {
+		r.note(keyUndo, why)
+		return r.stay(0)
+	}
+	err := r.cluster.Evict(ctx, pod.Namespace, pod.Name, a.Write.UID, false)
+	switch {
+	case err == nil:
+		r.stamp(keyEvicted)
+		return r.stay(r.cfg.Timing.Poll)
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrConflict):
+		return r.stay(0) // the next look tells: another pod of this name, or none
+	case errors.Is(err, ErrBlocked):
+		if r.now.Sub(r.stamp(keyBlocked)) < r.cfg.Timing.Blocked {
+			return r.stay(r.cfg.Timing.Poll)
+		}
+		r.note(keyUndo, fmt.Sprintf("the eviction was refused for %s: %v", r.cfg.Timing.Blocked, err))
+		return r.stay(0)
+	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+		r.note(keyUndo, "the eviction was refused: "+err.Error())
+		return r.stay(0)
+	}
+	return r.retry(err)
+}
+
+// tooFew asks again, right before the eviction, whether another worker is ready: the drain may have taken minutes.
+func (restartWorker) tooFew(ctx context.Context, r *stage) string {
+	a := r.act
+	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
+	if err != nil {
+		return fmt.Sprintf("the pool could not be read before the eviction: %v", err)
+	}
+	pods, err := r.cluster.Pods(ctx, w)
+	if err != nil {
+		return fmt.Sprintf("the pool's workers could not be read before the eviction: %v", err)
+	}
+	others := slices.DeleteFunc(pods, func(p Pod) bool { return p.UID == a.Write.UID })
+	if n := ready(others); n < 1 {
+		return "no other worker is ready any more"
+	}
+	return ""
+}
+
+// putBack restores the labels, and hands over.
+func (k restartWorker) putBack(ctx context.Context, r *stage, pod Pod) advance {
+	a, wr := r.act, r.act.Write
+	why := a.Journal[keyUndo]
+	switch {
+	case pod.Annotations[OpIDAnnotation] == wr.OpID+undone:
+		return advance{to: state.NeedsHuman, text: why + "; the worker serves again"}
+	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
+		return advance{to: state.NeedsHuman, text: why + "; somebody changed the worker's labels, which are left as they are"}
+	}
+	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Inverse), false)
+	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrRefused) {
+		return r.person(why + "; the worker could not be put back into serving: " + err.Error())
+	}
+	if err != nil && !errors.Is(err, ErrConflict) {
+		return r.retry(err)
+	}
+	return r.stay(0)
+}
+
+// live waits until the pool has its number of workers again, all of them ready, without the old one.
+func (restartWorker) live(ctx context.Context, r *stage) advance {
+	a := r.act
+	since, _ := reached(*a, state.Applied)
+	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
+	if err == nil {
+		var pods []Pod
+		if pods, err = r.cluster.Pods(ctx, w); err == nil {
+			if fresh := replacement(pods, a, drainedAt(a)); fresh != "" && ready(pods) >= w.Replicas {
+				r.note("replacement", fresh)
+				return advance{to: state.Verifying, text: "replaced by " + fresh}
+			}
+		}
+	}
+	if r.now.Sub(since) > r.cfg.Timing.Rollout {
+		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the worker is gone, and the pool has no ready replacement after %s", r.cfg.Timing.Rollout)}
+	}
+	return r.stay(r.cfg.Timing.Poll)
+}
+
+// drainedAt is when the eviction was about to be asked for. What is found to be gone after a crash went at some time after that.
+func drainedAt(a *state.Action) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, a.Journal[keyDrained])
+	if err != nil {
+		t, _ = reached(*a, state.Applied)
+	}
+	return t
+}
+
+// replacement is the ready worker that came after the drain. Kubernetes' times are whole seconds.
+func replacement(pods []Pod, a *state.Action, drained time.Time) string {
+	for _, p := range pods {
+		if p.UID != a.Write.UID && p.Ready && !p.Terminating && !p.Created.Before(drained.Truncate(time.Second).Add(-time.Second)) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+func (restartWorker) still(ctx context.Context, r *stage) (string, error) {
+	pod, err := r.cluster.Pod(ctx, r.act.Target.Namespace, r.act.Journal["replacement"])
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return "", err
+	}
+	if err != nil || pod.Terminating {
+		return "the replacement went away while it was verified", nil
+	}
+	return "", nil
+}
+
+func (restartWorker) undo(_ context.Context, r *stage) advance {
+	return r.person("an eviction cannot be undone")
+}
