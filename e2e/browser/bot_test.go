@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"paramedic/e2e/freeport"
 )
 
 // patience is how long a test waits for what has to come. The demo's story takes less than a minute at the speed that the tests ask for.
@@ -30,7 +31,10 @@ func startDemo(t *testing.T, args ...string) *bot {
 	if bin == "" {
 		t.Fatal("PARAMEDIC_BIN is not set: run `make e2e`, or build the binary and name it there")
 	}
-	address := freeAddress(t)
+	address, err := freeport.Address()
+	if err != nil {
+		t.Fatal(err)
+	}
 	out := &safeBuffer{}
 	cmd := exec.Command(bin, append([]string{"demo", "--listen", address}, args...)...)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -74,16 +78,6 @@ func startDemo(t *testing.T, args ...string) *bot {
 		return nil
 	})
 	return b
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // until asks again and again whether something has come about, and fails the test with the last answer when it does not.

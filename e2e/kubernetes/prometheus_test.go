@@ -15,6 +15,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"paramedic/e2e/freeport"
 )
 
 // A prometheus is a real Prometheus that scrapes every pod once a second.
@@ -67,12 +69,10 @@ func startPrometheus(dir string) (*prometheus, error) {
 	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, sd.URL), 0o600); err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	if err != nil {
 		return nil, err
 	}
-	address := l.Addr().String()
-	l.Close()
 	log, err := os.Create(filepath.Join(dir, "prometheus.log"))
 	if err != nil {
 		return nil, err

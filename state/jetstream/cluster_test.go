@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"testing"
 	"time"
@@ -31,32 +30,17 @@ func (c clustered) Open(t *testing.T) statetest.Store {
 
 func serveCluster(t *testing.T) clustered {
 	t.Helper()
-	var routes []*url.URL
-	var ports []int
-	for range 3 { // the servers have to know each other's ports before they start
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		port := l.Addr().(*net.TCPAddr).Port
-		ports = append(ports, port)
-		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", port)})
-		l.Close()
-	}
+	// Each takes a port that the system gives it and the first tells the others of each other: a port chosen beforehand may be somebody
+	// else's by then. JetStream reckons its first majority by the number of configured routes: there are three, and some lead nowhere.
+	nowhere := &url.URL{Scheme: "nats", Host: "127.0.0.1:1"}
+	routes := []*url.URL{nowhere, nowhere, nowhere}
 	var c clustered
-	for i, port := range ports {
-		srv, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
-			JetStream: true, StoreDir: t.TempDir(), SyncAlways: true, MaxPayload: jetstream.MaxValue + 64<<10,
-			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}, Routes: routes,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv.Start()
-		t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-		c.servers = append(c.servers, srv)
+	for i := range 3 {
+		c.servers = append(c.servers, serve(t, server.Options{
+			ServerName: fmt.Sprintf("n%d", i), JetStream: true, SyncAlways: true, MaxPayload: jetstream.MaxValue + 64<<10,
+			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: server.RANDOM_PORT}, Routes: routes,
+		}))
+		routes = []*url.URL{{Scheme: "nats", Host: c.servers[0].ClusterAddr().String()}, nowhere, nowhere}
 	}
 	until(t, "the cluster has a leader", func() bool {
 		for _, s := range c.servers {

@@ -2,9 +2,11 @@ package jetstream_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,7 +68,7 @@ func closeStore(t testing.TB, s *jetstream.Store) {
 	}
 }
 
-// serve starts a NATS server on a port of its own.
+// serve starts a NATS server on a port of its own. What it logged is told if the test fails.
 func serve(t *testing.T, opts server.Options) *server.Server {
 	t.Helper()
 	opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
@@ -75,12 +77,45 @@ func serve(t *testing.T, opts server.Options) *server.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	logged := &serverLog{}
+	srv.SetLogger(logged, false, false)
 	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	t.Cleanup(func() {
+		srv.Shutdown()
+		srv.WaitForShutdown()
+		if t.Failed() {
+			t.Logf("the NATS server %s logged:\n%s", srv.Name(), logged)
+		}
+	})
 	if !srv.ReadyForConnections(30 * time.Second) {
 		t.Fatal("the NATS server did not start")
 	}
 	return srv
+}
+
+// serverLog keeps what a NATS server logs. Its own logger would write to the test's output whether or not the test fails.
+type serverLog struct {
+	mu    sync.Mutex
+	lines strings.Builder
+}
+
+func (l *serverLog) add(level, format string, args []any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fmt.Fprintf(&l.lines, "%s %s %s\n", time.Now().Format("15:04:05.000"), level, fmt.Sprintf(format, args...))
+}
+
+func (l *serverLog) Noticef(format string, args ...any) { l.add("INF", format, args) }
+func (l *serverLog) Warnf(format string, args ...any)   { l.add("WRN", format, args) }
+func (l *serverLog) Errorf(format string, args ...any)  { l.add("ERR", format, args) }
+func (l *serverLog) Fatalf(format string, args ...any)  { l.add("FTL", format, args) }
+func (l *serverLog) Debugf(string, ...any)              {}
+func (l *serverLog) Tracef(string, ...any)              {}
+
+func (l *serverLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.String()
 }
 
 func TestEmbeddedConforms(t *testing.T) {
