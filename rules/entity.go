@@ -44,7 +44,7 @@ func entityOf(a state.Alert, cluster string, gpu bool) state.Entity {
 	}
 	e.Pool = first(l, workloadLabels...)
 	if e.Pool == "" && e.Pod != "" {
-		e.Pool = poolOf(e.Pod)
+		e.Pool = PoolOf(e.Pod)
 	}
 	return e
 }

@@ -42,18 +42,19 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 			out[i].Entities = append(out[i].Entities, e)
 		}
 	}
-	running, tokens := map[string]float64{}, map[string]float64{}
+	running, tokens := map[place]float64{}, map[place]float64{}
 	for _, s := range ev.Samples {
+		worker := workerOf(s.Entity)
 		for _, o := range observations {
-			if s.Signal == o.signal && s.Entity.Pod+s.Entity.GPU != "" && s.Value > o.over {
+			if s.Signal == o.signal && (worker != place{} || s.Entity.GPU != "") && s.Value > o.over {
 				add(o.symptom, o.severity, s.Entity, s.At)
 			}
 		}
 		switch {
 		case s.Signal == "requests_running":
-			running[s.Entity.Pod] = s.Value
+			running[worker] = s.Value
 		case s.Signal == "generation_tokens_rate":
-			tokens[s.Entity.Pod] = s.Value
+			tokens[worker] = s.Value
 		case s.Signal == "gateway_ready_endpoints" && s.Value == 0:
 			add("no_endpoints", state.Critical, s.Entity, s.At)
 		case s.Signal == "gateway_error_ratio" && s.Value > 0.05:
@@ -71,7 +72,8 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 		}
 	}
 	for _, s := range ev.Samples {
-		if rate, ok := tokens[s.Entity.Pod]; s.Signal == "requests_running" && s.Entity.Pod != "" && ok && running[s.Entity.Pod] > 0 && rate == 0 {
+		worker := workerOf(s.Entity)
+		if rate, ok := tokens[worker]; s.Signal == "requests_running" && worker != (place{}) && ok && running[worker] > 0 && rate == 0 {
 			add("throughput_drop", state.Critical, s.Entity, s.At)
 		}
 	}
@@ -79,28 +81,38 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 	return out
 }
 
+// workerOf names a worker, also one whose page is all that is known of it; it is zero for what belongs to no worker.
+func workerOf(e state.Entity) place {
+	if e.Pod == "" {
+		return place{name: e.Instance}
+	}
+	return place{e.Namespace, e.Pod}
+}
+
 // memoryGrowth is a symptom where the memory, growing on as it does, meets its limit within four hours.
 func memoryGrowth(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
 	type memory struct{ used, limit, slope float64 }
-	pods := map[string]*memory{}
+	pods := map[place]*memory{}
 	for _, s := range ev.Samples {
 		if s.Entity.Pod == "" {
 			continue
 		}
-		if pods[s.Entity.Pod] == nil {
-			pods[s.Entity.Pod] = &memory{}
+		m := pods[workerOf(s.Entity)]
+		if m == nil {
+			m = &memory{}
+			pods[workerOf(s.Entity)] = m
 		}
 		switch s.Signal {
 		case "container_memory":
-			pods[s.Entity.Pod].used = s.Value
+			m.used = s.Value
 		case "container_memory_limit":
-			pods[s.Entity.Pod].limit = s.Value
+			m.limit = s.Value
 		case "container_memory_slope":
-			pods[s.Entity.Pod].slope = s.Value
+			m.slope = s.Value
 		}
 	}
 	for _, s := range ev.Samples {
-		m := pods[s.Entity.Pod]
+		m := pods[workerOf(s.Entity)]
 		if s.Signal == "container_memory_slope" && m != nil && m.limit > 0 && m.used+m.slope*4*3600 > m.limit {
 			add("memory_growth", state.Warning, s.Entity, s.At)
 		}

@@ -83,6 +83,9 @@ func (t *topology) behind(namespace, name string) []string {
 	if name == "" || t.pools[namespace+"/"+name] != nil {
 		return nil
 	}
+	if w := t.byPod[place{namespace, name}]; w != nil && w.Pool != "" { // a rank's name seems to call its leader its pool
+		return []string{w.Pool}
+	}
 	return t.aliases[place{namespace, name}]
 }
 
@@ -128,7 +131,7 @@ func (t *topology) resolve(e state.Entity) state.Entity {
 		return e
 	}
 	if e.Pod != "" && e.Pool == "" {
-		e.Pool = poolOf(e.Pod)
+		e.Pool = PoolOf(e.Pod)
 	}
 	if pools := t.behind(e.Namespace, e.Pool); len(pools) == 1 {
 		e.Pool = pools[0]
@@ -222,16 +225,18 @@ func contains(list []string, s string) bool {
 }
 
 var (
-	// A Deployment's pod: name, ReplicaSet hash, pod suffix.
-	replicaSetPod = regexp.MustCompile(`^(.+)-[a-z0-9]*[0-9][a-z0-9]*-[a-z0-9]{5}$`)
+	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes leaves vowels out of the hash; a short one is known by its digit.
+	replicaSetPod = regexp.MustCompile(`^(.+)-(?:[bcdfghjklmnpqrstvwxz0-9]{6,10}|[a-z0-9]*[0-9][a-z0-9]*)-[a-z0-9]{5}$`)
 	// A StatefulSet's or LeaderWorkerSet's pod: name and ordinal.
 	ordinalPod = regexp.MustCompile(`^(.+)-[0-9]{1,4}$`)
 	// A DaemonSet's pod: Kubernetes leaves vowels, and digits that look like them, out of its suffixes.
 	suffixPod = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 )
 
-// poolOf guesses the workload from a pod's name, for pods that live context does not know.
-func poolOf(pod string) string {
+// PoolOf guesses the workload from a pod's name, for pods that Kubernetes was not asked about; empty where the name has no known form. A
+// LeaderWorkerSet's rank (name-0-1) cannot be told from a StatefulSet's pod (llama-3-0): it gets its leader's name, of which the topology
+// then knows the pool.
+func PoolOf(pod string) string {
 	if m := replicaSetPod.FindStringSubmatch(pod); m != nil {
 		return m[1]
 	}

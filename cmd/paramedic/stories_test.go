@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/stories", UpdateScripts: *update, RequireExplicitExec: true,
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "fleet": fleetPages, "traced": tracedRequests},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "fleet": fleetPages, "engines": enginePages, "traced": tracedRequests},
 		Setup: func(env *testscript.Env) error {
 			cases, err := filepath.Abs("../../rules/testdata/cases")
 			if err != nil {
@@ -84,9 +84,16 @@ func tracedRequests(ts *testscript.TestScript, neg bool, args []string) {
 
 // fleet FAULT AFTER [WITHOUT] serves the pages of a simulated fleet as it is so long after its start, and goes on in real time. The
 // workers' pages are $WORKER0, $WORKER1 and so on; they lack the lines that hold WITHOUT, as those of an engine that has no such metric.
-func fleetPages(ts *testscript.TestScript, neg bool, args []string) {
+func fleetPages(ts *testscript.TestScript, neg bool, args []string) { servePages(ts, neg, args, true) }
+
+// engines FAULT AFTER [WITHOUT] is the same with pages as engines serve them: no label says whose they are.
+func enginePages(ts *testscript.TestScript, neg bool, args []string) {
+	servePages(ts, neg, args, false)
+}
+
+func servePages(ts *testscript.TestScript, neg bool, args []string, labelled bool) {
 	if neg || len(args) < 2 || len(args) > 3 {
-		ts.Fatalf("usage: fleet FAULT AFTER [WITHOUT]")
+		ts.Fatalf("usage: fleet|engines FAULT AFTER [WITHOUT]")
 	}
 	after, err := time.ParseDuration(args[1])
 	ts.Check(err)
@@ -97,7 +104,7 @@ func fleetPages(ts *testscript.TestScript, neg bool, args []string) {
 	begin := fleet.Start().Add(after)
 	fleet.Advance(begin)
 	clock := lab.NewClock(begin, 1)
-	pages := fleet.Handler(lab.HandlerConfig{TargetLabels: true})
+	pages := fleet.Handler(lab.HandlerConfig{TargetLabels: labelled})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -133,9 +133,31 @@ func TestWithoutKubernetesRanksAreKnownByTheirLeadersNames(t *testing.T) {
 	for _, w := range gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r).Workers {
 		got = append(got, fmt.Sprintf("%s %s/%s %s %v", w.Pod, w.Pool, w.Group, w.Node, w.GPUs))
 	}
-	want := []string{"llama-3-0 llama/  []", "ring-0 ring/0  []", "ring-0-1 ring/0  []", "ring-1 ring/1  []", "ring-1-1 ring/1 node-b [0]"}
+	want := []string{"llama-3-0 llama-3/  []", "ring-0 ring/0  []", "ring-0-1 ring/0  []", "ring-1 ring/1  []", "ring-1-1 ring/1 node-b [0]"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What an alert's labels call the pool finds its samples again, where nothing but pods' names tells pools.
+func TestWithoutKubernetesTheAlertsPoolIsTheSamples(t *testing.T) {
+	for pod, want := range map[string]string{"llama-3-0": "llama-3-0 llama-3-1", "ring-0-1": "ring-0 ring-0-1", "vllm-x7k2q": "vllm-x7k2q"} {
+		prom := &fixed{reading: Reading{Samples: []state.Sample{
+			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "llama-3-0", Model: "llama-8b"}, 0.9),
+			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "llama-3-1", Model: "llama-8b"}, 0.9),
+			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "ring-0", Model: "llama-405b"}, 0.9),
+			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "ring-0-1"}, 0.9),
+			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "vllm-x7k2q", Model: "qwen"}, 0.9),
+		}}}
+		r := request("kv_usage")
+		r.Scope = state.Scope{Namespace: "llm", Pool: rules.PoolOf(pod)}
+		var got []string
+		for _, s := range gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r).Samples {
+			got = append(got, s.Entity.Pod)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("an alert on %s gets the samples of %v, want %s", pod, got, want)
+		}
 	}
 }
 
@@ -198,14 +220,6 @@ func TestIdentify(t *testing.T) {
 	} {
 		if d := cmp.Diff(c.want, Identify("", c.sig, rules.Source{Engine: c.engine}, c.labels)); d != "" {
 			t.Errorf("%s: %s", name, d)
-		}
-	}
-}
-
-func TestPoolOf(t *testing.T) {
-	for pod, want := range map[string]string{"vllm-llama-7d9f8b6c5-x2k4z": "vllm-llama", "vllm-0": "vllm", "lws-2-1": "lws", "vllm-7f9c-x2k": "vllm", "worker": "", "my-router": ""} {
-		if got := PoolOf(pod); got != want {
-			t.Errorf("%s: %q, want %q", pod, got, want)
 		}
 	}
 }

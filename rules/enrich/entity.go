@@ -57,23 +57,7 @@ func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[str
 	return e
 }
 
-var (
-	replicaSetHash = regexp.MustCompile(`-[a-z0-9]{4,10}$`)
-	// Kubernetes draws generated names from an alphabet without vowels and look-alikes.
-	deploymentPod = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz0-9]{6,10}-[a-z0-9]{5}$`)
-	looserPod     = regexp.MustCompile(`^(.+)-[a-z0-9]*[0-9][a-z0-9]*-[a-z0-9]{3,5}$`)
-	ordinalPod    = regexp.MustCompile(`^(.+?)(-[0-9]+){1,2}$`)
-)
-
-// PoolOf guesses the workload's name from a pod's, for where Kubernetes cannot be asked; empty where the name has no known form.
-func PoolOf(pod string) string {
-	for _, form := range []*regexp.Regexp{deploymentPod, ordinalPod, looserPod} {
-		if m := form.FindStringSubmatch(pod); m != nil {
-			return m[1]
-		}
-	}
-	return ""
-}
+var replicaSetHash = regexp.MustCompile(`-[a-z0-9]{4,10}$`)
 
 // host is the address of an instance without its port.
 func host(instance string) string {

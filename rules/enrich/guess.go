@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"paramedic/rules"
 	"paramedic/state"
 )
 
@@ -20,7 +21,7 @@ func (m *merge) guessWorkers() {
 			}
 			key := e.Namespace + "/" + cmp.Or(e.Pod, e.Instance)
 			if found[key] == nil {
-				found[key] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: PoolOf(e.Pod), Ready: true}
+				found[key] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: rules.PoolOf(e.Pod), Ready: true}
 			}
 			w := found[key]
 			w.Model, w.Instance, w.Node = cmp.Or(w.Model, e.Model), cmp.Or(w.Instance, e.Instance), cmp.Or(w.Node, e.Node)

@@ -193,7 +193,7 @@ func (m *merge) index() {
 	}
 }
 
-// pooled gives a scope its pool's own name where an alert called it after its owner or after what routes to it. A name that stands for
+// pooled gives a scope its pool's own name where an alert called it after its owner, its leader or what routes to it. A name that stands for
 // several pools leaves the choice to the diagnosis.
 func (m *merge) pooled(s state.Scope) state.Scope {
 	if s.Pool == "" {
@@ -207,7 +207,7 @@ func (m *merge) pooled(s state.Scope) state.Scope {
 		if w.Pool == s.Pool {
 			return s
 		}
-		known := w.Owner == s.Pool || slices.ContainsFunc(w.Routes, func(r string) bool { return strings.HasSuffix(r, "/"+s.Pool) })
+		known := w.Owner == s.Pool || w.Pod == s.Pool || slices.ContainsFunc(w.Routes, func(r string) bool { return strings.HasSuffix(r, "/"+s.Pool) })
 		if known && !slices.Contains(behind, w.Pool) {
 			behind = append(behind, w.Pool)
 		}
@@ -246,7 +246,7 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 		}
 	}
 	if e.Pool == "" && e.Pod != "" {
-		e.Pool = PoolOf(e.Pod)
+		e.Pool = rules.PoolOf(e.Pod)
 	}
 	if name := m.modelName[strings.ToLower(e.Model)]; name != "" {
 		e.Model = name

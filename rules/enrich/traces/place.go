@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/state"
 )
@@ -19,7 +20,7 @@ func placeOf(s span) place {
 		p.workload = s.text(keyStatefulSet)
 	}
 	if p.workload == "" {
-		p.workload = enrich.PoolOf(p.pod)
+		p.workload = rules.PoolOf(p.pod)
 	}
 	return p
 }
