@@ -210,3 +210,20 @@ func TestPoolOf(t *testing.T) {
 		}
 	}
 }
+
+// Confidences are shares of one whole: what is told as possible beside a verdict never adds up to more than everything.
+func TestConfidencesAddUp(t *testing.T) {
+	c := mustLoad(t)
+	for symptom := range c.symptoms {
+		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
+		attach(in, state.Sign{Symptom: symptom, Severity: state.Critical, Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
+		v := c.weigh(newView(in, in.Scope, nil, c), in)
+		sum := 0.0
+		for _, w := range v.ranked {
+			sum += w.confidence
+		}
+		if sum > 1.001 {
+			t.Errorf("%s: the causes' confidences add up to %.3f", symptom, sum)
+		}
+	}
+}

@@ -139,15 +139,22 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.cause.ID, b.cause.ID))
 	})
 	// Unknown is one more cause, at 0 decibans: even odds against all that the catalogue does not know, and all in it that no evidence
-	// speaks for. Otherwise every cause that the catalogue learns would make the others less sure.
-	total := 1.0
+	// speaks for. Otherwise every cause that the catalogue learns would make the others less sure. Those causes share what is unknown's.
+	total, within := 1.0, 0.0
 	for _, w := range out.ranked {
-		if w.score > 0 || w.supported() {
-			total += math.Pow(10, w.score/10)
+		if w.stands() {
+			total += w.odds()
+		} else {
+			within += w.odds()
 		}
 	}
 	for i := range out.ranked {
-		out.ranked[i].confidence = round(math.Pow(10, out.ranked[i].score/10)/total, 4)
+		w := &out.ranked[i]
+		w.confidence = w.odds() / total
+		if !w.stands() {
+			w.confidence /= max(1, within)
+		}
+		w.confidence = round(w.confidence, 4)
 	}
 	if len(out.ranked) > 0 {
 		next := 0.0
@@ -197,6 +204,12 @@ func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
 	w.pods, w.nodes, w.gpus = sortedSet(w.pods), sortedSet(w.nodes), sortedSet(w.gpus)
 	return w
 }
+
+// odds are those of the cause against unknown.
+func (w *weighed) odds() float64 { return math.Pow(10, w.score/10) }
+
+// stands says whether the cause is weighed against unknown, and not one of those within it.
+func (w *weighed) stands() bool { return w.score > 0 || w.supported() }
 
 // supported says whether anything but alerts speaks for the cause.
 func (w *weighed) supported() bool {

@@ -76,7 +76,7 @@ func (w Worker) EngineKey() string {
 // A Diagnosis is a verdict with everything that speaks for and against it.
 type Diagnosis struct {
 	Cause      Cause   `json:"cause"`
-	Confidence float64 `json:"confidence"` // 0 to 1, from Score by the logistic of log-odds
+	Confidence float64 `json:"confidence"` // 0 to 1: the odds 10^(Score/10) among those of all causes and of unknown, which has 1
 	Score      float64 `json:"score"`      // decibans: the prior plus the sum of the findings' weights
 	Prior      float64 `json:"prior"`      // decibans
 	Margin     float64 `json:"margin"`     // decibans between the verdict and the runner-up
