@@ -55,7 +55,7 @@ func New(c Config) (*Client, error) {
 	if c.Clock == nil {
 		c.Clock = state.SystemClock{}
 	}
-	return &Client{base: base, token: c.BearerTokenFile, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout}, clock: c.Clock}, nil
+	return &Client{base: base, token: c.BearerTokenFile, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}, clock: c.Clock}, nil
 }
 
 var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)

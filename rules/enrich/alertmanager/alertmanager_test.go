@@ -65,3 +65,18 @@ func TestPresent(t *testing.T) {
 		})
 	}
 }
+
+// What another server holds says nothing of this one's alerts.
+func TestARedirectIsNotFollowed(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) }))
+	defer elsewhere.Close()
+	srv := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
+	defer srv.Close()
+	client, err := New(Config{URL: srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := client.Present(t.Context()); err == nil || err.Error() != "Alertmanager: it redirects to another address, which is not followed" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}

@@ -73,14 +73,15 @@ func New(c Config) (*Client, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = 4 * time.Second
 	}
-	client, err := api.NewClient(api.Config{Address: c.URL, RoundTripper: &bearer{token: c.Token, next: c.Transport}})
+	client, err := api.NewClient(api.Config{Address: c.URL,
+		Client: &http.Client{Transport: &bearer{token: c.Token, next: c.Transport}, CheckRedirect: enrich.RefuseRedirect}})
 	if err != nil {
 		return nil, fmt.Errorf("making a Prometheus client: %s", enrich.Redact(err))
 	}
 	return &Client{api: v1.NewAPI(client), http: client, timeout: c.Timeout}, nil
 }
 
-// bearer adds the token as it is now, and bounds what is read.
+// bearer adds the token as it is now, and bounds what is read. It would add it to a redirected request too, so that none is followed.
 type bearer struct {
 	token func() (string, error)
 	next  http.RoundTripper

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -295,5 +297,26 @@ func TestTokenIsReadAnewAndNeverShown(t *testing.T) {
 		if err != nil && c.token != "" && strings.Contains(err.Error(), c.token) {
 			t.Errorf("the token is in the error: %v", err)
 		}
+	}
+}
+
+func TestTheTokenDoesNotFollowARedirect(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another server was sent %s with %q", r.URL.Path, r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	srv := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer srv.Close()
+	client, err := New(Config{URL: srv.URL, Token: func() (string, error) { return "s3cret", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "Prometheus: it redirects to another address, which is not followed"
+	if err := client.Ping(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("ping: %v", err)
+	}
+	r := client.Read(t.Context(), enrich.Query{Signals: builtIn(t), Now: now, Onset: now})
+	if why := r.Failed["kv_usage"]; why != want {
+		t.Errorf("kv_usage failed with %q", why)
 	}
 }

@@ -90,7 +90,7 @@ func New(c Config) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("traces.%s: want an address such as http://tempo:3200", key)
 	}
-	api := caller{who: who, base: base, token: c.Token, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout}}
+	api := caller{who: who, base: base, token: c.Token, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}}
 	if who == "Tempo" {
 		return &Client{store: tempo{api}, clock: c.Clock}, nil
 	}

@@ -295,8 +295,13 @@ func TestAStoreThatFailsIsMissingEvidenceWithAReason(t *testing.T) {
 		h    http.HandlerFunc
 		says string
 	}{
-		"refuses":  {func(w http.ResponseWriter, r *http.Request) { http.Error(w, secret, http.StatusUnauthorized) }, " answers 401 to api/"},
-		"is busy":  {func(w http.ResponseWriter, r *http.Request) { http.Error(w, secret, http.StatusTooManyRequests) }, " answers 429 to api/"},
+		"refuses": {func(w http.ResponseWriter, r *http.Request) { http.Error(w, secret, http.StatusUnauthorized) }, " answers 401 to api/"},
+		"is busy": {func(w http.ResponseWriter, r *http.Request) { http.Error(w, secret, http.StatusTooManyRequests) }, " answers 429 to api/"},
+		"redirects": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/elsewhere" {
+				http.Redirect(w, r, "/elsewhere", http.StatusFound)
+			}
+		}, ": it redirects to another address, which is not followed"},
 		"a page":   {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "<html>"+secret) }, "with something that is not traces"},
 		"garbage":  {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"traces":"`+secret+`","services":7}`) }, "with something that is not traces"},
 		"cut off":  {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"traces":[{"traceID":"`) }, "with something that is not traces"},
