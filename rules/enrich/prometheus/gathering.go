@@ -36,8 +36,14 @@ type sample struct {
 	text           string
 	now, base, day *enrich.Parts
 	week           *enrich.Parts
-	series         []state.Point
+	charts         []chart
 	at             time.Time
+}
+
+// chart is an entity's course as one scrape shows it. Of almost every entity there is one.
+type chart struct {
+	from   origin
+	points []state.Point
 }
 
 // young is the age until which an incident's charts also give the present and the hour before it, which are their ends, so that each
@@ -206,8 +212,7 @@ func (g *gathering) put(j job, m *member, labels map[string]string, points []poi
 	}
 }
 
-// plot adds a point of a range to the sample's chart, and to its values where the range's ends are those. Several series of one entity (a pod
-// that was scraped under two addresses) are combined point by point.
+// plot adds a point of a range to the sample's chart of this origin, and to its values where the range's ends are those.
 func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
 	if j.moment.gives(present) && !m.few {
 		if j.span.End.Sub(p.at) < j.span.Step {
@@ -221,12 +226,42 @@ func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
 	if !j.moment.gives(course) || !m.signal.Chart {
 		return
 	}
-	at, found := slices.BinarySearchFunc(sm.series, p.at, func(x state.Point, t time.Time) int { return x.At.Compare(t) })
-	if found {
-		sm.series[at].Value = enrich.Combine(enrich.CombineOf(m.signal, m.source), sm.series[at].Value, p.v)
-	} else {
-		sm.series = slices.Insert(sm.series, at, state.Point{At: p.at.UTC(), Value: p.v})
+	i := slices.IndexFunc(sm.charts, func(c chart) bool { return c.from == from })
+	if i < 0 {
+		i, sm.charts = len(sm.charts), append(sm.charts, chart{from: from})
 	}
+	c := &sm.charts[i]
+	at, found := slices.BinarySearchFunc(c.points, p.at, func(x state.Point, t time.Time) int { return x.At.Compare(t) })
+	if found {
+		c.points[at].Value = p.v
+	} else {
+		c.points = slices.Insert(c.points, at, state.Point{At: p.at.UTC(), Value: p.v})
+	}
+}
+
+// series is the entity's course: where several scrapes show it (a pod under two addresses, or by two jobs), their parts are combined
+// moment by moment, as its values are, or else the chart and the value would not be of the same quantity.
+func (sm *sample) series(how rules.Combine) []state.Point {
+	switch len(sm.charts) {
+	case 0:
+		return nil
+	case 1:
+		return sm.charts[0].points
+	}
+	moments := map[time.Time]*enrich.Parts{}
+	for _, c := range sm.charts {
+		for _, p := range c.points {
+			parts := moments[p.At]
+			c.from.add(&parts, p.Value)
+			moments[p.At] = parts
+		}
+	}
+	out := make([]state.Point, 0, len(moments))
+	for at, parts := range moments {
+		out = append(out, state.Point{At: at, Value: parts.Value(how)})
+	}
+	slices.SortFunc(out, func(a, b state.Point) int { return a.At.Compare(b.At) })
+	return out
 }
 
 // lost says what a query would have given.
@@ -324,7 +359,8 @@ func (g *gathering) finish() []state.Sample {
 func (g *gathering) sample(sm *sample) state.Sample {
 	sig := sm.member.signal
 	how := enrich.CombineOf(sig, sm.member.source)
+	series := sm.series(how)
 	return state.Sample{Signal: sig.ID, Entity: sm.entity, Value: sm.now.Value(how), Text: sm.text, Unit: sig.Unit, At: sm.at.UTC(),
 		Baseline: sm.base.Pointer(how), DayAgo: sm.day.Pointer(how), WeekAgo: sm.week.Pointer(how),
-		Series: sm.series, Z: enrich.ZScore(sm.now.Value(how), sig.Unit, sm.series, g.query.Onset)}
+		Series: series, Z: enrich.ZScore(sm.now.Value(how), sig.Unit, series, g.query.Onset)}
 }

@@ -181,6 +181,36 @@ func valueBaselineAndZ(t *testing.T, scope state.Scope) {
 	}
 }
 
+// The chart is of the same quantity as the value, or a flat line looks like a fall.
+func TestAChartCountsAScrapeOnceAsItsValueDoes(t *testing.T) {
+	const pod = "vllm-llama-7d9f8b6c5-aaaa0"
+	for name, c := range map[string]struct {
+		second [2]string // instance and job
+		want   float64
+	}{
+		"two jobs at one address": {[2]string{"10.0.0.0:8000", "pods"}, 10},
+		"two addresses":           {[2]string{"10.0.0.0:9000", "vllm"}, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &store{}
+			for at := now.Add(-2 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
+				for _, from := range [][2]string{{"10.0.0.0:8000", "vllm"}, c.second} {
+					s.add(map[string]string{"__name__": "vllm:num_requests_running", "pod": pod, "namespace": "llm", "model_name": "llama-70b", "instance": from[0], "job": from[1]}, at, 10)
+				}
+			}
+			run := find(read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{}), "requests_running", pod)
+			if run == nil || run.Value != c.want || run.Z == nil || *run.Z != 0 || len(run.Series) < 25 {
+				t.Fatalf("got %+v", run)
+			}
+			for i, p := range run.Series {
+				if p.Value != c.want || i > 0 && !p.At.After(run.Series[i-1].At) {
+					t.Errorf("point %d is %v at %s", i, p.Value, p.At)
+				}
+			}
+		})
+	}
+}
+
 func TestFailedQueryIsMissingEvidence(t *testing.T) {
 	const pod = "vllm-llama-7d9f8b6c5-aaaa1"
 	r := read(t, &fakeAPI{t: t, store: fleet(), refuse: "DCGM_FI_DEV_GPU_TEMP"}, state.Scope{}, Config{})
