@@ -206,13 +206,21 @@ func (c *Client) Scrape(ctx context.Context) {
 	_ = g.Wait() // no scrape returns an error: it is recorded
 }
 
-// Ping reads every page once, remembers none, and says which cannot be read.
+// Ping reads every page once, remembers none, and says which cannot be read. It reads them as a scrape does, some at once: one after the
+// other, those that hang would use up the time of those that answer.
 func (c *Client) Ping(ctx context.Context) error {
-	var errs []error
-	for _, t := range c.list() {
-		if _, err := c.fetch(ctx, t.url, newReader(c.wanted)); err != nil {
-			errs = append(errs, fmt.Errorf("engine %s: %w", t.labels["instance"], err))
-		}
+	targets := c.list()
+	errs := make([]error, len(targets))
+	var g errgroup.Group
+	g.SetLimit(parallelScrapes)
+	for i, t := range targets {
+		g.Go(func() error {
+			if _, err := c.fetch(ctx, t.url, newReader(c.wanted)); err != nil {
+				errs[i] = fmt.Errorf("engine %s: %w", t.labels["instance"], err)
+			}
+			return nil
+		})
 	}
+	_ = g.Wait() // all of the errors are wanted, in the order of the pages
 	return errors.Join(errs...)
 }

@@ -273,6 +273,31 @@ func TestRunScrapesUntilStopped(t *testing.T) {
 	})
 }
 
+// hanging is a transport to engines of which those named so never answer.
+type hanging struct{}
+
+func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasPrefix(r.URL.Host, "hangs") {
+		<-r.Context().Done()
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return (&stopped{}).RoundTrip(r)
+}
+
+func TestEnginesThatHangDoNotSpoilThePingOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New(Config{Targets: []Target{{URL: "http://hangs-1/metrics"}, {URL: "http://hangs-2/metrics"}, {URL: "http://well/metrics"}}, Signals: builtIn(t), Transport: hanging{}})
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		err := c.Ping(ctx)
+		if err == nil || strings.Count(err.Error(), "hangs") != 2 || strings.Contains(err.Error(), "well") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("# TYPE a histogram\na_bucket{le=\"1\"} 1\na_bucket{le=\"+Inf\"} 2\na_sum 3\na_count 2\n"))
 	f.Add([]byte("vllm:kv_cache_usage_perc{model_name=\"\\\"\"} NaN\n"))
