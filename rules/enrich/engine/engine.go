@@ -55,12 +55,12 @@ type Client struct {
 	clock    state.Clock
 	http     *http.Client
 	log      *slog.Logger
-	scraping sync.Mutex // one round at a time: two would halve the intervals
+	scraping chan struct{} // holds one while a round runs, since two at once would halve the intervals; unlike a mutex, a context can leave it
 }
 
 // New makes a client. History grows only while Run runs, or with every call of Scrape.
 func New(c Config) *Client {
-	cl := &Client{wanted: map[string]bool{}, interval: c.Interval, timeout: c.Timeout, clock: c.Clock, log: c.Log, discover: c.Discover,
+	cl := &Client{wanted: map[string]bool{}, scraping: make(chan struct{}, 1), interval: c.Interval, timeout: c.Timeout, clock: c.Clock, log: c.Log, discover: c.Discover,
 		http: &http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	if cl.interval <= 0 {
 		cl.interval = 15 * time.Second
@@ -181,10 +181,14 @@ func (c *Client) Run(ctx context.Context) {
 // parallelScrapes bounds how many pages are read at once.
 const parallelScrapes = 16
 
-// Scrape reads every page once and remembers what it says.
+// Scrape reads every page once and remembers what it says. Where another round still runs when the context ends, there is none.
 func (c *Client) Scrape(ctx context.Context) {
-	c.scraping.Lock()
-	defer c.scraping.Unlock()
+	select {
+	case c.scraping <- struct{}{}:
+		defer func() { <-c.scraping }()
+	case <-ctx.Done():
+		return
+	}
 	if c.discover != nil {
 		c.retarget(c.discover())
 	}

@@ -298,6 +298,33 @@ func TestEnginesThatHangDoNotSpoilThePingOfOthers(t *testing.T) {
 	})
 }
 
+func TestAReadDoesNotWaitForARoundLongerThanItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var targets []Target
+		for i := range 40 {
+			targets = append(targets, Target{URL: fmt.Sprintf("http://hangs-%d/metrics", i)})
+		}
+		c := New(Config{Targets: targets, Signals: builtIn(t), Transport: hanging{}})
+		round, stop := context.WithCancel(t.Context())
+		defer stop()
+		go c.Scrape(round)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		r := c.Read(ctx, enrich.Query{Signals: builtIn(t), Now: began, Onset: began})
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("took %s", took)
+		}
+		if why := r.Failed["kv_usage"]; why != "the scrape of engines did not answer in time" {
+			t.Errorf("kv_usage failed with %q", why)
+		}
+		if why := r.Failed["kube_event"]; why != "" {
+			t.Errorf("what no engine tells failed with %q", why)
+		}
+	})
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("# TYPE a histogram\na_bucket{le=\"1\"} 1\na_bucket{le=\"+Inf\"} 2\na_sum 3\na_count 2\n"))
 	f.Add([]byte("vllm:kv_cache_usage_perc{model_name=\"\\\"\"} NaN\n"))

@@ -29,7 +29,7 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	for _, s := range q.Signals {
 		samples := c.signal(ctx, s, q, pages, now)
 		if len(samples) == 0 {
-			if why := why(s, pages); why != "" {
+			if why := why(ctx, s, pages); why != "" {
 				out.Fail(s.ID, why)
 			}
 		}
@@ -71,8 +71,11 @@ func oldest(pages []*target) time.Time {
 	return first
 }
 
-// why is the reason for which a signal has no value though some page has its metric.
-func why(s rules.Signal, pages []*target) string {
+// why is the reason for which a signal has no value: no time was left to look for it, or some page has its metric and was read too seldom.
+func why(ctx context.Context, s rules.Signal, pages []*target) string {
+	if own, pool := levels(s); ctx.Err() != nil && len(own)+len(pool) > 0 {
+		return enrich.Explain("the scrape of engines", ctx.Err())
+	}
 	for _, t := range pages {
 		for _, src := range s.Sources {
 			if src.Window > 0 && len(t.history.byMetric[src.Metrics()[0]]) > 0 && len(t.history.rows) < slopePoints {
