@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,8 +55,8 @@ func (r *Reading) Fail(signal, reason string) {
 	}
 }
 
-// A Source reads signals. Read MUST return when the context ends, with what it has; errors are in the reading. Ping says whether the
-// source can be reached. Both are safe for concurrent use.
+// A Source reads signals. Read MUST return when the context ends, with what it has; errors are in the reading. One that does not is left
+// behind with all it has. Ping says whether the source can be reached. Both are safe for concurrent use.
 type Source interface {
 	Read(ctx context.Context, q Query) Reading
 	Ping(ctx context.Context) error
@@ -82,6 +83,26 @@ func (c Cluster) sources() []named {
 		}
 	}
 	return out
+}
+
+// gives says whether the source can have a signal at all.
+func (n named) gives(s rules.Signal) bool {
+	switch n.name {
+	case "kubernetes", rules.ByTraces:
+		return slices.Contains(s.By, n.name)
+	}
+	return len(s.Sources) > 0 || n.name == "engines" && slices.Contains(s.By, "probe")
+}
+
+// leftBehind is the reading of a source that did not come back.
+func (n named) leftBehind(q Query, err error) Reading {
+	var r Reading
+	for _, s := range q.Signals {
+		if n.gives(s) {
+			r.Fail(s.ID, Explain(n.name, err))
+		}
+	}
+	return r
 }
 
 // Config is what a Gatherer needs.
@@ -121,7 +142,7 @@ func New(c Config) *Gatherer {
 }
 
 // Gather reads every source of the cluster and puts their answers together. It returns within the deadline, or when the context
-// ends, and never fails: what did not come is in Missing.
+// ends, or a moment later, and never fails: what did not come is in Missing.
 func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 	ev := state.Evidence{Incident: r.Incident, At: r.Now}
 	cluster, ok := g.clusters[r.Cluster]
@@ -176,16 +197,40 @@ func (g *Gatherer) wanted(ids []string, cluster Cluster) ([]rules.Signal, []stat
 	return out, missing
 }
 
+// grace is how long sources have to come back with what they have, when their time is over.
+const grace = 500 * time.Millisecond
+
 // read asks all sources at once. A source that does not come back by the deadline is left behind: its reading is a failure.
 func (g *Gatherer) read(ctx context.Context, sources []named, q Query) []Reading {
 	ctx, cancel := context.WithTimeout(ctx, g.deadline)
 	defer cancel()
-	out := make([]Reading, len(sources))
-	var wg sync.WaitGroup
-	for i, s := range sources {
-		wg.Go(func() { out[i] = s.source.Read(ctx, q) })
+	type answer struct {
+		of int
+		Reading
 	}
-	wg.Wait()
+	answers := make(chan answer, len(sources)) // room for all: nobody reads from it for one that is left behind
+	for i, s := range sources {
+		go func() { answers <- answer{i, s.source.Read(ctx, q)} }()
+	}
+	out, came := make([]Reading, len(sources)), make([]bool, len(sources))
+	over := ctx.Done()
+	var late <-chan time.Time
+	for left := len(sources); left > 0; {
+		select {
+		case a := <-answers:
+			out[a.of], came[a.of] = a.Reading, true
+			left--
+		case <-over:
+			over, late = nil, time.After(grace)
+		case <-late:
+			for i, s := range sources {
+				if !came[i] {
+					out[i] = s.leftBehind(q, ctx.Err())
+				}
+			}
+			return out
+		}
+	}
 	return out
 }
 

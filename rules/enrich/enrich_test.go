@@ -197,6 +197,29 @@ func TestASlowSourceCostsItsOwnSignalsOnly(t *testing.T) {
 	})
 }
 
+// stuck is a source that does not mind its context.
+type stuck chan struct{}
+
+func (s stuck) Read(context.Context, Query) Reading { <-s; return Reading{} }
+func (s stuck) Ping(context.Context) error          { return nil }
+
+func TestASourceThatDoesNotComeBackIsLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := make(stuck)
+		defer close(never)
+		prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Model: "m"}, 0.9)}}}
+		began := time.Now()
+		ev := gatherer(t, Cluster{Prometheus: prom, Kubernetes: never}).Gather(t.Context(), request("kv_usage", "ttft_p95", "pod_age"))
+		if took := time.Since(began); took != DefaultDeadline+grace {
+			t.Errorf("took %s", took)
+		}
+		want := []state.Missing{{Signal: "pod_age", Reason: "kubernetes did not answer in time"}, {Signal: "ttft_p95", Reason: "no series for it in this scope"}}
+		if d := cmp.Diff(want, ev.Missing); d != "" || len(ev.Samples) != 1 {
+			t.Errorf("%s samples %v", d, ev.Samples)
+		}
+	})
+}
+
 func TestUnknownClusterIsSaid(t *testing.T) {
 	ev := gatherer(t, Cluster{}).Gather(t.Context(), Request{Cluster: "mars", Now: now, Signals: []string{"kv_usage"}})
 	if len(ev.Missing) != 1 || !strings.Contains(ev.Missing[0].Reason, "mars") {
