@@ -2,10 +2,15 @@ package enrich
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,6 +259,29 @@ func TestErrorsHoldNoCredentials(t *testing.T) {
 	} {
 		if text := Explain("Prometheus", err); strings.Contains(text, "hunter2") {
 			t.Errorf("%s", text)
+		}
+	}
+}
+
+func TestErrorsHoldNoAddress(t *testing.T) {
+	here, there := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 41000}, &net.TCPAddr{IP: net.IPv4(10, 9, 8, 7), Port: 9090}
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Addr: there, Err: err} }
+	noHost := &net.DNSError{Err: "no such host", Name: "prom.internal.corp.example", Server: "10.255.255.53:53", IsNotFound: true}
+	noServer := &net.DNSError{Err: "server misbehaving", Name: "prom.internal.corp.example", Server: "10.255.255.53:53"}
+	certificate := &x509.Certificate{DNSNames: []string{"other.corp.example"}}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&url.Error{Op: "Post", URL: "http://prom.internal.corp.example", Err: &net.OpError{Op: "dial", Net: "tcp", Err: noHost}}, "its name is not found"},
+		{noServer, "its name cannot be looked up"},
+		{dial(os.NewSyscallError("connect", syscall.ECONNREFUSED)), "connect: connection refused"},
+		{&net.OpError{Op: "proxyconnect", Net: "tcp", Err: dial(syscall.EHOSTUNREACH)}, "no route to host"},
+		{fmt.Errorf("page breaks off: %w", &net.OpError{Op: "read", Net: "tcp", Source: here, Addr: there, Err: syscall.ECONNRESET}), "page breaks off: connection reset by peer"},
+		{&tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: certificate, Host: "prom.internal.corp.example"}}, "tls: failed to verify certificate: its certificate is of another name"},
+	} {
+		if got := Explain("Prometheus", c.err); got != "Prometheus: "+c.want {
+			t.Errorf("%v\n got %s\nwant Prometheus: %s", c.err, got, c.want)
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package enrich
 
 import (
+	"crypto/x509"
 	"errors"
+	"net"
 	"net/url"
 	"regexp"
 	"strings"
@@ -9,17 +11,37 @@ import (
 
 var credential = regexp.MustCompile(`(?i)(bearer\s+|basic\s+|token=|password=|//[^/\s:@]+:)[^\s"'@&]+`)
 
-// Redact is an error's text without the URL of the call, which can hold a password, and without anything that looks like a
-// credential, in at most 200 characters of one line.
+// Redact is an error's text without the URL of the call, which can hold a password, without the addresses of either end, and without
+// anything that looks like a credential, in at most 200 characters of one line.
 func Redact(err error) string {
-	text := err.Error()
 	if u := new(url.Error); errors.As(err, &u) {
-		text = u.Err.Error()
+		err = u.Err
 	}
-	text = credential.ReplaceAllString(text, "${1}[redacted]")
+	text := credential.ReplaceAllString(unaddressed(err), "${1}[redacted]")
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > 200 {
 		text = string(r[:200]) + "…"
+	}
+	return text
+}
+
+// unaddressed is an error's text where the parts that hold an address are said without it.
+func unaddressed(err error) string {
+	var (
+		op   *net.OpError
+		name *net.DNSError
+		host x509.HostnameError
+		text = err.Error()
+	)
+	switch {
+	case errors.As(err, &op): // its own words are the two addresses
+		return strings.ReplaceAll(text, op.Error(), unaddressed(op.Err))
+	case errors.As(err, &name) && name.IsNotFound:
+		return strings.ReplaceAll(text, name.Error(), "its name is not found")
+	case errors.As(err, &name):
+		return strings.ReplaceAll(text, name.Error(), "its name cannot be looked up")
+	case errors.As(err, &host):
+		return strings.ReplaceAll(text, host.Error(), "its certificate is of another name")
 	}
 	return text
 }
