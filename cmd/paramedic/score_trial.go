@@ -286,10 +286,6 @@ func (t *trial) enrich(ctx context.Context, id state.IncidentID) {
 		return
 	}
 	in := list[i]
-	var symptoms []state.Symptom
-	for _, s := range in.Symptoms {
-		symptoms = append(symptoms, s.Symptom)
-	}
-	ev := t.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Symptoms: symptoms, Onset: in.StartedAt, Now: t.now})
+	ev := t.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: t.now})
 	t.apply(state.Input{Cluster: in.Cluster, Evidence: &ev})
 }

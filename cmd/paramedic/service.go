@@ -175,12 +175,8 @@ func (e enricher) Deliver(ctx context.Context, ef state.Effect) outbox.Result {
 	if !ok || !in.Open() {
 		return outbox.Result{Outcome: state.Outcome{Done: true}}
 	}
-	var symptoms []state.Symptom
-	for _, s := range in.Symptoms {
-		symptoms = append(symptoms, s.Symptom)
-	}
 	now := e.clock.Now()
-	ev := e.gather.Gather(ctx, enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Symptoms: symptoms, Onset: in.StartedAt, Now: now})
+	ev := e.gather.Gather(ctx, enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: now})
 	return outbox.Result{Outcome: state.Outcome{Done: true}, Inputs: []state.Input{{At: e.clock.Now(), Cluster: in.Cluster, Evidence: &ev}}}
 }
 

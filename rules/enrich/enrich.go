@@ -21,7 +21,6 @@ type Request struct {
 	Incident state.IncidentID
 	Cluster  string
 	Scope    state.Scope
-	Symptoms []state.Symptom
 	Onset    time.Time
 	Now      time.Time
 	Signals  []string // nil: all
@@ -164,7 +163,7 @@ func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 		onset = r.Now
 	}
 	q := Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: signals}
-	m := merge{query: q, signals: signals, byID: g.byID}
+	m := merge{query: q, signals: signals}
 	m.readings = g.read(ctx, sources, q)
 	m.evidence(&ev)
 	g.log.DebugContext(ctx, "evidence gathered", "incident", string(r.Incident), "samples", len(ev.Samples), "missing", len(ev.Missing))

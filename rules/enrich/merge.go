@@ -13,7 +13,6 @@ import (
 type merge struct {
 	query    Query
 	signals  []rules.Signal
-	byID     map[string]rules.Signal
 	readings []Reading
 
 	workers    []state.Worker
