@@ -13,10 +13,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"paramedic/rules/enrich"
@@ -28,17 +26,15 @@ const MaxListing = 64 << 20
 
 // Config says where Alertmanager is.
 type Config struct {
-	URL             string // its base, with a path prefix where it has one
-	BearerTokenFile string // read anew for every call
-	Transport       http.RoundTripper
-	Timeout         time.Duration // zero: 10 s
-	Clock           state.Clock   // nil: the machine's
+	URL       string // its base, with a path prefix where it has one
+	Transport http.RoundTripper
+	Timeout   time.Duration // zero: 10 s
+	Clock     state.Clock   // nil: the machine's
 }
 
 // A Client reads one Alertmanager. It is safe for concurrent use.
 type Client struct {
 	base  *url.URL
-	token string
 	http  *http.Client
 	clock state.Clock
 }
@@ -55,7 +51,7 @@ func New(c Config) (*Client, error) {
 	if c.Clock == nil {
 		c.Clock = state.SystemClock{}
 	}
-	return &Client{base: base, token: c.BearerTokenFile, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}, clock: c.Clock}, nil
+	return &Client{base: base, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}, clock: c.Clock}, nil
 }
 
 var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
@@ -97,13 +93,6 @@ func (c *Client) get(ctx context.Context, path string, q url.Values) ([]byte, er
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, errors.New("alertmanager.url is not an address")
-	}
-	if c.token != "" {
-		token, err := os.ReadFile(c.token)
-		if err != nil {
-			return nil, errors.New("alertmanager's bearer token file cannot be read")
-		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
