@@ -16,7 +16,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -80,10 +79,10 @@ func New(api kubernetes.Interface, custom dynamic.Interface) *Client {
 	return &Client{api: api, custom: newCustomReader(custom)}
 }
 
-// Ping asks for one pod, which shows that the server can be reached and that pods may be listed.
+// Ping asks for one pod, which shows that the server can be reached and that pods may be listed: without them there is no worker.
 func (c *Client) Ping(ctx context.Context) error {
-	if _, err := c.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil && !apierrors.IsForbidden(err) {
-		return errors.New(enrich.Explain("Kubernetes", err))
+	if _, err := c.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		return errors.New(enrich.Explain("Kubernetes, listing pods", err))
 	}
 	return nil
 }

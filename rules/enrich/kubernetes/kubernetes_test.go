@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -141,5 +142,19 @@ func TestWhatMayNotBeReadIsMissing(t *testing.T) {
 	}
 	if len(r.Workers) != 2 {
 		t.Errorf("workers %+v", r.Workers)
+	}
+}
+
+func TestPingSaysWhatMayNotBeRead(t *testing.T) {
+	api := fake.NewClientset(objects()...)
+	if err := New(api, nil).Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	api.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New(`User "paramedic" cannot list resource "pods" in API group "" at the cluster scope`))
+	})
+	const want = `Kubernetes, listing pods: pods is forbidden: User "paramedic" cannot list resource "pods" in API group "" at the cluster scope`
+	if err := New(api, nil).Ping(t.Context()); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
 	}
 }
