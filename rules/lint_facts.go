@@ -205,7 +205,7 @@ func (l *linter) habits(uses []use) {
 			}
 		case "DCGM_FI_DEV_XID_ERRORS":
 			if u.is == "above" && !moves {
-				l.say(state.Critical, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is loaded again", "use changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0, or DCGM_EXP_XID_ERRORS_COUNT")
+				l.say(state.Critical, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is loaded again", "use changes((max by (UUID) (DCGM_FI_DEV_XID_ERRORS))[15m:15s]) > 0, or DCGM_EXP_XID_ERRORS_COUNT: newer exporters put the code into labels, and a new code is a new series")
 			}
 		case "DCGM_FI_DEV_GPU_UTIL":
 			if (u.is == "below" || u.is == "zero") && (hangWords.MatchString(l.rule.Name) || reads("_running") || reads("_waiting")) {

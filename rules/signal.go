@@ -40,6 +40,7 @@ const (
 	FnRate     Fn = "rate"     // a counter's increase per second, resets healed
 	FnIncrease Fn = "increase" // a counter's increase over the window, resets healed
 	FnChanges  Fn = "changes"  // how often a gauge took another value
+	FnNews     Fn = "news"     // how often a gauge took another value, also where its labels tell the value too and another value is another series
 	FnQuantile Fn = "quantile" // a histogram's quantile q of what was observed in the window
 	FnMean     Fn = "mean"     // a histogram's sum by count of what was observed in the window
 	FnRatio    Fn = "ratio"    // the rate of metric by the rate of over; nothing where over stands still
@@ -197,7 +198,7 @@ func (s Signal) Compared() bool {
 	}
 	for _, src := range s.Sources {
 		switch src.Fn {
-		case FnSlope, FnChanges, FnIncrease, FnMax, FnMin, FnShare, FnLess, FnAge:
+		case FnSlope, FnChanges, FnNews, FnIncrease, FnMax, FnMin, FnShare, FnLess, FnAge:
 			continue
 		}
 		if src.Engine != "kube_state" {

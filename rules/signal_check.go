@@ -10,7 +10,7 @@ import (
 var (
 	engines = []string{"vllm", "sglang", "dynamo", "trtllm", "dcgm", "cadvisor", "kube_state", "process", "target", "epp", "client"}
 	// windowed are the functions that look back over a window, with whether they read a second metric.
-	windowed = []Fn{FnAvg, FnMax, FnMin, FnRate, FnIncrease, FnChanges, FnQuantile, FnMean, FnRatio, FnRest, FnSlope, FnFlow}
+	windowed = []Fn{FnAvg, FnMax, FnMin, FnRate, FnIncrease, FnChanges, FnNews, FnQuantile, FnMean, FnRatio, FnRest, FnSlope, FnFlow}
 	instant  = []Fn{FnLast, FnShare, FnLess, FnExcess, FnAge}
 )
 

@@ -209,7 +209,7 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 		}
 		in.ActiveAlerts = in.AlertCount
 		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: l.catalog.Diagnose(&in, &pool, l.now), Time: l.catalog.Bottleneck(scope, &pool)}
-		in.Diagnosis = found.Diagnosis
+		in.Diagnosis, in.Scope = found.Diagnosis, found.Diagnosis.Scope // what is broken, and not all of the pool
 		if pb, ok := l.library.ForCause(string(found.Diagnosis.Cause)); ok {
 			found.Playbook = playbooks.Run(pb, in, pool).Text()
 		}

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,6 +90,8 @@ func (e *evaluation) run(targets []*target) values {
 		}
 	case rules.FnFlow:
 		out = e.flow(targets)
+	case rules.FnNews:
+		out = e.news(targets)
 	case rules.FnMin:
 		if len(s.With) > 0 {
 			out = e.minimumWhileIdle(targets)
@@ -103,6 +107,34 @@ func (e *evaluation) run(targets []*target) values {
 			continue
 		}
 		out[k] = v * s.Scale
+	}
+	return out
+}
+
+// news counts how often the value of an entity was another, whatever series told it.
+func (e *evaluation) news(targets []*target) values {
+	courses := map[string]map[float64]float64{} // of each entity: seconds → value
+	e.each(targets, e.source.Metric, e.source.Match, func(t *target, i int, k string) {
+		if courses[k] == nil {
+			courses[k] = map[float64]float64{}
+		}
+		for _, p := range t.points(i, e.to, e.source.Window) {
+			v := p.value
+			if have, ok := courses[k][p.seconds]; ok {
+				v = enrich.Combine(e.signal.Combine, have, v)
+			}
+			courses[k][p.seconds] = v
+		}
+	})
+	out := values{}
+	for k, course := range courses {
+		var points []at
+		for _, seconds := range slices.Sorted(maps.Keys(course)) {
+			points = append(points, at{seconds, course[seconds]})
+		}
+		if v, ok := over(rules.FnChanges, points, e.source.Window); ok {
+			out[k] = v
+		}
 	}
 	return out
 }

@@ -222,7 +222,7 @@ func (e *evaluation) baseline(targets []*target, onset time.Time, evaluate func(
 		return nil
 	}
 	if watched := past.Sub(oldest); watched < e.source.Window {
-		if e.source.Fn == rules.FnIncrease || e.source.Fn == rules.FnChanges {
+		if slices.Contains([]rules.Fn{rules.FnIncrease, rules.FnChanges, rules.FnNews}, e.source.Fn) {
 			return nil // a count over a shorter time compares with nothing
 		}
 		window := e.source.Window

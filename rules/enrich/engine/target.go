@@ -20,8 +20,8 @@ type target struct {
 	mu      sync.Mutex
 	history *history
 	problem string // of the newest scrape; empty when it worked
-	// model is the last that the page named: a target that is down is still known to serve it.
-	model string
+	// own is the model that the page last named, and the pod if it did: a target that is down is still known to serve it.
+	own map[string]string
 }
 
 func newTarget(c Target, wanted map[string]bool) *target {
@@ -55,17 +55,18 @@ func (t *target) record(now time.Time, points []point, health float64, err error
 	}
 	for _, p := range points {
 		if m := p.labels["model_name"]; m != "" && p.labels["server"] == "" && !ofOthers(p.metric) {
-			t.model = m
+			t.own = map[string]string{}
+			for _, l := range []string{"model_name", "namespace", "pod"} { // a page that names its worker is that worker's, with what is told of it here
+				if v := p.labels[l]; v != "" {
+					t.own[l] = v
+				}
+			}
 			break
 		}
 	}
-	own := map[string]string{}
-	if t.model != "" {
-		own["model_name"] = t.model
-	}
-	points = append(points, point{newLine("up", own, math.NaN()), up})
+	points = append(points, point{newLine("up", t.own, math.NaN()), up})
 	if !math.IsNaN(health) {
-		points = append(points, point{newLine(healthMetric, own, math.NaN()), health})
+		points = append(points, point{newLine(healthMetric, t.own, math.NaN()), health})
 	}
 	t.history.add(now, points)
 }

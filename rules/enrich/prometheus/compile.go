@@ -174,6 +174,8 @@ func (b builder) build() string {
 		return b.agg(op, "increase("+b.over(one, w)+")")
 	case rules.FnChanges:
 		return b.agg(op, "changes("+b.over(one, w)+")")
+	case rules.FnNews:
+		return "changes((" + b.agg(op, b.at(one)) + ")[" + w + ":15s])"
 	case rules.FnSlope:
 		// A series that is gone keeps a slope for the whole window: only those that are still there count.
 		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s", b.over(one, w), b.over(one, w), SlopePoints, b.at(one)))

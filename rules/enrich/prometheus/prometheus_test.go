@@ -90,7 +90,7 @@ func TestCompiledForms(t *testing.T) {
 	for id, want := range map[string]string{
 		"requests_waiting": `sum by (` + labels + `) (vllm:num_requests_waiting{server="",namespace=~"llm|"})`,
 		"ttft_p95":         `histogram_quantile(0.95, sum by (le, ` + labels + `) (rate(vllm:time_to_first_token_seconds_bucket{namespace=~"llm|"}[5m])))`,
-		"gpu_xid_changes":  `max by (` + strings.Join(gpuLabels, ", ") + `) (changes(DCGM_FI_DEV_XID_ERRORS{exported_namespace=~"llm|"}[15m]))`,
+		"gpu_xid_changes":  `changes((max by (` + strings.Join(gpuLabels, ", ") + `) (DCGM_FI_DEV_XID_ERRORS{exported_namespace=~"llm|"}))[15m:15s])`,
 	} {
 		if by[id] != want {
 			t.Errorf("%s\n got %s\nwant %s", id, by[id], want)

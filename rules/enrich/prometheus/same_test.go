@@ -92,16 +92,16 @@ func trtllmPage(n int) string {
 	return b.String()
 }
 
-// gpuPage is a DCGM exporter's page.
+// gpuPage is a newer DCGM exporter's page: a new Xid is another value and another series.
 func gpuPage(n int) string {
 	xid := 0
-	if n > 200 {
+	if n > 450 {
 		xid = 79
 	}
 	var b strings.Builder
 	for gpu := range 2 {
 		l := fmt.Sprintf(`{gpu="%d",UUID="GPU-%d",Hostname="node-a",pod="vllm-llama-7d9f8b6c5-aaaa%d",namespace="llm"`, gpu, gpu, gpu)
-		fmt.Fprintf(&b, "DCGM_FI_DEV_XID_ERRORS%s} %d\nDCGM_FI_DEV_FB_USED%s} 70000\nDCGM_FI_DEV_FB_FREE%s} %d\n", l, xid*gpu, l, l, 10000+n)
+		fmt.Fprintf(&b, "DCGM_FI_DEV_XID_ERRORS%s,err_code=\"%d\"} %d\nDCGM_FI_DEV_FB_USED%s} 70000\nDCGM_FI_DEV_FB_FREE%s} %d\n", l, xid*gpu, xid*gpu, l, l, 10000+n)
 		fmt.Fprintf(&b, "DCGM_EXP_CLOCK_EVENTS_COUNT%s,clock_event=\"hw_thermal\"} %d\nDCGM_EXP_CLOCK_EVENTS_COUNT%s,clock_event=\"power_cap\"} 3\n", l, 0, l)
 	}
 	return b.String()
@@ -175,6 +175,9 @@ func agree(t *testing.T, db *store, direct *engine.Client, scope state.Scope) {
 			tolerance = 0.15 // six hours are kept thinly, so a restart weighs differently
 		}
 		seen[s.Signal], seen[s.Signal+" on "+s.Entity.Pod] = true, true
+		if s.Signal == "gpu_xid_changes" && s.Value != map[string]float64{"0": 0, "1": 1}[s.Entity.GPU] {
+			t.Errorf("GPU %s has %g new Xids", s.Entity.GPU, s.Value)
+		}
 		w, ok := want[key(s)]
 		delete(want, key(s))
 		switch {
