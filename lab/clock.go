@@ -47,13 +47,7 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	return out
 }
 
-// Real is how long a simulated duration takes on the machine's clock, at the speed of now.
-func (c *Clock) Real(d time.Duration) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.real(d)
-}
-
+// real is how long a simulated duration takes on the machine's clock, at the speed of now.
 func (c *Clock) real(d time.Duration) time.Duration { return time.Duration(float64(d) / c.speed) }
 
 // SetSpeed lets time run at another speed from now on, for those who wait already, too.

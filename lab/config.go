@@ -94,6 +94,12 @@ func setDefault[T comparable](v *T, def T) {
 	}
 }
 
+// The most that a simulation plays in bearable time and memory: a day at the highest rate takes a minute and half a gigabyte.
+const (
+	MaxRate    = 1000 // requests a second over the pool
+	MaxWorkers = 256
+)
+
 // Validate lists everything that is wrong with a config.
 func (c Config) Validate() error {
 	c = c.withDefaults()
@@ -104,16 +110,16 @@ func (c Config) Validate() error {
 		}
 	}
 	check(slices.Contains(Kinds(), c.Kind), "engine %q is unknown: use one of %v", c.Kind, Kinds())
-	check(c.Workers > 0, "workers is %d: a fleet needs at least one", c.Workers)
+	check(c.Workers > 0 && c.Workers <= MaxWorkers, "workers is %d: give a number from 1 to %d", c.Workers, MaxWorkers)
 	check(c.GPUsPerWorker > 0 && c.GPUsPerWorker <= c.GPUsPerNode, "a worker's %d GPUs do not fit a node of %d", c.GPUsPerWorker, c.GPUsPerNode)
 	check(c.Engine.MaxNumSeqs > 0, "max_num_seqs is %d: give a positive number", c.Engine.MaxNumSeqs)
 	check(c.Engine.MaxNumBatchedTokens > 0, "max_num_batched_tokens is %d: give a positive number", c.Engine.MaxNumBatchedTokens)
 	blocks := c.Engine.blocks(c.Cost)
 	check(blocks*BlockSize >= c.Engine.MaxModelLen, "%d KV blocks hold fewer tokens than max_model_len %d: no available memory for cache blocks", blocks, c.Engine.MaxModelLen)
 	check(c.Index >= 0 && c.Index < 100, "the fleet's index is %d: give one of 0 to 99", c.Index)
-	check(c.Noise.Missing >= 0 && c.Noise.Missing < 1, "%g of the scrapes are missing: give a share below 1", c.Noise.Missing)
-	check(c.Noise.Gauges >= 0 && c.Noise.Gauges < 1, "the sensors' noise is %g: give a share below 1", c.Noise.Gauges)
-	check(c.Workload.Rate >= 0, "the arrival rate is %g: give a number not below zero", c.Workload.Rate)
+	check(c.Noise.Missing >= 0 && c.Noise.Missing <= 1, "%g of the scrapes are missing: give a share from 0 to 1", c.Noise.Missing)
+	check(c.Noise.Gauges >= 0 && c.Noise.Gauges <= 1, "the sensors' noise is %g: give a share from 0 to 1", c.Noise.Gauges)
+	check(c.Workload.Rate >= 0 && c.Workload.Rate <= MaxRate, "the arrival rate is %g: give a number from 0 to %d", c.Workload.Rate, MaxRate)
 	check(c.Routing == LeastLoaded || c.Routing == RoundRobin, "routing %q is unknown: use %q or %q", c.Routing, LeastLoaded, RoundRobin)
 	return errors.Join(errs...)
 }

@@ -214,19 +214,6 @@ func (f *Fleet) Annotate(annotations map[string]string) {
 	}
 }
 
-// Scale sets the number of replicas.
-func (f *Fleet) Scale(replicas int) error {
-	if replicas < 0 {
-		return fmt.Errorf("replicas is %d: give a number not below zero", replicas)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.deploy.replicas = replicas
-	f.deploy.generation++
-	f.deploy.version++
-	return nil
-}
-
 // Isolate takes a worker out of serving, by the label that the Service selects and the ReplicaSet does not; it finishes
 // what it has. Rejoin puts it back. Both fail with ErrConflict where the UID is another pod's.
 func (f *Fleet) Isolate(pod, uid string) error { return f.serving(pod, uid, false) }

@@ -116,6 +116,7 @@ func (f *Fleet) applyFaults() {
 			f.starved = level
 		}
 	}
+	mix.Rate = min(mix.Rate, MaxRate) // a strong fault multiplies it beyond what can be played
 	f.mix = mix
 }
 

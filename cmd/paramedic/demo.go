@@ -75,12 +75,13 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	scenario = scenario.As(kind)
 	switch {
-	case d.speed < 0:
-		return fmt.Errorf("--speed %g: time cannot run backwards; give a positive number", d.speed)
 	case d.speed == 0 && d.headless:
 		d.speed = 60
 	case d.speed == 0:
 		d.speed = 15
+	}
+	if err := checkSpeed(d.speed); err != nil {
+		return err
 	}
 	scenario.Config.ColdStart = 40 * time.Second
 	fleet, err := scenario.Build()

@@ -61,6 +61,9 @@ func (c *cli) labRunCommand() *cobra.Command {
 			if err := options.load(); err != nil {
 				return err
 			}
+			if err := checkSpeed(speed); err != nil {
+				return err
+			}
 			scenario, err := labScenario(fault, seed)
 			if err != nil {
 				return err
@@ -81,6 +84,16 @@ func (c *cli) labRunCommand() *cobra.Command {
 	f.Float64Var(&speed, "speed", 1, "simulated seconds a second; a real Prometheus wants 1")
 	options.flags(f)
 	return cmd
+}
+
+// maxSpeed is more than a small fleet's simulation manages on a usual machine; asked for more, it only spins.
+const maxSpeed = 1000
+
+func checkSpeed(speed float64) error {
+	if !(speed > 0 && speed <= maxSpeed) { // NaN is neither
+		return fmt.Errorf("--speed is %g: give a number above 0 and up to %d", speed, maxSpeed)
+	}
+	return nil
 }
 
 // labScenario is the scenario of a fault or a decoy.

@@ -42,13 +42,27 @@ func (o *labOptions) flags(f *pflag.FlagSet) {
 
 const engineUsage = "what the workers run: vllm, sglang, dynamo (vLLM behind Dynamo's frontend), or trtllm (TensorRT-LLM)"
 
-// load checks the engine, and reads the recorded traffic, if there is any.
+// load checks the options, and reads the recorded traffic, if there is any.
 func (o *labOptions) load() error {
 	kind, err := lab.ParseKind(o.engine)
 	if err != nil {
 		return fmt.Errorf("--engine: %w", err)
 	}
 	o.kind = kind
+	for _, n := range []struct {
+		flag        string
+		value, most float64
+	}{
+		{"severity", o.severity, 10}, {"missing", o.missing, 1}, {"noise", o.noise, 1},
+		{"workers", float64(o.workers), lab.MaxWorkers}, {"rate", o.rate, lab.MaxRate},
+	} {
+		if !(n.value >= 0 && n.value <= n.most) { // NaN is neither
+			return fmt.Errorf("--%s is %g: give a number from 0 to %g", n.flag, n.value, n.most)
+		}
+	}
+	if o.ramp < 0 || o.lasts < 0 {
+		return fmt.Errorf("--ramp is %s and --for is %s: give times that are not below zero", o.ramp, o.lasts)
+	}
 	switch o.traffic {
 	case "", "poisson", "diurnal":
 		return nil
