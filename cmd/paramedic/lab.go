@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -105,11 +106,15 @@ func labScenario(name string, seed uint64) (lab.Scenario, error) {
 }
 
 func (c *cli) labRun(ctx context.Context, fleet *lab.Fleet, clock *lab.Clock, listen, webhookURL string) error {
-	srv := &http.Server{Addr: listen, Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}), ReadHeaderTimeout: 5 * time.Second}
+	pages, err := net.Listen("tcp", listen)
+	if err != nil {
+		return fmt.Errorf("serving the pages at --listen: %w", err)
+	}
+	srv := &http.Server{Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
-	go func() { served <- srv.ListenAndServe() }()
+	go func() { served <- srv.Serve(pages) }()
 	for _, t := range fleet.Targets() {
-		fmt.Fprintf(c.out, "http://%s%s\n", listen, t.Path)
+		fmt.Fprintf(c.out, "http://%s%s\n", pages.Addr(), t.Path)
 	}
 	defer srv.Close()
 	if webhookURL != "" {
