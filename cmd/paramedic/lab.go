@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -162,6 +163,7 @@ func (c *cli) labStormCommand() *cobra.Command {
 // A stormed is what came of a storm.
 type stormed struct {
 	Alerts   int            `json:"alerts"`
+	Taken    int            `json:"taken"` // alerts that were answered with 2xx; the rate is theirs
 	Payloads int            `json:"payloads"`
 	Codes    map[string]int `json:"codes"`
 	Seconds  float64        `json:"seconds"`
@@ -174,7 +176,11 @@ func (c *cli) storm(ctx context.Context, s storm) error {
 	if s.alerts < 1 || s.perPayload < 1 || s.senders < 1 || s.pods < 1 {
 		return errors.New("--alerts, --per-payload, --senders and --pods must be at least 1")
 	}
-	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: s.senders}}
+	if u, err := url.Parse(s.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || !loopback(u.Hostname()) {
+		return errors.New("--url must be an http:// or https:// URL of this machine, such as http://127.0.0.1:8080/webhook/alertmanager: a storm at another's bot wakes people")
+	}
+	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: s.senders},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // it may lead elsewhere
 	payloads := (s.alerts + s.perPayload - 1) / s.perPayload
 	out := stormed{Alerts: s.alerts, Payloads: payloads, Codes: map[string]int{}}
 	var next atomic.Int64
@@ -190,9 +196,10 @@ func (c *cli) storm(ctx context.Context, s storm) error {
 					return
 				}
 				t0 := time.Now()
-				code := s.send(ctx, client, n, start)
+				code, taken := s.send(ctx, client, n, start)
 				mu.Lock()
 				out.Codes[code]++
+				out.Taken += taken
 				took = append(took, time.Since(t0))
 				mu.Unlock()
 			}
@@ -200,22 +207,28 @@ func (c *cli) storm(ctx context.Context, s storm) error {
 	}
 	group.Wait()
 	out.Seconds = time.Since(start).Seconds()
-	out.PerSec = float64(s.alerts) / out.Seconds
+	out.PerSec = float64(out.Taken) / out.Seconds
 	slices.Sort(took)
 	if len(took) > 0 {
 		out.P50MS = 1000 * took[len(took)/2].Seconds()
 		out.P99MS = 1000 * took[len(took)*99/100].Seconds()
 	}
 	if c.output == "json" {
-		return c.json(out)
+		if err := c.json(out); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(c.out, "%d of %d alerts taken, in %d payloads, %.2f s: %.0f alerts/s; a payload took %.1f ms (p50), %.1f ms (p99); answers %v\n",
+			out.Taken, out.Alerts, out.Payloads, out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.Codes)
 	}
-	fmt.Fprintf(c.out, "%d alerts in %d payloads, %.2f s: %.0f alerts/s; a payload took %.1f ms (p50), %.1f ms (p99); answers %v\n",
-		out.Alerts, out.Payloads, out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.Codes)
+	if lost := out.Alerts - out.Taken; lost > 0 {
+		return fmt.Errorf("%s not taken: see the answers, and the log of the bot at --url", count(lost, "alert"))
+	}
 	return nil
 }
 
-// send sends the storm's nth payload and gives the answer's code.
-func (s storm) send(ctx context.Context, client *http.Client, n int, at time.Time) string {
+// send sends the storm's nth payload and gives the answer's code, and how many alerts were taken.
+func (s storm) send(ctx context.Context, client *http.Client, n int, at time.Time) (code string, taken int) {
 	hook := lab.Webhook{Receiver: "storm", Status: "firing", Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}
 	for i := n * s.perPayload; i < min((n+1)*s.perPayload, s.alerts); i++ {
 		hook.Alerts = append(hook.Alerts, lab.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),
@@ -226,11 +239,11 @@ func (s storm) send(ctx context.Context, client *http.Client, n int, at time.Tim
 	}
 	body, err := json.Marshal(hook)
 	if err != nil {
-		return err.Error()
+		return err.Error(), 0
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
 	if err != nil {
-		return err.Error()
+		return err.Error(), 0
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if s.token != "" {
@@ -238,8 +251,11 @@ func (s storm) send(ctx context.Context, client *http.Client, n int, at time.Tim
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return "no answer"
+		return "no answer", 0
 	}
 	defer resp.Body.Close()
-	return resp.Status
+	if resp.StatusCode/100 == 2 {
+		taken = len(hook.Alerts)
+	}
+	return resp.Status, taken
 }
