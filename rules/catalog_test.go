@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -161,6 +162,54 @@ causes:
 	}
 	if !found {
 		t.Errorf("no problem for an unknown key at worse.yaml:3: %v", problems)
+	}
+}
+
+// What loads can be used: a word that nothing stands for, or a weight that is no number, would only show in an incident.
+func TestWhatCannotBeUsedIsAProblem(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "mine.yaml", `alerts:
+  - {name: A, symptom: kv_pressure, severity: sev-critical}
+  - {name: B, symptom: kv_pressure, severity: p1}
+causes:
+  - id: mine
+    title: Mine
+    scope: pool
+    prior: -.inf
+    evidence:
+      - {when: kv_usage.max > 0.5, weight: .inf, text: a}
+      - {when: kv_usage.max > 0.5, weight: 1, text: b, else: {weight: .nan, text: c}}
+    do:
+      - Look at {nodes}
+      - Call {kv_usage}
+      - Call {tagret}
+    avoid: ["{tagret}"]
+  - id: other
+    title: Other
+    scope: pool
+    explains: {kv_pressure: 1e300}
+    evidence: [{when: kv_usage.max > 0.5, weight: 1, text: a}]
+`)
+	_, problems, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range problems {
+		got = append(got, strings.TrimPrefix(p.String(), filepath.Join(dir, "mine.yaml")+":"))
+	}
+	want := []string{
+		"2: alert A: severity \"sev-critical\" is none of critical, warning, info",
+		"5: prior is -Inf dB: give a number from -100 to 100",
+		"10: weight is +Inf dB: give a number from -100 to 100",
+		"11: weight of else is NaN dB: give a number from -100 to 100",
+		"14: no placeholder {kv_usage} here",
+		"15: no placeholder {tagret} here",
+		"16: no placeholder {tagret} here",
+		"17: explains kv_pressure is 1e+300 dB: give a number from -100 to 100",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("problems:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -92,8 +92,8 @@ type causeYAML struct {
 	LeadsTo    []text             `yaml:"leads_to" jsonschema_description:"Causes that are its consequences."`
 	Evidence   []evidenceYAML     `yaml:"evidence" jsonschema:"required" jsonschema_description:"What speaks for and against it."`
 	LookAlikes []lookAlikeYAML    `yaml:"look_alikes" jsonschema_description:"Causes that are easily taken for it."`
-	Do         []string           `yaml:"do" jsonschema_description:"First aid, for people."`
-	Avoid      []string           `yaml:"avoid" jsonschema_description:"What makes it worse."`
+	Do         []text             `yaml:"do" jsonschema_description:"First aid, for people."`
+	Avoid      []text             `yaml:"avoid" jsonschema_description:"What makes it worse."`
 }
 
 type lookAlikeYAML struct {

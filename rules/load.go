@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,6 +135,8 @@ func (l *loader) alerts(ys []alertYAML) {
 			l.bad(y.Name.line, "an alert needs a name")
 		case known || !l.symptom(y.Name.line, y.Symptom):
 			// A user's entry replaces ours.
+		case y.Severity != "" && severity(y.Severity) == "":
+			l.bad(y.Name.line, "alert %s: severity %q is none of critical, warning, info", y.Name.s, y.Severity)
 		default:
 			l.cat.alerts[y.Name.s] = alertRule{Symptom: state.Symptom(y.Symptom), Severity: severity(y.Severity), Hints: y.Hints}
 		}
@@ -182,7 +185,7 @@ func (l *loader) cause(y causeYAML) {
 	}
 	c := &Cause{
 		ID: state.Cause(y.ID.s), Title: y.Title.s, Prior: y.Prior, Scope: y.Scope, Playbook: y.Playbook, What: strings.TrimSpace(y.What.s),
-		Explains: map[state.Symptom]float64{}, Do: y.Do, Avoid: y.Avoid, File: l.file, Line: line,
+		Explains: map[state.Symptom]float64{}, Do: l.advice(y.Do), Avoid: l.advice(y.Avoid), File: l.file, Line: line,
 	}
 	if c.Playbook == "" {
 		c.Playbook = y.ID.s
@@ -197,10 +200,12 @@ func (l *loader) cause(y causeYAML) {
 	if len(y.Evidence) == 0 {
 		l.bad(line, "cause %s has no evidence", c.ID)
 	}
+	l.decibans(line, "prior", y.Prior)
 	l.placeholders(y.Title, false)
 	l.placeholders(y.What, false)
 	for _, s := range slices.Sorted(maps.Keys(y.Explains)) {
 		if l.symptom(line, s) {
+			l.decibans(line, "explains "+s, y.Explains[s])
 			c.Explains[state.Symptom(s)] = y.Explains[s]
 		}
 	}
@@ -216,6 +221,25 @@ func (l *loader) cause(y causeYAML) {
 		}
 	}
 	l.cat.byID[c.ID] = c
+}
+
+// advice are the texts of do or avoid, which speak of the whole verdict.
+func (l *loader) advice(ts []text) []string {
+	var out []string
+	for _, t := range ts {
+		l.placeholders(t, false)
+		out = append(out, t.s)
+	}
+	return out
+}
+
+// maxDecibans bounds what one observation can say: it is ten billion to one, and sums of such stay numbers that JSON can hold.
+const maxDecibans = 100
+
+func (l *loader) decibans(line int, what string, v float64) {
+	if !(math.Abs(v) <= maxDecibans) { // NaN is neither
+		l.bad(line, "%s is %g dB: give a number from -%d to %d", what, v, maxDecibans, maxDecibans)
+	}
 }
 
 func (l *loader) evidence(y evidenceYAML) *Evidence {
@@ -257,10 +281,12 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	if y.When.s == "" {
 		fail(y.Text.line, "evidence needs when: an expression")
 	}
+	l.decibans(y.When.line, "weight", e.Weight)
 	e.when, e.unless = compile(y.When), compile(y.Unless)
 	l.placeholders(y.Text, true)
 	if y.Else != nil {
 		e.Else = &Else{When: y.Else.When.s, Weight: y.Else.Weight, Text: y.Else.Text.s, when: compile(y.Else.When)}
+		l.decibans(y.Else.Text.line, "weight of else", y.Else.Weight)
 		l.placeholders(y.Else.Text, true)
 	}
 	if !sound {
