@@ -11,7 +11,7 @@ import (
 // Report is the post-incident report in Markdown. Everything that came from outside is escaped: it reads as text, whatever it holds.
 func Report(in state.Incident, actions []state.Action, timeline []state.Entry, now time.Time) string {
 	b := &report{}
-	b.line("# Incident %s (#%d): %s", in.ID, in.Number, md(in.Title))
+	b.line("# Incident %s (#%d): %s", in.ID, in.Number, Markdown(in.Title))
 	b.summary(in, now)
 	b.impact(in, now)
 	b.timeline(timeline)
@@ -38,10 +38,10 @@ func (b *report) summary(in state.Incident, now time.Time) {
 	d := in.Diagnosis
 	b.heading("Summary")
 	if d.Story.What != "" {
-		b.line("%s\n", md(strings.TrimSpace(d.Story.What+" "+d.Story.Why)))
+		b.line("%s\n", Markdown(strings.TrimSpace(d.Story.What+" "+d.Story.Why)))
 	}
 	if d.Story.Time != "" {
-		b.line("Where the time goes: %s\n", md(d.Story.Time))
+		b.line("Where the time goes: %s\n", Markdown(d.Story.Time))
 	}
 	cause := code(string(in.Cause()))
 	if !in.DiagnosedAt.IsZero() {
@@ -50,8 +50,8 @@ func (b *report) summary(in state.Incident, now time.Time) {
 		cause += " (" + NoVerdict + " yet)"
 	}
 	b.item("Cause", cause)
-	b.item("Severity", md(string(in.Severity)))
-	b.item("Status", md(string(in.Status)))
+	b.item("Severity", Markdown(string(in.Severity)))
+	b.item("Status", Markdown(string(in.Status)))
 	if in.MergedInto != "" {
 		b.item("Merged into", code(string(in.MergedInto)))
 	}
@@ -59,12 +59,12 @@ func (b *report) summary(in state.Incident, now time.Time) {
 	b.item("Noticed", when(in.OpenedAt))
 	b.item("Diagnosed", when(in.DiagnosedAt))
 	if !in.AckedAt.IsZero() {
-		b.item("Acknowledged", when(in.AckedAt)+" by "+md(in.AckedBy.String()))
+		b.item("Acknowledged", when(in.AckedAt)+" by "+Markdown(in.AckedBy.String()))
 	}
 	if in.ResolvedAt.IsZero() {
 		b.item("Resolved", "not yet, as of "+when(now))
 	} else {
-		b.item("Resolved", when(in.ResolvedAt)+" by "+md(in.ResolvedBy))
+		b.item("Resolved", when(in.ResolvedAt)+" by "+Markdown(in.ResolvedBy))
 	}
 	b.item("Playbook", code(d.Playbook))
 }
@@ -76,9 +76,9 @@ func (b *report) impact(in state.Incident, now time.Time) {
 		end = now
 	}
 	b.item("Lasted", end.Sub(in.StartedAt).Round(time.Second).String())
-	b.item("Model", md(in.Scope.Model))
-	b.item("Pool", md(strings.Trim(in.Scope.Namespace+"/"+in.Scope.Pool, "/")))
-	b.item("Cluster", md(in.Scope.Cluster))
+	b.item("Model", Markdown(in.Scope.Model))
+	b.item("Pool", Markdown(strings.Trim(in.Scope.Namespace+"/"+in.Scope.Pool, "/")))
+	b.item("Cluster", Markdown(in.Scope.Cluster))
 	b.item("Pods", codes(in.Scope.Pods))
 	b.item("Nodes", codes(in.Scope.Nodes))
 	b.item("GPUs", codes(in.Scope.GPUs))
@@ -86,7 +86,7 @@ func (b *report) impact(in state.Incident, now time.Time) {
 	if len(in.Symptoms) > 0 {
 		b.line("\n| Symptom | Severity | Alerts | First | Last |\n|---|---|---:|---|---|")
 		for _, c := range in.Symptoms {
-			b.line("| %s | %s | %d | %s | %s |", code(string(c.Symptom)), md(string(c.Severity)), c.Alerts, when(c.First), when(c.Last))
+			b.line("| %s | %s | %d | %s | %s |", code(string(c.Symptom)), Markdown(string(c.Severity)), c.Alerts, when(c.First), when(c.Last))
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (b *report) timeline(entries []state.Entry) {
 	}
 	b.line("| Time | What | Who |\n|---|---|---|")
 	for _, e := range entries {
-		b.line("| %s | %s | %s |", when(e.At), md(e.Text), md(e.Actor.String()))
+		b.line("| %s | %s | %s |", when(e.At), Markdown(e.Text), Markdown(e.Actor.String()))
 	}
 }
 
@@ -115,20 +115,20 @@ func (b *report) evidence(in state.Incident) {
 		sum := d.Prior
 		for _, f := range d.Findings {
 			sum += f.Weight
-			b.line("| %+.1f | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), md(strings.TrimSpace(fmt.Sprintf("%.4g %s", f.Value, f.Unit))), md(f.Text))
+			b.line("| %+.1f | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), Markdown(strings.TrimSpace(fmt.Sprintf("%.4g %s", f.Value, f.Unit))), Markdown(f.Text))
 		}
 		b.line("| **%+.1f** | **sum** | | | %.1f ahead of the runner-up |", sum, d.Margin)
 	}
 	if len(d.Anomalies) > 0 {
 		b.line("\nAgainst the usual:\n")
 		for _, a := range d.Anomalies {
-			b.line("- %s", md(a.Text))
+			b.line("- %s", Markdown(a.Text))
 		}
 	}
 	if len(d.Correlations) > 0 {
 		b.line("\nMoved together, which makes nothing a cause:\n")
 		for _, x := range d.Correlations {
-			b.line("- %s", md(x.Text))
+			b.line("- %s", Markdown(x.Text))
 		}
 	}
 	if len(d.Alternatives) > 0 {
@@ -136,7 +136,7 @@ func (b *report) evidence(in state.Incident) {
 		for _, a := range d.Alternatives {
 			text := fmt.Sprintf("%s (%s)", code(string(a.Cause)), Percent(a.Confidence))
 			if a.WouldWinIf != "" {
-				text += ": would win if " + md(a.WouldWinIf)
+				text += ": would win if " + Markdown(a.WouldWinIf)
 			}
 			b.line("- %s", text)
 		}
@@ -150,18 +150,18 @@ func (b *report) actions(actions []state.Action) {
 		return
 	}
 	for _, a := range actions {
-		b.line("### %s: %s\n", a.ID, md(a.Change))
-		b.item("State", md(string(a.State)))
-		b.item("Mode", md(a.Mode))
-		b.item("Target", md(a.Target.String()))
-		b.item("Why", md(a.Why))
+		b.line("### %s: %s\n", a.ID, Markdown(a.Change))
+		b.item("State", Markdown(string(a.State)))
+		b.item("Mode", Markdown(a.Mode))
+		b.item("Target", Markdown(a.Target.String()))
+		b.item("Why", Markdown(a.Why))
 		if a.DecidedBy.ID != "" {
-			b.item("Decided by", md(a.DecidedBy.String())+", "+when(a.DecidedAt))
+			b.item("Decided by", Markdown(a.DecidedBy.String())+", "+when(a.DecidedAt))
 		}
-		b.item("Verdict", md(strings.TrimSpace(string(a.Verify.Verdict)+" "+a.Verify.Text)))
-		b.item("Ended because", md(a.Reason))
+		b.item("Verdict", Markdown(strings.TrimSpace(string(a.Verify.Verdict)+" "+a.Verify.Text)))
+		b.item("Ended because", Markdown(a.Reason))
 		for _, g := range a.Guards {
-			b.line("  - %s: %s, %s", md(g.Guard), md(string(g.Decision)), md(g.Reason))
+			b.line("  - %s: %s, %s", Markdown(g.Guard), Markdown(string(g.Decision)), Markdown(g.Reason))
 		}
 		b.line("")
 	}
@@ -181,12 +181,12 @@ func (b *report) wentWell(in state.Incident, actions []state.Action) {
 	}
 	for _, a := range actions {
 		if a.State == state.Succeeded {
-			b.line("- %s helped, and that was verified.", md(a.Change))
+			b.line("- %s helped, and that was verified.", Markdown(a.Change))
 		}
 	}
 	for _, f := range in.Feedback {
 		if f.Right {
-			b.line("- %s confirmed the diagnosis.", md(f.Actor.String()))
+			b.line("- %s confirmed the diagnosis.", Markdown(f.Actor.String()))
 		}
 	}
 	if b.Len() == n {
@@ -201,17 +201,17 @@ func (b *report) unknown(in state.Incident, actions []state.Action) {
 		b.line("- The evidence did not decide on a cause.")
 	}
 	for _, m := range MissingLines(in.Diagnosis.Missing) {
-		b.line("- Evidence was missing: %s", md(m))
+		b.line("- Evidence was missing: %s", Markdown(m))
 	}
 	for _, a := range actions {
 		switch a.State {
 		case state.RolledBack, state.NeedsHuman, state.Denied, state.Expired:
-			b.line("- %s ended as %s: %s", md(a.Change), md(string(a.State)), md(a.Reason))
+			b.line("- %s ended as %s: %s", Markdown(a.Change), Markdown(string(a.State)), Markdown(a.Reason))
 		}
 	}
 	for _, f := range in.Feedback {
 		if !f.Right {
-			b.line("- %s says that the diagnosis was wrong: %s %s", md(f.Actor.String()), code(string(f.Cause)), md(f.Reason))
+			b.line("- %s says that the diagnosis was wrong: %s %s", Markdown(f.Actor.String()), code(string(f.Cause)), Markdown(f.Reason))
 		}
 	}
 	if b.Len() == n {
@@ -240,8 +240,8 @@ var mdEscaper = strings.NewReplacer(
 	"#", `\#`, "!", `\!`, "$", `\$`,
 )
 
-// md makes text that Markdown shows as it is, on one line.
-func md(text string) string { return mdEscaper.Replace(oneLine(text, 4000)) }
+// Markdown makes text that Markdown shows as it is, on one line.
+func Markdown(text string) string { return mdEscaper.Replace(oneLine(text, 4000)) }
 
 // code is text in a code span; a span cannot hold a backtick, nor a table cell a bar.
 func code(text string) string {

@@ -322,42 +322,45 @@ func sure(v state.Diagnosis) string {
 	return text + " sure"
 }
 
+// printMarkdown prints what was found as Markdown. Everything that came from outside is escaped: a model's name may hold a link.
 func printMarkdown(w io.Writer, f foundFleet) {
+	md := webhook.Markdown
 	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
 	for _, p := range f.Unread {
-		fmt.Fprintf(w, "\n**%s** %s\n", p.URL, p.Reason)
+		fmt.Fprintf(w, "\n**%s** %s\n", md(p.URL), md(p.Reason))
 	}
 	for _, v := range f.Verdict {
 		d := v.Diagnosis
-		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s. %s\n\n%s\n\n| dB | evidence |\n|---:|---|\n| %+.1f | prior |\n", d.Title, d.Cause, sure(d), d.Story.What, d.Story.Why, d.Prior)
+		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s. %s\n\n%s\n\n| dB | evidence |\n|---:|---|\n| %+.1f | prior |\n",
+			md(d.Title), md(string(d.Cause)), sure(d), md(d.Story.What), md(d.Story.Why), d.Prior)
 		for _, x := range d.Findings {
-			fmt.Fprintf(w, "| %+.1f | %s |\n", x.Weight, strings.ReplaceAll(x.Text, "|", "\\|"))
+			fmt.Fprintf(w, "| %+.1f | %s |\n", x.Weight, md(x.Text))
 		}
 		fmt.Fprintf(w, "| %+.1f | **sum** |\n", d.Score)
 		if v.Time.Queue != nil {
-			fmt.Fprintf(w, "\nWhere the time goes: %s\n", v.Time)
+			fmt.Fprintf(w, "\nWhere the time goes: %s\n", md(v.Time.String()))
 		}
 		if len(d.Missing) > 0 {
 			fmt.Fprintln(w)
 		}
 		for _, line := range webhook.MissingLines(d.Missing) {
-			fmt.Fprintf(w, "- not measured: %s\n", strings.ReplaceAll(line, "|", "\\|"))
+			fmt.Fprintf(w, "- not measured: %s\n", md(line))
 		}
 		if len(d.Anomalies)+len(d.Correlations) > 0 {
 			fmt.Fprintln(w)
 		}
 		for _, a := range d.Anomalies {
-			fmt.Fprintf(w, "- against the usual: %s\n", a.Text)
+			fmt.Fprintf(w, "- against the usual: %s\n", md(a.Text))
 		}
 		for _, c := range d.Correlations {
-			fmt.Fprintf(w, "- moved together, which makes nothing a cause: %s\n", c.Text)
+			fmt.Fprintf(w, "- moved together, which makes nothing a cause: %s\n", md(c.Text))
 		}
 	}
 	if closing := f.closing(); closing != "" {
 		fmt.Fprintf(w, "\n%s\n", closing)
 	}
 	for _, line := range f.unmeasured() {
-		fmt.Fprintf(w, "\n- %s", line)
+		fmt.Fprintf(w, "\n- %s", md(line))
 	}
 	fmt.Fprintln(w)
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"paramedic/rules"
+	"paramedic/rules/enrich/engine"
 	"paramedic/state"
 )
 
@@ -38,5 +41,26 @@ func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
 				t.Error(d)
 			}
 		}
+	}
+}
+
+// What came from outside reads as text in Markdown, wherever it stands.
+func TestMarkdownEscapesWhatCameFromOutside(t *testing.T) {
+	const evil = "llama](http://evil.example) <img src=x onerror=alert(1)> | `x`"
+	var out bytes.Buffer
+	printMarkdown(&out, foundFleet{
+		Unread: []engine.Problem{{URL: evil, Reason: evil}},
+		Pools:  []rules.PoolHealth{{Pool: evil}},
+		Verdict: []foundPool{{Diagnosis: state.Diagnosis{Title: evil, Cause: evil, Story: state.Story{What: evil, Why: evil},
+			Findings: []state.Finding{{Text: evil}}, Missing: []string{evil},
+			Anomalies: []state.Anomaly{{Text: evil}}, Correlations: []state.Correlation{{Text: evil}}}}},
+	})
+	for _, bad := range []string{"llama](", "<img", "> | `x`"} {
+		if strings.Contains(out.String(), bad) {
+			t.Errorf("%q is in:\n%s", bad, out.String())
+		}
+	}
+	if n := strings.Count(out.String(), `llama\](http`); n < 10 {
+		t.Errorf("the text is told %d times:\n%s", n, out.String())
 	}
 }
