@@ -114,10 +114,15 @@ func (d *diagnosis) run(ctx context.Context) error {
 	return nil
 }
 
-// addresses refuses what is no address before anybody waits for it.
+// addresses refuses what is no address before anybody waits for it, and what would have a password printed with what is found.
 func (d *diagnosis) addresses() error {
 	check := func(flag, raw, example string) error {
-		if u, err := url.Parse(raw); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		u, err := url.Parse(raw)
+		valid := err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+		switch {
+		case valid && u.User != nil, !valid && strings.Contains(raw, "@"):
+			return fmt.Errorf("--%s must be an http:// or https:// URL such as %s, without a user or a password: the bot's configuration has *_file keys for secrets", flag, example)
+		case !valid:
 			return fmt.Errorf("--%s %s is not an http:// or https:// URL such as %s", flag, raw, example)
 		}
 		return nil
