@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"paramedic/state"
 )
@@ -255,8 +257,10 @@ func (v *view) reasons() string {
 
 // midSentence writes a title as it reads within a sentence: without its capital, unless it begins with an abbreviation such as KV.
 func midSentence(title string) string {
-	if len(title) > 1 && title[1] >= 'A' && title[1] <= 'Z' {
+	first, n := utf8.DecodeRuneInString(title)
+	second, _ := utf8.DecodeRuneInString(title[n:])
+	if !unicode.IsUpper(first) || unicode.IsUpper(second) {
 		return title
 	}
-	return strings.ToLower(title[:1]) + title[1:]
+	return string(unicode.ToLower(first)) + title[n:]
 }
