@@ -38,13 +38,13 @@ type Rendered struct {
 type Answer struct {
 	Check    Check
 	State    AnswerState
-	Text     string // "98% on vllm-llama-…-x2k (was 61%)", or "not measured: why"
+	Text     string // "98 % on vllm-llama-…-x2k (was 61 %)", or "not measured: why"
 	Measured bool
 	Value    float64 // meaningful where Measured is set and the signal is a number
 	Unit     string
 	Pod      string   // the worst pod, or what stands for it
 	Baseline *float64 // of the same series, an hour before the onset
-	Limit    string   // "bad from 95%", in words; empty without a threshold
+	Limit    string   // "bad from 95 %", in words; empty without a threshold
 	ByHand   string   // the check's commands with the incident's names filled in
 	At       time.Time
 }
@@ -131,14 +131,14 @@ func (a *Answer) number(samples []state.Sample) {
 		a.Unit = worst.Unit
 	}
 	a.Baseline = worst.Baseline
-	a.Text = FormatValue(worst.Value, a.Unit)
+	a.Text = state.FormatValue(worst.Value, a.Unit)
 	switch agg {
 	case "sum", "avg":
 		what, total := "in all", sum
 		if agg == "avg" {
 			what, total = "on average", sum/float64(len(samples))
 		}
-		a.Value, a.Text = total, FormatValue(total, a.Unit)
+		a.Value, a.Text = total, state.FormatValue(total, a.Unit)
 		a.Baseline = totalBaseline(samples, agg)
 		if len(samples) > 1 {
 			a.Text += " " + what
@@ -147,7 +147,7 @@ func (a *Answer) number(samples []state.Sample) {
 				if low {
 					edge = "least"
 				}
-				a.Text += fmt.Sprintf(", %s on %s (%s)", edge, a.Pod, FormatValue(worst.Value, a.Unit))
+				a.Text += fmt.Sprintf(", %s on %s (%s)", edge, a.Pod, state.FormatValue(worst.Value, a.Unit))
 			}
 		} else if a.Pod != "" {
 			a.Text += " on " + a.Pod
@@ -158,7 +158,7 @@ func (a *Answer) number(samples []state.Sample) {
 		}
 	}
 	if a.Baseline != nil {
-		a.Text += fmt.Sprintf(" (before: %s)", FormatValue(*a.Baseline, a.Unit))
+		a.Text += fmt.Sprintf(" (before: %s)", state.FormatValue(*a.Baseline, a.Unit))
 	}
 	a.State = c.state(a.Value)
 }
@@ -256,10 +256,10 @@ func (c Check) limit() string {
 	}
 	var parts []string
 	if c.Warn != nil && (c.Crit == nil || *c.Crit != *c.Warn) {
-		parts = append(parts, fmt.Sprintf("warning %s %s", word, FormatValue(*c.Warn, c.Unit)))
+		parts = append(parts, fmt.Sprintf("warning %s %s", word, state.FormatValue(*c.Warn, c.Unit)))
 	}
 	if c.Crit != nil {
-		parts = append(parts, fmt.Sprintf("bad %s %s", word, FormatValue(*c.Crit, c.Unit)))
+		parts = append(parts, fmt.Sprintf("bad %s %s", word, state.FormatValue(*c.Crit, c.Unit)))
 	}
 	if len(c.Bad) > 0 {
 		parts = append(parts, "bad: "+strings.Join(c.Bad, ", "))

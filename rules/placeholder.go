@@ -234,58 +234,11 @@ func plain(s string) string {
 	return s
 }
 
-// quantity writes a value with its unit for people.
+// quantity writes a value with its unit for people. What is counted is a bare number: the sentence names it.
 func quantity(v float64, unit string) string {
 	switch unit {
-	case "ratio":
-		return digits(v*100) + " %"
-	case "%":
-		return digits(v) + " %"
-	case "s":
-		switch a := math.Abs(v); {
-		case a >= 3*3600:
-			return digits(v/3600) + " h"
-		case a >= 180:
-			return digits(v/60) + " min"
-		case a < 1 && a > 0:
-			return digits(v*1000) + " ms"
-		}
-		return digits(v) + " s"
-	case "1/s":
-		return digits(v) + "/s"
-	case "bytes":
-		return byteSize(v)
-	case "bytes/s":
-		return byteSize(v*3600) + "/h"
-	case "", "bool", "code", "requests", "tokens", "blocks", "pods", "events", "text":
-		return digits(v)
+	case "requests", "tokens", "blocks", "pods", "events":
+		unit = ""
 	}
-	return digits(v) + " " + unit
-}
-
-func byteSize(v float64) string {
-	for _, u := range []struct {
-		size float64
-		name string
-	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if math.Abs(v) >= u.size {
-			return digits(v/u.size) + " " + u.name
-		}
-	}
-	return digits(v) + " B"
-}
-
-// digits keeps three significant digits, and whole numbers whole.
-func digits(v float64) string {
-	switch a := math.Abs(v); {
-	case v == math.Trunc(v) && a < 1e7, a >= 100:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case a >= 10:
-		return strconv.FormatFloat(round(v, 1), 'f', -1, 64)
-	case a >= 0.01:
-		return strconv.FormatFloat(round(v, 2), 'f', -1, 64)
-	case a < 1e-4: // a rounding error of whoever measured it
-		return "0"
-	}
-	return strconv.FormatFloat(v, 'g', 2, 64)
+	return state.FormatValue(v, unit)
 }

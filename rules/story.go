@@ -133,9 +133,9 @@ func wouldWin(v verdict, w *weighed) string {
 		seen = append([]string{differs}, seen...)
 	}
 	if len(seen) == 0 {
-		return fmt.Sprintf("it lacks %s dB", digits(round(math.Max(need, 0), 1)))
+		return fmt.Sprintf("it lacks %s dB", state.FormatNumber(round(math.Max(need, 0), 1)))
 	}
-	return fmt.Sprintf("%s dB more: %s", digits(round(math.Max(need, 0), 1)), strings.Join(seen, "; "))
+	return fmt.Sprintf("%s dB more: %s", state.FormatNumber(round(math.Max(need, 0), 1)), strings.Join(seen, "; "))
 }
 
 func (c *Cause) differs(other state.Cause) string {
@@ -182,7 +182,7 @@ func (c *Catalog) otherwise(v verdict) string {
 		return ""
 	}
 	next := &v.ranked[1]
-	return fmt.Sprintf("Next is %s (%s %%). It would win with %s.", next.cause.ID, digits(round(min(next.confidence*100, 99), 1)), wouldWin(v, next))
+	return fmt.Sprintf("Next is %s (%s %%). It would win with %s.", next.cause.ID, state.FormatNumber(round(min(next.confidence*100, 99), 1)), wouldWin(v, next))
 }
 
 func (c *Catalog) unknownTitle(in *state.Incident) string {

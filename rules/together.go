@@ -87,7 +87,7 @@ func (c *Catalog) moved(t track, with []track) (state.Correlation, bool) {
 			continue
 		}
 		out = state.Correlation{Signal: t.signal, With: u.signal, R: round(r, 2), Points: len(x), Lead: lead(t, u).Seconds()}
-		out.Text = fmt.Sprintf("%s %s %s %s %s (r = %s over %d points)", c.titles[t.signal], t.verb(), order(out.Lead), midSentence(c.titles[u.signal]), u.verb(), digits(out.R), out.Points)
+		out.Text = fmt.Sprintf("%s %s %s %s %s (r = %s over %d points)", c.titles[t.signal], t.verb(), order(out.Lead), midSentence(c.titles[u.signal]), u.verb(), state.FormatNumber(out.R), out.Points)
 	}
 	return out, out.Signal != ""
 }

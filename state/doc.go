@@ -10,5 +10,6 @@
 // through the log as an [Outcome].
 //
 // A type enters this package only if it is persisted and two packages read it. The package imports the standard library only, and
-// its siblings (webhook, rules, notify, remediate) meet here and nowhere else.
+// its siblings (webhook, rules, notify, remediate) meet here and nowhere else. That is why [FormatValue] is here: they all tell values,
+// and one page shows what three of them wrote.
 package state

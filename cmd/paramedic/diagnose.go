@@ -268,7 +268,7 @@ func (d *diagnosis) print(f foundFleet) error {
 			c := p.Checks[check]
 			text := "—"
 			if c.Value != nil {
-				text = playbooks.FormatValue(*c.Value, c.Unit)
+				text = state.FormatValue(*c.Value, c.Unit)
 			}
 			fmt.Fprintf(w, "\t%s", text)
 		}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
@@ -125,7 +124,7 @@ func (p livePool) advise(known tuneSheet, u useCase) tuneAdvice {
 	for _, m := range []struct{ signal, name string }{{"requests_running", "Running on one worker"}, {"kv_usage", "KV cache in use"}, {"preemption_rate", "Preemptions"},
 		{"ttft_p95", "First token, p95"}, {"itl_p95", "Time between tokens, p95"}} {
 		if s, ok := p.read[m.signal]; ok {
-			a.Facts = append(a.Facts, tuneFact{m.name, playbooks.FormatValue(s.max, s.unit), "measured, the highest"})
+			a.Facts = append(a.Facts, tuneFact{m.name, state.FormatValue(s.max, s.unit), "measured, the highest"})
 		}
 	}
 	advice, err := known.settings(a, pool)
@@ -150,10 +149,10 @@ func (p livePool) against(u useCase) []string {
 		case waiting > 0:
 			where = "requests wait while the KV cache has room: slots or prefill are what they wait for"
 		}
-		out = append(out, fmt.Sprintf("The first token takes %s (p95), %s is the target; %s.", playbooks.FormatValue(ttft.max, ttft.unit), playbooks.FormatValue(u.TTFT, "s"), where))
+		out = append(out, fmt.Sprintf("The first token takes %s (p95), %s is the target; %s.", state.FormatValue(ttft.max, ttft.unit), state.FormatValue(u.TTFT, "s"), where))
 	}
 	if itl.max > u.ITL {
-		out = append(out, fmt.Sprintf("A token takes %s (p95), %s is the target: fewer sequences at a time or smaller chunks make each faster.", playbooks.FormatValue(itl.max, itl.unit), playbooks.FormatValue(u.ITL, "s")))
+		out = append(out, fmt.Sprintf("A token takes %s (p95), %s is the target: fewer sequences at a time or smaller chunks make each faster.", state.FormatValue(itl.max, itl.unit), state.FormatValue(u.ITL, "s")))
 	}
 	return out
 }

@@ -93,7 +93,7 @@ func (c Chart) SVG() template.HTML {
 		c.line(&s, l, x, y)
 	}
 	if limited {
-		fmt.Fprintf(&s, `<text class="limit-text" x="%.1f" y="%.1f">limit %s</text>`, padL+4, y(*c.Threshold)-4, esc(formatValue(*c.Threshold, c.Unit)))
+		fmt.Fprintf(&s, `<text class="limit-text" x="%.1f" y="%.1f">limit %s</text>`, padL+4, y(*c.Threshold)-4, esc(state.FormatValue(*c.Threshold, c.Unit)))
 	}
 	for _, m := range c.Marks {
 		if m.At.Before(b.from) || m.At.After(b.to) {
@@ -168,7 +168,7 @@ func (c Chart) bounds() (bounds, bool) {
 	if b.top-b.low < 1e-12 {
 		b.top = b.low + math.Max(math.Abs(b.low)*0.1, 1)
 	}
-	b.factor, b.suffix = scale(math.Max(math.Abs(b.top), math.Abs(b.low)), c.Unit)
+	b.factor, b.suffix = state.UnitScale(math.Max(math.Abs(b.top), math.Abs(b.low)), c.Unit)
 	b.step = niceStep((b.top-b.low)*b.factor/float64(wantedTicksY)) / b.factor
 	b.low = math.Floor(b.low/b.step+1e-9) * b.step
 	b.top = math.Ceil(b.top/b.step-1e-9) * b.step
@@ -189,7 +189,7 @@ func (c Chart) describe(b bounds) string {
 			}
 			last, top = p.Value, math.Max(top, p.Value)
 		}
-		parts = append(parts, fmt.Sprintf("%s from %s to %s, highest %s", l.Name, formatValue(first, c.Unit), formatValue(last, c.Unit), formatValue(top, c.Unit)))
+		parts = append(parts, fmt.Sprintf("%s from %s to %s, highest %s", l.Name, state.FormatValue(first, c.Unit), state.FormatValue(last, c.Unit), state.FormatValue(top, c.Unit)))
 	}
 	return fmt.Sprintf("%s to %s UTC. %s.", b.from.UTC().Format("15:04"), b.to.UTC().Format("15:04"), strings.Join(parts, "; "))
 }

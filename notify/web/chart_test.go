@@ -24,7 +24,7 @@ func TestAChartIsWellFormedAndSaysWhatItShows(t *testing.T) {
 			break
 		}
 	}
-	contains(t, svg, "<title id=\"c-t\">KV cache &lt;used&gt;</title>", "from 60% to 97%, highest 97%", ">limit 95%<", ">onset<", ">action<", ">100%<", ">03:00<", `role="img"`)
+	contains(t, svg, "<title id=\"c-t\">KV cache &lt;used&gt;</title>", "from 60 % to 97 %, highest 97 %", ">limit 95 %<", ">onset<", ">action<", ">100 %<", ">03:00<", `role="img"`)
 	if strings.Contains(svg, "long ago") || strings.Contains(svg, "NaN") || strings.Contains(svg, "style=") {
 		t.Errorf("got\n%s", svg)
 	}

@@ -17,7 +17,7 @@ func (h *Handler) funcs() template.FuncMap {
 		"iso":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"clock":     func(t time.Time) string { return t.UTC().Format("15:04:05") },
 		"date":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-		"value":     formatValue,
+		"value":     state.FormatValue,
 		"deref":     func(p *float64) float64 { return *p },
 		"signed":    signed,
 		"pct":       percent,
@@ -144,78 +144,6 @@ func signed(v float64) string {
 		return "−" + s
 	}
 	return "+" + s
-}
-
-// formatValue writes a value with its unit as people say it.
-func formatValue(v float64, unit string) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "no number"
-	}
-	f, suffix := scale(v, unit)
-	switch unit {
-	case "bool":
-		if v == 0 {
-			return "no"
-		}
-		return "yes"
-	case "code":
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	}
-	if v == 1 && len(suffix) > 4 {
-		suffix = strings.TrimSuffix(suffix, "s") // 1 request
-	}
-	return digits(v*f) + suffix
-}
-
-// scale is the factor and the suffix in which values of about this size read well.
-func scale(size float64, unit string) (float64, string) {
-	size = math.Abs(size)
-	switch unit {
-	case "ratio":
-		return 100, "%"
-	case "%":
-		return 1, "%"
-	case "s":
-		switch {
-		case size > 0 && size < 1:
-			return 1000, " ms"
-		case size >= 7200:
-			return 1.0 / 3600, " h"
-		case size >= 120:
-			return 1.0 / 60, " min"
-		}
-		return 1, " s"
-	case "bytes", "bytes/s":
-		per := strings.TrimPrefix(unit, "bytes")
-		for i, u := range []string{"B", "KiB", "MiB", "GiB"} {
-			if f := math.Pow(1024, float64(i)); size < f*1024 || u == "GiB" {
-				return 1 / f, " " + u + per
-			}
-		}
-	case "1/s":
-		return 1, "/s"
-	case "C":
-		return 1, " °C"
-	case "", "bool", "code", "text":
-		return 1, ""
-	}
-	return 1, " " + unit
-}
-
-// digits keeps three digits that matter.
-func digits(v float64) string {
-	abs := math.Abs(v)
-	switch {
-	case abs >= 1e6:
-		return strconv.FormatFloat(v/1e6, 'f', 1, 64) + "M"
-	case abs >= 100 || v == math.Trunc(v):
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case abs >= 10:
-		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
-	case abs >= 0.01:
-		return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v, 'f', 2, 64), "0"), ".")
-	}
-	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
 // shortPod keeps the part of a pod's name that tells it from its siblings.

@@ -81,7 +81,7 @@ func TestAnIncidentsPageTellsTheWholeStory(t *testing.T) {
 		"−3.0", "&#43;8.0", "&#43;7.5", "&#43;4.2", "−2.5", `data-testid="score">&#43;14.2`, "odds of 26 to 1", "concurrency cap", "&#43;9.1 decibans", "KV usage were below 90%",
 		"2 signals could not be read", "no worker was idle", "98% on vllm-llama", "Where the time goes.</b> queue 62 %", "trace 4bf92f3577b34da6a3ce929d0e0e4736", "it makes things worse", "Restarting workers all at once", "Shed or reroute batch traffic",
 		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "4 guards allow it; it waits for you alone",
-		`data-testid="chart-chart-kv_usage"`, "limit 95%", ">onset<", "paged through PagerDuty", `data-testid="alert"`)
+		`data-testid="chart-chart-kv_usage"`, "limit 95 %", ">onset<", "paged through PagerDuty", `data-testid="alert"`)
 	// What is unusual stands once: under its chart, or below the charts where it has none.
 	_, below, _ := strings.Cut(body, `data-testid="together"`)
 	contains(t, below, "Failed requests (5xx) 20 %: from 0 % an hour ago", "KV cache in use rose 4 min before time to first token", "which makes nothing a cause")
@@ -143,7 +143,7 @@ func TestTheFleetShowsHealthAndWhatIsNotKnown(t *testing.T) {
 			{Name: "gpu", Status: "unknown", Signal: "gpu_util"}, {Name: "kv_cache", Status: "critical", Signal: "kv_usage", Value: ptr(0.98), Unit: "ratio", Pod: pods[0]}}}}}
 	h := handler(t, fixture(), func(c *Config) { c.Fleet = func(context.Context) (Fleet, error) { return health, nil } })
 	_, body := get(t, h, "/fleet", nil)
-	contains(t, body, `h-critical" data-testid="fleet-overall`, `data-testid="health-kv_cache"`, "98%", `t-unknown" data-testid="health-gpu"`, "DCGM is not scraped", "gpu-a",
+	contains(t, body, `h-critical" data-testid="fleet-overall`, `data-testid="health-kv_cache"`, "98 %", `t-unknown" data-testid="health-gpu"`, "DCGM is not scraped", "gpu-a",
 		"2 workers of 4 pods · prefill · behind InferencePool/qwen")
 	if strings.Index(body, "vllm-llama") > strings.Index(body, "quiet") {
 		t.Error("the healthy pool comes before the one that needs somebody")

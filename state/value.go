@@ -1,0 +1,89 @@
+package state
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// FormatValue writes a value with its unit as people say it: 98 %, 850 ms, 2.5 min, 41.5 GiB, yes. Stories, playbooks and pages all
+// use it, so that a value reads the same wherever it is told.
+func FormatValue(v float64, unit string) string {
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return "no number"
+	case unit == "bool" || unit == "0/1":
+		if v == 0 {
+			return "no"
+		}
+		return "yes"
+	case unit == "code":
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	factor, suffix := UnitScale(v, unit)
+	if v == 1 && len(suffix) > 4 && !strings.HasSuffix(suffix, "/s") {
+		suffix = strings.TrimSuffix(suffix, "s") // 1 request
+	}
+	return FormatNumber(v*factor) + suffix
+}
+
+// UnitScale is the factor and the suffix with which values of about this size read well.
+func UnitScale(size float64, unit string) (factor float64, suffix string) {
+	size = math.Abs(size)
+	switch unit {
+	case "ratio":
+		return 100, " %"
+	case "s":
+		switch {
+		case size > 0 && size < 1:
+			return 1000, " ms"
+		case size < 120:
+			return 1, " s"
+		case size < 2*3600:
+			return 1.0 / 60, " min"
+		case size < 48*3600:
+			return 1.0 / 3600, " h"
+		}
+		return 1.0 / (24 * 3600), " d"
+	case "bytes":
+		return byteScale(size)
+	case "bytes/s": // of a leak, which is slow: by the hour it reads well
+		factor, suffix = byteScale(size * 3600)
+		return factor * 3600, suffix + "/h"
+	case "1/s":
+		return 1, "/s"
+	case "C":
+		return 1, " °C"
+	case "", "bool", "code", "text":
+		return 1, ""
+	}
+	return 1, " " + unit
+}
+
+func byteScale(size float64) (factor float64, suffix string) {
+	factor = 1
+	for _, suffix = range []string{" B", " KiB", " MiB", " GiB"} {
+		if size*factor < 1024 {
+			return factor, suffix
+		}
+		factor /= 1024
+	}
+	return factor, " TiB"
+}
+
+// FormatNumber keeps three digits that matter, and whole numbers whole.
+func FormatNumber(v float64) string {
+	switch abs := math.Abs(v); {
+	case abs < 1e-4: // a rounding error of whoever measured it
+		return "0"
+	case abs >= 1e6:
+		return strconv.FormatFloat(v/1e6, 'f', 1, 64) + "M"
+	case abs >= 100 || v == math.Trunc(v):
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case abs >= 10:
+		return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+	case abs >= 0.01:
+		return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v, 'f', 2, 64), "0"), ".")
+	}
+	return strconv.FormatFloat(v, 'g', 2, 64)
+}

@@ -1,0 +1,28 @@
+package state_test
+
+import (
+	"math"
+	"testing"
+
+	"paramedic/state"
+)
+
+func TestValuesReadAsPeopleSayThem(t *testing.T) {
+	for _, c := range []struct {
+		v    float64
+		unit string
+		want string
+	}{
+		{0.981, "ratio", "98.1 %"}, {0.00042, "ratio", "0.04 %"}, {0.07, "ratio", "7 %"}, {-1e-17, "ratio", "0 %"}, {42, "%", "42 %"},
+		{0, "s", "0 s"}, {0.85, "s", "850 ms"}, {4.25, "s", "4.25 s"}, {119, "s", "119 s"}, {150, "s", "2.5 min"}, {3000, "s", "50 min"},
+		{9000, "s", "2.5 h"}, {400000, "s", "4.63 d"},
+		{44.5 * (1 << 30), "bytes", "44.5 GiB"}, {1 << 41, "bytes", "2 TiB"}, {512, "bytes", "512 B"}, {2 << 20, "bytes/s", "7.03 GiB/h"},
+		{1, "bool", "yes"}, {0, "0/1", "no"}, {62, "code", "62"}, {62, "C", "62 °C"}, {3.5, "1/s", "3.5/s"},
+		{1, "requests", "1 request"}, {2, "requests", "2 requests"}, {12345, "tokens/s", "12345 tokens/s"}, {1, "tokens/s", "1 tokens/s"}, {2.5e6, "tokens", "2.5M tokens"},
+		{math.NaN(), "s", "no number"}, {math.Inf(1), "ratio", "no number"},
+	} {
+		if got := state.FormatValue(c.v, c.unit); got != c.want {
+			t.Errorf("%v %s is %q, want %q", c.v, c.unit, got, c.want)
+		}
+	}
+}
