@@ -98,6 +98,7 @@ func (setEngineArg) draft(s *scene) error {
 // to a multiple of eight, which engines capture graphs for.
 func (s *scene) compute(from int, direction string) (int, string, error) {
 	safe, how := s.safe()
+	bound := "" // what keeps the value from being the wanted one
 	to, why := from/2, fmt.Sprintf("half of %d, for the safe value cannot be computed: %s", from, how)
 	if safe > 0 {
 		to, why = safe, how
@@ -106,7 +107,10 @@ func (s *scene) compute(from int, direction string) (int, string, error) {
 		if safe >= from {
 			to, why = from/2, fmt.Sprintf("half of %d: the formula allows more (%s), but the cache is exhausted", from, how)
 		}
-		to = max(to, int(float64(from)/s.rule.MaxFactor))
+		if least := int(float64(from) / s.rule.MaxFactor); to < least {
+			bound = fmt.Sprintf("%d is as low as one step goes from %d (max_factor %g); wanted was %d, %s", least/8*8, from, s.rule.MaxFactor, to, why)
+			to = least
+		}
 	} else {
 		if safe <= 0 {
 			kv := s.of("kv_usage")
@@ -116,15 +120,25 @@ func (s *scene) compute(from int, direction string) (int, string, error) {
 			to = int(float64(from) * min(2, .85/slices.Max(kv)))
 			why = fmt.Sprintf("the KV cache is at most %.0f %% full with %d, and may be 85 %% full", slices.Max(kv)*100, from)
 		}
-		to = min(to, 2*from)
+		if most := 2 * from; to > most {
+			bound = fmt.Sprintf("%d is as high as one step goes from %d; the cache allows %d, %s", most/8*8, from, to, why)
+			to = most
+		}
 	}
+	wanted := to
 	to = to / 8 * 8
-	to = min(max(to, s.rule.Floor, 8), s.rule.Ceiling)
+	if low, high := max(s.rule.Floor, 8), s.rule.Ceiling; to < low || to > high {
+		bound = fmt.Sprintf("%d is the nearest that floor %d and ceiling %d allow; wanted was %d, %s", min(max(to, low), high), low, high, wanted, why)
+		to = min(max(to, low), high)
+	}
 	if direction == "lower" && to >= from {
 		return 0, "", fmt.Errorf("%d is as low as it may go (floor %d)", from, max(8, s.rule.Floor))
 	}
 	if direction == "raise" && to <= from {
 		return 0, "", fmt.Errorf("more than %d would not be safe: %s (ceiling %d)", from, why, s.rule.Ceiling)
+	}
+	if bound != "" {
+		return to, bound + ".", nil
 	}
 	return to, fmt.Sprintf("%d is %s.", to, why), nil
 }
