@@ -78,6 +78,13 @@ func ParseConfig(file string, raw []byte) (Config, error) {
 	return cfg, v.err()
 }
 
+// validate checks a configuration that no file has as it is, so that its problems have no lines.
+func validate(file string, cfg *Config) error {
+	v := &validator{file: file}
+	v.config(cfg)
+	return v.err()
+}
+
 // A validator gathers problems, with the line of the key that each is about.
 type validator struct {
 	file     string

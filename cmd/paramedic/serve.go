@@ -152,7 +152,8 @@ func watchConfig(ctx context.Context, path string, cfg Config, deps Deps) <-chan
 	return out
 }
 
-// reload makes a service of a changed configuration. What the listener and the store are made of cannot change while they are in use.
+// reload makes a service of a changed configuration. What the listener and the store are made of cannot change while they are in use,
+// and what stays has to be valid together with what is new: an address that is still open to all must not lose its authentication.
 func reload(path string, raw []byte, running Config, deps Deps) (*service, error) {
 	cfg, err := ParseConfig(path, raw)
 	if err != nil {
@@ -161,6 +162,9 @@ func reload(path string, raw []byte, running Config, deps Deps) (*service, error
 	if cfg.Listen != running.Listen || cfg.State != running.State || cfg.TLS != running.TLS {
 		deps.Logger.Warn("listen, state and tls take effect at the next start")
 		cfg.Listen, cfg.State, cfg.TLS = running.Listen, running.State, running.TLS
+		if err := validate(path, &cfg); err != nil {
+			return nil, fmt.Errorf("it is not valid with the listen, state and tls that the bot runs with until then:\n%w", err)
+		}
 	}
 	return newService(cfg, deps)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"io"
 	"log/slog"
 	"net/http"
@@ -180,5 +181,38 @@ func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
 	const want = `paramedic_http_request_duration_seconds_count{code="200",route="GET /healthz"} 3`
 	if got := ask("/metrics"); !strings.Contains(got, want) {
 		t.Errorf("the counters began anew: want %s in\n%s", want, got)
+	}
+}
+
+// The listener stays as it is until the next start, and with it what it demands: an address that others reach keeps its logins, and
+// client certificates are not counted on where there is no TLS.
+func TestAReloadIsRefusedThatDoesNotFitTheRunningListener(t *testing.T) {
+	ca := newAuthority(t, "ca")
+	dir := t.TempDir()
+	cert, key := ca.issue(1, x509.ExtKeyUsageServerAuth)
+	put(t, dir, "server.pem", cert)
+	put(t, dir, "server.key", key)
+	put(t, dir, "ca.pem", ca.pem())
+	put(t, dir, "bearer", []byte("s3cret"))
+	put(t, dir, "tokens.yaml", []byte("- {name: alice, token: 0123456789abcdef0123456789abcdef, role: admin}\n"))
+	file := func(name string) string { return filepath.Join(dir, name) }
+	rest := "state: {dir: " + file("data") + "}\n"
+	tokens := "api: {tokens_file: " + file("tokens.yaml") + "}"
+	running, err := ParseConfig("paramedic.yaml", []byte("listen: 0.0.0.0:8080\n"+rest+"auth: {alertmanager: {bearer_token_file: "+file("bearer")+"}, "+tokens+"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := Deps{Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)}
+	for want, changed := range map[string]string{
+		"set auth.api.tokens_file": "listen: 127.0.0.1:8080\n",
+		"client certificates need tls.cert_file": "listen: 0.0.0.0:8080\ntls: {cert_file: " + file("server.pem") + ", key_file: " + file("server.key") +
+			"}\nauth: {alertmanager: {client_ca_file: " + file("ca.pem") + "}, " + tokens + "}\n",
+	} {
+		if _, err := ParseConfig("paramedic.yaml", []byte(changed+rest)); err != nil {
+			t.Fatalf("by itself it has to be valid: %v", err)
+		}
+		if _, err := reload("paramedic.yaml", []byte(changed+rest), running, deps); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
 	}
 }
