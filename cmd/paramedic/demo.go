@@ -131,7 +131,7 @@ func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	if err != nil {
 		return err
 	}
-	host.handle(service.handler)
+	host.use(service)
 	fmt.Fprintf(d.err, "The incident page: %s\n\n", cfg.PublicURL)
 	world := lab.NewWorld(fleet, lab.AlertmanagerConfig{URL: cfg.PublicURL + "/webhook/alertmanager"})
 	world.Log = log

@@ -92,7 +92,7 @@ func serveGenerations(ctx context.Context, path string, cfg Config, deps Deps, h
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- service.Run(running) }()
-		host.handle(service.handler)
+		host.use(service)
 		select {
 		case err := <-ended:
 			stop()
@@ -169,10 +169,11 @@ func reload(path string, raw []byte, running Config, deps Deps) (*service, error
 	return newService(cfg, deps)
 }
 
-// A host is the HTTP server with a handler that can be exchanged.
+// A host is the HTTP server with a handler, and a judgement of clients' certificates, that can be exchanged.
 type host struct {
 	server  *http.Server
 	current atomic.Pointer[http.Handler]
+	tls     atomic.Pointer[tls.Config]
 	served  chan error
 }
 
@@ -196,7 +197,11 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "starting", http.StatusServiceUnavailable)
 }
 
-func (h *host) handle(handler http.Handler) { h.current.Store(&handler) }
+// use serves with a service from the next request and the next connection on.
+func (h *host) use(s *service) {
+	h.tls.Store(s.tls)
+	h.current.Store(&s.handler)
+}
 
 // listen begins to serve, before the store is open, so that liveness is answered while a large state is read.
 func (h *host) listen(cfg Config, log *slog.Logger) (net.Listener, error) {
@@ -211,8 +216,10 @@ func (h *host) listen(cfg Config, log *slog.Logger) (net.Listener, error) {
 			listener.Close()
 			return nil, err
 		}
-		h.server.TLSConfig = conf
-		listener = tls.NewListener(listener, conf)
+		h.tls.Store(conf)
+		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			return h.tls.Load().GetConfigForClient(hello)
+		}})
 	}
 	go func() { h.served <- h.server.Serve(listener) }()
 	return listener, nil

@@ -101,6 +101,11 @@ func TestATokenFromTheEnvironmentReachesPrometheus(t *testing.T) {
 	}
 }
 
+// An idleStore is for a service that is made and not run.
+type idleStore struct{ state.Store }
+
+func (idleStore) Partitions() int { return 1 }
+
 // A tickedClock is the machine's, but the configuration file is looked at when the test says so.
 type tickedClock struct {
 	state.SystemClock

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -53,6 +54,7 @@ type service struct {
 	gather  *enrich.Gatherer
 	outbox  *outbox.Dispatcher
 	handler http.Handler
+	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
 
 	fleetCache   fleetCache
@@ -61,8 +63,8 @@ type service struct {
 	started      time.Time
 }
 
-// newService wires the rooms. It does no I/O but reading the knowledge; construction is one straight line on purpose, so that what
-// depends on what can be read from top to bottom.
+// newService wires the rooms. It does no I/O but reading the files that the configuration names; construction is one straight line on
+// purpose, so that what depends on what can be read from top to bottom.
 func newService(cfg Config, deps Deps) (*service, error) {
 	s := &service{cfg: cfg, deps: deps, metrics: deps.Metrics, started: deps.Clock.Now()}
 	if s.metrics == nil {
@@ -118,6 +120,11 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	}
 	if s.handler, err = s.door(); err != nil {
 		return nil, err
+	}
+	if cfg.TLS.CertFile != "" {
+		if s.tls, err = serverTLS(cfg, deps.Logger); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -21,6 +22,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"paramedic/state"
 )
 
 // An authority issues certificates.
@@ -208,5 +211,53 @@ func TestAlertmanagerMayProveItselfByCertificate(t *testing.T) {
 	}
 	if status, _, err := post(t, ours.client(ours), address); err == nil {
 		t.Errorf("with the old CA's certificate: %d, and no failed handshake", status)
+	}
+}
+
+// Another CA in the configuration counts from the next connection after it was applied: the old one's clients are no longer let in.
+func TestAReloadExchangesTheClientsCA(t *testing.T) {
+	old, next := newAuthority(t, "old"), newAuthority(t, "next")
+	dir := t.TempDir()
+	cert, key := old.issue(100, x509.ExtKeyUsageServerAuth)
+	put(t, dir, "server.pem", cert)
+	put(t, dir, "server.key", key)
+	put(t, dir, "old.pem", old.pem())
+	put(t, dir, "next.pem", next.pem())
+	file := func(name string) string { return filepath.Join(dir, name) }
+	text := func(ca string) []byte {
+		return fmt.Appendf(nil, "listen: 127.0.0.1:0\nstate: {dir: %s}\ntls: {cert_file: %s, key_file: %s}\nauth: {alertmanager: {client_ca_file: %s}}\n",
+			file("data"), file("server.pem"), file("server.key"), file(ca))
+	}
+	running, err := ParseConfig("paramedic.yaml", text("old.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)}
+	host := newHost()
+	listener, err := host.listen(running, deps.Logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.close(deps.Logger)
+	enters := func(a *authority) error {
+		resp, err := a.client(old).Get("https://" + listener.Addr().String() + "/healthz")
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err
+	}
+	if err := enters(old); err != nil {
+		t.Fatal(err)
+	}
+	service, err := reload("paramedic.yaml", text("next.pem"), running, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host.use(service)
+	if err := enters(next); err != nil {
+		t.Errorf("with the new CA's certificate: %v", err)
+	}
+	if err := enters(old); err == nil {
+		t.Error("the old CA's certificate is still accepted")
 	}
 }
