@@ -99,11 +99,27 @@ func (v *validator) halfConfigured(n NotifyConfig) {
 	}
 }
 
-// causes refuses names that no cause has; a user's own causes are known when the rules are read, so only the built-in ones are known here
-// where there are none of the user's.
+// knownCauses are the causes that there are, built in or the user's own; nil where the user's rules are not valid, which is said where
+// they are loaded to be used.
+func knownCauses(dir string) []state.Cause {
+	known := append(slices.Clone(rules.Vocabulary), state.Unknown)
+	if dir == "" {
+		return known
+	}
+	catalog, problems, err := rules.Load(dir)
+	if err != nil || len(problems) > 0 {
+		return nil
+	}
+	for _, cause := range catalog.Causes() {
+		known = append(known, cause.ID)
+	}
+	return known
+}
+
+// causes refuses names that no cause has: a policy that never matches would allow what somebody meant to forbid.
 func (v *validator) causes(path []string, causes []state.Cause) {
 	for _, cause := range causes {
-		if !v.ownRules && !slices.Contains(rules.Vocabulary, cause) && cause != state.Unknown {
+		if v.known != nil && !slices.Contains(v.known, cause) {
 			v.at(path, "there is no cause %q: `paramedic rules list` names them", cause)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"paramedic/state"
 )
 
 // A Problem is one thing that is wrong in a file, where it is known with its line.
@@ -90,7 +92,7 @@ type validator struct {
 	file     string
 	root     yaml.Node
 	problems []Problem
-	ownRules bool // triage.rules_dir is set: there may be more causes than the built-in ones
+	known    []state.Cause // nil: cannot be told, for the rules in triage.rules_dir are not valid
 }
 
 func (v *validator) err() error {
@@ -220,7 +222,7 @@ func (v *validator) line(path []string) int {
 }
 
 func (v *validator) config(c *Config) {
-	v.ownRules = c.Triage.RulesDir != ""
+	v.known = knownCauses(c.Triage.RulesDir)
 	host, port, err := net.SplitHostPort(c.Listen)
 	switch {
 	case err != nil:

@@ -159,7 +159,6 @@ remediate:
 	}
 }
 
-// Naming a cause that does not exist would make a policy that forbids nothing.
 // Traces are read from one store, and a token for none is a mistake that would otherwise be noticed in the first incident.
 func TestTracesComeFromOneStore(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
@@ -189,6 +188,7 @@ func TestTracesComeFromOneStore(t *testing.T) {
 	}
 }
 
+// Naming a cause that does not exist would make a policy that forbids nothing.
 func TestPoliciesNameCausesThatThereAre(t *testing.T) {
 	_, err := ParseConfig("paramedic.yaml", []byte("remediate:\n  policies:\n    - cause: kv_exhaustoin\n      mode: observe\n"))
 	if err == nil || !strings.Contains(err.Error(), `paramedic.yaml:3: remediate.policies[0].cause: there is no cause "kv_exhaustoin"`) {
@@ -196,6 +196,26 @@ func TestPoliciesNameCausesThatThereAre(t *testing.T) {
 	}
 	if _, err := ParseConfig("paramedic.yaml", []byte("remediate:\n  policies: [{cause: kv_exhaustion}, {cause: unknown}]\n")); err != nil {
 		t.Error(err)
+	}
+}
+
+// With rules of one's own there are more causes, and a misspelt one is still none.
+func TestOwnCausesMayBeNamedAndNoOthers(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "mine.yaml", []byte("causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: {ttft_high: 3},\n     evidence: [{when: kv_usage.max > 0.9, weight: 3, text: full}]}\n"))
+	_, err := ParseConfig("paramedic.yaml", []byte("triage: {rules_dir: "+dir+`}
+notify:
+  routes:
+    - {cause: [my_cause, unknown], channels: [console]}
+    - {cause: [my_cuase], channels: [console]}
+remediate:
+  policies:
+    - {cause: [my_cause, kv_exhaustion], mode: observe}
+    - {cause: kv_exhaustoin, mode: observe}
+`))
+	var wrong *ConfigError
+	if !errors.As(err, &wrong) || len(wrong.Problems) != 2 || wrong.Problems[0].Line != 5 || wrong.Problems[1].Line != 9 {
+		t.Errorf("want both misspelt causes and nothing else, got %v", err)
 	}
 }
 
