@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"paramedic/notify/web"
 	"paramedic/rules"
@@ -26,28 +30,47 @@ var healthSignals = []string{"gpu_util", "kv_usage", "ttft_p95", "error_rate", "
 
 // A fleetCache keeps a health report for a moment, so that many readers cost one gathering.
 type fleetCache struct {
-	mu   sync.Mutex
-	last *fleetHealth
+	flight singleflight.Group
+	last   atomic.Pointer[fleetHealth]
 }
 
 // fleetFresh is how old a health report may be.
 const fleetFresh = 15 * time.Second
 
 // fleet is the health as the API gives it.
-func (s *service) fleet(ctx context.Context) (any, error) { return s.fleetHealth(ctx), nil }
+func (s *service) fleet(ctx context.Context) (any, error) { return s.fleetHealth(ctx) }
 
-// fleetHealth is the health of every pool of every cluster, at most a moment old.
-func (s *service) fleetHealth(ctx context.Context) *fleetHealth {
-	s.fleetCache.mu.Lock()
-	defer s.fleetCache.mu.Unlock()
-	now := s.deps.Clock.Now()
-	if last := s.fleetCache.last; last != nil && now.Sub(last.At) < fleetFresh {
-		return last
+// fleetHealth is the health of every pool of every cluster, at most a moment old. Whoever asked first may leave: what is gathered is for
+// all who wait, and gathering has its own deadline.
+func (s *service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
+	gathered := s.fleetCache.flight.DoChan("", func() (any, error) {
+		if last := s.fleetCache.last.Load(); last == nil || s.deps.Clock.Now().Sub(last.At) >= fleetFresh {
+			s.fleetCache.last.Store(s.gatherFleet(context.WithoutCancel(ctx)))
+		}
+		return nil, nil
+	})
+	select {
+	case <-gathered:
+		return s.fleetCache.last.Load(), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the fleet's health: %w", ctx.Err())
 	}
+}
+
+// gatherFleet asks all clusters at once: one that cannot be reached must not make the others' numbers old.
+func (s *service) gatherFleet(ctx context.Context) *fleetHealth {
+	now := s.deps.Clock.Now()
+	found := make([]state.Evidence, len(s.cfg.Clusters))
+	var wg sync.WaitGroup
+	for i, c := range s.cfg.Clusters {
+		wg.Go(func() {
+			found[i] = s.gather.Gather(ctx, enrich.Request{Cluster: c.Name, Scope: state.Scope{Cluster: c.Name}, Onset: now, Now: now, Signals: healthSignals})
+		})
+	}
+	wg.Wait()
 	out := &fleetHealth{At: now, Overall: rules.HealthUnknown, Pools: []rules.PoolHealth{}, Missing: []state.Missing{}}
-	for _, c := range s.cfg.Clusters {
-		ev := s.gather.Gather(ctx, enrich.Request{Cluster: c.Name, Scope: state.Scope{Cluster: c.Name}, Onset: now, Now: now, Signals: healthSignals})
-		out.Pools = append(out.Pools, judged(rules.Health(c.Name, ev))...)
+	for i, ev := range found {
+		out.Pools = append(out.Pools, judged(rules.Health(s.cfg.Clusters[i].Name, ev))...)
 		out.Missing = append(out.Missing, ev.Missing...)
 	}
 	rank := map[rules.HealthStatus]int{rules.Healthy: 1, rules.HealthWarning: 2, rules.HealthCritical: 3}
@@ -61,7 +84,6 @@ func (s *service) fleetHealth(ctx context.Context) *fleetHealth {
 			out.Overall = p.Overall
 		}
 	}
-	s.fleetCache.last = out
 	return out
 }
 
@@ -107,7 +129,10 @@ func openTrouble(incidents []state.Incident, p rules.PoolHealth) rules.HealthSta
 
 // webFleet is the health as the pages show it.
 func (s *service) webFleet(ctx context.Context) (web.Fleet, error) {
-	health := s.fleetHealth(ctx)
+	health, err := s.fleetHealth(ctx)
+	if err != nil {
+		return web.Fleet{}, err
+	}
 	out := web.Fleet{At: health.At, Overall: string(health.Overall), Missing: health.Missing}
 	for _, p := range health.Pools {
 		pool := web.Pool{Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Pool, Model: p.Model, Workers: p.Workers, Pods: p.Pods, Role: p.Role, Owner: p.Owner,
