@@ -65,8 +65,8 @@ func (f *Fold) Apply(b *Board, in Input) {
 		x.actionMoved(*in.Action)
 	case in.Foreign != nil:
 		x.foreign(*in.Foreign)
-	case in.Present != nil:
-		x.present(*in.Present)
+	case in.Vanished != nil:
+		x.vanished(*in.Vanished)
 	default:
 		x.tick()
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -191,23 +190,21 @@ func (x *step) foreignOfOurs(in *Incident, fo Foreign) {
 	}
 }
 
-// presentSlack is how much later than an alert's last mention a listing must have been asked for to prove it gone; mostReconciled
-// bounds what one input changes, the next listing does the rest.
+// vanishedSlack is how much later than an alert's last mention Alertmanager must have been asked to prove it gone; mostReconciled
+// bounds what one input changes, the next asking does the rest.
 const (
-	presentSlack   = 30 * time.Second
+	vanishedSlack  = 30 * time.Second
 	mostReconciled = 200
 )
 
-// present ends the episodes of alerts that Alertmanager no longer holds: silenced alerts that resolve are never announced.
-func (x *step) present(p Present) {
-	held := make(map[Fingerprint]bool, len(p.Fingerprints))
-	for _, fp := range p.Fingerprints {
-		held[fp] = true
+// vanished ends the episodes of alerts that Alertmanager no longer holds: silenced alerts that resolve are never announced.
+func (x *step) vanished(v Vanished) {
+	gone := make(map[Fingerprint]bool, len(v.Fingerprints))
+	for _, fp := range v.Fingerprints {
+		gone[fp] = true
 	}
 	x.endAlerts("Alertmanager no longer holds the alert", func(rec *AlertRecord) bool {
-		in := x.home(rec.Incident)
-		return in != nil && in.Cluster == x.in.Cluster && !held[rec.Alert.Fingerprint] &&
-			!strings.HasPrefix(string(rec.Alert.Fingerprint), "pagerduty-") && p.At.Sub(rec.LastAt) > presentSlack
+		return gone[rec.Alert.Fingerprint] && v.At.Sub(rec.LastAt) > vanishedSlack
 	})
 }
 

@@ -524,7 +524,7 @@ func TestVanishedAlertIsReconciled(t *testing.T) {
 	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.alert(Firing, "HighTTFT", "ttft_high", "critical", "llama")
 	s.now = s.now.Add(time.Minute)
-	s.apply(Input{Present: &Present{At: s.now, Fingerprints: []Fingerprint{Fingerprint(Hash("HighTTFT", "llama"))}}})
+	s.apply(Input{Vanished: &Vanished{At: s.now, Fingerprints: []Fingerprint{Fingerprint(Hash("KVFull", "llama"))}}})
 	if in := s.only(); in.ActiveAlerts != 1 {
 		t.Fatalf("active %d: a silenced alert that resolved is never announced, so its absence must tell", in.ActiveAlerts)
 	}

@@ -19,7 +19,7 @@ type Input struct {
 	Outcome  *Outcome     `json:"outcome,omitempty"`
 	Action   *ActionEvent `json:"action,omitempty"`
 	Foreign  *Foreign     `json:"foreign,omitempty"`
-	Present  *Present     `json:"present,omitempty"`
+	Vanished *Vanished    `json:"vanished,omitempty"`
 }
 
 // MaxBatch is the most alerts in one AlertBatch: a payload with more is appended as several inputs in one atomic write, and what one
@@ -87,9 +87,9 @@ type Foreign struct {
 	Actor   Actor             `json:"actor,omitzero"`
 }
 
-// Present is what Alertmanager holds now: an active alert of ours that is not in it has gone without a word.
-type Present struct {
-	At           time.Time     `json:"at"` // when the listing was asked for
+// Vanished are alerts that were taken for firing and that Alertmanager does not hold: they have gone without a word.
+type Vanished struct {
+	At           time.Time     `json:"at"` // when Alertmanager was asked
 	Fingerprints []Fingerprint `json:"fingerprints"`
 }
 

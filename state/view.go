@@ -110,6 +110,20 @@ func (k *Keeper) Alerts(id IncidentID) []AlertRecord {
 	return out
 }
 
+// Firing lists the alerts that a cluster's Alertmanager told of and that are taken for firing.
+func (k *Keeper) Firing(cluster string) []Fingerprint {
+	var out []Fingerprint
+	k.find(func(b *Board) bool {
+		for fp, rec := range b.alerts {
+			if in := b.home(rec.Incident); rec.Active && in != nil && in.Cluster == cluster && !strings.HasPrefix(string(fp), "pagerduty-") {
+				out = append(out, fp)
+			}
+		}
+		return false
+	})
+	return out
+}
+
 // Halted says whether first aid is halted in a cluster.
 func (k *Keeper) Halted(cluster string) (halt Halt, ok bool) {
 	k.find(func(b *Board) bool {

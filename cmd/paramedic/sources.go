@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -121,7 +122,7 @@ func (s *service) sources() error {
 		if c.Alertmanager.URL == "" {
 			continue
 		}
-		am, err := alertmanager.New(alertmanager.Config{URL: c.Alertmanager.URL, Clock: s.deps.Clock})
+		am, err := alertmanager.New(alertmanager.Config{URL: c.Alertmanager.URL})
 		if err != nil {
 			return fmt.Errorf("cluster %s: alertmanager: %w", c.Name, err)
 		}
@@ -136,7 +137,7 @@ func (s *service) sources() error {
 // reconcileEvery is how often Alertmanager is asked what it still holds. Nothing waits for the answer: it only ends what went silent.
 const reconcileEvery = time.Minute
 
-// reconcile ends alerts that vanished without a word, while there are incidents.
+// reconcile ends alerts that vanished without a word.
 func (s *service) reconcile(ctx context.Context, cluster string, am *alertmanager.Client) {
 	for {
 		select {
@@ -144,15 +145,32 @@ func (s *service) reconcile(ctx context.Context, cluster string, am *alertmanage
 			return
 		case <-s.deps.Clock.After(reconcileEvery):
 		}
-		present, err := am.Present(ctx)
-		if err != nil {
-			s.deps.Logger.Warn("alertmanager could not be asked what it holds", "cluster", cluster, "err", err)
-			continue
-		}
-		if err := s.keeper.Append(ctx, state.Input{Cluster: cluster, Present: &present}); err != nil && ctx.Err() == nil {
-			s.deps.Logger.Warn("what alertmanager holds could not be recorded", "cluster", cluster, "err", err)
+		if err := s.endVanished(ctx, cluster, am); err != nil && ctx.Err() == nil {
+			s.deps.Logger.Warn("alerts that went without a word were not looked for", "cluster", cluster, "err", err)
 		}
 	}
+}
+
+// endVanished asks Alertmanager only while alerts are taken for firing, and records only those that it does not hold: a listing may be
+// long, and the log keeps what it is given.
+func (s *service) endVanished(ctx context.Context, cluster string, am *alertmanager.Client) error {
+	firing := s.keeper.Firing(cluster)
+	if len(firing) == 0 {
+		return nil
+	}
+	asked := s.deps.Clock.Now()
+	held, err := am.Present(ctx)
+	if err != nil {
+		return fmt.Errorf("asking what alertmanager holds: %w", err)
+	}
+	gone := slices.DeleteFunc(firing, func(fp state.Fingerprint) bool {
+		_, found := slices.BinarySearch(held, fp)
+		return found
+	})
+	if len(gone) == 0 {
+		return nil
+	}
+	return s.keeper.Append(ctx, state.Input{Cluster: cluster, Vanished: &state.Vanished{At: asked, Fingerprints: gone}})
 }
 
 // kubeClusters are the clusters that first aid may write to, as far as their service accounts let it.

@@ -29,14 +29,12 @@ type Config struct {
 	URL       string // its base, with a path prefix where it has one
 	Transport http.RoundTripper
 	Timeout   time.Duration // zero: 10 s
-	Clock     state.Clock   // nil: the machine's
 }
 
 // A Client reads one Alertmanager. It is safe for concurrent use.
 type Client struct {
-	base  *url.URL
-	http  *http.Client
-	clock state.Clock
+	base *url.URL
+	http *http.Client
 }
 
 // New makes a client; it does not connect.
@@ -48,37 +46,33 @@ func New(c Config) (*Client, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = 10 * time.Second
 	}
-	if c.Clock == nil {
-		c.Clock = state.SystemClock{}
-	}
-	return &Client{base: base, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}, clock: c.Clock}, nil
+	return &Client{base: base, http: &http.Client{Transport: c.Transport, Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}}, nil
 }
 
 var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// Present lists the fingerprints of every alert that Alertmanager holds: active, silenced, inhibited and not yet processed.
-func (c *Client) Present(ctx context.Context) (state.Present, error) {
-	out := state.Present{At: c.clock.Now()}
+// Present lists the fingerprints of every alert that Alertmanager holds, sorted: active, silenced, inhibited and not yet processed.
+func (c *Client) Present(ctx context.Context) ([]state.Fingerprint, error) {
 	q := url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"true"}, "unprocessed": {"true"}}
 	body, err := c.get(ctx, "api/v2/alerts", q)
 	if err != nil {
-		return state.Present{}, err
+		return nil, err
 	}
+	var out []state.Fingerprint
 	var alerts []struct {
 		Fingerprint string `json:"fingerprint"`
 	}
 	if err := json.Unmarshal(body, &alerts); err != nil {
-		return state.Present{}, errors.New("alertmanager answered with something that is not a list of alerts")
+		return nil, errors.New("alertmanager answered with something that is not a list of alerts")
 	}
 	for _, a := range alerts {
 		if !fingerprint.MatchString(a.Fingerprint) {
-			return state.Present{}, errors.New("alertmanager listed an alert without a fingerprint")
+			return nil, errors.New("alertmanager listed an alert without a fingerprint")
 		}
-		out.Fingerprints = append(out.Fingerprints, state.Fingerprint(a.Fingerprint))
+		out = append(out, state.Fingerprint(a.Fingerprint))
 	}
-	slices.Sort(out.Fingerprints)
-	out.Fingerprints = slices.Compact(out.Fingerprints)
-	return out, nil
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // Ping asks for Alertmanager's status.
