@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"paramedic/state"
 )
 
 // A Playbook is what to do about one cause.
@@ -74,8 +76,16 @@ func (l *Library) Get(id string) (Playbook, bool) {
 	return *l.byID[id], true
 }
 
-// ForCause is the playbook for a verdict: the one of that name, else one that says it answers that cause, else "unknown", which
-// tells how to triage by hand.
+// For is the playbook for a verdict: the one that the cause names, else what the cause has by itself.
+func (l *Library) For(d state.Diagnosis) (Playbook, bool) {
+	if pb, ok := l.Get(d.Playbook); ok {
+		return pb, true
+	}
+	return l.ForCause(string(d.Cause))
+}
+
+// ForCause is the playbook of a cause that names none: the one of its name, else one that says it answers that cause, else "unknown",
+// which tells how to triage by hand.
 func (l *Library) ForCause(cause string) (Playbook, bool) {
 	if pb, ok := l.Get(cause); ok {
 		return pb, true

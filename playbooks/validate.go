@@ -14,9 +14,8 @@ func Sections() []string { return []string{"What it means", "Who is affected", "
 
 var idPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
-// Validate checks what a playbook names outside itself: that its signals are declared (known lists their IDs) and that every cause has
-// its playbook (causes may be nil). The error is [Problems].
-func (l *Library) Validate(known, causes []string) error {
+// Validate checks what a playbook names outside itself: that its signals are declared (known lists their IDs). The error is [Problems].
+func (l *Library) Validate(known []string) error {
 	var problems Problems
 	for _, pb := range l.All() {
 		for i, c := range pb.Checks {
@@ -24,11 +23,6 @@ func (l *Library) Validate(known, causes []string) error {
 				problems = append(problems, Problem{File: pb.File, Line: pb.line(fmt.Sprintf("checks.%d.signal", i)),
 					Text: fmt.Sprintf("check %s asks signal %q, which is not declared%s", c.ID, c.Signal, nearest(c.Signal, known))})
 			}
-		}
-	}
-	for _, cause := range causes {
-		if _, ok := l.Get(cause); !ok {
-			problems = append(problems, Problem{File: "library", Text: fmt.Sprintf("cause %s has no playbook: add %s.md", cause, cause)})
 		}
 	}
 	return problems.err()

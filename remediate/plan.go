@@ -47,8 +47,8 @@ func done(e state.Effect) outbox.Result {
 
 // plan gives the events of the new plan, and whether to plan again later because something was denied that may come to be allowed.
 func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.Input, again bool) {
-	pb, ok := p.cfg.Playbook(in.Diagnosis.Playbook)
-	if in.Diagnosis.Playbook == "" || !ok {
+	pb, ok := p.cfg.Playbook(in.Diagnosis)
+	if in.Diagnosis.Playbook == "" || !ok || pb.ID == string(state.Unknown) { // how to triage by hand is for people
 		return p.callOff(in, nil, state.Superseded, "there is no playbook for it"), false
 	}
 	if p.overtaken(in.ID) >= overtakenMost {

@@ -17,7 +17,7 @@ type Gauge interface {
 // A Config is all that first aid needs. View, Playbook, Clusters and Gauge are required.
 type Config struct {
 	View     state.View
-	Playbook func(id string) (playbooks.Playbook, bool)
+	Playbook func(state.Diagnosis) (playbooks.Playbook, bool)
 	Clusters map[string]Cluster // by the incidents' cluster names
 	Gauge    Gauge
 	Mode     Mode // empty: suggest

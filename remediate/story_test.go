@@ -384,3 +384,14 @@ func TestNamespaceOptedOutMidFlight(t *testing.T) { // 58
 	}
 	w.wantWrites(1)
 }
+
+// What nobody has written a playbook for is triaged by hand, by people.
+func TestThePlaybookOfTheUnknownTreatsNothing(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	w.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) {
+		return playbooks.Playbook{ID: "unknown", FirstAid: []playbooks.Remedy{w.remedy}}, true
+	}
+	if out := w.bot().Plan.Deliver(t.Context(), state.Effect{ID: "plan", Incident: w.in.ID}); len(out.Inputs) != 0 {
+		t.Errorf("%+v", out.Inputs)
+	}
+}

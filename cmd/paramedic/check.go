@@ -104,15 +104,26 @@ func (o *checked) knowledge(cfg Config) {
 	for _, err := range prometheus.Check(signals) {
 		o.Problems = append(o.Problems, Problem{File: "signals.yaml", Text: err.Error()})
 	}
-	var known, causes []string
+	var known []string
 	for _, s := range signals {
 		known = append(known, s.ID)
 	}
 	for _, cause := range catalog.Causes() {
-		causes = append(causes, string(cause.ID))
+		o.hasPlaybook(cause, library)
 	}
-	o.Causes, o.Books = len(causes), len(library.All())
-	o.playbookProblems(cfg, library.Validate(known, append(causes, "unknown")))
+	o.Causes, o.Books = len(catalog.Causes()), len(library.All())
+	o.playbookProblems(cfg, library.Validate(known))
+}
+
+// hasPlaybook finds a cause of which people would be told only how to triage by hand.
+func (o *checked) hasPlaybook(cause *rules.Cause, library *playbooks.Library) {
+	if _, ok := library.Get(cause.Playbook); ok {
+		return
+	}
+	if pb, _ := library.ForCause(string(cause.ID)); cause.Playbook == string(cause.ID) && pb.Cause == string(cause.ID) {
+		return
+	}
+	o.Problems = append(o.Problems, Problem{File: cause.File, Line: cause.Line, Text: fmt.Sprintf("cause %s: there is no playbook %q", cause.ID, cause.Playbook)})
 }
 
 func (o *checked) playbookProblems(cfg Config, err error) {

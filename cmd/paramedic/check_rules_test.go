@@ -113,3 +113,24 @@ func TestCheckNamesTheLineOfAWrongExpression(t *testing.T) {
 		t.Errorf("it finds fault with what is right:\n%s", &out)
 	}
 }
+
+// A cause may have another's playbook; one that names none that there is, or has none, would leave people with triage by hand.
+func TestCheckFindsACauseWithoutItsPlaybook(t *testing.T) {
+	dir := t.TempDir()
+	const cause = "causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: {ttft_high: 3}, playbook: %q,\n" +
+		"     evidence: [{when: kv_usage.max > 0.9, weight: 3, text: full}]}\n"
+	config := filepath.Join(t.TempDir(), "paramedic.yaml")
+	put(t, filepath.Dir(config), "paramedic.yaml", []byte("triage: {rules_dir: "+dir+"}\n"))
+	for playbook, want := range map[string]string{
+		"kv_exhaustion": "",
+		"kv_exhaustoin": `mine.yaml:2: cause my_cause: there is no playbook "kv_exhaustoin"`,
+		"":              `mine.yaml:2: cause my_cause: there is no playbook "my_cause"`,
+	} {
+		put(t, dir, "mine.yaml", fmt.Appendf(nil, cause, playbook))
+		var out, errs bytes.Buffer
+		code := run(t.Context(), []string{"check", "--config", config}, &out, &errs)
+		if want == "" && code != exitOK || want != "" && (code != exitFinding || !strings.Contains(out.String(), want)) {
+			t.Errorf("%q: exit code %d, want %q\n%s%s", playbook, code, want, &out, &errs)
+		}
+	}
+}

@@ -215,7 +215,7 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 		in.ActiveAlerts = in.AlertCount
 		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: l.catalog.Diagnose(&in, &pool, l.now), Time: l.catalog.Bottleneck(scope, &pool)}
 		in.Diagnosis, in.Scope = found.Diagnosis, found.Diagnosis.Scope // what is broken, and not all of the pool
-		if pb, ok := l.library.ForCause(string(found.Diagnosis.Cause)); ok {
+		if pb, ok := l.library.For(found.Diagnosis); ok {
 			found.Playbook = playbooks.Run(pb, in, pool).Text()
 		}
 		out.Verdict = append(out.Verdict, found)

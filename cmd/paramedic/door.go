@@ -145,7 +145,7 @@ func newRouter(cfg Config) (*notify.Router, error) {
 
 // playbookFor is the playbook that fits the incident's verdict, with its checks answered, as messages show it.
 func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Playbook {
-	pb, ok := s.library.ForCause(string(in.Cause()))
+	pb, ok := s.library.For(in.Diagnosis)
 	if !ok {
 		return notify.Playbook{}
 	}
@@ -195,16 +195,17 @@ func (s *service) playbookIDs() []string {
 	return ids
 }
 
-// webPlaybook is a playbook as the pages show it; without an incident its checks have no answers.
+// webPlaybook is a playbook as the pages show it: an incident's, or without one that of the ID, and its checks have no answers.
 func (s *service) webPlaybook(id string, in *state.Incident, ev *state.Evidence) (web.Playbook, bool) {
 	pb, ok := s.library.Get(id)
-	if !ok {
-		return web.Playbook{}, false
-	}
 	var incident state.Incident
 	var evidence state.Evidence
 	if in != nil {
 		incident = *in
+		pb, ok = s.library.For(in.Diagnosis)
+	}
+	if !ok {
+		return web.Playbook{}, false
 	}
 	if ev != nil {
 		evidence = *ev

@@ -183,7 +183,7 @@ func (r *replay) incidents() []replayed {
 	list := []replayed{}
 	for _, in := range r.board.Incidents() {
 		out := replayed{IncidentJSON: webhook.NewIncidentJSON(in, nil), Notifications: r.shown[in.ID], WouldOffer: []string{}}
-		if pb, ok := r.library.ForCause(string(in.Cause())); ok {
+		if pb, ok := r.library.For(in.Diagnosis); ok {
 			for _, remedy := range pb.FirstAid {
 				if remedy.Action != "" {
 					out.WouldOffer = append(out.WouldOffer, remedy.Action)

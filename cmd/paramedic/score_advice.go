@@ -67,12 +67,14 @@ type adviser struct {
 // given are the treatments that a verdict of a cause advises: its first aid in words, and its playbook's actions.
 func (a *adviser) given(cause state.Cause) []string {
 	var out []string
+	verdict := state.Diagnosis{Cause: cause}
 	if c, ok := a.catalog.Cause(cause); ok {
+		verdict.Playbook = c.Playbook
 		for _, s := range c.Do {
 			out = append(out, treatmentsIn(s)...)
 		}
 	}
-	if pb, ok := a.library.ForCause(string(cause)); ok {
+	if pb, ok := a.library.For(verdict); ok {
 		for _, r := range pb.FirstAid {
 			switch r.Action {
 			case playbooks.ActionSetEngineArg:

@@ -92,7 +92,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 		}
 	}
 	aid, err := remediate.New(remediate.Config{
-		View: s.keeper, Playbook: s.library.Get, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock},
+		View: s.keeper, Playbook: s.library.For, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock},
 		Mode: remediate.Mode(cfg.Remediate.Mode), Policies: cfg.policies(), ManagedLabel: cfg.Remediate.ManagedLabel,
 		SelfNamespace: ownNamespace(),
 		Timing:        cfg.timing(deps.Timing), Clock: deps.Clock, Logger: deps.Logger,

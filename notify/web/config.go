@@ -47,7 +47,7 @@ type Step struct {
 // Config is what the pages are made of.
 type Config struct {
 	View state.View
-	// Playbook gives a playbook by its ID; incident and evidence are nil where it is shown by itself.
+	// Playbook gives an incident's playbook, or one by its ID where incident and evidence are nil.
 	Playbook func(id string, in *state.Incident, ev *state.Evidence) (Playbook, bool)
 	// Playbooks lists the IDs; nil where there is no list.
 	Playbooks func() []string

@@ -104,7 +104,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 		evp = &ev
 	}
 	if d.Verdict { // before it, the playbook of "unknown" would be advice that nobody has reason for yet
-		d.Playbook, d.HasPlaybook = h.cfg.Playbook(cmp.Or(in.Diagnosis.Playbook, string(in.Cause())), &in, evp)
+		d.Playbook, d.HasPlaybook = h.cfg.Playbook(in.Diagnosis.Playbook, &in, evp)
 	}
 	var steps []string
 	for _, step := range d.Playbook.FirstAid {
