@@ -18,7 +18,6 @@ const (
 	maxSymptoms = 12
 	maxOffers   = 10
 	maxEntries  = 500
-	maxSeries   = 4
 )
 
 // Facts are what a message is made of.
@@ -74,7 +73,6 @@ func Compose(f Facts) Message {
 		m.Evidence = append(m.Evidence, Fact{Text: line(x.Text, maxLine), Signal: x.Signal, Pod: line(x.Pod, maxLine), Weight: x.Weight})
 	}
 	m.Actions = offers(f.Actions)
-	m.Chart = chart(d, &f.Evidence)
 	m.Entries = spoken(f.Timeline)
 	m.fill(in)
 	return m
@@ -261,31 +259,6 @@ func rank(o Offer) int {
 		return 2
 	}
 	return 3
-}
-
-// chart is the strongest evidence that has a curve.
-func chart(d *state.Diagnosis, ev *state.Evidence) *Chart {
-	for _, x := range d.Findings {
-		if x.Weight <= 0 {
-			continue
-		}
-		c := Chart{Title: line(x.Signal, 50)}
-		for _, s := range ev.Samples {
-			if s.Signal != x.Signal || len(s.Series) < 2 || len(c.Series) == maxSeries {
-				continue
-			}
-			name := s.Entity.Pod
-			if name == "" {
-				name = s.Entity.Pool
-			}
-			c.Unit = line(s.Unit, 50)
-			c.Series = append(c.Series, Series{Name: line(name, maxLine), Points: s.Series})
-		}
-		if len(c.Series) > 0 {
-			return &c
-		}
-	}
-	return nil
 }
 
 // spoken are the entries that are not only for the record; of a very long timeline the newest.

@@ -38,7 +38,6 @@ type Message struct {
 	Checks   []Check
 	Actions  []Offer
 	Escalate string
-	Chart    *Chart
 
 	URL           string // the incident's page; empty where the bot has no address
 	PlaybookID    string
@@ -114,19 +113,6 @@ func (o Offer) Stopped() []state.GuardResult {
 		}
 	}
 	return out
-}
-
-// A Chart is one signal around the onset.
-type Chart struct {
-	Title  string
-	Unit   string
-	Series []Series
-}
-
-// A Series is one line of a chart.
-type Series struct {
-	Name   string
-	Points []state.Point
 }
 
 // Links make the addresses of the bot's own pages. Base is the address that people reach it at; without it there are no links.

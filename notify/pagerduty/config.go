@@ -19,9 +19,6 @@ type Config struct {
 	APIURL    string `yaml:"api_url" json:"api_url,omitempty"`
 }
 
-// Enabled says whether the bot can page.
-func (c Config) Enabled() bool { return c.RoutingKeyFile != "" }
-
 // Notes says whether the bot can write notes.
 func (c Config) Notes() bool { return c.APITokenFile != "" }
 

@@ -101,7 +101,7 @@ func (n *Notifier) render(m notify.Message) []api.Block {
 	if m.Status == state.StatusResolved {
 		p.resolved(m)
 	} else {
-		p.open(m, n.cfg.Charts)
+		p.open(m)
 	}
 	p.buttons(m)
 	p.footer(m)
@@ -144,7 +144,7 @@ func facts(m notify.Message) string {
 
 func clock(t time.Time) string { return t.UTC().Format("Jan 2 15:04 UTC") }
 
-func (p *page) open(m notify.Message, charts bool) {
+func (p *page) open(m notify.Message) {
 	story := []api.RichTextElement{row(strong("What is wrong  "), words(p.text(m.What, 900)))}
 	story = append(story, row(strong("Why we believe it  "), words(p.text(m.Why, 700))))
 	if m.Else != "" {
@@ -178,10 +178,6 @@ func (p *page) open(m notify.Message, charts bool) {
 	}
 	if rows := p.bullets("Checked for you", checks, 6, 180); rows != nil {
 		p.add(rich(rows...))
-	}
-	if b := chart(m.Chart); charts && b != nil && p.left > 1500 {
-		p.left -= 1000
-		p.add(b)
 	}
 }
 

@@ -43,7 +43,7 @@ func gold(t *testing.T, name string, v any) {
 }
 
 func TestRendering(t *testing.T) {
-	n := &Notifier{cfg: Config{Charts: false}}
+	n := &Notifier{}
 	f := facts0(t)
 	gold(t, "open", n.render(notify.Compose(f)))
 	f.Actions[0].State, f.Actions[0].Mode = state.Proposed, "suggest"
@@ -58,7 +58,7 @@ func TestRendering(t *testing.T) {
 const hostile = "<!channel> <@U123> @here <https://evil|click> *b* _i_ ~s~ `c` &amp; :skull: \x1b[31m\u202Ex\n> quote"
 
 func TestHostileTextIsNeverMarkup(t *testing.T) {
-	n, s := bench(t, Config{Charts: true}, slacktest.Options{})
+	n, s := bench(t, Config{}, slacktest.Options{})
 	f := fresh(t)
 	f.Incident.Title, f.Incident.Scope.Model, f.Incident.AckedBy = hostile, hostile, state.Actor{ID: "U", Name: hostile}
 	f.Incident.Diagnosis.Story = state.Story{What: hostile, Why: hostile, Else: hostile, Time: hostile, Do: []string{hostile}, Avoid: []string{hostile}}
@@ -104,7 +104,7 @@ func TestWhereTheTimeGoesIsSaidWhereItIsKnown(t *testing.T) {
 
 // Whatever an incident holds, Slack takes it: the fake counts every limit.
 func TestEveryLimitIsHeld(t *testing.T) {
-	n, s := bench(t, Config{Charts: true}, slacktest.Options{})
+	n, s := bench(t, Config{}, slacktest.Options{})
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		f := huge(t, r)
@@ -185,21 +185,6 @@ func huge(t *testing.T, r *rand.Rand) notify.Facts {
 		f.Evidence.Samples = append(f.Evidence.Samples, s)
 	}
 	return f
-}
-
-func TestChartKeepsWithinLimits(t *testing.T) {
-	f := facts0(t)
-	n, s := bench(t, Config{Charts: true}, slacktest.Options{})
-	f.Incident.OpenedAt = time.Now()
-	if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(s.Messages()[0].Blocks), `"data_visualization"`) {
-		t.Error("no chart")
-	}
-	if chart(nil) != nil || chart(&notify.Chart{Title: "", Series: []notify.Series{{Points: []state.Point{{}, {}}}}}) != nil {
-		t.Error("a chart of nothing")
-	}
 }
 
 // Nobody may approve from Slack: then there is no button that could only refuse.

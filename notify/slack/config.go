@@ -16,12 +16,7 @@ type Config struct {
 	Channel string `yaml:"channel" json:"channel,omitempty"`
 	// APIURL is a base that ends in a slash; empty: Slack's own.
 	APIURL string `yaml:"api_url" json:"api_url,omitempty"`
-	// Charts adds Slack's native chart of the strongest signal to the message.
-	Charts bool `yaml:"charts" json:"charts,omitempty"`
 }
-
-// Enabled says whether Slack is configured at all.
-func (c Config) Enabled() bool { return c.TokenFile != "" }
 
 // Validate reports every problem.
 func (c Config) Validate() error {

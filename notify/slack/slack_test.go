@@ -84,7 +84,7 @@ func fresh(t testing.TB) notify.Facts {
 }
 
 func TestOneMessageEditedInPlace(t *testing.T) {
-	n, s := bench(t, Config{Charts: true}, slacktest.Options{Burst: 100})
+	n, s := bench(t, Config{}, slacktest.Options{Burst: 100})
 	f := fresh(t)
 	ref, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true)
 	if err != nil {

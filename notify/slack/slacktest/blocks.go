@@ -36,7 +36,7 @@ func checkBlocks(raw []byte) (code, why string) {
 	if len(blocks) == 0 || len(blocks) > maxBlocks {
 		return "invalid_blocks", fmt.Sprintf("%d blocks", len(blocks))
 	}
-	ids, charts := map[string]bool{}, 0
+	ids := map[string]bool{}
 	for i, b := range blocks {
 		if err := checkBlock(b); err != nil {
 			return "invalid_blocks", fmt.Sprintf("block %d (%v): %v", i, b["type"], err)
@@ -47,12 +47,6 @@ func checkBlocks(raw []byte) (code, why string) {
 			}
 			ids[id] = true
 		}
-		if b["type"] == "data_visualization" {
-			charts++
-		}
-	}
-	if charts > 2 {
-		return "invalid_blocks", fmt.Sprintf("%d charts", charts)
 	}
 	var all any
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -108,8 +102,6 @@ func checkBlock(b object) error {
 		})
 	case "rich_text":
 		return each(b["elements"], 1, 1000, rich)
-	case "data_visualization":
-		return chart(b)
 	}
 	return errors.New("unknown type")
 }
@@ -201,30 +193,4 @@ func rich(e object) error {
 		})
 	}
 	return fmt.Errorf("unknown element %v", e["type"])
-}
-
-func chart(b object) error {
-	title, _ := b["title"].(string)
-	if err := str(title, 1, 50); err != nil {
-		return err
-	}
-	c, _ := b["chart"].(object)
-	if c["type"] != "line" && c["type"] != "bar" && c["type"] != "area" {
-		return fmt.Errorf("chart of type %v", c["type"])
-	}
-	axis, _ := c["axis_config"].(object)
-	categories, _ := axis["categories"].([]any)
-	names := map[any]bool{}
-	return each(c["series"], 1, 6, func(s object) error {
-		name, _ := s["name"].(string)
-		data, _ := s["data"].([]any)
-		if names[name] || len(data) != len(categories) {
-			return errors.New("a series' name is taken, or it lacks points")
-		}
-		names[name] = true
-		return errors.Join(str(name, 1, 20), each(s["data"], 1, 20, func(p object) error {
-			label, _ := p["label"].(string)
-			return str(label, 1, 20)
-		}))
-	})
 }
