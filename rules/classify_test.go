@@ -2,6 +2,7 @@ package rules
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -211,8 +212,9 @@ func TestPoolOf(t *testing.T) {
 	}
 }
 
-// Confidences are shares of one whole: what is told as possible beside a verdict never adds up to more than everything.
-func TestConfidencesAddUp(t *testing.T) {
+// Confidences are shares of one whole: what is told as possible beside a verdict never adds up to more than everything. And what a cause
+// is said to lack is enough to name it.
+func TestAlternativesAreToldRight(t *testing.T) {
 	c := mustLoad(t)
 	for symptom := range c.symptoms {
 		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
@@ -221,6 +223,17 @@ func TestConfidencesAddUp(t *testing.T) {
 		sum := 0.0
 		for _, w := range v.ranked {
 			sum += w.confidence
+		}
+		for i, w := range v.ranked {
+			rival := v.ranked[min(1, len(v.ranked)-1)].score
+			if i > 0 {
+				rival = v.ranked[0].score
+			}
+			text := wouldWin(v, &v.ranked[i])
+			number, _, _ := strings.Cut(text, " dB more")
+			if x, err := strconv.ParseFloat(number, 64); err != nil || w.score+x < threshold-.1 || w.score+x < rival+margin-.1 {
+				t.Errorf("%s: %s at %g dB, the best other at %g, would be named with %q", symptom, w.cause.ID, w.score, rival, text)
+			}
 		}
 		if sum > 1.001 {
 			t.Errorf("%s: the causes' confidences add up to %.3f", symptom, sum)

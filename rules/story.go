@@ -106,20 +106,20 @@ func (c *Catalog) alternatives(v verdict, from []weighed) []state.Alternative {
 	return out
 }
 
-// wouldWin says what would have to be different for a cause to win.
+// wouldWin says what would have to be different for a cause to be named: as much as one needs, and as far ahead of every other.
 func wouldWin(v verdict, w *weighed) string {
 	best := &v.ranked[0]
-	need := best.score - w.score
-	if w == best || w.cause == best.cause {
-		need = threshold - w.score
-		if v.margin < margin {
-			need = math.Max(need, margin-v.margin)
+	rival := 0.0
+	for i := range v.ranked {
+		if r := &v.ranked[i]; r.cause != w.cause {
+			rival = math.Max(rival, r.score)
 		}
 	}
+	need := math.Max(threshold, rival+margin) - w.score
 	var seen []string
 	sum := 0.0
 	for _, u := range w.unmet {
-		if len(seen) == 3 || sum > need && len(seen) > 0 {
+		if len(seen) == 3 || sum >= need && len(seen) > 0 {
 			break
 		}
 		text := u.expects
@@ -133,7 +133,7 @@ func wouldWin(v verdict, w *weighed) string {
 		seen = append([]string{differs}, seen...)
 	}
 	if len(seen) == 0 {
-		return fmt.Sprintf("it lacks %s dB", state.FormatNumber(round(math.Max(need, 0), 1)))
+		return fmt.Sprintf("%s dB more", state.FormatNumber(round(math.Max(need, 0), 1)))
 	}
 	return fmt.Sprintf("%s dB more: %s", state.FormatNumber(round(math.Max(need, 0), 1)), strings.Join(seen, "; "))
 }
