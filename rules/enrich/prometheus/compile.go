@@ -134,6 +134,9 @@ func (b builder) at(sel string) string { return sel + b.offset() }
 
 func (b builder) over(sel, w string) string { return sel + "[" + w + "]" + b.offset() }
 
+// steps is the range of a subquery. Exporters are scraped every 15 to 60 s (kube-prometheus' default is 30): a step of 15 s misses no scrape.
+func (builder) steps(w string) string { return "[" + w + ":15s]" }
+
 func (b builder) offset() string {
 	if b.ago == 0 {
 		return ""
@@ -175,7 +178,7 @@ func (b builder) build() string {
 	case rules.FnChanges:
 		return b.agg(op, "changes("+b.over(one, w)+")")
 	case rules.FnNews:
-		return "changes((" + b.agg(op, b.at(one)) + ")[" + w + ":15s])"
+		return "changes((" + b.agg(op, b.at(one)) + ")" + b.steps(w) + ")"
 	case rules.FnSlope:
 		// A series that is gone keeps a slope for the whole window: only those that are still there count.
 		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s", b.over(one, w), b.over(one, w), SlopePoints, b.at(one)))
@@ -239,7 +242,7 @@ func (b builder) minimum(w string) string {
 	for _, gauge := range s.With {
 		expr += " and (" + b.agg("sum", b.at(b.sel(gauge, s.Match))) + " == 0)"
 	}
-	return "min_over_time((" + expr + ")[" + w + ":15s])"
+	return "min_over_time((" + expr + ")" + b.steps(w) + ")"
 }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
