@@ -109,7 +109,9 @@ var (
 
 // Bottleneck classifies a scope by its latency histograms, or else by its traces.
 func (c *Catalog) Bottleneck(scope state.Scope, ev *state.Evidence) Bottleneck {
-	return bottleneckOf(newView(&state.Incident{}, scope, ev, c.reading(bottleneckReads...)))
+	v := newView(&state.Incident{}, scope, ev, c.reading(bottleneckReads...))
+	defer v.release()
+	return bottleneckOf(v)
 }
 
 // bottleneckReads are the signals that a classification reads.

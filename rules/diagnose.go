@@ -66,20 +66,21 @@ type unmet struct {
 
 // Diagnose weighs every cause and names the one that stands out, or says unknown. It always gives a title, a scope and a story.
 func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
-	base := in.Scope
+	base, top := in.Scope, newTopology(nil)
 	if ev != nil {
-		base = newTopology(ev.Workers).correct(base)
+		top = newTopology(ev.Workers)
+		base = top.correct(base)
 	}
 	scopes := []state.Scope{base}
-	if ev != nil && base.Pool == "" && len(base.Nodes) == 0 {
-		if pools := poolsIn(base, ev.Workers); len(pools) > 0 {
+	if base.Pool == "" && len(base.Nodes) == 0 {
+		if pools := top.poolsIn(base); len(pools) > 0 {
 			scopes = pools
 		}
 	}
 	var best verdict
 	for i, scope := range scopes {
 		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about.
-		view := newView(in, scope, ev, c)
+		view := top.view(in, scope, ev, c)
 		view.guessed = len(scopes) > 1
 		defer view.release()
 		v := c.weigh(view, in)
@@ -93,12 +94,11 @@ func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time
 }
 
 // poolsIn are the scopes of the pools that a scope without a pool could mean.
-func poolsIn(s state.Scope, workers []state.Worker) []state.Scope {
-	top := newTopology(workers)
+func (t *topology) poolsIn(s state.Scope) []state.Scope {
 	var out []state.Scope
-	for _, key := range slices.Sorted(maps.Keys(top.pools)) {
-		w := top.pools[key]
-		if !top.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod}, s) {
+	for _, key := range slices.Sorted(maps.Keys(t.pools)) {
+		w := t.pools[key]
+		if !t.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod}, s) {
 			continue
 		}
 		n := s
@@ -169,7 +169,7 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 
 // weigh adds up what speaks for and against the cause.
 func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
-	w := weighed{cause: c, score: c.Prior, seen: make([]seen, 0, len(in.Symptoms)+len(c.Evidence)/2)}
+	w := weighed{cause: c, score: c.Prior, seen: v.memory.seen.take(len(in.Symptoms) + 1 + len(c.Evidence))[:0]}
 	known, strange := 0, 0
 	for i, s := range in.Symptoms {
 		if s.Symptom == state.Unclassified || slices.ContainsFunc(in.Symptoms[:i], func(o state.SymptomCount) bool { return o.Symptom == s.Symptom }) {
@@ -303,6 +303,7 @@ func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
 }
 
 func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
+	w.pods = slices.Grow(w.pods, len(hits))
 	for _, g := range hits {
 		if g.key == "" {
 			continue

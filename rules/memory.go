@@ -7,6 +7,9 @@ import "sync"
 type memory struct {
 	readings arena[reading]
 	samples  arena[int32]
+	groups   arena[group]
+	wholes   arena[whole]
+	seen     arena[seen]
 }
 
 var memories = sync.Pool{New: func() any { return &memory{} }}
@@ -15,6 +18,9 @@ var memories = sync.Pool{New: func() any { return &memory{} }}
 func (v *view) release() {
 	v.memory.readings.reset()
 	v.memory.samples.reset()
+	v.memory.groups.reset()
+	v.memory.wholes.reset()
+	v.memory.seen.reset()
 	memories.Put(v.memory)
 	v.memory = nil
 }
@@ -23,7 +29,7 @@ func (v *view) release() {
 type arena[T any] struct{ used []T }
 
 // least is how many elements an arena begins with.
-const least = 1 << 12
+const least = 1 << 8
 
 func (a *arena[T]) take(n int) []T {
 	from := len(a.used)

@@ -43,6 +43,19 @@ type peers struct {
 	count              int
 }
 
+// whole is the memory of a reading over all entities.
+type whole struct {
+	r      reading
+	sample state.Sample
+	peers  peers
+}
+
+func (w *whole) reading() *reading {
+	w.sample.Value = math.NaN()
+	w.r = reading{Sample: &w.sample, peers: &w.peers}
+	return &w.r
+}
+
 // nothing is what an entity has of a signal that was measured on others only.
 var nothing = &state.Sample{Value: math.NaN()}
 
@@ -111,8 +124,8 @@ func (s *series) of(id int) *state.Sample {
 
 // summarise works out what all entities of the signal share. The order is that of their names: sums of floating-point numbers depend
 // on it.
-func (s *series) summarise(order []int) {
-	r := &reading{Sample: &state.Sample{Value: math.NaN()}, peers: &peers{}}
+func (s *series) summarise(order []int, into *whole) {
+	r := into.reading()
 	var total float64
 	var baseline, dayAgo, weekAgo mean
 	for _, id := range order {

@@ -115,6 +115,15 @@ func (v *view) enginesOf(pods []string) int {
 }
 
 func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Catalog) *view {
+	var workers []state.Worker
+	if ev != nil {
+		workers = ev.Workers
+	}
+	return newTopology(workers).view(in, scope, ev, cat)
+}
+
+// view arranges the evidence of one scope, of the workers that the topology was made of.
+func (t *topology) view(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Catalog) *view {
 	v := &view{
 		scope: scope, facts: factsOf(in), signals: map[string]*series{}, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers, missing: map[string]string{},
 		memory: memories.Get().(*memory), engine: map[string]string{}, ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[string][]*answers{}, expressions: cat.expressions,
@@ -129,7 +138,7 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Cat
 	v.samples = ev.Samples
 	c := censuses.Get().(*census)
 	defer c.done()
-	c.view, c.top = v, newTopology(ev.Workers)
+	c.view, c.top = v, t
 	ours := make([]string, 0, len(ev.Workers))
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
@@ -284,7 +293,9 @@ func (c *census) add(kind string, g group) {
 		return
 	}
 	g.view = c.view
-	c.groups[place{kind, g.key}] = &g
+	own := &c.view.memory.groups.take(1)[0]
+	*own = g
+	c.groups[place{kind, g.key}] = own
 }
 
 // id numbers a key; the empty one has none.
@@ -363,7 +374,7 @@ func (v *view) arrange(groups map[place]*group) {
 	}
 	slices.SortFunc(v.order, byKey)
 	for _, s := range v.signals {
-		s.summarise(v.order)
+		s.summarise(v.order, &v.memory.wholes.take(1)[0])
 	}
 }
 
