@@ -56,7 +56,7 @@ func (c *Catalog) Classify(a state.Alert, cluster string) state.Sign {
 		s.Symptom, s.By = id, "labels"
 	}
 	s.Severity = severityOf(a.Labels, fallback)
-	s.Entity = entityOf(a, cluster, readsGPU(uses) || strings.HasPrefix(string(s.Symptom), "gpu_"))
+	s.Entity = entityOf(a, cluster, readsGPU(uses) || strings.HasPrefix(string(s.Symptom), "gpu_"), readsPicker(uses) || s.Symptom == "no_endpoints")
 	if name := plain(a.Name()); name != "" && s.Hints["benign"] != "" {
 		s.Hints["rule"] = name
 	}
@@ -154,6 +154,15 @@ func named(metric, pattern string) bool {
 // readsGPU says whether the expression is about what the DCGM exporter measures.
 func readsGPU(uses []use) bool {
 	return slices.ContainsFunc(uses, func(u use) bool { return strings.HasPrefix(u.metric, "DCGM_") })
+}
+
+// readsPicker says whether the expression is about what an InferencePool's endpoint picker measures, under its present prefix or an older one.
+func readsPicker(uses []use) bool {
+	return slices.ContainsFunc(uses, func(u use) bool {
+		return slices.ContainsFunc([]string{"llm_d_epp_", "inference_pool_", "inference_objective_", "inference_extension_"}, func(p string) bool {
+			return strings.HasPrefix(u.metric, p)
+		})
+	})
 }
 
 // byLabels reads a symptom that the rule's author wrote down, or words of its name.

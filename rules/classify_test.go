@@ -142,6 +142,14 @@ func TestEntities(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+	own := state.Alert{Labels: map[string]string{"alertname": "Ours", "name": "front", "namespace": "llm"}, GeneratorURL: generator(`llm_d_epp_average_queue_size > 5`)}
+	if e := c.Classify(own, "c").Entity; e.Pool != "front" {
+		t.Errorf("what an endpoint picker measures names its pool: %+v", e)
+	}
+	own.GeneratorURL = generator(`workqueue_depth > 5`)
+	if e := c.Classify(own, "c").Entity; e.Pool != "" {
+		t.Errorf("elsewhere a name is anything's: %+v", e)
+	}
 }
 
 func TestSeverities(t *testing.T) {

@@ -240,7 +240,10 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	}
 	d := root.Diagnosis
 	cause, ok := c.byID[root.Cause()]
-	if !ok || !c.overlaps(root, other) || c.elsewhere(root, other) {
+	if !ok {
+		return bothUnknown(root, other)
+	}
+	if !c.overlaps(root, other) || c.elsewhere(root, other) {
 		return false
 	}
 	for _, s := range other.Symptoms {
@@ -252,8 +255,7 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 		}
 	}
 	if other.Cause() == root.Cause() {
-		// Of two incidents of one trouble the older stays.
-		return cmp.Or(root.OpenedAt.Compare(other.OpenedAt), cmp.Compare(root.ID, other.ID)) < 0
+		return older(root, other)
 	}
 	return other.Cause() == state.Unknown || other.Cause() == state.BenignAlert && cause.ID != state.BenignAlert || slices.Contains(cause.LeadsTo, other.Cause())
 }
@@ -267,6 +269,27 @@ func (c *Catalog) elsewhere(root, other *state.Incident) bool {
 	broken := root.Diagnosis.Scope.Pods
 	return len(broken) > 0 && len(other.Diagnosis.Scope.Pods) > 0 &&
 		!slices.ContainsFunc(other.Diagnosis.Scope.Pods, func(p string) bool { return contains(broken, p) })
+}
+
+// bothUnknown says that two incidents are about one pool and neither has a name. Alerts that call a pool by different names open one each
+// before the evidence shows whose names they are; had that been known, the older would have taken the younger's.
+func bothUnknown(root, other *state.Incident) bool {
+	r, o := root.Diagnosis, other.Diagnosis
+	if r.Cause != state.Unknown || o.Cause != state.Unknown || r.Scope.Pool == "" || r.Scope.Pool != o.Scope.Pool || differ(r.Scope.Namespace, o.Scope.Namespace) {
+		return false
+	}
+	last := root.OpenedAt
+	for _, s := range root.Symptoms {
+		if s.Last.After(last) {
+			last = s.Last
+		}
+	}
+	return older(root, other) && other.OpenedAt.Sub(last) <= together
+}
+
+// older says which of two incidents of one trouble stays.
+func older(a, b *state.Incident) bool {
+	return cmp.Or(a.OpenedAt.Compare(b.OpenedAt), cmp.Compare(a.ID, b.ID)) < 0
 }
 
 // overlaps compares scopes by what the verdict found; a machine's fault reaches whoever is on the machine.

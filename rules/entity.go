@@ -12,8 +12,9 @@ var workloadLabels = []string{
 	"deployment", "statefulset", "leaderworkerset", "daemonset", "workload", "inference_pool", "dynamo_graph_deployment",
 }
 
-// entityOf reads what an alert is about from its labels. gpu says that the rule reads the DCGM exporter.
-func entityOf(a state.Alert, cluster string, gpu bool) state.Entity {
+// entityOf reads what an alert is about from its labels. gpu says that the rule reads the DCGM exporter, picker that it reads an endpoint
+// picker, whose pool metrics call the InferencePool "name".
+func entityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	l := a.Labels
 	e := state.Entity{Cluster: cluster}
 	e.Namespace = first(l, "exported_namespace", "namespace", "kubernetes_namespace", "pod_namespace") // dynamo_namespace is none of Kubernetes'
@@ -43,6 +44,9 @@ func entityOf(a state.Alert, cluster string, gpu bool) state.Entity {
 		e.Namespace = ""
 	}
 	e.Pool = first(l, workloadLabels...)
+	if e.Pool == "" && picker {
+		e.Pool = first(l, "name")
+	}
 	if e.Pool == "" && e.Pod != "" {
 		e.Pool = PoolOf(e.Pod)
 	}

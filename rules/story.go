@@ -36,6 +36,9 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	}
 	d.Anomalies, d.Correlations = c.anomalies(looked, d.Findings), c.correlations(looked, d.Findings)
 	if !v.named {
+		if !v.view.guessed {
+			d.Scope.Namespace, d.Scope.Pool, d.Scope.Model = v.view.scope.Namespace, v.view.scope.Pool, v.view.scope.Model
+		}
 		d.Confidence = round(1-best.confidence, 4)
 		d.Title = c.unknownTitle(in)
 		d.Alternatives = c.alternatives(v, v.ranked)

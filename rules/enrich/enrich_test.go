@@ -123,6 +123,15 @@ func TestAPoolIsReadByTheNameOfWhatRoutesToIt(t *testing.T) {
 	}
 }
 
+func TestWithoutKubernetesAStrangePoolsNameHidesNobody(t *testing.T) {
+	prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama-70b"}, 0.9)}}}
+	r := request("kv_usage")
+	r.Scope.Pool = "front" // an InferencePool
+	if ev := gatherer(t, Cluster{Prometheus: prom}).Gather(t.Context(), r); len(ev.Samples) != 1 {
+		t.Errorf("samples %v, missing %v", ev.Samples, ev.Missing)
+	}
+}
+
 func TestWithoutKubernetesRanksAreKnownByTheirLeadersNames(t *testing.T) {
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
 		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "ring-0", Model: "llama-405b"}, 0.9),

@@ -16,6 +16,7 @@ type merge struct {
 	readings []Reading
 
 	workers    []state.Worker
+	guessed    bool                     // from labels, so that nobody knows what routes to them
 	byPod      map[string]*state.Worker // namespace/pod, and pod where it is unique enough
 	byInstance map[string]*state.Worker
 	byNode     map[string][]*state.Worker
@@ -151,7 +152,7 @@ func (m *merge) findWorkers() {
 			slices.Sort(w.GPUs)
 		}
 	}
-	if len(m.workers) == 0 {
+	if m.guessed = len(m.workers) == 0; m.guessed {
 		m.guessWorkers()
 	}
 	slices.SortFunc(m.workers, func(a, b state.Worker) int {
@@ -193,7 +194,7 @@ func (m *merge) index() {
 }
 
 // pooled gives a scope its pool's own name where an alert called it after its owner, its leader or what routes to it. A name that stands for
-// several pools leaves the choice to the diagnosis.
+// several pools leaves the choice to the diagnosis, and so does a strange one where nobody knows what routes to whom.
 func (m *merge) pooled(s state.Scope) state.Scope {
 	if s.Pool == "" {
 		return s
@@ -211,11 +212,10 @@ func (m *merge) pooled(s state.Scope) state.Scope {
 			behind = append(behind, w.Pool)
 		}
 	}
-	switch len(behind) {
-	case 0:
-	case 1:
+	switch {
+	case len(behind) == 1:
 		s.Pool = behind[0]
-	default:
+	case len(behind) > 1 || m.guessed && len(m.workers) > 0:
 		s.Pool = ""
 	}
 	return s
