@@ -32,6 +32,7 @@ type Catalog struct {
 	metrics     []metricRule
 	words       []wordRule
 	xids        map[int]Xid
+	recoveries  []*Recovery                // the worst first
 	units       map[string]string          // signal → unit
 	past        map[string]map[string]bool // baseline, day_ago and week_ago → signals of which it is read
 	titles      map[string]string
@@ -56,6 +57,7 @@ type Xid struct {
 	Code    int    `json:"code"`
 	Name    string `json:"name"`
 	Class   string `json:"class"` // hardware, application, notice
+	Needs   string `json:"needs"` // the ID of a Recovery
 	Meaning string `json:"meaning"`
 	Action  string `json:"action"`
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"paramedic/state"
@@ -60,9 +61,7 @@ func (c *Catalog) Classify(a state.Alert, cluster string) state.Sign {
 	if name := plain(a.Name()); name != "" && s.Hints["benign"] != "" {
 		s.Hints["rule"] = name
 	}
-	if code := xidOf(a, s.Symptom); code != "" {
-		s.Hints["xid"] = code
-	}
+	c.xidHints(&s, a)
 	if placeless(s.Entity) && !c.symptoms[s.Symptom].Serving {
 		s.Hints["group"] = groupOf(a)
 	}
@@ -233,6 +232,34 @@ func xidOf(a state.Alert, s state.Symptom) string {
 		}
 	}
 	return ""
+}
+
+// xidHints keeps the driver error that an alert carries, and what the driver asks for, where the alert has its words. A rule on the sticky
+// gauge says nothing of when it was.
+func (c *Catalog) xidHints(s *state.Sign, a state.Alert) {
+	code := xidOf(a, s.Symptom)
+	if code == "" {
+		return
+	}
+	s.Hints["xid"] = code
+	n, _ := strconv.Atoi(code) // digits only, by xidOf
+	x := c.xids[n]
+	if name := plain(a.Name()); name != "" && x.Class == "notice" {
+		s.Hints["rule"] = name
+	}
+	var asked *Recovery
+	for _, text := range []string{a.Labels["err_msg"], a.Annotations["summary"], a.Annotations["description"], a.Annotations["message"]} {
+		if r := c.askedFor(text[:min(len(text), 2048)]); asked == nil {
+			asked = r
+		}
+	}
+	over := asked != nil && asked.ID == "none" // the driver says that nothing has to be done any more
+	if asked != nil && !over {
+		s.Hints["gpu_recovery"] = asked.Driver
+	}
+	if s.Hints["sticky_xid"] == "" && !(over && x.Needs == "ask_the_driver") {
+		s.Hints[xidHint(code, s.Entity)] = code
+	}
 }
 
 // groupOf keeps alerts that say nothing of inference apart: those of one rule and one place belong together.

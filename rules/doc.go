@@ -13,7 +13,8 @@
 //	alerts:    [{name, symptom, hints}]         alert rules that are known by their name
 //	metrics:   [{any, is, also, symptom}]       what a rule means by the metrics of its expression
 //	words:     [{any, symptom}]                 what a rule means by words in its name, where nothing else is known
-//	xids:      [{code, name, class, action}]    NVIDIA's driver errors
+//	recoveries: [{id, title, action, do, avoid}] what a GPU needs after a driver error, the worst first
+//	xids:      [{code, name, class, needs, action}] NVIDIA's driver errors
 //	causes:    [{id, title, prior, explains, evidence, …}]
 //
 // # Evidence
@@ -47,7 +48,11 @@
 //	began_before("kv_pressure", "aborts")   it has both, and the first began over a minute before the second
 //	hint("xid")                a fact that an alert carried, "" if none did
 //	xid_class(gpu_xid.value)   "hardware", "application", "notice" or "" by the table of Xids
+//	alerted_xid("hardware")    the worst Xid that an alert carried, of a rule that does not read the sticky gauge, is of this class
 //	workers                    how many workers the scope has; 0 if that is not known
+//
+// Of a GPU that reported Xids within 15 minutes, gpu_xid is the worst of them: by the exporter's count, the gauge's own course and the alerts
+// that name the GPU. The gauge itself shows the last, which is what the driver did about the worst.
 //
 // With "per: pod" (gpu, node) the expression is asked for each, and holds where it holds for any; "of: minority" wants it to hold
 // for at least one and at most half of two or more, "of: all" for each. "marks: true" makes those that satisfied it the broken ones.

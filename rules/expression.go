@@ -75,6 +75,9 @@ func newEnvironment(c *Catalog) (*environment, error) {
 			cel.GlobalMacro("hint", 1, func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 				return eh.NewCall("hint_", eh.NewIdent("facts_"), args[0]), nil
 			}),
+			cel.GlobalMacro("alerted_xid", 1, func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+				return eh.NewCall("alerted_xid_", eh.NewIdent("facts_"), args[0]), nil
+			}),
 		),
 		cel.Variable("facts_", facts),
 		cel.Variable("workers", cel.DoubleType),
@@ -86,6 +89,11 @@ func newEnvironment(c *Catalog) (*environment, error) {
 			cel.FunctionBinding(func(v ...ref.Val) ref.Val { return types.Bool(v[0].(*factsVal).before(v[1], v[2])) }))),
 		cel.Function("hint_", cel.Overload("hint_facts", []*cel.Type{facts, str}, str,
 			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.String(f.(*factsVal).hint(s)) }))),
+		cel.Function("alerted_xid_", cel.Overload("alerted_xid_facts", []*cel.Type{facts, str}, boolean,
+			cel.BinaryBinding(func(f, s ref.Val) ref.Val {
+				class, _ := s.(types.String)
+				return types.Bool(f.(*factsVal).xidClass == string(class))
+			}))),
 		cel.Function("xid_class", cel.Overload("xid_class_double", []*cel.Type{cel.DoubleType}, str,
 			cel.UnaryBinding(func(v ref.Val) ref.Val {
 				d, ok := v.(types.Double)
@@ -223,6 +231,8 @@ type factsVal struct {
 	symptoms map[string]bool
 	began    map[string]time.Time
 	hints    map[string]string
+	xids     []alertedXid // the worst first
+	xidClass string       // of the first
 }
 
 func (f *factsVal) has(s ref.Val) bool  { id, _ := s.(types.String); return f.symptoms[string(id)] }

@@ -39,6 +39,7 @@ type fileYAML struct {
 	Alerts   []alertYAML   `yaml:"alerts" jsonschema_description:"What alert rules mean by their name."`
 	Metrics  []metricYAML  `yaml:"metrics" jsonschema_description:"What alert rules mean by the metrics in their expression. The first entry that fits wins; yours come before the built-in ones."`
 	Words    []wordYAML    `yaml:"words" jsonschema_description:"What alert rules mean by a word in their name, where nothing else is known."`
+	Recover  []recoverYAML `yaml:"recoveries" jsonschema_description:"What a GPU needs after a driver error, the worst first. Yours come after the built-in ones, or replace those of the same ID."`
 	Xids     []xidYAML     `yaml:"xids" jsonschema_description:"NVIDIA's driver errors."`
 	Causes   []causeYAML   `yaml:"causes" jsonschema_description:"Troubles that a verdict can name. One with the ID of a built-in cause replaces it."`
 }
@@ -73,10 +74,21 @@ type wordYAML struct {
 	Symptom string `yaml:"symptom" jsonschema:"required" jsonschema_description:"What they mean."`
 }
 
+type recoverYAML struct {
+	ID     text   `yaml:"id" jsonschema:"required" jsonschema_description:"A name such as reset."`
+	Title  text   `yaml:"title" jsonschema:"required" jsonschema_description:"What such an error is called in the title of a verdict."`
+	Driver string `yaml:"driver" jsonschema_description:"How the driver names it in the text of Xid 154."`
+	Code   *int   `yaml:"code" jsonschema_description:"Its number in DCGM's field GPU_RECOVERY_ACTION."`
+	Action string `yaml:"action" jsonschema:"required" jsonschema_description:"What to do, in one line."`
+	Do     []text `yaml:"do" jsonschema_description:"First aid, for people."`
+	Avoid  []text `yaml:"avoid" jsonschema_description:"What makes it worse."`
+}
+
 type xidYAML struct {
 	Code    text   `yaml:"code" jsonschema:"required" jsonschema_description:"The number."`
 	Name    string `yaml:"name" jsonschema_description:"Its name."`
 	Class   string `yaml:"class" jsonschema:"required,enum=hardware,enum=application,enum=notice" jsonschema_description:"Whose trouble it is."`
+	Needs   string `yaml:"needs" jsonschema_description:"The ID of the recovery that it asks for. Left out it is reset, restart_app or none, by the class."`
 	Meaning string `yaml:"meaning" jsonschema_description:"What it means."`
 	Action  string `yaml:"action" jsonschema_description:"What to do."`
 }

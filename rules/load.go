@@ -55,6 +55,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	for i, f := range files {
 		l.file = srcs[i].name
 		l.symptoms(f.Symptoms)
+		l.recoveries(f.Recover)
 		l.xids(f.Xids)
 	}
 	for i, f := range slices.Backward(files) {
@@ -105,6 +106,28 @@ func (l *loader) symptoms(ys []symptomYAML) {
 	}
 }
 
+func (l *loader) recoveries(ys []recoverYAML) {
+	for _, y := range ys {
+		if y.ID.s == "" || y.Title.s == "" || y.Action == "" {
+			l.bad(y.ID.line, "a recovery needs an id, a title and an action")
+			continue
+		}
+		r := &Recovery{ID: y.ID.s, Title: y.Title.s, Driver: y.Driver, Code: -1, Action: y.Action, Do: l.advice(y.Do), Avoid: l.advice(y.Avoid), rank: len(l.cat.recoveries)}
+		if y.Code != nil {
+			r.Code = *y.Code
+		}
+		if have := l.cat.recovery(r.ID); have != nil {
+			r.rank = have.rank
+			*have = *r
+			continue
+		}
+		l.cat.recoveries = append(l.cat.recoveries, r)
+	}
+}
+
+// needs is what an Xid of a class asks for where its entry does not say.
+var needs = map[string]string{"hardware": "reset", "application": "restart_app", "notice": "none"}
+
 func (l *loader) xids(ys []xidYAML) {
 	for _, y := range ys {
 		code, err := strconv.Atoi(y.Code.s)
@@ -116,7 +139,14 @@ func (l *loader) xids(ys []xidYAML) {
 			l.bad(y.Code.line, "xid %d: class %q is none of hardware, application, notice", code, y.Class)
 			continue
 		}
-		l.cat.xids[code] = Xid{Code: code, Name: y.Name, Class: y.Class, Meaning: y.Meaning, Action: y.Action}
+		if y.Needs == "" {
+			y.Needs = needs[y.Class]
+		}
+		if l.cat.recovery(y.Needs) == nil {
+			l.bad(y.Code.line, "xid %d needs %q, which is no recovery; there are %s", code, y.Needs, strings.Join(l.cat.recoveryIDs(), ", "))
+			continue
+		}
+		l.cat.xids[code] = Xid{Code: code, Name: y.Name, Class: y.Class, Needs: y.Needs, Meaning: y.Meaning, Action: y.Action}
 	}
 }
 
@@ -185,7 +215,7 @@ func (l *loader) cause(y causeYAML) {
 	}
 	c := &Cause{
 		ID: state.Cause(y.ID.s), Title: y.Title.s, Prior: y.Prior, Scope: y.Scope, Playbook: y.Playbook, What: strings.TrimSpace(y.What.s),
-		Explains: map[state.Symptom]float64{}, Do: l.advice(y.Do), Avoid: l.advice(y.Avoid), File: l.file, Line: line,
+		Explains: map[state.Symptom]float64{}, Do: l.advice(y.Do, xidDo, xidNote), Avoid: l.advice(y.Avoid, xidAvoid), File: l.file, Line: line,
 	}
 	if c.Playbook == "" {
 		c.Playbook = y.ID.s
@@ -223,11 +253,13 @@ func (l *loader) cause(y causeYAML) {
 	l.cat.byID[c.ID] = c
 }
 
-// advice are the texts of do or avoid, which speak of the whole verdict.
-func (l *loader) advice(ts []text) []string {
+// advice are the texts of do or avoid, which speak of the whole verdict; a line may also be one of those that stand for the Xid's own.
+func (l *loader) advice(ts []text, lines ...string) []string {
 	var out []string
 	for _, t := range ts {
-		l.placeholders(t, false)
+		if !slices.Contains(lines, t.s) {
+			l.placeholders(t, false)
+		}
 		out = append(out, t.s)
 	}
 	return out
@@ -353,7 +385,10 @@ func joined[K ~string, V any](m map[K]V) string {
 
 // reads are the signals that evidence asks for or speaks of; others need not be looked at.
 func (c *Catalog) reads() map[string]bool {
-	used := map[string]bool{"gpu_xid": true} // titles speak of it
+	used := map[string]bool{}
+	for _, signal := range []string{"gpu_xid", "gpu_xid_changes", "gpu_xid_count", "gpu_xid_message", "gpu_recovery_action"} {
+		used[signal] = true // titles and advice speak of them
+	}
 	for _, signal := range bottleneckReads {
 		used[signal] = true
 	}

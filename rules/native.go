@@ -58,6 +58,12 @@ func native(x ast.Expr, c *Catalog) condition {
 			return nil
 		}
 		return func(g *group) (bool, bool) { return g.view.facts.beganBefore(string(first), string(second)), true }
+	case "alerted_xid_":
+		class, ok := args[1].AsLiteral().(types.String)
+		if args[1].Kind() != ast.LiteralKind || !ok {
+			return nil
+		}
+		return func(g *group) (bool, bool) { return g.view.facts.xidClass == string(class), true }
 	}
 	return comparison(call.FunctionName(), args, c)
 }

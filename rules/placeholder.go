@@ -14,7 +14,7 @@ import (
 // fixedPlaceholders can stand in any text of a cause; evidence may also use its signals, {kv_usage} or {kv_usage.baseline}.
 var fixedPlaceholders = []string{
 	"cluster", "namespace", "model", "pool", "target", "pod", "pods", "node", "nodes", "gpu", "gpus", "workers", "broken",
-	"of_workers", "full_in", "count", "total", "entity", "xid", "xid_name", "xid_meaning", "xid_action", "rule",
+	"of_workers", "full_in", "count", "total", "entity", "xid", "xid_title", "xid_name", "xid_meaning", "xid_action", "xid_asks", "xid_beside", "rule",
 }
 
 var placeholderForm = regexp.MustCompile(`\{([a-z0-9_.]+)\}`)
@@ -136,14 +136,14 @@ func (w *weighed) word(name string, v *view) string {
 	case "pod", "pods":
 		return or(names(w.pods), "a worker")
 	case "node", "nodes":
-		return or(names(w.nodes), "a node")
+		return or(names(w.broken(v)), "a node")
 	case "gpu", "gpus":
 		return or(names(w.gpus), "a GPU")
 	case "entity":
 		if len(w.gpus) > 0 && len(w.nodes) > 0 {
 			return "GPU " + names(w.gpus) + " on " + names(w.nodes)
 		}
-		return or(names(w.nodes), names(w.pods), target(v.scope))
+		return or(names(w.broken(v)), names(w.pods), target(v.scope))
 	case "broken":
 		return strconv.Itoa(v.enginesOf(w.pods))
 	case "of_workers":
@@ -159,40 +159,12 @@ func (w *weighed) word(name string, v *view) string {
 	return "unknown"
 }
 
-// xidWord speaks of the newest Xid of the looked-at GPU, or of the one that an alert carried.
-func (c *Catalog) xidWord(name string, p placeholder) string {
-	code := -1
-	groups := p.view.gpus
-	if p.group != nil && p.group.gpu != "" {
-		groups = []*group{p.group}
+// broken are the machines that were found broken, or those that the alerts name where the cause is about machines.
+func (w *weighed) broken(v *view) []string {
+	if len(w.nodes) == 0 && (w.cause.Scope == "gpu" || w.cause.Scope == "node") {
+		return v.scope.Nodes
 	}
-	for _, g := range groups {
-		if p.best != nil && !contains(p.best.gpus, g.gpu) {
-			continue
-		}
-		if r := g.reading("gpu_xid"); r != nil && r.value().ok && r.Value > 0 {
-			code = int(r.Value)
-			break
-		}
-	}
-	if n, err := strconv.Atoi(p.view.facts.hints["xid"]); err == nil && code < 0 {
-		code = n
-	}
-	if code < 0 {
-		return map[string]string{"xid": "of unknown code", "xid_name": "unknown", "xid_meaning": "unknown", "xid_action": "read the kernel log on the node for the Xid"}[name]
-	}
-	x, ok := c.xids[code]
-	switch {
-	case name == "xid":
-		return strconv.Itoa(code)
-	case !ok:
-		return "not in the table of Xids; see NVIDIA's Xid catalogue"
-	case name == "xid_name":
-		return x.Name
-	case name == "xid_meaning":
-		return x.Meaning
-	}
-	return x.Action
+	return w.nodes
 }
 
 // target is the best name for what is affected.

@@ -55,12 +55,7 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	slices.Sort(d.Explains)
 	d.Alternatives = c.alternatives(v, v.ranked[1:])
 	d.Story = state.Story{What: c.fill(cause.What, p), Why: why(d), Else: c.otherwise(v)}
-	for _, s := range cause.Do {
-		d.Story.Do = append(d.Story.Do, c.fill(s, p))
-	}
-	for _, s := range cause.Avoid {
-		d.Story.Avoid = append(d.Story.Avoid, c.fill(s, p))
-	}
+	d.Story.Do, d.Story.Avoid = c.advise(cause.Do, p), c.advise(cause.Avoid, p)
 	return d
 }
 
@@ -214,19 +209,20 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	best := &v.ranked[0]
 	where := plain(target(in.Scope))
+	notes := c.xidNotes(placeholder{view: v.view})
 	if len(v.view.signals) == 0 {
 		return state.Story{
 			What:  fmt.Sprintf("What is wrong with %s cannot be told from the alerts alone.", where),
 			Why:   "No evidence could be gathered" + v.view.reasons() + ".",
-			Do:    []string{"Check by hand what the alerts say: errors and time to first token first, then KV cache, queue and GPUs."},
+			Do:    append(notes, "Check by hand what the alerts say: errors and time to first token first, then KV cache, queue and GPUs."),
 			Avoid: []string{"Restarting or tuning engines before anything has been measured."},
 		}
 	}
 	s := state.Story{
 		What: fmt.Sprintf("The evidence does not decide what is wrong with %s.", where),
-		Do: []string{
+		Do: append(notes,
 			"Look at the evidence and at what is missing; the playbooks of the alternatives say what to check next.",
-		},
+		),
 		Avoid: []string{"Acting on the leading alternative as if it were proven."},
 	}
 	switch {

@@ -41,8 +41,9 @@ type view struct {
 	asked    map[string][]*answers // kind of entity → by the expression's number: causes ask many of the same
 	recent   *series
 
-	expressions int             // how many there are
-	alerted     map[string]bool // the workers that all alerts are about, with their engines' other pods and their machines; nil: not so
+	expressions int                 // how many there are
+	news        map[string]*gpuNews // what GPUs reported of late, by node/gpu
+	alerted     map[string]bool     // the workers that all alerts are about, with their engines' other pods and their machines; nil: not so
 }
 
 // answers are those for whom an expression holds, and how many had an answer; the pods of one engine count as one.
@@ -125,7 +126,7 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Cat
 // view arranges the evidence of one scope, of the workers that the topology was made of.
 func (t *topology) view(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Catalog) *view {
 	v := &view{
-		scope: scope, facts: factsOf(in), signals: map[string]*series{}, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers, missing: map[string]string{},
+		scope: scope, facts: cat.factsOf(in), signals: map[string]*series{}, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers, missing: map[string]string{},
 		memory: memories.Get().(*memory), engine: map[string]string{}, ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[string][]*answers{}, expressions: cat.expressions,
 	}
 	v.whole = &group{view: v}
@@ -135,7 +136,6 @@ func (t *topology) view(in *state.Incident, scope state.Scope, ev *state.Evidenc
 	for _, m := range ev.Missing {
 		v.missing[m.Signal] = m.Reason
 	}
-	v.samples = ev.Samples
 	c := censuses.Get().(*census)
 	defer c.done()
 	c.view, c.top = v, t
@@ -151,9 +151,10 @@ func (t *topology) view(in *state.Incident, scope state.Scope, ev *state.Evidenc
 		}
 	}
 	v.workers = v.enginesOf(ours)
+	v.samples = v.judged(ev, c, cat)
 	signal, wanted, oldest := "", false, ev.At.Add(-stale)
-	for i := range ev.Samples {
-		s := &ev.Samples[i]
+	for i := range v.samples {
+		s := &v.samples[i]
 		if s.Signal != signal {
 			signal, wanted = s.Signal, cat.used[s.Signal]
 		}
@@ -395,11 +396,13 @@ func (v *view) groups(per string) []*group {
 	return []*group{v.whole}
 }
 
-func factsOf(in *state.Incident) *factsVal {
+func (c *Catalog) factsOf(in *state.Incident) *factsVal {
 	f := &factsVal{symptoms: map[string]bool{}, began: map[string]time.Time{}, hints: map[string]string{}}
 	for _, s := range in.Symptoms {
 		f.symptoms[string(s.Symptom)], f.began[string(s.Symptom)] = true, s.First
 		maps.Copy(f.hints, s.Hints)
 	}
+	f.xids = c.alertedXids(f.hints)
+	f.xidClass = f.alertedClass(c)
 	return f
 }

@@ -133,7 +133,7 @@ func TestHarmfulAdvice(t *testing.T) {
 		}
 	}
 	for _, cause := range catalog.Causes() {
-		for _, s := range cause.Avoid {
+		for _, s := range catalog.Spell(cause.Avoid) {
 			if len(treatmentsIn(s)) == 0 {
 				t.Logf("%s: no treatment is known in %q", cause.ID, s)
 			}

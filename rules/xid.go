@@ -1,0 +1,405 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// xidWindow is how long an Xid is news: the window of gpu_xid_changes.
+const xidWindow = 15 * time.Minute
+
+// A Recovery is what a GPU needs after an Xid.
+type Recovery struct {
+	ID     string   `json:"id"`
+	Title  string   `json:"title"`            // what such an Xid is called in a verdict's title
+	Driver string   `json:"driver,omitempty"` // how the driver names it, in the text of Xid 154
+	Code   int      `json:"code"`             // DCGM's GPU_RECOVERY_ACTION; -1: the driver has none for it
+	Action string   `json:"action"`
+	Do     []string `json:"do,omitempty"`
+	Avoid  []string `json:"avoid,omitempty"`
+
+	rank int // by how much has to be done; 0 is the most
+}
+
+// classRank orders the classes of Xids: the lowest decides. One that the table does not have may be anything.
+var classRank = map[string]int{"hardware": 0, "application": 1, "": 2, "notice": 3}
+
+// Recoveries lists what a GPU can need, the worst first.
+func (c *Catalog) Recoveries() []Recovery {
+	out := make([]Recovery, 0, len(c.recoveries))
+	for _, r := range c.recoveries {
+		out = append(out, *r)
+	}
+	return out
+}
+
+// Spell is lines of a cause's do or avoid, with the worst recovery's in place of those that depend on the Xid: for a reader who has no GPU
+// before them.
+func (c *Catalog) Spell(lines []string) []string {
+	var out []string
+	for _, l := range lines {
+		switch {
+		case l == xidDo && len(c.recoveries) > 0:
+			out = append(out, c.recoveries[0].Do...)
+		case l == xidAvoid && len(c.recoveries) > 0:
+			out = append(out, c.recoveries[0].Avoid...)
+		default:
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// recovery is the one of an ID; the empty ID has none.
+func (c *Catalog) recovery(id string) *Recovery {
+	for _, r := range c.recoveries {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+func (c *Catalog) recoveryIDs() []string {
+	out := make([]string, len(c.recoveries))
+	for i, r := range c.recoveries {
+		out[i] = r.ID
+	}
+	return out
+}
+
+// worst orders codes by who is to blame, then by how much has to be done.
+func (c *Catalog) worst(a, b int) int {
+	x, y := c.xids[a], c.xids[b]
+	rank := func(x Xid) int {
+		if r := c.recovery(x.Needs); r != nil {
+			return r.rank
+		}
+		return len(c.recoveries)
+	}
+	return cmp.Or(cmp.Compare(classRank[x.Class], classRank[y.Class]), cmp.Compare(rank(x), rank(y)), cmp.Compare(a, b))
+}
+
+// gpuNews is what a GPU reported within the window.
+type gpuNews struct {
+	codes   []int     // the worst first
+	driver  *Recovery // what the driver asks for, where it says so
+	at      int       // of the gauge of the last Xid among the samples; -1: there is none
+	entity  state.Entity
+	changed bool
+	message string // the exporter's words for the last Xid
+}
+
+// judged are the evidence's samples, with each GPU's worst Xid of the window in place of its last one. The gauge shows the last one only,
+// and what follows a fault (45 for each process that is cleaned up, 63 and 154 from the driver) would hide it. The exporter's count has
+// every code, the gauge's own course those that a scrape saw, and the alerts those that they fired for.
+func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sample {
+	news := map[string]*gpuNews{}
+	of := func(s *state.Sample) *gpuNews {
+		e := c.find(&s.Entity).e
+		key := e.Node + "/" + e.GPU
+		if news[key] == nil {
+			news[key] = &gpuNews{at: -1, entity: s.Entity}
+		}
+		return news[key]
+	}
+	signal, looked := "", false
+	for i := range ev.Samples {
+		s := &ev.Samples[i]
+		if s.Signal != signal {
+			signal, looked = s.Signal, strings.HasPrefix(s.Signal, "gpu_xid") || s.Signal == "gpu_recovery_action"
+		}
+		if !looked || s.Entity.GPU == "" || !s.At.IsZero() && s.At.Before(ev.At.Add(-stale)) {
+			continue
+		}
+		switch n := of(s); s.Signal {
+		case "gpu_xid":
+			n.at = i
+		case "gpu_xid_changes":
+			n.changed = n.changed || s.Value > 0
+		case "gpu_xid_count":
+			if code, err := strconv.Atoi(s.Text); err == nil && s.Value > 0 {
+				n.codes = append(n.codes, code)
+			}
+		case "gpu_xid_message":
+			n.message = s.Text
+			n.driver = cmp.Or(n.driver, cat.askedFor(s.Text))
+		case "gpu_recovery_action":
+			for _, r := range cat.recoveries {
+				if r.Code >= 0 && s.Value == float64(r.Code) {
+					n.driver = r
+				}
+			}
+		}
+	}
+	var out []state.Sample
+	for _, key := range slices.Sorted(maps.Keys(news)) {
+		n := news[key]
+		if n.at >= 0 && n.changed {
+			n.codes = append(n.codes, shown(ev.Samples[n.at], ev.At)...)
+		}
+		if len(n.codes) > 0 {
+			n.codes = append(n.codes, v.facts.xidsAt(key)...)
+		}
+		if n.driver != nil && n.driver.ID == "none" { // the driver says that nothing has to be done any more
+			n.codes = slices.DeleteFunc(n.codes, func(code int) bool { return cat.xids[code].Needs == "ask_the_driver" })
+		}
+		slices.SortFunc(n.codes, cat.worst)
+		n.codes = slices.Compact(n.codes)
+		worst := 0.0
+		if len(n.codes) > 0 {
+			worst = float64(n.codes[0])
+		}
+		if len(n.codes) == 0 && !n.changed || n.at >= 0 && ev.Samples[n.at].Value == worst {
+			continue
+		}
+		if out == nil {
+			out = slices.Clone(ev.Samples)
+		}
+		if n.at >= 0 {
+			out[n.at].Value = worst
+		} else {
+			out = append(out, state.Sample{Signal: "gpu_xid", Entity: n.entity, Value: worst, Unit: cat.units["gpu_xid"], At: ev.At})
+		}
+	}
+	v.news = news
+	if out == nil {
+		return ev.Samples
+	}
+	return out
+}
+
+// shown are the codes that the gauge took within the window: its last, and those on its course that were not there before.
+func shown(s state.Sample, now time.Time) []int {
+	var out []int
+	add := func(v float64) {
+		if v > 0 && !slices.Contains(out, int(v)) {
+			out = append(out, int(v))
+		}
+	}
+	add(s.Value)
+	before, known := 0.0, false
+	for _, p := range s.Series {
+		switch {
+		case p.At.After(now):
+		case p.At.Before(now.Add(-xidWindow)):
+			before, known = p.Value, true
+		case !known || p.Value != before:
+			if known {
+				add(p.Value)
+			}
+			before, known = p.Value, true
+		}
+	}
+	return out
+}
+
+var recoveryWords = regexp.MustCompile(`(?i)recovery action changed.{0,40}\bto\b[^(]{0,16}\(([^)]{1,40})\)`)
+
+// askedFor is the recovery that a text of Xid 154 states: "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)". Words
+// that the table does not have are not guessed at, nor is the number, which drivers have given several meanings. The exporter's own text for the
+// code, "GPU Recovery Action Changed", states none.
+func (c *Catalog) askedFor(text string) *Recovery {
+	words := strings.TrimSpace(text)
+	if m := recoveryWords.FindStringSubmatch(text); m != nil {
+		words = strings.TrimSpace(m[1])
+	}
+	for _, r := range c.recoveries {
+		if r.Driver != "" && strings.EqualFold(words, r.Driver) {
+			return r
+		}
+	}
+	return nil
+}
+
+// xidHint is the hint's name under which an alert's Xid is kept: the hints of many alerts are merged, and one name would keep the first only.
+func xidHint(code string, e state.Entity) string {
+	return "xid:" + code + "@" + e.Node + "/" + e.GPU
+}
+
+var xidHintForm = regexp.MustCompile(`^xid:([0-9]{1,3})@(.*)$`)
+
+// xidsAt are the codes that alerts reported of a GPU.
+func (f *factsVal) xidsAt(gpu string) []int {
+	var out []int
+	for _, x := range f.xids {
+		if x.gpu == gpu {
+			out = append(out, x.code)
+		}
+	}
+	return out
+}
+
+// alertedXid is a code that an alert carried, and the GPU that it is about: node/gpu.
+type alertedXid struct {
+	code int
+	gpu  string
+}
+
+// alertedXids reads them off the hints, the worst first.
+func (c *Catalog) alertedXids(hints map[string]string) []alertedXid {
+	var out []alertedXid
+	for key := range hints {
+		if m := xidHintForm.FindStringSubmatch(key); m != nil {
+			code, _ := strconv.Atoi(m[1]) // digits only, by the pattern
+			out = append(out, alertedXid{code, m[2]})
+		}
+	}
+	slices.SortFunc(out, func(a, b alertedXid) int { return cmp.Or(c.worst(a.code, b.code), cmp.Compare(a.gpu, b.gpu)) })
+	return out
+}
+
+// alertedClass is the class of the worst Xid that an alert carried; empty where none did, or the table does not have it.
+func (f *factsVal) alertedClass(c *Catalog) string {
+	if len(f.xids) == 0 {
+		return ""
+	}
+	return c.xids[f.xids[0].code].Class
+}
+
+// spoken is the Xid that a text is about, with what is to be done for it.
+type spoken struct {
+	code     int // -1: none is known
+	beside   []int
+	message  string
+	recovery *Recovery
+	driver   bool // the driver asks for it
+}
+
+// xid finds the Xid that a text speaks of: the worst that the looked-at GPUs reported within the window, or that an alert carried; and
+// where neither is there and old ones count, the one that a gauge still shows.
+func (c *Catalog) xid(p placeholder, old bool) spoken {
+	groups := p.view.gpus
+	if p.group != nil && p.group.gpu != "" {
+		groups = []*group{p.group}
+	}
+	out := spoken{code: -1}
+	gauge := -1
+	for _, g := range groups {
+		if b := p.best; b != nil && len(b.gpus) > 0 && (!contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !contains(b.nodes, g.node)) {
+			continue
+		}
+		if r := g.reading("gpu_xid"); r != nil && r.value().ok && r.Value > 0 && gauge < 0 {
+			gauge = int(r.Value)
+		}
+		n := p.view.news[g.key]
+		if n == nil {
+			continue
+		}
+		if len(n.codes) > 0 && (out.code < 0 || c.worst(n.codes[0], out.code) < 0) {
+			out.code, out.beside, out.message = n.codes[0], n.codes[1:], n.message
+		}
+		if n.driver != nil && n.driver.ID != "none" && (out.recovery == nil || n.driver.rank < out.recovery.rank) {
+			out.recovery, out.driver = n.driver, true
+		}
+	}
+	if xids := p.view.facts.xids; out.code < 0 && len(xids) > 0 {
+		out.code = xids[0].code
+	}
+	if n, err := strconv.Atoi(p.view.facts.hints["xid"]); err == nil && old && out.code < 0 && gauge < 0 {
+		gauge = n
+	}
+	if old && out.code < 0 {
+		out.code = gauge
+	}
+	if r := c.askedFor(p.view.facts.hints["gpu_recovery"]); r != nil && r.ID != "none" && out.recovery == nil {
+		out.recovery, out.driver = r, true
+	}
+	if out.recovery == nil {
+		out.recovery = c.recovery(c.xids[out.code].Needs)
+	}
+	return out
+}
+
+// xidWord is a placeholder of the Xid.
+func (c *Catalog) xidWord(name string, p placeholder) string {
+	t := c.xid(p, true)
+	x, listed := c.xids[t.code]
+	switch {
+	case name == "xid_title" && t.recovery != nil && t.code >= 0:
+		return t.recovery.Title
+	case name == "xid_title":
+		return "GPU fault"
+	case name == "xid_beside":
+		return companions(t.beside)
+	case name == "xid_asks" && !t.driver:
+		return "By NVIDIA's table: " + c.xidWord("xid_action", p)
+	case t.driver && (name == "xid_asks" || name == "xid_action"):
+		return fmt.Sprintf("The driver asks for %q: %s", t.recovery.Driver, t.recovery.Action)
+	case t.code < 0:
+		return map[string]string{"xid": "of unknown code", "xid_name": "unknown", "xid_meaning": "unknown", "xid_action": "read the kernel log on the node for the Xid"}[name]
+	case name == "xid":
+		return strconv.Itoa(t.code)
+	case !listed && t.message != "" && name == "xid_name":
+		return t.message
+	case !listed:
+		return "not in the table of Xids; see NVIDIA's Xid catalogue"
+	case name == "xid_name":
+		return x.Name
+	case name == "xid_meaning":
+		return x.Meaning
+	}
+	return x.Action
+}
+
+func companions(codes []int) string {
+	if len(codes) == 0 {
+		return ""
+	}
+	words := make([]string, len(codes))
+	for i, code := range codes {
+		words[i] = strconv.Itoa(code)
+	}
+	return ", with Xid " + strings.Join(words, ", ")
+}
+
+// The lines of a cause's do and avoid that stand for those of the Xid.
+const (
+	xidDo    = "{xid_do}"
+	xidAvoid = "{xid_avoid}"
+	xidNote  = "{xid_note}"
+)
+
+// advise writes the lines of do or avoid, those that stand for the Xid's own spelt out.
+func (c *Catalog) advise(lines []string, p placeholder) []string {
+	var out []string
+	for _, line := range lines {
+		switch line {
+		case xidDo, xidAvoid:
+			r := c.xid(p, true).recovery
+			if r == nil {
+				r = c.recovery("reset") // a fault of the GPU without an Xid: its memory could not be mended
+			}
+			own := r.Do
+			if line == xidAvoid {
+				own = r.Avoid
+			}
+			for _, l := range own {
+				out = append(out, c.fill(l, p))
+			}
+		case xidNote:
+			out = append(out, c.xidNotes(p)...)
+		default:
+			out = append(out, c.fill(line, p))
+		}
+	}
+	return out
+}
+
+// xidNotes say what a recent Xid asks for, where the verdict is not about it.
+func (c *Catalog) xidNotes(p placeholder) []string {
+	t := c.xid(placeholder{view: p.view}, false)
+	if t.code < 0 {
+		return nil
+	}
+	p = placeholder{view: p.view}
+	return []string{plain(c.fill("Xid {xid} ({xid_name}). {xid_asks}.", p))}
+}
