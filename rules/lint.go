@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"paramedic/state"
@@ -21,12 +22,24 @@ type AlertingRule struct {
 	For   time.Duration
 }
 
+// A RecordingRule is one of the fleet's recording rules: an alert rule that reads its series is judged by its expression.
+type RecordingRule struct {
+	Name   string
+	Expr   string
+	Labels map[string]string // that the rule sets
+}
+
 // Exported is what the fleet's Prometheus holds.
 type Exported struct {
 	// Metrics are the names of all series; nil: they are not known, and nothing is said of metrics that do not exist.
 	Metrics map[string]bool
 	// Router says that vllm:num_requests_* come twice: from engines, and with the label server from a router.
 	Router bool
+	// Recorded are the recording rules.
+	Recorded []RecordingRule
+	// Labels are the labels that a metric's series have, and the values of those that [Lookups] asks for (nil: not known). Of a metric
+	// that is not in it nothing is known.
+	Labels map[string]map[string][]string
 }
 
 // A LintFinding is a reason why an alert rule does not do what it was written for, and what to do about it. It is critical where the rule
@@ -44,9 +57,9 @@ const maxLinted = 16 << 10
 
 // Lint compares alert rules with what the fleet exports, in the order of the rules.
 func Lint(in []AlertingRule, have Exported) []LintFinding {
-	out := []LintFinding{}
+	out, known := []LintFinding{}, newInventory(have)
 	for _, r := range in {
-		l := linter{rule: r, have: have}
+		l := linter{rule: r, inventory: known}
 		l.lint()
 		out = append(out, l.found...)
 	}
@@ -55,12 +68,18 @@ func Lint(in []AlertingRule, have Exported) []LintFinding {
 
 // A linter looks at one rule.
 type linter struct {
-	rule  AlertingRule
-	have  Exported
-	found []LintFinding
+	rule AlertingRule
+	*inventory
+	expanded
+	behind string // the recording rule that what is said now was read in
+	found  []LintFinding
 }
 
+// say adds a finding. PromQL in a fix stands in backquotes, and nothing else does.
 func (l *linter) say(s state.Severity, text, fix string) {
+	if l.behind != "" {
+		text += ", in the recording rule " + l.behind
+	}
 	f := LintFinding{Group: plain(l.rule.Group), Rule: plain(l.rule.Name), Severity: s, Text: printable(text), Fix: printable(fix)}
 	if !slices.Contains(l.found, f) {
 		l.found = append(l.found, f)
@@ -82,40 +101,70 @@ func (l *linter) lint() {
 		l.say(state.Info, fmt.Sprintf("the expression has %d characters and was not looked at", len(l.rule.Expr)), "split the rule")
 		return
 	}
-	expr, err := promql.ParseExpr(l.rule.Expr)
-	if err != nil {
-		l.say(state.Critical, "the expression does not parse: "+plain(err.Error()), "correct it; `promtool check rules` shows the place")
+	if _, err := promql.ParseExpr(l.rule.Expr); err != nil {
+		l.say(state.Critical, "the expression does not parse: "+plain(err.Error()), "correct it; promtool check rules shows the place")
 		return
 	}
-	for _, name := range l.dead(expr) {
-		l.missing(name)
+	for e := range l.readings(l.rule.Expr) {
+		l.expanded = e
+		l.look()
 	}
-	parser.Inspect(expr, func(n parser.Node, _ []parser.Node) error {
+}
+
+// look judges one reading of the expression.
+func (l *linter) look() {
+	nothing := l.dead(l.expr)
+	for _, g := range nothing {
+		l.behind = l.from[g.sel]
+		l.gone(g)
+	}
+	dead := func(n parser.Node) bool {
+		return slices.ContainsFunc(nothing, func(g gone) bool { return g.sel == n })
+	}
+	parser.Inspect(l.expr, func(n parser.Node, path []parser.Node) error {
+		if n == nil || len(nothing) > 0 && slices.ContainsFunc(selectorsOf(n), func(s *parser.VectorSelector) bool { return dead(s) }) {
+			return nil // one reason is enough
+		}
+		l.behind = l.origin(n)
 		switch x := n.(type) {
 		case *parser.Call:
 			l.call(x)
+		case *parser.AggregateExpr:
+			l.grouped(x)
 		case *parser.BinaryExpr:
-			l.compared(x)
+			l.compared(x, path)
+			l.matched(x)
 		case *parser.VectorSelector:
 			l.bucket(x)
 		}
 		return nil
 	})
-	l.habits(usesOf(l.rule.Expr))
+	var uses []use
+	walk(l.expr, use{}, 0, &uses)
+	l.habits(slices.DeleteFunc(uses, func(u use) bool { return dead(u.sel) }))
 }
 
-// dead are the metrics that do not exist and for want of which the expression never has a value.
-func (l *linter) dead(e parser.Expr) []string {
+// gone is a selector that finds nothing: nothing has its name, or no label of what has is as a matcher wants it.
+type gone struct {
+	sel     *parser.VectorSelector
+	matcher *labels.Matcher
+}
+
+// dead are the selectors that find nothing and for want of which the expression never has a value.
+func (l *linter) dead(e parser.Expr) []gone {
 	switch x := e.(type) {
 	case *parser.VectorSelector:
-		if name := selected(x); name != "" && l.have.Metrics != nil && !l.have.Metrics[name] && family(name) != "" {
-			return []string{name}
-		}
+		return l.lacks(x)
 	case *parser.MatrixSelector:
 		return l.dead(x.VectorSelector)
 	case *parser.SubqueryExpr:
 		return l.dead(x.Expr)
 	case *parser.ParenExpr:
+		if sel := l.recorded[x]; sel != nil {
+			if g := l.unlabelled(sel); g != nil {
+				return g
+			}
+		}
 		return l.dead(x.Expr)
 	case *parser.StepInvariantExpr:
 		return l.dead(x.Expr)
@@ -127,7 +176,7 @@ func (l *linter) dead(e parser.Expr) []string {
 		if strings.HasPrefix(x.Func.Name, "absent") {
 			return nil // it is about what does not exist
 		}
-		var out []string
+		var out []gone
 		for _, a := range x.Args {
 			out = append(out, l.dead(a)...)
 		}
@@ -146,17 +195,32 @@ func (l *linter) dead(e parser.Expr) []string {
 	return nil
 }
 
-// selected is the metric that a selector names, if it names one.
-func selected(x *parser.VectorSelector) string {
-	if x.Name != "" {
-		return x.Name
+// lacks says why a selector finds nothing, if it does.
+func (l *linter) lacks(x *parser.VectorSelector) []gone {
+	if l.have.Metrics == nil {
+		return l.unlabelled(x)
 	}
-	for _, m := range x.LabelMatchers {
-		if m.Name == "__name__" && m.Type.String() == "=" {
-			return m.Value
+	switch {
+	case x.Name == "":
+		if m := namesMatcher(x); m != nil && family(m.Prefix()) != "" && len(l.named(m)) == 0 {
+			return []gone{{sel: x, matcher: m}}
 		}
+	case !l.have.Metrics[x.Name] && family(x.Name) != "" && l.records[x.Name] == nil:
+		return []gone{{sel: x}}
 	}
-	return ""
+	return l.unlabelled(x)
+}
+
+// gone says that a selector finds nothing, and what to select instead.
+func (l *linter) gone(g gone) {
+	switch {
+	case g.matcher == nil:
+		l.missing(g.sel.Name)
+	case g.matcher.Name == labels.MetricName:
+		l.say(state.Warning, fmt.Sprintf("cannot fire: no metric here has a name like %s", g.matcher.Value), "look at the engine's /metrics for what its version exports")
+	default:
+		l.unmatched(g.sel, g.matcher)
+	}
 }
 
 // missing says what to use in place of a metric that is not exported.
@@ -166,12 +230,12 @@ func (l *linter) missing(name string) {
 		return
 	}
 	if l.have.Metrics[name+"_bucket"] {
-		l.say(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name), fmt.Sprintf("take a quantile of %s_bucket, or divide rate(%s_sum[5m]) by rate(%s_count[5m])", name, name, name))
+		l.say(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name), fmt.Sprintf("take a quantile, `%s`, or the mean, `rate(%s_sum[5m]) / rate(%s_count[5m])`", quantileOf("0.95", name+"_bucket", "rate("+name+"_bucket[5m])"), name, name))
 		return
 	}
 	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), strings.Replace(name, "vllm_", "vllm:", 1), strings.Replace(name, "sglang_", "sglang:", 1)} {
 		if near != name && l.have.Metrics[near] {
-			l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near), "use "+near)
+			l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near), fmt.Sprintf("use `%s`", near))
 			return
 		}
 	}
@@ -194,9 +258,8 @@ func (l *linter) call(x *parser.Call) {
 	switch x.Func.Name {
 	case "absent", "absent_over_time":
 		if sel := selector(x.Args[0]); sel != nil {
-			name := selected(sel)
-			if old, ok := formerly(name); ok && l.have.Metrics != nil && !l.have.Metrics[name] {
-				l.say(state.Critical, fmt.Sprintf("fires always: %s is absent on every engine of this fleet; %s", name, old.why), old.instead(name))
+			if old, ok := formerly(sel.Name); ok && l.have.Metrics != nil && !l.have.Metrics[sel.Name] {
+				l.say(state.Critical, fmt.Sprintf("fires always: %s is absent on every engine of this fleet; %s", sel.Name, old.why), old.instead(sel.Name))
 			}
 		}
 	case "histogram_quantile":
@@ -210,62 +273,82 @@ func (l *linter) quantile(x *parser.Call) {
 	if metric == "" {
 		return // a native histogram, or recorded: nothing is known of its buckets
 	}
-	by := fmt.Sprintf("histogram_quantile(…, sum by (le, model_name) (rate(%s[5m])))", metric)
-	agg, ok := unwrap(x.Args[1]).(*parser.AggregateExpr)
-	if !ok {
-		l.say(state.Warning, fmt.Sprintf("takes the quantile of every single series of %s: one slow worker, or one rare label, fires it", metric), "aggregate first: "+by)
-		return
-	}
-	if slices.Contains(agg.Grouping, "le") == agg.Without {
-		l.say(state.Critical, fmt.Sprintf("can never fire: the label le is aggregated away before histogram_quantile, which then has no buckets of %s", metric), "keep le: "+by)
-	}
-}
-
-// compared looks at comparisons with a number.
-func (l *linter) compared(x *parser.BinaryExpr) {
-	if !x.Op.IsComparisonOperator() {
-		return
-	}
-	side, limit := unwrap(x.LHS), x.RHS
-	number, ok := unwrap(limit).(*parser.NumberLiteral)
-	if !ok {
-		return
-	}
-	call, ok := side.(*parser.Call)
-	if !ok {
-		if agg, isAgg := side.(*parser.AggregateExpr); isAgg {
-			call, ok = unwrap(agg.Expr).(*parser.Call)
-		}
-		if !ok {
+	which := "0.95"
+	if q, ok := constant(x.Args[0]); ok {
+		which = written(q)
+		if q < 0 || q > 1 {
+			fix := "give the quantile as a part of 1"
+			if q > 1 && q <= 100 {
+				fix = fmt.Sprintf("write %s for %s %%", written(q/100), which)
+			}
+			l.say(state.Critical, fmt.Sprintf("the quantile %s is not between 0 and 1: histogram_quantile then gives an infinite number, whatever %s holds", which, metric), fix)
 			return
 		}
 	}
-	switch call.Func.Name {
-	case "histogram_quantile":
-		if below, above, between := betweenBuckets(bucketOf(call.Args[1]), number.Val); between {
-			l.say(state.Warning, fmt.Sprintf("the threshold %s lies between the buckets %s and %s of %s: the quantile is a guess in between", edge(number.Val), edge(below), edge(above), bucketOf(call.Args[1])),
-				fmt.Sprintf("use a bucket's edge: %s or %s", edge(below), edge(above)))
+	for _, part := range parts(x.Args[1]) {
+		agg, ok := part.(*parser.AggregateExpr)
+		if !ok {
+			if bucketOf(part) != "" {
+				l.say(state.Warning, fmt.Sprintf("takes the quantile of every single series of %s: one slow worker, or one rare label, fires it", metric),
+					fmt.Sprintf("aggregate first: `%s`", quantileOf(which, metric, l.plainly(part, metric))))
+			}
+			continue
 		}
-	case "changes", "increase", "delta":
-		window, ok := call.Args[0].(*parser.MatrixSelector)
-		if ok && number.Val == 0 && x.Op == parser.GTR && l.rule.For > 0 && l.rule.For >= window.Range {
-			l.say(state.Critical, fmt.Sprintf("can never fire for a single event: after `for: %s` it has left the window of %s", short(l.rule.For), short(window.Range)), "make the window longer than `for`, or drop `for`")
+		for inner := part; ok; agg, ok = inner.(*parser.AggregateExpr) {
+			if inner = unwrap(agg.Expr); slices.Contains(agg.Grouping, "le") == agg.Without {
+				l.say(state.Critical, fmt.Sprintf("can never fire: the label le is aggregated away before histogram_quantile, which then has no buckets of %s", metric),
+					fmt.Sprintf("keep le: `%s`", quantileOf(which, metric, l.plainly(inner, metric))))
+				break
+			}
 		}
+	}
+}
+
+// plainly is what a quantile is taken of, as its rule writes it where that is short and no other aggregation.
+func (l *linter) plainly(e parser.Expr, metric string) string {
+	if call, ok := unwrap(e).(*parser.Call); ok && len(call.Args) == 1 && selector(call.Args[0]) != nil && len(call.String()) < 200 {
+		return call.String()
+	}
+	return "rate(" + metric + "[5m])"
+}
+
+// quantileOf is a quantile by model, which every engine's series tell.
+func quantileOf(q, metric, of string) string {
+	by := "model_name"
+	if strings.HasPrefix(metric, "dynamo_") {
+		by = "model"
+	}
+	return fmt.Sprintf("histogram_quantile(%s, sum by (le, %s) (%s))", q, by, of)
+}
+
+// parts are the two sides of what is added up or chosen from, of their sides in turn; else the expression itself.
+func parts(e parser.Expr) []parser.Expr {
+	switch x := unwrap(e).(type) {
+	case *parser.BinaryExpr:
+		return append(parts(x.LHS), parts(x.RHS)...)
+	case *parser.Call:
+		if strings.HasPrefix(x.Func.Name, "label_") {
+			return parts(x.Args[0])
+		}
+		return []parser.Expr{x}
+	default:
+		return []parser.Expr{x}
 	}
 }
 
 // bucket finds le matchers that no bucket has.
 func (l *linter) bucket(x *parser.VectorSelector) {
 	for _, m := range x.LabelMatchers {
-		if m.Name != "le" || m.Type.String() != "=" {
-			continue
+		if m.Name != "le" || m.Type != labels.MatchEqual || len(l.valuesOf(x.Name, "le")) > 0 {
+			continue // what the series themselves say is better
 		}
 		value, err := strconv.ParseFloat(m.Value, 64)
 		if err != nil {
 			continue
 		}
-		if below, above, between := betweenBuckets(x.Name, value); between {
-			l.say(state.Critical, fmt.Sprintf("%s has no bucket le=%q: the selector finds nothing", x.Name, m.Value), fmt.Sprintf("use le=%q or le=%q, written as the engine writes it", edge(below), edge(above)))
+		if below, above, between := betweenBuckets(knownBuckets[bare(x.Name)], value); between {
+			l.say(state.Critical, fmt.Sprintf("%s has no bucket le=%q: the selector finds nothing", x.Name, m.Value),
+				fmt.Sprintf("use le=%q or le=%q, written as the engine writes it", written(below), written(above)))
 		}
 	}
 }
@@ -295,16 +378,26 @@ func selector(e parser.Expr) *parser.VectorSelector {
 	return nil
 }
 
-// bucketOf is the first histogram that an expression reads, as its series of buckets; empty where it reads none.
-func bucketOf(e parser.Expr) string {
-	found := ""
-	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
-		if x, ok := n.(*parser.VectorSelector); ok && found == "" && strings.HasSuffix(x.Name, "_bucket") {
-			found = x.Name
+// selectorsOf are the selectors in an expression, in the order of its text.
+func selectorsOf(n parser.Node) []*parser.VectorSelector {
+	var out []*parser.VectorSelector
+	parser.Inspect(n, func(n parser.Node, _ []parser.Node) error {
+		if x, ok := n.(*parser.VectorSelector); ok {
+			out = append(out, x)
 		}
 		return nil
 	})
-	return found
+	return out
+}
+
+// bucketOf is the first histogram that an expression reads, as its series of buckets; empty where it reads none.
+func bucketOf(e parser.Expr) string {
+	for _, x := range selectorsOf(e) {
+		if strings.HasSuffix(x.Name, "_bucket") {
+			return x.Name
+		}
+	}
+	return ""
 }
 
 // short is a duration without its empty parts.

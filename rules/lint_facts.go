@@ -2,10 +2,11 @@ package rules
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"paramedic/state"
 )
@@ -26,28 +27,48 @@ func family(metric string) string {
 
 // A former is a metric that is not, or not any more: why, and what to use.
 type former struct {
-	use string // a metric; a suffix of a histogram is carried over
-	how string // where no metric alone replaces it
-	why string
+	use  string // a metric, without the suffixes of a histogram
+	how  string // what to say where no metric alone replaces it
+	why  string
+	note string // what else to know of the metric to use
 }
 
+// instead says what to use in place of a name of the metric. What was one of a histogram's series becomes one again only where what replaces
+// it is a histogram too.
 func (f former) instead(name string) string {
 	if f.how != "" {
 		return f.how
 	}
-	if b := bare(name); b != name && bare(f.use) == f.use && !strings.HasSuffix(f.use, "_total") {
-		return "use " + f.use + strings.TrimPrefix(name, b)
+	suffix, to := strings.TrimPrefix(name, bare(name)), f.use
+	switch histogram := isHistogram(f.use); {
+	case histogram && suffix != "":
+		to += suffix
+	case histogram:
+		to = quantileOf("0.95", f.use, "rate("+f.use+"_bucket[5m])")
+	case suffix == "":
+	case strings.HasSuffix(f.use, "_total"):
+		to = "rate(" + f.use + "[5m])"
+	default:
+		return fmt.Sprintf("use `quantile_over_time(0.95, %s[5m])`: it is a gauge and has no buckets%s", f.use, f.note)
 	}
-	return "use " + f.use
+	return "use `" + to + "`" + f.note
+}
+
+// isHistogram says whether a metric of an engine has buckets.
+func isHistogram(metric string) bool {
+	return knownBuckets[metric] != nil || slices.Contains([]string{"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "dynamo_component_router_kv_hit_rate"}, metric)
 }
 
 const (
 	renamedV1 = "vLLM V1 has renamed it"
 	goneV1    = "it went with vLLM V0: V1 recomputes preempted requests and never swaps"
 	invented  = "no engine has ever exported it"
-	watchGPU  = "GPU memory is preallocated; watch vllm:kv_cache_usage_perc"
-	hits      = "divide rate(vllm:prefix_cache_hits_total[5m]) by rate(vllm:prefix_cache_queries_total[5m])"
-	errs5xx   = `use http_requests_total{status="5xx"}, from the server's edge`
+	watchGPU  = "GPU memory is preallocated; watch `vllm:kv_cache_usage_perc`"
+	hits      = "use `rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m])`"
+	errs5xx   = "use `http_requests_total{status=\"5xx\"}`, from the server's edge"
+	inSeconds = ", with thresholds in seconds"
+	busy      = "use `DCGM_FI_PROF_GR_ENGINE_ACTIVE`, and tokens per second"
+	produced  = "use `rate(vllm:generation_tokens_total[5m])`"
 	preempted = "vllm:num_preemptions_total"
 	kvUsage   = "vllm:kv_cache_usage_perc"
 )
@@ -62,9 +83,9 @@ var formers = map[string]former{
 	"vllm:num_requests_swapped":                 {use: preempted, why: goneV1},
 	"vllm:cpu_cache_usage_perc":                 {use: preempted, why: goneV1},
 	"vllm:cpu_prefix_cache_hit_rate":            {how: hits, why: goneV1},
-	"vllm:avg_prompt_throughput_toks_per_s":     {how: "use rate(vllm:prompt_tokens_total[5m])", why: "it went with vLLM V0"},
-	"vllm:avg_generation_throughput_toks_per_s": {how: "use rate(vllm:generation_tokens_total[5m])", why: "it went with vLLM V0"},
-	"vllm:gpu_utilization":                      {how: "use DCGM_FI_PROF_GR_ENGINE_ACTIVE, and tokens per second", why: invented},
+	"vllm:avg_prompt_throughput_toks_per_s":     {how: "use `rate(vllm:prompt_tokens_total[5m])`", why: "it went with vLLM V0"},
+	"vllm:avg_generation_throughput_toks_per_s": {how: produced, why: "it went with vLLM V0"},
+	"vllm:gpu_utilization":                      {how: busy, why: invented},
 	"vllm:gpu_memory_usage_bytes":               {how: watchGPU, why: invented},
 	"vllm:ttft_seconds":                         {use: "vllm:time_to_first_token_seconds", why: invented},
 	"vllm:tbt_seconds":                          {use: "vllm:inter_token_latency_seconds", why: invented},
@@ -74,7 +95,7 @@ var formers = map[string]former{
 	"vllm:queue_depth":                          {use: "vllm:num_requests_waiting", why: invented},
 	"vllm:kv_cache_utilization":                 {use: kvUsage, why: invented},
 	"vllm:kv_cache_evictions_total":             {use: preempted, why: "vLLM counts no evictions"},
-	"vllm:decode_batch_size":                    {use: "vllm:num_requests_running", why: "vLLM exports no batch size"},
+	"vllm:decode_batch_size":                    {use: "vllm:num_requests_running", why: "vLLM exports no batch size", note: "; the tokens of each step are in `vllm:iteration_tokens_total_bucket`"},
 	"vllm:prefix_cache_hit_rate":                {how: hits, why: invented},
 
 	"llm_ttft_seconds":             {use: "vllm:time_to_first_token_seconds", why: invented},
@@ -82,10 +103,10 @@ var formers = map[string]former{
 	"llm_itl_seconds":              {use: "vllm:inter_token_latency_seconds", why: invented},
 	"llm_request_duration_seconds": {use: "vllm:e2e_request_latency_seconds", why: invented},
 	"llm_e2e_latency_seconds":      {use: "vllm:e2e_request_latency_seconds", why: invented},
-	"llm_tokens_per_second":        {how: "use rate(vllm:generation_tokens_total[5m])", why: invented},
+	"llm_tokens_per_second":        {how: produced, why: invented},
 	"llm_error_total":              {how: errs5xx, why: invented},
 	"llm_requests_total":           {use: "http_requests_total", why: invented},
-	"llm_gpu_utilization":          {how: "use DCGM_FI_PROF_GR_ENGINE_ACTIVE, and tokens per second", why: invented},
+	"llm_gpu_utilization":          {how: busy, why: invented},
 	"llm_gpu_memory_used_bytes":    {how: watchGPU, why: invented},
 	"llm_kv_cache_utilization":     {use: kvUsage, why: invented},
 	"llm_queue_depth":              {use: "vllm:num_requests_waiting", why: invented},
@@ -94,12 +115,12 @@ var formers = map[string]former{
 	"llm_input_tokens":             {use: "vllm:request_prompt_tokens", why: invented},
 	"llm_output_tokens":            {use: "vllm:request_generation_tokens", why: invented},
 
-	"dynamo_ttft_milliseconds":             {how: "use dynamo_frontend_time_to_first_token_seconds, with thresholds in seconds", why: invented},
-	"dynamo_tbt_milliseconds":              {how: "use dynamo_frontend_inter_token_latency_seconds, with thresholds in seconds", why: invented},
-	"dynamo_prefill_milliseconds":          {how: "use the engine's own, such as vllm:request_prefill_time_seconds, with thresholds in seconds", why: invented},
-	"dynamo_queue_wait_milliseconds":       {how: "use the engine's own, such as vllm:request_queue_time_seconds, with thresholds in seconds", why: invented},
-	"dynamo_routing_milliseconds":          {how: "use dynamo_frontend_stage_requests", why: invented},
-	"dynamo_request_duration_milliseconds": {how: "use dynamo_frontend_request_duration_seconds, with thresholds in seconds", why: invented},
+	"dynamo_ttft_milliseconds":             {use: "dynamo_frontend_time_to_first_token_seconds", why: invented, note: inSeconds},
+	"dynamo_tbt_milliseconds":              {use: "dynamo_frontend_inter_token_latency_seconds", why: invented, note: inSeconds},
+	"dynamo_prefill_milliseconds":          {use: "vllm:request_prefill_time_seconds", why: invented, note: ", or its like of another engine" + inSeconds},
+	"dynamo_queue_wait_milliseconds":       {use: "vllm:request_queue_time_seconds", why: invented, note: ", or its like of another engine" + inSeconds},
+	"dynamo_routing_milliseconds":          {use: "dynamo_frontend_stage_requests", why: invented},
+	"dynamo_request_duration_milliseconds": {use: "dynamo_frontend_request_duration_seconds", why: invented, note: inSeconds},
 	"dynamo_tokens_generated_total":        {use: "dynamo_frontend_output_tokens_total", why: invented},
 	"dynamo_tokens_prefilled_total":        {use: "vllm:prompt_tokens_total", why: invented},
 	"dynamo_requests_completed_total":      {use: "dynamo_frontend_requests_total", why: invented},
@@ -165,14 +186,11 @@ var (
 	}
 )
 
-// edge is a bucket's edge as it is written: rounded it would be no edge.
-func edge(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-
 // betweenBuckets says between which edges of a histogram a value lies. The first bucket begins at zero.
-func betweenBuckets(series string, value float64) (below, above float64, between bool) {
-	for _, edge := range knownBuckets[bare(series)] {
+func betweenBuckets(edges []float64, value float64) (below, above float64, between bool) {
+	for _, edge := range edges {
 		switch {
-		case value == edge:
+		case math.Abs(value-edge) <= 1e-9*edge: // a unit's arithmetic may have left it beside the edge
 			return 0, 0, false
 		case value < edge:
 			return below, edge, value > 0
@@ -181,6 +199,27 @@ func betweenBuckets(series string, value float64) (below, above float64, between
 	}
 	return 0, 0, false
 }
+
+// knownTops are the largest values of gauges that begin at zero: 1 of a ratio, whatever its name says, and 100 of a percentage.
+var knownTops = map[string]float64{
+	"vllm:kv_cache_usage_perc": 1, "vllm:gpu_cache_usage_perc": 1, "vllm:cpu_cache_usage_perc": 1, "vllm:gpu_prefix_cache_hit_rate": 1,
+	"sglang:token_usage": 1, "sglang:swa_token_usage": 1, "sglang:mamba_usage": 1, "sglang:cache_hit_rate": 1,
+	"dynamo_component_gpu_cache_usage_percent": 1, "dynamo_component_kvstats_gpu_cache_usage_percent": 1,
+	"trtllm_kv_cache_utilization": 1, "trtllm_kv_cache_hit_rate": 1,
+	"llm_d_epp_average_kv_cache_utilization": 1, "inference_pool_average_kv_cache_utilization": 1,
+
+	"DCGM_FI_PROF_GR_ENGINE_ACTIVE": 1, "DCGM_FI_PROF_SM_ACTIVE": 1, "DCGM_FI_PROF_SM_OCCUPANCY": 1, "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 1, "DCGM_FI_PROF_DRAM_ACTIVE": 1,
+	"DCGM_FI_DEV_GPU_UTIL": 100, "DCGM_FI_DEV_MEM_COPY_UTIL": 100, "DCGM_FI_DEV_ENC_UTIL": 100, "DCGM_FI_DEV_DEC_UTIL": 100,
+}
+
+// wholes are counters that count all of what another counts a part of.
+var wholes = map[string]string{
+	"vllm:prefix_cache_hits_total":          "vllm:prefix_cache_queries_total",
+	"vllm:gpu_prefix_cache_hits_total":      "vllm:gpu_prefix_cache_queries_total",
+	"vllm:external_prefix_cache_hits_total": "vllm:external_prefix_cache_queries_total",
+}
+
+const xidErrors = "DCGM_FI_DEV_XID_ERRORS"
 
 var (
 	hangWords = regexp.MustCompile(`(?i)hang|hung|stall|stuck|frozen|freeze|wedged`)
@@ -195,21 +234,26 @@ func (l *linter) habits(uses []use) {
 		return slices.ContainsFunc(uses, func(u use) bool { return strings.Contains(u.metric, part) })
 	}
 	for _, u := range uses {
-		moves := slices.ContainsFunc(u.funcs, func(fn string) bool { return slices.Contains(moving, fn) })
+		l.behind = l.from[u.sel]
+		moves := u.moves()
 		switch u.metric {
 		case "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_PERCENT", "DCGM_FI_DEV_FB_FREE":
 			full := map[bool]string{true: "below", false: "above"}[u.metric == "DCGM_FI_DEV_FB_FREE"]
 			itself := slices.ContainsFunc(uses, func(v use) bool { return v.metric == u.metric && v.is != "" && v.is != u.is && !v.under })
 			if u.is == full && !u.under && !moves && !itself && l.preallocates() {
-				l.say(state.Critical, fmt.Sprintf("fires always: the engines here preallocate GPU memory for their KV cache, so that %s says nothing of the load", u.metric), "watch the KV cache: "+kvUsage+" or its like, or the growth of GPU memory")
+				l.say(state.Critical, fmt.Sprintf("fires always: the engines here preallocate GPU memory for their KV cache, so that %s says nothing of the load", u.metric),
+					fmt.Sprintf("watch the KV cache, `%s > 0.9`, or the growth of GPU memory, `deriv(DCGM_FI_DEV_FB_USED[3h]) > 0.02`", or(l.exports(caches), kvUsage)))
 			}
-		case "DCGM_FI_DEV_XID_ERRORS":
-			if u.is == "above" && !moves {
-				l.say(state.Critical, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is loaded again", "use changes((max by (UUID) (DCGM_FI_DEV_XID_ERRORS))[15m:15s]) > 0, or DCGM_EXP_XID_ERRORS_COUNT: newer exporters put the code into labels, and a new code is a new series")
+		case xidErrors:
+			anew := slices.ContainsFunc(uses, func(v use) bool { return v.metric == u.metric && v.moves() })
+			if u.is == "above" && !anew && !l.before(u.metric) {
+				l.say(state.Critical, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is loaded again",
+					"use `changes((max by (UUID) (DCGM_FI_DEV_XID_ERRORS))[15m:15s]) > 0`, or `DCGM_EXP_XID_ERRORS_COUNT > 0`: newer exporters put the code into labels, and a new code is a new series")
 			}
 		case "DCGM_FI_DEV_GPU_UTIL":
 			if (u.is == "below" || u.is == "zero") && (hangWords.MatchString(l.rule.Name) || reads("_running") || reads("_waiting")) {
-				l.say(state.Warning, "misses hangs: DCGM_FI_DEV_GPU_UTIL reads 100 % while a collective spins", "look for requests that run while rate(vllm:generation_tokens_total[5m]) == 0")
+				l.say(state.Warning, "misses hangs: DCGM_FI_DEV_GPU_UTIL reads 100 % while a collective spins",
+					fmt.Sprintf("look for requests that run while no token comes out: `%s`", l.stall()))
 			}
 		case "vllm:generation_tokens_total", "sglang:generation_tokens_total", "trtllm_generation_tokens_total", "dynamo_frontend_output_tokens_total":
 			if (u.is == "below" || u.is == "zero") && !slices.ContainsFunc(uses, func(v use) bool { return loads.MatchString(v.metric) }) {
@@ -217,10 +261,39 @@ func (l *linter) habits(uses []use) {
 			}
 		case "vllm:num_requests_running", "vllm:num_requests_waiting":
 			if l.have.Router && !narrowed.MatchString(u.labels) {
-				l.say(state.Warning, fmt.Sprintf("counts twice: a router here re-exports %s with the label server", u.metric), fmt.Sprintf(`select the engines' own: %s{server=""}`, u.metric))
+				l.say(state.Warning, fmt.Sprintf("counts twice: a router here re-exports %s with the label server", u.metric), fmt.Sprintf("select the engines' own: `%s{server=\"\"}`", u.metric))
 			}
 		}
 	}
+}
+
+// moves says whether the use is about how the metric changes.
+func (u use) moves() bool {
+	return slices.ContainsFunc(u.funcs, func(fn string) bool { return slices.Contains(moving, fn) })
+}
+
+// caches are what engines export of their KV cache, the engine's own before what Dynamo's worker says of it.
+var caches = []string{kvUsage, "vllm:gpu_cache_usage_perc", "sglang:token_usage", "trtllm_kv_cache_utilization", "dynamo_component_gpu_cache_usage_percent"}
+
+// stall is an expression for an engine of this fleet that runs requests and gives no token.
+func (l *linter) stall() string {
+	const expr = "rate(%s[5m]) == 0 and on (namespace, pod) %s > 0"
+	for _, engine := range [][2]string{{"sglang:generation_tokens_total", "sglang:num_running_reqs"}, {"trtllm_generation_tokens_total", "trtllm_num_requests_running"}} {
+		if l.have.Metrics[engine[0]] {
+			return fmt.Sprintf(expr, engine[0], engine[1])
+		}
+	}
+	return fmt.Sprintf(expr, "vllm:generation_tokens_total", `vllm:num_requests_running{server=""}`)
+}
+
+// exports is the first of some metrics that is exported here; empty where none is.
+func (l *linter) exports(any []string) string {
+	for _, name := range any {
+		if l.have.Metrics[name] {
+			return name
+		}
+	}
+	return ""
 }
 
 // preallocates says whether there is an engine whose GPU memory is full from the start.
@@ -231,4 +304,15 @@ func (l *linter) preallocates() bool {
 		}
 	}
 	return false
+}
+
+// before says whether the expression holds a metric against its own past.
+func (l *linter) before(metric string) bool {
+	seen := map[time.Duration]bool{}
+	for _, sel := range selectorsOf(l.expr) {
+		if sel.Name == metric {
+			seen[sel.OriginalOffset] = true
+		}
+	}
+	return len(seen) > 1
 }

@@ -13,43 +13,83 @@ func v1Fleet() Exported {
 	have := Exported{Metrics: map[string]bool{}}
 	for _, name := range strings.Fields(`up vllm:kv_cache_usage_perc vllm:num_requests_running vllm:num_requests_waiting vllm:num_preemptions_total
 		vllm:time_to_first_token_seconds_bucket vllm:inter_token_latency_seconds_bucket vllm:e2e_request_latency_seconds_bucket
+		vllm:time_to_first_token_seconds_count vllm:prefix_cache_hits_total vllm:prefix_cache_queries_total vllm:request_success_total
 		vllm:generation_tokens_total DCGM_FI_DEV_FB_USED DCGM_FI_DEV_FB_FREE DCGM_FI_DEV_XID_ERRORS DCGM_FI_DEV_GPU_UTIL`) {
 		have.Metrics[name] = true
 	}
 	return have
 }
 
+// faulty are rules with what has to be said of each in such a fleet.
+var faulty = []struct {
+	name, expr string
+	lasts      time.Duration
+	severity   state.Severity
+	text, fix  string
+}{
+	{"renamed", `vllm:gpu_cache_usage_perc > 0.9`, 0, state.Critical, "can never fire: vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc"},
+	{"renamed histogram", `histogram_quantile(0.99, sum by (le) (rate(vllm:time_per_output_token_seconds_bucket[5m]))) > 0.2`, 0, state.Critical, "can never fire", "use `vllm:inter_token_latency_seconds_bucket`"},
+	{"gone with V0", `vllm:num_requests_swapped > 0`, 0, state.Critical, "never swaps", "vllm:num_preemptions_total"},
+	{"gone with V0, too", `vllm:cpu_cache_usage_perc > 0.5`, 0, state.Critical, "can never fire", "vllm:num_preemptions_total"},
+	{"underscore", `vllm_num_requests_waiting > 20`, 0, state.Critical, "but vllm:num_requests_waiting is", "use `vllm:num_requests_waiting`"},
+	{"invented", `llm_queue_depth > 200`, 0, state.Critical, "no engine has ever exported it", "vllm:num_requests_waiting"},
+	{"invented in milliseconds", `histogram_quantile(0.99, sum by (le) (rate(dynamo_ttft_milliseconds_bucket[2m]))) > 500`, 0, state.Critical, "no engine has ever", "use `dynamo_frontend_time_to_first_token_seconds_bucket`, with thresholds in seconds"},
+	{"not exported", `rate(vllm:request_failure_total[5m]) > 0`, 0, state.Warning, "other vllm:* metrics are (or has not counted", "/metrics"},
+	{"no such engine", `sglang:num_queue_reqs > 20`, 0, state.Info, "nothing exports sglang:* metrics", "scrape"},
+	{"absent for good", `absent(vllm:gpu_cache_usage_perc)`, 0, state.Critical, "fires always", "vllm:kv_cache_usage_perc"},
+	{"no aggregation", `histogram_quantile(0.95, rate(vllm:time_to_first_token_seconds_bucket[5m])) > 5`, 0, state.Warning, "every single series", "sum by (le, model_name)"},
+	{"le is lost", `histogram_quantile(0.95, sum by (model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`, 0, state.Critical, "le is aggregated away", "keep le"},
+	{"le is taken away", `histogram_quantile(0.95, sum without (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`, 0, state.Critical, "le is aggregated away", "keep le"},
+	{"between buckets", `histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, 0, state.Warning, "between the buckets 2.5 and 5", "2.5 or 5"},
+	{"no such bucket", `rate(vllm:time_to_first_token_seconds_bucket{le="2.0"}[5m]) < 1`, 0, state.Critical, `no bucket le="2.0"`, `le="1" or le="2.5"`},
+	{"preallocated", `DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95`, 0, state.Critical, "fires always", "KV cache"},
+	{"sticky", `DCGM_FI_DEV_XID_ERRORS > 0`, 0, state.Critical, "never clears", "changes("},
+	{"hang by utilisation", `DCGM_FI_DEV_GPU_UTIL < 5 and on (pod) vllm:num_requests_running > 0`, 0, state.Warning, "misses hangs", "generation_tokens_total"},
+	{"one event and a long wait", `increase(vllm:num_preemptions_total[5m]) > 0`, 10 * time.Minute, state.Critical, "after for: 10m it has left the window of 5m", "longer than for"},
+	{"a histogram's name", `vllm:time_to_first_token_seconds > 5`, 0, state.Critical, "is a histogram", "vllm:time_to_first_token_seconds_bucket"},
+	{"a drop without its traffic", `sum(rate(vllm:generation_tokens_total[5m])) < 0.5 * sum(rate(vllm:generation_tokens_total[30m] offset 1h))`, 0, state.Warning, "when users leave", "requests running"},
+	{"a level without its traffic", `sum(rate(vllm:generation_tokens_total[5m])) < 100`, 0, state.Warning, "when users leave", "requests that wait"},
+	{"one event by a subquery", `changes((max by (UUID) (DCGM_FI_DEV_XID_ERRORS))[5m:15s]) >= 1`, 5 * time.Minute, state.Critical, "left the window of 5m", "longer than for"},
+	{"one name in braces", `{__name__="vllm:gpu_cache_usage_perc"} > 0.9`, 0, state.Critical, "can never fire: vllm:gpu_cache_usage_perc", "use `vllm:kv_cache_usage_perc`"},
+	{"a name in braces and quotes", `{"vllm:gpu_cache_usage_perc"} > 0.9`, 0, state.Critical, "can never fire: vllm:gpu_cache_usage_perc", "use `vllm:kv_cache_usage_perc`"},
+	{"names that fit none", `{__name__=~"vllm:.*_swapped.*"} > 0`, 0, state.Warning, "no metric here has a name like vllm:.*_swapped.*", "/metrics"},
+	{"names that fit one", `{__name__=~"DCGM_FI_DEV_XID.*"} > 0`, 0, state.Critical, "never clears", "changes("},
+	{"buckets by a pattern", `histogram_quantile(0.95, sum by (le) (rate({__name__=~"vllm:time_to_first_token.*_bucket"}[5m]))) > 3`, 0, state.Warning, "between the buckets 2.5 and 5", "2.5 or 5"},
+	{"a number on the left", `3 < histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`, 0, state.Warning, "between the buckets 2.5 and 5", "2.5 or 5"},
+	{"in milliseconds", `histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) * 1000 > 3000`, 0, state.Warning,
+		"the threshold 3000 (that is 3) lies between the buckets 2.5 and 5", "2500 or 5000"},
+	{"by a thousand", `histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) / 1000 > 0.003`, 0, state.Warning, "the threshold 0.003 (that is 3)", "0.0025 or 0.005"},
+	{"milliseconds of a histogram in seconds", `histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 500`, 0, state.Warning, "between the buckets 160 and 640", "compare with 0.5 if milliseconds"},
+	{"chosen and spread out", `max_over_time(max(histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))))[10m:1m]) > 3`, 0, state.Warning, "between the buckets 2.5 and 5", "2.5 or 5"},
+	{"computed", `histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 2 + 1`, 0, state.Warning, "the threshold 3 lies between", "2.5 or 5"},
+	{"at the largest bucket", `histogram_quantile(0.95, sum by (le) (rate(vllm:inter_token_latency_seconds_bucket[5m]))) > 80`, 0, state.Critical, "can never fire: a quantile of vllm:inter_token_latency_seconds_bucket is never above its largest bucket, 80", "less than 80"},
+	{"beyond the largest bucket", `histogram_quantile(0.95, sum by (le) (rate(vllm:inter_token_latency_seconds_bucket[5m]))) * 1e3 >= 100e3`, 0, state.Critical, "can never fire", "less than 80000"},
+	{"below what is never above", `histogram_quantile(0.95, sum by (le) (rate(vllm:inter_token_latency_seconds_bucket[5m]))) < 100`, 0, state.Critical, "fires always", "less than 80"},
+	{"a quantile in per cent", `histogram_quantile(95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`, 0, state.Critical, "the quantile 95 is not between 0 and 1", "write 0.95"},
+	{"le is lost on the way", `histogram_quantile(0.95, sum by (le) (sum by (model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m])))) > 5`, 0, state.Critical, "le is aggregated away", "keep le"},
+	{"a ratio in per cent", `vllm:kv_cache_usage_perc > 90`, 0, state.Critical, "can never fire: vllm:kv_cache_usage_perc goes from 0 to 1, and the threshold is 90", "compare with 0.9"},
+	{"a ratio above 1", `max by (pod) (vllm:kv_cache_usage_perc) > 1`, 0, state.Critical, "can never fire", "between 0 and 1"},
+	{"a ratio scaled too far", `100 * avg_over_time(vllm:kv_cache_usage_perc[5m]) > 9000`, 0, state.Critical, "the threshold is 9000 (that is 90)", "compare with 90"},
+	{"a mean ratio", `sum(vllm:kv_cache_usage_perc) / count(vllm:kv_cache_usage_perc) > 90`, 0, state.Critical, "goes from 0 to 1", "compare with 0.9"},
+	{"a ratio that is always below", `vllm:kv_cache_usage_perc < 95`, 0, state.Critical, "fires always", "compare with 0.95"},
+	{"a ratio that is always there", `vllm:kv_cache_usage_perc >= 0`, 0, state.Critical, "fires always", "between 0 and 1"},
+	{"never, and so for the rest", `vllm:kv_cache_usage_perc > 90 and vllm:num_requests_waiting > 0`, 0, state.Critical, "can never fire", "compare with 0.9"},
+	{"one way of two", `vllm:kv_cache_usage_perc > 90 or vllm:num_requests_waiting > 20`, 0, state.Warning, "one part never holds", "compare with 0.9"},
+	{"nothing excluded", `vllm:num_requests_waiting > 20 unless on (pod) vllm:kv_cache_usage_perc > 90`, 0, state.Warning, "one part never holds", "compare with 0.9"},
+	{"one condition of two", `vllm:kv_cache_usage_perc < 95 and vllm:num_requests_waiting > 20`, 0, state.Warning, "one part always holds", "compare with 0.95"},
+	{"a part above its whole", `100 * rate(vllm:prefix_cache_hits_total[5m]) / clamp_min(rate(vllm:prefix_cache_queries_total[5m]), 1) < 3000`, 0, state.Critical, "fires always: a part of a whole goes from 0 to 1, and the threshold is 3000 (that is 30)", "compare with 30"},
+	{"one reason of all", `sum(rate(vllm:request_success_total{finished_reason="abort"}[5m])) / sum(rate(vllm:request_success_total[5m])) > 5`, 0, state.Critical, "a part of a whole", "compare with 0.05"},
+	{"what is not in time", `1 - sum(rate(vllm:time_to_first_token_seconds_bucket{le="2.5"}[5m])) / sum(rate(vllm:time_to_first_token_seconds_count[5m])) > 5`, 0, state.Critical, "a part of a whole", "compare with"},
+	{"a percentage as a ratio", `DCGM_FI_DEV_GPU_UTIL > 0.9`, 0, state.Warning, "less than one per cent", "compare with 90"},
+	{"a percentage above 100", `avg(DCGM_FI_DEV_GPU_UTIL) > 100`, 0, state.Critical, "can never fire", "between 0 and 100"},
+	{"a gauge that never was a histogram", `histogram_quantile(0.5, sum by (le) (rate(vllm_decode_batch_size_bucket[5m]))) < 8`, 0, state.Critical, "vLLM exports no batch size", "use `quantile_over_time(0.95, vllm:num_requests_running[5m])`"},
+	{"a histogram where a gauge was thought", `vllm_ttft_seconds > 5`, 0, state.Critical, "no engine has ever exported it", "`histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`"},
+	{"two quantiles by series", `histogram_quantile(0.9, rate(vllm:time_to_first_token_seconds_bucket{pod="a"}[10m])) > 5`, 0, state.Warning, "every single series", "`histogram_quantile(0.9, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket{pod=\"a\"}[10m])))`"},
+	{"no PromQL", `vllm:num_requests_waiting by (instance) > 3`, 0, state.Critical, "does not parse", "promtool"},
+}
+
 func TestRulesThatDoNotDoWhatTheyWereWrittenFor(t *testing.T) {
-	for _, c := range []struct {
-		name, expr string
-		lasts      time.Duration
-		severity   state.Severity
-		text, fix  string
-	}{
-		{"renamed", `vllm:gpu_cache_usage_perc > 0.9`, 0, state.Critical, "can never fire: vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc"},
-		{"renamed histogram", `histogram_quantile(0.99, sum by (le) (rate(vllm:time_per_output_token_seconds_bucket[5m]))) > 0.2`, 0, state.Critical, "can never fire", "use vllm:inter_token_latency_seconds_bucket"},
-		{"gone with V0", `vllm:num_requests_swapped > 0`, 0, state.Critical, "never swaps", "vllm:num_preemptions_total"},
-		{"gone with V0, too", `vllm:cpu_cache_usage_perc > 0.5`, 0, state.Critical, "can never fire", "vllm:num_preemptions_total"},
-		{"underscore", `vllm_num_requests_waiting > 20`, 0, state.Critical, "but vllm:num_requests_waiting is", "use vllm:num_requests_waiting"},
-		{"invented", `llm_queue_depth > 200`, 0, state.Critical, "no engine has ever exported it", "vllm:num_requests_waiting"},
-		{"invented in milliseconds", `histogram_quantile(0.99, sum by (le) (rate(dynamo_ttft_milliseconds_bucket[2m]))) > 500`, 0, state.Critical, "no engine has ever", "dynamo_frontend_time_to_first_token_seconds, with thresholds in seconds"},
-		{"not exported", `rate(vllm:request_failure_total[5m]) > 0`, 0, state.Warning, "other vllm:* metrics are (or has not counted", "/metrics"},
-		{"no such engine", `sglang:num_queue_reqs > 20`, 0, state.Info, "nothing exports sglang:* metrics", "scrape"},
-		{"absent for good", `absent(vllm:gpu_cache_usage_perc)`, 0, state.Critical, "fires always", "vllm:kv_cache_usage_perc"},
-		{"no aggregation", `histogram_quantile(0.95, rate(vllm:time_to_first_token_seconds_bucket[5m])) > 5`, 0, state.Warning, "every single series", "sum by (le, model_name)"},
-		{"le is lost", `histogram_quantile(0.95, sum by (model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`, 0, state.Critical, "le is aggregated away", "keep le"},
-		{"le is taken away", `histogram_quantile(0.95, sum without (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`, 0, state.Critical, "le is aggregated away", "keep le"},
-		{"between buckets", `histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, 0, state.Warning, "between the buckets 2.5 and 5", "2.5 or 5"},
-		{"no such bucket", `rate(vllm:time_to_first_token_seconds_bucket{le="2.0"}[5m]) < 1`, 0, state.Critical, `no bucket le="2.0"`, `le="1" or le="2.5"`},
-		{"preallocated", `DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95`, 0, state.Critical, "fires always", "KV cache"},
-		{"sticky", `DCGM_FI_DEV_XID_ERRORS > 0`, 0, state.Critical, "never clears", "changes("},
-		{"hang by utilisation", `DCGM_FI_DEV_GPU_UTIL < 5 and on (pod) vllm:num_requests_running > 0`, 0, state.Warning, "misses hangs", "generation_tokens_total"},
-		{"one event and a long wait", `increase(vllm:num_preemptions_total[5m]) > 0`, 10 * time.Minute, state.Critical, "`for: 10m` it has left the window of 5m", "longer than `for`"},
-		{"a histogram's name", `vllm:time_to_first_token_seconds > 5`, 0, state.Critical, "is a histogram", "vllm:time_to_first_token_seconds_bucket"},
-		{"a drop without its traffic", `sum(rate(vllm:generation_tokens_total[5m])) < 0.5 * sum(rate(vllm:generation_tokens_total[30m] offset 1h))`, 0, state.Warning, "when users leave", "requests running"},
-		{"a level without its traffic", `sum(rate(vllm:generation_tokens_total[5m])) < 100`, 0, state.Warning, "when users leave", "requests that wait"},
-		{"no PromQL", `vllm:num_requests_waiting by (instance) > 3`, 0, state.Critical, "does not parse", "promtool"},
-	} {
+	for _, c := range faulty {
 		t.Run(c.name, func(t *testing.T) {
 			got := Lint([]AlertingRule{{Group: "g", Name: "R", Expr: c.expr, For: c.lasts}}, v1Fleet())
 			if len(got) != 1 {
@@ -79,6 +119,30 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		`kube_pod_container_status_restarts_total > 3`, // another exporter's
 		`rate(vllm:time_to_first_token_seconds_bucket{le="2.5"}[5m]) < 1`,
 		`vector(1)`,
+		`DCGM_FI_DEV_XID_ERRORS > 0 unless DCGM_FI_DEV_XID_ERRORS offset 15m > 0`, // a way round the gauge that stays
+		`DCGM_FI_DEV_XID_ERRORS == 79 and on (UUID) changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0`,
+		`DCGM_FI_DEV_XID_ERRORS != DCGM_FI_DEV_XID_ERRORS offset 5m`,
+		`5 < histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`,
+		`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) * 1000 > 2500`,
+		`histogram_quantile(0.95, sum by (le) (rate(vllm:inter_token_latency_seconds_bucket[5m]))) * 1000 > 100`,
+		`histogram_quantile(0.95, sum by (le) (rate(vllm:inter_token_latency_seconds_bucket[5m]))) >= 80`,
+		`{__name__=~"vllm:(gpu|kv)_cache_usage_perc"} > 0.9`, // one rule for two versions
+		`{__name__="vllm:kv_cache_usage_perc"} > 0.9`,
+		`count({__name__=~"vllm:.+"}) > 0`,
+		`100 * vllm:kv_cache_usage_perc > 90`,
+		`0.9 < vllm:kv_cache_usage_perc`,
+		`sum(vllm:kv_cache_usage_perc) > 2`, // of several engines
+		`count(vllm:kv_cache_usage_perc > 0.9) > 2`,
+		`vllm:kv_cache_usage_perc == 1`,
+		`1 - vllm:kv_cache_usage_perc < 0.1`,
+		`DCGM_FI_DEV_GPU_UTIL == 0`,
+		`DCGM_FI_DEV_GPU_UTIL < 1`,
+		`rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m]) < 0.3`,
+		`rate(vllm:prompt_tokens_total[5m]) / rate(vllm:generation_tokens_total[5m]) > 20 or vector(0)`,
+		`sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) > 3`, // against its past
+		`sum(rate(vllm:request_success_total{finished_reason="abort"}[5m])) / sum(rate(vllm:request_success_total{finished_reason!="abort"}[5m])) > 2`,
+		`rate(vllm:time_to_first_token_seconds_sum[5m]) / rate(vllm:time_to_first_token_seconds_count[5m]) > 5 or vector(0)`, // a mean
+		`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])) + sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m] offset 5m))) > 5`,
 	} {
 		if got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, v1Fleet()); len(got) != 0 {
 			t.Errorf("%s: %+v", expr, got)
@@ -111,6 +175,41 @@ func TestFindingsKeepTheTerminalClean(t *testing.T) {
 	got := Lint([]AlertingRule{{Name: "R\x1b[31m", Expr: "{\"vllm:a\\u001b[2Jb\"} > 1"}}, v1Fleet())
 	if len(got) != 1 || strings.ContainsRune(got[0].Text+got[0].Rule, '\x1b') {
 		t.Errorf("got %+q", got)
+	}
+}
+
+// PromQL in a fix stands in backquotes, and is PromQL.
+func TestSuggestedExpressionsAreRight(t *testing.T) {
+	have, seen := v1Fleet(), 0
+	check := func(of, fix string) {
+		t.Helper()
+		parts := strings.Split(fix, "`")
+		if len(parts)%2 == 0 {
+			t.Errorf("%s: a backquote too many in %q", of, fix)
+		}
+		for i := 1; i < len(parts); i += 2 {
+			seen++
+			if err := ParsePromQL(parts[i]); err != nil {
+				t.Errorf("%s: %q: %v", of, parts[i], err)
+			}
+			for _, f := range Lint([]AlertingRule{{Expr: parts[i]}}, Exported{}) {
+				t.Errorf("%s: what is suggested is no better: %s: %s", of, parts[i], f.Text)
+			}
+		}
+	}
+	for name, f := range formers {
+		for _, suffix := range []string{"", "_bucket", "_sum", "_count"} {
+			check(name+suffix, f.instead(name+suffix))
+		}
+	}
+	have.Router = true
+	for _, c := range faulty {
+		for _, f := range Lint([]AlertingRule{{Name: "hang", Expr: c.expr, For: c.lasts}}, have) {
+			check(c.name, f.Fix)
+		}
+	}
+	if seen < 200 {
+		t.Errorf("only %d expressions were suggested", seen)
 	}
 }
 

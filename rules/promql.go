@@ -22,6 +22,7 @@ type use struct {
 	is     string // above, below, zero; empty: not compared
 	labels string // the selector's matchers, as label=value pairs
 	under  bool   // it is what another metric is divided by
+	sel    *parser.VectorSelector
 }
 
 // expressionOf finds the rule's expression in an alert's generatorURL.
@@ -91,7 +92,7 @@ func walk(e parser.Expr, ctx use, depth int, out *[]use) {
 			}
 			labels = append(labels, m.Name+"="+m.Value)
 		}
-		u.labels = strings.Join(labels, ",")
+		u.labels, u.sel = strings.Join(labels, ","), x
 		*out = append(*out, u)
 	case *parser.MatrixSelector:
 		down(x.VectorSelector, ctx)

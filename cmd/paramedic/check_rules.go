@@ -18,6 +18,7 @@ type linted struct {
 	Rules    int                 `json:"rules"`
 	Findings []rules.LintFinding `json:"findings"`
 	Skipped  string              `json:"skipped,omitempty"` // why they were not looked at
+	Unseen   string              `json:"unseen,omitempty"`  // what of their labels was not looked at, and why
 }
 
 // lintRules compares every cluster's alert rules with what its Prometheus holds.
@@ -49,7 +50,7 @@ func lintCluster(ctx context.Context, c ClusterConfig) (linted, error) {
 	if err != nil {
 		return none, err
 	}
-	loaded, err := client.Rules(ctx)
+	loaded, recorded, err := client.Rules(ctx)
 	switch {
 	case errors.Is(err, prometheus.ErrNoRules):
 		none.Skipped = err.Error()
@@ -58,14 +59,24 @@ func lintCluster(ctx context.Context, c ClusterConfig) (linted, error) {
 		return none, err
 	}
 	now := time.Now()
-	var have rules.Exported
+	have := rules.Exported{Recorded: recorded}
 	if have.Metrics, err = client.MetricNames(ctx, now); err != nil {
 		return none, err
 	}
 	if have.Router, err = client.Router(ctx, now); err != nil {
 		return none, err
 	}
-	return linted{Rules: len(loaded), Findings: rules.Lint(loaded, have)}, nil
+	var out linted
+	labels, left, err := client.Labels(ctx, rules.Lookups(loaded, have), now)
+	have.Labels = labels
+	switch {
+	case err != nil:
+		out.Unseen = fmt.Sprintf("labels of %s were not looked at: %s", count(left, "metric"), okOr(err))
+	case left > 0:
+		out.Unseen = fmt.Sprintf("labels of %s were not looked at: they take more than %d queries", count(left, "metric"), prometheus.MaxLookups)
+	}
+	out.Rules, out.Findings = len(loaded), rules.Lint(loaded, have)
+	return out, nil
 }
 
 // print prints the findings for people, below the cluster's name.
@@ -77,8 +88,15 @@ func (l linted) print(c *cli, cluster string) {
 		return
 	case len(l.Findings) == 0:
 		fmt.Fprintf(c.out, "ok, %s\n", count(l.Rules, "alert rule"))
-		return
+	default:
+		l.printFindings(c)
 	}
+	if l.Unseen != "" {
+		fmt.Fprintf(c.out, "  %s\n", l.Unseen)
+	}
+}
+
+func (l linted) printFindings(c *cli) {
 	fmt.Fprintf(c.out, "%s in %s\n", count(len(l.Findings), "finding"), count(l.Rules, "alert rule"))
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, f := range l.Findings {

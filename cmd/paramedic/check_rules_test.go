@@ -14,16 +14,18 @@ import (
 	"paramedic/state"
 )
 
-// fakeFleet is the part of Prometheus' API that check asks, holding one rule.
+// fakeFleet is the part of Prometheus' API that check asks, holding one alert rule, and one that records llm:kv.
 func fakeFleet(t *testing.T, expr string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		quoted, _ := json.Marshal(expr)
 		data := map[string]string{
 			"/api/v1/query": `{"resultType":"vector","result":[]}`,
-			"/api/v1/rules": `{"groups":[{"name":"vllm","interval":30,"rules":[{"type":"alerting","name":"KVFull","query":` + string(quoted) +
+			"/api/v1/rules": `{"groups":[{"name":"vllm","interval":30,"rules":[{"type":"recording","name":"llm:kv","query":"vllm:gpu_cache_usage_perc","health":"ok"},{"type":"alerting","name":"KVFull","query":` + string(quoted) +
 				`,"duration":60,"health":"ok","state":"inactive","lastEvaluation":"2026-11-21T12:00:00Z"}]}]}`,
-			"/api/v1/label/__name__/values": `["up","vllm:kv_cache_usage_perc"]`,
+			"/api/v1/label/__name__/values":   `["up","vllm:kv_cache_usage_perc"]`,
+			"/api/v1/labels":                  `["__name__","model_name","pod"]`,
+			"/api/v1/label/model_name/values": `["llama-70b"]`,
 		}[r.URL.Path]
 		if data == "" || strings.Contains(r.URL.RawQuery, "server%21%3D") {
 			data = `[]`
@@ -45,7 +47,7 @@ func TestCheckOnlineLintsTheFleetsRules(t *testing.T) {
 	if code := run(t.Context(), []string{"check", "--online", "--config", file}, &out, &errs); code != exitFinding {
 		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
 	}
-	for _, want := range []string{"prod/rules", "1 finding in 1 alert rule", "critical", "vllm/KVFull", "can never fire", "→ use vllm:kv_cache_usage_perc"} {
+	for _, want := range []string{"prod/rules", "1 finding in 1 alert rule", "critical", "vllm/KVFull", "can never fire", "→ use `vllm:kv_cache_usage_perc`"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &out)
 		}
@@ -60,6 +62,31 @@ func TestCheckOnlineLintsTheFleetsRules(t *testing.T) {
 	}
 	if l := got.Rules["prod"]; l.Rules != 1 || len(l.Findings) != 1 || l.Findings[0].Severity != state.Critical {
 		t.Errorf("JSON says %+v", got)
+	}
+}
+
+// Recording rules and the labels of series are read too.
+func TestCheckOnlineSeesWhatRulesSelect(t *testing.T) {
+	for expr, want := range map[string]string{
+		`llm:kv > 0.9`: "in the recording rule llm:kv",
+		`vllm:kv_cache_usage_perc{tenant="a"} > 0.9`:             "no series of vllm:kv_cache_usage_perc has a label tenant",
+		`vllm:kv_cache_usage_perc{model_name="llama-7b"} > 0.9`:  "there are llama-70b",
+		`vllm:kv_cache_usage_perc{model_name="llama-70b"} > 0.9`: "ok, 1 alert rule\n",
+	} {
+		var out, errs bytes.Buffer
+		run(t.Context(), []string{"check", "--online", "--config", fakeFleet(t, expr)}, &out, &errs)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s: it does not say %q:\n%s%s", expr, want, &out, &errs)
+		}
+	}
+}
+
+// What was not looked at is said.
+func TestCheckSaysWhichLabelsItHasNotSeen(t *testing.T) {
+	var out bytes.Buffer
+	linted{Rules: 2, Unseen: "labels of 3 metrics were not looked at: they take more than 400 queries"}.print(&cli{out: &out}, "prod")
+	if got := out.String(); !strings.Contains(got, "ok, 2 alert rules\n  labels of 3 metrics were not looked at") {
+		t.Error(got)
 	}
 }
 

@@ -217,6 +217,7 @@ func TestTheLinterFindsNothingInThePacks(t *testing.T) {
 		in = append(in, rules.AlertingRule{Group: r.group, Name: r.Alert + r.Record, Expr: r.Expr, For: lasts})
 		if r.Record != "" {
 			have.Metrics[r.Record] = true
+			have.Recorded = append(have.Recorded, rules.RecordingRule{Name: r.Record, Expr: r.Expr, Labels: r.Labels})
 		}
 	}
 	for _, f := range rules.Lint(in, have) {

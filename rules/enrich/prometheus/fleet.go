@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"golang.org/x/sync/errgroup"
 
 	"paramedic/rules"
 	"paramedic/rules/enrich"
@@ -18,6 +21,12 @@ const (
 	MaxRules = 5000
 	// MaxNames is how many names of metrics are read.
 	MaxNames = 200_000
+	// MaxLookups is how many queries are spent on the labels of series.
+	MaxLookups = 400
+	// MaxValues is how many values of a label are read.
+	MaxValues = 5000
+	// atOnce is how many lookups are asked at the same time.
+	atOnce = 4
 
 	// namesFor is how long a metric is called exported after its last sample. Prometheus keeps blocks of two hours, so that this is only
 	// the least it remembers.
@@ -27,32 +36,44 @@ const (
 // ErrNoRules says that the server has no rules API: it only answers queries.
 var ErrNoRules = errors.New("the server has no rules API")
 
-// Rules reads the alerting rules that are loaded, at most [MaxRules].
-func (c *Client) Rules(ctx context.Context) ([]rules.AlertingRule, error) {
+// Rules reads the rules that are loaded: those that alert, and those that record. Each kind has at most [MaxRules].
+func (c *Client) Rules(ctx context.Context) ([]rules.AlertingRule, []rules.RecordingRule, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	loaded, err := c.api.Rules(ctx, nil)
 	if err != nil {
 		var api *v1.Error
 		if errors.As(err, &api) && api.Type == v1.ErrClient && strings.Contains(api.Msg, "404") {
-			return nil, ErrNoRules
+			return nil, nil, ErrNoRules
 		}
-		return nil, explained(ctx, err)
+		return nil, nil, explained(ctx, err)
 	}
-	var out []rules.AlertingRule
+	var alerting []rules.AlertingRule
+	var recording []rules.RecordingRule
 	for _, g := range loaded.Groups {
 		for _, r := range g.Rules {
-			a, ok := r.(v1.AlertingRule)
-			if !ok {
-				continue
+			switch r := r.(type) {
+			case v1.AlertingRule:
+				alerting = append(alerting, rules.AlertingRule{Group: g.Name, Name: r.Name, Expr: r.Query, For: time.Duration(r.Duration * float64(time.Second))})
+			case v1.RecordingRule:
+				recording = append(recording, rules.RecordingRule{Name: r.Name, Expr: r.Query, Labels: words(r.Labels)})
 			}
-			if len(out) == MaxRules {
-				return nil, fmt.Errorf("there are more than %d alerting rules", MaxRules)
-			}
-			out = append(out, rules.AlertingRule{Group: g.Name, Name: a.Name, Expr: a.Query, For: time.Duration(a.Duration * float64(time.Second))})
 		}
 	}
-	return out, nil
+	for what, n := range map[string]int{"alerting": len(alerting), "recording": len(recording)} {
+		if n > MaxRules {
+			return nil, nil, fmt.Errorf("there are more than %d %s rules", MaxRules, what)
+		}
+	}
+	return alerting, recording, nil
+}
+
+func words(set model.LabelSet) map[string]string {
+	out := make(map[string]string, len(set))
+	for k, v := range set {
+		out[string(k)] = string(v)
+	}
+	return out
 }
 
 // MetricNames reads the names of all series that had a sample lately. More than [MaxNames] are an error: half of them would only let what
@@ -88,6 +109,80 @@ func (c *Client) Router(ctx context.Context, now time.Time) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// Labels reads which labels the series of metrics have and had lately, and the values of those that are looked up, with at most
+// [MaxLookups] queries. Values of which there are more than [MaxValues] are not in the answer. left is how many metrics were not looked at to
+// the end: those beyond the queries, and those that come after an error, which does not take away what was found.
+func (c *Client) Labels(ctx context.Context, lookups []rules.Lookup, now time.Time) (found map[string]map[string][]string, left int, err error) {
+	found = map[string]map[string][]string{}
+	var mu sync.Mutex
+	budget := MaxLookups
+	spend := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		budget--
+		return budget >= 0
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for _, l := range lookups {
+		g.Go(func() error {
+			has, all, err := c.labelsOf(ctx, l, now, spend)
+			mu.Lock()
+			defer mu.Unlock()
+			if has != nil {
+				found[l.Metric] = has
+			}
+			if !all {
+				left++
+			}
+			return err
+		})
+	}
+	err = g.Wait()
+	return found, left, err
+}
+
+// labelsOf looks one metric up. What is known of a label's values is nil where it was not asked for; all says that everything was.
+func (c *Client) labelsOf(ctx context.Context, l rules.Lookup, now time.Time, spend func() bool) (has map[string][]string, all bool, err error) {
+	if !spend() {
+		return nil, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	match, from := []string{fmt.Sprintf("{__name__=%q}", l.Metric)}, now.Add(-namesFor)
+	names, _, _, err := c.api.LabelNames(ctx, match, from, now)
+	if err != nil {
+		return nil, false, explained(ctx, err)
+	}
+	if len(names) == 0 {
+		return nil, true, nil // a series has a name at least: the server cannot tell
+	}
+	has = map[string][]string{}
+	for _, name := range names {
+		if name != model.MetricNameLabel {
+			has[string(name)] = nil
+		}
+	}
+	for _, label := range l.Labels {
+		if _, ok := has[label]; !ok {
+			continue
+		}
+		if !spend() {
+			return has, false, nil
+		}
+		values, _, _, err := c.api.LabelValues(ctx, label, match, from, now, v1.WithLimit(MaxValues+1))
+		if err != nil {
+			return nil, false, explained(ctx, err)
+		}
+		for _, v := range values {
+			if len(values) <= MaxValues {
+				has[label] = append(has[label], string(v))
+			}
+		}
+	}
+	return has, true, nil
 }
 
 // explained is an error as people may read it.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,31 +38,34 @@ func fleetAPI(t *testing.T, answer func(w http.ResponseWriter, r *http.Request) 
 	return c
 }
 
-func TestAlertingRulesAreRead(t *testing.T) {
+func TestRulesAreRead(t *testing.T) {
 	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any {
 		if r.URL.Path != "/api/v1/rules" {
 			t.Errorf("asked for %s", r.URL.Path)
 		}
 		return json.RawMessage(`{"groups":[{"name":"vllm","file":"/etc/r.yml","interval":30,"rules":[
-			{"type":"recording","name":"a:b","query":"sum(up)","health":"ok","evaluationTime":0.1,"lastEvaluation":"2026-11-21T12:00:00Z"},
+			{"type":"recording","name":"a:b","query":"sum(up)","labels":{"tier":"gold"},"health":"ok","evaluationTime":0.1,"lastEvaluation":"2026-11-21T12:00:00Z"},
 			{"type":"alerting","name":"HighTTFT","query":"vllm:x > 1","duration":300,"labels":{"severity":"warning"},"annotations":{},"alerts":[],"health":"ok","state":"inactive","evaluationTime":0.1,"lastEvaluation":"2026-11-21T12:00:00Z"}]}]}`)
 	})
-	got, err := c.Rules(t.Context())
+	got, recorded, err := c.Rules(t.Context())
 	if diff := cmp.Diff([]rules.AlertingRule{{Group: "vllm", Name: "HighTTFT", Expr: "vllm:x > 1", For: 5 * time.Minute}}, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]rules.RecordingRule{{Name: "a:b", Expr: "sum(up)", Labels: map[string]string{"tier": "gold"}}}, recorded); diff != "" {
+		t.Error(diff)
 	}
 }
 
 func TestServersWithoutRulesAreToldApart(t *testing.T) {
 	c := fleetAPI(t, func(w http.ResponseWriter, r *http.Request) any { http.NotFound(w, r); return nil })
-	if _, err := c.Rules(t.Context()); !errors.Is(err, ErrNoRules) {
+	if _, _, err := c.Rules(t.Context()); !errors.Is(err, ErrNoRules) {
 		t.Errorf("got %v", err)
 	}
 	c = fleetAPI(t, func(w http.ResponseWriter, _ *http.Request) any {
 		http.Error(w, "down", http.StatusServiceUnavailable)
 		return nil
 	})
-	if _, err := c.Rules(t.Context()); err == nil || errors.Is(err, ErrNoRules) {
+	if _, _, err := c.Rules(t.Context()); err == nil || errors.Is(err, ErrNoRules) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -70,7 +74,7 @@ func TestReadingTheFleetEndsWithTheCaller(t *testing.T) {
 	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any { <-r.Context().Done(); return nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, err := range []error{second(c.Rules(ctx)), second(c.MetricNames(ctx, noon)), second(c.Router(ctx, noon))} {
+	for _, err := range []error{third(c.Rules(ctx)), second(c.MetricNames(ctx, noon)), second(c.Router(ctx, noon))} {
 		if err == nil || !strings.Contains(err.Error(), "not waited for") {
 			t.Errorf("got %v", err)
 		}
@@ -88,12 +92,78 @@ func TestAnswersWithoutEndAreCutOff(t *testing.T) {
 		return nil
 	})
 	c.timeout = time.Minute
-	if _, err := c.Rules(t.Context()); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+	if _, _, err := c.Rules(t.Context()); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func second[T any](_ T, err error) error { return err }
+
+func third[T, U any](_ T, _ U, err error) error { return err }
+
+// labelAPI answers what labels the series of metrics have, and counts how often it is asked.
+func labelAPI(t *testing.T, asked *atomic.Int32) *Client {
+	return fleetAPI(t, func(w http.ResponseWriter, r *http.Request) any {
+		if asked.Add(1); r.ParseForm() != nil {
+			t.Error("no form")
+		}
+		q := r.Form
+		if q.Get("end") != fmt.Sprint(noon.Unix()) || q.Get("start") != fmt.Sprint(noon.Add(-namesFor).Unix()) {
+			t.Errorf("asked for %s of %s", r.URL, q)
+		}
+		switch metric := q.Get("match[]"); {
+		case strings.Contains(metric, "broken"):
+			http.Error(w, "down", http.StatusServiceUnavailable)
+			return nil
+		case strings.Contains(metric, "gone"):
+			return []string{}
+		case r.URL.Path == "/api/v1/labels":
+			return []string{"__name__", "model_name", "pod"}
+		case r.URL.Path == "/api/v1/label/pod/values":
+			return make([]string, MaxValues+1)
+		}
+		return []string{"a", "b"}
+	})
+}
+
+func TestLabelsAreReadOfWhatIsAskedFor(t *testing.T) {
+	var asked atomic.Int32
+	c := labelAPI(t, &asked)
+	got, left, err := c.Labels(t.Context(), []rules.Lookup{{Metric: "vllm:x", Labels: []string{"model_name", "pod", "tenant"}}, {Metric: "gone", Labels: []string{"a"}}, {Metric: "y"}}, noon)
+	want := map[string]map[string][]string{
+		"vllm:x": {"model_name": {"a", "b"}, "pod": nil}, // too many pods
+		"y":      {"model_name": nil, "pod": nil},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || left != 0 || err != nil {
+		t.Errorf("%d left, %v\n%s", left, err, diff)
+	}
+	if n := asked.Load(); n != 5 {
+		t.Errorf("asked %d times, want 5", n)
+	}
+}
+
+func TestLabelsCostABoundedNumberOfQueries(t *testing.T) {
+	var asked atomic.Int32
+	c := labelAPI(t, &asked)
+	var many []rules.Lookup
+	for i := range MaxLookups {
+		many = append(many, rules.Lookup{Metric: fmt.Sprintf("vllm:x%d", i), Labels: []string{"model_name"}})
+	}
+	got, left, err := c.Labels(t.Context(), many, noon)
+	if err != nil || left < MaxLookups/2 || len(got)+left < MaxLookups || asked.Load() != MaxLookups {
+		t.Errorf("%d known, %d left, asked %d times, %v", len(got), left, asked.Load(), err)
+	}
+}
+
+// What was found before an error is kept, and what was not is said.
+func TestLabelsThatDoNotComeAreSaid(t *testing.T) {
+	var asked atomic.Int32
+	c := labelAPI(t, &asked)
+	got, left, err := c.Labels(t.Context(), []rules.Lookup{{Metric: "broken"}}, noon)
+	if err == nil || left != 1 || len(got) != 0 {
+		t.Errorf("%v, %d left, %v", got, left, err)
+	}
+}
 
 func TestOnlyLateMetricsCount(t *testing.T) {
 	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any {

@@ -1,0 +1,466 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"paramedic/state"
+)
+
+// A bound is a value held against a number. The number that is written may be in another unit than the value's own, where the rule
+// computes with it: it is value × scale + shift.
+type bound struct {
+	of           parser.Expr
+	op           parser.ItemType // with the value on its left
+	limit        float64         // in the value's own unit
+	scale, shift float64
+}
+
+// written is a value of the bound's own unit as the rule writes its number.
+func (c bound) written(v float64) string { return written(v*c.scale + c.shift) }
+
+// own says what the number that is written means, where it is in another unit.
+func (c bound) own() string {
+	if c.scale == 1 && c.shift == 0 {
+		return written(c.limit)
+	}
+	return fmt.Sprintf("%s (that is %s)", c.written(c.limit), written(c.limit))
+}
+
+// written is a number as people write it: rounded where only the computer's arithmetic made it long.
+func written(v float64) string {
+	if short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64); err == nil {
+		v = short
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// boundOf reads a comparison with a number, on whichever side that stands and whatever is computed around the value.
+func boundOf(x *parser.BinaryExpr) (bound, bool) {
+	if !x.Op.IsComparisonOperator() {
+		return bound{}, false
+	}
+	c := bound{of: x.LHS, op: x.Op, scale: 1}
+	var ok bool
+	if c.limit, ok = constant(x.RHS); !ok {
+		if c.limit, ok = constant(x.LHS); !ok {
+			return bound{}, false
+		}
+		c.of, c.op = x.RHS, turned(x.Op)
+	}
+	if _, both := constant(c.of); both {
+		return bound{}, false
+	}
+	for {
+		c.of = level(c.of)
+		if !c.peel() {
+			return c, true
+		}
+	}
+}
+
+// peel takes one step of arithmetic with a number away from the value, if there is one.
+func (c *bound) peel() bool {
+	if u, ok := c.of.(*parser.UnaryExpr); ok {
+		if u.Op == parser.SUB {
+			c.limit, c.scale, c.op = -c.limit, -c.scale, turned(c.op)
+		}
+		c.of = u.Expr
+		return true
+	}
+	x, ok := c.of.(*parser.BinaryExpr)
+	if !ok {
+		return false
+	}
+	k, onRight := constant(x.RHS)
+	side := x.LHS
+	if !onRight {
+		if k, ok = constant(x.LHS); !ok {
+			return c.pull(x)
+		}
+		side = x.RHS
+	}
+	switch {
+	case x.Op == parser.ADD:
+		c.limit, c.shift = c.limit-k, c.shift+c.scale*k
+	case x.Op == parser.SUB && onRight:
+		c.limit, c.shift = c.limit+k, c.shift-c.scale*k
+	case x.Op == parser.SUB:
+		c.limit, c.shift, c.scale, c.op = k-c.limit, c.shift+c.scale*k, -c.scale, turned(c.op)
+	case k == 0 || math.IsNaN(k) || math.IsInf(k, 0):
+		return false
+	case x.Op == parser.MUL:
+		c.limit, c.scale = c.limit/k, c.scale*k
+	case x.Op == parser.DIV && onRight:
+		c.limit, c.scale = c.limit*k, c.scale/k
+	default:
+		return false
+	}
+	if k < 0 && (x.Op == parser.MUL || x.Op == parser.DIV) {
+		c.op = turned(c.op)
+	}
+	c.of = side
+	return true
+}
+
+// pull takes a factor out of what is divided by something: 100 * a / b is 100 times a / b.
+func (c *bound) pull(x *parser.BinaryExpr) bool {
+	product, ok := unwrap(x.LHS).(*parser.BinaryExpr)
+	if !ok || x.Op != parser.DIV || product.Op != parser.MUL {
+		return false
+	}
+	k, of := product.LHS, product.RHS
+	if _, ok := constant(k); !ok {
+		k, of = product.RHS, product.LHS
+	}
+	if _, ok := constant(k); !ok {
+		return false
+	}
+	c.of = &parser.BinaryExpr{Op: parser.MUL, LHS: k, RHS: &parser.BinaryExpr{Op: parser.DIV, LHS: of, RHS: x.RHS, VectorMatching: x.VectorMatching}}
+	return c.peel()
+}
+
+// turned is a comparison with its sides exchanged.
+func turned(op parser.ItemType) parser.ItemType {
+	switch op {
+	case parser.GTR:
+		return parser.LSS
+	case parser.GTE:
+		return parser.LTE
+	case parser.LSS:
+		return parser.GTR
+	case parser.LTE:
+		return parser.GTE
+	}
+	return op
+}
+
+// constant is the number that an expression always is.
+func constant(e parser.Expr) (float64, bool) {
+	switch x := unwrap(e).(type) {
+	case *parser.NumberLiteral:
+		return x.Val, true
+	case *parser.UnaryExpr:
+		v, ok := constant(x.Expr)
+		if x.Op == parser.SUB {
+			v = -v
+		}
+		return v, ok
+	case *parser.Call:
+		if x.Func.Name == "vector" || x.Func.Name == "scalar" {
+			return constant(x.Args[0])
+		}
+	case *parser.BinaryExpr:
+		a, ok := constant(x.LHS)
+		b, also := constant(x.RHS)
+		if !ok || !also {
+			return 0, false
+		}
+		switch x.Op {
+		case parser.ADD:
+			return a + b, true
+		case parser.SUB:
+			return a - b, true
+		case parser.MUL:
+			return a * b, true
+		case parser.DIV:
+			return a / b, true
+		case parser.POW:
+			return math.Pow(a, b), true
+		}
+	}
+	return 0, false
+}
+
+// level takes away what leaves a value between the least and the largest that it was made of.
+func level(e parser.Expr) parser.Expr {
+	for {
+		e = unwrap(e)
+		switch x := e.(type) {
+		case *parser.AggregateExpr:
+			if !slices.Contains([]parser.ItemType{parser.MAX, parser.MIN, parser.AVG, parser.QUANTILE, parser.TOPK, parser.BOTTOMK}, x.Op) {
+				return e
+			}
+			e = x.Expr
+		case *parser.Call:
+			switch name := x.Func.Name; {
+			case slices.Contains([]string{"avg_over_time", "max_over_time", "min_over_time", "last_over_time", "sort", "sort_desc", "label_replace", "label_join"}, name):
+				e = x.Args[0]
+			case name == "quantile_over_time":
+				e = x.Args[1]
+			default:
+				return e
+			}
+		case *parser.MatrixSelector:
+			e = x.VectorSelector
+		case *parser.SubqueryExpr:
+			e = x.Expr
+		case *parser.BinaryExpr:
+			_, filled := constant(x.RHS)
+			if x.Op != parser.LAND && x.Op != parser.LUNLESS && (x.Op != parser.LOR || !filled) {
+				return e
+			}
+			e = x.LHS
+		default:
+			return e
+		}
+	}
+}
+
+// compared looks at comparisons with a number.
+func (l *linter) compared(x *parser.BinaryExpr, path []parser.Node) {
+	c, ok := boundOf(x)
+	if !ok {
+		return
+	}
+	of := c.of
+	if agg, is := of.(*parser.AggregateExpr); is && agg.Op == parser.SUM {
+		of = unwrap(agg.Expr)
+	}
+	if call, is := of.(*parser.Call); is {
+		switch call.Func.Name {
+		case "histogram_quantile":
+			l.quantiles(c, bucketOf(call.Args[1]), x, path)
+			return
+		case "changes", "increase", "delta":
+			l.window(c, call)
+			return
+		}
+	}
+	if what, top := rangeOf(c.of); top > 0 {
+		l.bounded(c, what, top, x, path)
+	}
+}
+
+// window finds windows out of which a single event has gone before `for` is over.
+func (l *linter) window(c bound, call *parser.Call) {
+	var window time.Duration
+	switch w := call.Args[0].(type) {
+	case *parser.MatrixSelector:
+		window = w.Range
+	case *parser.SubqueryExpr:
+		window = w.Range
+	}
+	single := c.op == parser.GTR && c.limit == 0 || c.op == parser.GTE && c.limit > 0 && c.limit <= 1
+	if single && window > 0 && l.rule.For >= window {
+		l.say(state.Critical, fmt.Sprintf("can never fire for a single event: after for: %s it has left the window of %s", short(l.rule.For), short(window)), "make the window longer than for, or drop for")
+	}
+}
+
+// quantiles holds a quantile's threshold against the buckets that it is computed from.
+func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []parser.Node) {
+	edges := l.edges(metric)
+	if len(edges) == 0 {
+		return
+	}
+	unit := ""
+	if first := edges[0]; strings.HasSuffix(bare(metric), "_seconds") && c.scale == 1 && c.limit >= 50 && c.limit/1000 >= first {
+		unit = fmt.Sprintf("; it is in seconds: compare with %s if milliseconds were meant", written(c.limit/1000))
+	}
+	top := edges[len(edges)-1]
+	if at, always := outside(c.op, c.limit, math.Inf(-1), top); at {
+		l.decided(always, fmt.Sprintf("a quantile of %s is never above its largest bucket, %s, and the threshold is %s", metric, written(top), c.own()),
+			fmt.Sprintf("compare with less than %s%s", c.written(top), unit), x, path)
+		return
+	}
+	if below, above, between := betweenBuckets(edges, c.limit); between {
+		l.say(state.Warning, fmt.Sprintf("the threshold %s lies between the buckets %s and %s of %s: the quantile is a guess in between", c.own(), written(below), written(above), metric),
+			fmt.Sprintf("use a bucket's edge: %s or %s%s", c.written(below), c.written(above), unit))
+	}
+}
+
+// edges are the finite edges of a histogram: those that it has here, or those that engines give it.
+func (l *linter) edges(metric string) []float64 {
+	var out []float64
+	for _, v := range sortedEdges(l.valuesOf(metric, "le")) {
+		edge, _ := strconv.ParseFloat(v, 64) // sortedEdges leaves out what is no number
+		out = append(out, edge)
+	}
+	if len(out) == 0 {
+		return knownBuckets[bare(metric)]
+	}
+	return out
+}
+
+// outside says whether a comparison of a value from lo to hi is decided before the value is known, and how.
+func outside(op parser.ItemType, limit, lo, hi float64) (decided, always bool) {
+	switch op {
+	case parser.GTR:
+		return limit >= hi || limit < lo, limit < lo
+	case parser.GTE:
+		return limit > hi || limit <= lo, limit <= lo
+	case parser.LSS:
+		return limit <= lo || limit > hi, limit > hi
+	case parser.LTE:
+		return limit < lo || limit >= hi, limit >= hi
+	case parser.EQLC:
+		return limit < lo || limit > hi, false
+	case parser.NEQ:
+		return limit < lo || limit > hi, true
+	}
+	return false, false
+}
+
+// bounded holds a threshold against what a value can be: from 0 to top.
+func (l *linter) bounded(c bound, what string, top float64, x *parser.BinaryExpr, path []parser.Node) {
+	if at, always := outside(c.op, c.limit, 0, top); at {
+		fix := fmt.Sprintf("compare with a number between %s and %s", c.written(0), c.written(top))
+		if top == 1 && c.limit > 1 && c.limit <= 100 {
+			fix = fmt.Sprintf("compare with %s", c.written(c.limit/100))
+		}
+		l.decided(always, fmt.Sprintf("%s goes from 0 to %s, and the threshold is %s", what, written(top), c.own()), fix, x, path)
+		return
+	}
+	if top == 100 && c.limit > 0 && c.limit < 1 {
+		l.say(state.Warning, fmt.Sprintf("%s goes from 0 to 100, and the threshold is %s: less than one per cent", what, c.own()), fmt.Sprintf("compare with %s", c.written(100*c.limit)))
+	}
+}
+
+// decided says that a comparison never holds, or always does, and what that means for the rule.
+func (l *linter) decided(always bool, why, fix string, x *parser.BinaryExpr, path []parser.Node) {
+	text := map[bool]string{false: "can never fire: ", true: "fires always: "}[always]
+	severity := state.Critical
+	switch part := deciding(x, path); {
+	case x.ReturnBool || !part:
+		text, severity = map[bool]string{false: "one part never holds: ", true: "one part always holds: "}[always], state.Warning
+	case always && len(path) > 0 && !alone(path):
+		text, severity = "one part always holds: ", state.Warning
+	}
+	l.say(severity, text+why, fix)
+}
+
+// deciding says whether an expression has no value where one of its nodes has none.
+func deciding(n parser.Node, path []parser.Node) bool {
+	for i := len(path) - 1; i >= 0; i-- {
+		switch p := path[i].(type) {
+		case *parser.Call:
+			if strings.HasPrefix(p.Func.Name, "absent") {
+				return false
+			}
+		case *parser.BinaryExpr:
+			if p.Op == parser.LOR || p.Op == parser.LUNLESS && p.RHS == n {
+				return false
+			}
+		}
+		n = path[i]
+	}
+	return true
+}
+
+// alone says whether there is nothing around a node but parentheses.
+func alone(path []parser.Node) bool {
+	return !slices.ContainsFunc(path, func(n parser.Node) bool {
+		switch n.(type) {
+		case *parser.ParenExpr, *parser.StepInvariantExpr:
+			return false
+		}
+		return true
+	})
+}
+
+// rangeOf is what an expression's value is called and the most that it can be, where it goes from zero to a known number.
+func rangeOf(e parser.Expr) (what string, top float64) {
+	switch x := unwrap(e).(type) {
+	case *parser.VectorSelector:
+		return x.Name, knownTops[x.Name]
+	case *parser.BinaryExpr:
+		if x.Op != parser.DIV {
+			return "", 0
+		}
+		if name, top := meanOf(x); top > 0 {
+			return name, top
+		}
+		if isShare(x.LHS, x.RHS) {
+			return "a part of a whole", 1
+		}
+	}
+	return "", 0
+}
+
+// meanOf finds the sum of a metric by its count, which goes as far as the metric does.
+func meanOf(x *parser.BinaryExpr) (string, float64) {
+	sum, ok := unwrap(x.LHS).(*parser.AggregateExpr)
+	count, also := unwrap(x.RHS).(*parser.AggregateExpr)
+	if !ok || !also || sum.Op != parser.SUM || count.Op != parser.COUNT || sum.Expr.String() != count.Expr.String() {
+		return "", 0
+	}
+	if sel, ok := unwrap(sum.Expr).(*parser.VectorSelector); ok {
+		return sel.Name, knownTops[sel.Name]
+	}
+	return "", 0
+}
+
+// isShare says whether one expression is a part of another: one of what the other adds up, a narrower selection of the same, or a metric
+// that counts some of what another counts.
+func isShare(part, whole parser.Expr) bool {
+	whole = unwrap(whole)
+	if call, ok := whole.(*parser.Call); ok && call.Func.Name == "clamp_min" {
+		whole = unwrap(call.Args[0])
+	}
+	if terms := added(whole); len(terms) > 1 {
+		return slices.Contains(terms, unwrap(part).String())
+	}
+	a, ok := totalOf(part)
+	b, also := totalOf(whole)
+	if !ok || !also || a.how != b.how {
+		return false
+	}
+	name, of := a.sel.Name, b.sel.Name
+	bucket := strings.HasSuffix(name, "_bucket") && bare(name)+"_count" == of
+	if name != of && !bucket && wholes[name] != of {
+		return false
+	}
+	return !slices.ContainsFunc(b.sel.LabelMatchers, func(m *labels.Matcher) bool {
+		return m.Name != labels.MetricName && (m.Name != "le" || m.Value != "+Inf") &&
+			!slices.ContainsFunc(a.sel.LabelMatchers, func(o *labels.Matcher) bool { return o.String() == m.String() })
+	})
+}
+
+// added are what a sum adds, as it is written; what may be below zero adds up to nothing that is larger than its parts.
+func added(e parser.Expr) []string {
+	x, ok := unwrap(e).(*parser.BinaryExpr)
+	if ok && x.Op == parser.ADD {
+		left, right := added(x.LHS), added(x.RHS)
+		if left == nil || right == nil {
+			return nil
+		}
+		return append(left, right...)
+	}
+	for _, sign := range []string{"-", "delta(", "deriv(", "predict_linear("} {
+		if strings.Contains(e.String(), sign) {
+			return nil
+		}
+	}
+	return []string{unwrap(e).String()}
+}
+
+// A total is a selector with what is made of it before it is added up.
+type total struct {
+	sel *parser.VectorSelector
+	how string
+}
+
+// totalOf reads sums of counters' rates, and of gauges.
+func totalOf(e parser.Expr) (total, bool) {
+	e, how := unwrap(e), ""
+	if agg, ok := e.(*parser.AggregateExpr); ok && agg.Op == parser.SUM {
+		e, how = unwrap(agg.Expr), "sum "
+	}
+	if call, ok := e.(*parser.Call); ok && slices.Contains([]string{"rate", "irate", "increase"}, call.Func.Name) {
+		if m, ok := call.Args[0].(*parser.MatrixSelector); ok {
+			e, how = m.VectorSelector, how+call.Func.Name+" "+m.Range.String()
+		}
+	}
+	sel, ok := e.(*parser.VectorSelector)
+	if !ok {
+		return total{}, false
+	}
+	return total{sel: sel, how: how + " " + sel.OriginalOffset.String()}, true
+}

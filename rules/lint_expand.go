@@ -1,0 +1,222 @@
+package rules
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// Bounds of what one alert rule is read as: whoever records records of records may end in more than anybody reads.
+const (
+	maxPutIn = 100 // recording rules that are put into an alert rule
+	maxNamed = 8   // metrics that one selector by a pattern of names is read as
+)
+
+// An inventory is what is known of a fleet, indexed.
+type inventory struct {
+	have    Exported
+	records map[string][]RecordingRule
+	names   map[string][]string // by pattern
+}
+
+func newInventory(have Exported) *inventory {
+	c := &inventory{have: have, records: map[string][]RecordingRule{}, names: map[string][]string{}}
+	for _, r := range have.Recorded {
+		c.records[r.Name] = append(c.records[r.Name], r)
+	}
+	return c
+}
+
+// named are the metrics that a pattern fits: those of engines and GPUs, and recorded ones.
+func (c *inventory) named(m *labels.Matcher) []string {
+	out, ok := c.names[m.Value]
+	if ok {
+		return out
+	}
+	for name := range c.have.Metrics {
+		if (family(name) != "" || c.records[name] != nil) && m.Matches(name) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	c.names[m.Value] = out
+	return out
+}
+
+// meant are the metrics that a pattern of names stands for: what there is, or what it spells out; none where it stands for too many.
+func (c *inventory) meant(m *labels.Matcher) []string {
+	names := c.named(m)
+	if len(names) == 0 {
+		for _, name := range m.SetMatches() {
+			if family(name) != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) > maxNamed {
+		return nil
+	}
+	return names
+}
+
+// namesMatcher is the matcher by which a selector looks for a pattern of names.
+func namesMatcher(x *parser.VectorSelector) *labels.Matcher {
+	for _, m := range x.LabelMatchers {
+		if m.Name == labels.MetricName && m.Type == labels.MatchRegexp {
+			return m
+		}
+	}
+	return nil
+}
+
+// An expanded is one reading of a rule's expression: recorded series have given way to what they are recorded from, and every selector has
+// the name of one metric, where that can be told.
+type expanded struct {
+	expr     parser.Expr
+	from     map[*parser.VectorSelector]string            // the recording rule that a selector stands in
+	recorded map[*parser.ParenExpr]*parser.VectorSelector // what selected the recorded series that this was put in for
+}
+
+// readings are the ways to read an expression. There are several where a pattern of names fits several metrics.
+func (c *inventory) readings(expr string) iter.Seq[expanded] {
+	return func(yield func(expanded) bool) {
+		for i, n := 0, 1; i < n; i++ {
+			e, err := promql.ParseExpr(expr)
+			if err != nil {
+				return
+			}
+			x := expansion{inventory: c, nth: i, expanded: expanded{from: map[*parser.VectorSelector]string{}, recorded: map[*parser.ParenExpr]*parser.VectorSelector{}}}
+			x.expr = x.expand(e, nil)
+			n = max(n, x.named)
+			if !yield(x.expanded) {
+				return
+			}
+		}
+	}
+}
+
+// An expansion makes the nth reading.
+type expansion struct {
+	*inventory
+	expanded
+	nth   int
+	named int // the most metrics that a pattern has met
+	put   int // how many recording rules have been put in
+}
+
+// expand rewrites an expression; inside are the recording rules that it stands in.
+func (x *expansion) expand(e parser.Expr, inside []string) parser.Expr {
+	switch e := e.(type) {
+	case *parser.VectorSelector:
+		return x.selector(e, inside)
+	case *parser.MatrixSelector:
+		sel, ok := e.VectorSelector.(*parser.VectorSelector)
+		if !ok {
+			return e
+		}
+		to := x.selector(sel, inside)
+		if to == parser.Expr(sel) {
+			return e
+		}
+		return &parser.SubqueryExpr{Expr: to, Range: e.Range, OriginalOffset: sel.OriginalOffset}
+	case *parser.SubqueryExpr:
+		e.Expr = x.expand(e.Expr, inside)
+	case *parser.ParenExpr:
+		e.Expr = x.expand(e.Expr, inside)
+	case *parser.StepInvariantExpr:
+		e.Expr = x.expand(e.Expr, inside)
+	case *parser.UnaryExpr:
+		e.Expr = x.expand(e.Expr, inside)
+	case *parser.AggregateExpr:
+		e.Expr = x.expand(e.Expr, inside)
+	case *parser.Call:
+		for i, a := range e.Args {
+			e.Args[i] = x.expand(a, inside)
+		}
+	case *parser.BinaryExpr:
+		e.LHS, e.RHS = x.expand(e.LHS, inside), x.expand(e.RHS, inside)
+	}
+	return e
+}
+
+// selector is what a selector selects: itself, with its name, or the expression of the recording rules whose series it selects.
+func (x *expansion) selector(sel *parser.VectorSelector, inside []string) parser.Expr {
+	if len(inside) > 0 {
+		x.from[sel] = inside[0]
+	}
+	x.name(sel)
+	if slices.Contains(inside, sel.Name) {
+		return sel
+	}
+	var out parser.Expr
+	for _, r := range x.records[sel.Name] {
+		if !records(r, sel) {
+			continue
+		}
+		e, err := promql.ParseExpr(r.Expr)
+		if x.put++; err != nil || len(r.Expr) > maxLinted || x.put > maxPutIn {
+			return sel // a part of what is recorded would be judged as all of it
+		}
+		e = x.expand(e, append(slices.Clone(inside), r.Name))
+		if out == nil {
+			out = e
+			continue
+		}
+		out = &parser.BinaryExpr{Op: parser.LOR, LHS: out, RHS: e, VectorMatching: &parser.VectorMatching{Card: parser.CardManyToMany}}
+	}
+	if out == nil {
+		return sel
+	}
+	p := &parser.ParenExpr{Expr: out}
+	x.recorded[p] = sel
+	return p
+}
+
+// name gives a selector the name that one of its matchers asks for.
+func (x *expansion) name(sel *parser.VectorSelector) {
+	for _, m := range sel.LabelMatchers {
+		if m.Name != labels.MetricName || sel.Name != "" {
+			continue
+		}
+		switch m.Type {
+		case labels.MatchEqual:
+			sel.Name = m.Value
+		case labels.MatchRegexp:
+			if names := x.meant(m); len(names) > 0 {
+				sel.Name = names[x.nth%len(names)]
+				x.named = max(x.named, len(names))
+			}
+		}
+	}
+}
+
+// records says whether a rule may record what a selector selects: the labels that it sets are as the selector wants them.
+func records(r RecordingRule, sel *parser.VectorSelector) bool {
+	for _, m := range sel.LabelMatchers {
+		if v, set := r.Labels[m.Name]; set && m.Name != labels.MetricName && !m.Matches(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// origin is the recording rule in which the first series is read that an expression reads.
+func (e expanded) origin(n parser.Node) string {
+	for _, sel := range selectorsOf(n) {
+		return e.from[sel]
+	}
+	return ""
+}
+
+// selectedBy are the selectors that an expression was written with: those of recorded series too.
+func (e expanded) selectedBy() []*parser.VectorSelector {
+	out := selectorsOf(e.expr)
+	for _, sel := range e.recorded {
+		out = append(out, sel)
+	}
+	slices.SortFunc(out, func(a, b *parser.VectorSelector) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}

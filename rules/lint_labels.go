@@ -1,0 +1,384 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"paramedic/state"
+)
+
+// A Lookup is a metric, and those of its labels on whose values alert rules depend.
+type Lookup struct {
+	Metric string
+	Labels []string
+}
+
+// Lookups are what has to be known of the labels of series to judge rules by them: [Exported.Labels] takes the answers. Only metrics that
+// exist, and that engines, routers and GPUs export or that are recorded, are asked for.
+func Lookups(in []AlertingRule, have Exported) []Lookup {
+	known, asks := newInventory(have), map[string]map[string]bool{}
+	ask := func(metric string, names ...string) {
+		if !have.Metrics[metric] || family(metric) == "" && known.records[metric] == nil {
+			return
+		}
+		if asks[metric] == nil {
+			asks[metric] = map[string]bool{}
+		}
+		for _, name := range names {
+			asks[metric][name] = true
+		}
+	}
+	for _, r := range in {
+		if len(r.Expr) > maxLinted {
+			continue
+		}
+		for e := range known.readings(r.Expr) {
+			for _, sel := range e.selectedBy() {
+				for _, m := range sel.LabelMatchers {
+					if m.Name != labels.MetricName && selective(m) {
+						ask(sel.Name, m.Name)
+					}
+				}
+			}
+			parser.Inspect(e.expr, func(n parser.Node, _ []parser.Node) error {
+				switch x := n.(type) {
+				case *parser.Call:
+					if x.Func.Name == "histogram_quantile" {
+						ask(bucketOf(x), "le")
+					}
+				case *parser.AggregateExpr:
+					if sel := single(x.Expr); sel != nil && len(x.Grouping) > 0 && !x.Without {
+						ask(sel.Name)
+					}
+				case *parser.BinaryExpr:
+					if x.VectorMatching != nil && x.Op != parser.LOR {
+						for _, sel := range selectorsOf(x) {
+							ask(sel.Name)
+						}
+					}
+				}
+				return nil
+			})
+		}
+	}
+	var out []Lookup
+	for _, metric := range slices.Sorted(maps.Keys(asks)) {
+		out = append(out, Lookup{Metric: metric, Labels: slices.Sorted(maps.Keys(asks[metric]))})
+	}
+	return out
+}
+
+// selective says whether a matcher finds only series that have its label.
+func selective(m *labels.Matcher) bool { return !m.Matches("") }
+
+// valuesOf are the values of a label of a metric's series, where they are known.
+func (c *inventory) valuesOf(metric, label string) []string { return c.have.Labels[metric][label] }
+
+// unlabelled says which matcher of a selector no series of its metric can meet, if there is one.
+func (l *linter) unlabelled(x *parser.VectorSelector) []gone {
+	has, known := l.have.Labels[x.Name]
+	if !known {
+		return nil
+	}
+	for _, m := range x.LabelMatchers {
+		if m.Name == labels.MetricName || !selective(m) {
+			continue
+		}
+		values, exists := has[m.Name]
+		switch {
+		case !exists:
+			return []gone{{sel: x, matcher: m}}
+		case values == nil || slices.ContainsFunc(values, m.Matches):
+		case lasting(x.Name, m):
+			return []gone{{sel: x, matcher: m}}
+		}
+	}
+	return nil
+}
+
+// identity are the labels that say which worker, model or machine a series is of. Other labels tell what happened, and a value of theirs
+// comes when it happens.
+var identity = []string{"le", "model_name", "model", "engine", "namespace", "exported_namespace", "pod", "exported_pod", "container", "exported_container", "job", "instance",
+	"service", "endpoint", "cluster", "node", "Hostname", "hostname", "gpu", "UUID", "device", "modelName", "pool", "name", "inference_pool", "server"}
+
+// reasons are why vLLM's requests finish. It exports all of its version's from the start.
+var reasons = map[string]string{"vllm:request_success_total": "finished_reason"}
+
+// lasting says whether values of a matcher's label are there from the start.
+func lasting(metric string, m *labels.Matcher) bool {
+	return slices.Contains(identity, m.Name) || reasons[metric] == m.Name
+}
+
+// twins are labels that are taken for each other: exporters of this field name one thing in two ways.
+var twins = map[string]string{
+	"model": "model_name", "model_name": "model", "pod": "exported_pod", "exported_pod": "pod", "namespace": "exported_namespace", "exported_namespace": "namespace",
+	"container": "exported_container", "exported_container": "container", "hostname": "Hostname", "Hostname": "hostname", "node": "Hostname",
+	"finish_reason": "finished_reason", "finished_reason": "finish_reason", "gpu_id": "gpu", "uuid": "UUID",
+}
+
+// unmatched says that no series of a metric is as a matcher wants it, and what there is.
+func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
+	has := l.have.Labels[x.Name]
+	values, exists := has[m.Name]
+	twin, twinned := twins[m.Name]
+	if _, there := has[twin]; twinned && there && (!exists || len(has[twin]) == 0 || slices.ContainsFunc(has[twin], m.Matches)) {
+		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has %s here; the label is called %s", x.Name, m, twin),
+			fmt.Sprintf("use `%s`", inPlace(x, m, twin)))
+		return
+	}
+	switch {
+	case !exists && x.Name == xidErrors && (m.Name == "err_code" || m.Name == "xid"):
+		code := "79"
+		if m.Type == labels.MatchEqual {
+			if _, err := strconv.Atoi(m.Value); err == nil {
+				code = m.Value
+			}
+		}
+		l.say(state.Critical, fmt.Sprintf("can never fire: the exporter here gives %s no label %s; its value is the code", x.Name, m.Name),
+			fmt.Sprintf("compare the value: `%[1]s == %[2]s unless %[1]s offset 15m == %[2]s`", x.Name, code))
+	case !exists:
+		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has a label %s here", x.Name, m.Name), "there are "+few(slices.Sorted(maps.Keys(has))))
+	case m.Name == "le":
+		l.say(state.Critical, fmt.Sprintf("%s has no bucket %s: the selector finds nothing", x.Name, m), "use "+nearest(values, m.Value))
+	default:
+		l.say(state.Warning, fmt.Sprintf("cannot fire: no series of %s has %s here", x.Name, m), "there are "+few(slices.Sorted(slices.Values(values))))
+	}
+}
+
+// inPlace is a selector with another label in the place of a matcher's.
+func inPlace(x *parser.VectorSelector, m *labels.Matcher, label string) string {
+	var all []string
+	for _, o := range x.LabelMatchers {
+		if o.Name == labels.MetricName {
+			continue
+		}
+		if o == m {
+			o = &labels.Matcher{Type: m.Type, Name: label, Value: m.Value}
+		}
+		all = append(all, o.String())
+	}
+	return x.Name + "{" + strings.Join(all, ",") + "}"
+}
+
+// nearest are the edges of buckets around a wanted one, as they are written.
+func nearest(values []string, want string) string {
+	at, err := strconv.ParseFloat(want, 64)
+	if err != nil {
+		return "one of " + few(values)
+	}
+	below, above := "", ""
+	for _, v := range sortedEdges(values) {
+		switch edge, _ := strconv.ParseFloat(v, 64); { // sortedEdges leaves out what is no number
+		case edge == at:
+			return fmt.Sprintf("le=%q, as the engine writes it", v)
+		case edge < at:
+			below = v
+		case above == "":
+			above = v
+		}
+	}
+	switch {
+	case below == "":
+		return fmt.Sprintf("le=%q", above)
+	case above == "":
+		return fmt.Sprintf("le=%q", below)
+	}
+	return fmt.Sprintf("le=%q or le=%q", below, above)
+}
+
+// sortedEdges are a histogram's finite edges in order, as they are written.
+func sortedEdges(values []string) []string {
+	at := map[string]float64{}
+	for _, v := range values {
+		if edge, err := strconv.ParseFloat(v, 64); err == nil && v != "+Inf" {
+			at[v] = edge
+		}
+	}
+	return slices.SortedFunc(maps.Keys(at), func(a, b string) int {
+		switch {
+		case at[a] < at[b]:
+			return -1
+		case at[a] > at[b]:
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+}
+
+// few are the first of many, for people.
+func few(all []string) string {
+	const shown = 8
+	if len(all) == 0 {
+		return "none"
+	}
+	if more := len(all) - shown; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), more)
+	}
+	return strings.Join(all, ", ")
+}
+
+// single is the one selector of an expression whose series keep the labels that they are selected with.
+func single(e parser.Expr) *parser.VectorSelector {
+	switch x := unwrap(e).(type) {
+	case *parser.VectorSelector:
+		return x
+	case *parser.MatrixSelector:
+		return single(x.VectorSelector)
+	case *parser.SubqueryExpr:
+		return single(x.Expr)
+	case *parser.Call:
+		if len(x.Args) == 1 && !strings.HasPrefix(x.Func.Name, "absent") && x.Func.Name != "vector" {
+			return single(x.Args[0])
+		}
+	case *parser.BinaryExpr:
+		if _, ok := constant(x.RHS); ok {
+			return single(x.LHS)
+		}
+		if _, ok := constant(x.LHS); ok {
+			return single(x.RHS)
+		}
+	}
+	return nil
+}
+
+// grouped finds labels to aggregate by that no series has: all of them then end up in one, or one too few apart.
+func (l *linter) grouped(x *parser.AggregateExpr) {
+	sel := single(x.Expr)
+	if sel == nil || x.Without || len(x.Grouping) == 0 {
+		return
+	}
+	has, known := l.have.Labels[sel.Name]
+	if !known {
+		return
+	}
+	var lost []string
+	for _, label := range x.Grouping {
+		if _, ok := has[label]; ok || label == "le" {
+			continue
+		}
+		lost = append(lost, label)
+		twin := twins[label]
+		if _, there := has[twin]; there && !slices.Contains(x.Grouping, twin) {
+			l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here; it is called %s", sel.Name, label, twin), "group by "+twin)
+			return
+		}
+	}
+	if len(lost) == len(x.Grouping) {
+		l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here", sel.Name, strings.Join(lost, ", ")), "group by "+few(slices.Sorted(maps.Keys(has))))
+	}
+}
+
+// matched finds two sides whose series never meet, because one has a label by which they are matched and the other has not.
+func (l *linter) matched(x *parser.BinaryExpr) {
+	v := x.VectorMatching
+	if v == nil || x.Op == parser.LOR || v.Card != parser.CardOneToOne && v.Card != parser.CardManyToMany && !v.On {
+		return
+	}
+	left, right := l.labelsOf(x.LHS), l.labelsOf(x.RHS)
+	if left == nil || right == nil {
+		return
+	}
+	var alone []string
+	for _, label := range slices.Sorted(maps.Keys(left)) {
+		if !right[label] {
+			alone = append(alone, label)
+		}
+	}
+	for _, label := range slices.Sorted(maps.Keys(right)) {
+		if !left[label] {
+			alone = append(alone, label)
+		}
+	}
+	alone = slices.DeleteFunc(alone, func(label string) bool {
+		if v.On {
+			return !slices.Contains(v.MatchingLabels, label)
+		}
+		return slices.Contains(v.MatchingLabels, label) || !slices.Contains(inherent, label)
+	})
+	if len(alone) == 0 {
+		return
+	}
+	what := "never finds a partner"
+	if x.Op == parser.LUNLESS {
+		what = "excludes nothing"
+	}
+	var both []string
+	for _, label := range slices.Sorted(maps.Keys(left)) {
+		if right[label] && !slices.Contains(scraped, label) {
+			both = append(both, label)
+		}
+	}
+	fix := "give one side's series a label of the other's, by relabelling them"
+	if len(both) > 0 {
+		fix = fmt.Sprintf("match by what both sides have and mean the same by, of %s: on (…)", few(both))
+	}
+	l.say(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what, few(alone)), fix)
+}
+
+// inherent are labels that every series of a metric has if one has it: the exporter makes them. What scrapes and routers add, some may lack.
+var inherent = []string{"le", "finished_reason", "reason", "status", "mode", "UUID"}
+
+// scraped are labels that say who was scraped, which is never the same of two exporters.
+var scraped = []string{"job", "instance", "endpoint", "service", "container"}
+
+// labelsOf are the labels that an expression's series can have, nil where that is not known.
+func (l *linter) labelsOf(e parser.Expr) map[string]bool {
+	switch x := unwrap(e).(type) {
+	case *parser.VectorSelector:
+		has, known := l.have.Labels[x.Name]
+		if !known {
+			return nil
+		}
+		out := map[string]bool{}
+		for label := range has {
+			out[label] = true
+		}
+		return out
+	case *parser.MatrixSelector:
+		return l.labelsOf(x.VectorSelector)
+	case *parser.SubqueryExpr:
+		return l.labelsOf(x.Expr)
+	case *parser.UnaryExpr:
+		return l.labelsOf(x.Expr)
+	case *parser.AggregateExpr:
+		return l.aggregated(x)
+	case *parser.Call:
+		if len(x.Args) == 1 && !strings.HasPrefix(x.Func.Name, "absent") && x.Func.Name != "vector" && x.Func.Name != "scalar" {
+			return l.labelsOf(x.Args[0])
+		}
+		if x.Func.Name == "histogram_quantile" {
+			out := l.labelsOf(x.Args[1])
+			delete(out, "le")
+			return out
+		}
+	case *parser.BinaryExpr:
+		switch _, number := constant(x.RHS); {
+		case number, x.Op == parser.LAND, x.Op == parser.LUNLESS:
+			return l.labelsOf(x.LHS)
+		}
+		if _, number := constant(x.LHS); number {
+			return l.labelsOf(x.RHS)
+		}
+	}
+	return nil
+}
+
+// aggregated are the labels that an aggregation leaves.
+func (l *linter) aggregated(x *parser.AggregateExpr) map[string]bool {
+	inner := l.labelsOf(x.Expr)
+	if inner == nil {
+		return nil
+	}
+	switch x.Op {
+	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO:
+		return inner
+	}
+	maps.DeleteFunc(inner, func(label string, _ bool) bool { return slices.Contains(x.Grouping, label) == x.Without })
+	return inner
+}
