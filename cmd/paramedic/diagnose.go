@@ -197,12 +197,15 @@ type foundPool struct {
 // all looks at every pool, and twice at those that show symptoms: the second time with everything.
 func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 	ev := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: state.Scope{Cluster: l.cluster, Model: model}, Onset: l.now, Now: l.now})
-	out := foundFleet{At: l.now, Pools: judged(rules.Health(l.cluster, ev)), Verdict: []foundPool{}, Missing: ev.Missing, Unread: l.unread, Found: len(l.unread) > 0}
-	if len(ev.Samples) == 0 {
+	out := foundFleet{At: l.now, Pools: judged(poolsOf(l.cluster, ev, model)), Verdict: []foundPool{}, Missing: ev.Missing, Unread: l.unread, Found: len(l.unread) > 0}
+	if len(ev.Samples) == 0 || len(out.Pools) == 0 {
+		if err := l.unserved(ctx, model); err != nil {
+			return out, err
+		}
 		return out, fmt.Errorf("nothing there tells of an inference engine: %s", reasons(ev.Missing, l.unread))
 	}
 	for _, p := range out.Pools {
-		scope := state.Scope{Cluster: l.cluster, Namespace: p.Namespace, Pool: p.Pool, Model: p.Model}
+		scope := state.Scope{Cluster: l.cluster, Namespace: p.Namespace, Pool: p.Pool, Model: orText(model, p.Model)}
 		pool := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: scope, Onset: l.now, Now: l.now})
 		symptoms := rules.Observe(&pool)
 		if len(symptoms) == 0 {
@@ -222,6 +225,44 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 		out.Found = out.Found || found.Diagnosis.Cause != state.BenignAlert
 	}
 	return out, nil
+}
+
+// poolsOf are the pools that the evidence knows of, with their health; of one model where it is named. Evidence holds all workers whatever
+// it was asked for, since neighbours count in a diagnosis.
+func poolsOf(cluster string, ev state.Evidence, model string) []rules.PoolHealth {
+	pools := rules.Health(cluster, ev)
+	if model == "" {
+		return pools
+	}
+	return slices.DeleteFunc(pools, func(p rules.PoolHealth) bool {
+		return !strings.EqualFold(p.Model, model) && !slices.ContainsFunc(ev.Workers, func(w state.Worker) bool {
+			return w.Namespace == p.Namespace && w.Pool == p.Pool && w.Pool != "" && strings.EqualFold(w.Model, model)
+		})
+	})
+}
+
+// unserved is the error of a look at a model that nothing serves, with those that are served; nil where no model is seen, or none was named.
+func (l lookAt) unserved(ctx context.Context, model string) error {
+	if model == "" {
+		return nil
+	}
+	ev := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: state.Scope{Cluster: l.cluster}, Onset: l.now, Now: l.now, Signals: healthSignals})
+	var seen []string
+	for _, p := range rules.Health(l.cluster, ev) {
+		if p.Model != "" && !slices.Contains(seen, p.Model) {
+			seen = append(seen, p.Model)
+		}
+	}
+	for _, w := range ev.Workers {
+		if w.Model != "" && !slices.Contains(seen, w.Model) {
+			seen = append(seen, w.Model)
+		}
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	slices.Sort(seen)
+	return fmt.Errorf("--model %q is served by nothing that could be seen: use one of %s", model, strings.Join(seen, ", "))
 }
 
 // reasons are the reasons why evidence is missing, each once: first what failed, then what there was nothing of.

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 
 func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/stories", UpdateScripts: *update, RequireExplicitExec: true,
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "fleet": fleetPages, "engines": enginePages, "traced": tracedRequests},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "fleet": fleetPages, "engines": enginePages, "pages": filePages, "traced": tracedRequests},
 		Setup: func(env *testscript.Env) error {
 			cases, err := filepath.Abs("../../rules/testdata/cases")
 			if err != nil {
@@ -79,6 +79,22 @@ func tracedRequests(ts *testscript.TestScript, neg bool, args []string) {
 		server := httptest.NewServer(h)
 		ts.Defer(server.Close)
 		ts.Setenv(name, server.URL)
+	}
+}
+
+// pages FILE… serves files as engines' /metrics pages, each at an address of its own: $PAGE0, $PAGE1 and so on.
+func filePages(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: pages FILE…")
+	}
+	for i, name := range args {
+		page := ts.ReadFile(name)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			_, _ = io.WriteString(w, page)
+		}))
+		ts.Defer(server.Close)
+		ts.Setenv("PAGE"+strconv.Itoa(i), server.URL+"/metrics")
 	}
 }
 

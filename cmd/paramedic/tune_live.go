@@ -56,7 +56,12 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 	now := time.Now().UTC()
 	all := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: state.Scope{Cluster: cluster.Name, Model: t.model}, Onset: now, Now: now})
 	var out []livePool
-	pools := rules.Health(cluster.Name, all)
+	pools := poolsOf(cluster.Name, all, t.model)
+	if len(pools) == 0 {
+		if err := (lookAt{gather: gather, cluster: cluster.Name, now: now}).unserved(ctx, t.model); err != nil {
+			return nil, err
+		}
+	}
 	for _, p := range pools {
 		if p.Pool == "" && slices.ContainsFunc(pools, func(o rules.PoolHealth) bool {
 			return o.Pool != "" && (p.Namespace == "" || o.Namespace == p.Namespace) && strings.EqualFold(o.Model, p.Model)
