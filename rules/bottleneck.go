@@ -10,8 +10,10 @@ import (
 // BottleneckClass is where the time of a pool's requests goes.
 type BottleneckClass string
 
-// The classes. The thresholds are those of the Dynamo tracing guide's classifier, as shares of the time to the first token; the share of
-// decoding is of the whole request.
+// The classes, in the order in which they are asked: what keeps the first token comes before what keeps the rest. The order and the
+// thresholds are those of the Dynamo tracing guide's classifier, as shares of the time to the first token; the share of decoding is of the
+// whole request. Where over 90 % of a request is decoding, prefill is no class: it is most of any first token that nothing waits for. The
+// guide names decode_bound (its example of it is 91 %) and leaves it out of its code.
 const (
 	BottleneckQueue      BottleneckClass = "queue_saturation"      // over 60 % of the time to the first token is waiting
 	BottleneckNoCache    BottleneckClass = "prefill_no_cache"      // over 70 % is prefill, and under 10 % of the prompt tokens hit the prefix cache
@@ -196,17 +198,19 @@ func (s bottleneckSignals) classify(g *group) Bottleneck {
 	}
 	first := total - decode.v
 	usual, slow := g.numberOf(s.usual), g.numberOf(s.slow)
+	decodes := decode.v > 0.9*total
+	prefills := prefill.v > 0.7*first && !decodes
 	switch {
-	case slow.ok && usual.ok && usual.v > 0 && slow.v > 3*usual.v:
-		out.Class = BottleneckSpikes
-	case decode.v > 0.9*total:
-		out.Class = BottleneckDecode
 	case queue.v > 0.6*first:
 		out.Class = BottleneckQueue
-	case prefill.v > 0.7*first && hits.ok && hits.v < 0.1:
+	case prefills && hits.ok && hits.v < 0.1:
 		out.Class = BottleneckNoCache
-	case prefill.v > 0.7*first:
+	case prefills:
 		out.Class = BottleneckPrefill
+	case slow.ok && usual.ok && usual.v > 0 && slow.v > 3*usual.v:
+		out.Class = BottleneckSpikes
+	case decodes:
+		out.Class = BottleneckDecode
 	default:
 		out.Class = BottleneckBalanced
 	}

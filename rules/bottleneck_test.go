@@ -19,7 +19,7 @@ func TestBottleneckSaysWhereTheTimeGoes(t *testing.T) {
 		"nothing is reused":   {map[string]float64{"prefill_time_mean": 4, "prefix_hit_ratio": .02, "ttft_p95": 9}, BottleneckNoCache, "first tokens are late without a queue: slow prefill, or less reuse of prefixes"},
 		"long prompts":        {map[string]float64{"prefill_time_mean": 4, "ttft_p95": 9}, BottleneckPrefill, "first tokens are late without a queue: slow prefill, or less reuse of prefixes"},
 		"slow decoding":       {map[string]float64{"decode_time_mean": 40, "itl_p50": .08, "itl_p95": .16}, BottleneckDecode, "only the gaps between tokens have grown: slow decoding"},
-		"stutter":             {map[string]float64{"itl_p95": .3}, BottleneckSpikes, "only the gaps between tokens have grown: slow decoding"},
+		"stutter":             {map[string]float64{"queue_time_mean": .2, "itl_p95": .3}, BottleneckSpikes, "only the gaps between tokens have grown: slow decoding"},
 		"severe saturation":   {map[string]float64{"queue_time_mean": 9, "ttft_p95": 20, "queue_time_p95": 15, "itl_p50": .1, "itl_p95": .2}, BottleneckQueue, "first token, queue and gaps between tokens are all late: severe saturation"},
 		"a usual hour":        {map[string]float64{"queue_time_mean": .2}, BottleneckBalanced, "latencies are as before"},
 		"no histogram at all": {map[string]float64{"queue_time_mean": -1, "queue_time_p95": -1}, BottleneckUnmeasured, ""},
@@ -37,6 +37,51 @@ func TestBottleneckSaysWhereTheTimeGoes(t *testing.T) {
 		got := c.Bottleneck(state.Scope{Namespace: "llm", Pool: "p"}, ev)
 		if got.Class != tc.class || got.Reading != tc.says {
 			t.Errorf("%s: %s, %q", name, got.Class, got.Reading)
+		}
+	}
+}
+
+// What keeps the first token is told before what keeps the rest, and a threshold itself is not over it.
+func TestBottleneckOrderAndBorders(t *testing.T) {
+	c := mustLoad(t)
+	for _, tc := range []struct {
+		name                               string
+		queue, prefill, decode, slow, hits float64 // the usual gap between tokens is 0.02 s
+		want                               BottleneckClass
+	}{
+		{"60 % of the first token is waiting", 6, 4, 10, .03, .5, BottleneckBalanced},
+		{"a little more than that", 6.1, 3.9, 10, .03, .5, BottleneckQueue},
+		{"70 % of it is prefill", 3, 7, 10, .03, .5, BottleneckBalanced},
+		{"a little more than that", 2.9, 7.1, 10, .03, .5, BottleneckPrefill},
+		{"10 % of the prompts were cached", 2, 8, 10, .03, .1, BottleneckPrefill},
+		{"a little less than that", 2, 8, 10, .03, .099, BottleneckNoCache},
+		{"slow gaps are three times the usual", 5, 5, 10, .06, .5, BottleneckBalanced},
+		{"a little more than that", 5, 5, 10, .061, .5, BottleneckSpikes},
+		{"90 % of a request is decoding", 5, 5, 90, .03, .5, BottleneckBalanced},
+		{"a little more than that", 5, 5, 91, .03, .5, BottleneckDecode},
+
+		{"a queue, and gaps that spike", 8, 2, 10, .2, .5, BottleneckQueue},
+		{"a queue, and long answers", 8, 2, 200, .03, .5, BottleneckQueue},
+		{"a queue, and no prompt is cached", 8, 2, 10, .03, 0, BottleneckQueue},
+		{"prefill, and gaps that spike", 1, 9, 10, .2, .5, BottleneckPrefill},
+		{"uncached prefill, and gaps that spike", 1, 9, 10, .2, 0, BottleneckNoCache},
+		{"an engine at rest: the first token is all prefill, and takes a hundredth of a request", .001, .3, 30, .03, .5, BottleneckDecode},
+		{"the same with gaps that spike", .001, .3, 30, .2, .5, BottleneckSpikes},
+		{"long answers whose gaps spike", 5, 5, 200, .2, .5, BottleneckSpikes},
+
+		// The guide's own mix of workloads, in hundredths of a request.
+		{"chat", 45, 8, 45, .03, .5, BottleneckQueue},
+		{"retrieval", 5, 82, 12, .03, .5, BottleneckPrefill},
+		{"code", 3, 5, 91, .03, .5, BottleneckDecode},
+		{"adapters", 15, 22, 55, .03, .5, BottleneckBalanced},
+	} {
+		ev := &state.Evidence{At: caseTime}
+		for signal, v := range map[string]float64{"queue_time_mean": tc.queue, "prefill_time_mean": tc.prefill, "decode_time_mean": tc.decode,
+			"itl_p50": .02, "itl_p95": tc.slow, "prefix_hit_ratio": tc.hits} {
+			ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: v, At: caseTime})
+		}
+		if got := c.Bottleneck(state.Scope{Namespace: "llm", Pool: "p"}, ev); got.Class != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got.Class, tc.want)
 		}
 	}
 }
@@ -84,7 +129,7 @@ func TestBottleneckFromTraces(t *testing.T) {
 		"nothing is reused":     {traces, map[string]float64{"trace_queue_time": .1, "trace_prefill_time": 4, "trace_prefix_hit_ratio": .02}, BottleneckNoCache, "queue 1 %, prefill 56 %, decode 42 % of a request: prefill_no_cache, from 120 traces"},
 		"the engine's own hits": {traces, map[string]float64{"trace_queue_time": .1, "trace_prefill_time": 4, "trace_prefix_hit_ratio": .02, "prefix_hit_ratio": .5}, BottleneckPrefill, "queue 1 %, prefill 56 %, decode 42 % of a request: prefill_compute_bound, from 120 traces"},
 		"decoding":              {traces, map[string]float64{"trace_queue_time": .1, "trace_prefill_time": .1}, BottleneckDecode, "queue 3 %, prefill 3 %, decode 94 % of a request: decode_bound, from 120 traces"},
-		"stutter":               {traces, map[string]float64{"trace_itl_p95": .07}, BottleneckSpikes, "queue 60 %, prefill 10 %, decode 30 % of a request: decode_latency_spike, from 120 traces"},
+		"stutter":               {traces, map[string]float64{"trace_queue_time": 1, "trace_itl_p95": .07}, BottleneckSpikes, "queue 20 %, prefill 20 %, decode 60 % of a request: decode_latency_spike, from 120 traces"},
 		"routing": {traces, map[string]float64{"trace_route_time": 10, "trace_queue_time": 5}, BottleneckBalanced,
 			"routing 53 %, queue 26 %, prefill 5 %, decode 16 % of a request: balanced, from 120 traces"},
 		"histograms alone": {histograms, nil, BottleneckPrefill, "queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, from latency histograms"},
