@@ -25,7 +25,8 @@ type HealthCheck struct {
 	Signal string       `json:"signal"`
 	Value  *float64     `json:"value"` // null where it was not measured
 	Unit   string       `json:"unit"`
-	Pod    string       `json:"pod,omitempty"` // the worst one
+	Pod    string       `json:"pod,omitempty"`  // the worst one
+	Note   string       `json:"note,omitempty"` // why a value has this status that would have another elsewhere
 }
 
 // PoolHealth is the health of one pool; Overall is the worst of its checks that could be measured.
@@ -41,19 +42,38 @@ type PoolHealth struct {
 	Routes    []string               `json:"routes,omitempty"` // what sends it requests, as kind/name
 	Overall   HealthStatus           `json:"overall"`
 	Checks    map[string]HealthCheck `json:"checks"`
+
+	most, least map[string]state.Sample // by signal
 }
 
-// healthRules are the thresholds of a fleet's health report, worst value over the pool's pods. They are those that operators of
-// 70B-class pools publish: KV cache 85/95 %, time to first token 2/5 s, errors 1/5 %, queue 50/200, a GPU busy over 99 %.
-var healthRules = []struct {
+// A healthRule is a check that is judged by its value alone. A threshold itself is not over it.
+type healthRule struct {
 	check, signal string
-	warn, crit    float64 // zero: no such threshold
-}{
-	{"gpu", "gpu_util", 99, 0},
-	{"kv_cache", "kv_usage", 0.85, 0.95},
-	{"latency", "ttft_p95", 2, 5},
+	warn, crit    float64
+}
+
+// healthRules are what users feel, and the queue, by the highest value over the pool's pods. The thresholds are those that operators of
+// 70B-class pools publish: time to first token 2/5 s and time between tokens 100/150 ms, both of the slowest hundredth, errors 1/5 %,
+// queue 50/200. Of two rules for one check the worse speaks.
+var healthRules = []healthRule{
+	{"latency", "ttft_p99", 2, 5},
+	{"latency", "itl_p99", 0.1, 0.15},
 	{"errors", "error_rate", 0.01, 0.05},
 	{"queue", "requests_waiting", 50, 200},
+}
+
+// The published thresholds of machines. None of them is trouble by itself: a full cache that nobody waits behind is well used, and a busy GPU
+// is what it was bought for. What users feel decides.
+const (
+	kvHigh, kvFull   = 0.85, 0.95
+	gpuIdle, gpuBusy = 30, 99 // percent
+	idleWaiting      = 2      // requests: so many may wait for the next step of the scheduler
+	preempting       = 0.01   // preemptions a second
+)
+
+// HealthSignals are what Health reads.
+func HealthSignals() []string {
+	return []string{"ttft_p99", "itl_p99", "error_rate", "requests_waiting", "kv_usage", "preemption_rate", "gpu_util"}
 }
 
 // Health judges every pool that the evidence knows of, in a stable order.
@@ -65,7 +85,8 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 			key += strings.ToLower(model)
 		}
 		if pools[key] == nil {
-			pools[key] = &PoolHealth{Cluster: cluster, Namespace: namespace, Pool: name, Model: model, Overall: HealthUnknown, Checks: map[string]HealthCheck{}}
+			pools[key] = &PoolHealth{Cluster: cluster, Namespace: namespace, Pool: name, Model: model, Overall: HealthUnknown, Checks: map[string]HealthCheck{},
+				most: map[string]state.Sample{}, least: map[string]state.Sample{}}
 		}
 		return pools[key]
 	}
@@ -85,7 +106,7 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 		if e.Pool == "" && e.Model == "" {
 			continue
 		}
-		pool(e.Namespace, e.Pool, e.Model).judge(s)
+		pool(e.Namespace, e.Pool, e.Model).measure(s)
 	}
 	out := []PoolHealth{}
 	for _, p := range pools {
@@ -116,37 +137,93 @@ func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 	}
 }
 
-// judge takes a sample into the check that reads it, if it is the worst so far.
-func (p *PoolHealth) judge(s state.Sample) {
-	for _, r := range healthRules {
-		if r.signal != s.Signal {
-			continue
-		}
-		old, seen := p.Checks[r.check]
-		if seen && old.Value != nil && *old.Value >= s.Value {
-			continue
-		}
-		status := Healthy
-		if r.warn > 0 && s.Value > r.warn {
-			status = HealthWarning
-		}
-		if r.crit > 0 && s.Value > r.crit {
-			status = HealthCritical
-		}
-		p.Checks[r.check] = HealthCheck{Status: status, Signal: s.Signal, Value: &s.Value, Unit: s.Unit, Pod: s.Entity.Pod}
+// measure takes a sample that may be the highest or the lowest of its signal.
+func (p *PoolHealth) measure(s state.Sample) {
+	if high, seen := p.most[s.Signal]; !seen || s.Value > high.Value {
+		p.most[s.Signal] = s
+	}
+	if low, seen := p.least[s.Signal]; !seen || s.Value < low.Value {
+		p.least[s.Signal] = s
 	}
 }
 
+// finish judges what was measured: first what users feel, then what the machines do about it.
 func (p *PoolHealth) finish() {
-	rank := map[HealthStatus]int{HealthUnknown: 0, Healthy: 1, HealthWarning: 2, HealthCritical: 3}
 	for _, r := range healthRules {
-		c, ok := p.Checks[r.check]
-		if !ok {
-			p.Checks[r.check] = HealthCheck{Status: HealthUnknown, Signal: r.signal}
-			continue
+		check := r.judge(p.most)
+		if old, seen := p.Checks[r.check]; !seen || healthRank[check.Status] > healthRank[old.Status] {
+			p.Checks[r.check] = check
 		}
-		if rank[c.Status] > rank[p.Overall] {
+	}
+	felt := p.Checks["latency"].Status
+	if errors := p.Checks["errors"].Status; healthRank[errors] > healthRank[Healthy] && healthRank[errors] > healthRank[felt] {
+		felt = errors
+	}
+	p.Checks["kv_cache"], p.Checks["gpu"] = p.kvCache(felt), p.gpu(felt)
+	for _, c := range p.Checks {
+		if healthRank[c.Status] > healthRank[p.Overall] {
 			p.Overall = c.Status
 		}
 	}
+}
+
+var healthRank = map[HealthStatus]int{HealthUnknown: 0, Healthy: 1, HealthWarning: 2, HealthCritical: 3}
+
+func (r healthRule) judge(most map[string]state.Sample) HealthCheck {
+	s, ok := most[r.signal]
+	switch {
+	case !ok:
+		return HealthCheck{Status: HealthUnknown, Signal: r.signal}
+	case s.Value > r.crit:
+		return checkOf(s, HealthCritical, "")
+	case s.Value > r.warn:
+		return checkOf(s, HealthWarning, "")
+	}
+	return checkOf(s, Healthy, "")
+}
+
+func checkOf(s state.Sample, status HealthStatus, note string) HealthCheck {
+	return HealthCheck{Status: status, Signal: s.Signal, Value: &s.Value, Unit: s.Unit, Pod: s.Entity.Pod, Note: note}
+}
+
+// kvCache judges the fullest cache by what users feel.
+func (p *PoolHealth) kvCache(felt HealthStatus) HealthCheck {
+	s, ok := p.most["kv_usage"]
+	full := s.Value > kvFull
+	late := felt == HealthWarning || felt == HealthCritical
+	switch {
+	case !ok:
+		return HealthCheck{Status: HealthUnknown, Signal: "kv_usage"}
+	case full && late:
+		return checkOf(s, HealthCritical, "full, and users feel it")
+	case s.Value > kvHigh && late:
+		return checkOf(s, HealthWarning, "nearly full while users wait or fail")
+	case full && felt == HealthUnknown:
+		return checkOf(s, HealthWarning, "full; what users feel was not measured")
+	case full && p.most["requests_waiting"].Value > 0:
+		return checkOf(s, HealthWarning, "full, and requests wait behind it")
+	case full && p.most["preemption_rate"].Value > preempting:
+		return checkOf(s, HealthWarning, "full, and requests are preempted")
+	case full:
+		return checkOf(s, Healthy, "full and well used: nobody waits")
+	}
+	return checkOf(s, Healthy, "")
+}
+
+// gpu judges the GPUs: an idle one while requests wait, and a busy one where users are late.
+func (p *PoolHealth) gpu(felt HealthStatus) HealthCheck {
+	high, ok := p.most["gpu_util"]
+	switch low := p.least["gpu_util"]; {
+	case !ok:
+		return HealthCheck{Status: HealthUnknown, Signal: "gpu_util"}
+	case low.Value < gpuIdle && p.most["requests_waiting"].Value > idleWaiting:
+		return checkOf(low, HealthWarning, "hardly used while requests wait")
+	case high.Value > gpuBusy && felt == HealthUnknown:
+		return checkOf(high, HealthWarning, "busy; what users feel was not measured")
+	case high.Value > gpuBusy && felt != Healthy:
+		return checkOf(high, HealthWarning, "busy, and users feel it")
+	case high.Value > gpuBusy:
+		return checkOf(high, Healthy, "busy and well used: nobody is late")
+	}
+	return checkOf(high, Healthy, "")
 }

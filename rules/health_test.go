@@ -16,7 +16,7 @@ func TestHealthCountsGroupsAndTellsPhasesApart(t *testing.T) {
 	for _, p := range Health("default", ev) {
 		got[p.Pool] = p
 	}
-	if p := got["ring"]; p.Workers != 2 || p.Pods != 4 || p.Role != "decode" || p.Owner != "LLMInferenceService/llama-svc" || len(p.Routes) != 2 || p.Overall != HealthCritical {
+	if p := got["ring"]; p.Workers != 2 || p.Pods != 4 || p.Role != "decode" || p.Owner != "LLMInferenceService/llama-svc" || len(p.Routes) != 2 || p.Overall != HealthWarning {
 		t.Errorf("ring: %+v", p)
 	}
 	if p := got["fill"]; p.Workers != 1 || p.Pods != 1 || p.Role != "prefill" || p.Overall != Healthy {
@@ -31,14 +31,98 @@ func TestHealthKeepsPoolsApart(t *testing.T) {
 	}, Samples: []state.Sample{
 		{Signal: "kv_usage", Entity: state.Entity{Namespace: "a", Pod: "vllm-0"}, Value: 0.97},
 		{Signal: "kv_usage", Entity: state.Entity{Namespace: "b", Pod: "vllm-0"}, Value: 0.4},
-		{Signal: "ttft_p95", Entity: state.Entity{Namespace: "b", Pool: "vllm", Model: "n"}, Value: 9},
+		{Signal: "ttft_p99", Entity: state.Entity{Namespace: "b", Pool: "vllm", Model: "n"}, Value: 9},
 	}}
 	for _, p := range Health("default", ev) {
-		if want := map[string]HealthStatus{"a": HealthCritical, "b": HealthCritical, "": HealthUnknown}[p.Namespace]; p.Overall != want {
+		if want := map[string]HealthStatus{"a": HealthWarning, "b": HealthCritical, "": HealthUnknown}[p.Namespace]; p.Overall != want {
 			t.Errorf("%s/%s %s: %s, want %s", p.Namespace, p.Pool, p.Model, p.Overall, want)
 		}
 		if p.Namespace == "b" && *p.Checks["kv_cache"].Value != 0.4 {
 			t.Errorf("the cache of b: %+v", p.Checks["kv_cache"])
+		}
+	}
+}
+
+// Users decide what a full cache, a busy GPU or an idle one means; a threshold itself is not over it.
+func TestHealthIsWhatUsersFeel(t *testing.T) {
+	type values map[string][]float64
+	well := values{"ttft_p99": {.4}, "itl_p99": {.03}, "error_rate": {0}, "requests_waiting": {0}, "kv_usage": {.6}, "preemption_rate": {0}, "gpu_util": {70, 80}}
+	for _, tc := range []struct {
+		name   string
+		with   values // nil: not measured
+		check  string
+		status HealthStatus
+		note   string
+		signal string
+		all    HealthStatus
+	}{
+		{"a usual hour", nil, "gpu", Healthy, "", "gpu_util", Healthy},
+		{"late first tokens", values{"ttft_p99": {2.1}}, "latency", HealthWarning, "", "ttft_p99", HealthWarning},
+		{"at the border", values{"ttft_p99": {2}, "itl_p99": {.1}, "error_rate": {.01}, "requests_waiting": {50}}, "latency", Healthy, "", "ttft_p99", Healthy},
+		{"very late first tokens", values{"ttft_p99": {5.1}, "itl_p99": {.12}}, "latency", HealthCritical, "", "ttft_p99", HealthCritical},
+		{"tokens that stutter", values{"itl_p99": {.16}}, "latency", HealthCritical, "", "itl_p99", HealthCritical},
+		{"only the gaps between tokens are known", values{"ttft_p99": nil}, "latency", Healthy, "", "itl_p99", Healthy},
+		{"a p95 is no p99", values{"ttft_p99": nil, "itl_p99": nil, "ttft_p95": {9}}, "latency", HealthUnknown, "", "ttft_p99", Healthy},
+		{"a long queue", values{"requests_waiting": {3, 201}}, "queue", HealthCritical, "", "requests_waiting", HealthCritical},
+		{"errors", values{"error_rate": {.02}}, "errors", HealthWarning, "", "error_rate", HealthWarning},
+
+		{"a full cache that nobody waits behind", values{"kv_usage": {.99}}, "kv_cache", Healthy, "full and well used: nobody waits", "kv_usage", Healthy},
+		{"a full cache and a queue", values{"kv_usage": {.99}, "requests_waiting": {3}}, "kv_cache", HealthWarning, "full, and requests wait behind it", "kv_usage", HealthWarning},
+		{"a full cache and preemptions", values{"kv_usage": {.99}, "preemption_rate": {.2}}, "kv_cache", HealthWarning, "full, and requests are preempted", "kv_usage", HealthWarning},
+		{"a full cache and late users", values{"kv_usage": {.5, .96}, "ttft_p99": {3}}, "kv_cache", HealthCritical, "full, and users feel it", "kv_usage", HealthCritical},
+		{"a full cache and errors", values{"kv_usage": {.96}, "error_rate": {.02}}, "kv_cache", HealthCritical, "full, and users feel it", "kv_usage", HealthCritical},
+		{"errors are enough where latency is unknown", values{"kv_usage": {.96}, "error_rate": {.02}, "ttft_p99": nil, "itl_p99": nil}, "kv_cache", HealthCritical, "full, and users feel it", "kv_usage", HealthCritical},
+		{"a nearly full cache and late users", values{"kv_usage": {.86}, "ttft_p99": {3}}, "kv_cache", HealthWarning, "nearly full while users wait or fail", "kv_usage", HealthWarning},
+		{"a nearly full cache", values{"kv_usage": {.95}, "requests_waiting": {3}}, "kv_cache", Healthy, "", "kv_usage", Healthy},
+		{"a full cache, and nobody knows", values{"kv_usage": {.96}, "ttft_p99": nil, "itl_p99": nil}, "kv_cache", HealthWarning, "full; what users feel was not measured", "kv_usage", HealthWarning},
+
+		{"busy GPUs", values{"gpu_util": {60, 100}}, "gpu", Healthy, "busy and well used: nobody is late", "gpu_util", Healthy},
+		{"busy GPUs and late users", values{"gpu_util": {60, 100}, "itl_p99": {.12}}, "gpu", HealthWarning, "busy, and users feel it", "gpu_util", HealthWarning},
+		{"busy GPUs, and nobody knows", values{"gpu_util": {100}, "ttft_p99": nil, "itl_p99": nil}, "gpu", HealthWarning, "busy; what users feel was not measured", "gpu_util", HealthWarning},
+		{"idle GPUs", values{"gpu_util": {2, 5}}, "gpu", Healthy, "", "gpu_util", Healthy},
+		{"an idle GPU while requests wait", values{"gpu_util": {2, 90}, "requests_waiting": {9}}, "gpu", HealthWarning, "hardly used while requests wait", "gpu_util", HealthWarning},
+		{"at the border of idle", values{"gpu_util": {30}, "requests_waiting": {9}}, "gpu", Healthy, "", "gpu_util", Healthy},
+		{"two wait for the next step", values{"gpu_util": {2}, "requests_waiting": {2}}, "gpu", Healthy, "", "gpu_util", Healthy},
+	} {
+		ev := state.Evidence{}
+		add := func(signal string, vs []float64) {
+			for i, v := range vs {
+				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p", Pod: string(rune('a' + i))}, Value: v})
+			}
+		}
+		for signal, vs := range well {
+			if other, changed := tc.with[signal]; changed {
+				vs = other
+			}
+			add(signal, vs)
+		}
+		add("ttft_p95", tc.with["ttft_p95"])
+		pools := Health("default", ev)
+		if len(pools) != 1 {
+			t.Fatalf("%s: %+v", tc.name, pools)
+		}
+		c := pools[0].Checks[tc.check]
+		if c.Status != tc.status || c.Note != tc.note || c.Signal != tc.signal || pools[0].Overall != tc.all {
+			t.Errorf("%s: %+v, over all %s", tc.name, c, pools[0].Overall)
+		}
+		if len(pools[0].Checks) != 5 {
+			t.Errorf("%s: the checks are %v", tc.name, pools[0].Checks)
+		}
+	}
+}
+
+// What Health says it reads is what it reads.
+func TestHealthSignalsAreSignals(t *testing.T) {
+	c := mustLoad(t)
+	read := HealthSignals()
+	for _, signal := range read {
+		if _, known := c.units[signal]; !known {
+			t.Errorf("%s is no signal", signal)
+		}
+	}
+	for _, r := range healthRules {
+		if !contains(read, r.signal) {
+			t.Errorf("%s is not read", r.signal)
 		}
 	}
 }

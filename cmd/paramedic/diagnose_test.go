@@ -25,10 +25,10 @@ func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
 	}{
 		{"an idle engine has no latency", []state.Sample{sample("kv_usage", 0), sample("requests_waiting", 0)}, rules.Healthy, "Nothing is wrong that could be seen, as far as it was measured."},
 		{"hardly anything", []state.Sample{sample("requests_waiting", 0)}, rules.HealthUnknown, "Too little was measured to say that nothing is wrong."},
-		{"one bad sign is enough", []state.Sample{sample("kv_usage", 0.97)}, rules.HealthCritical, "No symptom of trouble yet, but not all is well: see the HEALTH of its pools."},
+		{"one bad sign is enough", []state.Sample{sample("ttft_p99", 6)}, rules.HealthCritical, "No symptom of trouble yet, but not all is well: see the HEALTH of its pools."},
 	} {
 		f := foundFleet{Pools: judged(rules.Health("default", state.Evidence{Samples: c.samples})),
-			Missing: []state.Missing{{Signal: "gpu_util", Reason: "no DCGM"}, {Signal: "ttft_p95", Reason: "no requests"}, {Signal: "error_rate", Reason: "no requests"}}}
+			Missing: []state.Missing{{Signal: "gpu_util", Reason: "no DCGM"}, {Signal: "ttft_p99", Reason: "no requests"}, {Signal: "error_rate", Reason: "no requests"}}}
 		if len(f.Pools) != 1 || f.Pools[0].Overall != c.want {
 			t.Errorf("%s: %+v", c.name, f.Pools)
 		}

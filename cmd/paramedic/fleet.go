@@ -25,8 +25,8 @@ type fleetHealth struct {
 	Missing []state.Missing    `json:"missing"`
 }
 
-// healthSignals are what a health report reads.
-var healthSignals = []string{"gpu_util", "kv_usage", "ttft_p95", "error_rate", "requests_waiting", "pod_ready", "up"}
+// healthSignals are what a health report reads; the last two tell which workers there are.
+var healthSignals = append(rules.HealthSignals(), "pod_ready", "up")
 
 // A fleetCache keeps a health report for a moment, so that many readers cost one gathering.
 type fleetCache struct {
@@ -139,7 +139,7 @@ func (s *service) webFleet(ctx context.Context) (web.Fleet, error) {
 			Routes: p.Routes, Overall: string(p.Overall)}
 		for _, name := range slices.Sorted(maps.Keys(p.Checks)) {
 			c := p.Checks[name]
-			pool.Checks = append(pool.Checks, web.PoolCheck{Name: name, Status: string(c.Status), Signal: c.Signal, Value: c.Value, Unit: c.Unit, Pod: c.Pod})
+			pool.Checks = append(pool.Checks, web.PoolCheck{Name: name, Status: string(c.Status), Signal: c.Signal, Value: c.Value, Unit: c.Unit, Pod: c.Pod, Note: c.Note})
 		}
 		out.Pools = append(out.Pools, pool)
 	}

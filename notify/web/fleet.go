@@ -39,6 +39,7 @@ type PoolCheck struct {
 	Value  *float64 // nil where it was not measured
 	Unit   string
 	Pod    string // the worst one
+	Note   string // why a value has this status that would have another elsewhere
 }
 
 type fleetData struct {
