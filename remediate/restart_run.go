@@ -171,6 +171,9 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod Pod) advance {
 	why := a.Journal[keyUndo]
 	switch {
 	case pod.Annotations[OpIDAnnotation] == wr.OpID+undone:
+		if by := a.Journal[state.CalledOff]; by != "" {
+			r.note(state.Released, by) // who called it off knows
+		}
 		return advance{to: state.NeedsHuman, text: why + "; the worker serves again"}
 	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
 		return advance{to: state.NeedsHuman, text: why + "; somebody changed the worker's labels, which are left as they are"}

@@ -111,6 +111,9 @@ func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
 	if h, halted := r.cfg.View.Halted(a.Target.Cluster); halted {
 		st.stop = "first aid was halted by " + h.Actor.String() + reasonOf(h.Reason)
 	}
+	if by := a.Journal[state.CalledOff]; by != "" {
+		st.stop = or(st.stop, "called off by "+by)
+	}
 	if a.State == state.Intent || a.State == state.RollbackIntent {
 		if ns, err := st.cluster.Namespace(ctx, a.Target.Namespace); err != nil {
 			return st.retry(err)

@@ -2,8 +2,10 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // actionMoved applies a runner's step: a new run, or the next state of one. A step from a state that the run has left is dropped.
@@ -22,6 +24,13 @@ func (x *step) actionMoved(ev ActionEvent) {
 		return
 	}
 	moved := next.State != cur.State
+	if by := cur.Journal[CalledOff]; by != "" && next.Journal[CalledOff] == "" { // it came while the runner took this step
+		next.Journal = maps.Clone(next.Journal)
+		if next.Journal == nil {
+			next.Journal = map[string]string{}
+		}
+		next.Journal[CalledOff], next.NextAt = by, time.Time{}
+	}
 	*cur = next
 	x.touch(kindAction, string(next.ID))
 	if moved {

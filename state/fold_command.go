@@ -130,23 +130,36 @@ func (x *step) deny(in *Incident, a *Action, c Command) {
 	x.moveAction(in, a, Denied, fmt.Sprintf("denied by %s%s", c.Actor, because(c.Reason)), c.Actor)
 }
 
-// cancel calls off a run that has not written anything. On a run that needs a person it is the person's word that it is taken care
-// of, which frees the run's lock.
+// cancel calls off a run that has not written anything. One with an intent is asked to stop at its next look: a worker that is being
+// drained goes back to its Service. On a run that needs a person it is the person's word that it is taken care of, which frees the
+// run's lock.
 func (x *step) cancel(in *Incident, a *Action, c Command) {
 	switch {
 	case a == nil:
 	case a.State.BeforeEffect():
 		a.DecidedBy, a.DecidedAt = c.Actor, x.now
 		x.moveAction(in, a, Cancelled, fmt.Sprintf("cancelled by %s%s", c.Actor, because(c.Reason)), c.Actor)
+	case a.State == Intent && a.Journal[CalledOff] == "":
+		x.note(a, CalledOff, c.Actor.String())
+		x.record(in, Entry{Kind: "action", Actor: c.Actor, Action: a.ID, Text: fmt.Sprintf("%s: called off by %s%s", a.Change, c.Actor, because(c.Reason))})
+		a.NextAt = x.now
+		x.runAction(a)
 	case a.State == NeedsHuman && a.Journal[Released] == "":
-		if a.Journal == nil {
-			a.Journal = map[string]string{}
-		}
-		a.Journal[Released] = c.Actor.String()
-		x.touch(kindAction, string(a.ID))
+		x.note(a, Released, c.Actor.String())
 		x.record(in, Entry{Kind: "action", Actor: c.Actor, Action: a.ID, Text: fmt.Sprintf("%s: taken care of by %s%s", a.Change, c.Actor, because(c.Reason))})
 	}
 }
 
+func (x *step) note(a *Action, key, value string) {
+	if a.Journal == nil {
+		a.Journal = map[string]string{}
+	}
+	a.Journal[key] = value
+	x.touch(kindAction, string(a.ID))
+}
+
 // Released is the journal key that says who took care of a run that needed a person; until then it holds its lock.
 const Released = "released_by"
+
+// CalledOff is the journal key that says who called off a run that had recorded its intent.
+const CalledOff = "called_off_by"

@@ -355,3 +355,41 @@ func TestTheEndOfAMergedPageDoesNotEndTheRoot(t *testing.T) {
 		}
 	}
 }
+
+// NVSentinel, issue 121: a drain that had been cancelled went on. Here the cancelling is remembered though the runner takes a step at the
+// same time, and the runner looks at once.
+func TestNVSentinel121CancellingADrainIsNotLost(t *testing.T) {
+	s := newStory(t)
+	in := s.told("KVHeld", "kv_pressure", "llama", "kv_leak")
+	a := Action{ID: "ACT-1", Incident: in.ID, Kind: "restart_worker", Mode: "approve", State: AwaitingApproval, PlanHash: "p", ExpiresAt: s.now.Add(time.Hour),
+		Change: "restart pod llm/llama-1", Target: Target{Cluster: "prod"}, Steps: []ActionStep{{State: AwaitingApproval, At: s.now}}}
+	s.apply(Input{Action: &ActionEvent{Action: a}})
+	s.apply(Input{Command: &Command{Verb: VerbApprove, Action: a.ID, PlanHash: "p", Actor: Actor{ID: "ana"}}})
+	run := func(to ActionState, journal map[string]string, wait time.Duration) {
+		t.Helper()
+		next := *s.board.actions[a.ID]
+		next.Steps, next.Journal, next.NextAt = slices.Clone(next.Steps), journal, s.now.Add(wait)
+		from := next.State
+		if to != from {
+			if err := next.Move(to, s.now, "", Actor{ID: "paramedic"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.apply(Input{Action: &ActionEvent{From: from, Action: next}})
+	}
+	run(Admitted, nil, 0)
+	run(Intent, nil, 0)
+	run(Intent, map[string]string{"isolated": "now"}, time.Minute)
+	s.apply(Input{Command: &Command{Verb: VerbCancel, Action: a.ID, Actor: Actor{ID: "ana"}}})
+	run(Intent, map[string]string{"isolated": "now"}, time.Minute) // a step that was under way, and does not know
+	got := s.board.actions[a.ID]
+	if got.Journal[CalledOff] != "ana" || got.Journal["isolated"] != "now" {
+		t.Fatalf("journal %v", got.Journal)
+	}
+	if e := s.board.effects["run:ACT-1"]; e == nil || e.Due.After(s.now) || got.NextAt.After(s.now) {
+		t.Fatalf("the runner looks at %v (%+v), not at once", got.NextAt, e)
+	}
+	if loud := s.loud(in); !strings.Contains(loud[len(loud)-1], "called off by ana") {
+		t.Errorf("the thread ends with %q", loud)
+	}
+}

@@ -105,7 +105,7 @@ func (s *Server) onOneAction(verb state.Verb, a state.Action) order {
 				return true // it was overtaken: decided says by what
 			}
 			fresh, ok := s.View.Action(a.ID)
-			return ok && (fresh.State != a.State || fresh.Journal[state.Released] != a.Journal[state.Released])
+			return ok && (fresh.State != a.State || fresh.Journal[state.Released] != a.Journal[state.Released] || fresh.Journal[state.CalledOff] != a.Journal[state.CalledOff])
 		},
 	}
 }
@@ -146,7 +146,8 @@ func checkIncident(verb state.Verb, in state.Incident) (done bool, err error) {
 func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) error {
 	if verb == state.VerbCancel {
 		// On a run that needs a person, cancelling is the person's word that it is taken care of.
-		if !a.State.BeforeEffect() && (a.State != state.NeedsHuman || a.Journal[state.Released] != "") {
+		intended := a.State == state.Intent && a.Journal[state.CalledOff] == ""
+		if !a.State.BeforeEffect() && !intended && (a.State != state.NeedsHuman || a.Journal[state.Released] != "") {
 			return fail(http.StatusConflict, "%s can no longer be cancelled: it is %s", a.ID, a.State)
 		}
 		return nil

@@ -108,6 +108,8 @@ func (w *world) apply(input state.Input) {
 		to := map[state.Verb]state.ActionState{state.VerbApprove: state.Approved, state.VerbDeny: state.Denied, state.VerbCancel: state.Cancelled}[c.Verb]
 		if a.Move(to, input.At, "", c.Actor) == nil {
 			a.DecidedBy, a.DecidedAt = c.Actor, input.At
+		} else if c.Verb == state.VerbCancel {
+			a.Journal = map[string]string{state.CalledOff: c.Actor.String()}
 		}
 		w.actions[a.ID] = a
 		return

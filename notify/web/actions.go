@@ -33,7 +33,8 @@ type metricRow struct {
 }
 
 func newActionCard(a state.Action) actionCard {
-	c := actionCard{Action: a, CanDecide: a.State == state.AwaitingApproval, CanCancel: a.State.BeforeEffect() && a.State != state.AwaitingApproval, Tone: tone(a.State)}
+	c := actionCard{Action: a, CanDecide: a.State == state.AwaitingApproval, Tone: tone(a.State)}
+	c.CanCancel = a.State.BeforeEffect() && !c.CanDecide || a.State == state.Intent && a.Journal[state.CalledOff] == ""
 	for _, g := range a.Guards {
 		if a.State.Done() {
 			g.RetryAt = time.Time{} // it is over: nothing is tried again

@@ -1,0 +1,70 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"paramedic/state"
+)
+
+// The tests of this file are named after failures that users of other tools have reported. Each says what happened there, and shows
+// that it cannot happen here.
+
+// NVSentinel, issue 121: a drain could not be called off. Here a run that has recorded its intent takes a cancellation, once; one that
+// has done what it came for does not, and says what it is instead.
+func TestNVSentinel121ADrainTakesACancellation(t *testing.T) {
+	w := newWorld().populate()
+	s, _ := door(t, w, nil)
+	path := "/api/v1/actions/" + string(action) + "/cancel"
+	a := w.actions[action]
+	a.State = state.Intent
+	w.actions[action] = a
+	expect(t, do(s, "POST", path, `{"actor":"ana"}`), 200)
+	if got := w.actions[action].Journal[state.CalledOff]; !strings.HasPrefix(got, "ana") {
+		t.Errorf("called off by %q", got)
+	}
+	expect(t, do(s, "POST", path, `{"actor":"ana"}`), 409, "can no longer be cancelled")
+	a.State = state.Applied
+	w.actions[action] = a
+	expect(t, do(s, "POST", path, `{"actor":"ana"}`), 409, "it is applied")
+}
+
+// Robusta, issue 1752: the answer to a button went to another channel than the button's. Here it goes to the address that came with this
+// very click, and only the person who clicked sees it, whoever else clicks at the same time and wherever.
+func TestRobusta1752AButtonsAnswerGoesWhereTheButtonIs(t *testing.T) {
+	type answer struct{ path, text string }
+	answers := make(chan answer, 8)
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		var m slackMessage
+		if json.Unmarshal(b, &m) != nil || m.ResponseType != "ephemeral" || m.ReplaceOriginal {
+			m.Text = "not for one person: " + string(b)
+		}
+		answers <- answer{r.URL.Path, m.Text}
+	}))
+	defer api.Close()
+	defer api.Client().CloseIdleConnections()
+	w := newWorld().populate()
+	s, _ := slackDoor(t, w, func(c *Config) { c.Slack.APIURL, c.Slack.HTTP = api.URL+"/api/", api.Client() })
+	says := map[string]string{"/C-oncall/ben": "not on the list", "/C-gpu-team/cleo": "not on the list", "/C-oncall/ana": "has changed"}
+	for i, c := range []struct{ user, value, reply string }{
+		{"U2", string(action) + "|plan1", "/C-oncall/ben"}, {"U3", string(action) + "|plan1", "/C-gpu-team/cleo"}, {"U1", string(action) + "|plan0", "/C-oncall/ana"},
+	} {
+		body := click(c.user, "paramedic.approve", c.value, fmt.Sprint("t", i), api.URL+c.reply)
+		expect(t, slackSend(s, "/webhook/slack/interaction", body, slackHeaders(body, start)), 200)
+	}
+	for range says {
+		got := <-answers
+		if want, ok := says[got.path]; !ok || !strings.Contains(got.text, want) {
+			t.Errorf("%s was answered %q", got.path, got.text)
+		}
+	}
+	if len(answers) != 0 {
+		t.Error("somebody was answered twice")
+	}
+}
