@@ -32,6 +32,7 @@ type page struct {
 	blocks []api.Block
 	left   int
 	cut    bool
+	clicks bool // buttons do something
 }
 
 // text takes a text into the page: at most limit of it, and no more than the budget still holds. A block may not be empty, so a text
@@ -95,7 +96,7 @@ func (p *page) bullets(title string, lines []string, most, limit int) []api.Rich
 
 // render makes the blocks of a message.
 func (n *Notifier) render(m notify.Message) []api.Block {
-	p := &page{left: budget}
+	p := &page{left: budget, clicks: n.clicks()}
 	p.add(api.NewHeaderBlock(plain(p.text(headline(m), limitHeader))))
 	p.add(api.NewContextBlock("", plain(p.text(facts(m), 400))))
 	if m.Status == state.StatusResolved {
@@ -109,8 +110,8 @@ func (n *Notifier) render(m notify.Message) []api.Block {
 }
 
 // brief is the message in its shortest form: what is wrong and where to read on.
-func brief(m notify.Message) []api.Block {
-	p := &page{left: 600, cut: true}
+func (n *Notifier) brief(m notify.Message) []api.Block {
+	p := &page{left: 600, cut: true, clicks: n.clicks()}
 	p.add(api.NewSectionBlock(plain(p.text(headline(m), 200)), nil, nil))
 	p.add(api.NewSectionBlock(plain(p.text(m.What, 400)), nil, nil))
 	p.buttons(m)
@@ -257,15 +258,18 @@ func (p *page) offer(o notify.Offer, full bool) {
 				Type: api.RTEPreformatted, Elements: []api.RichTextSectionElement{words(p.text(o.Command, 400))},
 			})
 		}
-		if o.Awaits() && len(o.Approvers) == 0 {
+		if o.Awaits() && !p.decides(o) {
 			rows = append(rows, row(words("Nobody may approve it from Slack: approve it on the page, or with paramedic approve "+string(o.ID))))
 		}
 	}
 	p.add(rich(rows...))
-	if full && o.Awaits() && len(o.Approvers) > 0 {
+	if full && o.Awaits() && p.decides(o) {
 		p.decide(o)
 	}
 }
+
+// decides says whether somebody may decide on an action by a click.
+func (p *page) decides(o notify.Offer) bool { return p.clicks && len(o.Approvers) > 0 }
 
 // decide adds the buttons of an action that waits for approval. Their value binds the click to exactly the plan that is shown.
 func (p *page) decide(o notify.Offer) {
@@ -285,7 +289,7 @@ func (p *page) decide(o notify.Offer) {
 // buttons are those of the incident itself.
 func (p *page) buttons(m notify.Message) {
 	var elements []api.BlockElement
-	if m.Status != state.StatusResolved && m.AckedAt.IsZero() {
+	if p.clicks && m.Status != state.StatusResolved && m.AckedAt.IsZero() {
 		elements = append(elements, api.NewButtonBlockElement(ActionAck, string(m.Incident), plain("Acknowledge")))
 	}
 	if m.URL != "" && len(m.URL) <= limitURL {

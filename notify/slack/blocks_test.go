@@ -43,7 +43,7 @@ func gold(t *testing.T, name string, v any) {
 }
 
 func TestRendering(t *testing.T) {
-	n := &Notifier{}
+	n := &Notifier{cfg: Config{SigningSecretFile: "secret"}}
 	f := facts0(t)
 	gold(t, "open", n.render(notify.Compose(f)))
 	f.Actions[0].State, f.Actions[0].Mode = state.Proposed, "suggest"

@@ -82,6 +82,9 @@ func (b bounded) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// clicks says whether what people click comes to the bot: without the signing secret it could not be believed, and is refused.
+func (n *Notifier) clicks() bool { return n.cfg.SigningSecretFile != "" }
+
 func (n *Notifier) client() (*api.Client, error) {
 	token, err := n.opt.Token()
 	if err != nil {
@@ -140,7 +143,7 @@ func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message,
 	err = n.send(ctx, c, m, ref, blocks)
 	if tooMuch(err) {
 		n.opt.Log.Warn("slack refused the message's blocks; sending its shortest form", "incident", m.Incident, "err", err)
-		err = n.send(ctx, c, m, ref, brief(m))
+		err = n.send(ctx, c, m, ref, n.brief(m))
 	}
 	if err != nil {
 		method := "chat.postMessage"

@@ -70,6 +70,7 @@ func bench(t testing.TB, cfg Config, opt slacktest.Options, expected ...string) 
 	if cfg.Channel == "" {
 		cfg.Channel = "#llm-oncall"
 	}
+	cfg.SigningSecretFile = "secret"
 	n := New(cfg, Options{
 		Clock: &quick{now: time.Now()}, Log: slog.New(slog.DiscardHandler), HTTP: client,
 		Token: func() (string, error) { return "xoxb-test", nil },
