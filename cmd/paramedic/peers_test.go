@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"paramedic/lab"
+	"paramedic/notify/pagerduty/pagerdutytest"
+	"paramedic/notify/slack"
+	"paramedic/notify/slack/slacktest"
+	"paramedic/state"
+	"paramedic/state/jetstream"
+)
+
+// The tests of this file are named after failures that users of other tools have reported. Each says what happened there, and shows on the
+// whole bot, with a real log on disk and over real HTTP, that it cannot happen here.
+
+// An onCall is a bot as a team runs it: alerts come in over HTTP, Slack and PagerDuty are told, and people click.
+type onCall struct {
+	t     *testing.T
+	dir   string
+	slack *slacktest.Server
+	pager *pagerdutytest.Server
+	extra string // more of the configuration
+	url   string
+	bot   *service
+	stop  func()
+}
+
+const (
+	onCallSecret = "8f742231b10e8888abcd99yyyzzz85a5"
+	onCallKey    = "0123456789abcdef0123456789abcdef"
+)
+
+func newOnCall(t *testing.T, extra string) *onCall {
+	o := &onCall{t: t, dir: t.TempDir(), extra: extra, slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
+	t.Cleanup(func() {
+		o.slack.Close()
+		o.pager.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	for name, text := range map[string]string{"slack": "xoxb-1", "signing": onCallSecret, "routing": onCallKey,
+		"tokens.yaml": "- {token: 0123456789abcdef0123456789abcdef, name: ada, role: responder, slack_user: U0ADA}\n"} {
+		put(t, o.dir, name, []byte(text))
+	}
+	o.start()
+	t.Cleanup(func() { o.stop() })
+	return o
+}
+
+// start starts the bot on what it remembers.
+func (o *onCall) start() {
+	o.t.Helper()
+	file := func(name string) string { return filepath.Join(o.dir, name) }
+	cfg, err := ParseConfig("paramedic.yaml", fmt.Appendf(nil, `
+listen: 127.0.0.1:0
+state: {dir: %s}
+auth: {api: {tokens_file: %s}}
+triage: {settle: 10ms}
+notify:
+  console: false
+  slack: {token_file: %s, signing_secret_file: %s, api_url: %q}
+  pagerduty: {routing_key_file: %s, events_url: %q, api_url: %q}
+%s`, file("data"), file("tokens.yaml"), file("slack"), file("signing"), o.slack.URL(), file("routing"), o.pager.URL(), o.pager.URL(), o.extra))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	store, err := jetstream.Open(o.t.Context(), jetstream.Config{Dir: cfg.State.Dir, Retain: time.Hour, Logger: log})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	if o.bot, err = newService(cfg, Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard}); err != nil {
+		o.t.Fatal(err)
+	}
+	server := httptest.NewServer(o.bot.handler)
+	o.url = server.URL
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := o.bot.Run(ctx); err != nil {
+			o.t.Error(err)
+		}
+	})
+	bot := o.bot
+	o.stop = sync.OnceFunc(func() {
+		bot.closeStreams()
+		server.Close()
+		cancel()
+		group.Wait()
+		if err := store.Close(context.Background()); err != nil {
+			o.t.Error(err)
+		}
+	})
+	o.await("the bot is ready", func() bool { return o.bot.keeper.Ready(ctx) == nil })
+}
+
+func (o *onCall) await(what string, ok func() bool) {
+	o.t.Helper()
+	late := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case <-late:
+			o.t.Fatalf("never: %s; incidents %+v", what, o.bot.keeper.Incidents())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// alert lets an Alertmanager that nobody has told the bot of deliver a firing alert.
+func (o *onCall) alert(labels map[string]string) {
+	o.t.Helper()
+	am := lab.NewAlertmanager(lab.AlertmanagerConfig{URL: o.url + "/webhook/alertmanager", ExternalURL: "https://alerts.another-team.example"})
+	now := time.Now().UTC()
+	am.Receive(now, []lab.Alert{{Labels: labels, StartsAt: now.Add(-time.Minute), Annotations: map[string]string{"summary": "KV cache is almost full"}}})
+	if err := am.Deliver(o.t.Context(), now.Add(time.Minute)); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+var kvFull = map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": "llama-70b", "pod": "vllm-llama-6d5f8c7b9-abcde"}
+
+// paged says whether PagerDuty and Slack have each been told, once.
+func (o *onCall) paged() bool {
+	return len(o.pager.Incidents()) == 1 && len(o.slack.Messages()) == 1
+}
+
+// settled waits until nothing is pending for a channel.
+func (o *onCall) settled() {
+	o.t.Helper()
+	o.await("nothing is pending", func() bool {
+		for _, in := range o.bot.keeper.Incidents() {
+			for _, ch := range in.Channels {
+				if in.Told[ch].Rev < in.Rev {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+// HolmesGPT, issue 2230: the webhooks of an Alertmanager outside of its own stack were taken, and their alerts never looked at. Here
+// whichever Alertmanager sends it, an alert is answered with 200 when it is on disk, and becomes an incident with a verdict that people are
+// told of, with nothing but the URL configured anywhere.
+func TestHolmes2230TheWebhookOfAnyAlertmanagerIsTriaged(t *testing.T) {
+	o := newOnCall(t, "")
+	o.alert(kvFull)
+	o.await("paged and posted", o.paged)
+	in := o.bot.keeper.Incidents()[0]
+	if in.DiagnosedAt.IsZero() || in.Symptoms[0].Symptom != "kv_pressure" || in.Scope.Namespace != "llm" {
+		t.Errorf("%+v", in)
+	}
+	if said := string(o.slack.Messages()[0].Blocks); !strings.Contains(said, "llama-70b") {
+		t.Errorf("Slack shows %s", said)
+	}
+}
+
+// Robusta, issue 2102: a step of its enrichment called an endpoint that its vendor had removed, and failed. Here nobody's service is needed
+// to triage, and where what the operator runs itself answers 404 to everything, people are paged all the same and told what is not known.
+func TestRobusta2102AnEndpointThatIsGoneHoldsUpNoPage(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	defer gone.Close()
+	o := newOnCall(t, fmt.Sprintf("clusters: [{name: default, prometheus: {url: %q}, traces: {tempo_url: %q}, engines: [%q]}]\n", gone.URL, gone.URL, gone.URL+"/metrics"))
+	o.alert(kvFull)
+	o.await("paged and posted", o.paged)
+	in := o.bot.keeper.Incidents()[0]
+	if len(in.Diagnosis.Missing) == 0 || in.Diagnosis.Confidence > .9 {
+		t.Errorf("missing %q, %.0f %% sure of %s", in.Diagnosis.Missing, 100*in.Diagnosis.Confidence, in.Cause())
+	}
+}
+
+// Robusta, issue 419: whenever its one runner was restarted alerts were lost or told again. Here a bot that is killed between telling and
+// knowing that it was told tells nobody twice, and what came before it went is told after it is back.
+func TestRobusta419ARestartTellsNobodyTwice(t *testing.T) {
+	o := newOnCall(t, "")
+	o.slack.Inject(slacktest.Fault{Method: "chat.postMessage", Kind: slacktest.Lost}) // posted, and the answer never comes
+	o.pager.Inject(pagerdutytest.Fault{Kind: pagerdutytest.Lost})
+	o.alert(kvFull)
+	o.await("both have it", o.paged)
+	o.stop()
+	o.start()
+	o.alert(map[string]string{"alertname": "VLLMRequestQueueBackup", "severity": "warning", "namespace": "llm", "model_name": "llama-70b", "pod": "vllm-llama-6d5f8c7b9-abcde"})
+	o.await("the second alert is part of it", func() bool { all := o.bot.keeper.Incidents(); return len(all) == 1 && all[0].AlertCount == 2 })
+	o.settled()
+	if !o.paged() {
+		t.Errorf("%d pages, %d messages", len(o.pager.Incidents()), len(o.slack.Messages()))
+	}
+	if got := append(o.slack.Failures(), o.pager.Failures()...); len(got) > 0 {
+		t.Error(got)
+	}
+}
+
+// HolmesGPT, issue 431: buttons were dead where it was hosted by oneself, for clicks went through the vendor. Here Slack signs them and
+// brings them to the bot itself: every button that is shown works, from the click to what is recorded.
+func TestHolmes431EveryButtonThatIsShownWorks(t *testing.T) {
+	o := newOnCall(t, "remediate: {policies: [{scope: {namespace: llm}, approvers: [U0ADA]}]}\n")
+	o.alert(kvFull)
+	o.await("posted", o.paged)
+	in := o.bot.keeper.Incidents()[0]
+	plan := state.Action{ID: "ACT-01", Incident: in.ID, Kind: "set_engine_arg", Mode: "approve", State: state.AwaitingApproval, PlanHash: "h1", Approvers: []string{"U0ADA"},
+		Change: "max_num_seqs 256 → 128", ExpiresAt: time.Now().Add(time.Hour), Target: state.Target{Cluster: in.Cluster, Namespace: "llm", Kind: "Deployment", Name: "vllm-llama"},
+		Steps: []state.ActionStep{{State: state.AwaitingApproval, At: time.Now()}}}
+	other := plan
+	other.ID, other.PlanHash, other.Change = "ACT-02", "h2", "restart pod llm/vllm-llama-6d5f8c7b9-abcde"
+	for _, a := range []state.Action{plan, other} {
+		if err := o.bot.keeper.Append(t.Context(), state.Input{Cluster: in.Cluster, Action: &state.ActionEvent{Action: a}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := func(button string) []string { return o.slack.Messages()[0].Buttons(button) }
+	o.await("both plans are shown with their buttons", func() bool { return len(shown(slack.ActionApprove)) == 2 && len(shown(slack.ActionDeny)) == 2 })
+	o.click(slack.ActionAck, 0)
+	o.await("acknowledged", func() bool { got, _ := o.bot.keeper.Incident(in.ID); return got.AckedBy.ID == "U0ADA" })
+	o.click(slack.ActionDeny, 1)
+	o.await("denied", func() bool {
+		a, _ := o.bot.keeper.Action("ACT-02")
+		return a.State == state.Denied && a.DecidedBy.ID == "U0ADA"
+	})
+	o.click(slack.ActionApprove, 0)
+	o.await("approved", func() bool {
+		a, _ := o.bot.keeper.Action("ACT-01")
+		return a.DecidedBy.ID == "U0ADA" && a.State != state.AwaitingApproval
+	})
+	o.settled()
+	for _, button := range []string{slack.ActionAck, slack.ActionApprove, slack.ActionDeny} {
+		if left := shown(button); len(left) != 0 {
+			t.Errorf("what was decided still has the button %s", button)
+		}
+	}
+	if got := o.slack.Whispers(); len(got) != 0 {
+		t.Errorf("a click was answered %q", got)
+	}
+}
+
+// click sends a click as Slack does.
+func (o *onCall) click(button string, n int) {
+	o.t.Helper()
+	body, err := o.slack.Click(slacktest.Person{ID: "U0ADA", Name: "ada"}, o.slack.Messages()[0].TS, button, n)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(o.t.Context(), http.MethodPost, o.url+"/webhook/slack/interaction", bytes.NewReader(body))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	req.Header = slacktest.Sign(onCallSecret, body, time.Now())
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		o.t.Fatalf("the click on %s was answered %s", button, resp.Status)
+	}
+}
