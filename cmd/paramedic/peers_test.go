@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -53,6 +55,9 @@ func newOnCall(t *testing.T, extra string) *onCall {
 		"tokens.yaml": "- {token: 0123456789abcdef0123456789abcdef, name: ada, role: responder, slack_user: U0ADA}\n"} {
 		put(t, o.dir, name, []byte(text))
 	}
+	if err := os.Mkdir(filepath.Join(o.dir, "rules"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	o.start()
 	t.Cleanup(func() { o.stop() })
 	return o
@@ -66,12 +71,12 @@ func (o *onCall) start() {
 listen: 127.0.0.1:0
 state: {dir: %s}
 auth: {api: {tokens_file: %s}}
-triage: {settle: 10ms}
+triage: {settle: 10ms, rules_dir: %s}
 notify:
   console: false
   slack: {token_file: %s, signing_secret_file: %s, api_url: %q}
   pagerduty: {routing_key_file: %s, events_url: %q, api_url: %q}
-%s`, file("data"), file("tokens.yaml"), file("slack"), file("signing"), o.slack.URL(), file("routing"), o.pager.URL(), o.pager.URL(), o.extra))
+%s`, file("data"), file("tokens.yaml"), file("rules"), file("slack"), file("signing"), o.slack.URL(), file("routing"), o.pager.URL(), o.pager.URL(), o.extra))
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -198,6 +203,34 @@ func TestRobusta419ARestartTellsNobodyTwice(t *testing.T) {
 	}
 	if got := append(o.slack.Failures(), o.pager.Failures()...); len(got) > 0 {
 		t.Error(got)
+	}
+}
+
+// Keep, issue 6793: a rule of one's own was silently ignored. Here a rule is used, or the bot does not start and says in which line it is
+// wrong: one that is misspelt never reads as one that is there.
+func TestKeep6793AnOwnRuleIsUsedOrRefused(t *testing.T) {
+	o := newOnCall(t, "")
+	o.stop()
+	rules := filepath.Join(o.dir, "rules")
+	put(t, rules, "ours.yaml", []byte("alerts:\n  - {name: OurCacheRule, symptom: kv_pressure}\n"))
+	o.start()
+	ours := maps.Clone(kvFull)
+	ours["alertname"] = "OurCacheRule"
+	o.alert(ours)
+	o.await("paged", o.paged)
+	if in := o.bot.keeper.Incidents()[0]; in.Symptoms[0].Symptom != "kv_pressure" {
+		t.Errorf("the rule was ignored: %+v", in.Symptoms)
+	}
+	for wrong, says := range map[string]string{
+		"alerts:\n  - {nane: OurCacheRule, symptom: kv_pressure}\n": "ours.yaml:2",
+		"alerts:\n  - {name: OurCacheRule, symptom: kv_presure}\n":  "ours.yaml:2",
+		"alarms:\n  - {name: OurCacheRule, symptom: kv_pressure}\n": "ours.yaml:1",
+	} {
+		put(t, rules, "ours.yaml", []byte(wrong))
+		_, err := newService(o.bot.cfg, Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q is answered %v", wrong, err)
+		}
 	}
 }
 

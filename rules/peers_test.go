@@ -1,0 +1,101 @@
+package rules
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"paramedic/state"
+)
+
+// HolmesGPT, pull request 2477: it asserted chains of cause and effect that nothing supported. Here a verdict cites only what was read or
+// what its alerts say, with nothing read it names a cause only where its alerts are signs of that very cause, and of two troubles none is
+// called the consequence of the other where nothing connects them.
+func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
+	c := mustLoad(t)
+	files, err := filepath.Glob("testdata/cases/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts := 0
+	for _, file := range files {
+		ar, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := caseRun{cat: c, dir: filepath.Dir(file), result: &CaseResult{}, short: map[string]state.Worker{}}
+		if k.run(ar) != nil {
+			continue // it needs recorded pages
+		}
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		read := map[string]bool{}
+		for _, s := range k.ev.Samples {
+			read[s.Signal] = true
+		}
+		for _, in := range k.result.Incidents {
+			if in.Cause() != state.Unknown {
+				verdicts++
+			}
+			shows := map[string]bool{}
+			for _, s := range in.Symptoms {
+				shows["symptom:"+string(s.Symptom)] = true
+			}
+			for _, f := range in.Diagnosis.Findings {
+				if !read[f.Signal] && !shows[f.Signal] && !ofTheAlert(f) {
+					t.Errorf("%s: %s is said to have %q, of %s, which nothing showed", name, in.Cause(), f.Text, f.Signal)
+				}
+			}
+			d := c.Diagnose(in, &state.Evidence{At: caseTime, Workers: k.ev.Workers}, caseTime)
+			for _, f := range d.Findings {
+				if !shows[f.Signal] && !ofTheAlert(f) {
+					t.Errorf("%s, with nothing read: %s is said to have %q", name, d.Cause, f.Text)
+				}
+			}
+			for _, s := range in.Symptoms {
+				if cause, known := c.Cause(d.Cause); known && s.Symptom != state.Unclassified && cause.Explains[s.Symptom] <= 0 {
+					t.Errorf("%s, with nothing read: %s, of which %s is no sign", name, d.Cause, s.Symptom)
+				}
+			}
+		}
+	}
+	if verdicts < 50 {
+		t.Errorf("only %d verdicts were looked at", verdicts)
+	}
+
+	at := func(cause *Cause, n int) *state.Incident {
+		sc := state.Scope{Namespace: "llm", Pool: fmt.Sprint("pool-", n), Model: fmt.Sprint("model-", n), Pods: []string{fmt.Sprint("pod-", n)}, Nodes: []string{fmt.Sprint("node-", n)}}
+		in := &state.Incident{ID: state.IncidentID(fmt.Sprint("INC-", cause.ID, n)), Status: state.StatusOpen, OpenedAt: caseTime.Add(time.Duration(n) * time.Minute), Scope: sc}
+		in.Diagnosis = state.Diagnosis{Cause: cause.ID, Scope: sc}
+		for s := range cause.Explains {
+			in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)
+		}
+		in.Symptoms = []state.SymptomCount{{Symptom: "ttft_high"}}
+		return in
+	}
+	chains := 0
+	for _, a := range c.causes {
+		for _, b := range c.causes {
+			if c.Absorbs(at(a, 1), at(b, 2)) {
+				t.Errorf("%s is taken to lead to %s in another pool, on another machine, of another model", a.ID, b.ID)
+			}
+			near := at(b, 1)
+			near.ID, near.OpenedAt = "INC-near", caseTime.Add(time.Hour)
+			if a != b && c.Absorbs(at(a, 1), near) {
+				chains++
+			}
+		}
+	}
+	if chains == 0 {
+		t.Error("no cause leads to another anywhere: this proves nothing")
+	}
+}
+
+// ofTheAlert says whether a finding is about what an alert says, or what its rule reads, and says so.
+func ofTheAlert(f state.Finding) bool {
+	text := strings.ToLower(f.Text)
+	return strings.Contains(text, "alert") || strings.Contains(text, "rule ")
+}
