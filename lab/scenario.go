@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -78,6 +79,16 @@ func (s Scenario) Resize(workers int) Scenario {
 	before := s.Config.withDefaults()
 	s.Config.Workload.Rate = before.Workload.Rate * float64(workers) / float64(before.Workers)
 	s.Config.Workers = workers
+	return s
+}
+
+// Later is the scenario with a longer healthy time before anything goes wrong.
+func (s Scenario) Later(by time.Duration) Scenario {
+	s.Faults = slices.Clone(s.Faults)
+	for i := range s.Faults {
+		s.Faults[i].At += by
+	}
+	s.Length += by
 	return s
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +23,7 @@ type Arrival struct {
 	At             time.Duration // since the trace's first
 	Prompt, Output int           // tokens
 	Group          int           // of requests that share a start; -1: not known, the workload's groups are used
-	Shared         int           // tokens of that start; 0: none
+	Shared         int           // tokens of that start; 0: it shares nothing
 }
 
 // mooncakeBlock is how many tokens one of Mooncake's prefix hashes stands for.
@@ -99,7 +101,7 @@ func readMooncake(r io.Reader) (Trace, error) {
 	for _, l := range lines {
 		a := Arrival{At: time.Duration((l.Timestamp - lines[0].Timestamp) * float64(time.Millisecond)), Prompt: l.Input, Output: l.Output, Group: -1}
 		for i, h := range l.Hashes {
-			if uses[h] > 1 {
+			if a.Group = max(a.Group, 0); uses[h] > 1 {
 				a.Group, a.Shared = h, (i+1)*mooncakeBlock
 			}
 		}
@@ -109,17 +111,42 @@ func readMooncake(r io.Reader) (Trace, error) {
 	return out, nil
 }
 
-// Replay is the workload with a trace's requests. They come as fast as is needed for as many tokens a second as the workload's own:
-// the pool is as busy as it was, with other requests.
-func (w Workload) Replay(t Trace) Workload {
+// Replay is the scenario with a trace's requests. The trace says when they come, how their lengths spread and what they share; how many come
+// and how long they are in the mean is the scenario's own, because the fleet, its alert rules and the strength of its faults are made for
+// that. Each seed begins elsewhere in the trace. A scenario that plays a trace already keeps it: it is what the scenario is about.
+func (s Scenario) Replay(t Trace) Scenario {
+	w := &s.Config.Workload
+	if w.Trace != nil {
+		return s
+	}
 	own := w.withDefaults()
-	w.Trace = t
-	w.Rate = own.Rate * own.work(own.Prompt.Mean, own.Output.Mean) / own.work(t.Prompt(), t.Output())
-	return w
+	w.Trace = t.from(rand.New(rand.NewPCG(s.Config.Seed, 6)).IntN(len(t))).scaled(own.Prompt.Mean, own.Output.Mean)
+	return s
 }
 
-// work is about how many decoded tokens a request is worth: a token of a prompt costs a fifth of one that is generated.
-func (Workload) work(prompt, output float64) float64 { return prompt/5 + output }
+// from is the trace begun at its nth request; what came before is played at its end.
+func (t Trace) from(n int) Trace {
+	round := time.Duration(t.length() * float64(time.Second))
+	out := slices.Concat(t[n:], t[:n])
+	for i := range out {
+		if out[i].At -= t[n].At; i >= len(t)-n {
+			out[i].At += round
+		}
+	}
+	return out
+}
+
+// scaled is the trace with other mean lengths.
+func (t Trace) scaled(prompt, output float64) Trace {
+	prompt, output = prompt/t.Prompt(), output/t.Output()
+	out := slices.Clone(t)
+	for i := range out {
+		a := &out[i]
+		a.Prompt, a.Output = max(1, int(math.Round(float64(a.Prompt)*prompt))), max(1, int(math.Round(float64(a.Output)*output)))
+		a.Shared = min(int(float64(a.Shared)*prompt), a.Prompt-1) / BlockSize * BlockSize
+	}
+	return out
+}
 
 // Rate is the trace's own mean rate of requests a second.
 func (t Trace) Rate() float64 { return float64(len(t)) / t.length() }
@@ -187,7 +214,11 @@ func (p *tape) take(r *request, mix *Workload, c *Config) {
 	if r.cancelAt > 0 {
 		r.cancelAt = math.Max(1, float64(r.output)/2)
 	}
-	if a.Group >= 0 && (r.group >= 0 || mix.GroupShare >= base.GroupShare) { // else a fault has taken what it shared
+	switch {
+	case a.Group < 0:
+	case a.Shared == 0:
+		r.group = -1
+	case r.group >= 0 || mix.GroupShare >= base.GroupShare: // else a fault has taken what it shared
 		r.group, r.shared = a.Group, a.Shared
 	}
 }

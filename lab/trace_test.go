@@ -26,7 +26,7 @@ func TestReadTrace(t *testing.T) {
 		t.Errorf("%v %v", a, err)
 	}
 	m, err := ReadTrace(strings.NewReader(mooncake))
-	if err != nil || len(m) != 3 || m[0].Group != 1 || m[0].Shared != 1024 || m[2].Group != -1 || m[2].At != 1500*time.Millisecond {
+	if err != nil || len(m) != 3 || m[0].Group != 1 || m[0].Shared != 1024 || m[2].Shared != 0 || m[2].Group < 0 || m[2].At != 1500*time.Millisecond {
 		t.Errorf("%v %v", m, err)
 	}
 	for _, bad := range []string{"", "a,b,c\n", azure[:75], `{"timestamp": "x"}`, "TIMESTAMP,ContextTokens,GeneratedTokens\nnow,1,2\n"} {
@@ -52,6 +52,66 @@ func TestATraceIsPlayedAtTheAskedRate(t *testing.T) {
 	}
 	if math.Abs(count-1200) > 24 || math.Abs(prompts/count-2000) > 20 || math.Abs(outputs/count-80) > 1 {
 		t.Errorf("%.0f requests of %.0f prompt and %.0f answer tokens, want 1200 of 2000 and 80", count, prompts/count, outputs/count)
+	}
+}
+
+// In a scenario a trace says when requests come and how their lengths spread: there are as many of them as the scenario has, as long in the
+// mean, in any hour and with any seed. Else the pool would be in trouble before its fault, or not in trouble with it.
+func TestAReplayKeepsTheScenariosMeans(t *testing.T) {
+	var trace Trace // bursts of twenty every ten seconds; answers are short but for one in ten
+	for i := range 2000 {
+		a := Arrival{At: time.Duration(i/20) * 10 * time.Second, Prompt: 4000 + 200*(i%20), Output: 20, Group: i % 7, Shared: 3200}
+		if i%10 == 0 {
+			a.Output = 300
+		}
+		trace = append(trace, a)
+	}
+	begins := map[int]bool{}
+	for seed := range uint64(2) {
+		s, err := NewScenario(PrefixCacheCollapse, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = s.Replay(trace).Later(2 * time.Hour)
+		f, err := s.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before [3]float64
+		for hour := 1; hour <= 2; hour++ {
+			f.Advance(f.Start().Add(time.Duration(hour) * time.Hour))
+			var seen [3]float64
+			for _, w := range f.workers {
+				seen[0] += float64(w.eng.stats.promptLen.count)
+				seen[1] += w.eng.stats.promptLen.sum
+				seen[2] += w.eng.stats.outputLen.sum
+			}
+			count, prompts, outputs := seen[0]-before[0], seen[1]-before[1], seen[2]-before[2]
+			own := s.Config.Workload
+			if math.Abs(count/3600-own.Rate) > 0.02*own.Rate || math.Abs(prompts/count-own.Prompt.Mean) > 0.01*own.Prompt.Mean || math.Abs(outputs/count-own.Output.Mean) > 0.02*own.Output.Mean {
+				t.Errorf("seed %d, hour %d: %.2f requests a second of %.0f and %.0f tokens, want %g of %g and %g", seed, hour, count/3600, prompts/count, outputs/count,
+					own.Rate, own.Prompt.Mean, own.Output.Mean)
+			}
+			before = seen
+		}
+		begins[s.Config.Workload.Trace[0].Prompt*100+s.Config.Workload.Trace[0].Group] = true
+		last := time.Duration(0)
+		for _, a := range s.Config.Workload.Trace {
+			if a.At < last || a.Shared > a.Prompt || a.Shared%BlockSize != 0 {
+				t.Fatalf("%+v after %s", a, last)
+			}
+			last = a.At
+		}
+	}
+	if len(begins) < 2 {
+		t.Error("every seed begins at the same place of the trace")
+	}
+	own, err := NewDecoy(FullCache, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := own.Replay(trace); len(s.Config.Workload.Trace) != 240 {
+		t.Error("a batch job at an even pace became recorded traffic")
 	}
 }
 

@@ -78,6 +78,9 @@ func (o *labOptions) load() error {
 	return nil
 }
 
+// varies says whether the traffic is another from hour to hour or from minute to minute.
+func (o labOptions) varies() bool { return o.trace != nil || o.traffic == "diurnal" }
+
 // apply is the scenario with the options.
 func (o labOptions) apply(s lab.Scenario) lab.Scenario {
 	for i := range s.Faults {
@@ -107,7 +110,7 @@ func (o labOptions) apply(s lab.Scenario) lab.Scenario {
 	case o.traffic == "diurnal":
 		w.Daily = 0.5
 	case o.trace != nil:
-		*w = w.Replay(o.trace)
+		s = s.Replay(o.trace)
 	}
 	if o.rate > 0 {
 		w.Rate = o.rate

@@ -25,6 +25,8 @@ import (
 type trial struct {
 	kind, name string
 	seed       uint64
+	watched    time.Duration // since when the bot reads pages, from the fleet's start
+	begin      time.Duration // since when rules are evaluated
 	length     time.Duration
 	enough     time.Duration // it ends so long after the right verdicts; zero: at the scenario's end
 	pools      []*trialPool
@@ -70,6 +72,12 @@ const (
 	trialScrapes = 15 * time.Second
 )
 
+// Where traffic varies by itself, the bot has watched the healthy pool for longer: what it is like in a minute and a half says little then.
+const (
+	hourBefore = 70 * time.Minute // by which such a trial is longer: an hour before the first alert, and the minutes that a rate is of
+	sparsely   = time.Minute      // how often pages are read in it
+)
+
 // The kinds of trials.
 const (
 	kindFault  = "fault"
@@ -102,8 +110,17 @@ func newTrialOf(kind, name string, seed uint64, o labOptions) (*trial, error) {
 		advice: &adviser{catalog, library}, board: state.NewBoard(),
 		fold:     &state.Fold{Triage: catalog, Routing: router, Settings: DefaultConfig().settings()},
 		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{}, paged: map[state.IncidentID]bool{}}
+	t.watched = 5*time.Minute - healthyShown // like the demo it sees little of the healthy pool before
+	t.begin = t.watched
+	if o.varies() {
+		t.watched, t.begin = 5*time.Minute, hourBefore
+	}
 	for i, s := range scenarios {
-		if err := t.addPool(i, o.apply(s)); err != nil {
+		s = o.apply(s)
+		if o.varies() {
+			s = s.Later(hourBefore)
+		}
+		if err := t.addPool(i, s); err != nil {
 			return nil, err
 		}
 	}
@@ -186,11 +203,16 @@ func (t *trial) targets() []engine.Target {
 	return out
 }
 
-// play plays the scenario to its end. Like the demo it sees little of the healthy pool before.
+// play plays the scenario to its end.
 func (t *trial) play(ctx context.Context) (played, error) {
 	start := t.pools[0].fleet.Start()
 	end := start.Add(t.length)
-	t.now = start.Add(5*time.Minute - healthyShown)
+	for t.now = start.Add(t.watched); t.now.Before(start.Add(t.begin)) && ctx.Err() == nil; t.now = t.now.Add(sparsely) {
+		for _, p := range t.pools {
+			p.fleet.Advance(t.now)
+		}
+		t.scraper.Scrape(ctx)
+	}
 	for beat := 0; !t.now.After(end); beat++ {
 		if err := ctx.Err(); err != nil {
 			return played{}, err
