@@ -24,8 +24,15 @@ type CaseResult struct {
 	Name      string            `json:"name"`
 	File      string            `json:"file"`
 	Want      []string          `json:"want"` // the causes that the case demands
+	ToldApart []ToldApart       `json:"told_apart"`
 	Failures  []string          `json:"failures"`
 	Incidents []*state.Incident `json:"incidents"`
+}
+
+// A ToldApart is a cause that a case demands and another that the case looks like.
+type ToldApart struct {
+	Cause string `json:"cause"`
+	From  string `json:"from"`
 }
 
 // OK says whether the case holds.
@@ -45,8 +52,10 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 // an earlier one of the same signal and entity; a '-' for the value takes the sample away. "base FILE" reads a file of such lines
 // first, and "missing SIGNAL reason" says that a signal could not be read. Lines of want are: "incidents N"; "cause ID";
 // "min_confidence X"; "pods short-name…" (exactly these); "nodes NAME…"; "gpus ID…"; "symptoms ID…" (at least these); "not ID…" (causes
-// whose confidence stays below a half of the winner's and that are not named); "missing SIGNAL…"; "title TEXT". With several incidents,
-// "incident N" says which, in the order in which they opened, the lines after it are about.
+// whose confidence stays below a half of the winner's and that are not named); "looks_like ID…" (as "not", of causes that one would
+// think of first: each explains an alert, and its alerts and evidence for it, without what speaks against it, come to 4 dB or more; a line
+// cause comes before it); "missing SIGNAL…"; "title TEXT". With several incidents, "incident N" says which, in the order in which they
+// opened, the lines after it are about.
 //
 // Without alerts.json the symptoms are those that the evidence shows by itself, as in a look at a fleet that no alert has called for.
 func (c *Catalog) RunCases(dir string) ([]CaseResult, error) { return c.RunCasesWith(dir, nil) }
@@ -64,7 +73,7 @@ func (c *Catalog) RunCasesWith(dir string, read PageReader) ([]CaseResult, error
 		if err != nil {
 			return nil, fmt.Errorf("reading case: %w", err)
 		}
-		r := CaseResult{Name: strings.TrimSuffix(filepath.Base(f), ".txtar"), File: f, Failures: []string{}}
+		r := CaseResult{Name: strings.TrimSuffix(filepath.Base(f), ".txtar"), File: f, ToldApart: []ToldApart{}, Failures: []string{}}
 		k := caseRun{cat: c, dir: dir, result: &r, short: map[string]state.Worker{}, read: read}
 		if err := k.run(ar); err != nil {
 			r.Failures = append(r.Failures, err.Error())
@@ -81,6 +90,7 @@ type caseRun struct {
 	short  map[string]state.Worker
 	ev     state.Evidence
 	read   PageReader
+	cause  string // that the lines about the present incident demand
 }
 
 // alertJSON is an alert as a webhook writes it.

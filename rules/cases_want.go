@@ -32,7 +32,7 @@ func (k *caseRun) want(s string) error {
 			if err != nil || n < 1 || n > len(k.result.Incidents) {
 				return fmt.Errorf("want:%d: there are %d incidents, none is number %s", i+1, len(k.result.Incidents), f[1])
 			}
-			in = k.result.Incidents[n-1]
+			in, k.cause = k.result.Incidents[n-1], ""
 		case in == nil:
 			return fmt.Errorf("want:%d: there is no incident", i+1)
 		default:
@@ -59,7 +59,7 @@ func (k *caseRun) check(in *state.Incident, f []string) error {
 		if len(f) != 2 {
 			return fmt.Errorf("cause wants one ID")
 		}
-		k.result.Want = append(k.result.Want, f[1])
+		k.result.Want, k.cause = append(k.result.Want, f[1]), f[1]
 		if string(d.Cause) != f[1] {
 			k.fail("cause %s (score %g, margin %g), want %s; %s", d.Cause, d.Score, d.Margin, f[1], sumOf(d))
 		}
@@ -89,15 +89,10 @@ func (k *caseRun) check(in *state.Incident, f []string) error {
 		}
 	case "not":
 		for _, id := range f[1:] {
-			for _, a := range d.Alternatives {
-				if string(a.Cause) == id && a.Confidence > d.Confidence/2 {
-					k.fail("%s has confidence %g against %g", id, a.Confidence, d.Confidence)
-				}
-			}
-			if string(d.Cause) == id {
-				k.fail("cause is %s", id)
-			}
+			k.not(d, id)
 		}
+	case "looks_like":
+		return k.looksLike(in, f[1:])
 	case "missing":
 		for _, s := range f[1:] {
 			if !slices.ContainsFunc(d.Missing, func(m string) bool { return m == s || strings.HasPrefix(m, s+" ") }) {
@@ -110,6 +105,43 @@ func (k *caseRun) check(in *state.Incident, f []string) error {
 		}
 	default:
 		return fmt.Errorf("no such line: %s", f[0])
+	}
+	return nil
+}
+
+// not checks that a cause is neither named nor near it.
+func (k *caseRun) not(d state.Diagnosis, id string) {
+	for _, a := range d.Alternatives {
+		if string(a.Cause) == id && a.Confidence > d.Confidence/2 {
+			k.fail("%s has confidence %g against %g", id, a.Confidence, d.Confidence)
+		}
+	}
+	if string(d.Cause) == id {
+		k.fail("cause is %s", id)
+	}
+}
+
+// looksLike checks that causes are not named though one would think of them first. Less than what sets a named cause apart from the next
+// is no look-alike: a case that never resembled a cause does not show that it is told from it.
+func (k *caseRun) looksLike(in *state.Incident, ids []string) error {
+	if k.cause == "" {
+		return fmt.Errorf("looks_like wants a line cause before it")
+	}
+	v := k.cat.verdict(in, &k.ev)
+	defer v.view.release()
+	for _, id := range ids {
+		i := slices.IndexFunc(v.ranked, func(w weighed) bool { return string(w.cause.ID) == id })
+		if i < 0 {
+			return fmt.Errorf("looks_like %s: there is no such cause", id)
+		}
+		switch alerts, pull := v.ranked[i].pull(); {
+		case alerts == 0:
+			k.fail("it does not look like %s, which no alert is a sign of", id)
+		case pull < margin:
+			k.fail("it does not look like %s, for which alerts and evidence speak with only %g dB; %d are the least", id, round(pull, 2), margin)
+		}
+		k.not(in.Diagnosis, id)
+		k.result.ToldApart = append(k.result.ToldApart, ToldApart{Cause: k.cause, From: id})
 	}
 	return nil
 }

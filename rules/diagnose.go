@@ -66,6 +66,15 @@ type unmet struct {
 
 // Diagnose weighs every cause and names the one that stands out, or says unknown. It always gives a title, a scope and a story.
 func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
+	best := c.verdict(in, ev)
+	defer best.view.release()
+	d := c.diagnosis(in, ev, best, now)
+	d.Story.Time = whereTimeGoes(in, best.view)
+	return d
+}
+
+// verdict weighs every cause in the scope that the incident is about. Its view has to be released.
+func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 	base, top := in.Scope, newTopology(nil)
 	if ev != nil {
 		top = newTopology(ev.Workers)
@@ -82,15 +91,17 @@ func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time
 		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about.
 		view := top.view(in, scope, ev, c)
 		view.guessed = len(scopes) > 1
-		defer view.release()
 		v := c.weigh(view, in)
-		if i == 0 || v.better(best) {
-			best = v
+		if i > 0 && !v.better(best) {
+			view.release()
+			continue
 		}
+		if i > 0 {
+			best.view.release()
+		}
+		best = v
 	}
-	d := c.diagnosis(in, ev, best, now)
-	d.Story.Time = whereTimeGoes(in, best.view)
-	return d
+	return best
 }
 
 // poolsIn are the scopes of the pools that a scope without a pool could mean.
@@ -203,6 +214,20 @@ func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
 	w.missing = slices.Compact(w.missing)
 	w.pods, w.nodes, w.gpus = sortedSet(w.pods), sortedSet(w.nodes), sortedSet(w.gpus)
 	return w
+}
+
+// pull is how much speaks for the cause at first sight: its alerts, and all that speaks for it and not against it.
+func (w *weighed) pull() (alerts, all float64) {
+	for _, f := range w.seen {
+		if f.Weight <= 0 {
+			continue
+		}
+		all += f.Weight
+		if strings.HasPrefix(f.Signal, "symptom:") {
+			alerts += f.Weight
+		}
+	}
+	return alerts, all
 }
 
 // odds are those of the cause against unknown.

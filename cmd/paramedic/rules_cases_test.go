@@ -101,6 +101,18 @@ func TestOwnRulesAreTestedWithTheirCases(t *testing.T) {
 }
 
 func TestCasesThatProveNothingFail(t *testing.T) {
+	queue := `-- alerts.json --
+[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "llama-70b", "namespace": "llm"}}]
+-- workers --
+a llm p-0 p llama-70b n
+-- evidence --
+requests_running a 64 was=60
+max_num_seqs a 64
+requests_waiting a 38 was=0
+kv_usage a 0.66 was=0.60
+-- want --
+cause concurrency_cap
+`
 	for name, c := range map[string]struct{ files, why string }{
 		"without want":        {"-- alerts.json --\n[]\n", "has no file want"},
 		"without anything":    {"-- want --\nincidents 0\n", "neither alerts.json nor evidence nor pages"},
@@ -108,6 +120,10 @@ func TestCasesThatProveNothingFail(t *testing.T) {
 		"with no such worker": {"-- workers --\na llm p-0 p m n\n-- pages --\nb x.prom\n-- want --\nincidents 0\n", "pages:1: wants the short-name of a worker"},
 		"with half the pages": {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\n-- pages --\na x.prom\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", ""},
 		"with an old page":    {"-- workers --\na llm p-0 p m n\n-- pages --\na x.prom 5m\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", "case's own time"},
+		"like nothing":        {queue + "looks_like gateway_failure\n", "does not look like gateway_failure, which no alert is a sign of"},
+		"hardly like it":      {queue + "looks_like engine_hang\n", "does not look like engine_hang, for which alerts and evidence speak with only 2 dB; 4 are the least"},
+		"like no cause":       {queue + "looks_like kv_exhausted\n", "want:2: looks_like kv_exhausted: there is no such cause"},
+		"like it, named late": {strings.Replace(queue, "cause concurrency_cap\n", "looks_like kv_exhaustion\n", 1), "want:1: looks_like wants a line cause before it"},
 		"with pages apart":    {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\n-- pages --\na x.prom\nb x.prom\na x.prom 2m\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", "p-1 has no page of 2m0s before"},
 	} {
 		dir := t.TempDir()
