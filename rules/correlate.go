@@ -232,8 +232,8 @@ func (c *Catalog) compatible(s state.Sign, l link, in *state.Incident, now time.
 	return c.explains("", symptoms...)
 }
 
-// Absorbs says whether all of the other incident is a consequence of the root's cause: its symptoms are explained, its scope
-// overlaps, and it has no verdict of its own, or the same, or one that the root's cause is known to lead to.
+// Absorbs says whether all of the other incident is a consequence of the root's cause: its scope overlaps, and it has the same verdict,
+// or its symptoms are explained and it has no verdict of its own or one that the root's cause is known to lead to.
 func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	if root.ID == other.ID || root.Cluster != other.Cluster || !root.Open() || !other.Open() {
 		return false
@@ -246,15 +246,16 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	if !c.overlaps(root, other) || c.elsewhere(root, other) {
 		return false
 	}
+	same := other.Cause() == root.Cause() // named in spite of alerts that it does not explain
 	for _, s := range other.Symptoms {
-		if s.Symptom != state.Unclassified && !slices.Contains(d.Explains, s.Symptom) {
+		if !same && s.Symptom != state.Unclassified && !slices.Contains(d.Explains, s.Symptom) {
 			return false
 		}
 		if s.Symptom == state.Unclassified && s.Hints["group"] != "" {
 			return false
 		}
 	}
-	if other.Cause() == root.Cause() {
+	if same {
 		return older(root, other)
 	}
 	return other.Cause() == state.Unknown || other.Cause() == state.BenignAlert && cause.ID != state.BenignAlert || slices.Contains(cause.LeadsTo, other.Cause())

@@ -155,6 +155,7 @@ func TestAbsorbs(t *testing.T) {
 		"a cause of its own":              {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "engine_hang", llama, "throughput_drop"), false},
 		"noise":                           {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "benign_alert", llama, "gpu_memory_high"), true},
 		"the same cause, older":           {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "kv_exhaustion", llama, "kv_pressure"), true},
+		"the same cause, odd alert later": {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("2", "kv_exhaustion", llama, "gpu_hardware"), true},
 		"the same cause, younger":         {incident("2", "kv_exhaustion", llama, "kv_pressure"), incident("1", "kv_exhaustion", llama, "kv_pressure"), false},
 		"no verdict absorbs nothing":      {incident("1", "unknown", llama, "kv_pressure"), incident("2", "", llama, "ttft_high"), false},
 		"itself":                          {incident("1", "kv_exhaustion", llama, "kv_pressure"), incident("1", "", llama, "kv_pressure"), false},
