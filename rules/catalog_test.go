@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,6 +87,37 @@ func TestCases(t *testing.T) {
 		if n := wanted[string(cause.ID)]; n < 4 {
 			t.Errorf("%d cases want %s; four are the least: plain, partial evidence, and look-alikes", n, cause.ID)
 		}
+	}
+}
+
+// Of two causes that are taken for each other, each is named where the other one would come to mind first.
+func TestLookAlikesAreToldApartBothWays(t *testing.T) {
+	c := mustLoad(t)
+	results, err := c.RunCases("testdata/cases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[ToldApart]bool{}
+	for _, r := range results {
+		for _, n := range r.ToldApart {
+			shown[n] = shown[n] || r.OK()
+		}
+	}
+	wanted := map[ToldApart]bool{}
+	for _, cause := range c.Causes() {
+		for _, l := range cause.LookAlikes {
+			wanted[ToldApart{string(cause.ID), string(l.Cause)}] = true
+			wanted[ToldApart{string(l.Cause), string(cause.ID)}] = true
+		}
+	}
+	var missing []string
+	for w := range wanted {
+		if !shown[w] {
+			missing = append(missing, fmt.Sprintf("cause %s, looks_like %s", w.Cause, w.From))
+		}
+	}
+	if slices.Sort(missing); len(missing) > 0 {
+		t.Errorf("%d of %d look-alikes have no case that holds:\n%s", len(missing), len(wanted), strings.Join(missing, "\n"))
 	}
 }
 
