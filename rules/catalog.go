@@ -40,6 +40,7 @@ type Catalog struct {
 	expressions int                      // how many different ones the causes have
 	numbers     map[string]int           // signal → its number, which finds its readings without a look-up by name
 	used        map[string]bool          // signals that some evidence reads
+	commonness  map[state.Symptom]string // why it speaks no louder for a cause: how many would explain it
 }
 
 // A Symptom is one thing that an alert can mean.
@@ -95,6 +96,7 @@ type Evidence struct {
 	Of      string  `json:"of,omitempty"`  // any, minority, all
 	Marks   bool    `json:"marks,omitempty"`
 	Weight  float64 `json:"weight"`
+	Why     string  `json:"why,omitempty"` // why it weighs so much and no more, and so much where it is not there
 	Text    string  `json:"text"`
 	Expects string  `json:"expects,omitempty"`
 	Signal  string  `json:"signal"` // the signal that the finding shows
@@ -141,6 +143,23 @@ func (c *Catalog) Xids() []Xid {
 
 // AlertNames lists the alert rules that are known by name.
 func (c *Catalog) AlertNames() []string { return slices.Sorted(maps.Keys(c.alerts)) }
+
+// common says of each symptom how many causes explain it, which is why it cannot speak any louder for one of them.
+func (c *Catalog) common() map[state.Symptom]string {
+	counts := map[state.Symptom]int{}
+	for _, cause := range c.causes {
+		for s, d := range cause.Explains {
+			if d > 0 {
+				counts[s]++
+			}
+		}
+	}
+	out := make(map[state.Symptom]string, len(counts))
+	for s, n := range counts {
+		out[s] = fmt.Sprintf("%d of %d causes would bring it", n, len(c.causes))
+	}
+	return out
+}
 
 // explains says whether one cause can explain both symptoms.
 func (c *Catalog) explains(scope string, symptoms ...state.Symptom) bool {

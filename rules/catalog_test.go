@@ -245,6 +245,24 @@ causes:
 	}
 }
 
+// Weights can only be disputed by who knows why they are what they are. Write why: below the weight of what this test names.
+func TestEveryWeightHasItsReason(t *testing.T) {
+	c, _, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cause := range c.Causes() {
+		for i, e := range cause.Evidence {
+			switch n := len([]rune(e.Why)); {
+			case n == 0:
+				t.Errorf("%s (%s): evidence %d, %+g dB, does not say why so much: %s", cause.ID, cause.File, i+1, e.Weight, e.When)
+			case n > 220:
+				t.Errorf("%s (%s): why of evidence %d has %d characters, too many to be read at night", cause.ID, cause.File, i+1, n)
+			}
+		}
+	}
+}
+
 func TestMissingDirectoryIsAnError(t *testing.T) {
 	if _, _, err := Load(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("loading from a directory that does not exist gave no error")

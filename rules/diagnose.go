@@ -27,6 +27,22 @@ const (
 	elsewhere = -8
 )
 
+// The reasons for the weights that no cause's entry has, because they are the same for all.
+const (
+	whyUnexplained = "Every cause pays as much for a symptom that it does not explain: that may be another trouble's, at the same time"
+	whyBeside      = "It may be there, and be another incident's"
+	whyAnotherPool = "The pool is only a guess here, and any trouble of it would else do for this incident"
+	whyElsewhere   = "What breaks single workers shows on those that the incident is about"
+)
+
+// knownBy is how a symptom is known: an alert told of it, or a look at a fleet that no alert has called for.
+func knownBy(s state.SymptomCount) string {
+	if len(s.Rules) == 0 {
+		return "Seen"
+	}
+	return "Alert"
+}
+
 // weighed is one cause with everything that speaks for and against it.
 type weighed struct {
 	cause      *Cause
@@ -55,6 +71,7 @@ type found struct {
 	Baseline    *float64
 	Weight      float64
 	Text        string
+	Why         string
 }
 
 // unmet is evidence that would have spoken for the cause and was not seen.
@@ -189,24 +206,24 @@ func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
 		known++
 		title := cmp.Or(cat.symptoms[s.Symptom].Title, string(s.Symptom))
 		if d, ok := c.Explains[s.Symptom]; !ok {
-			w.add(seen{found: found{Signal: "symptom:" + string(s.Symptom), Weight: unexplained, Text: "Alert not explained by this: " + title}})
+			w.add(seen{found: found{Signal: "symptom:" + string(s.Symptom), Weight: unexplained, Text: "Not explained by this: " + title, Why: whyUnexplained}})
 			strange++
 		} else if d != 0 {
-			w.add(seen{found: found{Signal: "symptom:" + string(s.Symptom), Weight: d, Text: "Alert: " + title}})
+			w.add(seen{found: found{Signal: "symptom:" + string(s.Symptom), Weight: d, Text: knownBy(s) + ": " + title, Why: cat.commonness[s.Symptom]}})
 		}
 	}
 	switch {
 	case known == 0 || strange < known:
 	case v.guessed:
-		w.add(seen{found: found{Signal: "symptoms", Weight: anotherPool, Text: "No alert of this incident is a sign of it, and none says that it is about this pool"}})
+		w.add(seen{found: found{Signal: "symptoms", Weight: anotherPool, Text: "Nothing that this incident is about is a sign of it, and no alert says that it is about this pool", Why: whyAnotherPool}})
 	default:
-		w.add(seen{found: found{Signal: "symptoms", Weight: beside, Text: "No alert of this incident is a sign of it"}})
+		w.add(seen{found: found{Signal: "symptoms", Weight: beside, Text: "Nothing that this incident is about is a sign of it", Why: whyBeside}})
 	}
 	for _, e := range c.Evidence {
 		w.observe(e, v, cat)
 	}
 	if c.local() && v.elsewhere(w.pods, w.nodes) {
-		w.add(seen{found: found{Signal: "symptoms", Weight: elsewhere, Text: "It shows on other workers than the alerts are about"}})
+		w.add(seen{found: found{Signal: "symptoms", Weight: elsewhere, Text: "It shows on other workers than the incident is about", Why: whyElsewhere}})
 	}
 	w.score = round(w.score, 2)
 	slices.SortStableFunc(w.unmet, func(a, b unmet) int { return cmp.Compare(b.weight, a.weight) })
@@ -250,7 +267,7 @@ func (w *weighed) add(f seen) {
 func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 	out := make([]state.Finding, 0, len(w.seen))
 	for _, s := range w.seen {
-		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, At: at}
+		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, Why: s.Why, At: at}
 		if s.form != "" {
 			f.Text = cat.fill(s.form, s.of)
 		}
@@ -316,7 +333,7 @@ func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
 			return
 		}
 	}
-	f := found{Signal: e.Signal, Weight: e.Else.Weight}
+	f := found{Signal: e.Signal, Weight: e.Else.Weight, Why: e.Why}
 	if r := v.whole.reading(e.Signal); r != nil {
 		f.Value, f.Baseline = r.value().v, pointer(r.baseline())
 		if r.max.ok {
@@ -352,7 +369,7 @@ func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
 
 // finding says what was seen, on the entity where it stands out most.
 func (c *Catalog) finding(e *Evidence, hits []*group, p placeholder) seen {
-	f := found{Signal: e.Signal, Unit: c.units[e.Signal], Weight: e.Weight}
+	f := found{Signal: e.Signal, Unit: c.units[e.Signal], Weight: e.Weight, Why: e.Why}
 	worst := hits[0]
 	far := -1.0
 	for _, g := range hits {

@@ -120,6 +120,7 @@ type evidenceYAML struct {
 	Of      string    `yaml:"of" jsonschema:"enum=any,enum=minority,enum=all" jsonschema_description:"Of how many it must be true."`
 	Marks   bool      `yaml:"marks" jsonschema_description:"Those of whom it is true are named as broken."`
 	Weight  float64   `yaml:"weight" jsonschema:"required" jsonschema_description:"Decibans: +10 makes the cause ten times as likely, -10 a tenth."`
+	Why     string    `yaml:"why" jsonschema_description:"Why it weighs so much and no more, and so much where it is not there: what else could be seen like this."`
 	Text    text      `yaml:"text" jsonschema:"required" jsonschema_description:"What was seen, with placeholders such as {kv_usage.max}, {pod}, {count}, {total}."`
 	Expects string    `yaml:"expects" jsonschema_description:"What one would see, told where it was not seen."`
 	Signal  string    `yaml:"signal" jsonschema_description:"The signal that the finding shows; the first of when, where it is left out."`

@@ -79,7 +79,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		l.cat.causes = append(l.cat.causes, l.cat.byID[id])
 	}
 	l.references()
-	l.cat.used = l.cat.reads()
+	l.cat.used, l.cat.commonness = l.cat.reads(), l.cat.common()
 	sortProblems(l.problems)
 	return l.cat, l.problems, nil
 }
@@ -276,7 +276,7 @@ func (l *loader) decibans(line int, what string, v float64) {
 
 func (l *loader) evidence(y evidenceYAML) *Evidence {
 	e := &Evidence{
-		When: y.When.s, Unless: y.Unless.s, Per: y.Per, Of: y.Of, Marks: y.Marks, Weight: y.Weight,
+		When: y.When.s, Unless: y.Unless.s, Per: y.Per, Of: y.Of, Marks: y.Marks, Weight: y.Weight, Why: y.Why,
 		Text: y.Text.s, Expects: y.Expects, Signal: y.Signal,
 	}
 	sound := true

@@ -97,5 +97,5 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 // ofTheAlert says whether a finding is about what an alert says, or what its rule reads, and says so.
 func ofTheAlert(f state.Finding) bool {
 	text := strings.ToLower(f.Text)
-	return strings.Contains(text, "alert") || strings.Contains(text, "rule ")
+	return f.Signal == "symptoms" || strings.Contains(text, "alert") || strings.Contains(text, "rule ")
 }

@@ -110,6 +110,7 @@ type Finding struct {
 	Z        *float64  `json:"z,omitempty"`
 	Weight   float64   `json:"weight"`
 	Text     string    `json:"text"`
+	Why      string    `json:"why,omitempty"` // why it weighs so much, and no more
 	At       time.Time `json:"at,omitzero"`
 }
 
