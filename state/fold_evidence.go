@@ -44,6 +44,12 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 	in.Scope = mergeScope(d.Scope, in.Scope)
 	x.indexScope(in)
 	switch {
+	case in.Cause() == Unknown:
+		in.NamedAt = time.Time{}
+	case first || before != in.Cause():
+		in.NamedAt = x.now
+	}
+	switch {
 	case first:
 		in.DiagnosedAt = x.now
 		x.record(in, Entry{Kind: "diagnosed", Text: verdictText(d)})

@@ -270,6 +270,28 @@ func TestBenignNeverPages(t *testing.T) {
 	}
 }
 
+// How long the diagnosis took is told of the verdict that stands: an "unknown" before it was none, nor was another cause.
+func TestACauseIsNamedWhenTheVerdictThatStandsCame(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	in := s.only()
+	s.evidence(in, "")
+	first := s.now
+	if !in.DiagnosedAt.Equal(first) || !in.NamedAt.IsZero() {
+		t.Fatalf("after an unknown: diagnosed at %s, named at %s", in.DiagnosedAt, in.NamedAt)
+	}
+	for _, cause := range []string{"kv_exhaustion", "kv_leak"} {
+		s.wait(time.Minute)
+		s.evidence(in, cause)
+		named := s.now
+		s.wait(time.Minute)
+		s.evidence(in, cause)
+		if !in.DiagnosedAt.Equal(first) || !in.NamedAt.Equal(named) {
+			t.Errorf("%s: diagnosed at %s, named at %s, want %s and %s", cause, in.DiagnosedAt, in.NamedAt, first, named)
+		}
+	}
+}
+
 func TestAVerdictIsNotTakenBackWhenItsEvidenceFades(t *testing.T) {
 	s := newStory(t)
 	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")

@@ -43,6 +43,7 @@ type Incident struct {
 	StartedAt   time.Time `json:"started_at"`            // the first alert's startsAt: the trouble's onset
 	OpenedAt    time.Time `json:"opened_at"`             // when Paramedic heard of it
 	DiagnosedAt time.Time `json:"diagnosed_at,omitzero"` // the first verdict, which may be unknown
+	NamedAt     time.Time `json:"named_at,omitzero"`     // the first verdict of the cause that stands; zero while that is unknown
 	AckedAt     time.Time `json:"acked_at,omitzero"`
 	AckedBy     Actor     `json:"acked_by,omitzero"`
 	ResolvedAt  time.Time `json:"resolved_at,omitzero"`
