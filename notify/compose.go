@@ -40,8 +40,8 @@ func Compose(f Facts) Message {
 		Cause: in.Cause(), Confidence: d.Confidence, Diagnosed: !in.DiagnosedAt.IsZero(),
 		Title: title(in), Where: where(in), Alerts: in.AlertCount,
 		What: line(d.Story.What, maxText), Why: line(d.Story.Why, maxText), Else: line(d.Story.Else, maxText), Time: line(d.Story.Time, maxText),
-		Do:       several(maxLines, todo(f.Playbook, d.Story)),
-		Avoid:    several(maxLines, f.Playbook.Avoid, Unsaid(f.Playbook.Avoid, d.Story.Avoid)),
+		Do:       several(maxLines, d.Story.Do),
+		Avoid:    several(maxLines, d.Story.Avoid),
 		Missing:  several(maxLines, d.Missing),
 		Symptoms: symptoms(in),
 		Escalate: line(f.Playbook.Escalate, maxLine),
@@ -76,14 +76,6 @@ func Compose(f Facts) Message {
 	m.Entries = spoken(f.Timeline)
 	m.fill(in)
 	return m
-}
-
-// todo is what to do now. A playbook's steps are in an order, which lines from elsewhere would break.
-func todo(p Playbook, s state.Story) []string {
-	if len(p.FirstAid) > 0 {
-		return p.FirstAid
-	}
-	return s.Do
 }
 
 // fill says in plain words what the story leaves out: an incident is told before it has a verdict, too.
@@ -151,20 +143,18 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// several joins lists of lines, each line once.
-func several(limit int, lists ...[]string) []string {
+// several are the first lines of a list, each once.
+func several(limit int, list []string) []string {
 	var out []string
-	for _, list := range lists {
-		for _, s := range list {
-			s = line(s, maxLine)
-			if s == "" || slices.Contains(out, s) {
-				continue
-			}
-			if len(out) == limit {
-				return out
-			}
-			out = append(out, s)
+	for _, s := range list {
+		s = line(s, maxLine)
+		if s == "" || slices.Contains(out, s) {
+			continue
 		}
+		if len(out) == limit {
+			return out
+		}
+		out = append(out, s)
 	}
 	return out
 }

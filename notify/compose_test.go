@@ -37,9 +37,10 @@ func sample() Facts {
 			},
 			Alternatives: []state.Alternative{{Cause: "kv_leak", Confidence: 0.04, WouldWinIf: "blocks stayed in use while nothing runs"}},
 			Story: state.Story{
-				What: "Requests wait for KV blocks and running ones are thrown out and computed again; users wait 9 s for the first token.",
-				Why:  "Three workers have no free KV blocks and preempt, while the fourth is fine.",
-				Do:   []string{"Lower max_num_seqs from 256 to 128"}, Avoid: []string{"Do not raise gpu_memory_utilization: it ends in CUDA OOM"},
+				What:  "Requests wait for KV blocks and running ones are thrown out and computed again; users wait 9 s for the first token.",
+				Why:   "Three workers have no free KV blocks and preempt, while the fourth is fine.",
+				Do:    []string{"Lower max_num_seqs from 256 to 128", "Add a replica"},
+				Avoid: []string{"Restarting workers: the queue only moves", "Do not raise gpu_memory_utilization: it ends in CUDA OOM"},
 			},
 		},
 		Actions: []state.ActionID{"ACT-01"},
@@ -66,7 +67,7 @@ func sample() Facts {
 		Evidence: state.Evidence{Incident: id, Samples: []state.Sample{{Signal: "kv_usage", Unit: "ratio", Entity: state.Entity{Pod: "vllm-llama-a"}, Series: series}}},
 		Playbook: Playbook{
 			ID: "kv_exhaustion", Title: "KV cache exhausted", Checks: []Check{{Ask: "How full is the cache?", Answer: "98 %", State: "bad"}},
-			FirstAid: []string{"Lower max_num_seqs from 256 to 128", "Add a replica"}, Avoid: []string{"Restarting workers: the queue only moves"}, Escalate: "after 15 min: the platform team",
+			Escalate: "after 15 min: the platform team",
 		},
 		Links: Links{Base: "https://paramedic.example.com/"},
 	}

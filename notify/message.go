@@ -77,8 +77,6 @@ type Playbook struct {
 	Title    string
 	URL      string
 	Checks   []Check
-	FirstAid []string
-	Avoid    []string
 	Escalate string
 }
 

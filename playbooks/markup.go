@@ -183,14 +183,7 @@ func (r Rendered) HTML() (string, error) { return HTML(r.Body) }
 // Text is the whole playbook for a terminal: answers first, because that is what somebody needs first.
 func (r Rendered) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s)\n\nCHECKS\n\n", r.Playbook.Title, r.Playbook.ID)
-	for _, a := range r.Answers {
-		fmt.Fprintf(&b, "[%s] %s\n    %s", a.State, a.Check.Ask, a.Text)
-		if a.Limit != "" {
-			fmt.Fprintf(&b, " [%s]", a.Limit)
-		}
-		b.WriteString("\n")
-	}
+	r.checks(&b)
 	b.WriteString("\nFIRST AID, IN THIS ORDER\n\n")
 	for i, f := range r.FirstAid {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, f.Text)
@@ -205,6 +198,29 @@ func (r Rendered) Text() string {
 	for _, w := range r.Worse {
 		fmt.Fprintf(&b, "- %s\n", w)
 	}
-	fmt.Fprintf(&b, "\nESCALATE\n\n%s\n\n%s", r.Escalate, Text(r.Body))
+	r.rest(&b)
 	return b.String()
+}
+
+// BesideStory is the playbook for a terminal without what to do and what not: the story above it has said so.
+func (r Rendered) BesideStory() string {
+	var b strings.Builder
+	r.checks(&b)
+	r.rest(&b)
+	return b.String()
+}
+
+func (r Rendered) checks(b *strings.Builder) {
+	fmt.Fprintf(b, "%s (%s)\n\nCHECKS\n\n", r.Playbook.Title, r.Playbook.ID)
+	for _, a := range r.Answers {
+		fmt.Fprintf(b, "[%s] %s\n    %s", a.State, a.Check.Ask, a.Text)
+		if a.Limit != "" {
+			fmt.Fprintf(b, " [%s]", a.Limit)
+		}
+		b.WriteString("\n")
+	}
+}
+
+func (r Rendered) rest(b *strings.Builder) {
+	fmt.Fprintf(b, "\nESCALATE\n\n%s\n\n%s", r.Escalate, Text(r.Body))
 }

@@ -75,9 +75,9 @@ func evidenceGuard(_ context.Context, s *scene) verdict {
 			blind = append(blind, f.Signal)
 			continue
 		case still:
-			yes = append(yes, fmt.Sprintf("%s %.3g", f.Signal, now))
+			yes = append(yes, fmt.Sprintf("%s %s", f.Signal, state.FormatValue(now, f.Unit)))
 		default:
-			no = append(no, fmt.Sprintf("%s is %.3g, was %.3g", f.Signal, now, f.Value))
+			no = append(no, fmt.Sprintf("%s is %s, was %s", f.Signal, state.FormatValue(now, f.Unit), state.FormatValue(f.Value, f.Unit)))
 		}
 		seen[f.Signal] = true
 	}

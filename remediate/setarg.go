@@ -23,16 +23,16 @@ func (setEngineArg) reversible() bool { return true }
 
 func (setEngineArg) metrics() []metric {
 	return []metric{
-		{signal: "preemption_rate", agg: aggSum, direction: "lower", better: 0.5, worse: 1.5, noise: 0.05},
-		{signal: "preemption_rate", agg: aggSum, direction: "raise", guardrail: true, worse: 1.5, noise: 0.2},
-		{signal: "kv_usage", agg: aggMax, direction: "lower", better: 0.93, worse: 1.1, noise: 0.02},
-		{signal: "requests_waiting", agg: aggSum, direction: "raise", better: 0.7, worse: 1.5, noise: 2},
-		{signal: "ttft_p95", agg: aggMax, direction: "raise", better: 0.7, worse: 1.3, noise: 0.25},
+		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "lower", better: 0.5, worse: 1.5, noise: 0.05},
+		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "raise", guardrail: true, worse: 1.5, noise: 0.2},
+		{signal: "kv_usage", unit: "ratio", agg: aggMax, direction: "lower", better: 0.93, worse: 1.1, noise: 0.02},
+		{signal: "requests_waiting", unit: "requests", agg: aggSum, direction: "raise", better: 0.7, worse: 1.5, noise: 2},
+		{signal: "ttft_p95", unit: "s", agg: aggMax, direction: "raise", better: 0.7, worse: 1.3, noise: 0.25},
 		// A lower cap moves requests from the cache to the queue, and while the queue that the trouble left drains, first tokens are late:
 		// it is good if preemptions end, unless users then wait twice as long.
-		{signal: "ttft_p95", agg: aggMax, direction: "lower", guardrail: true, worse: 2, noise: 1},
-		{signal: "error_rate", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02},
-		{signal: "replicas_ready", agg: aggReady, guardrail: true, higher: true, worse: 0.99},
+		{signal: "ttft_p95", unit: "s", agg: aggMax, direction: "lower", guardrail: true, worse: 2, noise: 1},
+		{signal: "error_rate", unit: "ratio", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02},
+		{signal: "replicas_ready", unit: "pods", agg: aggReady, guardrail: true, higher: true, worse: 0.99},
 	}
 }
 

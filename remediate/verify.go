@@ -22,6 +22,7 @@ const (
 // A metric is one measure of whether the patient got better. A run with no metric that is not a guardrail cannot be verified.
 type metric struct {
 	signal    string
+	unit      string // the signal's, as the catalogue of signals has it
 	agg       aggregate
 	target    bool // of the treated worker and its replacement, with the pool's others as peers; else of the pool, with other pools as peers
 	guardrail bool // can only show harm
@@ -119,9 +120,9 @@ func judge(a *state.Action, metrics []metric, enough int) (state.Verdict, string
 			continue
 		}
 		now, corrected := median(v), expected(a, m.signal, base, enough)
-		text := fmt.Sprintf("%s %.3g → %.3g", m.signal, base, now)
+		text := fmt.Sprintf("%s %s → %s", m.signal, state.FormatValue(base, m.unit), state.FormatValue(now, m.unit))
 		if math.Abs(corrected-base) > 1e-9 {
-			text += fmt.Sprintf(" (peers alone: %.3g)", corrected)
+			text += fmt.Sprintf(" (by its peers it would be %s untouched)", state.FormatValue(corrected, m.unit))
 		}
 		switch better, worse := m.compare(corrected, now); {
 		case worse && m.guardrail:

@@ -8,6 +8,9 @@ import (
 	"paramedic/state"
 )
 
+// smallerGroups is what to do about a payload that is too large. Not max_alerts: what Alertmanager then leaves out nobody sees.
+const smallerGroups = "let Alertmanager group_by more labels, and shorten the annotations of the rules; max_alerts would only hide alerts"
+
 // alertmanager takes a webhook. Only a nil Append is answered with 200.
 func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	if deny, cause := s.Alertmanager.allow(r); deny != nil {
@@ -26,7 +29,11 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	defer func() { <-s.slots }()
 
 	body, err := s.readBody(w, r, s.Limits.Body)
-	if err != nil {
+	var big *answer
+	switch {
+	case errors.As(err, &big) && big.code == http.StatusRequestEntityTooLarge:
+		return fail(big.code, "%s: %s", big.text, smallerGroups)
+	case err != nil:
 		return err
 	}
 	inputs, err := DecodeAlertmanager(body, s.Clusters, s.Clock.Now())
@@ -38,7 +45,7 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 		count += len(inputs[i].Alerts.Alerts)
 	}
 	if count > s.Limits.Alerts {
-		return fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: group by more labels, or set max_alerts", count, s.Limits.Alerts)
+		return fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)
 	}
 	if err := s.append(r.Context(), inputs...); err != nil {
 		return err

@@ -126,7 +126,7 @@ func TestBadPayloadsAreRefusedAndNothingIsKept(t *testing.T) {
 		"nameless label":       {bad(`"pod"`, `""`), 400, "alert 1: a label has no name"},
 		"huge label":           {bad(`vllm-1`, big), 400, "alert 1: its labels are"},
 		"many labels":          {bad(`"pod":"vllm-1"`, strings.Join(many, ",")), 400, "alert 1: it has 202 labels"},
-		"oversized":            {payloadOf(bad(`full`, strings.Repeat("x", 300<<10))), 413, "larger than"},
+		"oversized":            {payloadOf(bad(`full`, strings.Repeat("x", 300<<10))), 413, "larger than 262144 bytes; send less at once: let Alertmanager group_by more labels"},
 		"deeply nested":        {strings.Repeat(`{"alerts":[`, 20_000), 400, "not an Alertmanager"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -192,7 +192,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64) (
 }
 
 func tooLarge(limit int64) error {
-	return fail(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes; send less at once (Alertmanager: group by more labels, or set max_alerts)", limit)
+	return fail(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes; send less at once", limit)
 }
 
 // decodeOne decodes exactly one JSON value.

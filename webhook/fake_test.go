@@ -230,7 +230,7 @@ func (w *world) populate() *world {
 			Correlations: []state.Correlation{{Signal: "kv_usage", With: "ttft_p95", R: 0.94, Points: 51, Lead: 240, Text: "KV cache in use rose 4 min before time to first token (p95) rose"}},
 			Story:        state.Story{What: "Three workers have no KV blocks left.", Why: "Prompts grew."},
 		},
-		AlertCount: 17, ActiveAlerts: 3, StartedAt: start.Add(-time.Minute), OpenedAt: start, DiagnosedAt: start.Add(9 * time.Second),
+		AlertCount: 17, ActiveAlerts: 3, StartedAt: start.Add(-time.Minute), OpenedAt: start, DiagnosedAt: start.Add(9 * time.Second), NamedAt: start.Add(9 * time.Second),
 		Actions: []state.ActionID{action},
 	}
 	w.incidents[second] = state.Incident{ID: second, Number: 43, Cluster: "default", Status: state.StatusResolved, Severity: state.Warning, ResolvedAt: start}

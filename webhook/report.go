@@ -37,11 +37,8 @@ func (b *report) item(label, text string) {
 func (b *report) summary(in state.Incident, now time.Time) {
 	d := in.Diagnosis
 	b.heading("Summary")
-	if d.Story.What != "" {
-		b.line("%s\n", Markdown(strings.TrimSpace(d.Story.What+" "+d.Story.Why)))
-	}
-	if d.Story.Time != "" {
-		b.line("Where the time goes: %s\n", Markdown(d.Story.Time))
+	if story := StoryMarkdown(d.Story); story != "" {
+		b.WriteString(story)
 	}
 	cause := code(string(in.Cause()))
 	if !in.DiagnosedAt.IsZero() {
@@ -57,7 +54,10 @@ func (b *report) summary(in state.Incident, now time.Time) {
 	}
 	b.item("Began", when(in.StartedAt))
 	b.item("Noticed", when(in.OpenedAt))
-	b.item("Diagnosed", when(in.DiagnosedAt))
+	if !in.DiagnosedAt.Equal(in.NamedAt) {
+		b.item("First verdict", when(in.DiagnosedAt))
+	}
+	b.item("Cause named", when(in.NamedAt))
 	if !in.AckedAt.IsZero() {
 		b.item("Acknowledged", when(in.AckedAt)+" by "+Markdown(in.AckedBy.String()))
 	}
@@ -110,14 +110,14 @@ func (b *report) evidence(in state.Incident) {
 		b.line("None was gathered.")
 	} else {
 		b.line("Weights are decibans: 10 make the cause ten times as likely.\n")
-		b.line("| Weight | Signal | Pod | Value | What it says |\n|---:|---|---|---:|---|")
-		b.line("| %+.1f | prior | | | how common the cause is |", d.Prior)
+		b.line("| Weight | Signal | Pod | Value | What it says | Why so much |\n|---:|---|---|---:|---|---|")
+		b.line("| %+.1f | prior | | | how common the cause is, before any evidence | |", d.Prior)
 		sum := d.Prior
 		for _, f := range d.Findings {
 			sum += f.Weight
-			b.line("| %+.1f | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), Markdown(strings.TrimSpace(fmt.Sprintf("%.4g %s", f.Value, f.Unit))), Markdown(f.Text))
+			b.line("| %+.1f | %s | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), Markdown(measured(f)), Markdown(f.Text), Markdown(f.Why))
 		}
-		b.line("| **%+.1f** | **sum** | | | %.1f ahead of the runner-up |", sum, d.Margin)
+		b.line("| **%+.1f** | **sum** | | | %.1f ahead of the runner-up | |", sum, d.Margin)
 	}
 	if len(d.Anomalies) > 0 {
 		b.line("\nAgainst the usual:\n")
@@ -131,16 +131,59 @@ func (b *report) evidence(in state.Incident) {
 			b.line("- %s", Markdown(x.Text))
 		}
 	}
-	if len(d.Alternatives) > 0 {
-		b.line("\nWeighed and not chosen:\n")
-		for _, a := range d.Alternatives {
-			text := fmt.Sprintf("%s (%s)", code(string(a.Cause)), Percent(a.Confidence))
-			if a.WouldWinIf != "" {
-				text += ": would win if " + Markdown(a.WouldWinIf)
-			}
-			b.line("- %s", text)
+	if alternatives := AlternativesMarkdown(d.Alternatives); alternatives != "" {
+		b.line("\nWeighed and not chosen:\n\n%s", strings.TrimSuffix(alternatives, "\n"))
+	}
+}
+
+// measured is the value that a finding rests on; alerts and words have none.
+func measured(f state.Finding) string {
+	if f.Unit == "text" || f.Signal == "" || f.Signal == "symptoms" || strings.HasPrefix(f.Signal, "symptom:") {
+		return ""
+	}
+	return state.FormatValue(f.Value, f.Unit)
+}
+
+// StoryMarkdown is the explanation as Markdown, the same lines in the same words as on the page, in Slack and in the API. It is empty
+// before the first verdict.
+func StoryMarkdown(s state.Story) string {
+	b := &report{}
+	for _, part := range []struct{ label, text string }{
+		{"What is wrong", s.What}, {"Why we believe it", s.Why}, {"What else it could be", s.Else}, {"Where the time goes", s.Time},
+	} {
+		if part.text != "" {
+			b.line("**%s.** %s\n", part.label, Markdown(part.text))
 		}
 	}
+	if len(s.Do) > 0 {
+		b.line("**Do now:**\n")
+	}
+	for i, step := range s.Do {
+		b.line("%d. %s", i+1, Markdown(step))
+	}
+	if len(s.Avoid) > 0 {
+		b.line("\n**Do not:**\n")
+	}
+	for _, step := range s.Avoid {
+		b.line("- %s", Markdown(step))
+	}
+	if len(s.Do)+len(s.Avoid) > 0 {
+		b.line("")
+	}
+	return b.String()
+}
+
+// AlternativesMarkdown lists the causes that were weighed and not chosen, with what would have to be different.
+func AlternativesMarkdown(list []state.Alternative) string {
+	b := &report{}
+	for _, a := range list {
+		text := fmt.Sprintf("%s (%s)", code(string(a.Cause)), Percent(a.Confidence))
+		if a.WouldWinIf != "" {
+			text += ": would win with " + Markdown(a.WouldWinIf)
+		}
+		b.line("- %s", text)
+	}
+	return b.String()
 }
 
 func (b *report) actions(actions []state.Action) {
@@ -170,8 +213,8 @@ func (b *report) actions(actions []state.Action) {
 func (b *report) wentWell(in state.Incident, actions []state.Action) {
 	b.heading("What went well")
 	n := b.Len()
-	if !in.DiagnosedAt.IsZero() && in.Cause() != state.Unknown {
-		b.line("- The cause was named %s after the first alert came.", in.DiagnosedAt.Sub(in.OpenedAt).Round(time.Second))
+	if !in.NamedAt.IsZero() {
+		b.line("- The cause was named %s after the first alert came.", in.NamedAt.Sub(in.OpenedAt).Round(time.Second))
 	}
 	if in.AlertCount > 1 {
 		b.line("- %d alerts became one incident.", in.AlertCount)

@@ -25,7 +25,8 @@ type IncidentJSON struct {
 	Actions         []ActionJSON      `json:"actions"`
 	StartedAt       *time.Time        `json:"started_at"`
 	OpenedAt        *time.Time        `json:"opened_at"`
-	DiagnosedAt     *time.Time        `json:"diagnosed_at"`
+	DiagnosedAt     *time.Time        `json:"diagnosed_at"` // the first verdict, which may be unknown
+	NamedAt         *time.Time        `json:"named_at"`     // the first verdict of the cause that stands
 	ResolvedAt      *time.Time        `json:"resolved_at"`
 
 	// What follows lets anyone redo the sum by hand (prior plus weights is score, in decibans) and say what became of it.
@@ -74,6 +75,7 @@ type EvidenceJSON struct {
 	Z        *float64   `json:"z"`
 	Weight   float64    `json:"weight"`
 	Text     string     `json:"text"`
+	Why      string     `json:"why,omitempty"` // why it weighs so much
 	At       *time.Time `json:"at"`
 }
 
@@ -183,7 +185,7 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 		Cause: in.Cause(), Confidence: d.Confidence, Title: in.Title, Scope: in.Scope,
 		Alternatives: []AlternativeJSON{}, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
 		Evidence: []EvidenceJSON{}, MissingEvidence: list(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
-		StartedAt: stamp(in.StartedAt), OpenedAt: stamp(in.OpenedAt), DiagnosedAt: stamp(in.DiagnosedAt), ResolvedAt: stamp(in.ResolvedAt),
+		StartedAt: stamp(in.StartedAt), OpenedAt: stamp(in.OpenedAt), DiagnosedAt: stamp(in.DiagnosedAt), NamedAt: stamp(in.NamedAt), ResolvedAt: stamp(in.ResolvedAt),
 		Prior: d.Prior, Score: d.Score, Margin: d.Margin, Anomalies: list(d.Anomalies), Correlations: list(d.Correlations),
 		Story:        StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Time: d.Story.Time, Do: list(d.Story.Do), Avoid: list(d.Story.Avoid)},
 		ActiveAlerts: in.ActiveAlerts, AckedAt: stamp(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,
@@ -201,7 +203,7 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 	for _, f := range d.Findings {
 		out.Evidence = append(out.Evidence, EvidenceJSON{
 			Signal: f.Signal, Pod: f.Pod, Value: f.Value, Unit: f.Unit, Baseline: f.Baseline, DayAgo: f.DayAgo, WeekAgo: f.WeekAgo, Z: f.Z,
-			Weight: f.Weight, Text: f.Text, At: stamp(f.At),
+			Weight: f.Weight, Text: f.Text, Why: f.Why, At: stamp(f.At),
 		})
 	}
 	for _, a := range actions {

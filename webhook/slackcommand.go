@@ -182,6 +182,9 @@ func (s *Server) slackList() string {
 	return b.String()
 }
 
+// storyMost is how many steps an answer in Slack shows of each kind; no playbook of ours has as many.
+const storyMost = 10
+
 func slackShow(in state.Incident, actions []state.Action) string {
 	var b strings.Builder
 	d := in.Diagnosis
@@ -191,9 +194,22 @@ func slackShow(in state.Incident, actions []state.Action) string {
 		fmt.Fprintf(&b, " (%s)", Sureness(in.Cause(), d.Confidence))
 	}
 	b.WriteByte('\n')
-	for _, text := range []string{d.Story.What, d.Story.Why} {
-		if text != "" {
-			b.WriteString(slackEscape(text) + "\n")
+	for _, part := range []struct{ label, text string }{
+		{"What is wrong", d.Story.What}, {"Why we believe it", d.Story.Why}, {"What else it could be", d.Story.Else},
+	} {
+		if part.text != "" {
+			fmt.Fprintf(&b, "*%s*  %s\n", part.label, slackEscape(part.text))
+		}
+	}
+	for _, part := range []struct {
+		label string
+		lines []string
+	}{{"Do now", d.Story.Do}, {"Do not", d.Story.Avoid}} {
+		if len(part.lines) > 0 {
+			fmt.Fprintf(&b, "*%s*\n", part.label)
+		}
+		for _, l := range part.lines[:min(len(part.lines), storyMost)] {
+			fmt.Fprintf(&b, "• %s\n", cut(slackEscape(l), 400))
 		}
 	}
 	for _, f := range d.Findings[:min(len(d.Findings), 5)] {

@@ -33,22 +33,13 @@ func printIncident(w io.Writer, in webhook.IncidentJSON) {
 	row("where", place(in.Scope))
 	row("opened", happened(in))
 	row("alerts", fmt.Sprintf("%d, of which %d still fire", in.AlertCount, in.ActiveAlerts))
-	row("what", in.Story.What)
-	row("why", in.Story.Why)
-	row("or else", in.Story.Else)
-	row("time", in.Story.Time)
-	for i, step := range in.Story.Do {
-		row([]string{"do now", ""}[min(i, 1)], fmt.Sprintf("%d. %s", i+1, step))
-	}
-	for i, step := range in.Story.Avoid {
-		row([]string{"do not", ""}[min(i, 1)], step)
-	}
+	printStory(w, "", state.Story(in.Story))
 	if in.Playbook != "" {
 		row("playbook", "paramedic playbooks show "+in.Playbook)
 	}
 	fmt.Fprintln(w)
 	for _, e := range in.Evidence {
-		fmt.Fprintf(w, "  %+6.1f dB  %s\n", e.Weight, e.Text)
+		printFinding(w, e.Weight, e.Text, e.Why)
 	}
 	for _, m := range webhook.MissingLines(in.MissingEvidence) {
 		fmt.Fprintf(w, "     —      %s\n", m)
@@ -66,6 +57,33 @@ func printIncident(w io.Writer, in webhook.IncidentJSON) {
 		if a.State == state.AwaitingApproval {
 			fmt.Fprintf(w, "    paramedic approve %s\n", a.ID)
 		}
+	}
+}
+
+// printStory prints the explanation, the same lines in the same words as on the page, in Slack and in the API.
+func printStory(w io.Writer, indent string, s state.Story) {
+	row := func(label, text string) {
+		if text != "" {
+			fmt.Fprintf(w, "%s%-8s %s\n", indent, label, text)
+		}
+	}
+	row("what", s.What)
+	row("why", s.Why)
+	row("or else", s.Else)
+	row("time", s.Time)
+	for i, step := range s.Do {
+		row([]string{"do now", ""}[min(i, 1)], fmt.Sprintf("%d. %s", i+1, step))
+	}
+	for i, step := range s.Avoid {
+		row([]string{"do not", ""}[min(i, 1)], step)
+	}
+}
+
+// printFinding prints a finding with its weight, and below it why it weighs so much.
+func printFinding(w io.Writer, weight float64, text, why string) {
+	fmt.Fprintf(w, "  %+6.1f dB  %s\n", weight, text)
+	if why != "" {
+		fmt.Fprintf(w, "%14s(%s)\n", "", why)
 	}
 }
 

@@ -209,16 +209,24 @@ func (v *visitor) watch(ctx context.Context) error {
 		for _, in := range v.service.keeper.Incidents() {
 			for _, id := range in.Actions {
 				if a, ok := v.service.keeper.Action(id); ok {
-					v.look(ctx, a)
+					if shown(in) {
+						v.look(ctx, a)
+					}
 					waits = waits || a.State == state.AwaitingApproval
 				}
 			}
-			if in.Cause() == state.Cause(v.fault) && v.ended(in) && v.headless {
+			if in.Cause() == state.Cause(v.fault) && v.ended(in) && shown(in) && v.headless {
 				return v.verdict(in)
 			}
 		}
 		v.pace(waits)
 	}
+}
+
+// shown says whether the terminal has all that there is to tell of the incident: nobody acts on what they have not read, and no end is
+// told before what led to it.
+func shown(in state.Incident) bool {
+	return !slices.Contains(in.Channels, state.ChannelConsole) || in.Told[state.ChannelConsole].Rev >= in.Rev
 }
 
 // pace lets time run slowly while first aid waits for a person, who reads first.
@@ -301,11 +309,11 @@ func (v *visitor) treatable() bool {
 
 // verdict ends the headless demo.
 func (v *visitor) verdict(in state.Incident) error {
-	fmt.Fprintf(v.err, "\nDiagnosed: %s (%s), after %s of the fleet's time.\n", in.Title, webhook.Sureness(in.Cause(), in.Diagnosis.Confidence), in.DiagnosedAt.Sub(in.StartedAt).Round(time.Second))
+	fmt.Fprintf(v.err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title, webhook.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
 	mitigated := !v.treatable()
 	for _, id := range in.Actions {
 		a, _ := v.service.keeper.Action(id)
-		fmt.Fprintf(v.err, "First aid: %s: %s. %s\n", a.Change, a.State, a.Reason)
+		fmt.Fprintf(v.err, "First aid: %s: %s. %s\n", a.Change, strings.ReplaceAll(string(a.State), "_", " "), a.Reason)
 		mitigated = mitigated || a.State == state.Succeeded
 	}
 	if !mitigated {

@@ -191,7 +191,7 @@ type foundPool struct {
 	Symptoms  []state.SymptomCount `json:"symptoms"`
 	Diagnosis state.Diagnosis      `json:"diagnosis"`
 	Time      rules.Bottleneck     `json:"bottleneck"`
-	Playbook  string               `json:"-"` // as text, with its answers
+	Playbook  string               `json:"-"` // as text beside the story, with its answers
 }
 
 // all looks at every pool, and twice at those that show symptoms: the second time with everything.
@@ -216,10 +216,10 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 			in.AlertCount += s.Alerts
 		}
 		in.ActiveAlerts = in.AlertCount
-		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: l.catalog.Diagnose(&in, &pool, l.now), Time: l.catalog.Bottleneck(scope, &pool)}
+		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: knowledge{l.catalog, l.library}.Diagnose(&in, &pool, l.now), Time: l.catalog.Bottleneck(scope, &pool)}
 		in.Diagnosis, in.Scope = found.Diagnosis, found.Diagnosis.Scope // what is broken, and not all of the pool
 		if pb, ok := l.library.For(found.Diagnosis); ok {
-			found.Playbook = playbooks.Run(pb, in, pool).Text()
+			found.Playbook = playbooks.Run(pb, in, pool).BesideStory()
 		}
 		out.Verdict = append(out.Verdict, found)
 		out.Found = out.Found || found.Diagnosis.Cause != state.BenignAlert
@@ -325,10 +325,10 @@ func (d *diagnosis) print(f foundFleet) error {
 	for _, v := range f.Verdict {
 		fmt.Fprintln(d.out)
 		printVerdict(d.out, v.Diagnosis)
-		if v.Time.Queue != nil || d.tempo != "" || d.jaeger != "" {
+		if v.Diagnosis.Story.Time == "" && (v.Time.Queue != nil || d.tempo != "" || d.jaeger != "") {
 			fmt.Fprintf(d.out, "  where the time goes: %s\n", v.Time)
 		}
-		if v.Time.Slowest != "" {
+		if v.Diagnosis.Story.Time == "" && v.Time.Slowest != "" {
 			fmt.Fprintf(d.out, "  slowest traced request: %s\n", v.Time.Slowest)
 		}
 		if v.Playbook != "" {
@@ -341,15 +341,19 @@ func (d *diagnosis) print(f foundFleet) error {
 // printVerdict prints a verdict with its sum.
 func printVerdict(w io.Writer, v state.Diagnosis) {
 	fmt.Fprintf(w, "%s\n%s, %s\n\n", v.Title, v.Cause, sure(v))
-	fmt.Fprintf(w, "  %s\n  %s\n", v.Story.What, v.Story.Why)
-	if v.Story.Else != "" {
-		fmt.Fprintf(w, "  %s\n", v.Story.Else)
-	}
-	fmt.Fprintf(w, "\n  %+6.1f dB  prior\n", v.Prior)
+	printStory(w, "  ", v.Story)
+	fmt.Fprintln(w)
+	printFinding(w, v.Prior, "prior", "How common the cause is, before any evidence")
 	for _, f := range v.Findings {
-		fmt.Fprintf(w, "  %+6.1f dB  %s\n", f.Weight, f.Text)
+		printFinding(w, f.Weight, f.Text, f.Why)
 	}
 	fmt.Fprintf(w, "  %+6.1f dB  sum\n", v.Score)
+	if len(v.Alternatives) > 0 {
+		fmt.Fprint(w, "\n  weighed and not chosen:\n")
+	}
+	for _, a := range v.Alternatives {
+		fmt.Fprintf(w, "    %s (%s): would win with %s\n", a.Cause, webhook.Percent(a.Confidence), a.WouldWinIf)
+	}
 	if len(v.Missing) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -377,13 +381,16 @@ func printMarkdown(w io.Writer, f foundFleet) {
 	}
 	for _, v := range f.Verdict {
 		d := v.Diagnosis
-		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s. %s\n\n%s\n\n| dB | evidence |\n|---:|---|\n| %+.1f | prior |\n",
-			md(d.Title), md(string(d.Cause)), sure(d), md(d.Story.What), md(d.Story.Why), d.Prior)
+		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | why so much |\n|---:|---|---|\n| %+.1f | prior | how common the cause is, before any evidence |\n",
+			md(d.Title), md(string(d.Cause)), sure(d), webhook.StoryMarkdown(d.Story), d.Prior)
 		for _, x := range d.Findings {
-			fmt.Fprintf(w, "| %+.1f | %s |\n", x.Weight, md(x.Text))
+			fmt.Fprintf(w, "| %+.1f | %s | %s |\n", x.Weight, md(x.Text), md(x.Why))
 		}
-		fmt.Fprintf(w, "| %+.1f | **sum** |\n", d.Score)
-		if v.Time.Queue != nil {
+		fmt.Fprintf(w, "| %+.1f | **sum** | |\n", d.Score)
+		if alternatives := webhook.AlternativesMarkdown(d.Alternatives); alternatives != "" {
+			fmt.Fprintf(w, "\nWeighed and not chosen:\n\n%s", alternatives)
+		}
+		if d.Story.Time == "" && v.Time.Queue != nil {
 			fmt.Fprintf(w, "\nWhere the time goes: %s\n", md(v.Time.String()))
 		}
 		if len(d.Missing) > 0 {

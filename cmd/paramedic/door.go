@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"paramedic/notify"
@@ -150,23 +149,11 @@ func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Pla
 		return notify.Playbook{}
 	}
 	run := playbooks.Run(pb, *in, *ev)
-	out := notify.Playbook{ID: pb.ID, Title: pb.Title, Avoid: run.Worse, Escalate: run.Escalate}
+	out := notify.Playbook{ID: pb.ID, Title: pb.Title, Escalate: run.Escalate}
 	for _, a := range run.Answers {
 		out.Checks = append(out.Checks, notify.Check{Ask: a.Check.Ask, Answer: a.Text, State: string(a.State)})
 	}
-	for _, r := range run.FirstAid {
-		out.FirstAid = append(out.FirstAid, step(r))
-	}
 	return out
-}
-
-// step is a remedy in one line: steps that are for another case must not read as the next of a sequence.
-func step(r playbooks.Remedy) string {
-	when, _, _ := strings.Cut(strings.TrimSuffix(r.When, "."), ". ")
-	if when == "" {
-		return r.Text
-	}
-	return fmt.Sprintf("%s [when: %s]", strings.TrimSuffix(r.Text, "."), when)
 }
 
 // pages are the incident pages.

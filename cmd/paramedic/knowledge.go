@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,29 @@ import (
 	"paramedic/rules"
 	"paramedic/state"
 )
+
+// knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to do about it.
+type knowledge struct {
+	*rules.Catalog
+	library *playbooks.Library
+}
+
+// Diagnose names the cause and says what to do and what not to do about it.
+func (k knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
+	d := k.Catalog.Diagnose(in, ev, now)
+	pb, ok := k.library.For(d)
+	if !ok {
+		return d
+	}
+	judged := *in
+	judged.Diagnosis, judged.Scope = d, d.Scope // what is broken, and not all that the alerts are about
+	var evidence state.Evidence
+	if ev != nil {
+		evidence = *ev
+	}
+	d.Story = pb.Advise(judged, evidence)
+	return d
+}
 
 func (c *cli) playbooksCommand() *cobra.Command {
 	var dir string

@@ -86,7 +86,7 @@ func newReplay(cfg Config) (*replay, error) {
 		return nil, err
 	}
 	return &replay{cfg: cfg, library: library, board: state.NewBoard(), shown: map[state.IncidentID]int{},
-		fold: &state.Fold{Triage: catalog, Routing: router, Settings: cfg.settings()}}, nil
+		fold: &state.Fold{Triage: knowledge{catalog, library}, Routing: router, Settings: cfg.settings()}}, nil
 }
 
 // file replays one file: a payload, or several after one another.

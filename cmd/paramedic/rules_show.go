@@ -206,6 +206,9 @@ func asks(e *rules.Evidence) string {
 
 func (p rulePage) piece(e *rules.Evidence) {
 	p.lines(10, fmt.Sprintf("  %+.3g dB", e.Weight), sentence(e.Text))
+	if e.Why != "" {
+		p.lines(18, "          why", e.Why)
+	}
 	p.lines(18, "          when", e.When+asks(e))
 	if e.Unless != "" {
 		p.lines(18, "          unless", e.Unless)

@@ -197,8 +197,8 @@ func (p *printer) offers(m notify.Message) {
 // How much of each list a card shows; the page has the rest.
 const (
 	shownEvidence = 5
-	shownDo       = 5
-	shownAvoid    = 3
+	shownDo       = 6
+	shownAvoid    = 6
 )
 
 // card is the incident in full.
@@ -221,10 +221,9 @@ func (p *printer) card(m notify.Message) {
 	if m.Diagnosed {
 		p.row("cause", cause(m))
 	}
-	if len(m.Evidence) == 0 || m.Cause == state.Unknown {
-		p.row("why", m.Why)
-		p.row("or else", m.Else)
-	}
+	p.row("why", m.Why)
+	p.row("or else", m.Else)
+	p.row("time", m.Time)
 	p.list("evidence", shownEvidence, len(m.Evidence), func(i int) string { return fmt.Sprintf("%+5.1f  %s", m.Evidence[i].Weight, m.Evidence[i].Text) })
 	p.row("checks", checks(m))
 	p.list("do now", shownDo, len(m.Do), func(i int) string { return fmt.Sprintf("%d. %s", i+1, m.Do[i]) })

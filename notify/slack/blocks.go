@@ -80,6 +80,15 @@ func rich(rows ...api.RichTextElement) api.Block {
 
 // bullets is a titled list; nothing where there is nothing to list.
 func (p *page) bullets(title string, lines []string, most, limit int) []api.RichTextElement {
+	return p.list(api.RTEListBullet, title, lines, most, limit)
+}
+
+// steps is a titled list in an order that matters.
+func (p *page) steps(title string, lines []string, most, limit int) []api.RichTextElement {
+	return p.list(api.RTEListOrdered, title, lines, most, limit)
+}
+
+func (p *page) list(style api.RichTextListElementType, title string, lines []string, most, limit int) []api.RichTextElement {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -91,7 +100,7 @@ func (p *page) bullets(title string, lines []string, most, limit int) []api.Rich
 	for _, l := range lines {
 		rows = append(rows, row(words(p.text(l, limit))))
 	}
-	return []api.RichTextElement{row(strong(title)), api.NewRichTextList(api.RTEListBullet, 0, rows...)}
+	return []api.RichTextElement{row(strong(title)), api.NewRichTextList(style, 0, rows...)}
 }
 
 // render makes the blocks of a message.
@@ -160,8 +169,8 @@ func (p *page) open(m notify.Message) {
 		evidence = append(evidence, fmt.Sprintf("%s (%+.1f)", f.Text, f.Weight))
 	}
 	var parts []api.RichTextElement
-	parts = append(parts, p.bullets("Do now", m.Do, 5, 220)...)
-	parts = append(parts, p.bullets("Do not", m.Avoid, 4, 200)...)
+	parts = append(parts, p.steps("Do now", m.Do, 6, 300)...)
+	parts = append(parts, p.bullets("Do not", m.Avoid, 6, 240)...)
 	parts = append(parts, p.bullets("Evidence, in decibans", evidence, 5, 180)...)
 	if len(parts) > 0 {
 		p.add(rich(parts...))

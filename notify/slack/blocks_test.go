@@ -172,7 +172,7 @@ func huge(t *testing.T, r *rand.Rand) notify.Facts {
 	for i := range r.IntN(700) {
 		f.Timeline = append(f.Timeline, state.Entry{N: i + 1, Text: text(), Actor: state.Actor{Name: text()}})
 	}
-	f.Playbook.Title, f.Playbook.Escalate, f.Playbook.FirstAid = text(), text(), many(20)
+	f.Playbook.Title, f.Playbook.Escalate, f.Incident.Diagnosis.Story.Do = text(), text(), many(20)
 	for range 30 {
 		f.Playbook.Checks = append(f.Playbook.Checks, notify.Check{Ask: text(), Answer: text(), State: "bad"})
 	}

@@ -88,7 +88,7 @@ func kvIncident() (state.Incident, state.Evidence, state.Action) {
 			{Symptom: "ttft_high", Severity: state.Warning, Alerts: 7, Active: 3, First: at(-11), Last: at(-1)}},
 		Diagnosis: state.Diagnosis{Cause: "kv_exhaustion", Confidence: 0.96, Prior: -3, Score: 14.2, Margin: 9.1, Title: "KV cache exhausted", Scope: scope, Playbook: "kv_exhaustion",
 			Findings: []state.Finding{
-				{Signal: "kv_usage", Pod: pods[0], Value: 0.98, Unit: "ratio", Baseline: ptr(0.61), Weight: 8, Text: "KV cache is 98% full on 3 of 4 workers", At: at(-1)},
+				{Signal: "kv_usage", Pod: pods[0], Value: 0.98, Unit: "ratio", Baseline: ptr(0.61), Weight: 8, Text: "KV cache is 98% full on 3 of 4 workers", Why: "A full cache is needed; an efficient engine shows it too", At: at(-1)},
 				{Signal: "preemption_rate", Pod: pods[1], Value: 2.4, Unit: "1/s", Baseline: ptr(0), Weight: 7.5, Text: "Requests are preempted 2.4 times a second; normally never", At: at(-1)},
 				{Signal: "requests_waiting", Value: 74, Unit: "requests", Baseline: ptr(0), Weight: 4.2, Text: "74 requests wait", At: at(-1)},
 				{Signal: "prompt_length_p95", Value: 2100, Unit: "tokens", Baseline: ptr(1980), Weight: -2.5, Text: "Prompts are no longer than usual, so it is not only a few long ones", At: at(-1)}},

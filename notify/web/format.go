@@ -36,7 +36,6 @@ func (h *Handler) funcs() template.FuncMap {
 		"told":      told,
 		"first8":    func(s string) string { return s[:min(len(s), 8)] },
 		"isnumber":  func(f state.Finding) bool { return !strings.HasPrefix(f.Signal, "symptom:") },
-		"percents":  percents,
 		"actor":     func(a state.Actor) string { return a.String() },
 	}
 }
@@ -50,16 +49,6 @@ func percent(v float64) string {
 		return "under 1 %"
 	}
 	return strconv.FormatFloat(math.Round(v*100), 'f', 0, 64) + " %"
-}
-
-// percents names the alternatives in a line; what would make each of them win is told beside the evidence.
-func percents(alternatives []state.Alternative) string {
-	const most = 3
-	var parts []string
-	for _, a := range alternatives[:min(len(alternatives), most)] {
-		parts = append(parts, strings.ReplaceAll(string(a.Cause), "_", " ")+" ("+percent(a.Confidence)+")")
-	}
-	return strings.Join(parts, ", ")
 }
 
 // checkName is a check of a pool's health for people.

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"paramedic/notify"
 	"paramedic/state"
 )
 
@@ -29,8 +28,6 @@ type incidentData struct {
 	Actions     []actionCard
 	Playbook    Playbook
 	HasPlaybook bool
-	Also        []string // what the verdict's story says to do, and the playbook does not
-	Avoid       []string
 	Timeline    []timelineDay
 	Entries     int
 	EvidenceAt  time.Time
@@ -106,12 +103,6 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if d.Verdict { // before it, the playbook of "unknown" would be advice that nobody has reason for yet
 		d.Playbook, d.HasPlaybook = h.cfg.Playbook(in.Diagnosis.Playbook, &in, evp)
 	}
-	var steps []string
-	for _, step := range d.Playbook.FirstAid {
-		steps = append(steps, step.Text)
-	}
-	d.Also = notify.Unsaid(steps, in.Diagnosis.Story.Do)
-	d.Avoid = append(slices.Clone(d.Playbook.Worse), notify.Unsaid(d.Playbook.Worse, in.Diagnosis.Story.Avoid)...)
 	d.Charts = h.charts(in, ev, d.Playbook.Checks, marks)
 	for _, a := range in.Diagnosis.Anomalies {
 		if !slices.ContainsFunc(d.Charts, func(c Chart) bool { return c.Usual == a.Text }) {

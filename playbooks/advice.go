@@ -1,17 +1,47 @@
-package notify
+package playbooks
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"unicode"
+
+	"paramedic/state"
 )
 
-// Unsaid are the lines that none of what was said says already. Two sources give advice on the same cause: the playbook, in its own
+// Advise says in the story of an incident what to do now and what not to do: the playbook's steps in their order, then what the verdict
+// says and the playbook does not. It is the one place where the two meet, so that Slack, PagerDuty, the page, the API, the report and the
+// terminal all give the same lines.
+func (pb Playbook) Advise(in state.Incident, ev state.Evidence) state.Story {
+	story, names := in.Diagnosis.Story, scopeNames(in, ev)
+	var do, avoid []string
+	for _, r := range pb.FirstAid {
+		do = append(do, names.fill(r.String()))
+	}
+	for _, w := range pb.Worse {
+		avoid = append(avoid, names.fill(w))
+	}
+	story.Do = slices.Concat(do, unsaid(do, story.Do))
+	story.Avoid = slices.Concat(avoid, unsaid(avoid, story.Avoid))
+	return story
+}
+
+// String is the step in one line. The condition belongs to it: steps that are for another case must not read as the next of a sequence.
+func (r Remedy) String() string {
+	when := strings.TrimSuffix(r.When, ".")
+	if when == "" || strings.EqualFold(when, "always") {
+		return r.Text
+	}
+	return fmt.Sprintf("%s [when: %s]", strings.TrimSuffix(r.Text, "."), when)
+}
+
+// unsaid are the lines that none of what was said says already. Two sources give advice on the same cause: the playbook, in its own
 // order, and the verdict's story, which names the workers and nodes at hand. Where both say the same in other words a person under
 // stress should read it once.
 //
 // A line counts as said only where one other line has most of its words, and every identifier, number and direction in it: "raise
 // max_num_seqs" is never the same advice as "lower max_num_seqs", nor "cordon gpu-7" as "cordon the node". In doubt both are kept.
-func Unsaid(said, lines []string) []string {
+func unsaid(said, lines []string) []string {
 	known := make([]map[string]float64, len(said))
 	for i, s := range said {
 		known[i] = meaning(s)
