@@ -131,9 +131,9 @@ func (r *metricRule) fitsUse(u use) bool {
 	return true
 }
 
-// named says whether a metric goes by a pattern: a name, with '*' for anything at either end.
+// named says whether a metric goes by a pattern: a name, with '*' for anything at either end. What people write with vllm_ means vllm:.
 func named(metric, pattern string) bool {
-	for _, m := range []string{metric, bare(metric)} {
+	for _, m := range []string{metric, bare(metric), colon(metric), bare(colon(metric))} {
 		middle, head := strings.CutSuffix(pattern, "*")
 		middle, tail := strings.CutPrefix(middle, "*")
 		switch {

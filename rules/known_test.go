@@ -3,6 +3,8 @@ package rules
 import (
 	"strings"
 	"testing"
+
+	"paramedic/state"
 )
 
 // Every metric that the articles name is known: an engine exports it and something here reads or judges it, or it is not (any more) and
@@ -16,7 +18,7 @@ func TestEveryMetricOfTheArticlesIsKnown(t *testing.T) {
 	for _, s := range signals {
 		for _, src := range s.Sources {
 			for _, name := range append([]string{src.Metric, src.Over}, src.With...) {
-				read[name] = true
+				read[name], read[bare(name)] = true, true
 			}
 		}
 	}
@@ -25,23 +27,28 @@ func TestEveryMetricOfTheArticlesIsKnown(t *testing.T) {
 			vllm:time_to_first_token_seconds vllm:prompt_tokens_total vllm:generation_tokens_total vllm:request_success_total DCGM_FI_DEV_FB_USED DCGM_FI_DEV_FB_FREE
 			vllm:inter_token_latency_seconds vllm:request_time_per_output_token_seconds vllm:request_queue_time_seconds vllm:request_prefill_time_seconds
 			vllm:request_decode_time_seconds vllm:num_requests_waiting_by_reason vllm:num_preemptions_total vllm:kv_cache_usage_perc vllm:prefix_cache_hits_total
-			vllm:prefix_cache_queries_total llm_refusals_total llm_empty_responses_total llm_requests_total`,
+			vllm:prefix_cache_queries_total vllm:request_params_max_tokens vllm:request_prefill_kv_computed_tokens llm_refusals_total llm_empty_responses_total llm_requests_total`,
 		"former": `vllm:num_requests_swapped vllm:gpu_cache_usage_perc vllm:cpu_cache_usage_perc vllm:time_per_output_token_seconds
 			llm_ttft_seconds llm_tbt_seconds llm_request_duration_seconds llm_tokens_per_second llm_error_total llm_gpu_utilization llm_gpu_memory_used_bytes
-			llm_kv_cache_utilization llm_queue_depth llm_batch_size llm_preemption_total llm_itl_seconds llm_e2e_latency_seconds llm_input_tokens llm_output_tokens
+			llm_output_length_ratio llm_kv_cache_utilization llm_queue_depth llm_batch_size llm_preemption_total llm_itl_seconds llm_e2e_latency_seconds llm_input_tokens llm_output_tokens
 			dynamo_ttft_milliseconds dynamo_tbt_milliseconds dynamo_prefill_milliseconds dynamo_queue_wait_milliseconds dynamo_routing_milliseconds
 			dynamo_request_duration_milliseconds dynamo_tokens_generated_total dynamo_tokens_prefilled_total dynamo_requests_completed_total dynamo_output_tokens_per_request
 			dynamo_scheduler_queue_depth dynamo_current_batch_size dynamo_kv_cache_utilization dynamo_gpu_memory_used_bytes dynamo_active_lora_adapters
 			dynamo_prefix_cache_hit_rate dynamo_prefix_cache_evictions_total dynamo_adapter_cache_loads_total dynamo_adapter_cache_evictions_total
 			dynamo_request_errors_total dynamo_preemptions_total dynamo_oom_events_total
 			vllm_gpu_utilization vllm_gpu_memory_usage_bytes vllm_ttft_seconds vllm_tbt_seconds vllm_e2e_seconds vllm_output_tokens_total vllm_requests_completed_total
-			vllm_queue_depth vllm_kv_cache_utilization vllm_kv_cache_evictions_total vllm_decode_batch_size vllm_prefix_cache_hit_rate`,
+			vllm_queue_depth vllm_kv_cache_utilization vllm_kv_cache_evictions_total vllm_decode_batch_size vllm_prefix_cache_hit_rate
+			vllm_num_requests_swapped vllm_gpu_cache_usage_perc vllm_cpu_cache_usage_perc vllm_time_per_output_token_seconds`,
+		"misspelt": `vllm_num_requests_running vllm_num_requests_waiting vllm_prompt_tokens_total vllm_generation_tokens_total vllm_request_success_total
+			vllm_time_to_first_token_seconds vllm_e2e_request_latency_seconds`,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			f, gone := formerly(name)
 			switch {
 			case group == "former" && (!gone || f.why == "" || f.instead(name) == ""):
 				t.Errorf("%s: what to use instead is not known", name)
+			case group == "misspelt" && (!read[colon(name)] || gone):
+				t.Errorf("%s is not known to be %s", name, colon(name))
 			case group == "real" && !read[name] && knownBuckets[name] == nil:
 				t.Errorf("%s is read by no signal", name)
 			}
@@ -50,6 +57,22 @@ func TestEveryMetricOfTheArticlesIsKnown(t *testing.T) {
 	// What a rule in V0's spelling with an underscore means is known too.
 	if f, ok := formerly("vllm_gpu_cache_usage_perc"); !ok || f.use != kvUsage {
 		t.Errorf("%+v", f)
+	}
+}
+
+// Articles write vLLM's metrics with an underscore; a rule that does means the same.
+func TestAnUnderscoreIsReadAsVLLMsColon(t *testing.T) {
+	c := mustLoad(t)
+	for expr, want := range map[string]state.Symptom{
+		`vllm_num_requests_swapped > 0`:                                              "preemptions",
+		`increase(vllm_num_preemptions_total[5m]) > 5`:                               "preemptions",
+		`rate(vllm_request_success_total{finished_reason="length"}[5m]) > 1`:         "quality",
+		`rate(vllm_prefix_cache_hits_total[5m]) / rate(vllm_prefix_queries[5m]) < 1`: "prefix_hit_low",
+		`vllm_kv_cache_usage_perc > 0.95`:                                            "kv_pressure",
+	} {
+		if m := c.byMetrics(usesOf(expr)); m == nil || m.Symptom != want {
+			t.Errorf("%s means %+v, want %s", expr, m, want)
+		}
 	}
 }
 

@@ -233,9 +233,13 @@ func (l *linter) missing(name string) {
 		l.say(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name), fmt.Sprintf("take a quantile, `%s`, or the mean, `rate(%s_sum[5m]) / rate(%s_count[5m])`", quantileOf("0.95", name+"_bucket", "rate("+name+"_bucket[5m])"), name, name))
 		return
 	}
-	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), strings.Replace(name, "vllm_", "vllm:", 1), strings.Replace(name, "sglang_", "sglang:", 1)} {
-		if near != name && l.have.Metrics[near] {
-			l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near), fmt.Sprintf("use `%s`", near))
+	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), colon(name), strings.Replace(name, "sglang_", "sglang:", 1)} {
+		if near != name && (l.have.Metrics[near] || l.have.Metrics[near+"_bucket"]) {
+			use := near
+			if !l.have.Metrics[near] {
+				use = quantileOf("0.95", near+"_bucket", "rate("+near+"_bucket[5m])")
+			}
+			l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near), fmt.Sprintf("use `%s`", use))
 			return
 		}
 	}

@@ -69,6 +69,7 @@ const (
 	inSeconds = ", with thresholds in seconds"
 	busy      = "use `DCGM_FI_PROF_GR_ENGINE_ACTIVE`, and tokens per second"
 	produced  = "use `rate(vllm:generation_tokens_total[5m])`"
+	limits    = "use `rate(vllm:request_generation_tokens_sum[5m]) / rate(vllm:request_params_max_tokens_sum[5m])`, or watch `vllm:request_success_total{finished_reason=\"length\"}`"
 	preempted = "vllm:num_preemptions_total"
 	kvUsage   = "vllm:kv_cache_usage_perc"
 )
@@ -114,6 +115,7 @@ var formers = map[string]former{
 	"llm_preemption_total":         {use: preempted, why: invented},
 	"llm_input_tokens":             {use: "vllm:request_prompt_tokens", why: invented},
 	"llm_output_tokens":            {use: "vllm:request_generation_tokens", why: invented},
+	"llm_output_length_ratio":      {how: limits, why: "no engine exports it: only a caller can who counts its own answers"},
 
 	"dynamo_ttft_milliseconds":             {use: "dynamo_frontend_time_to_first_token_seconds", why: invented, note: inSeconds},
 	"dynamo_tbt_milliseconds":              {use: "dynamo_frontend_inter_token_latency_seconds", why: invented, note: inSeconds},
@@ -141,7 +143,7 @@ var formers = map[string]former{
 
 // formerly finds a metric among those that are not any more.
 func formerly(name string) (former, bool) {
-	name = strings.Replace(name, "vllm_", "vllm:", 1)
+	name = colon(name)
 	if f, ok := formers[name]; ok {
 		return f, true
 	}

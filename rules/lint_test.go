@@ -32,6 +32,8 @@ var faulty = []struct {
 	{"gone with V0", `vllm:num_requests_swapped > 0`, 0, state.Critical, "never swaps", "vllm:num_preemptions_total"},
 	{"gone with V0, too", `vllm:cpu_cache_usage_perc > 0.5`, 0, state.Critical, "can never fire", "vllm:num_preemptions_total"},
 	{"underscore", `vllm_num_requests_waiting > 20`, 0, state.Critical, "but vllm:num_requests_waiting is", "use `vllm:num_requests_waiting`"},
+	{"underscore of a histogram", `vllm_time_to_first_token_seconds > 5`, 0, state.Critical, "but vllm:time_to_first_token_seconds is", "rate(vllm:time_to_first_token_seconds_bucket[5m])"},
+	{"a caller's own", `llm_output_length_ratio > 0.95`, 0, state.Critical, "only a caller can", "request_params_max_tokens_sum"},
 	{"invented", `llm_queue_depth > 200`, 0, state.Critical, "no engine has ever exported it", "vllm:num_requests_waiting"},
 	{"invented in milliseconds", `histogram_quantile(0.99, sum by (le) (rate(dynamo_ttft_milliseconds_bucket[2m]))) > 500`, 0, state.Critical, "no engine has ever", "use `dynamo_frontend_time_to_first_token_seconds_bucket`, with thresholds in seconds"},
 	{"not exported", `rate(vllm:request_failure_total[5m]) > 0`, 0, state.Warning, "other vllm:* metrics are (or has not counted", "/metrics"},

@@ -168,3 +168,11 @@ func bare(metric string) string {
 	}
 	return metric
 }
+
+// colon is a metric as vLLM spells it. Its colon is often written as an underscore: many articles do, and so do some that copy its metrics.
+func colon(metric string) string {
+	if name, ok := strings.CutPrefix(metric, "vllm_"); ok {
+		return "vllm:" + name
+	}
+	return metric
+}
