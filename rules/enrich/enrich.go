@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,12 +37,31 @@ type Query struct {
 }
 
 // A Reading is what a source knows. Failed says by signal why a source could not answer; a signal with neither a sample nor a reason
-// has no data. Notes are other things that did not come ("baseline", "series") with the reason.
+// has no data. Notes are other things that did not come ("baseline", "series") with the reason. Engines are the engines of workers by
+// their WorkerKey, as the metrics tell that they export.
 type Reading struct {
 	Samples []state.Sample
 	Workers []state.Worker
+	Engines map[string]string
 	Failed  map[string]string
 	Notes   []state.Missing
+}
+
+// WorkerKey is what an entity's worker goes by before anybody has resolved it: its pod, or its address.
+func WorkerKey(e state.Entity) string { return e.Namespace + "/" + cmp.Or(e.Pod, e.Instance) }
+
+// runs are the engines that run a model themselves; Dynamo's workers run one of them, and export its metrics too.
+var runs = []string{"vllm", "sglang", "trtllm"}
+
+// Runs records that a worker exports a metric of an engine.
+func (r *Reading) Runs(e state.Entity, engine string) {
+	if !slices.Contains(runs, engine) || e.Pod == "" && e.Instance == "" {
+		return
+	}
+	if r.Engines == nil {
+		r.Engines = map[string]string{}
+	}
+	r.Engines[WorkerKey(e)] = engine
 }
 
 // Fail records why a source could not answer for a signal; the first reason stays.

@@ -19,7 +19,7 @@ func (m *merge) guessWorkers() {
 			if e.Model == "" || e.GPU != "" || e.Pod == "" && e.Instance == "" {
 				continue
 			}
-			key := e.Namespace + "/" + cmp.Or(e.Pod, e.Instance)
+			key := WorkerKey(e)
 			if found[key] == nil {
 				found[key] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: rules.PoolOf(e.Pod), Ready: true}
 			}

@@ -155,6 +155,12 @@ func (m *merge) findWorkers() {
 	if m.guessed = len(m.workers) == 0; m.guessed {
 		m.guessWorkers()
 	}
+	for i := range m.workers {
+		w := &m.workers[i]
+		for _, r := range m.readings {
+			w.Engine = cmp.Or(w.Engine, r.Engines[WorkerKey(state.Entity{Namespace: w.Namespace, Pod: w.Pod, Instance: w.Instance})])
+		}
+	}
 	slices.SortFunc(m.workers, func(a, b state.Worker) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Instance, b.Instance))
 	})

@@ -27,7 +27,7 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	}
 	var out enrich.Reading
 	for _, s := range q.Signals {
-		samples := c.signal(ctx, s, q, pages, now)
+		samples := c.signal(ctx, s, q, pages, now, &out)
 		if len(samples) == 0 {
 			if why := why(ctx, s, pages); why != "" {
 				out.Fail(s.ID, why)
@@ -109,7 +109,7 @@ func levels(s rules.Signal) (own, pool []level) {
 }
 
 // signal evaluates a signal on every entity: the first source with a value wins.
-func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, pages []*target, now time.Time) []state.Sample {
+func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, pages []*target, now time.Time, r *enrich.Reading) []state.Sample {
 	own, pool := levels(s)
 	var out []state.Sample
 	for _, ways := range [][]level{own, pool} {
@@ -130,6 +130,7 @@ func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, pag
 				}
 				fresh[k] = true
 				out = append(out, sample)
+				r.Runs(sample.Entity, way.source.Engine)
 			}
 			for k := range fresh {
 				taken[k] = true

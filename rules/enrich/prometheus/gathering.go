@@ -327,7 +327,7 @@ func (m *member) value(labels map[string]string, v float64) float64 {
 }
 
 // finish makes the samples: per signal and entity, of the first source with a value now.
-func (g *gathering) finish() []state.Sample {
+func (g *gathering) finish(r *enrich.Reading) {
 	type slot struct{ signal, entity string }
 	first := make(map[slot]int, len(g.samples))
 	slots := make(map[*sample]slot, len(g.samples))
@@ -345,6 +345,7 @@ func (g *gathering) finish() []state.Sample {
 	for sm, of := range slots {
 		if first[of] == sm.member.index {
 			out = append(out, g.sample(sm))
+			r.Runs(sm.entity, sm.member.source.Engine)
 		}
 	}
 	slices.SortFunc(out, func(a, b state.Sample) int { // the same every time
@@ -353,7 +354,7 @@ func (g *gathering) finish() []state.Sample {
 		}
 		return cmp.Or(enrich.CompareEntities(a.Entity, b.Entity), strings.Compare(a.Entity.Model, b.Entity.Model), strings.Compare(a.Text, b.Text))
 	})
-	return out
+	r.Samples = out
 }
 
 func (g *gathering) sample(sm *sample) state.Sample {

@@ -162,6 +162,6 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 		})
 	}
 	wg.Wait()
-	out.Samples = g.finish()
+	g.finish(&out)
 	return out
 }
