@@ -183,6 +183,15 @@ func TestOneScrapeIsNotEnoughForARate(t *testing.T) {
 	}
 }
 
+// Three looks within thirty seconds tell what happens in a second, though a rate's window is five minutes.
+func TestARateOfAShortWatchIsNotThatOfItsWholeWindow(t *testing.T) {
+	const page = "# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total{model_name=\"m\"} %d\n"
+	client, clk := pages(t, fmt.Sprintf(page, 500), fmt.Sprintf(page, 530), fmt.Sprintf(page, 560))
+	if s := readAll(t, client, clk.Now())["preemption_rate"]; s.Value != 2 {
+		t.Errorf("60 preemptions in 30 s are %g a second, want 2", s.Value)
+	}
+}
+
 func TestBadPagesAreErrorsNotValues(t *testing.T) {
 	for name, page := range map[string]string{"html": "<html>hello</html>", "cut": "# TYPE a counter\na{x=\"", "json": `{"a": 1}`} {
 		if _, err := newReader(map[string]bool{"a": true}).read(strings.NewReader(page)); err == nil {

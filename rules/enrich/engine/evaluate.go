@@ -253,6 +253,8 @@ func (e *evaluation) one(t *target, i int, fn rules.Fn) (float64, bool) {
 			return 0, false
 		}
 		return over(fn, points, e.source.Window)
+	case rules.FnRate:
+		return over(fn, t.points(i, e.to, e.source.Window), t.watched(e.to, e.source.Window))
 	default:
 		return over(fn, t.points(i, e.to, e.source.Window), e.source.Window)
 	}

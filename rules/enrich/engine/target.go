@@ -111,6 +111,15 @@ func (t *target) points(i int, to time.Time, window time.Duration) []at {
 	return out
 }
 
+// watched is how much of a window the page has been read for. A rate of what was seen in twenty seconds, divided by five minutes, would be a
+// fifteenth of what it is.
+func (t *target) watched(to time.Time, window time.Duration) time.Duration {
+	if since := to.Sub(t.history.rows[0].at); since > 0 {
+		return min(window, since)
+	}
+	return window
+}
+
 func labelValue(s string) (float64, bool) {
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil && !math.IsNaN(f)
