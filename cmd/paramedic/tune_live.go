@@ -14,13 +14,14 @@ import (
 )
 
 // tuneSignals are what tune reads of a live fleet.
-var tuneSignals = []string{"kv_blocks_total", "kv_block_size", "max_num_seqs", "prompt_length_mean", "output_length_mean", "requests_running", "requests_waiting",
-	"kv_usage", "preemption_rate", "ttft_p95", "itl_p95"}
+var tuneSignals = []string{"kv_blocks_total", "kv_block_size", "max_num_seqs", "prompt_length_mean", "output_length_mean", "answer_limit_mean", "requests_running",
+	"requests_waiting", "kv_usage", "preemption_rate", "generation_tokens_rate", "ttft_p95", "itl_p95"}
 
 // A livePool is a pool as it runs now.
 type livePool struct {
-	name string
-	read map[string]livePoolSignal
+	name   string
+	engine tuneEngine
+	read   map[string]livePoolSignal
 }
 
 type livePoolSignal struct {
@@ -71,6 +72,7 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 		scope := state.Scope{Cluster: cluster.Name, Namespace: p.Namespace, Pool: p.Pool, Model: p.Model}
 		ev := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: scope, Onset: now, Now: now, Signals: tuneSignals})
 		live := newLivePool(orText(p.Pool, p.Model), ev)
+		live.engine = tuneEngineOf(engineOfPool(ev.Workers, p))
 		if live.read["kv_blocks_total"].min > 0 {
 			out = append(out, live)
 		}
@@ -79,6 +81,21 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 		return nil, fmt.Errorf("no engine there tells how many KV blocks it has: %s", reasons(all.Missing, unread))
 	}
 	return out, nil
+}
+
+// engineOfPool is the engine of a pool's workers; empty where none tells, or they differ.
+func engineOfPool(workers []state.Worker, p rules.PoolHealth) string {
+	engine := ""
+	for _, w := range workers {
+		if w.Engine == "" || w.Namespace != p.Namespace || w.Pool != p.Pool || w.Pool == "" && !strings.EqualFold(w.Model, p.Model) {
+			continue
+		}
+		if engine != "" && engine != w.Engine {
+			return ""
+		}
+		engine = w.Engine
+	}
+	return engine
 }
 
 // newLivePool sums the samples up: the pool's own where there is one, else over its workers.
@@ -107,57 +124,46 @@ func newLivePool(name string, ev state.Evidence) livePool {
 
 // advise computes the settings from what the engines tell; what the command line says of lengths wins.
 func (p livePool) advise(known tuneSheet, u useCase) tuneAdvice {
-	a := tuneAdvice{Pool: p.name, UseCase: u, Model: known.model, Hardware: known.hardware, Settings: []tuneSetting{}, Facts: []tuneFact{}, Notes: slices.Clone(known.notes)}
-	if known.hardware != nil && known.model != nil {
-		a.Facts = known.memory()
-	}
+	a := tuneAdvice{Pool: p.name, Engine: p.engine.name, UseCase: u, Model: known.model, Hardware: known.hardware, Settings: []tuneSetting{}, Facts: []tuneFact{},
+		Targets: []tuneTarget{}, Notes: []string{}}
 	if size := int(p.read["kv_block_size"].max); size > 0 {
 		known.blockSize = size
 	}
-	pool := tunePool{blocks: int(p.read["kv_blocks_total"].min), average: known.average, prompt: known.prompt, now: int(p.read["max_num_seqs"].max)}
-	a.Facts = append(a.Facts, tuneFact{"KV cache", fmt.Sprintf("%d blocks, %d tokens", pool.blocks, pool.blocks*known.blockSize), "the engine says so; the smallest of its workers"})
+	if known.hardware != nil && known.model != nil && known.model.WeightBytes > 0 {
+		a.Facts = known.memory()
+	}
+	pool := tunePool{engine: p.engine, blocks: int(p.read["kv_blocks_total"].min), tuneLoad: known.tuneLoad,
+		now: int(p.read["max_num_seqs"].max), running: int(p.read["requests_running"].max)}
+	waiting, seen := p.read["requests_waiting"]
+	pool.idle = seen && waiting.max == 0
+	itl, seen := p.read["itl_p95"]
+	pool.inTime = seen && itl.max <= u.ITL
+	a.Facts = append(a.Facts, tuneFact{"KV cache", known.cache(pool.blocks), "the engine says so; the smallest of its workers"})
 	prompt, answer := p.read["prompt_length_mean"].mean, p.read["output_length_mean"].mean
 	if prompt > 0 && answer > 0 {
 		a.Facts = append(a.Facts, tuneFact{"Request", fmt.Sprintf("%.0f tokens and an answer of %.0f", prompt, answer), "mean of those that finished lately"})
 		if pool.average == 0 {
-			pool.average = prompt + answer
-		}
-		if pool.prompt == 0 {
-			pool.prompt = prompt
+			pool.tuneLoad = tuneLoad{average: prompt + answer, prompt: prompt, answer: answer}
 		}
 	}
-	for _, m := range []struct{ signal, name string }{{"requests_running", "Running on one worker"}, {"kv_usage", "KV cache in use"}, {"preemption_rate", "Preemptions"},
-		{"ttft_p95", "First token, p95"}, {"itl_p95", "Time between tokens, p95"}} {
+	if limit := p.read["answer_limit_mean"].mean; limit > 0 {
+		a.Facts = append(a.Facts, tuneFact{"Answers may have", fmt.Sprintf("%.0f tokens", limit), "mean max_tokens of those that finished lately: what an answer can grow to"})
+	}
+	for _, m := range []struct{ signal, name string }{{"requests_running", "Running on one worker"}, {"kv_usage", "KV cache in use"}, {"preemption_rate", "Preemptions"}} {
 		if s, ok := p.read[m.signal]; ok {
 			a.Facts = append(a.Facts, tuneFact{m.name, state.FormatValue(s.max, s.unit), "measured, the highest"})
 		}
 	}
 	advice, err := known.settings(a, pool)
+	advice.Targets = p.targets(u)
+	advice.Finding = advice.Finding || advice.missed()
 	if err != nil {
 		advice.Notes = append(advice.Notes, "No request finished while we looked, so their lengths are not known: "+err.Error()+".")
 		return advice
 	}
-	advice.Notes = slices.Concat(p.against(u), advice.Notes)
+	if known.model == nil && p.engine.name == tuneEngines["vllm"].name {
+		advice.Notes = append(advice.Notes, "Every block is taken to hold tokens of all layers. Of a model some of whose layers keep a window or a state (Gemma 3, gpt-oss, Qwen3-Next), say so with --model-config: its requests take more blocks.")
+	}
+	advice.Notes = append(advice.Notes, p.engine.notes...)
 	return advice
-}
-
-// against compares what is measured with the use case's targets, and says where the time goes.
-func (p livePool) against(u useCase) []string {
-	var out []string
-	ttft, itl := p.read["ttft_p95"], p.read["itl_p95"]
-	waiting, kv := p.read["requests_waiting"].max, p.read["kv_usage"].max
-	if ttft.max > u.TTFT {
-		where := "with no queue it is prefill: longer prompts than planned, or fewer of them found in the cache"
-		switch {
-		case waiting > 0 && kv > 0.9:
-			where = "requests wait for KV cache: fewer at a time, shorter ones, or more replicas"
-		case waiting > 0:
-			where = "requests wait while the KV cache has room: slots or prefill are what they wait for"
-		}
-		out = append(out, fmt.Sprintf("The first token takes %s (p95), %s is the target; %s.", state.FormatValue(ttft.max, ttft.unit), state.FormatValue(u.TTFT, "s"), where))
-	}
-	if itl.max > u.ITL {
-		out = append(out, fmt.Sprintf("A token takes %s (p95), %s is the target: fewer sequences at a time or smaller chunks make each faster.", state.FormatValue(itl.max, itl.unit), state.FormatValue(u.ITL, "s")))
-	}
-	return out
 }

@@ -60,35 +60,64 @@ func parseSize(flag, s string) (float64, error) {
 	return 0, fmt.Errorf("--%s %q is no size: write 80GiB, 80GB or 81559MiB", flag, s)
 }
 
+// sizeAboveZero reads a size of what cannot be nothing.
+func sizeAboveZero(flag, s string) (float64, error) {
+	v, err := parseSize(flag, s)
+	if err == nil && v == 0 {
+		err = fmt.Errorf("--%s %q: give a size above 0, such as 80GiB", flag, s)
+	}
+	return v, err
+}
+
 // modelConfig is what is read of a model's config.json, as Hugging Face's transformers writes it.
 type modelConfig struct {
-	Layers           int           `json:"num_hidden_layers"`
-	Hidden           int           `json:"hidden_size"`
-	Intermediate     int           `json:"intermediate_size"`
-	Heads            int           `json:"num_attention_heads"`
-	KVHeads          int           `json:"num_key_value_heads"`
-	HeadDim          int           `json:"head_dim"`
-	KVLoraRank       int           `json:"kv_lora_rank"`
-	RopeHeadDim      int           `json:"qk_rope_head_dim"`
-	Vocabulary       int           `json:"vocab_size"`
-	Positions        int           `json:"max_position_embeddings"`
-	Tied             bool          `json:"tie_word_embeddings"`
-	TorchDtype       string        `json:"torch_dtype"`
-	Dtype            string        `json:"dtype"`
-	Experts          int           `json:"num_local_experts"`
-	MoreExperts      int           `json:"num_experts"`
-	RoutedExperts    int           `json:"n_routed_experts"`
-	Layout           []string      `json:"layer_types"`
-	Window           *int          `json:"sliding_window"`
-	Quantization     *quantization `json:"quantization_config"`
-	Text             *modelConfig  `json:"text_config"` // of models that also see
+	ModelType        string          `json:"model_type"`
+	Layers           int             `json:"num_hidden_layers"`
+	Hidden           int             `json:"hidden_size"`
+	Intermediate     int             `json:"intermediate_size"`
+	Heads            int             `json:"num_attention_heads"`
+	KVHeads          int             `json:"num_key_value_heads"`
+	HeadDim          int             `json:"head_dim"`
+	ValueHeadDim     int             `json:"v_head_dim"`
+	KVLoraRank       int             `json:"kv_lora_rank"`
+	RopeHeadDim      int             `json:"qk_rope_head_dim"`
+	IndexDim         int             `json:"index_head_dim"`
+	Vocabulary       int             `json:"vocab_size"`
+	Positions        int             `json:"max_position_embeddings"`
+	Tied             *bool           `json:"tie_word_embeddings"`
+	TorchDtype       string          `json:"torch_dtype"`
+	Dtype            string          `json:"dtype"`
+	Experts          int             `json:"num_local_experts"`
+	MoreExperts      int             `json:"num_experts"`
+	RoutedExperts    int             `json:"n_routed_experts"`
+	Layout           []string        `json:"layer_types"`
+	Shared           int             `json:"num_kv_shared_layers"`
+	Window           *int            `json:"sliding_window"`
+	UseWindow        *bool           `json:"use_sliding_window"`
+	MaxWindowLayers  *int            `json:"max_window_layers"`
+	Pattern          json.RawMessage `json:"sliding_window_pattern"`
+	ChunkSize        *int            `json:"attention_chunk_size"`
+	NoRope           []int           `json:"no_rope_layers"`
+	NoRopeInterval   int             `json:"no_rope_layer_interval"`
+	FullInterval     int             `json:"full_attention_interval"`
+	ConvKernel       int             `json:"linear_conv_kernel_dim"`
+	KeyHeads         int             `json:"linear_num_key_heads"`
+	KeyDim           int             `json:"linear_key_head_dim"`
+	ValueHeads       int             `json:"linear_num_value_heads"`
+	ValueDim         int             `json:"linear_value_head_dim"`
+	StateDtype       string          `json:"mamba_ssm_dtype"`
+	Quantization     *quantization   `json:"quantization_config"`
 	weightsFromIndex float64
+	raw              map[string]json.RawMessage // all keys
 }
 
 type quantization struct {
 	Method string  `json:"quant_method"`
 	Bits   float64 `json:"bits"`
 }
+
+// most is the largest number that a configuration's sizes may be: anything larger is a mistake, and would overflow what is computed of it.
+const most = 1 << 24
 
 // readModelConfig reads a config.json, or that of a directory. Where the index of the weights lies beside it, their size is known exactly.
 func readModelConfig(path string) (*modelConfig, error) {
@@ -99,20 +128,15 @@ func readModelConfig(path string) (*modelConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the model's configuration: %w", err)
 	}
-	var c modelConfig
-	if err := json.Unmarshal(raw, &c); err != nil {
+	c, err := parseModelConfig(raw)
+	if err != nil {
 		return nil, fmt.Errorf("%s is no model configuration: %w", path, err)
 	}
-	if c.Text != nil && c.Layers == 0 {
-		text := *c.Text
-		text.TorchDtype, text.Dtype = orText(text.TorchDtype, c.TorchDtype), orText(text.Dtype, c.Dtype)
-		if text.Quantization == nil {
-			text.Quantization = c.Quantization
+	for _, n := range []int{c.Layers, c.Hidden, c.Intermediate, c.Heads, c.KVHeads, c.HeadDim, c.ValueHeadDim, c.KVLoraRank, c.RopeHeadDim, c.IndexDim, c.Vocabulary,
+		c.KeyHeads, c.KeyDim, c.ValueHeads, c.ValueDim, c.ConvKernel} {
+		if n < 0 || n > most {
+			return nil, fmt.Errorf("%s has the size %d, which no model has: %s", path, n, byShape)
 		}
-		c = text
-	}
-	if c.Layers <= 0 || c.Heads <= 0 {
-		return nil, fmt.Errorf("%s does not say num_hidden_layers and num_attention_heads: give --layers, --kv-heads and --head-dim", path)
 	}
 	var index struct {
 		Metadata struct {
@@ -120,47 +144,65 @@ func readModelConfig(path string) (*modelConfig, error) {
 		} `json:"metadata"`
 	}
 	raw, err = os.ReadFile(filepath.Join(filepath.Dir(path), "model.safetensors.index.json"))
-	if err == nil && json.Unmarshal(raw, &index) == nil {
+	if err == nil && json.Unmarshal(raw, &index) == nil && index.Metadata.TotalSize > 0 {
 		c.weightsFromIndex = index.Metadata.TotalSize
 	}
-	return &c, nil
+	return c, nil
 }
 
-// shape is the model's share in the KV cache.
-func (c *modelConfig) shape() tuneModel {
-	m := tuneModel{Layers: c.Layers, KVHeads: c.KVHeads, HeadDim: c.HeadDim}
-	if m.KVHeads == 0 {
-		m.KVHeads = c.Heads // no grouped queries
+// parseModelConfig reads a configuration; of a model that also sees, its part for text.
+func parseModelConfig(raw []byte) (*modelConfig, error) {
+	var c modelConfig
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return nil, fmt.Errorf("decoding it: %w", err)
 	}
-	if m.HeadDim == 0 {
-		m.HeadDim = c.Hidden / c.Heads
+	if err := json.Unmarshal(raw, &c.raw); err != nil {
+		return nil, fmt.Errorf("decoding it: %w", err)
 	}
-	if c.KVLoraRank > 0 {
-		m.Latent = c.KVLoraRank + c.RopeHeadDim
+	if nested, ok := c.raw["text_config"]; ok && c.Layers == 0 && string(nested) != "null" {
+		text, err := parseModelConfig(nested)
+		if err != nil {
+			return nil, err
+		}
+		text.TorchDtype, text.Dtype = orText(text.TorchDtype, c.TorchDtype), orText(text.Dtype, c.Dtype)
+		if text.Quantization == nil {
+			text.Quantization = c.Quantization
+		}
+		return text, nil
 	}
-	return m
+	return &c, nil
 }
 
 // experts says whether the model is a mixture of experts, whose size its configuration does not tell simply.
 func (c *modelConfig) experts() bool { return max(c.Experts, c.MoreExperts, c.RoutedExperts) > 1 }
 
 // params counts the parameters of a dense transformer: embeddings, and in every layer the four projections of attention and the three of a
-// gated feed-forward network.
-func (c *modelConfig) params() float64 {
-	m := c.shape()
-	embeddings := 2 * c.Vocabulary * c.Hidden
-	if c.Tied {
+// gated feed-forward network. 0: its layers are not all of that form.
+func (c *modelConfig) params(m tuneModel) float64 {
+	if m.StateLayers > 0 || m.Latent > 0 || c.experts() {
+		return 0
+	}
+	embeddings := 2 * float64(c.Vocabulary) * float64(c.Hidden)
+	if c.tied() {
 		embeddings /= 2
 	}
-	attention := 2*c.Hidden*c.Heads*m.HeadDim + 2*c.Hidden*m.KVHeads*m.HeadDim
-	return float64(embeddings) + float64(c.Layers)*float64(attention+3*c.Hidden*c.Intermediate)
+	attention := 2*float64(c.Hidden)*float64(c.Heads*m.HeadDim) + 2*float64(c.Hidden)*float64(m.KVHeads*m.HeadDim)
+	return embeddings + float64(c.Layers)*(attention+3*float64(c.Hidden)*float64(c.Intermediate))
+}
+
+// tied says whether the output uses the weights of the input's embeddings. Gemma and Command need not say that theirs does.
+func (c *modelConfig) tied() bool {
+	if c.Tied != nil {
+		return *c.Tied
+	}
+	return strings.HasPrefix(c.ModelType, "gemma") || strings.HasPrefix(c.ModelType, "cohere")
 }
 
 // weightBytes is the size of one weight; false where a quantization does not say it in a known way.
 func (c *modelConfig) weightBytes() (float64, bool) {
 	if q := c.Quantization; q != nil {
 		switch {
-		case q.Bits > 0:
+		case q.Bits > 0 && q.Bits <= 32:
 			return q.Bits / 8, true
 		case q.Method == "fp8":
 			return 1, true
@@ -174,16 +216,5 @@ func (c *modelConfig) weightBytes() (float64, bool) {
 }
 
 func (c *modelConfig) dtype() string { return orText(orText(c.Dtype, c.TorchDtype), "bf16") }
-
-// windowed counts the layers that keep only a window of the tokens; the arithmetic takes them as if they kept all.
-func (c *modelConfig) windowed() int {
-	n := 0
-	for _, kind := range c.Layout {
-		if kind != "full_attention" {
-			n++
-		}
-	}
-	return n
-}
 
 var errWeights = errors.New("how large the model is cannot be told: give --weights SIZE, or --params in billions")

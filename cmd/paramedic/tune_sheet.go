@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,15 +13,7 @@ type tuneSheet struct {
 	hardware          *tuneHardware // nil: nothing
 	kvBytes           float64       // of one number in the KV cache
 	blockSize, maxLen int
-	average, prompt   float64 // tokens; 0: not known
-	notes             []string
-}
-
-// whatV1Does is what many guides still have wrong.
-var whatV1Does = []string{
-	"vLLM V1 always prefills in chunks: --enable-chunked-prefill changes nothing, and --max-num-batched-tokens is the size of the chunks.",
-	"vLLM V1 computes preempted requests anew and swaps nothing: --swap-space and --preemption-mode are gone.",
-	"All of these are read at the start only. Change one in a rolling restart, and watch preemptions and the time between tokens.",
+	tuneLoad          // 0: not known
 }
 
 // times says whether the length of a step can be told.
@@ -28,9 +21,10 @@ func (s tuneSheet) times() bool {
 	return s.model != nil && s.hardware != nil && s.hardware.Bandwidth > 0 && s.hardware.FLOPS > 0 && s.model.WeightBytes > 0 && s.model.ActiveParams > 0
 }
 
-// advise computes everything from the model and the GPUs.
+// advise computes everything from the model and the GPUs, for vLLM: what other engines give the KV cache is another share of the memory.
 func (s tuneSheet) advise(u useCase) (tuneAdvice, error) {
-	a := tuneAdvice{UseCase: u, Model: s.model, Hardware: s.hardware, Settings: []tuneSetting{}, Notes: s.notes}
+	engine := tuneEngines["vllm"]
+	a := tuneAdvice{Engine: engine.name, UseCase: u, Model: s.model, Hardware: s.hardware, Settings: []tuneSetting{}, Targets: []tuneTarget{}, Notes: []string{}}
 	switch {
 	case s.model == nil:
 		return a, errors.New("say which model: --model-config PATH, or --layers, --kv-heads and --head-dim; or a live one: --engine URL, --prometheus URL")
@@ -39,28 +33,88 @@ func (s tuneSheet) advise(u useCase) (tuneAdvice, error) {
 	case s.model.WeightBytes == 0:
 		return a, errWeights
 	}
-	a.Facts = s.memory()
 	h, m := *s.hardware, *s.model
+	s.blockSize = m.fittingBlockSize(s.blockSize, s.kvBytes, h.TensorParallel)
+	a.Facts = s.memory()
 	blocks := h.kvBlocks(m, s.kvBytes, s.blockSize)
-	if blocks == 0 || s.maxLen > 0 && blocks*s.blockSize < s.maxLen {
+	if !s.holds(h) {
 		a.Finding = true
 		a.Notes = append(a.Notes, s.tooSmall(blocks))
 		return a, nil
 	}
-	a.Facts = append(a.Facts, tuneFact{"KV cache", fmt.Sprintf("%d blocks, %d tokens", blocks, blocks*s.blockSize),
-		fmt.Sprintf("KV memory / (bytes a token on a GPU × %d)", s.blockSize)})
-	return s.settings(a, tunePool{blocks: blocks, average: s.average, prompt: s.prompt})
+	a.Facts = append(a.Facts, tuneFact{"KV cache", s.cache(blocks), fmt.Sprintf("KV memory / (%.1f KiB a block of %d tokens)", m.blockBytes(s.kvBytes, h.TensorParallel, s.blockSize)/1024, s.blockSize)})
+	p := tunePool{engine: engine, blocks: blocks, tuneLoad: s.tuneLoad}
+	a, err := s.settings(a, p)
+	if err != nil {
+		return a, err
+	}
+	a.Finding = a.Finding || a.missed()
+	if m.WindowLayers > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("%d of %d layers keep the last %d tokens only, which vLLM's hybrid KV cache manager makes use of. With --disable-hybrid-kv-cache-manager, or a KV connector "+
+			"that cannot do it, all keep everything.", m.WindowLayers, m.Layers+m.WindowLayers+m.StateLayers, m.Window))
+	}
+	if m.StateLayers > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("%d of %d layers keep a state a request, which vLLM puts into blocks of %d tokens: two of them with prefix caching, as is assumed here, one without.", m.StateLayers,
+			m.Layers+m.StateLayers, s.blockSize))
+	}
+	a.Notes = append(a.Notes, engine.notes...)
+	return a, nil
+}
+
+// cache is the size of the KV cache. Tokens are told where all layers keep the same.
+func (s tuneSheet) cache(blocks int) string {
+	switch {
+	case s.blockSize == 1: // SGLang counts tokens
+		return fmt.Sprintf("%d tokens", blocks)
+	case s.model != nil && s.model.mixed():
+		return fmt.Sprintf("%d blocks", blocks)
+	}
+	return fmt.Sprintf("%d blocks, %d tokens", blocks, blocks*s.blockSize)
+}
+
+// each is how many blocks a request of so many tokens takes on an engine. Other engines than vLLM tell the size of the pool that the layers
+// share which keep everything.
+func (s tuneSheet) each(e tuneEngine, tokens float64) float64 {
+	if s.model != nil && e.name == tuneEngines["vllm"].name {
+		return s.model.blocksOf(tokens, s.blockSize)
+	}
+	return tokens / float64(s.blockSize)
+}
+
+// holds says whether the GPUs hold the model, and a request of max_model_len.
+func (s tuneSheet) holds(h tuneHardware) bool {
+	size := s.model.fittingBlockSize(s.blockSize, s.kvBytes, h.TensorParallel)
+	blocks := h.kvBlocks(*s.model, s.kvBytes, size)
+	return blocks > 0 && s.model.blocksOf(float64(s.maxLen), size) <= float64(blocks)
 }
 
 // memory is how the KV cache's size comes about.
 func (s tuneSheet) memory() []tuneFact {
 	h, m := *s.hardware, *s.model
-	shape := fmt.Sprintf("2 × %d layers × %d KV heads × %d × %g bytes", m.Layers, m.KVHeads, m.HeadDim, s.kvBytes)
-	if m.Latent > 0 {
-		shape = fmt.Sprintf("%d layers × %d of the latent vector × %g bytes", m.Layers, m.Latent, s.kvBytes)
+	layers := fmt.Sprintf("%d layers", m.Layers)
+	if m.mixed() {
+		layers = fmt.Sprintf("%d layers that keep every token", m.Layers)
 	}
-	out := []tuneFact{{"KV bytes a token", fmt.Sprintf("%.0f", m.kvBytesPerToken(s.kvBytes)), shape}}
-	if h.TensorParallel > 1 {
+	shape := fmt.Sprintf("2 × %s × %d KV heads × %d × %g bytes", layers, m.KVHeads, m.HeadDim, s.kvBytes)
+	switch {
+	case m.LatentBytes > 0:
+		shape = fmt.Sprintf("%s × %g bytes of the latent vector and the indexer's key", layers, m.LatentBytes)
+	case m.Latent > 0:
+		shape = fmt.Sprintf("%s × %d of the latent vector × %g bytes", layers, m.Latent, s.kvBytes)
+	}
+	var out []tuneFact
+	if m.Layers > 0 {
+		out = append(out, tuneFact{"KV bytes a token", fmt.Sprintf("%.0f", m.kvBytesPerToken(s.kvBytes)), shape})
+	}
+	if m.WindowLayers > 0 {
+		out = append(out, tuneFact{"  in the window", fmt.Sprintf("%.0f", float64(m.WindowLayers)*m.layerBytes(s.kvBytes, 1)), fmt.Sprintf("besides, in %d layers, of the last %d tokens", m.WindowLayers, m.Window)})
+	}
+	if m.StateLayers > 0 {
+		out = append(out, tuneFact{"  of a request's states", fmt.Sprintf("%.0f", float64(m.StateLayers)*m.StateBytes), fmt.Sprintf("besides, %d layers × %.0f bytes, however long the request is", m.StateLayers, m.StateBytes)})
+	}
+	if h.TensorParallel == 1 {
+		out = append(out, tuneFact{"Weights", gib(m.WeightBytes), "on the one GPU"})
+	} else {
 		why := fmt.Sprintf("KV heads are divided among %d GPUs", h.TensorParallel)
 		switch {
 		case m.Latent > 0:
@@ -68,36 +122,57 @@ func (s tuneSheet) memory() []tuneFact {
 		case h.TensorParallel > m.KVHeads:
 			why = fmt.Sprintf("%d GPUs, %d KV heads: each keeps a whole one", h.TensorParallel, m.KVHeads)
 		}
-		out = append(out, tuneFact{"  on each GPU", fmt.Sprintf("%.0f", m.kvBytesPerGPU(s.kvBytes, h.TensorParallel)), why})
+		if m.Layers > 0 {
+			out = append(out, tuneFact{"  a token on each GPU", fmt.Sprintf("%.0f", m.kvBytesPerGPU(s.kvBytes, h.TensorParallel)), why})
+		}
+		out = append(out, tuneFact{"Weights on each GPU", gib(m.WeightBytes / float64(h.TensorParallel)), fmt.Sprintf("%s / %d", gib(m.WeightBytes), h.TensorParallel)})
 	}
-	return append(out,
-		tuneFact{"Weights on each GPU", gib(m.WeightBytes / float64(h.TensorParallel)), fmt.Sprintf("%s / %d", gib(m.WeightBytes), h.TensorParallel)},
-		tuneFact{"KV memory on each GPU", gib(h.kvMemory(m)), fmt.Sprintf("%s × %g − weights − %s overhead", gib(h.MemoryBytes), h.Utilization, gib(h.OverheadBytes))})
+	return append(out, tuneFact{"KV memory on each GPU", gib(h.kvMemory(m)), fmt.Sprintf("%s × %g − weights − %s overhead", gib(h.MemoryBytes), h.Utilization, gib(h.OverheadBytes))})
 }
 
 func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
 
 // tooSmall says that the model does not fit, and what would help.
 func (s tuneSheet) tooSmall(blocks int) string {
-	h := *s.hardware
-	for tp := h.TensorParallel * 2; tp <= 64; tp *= 2 {
-		h.TensorParallel = tp
-		if n := h.kvBlocks(*s.model, s.kvBytes, s.blockSize) * s.blockSize; n > 0 && n >= s.maxLen {
-			what := "The weights leave no room for a KV cache"
-			if blocks > 0 {
-				what = fmt.Sprintf("The KV cache holds %d tokens, and one request of max_model_len needs %d", blocks*s.blockSize, s.maxLen)
-			}
-			return fmt.Sprintf("%s: the engine would not start. --tensor-parallel-size %d has room, or smaller weights, a KV cache in fp8, or a lower --max-model-len.", what, tp)
+	var help []string
+	for _, n := range s.model.ranks(mostRanks) {
+		h := *s.hardware
+		if h.TensorParallel = n; n > s.hardware.TensorParallel && s.holds(h) {
+			help = append(help, fmt.Sprintf("--tensor-parallel-size %d", n))
+			break
 		}
 	}
-	return "The model does not fit these GPUs, however many work together: use smaller weights or larger GPUs."
+	what := "The weights leave no room for a KV cache"
+	if blocks > 0 {
+		what = fmt.Sprintf("One request of max_model_len takes %.0f KV blocks, and there are %d", s.model.blocksOf(float64(s.maxLen), s.blockSize), blocks)
+		if n := s.longest(blocks); n > 0 {
+			help = append(help, fmt.Sprintf("--max-model-len %d", n))
+		}
+	}
+	if len(help) == 0 {
+		return what + ": the engine would not start, and no number of these GPUs that the model can be divided among has room. Use smaller weights or larger GPUs."
+	}
+	return fmt.Sprintf("%s: the engine would not start. There is room with %s; smaller weights make some, too.", what, strings.Join(help, ", or "))
+}
+
+// longest is the longest request that the blocks hold, in whole blocks.
+func (s tuneSheet) longest(blocks int) int {
+	n := s.maxLen / s.blockSize
+	for n > 0 && s.model.blocksOf(float64(n*s.blockSize), s.blockSize) > float64(blocks) {
+		n -= max(1, n/256)
+	}
+	return n * s.blockSize
 }
 
 // A tunePool is what the settings are computed from, read from a live engine or computed.
 type tunePool struct {
-	blocks          int
-	average, prompt float64
-	now             int // max_num_seqs; 0: not known
+	tuneLoad
+	engine  tuneEngine
+	blocks  int
+	now     int  // max_num_seqs; 0: not known
+	running int  // most at a time on one worker, live
+	idle    bool // live, and nothing waits
+	inTime  bool // live, and tokens come within their target
 }
 
 // settings fills in the advice.
@@ -105,40 +180,60 @@ func (s tuneSheet) settings(a tuneAdvice, p tunePool) (tuneAdvice, error) {
 	if p.average <= 0 {
 		return a, errors.New("say how long requests are: --avg-tokens, prompt and answer together")
 	}
-	seqs := safeMaxNumSeqs(p.blocks, s.blockSize, p.average)
-	why := fmt.Sprintf("%.0f %% of %d KV blocks hold %d requests of %.0f tokens", 100*kvFill, p.blocks, seqs, p.average)
-	if seqs < 1 {
-		seqs = 1
-		why = fmt.Sprintf("the KV cache holds hardly one request of %.0f tokens", p.average)
-	}
-	if s.times() {
-		fast := s.hardware.seqsWithin(*s.model, s.kvBytes, p.average, a.UseCase.ITL)
-		switch {
-		case fast < 1:
-			alone := s.hardware.stepSeconds(*s.model, s.kvBytes, tuneStep{})
-			a.Notes = append(a.Notes, fmt.Sprintf("A token every %g ms is out of reach: reading the weights takes about %.0f ms. More tensor parallelism or smaller weights help, settings do not.", a.UseCase.ITL*1000, alone*1000))
-		case fast < seqs:
-			why = fmt.Sprintf("decoding more than about %d at a time takes over %g ms a token; the KV cache would hold %d", fast, a.UseCase.ITL*1000, seqs)
-			seqs = fast
-		}
-	}
-	a.Settings = append(a.Settings, tuneSetting{Flag: "--max-num-seqs", Value: seqs, Now: p.now, Why: why})
-	s.chunk(&a, p, seqs)
+	seqs, why := s.sequences(a.UseCase, p)
+	a.Settings = append(a.Settings, tuneSetting{Flag: p.engine.seqs, Value: seqs, Now: p.now, Why: why})
+	chunk := s.chunk(&a, p, seqs)
+	a.Targets = append(a.Targets, s.targets(a.UseCase, p, seqs, chunk)...)
 	if s.maxLen > 0 {
-		worst := p.blocks * s.blockSize / s.maxLen
-		a.Facts = append(a.Facts, tuneFact{"At max_model_len", fmt.Sprintf("%d requests of %d tokens", worst, s.maxLen), "KV tokens / max_model_len: what holds if everybody writes that much"})
+		a.Facts = append(a.Facts, tuneFact{"At the longest", fmt.Sprintf("%s of %d tokens", count(int(float64(p.blocks)/s.each(p.engine, float64(s.maxLen))), "request"), s.maxLen), "what holds if everybody uses the whole context"})
 	}
-	a.Facts = append(a.Facts, tuneFact{"Longest answer in time", fmt.Sprintf("%d tokens", a.UseCase.answerWithin()), fmt.Sprintf("(%g s − %g s) / %g s + 1", a.UseCase.E2E, a.UseCase.TTFT, a.UseCase.ITL)})
-	if p.now > seqs {
+	if n := a.UseCase.answerWithin(); n > 0 {
+		u := a.UseCase
+		a.Facts = append(a.Facts, tuneFact{"Longest answer in time", fmt.Sprintf("%d tokens", n), fmt.Sprintf("(%g s − %g s) / %g s + 1", u.E2E, u.TTFT, u.ITL)})
+	}
+	switch {
+	case p.now > seqs:
 		a.Finding = true
-		a.Notes = append(a.Notes, fmt.Sprintf("max_num_seqs is %d now, more than the %d that are safe: under load it ends in preemptions or slow tokens.", p.now, seqs))
+		a.Notes = append(a.Notes, fmt.Sprintf("%s is %d now, more than the %d that are safe: under load it ends in preemptions or slow tokens.", p.engine.seqs, p.now, seqs))
+	case p.now > 0 && p.now < seqs && p.idle:
+		a.Notes = append(a.Notes, fmt.Sprintf("%s is %d now and nothing waits: to raise it changes nothing until more comes.", p.engine.seqs, p.now))
 	}
-	a.Notes = append(a.Notes, whatV1Does...)
 	return a, nil
 }
 
+// sequences is how many sequences are safe at a time, and why: as many as the KV cache holds, fewer where their tokens would come too slowly.
+func (s tuneSheet) sequences(u useCase, p tunePool) (int, string) {
+	fit := safeMaxNumSeqs(p.blocks, s.each(p.engine, p.average))
+	if fit < 1 {
+		return 1, fmt.Sprintf("the KV cache holds hardly one request of %.0f tokens", p.average)
+	}
+	seqs := graphSize(fit)
+	of := "KV blocks"
+	if s.blockSize == 1 {
+		of = "tokens of KV cache"
+	}
+	why := fmt.Sprintf("%.0f %% of %d %s hold %d requests of %.0f tokens", 100*kvFill, p.blocks, of, fit, p.average)
+	if seqs < fit {
+		why += "; in eights, as engines capture graphs"
+	}
+	if !s.times() {
+		most := u.untimedCap()
+		if p.inTime && p.running > most {
+			most = graphSize(p.running)
+		}
+		if most < seqs {
+			return most, fmt.Sprintf("more than %d are not advised for %g ms a token where nobody knows how fast the GPU is (--gpu NAME); the KV cache would hold %d", most, u.ITL*1000, fit)
+		}
+		return seqs, why
+	}
+	if fast := graphSize(s.hardware.seqsWithin(*s.model, s.kvBytes, p.tuneLoad, u.ITL)); fast >= 1 && fast < seqs {
+		return fast, fmt.Sprintf("more than about %d at a time take over %g ms a token; the KV cache would hold %d", fast, u.ITL*1000, fit)
+	}
+	return seqs, why
+}
+
 // chunk advises on the size of prefill chunks, and says what it costs whom.
-func (s tuneSheet) chunk(a *tuneAdvice, p tunePool, seqs int) {
+func (s tuneSheet) chunk(a *tuneAdvice, p tunePool, seqs int) int {
 	u := a.UseCase
 	var pause func(int) float64
 	if s.times() {
@@ -146,29 +241,30 @@ func (s tuneSheet) chunk(a *tuneAdvice, p tunePool, seqs int) {
 			return s.hardware.stepSeconds(*s.model, s.kvBytes, tuneStep{sequences: float64(seqs), context: p.average, chunk: float64(chunk)})
 		}
 	}
-	chunk := chunkFor(u, seqs, pause)
-	var why []string
+	least := 0
+	if p.engine.shared {
+		least = seqs
+	}
+	chunk := chunkFor(u, least, pause)
+	why := "large chunks bring the first token, and throughput, sooner"
 	switch {
 	case chunk > u.chunk:
-		why = append(why, "it may not be less than max_num_seqs")
+		why = "it may not be less than " + p.engine.seqs
+	case chunk < u.chunk && pause == nil:
+		why = "small chunks, for tokens are to come fast"
 	case chunk < u.chunk:
-		why = append(why, fmt.Sprintf("a larger chunk would hold up every answer for more than %d tokens' time", pauseTokens))
-	case u.chunk <= 2048:
-		why = append(why, "small chunks keep tokens coming while prompts are read")
-	default:
-		why = append(why, "large chunks bring the first token, and throughput, sooner")
+		why = fmt.Sprintf("a larger chunk would hold up every answer for more than %d tokens' time", pauseTokens)
+	case u.chunk <= readersChunk:
+		why = "small chunks keep tokens coming while prompts are read"
 	}
-	a.Settings = append(a.Settings, tuneSetting{Flag: "--max-num-batched-tokens", Value: chunk, Why: strings.Join(why, "; ")})
-	if pause == nil {
-		return
+	a.Settings = append(a.Settings, tuneSetting{Flag: p.engine.chunk, Value: chunk, Why: why})
+	if pause != nil {
+		a.Facts = append(a.Facts, tuneFact{"A step with a whole chunk", fmt.Sprintf("about %.0f ms", 1000*pause(chunk)), "weights and KV read, and the chunk's arithmetic; running answers pause for so long"})
 	}
-	a.Facts = append(a.Facts, tuneFact{"A step with a whole chunk", fmt.Sprintf("about %.0f ms", 1000*pause(chunk)), "weights and KV read, and the chunk's arithmetic; running answers pause for so long"})
-	if p.prompt <= 0 {
-		return
-	}
-	idle := s.hardware.ttftIdle(*s.model, s.kvBytes, p.prompt, float64(chunk))
-	a.Facts = append(a.Facts, tuneFact{"First token on an idle worker", fmt.Sprintf("about %.2f s", idle), fmt.Sprintf("a prompt of %.0f tokens, nothing cached", p.prompt)})
-	if idle > u.TTFT {
-		a.Notes = append(a.Notes, fmt.Sprintf("A first token within %g s is out of reach for prompts of %.0f tokens that nothing is cached of (about %.2f s): shared prefixes, more tensor parallelism or shorter prompts help, settings do not.", u.TTFT, p.prompt, idle))
-	}
+	return chunk
+}
+
+// missed are the targets that the user gave and that are missed.
+func (a tuneAdvice) missed() bool {
+	return slices.ContainsFunc(a.Targets, func(t tuneTarget) bool { return t.given && t.Verdict == targetMissed })
 }

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// mostRanks is the largest tensor-parallel group that is spoken of.
+const mostRanks = 64
+
+// divides says whether so many GPUs can share the model: each has as many attention heads as the others, and as many KV heads, or one that
+// as many others keep as well. Sources: vLLM's ModelConfig.verify_with_parallel_config and QKVParallelLinear; SGLang's is the same.
+func (m tuneModel) divides(tensorParallel int) bool {
+	if m.Heads%tensorParallel != 0 { // not known: 0
+		return false
+	}
+	return m.Latent > 0 || m.KVHeads%tensorParallel == 0 || tensorParallel%m.KVHeads == 0
+}
+
+// ranks are the sizes of tensor-parallel groups that can share the model, up to most.
+func (m tuneModel) ranks(most int) []int {
+	var out []int
+	for n := 1; n <= most; n++ {
+		if m.divides(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// parallel refuses a tensor-parallel group that the engine would refuse.
+func (m tuneModel) parallel(tensorParallel int) error {
+	if m.divides(tensorParallel) {
+		return nil
+	}
+	var fit []string
+	for _, n := range m.ranks(mostRanks) {
+		fit = append(fit, fmt.Sprint(n))
+	}
+	what := fmt.Sprintf("%d KV heads are neither divided by it nor divide it", m.KVHeads)
+	if m.Heads%tensorParallel != 0 {
+		what = fmt.Sprintf("it does not divide the model's %d attention heads", m.Heads)
+	}
+	return fmt.Errorf("--tensor-parallel %d: %s, so that engines refuse to start; use %s", tensorParallel, what, strings.Join(fit, ", "))
+}
+
+// inOneMachine is how many GPUs a machine has as a rule: advice does not go beyond.
+const inOneMachine = 8
+
+// wider finds the smallest larger group within one machine for which something holds; 0: none.
+func (h tuneHardware) wider(m tuneModel, holds func(tuneHardware) bool) int {
+	for _, n := range m.ranks(inOneMachine) {
+		if n <= h.TensorParallel {
+			continue
+		}
+		h.TensorParallel = n
+		if holds(h) {
+			return n
+		}
+	}
+	return 0
+}

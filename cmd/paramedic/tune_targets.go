@@ -1,0 +1,174 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"paramedic/state"
+)
+
+// A tuneVerdict says how a target stands.
+type tuneVerdict string
+
+// The verdicts. What is possible is in time as far as it is known: a first token on an idle worker, before which nothing waits.
+const (
+	targetMet      tuneVerdict = "met"
+	targetPossible tuneVerdict = "possible"
+	targetMissed   tuneVerdict = "missed"
+	targetUnknown  tuneVerdict = "unknown"
+)
+
+// A tuneTarget is one target with what the advice, or the live engine, gives.
+type tuneTarget struct {
+	Name    string      `json:"name"`
+	Want    float64     `json:"want"`
+	Value   *float64    `json:"value"` // estimated, or measured; null: not known
+	Unit    string      `json:"unit"`
+	Verdict tuneVerdict `json:"verdict"`
+	Why     string      `json:"why"`
+	given   bool        // by the user: missing it is a finding
+}
+
+// targets judges what the advice will give, as far as the hardware's speed is known.
+func (s tuneSheet) targets(u useCase, p tunePool, seqs, chunk int) []tuneTarget {
+	out := []tuneTarget{
+		{Name: "First token", Want: u.TTFT, Unit: "s", given: u.ttftGiven},
+		{Name: "Time between tokens", Want: u.ITL, Unit: "s", given: u.itlGiven},
+	}
+	if u.Throughput > 0 {
+		out = append(out, tuneTarget{Name: "Generated tokens", Want: u.Throughput, Unit: "1/s", given: true})
+	}
+	for i := range out {
+		t := &out[i]
+		switch {
+		case !s.times():
+			t.Verdict, t.Why = targetUnknown, "how fast the GPU is is not known: --gpu NAME instead of --gpu-memory, and the size of the weights"
+		case t.Name == "First token":
+			s.judgeFirst(t, p, chunk)
+		case t.Name == "Time between tokens":
+			s.judgeBetween(t, p, seqs)
+		default:
+			s.judgeThroughput(t, p, seqs)
+		}
+	}
+	return out
+}
+
+func (t *tuneTarget) is(value float64, verdict tuneVerdict, why string) {
+	t.Value, t.Verdict, t.Why = &value, verdict, why
+}
+
+// judgeFirst judges the time to first token by what prefill alone takes.
+func (s tuneSheet) judgeFirst(t *tuneTarget, p tunePool, chunk int) {
+	if p.prompt <= 0 {
+		t.Verdict, t.Why = targetUnknown, "how long prompts are is not known: --prompt-tokens and --answer-tokens instead of --avg-tokens"
+		return
+	}
+	idle := func(h tuneHardware) float64 { return h.ttftIdle(*s.model, s.kvBytes, p.prompt, float64(chunk)) }
+	if v := idle(*s.hardware); v <= t.Want {
+		t.is(v, targetPossible, fmt.Sprintf("on an idle worker, a prompt of %.0f tokens of which nothing is cached; what waits before it comes on top", p.prompt))
+		return
+	}
+	t.is(idle(*s.hardware), targetMissed, fmt.Sprintf("prefill of %.0f tokens alone, nothing cached: shared prefixes or shorter prompts help, settings do not; %s", p.prompt,
+		s.orWider(func(h tuneHardware) bool { return idle(h) <= t.Want })))
+}
+
+// judgeBetween judges the mean time between tokens with as many sequences as are advised.
+func (s tuneSheet) judgeBetween(t *tuneTarget, p tunePool, seqs int) {
+	v := s.hardware.between(*s.model, s.kvBytes, p.tuneLoad, seqs)
+	switch {
+	case v > t.Want:
+		alone := s.hardware.between(*s.model, s.kvBytes, p.tuneLoad, 1)
+		t.is(v, targetMissed, fmt.Sprintf("with %d sequences; one alone takes about %.0f ms to read the weights, so that settings do not help but smaller weights do; ", seqs, 1000*alone)+
+			s.orWider(func(h tuneHardware) bool { return h.between(*s.model, s.kvBytes, p.tuneLoad, 1) <= t.Want }))
+	case p.answer > 0:
+		t.is(v, targetMet, fmt.Sprintf("in the mean, with %d sequences all the time and the prefill of their prompts; a chunk is a pause, see below", seqs))
+	default:
+		t.is(v, targetPossible, fmt.Sprintf("%d sequences and no prefill beside them: how much of that there is tell --prompt-tokens and --answer-tokens", seqs))
+	}
+}
+
+// judgeThroughput judges what a worker generates that always has as many sequences as are advised.
+func (s tuneSheet) judgeThroughput(t *tuneTarget, p tunePool, seqs int) {
+	if p.prompt <= 0 || p.answer <= 0 {
+		t.Verdict, t.Why = targetUnknown, "it depends on how long prompts and answers are: --prompt-tokens and --answer-tokens instead of --avg-tokens"
+		return
+	}
+	made := s.hardware.tokensPerSecond(*s.model, s.kvBytes, p.tuneLoad, seqs)
+	if made >= t.Want {
+		t.is(made, targetMet, fmt.Sprintf("with %d sequences all the time, nothing cached", seqs))
+		return
+	}
+	why := fmt.Sprintf("with %d sequences all the time, nothing cached: %.0f workers make it", seqs, math.Ceil(t.Want/made))
+	if fit := graphSize(safeMaxNumSeqs(p.blocks, s.each(p.engine, p.average))); fit > seqs {
+		why += fmt.Sprintf("; with slower tokens the KV cache has room for %d, about %s", fit, state.FormatValue(s.hardware.tokensPerSecond(*s.model, s.kvBytes, p.tuneLoad, fit), t.Unit))
+	}
+	t.is(made, targetMissed, why)
+}
+
+// orWider says which tensor-parallel group would do, if one does.
+func (s tuneSheet) orWider(holds func(tuneHardware) bool) string {
+	if n := s.hardware.wider(*s.model, holds); n > 0 {
+		return fmt.Sprintf("--tensor-parallel-size %d would do", n)
+	}
+	return fmt.Sprintf("no tensor parallelism up to %d does", max(inOneMachine, s.hardware.TensorParallel))
+}
+
+// targets judges what the live engines give.
+func (p livePool) targets(u useCase) []tuneTarget {
+	out := []tuneTarget{p.judged(tuneTarget{Name: "First token, p95", Want: u.TTFT, Unit: "s", given: u.ttftGiven}, "ttft_p95"),
+		p.judged(tuneTarget{Name: "Time between tokens, p95", Want: u.ITL, Unit: "s", given: u.itlGiven}, "itl_p95")}
+	if out[0].Verdict == targetMissed {
+		out[0].Why = p.whyFirst()
+	}
+	if out[1].Verdict == targetMissed {
+		out[1].Why = "fewer sequences at a time or smaller chunks make each token faster"
+	}
+	if u.Throughput <= 0 {
+		return out
+	}
+	t := tuneTarget{Name: "Generated tokens", Want: u.Throughput, Unit: "1/s", Verdict: targetUnknown, Why: "not measured", given: true}
+	if made, ok := p.read["generation_tokens_rate"]; ok {
+		switch {
+		case made.mean >= t.Want:
+			t.is(made.mean, targetMet, "mean of its workers")
+		case p.read["requests_waiting"].max == 0:
+			t.is(made.mean, targetUnknown, "mean of its workers; nothing waits, so that it says how much is asked for and not what they can")
+		default:
+			t.is(made.mean, targetMissed, "mean of its workers, while requests wait")
+		}
+	}
+	return append(out, t)
+}
+
+func (p livePool) judged(t tuneTarget, signal string) tuneTarget {
+	v, ok := p.read[signal]
+	switch {
+	case !ok:
+		t.Verdict, t.Why = targetUnknown, "no request told it while we looked"
+	case v.max > t.Want:
+		t.is(v.max, targetMissed, "")
+	default:
+		t.is(v.max, targetMet, "measured, the slowest worker's")
+	}
+	return t
+}
+
+// whyFirst says where the time to first token goes.
+func (p livePool) whyFirst() string {
+	waiting, kv := p.read["requests_waiting"].max, p.read["kv_usage"].max
+	switch {
+	case waiting > 0 && kv > 0.9:
+		return "requests wait for KV cache: fewer at a time, shorter ones, or more replicas"
+	case waiting > 0:
+		return "requests wait while the KV cache has room: slots or prefill are what they wait for"
+	}
+	return "with no queue it is prefill: longer prompts than planned, or fewer of them found in the cache"
+}
+
+func (t tuneTarget) value() string {
+	if t.Value == nil {
+		return "—"
+	}
+	return state.FormatValue(*t.Value, t.Unit)
+}
