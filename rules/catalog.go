@@ -32,7 +32,8 @@ type Catalog struct {
 	metrics     []metricRule
 	words       []wordRule
 	xids        map[int]Xid
-	recoveries  []*Recovery                // the worst first
+	recoveries  []*Recovery // the worst first
+	pathologies map[string]*Pathology
 	units       map[string]string          // signal → unit
 	past        map[string]map[string]bool // baseline, day_ago and week_ago → signals of which it is read
 	titles      map[string]string

@@ -42,6 +42,8 @@ type fileYAML struct {
 	Recover  []recoverYAML `yaml:"recoveries" jsonschema_description:"What a GPU needs after a driver error, the worst first. Yours come after the built-in ones, or replace those of the same ID."`
 	Xids     []xidYAML     `yaml:"xids" jsonschema_description:"NVIDIA's driver errors."`
 	Causes   []causeYAML   `yaml:"causes" jsonschema_description:"Troubles that a verdict can name. One with the ID of a built-in cause replaces it."`
+
+	Pathologies []pathologyYAML `yaml:"pathologies" jsonschema_description:"Patterns of several signals that are told beside a pool's health. One with the ID of a built-in one replaces it."`
 }
 
 type symptomYAML struct {
@@ -106,6 +108,17 @@ type causeYAML struct {
 	LookAlikes []lookAlikeYAML    `yaml:"look_alikes" jsonschema_description:"Causes that are easily taken for it."`
 	Do         []text             `yaml:"do" jsonschema_description:"First aid, for people."`
 	Avoid      []text             `yaml:"avoid" jsonschema_description:"What makes it worse."`
+}
+
+type pathologyYAML struct {
+	ID        text   `yaml:"id" jsonschema:"required" jsonschema_description:"A name such as kv_thrashing."`
+	Title     string `yaml:"title" jsonschema:"required" jsonschema_description:"What a person reads."`
+	Published string `yaml:"published" jsonschema_description:"The pattern in the numbers by which it is known."`
+	Corrected string `yaml:"corrected" jsonschema_description:"What is wrong with that, and what is asked instead."`
+	Per       string `yaml:"per" jsonschema:"enum=pod,enum=gpu,enum=node" jsonschema_description:"Ask it of each of these; without it, of the whole pool."`
+	When      text   `yaml:"when" jsonschema:"required" jsonschema_description:"CEL over signals, as in evidence."`
+	Text      text   `yaml:"text" jsonschema:"required" jsonschema_description:"What was seen, with placeholders such as {kv_usage}, {pod}."`
+	PointsTo  []text `yaml:"points_to" jsonschema:"required" jsonschema_description:"Causes that look like it."`
 }
 
 type lookAlikeYAML struct {

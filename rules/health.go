@@ -42,6 +42,8 @@ type PoolHealth struct {
 	Routes    []string               `json:"routes,omitempty"` // what sends it requests, as kind/name
 	Overall   HealthStatus           `json:"overall"`
 	Checks    map[string]HealthCheck `json:"checks"`
+	// Pathologies are the known patterns that it shows; only Health of a catalogue looks for them.
+	Pathologies []SeenPathology `json:"pathologies,omitempty"`
 
 	most, least map[string]state.Sample // by signal
 }

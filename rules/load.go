@@ -39,11 +39,13 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		byID:     map[state.Cause]*Cause{},
 		alerts:   map[string]alertRule{},
 		xids:     map[int]Xid{},
-		units:    units,
-		titles:   titles,
-		windows:  windows,
-		numbers:  numbers,
-		past:     past,
+
+		pathologies: map[string]*Pathology{},
+		units:       units,
+		titles:      titles,
+		windows:     windows,
+		numbers:     numbers,
+		past:        past,
 	}}
 	files := make([]fileYAML, len(srcs))
 	for i, src := range srcs {
@@ -73,6 +75,9 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		l.file = srcs[i].name
 		for _, y := range f.Causes {
 			l.cause(y)
+		}
+		for _, y := range f.Pathologies {
+			l.pathology(y)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.cat.byID)) {
@@ -354,16 +359,30 @@ func (l *loader) references() {
 	for _, c := range l.cat.causes {
 		l.file = c.File
 		for _, id := range c.LeadsTo {
-			if _, ok := l.cat.byID[id]; !ok && !slices.Contains(Vocabulary, id) {
+			if !l.cat.known(id) {
 				l.bad(c.Line, "cause %s leads to %q, which is no cause", c.ID, id)
 			}
 		}
 		for _, a := range c.LookAlikes {
-			if _, ok := l.cat.byID[a.Cause]; !ok && !slices.Contains(Vocabulary, a.Cause) {
+			if !l.cat.known(a.Cause) {
 				l.bad(c.Line, "cause %s looks like %q, which is no cause", c.ID, a.Cause)
 			}
 		}
 	}
+	for _, p := range l.cat.Pathologies() {
+		l.file = p.file
+		for _, id := range p.PointsTo {
+			if !l.cat.known(id) {
+				l.bad(p.line, "pathology %s points to %q, which is no cause", p.ID, id)
+			}
+		}
+	}
+}
+
+// known says whether a cause exists, or is one of the design's list.
+func (c *Catalog) known(id state.Cause) bool {
+	_, ok := c.byID[id]
+	return ok || slices.Contains(Vocabulary, id)
 }
 
 // Vocabulary are the IDs of causes that are agreed between Paramedic and those who read its API. A cause that is not among them can

@@ -197,7 +197,7 @@ type foundPool struct {
 // all looks at every pool, and twice at those that show symptoms: the second time with everything.
 func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 	ev := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: state.Scope{Cluster: l.cluster, Model: model}, Onset: l.now, Now: l.now})
-	out := foundFleet{At: l.now, Pools: judged(poolsOf(l.cluster, ev, model)), Verdict: []foundPool{}, Missing: ev.Missing, Unread: l.unread, Found: len(l.unread) > 0}
+	out := foundFleet{At: l.now, Pools: judged(ofModel(l.catalog.Health(l.cluster, ev), ev.Workers, model)), Verdict: []foundPool{}, Missing: ev.Missing, Unread: l.unread, Found: len(l.unread) > 0}
 	if len(ev.Samples) == 0 || len(out.Pools) == 0 {
 		if err := l.unserved(ctx, model); err != nil {
 			return out, err
@@ -227,15 +227,14 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 	return out, nil
 }
 
-// poolsOf are the pools that the evidence knows of, with their health; of one model where it is named. Evidence holds all workers whatever
-// it was asked for, since neighbours count in a diagnosis.
-func poolsOf(cluster string, ev state.Evidence, model string) []rules.PoolHealth {
-	pools := rules.Health(cluster, ev)
+// ofModel are those of the pools that serve a model; all, where none is named. Evidence holds all workers whatever it was asked for, since
+// neighbours count in a diagnosis.
+func ofModel(pools []rules.PoolHealth, workers []state.Worker, model string) []rules.PoolHealth {
 	if model == "" {
 		return pools
 	}
 	return slices.DeleteFunc(pools, func(p rules.PoolHealth) bool {
-		return !strings.EqualFold(p.Model, model) && !slices.ContainsFunc(ev.Workers, func(w state.Worker) bool {
+		return !strings.EqualFold(p.Model, model) && !slices.ContainsFunc(workers, func(w state.Worker) bool {
 			return w.Namespace == p.Namespace && w.Pool == p.Pool && w.Pool != "" && strings.EqualFold(w.Model, model)
 		})
 	})
@@ -246,7 +245,7 @@ func (l lookAt) unserved(ctx context.Context, model string) error {
 	if model == "" {
 		return nil
 	}
-	ev := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: state.Scope{Cluster: l.cluster}, Onset: l.now, Now: l.now, Signals: healthSignals})
+	ev := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: state.Scope{Cluster: l.cluster}, Onset: l.now, Now: l.now, Signals: append(rules.HealthSignals(), "pod_ready", "up")})
 	var seen []string
 	for _, p := range rules.Health(l.cluster, ev) {
 		if p.Model != "" && !slices.Contains(seen, p.Model) {
@@ -316,7 +315,7 @@ func (d *diagnosis) print(f foundFleet) error {
 		fmt.Fprintln(w)
 	}
 	w.Flush()
-	for _, line := range f.unmeasured() {
+	for _, line := range slices.Concat(f.notes(), f.unmeasured()) {
 		fmt.Fprintf(d.out, "\n%s", line)
 	}
 	if closing := f.closing(); closing != "" {
@@ -412,7 +411,7 @@ func printMarkdown(w io.Writer, f foundFleet) {
 	if closing := f.closing(); closing != "" {
 		fmt.Fprintf(w, "\n%s\n", closing)
 	}
-	for _, line := range f.unmeasured() {
+	for _, line := range slices.Concat(f.notes(), f.unmeasured()) {
 		fmt.Fprintf(w, "\n- %s", md(line))
 	}
 	fmt.Fprintln(w)

@@ -10,6 +10,29 @@ import (
 // checkNames are the sides of a pool's health as people read them, where that is not their ID.
 var checkNames = map[string]string{"kv_cache": "KV cache", "gpu": "GPU"}
 
+// notes say why a pool that is not healthy is not, where a value alone does not, and which pathologies it shows.
+func (f foundFleet) notes() []string {
+	var lines []string
+	for _, p := range f.Pools {
+		name := poolName(p)
+		for _, check := range healthChecks {
+			if c := p.Checks[check]; c.Note != "" && c.Status != rules.Healthy {
+				lines = append(lines, fmt.Sprintf("%s: %s: %s", name, orText(checkNames[check], check), c.Note))
+			}
+		}
+		for _, x := range p.Pathologies {
+			causes := make([]string, len(x.PointsTo))
+			for i, c := range x.PointsTo {
+				causes[i] = string(c)
+			}
+			lines = append(lines, fmt.Sprintf("%s: %s: %s. Looks like %s", name, x.Title, x.Text, strings.Join(causes, ", ")))
+		}
+	}
+	return lines
+}
+
+func poolName(p rules.PoolHealth) string { return orText(p.Pool, orText(p.Model, "the pool")) }
+
 // unmeasured says of every pool which sides of its health nobody could measure, and why: silence would read as health.
 func (f foundFleet) unmeasured() []string {
 	why := map[string]string{}
@@ -32,7 +55,7 @@ func (f foundFleet) unmeasured() []string {
 			names[reason] = append(names[reason], orText(checkNames[check], check))
 		}
 		for _, reason := range reasons {
-			lines = append(lines, fmt.Sprintf("%s: not measured: %s (%s)", orText(p.Pool, orText(p.Model, "the pool")), strings.Join(names[reason], ", "), reason))
+			lines = append(lines, fmt.Sprintf("%s: not measured: %s (%s)", poolName(p), strings.Join(names[reason], ", "), reason))
 		}
 	}
 	return lines

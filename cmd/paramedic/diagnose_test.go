@@ -44,6 +44,29 @@ func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
 	}
 }
 
+// What is not well and has no symptom yet is told with its reason, and with the known patterns that it shows.
+func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
+	catalog, err := loadRules("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var samples []state.Sample
+	for signal, v := range map[string]float64{"kv_usage": 0.97, "preemption_rate": 0.4, "ttft_p95": 4, "ttft_p99": 4.5, "requests_waiting": 3, "error_rate": 0, "gpu_util": 80} {
+		samples = append(samples, state.Sample{Signal: signal, Value: v, Unit: map[string]string{"kv_usage": "ratio", "preemption_rate": "1/s"}[signal], Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0", Model: "llama"}})
+	}
+	f := foundFleet{Pools: judged(catalog.Health("default", state.Evidence{Samples: samples}))}
+	want := []string{"vllm: KV cache: full, and users feel it",
+		"vllm: KV cache thrashes: vllm-0 preempts 0.4/s with its KV cache 97 % full, and first tokens take 4 s (p95). Looks like kv_exhaustion, kv_leak, long_context_burst, traffic_surge"}
+	if d := cmp.Diff(want, f.notes()); d != "" {
+		t.Error(d)
+	}
+	var out bytes.Buffer
+	printMarkdown(&out, f)
+	if !strings.Contains(out.String(), "KV cache thrashes: vllm\\-0 preempts") && !strings.Contains(out.String(), "KV cache thrashes: vllm-0 preempts") {
+		t.Errorf("it is not in the report:\n%s", out.String())
+	}
+}
+
 // What came from outside reads as text in Markdown, wherever it stands.
 func TestMarkdownEscapesWhatCameFromOutside(t *testing.T) {
 	const evil = "llama](http://evil.example) <img src=x onerror=alert(1)> | `x`"

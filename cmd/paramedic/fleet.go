@@ -25,9 +25,6 @@ type fleetHealth struct {
 	Missing []state.Missing    `json:"missing"`
 }
 
-// healthSignals are what a health report reads; the last two tell which workers there are.
-var healthSignals = append(rules.HealthSignals(), "pod_ready", "up")
-
 // A fleetCache keeps a health report for a moment, so that many readers cost one gathering.
 type fleetCache struct {
 	flight singleflight.Group
@@ -60,17 +57,18 @@ func (s *service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
 // gatherFleet asks all clusters at once: one that cannot be reached must not make the others' numbers old.
 func (s *service) gatherFleet(ctx context.Context) *fleetHealth {
 	now := s.deps.Clock.Now()
+	signals := append(s.catalog.HealthSignals(), "pod_ready", "up") // the last two tell which workers there are
 	found := make([]state.Evidence, len(s.cfg.Clusters))
 	var wg sync.WaitGroup
 	for i, c := range s.cfg.Clusters {
 		wg.Go(func() {
-			found[i] = s.gather.Gather(ctx, enrich.Request{Cluster: c.Name, Scope: state.Scope{Cluster: c.Name}, Onset: now, Now: now, Signals: healthSignals})
+			found[i] = s.gather.Gather(ctx, enrich.Request{Cluster: c.Name, Scope: state.Scope{Cluster: c.Name}, Onset: now, Now: now, Signals: signals})
 		})
 	}
 	wg.Wait()
 	out := &fleetHealth{At: now, Overall: rules.HealthUnknown, Pools: []rules.PoolHealth{}, Missing: []state.Missing{}}
 	for i, ev := range found {
-		out.Pools = append(out.Pools, judged(rules.Health(s.cfg.Clusters[i].Name, ev))...)
+		out.Pools = append(out.Pools, judged(s.catalog.Health(s.cfg.Clusters[i].Name, ev))...)
 		out.Missing = append(out.Missing, ev.Missing...)
 	}
 	rank := map[rules.HealthStatus]int{rules.Healthy: 1, rules.HealthWarning: 2, rules.HealthCritical: 3}
@@ -140,6 +138,9 @@ func (s *service) webFleet(ctx context.Context) (web.Fleet, error) {
 		for _, name := range slices.Sorted(maps.Keys(p.Checks)) {
 			c := p.Checks[name]
 			pool.Checks = append(pool.Checks, web.PoolCheck{Name: name, Status: string(c.Status), Signal: c.Signal, Value: c.Value, Unit: c.Unit, Pod: c.Pod, Note: c.Note})
+		}
+		for _, x := range p.Pathologies {
+			pool.Pathologies = append(pool.Pathologies, web.Pathology{Title: x.Title, Text: x.Text, PointsTo: x.PointsTo})
 		}
 		out.Pools = append(out.Pools, pool)
 	}

@@ -108,12 +108,12 @@ func (c *cli) showPlaybook(dir, id string) error {
 
 func (c *cli) rulesCommand() *cobra.Command {
 	var dir string
-	cmd := &cobra.Command{Use: "rules", Short: "List, show and test causes", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "rules", Short: "List, show and test causes and pathologies", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return c.listRules(dir) }}
 	cmd.PersistentFlags().StringVar(&dir, "dir", "", "your own rules, which override the built-in ones")
 	cmd.AddCommand(
-		&cobra.Command{Use: "list", Short: "List causes", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return c.listRules(dir) }},
-		&cobra.Command{Use: "show ID", Short: "Explain a cause: what it explains, and what speaks for and against it", Args: cobra.ExactArgs(1),
+		&cobra.Command{Use: "list", Short: "List causes and pathologies", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return c.listRules(dir) }},
+		&cobra.Command{Use: "show ID", Short: "Explain a cause (what it explains, what speaks for and against it) or a pathology", Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error { return c.showRule(dir, args[0]) }},
 		&cobra.Command{Use: "test DIR", Short: "Run the cases in a directory (*.txtar)", Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error { return c.testRules(dir, args[0]) }})

@@ -30,6 +30,10 @@ func (c *cli) listRules(dir string) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", cause.ID, cause.Scope, len(cause.Evidence), from, firstSentence(sentence(cause.What)))
 	}
+	fmt.Fprintln(w, "\nPATHOLOGY\tLOOKS LIKE\t\t\tPUBLISHED AS")
+	for _, p := range catalog.Pathologies() {
+		fmt.Fprintf(w, "%s\t%s\t\t\t%s\n", p.ID, p.PointsTo[0], p.Published)
+	}
 	return w.Flush()
 }
 
@@ -49,6 +53,9 @@ func (c *cli) showRule(dir, id string) error {
 		return err
 	}
 	cause, ok := catalog.Cause(state.Cause(id))
+	if i := slices.IndexFunc(catalog.Pathologies(), func(p *rules.Pathology) bool { return p.ID == id }); !ok && i >= 0 {
+		return c.showPathology(catalog.Pathologies()[i])
+	}
 	if !ok {
 		return fmt.Errorf("no cause %q: `paramedic rules list` names them", id)
 	}
@@ -65,6 +72,27 @@ func (c *cli) showRule(dir, id string) error {
 	p.evidence()
 	p.lookAlikes()
 	p.advice()
+	return nil
+}
+
+// showPathology explains one pathology to a person.
+func (c *cli) showPathology(x *rules.Pathology) error {
+	if c.output == "json" {
+		return c.json(x)
+	}
+	p := rulePage{out: c.out}
+	fmt.Fprintf(p.out, "%s: a pattern that is told beside a pool's health, and weighs nothing\n\n", x.ID)
+	p.lines(0, "", x.Title+".")
+	for _, part := range []struct{ mark, text string }{{"published", x.Published}, {"corrected", x.Corrected}, {"asked", x.When}, {"told", spoken(x.Text)}} {
+		if part.text != "" {
+			p.lines(11, part.mark, part.text)
+		}
+	}
+	var causes []string
+	for _, id := range x.PointsTo {
+		causes = append(causes, string(id))
+	}
+	p.lines(11, "looks like", strings.Join(causes, ", "))
 	return nil
 }
 

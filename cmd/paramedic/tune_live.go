@@ -57,7 +57,7 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 	now := time.Now().UTC()
 	all := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: state.Scope{Cluster: cluster.Name, Model: t.model}, Onset: now, Now: now})
 	var out []livePool
-	pools := poolsOf(cluster.Name, all, t.model)
+	pools := ofModel(rules.Health(cluster.Name, all), all.Workers, t.model)
 	if len(pools) == 0 {
 		if err := (lookAt{gather: gather, cluster: cluster.Name, now: now}).unserved(ctx, t.model); err != nil {
 			return nil, err

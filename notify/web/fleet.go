@@ -29,6 +29,15 @@ type Pool struct {
 	Routes  []string // what sends it requests, as kind/name
 	Overall string
 	Checks  []PoolCheck
+
+	Pathologies []Pathology
+}
+
+// A Pathology is a known pattern of several signals that a pool shows.
+type Pathology struct {
+	Title    string
+	Text     string // what was seen
+	PointsTo []state.Cause
 }
 
 // A PoolCheck is one question about a pool with its worst value.

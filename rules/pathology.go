@@ -1,0 +1,144 @@
+package rules
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"paramedic/state"
+)
+
+// A Pathology is a pattern of several signals that operators know by its numbers. It is told beside a pool's health and never weighed: it
+// knows nothing of the pool's own past, and several causes look like it.
+type Pathology struct {
+	ID        string        `json:"id"`
+	Title     string        `json:"title"`
+	Published string        `json:"published"`           // the pattern in its own numbers
+	Corrected string        `json:"corrected,omitempty"` // what was wrong with it, and what is asked instead
+	When      string        `json:"when"`
+	Per       string        `json:"per,omitempty"` // pod, gpu; empty: the whole pool
+	Text      string        `json:"text"`
+	PointsTo  []state.Cause `json:"points_to"`
+
+	when *expression
+	line int
+	file string
+}
+
+// A SeenPathology is one that a pool shows.
+type SeenPathology struct {
+	ID       string        `json:"id"`
+	Title    string        `json:"title"`
+	Text     string        `json:"text"` // what was seen, where it is worst
+	PointsTo []state.Cause `json:"points_to"`
+	Pods     []string      `json:"pods,omitempty"` // all that show it
+}
+
+// Pathologies lists them by ID.
+func (c *Catalog) Pathologies() []*Pathology {
+	out := make([]*Pathology, 0, len(c.pathologies))
+	for _, id := range slices.Sorted(maps.Keys(c.pathologies)) {
+		out = append(out, c.pathologies[id])
+	}
+	return out
+}
+
+// reads are the signals that a pathology asks for or speaks of.
+func (p *Pathology) reads() []string {
+	out := slices.Clone(p.when.signals)
+	for _, name := range placeholders(p.Text) {
+		base, _, _ := strings.Cut(name, ".")
+		out = append(out, base)
+	}
+	return out
+}
+
+// HealthSignals are what Health of the catalogue reads.
+func (c *Catalog) HealthSignals() []string {
+	out := HealthSignals()
+	for _, p := range c.pathologies {
+		for _, signal := range p.reads() {
+			if _, ok := c.units[signal]; ok { // placeholders such as {pod} are none
+				out = append(out, signal)
+			}
+		}
+	}
+	return sortedSet(out)
+}
+
+// Health judges every pool that the evidence knows of as the function Health does, and says which pathologies it shows. A pool with one is
+// not healthy.
+func (c *Catalog) Health(cluster string, ev state.Evidence) []PoolHealth {
+	pools := Health(cluster, ev)
+	reading := c.reading(c.HealthSignals()...)
+	for i := range pools {
+		p := &pools[i]
+		scope := state.Scope{Cluster: cluster, Namespace: p.Namespace, Pool: p.Pool, Model: p.Model}
+		p.Pathologies = c.shown(newView(&state.Incident{}, scope, &ev, reading))
+		if len(p.Pathologies) > 0 && healthRank[p.Overall] < healthRank[HealthWarning] {
+			p.Overall = HealthWarning
+		}
+	}
+	return pools
+}
+
+// shown are the pathologies that the view's pool shows.
+func (c *Catalog) shown(v *view) []SeenPathology {
+	var out []SeenPathology
+	for _, p := range c.Pathologies() {
+		var hits []*group
+		answered := 0
+		for _, g := range v.groups(p.Per) {
+			holds, ok := p.when.answer(g)
+			if ok {
+				answered++
+			}
+			if holds && ok {
+				hits = append(hits, g)
+			}
+		}
+		if len(hits) == 0 {
+			continue
+		}
+		worst := c.finding(&Evidence{Signal: p.when.signals[0], Text: p.Text}, hits, placeholder{view: v, count: v.engines(hits), total: answered})
+		seen := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(worst.form, worst.of), PointsTo: p.PointsTo}
+		for _, g := range hits {
+			if g.pod != "" {
+				seen.Pods = append(seen.Pods, g.pod)
+			}
+		}
+		seen.Pods = sortedSet(seen.Pods)
+		out = append(out, seen)
+	}
+	return out
+}
+
+// pathology takes one entry; a user's replaces the built-in one of the same ID.
+func (l *loader) pathology(y pathologyYAML) {
+	p := &Pathology{ID: y.ID.s, Title: y.Title, Published: y.Published, Corrected: y.Corrected, When: y.When.s, Per: y.Per, Text: y.Text.s, file: l.file, line: y.ID.line}
+	for _, t := range y.PointsTo {
+		p.PointsTo = append(p.PointsTo, state.Cause(t.s))
+	}
+	switch {
+	case p.ID == "" || p.Title == "" || p.Text == "":
+		l.bad(p.line, "a pathology needs an id, a title, and a text that says what was seen")
+		return
+	case !slices.Contains([]string{"", "pod", "gpu", "node"}, p.Per):
+		l.bad(p.line, "pathology %s: per: %q is none of pod, gpu, node", p.ID, p.Per)
+		return
+	case len(p.PointsTo) == 0:
+		l.bad(p.line, "pathology %s needs points_to: the causes that look like it", p.ID)
+		return
+	}
+	var err error
+	if p.when, err = l.env.compile(y.When.s); err != nil {
+		l.bad(y.When.line, "%v", err)
+		return
+	}
+	if len(p.when.signals) == 0 {
+		l.bad(y.When.line, "pathology %s reads no signal", p.ID)
+		return
+	}
+	l.placeholders(y.Text, true)
+	l.cat.pathologies[p.ID] = p
+}
