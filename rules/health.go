@@ -75,7 +75,7 @@ const (
 
 // HealthSignals are what Health reads.
 func HealthSignals() []string {
-	return []string{"ttft_p99", "itl_p99", "error_rate", "requests_waiting", "kv_usage", "preemption_rate", "gpu_util"}
+	return []string{"ttft_p99", "itl_p99", "error_rate", "requests_waiting", "kv_usage", "preemption_rate", "gpu_util", "slo_budget_left"}
 }
 
 // Health judges every pool that the evidence knows of, in a stable order.
@@ -162,6 +162,9 @@ func (p *PoolHealth) finish() {
 		felt = errors
 	}
 	p.Checks["kv_cache"], p.Checks["gpu"] = p.kvCache(felt), p.gpu(felt)
+	if s, ok := p.least["slo_budget_left"]; ok { // where nobody made a promise there is no such side
+		p.Checks["error_budget"] = budgetOf(s)
+	}
 	for _, c := range p.Checks {
 		if healthRank[c.Status] > healthRank[p.Overall] {
 			p.Overall = c.Status
@@ -210,6 +213,18 @@ func (p *PoolHealth) kvCache(felt HealthStatus) HealthCheck {
 		return checkOf(s, Healthy, "full and well used: nobody waits")
 	}
 	return checkOf(s, Healthy, "")
+}
+
+// budgetOf judges what is left of the error budget that is used up most. A spent one says how the month was, and nothing of now.
+func budgetOf(s state.Sample) HealthCheck {
+	of := map[string]string{"ttft": "first tokens in time", "itl": "tokens in time", "e2e": "whole requests in time", "errors": "requests without error"}[s.Text]
+	if of == "" {
+		of = "its objective"
+	}
+	if s.Value <= 0 {
+		return checkOf(s, HealthWarning, "the 30 days' error budget for "+of+" is spent")
+	}
+	return checkOf(s, Healthy, "for "+of+", of 30 days")
 }
 
 // gpu judges the GPUs: an idle one while requests wait, and a busy one where users are late.

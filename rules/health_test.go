@@ -111,6 +111,28 @@ func TestHealthIsWhatUsersFeel(t *testing.T) {
 	}
 }
 
+// A pool that promised something shows what is left of its budget, by the promise that it kept worst; others have no such side.
+func TestHealthShowsWhatIsLeftOfTheErrorBudget(t *testing.T) {
+	pool := state.Entity{Namespace: "llm", Pool: "p", Model: "m"}
+	left := func(of map[string]float64) HealthCheck {
+		ev := state.Evidence{}
+		for sli, v := range of {
+			ev.Samples = append(ev.Samples, state.Sample{Signal: "slo_budget_left", Entity: pool, Value: v, Text: sli, Unit: "ratio"})
+		}
+		ev.Samples = append(ev.Samples, state.Sample{Signal: "ttft_p99", Entity: pool, Value: .4})
+		return Health("default", ev)[0].Checks["error_budget"]
+	}
+	if c := left(map[string]float64{"ttft": .8, "errors": .3}); c.Status != Healthy || *c.Value != .3 || c.Note != "for requests without error, of 30 days" {
+		t.Errorf("some of it: %+v", c)
+	}
+	if c := left(map[string]float64{"ttft": .8, "e2e": -1.5}); c.Status != HealthWarning || *c.Value != -1.5 || c.Note != "the 30 days' error budget for whole requests in time is spent" {
+		t.Errorf("nothing of it: %+v", c)
+	}
+	if c := left(nil); c.Status != "" {
+		t.Errorf("nobody promised anything: %+v", c)
+	}
+}
+
 // What Health says it reads is what it reads.
 func TestHealthSignalsAreSignals(t *testing.T) {
 	c := mustLoad(t)

@@ -2,20 +2,21 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"paramedic/rules"
 )
 
 // checkNames are the sides of a pool's health as people read them, where that is not their ID.
-var checkNames = map[string]string{"kv_cache": "KV cache", "gpu": "GPU"}
+var checkNames = map[string]string{"kv_cache": "KV cache", "gpu": "GPU", "error_budget": "error budget"}
 
 // notes say why a pool that is not healthy is not, where a value alone does not, and which pathologies it shows.
 func (f foundFleet) notes() []string {
 	var lines []string
 	for _, p := range f.Pools {
 		name := poolName(p)
-		for _, check := range healthChecks {
+		for _, check := range append(slices.Clone(healthChecks), "error_budget") {
 			if c := p.Checks[check]; c.Note != "" && c.Status != rules.Healthy {
 				lines = append(lines, fmt.Sprintf("%s: %s: %s", name, orText(checkNames[check], check), c.Note))
 			}

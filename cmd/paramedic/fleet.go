@@ -96,8 +96,8 @@ const enoughChecks = 2
 func judged(pools []rules.PoolHealth) []rules.PoolHealth {
 	for i, p := range pools {
 		measured := 0
-		for _, c := range p.Checks {
-			if c.Value != nil {
+		for _, check := range healthChecks {
+			if p.Checks[check].Value != nil {
 				measured++
 			}
 		}

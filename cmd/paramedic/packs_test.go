@@ -280,6 +280,8 @@ func TestTargetsOfTheObjectivesAreEdgesOfBuckets(t *testing.T) {
 		"trtllm ttft": "trtllm_time_to_first_token_seconds", "trtllm itl": "trtllm_time_per_output_token_seconds",
 		"dynamo ttft": "dynamo_frontend_time_to_first_token_seconds", "dynamo itl": "dynamo_frontend_inter_token_latency_seconds",
 		"llm-d ttft": "llm_d_epp_request_ttft_seconds", "llm-d itl": "llm_d_epp_request_streaming_itl_seconds",
+		"vllm e2e": "vllm:e2e_request_latency_seconds", "sglang e2e": "sglang:e2e_request_latency_seconds", "trtllm e2e": "trtllm_e2e_request_latency_seconds",
+		"dynamo e2e": "dynamo_frontend_request_duration_seconds", "llm-d e2e": "llm_d_epp_request_duration_seconds",
 	}
 	promised := map[string]int{}
 	for _, r := range packRules(t) {

@@ -64,6 +64,8 @@ func checkName(id string) string {
 		return "Errors"
 	case "queue":
 		return "Queue"
+	case "error_budget":
+		return "Error budget"
 	}
 	return strings.ReplaceAll(id, "_", " ")
 }
