@@ -2,6 +2,7 @@ package lab
 
 import (
 	"container/heap"
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -111,6 +112,26 @@ func (f *Fleet) Advance(to time.Time) {
 		if over {
 			return
 		}
+	}
+}
+
+// Run keeps the fleet at a clock's time until the context ends. A machine that is too slow for the clock's speed falls behind it.
+func (f *Fleet) Run(ctx context.Context, c *Clock) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.After(time.Second):
+			f.follow(ctx, c.Now())
+		}
+	}
+}
+
+// follow simulates up to a moment, or until the context ends: a fleet that is far behind its clock takes longer the later it is.
+func (f *Fleet) follow(ctx context.Context, to time.Time) {
+	for at := f.Now(); at.Before(to) && ctx.Err() == nil; {
+		at = at.Add(min(time.Second, to.Sub(at)))
+		f.Advance(at)
 	}
 }
 

@@ -122,17 +122,17 @@ func NewWorld(f *Fleet, am AlertmanagerConfig) *World {
 
 // Advance simulates up to a moment, and evaluates and delivers every ScrapeInterval on the way.
 func (w *World) Advance(ctx context.Context, to time.Time) {
-	for !w.next.After(to) && ctx.Err() == nil {
-		w.Fleet.Advance(w.next)
+	for !w.next.After(to) {
+		if w.Fleet.follow(ctx, w.next); ctx.Err() != nil {
+			return
+		}
 		w.Alertmanager.Receive(w.next, w.Ruler.Evaluate())
 		if err := w.Alertmanager.Deliver(ctx, w.next); err != nil && w.Log != nil {
 			w.Log.Warn("an alert was not delivered", "err", err)
 		}
 		w.next = w.next.Add(ScrapeInterval)
 	}
-	if ctx.Err() == nil {
-		w.Fleet.Advance(to)
-	}
+	w.Fleet.follow(ctx, to)
 }
 
 // Run keeps the world at a clock's time until the context ends.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"paramedic/lab"
 )
@@ -112,28 +113,26 @@ func (c *cli) labRun(ctx context.Context, fleet *lab.Fleet, clock *lab.Clock, li
 		return fmt.Errorf("serving the pages at --listen: %w", err)
 	}
 	srv := &http.Server{Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}), ReadHeaderTimeout: 5 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(pages) }()
 	for _, t := range fleet.Targets() {
 		fmt.Fprintf(c.out, "http://%s%s\n", pages.Addr(), t.Path)
 	}
-	defer srv.Close()
-	if webhookURL != "" {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return ignoreClosed(srv.Serve(pages)) })
+	group.Go(func() error {
+		defer srv.Close()
+		if webhookURL == "" {
+			fleet.Run(ctx, clock)
+			return nil
+		}
 		world := lab.NewWorld(fleet, lab.AlertmanagerConfig{URL: webhookURL})
 		world.Log = c.logger()
 		world.Run(ctx, clock)
 		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return fmt.Errorf("serving the pages: %w", err)
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-served:
-			return fmt.Errorf("serving the pages: %w", err)
-		case <-clock.After(time.Second):
-			fleet.Advance(clock.Now())
-		}
-	}
+	return nil
 }
 
 // A storm is a burst of alerts at one webhook.

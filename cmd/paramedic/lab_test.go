@@ -2,11 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"paramedic/lab"
 )
 
 // What a bot refuses is not counted as taken, and a redirect is not followed to where it leads.
@@ -32,5 +37,37 @@ func TestAStormCountsWhatWasTaken(t *testing.T) {
 	}
 	if !strings.HasPrefix(out.String(), "30 of 50 alerts taken, in 5 payloads") {
 		t.Error(out.String())
+	}
+}
+
+// A fleet that is asked for more than the machine can simulate falls behind its clock, the further the longer it takes. It ends when it
+// is told to all the same.
+func TestALabThatCannotKeepUpEndsWhenToldTo(t *testing.T) {
+	for _, webhook := range []string{"", "http://127.0.0.1:1/nobody"} {
+		scenario, err := lab.NewScenario(lab.KVExhaustion, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet, err := scenario.Resize(16).Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		c := &cli{out: io.Discard, err: io.Discard}
+		clock := lab.NewClock(fleet.Start(), 1e8)
+		go func() { ended <- c.labRun(ctx, fleet, clock, "127.0.0.1:0", webhook) }()
+		for fleet.Now().Sub(fleet.Start()) < time.Minute {
+			<-time.After(time.Millisecond)
+		}
+		stop()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("it goes on: %s behind its clock", clock.Now().Sub(fleet.Now()))
+		}
 	}
 }

@@ -11,6 +11,6 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // what does not end at the first signal does at the second
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
