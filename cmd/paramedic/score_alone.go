@@ -15,17 +15,35 @@ type aloneCount struct {
 }
 
 // lonely is an Alertmanager as it is commonly configured: grouped by alertname and namespace, with its own default times; critical
-// pages, warning is posted, info is only logged; a full KV cache mutes the queue behind it. It hears what the bot hears.
+// pages, warning is posted, info is only logged; a full KV cache mutes the queue behind it, see [inhibitions]. It hears what the bot hears.
 type lonely struct {
 	manager *lab.Alertmanager
 	open    map[string]bool // pager incidents by group key
 	count   aloneCount
 }
 
-func newLonely() *lonely {
+// inhibitions is the one inhibition that the articles ask for, "if the critical KV cache alert is firing, suppress the request queue
+// backup alert", in the names of an engine's alerts. Labels are equal where both alerts have them: Dynamo's frontend calls the model by
+// another label, in another case.
+func inhibitions(k lab.Kind) []lab.Inhibition {
+	model := []string{"namespace", "model_name"}
+	switch k {
+	case lab.SGLang:
+		return []lab.Inhibition{{Source: "SGLangTokenUsageHigh", Target: "SGLangQueueBuildup", Equal: model}}
+	case lab.TRTLLM:
+		return []lab.Inhibition{{Source: "TRTLLMKVCachePressure", Target: "TRTLLMQueueBuildup", Equal: model}}
+	}
+	vllm := lab.Inhibition{Source: "VLLMKVCacheExhaustion", Target: "VLLMRequestQueueBackup", Equal: model}
+	if k == lab.Dynamo {
+		return []lab.Inhibition{vllm, {Source: "VLLMKVCacheExhaustion", Target: "DynamoQueueBuildup", Equal: []string{"namespace"}}}
+	}
+	return []lab.Inhibition{vllm}
+}
+
+func newLonely(k lab.Kind) *lonely {
 	return &lonely{open: map[string]bool{}, manager: lab.NewAlertmanager(lab.AlertmanagerConfig{
 		GroupBy: []string{"alertname", "namespace"}, GroupWait: 30 * time.Second, GroupInterval: 5 * time.Minute, RepeatInterval: 4 * time.Hour,
-		Inhibit: []lab.Inhibition{{Source: "VLLMKVCacheExhaustion", Target: "VLLMRequestQueueBackup", Equal: []string{"namespace", "model_name"}}},
+		Inhibit: inhibitions(k),
 	})}
 }
 

@@ -106,7 +106,7 @@ func newTrialOf(kind, name string, seed uint64, o labOptions) (*trial, error) {
 	if err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}
-	t := &trial{kind: kind, name: name, seed: seed, manager: lab.NewAlertmanager(lab.AlertmanagerConfig{}), alone: newLonely(),
+	t := &trial{kind: kind, name: name, seed: seed, manager: lab.NewAlertmanager(lab.AlertmanagerConfig{}), alone: newLonely(o.kind),
 		advice: &adviser{catalog, library}, board: state.NewBoard(),
 		fold:     &state.Fold{Triage: catalog, Routing: router, Settings: DefaultConfig().settings()},
 		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{}, paged: map[state.IncidentID]bool{}}
