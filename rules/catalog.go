@@ -74,7 +74,9 @@ type Cause struct {
 	What     string                    `json:"what"`
 	Explains map[state.Symptom]float64 `json:"explains"`
 	LeadsTo  []state.Cause             `json:"leads_to,omitempty"` // causes that are its consequences
-	Evidence []*Evidence               `json:"evidence"`
+	// LeadsAfter are symptoms of which the incident must have one before LeadsTo counts; none: it always does.
+	LeadsAfter []state.Symptom `json:"leads_after,omitempty"`
+	Evidence   []*Evidence     `json:"evidence"`
 	// LookAlikes are causes that are taken for this one, with what tells them apart.
 	LookAlikes []LookAlike `json:"look_alikes,omitempty"`
 	Do         []string    `json:"do"`

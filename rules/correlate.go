@@ -238,7 +238,6 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	if root.ID == other.ID || root.Cluster != other.Cluster || !root.Open() || !other.Open() {
 		return false
 	}
-	d := root.Diagnosis
 	cause, ok := c.byID[root.Cause()]
 	if !ok {
 		return bothUnknown(root, other)
@@ -247,8 +246,10 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 		return false
 	}
 	same := other.Cause() == root.Cause() // named in spite of alerts that it does not explain
+	led := cause.led(root, other)
 	for _, s := range other.Symptoms {
-		if !same && s.Symptom != state.Unclassified && !slices.Contains(d.Explains, s.Symptom) {
+		// What a consequence does is explained where the consequence is.
+		if !same && s.Symptom != state.Unclassified && !slices.Contains(root.Diagnosis.Explains, s.Symptom) && !(led && slices.Contains(other.Diagnosis.Explains, s.Symptom)) {
 			return false
 		}
 		if s.Symptom == state.Unclassified && s.Hints["group"] != "" {
@@ -258,7 +259,19 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	if same {
 		return older(root, other)
 	}
-	return other.Cause() == state.Unknown || other.Cause() == state.BenignAlert && cause.ID != state.BenignAlert || slices.Contains(cause.LeadsTo, other.Cause())
+	return other.Cause() == state.Unknown || other.Cause() == state.BenignAlert && cause.ID != state.BenignAlert || led
+}
+
+// led says that the cause is known to lead to the other incident's, and can have by now: what began long before the root is not its
+// consequence. The root's own alerts may well be the later ones.
+func (c *Cause) led(root, other *state.Incident) bool {
+	return c.leadsTo(other.Cause(), root.Symptoms) && root.StartedAt.Sub(other.StartedAt) <= together
+}
+
+// leadsTo says that the cause, where it shows in these symptoms, has the other among its consequences.
+func (c *Cause) leadsTo(other state.Cause, symptoms []state.SymptomCount) bool {
+	return slices.Contains(c.LeadsTo, other) && (len(c.LeadsAfter) == 0 ||
+		slices.ContainsFunc(symptoms, func(s state.SymptomCount) bool { return slices.Contains(c.LeadsAfter, s.Symptom) }))
 }
 
 // elsewhere says that two different causes, each of single workers, were found, and on different ones.

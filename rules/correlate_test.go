@@ -169,6 +169,70 @@ func TestAbsorbs(t *testing.T) {
 	}
 }
 
+// A worker that is lost, to memory, to a crash or to a rollout, leaves its load to the others and comes back with a cold cache: pod loss or
+// rollout → survivors hot, cold caches; host leak → OOM kill → cold start → pool overload; Xid → hang (engine.md §4.1).
+func TestALostWorkerIsTheRootOfAnOverloadedPool(t *testing.T) {
+	c := mustLoad(t)
+	pool := state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b"}
+	incident := func(id string, cause state.Cause, scope state.Scope, at time.Duration, symptoms ...state.Symptom) *state.Incident {
+		in := &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, StartedAt: caseTime.Add(at), OpenedAt: caseTime.Add(at), Scope: scope}
+		k, ok := c.Cause(cause)
+		if !ok {
+			t.Fatalf("no cause %s", cause)
+		}
+		in.Diagnosis = state.Diagnosis{Cause: cause, Scope: scope}
+		for s := range k.Explains {
+			in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)
+		}
+		for _, s := range symptoms {
+			in.Symptoms = append(in.Symptoms, state.SymptomCount{Symptom: s})
+		}
+		return in
+	}
+	full := func(scope state.Scope, at time.Duration) *state.Incident {
+		return incident("2", "kv_exhaustion", scope, at, "kv_pressure", "preemptions", "ttft_high")
+	}
+	const late = 6 * time.Minute // the root's alert is often the later one
+	for root, symptom := range map[state.Cause]state.Symptom{"host_memory_leak": "oom", "oom_killed": "oom", "cold_start": "worker_down", "bad_rollout": "rollout_stuck",
+		"model_load_failure": "crash_loop", "engine_hang": "throughput_drop", "gpu_fault": "gpu_hardware", "node_failure": "worker_down", "cuda_oom": "crash_loop"} {
+		r := incident("1", root, pool, late, symptom)
+		if !c.Absorbs(r, full(pool, 0)) {
+			t.Errorf("%s does not take the full caches of the workers that are left", root)
+		}
+		if !c.Absorbs(r, incident("2", "concurrency_cap", pool, 0, "queue_buildup", "ttft_high")) {
+			t.Errorf("%s does not take the queues of the workers that are left", root)
+		}
+		if root != "engine_hang" && !c.Absorbs(r, incident("2", "prefix_cache_collapse", pool, 0, "prefix_hit_low")) {
+			t.Errorf("%s does not take the cold caches", root)
+		}
+		if c.Absorbs(full(pool, 0), r) {
+			t.Errorf("full caches take %s", root)
+		}
+		for name, other := range map[string]*state.Incident{
+			"another pool":                        full(state.Scope{Namespace: "llm", Pool: "vllm-qwen", Model: "qwen-32b"}, 0),
+			"what began hours before":             full(pool, late-2*time.Hour),
+			"a surge of traffic":                  incident("2", "traffic_surge", pool, 0, "queue_buildup"),
+			"a change of the answers":             incident("2", "quality_regression", pool, 0, "quality"),
+			"a leak of KV blocks on other worker": incident("2", "kv_leak", state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: []string{"b"}}, 0, "kv_pressure"),
+		} {
+			if c.Absorbs(r, other) {
+				t.Errorf("%s takes %s", root, name)
+			}
+		}
+	}
+	for _, edge := range [][2]state.Cause{{"host_memory_leak", "oom_killed"}, {"host_memory_leak", "cold_start"}, {"oom_killed", "cold_start"}, {"bad_rollout", "cold_start"}, {"gpu_fault", "cold_start"},
+		{"node_failure", "cold_start"}, {"cuda_oom", "cold_start"}, {"gpu_fault", "engine_hang"}} {
+		symptoms := map[state.Cause]state.Symptom{"oom_killed": "oom", "cold_start": "worker_down", "engine_hang": "throughput_drop"}
+		if !c.Absorbs(incident("1", edge[0], pool, late, "worker_down"), incident("2", edge[1], pool, 0, symptoms[edge[1]])) {
+			t.Errorf("%s does not lead to %s", edge[0], edge[1])
+		}
+	}
+	// Memory that only grows has overloaded nobody yet.
+	if c.Absorbs(incident("1", "host_memory_leak", pool, 0, "memory_growth"), full(pool, late)) {
+		t.Error("a leak that has cost no worker takes the pool's full caches")
+	}
+}
+
 // A verdict that names broken workers keeps another worker's own trouble out, and does not swallow it later; what load does to the
 // neighbours of a broken worker is still a part of it, and so is the same leak on one more worker.
 func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {

@@ -140,6 +140,7 @@ func (t *topology) poolsIn(s state.Scope) []state.Scope {
 type verdict struct {
 	view   *view
 	ranked []weighed // best first
+	rival  *weighed  // the best of the rest that is no consequence of the first; nil: there is none
 	named  bool      // the first stands out
 	margin float64
 }
@@ -156,6 +157,17 @@ func (v verdict) better(than verdict) bool {
 		return bb
 	}
 	return a.score > b.score
+}
+
+// firstRival is what the best has to be ahead of. What it is known to lead to is there with it, and no other answer to the question where
+// the trouble came from.
+func (v verdict) firstRival(in *state.Incident) *weighed {
+	for i := range v.ranked[1:] {
+		if w := &v.ranked[i+1]; !v.ranked[0].cause.leadsTo(w.cause.ID, in.Symptoms) {
+			return w
+		}
+	}
+	return nil
 }
 
 func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
@@ -186,8 +198,8 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 	}
 	if len(out.ranked) > 0 {
 		next := 0.0
-		if len(out.ranked) > 1 {
-			next = math.Max(next, out.ranked[1].score)
+		if out.rival = out.firstRival(in); out.rival != nil {
+			next = math.Max(next, out.rival.score)
 		}
 		out.margin = round(out.ranked[0].score-next, 2)
 		out.named = out.ranked[0].score >= threshold && out.margin >= margin

@@ -104,6 +104,7 @@ type causeYAML struct {
 	What       text               `yaml:"what" jsonschema_description:"What goes on, in a sentence or two."`
 	Explains   map[string]float64 `yaml:"explains" jsonschema_description:"Symptoms that it explains, with the decibans that each speaks for it."`
 	LeadsTo    []text             `yaml:"leads_to" jsonschema_description:"Causes that are its consequences."`
+	LeadsAfter []string           `yaml:"leads_after" jsonschema_description:"Symptoms of which its incident must have one before leads_to counts: a memory that only grows has overloaded nobody yet."`
 	Evidence   []evidenceYAML     `yaml:"evidence" jsonschema:"required" jsonschema_description:"What speaks for and against it."`
 	LookAlikes []lookAlikeYAML    `yaml:"look_alikes" jsonschema_description:"Causes that are easily taken for it."`
 	Do         []text             `yaml:"do" jsonschema_description:"First aid, for people."`

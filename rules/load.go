@@ -247,6 +247,11 @@ func (l *loader) cause(y causeYAML) {
 	for _, t := range y.LeadsTo {
 		c.LeadsTo = append(c.LeadsTo, state.Cause(t.s))
 	}
+	for _, s := range y.LeadsAfter {
+		if l.symptom(line, s) {
+			c.LeadsAfter = append(c.LeadsAfter, state.Symptom(s))
+		}
+	}
 	for _, a := range y.LookAlikes {
 		c.LookAlikes = append(c.LookAlikes, LookAlike{Cause: state.Cause(a.Cause.s), Differs: a.Differs})
 	}

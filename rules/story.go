@@ -109,7 +109,7 @@ func wouldWin(v verdict, w *weighed) string {
 	best := &v.ranked[0]
 	rival := 0.0
 	for i := range v.ranked {
-		if r := &v.ranked[i]; r.cause != w.cause {
+		if r := &v.ranked[i]; r.cause != w.cause && (w != best || r == v.rival) {
 			rival = math.Max(rival, r.score)
 		}
 	}
@@ -231,7 +231,7 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	case best.score < threshold:
 		s.Why = fmt.Sprintf("The leading cause, %s, reaches %+g dB; %d are needed to name one.", best.cause.ID, best.score, threshold)
 	default:
-		s.Why = fmt.Sprintf("%s (%+g dB) is only %g dB ahead of %s; %d are needed to choose.", best.cause.ID, best.score, v.margin, v.ranked[1].cause.ID, margin)
+		s.Why = fmt.Sprintf("%s (%+g dB) is only %g dB ahead of %s; %d are needed to choose.", best.cause.ID, best.score, v.margin, v.rival.cause.ID, margin)
 	}
 	if len(best.missing) > 0 {
 		s.Why += " Missing: " + names(best.missing) + "."

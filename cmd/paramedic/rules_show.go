@@ -174,7 +174,15 @@ func (p rulePage) head() {
 		for _, id := range c.LeadsTo {
 			names = append(names, string(id))
 		}
-		p.lines(0, "", "It leads to "+strings.Join(names, ", ")+", which it then explains.")
+		then := "which it then explains."
+		if len(c.LeadsAfter) > 0 {
+			var first []string
+			for _, s := range c.LeadsAfter {
+				first = append(first, string(s))
+			}
+			then = "which it explains once its incident has one of " + strings.Join(first, ", ") + "."
+		}
+		p.lines(0, "", "It leads to "+strings.Join(names, ", ")+", "+then)
 	}
 }
 
