@@ -103,11 +103,15 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 			scopes = pools
 		}
 	}
+	var wards []ward
+	for _, scope := range scopes {
+		wards = append(wards, top.phases(scope, ev)...)
+	}
 	var best verdict
-	for i, scope := range scopes {
-		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about.
-		view := top.view(in, scope, ev, c)
-		view.guessed = len(scopes) > 1
+	for i, w := range wards {
+		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about; and so with its phases.
+		view := top.view(in, w, ev, c)
+		view.guessed = len(wards) > 1
 		v := c.weigh(view, in)
 		if i > 0 && !v.better(best) {
 			view.release()
@@ -119,6 +123,41 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 		best = v
 	}
 	return best
+}
+
+// A ward is what is judged as one: a pool, or of one that has workers for prefill and others for decode, those of one role.
+type ward struct {
+	scope state.Scope
+	role  string // empty: workers of any
+}
+
+// phases divides a scope by the roles of its workers. What is usual in one phase is trouble in the other (a prefill worker holds blocks and
+// runs nothing, a decode worker computes no prompts), and a mean over both is neither. The workers that the alerts name choose the role.
+func (t *topology) phases(s state.Scope, ev *state.Evidence) []ward {
+	roles := map[string]bool{}
+	named := map[string]bool{}
+	if ev != nil {
+		for _, w := range ev.Workers {
+			if w.Role == "" || !t.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod, Node: w.Node}, s) {
+				continue
+			}
+			roles[w.Role] = true
+			if contains(s.Pods, w.Pod) {
+				named[w.Role] = true
+			}
+		}
+	}
+	if len(named) > 0 {
+		roles = named
+	}
+	if len(roles) == 0 || s.Pool == "" {
+		return []ward{{scope: s}}
+	}
+	var out []ward
+	for _, role := range slices.Sorted(maps.Keys(roles)) {
+		out = append(out, ward{s, role})
+	}
+	return out
 }
 
 // poolsIn are the scopes of the pools that a scope without a pool could mean.

@@ -198,6 +198,11 @@ func spelling(x ast.Expr, c *Catalog) word {
 			return nil
 		}
 		return func(*group) (string, bool) { return string(s), true }
+	case ast.IdentKind:
+		if x.AsIdent() != "role" {
+			return nil
+		}
+		return func(g *group) (string, bool) { return g.roleOf(), true }
 	case ast.SelectKind:
 		s := x.AsSelect()
 		if s.IsTestOnly() || s.Operand().Kind() != ast.IdentKind || s.FieldName() != "text" {

@@ -221,6 +221,8 @@ func (g *group) ResolveName(name string) (any, bool) {
 	switch name {
 	case "facts_":
 		return g.view.facts, true
+	case "role":
+		return g.roleOf(), true
 	case "workers":
 		return float64(g.view.workers), true
 	}

@@ -22,7 +22,9 @@ type view struct {
 	scope    state.Scope
 	samples  []state.Sample // of the evidence
 	memory   *memory
-	guessed  bool // that the incident is about this pool; its alerts name none
+	role     string            // the only one whose workers count; empty: all do
+	roles    map[string]string // pod → its role, of those that have one
+	guessed  bool              // that the incident is about this pool; its alerts name none
 	facts    *factsVal
 	signals  map[string]*series
 	numbered []*series         // the same, by the catalogue's numbers
@@ -115,18 +117,20 @@ func (v *view) enginesOf(pods []string) int {
 	return len(seen)
 }
 
+// newView arranges the evidence of a scope, workers of every role.
 func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Catalog) *view {
 	var workers []state.Worker
 	if ev != nil {
 		workers = ev.Workers
 	}
-	return newTopology(workers).view(in, scope, ev, cat)
+	return newTopology(workers).view(in, ward{scope: scope}, ev, cat)
 }
 
-// view arranges the evidence of one scope, of the workers that the topology was made of.
-func (t *topology) view(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Catalog) *view {
+// view arranges the evidence of a ward, of the workers that the topology was made of.
+func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Catalog) *view {
+	scope, role := of.scope, of.role
 	v := &view{
-		scope: scope, facts: cat.factsOf(in), signals: map[string]*series{}, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers, missing: map[string]string{},
+		scope: scope, role: role, roles: map[string]string{}, facts: cat.factsOf(in), signals: map[string]*series{}, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers, missing: map[string]string{},
 		memory: memories.Get().(*memory), engine: map[string]string{}, ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[string][]*answers{}, expressions: cat.expressions,
 	}
 	v.whole = &group{view: v}
@@ -142,7 +146,10 @@ func (t *topology) view(in *state.Incident, scope state.Scope, ev *state.Evidenc
 	ours := make([]string, 0, len(ev.Workers))
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
-		if w.Pod != "" && c.top.inScope(e, scope) {
+		if w.Pod != "" && c.top.inScope(e, scope) && !differ(w.Role, role) {
+			if w.Role != "" {
+				v.roles[w.Pod] = w.Role
+			}
 			c.add("pod", group{key: w.Pod, pod: w.Pod, node: w.Node})
 			ours = append(ours, w.Pod)
 			if w.Group != "" {
@@ -162,7 +169,7 @@ func (t *topology) view(in *state.Incident, scope state.Scope, ev *state.Evidenc
 			continue
 		}
 		k := c.find(&s.Entity)
-		if !k.inScope {
+		if !k.inScope || c.ofAnotherRole(k.e) {
 			continue
 		}
 		if s.At.Before(oldest) && !s.At.IsZero() {
@@ -260,6 +267,15 @@ func (c *census) find(e *state.Entity) *sighting {
 	c.seen[c.last].next = i
 	c.last = i
 	return &c.seen[i]
+}
+
+// ofAnotherRole says that the entity is a worker of the phase that is not looked at.
+func (c *census) ofAnotherRole(e state.Entity) bool {
+	if c.view.role == "" || e.Pod == "" {
+		return false
+	}
+	w := c.top.byPod[place{e.Namespace, e.Pod}]
+	return w != nil && differ(w.Role, c.view.role)
 }
 
 // counted makes the entity part of the view when its first sample counts.
@@ -377,6 +393,21 @@ func (v *view) arrange(groups map[place]*group) {
 	for _, s := range v.signals {
 		s.summarise(v.order, &v.memory.wholes.take(1)[0])
 	}
+}
+
+// roleOf is the phase that the worker of a group computes, where the other has workers of its own; of a scope, the one that all its workers do.
+func (g *group) roleOf() string {
+	if g.key != "" {
+		return g.view.roles[g.pod]
+	}
+	only := ""
+	for _, role := range g.view.roles {
+		if only != "" && role != only {
+			return ""
+		}
+		only = role
+	}
+	return only
 }
 
 // groups are the entities that evidence of a kind is asked of. Where no worker reports by itself (a Dynamo frontend knows the pool
