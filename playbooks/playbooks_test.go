@@ -26,7 +26,7 @@ var signals = strings.Fields(`kv_usage requests_waiting requests_running waiting
 	gpu_row_remap_failure gpu_clock_event pod_restarts pod_last_terminated pod_waiting_reason pod_ready pod_age replicas_desired
 	replicas_ready rollout_in_progress rollout_age rollout_image disruptions_allowed node_ready node_unschedulable node_bad_condition kube_event
 	gpu_fb_used gpu_fb_slope gpu_fb_low gpu_fb_changes pod_last_error pod_exit_code gateway_ready_endpoints gateway_error_ratio gateway_reject_rate truncated_ratio
-	refusal_ratio empty_ratio cpu_throttled gpu_recovery_action`)
+	refusal_ratio empty_ratio cpu_throttled gpu_recovery_action gateway_denied_ratio gateway_timeout_ratio`)
 
 func library(t *testing.T) *Library {
 	t.Helper()

@@ -98,7 +98,7 @@ func (s Signal) OnlyTraced() bool {
 // A Source is one metric, of one engine or exporter and its versions, that a signal can be read from. The first source that has
 // data for an entity wins.
 type Source struct {
-	Engine string `yaml:"engine"` // vllm, sglang, dynamo, trtllm, dcgm, cadvisor, kube_state, process, target, epp (llm-d's router), client (its callers), slo (what deploy/prometheus/slo.yml records)
+	Engine string `yaml:"engine"` // vllm, sglang, dynamo, trtllm, dcgm, cadvisor, kube_state, process, target, epp (llm-d's router), ingress (a proxy before it: Istio, nginx), client (its callers), slo (what deploy/prometheus/slo.yml records)
 	Note   string `yaml:"note"`   // the versions that have it, and its traps
 	Metric string `yaml:"metric"`
 	Fn     Fn     `yaml:"fn"`

@@ -253,6 +253,8 @@ func TestIdentify(t *testing.T) {
 		"renamed workload labels":                {gpu, "dcgm", map[string]string{"pod": "dcgm-exporter-x", "namespace": "gpu", "exported_pod": "p", "exported_namespace": "llm", "gpu": "0", "hostname": "n"}, state.Entity{Namespace: "llm", Pod: "p", Node: "n", GPU: "0"}},
 		"honoured workload labels":               {gpu, "dcgm", map[string]string{"pod": "p", "namespace": "llm", "UUID": "GPU-1", "Hostname": "n"}, state.Entity{Namespace: "llm", Pod: "p", Node: "n", GPU: "GPU-1"}},
 		"kube-state-metrics":                     {podSignal, "kube_state", map[string]string{"pod": "ksm-0", "namespace": "monitoring", "exported_pod": "p", "exported_namespace": "llm"}, state.Entity{Namespace: "llm", Pod: "p"}},
+		"whom a mesh's gateway sends it to":      {rules.Signal{Per: rules.PerPool}, "ingress", map[string]string{"pod": "gw-0", "namespace": "istio-system", "destination_service_namespace": "llm"}, state.Entity{Namespace: "llm"}},
+		"whose an ingress is":                    {rules.Signal{Per: rules.PerPool}, "ingress", map[string]string{"pod": "nginx-0", "namespace": "ingress-nginx", "exported_namespace": "llm"}, state.Entity{Namespace: "llm"}},
 		"engine":                                 {podSignal, "vllm", map[string]string{"pod": "p", "namespace": "llm", "instance": "1.2.3.4:8000", "model_name": "m"}, state.Entity{Namespace: "llm", Pod: "p", Instance: "1.2.3.4:8000", Model: "m"}},
 	} {
 		if d := cmp.Diff(c.want, Identify("", c.sig, rules.Source{Engine: c.engine}, c.labels)); d != "" {

@@ -32,6 +32,9 @@ func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[str
 			e.Namespace, e.Pod = first("namespace"), first("pod")
 		}
 		e.Node, e.GPU = first("node", "Hostname", "hostname"), first("gpu", "UUID")
+	case "ingress":
+		// The proxy's own namespace says nothing: what counts is whom it sends the request to.
+		e.Namespace = first("destination_service_namespace", "exported_namespace", "namespace")
 	case "kube_state", "cadvisor":
 		e.Namespace = first("exported_namespace", "namespace")
 		if per == rules.PerPod {

@@ -16,6 +16,7 @@ var (
 	gpuLabels    = []string{"namespace", "exported_namespace", "pod", "exported_pod", "gpu", "UUID", "node", "Hostname", "hostname"}
 	podLabels    = []string{"namespace", "exported_namespace", "pod", "exported_pod"}
 	nodeLabels   = []string{"node", "exported_node"}
+	routeLabels  = []string{"destination_service_namespace", "exported_namespace", "namespace"}
 	ownerLabels  = []string{"namespace", "exported_namespace", "deployment", "statefulset", "replicaset"}
 )
 
@@ -105,6 +106,8 @@ func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
 		by = nodeLabels
 	case sig.Per == rules.PerPool && src.Engine == "kube_state":
 		by = ownerLabels
+	case src.Engine == "ingress":
+		by = routeLabels
 	case sig.Per == rules.PerPool:
 		by = poolLabels
 	case src.Engine == "kube_state" || src.Engine == "cadvisor":

@@ -47,6 +47,12 @@ func (n narrow) matchers(src rules.Source, per rules.Per) [][]string {
 			own, exported = n.ofPods(own), append(exported, "exported_pod=~"+strconv.Quote(n.pods))
 		}
 		return [][]string{own, exported}
+	case "ingress":
+		return [][]string{
+			{namespace("destination_service_namespace")},
+			{`destination_service_namespace=""`, namespace("exported_namespace")},
+			{`destination_service_namespace=""`, `exported_namespace=""`, namespace("namespace")},
+		}
 	case "cadvisor":
 		return [][]string{n.ofPods([]string{namespace("namespace")})}
 	case "dcgm":

@@ -1,6 +1,8 @@
 package prometheus
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,40 @@ func TestAMachinesGPUsAreReadWhoeverRunsOnThem(t *testing.T) {
 		if x := find(r, "gpu_temp", "vllm-qwen-5c6f7d8b9-bbbb1"); (x != nil) != (nodes != nil) {
 			t.Errorf("nodes %v: %+v", nodes, x)
 		}
+	}
+}
+
+// A proxy's own namespace is not whom it answers for: its codes are read for the namespace that it sends requests to, and for no other.
+func TestAGatewaysCodesAreOfWhomItServes(t *testing.T) {
+	s := fleet()
+	count := func(labels map[string]string, rate float64) {
+		for at := now.Add(-2 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
+			s.add(labels, at, rate*at.Sub(now.Add(-2*time.Hour)).Seconds())
+		}
+	}
+	for to, denied := range map[string]float64{"llm": 3, "shop": 9} {
+		istio := func(code string) map[string]string {
+			return map[string]string{"__name__": "istio_requests_total", "namespace": "istio-system", "pod": "gateway-0", "reporter": "source", "destination_service_namespace": to, "response_code": code}
+		}
+		count(istio("200"), 10-denied)
+		count(istio("403"), denied/3)
+		count(istio("401"), denied*2/3)
+	}
+	for _, code := range []string{"200", "504"} { // half and half
+		count(map[string]string{"__name__": "nginx_ingress_controller_requests", "namespace": "ingress-nginx", "exported_namespace": "llm", "pod": "nginx-0", "ingress": "llm", "status": code}, 5)
+	}
+	r := read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{})
+	got := map[string][]float64{}
+	for _, x := range r.Samples {
+		if strings.HasPrefix(x.Signal, "gateway_") && x.Entity.Namespace == "llm" {
+			got[x.Signal] = append(got[x.Signal], math.Round(x.Value*100)/100)
+		}
+		if strings.HasPrefix(x.Signal, "gateway_") && x.Entity.Namespace == "shop" {
+			t.Errorf("%s of another namespace: %v", x.Signal, x.Value)
+		}
+	}
+	if !slices.Equal(got["gateway_denied_ratio"], []float64{0.3}) || !slices.Equal(got["gateway_timeout_ratio"], []float64{0}) {
+		t.Errorf("Istio's: %v; where it has no 504, nginx before the same namespace does not count twice", got)
 	}
 }
 
