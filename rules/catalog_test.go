@@ -263,6 +263,144 @@ func TestEveryWeightHasItsReason(t *testing.T) {
 	}
 }
 
+// One mistake hides no other, in its file or in the next, and each says what to do.
+func TestEveryProblemOfEveryFileIsToldAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", `causes:
+  - id: mine
+    titel: typo
+    prior: often
+    scope: pool
+    explains: {kv_pressur: 3}
+    evidence:
+      - {when: kv_usage.maxi > 0.5, weight: heavy, text: a, else: {weight: 2}}
+      - {when: kv_usage.max > 0.5, weight: 3, text: [a], signal: kv_usge}
+  - id: mine
+    title: Two
+    scope: pool
+    scope: pod
+    evidence: [{when: kv_usage.max > 0.5, weight: 1, text: a, else: {weight: -3, text: ""}}]
+symptoms:
+  - {id: s, serving: perhaps}
+  - {id: s}
+`)
+	write(t, dir, "b.yaml", `alerts:
+  - {name: A, symptom: kv_pressure}
+  - name: B
+   symptom: kv_pressure
+causes: []
+`)
+	write(t, dir, "c.yaml", `alerts:
+  - {name: A, symptom: kv_pressure}
+  - {name: D, symptom: s} # declared in a.yaml
+---
+alerts: []
+`)
+	write(t, dir, "d.yaml", "alerts: 3\ncauses:\n  - title: x\n  - 5\nxids:\n  - {code: 79, class: hardware}\n  -\n  - {code: 79, class: notice}\n")
+	_, problems, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range problems {
+		got = append(got, strings.ReplaceAll(p.String(), dir+string(os.PathSeparator), ""))
+	}
+	want := []string{
+		`a.yaml:2: a cause needs title: `,
+		`a.yaml:2: no symptom "kv_pressur"; did you mean kv_pressure?`,
+		`a.yaml:3: a cause has no key titel; did you mean title?`,
+		`a.yaml:4: prior wants a number, and is "often"`,
+		`a.yaml:8: weight wants a number, and is "heavy"`,
+		`a.yaml:8: else needs text: What was seen.`,
+		`a.yaml:8: column 9: undefined field 'maxi'`,
+		`a.yaml:9: text wants a text, and is a list`,
+		`a.yaml:10: cause mine is declared twice, first at a.yaml:2: `,
+		`a.yaml:13: scope stands twice, first in line 12: take one out`,
+		`a.yaml:14: else needs text: What was seen.`,
+		`a.yaml:16: serving wants true or false, and is "perhaps"`,
+		`a.yaml:17: symptom s is declared twice, first at a.yaml:16: `,
+		`b.yaml:4: this is no YAML: `,
+		`c.yaml:2: alert A is declared twice, first at b.yaml:2: take one out, or give it another name`,
+		`c.yaml:4: only the first document of a file is read: `,
+		`d.yaml:1: alerts wants a list, and is "3"`,
+		`d.yaml:3: a cause needs id: A name such as kv_exhaustion.`,
+		`d.yaml:3: a cause needs scope: `,
+		`d.yaml:3: a cause needs evidence: `,
+		`d.yaml:4: an entry of causes wants keys with values, and is "5"`,
+		`d.yaml:7: an empty entry in xids: fill it or take it out`,
+		`d.yaml:8: xid 79 is declared twice, first at d.yaml:6: `,
+	}
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || !strings.HasPrefix(got[i], want[i]) {
+			t.Fatalf("problems:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// What a cause leads to or looks like, and what evidence shows, has to exist.
+func TestWhatIsSpokenOfExists(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", `causes:
+  - id: mine
+    title: Mine
+    scope: pool
+    leads_to: [kv_exhaustoin]
+    look_alikes: [{cause: nothing_of_ours_at_all, differs: x}]
+    evidence: [{when: kv_usage.max > 0.5, weight: 1, text: a, signal: kv_usge}]
+`)
+	_, problems, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range problems {
+		got = append(got, p.Text)
+	}
+	for i, want := range []string{`leads to "kv_exhaustoin", which is no cause; did you mean kv_exhaustion?`, `is no cause; there are bad_rollout, benign_alert, `, `no signal "kv_usge"; did you mean kv_usage?`} {
+		if !strings.Contains(strings.Join(got, "\n"), want) {
+			t.Errorf("%d: nothing says %q:\n%s", i, want, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// A file that is only words and anchors is read as YAML reads it.
+func TestAnchorsAndMergesAreRead(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.yml", `causes:
+  - &mine
+    id: mine
+    title: Mine
+    scope: pool
+    evidence: &seen [{when: kv_usage.max > 0.5, weight: 1, text: a}]
+  - <<: *mine
+    id: other
+    evidence: *seen
+`)
+	write(t, dir, "b.yaml", "# nothing yet\n")
+	c, problems, err := Load(dir)
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	if other, ok := c.Cause("other"); !ok || other.Title != "Mine" || len(other.Evidence) != 1 {
+		t.Errorf("got %+v", other)
+	}
+}
+
+// Whatever a file holds, reading it ends, with a place in it for every problem.
+func FuzzRulesFile(f *testing.F) {
+	for _, seed := range []string{"causes: [{id: a}]", "alerts:\n - x\n  y", "a: &a [*a]", "causes: &c\n  - <<: *c", "---\n---\n", "causes:\n  - id: [", "xids: {1: 2}", "\t", "symptoms:\n- {? a : b}"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data string) {
+		_, problems := decode(source{name: "x.yaml", data: []byte(data)})
+		for _, p := range problems {
+			if p.Line < 1 || p.Line > len(data)+1 || p.Text == "" {
+				t.Errorf("%q: %+v", data, p)
+			}
+		}
+	})
+}
+
 func TestMissingDirectoryIsAnError(t *testing.T) {
 	if _, _, err := Load(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("loading from a directory that does not exist gave no error")

@@ -1,16 +1,11 @@
 package rules
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -151,6 +146,7 @@ type elseYAML struct {
 type source struct {
 	name string
 	data []byte
+	own  bool // the user's
 }
 
 // sources are the built-in files, then the user's, each set in the order of its names.
@@ -193,36 +189,9 @@ func sources(dir string) ([]source, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading a rules file: %w", err)
 		}
-		out = append(out, source{name: name, data: data})
+		out = append(out, source{name: name, data: data, own: true})
 	}
 	return out, nil
-}
-
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
-
-// decode reads one file strictly.
-func decode(src source) (fileYAML, []Problem) {
-	var f fileYAML
-	dec := yaml.NewDecoder(bytes.NewReader(src.data))
-	dec.KnownFields(true)
-	err := dec.Decode(&f)
-	if err == nil || errors.Is(err, io.EOF) {
-		return f, nil
-	}
-	lines := []string{err.Error()}
-	if te := (*yaml.TypeError)(nil); errors.As(err, &te) {
-		lines = te.Errors
-	}
-	var problems []Problem
-	for _, l := range lines {
-		p := Problem{File: src.name, Line: 1, Text: l}
-		if m := yamlLine.FindStringSubmatch(l); m != nil {
-			p.Line, _ = strconv.Atoi(m[1]) // digits only, by the pattern
-			p.Text = m[2]
-		}
-		problems = append(problems, p)
-	}
-	return f, problems
 }
 
 func sortProblems(ps []Problem) {

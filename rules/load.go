@@ -53,6 +53,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		files[i], ps = decode(src)
 		l.problems = append(l.problems, ps...)
 	}
+	l.twice(srcs, files)
 	// Causes refer to everything else, and a user's entry has to come before a built-in one of the same kind.
 	for i, f := range files {
 		l.file = srcs[i].name
@@ -97,14 +98,48 @@ type loader struct {
 }
 
 func (l *loader) bad(line int, format string, args ...any) {
-	l.problems = append(l.problems, Problem{File: l.file, Line: line, Text: fmt.Sprintf(format, args...)})
+	l.problems = append(l.problems, Problem{File: l.file, Line: max(line, 1), Text: fmt.Sprintf(format, args...)})
+}
+
+// twice finds what is declared twice, by the user or by us; a user's entry that has a built-in one's name replaces it.
+func (l *loader) twice(srcs []source, files []fileYAML) {
+	type name struct {
+		what, id string
+		own      bool
+	}
+	first := map[name]Problem{}
+	for i, f := range files {
+		l.file = srcs[i].name
+		declare := func(what string, id text) {
+			n := name{what, id.s, srcs[i].own}
+			if id.s == "" {
+				return
+			}
+			if at, ok := first[n]; ok {
+				l.bad(id.line, "%s %s is declared twice, first at %s:%d: take one out, or give it another name", what, id.s, at.File, at.Line)
+				return
+			}
+			first[n] = Problem{File: l.file, Line: id.line}
+		}
+		for _, y := range f.Symptoms {
+			declare("symptom", y.ID)
+		}
+		for _, y := range f.Alerts {
+			declare("alert", y.Name)
+		}
+		for _, y := range f.Xids {
+			declare("xid", y.Code)
+		}
+		for _, y := range f.Causes {
+			declare("cause", y.ID)
+		}
+	}
 }
 
 func (l *loader) symptoms(ys []symptomYAML) {
 	for _, y := range ys {
 		if y.ID.s == "" {
-			l.bad(y.ID.line, "a symptom needs an id")
-			continue
+			continue // told when the file was read
 		}
 		id := state.Symptom(y.ID.s)
 		l.cat.symptoms[id] = Symptom{ID: id, Title: y.Title, Serving: y.Serving, Own: y.Own}
@@ -135,6 +170,9 @@ var needs = map[string]string{"hardware": "reset", "application": "restart_app",
 
 func (l *loader) xids(ys []xidYAML) {
 	for _, y := range ys {
+		if y.Code.s == "" {
+			continue
+		}
 		code, err := strconv.Atoi(y.Code.s)
 		if err != nil {
 			l.bad(y.Code.line, "xid code %q is not a number", y.Code.s)
@@ -157,7 +195,7 @@ func (l *loader) xids(ys []xidYAML) {
 
 func (l *loader) symptom(line int, id string) bool {
 	if _, ok := l.cat.symptoms[state.Symptom(id)]; !ok {
-		l.bad(line, "no symptom %q; the symptoms are %s", id, joined(l.cat.symptoms))
+		l.bad(line, "no symptom %q; %s", id, meant(id, words(l.cat.symptoms)))
 		return false
 	}
 	return true
@@ -166,8 +204,7 @@ func (l *loader) symptom(line int, id string) bool {
 func (l *loader) alerts(ys []alertYAML) {
 	for _, y := range ys {
 		switch _, known := l.cat.alerts[y.Name.s]; {
-		case y.Name.s == "":
-			l.bad(y.Name.line, "an alert needs a name")
+		case y.Name.s == "" || y.Symptom == "":
 		case known || !l.symptom(y.Name.line, y.Symptom):
 			// A user's entry replaces ours.
 		case y.Severity != "" && severity(y.Severity) == "":
@@ -180,8 +217,7 @@ func (l *loader) alerts(ys []alertYAML) {
 
 func (l *loader) metrics(ys []metricYAML) {
 	for _, y := range ys {
-		if len(y.Any) == 0 {
-			l.bad(1, "a metric rule for %q needs any: [metric names]", y.Symptom)
+		if len(y.Any) == 0 || y.Symptom == "" {
 			continue
 		}
 		line := y.Any[0].line
@@ -206,7 +242,7 @@ func (l *loader) words(ys []wordYAML) {
 		for _, t := range y.Any {
 			r.Any = append(r.Any, strings.ToLower(t.s))
 		}
-		if len(r.Any) > 0 && l.symptom(y.Any[0].line, y.Symptom) {
+		if len(r.Any) > 0 && y.Symptom != "" && l.symptom(y.Any[0].line, y.Symptom) {
 			l.cat.words = append(l.cat.words, r)
 		}
 	}
@@ -214,9 +250,8 @@ func (l *loader) words(ys []wordYAML) {
 
 func (l *loader) cause(y causeYAML) {
 	line := y.ID.line
-	if y.ID.s == "" || y.Title.s == "" {
-		l.bad(line, "a cause needs an id and a title")
-		return
+	if line == 0 {
+		line = y.Title.line
 	}
 	c := &Cause{
 		ID: state.Cause(y.ID.s), Title: y.Title.s, Prior: y.Prior, Scope: y.Scope, Playbook: y.Playbook, What: strings.TrimSpace(y.What.s),
@@ -225,15 +260,12 @@ func (l *loader) cause(y causeYAML) {
 	if c.Playbook == "" {
 		c.Playbook = y.ID.s
 	}
-	if !slices.Contains([]string{"pod", "pool", "gpu", "node"}, c.Scope) {
+	if c.Scope != "" && !slices.Contains([]string{"pod", "pool", "gpu", "node"}, c.Scope) {
 		l.bad(line, "cause %s: scope %q is none of pod, pool, gpu, node", c.ID, c.Scope)
 	}
 	if c.ID == state.Unknown {
 		l.bad(line, "the cause unknown is what is left when no other wins; it cannot be declared")
 		return
-	}
-	if len(y.Evidence) == 0 {
-		l.bad(line, "cause %s has no evidence", c.ID)
 	}
 	l.decibans(line, "prior", y.Prior)
 	l.placeholders(y.Title, false)
@@ -260,7 +292,9 @@ func (l *loader) cause(y causeYAML) {
 			c.Evidence = append(c.Evidence, ev)
 		}
 	}
-	l.cat.byID[c.ID] = c
+	if c.ID != "" {
+		l.cat.byID[c.ID] = c
+	}
 }
 
 // advice are the texts of do or avoid, which speak of the whole verdict; a line may also be one of those that stand for the Xid's own.
@@ -303,9 +337,6 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	if !slices.Contains([]string{"any", "minority", "all"}, e.Of) {
 		fail(y.When.line, "of: %q is none of any, minority, all", e.Of)
 	}
-	if e.Text == "" {
-		fail(y.When.line, "evidence needs a text that says what was seen")
-	}
 	if e.Marks && e.Per == "" {
 		fail(y.When.line, "marks needs per: it names the broken pods, gpus or nodes")
 	}
@@ -320,9 +351,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 		}
 		return x
 	}
-	if y.When.s == "" {
-		fail(y.Text.line, "evidence needs when: an expression")
-	}
+	sound = sound && e.When != "" && e.Text != "" // told when the file was read
 	l.decibans(y.When.line, "weight", e.Weight)
 	e.when, e.unless = compile(y.When), compile(y.Unless)
 	l.placeholders(y.Text, true)
@@ -339,7 +368,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	}
 	if e.Signal != "" {
 		if _, ok := l.cat.units[e.Signal]; !ok {
-			l.bad(y.When.line, "no signal %q", e.Signal)
+			l.bad(y.When.line, "no signal %q; %s", e.Signal, meant(e.Signal, words(l.cat.units)))
 			return nil
 		}
 	}
@@ -365,12 +394,12 @@ func (l *loader) references() {
 		l.file = c.File
 		for _, id := range c.LeadsTo {
 			if !l.cat.known(id) {
-				l.bad(c.Line, "cause %s leads to %q, which is no cause", c.ID, id)
+				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id, meant(string(id), words(l.cat.byID)))
 			}
 		}
 		for _, a := range c.LookAlikes {
 			if !l.cat.known(a.Cause) {
-				l.bad(c.Line, "cause %s looks like %q, which is no cause", c.ID, a.Cause)
+				l.bad(c.Line, "cause %s looks like %q, which is no cause; %s", c.ID, a.Cause, meant(string(a.Cause), words(l.cat.byID)))
 			}
 		}
 	}
@@ -378,7 +407,7 @@ func (l *loader) references() {
 		l.file = p.file
 		for _, id := range p.PointsTo {
 			if !l.cat.known(id) {
-				l.bad(p.line, "pathology %s points to %q, which is no cause", p.ID, id)
+				l.bad(p.line, "pathology %s points to %q, which is no cause; %s", p.ID, id, meant(string(id), words(l.cat.byID)))
 			}
 		}
 	}
@@ -399,12 +428,13 @@ var Vocabulary = []state.Cause{
 	"model_load_failure", "gpu_underutilization", "quality_regression", "monitoring_gap", "benign_alert",
 }
 
-func joined[K ~string, V any](m map[K]V) string {
+// words are the keys of a map, in order.
+func words[K ~string, V any](m map[K]V) []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		out = append(out, string(k))
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
 // reads are the signals that evidence asks for or speaks of; others need not be looked at.
