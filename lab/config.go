@@ -37,6 +37,15 @@ type Config struct {
 	MinAvailable   int           // of the PodDisruptionBudget; default Workers-1
 
 	MemoryLimit int64 // bytes a container; default 96 GiB
+
+	DCGM DCGM
+}
+
+// DCGM is what the GPU exporter's version and its list of counters make of its page. The zero value is an old version with its own counters
+// switched on; {Labels: true, Uncounted: true} is what a new one shows by default.
+type DCGM struct {
+	Labels    bool // err_code and err_msg on the gauge of the last Xid, so that a new code is a new series
+	Uncounted bool // none of DCGM_EXP_*, which are off by default
 }
 
 // An Engine is what a worker's arguments set.

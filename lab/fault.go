@@ -17,6 +17,7 @@ type Fault struct {
 	Severity float64       `json:"severity"` // 1 where zero
 	Worker   int           `json:"worker"`   // which worker it hits, where it hits one: 0 is the first
 	Code     int           `json:"code"`     // gpu_fault: the Xid; 79 where zero
+	Then     int           `json:"then"`     // gpu_fault: the Xid that the driver reports half a minute later, as 45 for what it cleans up; none where zero
 }
 
 // The faults that the lab can inject.
@@ -49,8 +50,10 @@ func Faults() []string {
 
 type activeFault struct {
 	Fault
-	at    float64
-	begun bool
+	at       float64
+	begun    bool
+	gpu      *gpu // that gpu_fault struck
+	followed bool // Then was reported
 }
 
 // level is the fault's strength now, from 0 to its severity.
@@ -102,6 +105,12 @@ func (f *Fleet) applyFaults() {
 			f.strike(a)
 			f.strikeCluster(a)
 			f.act(a)
+		}
+		if a.Name == GPUFault && a.Then != 0 && !a.followed && f.now-a.at >= 30 {
+			if a.gpu != nil {
+				a.gpu.report(a.Then, f.now)
+			}
+			a.followed = true
 		}
 		if a.Name == RoutingSkew && a.begun {
 			f.router.skew = min(0.95, 0.7*level)
@@ -166,8 +175,8 @@ func (f *Fleet) strike(a *activeFault) {
 	case GPUFault:
 		if len(w.gpus) > 0 {
 			g := w.gpus[0]
-			g.fault, g.xid = a.Code, a.Code
-			g.xids++
+			a.gpu, g.fault = g, a.Code
+			g.report(a.Code, f.now)
 		}
 	case GPUThrottle, NodeFailure, OOMKilled, GPUMemoryLeak:
 		f.strikeMachine(a, w)

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -229,6 +230,45 @@ func (h *history) changes(name string, window float64) vector {
 		}
 		return n, len(p) > 0 && p[len(p)-1].at == h.last
 	})
+}
+
+// changesWithout is changes over the largest of the series that differ in the dropped labels only: where a label has the value too, a new value
+// is a new series.
+func (h *history) changesWithout(name string, window float64, drop ...string) vector {
+	if h.series[name] == nil {
+		return nil
+	}
+	courses, of := map[string]map[float64]float64{}, map[string]map[string]string{}
+	for _, s := range h.series[name].list {
+		rest := maps.Clone(s.labels)
+		for _, label := range drop {
+			delete(rest, label)
+		}
+		key := keyBy(rest, slices.Sorted(maps.Keys(rest)))
+		if courses[key] == nil {
+			courses[key], of[key] = map[float64]float64{}, rest
+		}
+		for _, p := range s.within(h.last-window, h.last) {
+			if have, ok := courses[key][p.at]; !ok || p.value > have {
+				courses[key][p.at] = p.value
+			}
+		}
+	}
+	var out vector
+	for _, key := range slices.Sorted(maps.Keys(courses)) {
+		times := slices.Sorted(maps.Keys(courses[key]))
+		if len(times) == 0 || times[len(times)-1] != h.last {
+			continue
+		}
+		n := 0.0
+		for i := 1; i < len(times); i++ {
+			if courses[key][times[i]] != courses[key][times[i-1]] {
+				n++
+			}
+		}
+		out = append(out, sample{of[key], n})
+	}
+	return out
 }
 
 // predict is PromQL's predict_linear: least squares over the window, ahead seconds from now.

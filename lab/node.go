@@ -32,11 +32,36 @@ type gpu struct {
 	slowed  []float64 // when its clock was held down for its heat, in the last 5 minutes
 
 	xid   int // the last code; the gauge keeps it until the driver is reloaded
-	xids  int
+	xids  []xid
 	fault int // the Xid that whoever uses the GPU runs into; 0: it is healthy
 
 	lastBusy, lastTensor float64
 }
+
+// xid is one of the driver's reports.
+type xid struct {
+	code int
+	at   float64
+}
+
+// report is what the driver does on an error: the last code stays on the gauge.
+func (g *gpu) report(code int, now float64) {
+	g.xid = code
+	g.xids = append(g.xids, xid{code, now})
+}
+
+// counted are the codes of the exporter's window, and how often each came.
+func (g *gpu) counted(now float64) map[int]float64 {
+	out := map[int]float64{}
+	for _, x := range g.xids {
+		if now-x.at < xidWindow {
+			out[x.code]++
+		}
+	}
+	return out
+}
+
+const xidWindow = 300.0 // seconds, --xid-count-window-size
 
 const gpuMemoryMiB = 81559 // H100 80GB
 

@@ -2,10 +2,19 @@ package lab
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 )
 
-// dcgmPage is a node's dcgm-exporter page with the default counters, and the exporter's Xid count.
+// xidText is the exporter's own text for a code. It is the same for every Xid 154, whatever the driver asks for.
+var xidText = map[int]string{0: "No Error", 13: "Graphics Engine Exception", 31: "GPU memory page fault", 43: "GPU stopped processing",
+	45: "Preemptive cleanup, due to previous errors -- Most likely to see when running multiple cuda", 48: "Double Bit ECC Error",
+	63: "ECC page retirement or row remapping recording event", 64: "ECC page retirement or row remapper recording failure", 74: "NVLINK Error",
+	79: "GPU has fallen off the bus", 92: "High single-bit ECC error rate", 94: "Contained ECC error", 95: "Uncontained ECC error", 119: "GSP RPC Timeout",
+	120: "GSP Error", 154: "GPU Recovery Action Changed"}
+
+// dcgmPage is a node's dcgm-exporter page with the default counters, and, unless they are off, the exporter's own.
 func (f *Fleet) dcgmPage(n *node) *page {
 	p := newPage()
 	for _, g := range n.gpus {
@@ -28,12 +37,22 @@ func (f *Fleet) dcgmPage(n *node) *page {
 		p.counter("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "Total energy consumption since boot (in mJ).", float64(int64(g.energy)), labels...)
 		gauge("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).", float64(int(g.util+0.5)))
 		gauge("DCGM_FI_DEV_MEM_COPY_UTIL", "Memory utilization (in %).", float64(int(g.dram*100)))
-		// Without the labels err_code and err_msg of newer exporters: with them a new code is a new series, and changes() sees none.
-		gauge("DCGM_FI_DEV_XID_ERRORS", "Value of the last XID error encountered.", float64(g.xid))
-		if g.xid != 0 {
-			gauge("DCGM_EXP_XID_ERRORS_COUNT", "Count of XID Errors within user-specified time window (see xid-count-window-size param).", float64(g.xids), "xid", strconv.Itoa(g.xid), "window_size_in_ms", "300000")
+		var says []string
+		if f.cfg.DCGM.Labels {
+			text := xidText[g.xid]
+			if text == "" {
+				text = "Unknown Error"
+			}
+			says = []string{"err_code", strconv.Itoa(g.xid), "err_msg", text}
 		}
-		if n := len(g.slowed); n > 0 {
+		gauge("DCGM_FI_DEV_XID_ERRORS", "Value of the last XID error encountered.", float64(g.xid), says...)
+		counted := g.counted(f.now)
+		for _, code := range slices.Sorted(maps.Keys(counted)) {
+			if !f.cfg.DCGM.Uncounted {
+				gauge("DCGM_EXP_XID_ERRORS_COUNT", "Count of XID Errors within user-specified time window (see xid-count-window-size param).", counted[code], "xid", strconv.Itoa(code), "window_size_in_ms", "300000")
+			}
+		}
+		if n := len(g.slowed); n > 0 && !f.cfg.DCGM.Uncounted {
 			for _, event := range []string{"hw_slowdown", "hw_thermal"} { // the driver raises the one with the other
 				gauge("DCGM_EXP_CLOCK_EVENTS_COUNT", "Count of clock events within the user-specified time window (see clock-events-count-window-size param).", float64(n), "clock_event", event, "window_size_in_ms", "300000")
 			}

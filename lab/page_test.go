@@ -186,3 +186,53 @@ func TestEveryRuleIsPromQL(t *testing.T) {
 		t.Errorf("the rules file is wrong: %v\n%s", err, body)
 	}
 }
+
+// Exporters differ: newer ones put the code into the gauge's labels, and most leave their own counters off. What the driver reports after an
+// error takes the error's place on the gauge, and the count has both for five minutes.
+func TestTheGPUExportersPageInEachOfItsForms(t *testing.T) {
+	for _, form := range []DCGM{{}, {Labels: true}, {Uncounted: true}, {Labels: true, Uncounted: true}} {
+		f := newFleet(t, Config{Seed: 1, DCGM: form})
+		if err := f.Inject(Fault{Name: GPUFault, At: time.Minute, Worker: 1, Code: 48, Then: 45}); err != nil {
+			t.Fatal(err)
+		}
+		shown := func() (gauge float64, text string, counted []string) {
+			for _, n := range f.nodes {
+				for _, family := range f.dcgmPage(n).families {
+					for _, m := range family.Metric {
+						of := labelMap(m.Label)
+						switch name := family.GetName(); {
+						case name == "DCGM_FI_DEV_XID_ERRORS" && m.Gauge.GetValue() > 0:
+							gauge, text = m.Gauge.GetValue(), of["err_code"]+" "+of["err_msg"]
+						case strings.HasPrefix(name, "DCGM_EXP_XID"):
+							counted = append(counted, of["xid"])
+						}
+					}
+				}
+			}
+			slices.Sort(counted)
+			return gauge, strings.TrimSpace(text), counted
+		}
+		for _, at := range []struct {
+			after   time.Duration
+			gauge   float64
+			text    string
+			counted []string
+		}{
+			{30 * time.Second, 0, "", nil},
+			{80 * time.Second, 48, "48 Double Bit ECC Error", []string{"48"}},
+			{2 * time.Minute, 45, "45 Preemptive cleanup, due to previous errors -- Most likely to see when running multiple cuda", []string{"45", "48"}},
+			{7 * time.Minute, 45, "45 Preemptive cleanup, due to previous errors -- Most likely to see when running multiple cuda", nil},
+		} {
+			f.Advance(f.Start().Add(at.after))
+			if !form.Labels {
+				at.text = ""
+			}
+			if form.Uncounted {
+				at.counted = nil
+			}
+			if gauge, text, counted := shown(); gauge != at.gauge || text != at.text || !slices.Equal(counted, at.counted) {
+				t.Errorf("%+v after %s: %v %q, counted %v", form, at.after, gauge, text, counted)
+			}
+		}
+	}
+}

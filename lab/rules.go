@@ -159,9 +159,9 @@ func commonRules(k Kind) []Rule {
 				idle := h.now("DCGM_FI_DEV_GPU_UTIL").largest("exported_namespace", "exported_pod").where(func(x float64) bool { return x < 30 })
 				return idle.and(h.now(running).largest("namespace", "pod").above(4).renamed("exported_namespace", "namespace", "exported_pod", "pod"), "exported_namespace", "exported_pod")
 			}},
-		{"GPUXidError", "changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0 or DCGM_EXP_XID_ERRORS_COUNT > 0", 0, "critical", "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} reported Xid {{ $labels.xid }}",
+		{"GPUXidError", "changes((max without (err_code, err_msg) (DCGM_FI_DEV_XID_ERRORS))[15m:5s]) > 0 or DCGM_EXP_XID_ERRORS_COUNT > 0", 0, "critical", "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} reported Xid {{ $labels.xid }}",
 			func(h *history) vector {
-				return append(h.changes("DCGM_FI_DEV_XID_ERRORS", 15*m).above(0), h.now("DCGM_EXP_XID_ERRORS_COUNT").above(0)...)
+				return append(h.changesWithout("DCGM_FI_DEV_XID_ERRORS", 15*m, "err_code", "err_msg").above(0), h.now("DCGM_EXP_XID_ERRORS_COUNT").above(0)...)
 			}},
 		{"GPUThermalThrottling", "max by (Hostname, gpu, UUID, exported_namespace, exported_pod) (DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event=~\"hw_slowdown|hw_thermal|sw_thermal\"}) > 0", time.Minute, "warning", "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} is slowed down by its heat",
 			func(h *history) vector {

@@ -48,6 +48,42 @@ func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
 	}
 }
 
+// Whatever the GPU exporter's page looks like, and whatever the driver reports after the fault: the worst Xid of late names it. Where the exporter
+// neither counts nor labels, and no scrape saw the gauge before it moved on, there would be no telling; here there are 30 seconds.
+func TestAGPUFaultIsDiagnosedOnEveryExportersPage(t *testing.T) {
+	for name, form := range map[string]lab.DCGM{"counts": {}, "labels and counts": {Labels: true}, "bare": {Uncounted: true}, "as a new one is by default": {Labels: true, Uncounted: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if testing.Short() && form.Labels != form.Uncounted {
+				t.Skip("SKIPPED with -short: played whole by make test")
+			}
+			s, err := lab.NewScenario(lab.GPUFault, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Config.DCGM, s.Faults[0].Code, s.Faults[0].Then = form, 48, 45
+			run, err := trialOf(kindFault, lab.GPUFault, 8, []lab.Scenario{s}, labOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run.length, run.enough = 15*time.Minute, 4*time.Minute
+			p, err := run.play(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var title string
+			for _, in := range run.board.Incidents() {
+				if in.Cause() == "gpu_fault" {
+					title = in.Title
+				}
+			}
+			if p.Outcome != "right" || p.Incidents != 1 || !strings.Contains(title, "GPU fault on") || !strings.Contains(title, "Xid 48") {
+				t.Errorf("%s after %s: %s\n%s", p.Outcome, p.ToDiagnosis, title, p.trace)
+			}
+		})
+	}
+}
+
 func TestScoresCountWhatRunsCameTo(t *testing.T) {
 	leak := func(as, outcome string, p played) played {
 		p.Kind, p.Fault, p.Outcome, p.Named = kindFault, "kv_leak", outcome, []naming{{"kv_leak", as}}

@@ -94,6 +94,14 @@ func newTrialOf(kind, name string, seed uint64, o labOptions) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range scenarios {
+		scenarios[i] = o.apply(scenarios[i])
+	}
+	return trialOf(kind, name, seed, scenarios, o)
+}
+
+// trialOf plays scenarios as they are.
+func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o labOptions) (*trial, error) {
 	signals, err := rules.LoadSignals()
 	if err != nil {
 		return nil, fmt.Errorf("signals: %w", err)
@@ -116,7 +124,6 @@ func newTrialOf(kind, name string, seed uint64, o labOptions) (*trial, error) {
 		t.watched, t.begin = 5*time.Minute, hourBefore
 	}
 	for i, s := range scenarios {
-		s = o.apply(s)
 		if o.varies() {
 			s = s.Later(hourBefore)
 		}
