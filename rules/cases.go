@@ -60,13 +60,13 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 // Without alerts.json the symptoms are those that the evidence shows by itself, as in a look at a fleet that no alert has called for.
 func (c *Catalog) RunCases(dir string) ([]CaseResult, error) { return c.RunCasesWith(dir, nil) }
 
-// RunCasesWith is [Catalog.RunCases] with a reader of recorded pages; without one, cases that have pages fail.
-func (c *Catalog) RunCasesWith(dir string, read PageReader) ([]CaseResult, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+// RunCasesWith is [Catalog.RunCases] of a directory, or of one case by its file, with a reader of recorded pages; without one, cases that
+// have pages fail.
+func (c *Catalog) RunCasesWith(place string, read PageReader) ([]CaseResult, error) {
+	files, dir, err := caseFiles(place)
 	if err != nil {
-		return nil, fmt.Errorf("listing cases: %w", err)
+		return nil, err
 	}
-	slices.Sort(files)
 	var out []CaseResult
 	for _, f := range files {
 		ar, err := txtar.ParseFile(f)
@@ -127,9 +127,9 @@ func (a alertJSON) after() (time.Duration, error) {
 }
 
 func (k *caseRun) run(ar *txtar.Archive) error {
-	files := map[string]string{}
-	for _, f := range ar.Files {
-		files[f.Name] = string(f.Data)
+	files, err := k.parts(ar)
+	if err != nil {
+		return err
 	}
 	alerts, err := caseAlerts(files)
 	if err != nil {
@@ -171,6 +171,9 @@ func caseAlerts(files map[string]string) ([]alertJSON, error) {
 	}
 	var alerts []alertJSON
 	if err := json.Unmarshal([]byte(text), &alerts); err != nil {
+		return nil, fmt.Errorf("alerts.json: %w", err)
+	}
+	if err := labelled(alerts); err != nil {
 		return nil, fmt.Errorf("alerts.json: %w", err)
 	}
 	for _, a := range alerts {
@@ -239,6 +242,9 @@ func (k *caseRun) evidence(s string, depth int) error {
 				return fmt.Errorf("%s: %w", f[1], err)
 			}
 		case f[0] == "missing" && len(f) > 1:
+			if err := k.signal(f[1]); err != nil {
+				return fmt.Errorf("evidence:%d: %w", i+1, err)
+			}
 			k.ev.Missing = append(k.ev.Missing, state.Missing{Signal: f[1], Reason: strings.Join(f[2:], " ")})
 			k.ev.Samples = slices.DeleteFunc(k.ev.Samples, func(s state.Sample) bool { return s.Signal == f[1] })
 		case len(f) < 3:
@@ -253,11 +259,10 @@ func (k *caseRun) evidence(s string, depth int) error {
 }
 
 func (k *caseRun) sample(f []string) error {
-	unit, ok := k.cat.units[f[0]]
-	if !ok {
-		return fmt.Errorf("no signal %q", f[0])
+	if err := k.signal(f[0]); err != nil {
+		return err
 	}
-	s := state.Sample{Signal: f[0], Unit: unit, At: caseTime}
+	s := state.Sample{Signal: f[0], Unit: k.cat.units[f[0]], At: caseTime}
 	gone := f[2] == "-"
 	if v, err := strconv.ParseFloat(f[2], 64); err == nil {
 		s.Value = v

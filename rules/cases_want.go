@@ -11,6 +11,7 @@ import (
 
 // want checks the lines of what has to come out.
 func (k *caseRun) want(s string) error {
+	k.misspelt(s)
 	var in *state.Incident
 	if len(k.result.Incidents) > 0 {
 		in = k.result.Incidents[0]
@@ -37,7 +38,7 @@ func (k *caseRun) want(s string) error {
 			return fmt.Errorf("want:%d: there is no incident", i+1)
 		default:
 			if err := k.check(in, f); err != nil {
-				return fmt.Errorf("want:%d: %w", i+1, err)
+				k.fail("want:%d: %v", i+1, err)
 			}
 		}
 	}

@@ -174,7 +174,7 @@ func sources(dir string) ([]source, error) {
 		return nil, fmt.Errorf("reading the rules directory: %w", err)
 	}
 	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
+		if !isYAML(e) {
 			continue
 		}
 		name := filepath.Join(dir, e.Name())

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -226,6 +228,39 @@ func sound(data []byte) (end, line int) {
 		}
 	}
 	return 0, 1
+}
+
+// HasRules says whether a directory holds a file of rules: one that begins with what such a file has.
+func HasRules(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false, fmt.Errorf("looking for rules: %w", err)
+	}
+	for _, e := range entries {
+		if !isYAML(e) {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil || len(data) > maxFile {
+			continue // not a file of rules that could be loaded
+		}
+		keys := map[string]yaml.Node{}
+		if yaml.Unmarshal(data, &keys) != nil {
+			continue
+		}
+		for f := range reflect.TypeFor[fileYAML]().Fields() {
+			if _, ok := keys[f.Tag.Get("yaml")]; ok {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// isYAML says whether a directory's entry is a file that would be loaded.
+func isYAML(e os.DirEntry) bool {
+	ext := filepath.Ext(e.Name())
+	return !e.IsDir() && (ext == ".yaml" || ext == ".yml")
 }
 
 var yamlWhere = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)

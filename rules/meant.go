@@ -10,7 +10,7 @@ import (
 func meant(name string, known []string) string {
 	best, least := "", 1+len(name)/3
 	for _, k := range known {
-		if d := distance(name, k); d <= least && (best == "" || d < least) {
+		if d := distance(name, k); d <= least && d < len(name) && (best == "" || d < least) {
 			best, least = k, d
 		}
 	}

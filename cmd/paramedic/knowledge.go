@@ -115,7 +115,7 @@ func (c *cli) rulesCommand() *cobra.Command {
 		&cobra.Command{Use: "list", Short: "List causes and pathologies", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return c.listRules(dir) }},
 		&cobra.Command{Use: "show ID", Short: "Explain a cause (what it explains, what speaks for and against it) or a pathology", Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error { return c.showRule(dir, args[0]) }},
-		&cobra.Command{Use: "test DIR", Short: "Run the cases in a directory (*.txtar)", Args: cobra.ExactArgs(1),
+		&cobra.Command{Use: "test DIR|FILE", Short: "Run the cases in a directory (*.txtar), or one, with the rules beside them", Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error { return c.testRules(dir, args[0]) }})
 	return cmd
 }

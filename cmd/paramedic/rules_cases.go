@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,27 +22,32 @@ import (
 	"paramedic/state"
 )
 
-// testRules runs the cases of a directory against the built-in rules and those of the same directory, or of --dir where it is given.
+// testRules runs the cases of a directory, or one case, each against the built-in rules and those of --dir, or where it is not given those
+// that lie beside the case.
 func (c *cli) testRules(dir, cases string) error {
-	places, own, err := caseDirs(cases)
+	places, err := casePlaces(cases)
 	if err != nil {
 		return err
 	}
-	if dir == "" && own {
-		dir = cases
-	}
-	catalog, problems, err := rules.Load(dir)
-	if err != nil {
-		return fmt.Errorf("reading the rules: %w", err)
-	}
-	if len(problems) > 0 {
-		for _, p := range problems {
-			fmt.Fprintln(c.out, p)
-		}
-		return errFinding
-	}
-	results := []rules.CaseResult{}
+	results, own := []rules.CaseResult{}, map[string]bool{}
+	catalogs := map[string]*rules.Catalog{}
 	for _, place := range places {
+		from := dir
+		if from == "" {
+			if from, err = rulesBeside(place, cases); err != nil {
+				return err
+			}
+		}
+		catalog := catalogs[from]
+		if catalog == nil {
+			if catalog, err = c.soundRules(from); err != nil {
+				return err
+			}
+			catalogs[from] = catalog
+		}
+		if from != "" {
+			own[from] = true
+		}
 		some, err := catalog.RunCasesWith(place, readCasePages)
 		if err != nil {
 			return err
@@ -63,10 +69,14 @@ func (c *cli) testRules(dir, cases string) error {
 		}
 	} else {
 		c.printCases(results)
+		with := ""
+		if len(own) > 0 {
+			with = ", with the rules in " + strings.Join(slices.Sorted(maps.Keys(own)), ", ")
+		}
 		if failed > 0 {
-			fmt.Fprintf(c.out, "%d of %d cases do not hold\n", failed, len(results))
+			fmt.Fprintf(c.out, "%d of %d cases do not hold%s\n", failed, len(results), with)
 		} else {
-			fmt.Fprintf(c.out, "all %d cases hold\n", len(results))
+			fmt.Fprintf(c.out, "all %d cases hold%s\n", len(results), with)
 		}
 	}
 	if failed > 0 {
@@ -88,25 +98,75 @@ func (c *cli) printCases(results []rules.CaseResult) {
 	}
 }
 
-// caseDirs are the directories under one that hold cases, itself first, and whether it holds rules of its own.
-func caseDirs(root string) (places []string, rules bool, err error) {
+// soundRules are the rules with those of a directory; what is wrong with them is printed.
+func (c *cli) soundRules(dir string) (*rules.Catalog, error) {
+	catalog, problems, err := rules.Load(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the rules: %w", err)
+	}
+	for _, p := range problems {
+		fmt.Fprintln(c.out, p)
+	}
+	if len(problems) > 0 {
+		return nil, errFinding
+	}
+	return catalog, nil
+}
+
+// casePlaces are the directories under one that hold cases, itself first, or the one case that is named.
+func casePlaces(root string) ([]string, error) {
 	found := map[string]bool{}
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || d.IsDir():
 			return err
-		}
-		switch filepath.Ext(path) {
-		case ".txtar":
+		case path == root && filepath.Ext(path) != ".txtar":
+			return fmt.Errorf("%s is no case: the name of a case ends in .txtar", path)
+		case path == root:
+			found[path] = true
+		case filepath.Ext(path) == ".txtar":
 			found[filepath.Dir(path)] = true
-		case ".yaml", ".yml":
-			rules = rules || filepath.Dir(path) == filepath.Clean(root)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("looking for cases: %w", err)
+		return nil, fmt.Errorf("looking for cases: %w", err)
 	}
-	return slices.Sorted(maps.Keys(found)), rules, nil
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// rulesBeside is the directory whose rules a place's cases are about: the nearest that has any, from the place's own up to the one that was
+// named, and the one above that. Every YAML file is taken for rules there, so that one with a mistake is not passed over, but above what was
+// named only what looks like rules is. It is empty where there are none.
+func rulesBeside(place, named string) (string, error) {
+	dir, top := filepath.Clean(place), filepath.Clean(named)
+	if filepath.Ext(dir) == ".txtar" && dir == top {
+		dir, top = filepath.Dir(dir), filepath.Dir(top)
+	}
+	for {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return "", fmt.Errorf("looking for rules: %w", err)
+		}
+		if slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+			return !e.IsDir() && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(e.Name()))
+		}) {
+			return dir, nil
+		}
+		if dir == top {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	above := filepath.Join(top, "..")
+	switch has, err := rules.HasRules(above); {
+	case errors.Is(err, fs.ErrPermission): // nobody said that there were any
+	case err != nil:
+		return "", err
+	case has:
+		return above, nil
+	}
+	return "", nil
 }
 
 // recorded answers for engines with the pages that were recorded of them.

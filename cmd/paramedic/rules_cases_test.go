@@ -100,6 +100,95 @@ func TestOwnRulesAreTestedWithTheirCases(t *testing.T) {
 	}
 }
 
+// ourRules puts a cause of the user's own, and a case of it that holds with it only, into a directory each.
+func ourRules(t *testing.T, rulesIn, caseIn string) (file string) {
+	t.Helper()
+	putLines(t, filepath.Join(rulesIn, "ours.yaml"), "causes:", "  - id: our_cause", `    title: "Ours on {target}"`, "    prior: 10", "    scope: pool", "    explains: {queue_buildup: 5}", "    evidence:",
+		`      - {when: requests_waiting.max > 7, weight: 9, text: "{requests_waiting.max} wait"}`)
+	file = filepath.Join(caseIn, "ours.txtar")
+	putLines(t, file, "-- alerts.json --", `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}}]`,
+		"-- workers --", "a llm vllm-0 vllm m node-1", "-- evidence --", "requests_waiting * 9", "-- want --", "cause our_cause", "not kv_exhaustion unknown")
+	return file
+}
+
+// Rules are found where people put them beside their cases, whether a case is named or where it lies.
+func TestRulesBesideACaseAreLoaded(t *testing.T) {
+	for name, c := range map[string]struct{ rules, cases, run string }{
+		"a file beside its rules":         {"a", "a", "a/ours.txtar"},
+		"a file below its rules":          {"a", "a/cases", "a/cases/ours.txtar"},
+		"a directory beside its rules":    {"a", "a", "a"},
+		"a directory below its rules":     {"a", "a/cases", "a/cases"},
+		"a directory far above its cases": {"a", "a/b/c", "a"},
+		"rules in a directory of several": {"a/b", "a/b", "a"},
+	} {
+		root := t.TempDir()
+		ourRules(t, filepath.Join(root, c.rules), filepath.Join(root, c.cases))
+		code, out := testRulesIn(t, filepath.Join(root, c.run))
+		if want := "all 1 cases hold, with the rules in " + filepath.Join(root, c.rules); code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("%s: exit %d, want %q:\n%s", name, code, want, out)
+		}
+	}
+	// A configuration that happens to lie above is no file of rules; another case in the directory is another case.
+	root := t.TempDir()
+	file := ourRules(t, filepath.Join(root, "elsewhere"), filepath.Join(root, "cases"))
+	putLines(t, filepath.Join(root, "paramedic.yaml"), "listen: 127.0.0.1:8080")
+	putLines(t, filepath.Join(root, "cases", "broken.txtar"), "-- want --", "incidents 0")
+	if code, out := testRulesIn(t, file); code != exitFinding || !strings.Contains(out, `no cause "our_cause"`) || !strings.Contains(out, "1 of 1 cases do not hold\n") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"rules", "test", "--dir", filepath.Join(root, "elsewhere"), file}, &out, &out); code != exitOK {
+		t.Errorf("with --dir: exit %d:\n%s", code, &out)
+	}
+	if code, out := testRulesIn(t, filepath.Join(root, "paramedic.yaml")); code != exitError || !strings.Contains(out, "is no case: the name of a case ends in .txtar") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+}
+
+// A word that means nothing cannot make a case hold.
+func TestMisspeltWordsOfACaseAreFound(t *testing.T) {
+	const alerts, worker = `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}}]`, "a llm vllm-0 vllm m node-1"
+	put := func(evidence, want string, more ...string) (int, string) {
+		dir := t.TempDir()
+		putLines(t, filepath.Join(dir, "case.txtar"), append([]string{"-- alerts.json --", alerts, "-- workers --", worker, "-- evidence --", evidence, "-- want --", want}, more...)...)
+		return testRulesIn(t, dir)
+	}
+	for line, why := range map[string]string{
+		"not kv_exhaustoin":        `want:1: no cause "kv_exhaustoin"; did you mean kv_exhaustion?`,
+		"cause nothing_that_is":    `want:1: no cause "nothing_that_is"; there are bad_rollout, `,
+		"symptoms queue_build_up":  `want:1: no symptom "queue_build_up"; did you mean queue_buildup?`,
+		"missing kv_usge":          `want:1: no signal "kv_usge"; did you mean kv_usage?`,
+		"pods b":                   `want:1: no worker "b"; there are a`,
+		"not":                      "want:1: not of which cause?",
+		"title":                    "want:1: title of what?",
+		"nott kv_exhaustion":       "want:1: no such line: nott",
+		"not nowhere\nnot neither": `want:2: no cause "neither"`, // one does not hide the other
+	} {
+		if code, out := put("requests_waiting * 0", line); code != exitFinding || !strings.Contains(out, why) {
+			t.Errorf("%q: exit %d, want %q:\n%s", line, code, why, out)
+		}
+	}
+	for evidence, why := range map[string]string{
+		"requests_wating * 9":    `evidence:1: no signal "requests_wating"; did you mean requests_waiting?`,
+		"missing kv_usge denied": `evidence:1: no signal "kv_usge"; did you mean kv_usage?`,
+	} {
+		if code, out := put(evidence, "incidents 1"); code != exitFinding || !strings.Contains(out, why) {
+			t.Errorf("%q: exit %d, want %q:\n%s", evidence, code, why, out)
+		}
+	}
+	for part, why := range map[string]string{
+		"-- evidance --": "the case has a file evidance, which nothing reads; did you mean evidence?",
+		"-- want --":     "the case has two files want: put them together",
+	} {
+		if code, out := put("requests_waiting * 9", "incidents 1", part, "x"); code != exitFinding || !strings.Contains(out, why) {
+			t.Errorf("%q: exit %d, want %q:\n%s", part, code, why, out)
+		}
+	}
+	if code, out := put("requests_waiting * 0", "not kv_exhaustion\nsymptoms queue_buildup\nincidents 1"); code != exitOK {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+}
+
 func TestCasesThatProveNothingFail(t *testing.T) {
 	queue := `-- alerts.json --
 [{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "llama-70b", "namespace": "llm"}}]
@@ -115,6 +204,7 @@ cause concurrency_cap
 `
 	for name, c := range map[string]struct{ files, why string }{
 		"without want":        {"-- alerts.json --\n[]\n", "has no file want"},
+		"with no labels":      {"-- alerts.json --\n[{\"label\": {\"alertname\": \"A\"}}]\n-- want --\nincidents 1\n", "alert 1 has no labels"},
 		"without anything":    {"-- want --\nincidents 0\n", "neither alerts.json nor evidence nor pages"},
 		"with a page gone":    {"-- workers --\na llm p-0 p m n\n-- pages --\na gone.prom\n-- want --\nincidents 0\n", "gone.prom"},
 		"with no such worker": {"-- workers --\na llm p-0 p m n\n-- pages --\nb x.prom\n-- want --\nincidents 0\n", "pages:1: wants the short-name of a worker"},
