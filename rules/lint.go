@@ -216,7 +216,7 @@ func (l *linter) gone(g gone) {
 	switch {
 	case g.matcher == nil:
 		l.missing(g.sel.Name)
-	case g.matcher.Name == labels.MetricName:
+	case g.matcher.Name == nameLabel:
 		l.say(state.Warning, fmt.Sprintf("cannot fire: no metric here has a name like %s", g.matcher.Value), "look at the engine's /metrics for what its version exports")
 	default:
 		l.unmatched(g.sel, g.matcher)
@@ -298,10 +298,10 @@ func (l *linter) quantile(x *parser.Call) {
 			}
 			continue
 		}
-		for inner := part; ok; agg, ok = inner.(*parser.AggregateExpr) {
-			if inner = unwrap(agg.Expr); slices.Contains(agg.Grouping, "le") == agg.Without {
+		for ; ok; agg, ok = unwrap(agg.Expr).(*parser.AggregateExpr) {
+			if slices.Contains(agg.Grouping, "le") == agg.Without {
 				l.say(state.Critical, fmt.Sprintf("can never fire: the label le is aggregated away before histogram_quantile, which then has no buckets of %s", metric),
-					fmt.Sprintf("keep le: `%s`", quantileOf(which, metric, l.plainly(inner, metric))))
+					fmt.Sprintf("keep le: `%s`", quantileOf(which, metric, l.plainly(agg.Expr, metric))))
 				break
 			}
 		}

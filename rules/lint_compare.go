@@ -21,6 +21,8 @@ type bound struct {
 	op           parser.ItemType // with the value on its left
 	limit        float64         // in the value's own unit
 	scale, shift float64
+	spread       bool // the value is the most, the least or the like of a longer time
+	mean         bool // the value is a mean of several
 }
 
 // written is a value of the bound's own unit as the rule writes its number.
@@ -59,7 +61,7 @@ func boundOf(x *parser.BinaryExpr) (bound, bool) {
 		return bound{}, false
 	}
 	for {
-		c.of = level(c.of)
+		c.level()
 		if !c.peel() {
 			return c, true
 		}
@@ -180,36 +182,39 @@ func constant(e parser.Expr) (float64, bool) {
 }
 
 // level takes away what leaves a value between the least and the largest that it was made of.
-func level(e parser.Expr) parser.Expr {
+func (c *bound) level() {
 	for {
-		e = unwrap(e)
-		switch x := e.(type) {
+		c.of = unwrap(c.of)
+		switch x := c.of.(type) {
 		case *parser.AggregateExpr:
 			if !slices.Contains([]parser.ItemType{parser.MAX, parser.MIN, parser.AVG, parser.QUANTILE, parser.TOPK, parser.BOTTOMK}, x.Op) {
-				return e
+				return
 			}
-			e = x.Expr
+			c.mean = c.mean || x.Op == parser.AVG
+			c.of = x.Expr
 		case *parser.Call:
 			switch name := x.Func.Name; {
-			case slices.Contains([]string{"avg_over_time", "max_over_time", "min_over_time", "last_over_time", "sort", "sort_desc", "label_replace", "label_join"}, name):
-				e = x.Args[0]
+			case slices.Contains([]string{"sort", "sort_desc", "label_replace", "label_join"}, name):
+				c.of = x.Args[0]
+			case slices.Contains([]string{"avg_over_time", "max_over_time", "min_over_time", "last_over_time"}, name):
+				c.of, c.spread, c.mean = x.Args[0], true, c.mean || name == "avg_over_time"
 			case name == "quantile_over_time":
-				e = x.Args[1]
+				c.of, c.spread = x.Args[1], true
 			default:
-				return e
+				return
 			}
 		case *parser.MatrixSelector:
-			e = x.VectorSelector
+			c.of = x.VectorSelector
 		case *parser.SubqueryExpr:
-			e = x.Expr
+			c.of = x.Expr
 		case *parser.BinaryExpr:
 			_, filled := constant(x.RHS)
 			if x.Op != parser.LAND && x.Op != parser.LUNLESS && (x.Op != parser.LOR || !filled) {
-				return e
+				return
 			}
-			e = x.LHS
+			c.of = x.LHS
 		default:
-			return e
+			return
 		}
 	}
 }
@@ -249,7 +254,7 @@ func (l *linter) window(c bound, call *parser.Call) {
 		window = w.Range
 	}
 	single := c.op == parser.GTR && c.limit == 0 || c.op == parser.GTE && c.limit > 0 && c.limit <= 1
-	if single && window > 0 && l.rule.For >= window {
+	if single && !c.spread && window > 0 && l.rule.For >= window {
 		l.say(state.Critical, fmt.Sprintf("can never fire for a single event: after for: %s it has left the window of %s", short(l.rule.For), short(window)), "make the window longer than for, or drop for")
 	}
 }
@@ -318,7 +323,8 @@ func (l *linter) bounded(c bound, what string, top float64, x *parser.BinaryExpr
 		l.decided(always, fmt.Sprintf("%s goes from 0 to %s, and the threshold is %s", what, written(top), c.own()), fix, x, path)
 		return
 	}
-	if top == 100 && c.limit > 0 && c.limit < 1 {
+	below := c.op == parser.LSS || c.op == parser.LTE
+	if top == 100 && c.limit > 0 && c.limit < 1 && (!below || !c.mean) { // on average a GPU may well be busy for less than one per cent
 		l.say(state.Warning, fmt.Sprintf("%s goes from 0 to 100, and the threshold is %s: less than one per cent", what, c.own()), fmt.Sprintf("compare with %s", c.written(100*c.limit)))
 	}
 }
@@ -418,7 +424,7 @@ func isShare(part, whole parser.Expr) bool {
 		return false
 	}
 	return !slices.ContainsFunc(b.sel.LabelMatchers, func(m *labels.Matcher) bool {
-		return m.Name != labels.MetricName && (m.Name != "le" || m.Value != "+Inf") &&
+		return m.Name != nameLabel && (m.Name != "le" || m.Value != "+Inf") &&
 			!slices.ContainsFunc(a.sel.LabelMatchers, func(o *labels.Matcher) bool { return o.String() == m.String() })
 	})
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
+// nameLabel is the label that holds a metric's name.
+const nameLabel = "__name__"
+
 // Bounds of what one alert rule is read as: whoever records records of records may end in more than anybody reads.
 const (
 	maxPutIn = 100 // recording rules that are put into an alert rule
@@ -65,7 +68,7 @@ func (c *inventory) meant(m *labels.Matcher) []string {
 // namesMatcher is the matcher by which a selector looks for a pattern of names.
 func namesMatcher(x *parser.VectorSelector) *labels.Matcher {
 	for _, m := range x.LabelMatchers {
-		if m.Name == labels.MetricName && m.Type == labels.MatchRegexp {
+		if m.Name == nameLabel && m.Type == labels.MatchRegexp {
 			return m
 		}
 	}
@@ -178,7 +181,7 @@ func (x *expansion) selector(sel *parser.VectorSelector, inside []string) parser
 // name gives a selector the name that one of its matchers asks for.
 func (x *expansion) name(sel *parser.VectorSelector) {
 	for _, m := range sel.LabelMatchers {
-		if m.Name != labels.MetricName || sel.Name != "" {
+		if m.Name != nameLabel || sel.Name != "" {
 			continue
 		}
 		switch m.Type {
@@ -196,7 +199,7 @@ func (x *expansion) name(sel *parser.VectorSelector) {
 // records says whether a rule may record what a selector selects: the labels that it sets are as the selector wants them.
 func records(r RecordingRule, sel *parser.VectorSelector) bool {
 	for _, m := range sel.LabelMatchers {
-		if v, set := r.Labels[m.Name]; set && m.Name != labels.MetricName && !m.Matches(v) {
+		if v, set := r.Labels[m.Name]; set && m.Name != nameLabel && !m.Matches(v) {
 			return false
 		}
 	}

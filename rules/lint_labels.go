@@ -41,7 +41,7 @@ func Lookups(in []AlertingRule, have Exported) []Lookup {
 		for e := range known.readings(r.Expr) {
 			for _, sel := range e.selectedBy() {
 				for _, m := range sel.LabelMatchers {
-					if m.Name != labels.MetricName && selective(m) {
+					if m.Name != nameLabel && selective(m) {
 						ask(sel.Name, m.Name)
 					}
 				}
@@ -87,7 +87,7 @@ func (l *linter) unlabelled(x *parser.VectorSelector) []gone {
 		return nil
 	}
 	for _, m := range x.LabelMatchers {
-		if m.Name == labels.MetricName || !selective(m) {
+		if m.Name == nameLabel || !selective(m) {
 			continue
 		}
 		values, exists := has[m.Name]
@@ -155,7 +155,7 @@ func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 func inPlace(x *parser.VectorSelector, m *labels.Matcher, label string) string {
 	var all []string
 	for _, o := range x.LabelMatchers {
-		if o.Name == labels.MetricName {
+		if o.Name == nameLabel {
 			continue
 		}
 		if o == m {
@@ -378,6 +378,8 @@ func (l *linter) aggregated(x *parser.AggregateExpr) map[string]bool {
 	switch x.Op {
 	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO:
 		return inner
+	case parser.COUNT_VALUES:
+		return nil // it makes a label of the values
 	}
 	maps.DeleteFunc(inner, func(label string, _ bool) bool { return slices.Contains(x.Grouping, label) == x.Without })
 	return inner

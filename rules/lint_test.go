@@ -139,6 +139,7 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		`1 - vllm:kv_cache_usage_perc < 0.1`,
 		`DCGM_FI_DEV_GPU_UTIL == 0`,
 		`DCGM_FI_DEV_GPU_UTIL < 1`,
+		`avg_over_time(DCGM_FI_DEV_GPU_UTIL[1h]) < 0.5`, // idle for an hour
 		`rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m]) < 0.3`,
 		`rate(vllm:prompt_tokens_total[5m]) / rate(vllm:generation_tokens_total[5m]) > 20 or vector(0)`,
 		`sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) > 3`, // against its past
@@ -149,6 +150,9 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		if got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, v1Fleet()); len(got) != 0 {
 			t.Errorf("%s: %+v", expr, got)
 		}
+	}
+	if got := Lint([]AlertingRule{{Name: "R", Expr: `max_over_time(changes(vllm:num_preemptions_total[5m])[30m:1m]) > 0`, For: 10 * time.Minute}}, v1Fleet()); len(got) != 0 {
+		t.Errorf("an event that is remembered for half an hour: %+v", got)
 	}
 	if got := Lint([]AlertingRule{{Name: "R", Expr: `vllm:gpu_cache_usage_perc > 0.9`}}, Exported{}); len(got) != 0 {
 		t.Errorf("nothing is known of what is exported, and yet: %+v", got)
@@ -216,11 +220,15 @@ func TestSuggestedExpressionsAreRight(t *testing.T) {
 }
 
 func FuzzLint(f *testing.F) {
-	for _, seed := range []string{`a > 1`, `histogram_quantile(0.9, x_bucket)`, `absent(vllm:x)`, `DCGM_FI_DEV_FB_USED > 1`, `((`, `{__name__="vllm:y"} == 0`} {
+	for _, seed := range []string{`a > 1`, `histogram_quantile(0.9, x_bucket)`, `absent(vllm:x)`, `DCGM_FI_DEV_FB_USED > 1`, `((`, `{__name__="vllm:y"} == 0`, `a * 2 - a[5m]`, `sum by (le) (rate({__name__=~"vllm:.*"}[5m])) > on (pod) a`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, expr string) {
-		for _, found := range Lint([]AlertingRule{{Name: "R", Expr: expr}}, v1Fleet()) {
+		have := labelledFleet()
+		have.Recorded = append(have.Recorded, RecordingRule{Name: "a", Expr: expr}) // which may read itself
+		in := []AlertingRule{{Name: "R", Expr: expr}}
+		Lookups(in, have)
+		for _, found := range Lint(in, have) {
 			if found.Text == "" || found.Fix == "" || found.Severity == "" {
 				t.Errorf("a finding that says nothing: %+v", found)
 			}
