@@ -52,7 +52,7 @@ type Worker struct {
 	Node      string   `json:"node,omitempty"`
 	GPUs      []string `json:"gpus,omitempty"`
 	Instance  string   `json:"instance,omitempty"`
-	Engine    string   `json:"engine,omitempty"` // vllm, sglang, dynamo
+	Engine    string   `json:"engine,omitempty"` // vllm, sglang, trtllm, dynamo
 	Ready     bool     `json:"ready"`
 	// Group is the parallel group within the pool; empty for a pod that is an engine by itself.
 	Group string `json:"group,omitempty"`

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Kinds of layers, as transformers calls them in layer_types.
@@ -184,7 +183,7 @@ func (c *modelConfig) window(kinds []string) (int, error) {
 // matrix is mamba_ssm_dtype where the configuration has it.
 func (c *modelConfig) stateBytes() (float64, error) {
 	if c.ConvKernel < 1 || c.KeyHeads < 1 || c.KeyDim < 1 || c.ValueHeads < 1 || c.ValueDim < 1 {
-		return 0, fmt.Errorf("%d layers keep states whose size cannot be told (linear_num_value_heads and its like): %s", strings.Count(strings.Join(c.Layout, " "), keepsState), byShape)
+		return 0, fmt.Errorf("it has layers that keep states whose size cannot be told (linear_num_value_heads and its like): %s", byShape)
 	}
 	number, err := dtypeBytes(c.dtype())
 	if err != nil {

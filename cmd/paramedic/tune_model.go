@@ -116,8 +116,8 @@ type quantization struct {
 	Bits   float64 `json:"bits"`
 }
 
-// most is the largest number that a configuration's sizes may be: anything larger is a mistake, and would overflow what is computed of it.
-const most = 1 << 24
+// largestSize is the largest number that a configuration's sizes may be: anything larger is a mistake, and would overflow what is computed of it.
+const largestSize = 1 << 24
 
 // readModelConfig reads a config.json, or that of a directory. Where the index of the weights lies beside it, their size is known exactly.
 func readModelConfig(path string) (*modelConfig, error) {
@@ -134,7 +134,7 @@ func readModelConfig(path string) (*modelConfig, error) {
 	}
 	for _, n := range []int{c.Layers, c.Hidden, c.Intermediate, c.Heads, c.KVHeads, c.HeadDim, c.ValueHeadDim, c.KVLoraRank, c.RopeHeadDim, c.IndexDim, c.Vocabulary,
 		c.KeyHeads, c.KeyDim, c.ValueHeads, c.ValueDim, c.ConvKernel} {
-		if n < 0 || n > most {
+		if n < 0 || n > largestSize {
 			return nil, fmt.Errorf("%s has the size %d, which no model has: %s", path, n, byShape)
 		}
 	}

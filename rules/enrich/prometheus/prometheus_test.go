@@ -179,6 +179,9 @@ func valueBaselineAndZ(t *testing.T, scope state.Scope) {
 	if len(r.Failed) > 0 || len(r.Notes) > 0 {
 		t.Errorf("failed %v, notes %v", r.Failed, r.Notes)
 	}
+	if got := r.Engines["llm/vllm-llama-7d9f8b6c5-aaaa0"]; got != "vllm" {
+		t.Errorf("the worker's engine is %q by its metrics", got)
+	}
 }
 
 // What deploy/prometheus/slo.yml records is read for the model, and says which promise is kept worst; each layer has a budget of its own.
