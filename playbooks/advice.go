@@ -14,16 +14,26 @@ import (
 // terminal all give the same lines.
 func (pb Playbook) Advise(in state.Incident, ev state.Evidence) state.Story {
 	story, names := in.Diagnosis.Story, scopeNames(in, ev)
+	d := dialectOf(names.engine)
 	var do, avoid []string
 	for _, r := range pb.FirstAid {
+		r.Text, r.When = d.line(r.Text), d.line(r.When)
 		do = append(do, names.fill(r.String()))
 	}
 	for _, w := range pb.Worse {
-		avoid = append(avoid, names.fill(w))
+		avoid = append(avoid, names.fill(d.line(w)))
 	}
-	story.Do = slices.Concat(do, unsaid(do, story.Do))
-	story.Avoid = slices.Concat(avoid, unsaid(avoid, story.Avoid))
+	story.Do = slices.Concat(do, unsaid(do, d.lines(story.Do)))
+	story.Avoid = slices.Concat(avoid, unsaid(avoid, d.lines(story.Avoid)))
 	return story
+}
+
+func (d *dialect) lines(list []string) []string {
+	var out []string
+	for _, l := range list {
+		out = append(out, d.line(l))
+	}
+	return out
 }
 
 // String is the step in one line. The condition belongs to it: steps that are for another case must not read as the next of a sequence.
@@ -60,7 +70,7 @@ func unsaid(said, lines []string) []string {
 }
 
 // enough is the share of a line's weight that another has to have to say the same.
-const enough = 0.4
+const enough = 0.33
 
 // identifierWeight is how much more an identifier tells than a word.
 const identifierWeight = 2

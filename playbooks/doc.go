@@ -41,4 +41,8 @@
 //
 // In by_hand and in the body the words {cluster}, {namespace}, {model}, {pool}, {workload}, {pod} and {node} are replaced by the
 // incident's scope, but only by names that mean nothing to a shell.
+//
+// Settings and metrics are written with vLLM's names (max_num_seqs, vllm:kv_cache_usage_perc). For an incident on SGLang, TensorRT-LLM or
+// Dynamo they are rendered with that engine's (engines.go), but not in a sentence that says vLLM by name; where nobody knows the engine,
+// all are shown.
 package playbooks

@@ -52,25 +52,35 @@ type Answer struct {
 // Run answers a playbook's checks from the evidence of an incident. It asks nobody: what the evidence lacks is unknown.
 func Run(pb Playbook, in state.Incident, ev state.Evidence) Rendered {
 	names := scopeNames(in, ev)
-	r := Rendered{Playbook: pb, Body: names.fill(pb.Body), At: ev.At}
+	d := dialectOf(names.engine)
+	r := Rendered{Playbook: pb, Body: names.fill(speak(pb.Body, pb.said(), names.engine)), At: ev.At}
 	for _, c := range pb.Checks {
 		a := answer(c, ev)
 		own := names
 		if a.Pod != "" && safeName.MatchString(a.Pod) {
 			own.pod = a.Pod
 		}
-		a.ByHand = own.fill(c.ByHand)
+		a.ByHand = own.fill(byHand(c, names.engine))
 		r.Answers = append(r.Answers, a)
 	}
 	for _, rem := range pb.FirstAid {
-		rem.Text, rem.When = names.fill(rem.Text), names.fill(rem.When)
+		rem.Text, rem.When = names.fill(d.line(rem.Text)), names.fill(d.line(rem.When))
 		r.FirstAid = append(r.FirstAid, rem)
 	}
 	for _, w := range pb.Worse {
-		r.Worse = append(r.Worse, names.fill(w))
+		r.Worse = append(r.Worse, names.fill(d.line(w)))
 	}
 	r.Escalate = pb.Escalate.String()
 	return r
+}
+
+// said are the texts of the front matter in which settings are named.
+func (pb Playbook) said() string {
+	out := slices.Clone(pb.Worse)
+	for _, r := range pb.FirstAid {
+		out = append(out, r.Text, r.When)
+	}
+	return strings.Join(out, "\n")
 }
 
 // String is the escalation as a sentence.
@@ -296,7 +306,10 @@ func entityName(e state.Entity) string {
 }
 
 // names are what the placeholders of a playbook stand for; empty ones stay as they are, for the reader to fill in.
-type names struct{ cluster, namespace, model, pool, workload, pod, node string }
+type names struct {
+	cluster, namespace, model, pool, workload, pod, node string
+	engine                                               string // not a placeholder: whose words are spoken
+}
 
 // safeName is what may be put into a command that somebody will paste: labels come from outside, and a name that a shell, PromQL or
 // Markdown could read as anything but a name is left out.
@@ -320,6 +333,9 @@ func scopeNames(in state.Incident, ev state.Evidence) names {
 		}
 		if n.pod == "" {
 			n.pod = w.Pod
+		}
+		if n.engine == "" {
+			n.engine = w.Engine
 		}
 		if w.Pod != n.pod {
 			continue
