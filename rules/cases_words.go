@@ -77,7 +77,7 @@ func (k *caseRun) misspelt(s string) {
 		var what string
 		var known []string
 		switch f[0] {
-		case "cause", "not":
+		case "cause", "not", "looks_like":
 			what, known = "cause", causes
 		case "symptoms":
 			what, known = "symptom", words(k.cat.symptoms)

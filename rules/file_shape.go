@@ -35,7 +35,7 @@ var kinds = map[reflect.Type]string{
 	reflect.TypeFor[fileYAML](): "a rules file", reflect.TypeFor[symptomYAML](): "a symptom", reflect.TypeFor[alertYAML](): "an alert",
 	reflect.TypeFor[metricYAML](): "an entry of metrics", reflect.TypeFor[wordYAML](): "an entry of words", reflect.TypeFor[xidYAML](): "an xid",
 	reflect.TypeFor[causeYAML](): "a cause", reflect.TypeFor[lookAlikeYAML](): "a look-alike", reflect.TypeFor[evidenceYAML](): "evidence",
-	reflect.TypeFor[elseYAML](): "else",
+	reflect.TypeFor[elseYAML](): "else", reflect.TypeFor[recoverYAML](): "a recovery", reflect.TypeFor[pathologyYAML](): "a pathology",
 }
 
 // value checks one value that stands under a key.

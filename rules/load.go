@@ -133,6 +133,12 @@ func (l *loader) twice(srcs []source, files []fileYAML) {
 		for _, y := range f.Causes {
 			declare("cause", y.ID)
 		}
+		for _, y := range f.Recover {
+			declare("recovery", y.ID)
+		}
+		for _, y := range f.Pathologies {
+			declare("pathology", y.ID)
+		}
 	}
 }
 
@@ -148,9 +154,8 @@ func (l *loader) symptoms(ys []symptomYAML) {
 
 func (l *loader) recoveries(ys []recoverYAML) {
 	for _, y := range ys {
-		if y.ID.s == "" || y.Title.s == "" || y.Action == "" {
-			l.bad(y.ID.line, "a recovery needs an id, a title and an action")
-			continue
+		if y.ID.s == "" {
+			continue // told when the file was read
 		}
 		r := &Recovery{ID: y.ID.s, Title: y.Title.s, Driver: y.Driver, Code: -1, Action: y.Action, Do: l.advice(y.Do), Avoid: l.advice(y.Avoid), rank: len(l.cat.recoveries)}
 		if y.Code != nil {

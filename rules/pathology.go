@@ -74,7 +74,9 @@ func (c *Catalog) Health(cluster string, ev state.Evidence) []PoolHealth {
 	for i := range pools {
 		p := &pools[i]
 		scope := state.Scope{Cluster: cluster, Namespace: p.Namespace, Pool: p.Pool, Model: p.Model}
-		p.Pathologies = c.shown(newView(&state.Incident{}, scope, &ev, reading))
+		v := newView(&state.Incident{}, scope, &ev, reading)
+		p.Pathologies = c.shown(v)
+		v.release()
 		if len(p.Pathologies) > 0 && healthRank[p.Overall] < healthRank[HealthWarning] {
 			p.Overall = HealthWarning
 		}
@@ -121,8 +123,7 @@ func (l *loader) pathology(y pathologyYAML) {
 	}
 	switch {
 	case p.ID == "" || p.Title == "" || p.Text == "":
-		l.bad(p.line, "a pathology needs an id, a title, and a text that says what was seen")
-		return
+		return // told when the file was read
 	case !slices.Contains([]string{"", "pod", "gpu", "node"}, p.Per):
 		l.bad(p.line, "pathology %s: per: %q is none of pod, gpu, node", p.ID, p.Per)
 		return
