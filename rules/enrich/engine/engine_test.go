@@ -162,6 +162,14 @@ func TestRecordedPagesGiveTheRightSignals(t *testing.T) {
 func TestTargetThatIsDownIsUpZero(t *testing.T) {
 	const page = "vllm:kv_cache_usage_perc{model_name=\"m\"} 0.9\n"
 	client, clk := pages(t, page, page, "down")
+	if s := readAll(t, client, clk.Now())["up"]; s.Value != 1 {
+		t.Errorf("of a minute's scrapes one failed, and up is %+v", s)
+	}
+	client, clk = pages(t, "down", "down", page)
+	if s := readAll(t, client, clk.Now())["up"]; s.Value != 1 {
+		t.Errorf("a worker has started, and up is %+v", s)
+	}
+	client, clk = pages(t, page, page, "down", "down", "down", "down")
 	got := readAll(t, client, clk.Now())
 	if s, ok := got["up"]; !ok || s.Value != 0 || s.Entity.Model != "m" || s.Entity.Instance != "w:8000" {
 		t.Errorf("up is %+v", s)

@@ -256,6 +256,9 @@ func (e *evaluation) one(t *target, i int, fn rules.Fn) (float64, bool) {
 	case rules.FnRate:
 		return over(fn, t.points(i, e.to, e.source.Window), t.watched(e.to, e.source.Window))
 	default:
+		if e.source.Engine == "target" && !alive {
+			return 0, false // its page has named itself since, and another series goes on
+		}
 		return over(fn, t.points(i, e.to, e.source.Window), e.source.Window)
 	}
 }
