@@ -27,7 +27,7 @@ type Sample struct {
 	Text     string    `json:"text,omitempty"`
 	Unit     string    `json:"unit,omitempty"`
 	At       time.Time `json:"at"`                 // when the value was true, not when it was read
-	Baseline *float64  `json:"baseline,omitempty"` // the same signal an hour before the incident's onset
+	Baseline *float64  `json:"baseline,omitempty"` // the same signal an hour before the incident's onset; of one that swung in that hour, the nearest to Value
 	DayAgo   *float64  `json:"day_ago,omitempty"`  // … a day before it
 	WeekAgo  *float64  `json:"week_ago,omitempty"` // … a week before it
 	Z        *float64  `json:"z,omitempty"`        // (Value - mean) / standard deviation over the hour before the onset

@@ -1,7 +1,9 @@
 package enrich
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"paramedic/rules"
@@ -38,6 +40,39 @@ func ZScore(value float64, unit string, series []state.Point, onset time.Time) *
 	deviation := math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, rules.Grain(unit)))
 	z := math.Max(-zMost, math.Min(zMost, (value-mean)/deviation))
 	return &z
+}
+
+// swinging are the units of what goes up and down with the traffic. Memory and shares drift: where they were an hour ago is what matters.
+var swinging = []string{"1/s", "requests", "s"}
+
+const (
+	troubled    = 15 * time.Minute // before the first alert in which the trouble may have begun: rates of five minutes, held for ten
+	usualPoints = 12
+)
+
+// usually is what a sample of a signal that swings with the traffic is compared with: the value of the hour before the onset that is nearest to
+// it, without the last quarter, in which the trouble may have begun, and without the highest and the lowest. A burst as there were others within
+// the hour is then no change, whether or not there was one exactly an hour ago. Where the hour was even, an hour ago is as good, and stays.
+func usually(s *state.Sample, onset time.Time) *float64 {
+	if s.Baseline == nil || !slices.Contains(swinging, s.Unit) {
+		return s.Baseline
+	}
+	var hour []float64
+	for _, p := range s.Series {
+		if !p.At.Before(onset.Add(-time.Hour)) && p.At.Before(onset.Add(-troubled)) {
+			hour = append(hour, p.Value)
+		}
+	}
+	if len(hour) < usualPoints || math.IsNaN(s.Value) {
+		return s.Baseline
+	}
+	slices.Sort(hour)
+	hour = hour[1 : len(hour)-1]
+	if least, most := hour[0], hour[len(hour)-1]; most < 2*least || most-least <= 2*rules.Grain(s.Unit) {
+		return s.Baseline
+	}
+	nearest := slices.MinFunc(hour, func(a, b float64) int { return cmp.Compare(math.Abs(a-s.Value), math.Abs(b-s.Value)) })
+	return &nearest
 }
 
 // usual are the points that a value is compared with.

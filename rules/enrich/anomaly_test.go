@@ -74,3 +74,38 @@ func TestTheHourBeforeKeepsItsPoints(t *testing.T) {
 		}
 	}
 }
+
+// What comes and goes in bursts is compared with the bursts of the hour before, what is even with an hour ago, and what drifts with where
+// it was. The last quarter of an hour may be the trouble itself, and one point alone is no habit.
+func TestABurstIsComparedWithTheHoursOthers(t *testing.T) {
+	bursts := func(i int) float64 { // ten minutes in which nothing comes, then ten of 6 a second; in the last quarter 40
+		if i >= 60-15 {
+			return 40
+		}
+		return float64(i/10%2) * 6
+	}
+	once := func(i int) float64 { return map[bool]float64{true: 50, false: 2}[i == 10] }
+	for _, c := range []struct {
+		name             string
+		value, was, want float64
+		unit             string
+		series           []state.Point
+	}{
+		{"a burst like the others", 5.8, 0, 6, "1/s", minutes(60, bursts)},
+		{"between two of them", 0.1, 6, 0, "1/s", minutes(60, bursts)},
+		{"more than any of them", 20, 0, 6, "1/s", minutes(60, bursts)},
+		{"an even hour", 9, 2.9, 2.9, "1/s", minutes(60, func(i int) float64 { return 2.8 + 0.1*float64(i%3) })},
+		{"one point of sixty", 50, 2, 2, "1/s", minutes(60, once)},
+		{"none, and once one", 3, 0, 0, "requests", minutes(60, func(i int) float64 { return float64(i % 2) })},
+		{"memory that drifts", 6, 1, 1, "bytes", minutes(60, bursts)},
+		{"too short a past", 5.8, 0, 0, "1/s", minutes(26, constant(6))},
+	} {
+		got := usually(&state.Sample{Value: c.value, Unit: c.unit, Baseline: &c.was, Series: c.series}, now)
+		if got == nil || *got != c.want {
+			t.Errorf("%s: %v, want %g", c.name, got, c.want)
+		}
+	}
+	if got := usually(&state.Sample{Value: 1, Unit: "1/s", Series: minutes(60, bursts)}, now); got != nil {
+		t.Errorf("a past that was not read: %g", *got)
+	}
+}

@@ -53,6 +53,9 @@ func (m *merge) evidence(ev *state.Evidence) {
 	}
 	m.exitCodes(ev.Samples)
 	ev.Samples = m.once(ev.Samples)
+	for i := range ev.Samples {
+		ev.Samples[i].Baseline = usually(&ev.Samples[i], m.query.Onset)
+	}
 	keepSeries(ev.Samples, m.query.Scope)
 	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int {
 		if c := strings.Compare(a.Signal, b.Signal); c != 0 {
