@@ -280,9 +280,12 @@ func (c *Catalog) elsewhere(root, other *state.Incident) bool {
 	if a == nil || b == nil || a == b || !a.local() || !b.local() {
 		return false
 	}
-	broken := root.Diagnosis.Scope.Pods
-	return len(broken) > 0 && len(other.Diagnosis.Scope.Pods) > 0 &&
-		!slices.ContainsFunc(other.Diagnosis.Scope.Pods, func(p string) bool { return contains(broken, p) })
+	return disjoint(root.Diagnosis.Scope.Pods, other.Diagnosis.Scope.Pods)
+}
+
+// disjoint says that both name workers, and none is the same.
+func disjoint(a, b []string) bool {
+	return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(b, func(p string) bool { return contains(a, p) })
 }
 
 // bothUnknown says that two incidents are about one pool and neither has a name. Alerts that call a pool by different names open one each

@@ -199,10 +199,13 @@ func (v verdict) better(than verdict) bool {
 }
 
 // firstRival is what the best has to be ahead of. What it is known to lead to is there with it, and no other answer to the question where
-// the trouble came from.
+// the trouble came from; unless it was found on other workers, as a trouble of its own.
 func (v verdict) firstRival(in *state.Incident) *weighed {
+	best := &v.ranked[0]
 	for i := range v.ranked[1:] {
-		if w := &v.ranked[i+1]; !v.ranked[0].cause.leadsTo(w.cause.ID, in.Symptoms) {
+		w := &v.ranked[i+1]
+		apart := best.cause.local() && w.cause.local() && disjoint(best.pods, w.pods)
+		if apart || !best.cause.leadsTo(w.cause.ID, in.Symptoms) {
 			return w
 		}
 	}
