@@ -83,6 +83,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Engine.MaxModelLen, 32768)
 	setDefault(&c.Engine.GPUMemoryUtilization, 0.90)
 	c.Workload = c.Workload.withDefaults()
+	c.Workload.clock = float64(60*c.Start.Hour() + c.Start.Minute())
 	setDefault(&c.Routing, LeastLoaded)
 	setDefault(&c.ColdStart, 60*time.Second)
 	setDefault(&c.Drain, 90*time.Second)

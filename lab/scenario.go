@@ -82,8 +82,17 @@ func (s Scenario) Resize(workers int) Scenario {
 	return s
 }
 
-// Later is the scenario with a longer healthy time before anything goes wrong.
+// Diurnal is the scenario with traffic that swings over the day. The fault comes at nine in the morning, while the traffic rises: it is then
+// as much as the scenario has, and an eighth more than an hour ago.
+func (s Scenario) Diurnal() Scenario {
+	s.Config.Workload.Daily = 0.5
+	s.Config.Start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).Add(-s.Faults[0].At)
+	return s
+}
+
+// Later is the scenario with a longer healthy time before anything goes wrong, which still happens at the same moment.
 func (s Scenario) Later(by time.Duration) Scenario {
+	s.Config.Start = s.Config.withDefaults().Start.Add(-by)
 	s.Faults = slices.Clone(s.Faults)
 	for i := range s.Faults {
 		s.Faults[i].At += by

@@ -111,17 +111,56 @@ func readMooncake(r io.Reader) (Trace, error) {
 	return out, nil
 }
 
-// Replay is the scenario with a trace's requests. The trace says when they come, how their lengths spread and what they share; how many come
-// and how long they are in the mean is the scenario's own, because the fleet, its alert rules and the strength of its faults are made for
-// that. Each seed begins elsewhere in the trace. A scenario that plays a trace already keeps it: it is what the scenario is about.
+// Replay is the scenario with a trace's requests. The trace says when they come, how their lengths spread and what they share; how long they
+// are in the mean is the scenario's own, and so is how busy they keep the pool, because the fleet, its alert rules and the strength of its
+// faults are made for that. A pool is sized for its peak: it is in the busiest five minutes of the trace that the pool is as busy as the
+// scenario's, so that what bursts comes at a lower mean rate. Each seed begins elsewhere in the trace. A scenario that plays a trace already
+// keeps it: it is what the scenario is about.
 func (s Scenario) Replay(t Trace) Scenario {
 	w := &s.Config.Workload
 	if w.Trace != nil {
 		return s
 	}
 	own := w.withDefaults()
-	w.Trace = t.from(rand.New(rand.NewPCG(s.Config.Seed, 6)).IntN(len(t))).scaled(own.Prompt.Mean, own.Output.Mean)
+	t = t.scaled(own.Prompt.Mean, own.Output.Mean)
+	w.Trace = t.from(rand.New(rand.NewPCG(s.Config.Seed, 6)).IntN(len(t)))
+	w.Rate = own.fit(t)
 	return s
+}
+
+// peak is the time that a pool is sized by, here as long as what most alert rules look back on.
+const peak = 5 * time.Minute
+
+// fit is the rate at which the busiest minutes of a trace are as much work a second as the workload: at most the workload's own.
+func (w Workload) fit(t Trace) float64 {
+	whole := t.length()
+	ends := make([]float64, 0, 2*len(t)) // two rounds: the busiest minutes may reach over the end
+	for round := range 2 {
+		for _, a := range t {
+			ends = append(ends, float64(round)*whole+a.At.Seconds())
+		}
+	}
+	window := peak.Seconds() * w.Rate / t.Rate() // of the trace's time
+	most, sum, first := 0.0, 0.0, 0
+	for i := range ends {
+		sum += w.work(t[i%len(t)])
+		for ends[i]-ends[first] > window {
+			sum -= w.work(t[first%len(t)])
+			first++
+		}
+		most = max(most, sum)
+	}
+	own := w.work(Arrival{Prompt: int(w.Prompt.Mean), Output: int(w.Output.Mean), Group: -1})
+	return w.Rate * min(1, own*w.Rate*peak.Seconds()/most)
+}
+
+// work is about how many decoded tokens a request is worth: a token of a prompt that is computed costs a fifth of one that is generated.
+func (w Workload) work(a Arrival) float64 {
+	shared := float64(a.Shared)
+	if a.Group < 0 && a.Prompt > w.GroupTokens {
+		shared = w.GroupShare * float64(w.GroupTokens)
+	}
+	return (float64(a.Prompt)-shared)/5 + float64(a.Output)
 }
 
 // from is the trace begun at its nth request; what came before is played at its end.

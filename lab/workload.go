@@ -25,13 +25,15 @@ type Workload struct {
 	WordyShare float64 // of the requests have answers of Wordy instead
 	Wordy      Lengths
 
-	Daily float64 // by how much of itself the rate swings over a day: its top is twelve hours after the fleet's start
+	Daily float64 // by how much of itself the rate swings over a day: its trough is at 03:00, its top at 15:00, by Config.Start
 	Trace Trace   // recorded requests, played at Rate; nil: a Poisson process
 
 	Patience    time.Duration // a client hangs up after so long without a first token; default 20 s
 	Timeout     time.Duration // or without the whole answer; default 150 s
 	Retries     int           // and tries again so often; default 2, negative: never
 	CancelShare float64       // of the requests are cancelled half-way through their answer
+
+	clock float64 // minutes after midnight at the fleet's start
 
 	// On and Off make the traffic come in bursts: on for so long, then off. Zero Off: always on.
 	On, Off time.Duration
@@ -69,7 +71,7 @@ func (l Lengths) draw(rng *rand.Rand, limit int) int {
 func (w Workload) rateAt(t float64) float64 {
 	rate := w.Rate
 	if w.Daily != 0 { // steps of a minute, so that not every look at it draws a new arrival
-		rate *= max(0, 1-w.Daily*math.Cos(2*math.Pi*math.Floor(t/60)/1440))
+		rate *= max(0, 1-w.Daily*math.Cos(2*math.Pi*(math.Floor(t/60)+w.clock-3*60)/1440))
 	}
 	if w.Off <= 0 {
 		return rate

@@ -105,15 +105,14 @@ func (o labOptions) apply(s lab.Scenario) lab.Scenario {
 	if o.workers > 0 {
 		s = s.Resize(o.workers)
 	}
-	w := &s.Config.Workload
 	switch {
 	case o.traffic == "diurnal":
-		w.Daily = 0.5
+		s = s.Diurnal()
 	case o.trace != nil:
 		s = s.Replay(o.trace)
 	}
 	if o.rate > 0 {
-		w.Rate = o.rate
+		s.Config.Workload.Rate = o.rate
 	}
 	if o.kind != "" {
 		return s.As(o.kind)
