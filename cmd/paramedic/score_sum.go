@@ -29,6 +29,7 @@ type scoreboard struct {
 type totals struct {
 	Singles          int     `json:"singles"`
 	SinglesRight     int     `json:"singles_right"`
+	SinglesSilent    int     `json:"singles_silent"` // raised no alert; they count as not right
 	InDoubles        int     `json:"faults_in_doubles"`
 	InDoublesRight   int     `json:"faults_in_doubles_right"`
 	Pairs            int     `json:"doubles"`
@@ -158,6 +159,7 @@ func (t *totals) add(p played) {
 	case kindFault:
 		t.Singles++
 		one(&t.SinglesRight, right)
+		one(&t.SinglesSilent, p.Outcome == outcomeSilent)
 	case kindDouble:
 		t.Pairs++
 		one(&t.PairsRight, right)
@@ -255,6 +257,9 @@ func (t totals) print(w io.Writer) {
 		}
 	}
 	line(t.SinglesRight, t.Singles, "of the single faults got their name and nothing else")
+	if t.SinglesSilent > 0 {
+		line(t.SinglesSilent, t.Singles, "of them raised no alert")
+	}
 	line(t.InDoublesRight, t.InDoubles, "of the faults that came in pairs got their name")
 	line(t.PairsRight, t.Pairs, "of the pairs got both names and nothing else")
 	line(t.DecoysRight, t.Decoys, "of the decoys got no cause but benign_alert")

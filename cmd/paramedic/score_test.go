@@ -113,6 +113,7 @@ func TestScoresCountWhatRunsCameTo(t *testing.T) {
 		"kv_leak 6 2 0 100.0 % 33.3 %",
 		"kv_exhaustion 0 0 1 0.0 % —",
 		"40.0 % (2 of 5) of the single faults got their name and nothing else",
+		"20.0 % (1 of 5) of them raised no alert",
 		"50.0 % (1 of 2) of the faults that came in pairs got their name",
 		"50.0 % (1 of 2) of the decoys got no cause but benign_alert",
 		"16.7 % (1 of 6) of them saw advice that makes a fault worse",
