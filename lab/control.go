@@ -176,11 +176,11 @@ func (f *Fleet) SetArg(c ArgChange) error {
 	if c.UID != "" && c.UID != d.uid {
 		return fmt.Errorf("deployment %s has UID %s: %w", f.cfg.Pool, d.uid, ErrConflict)
 	}
-	flag := "--" + f.cfg.Kind.flag(hyphens(strings.TrimLeft(c.Name, "-")))
+	flag := "--" + f.cfg.Kind.flag(f.cfg.Kind.vllmFlag(strings.TrimLeft(c.Name, "-")))
 	at, old := -1, ""
 	for i, a := range d.args {
 		if name, value, _ := strings.Cut(a, "="); hyphens(name) == hyphens(flag) {
-			at, old = i, value
+			at, flag, old = i, name, value // it stays as it is spelt
 		}
 	}
 	if c.Old != "" && c.Old != old {

@@ -3,6 +3,7 @@ package remediate
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,7 +22,7 @@ type place struct {
 // with is the string with another value in the flag's place.
 func (p place) with(flag string, value int) string {
 	if p.absent {
-		return fmt.Sprintf("--%s=%d", strings.ReplaceAll(flag, "_", "-"), value)
+		return fmt.Sprintf("--%s=%d", spelt(flag), value)
 	}
 	return p.token[:p.from] + strconv.Itoa(value) + p.token[p.to:]
 }
@@ -56,14 +57,38 @@ func locate(containers []Container, flag string) (place, error) {
 	return appendPlace(containers, flag)
 }
 
+// What engines call their limit of running requests. trtllm-serve takes its flags with underscores only
+// (https://nvidia.github.io/TensorRT-LLM/commands/trtllm-serve), the others with hyphens as well.
+const (
+	capVLLM   = "max_num_seqs"
+	capSGLang = "max_running_requests"
+	capTRTLLM = "max_batch_size"
+)
+
+// spelt is a flag as its engine takes it.
+func spelt(flag string) string {
+	if flag == capTRTLLM {
+		return flag
+	}
+	return strings.ReplaceAll(flag, "_", "-")
+}
+
 // capFlag is what the engine of the containers calls its limit of running requests.
 func capFlag(containers []Container) string {
 	for _, c := range containers {
-		if strings.Contains(strings.ToLower(strings.Join(append(append([]string{c.Image, c.Name}, c.Command...), c.Args...), " ")), "sglang") {
-			return "max_running_requests"
+		switch all := told(c); {
+		case strings.Contains(all, "sglang"):
+			return capSGLang
+		case strings.Contains(all, "trtllm"), strings.Contains(all, "tensorrt-llm"), strings.Contains(all, "tensorrt_llm"):
+			return capTRTLLM
 		}
 	}
-	return "max_num_seqs"
+	return capVLLM
+}
+
+// told is all that a container says of what it runs, in lower case.
+func told(c Container) string {
+	return strings.ToLower(strings.Join(slices.Concat([]string{c.Image, c.Name}, c.Command, c.Args), " "))
 }
 
 // appendPlace is where an absent flag would go: at the end of the args of the one container that runs an engine.
@@ -89,8 +114,8 @@ func appendPlace(containers []Container, flag string) (place, error) {
 }
 
 func engineContainer(c Container) bool {
-	all := strings.ToLower(strings.Join(append(append([]string{c.Image, c.Name}, c.Command...), c.Args...), " "))
-	return strings.Contains(all, "vllm") || strings.Contains(all, "sglang") || len(c.Args) > 0 && strings.Contains(all, "--model")
+	all := told(c)
+	return strings.Contains(all, "vllm") || capFlag([]Container{c}) != capVLLM || len(c.Args) > 0 && strings.Contains(all, "--model")
 }
 
 func locateIn(c Container, flag string) (place, bool, error) {

@@ -41,6 +41,8 @@ func TestFlagIsFoundInEveryForm(t *testing.T) {
 		{"SGLang", Container{Name: "worker", Image: "lmsysorg/sglang:v0.5.7", Args: []string{"--model-path=m", "--max-running-requests", "256"}}, "128"},
 		{"SGLang, absent", Container{Name: "worker", Image: "registry/llm", Command: []string{"python3", "-m", "sglang.launch_server"}, Args: []string{"--model-path=m"}}, "--max-running-requests=128"},
 		{"vLLM's flag on SGLang is another flag", Container{Name: "sglang", Args: []string{"--max-num-seqs=256"}}, "--max-running-requests=128"},
+		{"TensorRT-LLM", Container{Name: "trtllm", Image: "nvcr.io/nvidia/tensorrt-llm/release:1.3.0", Args: []string{"serve", "m", "--max_batch_size=256"}}, "--max_batch_size=128"},
+		{"TensorRT-LLM takes underscores", Container{Name: "worker", Image: "registry/llm", Command: []string{"trtllm-serve", "m"}, Args: []string{"--port=8000"}}, "--max_batch_size=128"},
 		{"no engine", Container{Name: "proxy", Image: "envoy", Args: []string{"-c"}}, "no container is known"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// setEngineArg sets max_num_seqs of a Deployment, which SGLang calls max_running_requests: it replaces the one string of the pod template
-// that holds the flag, which rolls the pool.
+// setEngineArg sets max_num_seqs of a Deployment, which SGLang calls max_running_requests and TensorRT-LLM max_batch_size: it replaces the
+// one string of the pod template that holds the flag, which rolls the pool.
 type setEngineArg struct{}
 
 func (setEngineArg) verbs() []Verb {
@@ -77,7 +77,7 @@ func (setEngineArg) draft(s *scene) error {
 	if p.absent {
 		v := s.of("max_num_seqs")
 		if len(v) == 0 || slices.Min(v) != slices.Max(v) {
-			return fmt.Errorf("--%s is not set and its default depends on the GPU: set it once by hand to the value in force", strings.ReplaceAll(arg, "_", "-"))
+			return fmt.Errorf("--%s is not set and its default depends on the GPU: set it once by hand to the value in force", spelt(arg))
 		}
 		from = int(v[0])
 	}

@@ -61,8 +61,9 @@ func (c *cli) demoCommand() *cobra.Command {
 // The demo shows healthy traffic for this long before the fault, of the five minutes that a scenario begins with.
 const healthyShown = 100 * time.Second
 
-// demoTiming are the run's times, shorter than in production so that a visitor sees the end.
-var demoTiming = remediate.Timing{Settle: time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8, Poll: 5 * time.Second}
+// demoTiming are the run's times, shorter than in production so that a visitor sees the end. Rates and quantiles look back five minutes:
+// judged much sooner, a pool that has recovered still shows what its rollout cost.
+var demoTiming = remediate.Timing{Settle: 4 * time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8, Poll: 5 * time.Second}
 
 func (d *demo) run(ctx context.Context) error {
 	kind, err := lab.ParseKind(d.engine)

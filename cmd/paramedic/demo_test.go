@@ -1,0 +1,31 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"paramedic/lab"
+)
+
+// Whatever the workers run, the demo ends well: the bot names the cause, and the engine's own limit, which its flag and its page call by
+// its own name, mends the pool.
+func TestTheDemoMendsThePoolOfEveryEngine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays four stories of twenty minutes")
+	}
+	for kind, change := range map[lab.Kind]string{lab.VLLM: "max_num_seqs 256 → 64", lab.SGLang: "max_running_requests 256 → 64", lab.Dynamo: "max_num_seqs 256 → 64", lab.TRTLLM: "max_batch_size 256 → 64"} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			var said bytes.Buffer
+			d := &demo{cli: &cli{out: io.Discard, err: &said}, fault: lab.KVExhaustion, engine: string(kind), headless: true, seed: 4, speed: 60}
+			if err := d.run(t.Context()); err != nil {
+				t.Fatalf("%v\n%s", err, said.String())
+			}
+			if !strings.Contains(said.String(), "First aid: "+change+": succeeded") {
+				t.Errorf("it ends with %s", said.String())
+			}
+		})
+	}
+}
