@@ -46,7 +46,7 @@ func TestHealthKeepsPoolsApart(t *testing.T) {
 // Users decide what a full cache, a busy GPU or an idle one means; a threshold itself is not over it.
 func TestHealthIsWhatUsersFeel(t *testing.T) {
 	type values map[string][]float64
-	well := values{"ttft_p99": {.4}, "itl_p99": {.03}, "error_rate": {0}, "requests_waiting": {0}, "kv_usage": {.6}, "preemption_rate": {0}, "gpu_util": {70, 80}}
+	well := values{"ttft_p99": {.4}, "itl_p95": {.03}, "error_rate": {0}, "requests_waiting": {0}, "kv_usage": {.6}, "preemption_rate": {0}, "gpu_util": {70, 80}}
 	for _, tc := range []struct {
 		name   string
 		with   values // nil: not measured
@@ -58,11 +58,11 @@ func TestHealthIsWhatUsersFeel(t *testing.T) {
 	}{
 		{"a usual hour", nil, "gpu", Healthy, "", "gpu_util", Healthy},
 		{"late first tokens", values{"ttft_p99": {2.1}}, "latency", HealthWarning, "", "ttft_p99", HealthWarning},
-		{"at the border", values{"ttft_p99": {2}, "itl_p99": {.1}, "error_rate": {.01}, "requests_waiting": {50}}, "latency", Healthy, "", "ttft_p99", Healthy},
-		{"very late first tokens", values{"ttft_p99": {5.1}, "itl_p99": {.12}}, "latency", HealthCritical, "", "ttft_p99", HealthCritical},
-		{"tokens that stutter", values{"itl_p99": {.16}}, "latency", HealthCritical, "", "itl_p99", HealthCritical},
-		{"only the gaps between tokens are known", values{"ttft_p99": nil}, "latency", Healthy, "", "itl_p99", Healthy},
-		{"a p95 is no p99", values{"ttft_p99": nil, "itl_p99": nil, "ttft_p95": {9}}, "latency", HealthUnknown, "", "ttft_p99", Healthy},
+		{"at the border", values{"ttft_p99": {2}, "itl_p95": {.15}, "error_rate": {.01}, "requests_waiting": {50}}, "latency", Healthy, "", "ttft_p99", Healthy},
+		{"very late first tokens", values{"ttft_p99": {5.1}, "itl_p95": {.16}}, "latency", HealthCritical, "", "ttft_p99", HealthCritical},
+		{"tokens that stutter", values{"itl_p95": {.16}}, "latency", HealthWarning, "", "itl_p95", HealthWarning},
+		{"only the gaps between tokens are known", values{"ttft_p99": nil}, "latency", Healthy, "", "itl_p95", Healthy},
+		{"a p95 is no p99", values{"ttft_p99": nil, "itl_p95": nil, "ttft_p95": {9}}, "latency", HealthUnknown, "", "ttft_p99", Healthy},
 		{"a long queue", values{"requests_waiting": {3, 201}}, "queue", HealthCritical, "", "requests_waiting", HealthCritical},
 		{"errors", values{"error_rate": {.02}}, "errors", HealthWarning, "", "error_rate", HealthWarning},
 
@@ -71,14 +71,14 @@ func TestHealthIsWhatUsersFeel(t *testing.T) {
 		{"a full cache and preemptions", values{"kv_usage": {.99}, "preemption_rate": {.2}}, "kv_cache", HealthWarning, "full, and requests are preempted", "kv_usage", HealthWarning},
 		{"a full cache and late users", values{"kv_usage": {.5, .96}, "ttft_p99": {3}}, "kv_cache", HealthCritical, "full, and users feel it", "kv_usage", HealthCritical},
 		{"a full cache and errors", values{"kv_usage": {.96}, "error_rate": {.02}}, "kv_cache", HealthCritical, "full, and users feel it", "kv_usage", HealthCritical},
-		{"errors are enough where latency is unknown", values{"kv_usage": {.96}, "error_rate": {.02}, "ttft_p99": nil, "itl_p99": nil}, "kv_cache", HealthCritical, "full, and users feel it", "kv_usage", HealthCritical},
+		{"errors are enough where latency is unknown", values{"kv_usage": {.96}, "error_rate": {.02}, "ttft_p99": nil, "itl_p95": nil}, "kv_cache", HealthCritical, "full, and users feel it", "kv_usage", HealthCritical},
 		{"a nearly full cache and late users", values{"kv_usage": {.86}, "ttft_p99": {3}}, "kv_cache", HealthWarning, "nearly full while users wait or fail", "kv_usage", HealthWarning},
 		{"a nearly full cache", values{"kv_usage": {.95}, "requests_waiting": {3}}, "kv_cache", Healthy, "", "kv_usage", Healthy},
-		{"a full cache, and nobody knows", values{"kv_usage": {.96}, "ttft_p99": nil, "itl_p99": nil}, "kv_cache", HealthWarning, "full; what users feel was not measured", "kv_usage", HealthWarning},
+		{"a full cache, and nobody knows", values{"kv_usage": {.96}, "ttft_p99": nil, "itl_p95": nil}, "kv_cache", HealthWarning, "full; what users feel was not measured", "kv_usage", HealthWarning},
 
 		{"busy GPUs", values{"gpu_util": {60, 100}}, "gpu", Healthy, "busy and well used: nobody is late", "gpu_util", Healthy},
-		{"busy GPUs and late users", values{"gpu_util": {60, 100}, "itl_p99": {.12}}, "gpu", HealthWarning, "busy, and users feel it", "gpu_util", HealthWarning},
-		{"busy GPUs, and nobody knows", values{"gpu_util": {100}, "ttft_p99": nil, "itl_p99": nil}, "gpu", HealthWarning, "busy; what users feel was not measured", "gpu_util", HealthWarning},
+		{"busy GPUs and late users", values{"gpu_util": {60, 100}, "itl_p95": {.2}}, "gpu", HealthWarning, "busy, and users feel it", "gpu_util", HealthWarning},
+		{"busy GPUs, and nobody knows", values{"gpu_util": {100}, "ttft_p99": nil, "itl_p95": nil}, "gpu", HealthWarning, "busy; what users feel was not measured", "gpu_util", HealthWarning},
 		{"idle GPUs", values{"gpu_util": {2, 5}}, "gpu", Healthy, "", "gpu_util", Healthy},
 		{"an idle GPU while requests wait", values{"gpu_util": {2, 90}, "requests_waiting": {9}}, "gpu", HealthWarning, "hardly used while requests wait", "gpu_util", HealthWarning},
 		{"at the border of idle", values{"gpu_util": {30}, "requests_waiting": {9}}, "gpu", Healthy, "", "gpu_util", Healthy},
