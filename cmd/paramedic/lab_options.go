@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,7 +86,7 @@ func (o labOptions) varies() bool { return o.trace != nil || o.traffic == "diurn
 func (o labOptions) apply(s lab.Scenario) lab.Scenario {
 	for i := range s.Faults {
 		f := &s.Faults[i]
-		if o.severity > 0 {
+		if o.severity > 0 && !slices.Contains(lab.Decoys(), f.Name) { // twice a load test that the pool carries is none that it carries
 			if f.Severity == 0 {
 				f.Severity = 1
 			}

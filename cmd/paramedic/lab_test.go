@@ -71,3 +71,23 @@ func TestALabThatCannotKeepUpEndsWhenToldTo(t *testing.T) {
 		}
 	}
 }
+
+// A severity makes a fault stronger, and leaves a decoy what the pool carries.
+func TestSeverityIsOfFaults(t *testing.T) {
+	o := labOptions{severity: 1.5}
+	fault, err := lab.NewScenario(lab.KVLeak, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoy, err := lab.NewDecoy(lab.LoadTest, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := decoy.Faults[0].Severity
+	if got := o.apply(fault).Faults[0].Severity; got != 3 {
+		t.Errorf("a leak of severity 2 became one of %g, want 3", got)
+	}
+	if got := o.apply(decoy).Faults[0].Severity; got != was {
+		t.Errorf("a decoy's severity became %g", got)
+	}
+}
