@@ -115,6 +115,32 @@ func TestAReplayKeepsTheScenariosMeans(t *testing.T) {
 	}
 }
 
+// A pool is sized for its peak: what comes three times as fast for ten minutes of an hour comes at a third of the rate in the mean of the rest.
+func TestAReplayIsAsBusyAsTheScenarioInItsBusiestMinutes(t *testing.T) {
+	s, err := NewScenario(GPUThrottle, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := s.Config.withDefaults().Workload.Rate
+	var bursts, even Trace
+	for at := time.Duration(0); at < time.Hour; {
+		bursts = append(bursts, Arrival{At: at, Prompt: 500, Output: 50, Group: -1})
+		if at += 300 * time.Millisecond; at > 20*time.Minute && at < 30*time.Minute {
+			at -= 200 * time.Millisecond
+		}
+	}
+	for i := range 1000 {
+		even = append(even, Arrival{At: time.Duration(i) * time.Second, Prompt: 500, Output: 50, Group: -1})
+	}
+	if rate := s.Replay(even).Config.Workload.Rate; math.Abs(rate-own) > 0.02*own {
+		t.Errorf("an even trace comes at %.2f a second, want %.2f", rate, own)
+	}
+	rate := s.Replay(bursts).Config.Workload.Rate
+	if busiest := 10 * rate / bursts.Rate(); math.Abs(busiest-own) > 0.03*own { // ten a second in the trace's own time
+		t.Errorf("in its busiest minutes %.2f come a second, want %.2f", busiest, own)
+	}
+}
+
 func TestRecordedTracesAreRead(t *testing.T) {
 	for name, want := range map[string]int{"azure_llm_2023_conv.csv": 19366, "azure_llm_2023_code.csv": 8819, "mooncake_conversation.jsonl": 12031} {
 		f, err := os.Open(filepath.Join("..", "..", "shared", "data", "traces", name))
