@@ -285,3 +285,27 @@ func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 		t.Error("a GPU's fault does not take the hang that it made")
 	}
 }
+
+// What a cause leads to does not keep it from being named, but what is easily taken for it does: a surge that is a little ahead of a full
+// cache is no verdict.
+func TestAConsequenceIsARivalWhereItIsALookAlike(t *testing.T) {
+	c := mustLoad(t)
+	ranked := func(ids ...state.Cause) verdict {
+		var v verdict
+		for i, id := range ids {
+			v.ranked = append(v.ranked, weighed{cause: c.byID[id], score: float64(10 - i)})
+		}
+		return v
+	}
+	for name, tt := range map[string]struct {
+		v    verdict
+		want state.Cause
+	}{
+		"a surge and a full cache":             {ranked("traffic_surge", "kv_exhaustion", "retry_storm"), "kv_exhaustion"},
+		"a kill and the overload that it left": {ranked("oom_killed", "kv_exhaustion", "retry_storm"), "retry_storm"},
+	} {
+		if got := tt.v.firstRival(&state.Incident{}); got == nil || got.cause.ID != tt.want {
+			t.Errorf("%s: the rival is %v, want %s", name, got, tt.want)
+		}
+	}
+}

@@ -199,17 +199,25 @@ func (v verdict) better(than verdict) bool {
 }
 
 // firstRival is what the best has to be ahead of. What it is known to lead to is there with it, and no other answer to the question where
-// the trouble came from; unless it was found on other workers, as a trouble of its own.
+// the trouble came from; unless it was found on other workers, as a trouble of its own, or is easily taken for the best.
 func (v verdict) firstRival(in *state.Incident) *weighed {
 	best := &v.ranked[0]
 	for i := range v.ranked[1:] {
 		w := &v.ranked[i+1]
 		apart := best.cause.local() && w.cause.local() && disjoint(best.pods, w.pods)
-		if apart || !best.cause.leadsTo(w.cause.ID, in.Symptoms) {
+		if apart || best.cause.looksLike(w.cause) || !best.cause.leadsTo(w.cause.ID, in.Symptoms) {
 			return w
 		}
 	}
 	return nil
+}
+
+// looksLike says that either of two causes names the other among those that are easily taken for it.
+func (c *Cause) looksLike(other *Cause) bool {
+	names := func(a, b *Cause) bool {
+		return slices.ContainsFunc(a.LookAlikes, func(l LookAlike) bool { return l.Cause == b.ID })
+	}
+	return names(c, other) || names(other, c)
 }
 
 func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
