@@ -58,6 +58,43 @@ func (c *Catalog) Spell(lines []string) []string {
 	return out
 }
 
+// XidAdvice is what a line of a cause's do or avoid stands for after some Xids.
+type XidAdvice struct {
+	Xids  []int
+	Lines []string
+}
+
+// ByXid is what a line that depends on the Xid stands for, the worst Xids first; it is nil for every other line.
+func (c *Catalog) ByXid(line string) []XidAdvice {
+	if line != xidDo && line != xidAvoid {
+		return nil
+	}
+	var out []XidAdvice
+	for _, r := range c.recoveries {
+		lines := r.Do
+		if line == xidAvoid {
+			lines = r.Avoid
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		var codes []int
+		for _, x := range c.Xids() {
+			if x.Needs == r.ID {
+				codes = append(codes, x.Code)
+			}
+		}
+		i := slices.IndexFunc(out, func(a XidAdvice) bool { return slices.Equal(a.Lines, lines) })
+		if i < 0 {
+			i = len(out)
+			out = append(out, XidAdvice{Lines: lines})
+		}
+		out[i].Xids = append(out[i].Xids, codes...)
+		slices.Sort(out[i].Xids)
+	}
+	return out
+}
+
 // recovery is the one of an ID; the empty ID has none.
 func (c *Catalog) recovery(id string) *Recovery {
 	for _, r := range c.recoveries {

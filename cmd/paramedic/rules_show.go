@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -66,7 +67,7 @@ func (c *cli) showRule(dir, id string) error {
 	for _, s := range catalog.Symptoms() {
 		titles[s.ID] = s.Title
 	}
-	p := rulePage{out: c.out, cause: cause, titles: titles}
+	p := rulePage{out: c.out, cause: cause, titles: titles, catalog: catalog}
 	p.head()
 	p.symptoms()
 	p.evidence()
@@ -107,6 +108,8 @@ func spoken(s string) string {
 			return "the pool"
 		case "of_workers":
 			return ""
+		case "xid_note":
+			return "What a recent Xid asks for, where there is one."
 		case "pods":
 			return "the worker"
 		case "pod", "node", "entity", "rule", "count", "total", "workers":
@@ -127,9 +130,10 @@ func sentence(s string) string {
 
 // A rulePage explains one cause to a person.
 type rulePage struct {
-	out    io.Writer
-	cause  *rules.Cause
-	titles map[state.Symptom]string
+	out     io.Writer
+	cause   *rules.Cause
+	titles  map[state.Symptom]string
+	catalog *rules.Catalog
 }
 
 const pageWidth = 110
@@ -278,7 +282,25 @@ func (p rulePage) advice() {
 		}
 		fmt.Fprintf(p.out, "\n%s\n", block.title)
 		for _, l := range block.lines {
+			if byXid := p.catalog.ByXid(l); byXid != nil {
+				p.byXid(byXid)
+				continue
+			}
 			p.lines(4, "  -", spoken(l))
+		}
+	}
+}
+
+// byXid prints the advice that depends on the Xid, below the Xids that it is for.
+func (p rulePage) byXid(groups []rules.XidAdvice) {
+	for _, g := range groups {
+		codes := make([]string, len(g.Xids))
+		for i, code := range g.Xids {
+			codes[i] = strconv.Itoa(code)
+		}
+		p.lines(4, "  -", "After Xid "+strings.Join(codes, ", ")+":")
+		for _, l := range g.Lines {
+			p.lines(8, "      -", spoken(l))
 		}
 	}
 }

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A line that stands for other lines is shown as these: no cause is explained with a placeholder of the rules' own inner workings.
+func TestShowSpellsOutWhatTheXidDecides(t *testing.T) {
+	show := func(id string) string {
+		var out bytes.Buffer
+		if code := run(t.Context(), []string{"rules", "show", id}, &out, &out); code != exitOK {
+			t.Fatalf("rules show %s: exit %d: %s", id, code, out.String())
+		}
+		return out.String()
+	}
+	catalog, err := loadRules("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := regexp.MustCompile(`\{[a-z_0-9.]+\}|<xid_(do|avoid|note)>`)
+	for _, c := range catalog.Causes() {
+		if m := inner.FindString(show(string(c.ID))); m != "" {
+			t.Errorf("rules show %s prints %s", c.ID, m)
+		}
+	}
+	fault := show("gpu_fault")
+	for _, want := range []string{"After Xid 13, 31, 94:", "After Xid 154:", "Tuning the engine; no setting mends hardware."} {
+		if !strings.Contains(fault, want) {
+			t.Errorf("rules show gpu_fault lacks %q:\n%s", want, fault)
+		}
+	}
+}
