@@ -69,7 +69,7 @@ func (b Bottleneck) String() string {
 		}
 		return out
 	}
-	out := b.shares() + ": " + string(b.Class)
+	out := b.shares() + ": " + string(b.Class) + b.ofFirst()
 	switch {
 	case b.From == BottleneckFromTraces:
 		out += fmt.Sprintf(", from %d traces", b.Requests)
@@ -78,7 +78,7 @@ func (b Bottleneck) String() string {
 	case b.Traced.Class == b.Class:
 		out += fmt.Sprintf(", from latency histograms; %d traces say the same", b.Traced.Requests)
 	default:
-		out += fmt.Sprintf(", from latency histograms; %d traces say %s (%s)", b.Traced.Requests, b.Traced.Class, b.Traced.shares())
+		out += fmt.Sprintf(", from latency histograms; %d traces say %s (%s)", b.Traced.Requests, b.Traced.Class, b.Traced.shares()+b.Traced.ofFirst())
 	}
 	if b.Reading != "" {
 		out += "; " + b.Reading
@@ -92,6 +92,21 @@ func (b Bottleneck) shares() string {
 		route = fmt.Sprintf("routing %.0f %%, ", 100**b.Route)
 	}
 	return fmt.Sprintf("%squeue %.0f %%, prefill %.0f %%, decode %.0f %% of a request", route, 100**b.Queue, 100**b.Prefill, 100**b.Decode)
+}
+
+// ofFirst says which share of the first token a class is about, where the shares of the request alone would seem to say otherwise.
+func (b Bottleneck) ofFirst() string {
+	part := 0.0
+	switch b.Class {
+	case BottleneckQueue:
+		part = *b.Queue
+	case BottleneckNoCache, BottleneckPrefill:
+		part = *b.Prefill
+	}
+	if part == 0 || part >= *b.Decode {
+		return ""
+	}
+	return fmt.Sprintf(", %.0f %% of the time to the first token", 100*part/(1-*b.Decode))
 }
 
 // bottleneckSignals are what a classification reads of one source.

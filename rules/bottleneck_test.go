@@ -132,10 +132,10 @@ func TestBottleneckFromTraces(t *testing.T) {
 		"stutter":               {traces, map[string]float64{"trace_queue_time": 1, "trace_itl_p95": .07}, BottleneckSpikes, "queue 20 %, prefill 20 %, decode 60 % of a request: decode_latency_spike, from 120 traces"},
 		"routing": {traces, map[string]float64{"trace_route_time": 10, "trace_queue_time": 5}, BottleneckBalanced,
 			"routing 53 %, queue 26 %, prefill 5 %, decode 16 % of a request: balanced, from 120 traces"},
-		"histograms alone": {histograms, nil, BottleneckPrefill, "queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, from latency histograms"},
-		"both":             {histograms, traces, BottleneckPrefill, "queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, from latency histograms; 120 traces say queue_saturation (queue 60 %, prefill 10 %, decode 30 % of a request)"},
+		"histograms alone": {histograms, nil, BottleneckPrefill, "queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, 89 % of the time to the first token, from latency histograms"},
+		"both":             {histograms, traces, BottleneckPrefill, "queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, 89 % of the time to the first token, from latency histograms; 120 traces say queue_saturation (queue 60 %, prefill 10 %, decode 30 % of a request)"},
 		"both agree": {histograms, map[string]float64{"trace_requests": 120, "trace_queue_time": .1, "trace_prefill_time": 4, "trace_decode_time": 3}, BottleneckPrefill,
-			"queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, from latency histograms; 120 traces say the same"},
+			"queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, 89 % of the time to the first token, from latency histograms; 120 traces say the same"},
 		"a half of each is none": {map[string]float64{"queue_time_mean": 4, "trace_requests": 7}, nil, BottleneckUnmeasured, "was not measured (traces: only 7 traced requests in 10 minutes; it takes 20)"},
 		"nothing":                {map[string]float64{}, nil, BottleneckUnmeasured, "was not measured (traces: only 7 traced requests in 10 minutes; it takes 20)"},
 	} {
