@@ -121,18 +121,15 @@ func (l *loader) pathology(y pathologyYAML) {
 	for _, t := range y.PointsTo {
 		p.PointsTo = append(p.PointsTo, state.Cause(t.s))
 	}
-	switch {
-	case p.ID == "" || p.Title == "" || p.Text == "":
-		return // told when the file was read
-	case !slices.Contains([]string{"", "pod", "gpu", "node"}, p.Per):
+	if !slices.Contains([]string{"", "pod", "gpu", "node"}, p.Per) {
 		l.bad(p.line, "pathology %s: per: %q is none of pod, gpu, node", p.ID, p.Per)
-		return
-	case len(p.PointsTo) == 0:
-		l.bad(p.line, "pathology %s needs points_to: the causes that look like it", p.ID)
-		return
+	}
+	l.placeholders(y.Text, true)
+	if p.When == "" {
+		return // what is left out was told when the file was read
 	}
 	var err error
-	if p.when, err = l.env.compile(y.When.s); err != nil {
+	if p.when, err = l.env.compile(p.When); err != nil {
 		l.bad(y.When.line, "%v", err)
 		return
 	}
@@ -140,6 +137,7 @@ func (l *loader) pathology(y pathologyYAML) {
 		l.bad(y.When.line, "pathology %s reads no signal", p.ID)
 		return
 	}
-	l.placeholders(y.Text, true)
-	l.cat.pathologies[p.ID] = p
+	if p.ID != "" {
+		l.cat.pathologies[p.ID] = p
+	}
 }

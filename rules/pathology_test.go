@@ -151,6 +151,21 @@ func TestOwnPathologies(t *testing.T) {
 			t.Errorf("line %d is taken for sound: %v", line, problems)
 		}
 	}
+	many := t.TempDir()
+	write(t, many, "many.yaml", `pathologies:
+  - id: h
+    title: H
+    per: star
+    when: no_such.value > 5
+    text: "{nothing}"
+`)
+	_, problems, err = Load(many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(problems) != 4 { // points_to, per, when and text, each once
+		t.Errorf("one entry with four mistakes has %d: %v", len(problems), problems)
+	}
 }
 
 // Everything that a pool's health asks for is a signal that somebody reads.
