@@ -124,4 +124,13 @@ func TestTheReasonIsOfTheValue(t *testing.T) {
 			t.Errorf("%s from %d: %d, %q, %v; want %d, %q", c.direction, c.from, to, why, err, c.to, c.why)
 		}
 	}
+	sglang := scene(187376)
+	for i := range sglang.ev.Samples {
+		if s := &sglang.ev.Samples[i]; s.Signal == "kv_block_size" {
+			s.Value = 1
+		}
+	}
+	if _, why, err := sglang.compute(128, "lower"); err != nil || !strings.Contains(why, "what 85 % of 187376 tokens of KV cache hold at 2530 tokens a sequence") {
+		t.Errorf("an engine that counts tokens: %q, %v", why, err)
+	}
 }

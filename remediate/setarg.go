@@ -159,7 +159,11 @@ func (s *scene) safe() (int, string) {
 	}
 	length := prompt + output
 	n := int(slices.Min(blocks) * .85 / (length / size))
-	return n, fmt.Sprintf("what 85 %% of %.0f blocks of %.0f tokens hold at %.0f tokens a sequence", slices.Min(blocks), size, length)
+	cache := fmt.Sprintf("%.0f blocks of %.0f tokens", slices.Min(blocks), size)
+	if size == 1 { // SGLang counts its cache in tokens
+		cache = fmt.Sprintf("%.0f tokens of KV cache", slices.Min(blocks))
+	}
+	return n, fmt.Sprintf("what 85 %% of %s hold at %.0f tokens a sequence", cache, length)
 }
 
 // tokenOf and replaceOf are the value that has to be there before, and the operation that changes it; an absent flag is appended where
