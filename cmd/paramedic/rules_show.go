@@ -58,7 +58,7 @@ func (c *cli) showRule(dir, id string) error {
 		return c.showPathology(catalog.Pathologies()[i])
 	}
 	if !ok {
-		return fmt.Errorf("no cause %q: `paramedic rules list` names them", id)
+		return fmt.Errorf("no cause or pathology %q: `paramedic rules list` names them", id)
 	}
 	if c.output == "json" {
 		return c.json(cause)
