@@ -166,6 +166,29 @@ func TestNVSentinel121ADrainThatIsCalledOffEvictsNobody(t *testing.T) {
 	}
 }
 
+// Called off means called off, where nobody is asked before: a run that had recorded its intent and then wrote nothing is not planned anew.
+func TestWhatWasCalledOffIsNotPlannedAgain(t *testing.T) {
+	for name, changed := range map[string]bool{"in time": false, "and overtaken by another change": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, setArg, remediate.Auto)
+			w.plan()
+			w.until(state.Intent)
+			w.actions[0].Journal[state.CalledOff] = "asha"
+			if changed {
+				w.actions[0].Journal["conflict"] = "the spec changed"
+			}
+			if a := w.step(); !a.State.Done() {
+				t.Fatalf("the run is %s", a.State)
+			}
+			w.plan()
+			if len(w.actions) != 1 {
+				t.Errorf("after %s (%s) the bot plans %s again", w.actions[1].State, w.actions[1].Reason, w.actions[0].Change)
+			}
+			w.wantWrites(0)
+		})
+	}
+}
+
 // NVSentinel, issue 1808: a reboot that had failed looked as if it went on, for ever. Here every wait has an end: a replacement that
 // never gets ready and a rollout that never completes end with a person, and what cannot be written is called off.
 func TestNVSentinel1808WhatNeverCompletesEnds(t *testing.T) {

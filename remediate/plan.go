@@ -203,9 +203,9 @@ func denials(a state.Action) string {
 	return strings.Join(out, " ")
 }
 
-// decidedAgainst says whether a person called the action off: it is not proposed to them again.
+// decidedAgainst says whether a person called the action off, however it ended then: it is not proposed to them again.
 func decidedAgainst(a state.Action) bool {
-	return (a.State == state.Denied || a.State == state.Cancelled) && a.DecidedBy.ID != ""
+	return (a.State == state.Denied || a.State == state.Cancelled) && a.DecidedBy.ID != "" || a.Journal[state.CalledOff] != ""
 }
 
 // events are the inputs of a new run; a refused one is proposed and denied, so that its reasons are on record.
