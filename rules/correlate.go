@@ -232,8 +232,9 @@ func (c *Catalog) compatible(s state.Sign, l link, in *state.Incident, now time.
 	return c.explains("", symptoms...)
 }
 
-// Absorbs says whether all of the other incident is a consequence of the root's cause: its scope overlaps, and it has the same verdict,
-// or its symptoms are explained and it has no verdict of its own or one that the root's cause is known to lead to.
+// Absorbs says whether the other incident is a part of the root. It is where all of it is a consequence of the root's cause: its scope
+// overlaps, and it has the same verdict, or its symptoms are explained and it has no verdict of its own or one that the root's cause is
+// known to lead to. Two whose cause is unknown are one where they are about one pool and began together.
 func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	if root.ID == other.ID || root.Cluster != other.Cluster || !root.Open() || !other.Open() {
 		return false
@@ -252,9 +253,9 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 		if !same && s.Symptom != state.Unclassified && !slices.Contains(root.Diagnosis.Explains, s.Symptom) && !(led && slices.Contains(other.Diagnosis.Explains, s.Symptom)) {
 			return false
 		}
-		if s.Symptom == state.Unclassified && s.Hints["group"] != "" {
-			return false
-		}
+	}
+	if saysNothing(other) {
+		return false
 	}
 	if same {
 		return older(root, other)
@@ -295,6 +296,9 @@ func bothUnknown(root, other *state.Incident) bool {
 	if r.Cause != state.Unknown || o.Cause != state.Unknown || r.Scope.Pool == "" || r.Scope.Pool != o.Scope.Pool || differ(r.Scope.Namespace, o.Scope.Namespace) {
 		return false
 	}
+	if saysNothing(root) || saysNothing(other) {
+		return false // the verdict gave it the only pool that there is; its alerts name none
+	}
 	last := root.OpenedAt
 	for _, s := range root.Symptoms {
 		if s.Last.After(last) {
@@ -302,6 +306,11 @@ func bothUnknown(root, other *state.Incident) bool {
 		}
 	}
 	return older(root, other) && other.OpenedAt.Sub(last) <= together
+}
+
+// saysNothing says that an incident has an alert that neither speaks of inference nor names a place: it stays with its own kind.
+func saysNothing(in *state.Incident) bool {
+	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return s.Symptom == state.Unclassified && s.Hints["group"] != "" })
 }
 
 // older says which of two incidents of one trouble stays.

@@ -169,6 +169,27 @@ func TestAbsorbs(t *testing.T) {
 	}
 }
 
+// Two incidents of one pool without a name are one, but for alerts that say nothing of inference: where a fleet has one pool only, the verdict
+// on a full disk is about that pool too.
+func TestTwoUnknownTroublesOfAPool(t *testing.T) {
+	c := mustLoad(t)
+	incident := func(id string, s state.SymptomCount) *state.Incident {
+		s.Last = caseTime
+		return &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime, Symptoms: []state.SymptomCount{s},
+			Diagnosis: state.Diagnosis{Cause: state.Unknown, Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"}}}
+	}
+	late, slow := state.SymptomCount{Symptom: "ttft_high"}, state.SymptomCount{Symptom: "itl_high"}
+	disk := state.SymptomCount{Symptom: state.Unclassified, Hints: map[string]string{"group": "DiskFull"}}
+	for name, tt := range map[string]struct {
+		root, other state.SymptomCount
+		want        bool
+	}{"late, and late": {late, slow, true}, "late, and a full disk": {late, disk, false}, "a full disk, and late": {disk, late, false}, "two full disks": {disk, disk, false}} {
+		if got := c.Absorbs(incident("1", tt.root), incident("2", tt.other)); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
 // A worker that is lost, to memory, to a crash or to a rollout, leaves its load to the others and comes back with a cold cache: pod loss or
 // rollout → survivors hot, cold caches; host leak → OOM kill → cold start → pool overload; Xid → hang (engine.md §4.1).
 func TestALostWorkerIsTheRootOfAnOverloadedPool(t *testing.T) {
