@@ -260,11 +260,13 @@ func interpret(g *group) string {
 	return ""
 }
 
-// reading is the catalogue as a view needs it, reading these signals only.
+// reading is the catalogue for a view that reads these signals only.
 func (c *Catalog) reading(signals ...string) *Catalog {
 	used := map[string]bool{}
 	for _, s := range signals {
 		used[s] = true
 	}
-	return &Catalog{numbers: c.numbers, used: used}
+	out := *c
+	out.used = used
+	return &out
 }

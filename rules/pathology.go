@@ -70,11 +70,11 @@ func (c *Catalog) HealthSignals() []string {
 // not healthy.
 func (c *Catalog) Health(cluster string, ev state.Evidence) []PoolHealth {
 	pools := Health(cluster, ev)
-	reading := c.reading(c.HealthSignals()...)
+	reading, top := c.reading(c.HealthSignals()...), newTopology(ev.Workers)
 	for i := range pools {
 		p := &pools[i]
 		scope := state.Scope{Cluster: cluster, Namespace: p.Namespace, Pool: p.Pool, Model: p.Model}
-		v := newView(&state.Incident{}, scope, &ev, reading)
+		v := top.view(&state.Incident{}, ward{scope: scope}, &ev, reading)
 		p.Pathologies = c.shown(v)
 		v.release()
 		if len(p.Pathologies) > 0 && healthRank[p.Overall] < healthRank[HealthWarning] {
@@ -88,23 +88,13 @@ func (c *Catalog) Health(cluster string, ev state.Evidence) []PoolHealth {
 func (c *Catalog) shown(v *view) []SeenPathology {
 	var out []SeenPathology
 	for _, p := range c.Pathologies() {
-		var hits []*group
-		answered := 0
-		for _, g := range v.groups(p.Per) {
-			holds, ok := p.when.answer(g)
-			if ok {
-				answered++
-			}
-			if holds && ok {
-				hits = append(hits, g)
-			}
-		}
-		if len(hits) == 0 {
+		a := v.ask(p.when, p.Per)
+		if len(a.hits) == 0 {
 			continue
 		}
-		worst := c.finding(&Evidence{Signal: p.when.signals[0], Text: p.Text}, hits, placeholder{view: v, count: v.engines(hits), total: answered})
+		worst := c.finding(&Evidence{Signal: p.when.signals[0], Text: p.Text}, a.hits, placeholder{view: v, count: v.engines(a.hits), total: a.answered})
 		seen := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(worst.form, worst.of), PointsTo: p.PointsTo}
-		for _, g := range hits {
+		for _, g := range a.hits {
 			if g.pod != "" {
 				seen.Pods = append(seen.Pods, g.pod)
 			}
