@@ -1,6 +1,9 @@
 package state
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Evidence is one gathering of live context for an incident.
 type Evidence struct {
@@ -112,6 +115,11 @@ type Finding struct {
 	Text     string    `json:"text"`
 	Why      string    `json:"why,omitempty"` // why it weighs so much, and no more
 	At       time.Time `json:"at,omitzero"`
+}
+
+// Measured says whether a number was measured that the finding rests on. Alerts and words have none.
+func (f Finding) Measured() bool {
+	return f.Signal != "" && f.Unit != "text" && f.Signal != "symptoms" && !strings.HasPrefix(f.Signal, "symptom:")
 }
 
 // An Anomaly is a signal beside its usual values: those of an hour, a day and a week before the onset, as far as they are known, and its

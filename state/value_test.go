@@ -26,3 +26,17 @@ func TestValuesReadAsPeopleSayThem(t *testing.T) {
 		}
 	}
 }
+
+// Pages and reports show a finding's number only where one was measured: "0" beside an alert or a word would read as a measurement.
+func TestOnlyMeasuredFindingsHaveANumber(t *testing.T) {
+	for want, findings := range map[bool][]state.Finding{
+		true:  {{Signal: "kv_usage", Unit: "ratio"}, {Signal: "gpu_xid", Unit: "code"}},
+		false: {{Signal: "symptom:kv_pressure"}, {Signal: "symptoms"}, {Signal: "termination_reason", Unit: "text"}, {}},
+	} {
+		for _, f := range findings {
+			if f.Measured() != want {
+				t.Errorf("%q: %t, want %t", f.Signal, f.Measured(), want)
+			}
+		}
+	}
+}

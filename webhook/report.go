@@ -136,9 +136,9 @@ func (b *report) evidence(in state.Incident) {
 	}
 }
 
-// measured is the value that a finding rests on; alerts and words have none.
+// measured is the value that a finding rests on.
 func measured(f state.Finding) string {
-	if f.Unit == "text" || f.Signal == "" || f.Signal == "symptoms" || strings.HasPrefix(f.Signal, "symptom:") {
+	if !f.Measured() {
 		return ""
 	}
 	return state.FormatValue(f.Value, f.Unit)

@@ -35,7 +35,6 @@ func (h *Handler) funcs() template.FuncMap {
 		"checkname": checkName,
 		"told":      told,
 		"first8":    func(s string) string { return s[:min(len(s), 8)] },
-		"isnumber":  func(f state.Finding) bool { return !strings.HasPrefix(f.Signal, "symptom:") },
 		"actor":     func(a state.Actor) string { return a.String() },
 	}
 }
