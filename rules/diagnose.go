@@ -21,7 +21,7 @@ const (
 	unexplained = -3
 	// beside is what it costs a cause to explain no symptom at all: it may be there, and be another incident's.
 	beside = -4
-	// anotherPool is what it costs where the alerts name no pool and this one is only a guess.
+	// anotherPool is what it costs where the alerts do not say which pool, or which phase of it, and this one is only a guess.
 	anotherPool = -20
 	// elsewhere is what it costs a cause that breaks single workers to be seen on others than all the alerts are about.
 	elsewhere = -8
@@ -31,7 +31,7 @@ const (
 const (
 	whyUnexplained = "Every cause pays as much for a symptom that it does not explain: that may be another trouble's, at the same time"
 	whyBeside      = "It may be there, and be another incident's"
-	whyAnotherPool = "The pool is only a guess here, and any trouble of it would else do for this incident"
+	whyAnotherPool = "Which workers it is about is only a guess here, and any trouble of theirs would else do for this incident"
 	whyElsewhere   = "What breaks single workers shows on those that the incident is about"
 )
 
@@ -277,7 +277,7 @@ func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
 	switch {
 	case known == 0 || strange < known:
 	case v.guessed:
-		w.add(seen{found: found{Signal: "symptoms", Weight: anotherPool, Text: "Nothing that this incident is about is a sign of it, and no alert says that it is about this pool", Why: whyAnotherPool}})
+		w.add(seen{found: found{Signal: "symptoms", Weight: anotherPool, Text: "Nothing that this incident is about is a sign of it, and no alert says that it is about these workers", Why: whyAnotherPool}})
 	default:
 		w.add(seen{found: found{Signal: "symptoms", Weight: beside, Text: "Nothing that this incident is about is a sign of it", Why: whyBeside}})
 	}

@@ -16,6 +16,7 @@
 //	recoveries: [{id, title, action, do, avoid}] what a GPU needs after a driver error, the worst first
 //	xids:      [{code, name, class, needs, action}] NVIDIA's driver errors
 //	causes:    [{id, title, prior, explains, evidence, …}]
+//	pathologies: [{id, title, when, text, points_to, …}] published patterns that are told beside a pool's health and weigh nothing
 //
 // # Evidence
 //

@@ -24,7 +24,7 @@ type view struct {
 	memory   *memory
 	role     string            // the only one whose workers count; empty: all do
 	roles    map[string]string // pod → its role, of those that have one
-	guessed  bool              // that the incident is about this pool; its alerts name none
+	guessed  bool              // that the incident is about this pool, or this phase of its pool: the alerts do not say
 	facts    *factsVal
 	signals  map[string]*series
 	numbered []*series         // the same, by the catalogue's numbers

@@ -1,5 +1,6 @@
-// Package enrich gathers the live context of an incident: what engines, GPUs and Kubernetes say now, an hour before the onset and
-// a day ago, and which pod belongs to which pool.
+// Package enrich gathers the live context of an incident: what engines, GPUs and Kubernetes say now, what they said an hour before the onset,
+// a day and a week ago, which pod belongs to which pool, and which engine it runs. What swings with the traffic is compared with what it was
+// at any time of the hour before, not with one moment of it.
 //
 // It promises to answer in time and never to fail: sources are read in parallel under one deadline, whatever could not be read is
 // named in the evidence with a reason that a person can act on, and what is missing is never a zero. It only reads.
