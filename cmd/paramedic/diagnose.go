@@ -305,12 +305,7 @@ func (d *diagnosis) print(f foundFleet) error {
 	for _, p := range f.Pools {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s", orText(p.Pool, "—"), orText(p.Model, "—"), p.Workers, p.Overall)
 		for _, check := range healthChecks {
-			c := p.Checks[check]
-			text := "—"
-			if c.Value != nil {
-				text = state.FormatValue(*c.Value, c.Unit)
-			}
-			fmt.Fprintf(w, "\t%s", text)
+			fmt.Fprintf(w, "\t%s", checkValue(p.Checks[check]))
 		}
 		fmt.Fprintln(w)
 	}
@@ -335,6 +330,14 @@ func (d *diagnosis) print(f foundFleet) error {
 		}
 	}
 	return nil
+}
+
+// checkValue is what a check measured, in words.
+func checkValue(c rules.HealthCheck) string {
+	if c.Value == nil {
+		return "—"
+	}
+	return state.FormatValue(*c.Value, c.Unit)
 }
 
 // printVerdict prints a verdict with its sum.
@@ -377,6 +380,16 @@ func printMarkdown(w io.Writer, f foundFleet) {
 	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
 	for _, p := range f.Unread {
 		fmt.Fprintf(w, "\n**%s** %s\n", md(p.URL), md(p.Reason))
+	}
+	if len(f.Pools) > 0 {
+		fmt.Fprint(w, "\n| pool | model | workers | health | KV | latency | errors | queue | GPU |\n|---|---|---:|---|---:|---:|---:|---:|---:|\n")
+	}
+	for _, p := range f.Pools {
+		fmt.Fprintf(w, "| %s | %s | %d | %s |", md(orText(p.Pool, "—")), md(orText(p.Model, "—")), p.Workers, p.Overall)
+		for _, check := range healthChecks {
+			fmt.Fprintf(w, " %s |", md(checkValue(p.Checks[check])))
+		}
+		fmt.Fprintln(w)
 	}
 	for _, v := range f.Verdict {
 		d := v.Diagnosis

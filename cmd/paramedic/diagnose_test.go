@@ -65,6 +65,9 @@ func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
 	if !strings.Contains(out.String(), "KV cache thrashes: vllm\\-0 preempts") && !strings.Contains(out.String(), "KV cache thrashes: vllm-0 preempts") {
 		t.Errorf("it is not in the report:\n%s", out.String())
 	}
+	if !strings.Contains(out.String(), "| vllm | llama | 0 | critical | 97 % | 4.5 | 0 | 3 | 80 |") {
+		t.Errorf("the report does not say how the pool is:\n%s", out.String())
+	}
 }
 
 // What came from outside reads as text in Markdown, wherever it stands.
