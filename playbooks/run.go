@@ -243,18 +243,6 @@ func (c Check) state(v float64) AnswerState {
 	return StateOK
 }
 
-// ChartLimit is the threshold that a chart of single pods can show: the bad one, or else the warning. A limit on the sum or the mean
-// of pods has none.
-func (a Answer) ChartLimit() *float64 {
-	switch {
-	case a.Check.Agg == "sum" || a.Check.Agg == "avg":
-		return nil
-	case a.Check.Crit != nil:
-		return a.Check.Crit
-	}
-	return a.Check.Warn
-}
-
 // limit is the check's thresholds in words.
 func (c Check) limit() string {
 	word := "from"

@@ -144,9 +144,6 @@ func (c *Catalog) Xids() []Xid {
 	return out
 }
 
-// AlertNames lists the alert rules that are known by name.
-func (c *Catalog) AlertNames() []string { return slices.Sorted(maps.Keys(c.alerts)) }
-
 // common says of each symptom how many causes explain it, which is why it cannot speak any louder for one of them.
 func (c *Catalog) common() map[state.Symptom]string {
 	counts := map[state.Symptom]int{}

@@ -32,15 +32,6 @@ type Recovery struct {
 // classRank orders the classes of Xids: the lowest decides. One that the table does not have may be anything.
 var classRank = map[string]int{"hardware": 0, "application": 1, "": 2, "notice": 3}
 
-// Recoveries lists what a GPU can need, the worst first.
-func (c *Catalog) Recoveries() []Recovery {
-	out := make([]Recovery, 0, len(c.recoveries))
-	for _, r := range c.recoveries {
-		out = append(out, *r)
-	}
-	return out
-}
-
 // Spell is lines of a cause's do or avoid, with the worst recovery's in place of those that depend on the Xid: for a reader who has no GPU
 // before them.
 func (c *Catalog) Spell(lines []string) []string {

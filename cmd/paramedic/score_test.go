@@ -28,7 +28,7 @@ func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
 				t.Skip("SKIPPED with -short (the race detector makes it ten times as long): played whole by make test")
 			}
 			for _, seed := range seeds {
-				run, err := newTrial(fault, seed)
+				run, err := newTrialOf(kindFault, fault, seed, labOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}

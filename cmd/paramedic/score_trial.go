@@ -85,10 +85,6 @@ const (
 	kindDouble = "double"
 )
 
-func newTrial(fault string, seed uint64) (*trial, error) {
-	return newTrialOf(kindFault, fault, seed, labOptions{})
-}
-
 func newTrialOf(kind, name string, seed uint64, o labOptions) (*trial, error) {
 	scenarios, err := scenariosOf(kind, name, seed)
 	if err != nil {
