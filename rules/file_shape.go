@@ -240,9 +240,14 @@ func HasRules(dir string) (bool, error) {
 		if !isYAML(e) {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil || len(data) > maxFile {
-			continue // not a file of rules that could be loaded
+		name := filepath.Join(dir, e.Name())
+		info, err := os.Stat(name)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+			continue // not a file of rules that could be loaded; it may be anything, since nobody named it
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			continue
 		}
 		keys := map[string]yaml.Node{}
 		if yaml.Unmarshal(data, &keys) != nil {
