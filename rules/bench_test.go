@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -41,7 +42,11 @@ func fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
 			case PerPool:
 				e = state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model}
 			}
-			ev.Samples = append(ev.Samples, state.Sample{Signal: s.ID, Entity: e, Value: 0.97 + float64(i)/1000, Baseline: &base, At: caseTime})
+			value := 0.97 + float64(i)/1000
+			if strings.HasPrefix(s.ID, "gpu_xid") || s.ID == "gpu_recovery_action" {
+				value = 0 // or else every GPU of the pool would be broken
+			}
+			ev.Samples = append(ev.Samples, state.Sample{Signal: s.ID, Entity: e, Value: value, Baseline: &base, At: caseTime})
 		}
 	}
 	// As it is gathered: signal by signal.

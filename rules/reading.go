@@ -106,7 +106,7 @@ var fields = map[string]func(*reading) number{
 // series is one signal over the scope, by what it was measured on.
 type series struct {
 	signal   string
-	samples  []state.Sample // of the evidence
+	samples  []state.Sample // where its samples are
 	pool     *state.Sample  // the pool's own series
 	by       []int32        // of pods, GPUs and nodes by their ID in the view: which sample, from 1; 0: none; may end before the last ID
 	measured int            // how many of by are there

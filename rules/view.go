@@ -20,7 +20,6 @@ const stale = 10 * time.Minute
 // view is the evidence of one scope, arranged for expressions.
 type view struct {
 	scope    state.Scope
-	samples  []state.Sample // of the evidence
 	memory   *memory
 	role     string            // the only one whose workers count; empty: all do
 	roles    map[string]string // pod → its role, of those that have one
@@ -158,12 +157,24 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 		}
 	}
 	v.workers = v.enginesOf(ours)
-	v.samples = v.judged(ev, c, cat)
-	signal, wanted, oldest := "", false, ev.At.Add(-stale)
-	for i := range v.samples {
-		s := &v.samples[i]
+	if xids := v.judged(ev, c, cat); len(xids) > 0 {
+		v.take(xids, "", ev.At, c, cat)
+		v.take(ev.Samples, "gpu_xid", ev.At, c, cat)
+	} else {
+		v.take(ev.Samples, "", ev.At, c, cat)
+	}
+	v.arrange(c.groups)
+	v.alerted = cat.alerted(in, c.top, ev.Workers)
+	return v
+}
+
+// take puts the samples of the view's scope into it, of all signals but one.
+func (v *view) take(samples []state.Sample, but string, gathered time.Time, c *census, cat *Catalog) {
+	signal, wanted, oldest := "", false, gathered.Add(-stale)
+	for i := range samples {
+		s := &samples[i]
 		if s.Signal != signal {
-			signal, wanted = s.Signal, cat.used[s.Signal]
+			signal, wanted = s.Signal, cat.used[s.Signal] && s.Signal != but
 		}
 		if !wanted {
 			continue
@@ -178,11 +189,8 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 			}
 			continue
 		}
-		v.sample(i, c.counted(k))
+		v.sample(samples, i, c.counted(k))
 	}
-	v.arrange(c.groups)
-	v.alerted = cat.alerted(in, c.top, ev.Workers)
-	return v
 }
 
 // alerted are the workers and machines that an incident's alerts are about, where every alert is of a kind that a worker has by itself and
@@ -329,13 +337,13 @@ func (v *view) id(key string) int {
 	return i
 }
 
-// sample puts one sample, by its place in the evidence, with its entity.
-func (v *view) sample(i int, k *sighting) {
-	s := &v.samples[i]
+// sample puts one of the samples with its entity. All of one signal are of the same slice.
+func (v *view) sample(samples []state.Sample, i int, k *sighting) {
+	s := &samples[i]
 	ser := v.recent
 	if ser == nil || ser.signal != s.Signal {
 		if ser = v.signals[s.Signal]; ser == nil {
-			ser = &series{signal: s.Signal, index: len(v.signals), samples: v.samples}
+			ser = &series{signal: s.Signal, index: len(v.signals), samples: samples}
 			v.signals[s.Signal] = ser
 			if n, ok := v.numbers[s.Signal]; ok {
 				v.numbered[n] = ser

@@ -126,29 +126,25 @@ type gpuNews struct {
 	message string // the exporter's words for the last Xid
 }
 
-// judged are the evidence's samples, with each GPU's worst Xid of the window in place of its last one. The gauge shows the last one only,
-// and what follows a fault (45 for each process that is cleaned up, 63 and 154 from the driver) would hide it. The exporter's count has
-// every code, the gauge's own course those that a scrape saw, and the alerts those that they fired for.
+// judged are the samples of gpu_xid with each GPU's worst Xid of the window in place of its last one; none where all are the same. The gauge
+// shows the last one only, and what follows a fault (45 for each process that is cleaned up, 63 and 154 from the driver) would hide it. The
+// exporter's count has every code, the gauge's own course those that a scrape saw, and the alerts those that they fired for.
 func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sample {
+	told, gauges := xidSamples(ev)
+	if len(told) == 0 {
+		return nil
+	}
 	news := map[string]*gpuNews{}
-	of := func(s *state.Sample) *gpuNews {
+	for _, i := range told {
+		s := &ev.Samples[i]
 		e := c.find(&s.Entity).e
 		key := e.Node + "/" + e.GPU
-		if news[key] == nil {
-			news[key] = &gpuNews{at: -1, entity: s.Entity}
+		n := news[key]
+		if n == nil {
+			n = &gpuNews{at: -1, entity: s.Entity}
+			news[key] = n
 		}
-		return news[key]
-	}
-	signal, looked := "", false
-	for i := range ev.Samples {
-		s := &ev.Samples[i]
-		if s.Signal != signal {
-			signal, looked = s.Signal, strings.HasPrefix(s.Signal, "gpu_xid") || s.Signal == "gpu_recovery_action"
-		}
-		if !looked || s.Entity.GPU == "" || !s.At.IsZero() && s.At.Before(ev.At.Add(-stale)) {
-			continue
-		}
-		switch n := of(s); s.Signal {
+		switch s.Signal {
 		case "gpu_xid":
 			n.at = i
 		case "gpu_xid_changes":
@@ -168,7 +164,8 @@ func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sampl
 			}
 		}
 	}
-	var out []state.Sample
+	worst := map[int]float64{} // by the gauge's place among the samples
+	var out []state.Sample     // of GPUs that have no gauge, first
 	for _, key := range slices.Sorted(maps.Keys(news)) {
 		n := news[key]
 		if n.at >= 0 && n.changed {
@@ -182,27 +179,58 @@ func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sampl
 		}
 		slices.SortFunc(n.codes, cat.worst)
 		n.codes = slices.Compact(n.codes)
-		worst := 0.0
+		code := 0.0
 		if len(n.codes) > 0 {
-			worst = float64(n.codes[0])
+			code = float64(n.codes[0])
 		}
-		if len(n.codes) == 0 && !n.changed || n.at >= 0 && ev.Samples[n.at].Value == worst {
-			continue
-		}
-		if out == nil {
-			out = slices.Clone(ev.Samples)
-		}
-		if n.at >= 0 {
-			out[n.at].Value = worst
-		} else {
-			out = append(out, state.Sample{Signal: "gpu_xid", Entity: n.entity, Value: worst, Unit: cat.units["gpu_xid"], At: ev.At})
+		switch {
+		case len(n.codes) == 0 && !n.changed:
+		case n.at < 0:
+			out = append(out, state.Sample{Signal: "gpu_xid", Entity: n.entity, Value: code, Unit: cat.units["gpu_xid"], At: ev.At})
+		case ev.Samples[n.at].Value != code:
+			worst[n.at] = code
 		}
 	}
 	v.news = news
-	if out == nil {
-		return ev.Samples
+	if len(worst) == 0 && len(out) == 0 {
+		return nil
+	}
+	for _, i := range gauges {
+		s := ev.Samples[i]
+		if code, ok := worst[i]; ok {
+			s.Value = code
+		}
+		out = append(out, s)
 	}
 	return out
+}
+
+// xidSamples are the places of the samples that tell of Xids of late, and of all gauges of the last one. Where no GPU has any news, as is
+// usual, nothing tells of them.
+func xidSamples(ev *state.Evidence) (told, gauges []int) {
+	news := false
+	signal, looked := "", false
+	for i := range ev.Samples {
+		s := &ev.Samples[i]
+		if s.Signal != signal {
+			signal, looked = s.Signal, strings.HasPrefix(s.Signal, "gpu_xid") || s.Signal == "gpu_recovery_action"
+		}
+		if !looked {
+			continue
+		}
+		if signal == "gpu_xid" {
+			gauges = append(gauges, i)
+		}
+		if s.Entity.GPU == "" || !s.At.IsZero() && s.At.Before(ev.At.Add(-stale)) {
+			continue
+		}
+		told = append(told, i)
+		news = news || signal != "gpu_xid" && (s.Value > 0 || s.Text != "")
+	}
+	if !news {
+		return nil, nil
+	}
+	return told, gauges
 }
 
 // shown are the codes that the gauge took within the window: its last, and those on its course that were not there before.
