@@ -51,6 +51,7 @@
 //	xid_class(gpu_xid.value)   "hardware", "application", "notice" or "" by the table of Xids
 //	alerted_xid("hardware")    the worst Xid that an alert carried, of a rule that does not read the sticky gauge, is of this class
 //	role                       "prefill" or "decode", the phase that the worker computes where the other has workers of its own; else ""
+//	worker                     the pod that is looked at, or that the looked-at GPU serves; "" if that is not known, or of a whole scope
 //	workers                    how many workers the scope has; 0 if that is not known
 //
 // Of a GPU that reported Xids within 15 minutes, gpu_xid is the worst of them: by the exporter's count, the gauge's own course and the alerts

@@ -82,6 +82,7 @@ func newEnvironment(c *Catalog) (*environment, error) {
 		cel.Variable("facts_", facts),
 		cel.Variable("workers", cel.DoubleType),
 		cel.Variable("role", str),
+		cel.Variable("worker", str),
 		cel.Function("has_symptom_", cel.Overload("has_symptom_facts", []*cel.Type{facts, str}, boolean,
 			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.Bool(f.(*factsVal).has(s)) }))),
 		cel.Function("only_symptom_", cel.Overload("only_symptom_facts", []*cel.Type{facts, str}, boolean,

@@ -199,10 +199,13 @@ func spelling(x ast.Expr, c *Catalog) word {
 		}
 		return func(*group) (string, bool) { return string(s), true }
 	case ast.IdentKind:
-		if x.AsIdent() != "role" {
-			return nil
+		switch x.AsIdent() {
+		case "role":
+			return func(g *group) (string, bool) { return g.roleOf(), true }
+		case "worker":
+			return func(g *group) (string, bool) { return g.pod, true }
 		}
-		return func(g *group) (string, bool) { return g.roleOf(), true }
+		return nil
 	case ast.SelectKind:
 		s := x.AsSelect()
 		if s.IsTestOnly() || s.Operand().Kind() != ast.IdentKind || s.FieldName() != "text" {

@@ -223,6 +223,8 @@ func (g *group) ResolveName(name string) (any, bool) {
 		return g.view.facts, true
 	case "role":
 		return g.roleOf(), true
+	case "worker":
+		return g.pod, true
 	case "workers":
 		return float64(g.view.workers), true
 	}

@@ -79,7 +79,7 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if in.Cause() == Unknown {
 		return true
 	}
-	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 {
+	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) {
 		return false
 	}
 	for _, id := range in.Actions {
@@ -90,18 +90,38 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	return true
 }
 
+// anothers says that a verdict is about other workers than those that the incident was about, and that these have an incident of that cause:
+// when the signs of one trouble fade, what is left to be seen is the other.
+func (x *step) anothers(in *Incident, d Diagnosis) bool {
+	if len(in.Diagnosis.Scope.Pods) == 0 || intersect(in.Diagnosis.Scope.Pods, d.Scope.Pods) {
+		return false
+	}
+	return slices.ContainsFunc(x.around(in.Cluster, d.Scope), func(other *Incident) bool {
+		return other.ID != in.ID && other.Open() && other.Cause() == d.Cause && intersect(other.Diagnosis.Scope.Pods, d.Scope.Pods)
+	})
+}
+
+func intersect(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}
+
+// around are the incidents that a scope may concern.
+func (x *step) around(cluster string, s Scope) []*Incident {
+	out := x.candidates(x.entityKeys(scopeEntity(s), ""))
+	for _, pod := range s.Pods {
+		out = append(out, x.candidates(x.entityKeys(Entity{Cluster: cluster, Namespace: s.Namespace, Pod: pod}, ""))...)
+	}
+	for _, node := range s.Nodes {
+		out = append(out, x.candidates(x.entityKeys(Entity{Cluster: cluster, Node: node}, ""))...)
+	}
+	return slices.DeleteFunc(out, func(in *Incident) bool { return in.Cluster != cluster })
+}
+
 // joinOthers merges incidents that one cause explains. It gives the incident that remains of the given one's trouble where that is
 // the given one, and nil where it was itself merged into an older root.
 func (x *step) joinOthers(in *Incident) *Incident {
-	near := x.candidates(x.entityKeys(scopeEntity(in.Scope), ""))
-	for _, pod := range in.Scope.Pods {
-		near = append(near, x.candidates(x.entityKeys(Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, ""))...)
-	}
-	for _, node := range in.Scope.Nodes {
-		near = append(near, x.candidates(x.entityKeys(Entity{Cluster: in.Cluster, Node: node}, ""))...)
-	}
-	for _, other := range near {
-		if other.ID == in.ID || !other.Open() || other.Cluster != in.Cluster {
+	for _, other := range x.around(in.Cluster, in.Scope) {
+		if other.ID == in.ID || !other.Open() {
 			continue
 		}
 		switch {

@@ -308,6 +308,34 @@ func TestAVerdictIsNotTakenBackWhenItsEvidenceFades(t *testing.T) {
 	}
 }
 
+// Two workers of one place are broken by two causes. When the signs of the one fade, the other does not become its cause.
+func TestAVerdictIsNotReplacedByAnotherIncidents(t *testing.T) {
+	s := newStory(t)
+	seen := func(in *Incident, cause, pod string) {
+		t.Helper()
+		s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now, Samples: []Sample{{Signal: "verdict", Text: cause, Value: 20, Entity: Entity{Pod: pod}}}}})
+	}
+	s.alert(Firing, "Xid", "gpu_hardware", "critical", "llama")
+	first := s.only()
+	seen(first, "gpu_fault", "a")
+	s.alert(Firing, "Stalled", "throughput_drop", "critical", "qwen")
+	var second *Incident
+	for _, in := range s.board.incidents {
+		if in != first {
+			second = in
+		}
+	}
+	seen(second, "engine_hang", "b")
+	seen(first, "engine_hang", "b")
+	if first.Cause() != "gpu_fault" || first.Diagnosis.Scope.Pods[0] != "a" {
+		t.Errorf("the verdict on a became %s on %v", first.Cause(), first.Diagnosis.Scope.Pods)
+	}
+	seen(first, "engine_hang", "a")
+	if first.Cause() != "engine_hang" {
+		t.Errorf("a better verdict on the same worker did not replace %s", first.Cause())
+	}
+}
+
 // The report tells how far the trouble went, not what was left of it when it faded.
 func TestAVerdictKeepsItsPeak(t *testing.T) {
 	s := newStory(t)
