@@ -13,7 +13,7 @@ import (
 // its own name, mends the pool.
 func TestTheDemoMendsThePoolOfEveryEngine(t *testing.T) {
 	if testing.Short() {
-		t.Skip("plays four stories of twenty minutes")
+		t.Skip("SKIPPED with -short: four stories of twenty minutes, played whole by make test")
 	}
 	for kind, change := range map[lab.Kind]string{lab.VLLM: "max_num_seqs 256 → 64", lab.SGLang: "max_running_requests 256 → 64", lab.Dynamo: "max_num_seqs 256 → 64", lab.TRTLLM: "max_batch_size 256 → 64"} {
 		t.Run(string(kind), func(t *testing.T) {

@@ -1,0 +1,59 @@
+package rules
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"paramedic/state"
+)
+
+// A ward is what is judged as one: a pool, or of one that has workers for prefill and others for decode, those of one role.
+type ward struct {
+	scope state.Scope
+	role  string // empty: workers of any
+}
+
+// phases divides a scope by the roles of its workers. What is usual in one phase is trouble in the other (a prefill worker holds blocks and
+// runs nothing, a decode worker computes no prompts), and a mean over both is neither. The workers that the alerts name choose the role.
+func (t *topology) phases(s state.Scope, ev *state.Evidence) []ward {
+	roles := map[string]bool{}
+	named := map[string]bool{}
+	if ev != nil {
+		for _, w := range ev.Workers {
+			if w.Role == "" || !t.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod, Node: w.Node}, s) {
+				continue
+			}
+			roles[w.Role] = true
+			if contains(s.Pods, w.Pod) {
+				named[w.Role] = true
+			}
+		}
+	}
+	if len(named) > 0 {
+		roles = named
+	}
+	if len(roles) == 0 || s.Pool == "" {
+		return []ward{{scope: s}}
+	}
+	var out []ward
+	for _, role := range slices.Sorted(maps.Keys(roles)) {
+		out = append(out, ward{s, role})
+	}
+	return out
+}
+
+// poolsIn are the scopes of the pools that a scope without a pool could mean.
+func (t *topology) poolsIn(s state.Scope) []state.Scope {
+	var out []state.Scope
+	for _, key := range slices.Sorted(maps.Keys(t.pools)) {
+		w := t.pools[key]
+		if !t.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod}, s) {
+			continue
+		}
+		n := s
+		n.Namespace, n.Pool, n.Model = w.Namespace, w.Pool, cmp.Or(w.Model, s.Model)
+		out = append(out, n)
+	}
+	return out
+}

@@ -1,0 +1,194 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Spell is lines of a cause's do or avoid, with the worst recovery's in place of those that depend on the Xid: for a reader who has no GPU
+// before them.
+func (c *Catalog) Spell(lines []string) []string {
+	var out []string
+	for _, l := range lines {
+		switch {
+		case l == xidDo && len(c.recoveries) > 0:
+			out = append(out, c.recoveries[0].Do...)
+		case l == xidAvoid && len(c.recoveries) > 0:
+			out = append(out, c.recoveries[0].Avoid...)
+		default:
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// XidAdvice is what a line of a cause's do or avoid stands for after some Xids.
+type XidAdvice struct {
+	Xids  []int
+	Lines []string
+}
+
+// ByXid is what a line that depends on the Xid stands for, the worst Xids first; it is nil for every other line.
+func (c *Catalog) ByXid(line string) []XidAdvice {
+	if line != xidDo && line != xidAvoid {
+		return nil
+	}
+	var out []XidAdvice
+	for _, r := range c.recoveries {
+		lines := r.Do
+		if line == xidAvoid {
+			lines = r.Avoid
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		var codes []int
+		for _, x := range c.Xids() {
+			if x.Needs == r.ID {
+				codes = append(codes, x.Code)
+			}
+		}
+		i := slices.IndexFunc(out, func(a XidAdvice) bool { return slices.Equal(a.Lines, lines) })
+		if i < 0 {
+			i = len(out)
+			out = append(out, XidAdvice{Lines: lines})
+		}
+		out[i].Xids = append(out[i].Xids, codes...)
+		slices.Sort(out[i].Xids)
+	}
+	return out
+}
+
+// spoken is the Xid that a text is about, with what is to be done for it.
+type spoken struct {
+	code     int // -1: none is known
+	beside   []int
+	message  string
+	recovery *Recovery
+	driver   bool // the driver asks for it
+}
+
+// xid finds the Xid that a text speaks of: the worst that the looked-at GPUs reported within the window, or that an alert carried; and
+// where neither is there and old ones count, the one that a gauge still shows.
+func (c *Catalog) xid(p placeholder, old bool) spoken {
+	groups := p.view.gpus
+	if p.group != nil && p.group.gpu != "" {
+		groups = []*group{p.group}
+	}
+	out := spoken{code: -1}
+	gauge := -1
+	for _, g := range groups {
+		if b := p.best; b != nil && len(b.gpus) > 0 && (!contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !contains(b.nodes, g.node)) {
+			continue
+		}
+		if r := g.reading("gpu_xid"); r != nil && r.value().ok && r.Value > 0 && gauge < 0 {
+			gauge = int(r.Value)
+		}
+		n := p.view.news[g.key]
+		if n == nil {
+			continue
+		}
+		if len(n.codes) > 0 && (out.code < 0 || c.worst(n.codes[0], out.code) < 0) {
+			out.code, out.beside, out.message = n.codes[0], n.codes[1:], n.message
+		}
+		if n.driver != nil && n.driver.ID != "none" && (out.recovery == nil || n.driver.rank < out.recovery.rank) {
+			out.recovery, out.driver = n.driver, true
+		}
+	}
+	if xids := p.view.facts.xids; out.code < 0 && len(xids) > 0 {
+		out.code = xids[0].code
+	}
+	if n, err := strconv.Atoi(p.view.facts.hints["xid"]); err == nil && old && out.code < 0 && gauge < 0 {
+		gauge = n
+	}
+	if old && out.code < 0 {
+		out.code = gauge
+	}
+	if r := c.askedFor(p.view.facts.hints["gpu_recovery"]); r != nil && r.ID != "none" && out.recovery == nil {
+		out.recovery, out.driver = r, true
+	}
+	if out.recovery == nil {
+		out.recovery = c.recovery(c.xids[out.code].Needs)
+	}
+	return out
+}
+
+// xidWord is a placeholder of the Xid.
+func (c *Catalog) xidWord(name string, p placeholder) string {
+	t := c.xid(p, true)
+	x, listed := c.xids[t.code]
+	switch {
+	case name == "xid_title" && t.recovery != nil && t.code >= 0:
+		return t.recovery.Title
+	case name == "xid_title":
+		return "GPU fault"
+	case name == "xid_beside":
+		return companions(t.beside)
+	case name == "xid_asks" && !t.driver:
+		return "By NVIDIA's table: " + c.xidWord("xid_action", p)
+	case t.driver && (name == "xid_asks" || name == "xid_action"):
+		return fmt.Sprintf("The driver asks for %q: %s", t.recovery.Driver, t.recovery.Action)
+	case t.code < 0:
+		return map[string]string{"xid": "of unknown code", "xid_name": "unknown", "xid_meaning": "unknown", "xid_action": "read the kernel log on the node for the Xid"}[name]
+	case name == "xid":
+		return strconv.Itoa(t.code)
+	case !listed && t.message != "" && name == "xid_name":
+		return t.message
+	case !listed:
+		return "not in the table of Xids; see NVIDIA's Xid catalogue"
+	case name == "xid_name":
+		return x.Name
+	case name == "xid_meaning":
+		return x.Meaning
+	}
+	return x.Action
+}
+
+func companions(codes []int) string {
+	if len(codes) == 0 {
+		return ""
+	}
+	words := make([]string, len(codes))
+	for i, code := range codes {
+		words[i] = strconv.Itoa(code)
+	}
+	return ", with Xid " + strings.Join(words, ", ")
+}
+
+// advise writes the lines of do or avoid, those that stand for the Xid's own spelt out.
+func (c *Catalog) advise(lines []string, p placeholder) []string {
+	var out []string
+	for _, line := range lines {
+		switch line {
+		case xidDo, xidAvoid:
+			r := c.xid(p, true).recovery
+			if r == nil {
+				r = c.recovery("reset") // a fault of the GPU without an Xid: its memory could not be mended
+			}
+			own := r.Do
+			if line == xidAvoid {
+				own = r.Avoid
+			}
+			for _, l := range own {
+				out = append(out, c.fill(l, p))
+			}
+		case xidNote:
+			out = append(out, c.xidNotes(p)...)
+		default:
+			out = append(out, c.fill(line, p))
+		}
+	}
+	return out
+}
+
+// xidNotes say what a recent Xid asks for, where the verdict is not about it.
+func (c *Catalog) xidNotes(p placeholder) []string {
+	t := c.xid(placeholder{view: p.view}, false)
+	if t.code < 0 {
+		return nil
+	}
+	p = placeholder{view: p.view}
+	return []string{plain(c.fill("Xid {xid} ({xid_name}). {xid_asks}.", p))}
+}
