@@ -13,8 +13,10 @@ func Check(signals []rules.Signal) []error {
 	for _, sig := range signals {
 		for _, scope := range []narrow{{}, {Scope: state.Scope{Namespace: `llm"\`, Pool: "pool", Model: "model"}, pods: "pool-.*"}} {
 			for _, m := range compile(sig, scope) {
-				if err := rules.ParsePromQL(m.expr()); err != nil {
-					out = append(out, fmt.Errorf("signal %s, metric %s: %w", sig.ID, m.source.Metric, err))
+				for _, expr := range m.exprs() {
+					if err := rules.ParsePromQL(expr); err != nil {
+						out = append(out, fmt.Errorf("signal %s, metric %s: %w", sig.ID, m.source.Metric, err))
+					}
 				}
 			}
 		}

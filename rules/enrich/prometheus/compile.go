@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,10 +30,11 @@ type member struct {
 	signal rules.Signal
 	source rules.Source
 	scope  narrow
-	index  int  // of the source in the signal
-	pool   bool // read per pool, not per pod
-	few    bool // of the pods that the incident names alone
-	week   bool // six days before the moment that it is asked for, which is a day before the onset
+	index  int     // of the source in the signal
+	pool   bool    // read per pool, not per pod
+	pods   *member // of a pool's quotient: that of its pods, of whose sums it can be made; nil where those lack a label of the pool's
+	few    bool    // of the pods that the incident names alone
+	week   bool    // six days before the moment that it is asked for, which is a day before the onset
 }
 
 // compile makes the members of a signal: each source, and each again per pool where the pool's value is no aggregate of the pods'.
@@ -46,14 +48,18 @@ func compile(sig rules.Signal, scope narrow) []*member {
 		m := &member{id: id, signal: sig, source: src, scope: scope, index: i, pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
 		out = append(out, m)
 		if sig.Pooled && !m.pool && summable(src.Fn) {
-			out = append(out, &member{id: id + "#pool", signal: sig, source: src, scope: scope, index: i, pool: true})
+			whole := &member{id: id + "#pool", signal: sig, source: src, scope: scope, index: i, pool: true}
+			if m.divided() && subset(whole.labels(), m.labels()) {
+				whole.pods = m
+			}
+			out = append(out, whole)
 		}
 	}
 	return out
 }
 
 // twin says that the member has each pod's value of what another member has for the pool as a whole, and is dear to read: a quantile is
-// made of dozens of series, a ratio of three.
+// made of dozens of series, a ratio of two.
 func (m *member) twin() bool {
 	return !m.pool && m.signal.Pooled && summable(m.source.Fn)
 }
@@ -69,30 +75,59 @@ func summable(fn rules.Fn) bool {
 	return fn == rules.FnQuantile || fn == rules.FnMean || fn == rules.FnRatio
 }
 
-// expr is the PromQL of the member's source. Series are narrowed to the scope as far as their labels can be trusted to be there: a label that
-// a fleet does not set must not empty the evidence, so most matchers also accept its absence.
-func (m *member) expr() string {
-	sig, src := m.signal, m.source
-	b := builder{sig: sig, src: src, by: strings.Join(labelsOf(sig, src, m.pool), ", ")}
+// divided says that the member is a quotient of two sums. Both are asked for and divided here: in PromQL the whole would be read twice, since a
+// part that is not there is nothing of it, and the series of a pool again after those of its pods.
+func (m *member) divided() bool {
+	return m.source.Fn == rules.FnMean || m.source.Fn == rules.FnRatio
+}
+
+// exprs is the PromQL of the member's source: one expression, of a quotient what is divided and by what. Series are narrowed to the scope as
+// far as their labels can be trusted to be there: a label that a fleet does not set must not empty the evidence, so most matchers also accept
+// its absence.
+func (m *member) exprs() []string {
+	src := m.source
+	b := builder{sig: m.signal, src: src, by: strings.Join(m.labels(), ", ")}
 	if m.week {
 		b.ago = weekAfter
 	}
-	var alternatives []string
-	for _, b.narrow = range m.scope.matchers(src, sig.Per) {
-		if m.bucketed() {
-			alternatives = append(alternatives, b.buckets())
-		} else {
-			alternatives = append(alternatives, b.build())
+	var out []string
+	for _, b.narrow = range m.scope.matchers(src, m.signal.Per) {
+		forms := m.forms(b)
+		for i := range out {
+			forms[i] = out[i] + " or " + forms[i]
 		}
+		out = forms
 	}
-	expr := strings.Join(alternatives, " or ")
+	if m.divided() {
+		return out
+	}
 	if src.Nonzero {
-		expr = "(" + expr + ") != 0"
+		out[0] = "(" + out[0] + ") != 0"
 	}
 	if src.Scale != 1 {
-		expr = "(" + expr + ") * " + number(src.Scale)
+		out[0] = "(" + out[0] + ") * " + number(src.Scale)
 	}
-	return expr
+	return out
+}
+
+func (m *member) forms(b builder) []string {
+	switch {
+	case m.bucketed():
+		return []string{b.buckets()}
+	case m.divided():
+		over, under := b.sums()
+		return []string{over, under}
+	}
+	return []string{b.build()}
+}
+
+// reads is what the member asks for, for telling whether another asks for the same.
+func (m *member) reads() string { return strings.Join(m.exprs(), "\n") }
+
+func (m *member) labels() []string { return labelsOf(m.signal, m.source, m.pool) }
+
+func subset(some, all []string) bool {
+	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 }
 
 func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
@@ -165,7 +200,6 @@ func (b builder) build() string {
 	s, w := b.src, window(b.src.Window)
 	one := b.sel(s.Metric, s.Match)
 	whole := func() string { return b.sel(s.Over, s.Denominator()) }
-	rate := func(sel string) string { return b.agg("sum", "rate("+b.over(sel, w)+")") }
 	op := string(b.sig.Combine)
 	switch s.Fn {
 	case rules.FnAvg:
@@ -187,13 +221,8 @@ func (b builder) build() string {
 		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s", b.over(one, w), b.over(one, w), SlopePoints, b.at(one)))
 	case rules.FnQuantile:
 		return "histogram_quantile(" + number(s.Q) + ", " + b.buckets() + ")"
-	case rules.FnMean:
-		return "(" + rate(b.sel(s.Metric+"_sum", s.Match)) + " / (" + rate(b.sel(s.Metric+"_count", s.Match)) + " > 0))"
-	case rules.FnRatio:
-		// Without a series for the part (no 5xx was ever seen), the part is nothing of the whole.
-		return "((" + rate(one) + " or " + rate(whole()) + " * 0) / (" + rate(whole()) + " > 0))"
 	case rules.FnRest:
-		return "clamp_min(" + rate(one) + " - (" + rate(whole()) + " or " + rate(one) + " * 0), 0)"
+		return "clamp_min(" + b.rate(one) + " - (" + b.rate(whole()) + " or " + b.rate(one) + " * 0), 0)"
 	case rules.FnShare:
 		return "(" + b.agg("max", b.at(one)) + " / (" + b.agg("max", b.at(one)) + " + " + b.agg("max", b.at(whole())) + "))"
 	case rules.FnLess:
@@ -207,7 +236,7 @@ func (b builder) build() string {
 	case rules.FnAge:
 		return "(" + b.clock() + " - " + b.agg("max", b.at(one)) + ")"
 	case rules.FnFlow:
-		expr := rate(one)
+		expr := b.rate(one)
 		for _, gauge := range s.With {
 			expr += " + " + b.agg("sum", "deriv("+b.over(b.sel(gauge, s.Match), w)+")")
 		}
@@ -215,6 +244,20 @@ func (b builder) build() string {
 	default:
 		return b.agg(op, b.at(one))
 	}
+}
+
+// rate is how fast counters grow, summed.
+func (b builder) rate(sel string) string {
+	return b.agg("sum", "rate("+b.over(sel, window(b.src.Window))+")")
+}
+
+// sums are the two of a quotient.
+func (b builder) sums() (over, under string) {
+	s := b.src
+	if s.Fn == rules.FnMean {
+		return b.rate(b.sel(s.Metric+"_sum", s.Match)), b.rate(b.sel(s.Metric+"_count", s.Match))
+	}
+	return b.rate(b.sel(s.Metric, s.Match)), b.rate(b.sel(s.Over, s.Denominator()))
 }
 
 // buckets are the rates at which a histogram's buckets fill, summed.

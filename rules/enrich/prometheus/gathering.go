@@ -93,10 +93,10 @@ func (g *gathering) jobs() []job {
 func shared(all, chart []*member) (others, charts []*member) {
 	drawn := map[string]bool{}
 	for _, m := range chart {
-		drawn[m.expr()] = true
+		drawn[m.reads()] = true
 	}
 	for _, m := range apart(all, chart) {
-		if m.bucketed() && drawn[m.expr()] {
+		if m.bucketed() && drawn[m.reads()] {
 			chart = append(chart, m)
 		} else {
 			others = append(others, m)
@@ -158,13 +158,17 @@ func span(onset, now time.Time) *v1.Range {
 
 // take adds what a query gave.
 func (g *gathering) take(j job, all []series) {
-	histograms := map[string]*histogram{}
+	histograms, quotients := map[string]*histogram{}, map[quotientKey]*quotient{}
 	for _, s := range all {
-		p, ok := j.part(s.labels)
+		p, divisor, ok := j.part(s.labels)
 		switch {
 		case !ok:
 		case p.members[0].bucketed():
 			collect(histograms, p, s)
+		case p.members[0].divided():
+			for _, m := range p.members {
+				addTo(quotients, m, s, divisor)
+			}
 		default:
 			for _, m := range p.members {
 				g.put(j, m, s.labels, s.points)
@@ -176,16 +180,19 @@ func (g *gathering) take(j job, all []series) {
 			g.put(j, m, h.labels, h.quantile(m.source.Q))
 		}
 	}
+	for of, q := range quotients {
+		g.put(j, of.member, q.labels, q.points(of.member.source))
+	}
 }
 
-// part is the one that a series came from.
-func (j job) part(labels map[string]string) (part, bool) {
-	mark := labels[marker]
+// part is the one that a series came from, and whether it is of what a quotient is divided by.
+func (j job) part(labels map[string]string) (p part, divisor, ok bool) {
+	mark, divisor := strings.CutSuffix(labels[marker], under)
 	i := slices.IndexFunc(j.parts, func(p part) bool { return p.mark == mark })
 	if i < 0 {
-		return part{}, false
+		return part{}, false, false
 	}
-	return j.parts[i], true
+	return j.parts[i], divisor, true
 }
 
 // put adds one series of a member to its sample.

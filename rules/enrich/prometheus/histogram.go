@@ -27,18 +27,24 @@ func collect(to map[string]*histogram, p part, s series) {
 		return
 	}
 	delete(s.labels, model.BucketLabel)
-	var key strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(s.labels)) {
-		key.WriteString(name + "\x00" + s.labels[name] + "\x00")
-	}
-	h := to[key.String()]
+	key := keyOf(s.labels)
+	h := to[key]
 	if h == nil {
 		h = &histogram{part: p, labels: s.labels, buckets: map[time.Time][]enrich.Bucket{}}
-		to[key.String()] = h
+		to[key] = h
 	}
 	for _, x := range s.points {
 		h.buckets[x.at] = append(h.buckets[x.at], enrich.Bucket{Le: le, Count: x.v})
 	}
+}
+
+// keyOf is a set of labels as a key.
+func keyOf(labels map[string]string) string {
+	var key strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		key.WriteString(name + "\x00" + labels[name] + "\x00")
+	}
+	return key.String()
 }
 
 // quantile is the histogram's quantile at each moment at which it has one.

@@ -12,32 +12,44 @@ import (
 // marker is the label that tells the parts of a union apart.
 const marker = "paramedic_part"
 
-// A part is one expression of a union, and the members that are read from its series.
+// A part is one expression of a union, of a quotient the two that are divided, and the members that are read from its series.
 type part struct {
 	mark    string
+	exprs   []string
 	members []*member
 }
+
+// under follows a part's mark on the series of what is divided by.
+const under = "/"
 
 // parts are the fewest expressions that give all members. Their marks are numbers from first on, so that no two of a gathering are alike.
 func parts(members []*member, first int) []part {
 	var out []part
 	at := map[string]int{}
 	for _, m := range members {
-		key := m.expr()
+		from := m
+		if m.pods != nil && slices.Contains(members, m.pods) {
+			from = m.pods
+		}
+		key := from.reads()
 		i, ok := at[key]
 		if !ok {
 			i = len(out)
 			at[key] = i
-			out = append(out, part{mark: strconv.Itoa(first + i)})
+			out = append(out, part{mark: strconv.Itoa(first + i), exprs: from.exprs()})
 		}
 		out[i].members = append(out[i].members, m)
 	}
 	return out
 }
 
-// labelled is the part's expression, marked, so that no two parts of a union have a series in common.
-func (p part) labelled() string {
-	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, p.members[0].expr(), marker, p.mark)
+// labelled are the part's expressions, marked, so that no two of a union have a series in common.
+func (p part) labelled() []string {
+	out := make([]string, len(p.exprs))
+	for i, expr := range p.exprs {
+		out[i] = fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, expr, marker, p.mark+strings.Repeat(under, i))
+	}
+	return out
 }
 
 // cost is about what a part costs Prometheus, in metrics of one series for each entity, as tools/evidence measured it for 64 workers.
@@ -45,9 +57,9 @@ func (p part) cost() int {
 	switch p.members[0].source.Fn {
 	case rules.FnQuantile:
 		return 8
-	case rules.FnRatio, rules.FnRest, rules.FnFlow, rules.FnMin, rules.FnExcess:
+	case rules.FnRest, rules.FnFlow, rules.FnMin, rules.FnExcess:
 		return 3
-	case rules.FnMean:
+	case rules.FnRatio, rules.FnMean:
 		return 2
 	}
 	return 1
@@ -68,9 +80,9 @@ func spread(ps []part, n int) [][]part {
 
 // union is the query of some parts.
 func union(ps []part) string {
-	all := make([]string, len(ps))
-	for i, p := range ps {
-		all[i] = p.labelled()
+	var all []string
+	for _, p := range ps {
+		all = append(all, p.labelled()...)
 	}
 	return either(all)
 }

@@ -50,13 +50,15 @@ func TestEverySignalCompilesToValidPromQL(t *testing.T) {
 				ids[m.id] = true
 			}
 			for _, p := range parts(ms, 0) {
-				expr, err := parser.NewParser(parser.Options{}).ParseExpr(p.labelled())
-				if err != nil {
-					t.Errorf("%s: %s: %v\n%s", name, s.ID, err, p.labelled())
-					continue
-				}
-				if call, ok := expr.(*parser.Call); !ok || call.Func.Name != "label_replace" {
-					t.Errorf("%s: %s broke out of its part: %s", name, s.ID, p.labelled())
+				for _, labelled := range p.labelled() {
+					expr, err := parser.NewParser(parser.Options{}).ParseExpr(labelled)
+					if err != nil {
+						t.Errorf("%s: %s: %v\n%s", name, s.ID, err, labelled)
+						continue
+					}
+					if call, ok := expr.(*parser.Call); !ok || call.Func.Name != "label_replace" {
+						t.Errorf("%s: %s broke out of its part: %s", name, s.ID, labelled)
+					}
 				}
 			}
 		}
@@ -83,14 +85,15 @@ func TestCompiledForms(t *testing.T) {
 	by := map[string]string{}
 	for _, s := range builtIn(t) {
 		if ms := compile(s, narrow{Scope: state.Scope{Namespace: "llm"}}); len(ms) > 0 {
-			by[s.ID] = ms[0].expr()
+			by[s.ID] = ms[0].reads()
 		}
 	}
 	labels := strings.Join(workerLabels, ", ")
 	for id, want := range map[string]string{
-		"requests_waiting": `sum by (` + labels + `) (vllm:num_requests_waiting{server="",namespace=~"llm|"})`,
-		"ttft_p95":         `histogram_quantile(0.95, sum by (le, ` + labels + `) (rate(vllm:time_to_first_token_seconds_bucket{namespace=~"llm|"}[5m])))`,
-		"gpu_xid_changes":  `changes((max by (` + strings.Join(gpuLabels, ", ") + `) (DCGM_FI_DEV_XID_ERRORS{exported_namespace=~"llm|"}))[15m:15s])`,
+		"requests_waiting":   `sum by (` + labels + `) (vllm:num_requests_waiting{server="",namespace=~"llm|"})`,
+		"ttft_p95":           `histogram_quantile(0.95, sum by (le, ` + labels + `) (rate(vllm:time_to_first_token_seconds_bucket{namespace=~"llm|"}[5m])))`,
+		"prompt_length_mean": `sum by (` + labels + `) (rate(vllm:request_prompt_tokens_sum{namespace=~"llm|"}[5m]))` + "\n" + `sum by (` + labels + `) (rate(vllm:request_prompt_tokens_count{namespace=~"llm|"}[5m]))`,
+		"gpu_xid_changes":    `changes((max by (` + strings.Join(gpuLabels, ", ") + `) (DCGM_FI_DEV_XID_ERRORS{exported_namespace=~"llm|"}))[15m:15s])`,
 	} {
 		if by[id] != want {
 			t.Errorf("%s\n got %s\nwant %s", id, by[id], want)

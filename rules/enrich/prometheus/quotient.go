@@ -1,0 +1,60 @@
+package prometheus
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"paramedic/rules"
+)
+
+// A quotient is the two sums of one entity at each moment: what is divided, and by what.
+type quotient struct {
+	labels      map[string]string
+	over, under map[time.Time]float64
+}
+
+type quotientKey struct {
+	member *member
+	labels string
+}
+
+// addTo adds one series to the quotient of a member that it belongs to: of a pool, to that of all its pods.
+func addTo(quotients map[quotientKey]*quotient, m *member, s series, divisor bool) {
+	labels := make(map[string]string, len(s.labels))
+	for _, name := range m.labels() {
+		if v := s.labels[name]; v != "" {
+			labels[name] = v
+		}
+	}
+	key := quotientKey{m, keyOf(labels)}
+	q := quotients[key]
+	if q == nil {
+		q = &quotient{labels: labels, over: map[time.Time]float64{}, under: map[time.Time]float64{}}
+		quotients[key] = q
+	}
+	to := q.over
+	if divisor {
+		to = q.under
+	}
+	for _, p := range s.points {
+		to[p.at] += p.v
+	}
+}
+
+// points is the quotient at each moment at which there is something to divide by. Without a series for the part (no 5xx was ever seen), a
+// ratio's part is nothing of the whole; a mean needs both.
+func (q *quotient) points(src rules.Source) []point {
+	var out []point
+	for at, whole := range q.under {
+		part, ok := q.over[at]
+		if !(whole > 0) || !ok && src.Fn == rules.FnMean {
+			continue
+		}
+		if v := part / whole * src.Scale; v != 0 || !src.Nonzero {
+			out = append(out, point{at, v})
+		}
+	}
+	slices.SortFunc(out, func(a, b point) int { return cmp.Compare(a.at.UnixMilli(), b.at.UnixMilli()) })
+	return out
+}

@@ -1,0 +1,44 @@
+package prometheus
+
+import (
+	"testing"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// A pool's mean is that of all its requests, not the mean of its pods' means, and is told in the signal's unit whatever the metric's is.
+func TestAPoolsMeanCountsEveryRequestOnce(t *testing.T) {
+	sig := rules.Signal{ID: "prompt_length_mean", Per: rules.PerPod, Pooled: true, Sources: []rules.Source{
+		{Engine: "vllm", Metric: "prompt", Fn: rules.FnMean, Window: 5 * time.Minute, Scale: 0.001}}}
+	ms := compile(sig, narrow{Scope: state.Scope{Namespace: "llm"}})
+	g := &gathering{samples: map[sampleKey]*sample{}}
+	j := job{parts: parts(ms, 0), moment: present, at: now}
+	if len(ms) != 2 || len(j.parts) != 1 {
+		t.Fatalf("%d members of %d parts, want the pods' and the pool's of one", len(ms), len(j.parts))
+	}
+	var all []series
+	for pod, sums := range map[string][2]float64{"few-long": {8000, 1}, "many-short": {9000, 9}, "idle": {0, 0}} {
+		for i, mark := range []string{"0", "0/"} {
+			all = append(all, series{labels: map[string]string{marker: mark, "namespace": "llm", "pod": pod, "model_name": "llama"}, points: []point{{now, sums[i]}}})
+		}
+	}
+	all = append(all, series{labels: map[string]string{marker: "0/", "namespace": "llm", "pod": "half", "model_name": "other"}, points: []point{{now, 1}}})
+	g.take(j, all)
+	got := map[string]float64{}
+	for of, s := range g.samples {
+		if s.now != nil {
+			got[of.entity.Pod+"@"+of.entity.Model] = s.now.Value(rules.CombineMax)
+		}
+	}
+	want := map[string]float64{"few-long@llama": 8, "many-short@llama": 1, "@llama": 1.7}
+	if len(got) != len(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for name, v := range want {
+		if !near(got[name], v, 1e-9) {
+			t.Errorf("%s is %v, want %v", name, got[name], v)
+		}
+	}
+}
