@@ -8,6 +8,9 @@ type memory struct {
 	readings arena[reading]
 	samples  arena[int32]
 	groups   arena[group]
+	asked    arena[*answers]
+	answers  arena[answers]
+	hits     arena[*group]
 	wholes   arena[whole]
 	seen     arena[seen]
 }
@@ -19,6 +22,9 @@ func (v *view) release() {
 	v.memory.readings.reset()
 	v.memory.samples.reset()
 	v.memory.groups.reset()
+	v.memory.asked.reset()
+	v.memory.answers.reset()
+	v.memory.hits.reset()
 	v.memory.wholes.reset()
 	v.memory.seen.reset()
 	memories.Put(v.memory)

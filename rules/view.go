@@ -56,13 +56,13 @@ type answers struct {
 func (v *view) ask(x *expression, per string) *answers {
 	asked := v.asked[per]
 	if asked == nil {
-		asked = make([]*answers, v.expressions)
+		asked = v.memory.asked.take(v.expressions)
 		v.asked[per] = asked
 	}
 	if a := asked[x.number]; a != nil {
 		return a
 	}
-	a := &answers{}
+	a := &v.memory.answers.take(1)[0]
 	asked[x.number] = a
 	var told []*group
 	groups := v.groups(per)
@@ -77,7 +77,7 @@ func (v *view) ask(x *expression, per string) *answers {
 		}
 		if holds {
 			if a.hits == nil {
-				a.hits = make([]*group, 0, len(groups)-i)
+				a.hits = v.memory.hits.take(len(groups) - i)[:0]
 			}
 			a.hits = append(a.hits, g)
 		}
@@ -130,7 +130,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	scope, role := of.scope, of.role
 	v := &view{
 		scope: scope, role: role, roles: map[string]string{}, facts: cat.factsOf(in), signals: map[string]*series{}, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers, missing: map[string]string{},
-		memory: memories.Get().(*memory), engine: map[string]string{}, ids: map[string]int{}, gpusOf: map[int][]int{}, asked: map[string][]*answers{}, expressions: cat.expressions,
+		memory: memories.Get().(*memory), engine: map[string]string{}, ids: make(map[string]int, 2*len(t.byPod)), gpusOf: map[int][]int{}, asked: map[string][]*answers{}, expressions: cat.expressions,
 	}
 	v.whole = &group{view: v}
 	if ev == nil {
