@@ -71,6 +71,7 @@ type found struct {
 	Weight      float64
 	Text        string
 	Why         string
+	reads       []string
 }
 
 // unmet is evidence that would have spoken for the cause and was not seen.
@@ -161,7 +162,7 @@ func (w *weighed) add(f seen) {
 func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 	out := make([]state.Finding, 0, len(w.seen))
 	for _, s := range w.seen {
-		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, Why: s.Why, At: at}
+		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, Why: s.Why, Reads: s.reads, At: at}
 		if s.form != "" {
 			f.Text = cat.fill(s.form, s.of)
 		}
@@ -263,7 +264,7 @@ func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
 
 // finding says what was seen, on the entity where it stands out most.
 func (c *Catalog) finding(e *Evidence, hits []*group, p placeholder) seen {
-	f := found{Signal: e.Signal, Unit: c.units[e.Signal], Weight: e.Weight, Why: e.Why}
+	f := found{Signal: e.Signal, Unit: c.units[e.Signal], Weight: e.Weight, Why: e.Why, reads: e.when.signals}
 	worst := hits[0]
 	far := -1.0
 	for _, g := range hits {

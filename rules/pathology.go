@@ -92,7 +92,7 @@ func (c *Catalog) shown(v *view) []SeenPathology {
 		if len(a.hits) == 0 {
 			continue
 		}
-		worst := c.finding(&Evidence{Signal: p.when.signals[0], Text: p.Text}, a.hits, placeholder{view: v, count: v.engines(a.hits), total: a.answered})
+		worst := c.finding(&Evidence{Signal: p.when.signals[0], Text: p.Text, when: p.when}, a.hits, placeholder{view: v, count: v.engines(a.hits), total: a.answered})
 		seen := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(worst.form, worst.of), PointsTo: p.PointsTo}
 		for _, g := range a.hits {
 			if g.pod != "" {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -19,6 +20,18 @@ type Evidence struct {
 type Missing struct {
 	Signal string `json:"signal"`
 	Reason string `json:"reason"`
+}
+
+// lacks says that a signal was not read: of nobody, or not of this worker, which is there.
+func (e *Evidence) lacks(signal, pod string) bool {
+	of := func(s Sample) bool {
+		return s.Signal == signal && (pod == "" || s.Entity.Pod == pod || s.Entity.Pod == "")
+	}
+	if slices.ContainsFunc(e.Samples, of) {
+		return false
+	}
+	return slices.ContainsFunc(e.Missing, func(m Missing) bool { return m.Signal == signal }) ||
+		slices.ContainsFunc(e.Workers, func(w Worker) bool { return w.Pod == pod })
 }
 
 // A Sample is one signal's value on one entity. Value is in Unit; a signal that is a word (a termination reason, an image) has Text
@@ -103,18 +116,20 @@ type Diagnosis struct {
 
 // A Finding is one piece of evidence with its weight: decibans for the cause when positive, against it when negative.
 type Finding struct {
-	Signal   string    `json:"signal"`
-	Pod      string    `json:"pod,omitempty"`
-	Value    float64   `json:"value"`
-	Unit     string    `json:"unit,omitempty"`
-	Baseline *float64  `json:"baseline,omitempty"`
-	DayAgo   *float64  `json:"day_ago,omitempty"`
-	WeekAgo  *float64  `json:"week_ago,omitempty"`
-	Z        *float64  `json:"z,omitempty"`
-	Weight   float64   `json:"weight"`
-	Text     string    `json:"text"`
-	Why      string    `json:"why,omitempty"` // why it weighs so much, and no more
-	At       time.Time `json:"at,omitzero"`
+	Signal   string   `json:"signal"`
+	Pod      string   `json:"pod,omitempty"`
+	Value    float64  `json:"value"`
+	Unit     string   `json:"unit,omitempty"`
+	Baseline *float64 `json:"baseline,omitempty"`
+	DayAgo   *float64 `json:"day_ago,omitempty"`
+	WeekAgo  *float64 `json:"week_ago,omitempty"`
+	Z        *float64 `json:"z,omitempty"`
+	Weight   float64  `json:"weight"`
+	Text     string   `json:"text"`
+	Why      string   `json:"why,omitempty"` // why it weighs so much, and no more
+	// Reads are the signals that it was concluded from, Signal among them where it is one.
+	Reads []string  `json:"reads,omitempty"`
+	At    time.Time `json:"at,omitzero"`
 }
 
 // Measured says whether a number was measured that the finding rests on. Alerts and words have none.

@@ -79,7 +79,7 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if in.Cause() == Unknown {
 		return true
 	}
-	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) {
+	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) {
 		return false
 	}
 	for _, id := range in.Actions {
@@ -99,6 +99,26 @@ func (x *step) anothers(in *Incident, d Diagnosis) bool {
 	return slices.ContainsFunc(x.around(in.Cluster, d.Scope), func(other *Incident) bool {
 		return other.ID != in.ID && other.Open() && other.Cause() == d.Cause && intersect(other.Diagnosis.Scope.Pods, d.Scope.Pods)
 	})
+}
+
+// blindness is how long a verdict stands on what was read before. Longer than that, what cannot be read is itself what is wrong.
+const blindness = 3 * time.Minute
+
+// blind says that a verdict would only be another because what the one before it rests on could not be read this time: a scrape that failed is
+// no evidence against what the one before it showed. What spoke against the new one may be as much as what spoke for the old.
+func (x *step) blind(in *Incident, d Diagnosis) bool {
+	ev := x.evidence[in.ID]
+	i := slices.IndexFunc(d.Alternatives, func(a Alternative) bool { return a.Cause == in.Cause() })
+	if ev == nil || i < 0 || x.now.Sub(in.Diagnosis.At) > blindness {
+		return false
+	}
+	unread := 0.0
+	for _, f := range in.Diagnosis.Findings {
+		if f.Weight > 0 && slices.ContainsFunc(f.Reads, func(signal string) bool { return ev.lacks(signal, f.Pod) }) {
+			unread += f.Weight
+		}
+	}
+	return unread > 0 && d.Alternatives[i].Score+2*unread >= d.Score
 }
 
 func intersect(a, b []string) bool {

@@ -308,6 +308,54 @@ func TestAVerdictIsNotTakenBackWhenItsEvidenceFades(t *testing.T) {
 	}
 }
 
+// A scrape that fails is no evidence against what the one before it showed; what is gone, and outweighed besides, is.
+func TestAVerdictIsNotReplacedWhileItsEvidenceCannotBeRead(t *testing.T) {
+	idle := Finding{Signal: "gpu_util", Pod: "a", Value: 30, Unit: "percent", Weight: 10, Reads: []string{"requests_running", "gpu_util"}}
+	running := Sample{Signal: "requests_running", Entity: Entity{Pod: "a"}}
+	noAnswer := Evidence{Samples: []Sample{running}, Missing: []Missing{{Signal: "gpu_util", Reason: "no answer"}}}
+	for name, c := range map[string]struct {
+		evidence Evidence
+		score    float64 // of the other cause; the one before it has 1
+		later    time.Duration
+		want     Cause
+	}{
+		"the exporter does not answer":          {noAnswer, 21, time.Minute, "gpu_underutilization"},
+		"one worker's was not scraped":          {Evidence{Workers: []Worker{{Pod: "a"}}, Samples: []Sample{running, {Signal: "gpu_util", Entity: Entity{Pod: "b"}}}}, 21, time.Minute, "gpu_underutilization"},
+		"it was read and is well":               {Evidence{Samples: []Sample{running, {Signal: "gpu_util", Entity: Entity{Pod: "a"}}}}, 21, time.Minute, "decode_saturation"},
+		"its worker is gone":                    {Evidence{Samples: []Sample{running, {Signal: "gpu_util", Entity: Entity{Pod: "b"}}}}, 21, time.Minute, "decode_saturation"},
+		"the other is clearer than it ever was": {noAnswer, 22, time.Minute, "decode_saturation"},
+		"the exporter is gone for good":         {noAnswer, 21, 4 * time.Minute, "decode_saturation"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.alert(Firing, "Slow", "itl_high", "critical", "llama")
+			in := s.only()
+			tell := func(ev Evidence, d Diagnosis) {
+				s.fold.Triage = told{d: d}
+				ev.Incident, ev.At = in.ID, s.now
+				s.apply(Input{Evidence: &ev})
+			}
+			tell(Evidence{}, Diagnosis{Cause: "gpu_underutilization", Score: 12, Findings: []Finding{idle}})
+			s.wait(c.later)
+			tell(c.evidence, Diagnosis{Cause: "decode_saturation", Score: c.score, Alternatives: []Alternative{{Cause: "gpu_underutilization", Score: 1}}})
+			if in.Cause() != c.want {
+				t.Errorf("the verdict is %s, want %s", in.Cause(), c.want)
+			}
+		})
+	}
+}
+
+// told is a triage whose verdict is given.
+type told struct {
+	simpleTriage
+	d Diagnosis
+}
+
+func (t told) Diagnose(in *Incident, _ *Evidence, now time.Time) Diagnosis {
+	t.d.At, t.d.Scope = now, in.Scope
+	return t.d
+}
+
 // Two workers of one place are broken by two causes. When the signs of the one fade, the other does not become its cause.
 func TestAVerdictIsNotReplacedByAnotherIncidents(t *testing.T) {
 	s := newStory(t)
