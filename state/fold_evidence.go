@@ -70,7 +70,8 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 }
 
 // supersedes says whether a new verdict replaces the one that people were told. As trouble fades, so does its evidence: a verdict is
-// therefore not taken back for unknown, nor for benign, and not at all once the bot or a person has acted on it.
+// therefore not taken back for unknown, nor for benign, and not at all once the bot or a person has acted on it. Only that nothing is wrong
+// is taken back for unknown, when an alert comes that it does not explain.
 func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if d.Cause == in.Cause() {
 		fades := d.Score < in.Diagnosis.Score && len(d.Scope.Pods) < len(in.Diagnosis.Scope.Pods)
@@ -78,6 +79,9 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	}
 	if in.Cause() == Unknown {
 		return true
+	}
+	if in.Cause() == BenignAlert && d.Cause == Unknown {
+		return worse(in)
 	}
 	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) {
 		return false
@@ -88,6 +92,14 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 		}
 	}
 	return true
+}
+
+// worse says that an alert fires that the verdict neither explains nor was weighed with.
+func worse(in *Incident) bool {
+	return slices.ContainsFunc(in.Symptoms, func(s SymptomCount) bool {
+		weighed := func(f Finding) bool { return f.Signal == "symptom:"+string(s.Symptom) }
+		return s.Active > 0 && s.Symptom != Unclassified && !slices.Contains(in.Diagnosis.Explains, s.Symptom) && !slices.ContainsFunc(in.Diagnosis.Findings, weighed)
+	})
 }
 
 // anothers says that a verdict is about other workers than those that the incident was about, and that these have an incident of that cause:

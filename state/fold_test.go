@@ -356,6 +356,34 @@ func (t told) Diagnose(in *Incident, _ *Evidence, now time.Time) Diagnosis {
 	return t.d
 }
 
+// "Nothing is wrong" must not stand once users suffer, whoever is to blame.
+func TestABenignVerdictIsTakenBackWhenItDoesNotExplainWhatComes(t *testing.T) {
+	s := newStory(t)
+	tell := func(in *Incident, d Diagnosis) {
+		s.fold.Triage = told{d: d}
+		s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now}})
+	}
+	s.alert(Firing, "PrefixHits", "prefix_hit_low", "warning", "llama")
+	in := s.only()
+	unknown := Diagnosis{Cause: Unknown, Title: "no idea"}
+	tell(in, Diagnosis{Cause: BenignAlert, Explains: []Symptom{"prefix_hit_low", "gpu_idle"}})
+	s.alert(Firing, "Idle", "gpu_idle", "warning", "llama")
+	tell(in, unknown)
+	if in.Cause() != BenignAlert {
+		t.Fatalf("the verdict became %s, though it explains what came", in.Cause())
+	}
+	s.alert(Firing, "TTFT", "ttft_high", "warning", "llama")
+	tell(in, unknown)
+	if in.Cause() != Unknown {
+		t.Errorf("users wait for their first token, and the verdict is still %s", in.Cause())
+	}
+	tell(in, Diagnosis{Cause: BenignAlert, Findings: []Finding{{Signal: "symptom:ttft_high", Weight: -3}}, Explains: []Symptom{"prefix_hit_low", "gpu_idle"}})
+	tell(in, unknown)
+	if in.Cause() != BenignAlert {
+		t.Errorf("the verdict became %s, though it was given with the same alerts", in.Cause())
+	}
+}
+
 // Two workers of one place are broken by two causes. When the signs of the one fade, the other does not become its cause.
 func TestAVerdictIsNotReplacedByAnotherIncidents(t *testing.T) {
 	s := newStory(t)
