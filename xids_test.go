@@ -47,7 +47,7 @@ func TestXidsAreTheSameInCataloguePlaybookAndRulePack(t *testing.T) {
 		rows = append(rows, codes...)
 		for _, code := range codes {
 			for need, word := range map[string]string{"reset": "reset the GPU", "reboot": "reboot", "link": "NVLink workflow", "none": "nothing", "restart_fabric_manager": "fabric manager",
-				"restart_app": "restart the pod", "ask_the_driver": "what it says"} {
+				"restart_app": "restart the pod", "restart_then_reset": "reset when convenient", "ask_the_driver": "what it says"} {
 				if slices.Contains(byNeed[need], code) && !strings.Contains(m[3], word) {
 					t.Errorf("the playbook's table says %q of Xid %d, which needs %s", strings.TrimSpace(m[3]), code, need)
 				}

@@ -14,7 +14,7 @@ import (
 // embeds it, SHA-256 7f70ce96…; engine.md §4.3), written down from there and not from the file that is tested. Repeats of 13 and 31 on one GPU want a diagnosis of it, 45 follows its companion where it has one, 48 is
 // drained first where 63 or 64 came with it, 94 is reset when convenient, and what 154 states is preferred to all.
 var nvidia = map[int]string{
-	13: "RESTART_APP", 31: "RESTART_APP", 94: "RESTART_APP",
+	13: "RESTART_APP", 31: "RESTART_APP", 94: "RESTART_APP, RESET_LATER",
 	43: "IGNORE", 63: "IGNORE", 92: "IGNORE",
 	45: "RESTART_FM",
 	48: "RESET_GPU", 62: "RESET_GPU", 64: "RESET_GPU", 95: "RESET_GPU", 109: "RESET_GPU", 110: "RESET_GPU", 119: "RESET_GPU", 120: "RESET_GPU",
@@ -38,6 +38,8 @@ func TestEveryXidHasItsCauseAndAction(t *testing.T) {
 	wants := map[string]told{
 		"RESTART_APP": {"CUDA error on node-1", []string{"restart the pod", "Restart vllm-llama-7d9f8b6c5-aaaaa", "Only where it comes back on the same GPU"}, []string{"opening a hardware case for the first one"},
 			[]string{"Cordon node-1 before", "hand the node to the hardware team"}},
+		"RESTART_APP, RESET_LATER": {"GPU memory error on node-1", []string{"restart the pod", "Restart vllm-llama-7d9f8b6c5-aaaaa", "Reset the GPU when it suits"}, []string{"Looking for the fault in the engine"},
+			[]string{"Cordon node-1 before", "hand the node to the hardware team", "come from the application"}},
 		"RESTART_FM": {"CUDA error on node-1", []string{"the Xid that came with it", "restart the fabric manager"}, []string{"it follows from another error"}, []string{"Cordon node-1 before", "hand the node"}},
 		"RESET_GPU":  hardware("reset the GPU"),
 		"RESTART_BM": hardware("reboot the machine"),
@@ -87,7 +89,12 @@ func TestEveryXidHasItsCauseAndAction(t *testing.T) {
 					t.Errorf("%q is in what to do:\n%s", w, do)
 				}
 			}
-			hard := bucket != "RESTART_APP" && bucket != "RESTART_FM"
+			for _, f := range dead.Findings { // memory that failed is not blamed on the program
+				if code == 94 && strings.Contains(f.Text, "process's fault") {
+					t.Error(f.Text)
+				}
+			}
+			hard := !strings.HasPrefix(bucket, "RESTART_APP") && bucket != "RESTART_FM"
 			if hard != (c.xids[code].Class == "hardware") {
 				t.Errorf("%s is of class %s", bucket, c.xids[code].Class)
 			}
@@ -129,7 +136,7 @@ func TestTheWorstXidOfLateDecides(t *testing.T) {
 		"neither gauge nor count, only an alert":    {gpuCase{last: -1, alerted: []int{79}, died: true}, "GPU fault on node-1: Xid 79", "An alert reports Xid 79", ""},
 		"last week's, and a process's own now":      {gpuCase{last: 79, old: true, alerted: []int{45}, counts: map[int]float64{45: 1}, died: true}, "CUDA error on node-1: Xid 45", "", "reboot"},
 		"last week's on the course, and a notice":   {gpuCase{last: 63, course: []state.Point{{At: caseTime.Add(-time.Hour), Value: 79}, {At: caseTime.Add(-20 * time.Minute), Value: 79}, {At: caseTime.Add(-time.Minute), Value: 63}}}, "", "", "reboot"},
-		"an old one under another GPU":              {gpuCase{last: 94, elsewhere: 79, died: true}, "CUDA error on node-1: Xid 94", "", "reboot"},
+		"an old one under another GPU":              {gpuCase{last: 94, elsewhere: 79, died: true}, "GPU memory error on node-1: Xid 94", "", "reboot"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := diagnoseXid(c, x.gpuCase)
