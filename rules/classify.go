@@ -22,6 +22,7 @@ type metricRule struct {
 	Any     []string
 	Is      string
 	Also    []string
+	Idle    []string
 	Func    []string
 	Without []string
 	Label   map[string]string
@@ -95,6 +96,11 @@ func (c *Catalog) byMetrics(uses []use) *metricRule {
 func (r *metricRule) fits(uses []use) bool {
 	for _, also := range r.Also {
 		if !slices.ContainsFunc(uses, func(u use) bool { return named(u.metric, also) }) {
+			return false
+		}
+	}
+	for _, idle := range r.Idle {
+		if !slices.ContainsFunc(uses, func(u use) bool { return named(u.metric, idle) && (u.is == "zero" || u.is == "below") }) {
 			return false
 		}
 	}

@@ -79,6 +79,11 @@ func TestOtherRulesByExpression(t *testing.T) {
 	}{
 		{`vllm:num_requests_running > 0 and rate(vllm:generation_tokens_total[3m]) == 0`, "throughput_drop", "stalled"},
 		{`vllm:kv_cache_usage_perc > 0.1 and vllm:num_requests_running == 0`, "kv_pressure", "idle_kv"},
+		{`vllm:kv_cache_usage_perc > 0.1 and on (pod) vllm:num_requests_running + vllm:num_requests_waiting < 1`, "kv_pressure", "idle_kv"},
+		{`sglang:token_usage > 0.1 and on (pod) max by (pod) (sglang:num_running_reqs + sglang:num_queue_reqs) == 0`, "kv_pressure", "idle_kv"},
+		{`vllm:kv_cache_usage_perc > 0.95 and vllm:num_requests_running > 10`, "kv_pressure", ""}, // full and at work
+		{`rate(dynamo_frontend_output_tokens_total[3m]) == 0 and dynamo_frontend_active_requests > 0`, "throughput_drop", "stalled"},
+		{`rate(dynamo_frontend_output_tokens_total[3m]) == 0 and dynamo_frontend_inflight_requests > 0`, "throughput_drop", "stalled"},
 		{`sglang:num_running_reqs > 0 and rate(sglang:realtime_tokens_total[3m]) == 0`, "throughput_drop", "stalled"},
 		{`sum(rate(sglang:realtime_tokens_total{mode="prefill_cache"}[5m])) / sum(rate(sglang:realtime_tokens_total{mode=~"prefill_.+"}[5m])) < 0.1`, "prefix_hit_low", ""},
 		{`sum(rate(sglang:realtime_tokens_total{mode="decode"}[5m])) < 100`, "throughput_drop", ""},
@@ -97,7 +102,7 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`node_filesystem_avail_bytes < 1e9`, state.Unclassified, ""},
 	} {
 		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "X"}, GeneratorURL: generator(tt.expr)}, "x")
-		if s.Symptom != tt.want || tt.hint != "" && s.Hints[tt.hint] == "" || tt.hint == "" && s.Hints["sticky_xid"]+s.Hints["stalled"] != "" {
+		if s.Symptom != tt.want || tt.hint != "" && s.Hints[tt.hint] == "" || tt.hint == "" && s.Hints["sticky_xid"]+s.Hints["stalled"]+s.Hints["idle_kv"] != "" {
 			t.Errorf("%s: %s, hints %v; want %s, hint %q", tt.expr, s.Symptom, s.Hints, tt.want, tt.hint)
 		}
 	}

@@ -11,7 +11,7 @@
 //
 //	symptoms:  [{id, title}]                    what an alert can mean
 //	alerts:    [{name, symptom, hints}]         alert rules that are known by their name
-//	metrics:   [{any, is, also, symptom}]       what a rule means by the metrics of its expression
+//	metrics:   [{any, is, also, idle, symptom}] what a rule means by the metrics of its expression
 //	words:     [{any, symptom}]                 what a rule means by words in its name, where nothing else is known
 //	recoveries: [{id, title, action, do, avoid}] what a GPU needs after a driver error, the worst first
 //	xids:      [{code, name, class, needs, action}] NVIDIA's driver errors

@@ -59,6 +59,7 @@ type metricYAML struct {
 	Any     []text            `yaml:"any" jsonschema:"required" jsonschema_description:"Names of metrics, without the suffixes of histograms; a '*' at either end stands for anything."`
 	Is      string            `yaml:"is" jsonschema:"enum=above,enum=below,enum=zero" jsonschema_description:"How the rule compares the metric."`
 	Also    []string          `yaml:"also" jsonschema_description:"Metrics that the expression must read too."`
+	Idle    []string          `yaml:"idle" jsonschema_description:"Metrics that the expression must want to be zero, or below something."`
 	Func    []string          `yaml:"func" jsonschema_description:"PromQL functions of which one must stand around the metric."`
 	Without []string          `yaml:"without" jsonschema_description:"PromQL functions that must not."`
 	Label   map[string]string `yaml:"label" jsonschema_description:"A matcher of the selector whose value contains this."`

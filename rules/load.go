@@ -233,7 +233,7 @@ func (l *loader) metrics(ys []metricYAML) {
 			l.bad(line, "is: %q is none of above, below, zero", y.Is)
 			continue
 		}
-		r := metricRule{Is: y.Is, Also: y.Also, Func: y.Func, Without: y.Without, Label: y.Label, Symptom: state.Symptom(y.Symptom), Hints: y.Hints}
+		r := metricRule{Is: y.Is, Also: y.Also, Idle: y.Idle, Func: y.Func, Without: y.Without, Label: y.Label, Symptom: state.Symptom(y.Symptom), Hints: y.Hints}
 		for _, t := range y.Any {
 			r.Any = append(r.Any, t.s)
 		}
