@@ -268,7 +268,40 @@ func (l *linter) call(x *parser.Call) {
 		}
 	case "histogram_quantile":
 		l.quantile(x)
+	default:
+		l.unchanging(x)
 	}
+}
+
+// unchanging finds what asks how the gauge of the last Xid changes where its exporter puts the code into a label: each series keeps its value.
+func (l *linter) unchanging(x *parser.Call) {
+	if !slices.Contains(moving, x.Func.Name) {
+		return
+	}
+	sel := lastXid(x)
+	if _, labelled := l.have.Labels[xidErrors]["err_code"]; sel == nil || !labelled {
+		return
+	}
+	l.say(state.Critical, fmt.Sprintf("can never fire: the exporter here puts the code into the label err_code, so that a new code is a new series, and %s of each is zero", x.Func.Name),
+		fmt.Sprintf("forget the label first: `changes((max by (UUID) (%s))[15m:15s]) > 0`", xidErrors))
+}
+
+// lastXid is the gauge of the last Xid whose own series a function is over; nil where it is over another metric, or over what was aggregated.
+func lastXid(x *parser.Call) *parser.VectorSelector {
+	if len(x.Args) == 0 {
+		return nil
+	}
+	e := unwrap(x.Args[0])
+	if sub, ok := e.(*parser.SubqueryExpr); ok {
+		e = unwrap(sub.Expr)
+	}
+	if m, ok := e.(*parser.MatrixSelector); ok {
+		e = m.VectorSelector
+	}
+	if sel, ok := e.(*parser.VectorSelector); ok && sel.Name == xidErrors {
+		return sel
+	}
+	return nil
 }
 
 // quantile looks at what a quantile is taken of.

@@ -166,8 +166,37 @@ func TestLabelsThatDoNotExist(t *testing.T) {
 	// A value of what happens is there only once it has happened; newer exporters have the label from the start.
 	have = labelledFleet()
 	have.Labels[xidErrors]["err_code"] = []string{"0"}
-	if got := Lint([]AlertingRule{{Name: "R", Expr: `changes((DCGM_FI_DEV_XID_ERRORS{err_code="79"})[15m:15s]) > 0`}}, have); len(got) != 0 {
+	if got := Lint([]AlertingRule{{Name: "R", Expr: `DCGM_FI_DEV_XID_ERRORS{err_code="79"} > 0 unless DCGM_FI_DEV_XID_ERRORS{err_code="79"} offset 15m > 0`}}, have); len(got) != 0 {
 		t.Errorf("a fault that has not happened yet: %+v", got)
+	}
+}
+
+// An exporter that puts the code into a label makes a new series of each code, and none of them ever changes.
+func TestChangesOfALabelledXidAreNone(t *testing.T) {
+	plain, labelled := labelledFleet(), labelledFleet()
+	labelled.Labels[xidErrors]["err_code"] = []string{"0"}
+	for expr, want := range map[string]bool{
+		`changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0`:                                                true,
+		`increase(DCGM_FI_DEV_XID_ERRORS{gpu="0"}[15m]) > 0`:                                      true,
+		`sum by (UUID) (changes((DCGM_FI_DEV_XID_ERRORS{err_code="79"})[15m:15s])) > 0`:           true,
+		`DCGM_FI_DEV_XID_ERRORS == 79 and on (UUID) changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0`:     true,
+		`changes((max by (UUID) (DCGM_FI_DEV_XID_ERRORS))[15m:15s]) > 0`:                          false,
+		`DCGM_FI_DEV_XID_ERRORS > 0 unless on (UUID, err_code) DCGM_FI_DEV_XID_ERRORS offset 15m`: false,
+		`changes(DCGM_FI_DEV_GPU_UTIL[15m]) > 0`:                                                  false,
+	} {
+		in := []AlertingRule{{Name: "R", Expr: expr}}
+		got := Lint(in, labelled)
+		if found := len(got) == 1 && got[0].Severity == state.Critical && strings.Contains(got[0].Text, "can never fire: the exporter here puts the code"); found != want || !want && len(got) != 0 {
+			t.Errorf("%s: %+v", expr, got)
+		}
+		if want && !slices.ContainsFunc(Lookups(in, plain), func(l Lookup) bool { return l.Metric == xidErrors }) {
+			t.Errorf("%s: nobody asks for the labels", expr)
+		}
+		if !strings.Contains(expr, "err_code") {
+			if got := Lint(in, plain); len(got) != 0 {
+				t.Errorf("%s, where the value changes: %+v", expr, got)
+			}
+		}
 	}
 }
 

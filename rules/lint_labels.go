@@ -52,6 +52,9 @@ func Lookups(in []AlertingRule, have Exported) []Lookup {
 					if x.Func.Name == "histogram_quantile" {
 						ask(bucketOf(x), "le")
 					}
+					if slices.Contains(moving, x.Func.Name) && lastXid(x) != nil {
+						ask(xidErrors)
+					}
 				case *parser.AggregateExpr:
 					if sel := single(x.Expr); sel != nil && len(x.Grouping) > 0 && !x.Without {
 						ask(sel.Name)
