@@ -74,3 +74,23 @@ func TestMatcher(t *testing.T) {
 		}
 	}
 }
+
+// A name that is going is read after the one that replaces it, wherever it is read.
+func TestDeprecatedGaugesHaveTheirSuccessors(t *testing.T) {
+	signals, err := LoadSignals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const old, now = "dynamo_frontend_inflight_requests", "dynamo_frontend_active_requests"
+	for _, s := range signals {
+		at := map[string]int{}
+		for i, src := range s.Sources {
+			for _, name := range append([]string{src.Metric}, src.With...) {
+				at[name] = i + 1
+			}
+		}
+		if at[old] > 0 && (at[now] == 0 || at[now] > at[old]) {
+			t.Errorf("%s reads %s and not %s before it", s.ID, old, now)
+		}
+	}
+}
