@@ -95,6 +95,11 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`sum(rate(http_requests_total{status=~"5.."}[5m])) / sum(rate(http_requests_total[5m])) > 0.05`, "error_rate", ""},
 		{`sum(rate(vllm:prefix_cache_hits_total[5m])) / sum(rate(vllm:prefix_cache_queries_total[5m])) < 0.1`, "prefix_hit_low", ""},
 		{`rate(vllm:request_success_total{finished_reason="abort"}[5m]) > 1`, "aborts", ""},
+		{`rate(vllm:request_success_total{finished_reason="error"}[5m]) > 0.1`, "error_rate", ""},
+		{`sglang:swa_token_usage > 0.95`, "kv_pressure", ""},
+		{`max by (pod) (sglang:mamba_usage) > 0.95`, "kv_pressure", ""},
+		{`llm_d_epp_std_dev_queue_size > 10`, "queue_buildup", ""}, // of a router that does not spread the load
+		{`inference_extension_flow_control_queue_size > 50`, "queue_buildup", ""},
 		{`increase(kube_pod_container_status_restarts_total[1h]) > 3`, "crash_loop", ""},
 		{`kube_node_status_condition{condition="Ready",status="true"} == 0`, "worker_down", ""},
 		{`llm_d_epp_ready_endpoints == 0`, "no_endpoints", ""},
