@@ -10,14 +10,15 @@ import (
 // A Config describes a fleet. The zero value of every field but Start is a sensible default.
 type Config struct {
 	Seed      uint64
-	Kind      Kind      // default VLLM
-	Start     time.Time // the simulated moment at which everything is up and idle; zero: 2026-11-21 03:00 UTC
-	Cluster   string    // default "default"
-	Namespace string    // default "llm"
-	Pool      string    // the Deployment's name; default by the kind, "vllm-llama"
-	Model     string    // default by the kind, "llama-70b"
-	Workers   int       // default 4
-	Index     int       // of the fleet among several in one cluster: it keeps their machines and addresses apart; at most 99
+	Kind      Kind          // default VLLM
+	Start     time.Time     // the simulated moment at which everything is up and idle; zero: 2026-11-21 03:00 UTC
+	Ahead     time.Duration // how far the day that the traffic follows is ahead of Start's
+	Cluster   string        // default "default"
+	Namespace string        // default "llm"
+	Pool      string        // the Deployment's name; default by the kind, "vllm-llama"
+	Model     string        // default by the kind, "llama-70b"
+	Workers   int           // default 4
+	Index     int           // of the fleet among several in one cluster: it keeps their machines and addresses apart; at most 99
 	Noise     Noise
 
 	Nodes         int // default: enough for the workers and one more
@@ -83,7 +84,8 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Engine.MaxModelLen, 32768)
 	setDefault(&c.Engine.GPUMemoryUtilization, 0.90)
 	c.Workload = c.Workload.withDefaults()
-	c.Workload.clock = float64(60*c.Start.Hour() + c.Start.Minute())
+	day := c.Start.Add(c.Ahead)
+	c.Workload.clock = float64(60*day.Hour() + day.Minute())
 	setDefault(&c.Routing, LeastLoaded)
 	setDefault(&c.ColdStart, 60*time.Second)
 	setDefault(&c.Drain, 90*time.Second)

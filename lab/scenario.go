@@ -101,6 +101,13 @@ func (s Scenario) Later(by time.Duration) Scenario {
 	return s
 }
 
+// Beginning is the scenario begun at another moment. Its traffic keeps the hours of the day that it has.
+func (s Scenario) Beginning(at time.Time) Scenario {
+	s.Config.Ahead += s.Config.withDefaults().Start.Sub(at)
+	s.Config.Start = at
+	return s
+}
+
 // Build makes the scenario's fleet with its faults to come.
 func (s Scenario) Build() (*Fleet, error) {
 	f, err := NewFleet(s.Config)

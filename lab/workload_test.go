@@ -51,3 +51,20 @@ func TestTheRateSwingsOverTheDay(t *testing.T) {
 		t.Errorf("%.0f requests came in ten minutes, and %.0f in the same time fifty minutes later", early, late)
 	}
 }
+
+// A scenario that begins at another moment has the traffic that it had.
+func TestTrafficKeepsItsHourWhereverAScenarioBegins(t *testing.T) {
+	s, err := NewScenario(GPUThrottle, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = s.Diurnal()
+	moved := s.Beginning(time.Date(2027, 3, 1, 17, 42, 31, 0, time.UTC))
+	was, is := s.Config.withDefaults(), moved.Config.withDefaults()
+	if is.Start.Hour() != 17 || is.Workload.clock != was.Workload.clock {
+		t.Errorf("it begins at %s, with the traffic of minute %g of a day, want that of minute %g", is.Start, is.Workload.clock, was.Workload.clock)
+	}
+	if is = moved.Later(time.Hour).Config.withDefaults(); is.Workload.clock != was.Workload.clock-60 {
+		t.Errorf("an hour earlier it has the traffic of minute %g, want %g", is.Workload.clock, was.Workload.clock-60)
+	}
+}

@@ -67,13 +67,9 @@ func (c *cli) labRunCommand() *cobra.Command {
 			if err := checkSpeed(speed); err != nil {
 				return err
 			}
-			scenario, err := labScenario(fault, seed)
+			fleet, err := labFleet(fault, seed, options)
 			if err != nil {
 				return err
-			}
-			fleet, err := options.apply(scenario).Build()
-			if err != nil {
-				return fmt.Errorf("building the fleet: %w", err)
 			}
 			return c.labRun(cmd.Context(), fleet, lab.NewClock(fleet.Start(), speed), listen, webhookURL)
 		},
@@ -84,9 +80,22 @@ func (c *cli) labRunCommand() *cobra.Command {
 	f.StringVar(&listen, "listen", "127.0.0.1:9400", "address of the pages")
 	f.StringVar(&webhookURL, "webhook", "", "deliver alerts to this webhook URL")
 	f.Uint64Var(&seed, "seed", 1, "seed of the traffic")
-	f.Float64Var(&speed, "speed", 1, "simulated seconds a second; a real Prometheus wants 1")
+	f.Float64Var(&speed, "speed", 1, "simulated seconds a second; a real Prometheus, and a bot, want 1")
 	options.flags(f)
 	return cmd
+}
+
+// labFleet is the fleet of a fault or a decoy that begins now: whoever scrapes it, or takes its alerts, goes by the machine's clock.
+func labFleet(fault string, seed uint64, options labOptions) (*lab.Fleet, error) {
+	scenario, err := labScenario(fault, seed)
+	if err != nil {
+		return nil, err
+	}
+	fleet, err := options.apply(scenario).Beginning(time.Now().UTC().Truncate(time.Second)).Build()
+	if err != nil {
+		return nil, fmt.Errorf("building the fleet: %w", err)
+	}
+	return fleet, nil
 }
 
 // maxSpeed is more than a small fleet's simulation manages on a usual machine; asked for more, it only spins.

@@ -91,3 +91,17 @@ func TestSeverityIsOfFaults(t *testing.T) {
 		t.Errorf("a decoy's severity became %g", got)
 	}
 }
+
+// Whoever scrapes the fleet that is run, or takes its alerts, goes by the machine's clock; its pods began just now, also on a day of its own.
+func TestAFleetThatIsRunBeginsNow(t *testing.T) {
+	for _, traffic := range []string{"poisson", "diurnal"} {
+		before := time.Now().Truncate(time.Second)
+		fleet, err := labFleet(lab.KVExhaustion, 1, labOptions{traffic: traffic})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if begun := fleet.Start(); begun.Before(before) || begun.After(time.Now()) {
+			t.Errorf("%s: it is %s, and the fleet began at %s", traffic, before, begun)
+		}
+	}
+}
