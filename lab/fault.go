@@ -79,7 +79,7 @@ func (f *Fleet) Inject(x Fault) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if x.Worker < 0 || x.Worker >= f.cfg.Workers {
-		return fmt.Errorf("fault %s is for worker %d of %d", x.Name, x.Worker, f.cfg.Workers)
+		return fmt.Errorf("fault %s strikes worker %d, counted from 0, and the fleet has %d: give it more workers", x.Name, x.Worker, f.cfg.Workers)
 	}
 	setDefault(&x.Severity, 1)
 	setDefault(&x.Period, 4*time.Minute)

@@ -26,9 +26,11 @@ type labOptions struct {
 	traffic  string
 	rate     float64
 	trace    lab.Trace
+	given    func(flag string) bool // on the command line
 }
 
 func (o *labOptions) flags(f *pflag.FlagSet) {
+	o.given = f.Changed
 	f.StringVar(&o.engine, "engine", string(lab.VLLM), engineUsage)
 	f.Float64Var(&o.severity, "severity", 0, "how strong the fault is; 1 is what its scenario has")
 	f.StringVar(&o.shape, "shape", "", "how the fault comes: step, ramp, pulse, sawtooth")
@@ -59,6 +61,11 @@ func (o *labOptions) load() error {
 	} {
 		if !(n.value >= 0 && n.value <= n.most) { // NaN is neither
 			return fmt.Errorf("--%s is %g: give a number from 0 to %g", n.flag, n.value, n.most)
+		}
+	}
+	for flag, value := range map[string]float64{"severity": o.severity, "workers": float64(o.workers), "rate": o.rate} {
+		if value == 0 && o.given != nil && o.given(flag) {
+			return fmt.Errorf("--%s is 0, of which there is nothing to play: give more, or leave it out for the scenario's", flag)
 		}
 	}
 	if o.ramp < 0 || o.lasts < 0 {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"paramedic/lab"
 )
 
@@ -102,6 +104,24 @@ func TestAFleetThatIsRunBeginsNow(t *testing.T) {
 		}
 		if begun := fleet.Start(); begun.Before(before) || begun.After(time.Now()) {
 			t.Errorf("%s: it is %s, and the fleet began at %s", traffic, before, begun)
+		}
+	}
+}
+
+// An option that was given and cannot be followed is an error, and not the scenario's own value without a word.
+func TestAnOptionOfNothingIsRefused(t *testing.T) {
+	for _, flag := range []string{"severity", "workers", "rate"} {
+		var o labOptions
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.flags(f)
+		if err := o.load(); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Parse([]string{"--" + flag, "0"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.load(); err == nil || !strings.Contains(err.Error(), "--"+flag+" is 0") {
+			t.Errorf("%s: error %v", flag, err)
 		}
 	}
 }

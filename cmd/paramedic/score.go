@@ -66,6 +66,16 @@ func (c *cli) score(ctx context.Context, s scoring) error {
 	if err := s.options.load(); err != nil {
 		return err
 	}
+	if len(s.trials()) == 0 {
+		return errors.New("nothing is to be played: name --faults (all is every single fault), or ask for --decoys or --doubles")
+	}
+	if s.matrix != "" { // what was played for an hour is not lost to a path that cannot be written
+		f, err := os.OpenFile(s.matrix, os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return fmt.Errorf("--matrix: %w", err)
+		}
+		f.Close()
+	}
 	trials, err := s.run(ctx)
 	if err != nil {
 		return err
@@ -117,7 +127,12 @@ func (s scoring) trials() []trialKey {
 	}
 	var out []trialKey
 	for _, kind := range []string{kindFault, kindDecoy, kindDouble} {
+		played := map[string]bool{}
 		for _, name := range names[kind] {
+			if played[name] { // named twice it is played once: the same seed tells nothing new
+				continue
+			}
+			played[name] = true
 			for i := range s.seeds {
 				out = append(out, trialKey{kind, name, s.first + uint64(i)})
 			}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -235,5 +237,25 @@ func TestDecoysAreNotTakenForFaults(t *testing.T) {
 				t.Errorf("%s, %d alerts, %d pages, on the way %v\n%s", p.Outcome, p.Alerts, p.Pages, p.Misled, p.trace)
 			}
 		})
+	}
+}
+
+// What cannot be played, and a matrix that cannot be written, are told before anything is played.
+func TestAScoreIsCheckedBeforeItIsPlayed(t *testing.T) {
+	for want, s := range map[string]scoring{
+		"nothing is to be played": {seeds: 1, faults: []string{}, options: labOptions{engine: "vllm"}},
+		"--matrix: ":              {seeds: 1, faults: []string{"no such fault"}, matrix: filepath.Join(t.TempDir(), "none", "m.svg"), options: labOptions{engine: "vllm"}},
+	} {
+		if err := (&cli{out: io.Discard, err: io.Discard}).score(t.Context(), s); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// A fault or a decoy that is asked for twice counts once.
+func TestATrialIsPlayedOnce(t *testing.T) {
+	s := scoring{seeds: 2, first: 5, faults: []string{lab.KVLeak, lab.LoadTest, lab.KVLeak}, decoys: true}
+	if got, want := len(s.trials()), 2*(1+len(lab.Decoys())); got != want {
+		t.Errorf("%d trials, want %d", got, want)
 	}
 }
