@@ -112,6 +112,9 @@ const mostSure = 99
 
 // Percent is a share as people read it; a verdict is never quite certain.
 func Percent(share float64) string {
+	if share > 0 && share < 0.01 {
+		return "under 1 %"
+	}
 	return fmt.Sprintf("%d %%", min(max(int(share*100+0.5), 0), mostSure))
 }
 
