@@ -27,6 +27,10 @@ func (x *step) alerts(batch AlertBatch) {
 	}
 }
 
+// twins is how much later the other Prometheus of an HA pair may see the same: each evaluates its rules in its own rhythm, of a minute at
+// most by default.
+const twins = time.Minute
+
 // alert applies one alert and gives the incident that it changed, if any.
 func (x *step) alert(a Alert) *Incident {
 	rec := x.Board.alerts[a.Fingerprint]
@@ -38,10 +42,10 @@ func (x *step) alert(a Alert) *Incident {
 		x.Board.alerts[a.Fingerprint] = rec
 	}
 	defer x.touch(kindAlert, string(a.Fingerprint))
-	again := rec.Active && !a.StartsAt.After(rec.Alert.StartsAt)
+	again := rec.Active && a.StartsAt.Before(rec.Alert.StartsAt.Add(twins))
 	rec.LastAt = x.now
 	if again {
-		return nil // a repeat, or the twin from the other Alertmanager of an HA pair
+		return nil // a repeat, or the twin from the other Prometheus or Alertmanager of an HA pair
 	}
 	old := x.home(rec.Incident)
 	wasActive := rec.Active && old != nil && old.Open()
@@ -65,7 +69,7 @@ func (x *step) alertResolved(rec *AlertRecord, a Alert) *Incident {
 	}
 	rec.LastAt = x.now
 	x.touch(kindAlert, string(a.Fingerprint))
-	if !rec.Active || a.StartsAt.Before(rec.Alert.StartsAt) {
+	if older := a.StartsAt.Before(rec.Alert.StartsAt) && !a.EndsAt.After(rec.Alert.StartsAt); older || !rec.Active {
 		return nil // known, or the late end of an older episode
 	}
 	rec.Alert.Status, rec.Alert.EndsAt = Resolved, a.EndsAt

@@ -67,6 +67,34 @@ func TestKeep1549SameAlertTwoSecondsApartPagesOnce(t *testing.T) {
 	}
 }
 
+// The two of an HA pair of Prometheus see the same two seconds apart, each through an Alertmanager of its own: one alert, which is over when
+// either says so; the late end of what was before it is not its end.
+func TestTwinsOfAPairOfPrometheusAreOneAlert(t *testing.T) {
+	s := newStory(t)
+	send := func(a Alert) {
+		t.Helper()
+		s.apply(Input{Alerts: &AlertBatch{Alerts: []Alert{a}}})
+	}
+	first := s.make(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	twin := first
+	twin.StartsAt = first.StartsAt.Add(2 * time.Second)
+	before := first
+	before.Status, before.StartsAt, before.EndsAt = Resolved, first.StartsAt.Add(-time.Hour), first.StartsAt.Add(-time.Minute)
+	send(twin)
+	send(first)
+	send(twin)
+	send(before)
+	in := s.only()
+	if in.AlertCount != 1 || in.ActiveAlerts != 1 {
+		t.Fatalf("%d alerts counted, %d active, want one of each", in.AlertCount, in.ActiveAlerts)
+	}
+	first.Status, first.EndsAt = Resolved, s.now
+	send(first)
+	if in.ActiveAlerts != 0 {
+		t.Error("the alert still counts as active when the earlier twin has ended")
+	}
+}
+
 // Keep, issue 5251: repeats of one alert were sent on. Here a repeat changes nothing that anybody sees, however often it comes.
 func TestKeep5251RepeatsForADayAreNothingNew(t *testing.T) {
 	s := newStory(t)
