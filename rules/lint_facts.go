@@ -232,6 +232,7 @@ var (
 
 // habits finds what is wrong with metrics that do exist.
 func (l *linter) habits(uses []use) {
+	l.totals(uses)
 	reads := func(part string) bool {
 		return slices.ContainsFunc(uses, func(u use) bool { return strings.Contains(u.metric, part) })
 	}
@@ -268,6 +269,22 @@ func (l *linter) habits(uses []use) {
 		}
 	}
 }
+
+// totals finds counters that are compared as they are: they have counted since their process began.
+func (l *linter) totals(uses []use) {
+	for _, u := range uses {
+		l.behind = l.from[u.sel]
+		counted := slices.ContainsFunc([]string{"_total", "_bucket", "_count", "_sum"}, func(end string) bool { return strings.HasSuffix(u.metric, end) })
+		number := slices.ContainsFunc(u.funcs, func(fn string) bool { return slices.Contains(countless, fn) })
+		if u.is == "above" && counted && family(u.metric) != "" && !strings.HasPrefix(u.metric, "DCGM_") && !u.moves() && !number && !l.before(u.metric) {
+			l.say(state.Warning, fmt.Sprintf("looks back on the whole life of the process: %s is a counter, which only grows", u.metric), fmt.Sprintf("compare how it grows: `rate(%s[5m])`", u.metric))
+			return
+		}
+	}
+}
+
+// countless are the functions whose outcome has nothing to do with how much was counted.
+var countless = []string{"absent", "absent_over_time", "count", "count_over_time", "count_values", "group", "present_over_time", "resets", "timestamp"}
 
 // moves says whether the use is about how the metric changes.
 func (u use) moves() bool {
