@@ -127,6 +127,13 @@ func wouldWin(v verdict, w *weighed) string {
 		seen = append(seen, fmt.Sprintf("%s, %+g dB", text, u.weight))
 		sum += u.weight
 	}
+	switch { // or else the sum would not come out
+	case sum >= need:
+	case len(seen) < len(w.unmet):
+		seen = append(seen, "and more of its signs")
+	default:
+		seen = append(seen, "and less that speaks against it")
+	}
 	if differs := best.cause.differs(w.cause.ID); differs != "" && w.cause != best.cause {
 		seen = append([]string{differs}, seen...)
 	}
