@@ -99,23 +99,12 @@ func (m *Message) fill(in *state.Incident) {
 	}
 	if m.Else == "" && len(in.Diagnosis.Alternatives) > 0 {
 		a := in.Diagnosis.Alternatives[0]
-		m.Else = fmt.Sprintf("%s (%s)", a.Cause, Percent(a.Confidence))
+		m.Else = fmt.Sprintf("%s (%s)", a.Cause, state.FormatShare(a.Confidence))
 		if a.WouldWinIf != "" {
 			m.Else += ", if " + a.WouldWinIf
 		}
 		m.Else = line(m.Else, maxText)
 	}
-}
-
-// mostSure is how sure a text ever is of a cause, in percent.
-const mostSure = 99
-
-// Percent is a share as people read it; a verdict is never quite certain.
-func Percent(share float64) string {
-	if share > 0 && share < 0.01 {
-		return "under 1 %"
-	}
-	return fmt.Sprintf("%d %%", min(max(int(share*100+0.5), 0), mostSure))
 }
 
 // Took is a duration as people say it.

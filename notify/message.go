@@ -137,5 +137,5 @@ func (m Message) Verdict() string {
 	case m.Cause == state.Unknown:
 		return "cause unknown"
 	}
-	return fmt.Sprintf("%s (%s)", m.Cause, Percent(m.Confidence))
+	return fmt.Sprintf("%s (%s)", m.Cause, state.FormatShare(m.Confidence))
 }

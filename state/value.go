@@ -27,6 +27,18 @@ func FormatValue(v float64, unit string) string {
 	return FormatNumber(v*factor) + suffix
 }
 
+// mostSure is how sure a text ever is of a cause, in percent: evidence is never complete.
+const mostSure = 99
+
+// FormatShare writes how sure a verdict is as people say it: what was weighed is never at nothing, and never certain. Texts, pages and the
+// terminal all use it.
+func FormatShare(share float64) string {
+	if share > 0 && share < 0.01 {
+		return "under 1 %"
+	}
+	return strconv.Itoa(min(max(int(100*share+0.5), 0), mostSure)) + " %"
+}
+
 // UnitScale is the factor and the suffix with which values of about this size read well.
 func UnitScale(size float64, unit string) (factor float64, suffix string) {
 	size = math.Abs(size)

@@ -40,3 +40,11 @@ func TestOnlyMeasuredFindingsHaveANumber(t *testing.T) {
 		}
 	}
 }
+
+func TestAConfidenceReadsAlikeEverywhere(t *testing.T) {
+	for share, want := range map[float64]string{0: "0 %", 0.0021: "under 1 %", 0.0071: "under 1 %", 0.01: "1 %", 0.9653: "97 %", 0.9999: "99 %", 1: "99 %"} {
+		if got := state.FormatShare(share); got != want {
+			t.Errorf("%g is %q, want %q", share, got, want)
+		}
+	}
+}

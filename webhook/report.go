@@ -177,7 +177,7 @@ func StoryMarkdown(s state.Story) string {
 func AlternativesMarkdown(list []state.Alternative) string {
 	b := &report{}
 	for _, a := range list {
-		text := fmt.Sprintf("%s (%s)", code(string(a.Cause)), Percent(a.Confidence))
+		text := fmt.Sprintf("%s (%s)", code(string(a.Cause)), state.FormatShare(a.Confidence))
 		if a.WouldWinIf != "" {
 			text += ": would win with " + Markdown(a.WouldWinIf)
 		}

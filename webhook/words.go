@@ -15,18 +15,7 @@ func Sureness(cause state.Cause, confidence float64) string {
 	if cause == "" || cause == state.Unknown {
 		return NoVerdict
 	}
-	return Percent(confidence)
-}
-
-// mostSure is how sure a text ever is of a cause, in percent: evidence is never complete.
-const mostSure = 99
-
-// Percent is a confidence as texts say it: what was weighed is never at nothing, and the page and the story say so too.
-func Percent(confidence float64) string {
-	if confidence > 0 && confidence < 0.01 {
-		return "under 1 %"
-	}
-	return fmt.Sprintf("%d %%", min(max(int(100*confidence+0.5), 0), mostSure))
+	return state.FormatShare(confidence)
 }
 
 // namedMissing is how many signals with the same reason are named one by one.

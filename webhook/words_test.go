@@ -58,11 +58,3 @@ func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
 		t.Errorf("it is certain: %q", got)
 	}
 }
-
-func TestAConfidenceIsSaidAsOnThePage(t *testing.T) {
-	for share, want := range map[float64]string{0: "0 %", 0.0021: "under 1 %", 0.0071: "under 1 %", 0.01: "1 %", 0.9653: "97 %", 0.9999: "99 %"} {
-		if got := Percent(share); got != want {
-			t.Errorf("%g is %q, want %q", share, got, want)
-		}
-	}
-}

@@ -354,7 +354,7 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 		fmt.Fprint(w, "\n  weighed and not chosen:\n")
 	}
 	for _, a := range v.Alternatives {
-		fmt.Fprintf(w, "    %s (%s): would win with %s\n", a.Cause, webhook.Percent(a.Confidence), a.WouldWinIf)
+		fmt.Fprintf(w, "    %s (%s): would win with %s\n", a.Cause, state.FormatShare(a.Confidence), a.WouldWinIf)
 	}
 	if len(v.Missing) > 0 {
 		fmt.Fprintln(w)

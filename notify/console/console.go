@@ -174,7 +174,7 @@ func (p *printer) entry(m notify.Message, e state.Entry) {
 func (p *printer) headline(m notify.Message) {
 	text := fmt.Sprintf("now %s: %s", m.Severity, m.Title)
 	if m.Diagnosed && m.Cause != state.Unknown {
-		text += ", " + notify.Percent(m.Confidence) + " sure"
+		text += ", " + state.FormatShare(m.Confidence) + " sure"
 	}
 	indent := len("15:04:05") + 2
 	number := fmt.Sprintf("#%d", m.Number)
@@ -242,7 +242,7 @@ func cause(m notify.Message) string {
 	if m.Cause == state.Unknown {
 		return "unknown"
 	}
-	return fmt.Sprintf("%s, %s sure", m.Cause, notify.Percent(m.Confidence))
+	return fmt.Sprintf("%s, %s sure", m.Cause, state.FormatShare(m.Confidence))
 }
 
 // checks counts the playbook's answers; the page has each.

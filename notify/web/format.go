@@ -20,7 +20,7 @@ func (h *Handler) funcs() template.FuncMap {
 		"value":     state.FormatValue,
 		"deref":     func(p *float64) float64 { return *p },
 		"signed":    signed,
-		"pct":       percent,
+		"pct":       state.FormatShare,
 		"words":     func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 		"signal":    h.signalTitle,
 		"unit":      func(signal string) string { return h.cfg.Units[signal] },
@@ -37,17 +37,6 @@ func (h *Handler) funcs() template.FuncMap {
 		"first8":    func(s string) string { return s[:min(len(s), 8)] },
 		"actor":     func(a state.Actor) string { return a.String() },
 	}
-}
-
-// percent is a share as people read it; a verdict is never quite certain.
-func percent(v float64) string {
-	switch {
-	case v > 0.99: // no verdict is quite certain
-		return "99 %"
-	case v > 0 && v < 0.01:
-		return "under 1 %"
-	}
-	return strconv.FormatFloat(math.Round(v*100), 'f', 0, 64) + " %"
 }
 
 // checkName is a check of a pool's health for people.
