@@ -276,7 +276,7 @@ func (l *linter) totals(uses []use) {
 		l.behind = l.from[u.sel]
 		counted := slices.ContainsFunc([]string{"_total", "_bucket", "_count", "_sum"}, func(end string) bool { return strings.HasSuffix(u.metric, end) })
 		number := slices.ContainsFunc(u.funcs, func(fn string) bool { return slices.Contains(countless, fn) })
-		if u.is == "above" && counted && family(u.metric) != "" && !strings.HasPrefix(u.metric, "DCGM_") && !u.moves() && !number && !l.before(u.metric) {
+		if u.is == "above" && counted && family(u.metric) != "" && !u.moves() && !number && !l.before(u.metric) {
 			l.say(state.Warning, fmt.Sprintf("looks back on the whole life of the process: %s is a counter, which only grows", u.metric), fmt.Sprintf("compare how it grows: `rate(%s[5m])`", u.metric))
 			return
 		}

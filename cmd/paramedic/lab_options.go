@@ -55,17 +55,16 @@ func (o *labOptions) load() error {
 	for _, n := range []struct {
 		flag        string
 		value, most float64
+		needed      bool // of none there is nothing to play
 	}{
-		{"severity", o.severity, 10}, {"missing", o.missing, 1}, {"noise", o.noise, 1},
-		{"workers", float64(o.workers), lab.MaxWorkers}, {"rate", o.rate, lab.MaxRate},
+		{"severity", o.severity, 10, true}, {"missing", o.missing, 1, false}, {"noise", o.noise, 1, false},
+		{"workers", float64(o.workers), lab.MaxWorkers, true}, {"rate", o.rate, lab.MaxRate, true},
 	} {
-		if !(n.value >= 0 && n.value <= n.most) { // NaN is neither
+		switch {
+		case !(n.value >= 0 && n.value <= n.most): // NaN is neither
 			return fmt.Errorf("--%s is %g: give a number from 0 to %g", n.flag, n.value, n.most)
-		}
-	}
-	for flag, value := range map[string]float64{"severity": o.severity, "workers": float64(o.workers), "rate": o.rate} {
-		if value == 0 && o.given != nil && o.given(flag) {
-			return fmt.Errorf("--%s is 0, of which there is nothing to play: give more, or leave it out for the scenario's", flag)
+		case n.needed && n.value == 0 && o.given != nil && o.given(n.flag):
+			return fmt.Errorf("--%s is 0, of which there is nothing to play: give more, or leave it out for the scenario's", n.flag)
 		}
 	}
 	if o.ramp < 0 || o.lasts < 0 {
