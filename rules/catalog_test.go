@@ -413,3 +413,13 @@ func write(t *testing.T, dir, name, data string) {
 		t.Fatal(err)
 	}
 }
+
+// A verdict stands while what it was concluded from cannot be read; of "this or that", what was never there took no part in it.
+func TestFindingsNameTheSignalsThatWereThere(t *testing.T) {
+	c := mustLoad(t)
+	v := &view{signals: map[string]*series{"requests_waiting": {}}}
+	w := weighed{seen: []seen{{found: found{Signal: "requests_waiting", reads: []string{"itl_p95", "requests_waiting"}}, of: placeholder{view: v}}}}
+	if got := w.findings(c, caseTime)[0].Reads; !slices.Equal(got, []string{"requests_waiting"}) {
+		t.Errorf("it reads %v", got)
+	}
+}

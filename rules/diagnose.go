@@ -162,7 +162,12 @@ func (w *weighed) add(f seen) {
 func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 	out := make([]state.Finding, 0, len(w.seen))
 	for _, s := range w.seen {
-		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, Why: s.Why, Reads: s.reads, At: at}
+		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, Why: s.Why, At: at}
+		for _, signal := range s.reads {
+			if s.of.view.signals[signal] != nil { // what was not there took no part in it
+				f.Reads = append(f.Reads, signal)
+			}
+		}
 		if s.form != "" {
 			f.Text = cat.fill(s.form, s.of)
 		}

@@ -116,20 +116,20 @@ type Diagnosis struct {
 
 // A Finding is one piece of evidence with its weight: decibans for the cause when positive, against it when negative.
 type Finding struct {
-	Signal   string   `json:"signal"`
-	Pod      string   `json:"pod,omitempty"`
-	Value    float64  `json:"value"`
-	Unit     string   `json:"unit,omitempty"`
-	Baseline *float64 `json:"baseline,omitempty"`
-	DayAgo   *float64 `json:"day_ago,omitempty"`
-	WeekAgo  *float64 `json:"week_ago,omitempty"`
-	Z        *float64 `json:"z,omitempty"`
-	Weight   float64  `json:"weight"`
-	Text     string   `json:"text"`
-	Why      string   `json:"why,omitempty"` // why it weighs so much, and no more
+	Signal   string    `json:"signal"`
+	Pod      string    `json:"pod,omitempty"`
+	Value    float64   `json:"value"`
+	Unit     string    `json:"unit,omitempty"`
+	Baseline *float64  `json:"baseline,omitempty"`
+	DayAgo   *float64  `json:"day_ago,omitempty"`
+	WeekAgo  *float64  `json:"week_ago,omitempty"`
+	Z        *float64  `json:"z,omitempty"`
+	Weight   float64   `json:"weight"`
+	Text     string    `json:"text"`
+	Why      string    `json:"why,omitempty"` // why it weighs so much, and no more
+	At       time.Time `json:"at,omitzero"`
 	// Reads are the signals that it was concluded from, Signal among them where it is one.
-	Reads []string  `json:"reads,omitempty"`
-	At    time.Time `json:"at,omitzero"`
+	Reads []string `json:"reads,omitempty"`
 }
 
 // Measured says whether a number was measured that the finding rests on. Alerts and words have none.
