@@ -16,8 +16,9 @@ import (
 
 // An answer is what a query gives.
 type answer struct {
-	series []series
-	err    error
+	series  []series
+	partial bool // the server warns that something behind it did not answer
+	err     error
 }
 
 // A series is one of an answer, with the points of its range; of an instant, with one.
@@ -33,10 +34,10 @@ type point struct {
 
 // ask sends a query. The answers of a gathering are thousands of series, which the API client of client_golang reads three times over: it
 // would take half of the bot's time for a gathering. They are read once here, with the decoder that client_golang uses itself.
-func (c *Client) ask(ctx context.Context, j job, query string) answer {
+func (c *Client) ask(ctx context.Context, j job) answer {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	form := url.Values{"query": {query}, "timeout": {c.timeout.String()}, "lookback_delta": {Stale.String()}}
+	form := url.Values{"query": {j.query}, "timeout": {c.timeout.String()}, "lookback_delta": {Stale.String()}}
 	path := "/api/v1/query"
 	if j.span != nil {
 		path += "_range"
@@ -60,7 +61,7 @@ func (c *Client) ask(ctx context.Context, j job, query string) answer {
 	if err != nil {
 		return answer{err: err}
 	}
-	return answer{series: got}
+	return got
 }
 
 func unix(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', -1, 64) }
@@ -99,9 +100,9 @@ func (c *Client) send(ctx context.Context, req *http.Request) (int, []byte, erro
 var errNoAnswer = errors.New("the answer cannot be read")
 
 // decode reads the API's answer to a query: its series, or the error that it tells of.
-func decode(body []byte) ([]series, error) {
+func decode(body []byte) (answer, error) {
 	it := jsoniter.ParseBytes(jsoniter.ConfigDefault, body)
-	var out []series
+	var out answer
 	var status, kind, text string
 	it.ReadObjectCB(func(it *jsoniter.Iterator, field string) bool {
 		switch field {
@@ -111,8 +112,14 @@ func decode(body []byte) ([]series, error) {
 			kind = it.ReadString()
 		case "error":
 			text = it.ReadString()
+		case "warnings":
+			it.ReadArrayCB(func(it *jsoniter.Iterator) bool {
+				out.partial = true
+				it.Skip()
+				return it.Error == nil
+			})
 		case "data":
-			out = readData(it)
+			out.series = readData(it)
 		default:
 			it.Skip()
 		}
@@ -120,11 +127,11 @@ func decode(body []byte) ([]series, error) {
 	})
 	switch {
 	case it.Error != nil:
-		return nil, fmt.Errorf("%w: %w", errNoAnswer, it.Error)
+		return answer{}, fmt.Errorf("%w: %w", errNoAnswer, it.Error)
 	case status == "error":
-		return nil, fmt.Errorf("%s: %s", kind, text)
+		return answer{}, fmt.Errorf("%s: %s", kind, text)
 	case status != "success":
-		return nil, errNoAnswer
+		return answer{}, errNoAnswer
 	}
 	return out, nil
 }

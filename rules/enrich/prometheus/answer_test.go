@@ -29,7 +29,7 @@ func TestAnswersAreReadOrRefused(t *testing.T) {
 		"empty":               {``, `! the answer cannot be read`},
 	} {
 		got, err := decode([]byte(c.body))
-		if text := told(got, err); text != c.want && (!strings.HasPrefix(c.want, "!") || !strings.HasPrefix(text, c.want)) {
+		if text := told(got.series, err); text != c.want && (!strings.HasPrefix(c.want, "!") || !strings.HasPrefix(text, c.want)) {
 			t.Errorf("%s: %s, want %s", name, text, c.want)
 		}
 	}
@@ -53,11 +53,11 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"0.25"]}]}}`))
 	f.Add([]byte(`{"status":"error","errorType":"bad_data","error":"x"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		all, err := decode(body)
-		if err != nil && all != nil {
+		got, err := decode(body)
+		if err != nil && got.series != nil {
 			t.Error("a part of an answer passed for all of it")
 		}
-		for _, s := range all {
+		for _, s := range got.series {
 			if s.labels == nil {
 				t.Error("a series without labels")
 			}
@@ -102,7 +102,7 @@ func TestWhatStandsBeforePrometheus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := client.ask(t.Context(), job{at: now}, "up")
+			got := client.ask(t.Context(), job{query: "up", at: now})
 			if text := told(got.series, got.err); text != c.want {
 				t.Errorf("%s, want %s", text, c.want)
 			}

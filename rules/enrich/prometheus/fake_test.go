@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,10 +19,12 @@ type fakeAPI struct {
 	store   *store
 	refuse  string
 	noRange bool // refuses charts
+	warns   bool // as where a store behind it did not answer
 	token   string
 	delay   <-chan struct{}
 	mu      sync.Mutex
 	queries []string
+	asked   []url.Values
 }
 
 func (f *fakeAPI) serve() *httptest.Server {
@@ -54,6 +57,7 @@ func (f *fakeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.Form.Get("query")
 	f.mu.Lock()
 	f.queries = append(f.queries, q)
+	f.asked = append(f.asked, r.Form)
 	f.mu.Unlock()
 	if f.refuse != "" && strings.Contains(q, f.refuse) {
 		f.fail(w, http.StatusUnprocessableEntity, "execution", "query processing would load too many samples into memory")
@@ -145,5 +149,9 @@ func (f *fakeAPI) ranged(w http.ResponseWriter, r *http.Request, q string) {
 
 func (f *fakeAPI) answer(w http.ResponseWriter, kind string, result any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": kind, "result": result}})
+	body := map[string]any{"status": "success", "data": map[string]any{"resultType": kind, "result": result}}
+	if f.warns {
+		body["warnings"] = []string{"No StoreAPIs matched for this query"}
+	}
+	_ = json.NewEncoder(w).Encode(body)
 }

@@ -73,20 +73,30 @@ func (g *gathering) jobs() []job {
 		ps := parts(ms, marks)
 		marks += len(ps)
 		for _, j.parts = range spread(ps, unions) {
+			j.query = union(j.parts)
 			out = append(out, j)
 		}
 	}
-	charts := course
+	charts := []moment{course}
 	if g.scope.pods != "" && now.Sub(onset) <= young {
-		charts = present + and + baseline + and + course
+		charts = []moment{present, baseline, course}
 		all, chart = shared(all, chart)
 		past = apart(past, chart)
 	}
-	add(job{moment: charts, span: span(onset, now)}, chart, unionsRange)
-	add(job{moment: present, at: now}, all, unionsNow)
-	add(job{moment: baseline, at: onset.Add(-time.Hour)}, past, unionsBefore)
-	add(job{moment: dayAgo + and + weekAgo, at: onset.Add(-24 * time.Hour)}, old, unionsDistant)
+	before, distant := onset.Add(-time.Hour), onset.Add(-24*time.Hour)
+	add(job{moments: charts, span: span(onset, now), settled: g.settled(onset)}, chart, unionsRange)
+	add(job{moments: []moment{present}, at: now}, all, unionsNow)
+	add(job{moments: []moment{baseline}, at: before, settled: g.settled(before)}, past, unionsBefore)
+	add(job{moments: []moment{dayAgo, weekAgo}, at: distant, settled: g.settled(distant)}, old, unionsDistant)
 	return out
+}
+
+// settled is a moment of which all has come in, where it may be asked for again: an incident's onset stays, that of a look at the fleet is now.
+func (g *gathering) settled(moment time.Time) time.Time {
+	if q := g.query; !q.Onset.Before(q.Now) || q.Now.Sub(moment) < late {
+		return time.Time{}
+	}
+	return moment
 }
 
 // shared are all members but those that charts give, and the charts' members with those that need no expression of their own there.
@@ -206,11 +216,11 @@ func (g *gathering) put(j job, m *member, labels map[string]string, points []poi
 		case j.span != nil:
 			g.plot(sm, j, m, from, p)
 		case j.at.Sub(p.at) > Stale:
-		case j.moment == baseline:
+		case j.gives(baseline):
 			from.add(&sm.base, p.v)
 		case m.week:
 			from.add(&sm.week, p.v)
-		case j.moment.gives(dayAgo):
+		case j.gives(dayAgo):
 			from.add(&sm.day, p.v)
 		default:
 			from.add(&sm.now, p.v)
@@ -221,16 +231,14 @@ func (g *gathering) put(j job, m *member, labels map[string]string, points []poi
 
 // plot adds a point of a range to the sample's chart of this origin, and to its values where the range's ends are those.
 func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
-	if j.moment.gives(present) && !m.few {
-		if j.span.End.Sub(p.at) < j.span.Step {
-			from.add(&sm.now, p.v)
-			sm.at = p.at
-		}
-		if p.at.Sub(j.span.Start) < j.span.Step && m.signal.Compared() {
-			from.add(&sm.base, p.v)
-		}
+	if j.gives(present) && !m.few && j.span.End.Sub(p.at) < j.span.Step {
+		from.add(&sm.now, p.v)
+		sm.at = p.at
 	}
-	if !j.moment.gives(course) || !m.signal.Chart {
+	if j.gives(baseline) && !m.few && m.signal.Compared() && p.at.Sub(j.span.Start) < j.span.Step {
+		from.add(&sm.base, p.v)
+	}
+	if !j.gives(course) || !m.signal.Chart {
 		return
 	}
 	i := slices.IndexFunc(sm.charts, func(c chart) bool { return c.from == from })
@@ -273,10 +281,10 @@ func (sm *sample) series(how rules.Combine) []state.Point {
 
 // lost says what a query would have given.
 func (j job) lost(out *enrich.Reading, reason string) {
-	for what := range strings.SplitSeq(string(j.moment), and) {
-		note := state.Missing{Signal: what, Reason: reason}
+	for _, what := range j.moments {
+		note := state.Missing{Signal: string(what), Reason: reason}
 		switch {
-		case what == string(present):
+		case what == present:
 			for _, p := range j.parts {
 				for _, m := range p.members {
 					out.Fail(m.signal.ID, reason)

@@ -26,11 +26,12 @@ func collect(to map[string]*histogram, p part, s series) {
 	if err != nil {
 		return
 	}
-	delete(s.labels, model.BucketLabel)
-	key := keyOf(s.labels)
+	labels := maps.Clone(s.labels)
+	delete(labels, model.BucketLabel)
+	key := keyOf(labels)
 	h := to[key]
 	if h == nil {
-		h = &histogram{part: p, labels: s.labels, buckets: map[time.Time][]enrich.Bucket{}}
+		h = &histogram{part: p, labels: labels, buckets: map[time.Time][]enrich.Bucket{}}
 		to[key] = h
 	}
 	for _, x := range s.points {

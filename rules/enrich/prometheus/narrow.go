@@ -112,7 +112,7 @@ func (c *Client) narrow(ctx context.Context, q enrich.Query) narrow {
 		}
 	}
 	found := map[string]bool{}
-	for _, s := range c.ask(ctx, job{at: q.Now}, strings.Join(parts, "\nor\n")).series {
+	for _, s := range c.ask(ctx, job{query: strings.Join(parts, "\nor\n"), at: q.Now}).series {
 		pod := s.labels["pod"]
 		if pod == "" {
 			return out // an engine that nothing but its address names may be one of the pool

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +33,7 @@ const (
 	unionsRange   = 4
 )
 
-// A moment is what a query is about, or several with "and" between them.
+// A moment is what a query is about, or part of it.
 type moment string
 
 // The moments. What is missing where a query fails is called by their names, and by the present's signals.
@@ -43,12 +43,7 @@ const (
 	dayAgo   moment = "day_ago"
 	weekAgo  moment = "week_ago"
 	course   moment = "series" // the hour before the onset until now
-
-	and = ", "
 )
-
-// gives says whether the moment is among those.
-func (m moment) gives(what moment) bool { return strings.Contains(string(m), string(what)) }
 
 // Config says where Prometheus is.
 type Config struct {
@@ -63,6 +58,7 @@ type Client struct {
 	api     v1.API
 	http    api.Client
 	timeout time.Duration
+	past    *memory
 }
 
 // New makes a client; it does not connect.
@@ -78,7 +74,7 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a Prometheus client: %s", enrich.Redact(err))
 	}
-	return &Client{api: v1.NewAPI(client), http: client, timeout: c.Timeout}, nil
+	return &Client{api: v1.NewAPI(client), http: client, timeout: c.Timeout, past: newMemory()}, nil
 }
 
 // bearer adds the token as it is now, and bounds what is read. It would add it to a redirected request too, so that none is followed.
@@ -136,22 +132,33 @@ func (c *Client) Ping(ctx context.Context) error {
 
 // A job is one query with what it is for.
 type job struct {
-	parts  []part
-	moment moment
-	at     time.Time // instant
-	span   *v1.Range // range
+	parts   []part
+	query   string // the union of the parts
+	moments []moment
+	at      time.Time // instant
+	span    *v1.Range // range
+	// settled is the moment up to which the answer is the same whenever it is asked for; zero where nobody will ask again.
+	settled time.Time
+}
+
+// gives says whether the moment is among those that the job is about.
+func (j job) gives(m moment) bool { return slices.Contains(j.moments, m) }
+
+// but are the job's moments without one.
+func (j job) but(m moment) []moment {
+	return slices.DeleteFunc(slices.Clone(j.moments), func(x moment) bool { return x == m })
 }
 
 // Read implements enrich.Source.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	g := &gathering{query: q, scope: c.narrow(ctx, q), samples: map[sampleKey]*sample{}}
-	jobs := g.jobs()
 	var out enrich.Reading
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for _, j := range jobs {
+	ask := func(j job) {
 		wg.Go(func() {
-			got := c.ask(ctx, j, union(j.parts))
+			got := c.ask(ctx, j)
+			c.past.keep(j, got)
 			mu.Lock()
 			defer mu.Unlock()
 			if got.err != nil {
@@ -160,6 +167,17 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 			}
 			g.take(j, got.series)
 		})
+	}
+	for _, j := range g.jobs() {
+		known, rest := c.past.recall(j)
+		for _, r := range rest {
+			ask(r)
+		}
+		mu.Lock()
+		for _, k := range known {
+			g.take(k.job, k.series)
+		}
+		mu.Unlock()
 	}
 	wg.Wait()
 	g.finish(&out)

@@ -1,0 +1,96 @@
+package prometheus
+
+import (
+	"slices"
+	"time"
+
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+)
+
+const (
+	// remembered is how long an answer is used again: what comes in late, or from a store that did not answer, is seen after that.
+	remembered = 30 * time.Minute
+	// mostAnswers is how many are remembered, eight for each incident.
+	mostAnswers = 64
+	// late is how long after its moment a sample may come in.
+	late = time.Minute
+)
+
+// A memory keeps what Prometheus said of the past. The evidence of an open incident is gathered again and again, and two thirds of what it
+// costs Prometheus are of what is over and does not change: the charts up to the onset, the hour before it, the day and the week before.
+type memory struct{ answers *cache.LRUExpireCache }
+
+func newMemory() *memory { return &memory{cache.NewLRUExpireCache(mostAnswers)} }
+
+// question is what an answer is to.
+type question struct {
+	query   string
+	settled time.Time
+}
+
+// recollection is what is remembered of an answer: nothing that is later than the question's moment.
+type recollection struct {
+	span   *v1.Range // that was asked for
+	series []series
+}
+
+// known is a job with its answer.
+type known struct {
+	job
+	series []series
+}
+
+// recall divides a job into what is known of it and what has to be asked.
+func (m *memory) recall(j job) (answered []known, rest []job) {
+	if j.settled.IsZero() {
+		return nil, []job{j}
+	}
+	got, ok := m.answers.Get(question{j.query, j.settled})
+	if !ok {
+		return nil, []job{j}
+	}
+	r := got.(recollection) //nolint:forcetypeassert // keep puts nothing else there
+	past := j
+	past.span = r.span
+	if j.span == nil {
+		return []known{{past, r.series}}, nil
+	}
+	past.moments = j.but(present)
+	since := j
+	since.moments = j.but(baseline)
+	since.settled = time.Time{}
+	since.span = after(j.span, j.settled)
+	return []known{{past, r.series}}, []job{since}
+}
+
+// keep remembers what is settled of an answer. One that is empty or not whole may be so because of what did not answer behind the server.
+func (m *memory) keep(j job, a answer) {
+	if j.settled.IsZero() || a.err != nil || a.partial || len(a.series) == 0 {
+		return
+	}
+	m.answers.Add(question{j.query, j.settled}, recollection{j.span, until(a.series, j.settled)}, remembered)
+}
+
+// until are the series without their points after a moment.
+func until(all []series, moment time.Time) []series {
+	out := make([]series, 0, len(all))
+	for _, s := range all {
+		n, _ := slices.BinarySearchFunc(s.points, moment, func(p point, t time.Time) int {
+			if p.at.After(t) {
+				return 1
+			}
+			return -1
+		})
+		if n > 0 {
+			out = append(out, series{s.labels, slices.Clone(s.points[:n])})
+		}
+	}
+	return out
+}
+
+// after is the part of a range that is later than a moment.
+func after(span *v1.Range, moment time.Time) *v1.Range {
+	steps := span.End.Sub(moment.Add(1)) / span.Step
+	return &v1.Range{Start: span.End.Add(-steps * span.Step), End: span.End, Step: span.Step}
+}

@@ -1,0 +1,146 @@
+package prometheus
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+// historic is a fleet whose gauges and counters have a day and a week ago, too, and go on after now.
+func historic(t *testing.T) *store {
+	t.Helper()
+	s := &store{}
+	onset := now.Add(-10 * time.Minute)
+	for _, ago := range []time.Duration{7 * 24 * time.Hour, 24 * time.Hour, 0} {
+		from, to := onset.Add(-ago-80*time.Minute), onset.Add(15*time.Minute-ago)
+		for at := from; !at.After(to); at = at.Add(15 * time.Second) {
+			n := int(at.Sub(onset)/(15*time.Second)) + 100_000
+			for i := range 2 {
+				ingest(t, s, workerPage(i, n), map[string]string{"pod": fmt.Sprintf("vllm-llama-7d9f8b6c5-aaaa%d", i), "namespace": "llm",
+					"instance": fmt.Sprintf("10.0.0.%d:8000", i), "job": "vllm"}, at)
+			}
+		}
+	}
+	return s
+}
+
+// gatherAt reads an incident's evidence, and says how it was asked for.
+func gatherAt(t *testing.T, c *Client, f *fakeAPI, onset, at time.Time) (enrich.Reading, []url.Values) {
+	t.Helper()
+	f.mu.Lock()
+	f.asked = nil
+	f.mu.Unlock()
+	r := c.Read(t.Context(), enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Signals: builtIn(t), Now: at, Onset: onset})
+	return r, f.asked
+}
+
+func fresh(t *testing.T, f *fakeAPI) *Client {
+	t.Helper()
+	c, err := New(Config{URL: f.serve().URL, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// What was before the onset is asked for once: later gatherings ask for what came since, and say what one that asks for all would.
+func TestThePastIsAskedForOnce(t *testing.T) {
+	f := &fakeAPI{t: t, store: historic(t)}
+	c, onset, later := fresh(t, f), now.Add(-10*time.Minute), now.Add(2*time.Minute)
+	first, asked := gatherAt(t, c, f, onset, now)
+	if len(asked) != MaxQueries {
+		t.Errorf("the first gathering took %d queries", len(asked))
+	}
+	again, asked := gatherAt(t, c, f, onset, now)
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("the same moment again:\n%s", diff)
+	}
+	if want := MaxQueries - unionsBefore - unionsDistant; len(asked) != want {
+		t.Errorf("the next gathering took %d queries, want %d", len(asked), want)
+	}
+	for _, form := range asked {
+		from := form.Get("time")
+		if from == "" {
+			from = form.Get("start")
+		}
+		if at, err := parseTime(from); err != nil || !at.After(onset) {
+			t.Errorf("asked again for %s, before the onset (%v)", at, err)
+		}
+	}
+
+	want, _ := gatherAt(t, fresh(t, f), f, onset, later)
+	got, _ := gatherAt(t, c, f, onset, later)
+	drawn, compared := 0, 0
+	for i, s := range got.Samples {
+		if s.DayAgo != nil && s.WeekAgo != nil && s.Baseline != nil {
+			compared++
+		}
+		if len(s.Series) == 0 {
+			continue
+		}
+		drawn++
+		for k := 1; k < len(s.Series); k++ {
+			if gap := s.Series[k].At.Sub(s.Series[k-1].At); gap <= 0 || gap > 4*time.Minute {
+				t.Errorf("%s: two points are %s apart", s.Signal, gap)
+			}
+		}
+		if last := s.Series[len(s.Series)-1]; !last.At.Equal(later) || last.Value != s.Value {
+			t.Errorf("%s ends with %+v", s.Signal, last)
+		}
+		if early := onset.Sub(s.Series[0].At); early < 55*time.Minute || s.Z == nil {
+			t.Errorf("%s is drawn from %s before the onset, z-score %v", s.Signal, early, s.Z)
+		}
+		got.Samples[i].Series, got.Samples[i].Z = nil, nil // their points before the onset are others
+	}
+	for i := range want.Samples {
+		want.Samples[i].Series, want.Samples[i].Z = nil, nil
+	}
+	if diff := cmp.Diff(want.Samples, got.Samples); diff != "" {
+		t.Errorf("two minutes later (- asked for all, + with what was known):\n%s", diff)
+	}
+	if drawn < 8 || compared < 8 {
+		t.Errorf("%d charts and %d of all moments: hardly anything was compared", drawn, compared)
+	}
+}
+
+func TestWhatMayStillChangeIsAskedForAgain(t *testing.T) {
+	onset := now.Add(-10 * time.Minute)
+	for name, c := range map[string]struct {
+		api   *fakeAPI
+		onset time.Time
+		want  int
+	}{
+		"a store behind it did not answer": {&fakeAPI{warns: true}, onset, MaxQueries},
+		"it knows nothing of the past":     {&fakeAPI{store: &store{}}, onset, MaxQueries},
+		"charts are refused":               {&fakeAPI{noRange: true}, onset, MaxQueries - unionsBefore - unionsDistant},
+		"it has just begun":                {&fakeAPI{}, now.Add(-30 * time.Second), MaxQueries - unionsBefore - unionsDistant},
+		"a look at the fleet":              {&fakeAPI{}, now, MaxQueries},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := c.api
+			f.t = t
+			if f.store == nil {
+				f.store = historic(t)
+			}
+			client := fresh(t, f)
+			gatherAt(t, client, f, c.onset, now)
+			_, asked := gatherAt(t, client, f, c.onset, now)
+			if len(asked) != c.want {
+				t.Errorf("the next gathering took %d queries, want %d", len(asked), c.want)
+			}
+			for _, form := range asked {
+				if start := form.Get("start"); start != "" {
+					if at, err := parseTime(start); err != nil || at.After(c.onset) {
+						t.Errorf("only what is after %s was asked for again (%v)", at, err)
+					}
+				}
+			}
+		})
+	}
+}
