@@ -18,16 +18,16 @@ func CombineOf(sig rules.Signal, src rules.Source) rules.Combine {
 	return sig.Combine
 }
 
-// SlotOf names what a source's value is about, for choosing between sources: a pod or an address is one worker, whatever model the
+// SlotOf is what a source's value is about, for choosing between sources: a pod or an address is one worker, whatever model the
 // series names, since some series of a worker name none.
-func SlotOf(e state.Entity) string {
+func SlotOf(e state.Entity) state.Entity {
 	if e.Pod != "" {
-		return strings.Join([]string{e.Namespace, e.Pod, e.Node, e.GPU}, "\x00")
+		return state.Entity{Namespace: e.Namespace, Pod: e.Pod, Node: e.Node, GPU: e.GPU}
 	}
 	if e.Instance != "" {
-		return strings.Join([]string{e.Namespace, e.Instance}, "\x00")
+		return state.Entity{Namespace: e.Namespace, Instance: e.Instance}
 	}
-	return strings.Join([]string{e.Namespace, e.Model, e.Pool, e.Node, e.GPU}, "\x00")
+	return state.Entity{Namespace: e.Namespace, Model: e.Model, Pool: e.Pool, Node: e.Node, GPU: e.GPU}
 }
 
 // Combine combines two values.

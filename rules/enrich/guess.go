@@ -60,8 +60,11 @@ func (m *merge) guessRanks(found map[string]*state.Worker) {
 	for _, r := range m.readings {
 		for _, s := range r.Samples {
 			e := s.Entity
+			if e.Pod == "" || found[e.Namespace+"/"+e.Pod] != nil {
+				continue
+			}
 			form := rankPod.FindStringSubmatch(e.Pod)
-			if form == nil || found[e.Namespace+"/"+e.Pod] != nil {
+			if form == nil {
 				continue
 			}
 			leader := found[e.Namespace+"/"+form[1]]

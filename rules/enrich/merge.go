@@ -33,7 +33,12 @@ func (m *merge) evidence(ev *state.Evidence) {
 		of     place
 		text   string
 	}
-	seen := map[what]int{}
+	read := 0
+	for _, r := range m.readings {
+		read += len(r.Samples)
+	}
+	ev.Samples = make([]state.Sample, 0, read)
+	seen := make(map[what]int, read)
 	had := map[string]bool{}
 	for _, r := range m.readings {
 		for _, s := range r.Samples {

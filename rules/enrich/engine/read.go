@@ -113,7 +113,7 @@ func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, pag
 	own, pool := levels(s)
 	var out []state.Sample
 	for _, ways := range [][]level{own, pool} {
-		taken := map[string]bool{}
+		taken := map[state.Entity]bool{}
 		for _, way := range ways {
 			if ctx.Err() != nil {
 				return out
@@ -122,7 +122,7 @@ func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, pag
 			if len(targets) == 0 {
 				continue
 			}
-			fresh := map[string]bool{}
+			fresh := map[state.Entity]bool{}
 			for _, sample := range c.samples(s, way, targets, q, now) {
 				k := enrich.SlotOf(sample.Entity)
 				if taken[k] {

@@ -1,14 +1,17 @@
 package prometheus
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	jsoniter "github.com/json-iterator/go"
@@ -47,18 +50,11 @@ func (c *Client) ask(ctx context.Context, j job) answer {
 	} else {
 		form.Set("time", unix(j.at))
 	}
-	status, body, err := c.post(ctx, path, form)
+	got, err := c.post(ctx, path, form)
 	if err != nil {
 		if ctx.Err() != nil { // the client's wording of its own deadline differs by version
 			err = ctx.Err()
 		}
-		return answer{err: err}
-	}
-	got, err := decode(body)
-	if status/100 != 2 && (err == nil || errors.Is(err, errNoAnswer)) { // what a proxy says in Prometheus' place
-		err = fmt.Errorf("answered with status %d", status)
-	}
-	if err != nil {
 		return answer{err: err}
 	}
 	return got
@@ -67,33 +63,48 @@ func (c *Client) ask(ctx context.Context, j job) answer {
 func unix(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', -1, 64) }
 
 // post sends a form, and the same as a GET where a server or a proxy before it takes no POST.
-func (c *Client) post(ctx context.Context, path string, form url.Values) (int, []byte, error) {
-	u := c.http.URL(path, nil)
+func (c *Client) post(ctx context.Context, path string, form url.Values) (answer, error) {
+	u := c.url(path, nil)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), strings.NewReader(form.Encode()))
 	if err != nil {
-		return 0, nil, fmt.Errorf("making a request: %w", err)
+		return answer{}, fmt.Errorf("making a request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header["Idempotency-Key"] = nil // a query may be sent again on a connection that was closed meanwhile
-	status, body, err := c.send(ctx, req)
+	status, got, err := c.send(req)
 	switch status {
 	case http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusNotImplemented:
 	default:
-		return status, body, err
+		return got, err
 	}
 	u.RawQuery = form.Encode()
 	if req, err = http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil); err != nil {
-		return 0, nil, fmt.Errorf("making a request: %w", err)
+		return answer{}, fmt.Errorf("making a request: %w", err)
 	}
-	return c.send(ctx, req)
+	_, got, err = c.send(req)
+	return got, err
 }
 
-func (c *Client) send(ctx context.Context, req *http.Request) (int, []byte, error) {
-	resp, body, err := c.http.Do(ctx, req) //nolint:bodyclose // it has read the body and closed it
+// bodies are buffers to read answers into, which are large, and of which nothing is kept.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func (c *Client) send(req *http.Request) (int, answer, error) {
+	resp, err := c.http.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return 0, answer{}, err
 	}
-	return resp.StatusCode, body, nil
+	defer func() { _ = resp.Body.Close() }()
+	body := bodies.Get().(*bytes.Buffer) //nolint:forcetypeassert // nothing else is put there
+	defer bodies.Put(body)
+	body.Reset()
+	if _, err := body.ReadFrom(resp.Body); err != nil {
+		return 0, answer{}, err
+	}
+	got, err := decode(body.Bytes())
+	if resp.StatusCode/100 != 2 && (err == nil || errors.Is(err, errNoAnswer)) { // what a proxy says in Prometheus' place
+		err = fmt.Errorf("answered with status %d", resp.StatusCode)
+	}
+	return resp.StatusCode, got, err
 }
 
 // errNoAnswer says that a body is not an answer of Prometheus' API.
@@ -138,6 +149,7 @@ func decode(body []byte) (answer, error) {
 
 func readData(it *jsoniter.Iterator) []series {
 	var out []series
+	var points []point // of one series after the other
 	it.ReadObjectCB(func(it *jsoniter.Iterator, field string) bool {
 		if field != "result" {
 			it.Skip()
@@ -148,27 +160,29 @@ func readData(it *jsoniter.Iterator) []series {
 				it.ReportError("reading the result", "want series, not a scalar or a string")
 				return false
 			}
-			out = append(out, readSeries(it))
+			labels := make(map[string]string, 8)
+			points = readSeries(it, labels, points[:0])
+			out = append(out, series{labels, slices.Clone(points)})
 			return it.Error == nil
 		})
 	})
 	return out
 }
 
-func readSeries(it *jsoniter.Iterator) series {
-	s := series{labels: make(map[string]string, 8)}
+// readSeries fills the labels of a series and appends its points.
+func readSeries(it *jsoniter.Iterator, labels map[string]string, points []point) []point {
 	it.ReadObjectCB(func(it *jsoniter.Iterator, field string) bool {
 		switch field {
 		case "metric":
 			it.ReadObjectCB(func(it *jsoniter.Iterator, name string) bool {
-				s.labels[name] = it.ReadString()
+				labels[name] = it.ReadString()
 				return it.Error == nil
 			})
 		case "value":
-			s.points = append(s.points, readPoint(it))
+			points = append(points, readPoint(it))
 		case "values":
 			it.ReadArrayCB(func(it *jsoniter.Iterator) bool {
-				s.points = append(s.points, readPoint(it))
+				points = append(points, readPoint(it))
 				return it.Error == nil
 			})
 		default:
@@ -176,7 +190,7 @@ func readSeries(it *jsoniter.Iterator) series {
 		}
 		return it.Error == nil
 	})
-	return s
+	return points
 }
 
 // readPoint reads [seconds, "value"].
@@ -188,7 +202,7 @@ func readPoint(it *jsoniter.Iterator) point {
 		case 1:
 			p.at = time.UnixMilli(int64(math.Round(it.ReadFloat64() * 1000)))
 		case 2:
-			v, err := strconv.ParseFloat(it.ReadString(), 64)
+			v, err := strconv.ParseFloat(string(it.ReadStringAsSlice()), 64)
 			if err != nil {
 				it.ReportError("reading a point", "its value is no number")
 			}

@@ -243,7 +243,7 @@ func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
 	}
 	i := slices.IndexFunc(sm.charts, func(c chart) bool { return c.from == from })
 	if i < 0 {
-		i, sm.charts = len(sm.charts), append(sm.charts, chart{from: from})
+		i, sm.charts = len(sm.charts), append(sm.charts, chart{from, make([]state.Point, 0, j.span.End.Sub(j.span.Start)/j.span.Step+1)})
 	}
 	c := &sm.charts[i]
 	at, found := slices.BinarySearchFunc(c.points, p.at, func(x state.Point, t time.Time) int { return x.At.Compare(t) })
@@ -343,33 +343,37 @@ func (m *member) value(labels map[string]string, v float64) float64 {
 
 // finish makes the samples: per signal and entity, of the first source with a value now.
 func (g *gathering) finish(r *enrich.Reading) {
-	type slot struct{ signal, entity string }
+	type slot struct {
+		signal string
+		of     state.Entity
+	}
+	of := func(sm *sample) slot { return slot{sm.member.signal.ID, enrich.SlotOf(sm.entity)} }
 	first := make(map[slot]int, len(g.samples))
-	slots := make(map[*sample]slot, len(g.samples))
 	for _, sm := range g.samples {
 		if sm.now == nil {
 			continue
 		}
-		of := slot{sm.member.signal.ID, enrich.SlotOf(sm.entity)}
-		slots[sm] = of
-		if i, ok := first[of]; !ok || sm.member.index < i {
-			first[of] = sm.member.index
+		if i, ok := first[of(sm)]; !ok || sm.member.index < i {
+			first[of(sm)] = sm.member.index
 		}
 	}
-	out := make([]state.Sample, 0, len(slots))
-	for sm, of := range slots {
-		if first[of] == sm.member.index {
-			out = append(out, g.sample(sm))
-			r.Runs(sm.entity, sm.member.source.Engine)
+	given := make([]*sample, 0, len(first))
+	for _, sm := range g.samples {
+		if sm.now != nil && first[of(sm)] == sm.member.index {
+			given = append(given, sm)
 		}
 	}
-	slices.SortFunc(out, func(a, b state.Sample) int { // the same every time
-		if c := strings.Compare(a.Signal, b.Signal); c != 0 {
+	slices.SortFunc(given, func(a, b *sample) int { // the same every time
+		if c := strings.Compare(a.member.signal.ID, b.member.signal.ID); c != 0 {
 			return c
 		}
-		return cmp.Or(enrich.CompareEntities(a.Entity, b.Entity), strings.Compare(a.Entity.Model, b.Entity.Model), strings.Compare(a.Text, b.Text))
+		return cmp.Or(enrich.CompareEntities(a.entity, b.entity), strings.Compare(a.entity.Model, b.entity.Model), strings.Compare(a.text, b.text))
 	})
-	r.Samples = out
+	r.Samples = make([]state.Sample, 0, len(given))
+	for _, sm := range given {
+		r.Samples = append(r.Samples, g.sample(sm))
+		r.Runs(sm.entity, sm.member.source.Engine)
+	}
 }
 
 func (g *gathering) sample(sm *sample) state.Sample {

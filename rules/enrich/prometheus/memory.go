@@ -83,7 +83,7 @@ func until(all []series, moment time.Time) []series {
 			return -1
 		})
 		if n > 0 {
-			out = append(out, series{s.labels, slices.Clone(s.points[:n])})
+			out = append(out, series{s.labels, s.points[:n:n]})
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -56,7 +57,8 @@ type Config struct {
 // A Client reads signals from one Prometheus.
 type Client struct {
 	api     v1.API
-	http    api.Client
+	url     func(path string, args map[string]string) *url.URL
+	http    *http.Client
 	timeout time.Duration
 	past    *memory
 }
@@ -69,12 +71,12 @@ func New(c Config) (*Client, error) {
 	if c.Timeout <= 0 {
 		c.Timeout = 4 * time.Second
 	}
-	client, err := api.NewClient(api.Config{Address: c.URL,
-		Client: &http.Client{Transport: &bearer{token: c.Token, next: c.Transport}, CheckRedirect: enrich.RefuseRedirect}})
+	plain := &http.Client{Transport: &bearer{token: c.Token, next: c.Transport}, CheckRedirect: enrich.RefuseRedirect}
+	client, err := api.NewClient(api.Config{Address: c.URL, Client: plain})
 	if err != nil {
 		return nil, fmt.Errorf("making a Prometheus client: %s", enrich.Redact(err))
 	}
-	return &Client{api: v1.NewAPI(client), http: client, timeout: c.Timeout, past: newMemory()}, nil
+	return &Client{api: v1.NewAPI(client), url: client.URL, http: plain, timeout: c.Timeout, past: newMemory()}, nil
 }
 
 // bearer adds the token as it is now, and bounds what is read. It would add it to a redirected request too, so that none is followed.
