@@ -245,7 +245,7 @@ func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
 }
 
 func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
-	w.pods = slices.Grow(w.pods, len(hits))
+	w.pods = v.memory.names.more(w.pods, len(hits))
 	for _, g := range hits {
 		if g.key == "" {
 			continue
@@ -271,9 +271,10 @@ func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
 func (c *Catalog) finding(e *Evidence, hits []*group, p placeholder) seen {
 	f := found{Signal: e.Signal, Unit: c.units[e.Signal], Weight: e.Weight, Why: e.Why, reads: e.when.signals}
 	worst := hits[0]
+	signal := worst.view.signals[e.Signal]
 	far := -1.0
 	for _, g := range hits {
-		r := g.reading(e.Signal)
+		r := g.readingOf(signal)
 		if r == nil || !r.value().ok {
 			continue
 		}
@@ -283,7 +284,7 @@ func (c *Catalog) finding(e *Evidence, hits []*group, p placeholder) seen {
 			worst, far = g, d
 		}
 	}
-	if r := worst.reading(e.Signal); r != nil {
+	if r := worst.readingOf(signal); r != nil {
 		f.Value, f.Baseline = r.value().v, pointer(r.baseline())
 	}
 	if worst.key != "" {

@@ -13,9 +13,17 @@ type memory struct {
 	hits     arena[*group]
 	wholes   arena[whole]
 	seen     arena[seen]
+	series   arena[series]
+	names    arena[string]
+	ids      arena[int]
+	byKey    map[string]int     // a view's ids
+	bySignal map[string]*series // a view's signals
+	gpusOf   map[int][]int      // a view's gpusOf
 }
 
-var memories = sync.Pool{New: func() any { return &memory{} }}
+var memories = sync.Pool{New: func() any {
+	return &memory{byKey: map[string]int{}, bySignal: map[string]*series{}, gpusOf: map[int][]int{}}
+}}
 
 // release gives the view's memory to the next one. The view, and whatever it found, must not be asked afterwards.
 func (v *view) release() {
@@ -27,6 +35,12 @@ func (v *view) release() {
 	v.memory.hits.reset()
 	v.memory.wholes.reset()
 	v.memory.seen.reset()
+	v.memory.series.reset()
+	v.memory.names.reset()
+	v.memory.ids.reset()
+	clear(v.memory.byKey)
+	clear(v.memory.bySignal)
+	clear(v.memory.gpusOf)
 	memories.Put(v.memory)
 	v.memory = nil
 }
@@ -45,6 +59,14 @@ func (a *arena[T]) take(n int) []T {
 	}
 	a.used = a.used[:from+n]
 	return a.used[from : from+n : from+n]
+}
+
+// more is a list with room for n more elements.
+func (a *arena[T]) more(list []T, n int) []T {
+	if cap(list)-len(list) >= n {
+		return list
+	}
+	return append(a.take(2 * (len(list) + n))[:0], list...)
 }
 
 func (a *arena[T]) reset() {

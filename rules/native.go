@@ -95,6 +95,13 @@ func comparison(op string, args []ast.Expr, c *Catalog) condition {
 		if compare == nil {
 			return nil
 		}
+		if args[1].Kind() == ast.LiteralKind { // most compare with one
+			y := b(nil).v
+			return func(g *group) (bool, bool) {
+				x := a(g)
+				return compare(x.v, y), x.ok
+			}
+		}
 		return func(g *group) (bool, bool) {
 			x, y := a(g), b(g)
 			return compare(x.v, y.v), x.ok && y.ok

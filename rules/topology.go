@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+	"sync"
 
 	"paramedic/state"
 )
@@ -23,12 +24,34 @@ type topology struct {
 // place is a name within a namespace, or a GPU within a node.
 type place struct{ in, name string }
 
+// topologies are those that nobody asks any more: what one has grown to is a sixth of what a diagnosis would allocate.
+var topologies = sync.Pool{New: func() any { return newTopology(nil) }}
+
 func newTopology(workers []state.Worker) *topology {
 	t := &topology{
 		byPod: make(map[place]*state.Worker, 2*len(workers)), byInstance: map[string]*state.Worker{}, byGPU: map[place]*state.Worker{},
 		pools: map[string]*state.Worker{}, ofModel: map[string][]string{}, nodes: map[string][]*state.Worker{},
 		aliases: map[place][]string{}, groups: map[place][]*state.Worker{},
 	}
+	t.learn(workers)
+	return t
+}
+
+// release forgets everything, for the next that needs a topology. Nothing may be asked of it afterwards.
+func (t *topology) release() {
+	clear(t.byPod)
+	clear(t.byInstance)
+	clear(t.byGPU)
+	clear(t.pools)
+	clear(t.ofModel)
+	clear(t.nodes)
+	clear(t.aliases)
+	clear(t.groups)
+	topologies.Put(t)
+}
+
+// learn adds workers.
+func (t *topology) learn(workers []state.Worker) {
 	for i := range workers {
 		w := &workers[i]
 		if w.Pod != "" {
@@ -55,7 +78,6 @@ func newTopology(workers []state.Worker) *topology {
 			t.ofModel[model] = append(t.ofModel[model], key)
 		}
 	}
-	return t
 }
 
 // alias learns under which names a worker's pool is known besides its own.

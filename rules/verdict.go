@@ -10,9 +10,10 @@ import (
 
 // verdict weighs every cause in the scope that the incident is about. Its view has to be released.
 func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
-	base, top := in.Scope, newTopology(nil)
+	base, top := in.Scope, topologies.Get().(*topology)
+	defer top.release()
 	if ev != nil {
-		top = newTopology(ev.Workers)
+		top.learn(ev.Workers)
 		base = top.correct(base)
 	}
 	scopes := []state.Scope{base}
@@ -89,7 +90,7 @@ func (c *Cause) looksLike(other *Cause) bool {
 }
 
 func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
-	out := verdict{view: v}
+	out := verdict{view: v, ranked: make([]weighed, 0, len(c.causes))}
 	for _, cause := range c.causes {
 		out.ranked = append(out.ranked, cause.weigh(v, in, c))
 	}

@@ -128,9 +128,10 @@ func newView(in *state.Incident, scope state.Scope, ev *state.Evidence, cat *Cat
 // view arranges the evidence of a ward, of the workers that the topology was made of.
 func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Catalog) *view {
 	scope, role := of.scope, of.role
+	mem := memories.Get().(*memory)
 	v := &view{
-		scope: scope, role: role, roles: map[string]string{}, facts: cat.factsOf(in), signals: map[string]*series{}, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers, missing: map[string]string{},
-		memory: memories.Get().(*memory), engine: map[string]string{}, ids: make(map[string]int, 2*len(t.byPod)), gpusOf: map[int][]int{}, asked: map[string][]*answers{}, expressions: cat.expressions,
+		scope: scope, role: role, roles: map[string]string{}, facts: cat.factsOf(in), signals: mem.bySignal, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers,
+		missing: map[string]string{}, memory: mem, engine: map[string]string{}, ids: mem.byKey, gpusOf: mem.gpusOf, asked: map[string][]*answers{}, expressions: cat.expressions,
 	}
 	v.whole = &group{view: v}
 	if ev == nil {
@@ -163,7 +164,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	} else {
 		v.take(ev.Samples, "", ev.At, c, cat)
 	}
-	v.arrange(c.groups)
+	v.arrange(c.found)
 	v.alerted = cat.alerted(in, c.top, ev.Workers)
 	return v
 }
@@ -235,7 +236,8 @@ func (c *census) done() {
 	clear(c.groups)
 	clear(c.at)
 	clear(c.seen)
-	*c = census{groups: c.groups, at: c.at, seen: c.seen[:0]}
+	clear(c.found)
+	*c = census{groups: c.groups, found: c.found[:0], at: c.at, seen: c.seen[:0]}
 	censuses.Put(c)
 }
 
@@ -243,10 +245,17 @@ func (c *census) done() {
 type census struct {
 	view   *view
 	top    *topology
-	groups map[place]*group
+	groups map[place]*group     // by kind and key
+	found  []entry              // the same, in the order in which they were found
 	at     map[state.Entity]int // in seen
 	seen   []sighting
 	last   int
+}
+
+// entry is a group of a kind.
+type entry struct {
+	kind string
+	*group
 }
 
 // sighting is an entity as samples name it, with what it stands for.
@@ -300,7 +309,7 @@ func (c *census) counted(k *sighting) *sighting {
 		c.add("gpu", group{key: gpu, pod: e.Pod, node: e.Node, gpu: e.GPU})
 		k.id = v.id(gpu)
 		if pod := v.id(e.Pod); e.Pod != "" && !slices.Contains(v.gpusOf[pod], k.id) {
-			v.gpusOf[pod] = append(v.gpusOf[pod], k.id)
+			v.gpusOf[pod] = append(v.memory.ids.more(v.gpusOf[pod], 1), k.id)
 		}
 	case key != "":
 		c.add("pod", group{key: key, pod: key, node: e.Node})
@@ -321,6 +330,7 @@ func (c *census) add(kind string, g group) {
 	own := &c.view.memory.groups.take(1)[0]
 	*own = g
 	c.groups[place{kind, g.key}] = own
+	c.found = append(c.found, entry{kind, own})
 }
 
 // id numbers a key; the empty one has none.
@@ -343,7 +353,8 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 	ser := v.recent
 	if ser == nil || ser.signal != s.Signal {
 		if ser = v.signals[s.Signal]; ser == nil {
-			ser = &series{signal: s.Signal, index: len(v.signals), samples: samples}
+			ser = &v.memory.series.take(1)[0]
+			*ser = series{signal: s.Signal, index: len(v.signals), samples: samples}
 			v.signals[s.Signal] = ser
 			if n, ok := v.numbers[s.Signal]; ok {
 				v.numbered[n] = ser
@@ -372,18 +383,17 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 }
 
 // arrange orders the groups and sums the signals up.
-func (v *view) arrange(groups map[place]*group) {
-	keys := slices.SortedFunc(maps.Keys(groups), func(a, b place) int { return cmp.Compare(a.name, b.name) })
-	for _, k := range keys {
-		g := groups[k]
+func (v *view) arrange(groups []entry) {
+	slices.SortStableFunc(groups, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
+	for _, g := range groups {
 		g.id, g.podID, g.nodeID = v.id(g.key), v.id(g.pod), v.id(g.node)
-		switch k.in {
+		switch g.kind {
 		case "pod":
-			v.pods = append(v.pods, g)
+			v.pods = append(v.pods, g.group)
 		case "gpu":
-			v.gpus = append(v.gpus, g)
+			v.gpus = append(v.gpus, g.group)
 		case "node":
-			v.nodes = append(v.nodes, g)
+			v.nodes = append(v.nodes, g.group)
 		}
 	}
 	if v.workers == 0 {
@@ -393,7 +403,7 @@ func (v *view) arrange(groups map[place]*group) {
 	for _, gpus := range v.gpusOf {
 		slices.SortFunc(gpus, byKey)
 	}
-	v.order = make([]int, len(v.keys))
+	v.order = v.memory.ids.take(len(v.keys))
 	for i := range v.order {
 		v.order[i] = i
 	}

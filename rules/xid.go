@@ -153,29 +153,38 @@ func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sampl
 // xidSamples are the places of the samples that tell of Xids of late, and of all gauges of the last one. Where no GPU has any news, as is
 // usual, nothing tells of them.
 func xidSamples(ev *state.Evidence) (told, gauges []int) {
+	oldest := ev.At.Add(-stale)
+	tells := func(s *state.Sample) bool { return s.Entity.GPU != "" && (s.At.IsZero() || !s.At.Before(oldest)) }
 	news := false
+	ofXids(ev, func(s *state.Sample, _ int) {
+		news = news || s.Signal != "gpu_xid" && (s.Value > 0 || s.Text != "") && tells(s)
+	})
+	if !news {
+		return nil, nil
+	}
+	ofXids(ev, func(s *state.Sample, i int) {
+		if s.Signal == "gpu_xid" {
+			gauges = append(gauges, i)
+		}
+		if tells(s) {
+			told = append(told, i)
+		}
+	})
+	return told, gauges
+}
+
+// ofXids calls f for the samples of all signals that tell of Xids.
+func ofXids(ev *state.Evidence, f func(s *state.Sample, i int)) {
 	signal, looked := "", false
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
 		if s.Signal != signal {
 			signal, looked = s.Signal, strings.HasPrefix(s.Signal, "gpu_xid") || s.Signal == "gpu_recovery_action"
 		}
-		if !looked {
-			continue
+		if looked {
+			f(s, i)
 		}
-		if signal == "gpu_xid" {
-			gauges = append(gauges, i)
-		}
-		if s.Entity.GPU == "" || !s.At.IsZero() && s.At.Before(ev.At.Add(-stale)) {
-			continue
-		}
-		told = append(told, i)
-		news = news || signal != "gpu_xid" && (s.Value > 0 || s.Text != "")
 	}
-	if !news {
-		return nil, nil
-	}
-	return told, gauges
 }
 
 // shown are the codes that the gauge took within the window: its last, and those on its course that were not there before.
