@@ -6,6 +6,7 @@ require (
 	cel.dev/cel-go v0.33.2
 	github.com/PagerDuty/go-pagerduty v1.8.0
 	github.com/google/go-cmp v0.7.0
+	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/invopop/jsonschema v0.14.0
 	github.com/json-iterator/go v1.1.12
 	github.com/nats-io/nats-server/v2 v2.15.2

@@ -96,7 +96,7 @@ func (g *gathering) settled(moment time.Time) time.Time {
 	if q := g.query; !q.Onset.Before(q.Now) || q.Now.Sub(moment) < late {
 		return time.Time{}
 	}
-	return moment
+	return moment.Round(0).UTC() // what compares with itself
 }
 
 // shared are all members but those that charts give, and the charts' members with those that need no expression of their own there.

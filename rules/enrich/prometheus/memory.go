@@ -1,11 +1,12 @@
 package prometheus
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 const (
@@ -17,11 +18,19 @@ const (
 	late = time.Minute
 )
 
-// A memory keeps what Prometheus said of the past. The evidence of an open incident is gathered again and again, and two thirds of what it
-// costs Prometheus are of what is over and does not change: the charts up to the onset, the hour before it, the day and the week before.
-type memory struct{ answers *cache.LRUExpireCache }
+// A memory keeps what Prometheus said of the past. The evidence of an open incident is gathered again and again, and more than half of what
+// that costs Prometheus is of what is over and does not change: the charts up to the onset, the hour before it, the day and the week before.
+type memory struct {
+	answers *lru.Cache[question, recollection]
+}
 
-func newMemory() *memory { return &memory{cache.NewLRUExpireCache(mostAnswers)} }
+func newMemory() (*memory, error) {
+	answers, err := lru.New[question, recollection](mostAnswers)
+	if err != nil {
+		return nil, fmt.Errorf("making a memory of %d answers: %w", mostAnswers, err)
+	}
+	return &memory{answers}, nil
+}
 
 // question is what an answer is to.
 type question struct {
@@ -31,6 +40,7 @@ type question struct {
 
 // recollection is what is remembered of an answer: nothing that is later than the question's moment.
 type recollection struct {
+	asked  time.Time // when
 	span   *v1.Range // that was asked for
 	series []series
 }
@@ -41,16 +51,15 @@ type known struct {
 	series []series
 }
 
-// recall divides a job into what is known of it and what has to be asked.
-func (m *memory) recall(j job) (answered []known, rest []job) {
+// recall divides a job into what is known of it now and what has to be asked.
+func (m *memory) recall(j job, now time.Time) (answered []known, rest []job) {
 	if j.settled.IsZero() {
 		return nil, []job{j}
 	}
-	got, ok := m.answers.Get(question{j.query, j.settled})
-	if !ok {
+	r, ok := m.answers.Get(question{j.query, j.settled})
+	if !ok || now.Sub(r.asked) > remembered {
 		return nil, []job{j}
 	}
-	r := got.(recollection) //nolint:forcetypeassert // keep puts nothing else there
 	past := j
 	past.span = r.span
 	if j.span == nil {
@@ -65,11 +74,11 @@ func (m *memory) recall(j job) (answered []known, rest []job) {
 }
 
 // keep remembers what is settled of an answer. One that is empty or not whole may be so because of what did not answer behind the server.
-func (m *memory) keep(j job, a answer) {
+func (m *memory) keep(j job, a answer, now time.Time) {
 	if j.settled.IsZero() || a.err != nil || a.partial || len(a.series) == 0 {
 		return
 	}
-	m.answers.Add(question{j.query, j.settled}, recollection{j.span, until(a.series, j.settled)}, remembered)
+	m.answers.Add(question{j.query, j.settled}, recollection{now, j.span, until(a.series, j.settled)})
 }
 
 // until are the series without their points after a moment.

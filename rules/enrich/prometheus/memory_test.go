@@ -74,6 +74,12 @@ func TestThePastIsAskedForOnce(t *testing.T) {
 		}
 	}
 
+	if _, asked = gatherAt(t, c, f, onset, now.Add(remembered+time.Second)); len(asked) != MaxQueries {
+		t.Errorf("half an hour later %d queries: what came in late would never be seen", len(asked))
+	}
+
+	c = fresh(t, f)
+	gatherAt(t, c, f, onset, now)
 	want, _ := gatherAt(t, fresh(t, f), f, onset, later)
 	got, _ := gatherAt(t, c, f, onset, later)
 	drawn, compared := 0, 0

@@ -76,7 +76,11 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a Prometheus client: %s", enrich.Redact(err))
 	}
-	return &Client{api: v1.NewAPI(client), url: client.URL, http: plain, timeout: c.Timeout, past: newMemory()}, nil
+	past, err := newMemory()
+	if err != nil {
+		return nil, err
+	}
+	return &Client{api: v1.NewAPI(client), url: client.URL, http: plain, timeout: c.Timeout, past: past}, nil
 }
 
 // bearer adds the token as it is now, and bounds what is read. It would add it to a redirected request too, so that none is followed.
@@ -160,7 +164,7 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	ask := func(j job) {
 		wg.Go(func() {
 			got := c.ask(ctx, j)
-			c.past.keep(j, got)
+			c.past.keep(j, got, q.Now)
 			mu.Lock()
 			defer mu.Unlock()
 			if got.err != nil {
@@ -171,7 +175,7 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 		})
 	}
 	for _, j := range g.jobs() {
-		known, rest := c.past.recall(j)
+		known, rest := c.past.recall(j, q.Now)
 		for _, r := range rest {
 			ask(r)
 		}
