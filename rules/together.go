@@ -118,12 +118,12 @@ func order(lead float64) string {
 // other's window: what is averaged over five minutes shows a change when enough of it is inside.
 func lead(t, u track) time.Duration {
 	by := u.points[u.moved].At.Sub(t.points[t.moved].At)
-	step := t.points[1].At.Sub(t.points[0].At)
-	late := u.smear
+	late := u
 	if by < 0 {
-		late = t.smear
+		late = t
 	}
-	if by.Abs() <= step+late {
+	step := late.points[late.moved].At.Sub(late.points[late.moved-1].At) // those after the onset may be wider than those before
+	if by.Abs() <= step+late.smear {
 		return 0
 	}
 	return by

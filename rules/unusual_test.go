@@ -130,6 +130,20 @@ func TestALeadIsMoreThanTheOthersWindow(t *testing.T) {
 			t.Errorf("point %d before %d with a smear of %s: %s, want %s", c.first, c.second, c.smear, got, c.want)
 		}
 	}
+	// What came since the onset may be drawn in other steps than what was before.
+	wider := func(from int) track {
+		t := steps(from)
+		for i := range t.points {
+			t.points[i].At = t.points[0].At.Add(time.Duration(i+max(0, i-28)) * time.Minute)
+		}
+		return t
+	}
+	if got := lead(wider(32), wider(33)); got != 0 {
+		t.Errorf("one step is a lead of %s", got)
+	}
+	if got := lead(wider(32), wider(36)); got != 8*time.Minute {
+		t.Errorf("four steps are a lead of %s", got)
+	}
 	// Of a window of five minutes, what is beyond three deviations shows after far/shift of it.
 	c := mustLoadOnce()
 	in, ev := surge(map[string]int{"arrival_rate": 40}, map[string]float64{"arrival_rate": 10})
