@@ -20,7 +20,7 @@ import (
 // An answer is what a query gives.
 type answer struct {
 	series  []series
-	partial bool // the server warns that something behind it did not answer
+	partial bool // the server says that something behind it did not answer
 	err     error
 }
 
@@ -129,6 +129,8 @@ func decode(body []byte) (answer, error) {
 				it.Skip()
 				return it.Error == nil
 			})
+		case "isPartial": // VictoriaMetrics' way to say so
+			out.partial = it.ReadBool() || out.partial
 		case "data":
 			out.series = readData(it)
 		default:

@@ -35,6 +35,16 @@ func TestAnswersAreReadOrRefused(t *testing.T) {
 	}
 }
 
+// Thanos and Mimir warn, and VictoriaMetrics has a field for it.
+func TestAnAnswerSaysThatItIsNotWhole(t *testing.T) {
+	for said, want := range map[string]bool{``: false, `,"warnings":["No StoreAPIs matched for this query"]`: true, `,"isPartial":true`: true, `,"isPartial":false`: false} {
+		got, err := decode([]byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"2"]}]}` + said + `}`))
+		if err != nil || got.partial != want {
+			t.Errorf("%s: partial %v, want %v (%v)", said, got.partial, want, err)
+		}
+	}
+}
+
 func told(all []series, err error) string {
 	if err != nil {
 		return "! " + err.Error()
