@@ -51,26 +51,39 @@ type known struct {
 	series []series
 }
 
-// recall divides a job into what is known of it now and what has to be asked.
-func (m *memory) recall(j job, now time.Time) (answered []known, rest []job) {
-	if j.settled.IsZero() {
-		return nil, []job{j}
+// recall divides jobs into what is known of them now and what has to be asked. Charts are known all or none: what moved together is told by
+// points of the same moments, and those of two gatherings before the onset are others.
+func (m *memory) recall(jobs []job, now time.Time) (answered []known, rest []job) {
+	found := make([]recollection, len(jobs))
+	var drawn []time.Time // when the charts were asked for, never where one is not known
+	for i, j := range jobs {
+		if r, ok := m.answers.Get(question{j.query, j.settled}); ok && now.Sub(r.asked) <= remembered {
+			found[i] = r
+		}
+		if j.span != nil {
+			drawn = append(drawn, found[i].asked)
+		}
 	}
-	r, ok := m.answers.Get(question{j.query, j.settled})
-	if !ok || now.Sub(r.asked) > remembered {
-		return nil, []job{j}
+	apart := len(slices.Compact(drawn)) > 1
+	for i, j := range jobs {
+		r := found[i]
+		if r.asked.IsZero() || j.span != nil && apart {
+			rest = append(rest, j)
+			continue
+		}
+		past := j
+		past.span = r.span
+		if j.span != nil {
+			past.moments = j.but(present)
+			since := j
+			since.moments = j.but(baseline)
+			since.settled = time.Time{}
+			since.span = after(j.span, j.settled)
+			rest = append(rest, since)
+		}
+		answered = append(answered, known{past, r.series})
 	}
-	past := j
-	past.span = r.span
-	if j.span == nil {
-		return []known{{past, r.series}}, nil
-	}
-	past.moments = j.but(present)
-	since := j
-	since.moments = j.but(baseline)
-	since.settled = time.Time{}
-	since.span = after(j.span, j.settled)
-	return []known{{past, r.series}}, []job{since}
+	return answered, rest
 }
 
 // keep remembers what is settled of an answer. One that is empty or not whole may be so because of what did not answer behind the server.

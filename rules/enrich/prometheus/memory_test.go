@@ -150,3 +150,24 @@ func TestWhatMayStillChangeIsAskedForAgain(t *testing.T) {
 		})
 	}
 }
+
+// What moved together is told by points of the same moments: charts of several gatherings have none in common.
+func TestChartsAreOfTheSameMoments(t *testing.T) {
+	f := &fakeAPI{t: t, store: historic(t), refuse: "vllm:kv_cache_usage_perc"}
+	c, onset := fresh(t, f), now.Add(-10*time.Minute)
+	gatherAt(t, c, f, onset, now)
+	f.refuse = ""
+	for _, since := range []time.Duration{2 * time.Minute, 5 * time.Minute} {
+		r, _ := gatherAt(t, c, f, onset, now.Add(since))
+		longest, moments, drawn := 0, map[time.Time]bool{}, map[string]bool{}
+		for _, s := range r.Samples {
+			longest = max(longest, len(s.Series))
+			for _, p := range s.Series {
+				moments[p.At], drawn[s.Signal] = true, true
+			}
+		}
+		if len(moments) > longest || !drawn["kv_usage"] || len(drawn) < 4 {
+			t.Errorf("after %s %d signals are drawn at %d moments, the longest at %d", since, len(drawn), len(moments), longest)
+		}
+	}
+}

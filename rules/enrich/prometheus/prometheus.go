@@ -174,17 +174,15 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 			g.take(j, got.series)
 		})
 	}
-	for _, j := range g.jobs() {
-		known, rest := c.past.recall(j, q.Now)
-		for _, r := range rest {
-			ask(r)
-		}
-		mu.Lock()
-		for _, k := range known {
-			g.take(k.job, k.series)
-		}
-		mu.Unlock()
+	known, rest := c.past.recall(g.jobs(), q.Now)
+	for _, j := range rest {
+		ask(j)
 	}
+	mu.Lock()
+	for _, k := range known {
+		g.take(k.job, k.series)
+	}
+	mu.Unlock()
 	wg.Wait()
 	g.finish(&out)
 	return out
