@@ -105,7 +105,7 @@ func until(all []series, moment time.Time) []series {
 			return -1
 		})
 		if n > 0 {
-			out = append(out, series{s.labels, s.points[:n:n]})
+			out = append(out, series{s.labels, slices.Clone(s.points[:n])}) // or the later points would be kept with them
 		}
 	}
 	return out
