@@ -55,19 +55,21 @@ type known struct {
 // points of the same moments, and those of two gatherings before the onset are others.
 func (m *memory) recall(jobs []job, now time.Time) (answered []known, rest []job) {
 	found := make([]recollection, len(jobs))
-	var drawn []time.Time // when the charts were asked for, never where one is not known
+	var drawn []time.Time // when the charts that have points were asked for, zero where one is not known
 	for i, j := range jobs {
-		if r, ok := m.answers.Get(question{j.query, j.settled}); ok && now.Sub(r.asked) <= remembered {
+		r, ok := m.answers.Get(question{j.query, j.settled})
+		ok = ok && now.Sub(r.asked) <= remembered
+		if ok {
 			found[i] = r
 		}
-		if j.span != nil {
+		if j.span != nil && (!ok || len(r.series) > 0) {
 			drawn = append(drawn, found[i].asked)
 		}
 	}
 	apart := len(slices.Compact(drawn)) > 1
 	for i, j := range jobs {
 		r := found[i]
-		if r.asked.IsZero() || j.span != nil && apart {
+		if len(r.series) == 0 || j.span != nil && apart {
 			rest = append(rest, j)
 			continue
 		}
@@ -86,9 +88,10 @@ func (m *memory) recall(jobs []job, now time.Time) (answered []known, rest []job
 	return answered, rest
 }
 
-// keep remembers what is settled of an answer. One that is empty or not whole may be so because of what did not answer behind the server.
+// keep remembers what is settled of an answer. One that is not whole may be so because of what did not answer behind the server, and so may
+// one that is empty, which is asked for again.
 func (m *memory) keep(j job, a answer, now time.Time) {
-	if j.settled.IsZero() || a.err != nil || a.partial || len(a.series) == 0 {
+	if j.settled.IsZero() || a.err != nil || a.partial {
 		return
 	}
 	m.answers.Add(question{j.query, j.settled}, recollection{now, j.span, until(a.series, j.settled)})

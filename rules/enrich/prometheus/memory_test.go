@@ -3,11 +3,13 @@ package prometheus
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/state"
 )
@@ -169,5 +171,29 @@ func TestChartsAreOfTheSameMoments(t *testing.T) {
 		if len(moments) > longest || !drawn["kv_usage"] || len(drawn) < 4 {
 			t.Errorf("after %s %d signals are drawn at %d moments, the longest at %d", since, len(drawn), len(moments), longest)
 		}
+	}
+}
+
+// A few signals have charts of which one is of an engine that nobody runs: that it is empty does not keep the others from being remembered.
+func TestAnEmptyChartIsNoOtherGatherings(t *testing.T) {
+	f := &fakeAPI{t: t, store: historic(t)}
+	c, onset := fresh(t, f), now.Add(-10*time.Minute)
+	few := slices.DeleteFunc(builtIn(t), func(s rules.Signal) bool { return s.ID != "requests_running" })
+	for _, at := range []time.Time{now, now.Add(time.Minute)} {
+		f.asked = nil
+		c.Read(t.Context(), enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Signals: few, Now: at, Onset: onset})
+	}
+	whole, since := 0, 0
+	for _, form := range f.asked {
+		switch at, err := parseTime(form.Get("start")); {
+		case err != nil:
+		case at.After(onset):
+			since++
+		default:
+			whole++
+		}
+	}
+	if whole == 0 || since == 0 {
+		t.Errorf("%d charts were asked for again as a whole and %d from the onset on", whole, since)
 	}
 }
