@@ -39,6 +39,9 @@ func (c *cli) labScoreCommand() *cobra.Command {
 			"Without --faults, --decoys and --doubles all three are played. Nothing is listened on, sent or kept.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := trimmed(s.faults); err != nil {
+				return fmt.Errorf("--faults: %w", err)
+			}
 			if !cmd.Flags().Changed("faults") && !s.decoys && !s.doubles {
 				s.faults, s.decoys, s.doubles = lab.Faults(), true, true
 			}
@@ -57,6 +60,16 @@ func (c *cli) labScoreCommand() *cobra.Command {
 	f.StringVar(&s.matrix, "matrix", "", "write the confusion matrix to this file, as SVG")
 	s.options.flags(f)
 	return cmd
+}
+
+// trimmed takes away the blanks around names: people write one behind a comma.
+func trimmed(names []string) error {
+	for i, name := range names {
+		if names[i] = strings.TrimSpace(name); names[i] == "" {
+			return errors.New("a name is empty: leave out the comma before or behind it")
+		}
+	}
+	return nil
 }
 
 func (c *cli) score(ctx context.Context, s scoring) error {

@@ -182,7 +182,7 @@ func TestHarmfulAdvice(t *testing.T) {
 
 func TestLabScoreInJSON(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"lab", "score", "--seeds", "1", "--first", "3", "--faults", "engine_hang", "-o", "json"}, &out, &errs); code != exitOK {
+	if code := run(context.Background(), []string{"lab", "score", "--seeds", "1", "--first", "3", "--faults", " engine_hang, engine_hang", "-o", "json"}, &out, &errs); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	var got struct {
@@ -242,6 +242,13 @@ func TestDecoysAreNotTakenForFaults(t *testing.T) {
 
 // What cannot be played, and a matrix that cannot be written, are told before anything is played.
 func TestAScoreIsCheckedBeforeItIsPlayed(t *testing.T) {
+	for _, faults := range []string{"engine_hang,,kv_leak", "engine_hang, ", " "} {
+		var out bytes.Buffer
+		code := run(t.Context(), []string{"lab", "score", "--faults", faults}, &out, &out)
+		if want := "paramedic: --faults: a name is empty: leave out the comma before or behind it\n"; code != exitError || out.String() != want {
+			t.Errorf("--faults %q: exit %d: %s", faults, code, out.String())
+		}
+	}
 	for want, s := range map[string]scoring{
 		"nothing is to be played": {seeds: 1, faults: []string{}, options: labOptions{engine: "vllm"}},
 		"--matrix: ":              {seeds: 1, faults: []string{"no such fault"}, matrix: filepath.Join(t.TempDir(), "none", "m.svg"), options: labOptions{engine: "vllm"}},
