@@ -35,6 +35,7 @@ func (c *cli) listRules(dir string) error {
 	for _, p := range catalog.Pathologies() {
 		fmt.Fprintf(w, "%s\t%s\t\t\t%s\n", p.ID, p.PointsTo[0], p.Published)
 	}
+	fmt.Fprintf(w, "\nVERDICT\t\t\t\tWHAT\n%s\t\t\t\t%s\n", state.Unknown, firstSentence(unknownWhat))
 	return w.Flush()
 }
 
@@ -52,6 +53,9 @@ func (c *cli) showRule(dir, id string) error {
 	catalog, err := loadRules(dir)
 	if err != nil {
 		return err
+	}
+	if id == string(state.Unknown) {
+		return c.showUnknown(catalog)
 	}
 	cause, ok := catalog.Cause(state.Cause(id))
 	if i := slices.IndexFunc(catalog.Pathologies(), func(p *rules.Pathology) bool { return p.ID == id }); !ok && i >= 0 {
