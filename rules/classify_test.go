@@ -230,6 +230,21 @@ func TestPoolOf(t *testing.T) {
 	}
 }
 
+// An unknown is as likely as it is that the best cause is not the one, as the API's description promises.
+func TestUnknownIsWhatTheBestCauseIsNot(t *testing.T) {
+	c := mustLoad(t)
+	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
+	attach(in, state.Sign{Symptom: "ttft_high", Severity: state.Critical, Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
+	d := c.Diagnose(in, &state.Evidence{At: caseTime}, caseTime)
+	if d.Cause != state.Unknown || len(d.Alternatives) == 0 {
+		t.Fatalf("%s, alternatives %v", d.Cause, d.Alternatives)
+	}
+	best := d.Alternatives[0]
+	if best.Confidence <= 0 || d.Confidence != round(1-best.Confidence, 4) || d.Score != best.Score {
+		t.Errorf("unknown has confidence %g and score %g, %s has %g and %g", d.Confidence, d.Score, best.Cause, best.Confidence, best.Score)
+	}
+}
+
 // Confidences are shares of one whole: what is told as possible beside a verdict never adds up to more than everything. And what a cause
 // is said to lack is enough to name it.
 func TestAlternativesAreToldRight(t *testing.T) {
