@@ -134,9 +134,9 @@ func budget(_ context.Context, s *scene) verdict {
 		}
 	}
 	if used >= allowed {
-		return deny("%d %s(s) of this pool within %s, the budget is %d; free at %s", used, noun, within, allowed, oldest.Add(within).Format("15:04 MST"))
+		return deny("%d %s(s) of this pool within %s, the budget is %d; free at %s", used, noun, state.FormatDuration(within), allowed, oldest.Add(within).Format("15:04 MST"))
 	}
-	return allow("%d of %d %s(s) within %s", used, allowed, noun, within)
+	return allow("%d of %d %s(s) within %s", used, allowed, noun, state.FormatDuration(within))
 }
 
 // breaker: after two failed verifications in an hour the bot stops starting anything in the cluster. Its window is the remembered

@@ -92,7 +92,7 @@ func evidenceGuard(_ context.Context, s *scene) verdict {
 		return deny("only %d signals still speak for %s, it takes %d: %s; no longer true: %s; not fresh: %s", len(yes), s.act.Cause, need,
 			orNone(yes), orNone(no), orNone(blind))
 	}
-	return allow("still true within %s: %s", s.rule.EvidenceAge, strings.Join(yes, ", "))
+	return allow("still true within %s: %s", state.FormatDuration(s.rule.EvidenceAge), strings.Join(yes, ", "))
 }
 
 // recheck reads a finding's signal again. A finding of the pool as a whole, where no value of the whole is given, is judged by the
@@ -172,10 +172,10 @@ func ownership(_ context.Context, s *scene) verdict {
 		return hold(s.now.Add(time.Minute), "a rollout of %s is in progress", s.w.Name)
 	}
 	if m, ok := humanEdit(s.w, s.now.Add(-s.rule.HumanEdit)); ok {
-		return hold(m.At.Add(s.rule.HumanEdit), "%s changed %s at %s: hands off for %s", m.Name, s.w.Name, m.At.Format("15:04:05 MST"), s.rule.HumanEdit)
+		return hold(m.At.Add(s.rule.HumanEdit), "%s changed %s at %s: hands off for %s", m.Name, s.w.Name, m.At.Format("15:04:05 MST"), state.FormatDuration(s.rule.HumanEdit))
 	}
 	if s.act.Kind != setEngineArgKind {
-		return allow("no rollout, and no edit by hand within %s", s.rule.HumanEdit)
+		return allow("no rollout, and no edit by hand within %s", state.FormatDuration(s.rule.HumanEdit))
 	}
 	for _, o := range s.w.Owners {
 		if o.Controller {
@@ -191,7 +191,7 @@ func ownership(_ context.Context, s *scene) verdict {
 		}
 		return allow("%s: set %s in the release's values as well, or its next upgrade undoes it", release, s.act.Change)
 	}
-	return allow("no rollout, no edit by hand within %s, and nothing else sets the args", s.rule.HumanEdit)
+	return allow("no rollout, no edit by hand within %s, and nothing else sets the args", state.FormatDuration(s.rule.HumanEdit))
 }
 
 // controllers write objects by themselves; their entries are no person's edit.

@@ -3,6 +3,7 @@ package remediate_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,10 +17,14 @@ func TestEveryReasonIsShown(t *testing.T) {
 	w := newWorld(t, setArg, remediate.Suggest)
 	a := w.plan()
 	var order []string
+	clumsy := regexp.MustCompile(`\dm0s|\dh0m`)
 	for _, g := range a.Guards {
 		order = append(order, g.Guard)
 		if g.Reason == "" || g.At.IsZero() {
 			t.Errorf("%+v", g)
+		}
+		if clumsy.MatchString(g.Reason) {
+			t.Errorf("a duration reads like a machine's: %s: %s", g.Guard, g.Reason)
 		}
 	}
 	want := "kill_switch mode target evidence shared_cause ownership freeze_window lock history budget capacity breaker verifiability approval"

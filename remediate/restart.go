@@ -86,7 +86,7 @@ func (restartWorker) draft(s *scene) error {
 	a.Params["pod"] = s.pod.Name
 	a.Params["labels"] = strings.Join(labels, ",")
 	a.Why = fmt.Sprintf("A restart frees what only this worker holds. It is taken out of serving (%s), runs what it has begun for up to %s, and is then evicted under its disruption budget; what still runs then is lost, and so is its prefix cache.",
-		a.Params["labels"], drainTime(a, s.cfg.Timing))
+		a.Params["labels"], state.FormatDuration(drainTime(a, s.cfg.Timing)))
 	set := make([]string, len(labels))
 	for i, l := range labels {
 		set[i] = l + "=" + isolated

@@ -113,9 +113,9 @@ func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 	case r.now.Sub(since) < most:
 		return r.stay(r.cfg.Timing.Poll)
 	case len(v) > 0:
-		r.note("drained_text", fmt.Sprintf("%s have passed, and %.0f requests still run", most, slices.Max(v)))
+		r.note("drained_text", fmt.Sprintf("%s have passed, and %.0f requests still run", state.FormatDuration(most), slices.Max(v)))
 	default:
-		r.note("drained_text", fmt.Sprintf("%s have passed, and how much it runs cannot be read", most))
+		r.note("drained_text", fmt.Sprintf("%s have passed, and how much it runs cannot be read", state.FormatDuration(most)))
 	}
 	r.stamp(keyDrained)
 	return r.stay(0)
@@ -138,7 +138,7 @@ func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
 		if r.now.Sub(r.stamp(keyBlocked)) < r.cfg.Timing.Blocked {
 			return r.stay(r.cfg.Timing.Poll)
 		}
-		r.note(keyUndo, fmt.Sprintf("the eviction was refused for %s: %v", r.cfg.Timing.Blocked, err))
+		r.note(keyUndo, fmt.Sprintf("the eviction was refused for %s: %v", state.FormatDuration(r.cfg.Timing.Blocked), err))
 		return r.stay(0)
 	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
 		r.note(keyUndo, "the eviction was refused: "+err.Error())
@@ -203,7 +203,7 @@ func (restartWorker) live(ctx context.Context, r *stage) advance {
 		}
 	}
 	if r.now.Sub(since) > r.cfg.Timing.Rollout {
-		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the worker is gone, and the pool has no ready replacement after %s", r.cfg.Timing.Rollout)}
+		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the worker is gone, and the pool has no ready replacement after %s", state.FormatDuration(r.cfg.Timing.Rollout))}
 	}
 	return r.stay(r.cfg.Timing.Poll)
 }

@@ -285,7 +285,7 @@ func (r *stage) retry(err error) advance {
 	since := r.stamp("trouble")
 	r.note("trouble_text", err.Error())
 	if r.now.Sub(since) > r.cfg.Timing.Stale {
-		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v", r.now.Sub(since).Truncate(1e9), err))
+		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v", state.FormatDuration(r.now.Sub(since).Truncate(1e9)), err))
 	}
 	return r.stay(r.cfg.Timing.Poll)
 }
@@ -310,7 +310,7 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	case !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.Verifying, text: "the rollout is complete"}
 	case r.now.Sub(since) > r.cfg.Timing.Rollout:
-		return advance{to: state.RollbackIntent, text: fmt.Sprintf("the rollout is not complete after %s (%d of %d updated, %d ready)", r.cfg.Timing.Rollout, w.Updated, w.Replicas, w.Ready)}
+		return advance{to: state.RollbackIntent, text: fmt.Sprintf("the rollout is not complete after %s (%d of %d updated, %d ready)", state.FormatDuration(r.cfg.Timing.Rollout), w.Updated, w.Replicas, w.Ready)}
 	}
 	return r.stay(r.cfg.Timing.Poll)
 }

@@ -436,14 +436,3 @@ func bucketOf(e parser.Expr) string {
 	}
 	return ""
 }
-
-// short is a duration without its empty parts.
-func short(d time.Duration) string {
-	s := d.String()
-	for _, empty := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(s, empty) {
-			s = s[:len(s)-2]
-		}
-	}
-	return s
-}

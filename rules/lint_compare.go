@@ -255,7 +255,7 @@ func (l *linter) window(c bound, call *parser.Call) {
 	}
 	single := c.op == parser.GTR && c.limit == 0 || c.op == parser.GTE && c.limit > 0 && c.limit <= 1
 	if single && !c.spread && window > 0 && l.rule.For >= window {
-		l.say(state.Critical, fmt.Sprintf("can never fire for a single event: after for: %s it has left the window of %s", short(l.rule.For), short(window)), "make the window longer than for, or drop for")
+		l.say(state.Critical, fmt.Sprintf("can never fire for a single event: after for: %s it has left the window of %s", state.FormatDuration(l.rule.For), state.FormatDuration(window)), "make the window longer than for, or drop for")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // FormatValue writes a value with its unit as people say it: 98 %, 850 ms, 2.5 min, 41.5 GiB, yes. Stories, playbooks and pages all
@@ -25,6 +26,17 @@ func FormatValue(v float64, unit string) string {
 		suffix = strings.TrimSuffix(suffix, "s") // 1 request
 	}
 	return FormatNumber(v*factor) + suffix
+}
+
+// FormatDuration writes a duration as people write it in a configuration: 2m and 1h30m, without the empty parts that Go adds.
+func FormatDuration(d time.Duration) string {
+	s := d.String()
+	for _, empty := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, empty) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
 }
 
 // mostSure is how sure a text ever is of a cause, in percent: evidence is never complete.

@@ -3,6 +3,7 @@ package state_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"paramedic/state"
 )
@@ -23,6 +24,15 @@ func TestValuesReadAsPeopleSayThem(t *testing.T) {
 	} {
 		if got := state.FormatValue(c.v, c.unit); got != c.want {
 			t.Errorf("%v %s is %q, want %q", c.v, c.unit, got, c.want)
+		}
+	}
+}
+
+func TestDurationsReadAsPeopleWriteThem(t *testing.T) {
+	for want, d := range map[string]time.Duration{"2m": 2 * time.Minute, "1h30m": 90 * time.Minute, "6h": 6 * time.Hour, "10m30s": 630 * time.Second, "1h0m5s": time.Hour + 5*time.Second,
+		"20m": 20 * time.Minute, "500ms": 500 * time.Millisecond, "0s": 0} {
+		if got := state.FormatDuration(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}
 }

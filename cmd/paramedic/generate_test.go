@@ -195,13 +195,7 @@ func defaultText(v reflect.Value) string {
 		return "—"
 	}
 	if d, ok := v.Interface().(Duration); ok {
-		text := d.D().String()
-		for _, zero := range []string{"m0s", "h0m"} {
-			if strings.HasSuffix(text, zero) {
-				text = strings.TrimSuffix(text, zero[1:])
-			}
-		}
-		return "`" + text + "`"
+		return "`" + state.FormatDuration(d.D()) + "`"
 	}
 	return fmt.Sprintf("`%v`", v.Interface())
 }
