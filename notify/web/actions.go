@@ -69,6 +69,18 @@ func newActionCard(a state.Action) actionCard {
 	return c
 }
 
+// Allowed says how many guards allow the action: of how many, where not all do. That is as many as every other channel counts.
+func (c actionCard) Allowed() string {
+	guards, verb := plural(len(c.Guards), "guard"), "allow"
+	if n := len(c.Passed); n < len(c.Guards) {
+		guards = fmt.Sprintf("%d of %s", n, guards)
+	}
+	if len(c.Passed) == 1 {
+		verb = "allows"
+	}
+	return guards + " " + verb
+}
+
 // actionOrder puts first what waits for a person, then what runs, then what is over.
 func actionOrder(s state.ActionState) int {
 	switch {

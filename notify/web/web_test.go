@@ -80,7 +80,7 @@ func TestAnIncidentsPageTellsTheWholeStory(t *testing.T) {
 		// The sum, for a person to redo: -3 + 8 + 7.5 + 4.2 - 2.5 = 14.2.
 		`data-testid="reason">&#43;8.0: A full cache is needed; an efficient engine shows it too.</div>`, "−3.0", "&#43;8.0", "&#43;7.5", "&#43;4.2", "−2.5", `data-testid="score">&#43;14.2`, "odds of 26 to 1", "concurrency cap", "&#43;9.1 decibans", "KV usage were below 90%",
 		"2 signals could not be read", "no worker was idle", "98% on vllm-llama", "Where the time goes.</b> queue 62 %", "trace 4bf92f3577b34da6a3ce929d0e0e4736", "it makes things worse", "Restarting workers all at once", "Shed or reroute batch traffic",
-		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "4 guards allow it; it waits for you alone",
+		`data-post="/api/v1/actions/ACT-01KA1B2C3D4E5F6G7H8J9K0ACT/approve"`, `data-plan-hash="9f2c41d07be3"`, "3 workers carry the load of 4 at 88%", "4 of 5 guards allow it; it waits for you alone",
 		`data-testid="chart-chart-kv_usage"`, "limit 95 %", ">onset<", "paged through PagerDuty", `data-testid="alert"`)
 	// What is unusual stands once: under its chart, or below the charts where it has none.
 	_, below, _ := strings.Cut(body, `data-testid="together"`)
@@ -180,6 +180,18 @@ func TestAnActionThatIsOverDoesNotWait(t *testing.T) {
 	}
 	if held := newActionCard(state.Action{State: state.Approved, Guards: guards}); len(held.Blocked) != 2 || held.Blocked[0].RetryAt.IsZero() {
 		t.Errorf("one that is held shows %+v", held.Blocked)
+	}
+}
+
+// Slack and the terminal count every guard, too: "none of its 14 guards stands against it".
+func TestEveryGuardIsCounted(t *testing.T) {
+	allow, hold := state.GuardResult{Guard: "mode", Decision: state.Allow}, state.GuardResult{Guard: "approval", Decision: state.Hold}
+	for want, guards := range map[string][]state.GuardResult{
+		"1 guard allows": {allow}, "2 guards allow": {allow, allow}, "1 of 2 guards allows": {allow, hold}, "2 of 3 guards allow": {allow, allow, hold},
+	} {
+		if got := newActionCard(state.Action{State: state.AwaitingApproval, Guards: guards}).Allowed(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
