@@ -89,7 +89,7 @@ func (c *cli) score(ctx context.Context, s scoring) error {
 		}
 		f.Close()
 	}
-	trials, err := s.run(ctx)
+	trials, err := s.run(ctx, c.scoreProgress(len(s.trials())))
 	if err != nil {
 		return err
 	}
@@ -155,9 +155,10 @@ func (s scoring) trials() []trialKey {
 }
 
 // run plays every trial, as many at a time as there are processors. The results are in the order of the trials.
-func (s scoring) run(ctx context.Context) ([]played, error) {
+func (s scoring) run(ctx context.Context, told *progress) ([]played, error) {
 	// Pages are made, parsed and dropped by the thousand, and little of it lives on: collecting it less often saves a fifth of the time.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	defer told.end()
 	keys := s.trials()
 	out := make([]played, len(keys))
 	group, ctx := errgroup.WithContext(ctx)
@@ -168,8 +169,11 @@ func (s scoring) run(ctx context.Context) ([]played, error) {
 			if err != nil {
 				return err
 			}
-			out[i], err = t.play(ctx)
-			return err
+			if out[i], err = t.play(ctx); err != nil {
+				return err
+			}
+			told.done()
+			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -191,6 +191,9 @@ func TestLabScoreInJSON(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
+	if errs.Len() > 0 {
+		t.Errorf("nobody looks at a terminal, and standard error has %q", errs.String())
+	}
 	if len(got.Faults) != 1 || got.Faults[0].Right != 1 || got.Faults[0].SecondsToDiagnosis == nil {
 		t.Errorf("%+v", got.Faults)
 	}
@@ -256,6 +259,22 @@ func TestAScoreIsCheckedBeforeItIsPlayed(t *testing.T) {
 		if err := (&cli{out: io.Discard, err: io.Discard}).score(t.Context(), s); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
+	}
+}
+
+// At a terminal one line is written over with every run that is done, and gone when what was found is printed.
+func TestAPersonSeesHowFarAScoreIs(t *testing.T) {
+	var line bytes.Buffer
+	told := &progress{out: &line, all: 2}
+	s := scoring{seeds: 2, first: 3, faults: []string{"engine_hang"}, options: labOptions{engine: "vllm"}}
+	if _, err := s.run(t.Context(), told); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := line.String(), "\r1 of 2 runs done\r2 of 2 runs done\r\x1b[K"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if (&cli{err: &line}).scoreProgress(2) != nil {
+		t.Error("a buffer is no terminal")
 	}
 }
 

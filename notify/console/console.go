@@ -30,10 +30,13 @@ type Options struct {
 	Colour bool
 }
 
-// Terminal says whether a person looks at the writer: it is a terminal, and not told to be plain (https://no-color.org).
-func Terminal(w io.Writer) bool {
+// Terminal says whether a person looks at the writer who wants colours: it is a terminal, and not told to be plain (https://no-color.org).
+func Terminal(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && Attended(w) }
+
+// Attended says whether a person looks at the writer: it is a terminal, and one where a line can be written over.
+func Attended(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+	if !ok || os.Getenv("TERM") == "dumb" {
 		return false
 	}
 	info, err := f.Stat()
