@@ -2,7 +2,6 @@ package rules
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -57,6 +56,8 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 // cause comes before it); "missing SIGNAL…"; "title TEXT". With several incidents, "incident N" says which, in the order in which they
 // opened, the lines after it are about.
 //
+// Every mistake of a case is told at once. What is demanded is only held against the verdict where alerts, workers and evidence have none.
+//
 // Without alerts.json the symptoms are those that the evidence shows by itself, as in a look at a fleet that no alert has called for.
 func (c *Catalog) RunCases(dir string) ([]CaseResult, error) { return c.RunCasesWith(dir, nil) }
 
@@ -75,9 +76,7 @@ func (c *Catalog) RunCasesWith(place string, read PageReader) ([]CaseResult, err
 		}
 		r := CaseResult{Name: strings.TrimSuffix(filepath.Base(f), ".txtar"), File: f, ToldApart: []ToldApart{}, Failures: []string{}}
 		k := caseRun{cat: c, dir: dir, result: &r, short: map[string]state.Worker{}, read: read}
-		if err := k.run(ar); err != nil {
-			r.Failures = append(r.Failures, err.Error())
-		}
+		k.run(ar)
 		out = append(out, r)
 	}
 	return out, nil
@@ -126,24 +125,17 @@ func (a alertJSON) after() (time.Duration, error) {
 	return d, nil
 }
 
-func (k *caseRun) run(ar *txtar.Archive) error {
-	files, err := k.parts(ar)
-	if err != nil {
-		return err
-	}
-	alerts, err := caseAlerts(files)
-	if err != nil {
-		return err
-	}
-	if err := k.workers(files["workers"]); err != nil {
-		return err
-	}
+func (k *caseRun) run(ar *txtar.Archive) {
 	k.ev.At = caseTime
-	if err := k.pages(files); err != nil {
-		return err
-	}
-	if err := k.evidence(files["evidence"], 0); err != nil {
-		return err
+	files := k.parts(ar)
+	alerts := k.alerts(files)
+	k.workers(files["workers"])
+	k.pages(files)
+	k.evidence(files["evidence"], "", 0)
+	sound := len(k.result.Failures) == 0
+	wanted, certain := k.wanted(files["want"])
+	if !sound || !certain {
+		return
 	}
 	if _, told := files["alerts.json"]; told {
 		k.result.Incidents = k.cat.incidents(alerts, k.ev.Workers)
@@ -154,34 +146,32 @@ func (k *caseRun) run(ar *txtar.Archive) error {
 		in.Diagnosis = k.cat.Diagnose(in, &k.ev, caseTime)
 		in.Title = in.Diagnosis.Title
 	}
-	return k.want(files["want"])
+	k.want(wanted)
 }
 
-// caseAlerts are the alerts of a case; it must have some, or something else to see symptoms in.
-func caseAlerts(files map[string]string) ([]alertJSON, error) {
-	if strings.TrimSpace(files["want"]) == "" {
-		return nil, errors.New("the case has no file want, so that nothing can fail")
-	}
+// alerts are the alerts of a case; it must have some, or something else to see symptoms in. One that names nothing is no alert.
+func (k *caseRun) alerts(files map[string]string) []alertJSON {
 	text, ok := files["alerts.json"]
 	if !ok {
 		if files["evidence"]+files["pages"] == "" {
-			return nil, errors.New("the case has neither alerts.json nor evidence nor pages")
+			k.fail("the case has neither alerts.json nor evidence nor pages")
 		}
-		return nil, nil
+		return nil
 	}
 	var alerts []alertJSON
 	if err := json.Unmarshal([]byte(text), &alerts); err != nil {
-		return nil, fmt.Errorf("alerts.json: %w", err)
+		k.fail("alerts.json: %v", err)
+		return nil
 	}
-	if err := labelled(alerts); err != nil {
-		return nil, fmt.Errorf("alerts.json: %w", err)
-	}
-	for _, a := range alerts {
+	for i, a := range alerts {
+		if len(a.Labels) == 0 {
+			k.fail(`alerts.json: alert %d has no labels: give it at least {"labels": {"alertname": "…"}}`, i+1)
+		}
 		if _, err := a.after(); err != nil {
-			return nil, fmt.Errorf("alerts.json: %w", err)
+			k.fail("alerts.json: alert %d: %v", i+1, err)
 		}
 	}
-	return alerts, nil
+	return alerts
 }
 
 func lines(s string) [][]string {
@@ -193,13 +183,15 @@ func lines(s string) [][]string {
 	return out
 }
 
-func (k *caseRun) workers(s string) error {
+func (k *caseRun) workers(s string) {
 	for i, f := range lines(s) {
 		if len(f) == 0 {
 			continue
 		}
 		if len(f) < 6 {
-			return fmt.Errorf("workers:%d: wants short-name namespace pod pool model node [gpus] [key=value…]", i+1)
+			k.fail("workers:%d: wants short-name namespace pod pool model node [gpus] [key=value…]", i+1)
+			k.short[f[0]] = state.Worker{} // lines that name it are not wrong for that
+			continue
 		}
 		w := state.Worker{Namespace: f[1], Pod: f[2], Pool: f[3], Model: f[4], Node: f[5], Ready: true, Engine: "vllm"}
 		for _, word := range f[6:] {
@@ -216,58 +208,52 @@ func (k *caseRun) workers(s string) error {
 			case key == "route":
 				w.Routes = append(w.Routes, value)
 			default:
-				return fmt.Errorf("workers:%d: there is no %s=; there are group, role, owner and route", i+1, key)
+				k.fail("workers:%d: there is no %s=; there are group, role, owner and route", i+1, key)
 			}
 		}
 		k.short[f[0]] = w
 		k.ev.Workers = append(k.ev.Workers, w)
 	}
-	return nil
 }
 
-func (k *caseRun) evidence(s string, depth int) error {
+// evidence reads lines of evidence, those of a base file with its name before what is said of them.
+func (k *caseRun) evidence(s, file string, depth int) {
 	for i, f := range lines(s) {
+		at := fmt.Sprintf("%sevidence:%d", file, i+1)
 		switch {
 		case len(f) == 0:
 			continue
 		case f[0] == "base" && len(f) == 2:
 			if depth > 3 {
-				return fmt.Errorf("evidence:%d: base files refer to each other", i+1)
+				k.fail("%s: base files refer to each other", at)
+				return
 			}
 			data, err := os.ReadFile(filepath.Join(k.dir, filepath.FromSlash(f[1])))
 			if err != nil {
-				return fmt.Errorf("evidence:%d: %w", i+1, err)
+				k.fail("%s: %v", at, err)
+				continue
 			}
-			if err := k.evidence(string(data), depth+1); err != nil {
-				return fmt.Errorf("%s: %w", f[1], err)
-			}
+			k.evidence(string(data), file+f[1]+": ", depth+1)
 		case f[0] == "missing" && len(f) > 1:
-			if err := k.signal(f[1]); err != nil {
-				return fmt.Errorf("evidence:%d: %w", i+1, err)
-			}
+			k.signal(at, f[1])
 			k.ev.Missing = append(k.ev.Missing, state.Missing{Signal: f[1], Reason: strings.Join(f[2:], " ")})
 			k.ev.Samples = slices.DeleteFunc(k.ev.Samples, func(s state.Sample) bool { return s.Signal == f[1] })
 		case len(f) < 3:
-			return fmt.Errorf("evidence:%d: wants signal entity value", i+1)
+			k.fail("%s: wants signal entity value", at)
 		default:
-			if err := k.sample(f); err != nil {
-				return fmt.Errorf("evidence:%d: %w", i+1, err)
-			}
+			k.sample(at, f)
 		}
 	}
-	return nil
 }
 
-func (k *caseRun) sample(f []string) error {
-	if err := k.signal(f[0]); err != nil {
-		return err
-	}
+func (k *caseRun) sample(at string, f []string) {
+	k.signal(at, f[0])
 	s := state.Sample{Signal: f[0], Unit: k.cat.units[f[0]], At: caseTime}
 	gone := f[2] == "-"
 	if v, err := strconv.ParseFloat(f[2], 64); err == nil {
 		s.Value = v
 	} else if !gone {
-		return fmt.Errorf("value %q is not a number", f[2])
+		k.fail("%s: value %q is not a number", at, f[2])
 	}
 	for _, opt := range f[3:] {
 		key, val, _ := strings.Cut(opt, "=")
@@ -286,29 +272,24 @@ func (k *caseRun) sample(f []string) error {
 		case key == "age" && err == nil:
 			s.At = caseTime.Add(-time.Duration(n) * time.Second)
 		default:
-			return fmt.Errorf("%q is none of was=, day=, week=, z=, age=, text=", opt)
+			k.fail("%s: %q is none of was=, day=, week=, z=, age=, text=", at, opt)
 		}
 	}
-	entities, err := k.entities(f[1])
-	if err != nil {
-		return err
-	}
-	for _, e := range entities {
+	for _, e := range k.entities(at, f[1]) {
 		s.Entity = e
 		k.ev.Samples = slices.DeleteFunc(k.ev.Samples, func(o state.Sample) bool { return o.Signal == s.Signal && o.Entity == e })
 		if !gone {
 			k.ev.Samples = append(k.ev.Samples, s)
 		}
 	}
-	return nil
 }
 
-func (k *caseRun) entities(name string) ([]state.Entity, error) {
+func (k *caseRun) entities(at, name string) []state.Entity {
 	if name == "pool" {
-		return []state.Entity{{}}, nil
+		return []state.Entity{{}}
 	}
 	if n, ok := strings.CutPrefix(name, "node:"); ok {
-		return []state.Entity{{Node: n}}, nil
+		return []state.Entity{{Node: n}}
 	}
 	short, gpu, onGPU := strings.Cut(name, "/")
 	var out []state.Entity
@@ -328,10 +309,10 @@ func (k *caseRun) entities(name string) ([]state.Entity, error) {
 			}
 		}
 	}
-	if len(out) == 0 && short != "*" {
-		return nil, fmt.Errorf("no worker %q", name)
+	if w, known := k.short[short]; len(out) == 0 && short != "*" && (!known || w.Pod != "") {
+		k.fail("%s: no worker %q", at, name)
 	}
-	return out, nil
+	return out
 }
 
 // incidents does with a case's alerts what the fold does with those of the log: each joins the incident that it belongs to, or opens one.

@@ -1,9 +1,9 @@
 package rules
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"paramedic/state"
@@ -26,49 +26,64 @@ type CasePage struct {
 type PageReader func(pages []CasePage, at time.Time) (state.Evidence, error)
 
 // pages reads the case's pages into its evidence.
-func (k *caseRun) pages(files map[string]string) error {
+func (k *caseRun) pages(files map[string]string) {
 	var pages []CasePage
+	before := len(k.result.Failures)
 	for i, f := range lines(files["pages"]) {
 		if len(f) == 0 {
 			continue
 		}
 		w, ok := k.short[f[0]]
 		if !ok || len(f) < 2 || len(f) > 3 {
-			return fmt.Errorf("pages:%d: wants the short-name of a worker, a file and perhaps an age such as 5m", i+1)
+			k.fail("pages:%d: wants the short-name of a worker, a file and perhaps an age such as 5m", i+1)
+			continue
 		}
 		p := CasePage{Worker: w, At: caseTime, Body: []byte(files[f[1]])}
 		if len(f) == 3 {
 			age, err := time.ParseDuration(f[2])
 			if err != nil || age < 0 {
-				return fmt.Errorf("pages:%d: %q is no age such as 5m", i+1, f[2])
+				k.fail("pages:%d: %q is no age such as 5m", i+1, f[2])
 			}
 			p.At = caseTime.Add(-age)
 		}
 		if _, inside := files[f[1]]; !inside {
 			body, err := os.ReadFile(filepath.Join(k.dir, filepath.FromSlash(f[1])))
 			if err != nil {
-				return fmt.Errorf("pages:%d: %w", i+1, err)
+				k.fail("pages:%d: %v", i+1, err)
 			}
 			p.Body = body
 		}
 		pages = append(pages, p)
 	}
-	if len(pages) == 0 {
-		return nil
+	unread := slices.ContainsFunc(pages, func(p CasePage) bool { return p.Worker.Pod == "" })
+	if len(pages) == 0 || unread || len(k.result.Failures) > before {
+		return
 	}
 	if k.read == nil {
-		return fmt.Errorf("the case has recorded pages: run it with `paramedic rules test`")
+		k.fail("the case has recorded pages: run it with `paramedic rules test`")
+		return
 	}
 	ev, err := k.read(pages, caseTime)
 	if err != nil {
-		return fmt.Errorf("pages: %w", err)
+		k.failEach("pages", err)
+		return
 	}
 	for _, s := range ev.Samples {
 		s.Entity.Cluster = "" // a case is of one cluster, and lines of evidence name none
 		k.ev.Samples = append(k.ev.Samples, s)
 	}
 	k.ev.Missing = append(k.ev.Missing, ev.Missing...)
-	return nil
+}
+
+// failEach is a failure for each of the errors that were joined to one.
+func (k *caseRun) failEach(at string, err error) {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range several.Unwrap() {
+			k.fail("%s: %v", at, one)
+		}
+		return
+	}
+	k.fail("%s: %v", at, err)
 }
 
 // observed is the incident that evidence shows by itself, if it shows any.

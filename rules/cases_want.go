@@ -10,65 +10,54 @@ import (
 )
 
 // want checks the lines of what has to come out.
-func (k *caseRun) want(s string) error {
-	k.misspelt(s)
+func (k *caseRun) want(wanted []wantLine) {
 	var in *state.Incident
 	if len(k.result.Incidents) > 0 {
 		in = k.result.Incidents[0]
 	}
-	incidents := 1
-	for i, f := range lines(s) {
-		if len(f) == 0 {
-			continue
-		}
-		switch {
-		case f[0] == "incidents" && len(f) == 2:
-			n, err := strconv.Atoi(f[1])
-			if err != nil {
-				return fmt.Errorf("want:%d: %q is not a number", i+1, f[1])
+	incidents, told := 1, false
+	for _, l := range wanted {
+		switch l.words[0] {
+		case "incidents":
+			incidents, _ = strconv.Atoi(l.words[1])
+		case "incident":
+			n, _ := strconv.Atoi(l.words[1])
+			k.cause = ""
+			if in, told = nil, n < 1 || n > len(k.result.Incidents); told {
+				k.fail("want:%d: there are %d incidents, none is number %d", l.n, len(k.result.Incidents), n)
+				continue
 			}
-			incidents = n
-		case f[0] == "incident" && len(f) == 2:
-			n, err := strconv.Atoi(f[1])
-			if err != nil || n < 1 || n > len(k.result.Incidents) {
-				return fmt.Errorf("want:%d: there are %d incidents, none is number %s", i+1, len(k.result.Incidents), f[1])
-			}
-			in, k.cause = k.result.Incidents[n-1], ""
-		case in == nil:
-			return fmt.Errorf("want:%d: there is no incident", i+1)
+			in = k.result.Incidents[n-1]
 		default:
-			if err := k.check(in, f); err != nil {
-				k.fail("want:%d: %v", i+1, err)
+			switch {
+			case in != nil:
+				k.check(in, l.words)
+			case !told: // once is enough
+				told = true
+				k.fail("want:%d: there is no incident", l.n)
 			}
 		}
 	}
 	if len(k.result.Incidents) != incidents {
 		k.fail("%d incidents, want %d", len(k.result.Incidents), incidents)
 	}
-	return nil
 }
 
 func (k *caseRun) fail(format string, args ...any) {
 	k.result.Failures = append(k.result.Failures, fmt.Sprintf(format, args...))
 }
 
-// check checks one line. The error is of lines that mean nothing.
-func (k *caseRun) check(in *state.Incident, f []string) error {
+// check checks one line that [caseRun.wanted] has let pass.
+func (k *caseRun) check(in *state.Incident, f []string) {
 	d := in.Diagnosis
 	switch f[0] {
 	case "cause":
-		if len(f) != 2 {
-			return fmt.Errorf("cause wants one ID")
-		}
 		k.result.Want, k.cause = append(k.result.Want, f[1]), f[1]
 		if string(d.Cause) != f[1] {
 			k.fail("cause %s (score %g, margin %g), want %s; %s", d.Cause, d.Score, d.Margin, f[1], sumOf(d))
 		}
 	case "min_confidence":
-		x, err := strconv.ParseFloat(f[len(f)-1], 64)
-		if err != nil {
-			return fmt.Errorf("min_confidence wants a number")
-		}
+		x, _ := strconv.ParseFloat(f[len(f)-1], 64)
 		if d.Confidence < x {
 			k.fail("confidence %g, want at least %g; %s", d.Confidence, x, sumOf(d))
 		}
@@ -93,7 +82,7 @@ func (k *caseRun) check(in *state.Incident, f []string) error {
 			k.not(d, id)
 		}
 	case "looks_like":
-		return k.looksLike(in, f[1:])
+		k.looksLike(in, f[1:])
 	case "missing":
 		for _, s := range f[1:] {
 			if !slices.ContainsFunc(d.Missing, func(m string) bool { return m == s || strings.HasPrefix(m, s+" ") }) {
@@ -104,10 +93,7 @@ func (k *caseRun) check(in *state.Incident, f []string) error {
 		if want := strings.Join(f[1:], " "); !strings.Contains(d.Title, want) {
 			k.fail("title %q, want %q", d.Title, want)
 		}
-	default:
-		return fmt.Errorf("no such line: %s", f[0])
 	}
-	return nil
 }
 
 // not checks that a cause is neither named nor near it.
@@ -124,17 +110,11 @@ func (k *caseRun) not(d state.Diagnosis, id string) {
 
 // looksLike checks that causes are not named though one would think of them first. Less than what sets a named cause apart from the next
 // is no look-alike: a case that never resembled a cause does not show that it is told from it.
-func (k *caseRun) looksLike(in *state.Incident, ids []string) error {
-	if k.cause == "" {
-		return fmt.Errorf("looks_like wants a line cause before it")
-	}
+func (k *caseRun) looksLike(in *state.Incident, ids []string) {
 	v := k.cat.verdict(in, &k.ev)
 	defer v.view.release()
 	for _, id := range ids {
 		i := slices.IndexFunc(v.ranked, func(w weighed) bool { return string(w.cause.ID) == id })
-		if i < 0 {
-			return fmt.Errorf("looks_like %s: there is no such cause", id)
-		}
 		switch alerts, pull := v.ranked[i].pull(); {
 		case alerts == 0:
 			k.fail("it does not look like %s, which no alert is a sign of", id)
@@ -144,7 +124,6 @@ func (k *caseRun) looksLike(in *state.Incident, ids []string) error {
 		k.not(in.Diagnosis, id)
 		k.result.ToldApart = append(k.result.ToldApart, ToldApart{Cause: k.cause, From: id})
 	}
-	return nil
 }
 
 func (k *caseRun) same(what string, got, want []string) {

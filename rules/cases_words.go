@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/tools/txtar"
 
@@ -34,11 +36,12 @@ func caseFiles(place string) (files []string, dir string, err error) {
 }
 
 // parts are the files of a case. One that nothing reads would be taken for something that was tested.
-func (k *caseRun) parts(ar *txtar.Archive) (map[string]string, error) {
+func (k *caseRun) parts(ar *txtar.Archive) map[string]string {
 	out := map[string]string{}
 	for _, f := range ar.Files {
 		if _, twice := out[f.Name]; twice {
-			return nil, fmt.Errorf("the case has two files %s: put them together", f.Name)
+			k.fail("the case has two files %s: put them together", f.Name)
+			continue
 		}
 		out[f.Name] = string(f.Data)
 	}
@@ -50,64 +53,118 @@ func (k *caseRun) parts(ar *txtar.Archive) (map[string]string, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(out)) {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("the case has a file %s, which nothing reads; %s", name, meant(name, known))
+			k.fail("the case has a file %s, which nothing reads; %s", name, meant(name, known))
 		}
 	}
-	return out, nil
+	return out
 }
 
-// labelled checks the alerts of a case: one that names nothing is no alert.
-func labelled(alerts []alertJSON) error {
-	for i, a := range alerts {
-		if len(a.Labels) == 0 {
-			return fmt.Errorf(`alert %d has no labels: give it at least {"labels": {"alertname": "…"}}`, i+1)
-		}
+// A wantLine is a line of what has to come out, by its number in the file.
+type wantLine struct {
+	n     int
+	words []string
+}
+
+// wanted are the lines of what has to come out that mean something; of the others it says why not. It is not clear which incident a line
+// is about, and how many there should be, where one of those lines is wrong.
+func (k *caseRun) wanted(s string) (out []wantLine, certain bool) {
+	certain = true
+	if strings.TrimSpace(s) == "" {
+		k.fail("the case has no file want, so that nothing can fail")
 	}
-	return nil
-}
-
-// misspelt finds words in the lines of what has to come out that mean nothing: a cause that does not exist is never named, so that it may be
-// demanded in vain, or "not" without effect.
-func (k *caseRun) misspelt(s string) {
-	causes := append(words(k.cat.byID), string(state.Unknown))
+	cause := false
 	for i, f := range lines(s) {
 		if len(f) == 0 {
 			continue
 		}
-		var what string
-		var known []string
+		l, before := wantLine{i + 1, f}, len(k.result.Failures)
 		switch f[0] {
-		case "cause", "not", "looks_like":
-			what, known = "cause", causes
-		case "symptoms":
-			what, known = "symptom", words(k.cat.symptoms)
-		case "missing":
-			what, known = "signal", words(k.cat.units)
-		case "pods":
-			what, known = "worker", slices.Sorted(maps.Keys(k.short))
-		case "title", "min_confidence":
-			if len(f) < 2 {
-				k.fail("want:%d: %s of what? Without a word it says nothing", i+1, f[0])
+		case "incidents", "incident":
+			k.numbered(l)
+			certain = certain && len(k.result.Failures) == before
+			cause = cause && f[0] == "incidents"
+		case "looks_like":
+			if !cause {
+				k.fail("want:%d: looks_like wants a line cause before it", l.n)
 			}
-			continue
+			k.spelt(l)
 		default:
-			continue
+			cause = cause || f[0] == "cause"
+			k.spelt(l)
 		}
-		if len(f) < 2 && what != "worker" { // no pods at all may be what has to come out
-			k.fail("want:%d: %s of which %s? Without a word it says nothing", i+1, f[0], what)
+		if len(k.result.Failures) == before {
+			out = append(out, l)
 		}
-		for _, word := range f[1:] {
-			if !slices.Contains(known, word) {
-				k.fail("want:%d: no %s %q; %s", i+1, what, word, meant(word, known))
-			}
+	}
+	return out, certain
+}
+
+// numbered says what is wrong with a line that has to have one number.
+func (k *caseRun) numbered(l wantLine) {
+	if len(l.words) != 2 {
+		k.fail("want:%d: %s wants one number", l.n, l.words[0])
+		return
+	}
+	if n, err := strconv.Atoi(l.words[1]); err != nil || n < 0 {
+		k.fail("want:%d: %q is not a number", l.n, l.words[1])
+	}
+}
+
+// spelt says what is wrong with the words of a line. A cause that does not exist is never named, so that it may be demanded in vain, or
+// "not" without effect.
+func (k *caseRun) spelt(l wantLine) {
+	var what string
+	var known []string
+	switch l.words[0] {
+	case "cause", "not":
+		what, known = "cause", append(words(k.cat.byID), string(state.Unknown))
+	case "looks_like":
+		what, known = "cause", words(k.cat.byID)
+	case "symptoms":
+		what, known = "symptom", words(k.cat.symptoms)
+	case "missing":
+		what, known = "signal", words(k.cat.units)
+	case "pods":
+		what, known = "worker", slices.Sorted(maps.Keys(k.short))
+	case "nodes", "gpus":
+		return
+	case "title", "min_confidence":
+		k.free(l)
+		return
+	default:
+		k.fail("want:%d: no such line: %s", l.n, l.words[0])
+		return
+	}
+	switch {
+	case len(l.words) < 2 && what != "worker": // no pods at all may be what has to come out
+		k.fail("want:%d: %s of which %s? Without a word it says nothing", l.n, l.words[0], what)
+	case l.words[0] == "cause" && len(l.words) > 2:
+		k.fail("want:%d: cause wants one ID", l.n)
+	}
+	for _, word := range l.words[1:] {
+		if !slices.Contains(known, word) {
+			k.fail("want:%d: no %s %q; %s", l.n, what, word, meant(word, known))
 		}
 	}
 }
 
-// signal says what is wrong with a signal's name in a line of evidence.
-func (k *caseRun) signal(name string) error {
-	if _, ok := k.cat.units[name]; !ok {
-		return fmt.Errorf("no signal %q; %s", name, meant(name, words(k.cat.units)))
+// free says what is wrong with a line whose words are no names.
+func (k *caseRun) free(l wantLine) {
+	if len(l.words) < 2 {
+		k.fail("want:%d: %s of what? Without a word it says nothing", l.n, l.words[0])
+		return
 	}
-	return nil
+	if l.words[0] != "min_confidence" {
+		return
+	}
+	if _, err := strconv.ParseFloat(l.words[len(l.words)-1], 64); err != nil {
+		k.fail("want:%d: min_confidence wants a number", l.n)
+	}
+}
+
+// signal says what is wrong with a signal's name in a line of evidence.
+func (k *caseRun) signal(at, name string) {
+	if _, ok := k.cat.units[name]; !ok {
+		k.fail("%s: no signal %q; %s", at, name, meant(name, words(k.cat.units)))
+	}
 }

@@ -28,9 +28,7 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := caseRun{cat: c, dir: filepath.Dir(file), result: &CaseResult{}, short: map[string]state.Worker{}}
-		if k.run(ar) != nil {
-			continue // it needs recorded pages
-		}
+		k.run(ar) // there are no incidents where it needs recorded pages
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		read := map[string]bool{}
 		for _, s := range k.ev.Samples {

@@ -94,17 +94,14 @@ func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
 		for _, f := range ar.Files {
 			parts[f.Name] = string(f.Data)
 		}
-		alerts, err := caseAlerts(parts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		alerts := (&caseRun{result: &CaseResult{}}).alerts(parts)
 		if len(alerts) < 2 || parts["pages"] != "" {
 			continue
 		}
 		played++
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			k := caseRun{cat: c, dir: filepath.Dir(file), result: &CaseResult{}, short: map[string]state.Worker{}}
-			if err := k.run(ar); err != nil || len(k.result.Failures) > 0 {
+			if k.run(ar); len(k.result.Failures) > 0 {
 				t.Skip("SKIPPED: the case fails by itself, which TestCases tells")
 			}
 			var want []string

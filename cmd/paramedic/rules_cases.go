@@ -210,16 +210,18 @@ func readCasePages(pages []rules.CasePage, at time.Time) (state.Evidence, error)
 	if r.pages[at] == nil {
 		return state.Evidence{}, errors.New("give each worker's page of the case's own time, without an age")
 	}
-	for when, of := range r.pages {
-		for url := range targets {
-			if _, ok := of[url]; !ok {
-				return state.Evidence{}, fmt.Errorf("%s has no page of %s before: give every worker's page of each time", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), ".case/recorded"), at.Sub(when))
+	var list []engine.Target
+	var wrong []error
+	for _, url := range slices.Sorted(maps.Keys(targets)) {
+		list = append(list, targets[url])
+		for _, when := range slices.SortedFunc(maps.Keys(r.pages), time.Time.Compare) {
+			if _, ok := r.pages[when][url]; !ok {
+				wrong = append(wrong, fmt.Errorf("%s has no page of %s before: give every worker's page of each time", targets[url].Labels["pod"], state.FormatDuration(at.Sub(when))))
 			}
 		}
 	}
-	var list []engine.Target
-	for _, url := range slices.Sorted(maps.Keys(targets)) {
-		list = append(list, targets[url])
+	if len(wrong) > 0 {
+		return state.Evidence{}, errors.Join(wrong...)
 	}
 	client := engine.New(engine.Config{Targets: list, Signals: signals, Interval: time.Minute, Clock: r, Transport: r})
 	ctx := context.Background()
@@ -227,8 +229,11 @@ func readCasePages(pages []rules.CasePage, at time.Time) (state.Evidence, error)
 		r.now = when
 		client.Scrape(ctx)
 		for _, p := range client.Problems() {
-			return state.Evidence{}, fmt.Errorf("%s: %s", p.URL, p.Reason)
+			wrong = append(wrong, fmt.Errorf("%s: %s", p.URL, p.Reason))
 		}
+	}
+	if len(wrong) > 0 {
+		return state.Evidence{}, errors.Join(wrong...)
 	}
 	const cluster = "case"
 	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{cluster: {Engines: client}}, Signals: signals, Log: slog.New(slog.DiscardHandler)})

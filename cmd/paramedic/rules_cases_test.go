@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,76 @@ func TestMisspeltWordsOfACaseAreFound(t *testing.T) {
 	}
 }
 
+// Whoever wrote a case mends it at one go: one mistake hides no other, in whatever file it is, and none is told that only follows from another.
+func TestEveryMistakeOfACaseIsToldAtOnce(t *testing.T) {
+	mistakes := func(files string) (int, []string) {
+		dir := t.TempDir()
+		putLines(t, filepath.Join(dir, "case.txtar"), files)
+		code, out := testRulesIn(t, dir)
+		var told []string
+		for line := range strings.Lines(out) {
+			if _, text, ok := strings.Cut(line, "case.txtar:  "); ok {
+				told = append(told, strings.TrimSpace(text))
+			}
+		}
+		return code, told
+	}
+	for name, c := range map[string]struct {
+		files string
+		want  []string // how they begin
+	}{
+		"in what is given": {"-- alerts.json --\n" + `[{"labels": {}}, {"labels": {"alertname": "A"}, "after": "soon"}]` + `
+-- workers --
+a llm
+b llm p-1 p m n colour=red
+-- notes --
+-- pages --
+c x.prom
+b gone.prom long
+-- evidence --
+kv_usge a x was=y
+kv_usage nobody 1
+base gone.txt
+kv_usage
+-- want --
+cause kv_exhaustoin
+nott kv_leak
+incidents many
+min_confidence high
+looks_like kv_leak
+incident 1
+looks_like kv_leak
+pods a c
+`, []string{
+			"the case has a file notes,", "alerts.json: alert 1 has no labels", `alerts.json: alert 2: after "soon"`, "workers:1: wants short-name", "workers:2: there is no colour=",
+			"pages:1: wants the short-name", `pages:2: "long" is no age`, "pages:2: open ", `evidence:1: no signal "kv_usge"`, `evidence:1: value "x" is not`, `evidence:1: "was=y" is none of`,
+			`evidence:2: no worker "nobody"`, "evidence:3: open ", "evidence:4: wants signal", `want:1: no cause "kv_exhaustoin"`, "want:2: no such line: nott", `want:3: "many" is not a number`,
+			"want:4: min_confidence wants a number", "want:7: looks_like wants a line cause", `want:8: no worker "c"`,
+		}},
+		"in what comes out": {"-- alerts.json --\n" + `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}}]` + `
+-- want --
+cause kv_leak
+nott kv_leak
+symptoms oom
+incident 2
+cause kv_leak
+title x
+incident 1
+title nothing
+`, []string{
+			"want:2: no such line: nott", "cause unknown (", "no symptom oom", "want:4: there are 1 incidents, none is number 2", "title ",
+		}},
+		"in recorded pages": {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\nc llm p-2 p m n\n-- pages --\na x.prom\nb x.prom\nc x.prom\na x.prom 2m\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", []string{
+			"pages: p-1 has no page of 2m before", "pages: p-2 has no page of 2m before",
+		}},
+	} {
+		code, told := mistakes(c.files)
+		if code != exitFinding || !slices.EqualFunc(told, c.want, strings.HasPrefix) {
+			t.Errorf("%s: exit %d, told\n%s\nwant\n%s", name, code, strings.Join(told, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+}
+
 func TestCasesThatProveNothingFail(t *testing.T) {
 	queue := `-- alerts.json --
 [{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "llama-70b", "namespace": "llm"}}]
@@ -212,9 +283,9 @@ cause concurrency_cap
 		"with an old page":    {"-- workers --\na llm p-0 p m n\n-- pages --\na x.prom 5m\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", "case's own time"},
 		"like nothing":        {queue + "looks_like gateway_failure\n", "does not look like gateway_failure, which no alert is a sign of"},
 		"hardly like it":      {queue + "looks_like engine_hang\n", "does not look like engine_hang, for which alerts and evidence speak with only 2 dB; 4 are the least"},
-		"like no cause":       {queue + "looks_like kv_exhausted\n", "want:2: looks_like kv_exhausted: there is no such cause"},
+		"like no cause":       {queue + "looks_like kv_exhausted\n", `want:2: no cause "kv_exhausted"; did you mean kv_exhaustion?`},
 		"like it, named late": {strings.Replace(queue, "cause concurrency_cap\n", "looks_like kv_exhaustion\n", 1), "want:1: looks_like wants a line cause before it"},
-		"with pages apart":    {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\n-- pages --\na x.prom\nb x.prom\na x.prom 2m\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", "p-1 has no page of 2m0s before"},
+		"with pages apart":    {"-- workers --\na llm p-0 p m n\nb llm p-1 p m n\n-- pages --\na x.prom\nb x.prom\na x.prom 2m\n-- x.prom --\nvllm:num_requests_running 1\n-- want --\nincidents 0\n", "p-1 has no page of 2m before"},
 	} {
 		dir := t.TempDir()
 		putLines(t, filepath.Join(dir, "case.txtar"), c.files)
