@@ -118,6 +118,9 @@ func (l *linter) look() {
 		l.behind = l.from[g.sel]
 		l.gone(g)
 	}
+	if len(nothing) == 0 {
+		l.thresholdless()
+	}
 	dead := func(n parser.Node) bool {
 		return slices.ContainsFunc(nothing, func(g gone) bool { return g.sel == n })
 	}
@@ -133,6 +136,7 @@ func (l *linter) look() {
 			l.grouped(x)
 		case *parser.BinaryExpr:
 			l.compared(x, path)
+			l.inferred(x)
 			l.matched(x)
 		case *parser.VectorSelector:
 			l.bucket(x)

@@ -60,11 +60,13 @@ func boundOf(x *parser.BinaryExpr) (bound, bool) {
 	if _, both := constant(c.of); both {
 		return bound{}, false
 	}
-	for {
-		c.level()
-		if !c.peel() {
-			return c, true
-		}
+	c.strip()
+	return c, true
+}
+
+// strip takes away all that is computed around the value.
+func (c *bound) strip() {
+	for c.level(); c.peel(); c.level() {
 	}
 }
 

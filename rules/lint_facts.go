@@ -251,7 +251,7 @@ func (l *linter) habits(uses []use) {
 			anew := slices.ContainsFunc(uses, func(v use) bool { return v.metric == u.metric && v.moves() })
 			if u.is == "above" && !anew && !l.before(u.metric) {
 				l.say(state.Critical, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is loaded again",
-					"use `changes((max by (UUID) (DCGM_FI_DEV_XID_ERRORS))[15m:15s]) > 0`, or `DCGM_EXP_XID_ERRORS_COUNT > 0`: newer exporters put the code into labels, and a new code is a new series")
+					"use `"+newXid+"`, or `DCGM_EXP_XID_ERRORS_COUNT > 0`: newer exporters put the code into labels, and a new code is a new series")
 			}
 		case "DCGM_FI_DEV_GPU_UTIL":
 			if (u.is == "below" || u.is == "zero") && (hangWords.MatchString(l.rule.Name) || reads("_running") || reads("_waiting")) {
@@ -262,6 +262,8 @@ func (l *linter) habits(uses []use) {
 			if (u.is == "below" || u.is == "zero") && !slices.ContainsFunc(uses, func(v use) bool { return loads.MatchString(v.metric) }) {
 				l.say(state.Warning, fmt.Sprintf("fires when users leave: fewer of %s is no fault where less is asked for", u.metric), "and with the load: as many requests running as before, or requests that wait")
 			}
+		case ended:
+			l.reasonError(u.sel)
 		case "vllm:num_requests_running", "vllm:num_requests_waiting":
 			if l.have.Router && !narrowed.MatchString(u.labels) {
 				l.say(state.Warning, fmt.Sprintf("counts twice: a router here re-exports %s with the label server", u.metric), fmt.Sprintf("select the engines' own: `%s{server=\"\"}`", u.metric))

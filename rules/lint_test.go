@@ -90,6 +90,20 @@ var faulty = []struct {
 	{"a gauge that never was a histogram", `histogram_quantile(0.5, sum by (le) (rate(vllm_decode_batch_size_bucket[5m]))) < 8`, 0, state.Critical, "vLLM exports no batch size", "use `quantile_over_time(0.95, vllm:num_requests_running[5m])`"},
 	{"a histogram where a gauge was thought", `vllm_ttft_seconds > 5`, 0, state.Critical, "no engine has ever exported it", "`histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`"},
 	{"two quantiles by series", `histogram_quantile(0.9, rate(vllm:time_to_first_token_seconds_bucket{pod="a"}[10m])) > 5`, 0, state.Warning, "every single series", "`histogram_quantile(0.9, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket{pod=\"a\"}[10m])))`"},
+	{"no threshold", `DCGM_FI_DEV_XID_ERRORS`, 0, state.Critical, "fires always: nothing is compared, and a rule fires whatever the value is, 0 too; DCGM_FI_DEV_XID_ERRORS always has one", "`changes((max by (UUID) (DCGM_FI_DEV_XID_ERRORS))[15m:15s]) > 0`"},
+	{"no threshold for one GPU", `DCGM_FI_DEV_XID_ERRORS{gpu="0"}`, 0, state.Critical, "fires always: nothing is compared", "look for a new code"},
+	{"no threshold of changes", `changes(DCGM_FI_DEV_XID_ERRORS[15m])`, 0, state.Critical, "fires always: nothing is compared", "look for a new code"},
+	{"no threshold of a ratio", `100 * max by (pod) (vllm:kv_cache_usage_perc)`, 0, state.Critical, "vllm:kv_cache_usage_perc always has one", "such as `vllm:kv_cache_usage_perc > 0.9`"},
+	{"no threshold of a sum", `sum(vllm:num_requests_running + vllm:num_requests_waiting)`, 0, state.Critical, "fires always: nothing is compared", "from which on it is trouble"},
+	{"one way without a threshold", `vllm:kv_cache_usage_perc > 0.9 or vllm:num_requests_waiting`, 0, state.Critical, "vllm:num_requests_waiting always has one", "from which on it is trouble"},
+	{"errors by reason", `sum(rate(vllm:request_success_total{finished_reason="error"}[5m])) > 0.1`, 0, state.Warning, "misses errors: vllm:request_success_total counts what the engine itself has ended", `http_requests_total{handler=~"/v1/.*",status=~"5.*"}`},
+	{"errors by reason, without a threshold", `rate(vllm:request_success_total{finished_reason="error"}[5m])`, 0, state.Warning, "misses errors", "http_requests_total"},
+	{"errors among reasons", `sum(rate(vllm:request_success_total{finished_reason=~"abort|error"}[5m])) / sum(rate(vllm:request_success_total[5m])) > 0.05`, 0, state.Warning, "misses errors", "http_requests_total"},
+	{"what is no success", `1 - rate(vllm:request_success_total[5m]) / rate(http_requests_total[5m]) > 0.05`, 0, state.Warning, "is no error rate: vllm:request_success_total counts what the engine has ended, cancelled requests too", "count what the API server answers"},
+	{"what is no success, without a threshold", `1 - rate(vllm:request_success_total[5m]) / rate(http_requests_total[5m])`, 0, state.Warning, "is no error rate", "http_requests_total"},
+	{"what is no success, in per cent", `100 * (1 - sum(rate(vllm:request_success_total{finished_reason=~"stop|length"}[5m])) / sum(rate(vllm:request_success_total[5m]))) > 5`, 0, state.Warning, "is no error rate", "http_requests_total"},
+	{"too little success", `sum(rate(vllm:request_success_total[5m])) / sum(rate(http_requests_total[5m])) < 0.95`, 0, state.Warning, "is no error rate", "http_requests_total"},
+	{"what is left of all", `(sum(rate(http_requests_total[5m])) - sum(rate(vllm:request_success_total[5m]))) / sum(rate(http_requests_total[5m])) > 0.05`, 0, state.Warning, "is no error rate", "http_requests_total"},
 	{"no PromQL", `vllm:num_requests_waiting by (instance) > 3`, 0, state.Critical, "does not parse", "promtool"},
 }
 
@@ -151,6 +165,19 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		`sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) > 3`, // against its past
 		`sum(rate(vllm:request_success_total{finished_reason="abort"}[5m])) / sum(rate(vllm:request_success_total{finished_reason!="abort"}[5m])) > 2`,
 		`rate(vllm:time_to_first_token_seconds_sum[5m]) / rate(vllm:time_to_first_token_seconds_count[5m]) > 5 or vector(0)`, // a mean
+		`absent(DCGM_FI_DEV_XID_ERRORS)`, `up == 0`, `ALERTS{alertname="A"}`, `up`, // of which there is no telling, or which are there only when it happens
+		`DCGM_FI_DEV_XID_ERRORS{err_code="79"}`,
+		`vllm:num_requests_waiting unless vllm:num_requests_running > 0`,
+		`vllm:num_requests_waiting and on (pod) vllm:kv_cache_usage_perc > 0.9`,
+		`vllm:num_requests_waiting and on (pod) kube_pod_deletion_timestamp`,
+		`vllm:num_requests_waiting * on (pod) (vllm:kv_cache_usage_perc > 0.9)`,
+		`max by (pod) (vllm:kv_cache_usage_perc > 0.9)`,
+		`sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) < 0.3`, // less traffic
+		`1 - sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) > 0.7`,
+		`sum(rate(vllm:request_success_total[5m])) < 1 and sum(vllm:num_requests_waiting) > 0`,
+		`sum(rate(vllm:request_success_total{finished_reason="length"}[5m])) / sum(rate(vllm:request_success_total[5m])) < 0.1`,
+		`rate(vllm:generation_tokens_total[5m]) / rate(vllm:request_success_total[5m]) < 10 and vllm:num_requests_running > 0`, // short answers
+		`rate(vllm:request_success_total{finished_reason!~"abort|error"}[5m]) / vllm:num_requests_running < 0.01`,
 		`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])) + sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m] offset 5m))) > 5`,
 	} {
 		if got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, v1Fleet()); len(got) != 0 {
@@ -162,6 +189,26 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 	}
 	if got := Lint([]AlertingRule{{Name: "R", Expr: `vllm:gpu_cache_usage_perc > 0.9`}}, Exported{}); len(got) != 0 {
 		t.Errorf("nothing is known of what is exported, and yet: %+v", got)
+	}
+}
+
+// What is recorded may be chosen where it is recorded: then its rule fires only where there is something. What is recorded of every series
+// needs its threshold where it is alerted on, and is blamed where it is made.
+func TestARecordThatComparesIsAThreshold(t *testing.T) {
+	have := v1Fleet()
+	have.Recorded = []RecordingRule{
+		{Name: "llm:kv_full", Expr: `vllm:kv_cache_usage_perc > 0.95`}, {Name: "llm:kv", Expr: `max by (pod) (vllm:kv_cache_usage_perc)`},
+		{Name: "llm:error_ratio", Expr: `1 - sum(rate(vllm:request_success_total[5m])) / sum(rate(http_requests_total[5m]))`},
+	}
+	for expr, want := range map[string]string{
+		`llm:kv_full`: "", `max(llm:kv_full)`: "", `llm:kv > 0.9`: "", `llm:nobody_knows`: "",
+		`llm:kv`:                 "fires always: nothing is compared, and a rule fires whatever the value is, 0 too; vllm:kv_cache_usage_perc always has one, in the recording rule llm:kv",
+		`llm:error_ratio > 0.05`: "is no error rate: vllm:request_success_total counts what the engine has ended, cancelled requests too, and what it lacks is under way, or was never the engine's, as well as failed, in the recording rule llm:error_ratio",
+	} {
+		got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, have)
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Text != want) {
+			t.Errorf("%s: %+v", expr, got)
+		}
 	}
 }
 
