@@ -34,6 +34,8 @@ type Query struct {
 	Onset   time.Time
 	Now     time.Time
 	Signals []rules.Signal
+	// Running is how it is read how many requests run, which every engine tells: what has it is an engine, whatever is asked for.
+	Running rules.Signal
 }
 
 // A Reading is what a source knows. Failed says by signal why a source could not answer; a signal with neither a sample nor a reason
@@ -182,7 +184,7 @@ func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 	if onset.IsZero() || onset.After(r.Now) {
 		onset = r.Now
 	}
-	q := Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: signals}
+	q := Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: signals, Running: g.byID["requests_running"]}
 	m := merge{query: q, signals: signals}
 	m.readings = g.read(ctx, sources, q)
 	m.evidence(&ev)

@@ -38,7 +38,7 @@ func gatherAt(t *testing.T, c *Client, f *fakeAPI, onset, at time.Time) (enrich.
 	f.mu.Lock()
 	f.asked = nil
 	f.mu.Unlock()
-	r := c.Read(t.Context(), enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Signals: builtIn(t), Now: at, Onset: onset})
+	r := c.Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, onset, at))
 	return r, f.asked
 }
 

@@ -94,10 +94,9 @@ func (n narrow) named() (narrow, bool) {
 // namespace with many pools costs many times what the pool alone does. Where nobody answers, or names are given otherwise, the whole
 // namespace is read.
 func (c *Client) narrow(ctx context.Context, q enrich.Query) narrow {
-	scope, signals := q.Scope, q.Signals
+	scope := q.Scope
 	out := narrow{Scope: scope}
-	i := slices.IndexFunc(signals, func(s rules.Signal) bool { return s.ID == "requests_running" })
-	if i < 0 || scope.Namespace == "" || scope.Pool == "" {
+	if len(q.Running.Sources) == 0 || scope.Namespace == "" || scope.Pool == "" {
 		return out
 	}
 	prefix := scope.Pool + "-"
@@ -105,7 +104,7 @@ func (c *Client) narrow(ctx context.Context, q enrich.Query) narrow {
 		return out
 	}
 	var parts []string
-	for _, src := range signals[i].Sources {
+	for _, src := range q.Running.Sources {
 		if slices.Contains(engines, src.Engine) {
 			sel := "max by (pod) (" + src.Metric + "{namespace=" + strconv.Quote(scope.Namespace) + "})"
 			parts = append(parts, fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, sel, marker, src.Engine))

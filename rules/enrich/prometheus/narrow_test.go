@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/rules"
 	"paramedic/state"
 )
 
@@ -55,6 +56,22 @@ func TestAGatewaysCodesAreOfWhomItServes(t *testing.T) {
 	}
 	if !slices.Equal(got["gateway_denied_ratio"], []float64{0.3}) || !slices.Equal(got["gateway_timeout_ratio"], []float64{0}) {
 		t.Errorf("Istio's: %v; where it has no 504, nginx before the same namespace does not count twice", got)
+	}
+}
+
+// First aid watches a few signals of one pool, and that does not cost what the namespace does either.
+func TestAFewSignalsAreReadOfThePoolAlone(t *testing.T) {
+	f := &fakeAPI{t: t, store: fleet()}
+	q := asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-10*time.Minute), now)
+	q.Signals = slices.DeleteFunc(q.Signals, func(s rules.Signal) bool { return s.ID != "kv_usage" })
+	r := fresh(t, f).Read(t.Context(), q)
+	if find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa1") == nil || len(f.queries) < 2 {
+		t.Fatalf("%d queries gave %+v", len(f.queries), r.Samples)
+	}
+	for _, query := range f.queries[1:] {
+		if strings.Count(query, "(vllm:") != strings.Count(query, `,pod=~"vllm-llama-.*"}`) {
+			t.Errorf("the whole namespace is read: %s", query)
+		}
 	}
 }
 

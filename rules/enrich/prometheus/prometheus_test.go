@@ -34,6 +34,13 @@ func builtIn(t testing.TB) []rules.Signal {
 	return signals
 }
 
+// asks is a query for all signals of a scope.
+func asks(t testing.TB, scope state.Scope, onset, at time.Time) enrich.Query {
+	signals := builtIn(t)
+	i := slices.IndexFunc(signals, func(s rules.Signal) bool { return s.ID == "requests_running" })
+	return enrich.Query{Cluster: "default", Scope: scope, Signals: signals, Running: signals[i], Now: at, Onset: onset}
+}
+
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func TestEverySignalCompilesToValidPromQL(t *testing.T) {
@@ -142,7 +149,7 @@ func read(t *testing.T, f *fakeAPI, scope state.Scope, c Config) enrich.Reading 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return client.Read(t.Context(), enrich.Query{Cluster: "default", Scope: scope, Signals: builtIn(t), Now: now, Onset: now.Add(-10 * time.Minute)})
+	return client.Read(t.Context(), asks(t, scope, now.Add(-10*time.Minute), now))
 }
 
 func find(r enrich.Reading, signal, pod string) *state.Sample {
@@ -290,7 +297,7 @@ func TestWhatIsLargeDoesNotWaitForItsCharts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := client.Read(t.Context(), enrich.Query{Cluster: "default", Scope: c.scope, Signals: builtIn(t), Now: now, Onset: now.Add(-c.lasted)})
+			r := client.Read(t.Context(), asks(t, c.scope, now.Add(-c.lasted), now))
 			x := find(r, "kv_usage", pod)
 			if (x != nil) != c.present {
 				t.Fatalf("%+v", x)
@@ -380,7 +387,7 @@ func TestTheTokenDoesNotFollowARedirect(t *testing.T) {
 	if err := client.Ping(t.Context()); err == nil || err.Error() != want {
 		t.Errorf("ping: %v", err)
 	}
-	r := client.Read(t.Context(), enrich.Query{Signals: builtIn(t), Now: now, Onset: now})
+	r := client.Read(t.Context(), asks(t, state.Scope{}, now, now))
 	if why := r.Failed["kv_usage"]; why != want {
 		t.Errorf("kv_usage failed with %q", why)
 	}
