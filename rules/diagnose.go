@@ -55,11 +55,12 @@ type weighed struct {
 	gpus       []string
 }
 
-// seen is one finding. Its text is written when somebody will read it: of most causes nobody does.
+// seen is one finding. Where it stands out, and its text, is worked out when somebody will read it: of most causes nobody does.
 type seen struct {
 	found
 	form string
 	of   placeholder
+	hits []*group // on whom; nil: it is about the scope
 }
 
 // found is what of a finding is known before it is written out. There are hundreds for each one that is.
@@ -162,6 +163,9 @@ func (w *weighed) add(f seen) {
 func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 	out := make([]state.Finding, 0, len(w.seen))
 	for _, s := range w.seen {
+		if s.hits != nil {
+			s.locate()
+		}
 		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, Why: s.Why, At: at}
 		for _, signal := range s.reads {
 			if s.of.view.signals[signal] != nil { // what was not there took no part in it
@@ -208,8 +212,8 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 			w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight, missing: true})
 		}
 	case holds:
-		f := placeholder{view: v, count: broken, total: answered}
-		w.add(cat.finding(e, hits, f))
+		w.add(seen{found: found{Signal: e.Signal, Unit: cat.units[e.Signal], Weight: e.Weight, Why: e.Why, reads: e.when.signals},
+			form: e.Text, of: placeholder{view: v, count: broken, total: answered}, hits: hits})
 		if e.Marks {
 			w.mark(e, hits, v)
 		}
@@ -267,13 +271,11 @@ func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
 	}
 }
 
-// finding says what was seen, on the entity where it stands out most.
-func (c *Catalog) finding(e *Evidence, hits []*group, p placeholder) seen {
-	f := found{Signal: e.Signal, Unit: c.units[e.Signal], Weight: e.Weight, Why: e.Why, reads: e.when.signals}
-	worst := hits[0]
-	signal := worst.view.signals[e.Signal]
-	far := -1.0
-	for _, g := range hits {
+// locate finds the entity on which it stands out most, and says what was seen there.
+func (s *seen) locate() {
+	worst, far := s.hits[0], -1.0
+	signal := s.of.view.signals[s.Signal]
+	for _, g := range s.hits {
 		r := g.readingOf(signal)
 		if r == nil || !r.value().ok {
 			continue
@@ -285,13 +287,12 @@ func (c *Catalog) finding(e *Evidence, hits []*group, p placeholder) seen {
 		}
 	}
 	if r := worst.readingOf(signal); r != nil {
-		f.Value, f.Baseline = r.value().v, pointer(r.baseline())
+		s.Value, s.Baseline = r.value().v, pointer(r.baseline())
 	}
 	if worst.key != "" {
-		f.Pod = worst.pod
+		s.Pod = worst.pod
 	}
-	p.group = worst
-	return seen{found: f, form: e.Text, of: p}
+	s.of.group = worst
 }
 
 // absent names the signals that an expression lacks, with the reason where one is known.

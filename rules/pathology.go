@@ -92,15 +92,16 @@ func (c *Catalog) shown(v *view) []SeenPathology {
 		if len(a.hits) == 0 {
 			continue
 		}
-		worst := c.finding(&Evidence{Signal: p.when.signals[0], Text: p.Text, when: p.when}, a.hits, placeholder{view: v, count: v.engines(a.hits), total: a.answered})
-		seen := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(worst.form, worst.of), PointsTo: p.PointsTo}
+		s := seen{found: found{Signal: p.when.signals[0]}, form: p.Text, of: placeholder{view: v, count: v.engines(a.hits), total: a.answered}, hits: a.hits}
+		s.locate()
+		told := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(s.form, s.of), PointsTo: p.PointsTo}
 		for _, g := range a.hits {
 			if g.pod != "" {
-				seen.Pods = append(seen.Pods, g.pod)
+				told.Pods = append(told.Pods, g.pod)
 			}
 		}
-		seen.Pods = sortedSet(seen.Pods)
-		out = append(out, seen)
+		told.Pods = sortedSet(told.Pods)
+		out = append(out, told)
 	}
 	return out
 }

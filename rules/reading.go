@@ -128,11 +128,12 @@ func (s *series) summarise(order []int, into *whole) {
 	r := into.reading()
 	var total float64
 	var baseline, dayAgo, weekAgo mean
-	for _, id := range order {
-		o := s.of(id)
+	for left, i := s.measured, 0; left > 0 && i < len(order); i++ {
+		o := s.of(order[i])
 		if o == nil {
 			continue
 		}
+		left--
 		if r.Text == "" {
 			r.Text = o.Text
 		}

@@ -37,7 +37,7 @@ type view struct {
 	nodes    []*group
 	ids      map[string]int        // of pods, GPUs and nodes, by their key
 	keys     []string              // by ID
-	order    []int                 // the IDs in the order of their keys
+	order    []int                 // the groups' IDs in the order of their keys
 	gpusOf   map[int][]int         // pod → GPUs
 	asked    map[string][]*answers // kind of entity → by the expression's number: causes ask many of the same
 	recent   *series
@@ -385,8 +385,12 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 // arrange orders the groups and sums the signals up.
 func (v *view) arrange(groups []entry) {
 	slices.SortStableFunc(groups, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
-	for _, g := range groups {
+	v.order = v.memory.ids.take(len(groups))[:0]
+	for i, g := range groups {
 		g.id, g.podID, g.nodeID = v.id(g.key), v.id(g.pod), v.id(g.node)
+		if i == 0 || g.key != groups[i-1].key {
+			v.order = append(v.order, g.id)
+		}
 		switch g.kind {
 		case "pod":
 			v.pods = append(v.pods, g.group)
@@ -403,11 +407,6 @@ func (v *view) arrange(groups []entry) {
 	for _, gpus := range v.gpusOf {
 		slices.SortFunc(gpus, byKey)
 	}
-	v.order = v.memory.ids.take(len(v.keys))
-	for i := range v.order {
-		v.order[i] = i
-	}
-	slices.SortFunc(v.order, byKey)
 	for _, s := range v.signals {
 		s.summarise(v.order, &v.memory.wholes.take(1)[0])
 	}
