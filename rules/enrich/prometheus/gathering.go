@@ -91,9 +91,9 @@ func (g *gathering) jobs() []job {
 	return out
 }
 
-// settled is a moment of which all has come in, where it may be asked for again: an incident's onset stays, that of a look at the fleet is now.
+// settled is a moment that may be asked for again: an incident's onset stays, that of a look at the fleet is now.
 func (g *gathering) settled(moment time.Time) time.Time {
-	if q := g.query; !q.Onset.Before(q.Now) || q.Now.Sub(moment) < late {
+	if !g.query.Onset.Before(g.query.Now) {
 		return time.Time{}
 	}
 	return moment.Round(0).UTC() // what compares with itself

@@ -38,9 +38,10 @@ type question struct {
 	settled time.Time
 }
 
-// recollection is what is remembered of an answer: nothing that is later than the question's moment.
+// recollection is what is remembered of an answer: nothing that is later than the question's moment, or may still have changed.
 type recollection struct {
 	asked  time.Time // when
+	until  time.Time
 	span   *v1.Range // that was asked for
 	series []series
 }
@@ -58,7 +59,7 @@ func (m *memory) recall(jobs []job, now time.Time) (answered []known, rest []job
 	var drawn []time.Time // when the charts that have points were asked for, zero where one is not known
 	for i, j := range jobs {
 		r, ok := m.answers.Get(question{j.query, j.settled})
-		ok = ok && now.Sub(r.asked) <= remembered
+		ok = ok && !now.Before(r.asked) && now.Sub(r.asked) <= remembered
 		if ok {
 			found[i] = r
 		}
@@ -80,7 +81,7 @@ func (m *memory) recall(jobs []job, now time.Time) (answered []known, rest []job
 			since := j
 			since.moments = j.but(baseline)
 			since.settled = time.Time{}
-			since.span = after(j.span, j.settled)
+			since.span = after(j.span, r.until)
 			rest = append(rest, since)
 		}
 		answered = append(answered, known{past, r.series})
@@ -94,7 +95,11 @@ func (m *memory) keep(j job, a answer, now time.Time) {
 	if j.settled.IsZero() || a.err != nil || a.partial {
 		return
 	}
-	m.answers.Add(question{j.query, j.settled}, recollection{now, j.span, until(a.series, j.settled)})
+	last := j.settled
+	if latest := now.Add(-late); latest.Before(last) {
+		last = latest
+	}
+	m.answers.Add(question{j.query, j.settled}, recollection{asked: now, until: last, span: j.span, series: until(a.series, last)})
 }
 
 // until are the series without their points after a moment.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,7 +128,6 @@ func TestWhatMayStillChangeIsAskedForAgain(t *testing.T) {
 		"a store behind it did not answer": {&fakeAPI{warns: true}, onset, MaxQueries},
 		"it knows nothing of the past":     {&fakeAPI{store: &store{}}, onset, MaxQueries},
 		"charts are refused":               {&fakeAPI{noRange: true}, onset, MaxQueries - unionsBefore - unionsDistant},
-		"it has just begun":                {&fakeAPI{}, now.Add(-30 * time.Second), MaxQueries - unionsBefore - unionsDistant},
 		"a look at the fleet":              {&fakeAPI{}, now, MaxQueries},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,6 +150,42 @@ func TestWhatMayStillChangeIsAskedForAgain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Samples come in late. What may still do so is asked for again, as soon as an incident has begun, and nothing else.
+func TestTheLastMinuteIsAskedForAgain(t *testing.T) {
+	f := &fakeAPI{t: t, store: &store{}}
+	onset, later := now.Add(-20*time.Second), now.Add(15*time.Second)
+	write := func(from, to time.Time, level float64) {
+		for at := from; at.Before(to); at = at.Add(15 * time.Second) {
+			f.store.add(map[string]string{"__name__": "vllm:num_requests_running", "pod": "vllm-llama-7d9f8b6c5-aaaa0", "namespace": "llm", "instance": "10.0.0.0:8000", "job": "vllm", "model_name": "m"}, at, level)
+		}
+	}
+	write(now.Add(-2*time.Hour), now.Add(-late), 1)
+	c := fresh(t, f)
+	gatherAt(t, c, f, onset, now)
+	write(now.Add(-late), later.Add(time.Second), 5)
+	r, asked := gatherAt(t, c, f, onset, later)
+	seen := 0
+	for _, form := range asked {
+		start := form.Get("start")
+		if start == "" || !strings.Contains(form.Get("query"), "sum by ("+strings.Join(workerLabels, ", ")+") (vllm:num_requests_running{") {
+			continue // the other charts are empty
+		}
+		seen++
+		if at, err := parseTime(start); err != nil || !at.After(now.Add(-late)) {
+			t.Errorf("the chart was asked for from %s on (%v)", at, err)
+		}
+	}
+	run := find(r, "requests_running", "vllm-llama-7d9f8b6c5-aaaa0")
+	if run == nil || run.Value != 5 || len(run.Series) < 30 || run.Z == nil || seen != 1 {
+		t.Fatalf("%d queries for its chart gave %+v", seen, run)
+	}
+	for _, p := range run.Series {
+		if want := map[bool]float64{true: 1, false: 5}[p.At.Before(now.Add(-late))]; p.Value != want {
+			t.Errorf("%v at %s, want %v", p.Value, p.At, want)
+		}
 	}
 }
 

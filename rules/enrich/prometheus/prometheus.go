@@ -143,7 +143,7 @@ type job struct {
 	moments []moment
 	at      time.Time // instant
 	span    *v1.Range // range
-	// settled is the moment up to which the answer is the same whenever it is asked for; zero where nobody will ask again.
+	// settled is the moment up to which the answer is the same whenever it is asked for, once all has come in; zero where nobody will ask again.
 	settled time.Time
 }
 
