@@ -3,11 +3,15 @@ package prometheus
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"paramedic/state"
 )
 
 func TestAnswersAreReadOrRefused(t *testing.T) {
@@ -131,5 +135,29 @@ func TestRangesEndNow(t *testing.T) {
 		if early := onset.Add(-time.Hour).Sub(s.Start); early < 0 || early >= s.Step {
 			t.Errorf("after %s it begins %s before the hour", lasted, early)
 		}
+	}
+}
+
+// With TLS each new connection is a handshake: those of a gathering are used again by the next.
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	var made atomic.Int64
+	srv := httptest.NewUnstartedServer(&fakeAPI{t: t, store: fleet()})
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			made.Add(1)
+		}
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	client, err := New(Config{URL: srv.URL, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const gatherings = 6
+	for range gatherings {
+		client.Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now, now))
+	}
+	if n := made.Load(); n > gatherings*MaxQueries/2 {
+		t.Errorf("%d connections for %d gatherings", n, gatherings)
 	}
 }

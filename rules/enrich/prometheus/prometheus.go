@@ -50,7 +50,7 @@ const (
 type Config struct {
 	URL       string
 	Token     func() (string, error) // bearer token, asked for at every call; nil: none
-	Transport http.RoundTripper      // nil: http.DefaultTransport
+	Transport http.RoundTripper      // nil: [Transport]
 	Timeout   time.Duration          // of one query; zero: 4 s
 }
 
@@ -63,10 +63,22 @@ type Client struct {
 	past    *memory
 }
 
+// Transport keeps a connection for each query of a gathering. http.DefaultTransport keeps two, so that all others would shake hands again
+// each time, and with TLS that is dear.
+func Transport() http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok { // somebody else's
+		return http.DefaultTransport
+	}
+	t = t.Clone()
+	t.MaxIdleConnsPerHost = MaxQueries
+	return t
+}
+
 // New makes a client; it does not connect.
 func New(c Config) (*Client, error) {
 	if c.Transport == nil {
-		c.Transport = http.DefaultTransport
+		c.Transport = Transport()
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = 4 * time.Second
