@@ -112,6 +112,9 @@ func answer(c Check, ev state.Evidence) Answer {
 	default:
 		a.Text = "not measured: " + missing(c.Signal, ev)
 	}
+	if limits := reason(c.Signal, ev); a.Measured && limits != "" {
+		a.Text += "; " + limits
+	}
 	return a
 }
 
@@ -267,15 +270,23 @@ func (c Check) limit() string {
 
 // missing is why a signal has no answer.
 func missing(signal string, ev state.Evidence) string {
+	switch r := reason(signal, ev); {
+	case r != "":
+		return r
+	case ev.At.IsZero():
+		return "no evidence was gathered yet"
+	}
+	return "no source gave " + signal
+}
+
+// reason is what the sources said of a signal that they could not read, or not whole.
+func reason(signal string, ev state.Evidence) string {
 	for _, m := range ev.Missing {
 		if m.Signal == signal && m.Reason != "" {
 			return m.Reason
 		}
 	}
-	if ev.At.IsZero() {
-		return "no evidence was gathered yet"
-	}
-	return "no source gave " + signal
+	return ""
 }
 
 // entityName is the most telling name of an entity.

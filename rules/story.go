@@ -216,20 +216,18 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	best := &v.ranked[0]
 	where := plain(target(in.Scope))
-	notes := c.xidNotes(placeholder{view: v.view})
+	notes := strings.Join(c.xidNotes(placeholder{view: v.view}), " ")
 	if len(v.view.signals) == 0 {
 		return state.Story{
-			What:  fmt.Sprintf("What is wrong with %s cannot be told from the alerts alone.", where),
+			What:  strings.TrimSpace(fmt.Sprintf("What is wrong with %s cannot be told from the alerts alone. %s", where, notes)),
 			Why:   "No evidence could be gathered" + v.view.reasons() + ".",
-			Do:    append(notes, "Check by hand what the alerts say: errors and time to first token first, then KV cache, queue and GPUs."),
+			Do:    []string{"Check by hand what the alerts say: errors and time to first token first, then KV cache, queue and GPUs."},
 			Avoid: []string{"Restarting or tuning engines before anything has been measured."},
 		}
 	}
 	s := state.Story{
-		What: fmt.Sprintf("The evidence does not decide what is wrong with %s.", where),
-		Do: append(notes,
-			"Look at the evidence and at what is missing; the playbooks of the alternatives say what to check next.",
-		),
+		What:  strings.TrimSpace(fmt.Sprintf("The evidence does not decide what is wrong with %s. %s", where, notes)),
+		Do:    []string{"Look at the evidence and at what is missing; the playbooks of the alternatives say what to check next."},
 		Avoid: []string{"Acting on the leading alternative as if it were proven."},
 	}
 	switch {

@@ -183,12 +183,21 @@ func (c *Catalog) advise(lines []string, p placeholder) []string {
 	return out
 }
 
-// xidNotes say what a recent Xid asks for, where the verdict is not about it.
+// xidNotes say what an Xid asks for, where the verdict is not about it: a recent one, or else one that a GPU still shows whose worker is not ready.
 func (c *Catalog) xidNotes(p placeholder) []string {
-	t := c.xid(placeholder{view: p.view}, false)
-	if t.code < 0 {
-		return nil
-	}
 	p = placeholder{view: p.view}
-	return []string{plain(c.fill("Xid {xid} ({xid_name}). {xid_asks}.", p))}
+	if t := c.xid(p, false); t.code >= 0 {
+		return []string{c.fill("Xid {xid} ({xid_name}). {xid_asks}.", p)}
+	}
+	for _, g := range p.view.gpus {
+		last, ready := g.reading("gpu_xid"), g.reading("pod_ready")
+		if last == nil || ready == nil || !ready.value().ok || ready.value().v >= 1 {
+			continue
+		}
+		if x, ok := c.xids[int(last.value().v)]; ok && x.Class == "hardware" {
+			p.group = g
+			return []string{c.fill("{entity} shows Xid {xid} ({xid_name}), and its worker is not ready. The gauge does not say since when: look into the node's kernel log. {xid_asks}.", p)}
+		}
+	}
+	return nil
 }

@@ -62,9 +62,10 @@ func TestEveryXidHasItsCauseAndAction(t *testing.T) {
 					t.Errorf("healthy workers: %s, %s", well.Cause, well.Title)
 				}
 				for _, d := range []state.Diagnosis{well, dead} {
-					if do := strings.Join(d.Story.Do, "\n"); d.Cause == "gpu_fault" || !strings.Contains(do, "Xid "+strconv.Itoa(code)) || !strings.Contains(do, c.xids[code].Action) ||
-						strings.Contains(strings.ToLower(do), "cordon") {
-						t.Errorf("%s, %s; to do:\n%s", d.Cause, d.Title, do)
+					told := d.Story.What + "\n" + strings.Join(d.Story.Do, "\n")
+					if d.Cause == "gpu_fault" || !strings.Contains(told, "Xid "+strconv.Itoa(code)) || !strings.Contains(told, c.xids[code].Action) ||
+						strings.Contains(strings.ToLower(told), "cordon") {
+						t.Errorf("%s, %s:\n%s", d.Cause, d.Title, told)
 					}
 				}
 				return
@@ -192,8 +193,20 @@ func TestWhatTheDriverAsksForIsPreferred(t *testing.T) {
 	}
 	// A code that is not in the table is called what the exporter calls it.
 	d := diagnoseXid(c, gpuCase{last: 136, message: "ALI Training Fail"})
-	if do := strings.Join(d.Story.Do, "\n"); d.Cause != "unknown" || !strings.Contains(do, "Xid 136 (ALI Training Fail)") || !strings.Contains(do, "see NVIDIA's Xid catalogue") {
-		t.Errorf("%s:\n%s", d.Cause, do)
+	if d.Cause != "unknown" || !strings.Contains(d.Story.What, "Xid 136 (ALI Training Fail)") || !strings.Contains(d.Story.What, "see NVIDIA's Xid catalogue") {
+		t.Errorf("%s:\n%s", d.Cause, d.Story.What)
+	}
+}
+
+func TestAnXidOfUnknownAgeOnADeadWorkersGPUIsTold(t *testing.T) {
+	c := mustLoad(t)
+	d := diagnoseXid(c, gpuCase{last: 79, old: true, alerted: []int{0}, died: true})
+	if d.Cause != "unknown" || !strings.Contains(d.Story.What, "shows Xid 79 (GPU has fallen off the bus)") || !strings.Contains(d.Story.What, "kernel log") {
+		t.Errorf("%s:\n%s", d.Cause, d.Story.What)
+	}
+	d = diagnoseXid(c, gpuCase{last: 79, old: true, alerted: []int{0}})
+	if strings.Contains(d.Story.What, "kernel log") {
+		t.Errorf("of a GPU whose worker is ready: %s:\n%s", d.Cause, d.Story.What)
 	}
 }
 

@@ -79,3 +79,33 @@ func show(p *float64) string {
 	}
 	return fmt.Sprint(*p)
 }
+
+// The gauge of the last Xid keeps its value: until somebody has watched for as long as an Xid is news, "none is new" is more than is known.
+func TestAnXidFromBeforeTheFirstPageIsSaidToBeUnseen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code    int
+		watched time.Duration
+		want    bool
+	}{
+		"watched for a minute":               {79, time.Minute, true},
+		"watched for longer than it is news": {79, 16 * time.Minute, false},
+		"there never was one":                {0, time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clk := &clock{now: start}
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = fmt.Fprintf(w, "DCGM_FI_DEV_XID_ERRORS{gpu=\"0\",UUID=\"GPU-1\",Hostname=\"node-1\"} %d\n", tc.code) // the client tells when it did not arrive
+			}))
+			defer srv.Close()
+			c := New(Config{Targets: []Target{{URL: srv.URL + "/metrics"}}, Signals: builtIn(t), Clock: clk})
+			for at := time.Duration(0); at <= tc.watched; at += 15 * time.Second {
+				c.Scrape(context.Background())
+				clk.pass(15 * time.Second)
+			}
+			got := c.Read(context.Background(), enrich.Query{Onset: clk.Now(), Now: clk.Now(), Signals: builtIn(t)})
+			if said := slices.ContainsFunc(got.Notes, func(m state.Missing) bool { return m.Signal == "gpu_xid_changes" }); said != tc.want {
+				t.Errorf("said: %v; notes %v", said, got.Notes)
+			}
+		})
+	}
+}

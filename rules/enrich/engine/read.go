@@ -38,6 +38,7 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	if began := oldest(pages); began.After(q.Onset.Add(-time.Hour)) && slices.ContainsFunc(out.Samples, compared) {
 		out.Notes = append(out.Notes, state.Missing{Signal: "baseline", Reason: "read since " + began.UTC().Format("15:04:05") + " only, less than an hour before the onset: what was seen first stands for it"})
 	}
+	out.Notes = append(out.Notes, unseen(q, pages, now)...)
 	for _, t := range pages {
 		if t.problem != "" && len(out.Notes) < 3 {
 			out.Notes = append(out.Notes, state.Missing{Signal: "engines", Reason: t.labels["instance"] + ": " + t.problem})
@@ -69,6 +70,29 @@ func oldest(pages []*target) time.Time {
 		}
 	}
 	return first
+}
+
+// unseen says of what would be news that some of it may have come before the first page was read: of a gauge that keeps its last value and shows
+// one, nobody knows since when.
+func unseen(q enrich.Query, pages []*target, now time.Time) []state.Missing {
+	began := oldest(pages)
+	var out []state.Missing
+	for _, s := range q.Signals {
+		for _, src := range s.Sources {
+			if src.Fn != rules.FnNews || !began.After(now.Add(-src.Window)) {
+				continue
+			}
+			last := evaluation{cluster: q.Cluster, signal: s, source: src, to: now}
+			last.source.Fn = rules.FnLast
+			for _, v := range last.run(pages) {
+				if v != 0 {
+					out = append(out, state.Missing{Signal: s.ID, Reason: "read since " + began.UTC().Format("15:04:05") + " only: what came before that is not counted"})
+					break
+				}
+			}
+		}
+	}
+	return out
 }
 
 // why is the reason for which a signal has no value: no time was left to look for it, or some page has its metric and was read too seldom.
