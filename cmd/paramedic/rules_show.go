@@ -110,8 +110,14 @@ func spoken(s string) string {
 		switch name := m[1 : len(m)-1]; name {
 		case "target":
 			return "the pool"
-		case "of_workers":
+		case "of_workers", "xid_beside":
 			return ""
+		case "xid_name":
+			return "<its name>"
+		case "xid_meaning":
+			return "<what it means>"
+		case "xid_asks":
+			return "<What it asks for>"
 		case "xid_note":
 			return "What a recent Xid asks for, where there is one."
 		case "pods":
@@ -172,7 +178,7 @@ func (p rulePage) head() {
 	if !builtIn(c) {
 		from = fmt.Sprintf("%s:%d", c.File, c.Line)
 	}
-	fmt.Fprintf(p.out, "%s: a trouble of a %s (%s; playbook %s)\n\n", c.ID, c.Scope, from, c.Playbook)
+	fmt.Fprintf(p.out, "%s: a trouble of a %s (%s; playbook %s)\n\n", c.ID, strings.Replace(c.Scope, "gpu", "GPU", 1), from, c.Playbook)
 	p.lines(0, "", sentence(c.What))
 	fmt.Fprintln(p.out)
 	p.lines(0, "", fmt.Sprintf("It starts from its prior %+g dB; what is below is added up. From %+d dB on it is named, if it is %d dB ahead of the next cause. "+

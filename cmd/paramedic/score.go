@@ -62,10 +62,10 @@ func (c *cli) labScoreCommand() *cobra.Command {
 	return cmd
 }
 
-// trimmed takes away the blanks around names: people write one behind a comma.
+// trimmed takes away the blanks in names: people write one behind a comma, and around a plus.
 func trimmed(names []string) error {
 	for i, name := range names {
-		if names[i] = strings.TrimSpace(name); names[i] == "" {
+		if names[i] = strings.Join(strings.Fields(name), ""); names[i] == "" {
 			return errors.New("a name is empty: leave out the comma before or behind it")
 		}
 	}
