@@ -9,21 +9,30 @@ import (
 	"paramedic/state"
 )
 
-// Advise says in the story of an incident what to do now and what not to do: the playbook's steps in their order, then what the verdict
-// says and the playbook does not. It is the one place where the two meet, so that Slack, PagerDuty, the page, the API, the report and the
-// terminal all give the same lines.
+// Advise says in the story of an incident what to do now and what not to do: the playbook's steps in their order, and what the verdict
+// says and the playbook does not, where the playbook has a place for it, or last. It is the one place where the two meet, so that Slack,
+// PagerDuty, the page, the API, the report and the terminal all give the same lines.
 func (pb Playbook) Advise(in state.Incident, ev state.Evidence) state.Story {
 	story, names := in.Diagnosis.Story, scopeNames(in, ev)
 	d := dialectOf(names.engine)
 	var do, avoid []string
+	place := -1 // of the verdict's steps
 	for _, r := range pb.FirstAid {
+		if r.Verdict && len(story.Do) > 0 {
+			place = len(do)
+			continue
+		}
 		r.Text, r.When = d.line(r.Text), d.line(r.When)
 		do = append(do, names.fill(r.String()))
 	}
 	for _, w := range pb.Worse {
 		avoid = append(avoid, names.fill(d.line(w)))
 	}
-	story.Do = slices.Concat(do, unsaid(do, d.lines(story.Do)))
+	if place >= 0 { // they are the steps for this very trouble: nothing general takes the place of one
+		story.Do = slices.Insert(do, place, d.lines(story.Do)...)
+	} else {
+		story.Do = slices.Concat(do, unsaid(do, d.lines(story.Do)))
+	}
 	story.Avoid = slices.Concat(avoid, unsaid(avoid, d.lines(story.Avoid)))
 	return story
 }

@@ -224,10 +224,11 @@ type frontMatter struct {
 		ByHand string   `yaml:"by_hand" jsonschema_description:"The kubectl, curl or PromQL that answers it without Paramedic, with placeholders such as {namespace}, {pod}, {model}, {workload}."`
 	} `yaml:"checks" jsonschema:"required" jsonschema_description:"Questions whose answers are filled in from live signals."`
 	FirstAid []struct {
-		Action string            `yaml:"action" jsonschema_description:"What Paramedic can do itself; without it the step is for people."`
-		Params map[string]string `yaml:"params" jsonschema_description:"Of set_engine_arg: arg, and direction (lower or raise)."`
-		Text   string            `yaml:"text" jsonschema:"required" jsonschema_description:"What to do."`
-		When   string            `yaml:"when" jsonschema_description:"When it is the right step."`
+		Action  string            `yaml:"action" jsonschema_description:"What Paramedic can do itself; without it the step is for people."`
+		Params  map[string]string `yaml:"params" jsonschema_description:"Of set_engine_arg: arg, and direction (lower or raise)."`
+		Text    string            `yaml:"text" jsonschema:"required" jsonschema_description:"What to do."`
+		When    string            `yaml:"when" jsonschema_description:"When it is the right step."`
+		Verdict bool              `yaml:"verdict" jsonschema_description:"In an incident the verdict's own steps stand here instead of the text; without such a step they come last."`
 	} `yaml:"first_aid" jsonschema:"required" jsonschema_description:"Steps in the order in which to try them."`
 	Worse    []string `yaml:"worse" jsonschema:"required" jsonschema_description:"What looks like help and is not."`
 	Escalate struct {

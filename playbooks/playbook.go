@@ -41,10 +41,11 @@ type Check struct {
 
 // A Remedy is one step of first aid. Without an Action it is for people.
 type Remedy struct {
-	Action string            `json:"action,omitempty"` // set_engine_arg, restart_worker or empty
-	Params map[string]string `json:"params,omitempty"` // set_engine_arg: arg and direction (lower or raise)
-	Text   string            `json:"text"`
-	When   string            `json:"when,omitempty"` // the condition under which it is the right step
+	Action  string            `json:"action,omitempty"` // set_engine_arg, restart_worker or empty
+	Params  map[string]string `json:"params,omitempty"` // set_engine_arg: arg and direction (lower or raise)
+	Text    string            `json:"text"`
+	When    string            `json:"when,omitempty"`    // the condition under which it is the right step
+	Verdict bool              `json:"verdict,omitempty"` // here come the steps of the verdict, where there is one
 }
 
 // An Escalation says when to stop trying alone, and whom to call.

@@ -180,6 +180,42 @@ func TestHarmfulAdvice(t *testing.T) {
 	}
 }
 
+// A cause and its playbook are read as one story: a setting is not turned up in one line of it and down in another.
+func TestNoStoryTurnsASettingBothWays(t *testing.T) {
+	catalog, library, err := loadKnowledge(DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := func(lines []string) map[string]string {
+		out := map[string]string{}
+		for _, l := range lines {
+			for _, treatment := range treatmentsIn(l) {
+				if strings.HasPrefix(treatment, "lower ") || strings.HasPrefix(treatment, "raise ") {
+					out[treatment] = l
+				}
+			}
+		}
+		return out
+	}
+	opposite := strings.NewReplacer("lower ", "raise ", "raise ", "lower ")
+	for _, cause := range catalog.Causes() {
+		pb, ok := library.Get(cause.Playbook)
+		if !ok {
+			t.Fatalf("%s has no playbook", cause.ID)
+		}
+		do := catalog.Spell(cause.Do)
+		for _, r := range pb.FirstAid {
+			do = append(do, r.Text)
+		}
+		advised := turns(do)
+		for treatment, line := range advised {
+			if other, ok := advised[opposite.Replace(treatment)]; ok {
+				t.Errorf("%s: %q and %q", cause.ID, line, other)
+			}
+		}
+	}
+}
+
 func TestLabScoreInJSON(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(context.Background(), []string{"lab", "score", "--seeds", "1", "--first", "3", "--faults", " engine_hang, engine_hang", "-o", "json"}, &out, &errs); code != exitOK {

@@ -101,31 +101,59 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// What to do is the playbook's, with the names of the incident, from the moment of the verdict: also in the log that a report is made of.
-func TestAVerdictSaysWhatThePlaybookSays(t *testing.T) {
+// What to do is said with the names of the incident, from the moment of the verdict: what this very Xid asks for first, in the six lines that
+// Slack and the console show, and nothing beside it that is for another.
+func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
 	catalog, library, err := loadKnowledge(DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-	ev := state.Evidence{At: now, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", PoolKind: "Deployment", Model: "llama", Node: "gpu-7", GPUs: []string{"0"}}}}
 	entity := state.Entity{Cluster: "prod", Namespace: "llm", Pool: "vllm", Pod: "vllm-0", Model: "llama", Node: "gpu-7", GPU: "0"}
-	for signal, v := range map[string]float64{"gpu_xid": 79, "gpu_xid_changes": 1} {
-		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Entity: entity, At: now})
-	}
-	in := state.Incident{Cluster: "prod", Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Model: "llama"}, Symptoms: []state.SymptomCount{{Symptom: "gpu_hardware", Alerts: 1}}}
-	d := knowledge{catalog, library}.Diagnose(&in, &ev, now)
-	if d.Cause != "gpu_fault" {
-		t.Fatalf("verdict %s", d.Cause)
-	}
-	all := strings.Join(slices.Concat(d.Story.Do, d.Story.Avoid), "\n")
-	for _, line := range []string{"kubectl cordon gpu-7", "[when: ", "By NVIDIA's table: "} {
-		if !strings.Contains(all, line) {
-			t.Errorf("%q is not said:\n%s", line, all)
+	for _, x := range catalog.Xids() {
+		if x.Class == "notice" {
+			continue
 		}
-	}
-	if strings.Contains(all, "{") {
-		t.Errorf("a name is missing:\n%s", all)
+		ev := state.Evidence{At: now, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", PoolKind: "Deployment", Model: "llama", Node: "gpu-7", GPUs: []string{"0"}}}}
+		for signal, v := range map[string]float64{"gpu_xid": float64(x.Code), "gpu_xid_changes": 1, "pod_ready": 0} {
+			ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Entity: entity, At: now})
+		}
+		in := state.Incident{Cluster: "prod", Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Model: "llama"},
+			Symptoms: []state.SymptomCount{{Symptom: "gpu_hardware", Alerts: 1}, {Symptom: "worker_down", Alerts: 1}}}
+		d := knowledge{catalog, library}.Diagnose(&in, &ev, now)
+		if d.Cause != "gpu_fault" {
+			t.Errorf("Xid %d: verdict %s", x.Code, d.Cause)
+			continue
+		}
+		want := []string{"By NVIDIA's table: " + x.Action + "."}
+		for _, advice := range catalog.ByXid("{xid_do}") {
+			if slices.Contains(advice.Xids, x.Code) {
+				for _, line := range advice.Lines {
+					want = append(want, strings.NewReplacer("{nodes}", "gpu-7", "{pods}", "vllm-0").Replace(line))
+				}
+			}
+		}
+		if n := len(want); n == 1 || n > 6 || len(d.Story.Do) < n || !slices.Equal(d.Story.Do[:n], want) {
+			t.Errorf("Xid %d, %s: do now\n%s", x.Code, x.Needs, cmp.Diff(want, d.Story.Do))
+		}
+		if cordons := strings.Contains(x.Action, "cordon") || x.Needs == "ask_the_driver"; !cordons {
+			for _, line := range d.Story.Do[len(want):] {
+				if !strings.Contains(line, "[when: ") {
+					t.Errorf("Xid %d asks for no cordon, and is told without a condition: %s", x.Code, line)
+				}
+			}
+			for _, line := range d.Story.Avoid {
+				if strings.HasPrefix(line, "Deleting the pod") && !strings.Contains(line, "where the Xid asks for a cordon") {
+					t.Errorf("Xid %d asks to restart the pod, and is told not to: %s", x.Code, line)
+				}
+			}
+		}
+		if all := strings.Join(slices.Concat(d.Story.Do, d.Story.Avoid), "\n"); strings.Contains(all, "{") {
+			t.Errorf("Xid %d: a name is missing:\n%s", x.Code, all)
+		}
+		if x.Code == 79 && !strings.Contains(strings.Join(d.Story.Do[:6], "\n"), "kubectl cordon gpu-7") {
+			t.Errorf("Xid 79: the playbook's commands are not among the first six lines:\n%s", strings.Join(d.Story.Do, "\n"))
+		}
 	}
 }
 
