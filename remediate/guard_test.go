@@ -194,18 +194,59 @@ func TestConfigProblemsAreAllListed(t *testing.T) {
 
 func TestSafeValueComesFromTheCacheAndTheLengths(t *testing.T) {
 	for _, c := range []struct {
-		blocks, length float64
-		want           string
-	}{{10000, 1000, "136"}, {100000, 1000, "128"}, {1000, 4000, "64"}} {
+		blocks, length, running float64
+		want                    string
+	}{{10000, 1000, 160, "136"}, {1000, 4000, 4, "64"}, {100000, 1000, 200, "168"}} {
 		w := newWorld(t, setArg, remediate.Suggest)
 		w.sick = func(p string, n int) map[string]float64 {
 			v := exhausted(p, n)
 			v["kv_blocks_total"], v["kv_block_size"], v["prompt_length_mean"], v["output_length_mean"] = c.blocks, 16, c.length/2, c.length/2
+			v["requests_running"] = c.running
 			return v
 		}
 		if a := w.plan(); a.Params["to"] != c.want {
 			t.Errorf("%v tokens in %v blocks: %s, want %s (%s)", c.length, c.blocks, a.Params["to"], c.want, a.Why)
 		}
+	}
+}
+
+// Of a model some of whose layers keep a window or a state, such as Gemma 3, a block keeps tokens of a few layers only, and a request takes
+// blocks for each group of them. The bot does not know the model: what its requests really hold decides, in both directions, and where that
+// cannot be read nothing is raised.
+func TestSafeValueHoldsForModelsWhoseLayersDiffer(t *testing.T) {
+	// 512 tokens are 32 blocks of a model whose layers are alike, and 7 · 32 of Gemma 3 27B, with its ten layers of 62 that keep everything.
+	const blocks, taken = 20000, 7 * 32
+	for _, c := range []struct {
+		name, direction string
+		cap, running    int
+		unread          string
+		want            string // empty: it is not offered
+	}{
+		{"raised to what fits", "raise", 48, 48, "", "72"}, // 20000 · .85 / 224; twice 48 would not fit
+		{"not raised where nothing more fits", "raise", 72, 72, "", ""},
+		{"raised where lengths cannot be read", "raise", 48, 12, "prompt_length_mean", "72"},
+		{"not raised if the use cannot be read", "raise", 48, 48, "kv_usage", ""},
+		{"not raised if what runs cannot be read", "raise", 48, 48, "requests_running", ""},
+		{"lowered to what fits", "lower", 256, 89, "", "72"}, // by tokens alone 531 would fit
+		{"halved if what runs cannot be read", "lower", 256, 89, "requests_running", "128"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, setArg, remediate.Suggest)
+			redeploy(func(d *simcluster.Deployment) {
+				d.Args = []string{"--model=gemma", fmt.Sprint("--max-num-seqs=", c.cap)}
+			})(w)
+			w.remedy.Params["direction"] = c.direction
+			w.sick = func(string, int) map[string]float64 {
+				v := map[string]float64{"kv_blocks_total": blocks, "kv_block_size": 16, "prompt_length_mean": 412, "output_length_mean": 100,
+					"requests_running": float64(c.running), "kv_usage": float64(c.running) * taken / blocks, "requests_waiting": 20}
+				delete(v, c.unread)
+				return v
+			}
+			a := w.plan()
+			if c.want == "" && (a.State != state.Denied || a.Params["to"] != "") || a.Params["to"] != c.want {
+				t.Errorf("%s (%s): %s %s", a.State, a.Change, a.Why, a.Reason)
+			}
+		})
 	}
 }
 

@@ -93,9 +93,9 @@ func (setEngineArg) draft(s *scene) error {
 	return nil
 }
 
-// compute is the safe value: what 85 % of the KV cache's blocks hold of sequences of the present average length, or half or, for
-// raising, twice the present value where that is not known; never against the remedy's direction, within the limits, and rounded down
-// to a multiple of eight, which engines capture graphs for.
+// compute is the safe value, or where it is not known half of the present value and, for raising, what goes by the cache's use alone; never
+// against the remedy's direction, within the limits, and rounded down to a multiple of eight, which engines capture graphs for. Where the
+// cache's use is not known nothing is raised.
 func (s *scene) compute(from int, direction string) (int, string, error) {
 	safe, how := s.safe()
 	bound := "" // what keeps the value from being the wanted one
@@ -113,12 +113,9 @@ func (s *scene) compute(from int, direction string) (int, string, error) {
 		}
 	} else {
 		if safe <= 0 {
-			kv := s.of("kv_usage")
-			if len(kv) == 0 || slices.Max(kv) <= 0 {
-				return 0, "", errors.New("how much the KV cache has left is not known, so raising is not safe")
+			if to, why = s.safeByUse(); to <= 0 {
+				return 0, "", fmt.Errorf("how much the KV cache has left is not known, so raising is not safe: %s", why)
 			}
-			to = int(float64(from) * min(2, .85/slices.Max(kv)))
-			why = fmt.Sprintf("the KV cache is at most %.0f %% full with %d, and may be 85 %% full", slices.Max(kv)*100, from)
 		}
 		if most := 2 * from; to > most {
 			bound = fmt.Sprintf("%d is as high as one step goes from %d; the cache allows %d, %s", most/8*8, from, to, why)
@@ -143,8 +140,41 @@ func (s *scene) compute(from int, direction string) (int, string, error) {
 	return to, fmt.Sprintf("%d is %s.", to, why), nil
 }
 
-// safe is max_num_seqs by the cache's size and the present lengths; 0 where a signal is missing.
+// kvFill is how much of the KV cache may be in use; the rest is for requests that are longer than the others.
+const kvFill = .85
+
+// safe is max_num_seqs by what a request takes of the KV cache; 0 where that is not known.
+//
+// It is the smaller of two numbers. One goes by tokens: as many requests of the mean length as the cache has blocks for. It is right only
+// where every block keeps its tokens for all layers: of a model with windows, chunks or states in some layers, each group of layers has
+// blocks of its own, and a request takes several times as many. Nothing that engines export says what model it is, so the other number
+// goes by what the running requests hold, whatever their layers keep.
 func (s *scene) safe() (int, string) {
+	n, how := s.safeByTokens()
+	if held, text := s.safeByUse(); n > 0 && held < n {
+		return held, text
+	}
+	return n, how
+}
+
+// safeByUse goes by what the requests hold that run now, over the pool: it is one worker's number, for all have one template.
+func (s *scene) safeByUse() (int, string) {
+	var used, running float64
+	for _, p := range s.pods {
+		u, ok1 := s.newest("kv_usage", p.Name)
+		r, ok2 := s.newest("requests_running", p.Name)
+		if ok1 && ok2 {
+			used, running = used+u.Value, running+r.Value
+		}
+	}
+	if used <= 0 || running <= 0 {
+		return 0, "it takes kv_usage and requests_running of a worker that runs something"
+	}
+	return int(kvFill * running / used), fmt.Sprintf("what 85 %% of the KV cache hold, of which a running request holds %.2g %%", 100*used/running)
+}
+
+// safeByTokens goes by the cache's size and the present lengths.
+func (s *scene) safeByTokens() (int, string) {
 	mean := func(signal string) float64 {
 		v := s.of(signal)
 		if len(v) == 0 {
@@ -158,12 +188,11 @@ func (s *scene) safe() (int, string) {
 		return 0, "it takes kv_blocks_total, kv_block_size, prompt_length_mean and output_length_mean"
 	}
 	length := prompt + output
-	n := int(slices.Min(blocks) * .85 / (length / size))
 	cache := fmt.Sprintf("%.0f blocks of %.0f tokens", slices.Min(blocks), size)
 	if size == 1 { // SGLang counts its cache in tokens
 		cache = fmt.Sprintf("%.0f tokens of KV cache", slices.Min(blocks))
 	}
-	return n, fmt.Sprintf("what 85 %% of %s hold at %.0f tokens a sequence", cache, length)
+	return int(slices.Min(blocks) * kvFill / (length / size)), fmt.Sprintf("what 85 %% of %s hold at %.0f tokens a sequence", cache, length)
 }
 
 // tokenOf and replaceOf are the value that has to be there before, and the operation that changes it; an absent flag is appended where

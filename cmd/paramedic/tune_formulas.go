@@ -155,7 +155,8 @@ const kvFill = 0.85
 //	int(blocks · 0.85 / (average tokens / block size))
 //
 // Average tokens are a prompt's and its answer's. It is on the safe side: a running request has written half of its answer in the mean, and
-// shared prefixes are kept once. Rounded with graphSize, it is also what first aid computes for set_engine_arg.
+// shared prefixes are kept once. Rounded with graphSize, it is also what first aid computes for set_engine_arg, which knows no model: it takes
+// every block to hold tokens of all layers, and goes by what running requests really hold where that is more.
 func safeMaxNumSeqs(blocks int, each float64) int {
 	return int(float64(blocks) * kvFill / each)
 }
