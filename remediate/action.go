@@ -75,8 +75,6 @@ type stage struct {
 	act     *state.Action // the runner's own copy, whose journal may be written
 	in      state.Incident
 	now     time.Time
-	// stop says why no new effect may be started; empty: it may. What was started is still verified and undone.
-	stop string
 	// optedOut says that the namespace is no longer opted in: then not even what was started is undone by the bot.
 	optedOut bool
 }
@@ -96,6 +94,22 @@ func (r *stage) note(key, value string) {
 		r.act.Journal = map[string]string{}
 	}
 	r.act.Journal[key] = value
+}
+
+// stopped says why no new effect may be started; empty: it may. What was started is still verified and undone. It is asked right before each
+// write, and reads what is recorded by then: reading the cluster takes a while, and a person may have said no meanwhile.
+func (r *stage) stopped() string {
+	if h, halted := r.cfg.View.Halted(r.act.Target.Cluster); halted {
+		return "first aid was halted by " + h.Actor.String() + reasonOf(h.Reason)
+	}
+	if now, ok := r.cfg.View.Action(r.act.ID); ok && now.Journal[state.CalledOff] != "" {
+		r.note(state.CalledOff, now.Journal[state.CalledOff])
+		return "called off by " + now.Journal[state.CalledOff]
+	}
+	if r.optedOut {
+		return "the namespace opted out of first aid"
+	}
+	return ""
 }
 
 // stamp notes when something first was so, and gives that time.

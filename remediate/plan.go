@@ -66,6 +66,9 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 			continue // for people
 		}
 		a, refused := p.draft(ctx, in, ev, kind, r)
+		if p.declined(a) {
+			continue
+		}
 		old, same := p.standing(a)
 		switch {
 		case same && !refused:
@@ -74,7 +77,7 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		case same && refused && old.State == state.Denied:
 			again = true
 			continue
-		case old.ID != "" && (decidedAgainst(old) || wrote(old) || old.State.Running()):
+		case old.ID != "" && (wrote(old) || old.State.Running()):
 			keep[old.ID] = true
 			continue
 		}
@@ -168,7 +171,7 @@ func planHash(a *state.Action) string {
 // less than a quarter is the same plan, so that people are not shown a new one with every breath of the load.
 func (p *Planner) standing(a state.Action) (state.Action, bool) {
 	for _, b := range p.cfg.View.Actions() { // newest first
-		if b.Incident != a.Incident || b.Kind != a.Kind || b.Target.Name != a.Target.Name || b.Target.Namespace != a.Target.Namespace {
+		if b.Incident != a.Incident || !b.SameRemedy(&a) {
 			continue
 		}
 		if b.State == state.Denied {
@@ -203,9 +206,9 @@ func denials(a state.Action) string {
 	return strings.Join(out, " ")
 }
 
-// decidedAgainst says whether a person called the action off, however it ended then: it is not proposed to them again.
-func decidedAgainst(a state.Action) bool {
-	return (a.State == state.Denied || a.State == state.Cancelled) && a.DecidedBy.ID != "" || a.Journal[state.CalledOff] != ""
+// declined says whether a person said no to the remedy, in whatever form it was planned then: it is not proposed to them again.
+func (p *Planner) declined(a state.Action) bool {
+	return slices.ContainsFunc(p.cfg.View.Actions(), func(b state.Action) bool { return b.Incident == a.Incident && b.SameRemedy(&a) && b.Declined() })
 }
 
 // events are the inputs of a new run; a refused one is proposed and denied, so that its reasons are on record.

@@ -38,10 +38,12 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 		return advance{to: state.NeedsHuman, text: "somebody changed the worker's labels after it was isolated: it is theirs now"}
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid while the worker was isolated")
-	case r.stop != "":
-		r.note(keyUndo, r.stop)
+	}
+	if why := r.stopped(); why != "" {
+		r.note(keyUndo, why)
 		return r.stay(0)
-	case a.Journal[keyDrained] == "":
+	}
+	if a.Journal[keyDrained] == "" {
 		return k.drain(ctx, r)
 	}
 	return k.evict(ctx, r, pod)
@@ -72,12 +74,13 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 		return r.stay(0)
 	}
 	old := oldLabels(wr)
-	switch {
-	case len(old) == 0 || !selects(old, pod.Labels):
+	if len(old) == 0 || !selects(old, pod.Labels) {
 		return advance{to: state.NeedsHuman, text: "somebody changed the worker's labels before it was isolated; nothing was written"}
-	case r.stop != "":
-		return advance{to: state.Denied, text: "stopped before the write: " + r.stop}
-	case r.now.Sub(wr.At) > r.cfg.Timing.Stale:
+	}
+	if why := r.stopped(); why != "" {
+		return advance{to: state.Denied, text: "stopped before the write: " + why}
+	}
+	if r.now.Sub(wr.At) > r.cfg.Timing.Stale {
 		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}
 	}
 	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Patch), false)
@@ -123,7 +126,7 @@ func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 
 func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
 	a := r.act
-	if why := k.tooFew(ctx, r); why != "" {
+	if why := or(k.tooFew(ctx, r), r.stopped()); why != "" {
 		r.note(keyUndo, why)
 		return r.stay(0)
 	}

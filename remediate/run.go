@@ -108,17 +108,11 @@ func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
 	if a.State.BeforeEffect() {
 		return r.admit(ctx, st, kind)
 	}
-	if h, halted := r.cfg.View.Halted(a.Target.Cluster); halted {
-		st.stop = "first aid was halted by " + h.Actor.String() + reasonOf(h.Reason)
-	}
-	if by := a.Journal[state.CalledOff]; by != "" {
-		st.stop = or(st.stop, "called off by "+by)
-	}
 	if a.State == state.Intent || a.State == state.RollbackIntent {
 		if ns, err := st.cluster.Namespace(ctx, a.Target.Namespace); err != nil {
 			return st.retry(err)
 		} else if !r.cfg.optedIn(ns, Mode(a.Mode)) {
-			st.optedOut, st.stop = true, or(st.stop, "the namespace opted out of first aid")
+			st.optedOut = true
 		}
 	}
 	switch a.State {

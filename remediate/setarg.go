@@ -290,9 +290,11 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 		return advance{to: state.NeedsHuman, text: fmt.Sprintf("somebody changed the value to %q before the write; nothing was written", clip(live))}
 	case a.Journal["conflict"] != "":
 		return advance{to: state.Superseded, text: "the workload's spec changed under the plan; nothing was written"}
-	case r.stop != "":
-		return advance{to: state.Denied, text: "stopped before the write: " + r.stop}
-	case r.now.Sub(wr.At) > r.cfg.Timing.Stale:
+	}
+	if why := r.stopped(); why != "" {
+		return advance{to: state.Denied, text: "stopped before the write: " + why}
+	}
+	if r.now.Sub(wr.At) > r.cfg.Timing.Stale {
 		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}
 	}
 	w, err = r.cluster.PatchWorkload(ctx, w.Ref, []byte(wr.Patch), false)

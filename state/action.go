@@ -189,3 +189,28 @@ func (a *Action) Move(to ActionState, at time.Time, text string, by Actor) error
 	}
 	return nil
 }
+
+// SameRemedy says whether both runs do one kind of thing to one object.
+func (a *Action) SameRemedy(b *Action) bool {
+	return a.Kind == b.Kind && a.Target.Namespace == b.Target.Namespace && a.Target.Name == b.Target.Name
+}
+
+// Declined says whether a person said no to the run, however it ended then: the remedy is not proposed again for the incident.
+func (a *Action) Declined() bool {
+	return (a.State == Denied || a.State == Cancelled) && a.DecidedBy.ID != "" || a.Journal[CalledOff] != ""
+}
+
+// CallOff says what became of a person's call to stop a run that had recorded its intent; empty: nobody called it off. Whether the write is
+// on its way shows only in the run's next state.
+func (a *Action) CallOff() string {
+	by := a.Journal[CalledOff]
+	switch {
+	case by == "":
+		return ""
+	case a.State == Intent:
+		return fmt.Sprintf("called off by %s; nothing is written any more, unless it was on its way", by)
+	case slices.ContainsFunc(a.Steps, func(s ActionStep) bool { return s.State == Applied }):
+		return fmt.Sprintf("called off by %s too late: it was done already, and is verified as usual", by)
+	}
+	return "called off by " + by
+}

@@ -29,7 +29,15 @@ func (x *step) actionMoved(ev ActionEvent) {
 		if next.Journal == nil {
 			next.Journal = map[string]string{}
 		}
-		next.Journal[CalledOff], next.NextAt = by, time.Time{}
+		next.Journal[CalledOff] = by
+		if next.State == Intent {
+			next.NextAt = time.Time{}
+		}
+	}
+	if moved && next.State == Applied && next.Journal[CalledOff] != "" {
+		next.Steps = slices.Clone(next.Steps)
+		last := &next.Steps[len(next.Steps)-1]
+		last.Text = strings.TrimPrefix(last.Text+"; "+next.CallOff(), "; ")
 	}
 	*cur = next
 	x.touch(kindAction, string(next.ID))
@@ -43,6 +51,9 @@ func (x *step) actionProposed(in *Incident, ev ActionEvent) {
 	a := ev.Action
 	if ev.From != "" || (a.State != Proposed && a.State != AwaitingApproval) || !in.Open() {
 		return
+	}
+	if slices.ContainsFunc(in.Actions, func(id ActionID) bool { return x.actions[id].SameRemedy(&a) && x.actions[id].Declined() }) {
+		return // it was planned before a person said no, or by who had not heard of it
 	}
 	x.actions[a.ID] = &a
 	in.Actions = append(in.Actions, a.ID)

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -77,6 +78,11 @@ func (x *step) resolve(in *Incident, by Actor, reason string) {
 		return
 	}
 	x.record(in, Entry{Kind: "resolved", Actor: by, Text: fmt.Sprintf("resolved by %s%s", by, because(reason))})
+	for _, id := range in.Actions {
+		if a := x.actions[id]; a.State == Intent {
+			x.callOff(in, a, by, "the incident is resolved")
+		}
+	}
 	x.close(in, by.String())
 }
 
@@ -122,16 +128,24 @@ func (x *step) approve(in *Incident, a *Action, c Command) {
 	}
 }
 
+// deny takes a person's no. Where a run asks nobody, it may have gone on while the person read its plan: it is cancelled then.
 func (x *step) deny(in *Incident, a *Action, c Command) {
-	if a == nil || (a.State != AwaitingApproval && a.State != Proposed) {
-		return
+	switch {
+	case a == nil:
+	case a.State == AwaitingApproval, a.State == Proposed:
+		a.DecidedBy, a.DecidedAt = c.Actor, x.now
+		x.moveAction(in, a, Denied, fmt.Sprintf("denied by %s%s", c.Actor, because(c.Reason)), c.Actor)
+	case a.DecidedBy.ID == "":
+		x.cancel(in, a, c)
+	default:
+		x.cameWhen(in, a, c)
 	}
-	a.DecidedBy, a.DecidedAt = c.Actor, x.now
-	x.moveAction(in, a, Denied, fmt.Sprintf("denied by %s%s", c.Actor, because(c.Reason)), c.Actor)
 }
 
 // cancel calls off a run that has not written anything. One with an intent is asked to stop at its next look: a worker that is being
-// drained goes back to its Service. On a run that needs a person it is the person's word that it is taken care of, which frees the
+// drained goes back to its Service. For one that was superseded its successors go, since the person meant the remedy and not the number of
+// its plan. One that has written is verified, and undone where it does harm, as if nobody had said anything: to stop half-way would leave
+// a write that nobody judges. On a run that was seen to need a person it is the person's word that it is taken care of, which frees the
 // run's lock.
 func (x *step) cancel(in *Incident, a *Action, c Command) {
 	switch {
@@ -139,15 +153,45 @@ func (x *step) cancel(in *Incident, a *Action, c Command) {
 	case a.State.BeforeEffect():
 		a.DecidedBy, a.DecidedAt = c.Actor, x.now
 		x.moveAction(in, a, Cancelled, fmt.Sprintf("cancelled by %s%s", c.Actor, because(c.Reason)), c.Actor)
-	case a.State == Intent && a.Journal[CalledOff] == "":
-		x.note(a, CalledOff, c.Actor.String())
-		x.record(in, Entry{Kind: "action", Actor: c.Actor, Action: a.ID, Text: fmt.Sprintf("%s: called off by %s%s", a.Change, c.Actor, because(c.Reason))})
-		a.NextAt = x.now
-		x.runAction(a)
-	case a.State == NeedsHuman && a.Journal[Released] == "":
+	case a.State == Superseded:
+		x.callOff(in, a, c.Actor, c.Reason)
+		for _, id := range in.Actions {
+			if b := x.actions[id]; b.SameRemedy(a) && (b.State.BeforeEffect() || b.State == Intent) {
+				x.cancel(in, b, c)
+			}
+		}
+	case a.State.Running():
+		x.callOff(in, a, c.Actor, c.Reason)
+	case a.State == NeedsHuman && c.Seen == NeedsHuman && a.Journal[Released] == "":
 		x.note(a, Released, c.Actor.String())
 		x.record(in, Entry{Kind: "action", Actor: c.Actor, Action: a.ID, Text: fmt.Sprintf("%s: taken care of by %s%s", a.Change, c.Actor, because(c.Reason))})
+	default:
+		x.cameWhen(in, a, c)
 	}
+}
+
+// callOff notes that a person wants the run to stop, and lets the runner look at once.
+func (x *step) callOff(in *Incident, a *Action, by Actor, reason string) {
+	if a.Journal[CalledOff] != "" {
+		return
+	}
+	x.note(a, CalledOff, by.String())
+	if a.State == Intent {
+		a.NextAt = time.Time{}
+	}
+	x.record(in, Entry{Kind: "action", Actor: by, Action: a.ID, Text: fmt.Sprintf("%s: %s%s", a.Change, a.CallOff(), because(reason))})
+	x.show(in)
+	x.runAction(a)
+}
+
+// cameWhen records a no that the run's state leaves no room for any more.
+func (x *step) cameWhen(in *Incident, a *Action, c Command) {
+	what := "cancel"
+	if c.Verb == VerbDeny {
+		what = "denial"
+	}
+	x.record(in, Entry{Kind: "refused", Actor: c.Actor, Action: a.ID,
+		Text: fmt.Sprintf("%s: the %s by %s came when the action was %s", a.Change, what, c.Actor, strings.ReplaceAll(string(a.State), "_", " "))})
 }
 
 func (x *step) note(a *Action, key, value string) {

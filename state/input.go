@@ -61,8 +61,10 @@ type Command struct {
 	Reason   string     `json:"reason,omitempty"`
 	Until    time.Time  `json:"until,omitzero"`      // silence
 	PlanHash string     `json:"plan_hash,omitempty"` // approve: the plan that the person saw
-	Right    bool       `json:"right,omitempty"`     // feedback
-	Cause    Cause      `json:"cause,omitempty"`     // feedback
+	// Seen is the state that the person saw. To cancel a run that was seen to need a person says that it is taken care of.
+	Seen  ActionState `json:"seen,omitempty"`
+	Right bool        `json:"right,omitempty"` // feedback
+	Cause Cause       `json:"cause,omitempty"` // feedback
 	// Refused says why the door refused it. It is then recorded and changes nothing.
 	Refused string `json:"refused,omitempty"`
 }

@@ -98,7 +98,7 @@ func (s *Server) onOneAction(verb state.Verb, a state.Action) order {
 		cluster = in.Cluster
 	}
 	return order{
-		Command:  state.Command{Verb: verb, Incident: a.Incident, Action: a.ID, PlanHash: a.PlanHash},
+		Command:  state.Command{Verb: verb, Incident: a.Incident, Action: a.ID, PlanHash: a.PlanHash, Seen: a.State},
 		clusters: []string{cluster},
 		applied: func(e *state.Entry) bool {
 			if e != nil && e.Action == a.ID && e.Kind == "refused" {

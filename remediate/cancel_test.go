@@ -1,0 +1,81 @@
+package remediate_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"paramedic/remediate"
+	"paramedic/remediate/simcluster"
+	"paramedic/state"
+)
+
+// reading is a cluster that lets something happen with each of the runner's reads.
+type reading struct {
+	*simcluster.Cluster
+	during func()
+}
+
+func (c reading) Workload(ctx context.Context, r remediate.Ref) (remediate.Workload, error) {
+	w, err := c.Cluster.Workload(ctx, r)
+	c.during()
+	return w, err
+}
+
+func (c reading) Pod(ctx context.Context, namespace, name string) (remediate.Pod, error) {
+	p, err := c.Cluster.Pod(ctx, namespace, name)
+	c.during()
+	return p, err
+}
+
+func (c reading) Pods(ctx context.Context, w remediate.Workload) ([]remediate.Pod, error) {
+	pods, err := c.Cluster.Pods(ctx, w)
+	c.during()
+	return pods, err
+}
+
+// A step reads the cluster before it writes, which takes a while. Whoever says no in between was told that nothing is written any more: the
+// record is asked once more right before each write.
+func TestANoThatComesWhileAStepReadsStopsItsWrite(t *testing.T) {
+	for name, say := range map[string]func(w *world){
+		"cancelled": func(w *world) { w.actions[0].Journal[state.CalledOff] = "asha" },
+		"halted":    func(w *world) { w.halt = &state.Halt{Actor: sre} },
+	} {
+		for _, c := range []struct{ kind, before string }{{setArg, "patch"}, {restart, "isolation"}, {restart, "eviction"}} {
+			t.Run(name+" before the "+c.before, func(t *testing.T) {
+				w := newWorld(t, c.kind, remediate.Auto)
+				w.plan()
+				w.until(state.Intent)
+				for c.before == "eviction" && w.actions[0].Journal["drained"] == "" {
+					w.step()
+				}
+				written := len(w.cluster.Changes())
+				said := false
+				w.cfg.Clusters["prod"] = reading{w.cluster, func() {
+					if !said {
+						said = true
+						say(w)
+					}
+				}}
+				w.step()
+				if !said {
+					t.Fatal("the step read nothing")
+				}
+				w.wantWrites(written)
+				for range 20 { // and what was done is undone
+					if w.actions[0].State.Done() {
+						break
+					}
+					w.step()
+				}
+				a := w.actions[0]
+				if !strings.Contains(a.Reason, "called off by asha") && !strings.Contains(a.Reason, "halted by asha") || evictions(w.cluster) != 0 {
+					t.Errorf("%s: %s, %d evictions", a.State, a.Reason, evictions(w.cluster))
+				}
+				if p, err := w.cluster.Pod(t.Context(), "llm", "vllm-llama-1"); err != nil || p.Labels["serving"] != "yes" {
+					t.Errorf("the worker does not serve: %v %v", p.Labels, err)
+				}
+			})
+		}
+	}
+}
