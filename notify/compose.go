@@ -222,6 +222,10 @@ func offers(actions []state.Action) []Offer {
 		if a.Verify.Text != "" {
 			o.Result = line(a.Verify.Text, maxLine)
 		}
+		if said := a.CallOff(); said != "" {
+			o.Stopping = a.State == state.Intent
+			o.Result = line(strings.TrimSuffix(said+"; "+o.Result, "; "), maxLine)
+		}
 		for _, g := range a.Guards {
 			o.Guards = append(o.Guards, state.GuardResult{Guard: line(g.Guard, 80), Decision: g.Decision, Reason: line(g.Reason, 300), RetryAt: g.RetryAt})
 		}

@@ -113,6 +113,22 @@ func TestComposeTellsTheWholeStory(t *testing.T) {
 	}
 }
 
+// Nobody is told that first aid is about to start, or that it helped, and not that somebody wanted it stopped.
+func TestComposeSaysWhatBecameOfACallToStop(t *testing.T) {
+	f := sample()
+	a := &f.Actions[0]
+	a.Journal = map[string]string{state.CalledOff: "asha"}
+	a.State = state.Intent
+	if o := Compose(f).Actions[0]; !o.Stopping || o.Result != "called off by asha; nothing is written any more, unless it was on its way" {
+		t.Errorf("%+v", o)
+	}
+	a.State, a.Reason, a.Verify.Text = state.Succeeded, "better: preemptions ended", "better: preemptions ended"
+	a.Steps = []state.ActionStep{{State: state.Applied}}
+	if o := Compose(f).Actions[0]; o.Stopping || o.Result != "called off by asha too late: it was done already, and is verified as usual; better: preemptions ended" {
+		t.Errorf("%+v", o)
+	}
+}
+
 func TestComposeBeforeAnyVerdict(t *testing.T) {
 	f := sample()
 	f.Incident.Diagnosis, f.Incident.DiagnosedAt, f.Incident.Title = state.Diagnosis{}, time.Time{}, ""

@@ -95,7 +95,8 @@ type Offer struct {
 	Approvers []string
 	ExpiresAt time.Time
 	DecidedBy string
-	Result    string // why it ended as it did, or what verification found
+	Result    string // why it ended as it did, what verification found, or what became of a call to stop it
+	Stopping  bool   // a person called it off, and whether that was in time is not known yet
 }
 
 // Awaits says whether the offer waits for a person.

@@ -14,12 +14,12 @@ import (
 )
 
 // TestKilledAtEveryBoundary runs both actions, helpful, harmful and without effect, under seeded interleavings of: the process killed
-// before a write, after it, and before its record; answers lost; halts; a person who edits the target. Whatever comes, one attempt has
-// one effect at most, a rollback that was decided happens, and a person's edit stands.
+// before a write, after it, and before its record; answers lost; halts; a person who edits the target or calls the run off. Whatever comes,
+// one attempt has one effect at most, a rollback that was decided happens, a person's edit stands, and what was called off only undoes.
 func TestKilledAtEveryBoundary(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(600) {
-		s := &storm{rand: rand.New(rand.NewPCG(seed, 1))}
+		s := &storm{rand: rand.New(rand.NewPCG(seed, 1)), before: -1}
 		kind := []string{setArg, restart}[seed%2]
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, kind, remediate.Approve)
@@ -41,6 +41,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 type storm struct {
 	rand   *rand.Rand
 	edited string // the value that a person set
+	before int    // how many writes there were when somebody called the run off; -1: nobody did
 }
 
 func (s *storm) one(in int) bool { return s.rand.IntN(in) == 0 }
@@ -64,6 +65,10 @@ func (s *storm) run(t *testing.T, w *world) {
 			w.halt = &state.Halt{Actor: sre}
 		} else if s.one(5) {
 			w.halt = nil
+		}
+		if a.State == state.Intent && s.before < 0 && s.one(30) {
+			w.actions[0].Journal[state.CalledOff], s.before = "asha", len(w.cluster.Changes())
+			a, _ = w.Action(id)
 		}
 		s.deliver(w, a)
 	}
@@ -135,6 +140,11 @@ func (s *storm) check(t *testing.T, w *world, a state.Action) {
 	for what, n := range count {
 		if n > 1 {
 			t.Errorf("%s happened %d times", what, n)
+		}
+	}
+	for _, c := range w.cluster.Changes()[max(s.before, 0):] {
+		if s.before >= 0 && !strings.HasSuffix(c.Op, "-undone") {
+			t.Errorf("after it was called off: %s %s", c.Verb, c.Object)
 		}
 	}
 	if a.Target.Kind == "Pod" {

@@ -10,7 +10,8 @@
 //     on the object that was judged, or not at all.
 //   - After a crash the runner observes before it repeats. What it cannot prove it hands to a person, and keeps the run's lock.
 //   - A person's edit is never overwritten: neither by the remedy nor by its rollback.
-//   - A halt stops new effects. Verification and rollback of what was started go on.
+//   - A halt stops new effects, and so does a person who calls the run off: the record is asked right before each write. Verification
+//     and rollback of what was started go on; a call that comes when the write was made already changes nothing and is told as that.
 //   - Modes observe and suggest use read verbs only.
 //
 // # How a run goes

@@ -198,6 +198,9 @@ func (w *world) take(inputs []state.Input) {
 		if cur.State != in.Action.From {
 			continue
 		}
+		if by := cur.Journal[state.CalledOff]; by != "" {
+			next.Journal[state.CalledOff] = by
+		}
 		if cur.State != next.State {
 			if err := cur.Move(next.State, w.clock.now, "", state.Actor{}); err != nil {
 				w.t.Fatal(err)

@@ -200,8 +200,8 @@ func (a *Action) Declined() bool {
 	return (a.State == Denied || a.State == Cancelled) && a.DecidedBy.ID != "" || a.Journal[CalledOff] != ""
 }
 
-// CallOff says what became of a person's call to stop a run that had recorded its intent; empty: nobody called it off. Whether the write is
-// on its way shows only in the run's next state.
+// CallOff says what became of a person's call to stop a run that had recorded its intent; empty: nobody called it off, or it ended without a
+// write and its reason says so. Whether the write is on its way shows only in the run's next state.
 func (a *Action) CallOff() string {
 	by := a.Journal[CalledOff]
 	switch {
@@ -212,5 +212,5 @@ func (a *Action) CallOff() string {
 	case slices.ContainsFunc(a.Steps, func(s ActionStep) bool { return s.State == Applied }):
 		return fmt.Sprintf("called off by %s too late: it was done already, and is verified as usual", by)
 	}
-	return "called off by " + by
+	return ""
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -179,7 +180,8 @@ func (x *step) callOff(in *Incident, a *Action, by Actor, reason string) {
 	if a.State == Intent {
 		a.NextAt = time.Time{}
 	}
-	x.record(in, Entry{Kind: "action", Actor: by, Action: a.ID, Text: fmt.Sprintf("%s: %s%s", a.Change, a.CallOff(), because(reason))})
+	text := cmp.Or(a.CallOff(), "called off by "+by.String())
+	x.record(in, Entry{Kind: "action", Actor: by, Action: a.ID, Text: fmt.Sprintf("%s: %s%s", a.Change, text, because(reason))})
 	x.show(in)
 	x.runAction(a)
 }

@@ -105,9 +105,23 @@ func (s *Server) onOneAction(verb state.Verb, a state.Action) order {
 				return true // it was overtaken: decided says by what
 			}
 			fresh, ok := s.View.Action(a.ID)
-			return ok && (fresh.State != a.State || fresh.Journal[state.Released] != a.Journal[state.Released] || fresh.Journal[state.CalledOff] != a.Journal[state.CalledOff])
+			return ok && answered(verb, a, fresh)
 		},
 	}
+}
+
+// answered says whether it is known what came of a decision. A run may take steps of its own while a no is on its way, so that another state
+// alone says nothing: it must have ended, or be written.
+func answered(verb state.Verb, seen, now state.Action) bool {
+	switch {
+	case verb == state.VerbApprove:
+		return now.State != seen.State
+	case seen.State == state.NeedsHuman:
+		return now.Journal[state.Released] != seen.Journal[state.Released]
+	case verb == state.VerbDeny && now.DecidedBy != seen.DecidedBy:
+		return true // somebody's yes may have come first
+	}
+	return !now.State.BeforeEffect() && now.State != state.Intent
 }
 
 // onAll is a command on the first aid of all the given clusters.
@@ -148,7 +162,7 @@ func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) e
 		// On a run that needs a person, cancelling is the person's word that it is taken care of.
 		intended := a.State == state.Intent && a.Journal[state.CalledOff] == ""
 		if !a.State.BeforeEffect() && !intended && (a.State != state.NeedsHuman || a.Journal[state.Released] != "") {
-			return fail(http.StatusConflict, "%s can no longer be cancelled: it is %s", a.ID, a.State)
+			return tooLate(verb, a)
 		}
 		return nil
 	}
@@ -188,7 +202,39 @@ func (s *Server) decided(o order) (state.Action, error) {
 	if o.Verb == state.VerbApprove && (a.State == state.Expired || a.State == state.Cancelled || a.State == state.Superseded) {
 		return a, fail(http.StatusConflict, "%s could not be approved any more: it is %s: %s", a.ID, a.State, a.Reason)
 	}
-	return a, nil
+	if o.Verb == state.VerbApprove {
+		return a, nil
+	}
+	switch a.State {
+	case state.Denied, state.Cancelled, state.Expired, state.Superseded:
+		return a, nil // nothing is written, or not any more
+	case state.NeedsHuman:
+		if a.Journal[state.Released] != "" {
+			return a, nil
+		}
+	}
+	return a, tooLate(o.Verb, a)
+}
+
+// tooLate says why a run cannot be stopped any more, and what becomes of it.
+func tooLate(verb state.Verb, a state.Action) error {
+	was, then := "cancelled", ""
+	if verb == state.VerbDeny {
+		was = "denied"
+	}
+	switch {
+	case a.State == state.Applied, a.State == state.Verifying:
+		then = "; what was written is verified, and undone where it does harm and can be undone"
+	case a.State == state.NeedsHuman && a.Journal[state.Released] == "":
+		then = ", which needs a person: " + a.Reason + ". See to it, and cancel it then"
+	case a.State.BeforeEffect():
+		then = "; cancel it"
+	case a.Reason != "":
+		then = ": " + a.Reason
+	case a.CallOff() != "":
+		then = ": " + a.CallOff()
+	}
+	return fail(http.StatusConflict, "%s can no longer be %s: it is %s%s", a.ID, was, a.State, then)
 }
 
 // mayApprove says whether a person may approve the action where its policy names approvers.

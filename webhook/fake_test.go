@@ -48,9 +48,10 @@ type world struct {
 	inputs    []state.Input
 	calls     int
 	err       error
-	block     chan struct{} // Append waits for it
-	entered   chan struct{} // told when Append begins to wait
-	idle      bool          // apply nothing
+	block     chan struct{}                   // Append waits for it
+	entered   chan struct{}                   // told when Append begins to wait
+	idle      bool                            // apply nothing
+	then      func(state.Action) state.Action // what an action is by the time that a no to it is applied
 	incidents map[state.IncidentID]state.Incident
 	actions   map[state.ActionID]state.Action
 	entries   []state.Entry
@@ -105,6 +106,10 @@ func (w *world) apply(input state.Input) {
 	case state.VerbResume:
 		delete(w.halts, input.Cluster)
 	case state.VerbApprove, state.VerbDeny, state.VerbCancel:
+		if w.then != nil && c.Verb != state.VerbApprove {
+			w.actions[a.ID] = w.then(a)
+			return
+		}
 		to := map[state.Verb]state.ActionState{state.VerbApprove: state.Approved, state.VerbDeny: state.Denied, state.VerbCancel: state.Cancelled}[c.Verb]
 		if a.Move(to, input.At, "", c.Actor) == nil {
 			a.DecidedBy, a.DecidedAt = c.Actor, input.At

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"paramedic/state"
 )
@@ -18,20 +19,22 @@ import (
 // NVSentinel, issue 121: a drain could not be called off. Here a run that has recorded its intent takes a cancellation, once; one that
 // has done what it came for does not, and says what it is instead.
 func TestNVSentinel121ADrainTakesACancellation(t *testing.T) {
-	w := newWorld().populate()
-	s, _ := door(t, w, nil)
-	path := "/api/v1/actions/" + string(action) + "/cancel"
-	a := w.actions[action]
-	a.State = state.Intent
-	w.actions[action] = a
-	expect(t, do(s, "POST", path, `{"actor":"ana"}`), 200)
-	if got := w.actions[action].Journal[state.CalledOff]; !strings.HasPrefix(got, "ana") {
-		t.Errorf("called off by %q", got)
-	}
-	expect(t, do(s, "POST", path, `{"actor":"ana"}`), 409, "can no longer be cancelled")
-	a.State = state.Applied
-	w.actions[action] = a
-	expect(t, do(s, "POST", path, `{"actor":"ana"}`), 409, "it is applied")
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld().populate()
+		s, _ := door(t, w, nil)
+		path := "/api/v1/actions/" + string(action) + "/cancel"
+		a := w.actions[action]
+		a.State = state.Intent
+		w.actions[action] = a
+		expect(t, do(s, "POST", path, `{"actor":"ana"}`), 202, "called off by ana")
+		if got := w.actions[action].Journal[state.CalledOff]; !strings.HasPrefix(got, "ana") {
+			t.Errorf("called off by %q", got)
+		}
+		expect(t, do(s, "POST", path, `{"actor":"ana"}`), 409, "can no longer be cancelled")
+		a.State = state.Applied
+		w.actions[action] = a
+		expect(t, do(s, "POST", path, `{"actor":"ana"}`), 409, "it is applied")
+	})
 }
 
 // Robusta, issue 1752: the answer to a button went to another channel than the button's. Here it goes to the address that came with this

@@ -201,6 +201,7 @@ func (b *report) actions(actions []state.Action) {
 		if a.DecidedBy.ID != "" {
 			b.item("Decided by", Markdown(a.DecidedBy.String())+", "+when(a.DecidedAt))
 		}
+		b.item("Called off", Markdown(strings.TrimPrefix(a.CallOff(), "called off ")))
 		b.item("Verdict", Markdown(strings.TrimSpace(string(a.Verify.Verdict)+" "+a.Verify.Text)))
 		b.item("Ended because", Markdown(a.Reason))
 		for _, g := range a.Guards {

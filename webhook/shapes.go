@@ -108,6 +108,7 @@ type ActionJSON struct {
 	DecidedAt *time.Time        `json:"decided_at"`
 	Verdict   state.Verdict     `json:"verdict,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
+	CalledOff string            `json:"called_off,omitempty"` // what became of a call to stop it once its intent was recorded
 }
 
 // GuardJSON is one guard's answer.
@@ -218,6 +219,7 @@ func NewActionJSON(a state.Action) ActionJSON {
 		ID: a.ID, Incident: a.Incident, Kind: a.Kind, Target: a.Target, Change: a.Change, State: a.State, Guards: []GuardJSON{},
 		Mode: a.Mode, Why: a.Why, Command: a.Command, PlanHash: a.PlanHash, Approvers: list(a.Approvers), ExpiresAt: stamp(a.ExpiresAt),
 		DecidedBy: a.DecidedBy.String(), DecidedAt: stamp(a.DecidedAt), Verdict: a.Verify.Verdict, Reason: a.Reason,
+		CalledOff: a.CallOff(),
 	}
 	for _, g := range a.Guards {
 		out.Guards = append(out.Guards, GuardJSON{Guard: g.Guard, Decision: g.Decision, Reason: g.Reason})

@@ -67,8 +67,11 @@ func (s *Server) prepare(r *http.Request, o *order, in write, need state.Role) e
 	return nil
 }
 
-func pending(w http.ResponseWriter) error {
-	return writeJSON(w, http.StatusAccepted, PendingJSON{Status: "accepted", Note: "it is recorded and will be applied shortly"})
+func pending(w http.ResponseWriter, note string) error {
+	if note == "" {
+		note = "it is recorded and will be applied shortly"
+	}
+	return writeJSON(w, http.StatusAccepted, PendingJSON{Status: "accepted", Note: note})
 }
 
 // onIncident handles POST /api/v1/incidents/{id}/VERB.
@@ -111,7 +114,7 @@ func (s *Server) onIncident(verb state.Verb) handler {
 			return err
 		}
 		if !applied {
-			return pending(w)
+			return pending(w, "")
 		}
 		if fresh, ok := s.View.Incident(in.ID); ok {
 			in = fresh
@@ -148,7 +151,8 @@ func (s *Server) onAction(verb state.Verb) handler {
 			return err
 		}
 		if !applied {
-			return pending(w)
+			a, _ = s.View.Action(a.ID)
+			return pending(w, a.CallOff())
 		}
 		if a, err = s.decided(o); err != nil {
 			return err
@@ -184,7 +188,7 @@ func (s *Server) onFleet(verb state.Verb) handler {
 			return err
 		}
 		if !applied {
-			return pending(w)
+			return pending(w, "")
 		}
 		return writeJSON(w, http.StatusOK, HaltJSON{Halted: verb == state.VerbHalt, Clusters: clusters, Reason: req.Reason})
 	}

@@ -51,6 +51,11 @@ func printIncident(w io.Writer, in webhook.IncidentJSON) {
 	fmt.Fprintln(w)
 	for _, a := range in.Actions {
 		fmt.Fprintf(w, "\n  %s  %s  %s\n", a.ID, a.State, a.Change)
+		for _, text := range []string{a.CalledOff, a.Reason} {
+			if text != "" {
+				fmt.Fprintf(w, "    %s\n", text)
+			}
+		}
 		for _, g := range a.Guards {
 			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, g.Reason)
 		}

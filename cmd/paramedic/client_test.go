@@ -94,6 +94,15 @@ playbook paramedic playbooks show kv_exhaustion
 	}
 }
 
+func TestAnIncidentIsShownWithWhatBecameOfItsFirstAid(t *testing.T) {
+	var out bytes.Buffer
+	printIncident(&out, webhook.IncidentJSON{Actions: []webhook.ActionJSON{
+		{ID: "ACT-1", State: state.Verifying, Change: "max_num_seqs 256 → 128", CalledOff: "called off by asha too late: it was done already, and is verified as usual"},
+		{ID: "ACT-2", State: state.Denied, Change: "restart pod llm/a", Reason: "stopped before the write: called off by asha"}}})
+	says(t, out.String(), "verifying  max_num_seqs 256 → 128\n    called off by asha too late: it was done already, and is verified as usual\n",
+		"denied  restart pod llm/a\n    stopped before the write: called off by asha\n")
+}
+
 // What is not as usual, and what moved with it, is told by `incidents show` and by `diagnose` in the same lines; silence where there is
 // nothing to tell.
 func TestWhatIsNotAsUsualIsToldAtTheTerminal(t *testing.T) {

@@ -225,6 +225,9 @@ func (p *page) resolved(m notify.Message) {
 
 // said is an action's state in words.
 func said(o notify.Offer) string {
+	if o.Stopping {
+		return "being called off"
+	}
 	switch o.State {
 	case state.Proposed:
 		return "suggested, nothing was changed"

@@ -187,6 +187,27 @@ func huge(t *testing.T, r *rand.Rand) notify.Facts {
 	return f
 }
 
+// A run that somebody called off is not about to start, and one that was called off too late says so.
+func TestACallToStopIsTold(t *testing.T) {
+	for at, want := range map[state.ActionState]string{
+		state.Intent:  "being called off|called off by asha; nothing is written any more, unless it was on its way",
+		state.Applied: "done, being verified|called off by asha too late",
+	} {
+		n, s := bench(t, Config{}, slacktest.Options{})
+		f := fresh(t)
+		f.Actions[0].State, f.Actions[0].Steps, f.Actions[0].Journal = at, []state.ActionStep{{State: at}}, map[string]string{state.CalledOff: "asha"}
+		if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil {
+			t.Fatal(err)
+		}
+		blocks := string(s.Messages()[0].Blocks)
+		for _, words := range strings.Split(want, "|") {
+			if !strings.Contains(blocks, words) || strings.Contains(blocks, "about to start") {
+				t.Errorf("%s: %q is not in %s", at, words, blocks)
+			}
+		}
+	}
+}
+
 // Nobody may approve from Slack: then there is no button that could only refuse.
 func TestNoDeadButtons(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})

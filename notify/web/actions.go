@@ -18,6 +18,7 @@ type actionCard struct {
 	CanCancel bool
 	Blocked   []state.GuardResult // what holds or denies; that a run which waits for approval has none is no news
 	Passed    []state.GuardResult
+	CalledOff string // what became of a call to stop it
 	Tone      string
 	Number    int    // the incident's
 	Title     string // the incident's
@@ -33,7 +34,7 @@ type metricRow struct {
 }
 
 func newActionCard(a state.Action) actionCard {
-	c := actionCard{Action: a, CanDecide: a.State == state.AwaitingApproval, Tone: tone(a.State)}
+	c := actionCard{Action: a, CanDecide: a.State == state.AwaitingApproval, CalledOff: a.CallOff(), Tone: tone(a.State)}
 	c.CanCancel = a.State.BeforeEffect() && !c.CanDecide || a.State == state.Intent && a.Journal[state.CalledOff] == ""
 	for _, g := range a.Guards {
 		if a.State.Done() {

@@ -183,6 +183,14 @@ func TestAnActionThatIsOverDoesNotWait(t *testing.T) {
 	}
 }
 
+func TestAnActionsCardSaysWhatBecameOfACallToStop(t *testing.T) {
+	v := fixture()
+	a := &v.actions[0]
+	a.State, a.Steps, a.Journal = state.Verifying, []state.ActionStep{{State: state.Applied}}, map[string]string{state.CalledOff: "asha"}
+	_, body := get(t, handler(t, v, nil), "/actions", nil)
+	contains(t, body, "called off by asha too late: it was done already")
+}
+
 // Slack and the terminal count every guard, too: "none of its 14 guards stands against it".
 func TestEveryGuardIsCounted(t *testing.T) {
 	allow, hold := state.GuardResult{Guard: "mode", Decision: state.Allow}, state.GuardResult{Guard: "approval", Decision: state.Hold}

@@ -131,7 +131,7 @@
       const r = await fetch(url, {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)});
       const text = await r.text();
       let said = text;
-      try { const j = JSON.parse(text); said = j.error || j.message || ""; } catch { /* plain text */ }
+      try { const j = JSON.parse(text); said = j.error || j.message || j.note || ""; } catch { /* plain text */ }
       if (r.ok) { say(said || "Recorded.", true); setTimeout(() => say(""), 4000); } else say(said || "That did not work: " + r.status);
     } catch { say("Paramedic cannot be reached. Nothing was recorded; try again."); }
     buttons.forEach((b) => { b.disabled = false; });
