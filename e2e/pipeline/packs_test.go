@@ -78,17 +78,25 @@ func hurried(t *testing.T) map[string][]byte {
 // should fire do, those that would mislead don't, and the bot finds the cause from nothing but the packs' alerts.
 func TestThePacksFireForWhatIsBroken(t *testing.T) {
 	for _, c := range []struct {
+		kind  lab.Kind
 		fault string
 		fires []string
 		quiet []string
 	}{
-		{lab.KVExhaustion, []string{"VLLMKVCachePressure", "VLLMTTFTHigh", "VLLMPreemptionStorm", "SGLangMetricsAbsent"},
+		{lab.VLLM, lab.KVExhaustion, []string{"VLLMKVCachePressure", "VLLMTTFTHigh", "VLLMPreemptionStorm", "SGLangMetricsAbsent"},
 			[]string{"VLLMEngineStalled", "VLLMKVHeldWhileIdle", "VLLMConcurrencyCapped", "VLLMMetricsAbsent", "GPUXidFatal", "GPUMemoryGrows", "DCGMMetricsAbsent", "InferencePoolDown", "InferenceNodeNotReady"}},
-		{lab.GPUFault, []string{"GPUXidFatal"}, []string{"GPUXidError", "GPURowRemapFailure", "VLLMKVCachePressure", "DCGMMetricsAbsent", "InferenceNodeNotReady"}},
+		{lab.VLLM, lab.GPUFault, []string{"GPUXidFatal"}, []string{"GPUXidError", "GPURowRemapFailure", "VLLMKVCachePressure", "DCGMMetricsAbsent", "InferenceNodeNotReady"}},
+		{lab.VLLM, lab.GatewayFailure, []string{"EPPNoReadyEndpoints", "EPPErrorRateCritical"}, []string{"EPPMetricsAbsent", "VLLMEngineStalled", "VLLMKVCachePressure", "InferencePoolDown"}},
+		{lab.SGLang, lab.KVExhaustion, []string{"SGLangTTFTHigh", "SGLangTokenUsageHigh", "VLLMMetricsAbsent"},
+			[]string{"SGLangMetricsAbsent", "SGLangEngineStalled", "SGLangKVHeldWhileIdle", "GPUXidFatal", "InferencePoolDown"}},
+		{lab.Dynamo, lab.KVExhaustion, []string{"DynamoTTFTHigh", "DynamoKVCachePressure", "VLLMKVCachePressure"},
+			[]string{"DynamoMetricsAbsent", "DynamoStalled", "GPUXidFatal", "InferencePoolDown"}},
+		{lab.TRTLLM, lab.KVExhaustion, []string{"TRTLLMKVCachePressure", "TRTLLMPausedRequests", "VLLMMetricsAbsent"},
+			[]string{"TRTLLMMetricsAbsent", "TRTLLMEngineStalled", "TRTLLMErrorRateCritical", "GPUXidFatal", "InferencePoolDown"}},
 	} {
-		t.Run(c.fault, func(t *testing.T) {
+		t.Run(string(c.kind)+"_"+c.fault, func(t *testing.T) {
 			chats, b := newChats(t), bot.New(t)
-			w := newWorldWith(t, c.fault, b.URL()+"/webhook/alertmanager", intakeToken, hurried(t))
+			w := newWorldWith(t, c.kind, c.fault, b.URL()+"/webhook/alertmanager", intakeToken, hurried(t))
 			configure(b, chats, map[string]any{
 				"clusters": []any{map[string]any{"name": "default", "prometheus": map[string]any{"url": w.prometheus}, "alertmanager": map[string]any{"url": w.alertmanager}}},
 			})

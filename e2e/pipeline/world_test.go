@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,11 +53,11 @@ func newWorld(t *testing.T, fault, webhook, token string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newWorldWith(t, fault, webhook, token, map[string][]byte{"rules.yml": hasten(rules)})
+	return newWorldWith(t, lab.VLLM, fault, webhook, token, map[string][]byte{"rules.yml": hasten(rules)})
 }
 
-// newWorldWith starts everything with the given rules files.
-func newWorldWith(t *testing.T, fault, webhook, token string, rules map[string][]byte) *world {
+// newWorldWith starts everything with engines of a kind and the given rules files.
+func newWorldWith(t *testing.T, kind lab.Kind, fault, webhook, token string, rules map[string][]byte) *world {
 	t.Helper()
 	for _, name := range []string{"prometheus", "promtool", "prometheus-alertmanager"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -67,6 +69,7 @@ func newWorldWith(t *testing.T, fault, webhook, token string, rules map[string][
 	if err != nil {
 		t.Fatal(err)
 	}
+	scenario.Config.Kind = kind
 	scenario.Config.Start = time.Now().UTC().Add(-past)
 	scenario.Config.ColdStart, scenario.Config.Drain = 20*time.Second, 20*time.Second
 	if w.fleet, err = scenario.Build(); err != nil {
@@ -212,13 +215,19 @@ func (w *world) startPrometheus() {
 	w.discover()
 	config := "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s, external_labels: {cluster: default}}\nrule_files: [\"rules/*.yml\"]\n" +
 		fmt.Sprintf("alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}\nscrape_configs:\n", strings.TrimPrefix(w.alertmanager, "http://"))
-	for _, job := range []string{"vllm", "dcgm", "epp", "kube"} {
+	jobs := map[string]bool{}
+	for _, target := range w.fleet.Targets() {
+		jobs[target.Job] = true
+	}
+	for _, job := range slices.Sorted(maps.Keys(jobs)) {
 		config += fmt.Sprintf("- {job_name: %s, honor_labels: %t, file_sd_configs: [{files: [sd/%s.json], refresh_interval: 1s}]}\n", job, job == "kube", job)
 	}
 	address := bot.FreeAddress(w.t)
 	w.prometheus = "http://" + address
 	w.child("prometheus", "--config.file="+w.write("prometheus.yml", []byte(config)), "--storage.tsdb.path="+filepath.Join(w.dir, "tsdb"),
-		"--web.listen-address="+address, "--log.level=warn")
+		"--web.listen-address="+address, "--log.level=warn",
+		// What fires before Alertmanager is discovered is lost, and sent again after a minute where nothing else is said.
+		"--rules.alert.resend-delay=2s")
 	bot.Eventually(w.t, 20*time.Second, "Prometheus is ready", answers(w.prometheus+"/-/ready"))
 }
 
