@@ -136,6 +136,7 @@ func (l *linter) look() {
 			l.grouped(x)
 		case *parser.BinaryExpr:
 			l.compared(x, path)
+			l.boolean(x, path)
 			l.inferred(x)
 			l.matched(x)
 		case *parser.VectorSelector:

@@ -23,6 +23,7 @@ type bound struct {
 	scale, shift float64
 	spread       bool // the value is the most, the least or the like of a longer time
 	mean         bool // the value is a mean of several
+	filled       bool // where there is no value, there is a number in its place
 }
 
 // written is a value of the bound's own unit as the rule writes its number.
@@ -214,7 +215,7 @@ func (c *bound) level() {
 			if x.Op != parser.LAND && x.Op != parser.LUNLESS && (x.Op != parser.LOR || !filled) {
 				return
 			}
-			c.of = x.LHS
+			c.of, c.filled = x.LHS, c.filled || x.Op == parser.LOR
 		default:
 			return
 		}
@@ -241,6 +242,7 @@ func (l *linter) compared(x *parser.BinaryExpr, path []parser.Node) {
 			return
 		}
 	}
+	l.counted(c, x, path)
 	if what, top := rangeOf(c.of); top > 0 {
 		l.bounded(c, what, top, x, path)
 	}

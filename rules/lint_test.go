@@ -104,6 +104,21 @@ var faulty = []struct {
 	{"what is no success, in per cent", `100 * (1 - sum(rate(vllm:request_success_total{finished_reason=~"stop|length"}[5m])) / sum(rate(vllm:request_success_total[5m]))) > 5`, 0, state.Warning, "is no error rate", "http_requests_total"},
 	{"too little success", `sum(rate(vllm:request_success_total[5m])) / sum(rate(http_requests_total[5m])) < 0.95`, 0, state.Warning, "is no error rate", "http_requests_total"},
 	{"what is left of all", `(sum(rate(http_requests_total[5m])) - sum(rate(vllm:request_success_total[5m]))) / sum(rate(http_requests_total[5m])) > 0.05`, 0, state.Warning, "is no error rate", "http_requests_total"},
+	{"bool", `vllm:num_requests_waiting > bool 5`, 0, state.Critical, "fires always: a comparison with bool gives 1 or 0", "leave bool out: `vllm:num_requests_waiting > 5`"},
+	{"bool of anybody's metric", `(5 < bool max by (pod) (node_load1))`, 0, state.Critical, "fires always: a comparison with bool", "leave bool out: `5 < max by (pod) (node_load1)`"},
+	{"bools added up", `sum by (model_name) (vllm:num_requests_waiting > bool 5)`, 0, state.Critical, "fires always: a comparison with bool", "compare what comes of it: `(sum by (model_name) (vllm:num_requests_waiting > bool 5)) > 0`"},
+	{"bools counted", `count(up == bool 0) and on () vector(1)`, 0, state.Warning, "one part always holds: a comparison with bool", "compare what comes of it: `(count(up == bool 0)) > 0`"},
+	{"bool over time", `avg_over_time((vllm:num_requests_waiting > bool 5)[10m:1m])`, 0, state.Critical, "fires always: a comparison with bool", "compare what comes of it"},
+	{"bool for a mask", `vllm:num_requests_waiting * on (pod) (vllm:num_requests_running > bool 5)`, 0, state.Critical, "fires always: a comparison with bool", "compare what comes of it"},
+	{"bool as one condition", `vllm:num_requests_waiting > bool 5 and vllm:num_requests_running > 9`, 0, state.Warning, "one part always holds", "leave bool out: `vllm:num_requests_waiting > 5`"},
+	{"bool as one way", `vllm:num_requests_running > 9 or vllm:num_requests_waiting > bool 5`, 0, state.Critical, "fires always: a comparison with bool", "leave bool out: `vllm:num_requests_waiting > 5`"},
+	{"bool as an exception", `vllm:num_requests_waiting > 5 unless vllm:num_requests_running > bool 9`, 0, state.Warning, "one part excludes always", "leave bool out: `vllm:num_requests_running > 9`"},
+	{"none counted", `count(vllm:num_requests_running) == 0`, 0, state.Critical, "can never fire: count is never 0: where there is nothing to count it has no value", "use `absent(vllm:num_requests_running)`"},
+	{"fewer than one counted", `1 > count(up == 1)`, 0, state.Critical, "can never fire: count is never 0", "use `absent(up == 1)`"},
+	{"none counted of each", `count by (namespace, model_name) (vllm:num_requests_running) == 0`, 0, state.Critical, "can never fire: count is never 0",
+		"`group by (namespace, model_name) (last_over_time(vllm:num_requests_running[1h])) unless group by (namespace, model_name) (vllm:num_requests_running)`"},
+	{"nobody who is full counted", `count by (pod) (vllm:kv_cache_usage_perc > 0.9) == 0`, 0, state.Critical, "can never fire: count is never 0", "(last_over_time((vllm:kv_cache_usage_perc > 0.9)[1h:]))"},
+	{"no sample counted", `count_over_time(vllm:num_requests_running[5m]) < 1`, 0, state.Critical, "can never fire: count_over_time is never 0", "use `absent_over_time(vllm:num_requests_running[5m])`"},
 	{"no PromQL", `vllm:num_requests_waiting by (instance) > 3`, 0, state.Critical, "does not parse", "promtool"},
 }
 
@@ -155,6 +170,16 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		`0.9 < vllm:kv_cache_usage_perc`,
 		`sum(vllm:kv_cache_usage_perc) > 2`, // of several engines
 		`count(vllm:kv_cache_usage_perc > 0.9) > 2`,
+		`(count(vllm:num_requests_running) or vector(0)) == 0`, // a number in the place of nothing
+		`count(vllm:num_requests_running) < 2`,
+		`count(vllm:num_requests_running) > 0 and on () absent(up)`,
+		`(vllm:num_requests_waiting > bool 5) == 1`,
+		`sum(vllm:num_requests_waiting > bool 5) > 2`,
+		`avg_over_time((vllm:num_requests_waiting > bool 5)[10m:1m]) > 0.5`,
+		`(vllm:num_requests_waiting > bool 5) * (vllm:num_requests_running > bool 5) == 1`,
+		`vllm:num_requests_waiting > 5 unless (vllm:num_requests_running > bool 9) == 1`,
+		`(vllm:num_requests_waiting > 5) * on (pod) (vllm:num_requests_running > bool 5)`, // the other side says when
+		`absent(vllm:num_requests_running > bool 5)`,
 		`vllm:kv_cache_usage_perc == 1`,
 		`1 - vllm:kv_cache_usage_perc < 0.1`,
 		`DCGM_FI_DEV_GPU_UTIL == 0`,

@@ -1,0 +1,128 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"paramedic/state"
+)
+
+// boolean finds comparisons with bool that people take for thresholds: they give 1 or 0 for every series and leave none out, and a rule
+// fires for a 0 as well as for a 1.
+func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
+	numbers := x.LHS.Type() == parser.ValueTypeScalar && x.RHS.Type() == parser.ValueTypeScalar // which cannot be compared without bool
+	if !x.ReturnBool || numbers || chooses(x.LHS) || chooses(x.RHS) {
+		return
+	}
+	text := "fires always: a comparison with bool gives 1 or 0 and leaves no series out, and a rule fires for 0, too"
+	severity, top, computed := state.Critical, parser.Node(x), false // top is what is made of it, up to where it is one of several conditions
+	for at := len(path) - 1; at >= 0; at-- {
+		switch p := path[at].(type) {
+		case *parser.Call:
+			if strings.HasPrefix(p.Func.Name, "absent") {
+				return
+			}
+			computed = true
+		case *parser.AggregateExpr, *parser.SubqueryExpr, *parser.UnaryExpr:
+			computed = true
+		case *parser.BinaryExpr:
+			switch {
+			case p.Op.IsComparisonOperator():
+				return // which is the threshold, or is looked at itself
+			case p.Op == parser.LUNLESS && within(p.RHS, x):
+				text, severity = "one part excludes always: what stands after unless compares with bool, which leaves no series out", state.Warning
+			case p.Op == parser.LAND, p.Op == parser.LUNLESS:
+				text, severity = "one part always holds: a comparison with bool gives 1 or 0 and leaves no series out", state.Warning
+			case p.Op == parser.LOR:
+			case chooses(p.LHS) || chooses(p.RHS):
+				return // the other side says when
+			default:
+				computed = true
+			}
+			if p.Op.IsSetOperator() {
+				l.say(severity, text, comparing(x, top, computed))
+				return
+			}
+		}
+		top = path[at]
+	}
+	l.say(severity, text, comparing(x, top, computed))
+}
+
+// comparing is how to make a threshold of a comparison with bool: without it, or of what was computed from its ones and noughts.
+func comparing(x *parser.BinaryExpr, top parser.Node, computed bool) string {
+	const longest = 300
+	if computed {
+		if whole := top.String(); len(whole) <= longest {
+			return fmt.Sprintf("compare what comes of it: `(%s) > 0`", whole)
+		}
+		return "compare what comes of it with a number"
+	}
+	filter := *x
+	filter.ReturnBool = false
+	if expr := filter.String(); len(expr) <= longest {
+		return fmt.Sprintf("leave bool out: `%s`", expr)
+	}
+	return "leave bool out"
+}
+
+// within says whether a node stands in an expression.
+func within(e parser.Expr, n parser.Node) bool {
+	found := false
+	parser.Inspect(e, func(o parser.Node, _ []parser.Node) error {
+		found = found || o == n
+		return nil
+	})
+	return found
+}
+
+// chooses says whether an expression leaves series out by their values.
+func chooses(e parser.Expr) bool {
+	found := false
+	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
+		x, ok := n.(*parser.BinaryExpr)
+		found = found || ok && (x.Op.IsComparisonOperator() && !x.ReturnBool || x.Op == parser.LAND || x.Op == parser.LUNLESS)
+		return nil
+	})
+	return found
+}
+
+// counted finds a count that is held against zero: where there is nothing to count, it has no value.
+func (l *linter) counted(c bound, x *parser.BinaryExpr, path []parser.Node) {
+	never, always := outside(c.op, c.limit, 1, math.Inf(1))
+	if !never || always || c.filled {
+		return
+	}
+	const why = "%s is never 0: where there is nothing to count it has no value"
+	switch of := c.of.(type) {
+	case *parser.AggregateExpr:
+		if of.Op != parser.COUNT && of.Op != parser.GROUP {
+			return
+		}
+		fix := fmt.Sprintf("use `absent(%s)`", of.Expr)
+		if len(of.Grouping) > 0 || of.Without {
+			fix = fmt.Sprintf("absent() of each group, or what was there before: `%s`", vanished(of))
+		}
+		l.decided(false, fmt.Sprintf(why, of.Op.String()), fix, x, path)
+	case *parser.Call:
+		if of.Func.Name == "count_over_time" {
+			l.decided(false, fmt.Sprintf(why, of.Func.Name), fmt.Sprintf("use `absent_over_time(%s)`", of.Args[0]), x, path)
+		}
+	}
+}
+
+// vanished is an expression for the groups of an aggregation that were there an hour ago and are not any more.
+func vanished(agg *parser.AggregateExpr) string {
+	by := fmt.Sprintf("by (%s)", strings.Join(agg.Grouping, ", "))
+	if agg.Without {
+		by = fmt.Sprintf("without (%s)", strings.Join(agg.Grouping, ", "))
+	}
+	past := fmt.Sprintf("(%s)[1h:]", agg.Expr)
+	if sel := selector(agg.Expr); sel != nil && sel.OriginalOffset == 0 && sel.Timestamp == nil {
+		past = fmt.Sprintf("%s[1h]", sel)
+	}
+	return fmt.Sprintf("group %[1]s (last_over_time(%[3]s)) unless group %[1]s (%[2]s)", by, agg.Expr, past)
+}
