@@ -20,6 +20,7 @@ type AlertingRule struct {
 	Name  string
 	Expr  string
 	For   time.Duration
+	Holds bool // its expression gives series now, so that it fires or is about to; false where that is not known
 }
 
 // A RecordingRule is one of the fleet's recording rules: an alert rule that reads its series is judged by its expression.

@@ -31,6 +31,8 @@ func (l *linter) thresholdless() {
 	switch {
 	case sel.Name == xidErrors:
 		fix = "look for a new code: `" + newXid + "`"
+	case slices.ContainsFunc(caches, func(c cache) bool { return c.usage == sel.Name }):
+		fix = "watch " + caches[slices.IndexFunc(caches, func(c cache) bool { return c.usage == sel.Name })].watched()
 	case knownTops[sel.Name] == 1:
 		fix += fmt.Sprintf(", such as `%s > 0.9`", sel.Name)
 	}

@@ -243,6 +243,7 @@ func (l *linter) compared(x *parser.BinaryExpr, path []parser.Node) {
 		}
 	}
 	l.counted(c, x, path)
+	l.mebibytes(c, x, path)
 	if what, top := rangeOf(c.of); top > 0 {
 		l.bounded(c, what, top, x, path)
 	}

@@ -63,7 +63,6 @@ const (
 	renamedV1 = "vLLM V1 has renamed it"
 	goneV1    = "it went with vLLM V0: V1 recomputes preempted requests and never swaps"
 	invented  = "no engine has ever exported it"
-	watchGPU  = "GPU memory is preallocated; watch `vllm:kv_cache_usage_perc`"
 	hits      = "use `rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m])`"
 	errs5xx   = "use `http_requests_total{status=\"5xx\"}`, from the server's edge"
 	inSeconds = ", with thresholds in seconds"
@@ -73,6 +72,8 @@ const (
 	preempted = "vllm:num_preemptions_total"
 	kvUsage   = "vllm:kv_cache_usage_perc"
 )
+
+var watchGPU = "GPU memory is preallocated; watch " + vllmCache.watched()
 
 // formers are known by their names without the suffixes of histograms. Names with vllm_ for vllm: are found as those.
 var formers = map[string]former{
@@ -238,15 +239,9 @@ func (l *linter) habits(uses []use) {
 	}
 	for _, u := range uses {
 		l.behind = l.from[u.sel]
-		moves := u.moves()
 		switch u.metric {
 		case "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_PERCENT", "DCGM_FI_DEV_FB_FREE":
-			full := map[bool]string{true: "below", false: "above"}[u.metric == "DCGM_FI_DEV_FB_FREE"]
-			itself := slices.ContainsFunc(uses, func(v use) bool { return v.metric == u.metric && v.is != "" && v.is != u.is && !v.under })
-			if u.is == full && !u.under && !moves && !itself && l.preallocates() {
-				l.say(state.Critical, fmt.Sprintf("fires always: the engines here preallocate GPU memory for their KV cache, so that %s says nothing of the load", u.metric),
-					fmt.Sprintf("watch the KV cache, `%s > 0.9`, or the growth of GPU memory, `deriv(DCGM_FI_DEV_FB_USED[3h]) > 0.02`", or(l.exports(caches), kvUsage)))
-			}
+			l.filled(u, uses)
 		case xidErrors:
 			anew := slices.ContainsFunc(uses, func(v use) bool { return v.metric == u.metric && v.moves() })
 			if u.is == "above" && !anew && !l.before(u.metric) {
@@ -293,9 +288,6 @@ func (u use) moves() bool {
 	return slices.ContainsFunc(u.funcs, func(fn string) bool { return slices.Contains(moving, fn) })
 }
 
-// caches are what engines export of their KV cache, the engine's own before what Dynamo's worker says of it.
-var caches = []string{kvUsage, "vllm:gpu_cache_usage_perc", "sglang:token_usage", "trtllm_kv_cache_utilization", "dynamo_component_gpu_cache_usage_percent"}
-
 // stall is an expression for an engine of this fleet that runs requests and gives no token.
 func (l *linter) stall() string {
 	const expr = "rate(%s[5m]) == 0 and on (namespace, pod) %s > 0"
@@ -305,26 +297,6 @@ func (l *linter) stall() string {
 		}
 	}
 	return fmt.Sprintf(expr, "vllm:generation_tokens_total", `vllm:num_requests_running{server=""}`)
-}
-
-// exports is the first of some metrics that is exported here; empty where none is.
-func (l *linter) exports(any []string) string {
-	for _, name := range any {
-		if l.have.Metrics[name] {
-			return name
-		}
-	}
-	return ""
-}
-
-// preallocates says whether there is an engine whose GPU memory is full from the start.
-func (l *linter) preallocates() bool {
-	for name := range l.have.Metrics {
-		if f := family(name); f == "vllm:" || f == "sglang:" || f == "trtllm_" || f == "dynamo_" {
-			return true
-		}
-	}
-	return false
 }
 
 // before says whether the expression holds a metric against its own past.

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +46,10 @@ var faulty = []struct {
 	{"le is taken away", `histogram_quantile(0.95, sum without (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`, 0, state.Critical, "le is aggregated away", "keep le"},
 	{"between buckets", `histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, 0, state.Warning, "between the buckets 2.5 and 5", "2.5 or 5"},
 	{"no such bucket", `rate(vllm:time_to_first_token_seconds_bucket{le="2.0"}[5m]) < 1`, 0, state.Critical, `no bucket le="2.0"`, `le="1" or le="2.5"`},
-	{"preallocated", `DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95`, 0, state.Critical, "fires always", "KV cache"},
+	{"preallocated", `DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95`, 0, state.Warning, "tells nothing about load: the engines here take GPU memory", "max by (namespace, pod) (vllm:num_requests_waiting{server=\"\"}) > 0` (VLLMKVCachePressure of deploy/prometheus/vllm.yml); for a leak, `deriv(DCGM_FI_DEV_FB_USED[3h]) > 0.02 and "},
+	{"preallocated, by what is left", `DCGM_FI_DEV_FB_FREE < 2048`, 0, state.Warning, "tells nothing about load", "KV cache"},
+	{"bytes of MiB that are left", `DCGM_FI_DEV_FB_FREE > 2e9`, 0, state.Critical, "can never fire: DCGM_FI_DEV_FB_FREE is in MiB, and no GPU has the 2000000000 MiB of the threshold", "compare with 1907, if bytes were meant"},
+	{"bytes of MiB, always", `DCGM_FI_DEV_FB_USED < 10 * 2^30`, 0, state.Critical, "fires always: DCGM_FI_DEV_FB_USED is in MiB", "compare with 10240"},
 	{"sticky", `DCGM_FI_DEV_XID_ERRORS > 0`, 0, state.Critical, "never clears", "changes("},
 	{"hang by utilisation", `DCGM_FI_DEV_GPU_UTIL < 5 and on (pod) vllm:num_requests_running > 0`, 0, state.Warning, "misses hangs", "generation_tokens_total"},
 	{"one event and a long wait", `increase(vllm:num_preemptions_total[5m]) > 0`, 10 * time.Minute, state.Critical, "after for: 10m it has left the window of 5m", "longer than for"},
@@ -93,7 +98,7 @@ var faulty = []struct {
 	{"no threshold", `DCGM_FI_DEV_XID_ERRORS`, 0, state.Critical, "fires always: nothing is compared, and a rule fires whatever the value is, 0 too; DCGM_FI_DEV_XID_ERRORS always has one", "`changes((max by (UUID) (DCGM_FI_DEV_XID_ERRORS))[15m:15s]) > 0`"},
 	{"no threshold for one GPU", `DCGM_FI_DEV_XID_ERRORS{gpu="0"}`, 0, state.Critical, "fires always: nothing is compared", "look for a new code"},
 	{"no threshold of changes", `changes(DCGM_FI_DEV_XID_ERRORS[15m])`, 0, state.Critical, "fires always: nothing is compared", "look for a new code"},
-	{"no threshold of a ratio", `100 * max by (pod) (vllm:kv_cache_usage_perc)`, 0, state.Critical, "vllm:kv_cache_usage_perc always has one", "such as `vllm:kv_cache_usage_perc > 0.9`"},
+	{"no threshold of a ratio", `100 * max by (pod) (vllm:kv_cache_usage_perc)`, 0, state.Critical, "vllm:kv_cache_usage_perc always has one", "watch the KV cache together with who waits for it, `max by (namespace, pod) (vllm:kv_cache_usage_perc) > 0.95 and "},
 	{"no threshold of a sum", `sum(vllm:num_requests_running + vllm:num_requests_waiting)`, 0, state.Critical, "fires always: nothing is compared", "from which on it is trouble"},
 	{"one way without a threshold", `vllm:kv_cache_usage_perc > 0.9 or vllm:num_requests_waiting`, 0, state.Critical, "vllm:num_requests_waiting always has one", "from which on it is trouble"},
 	{"errors by reason", `sum(rate(vllm:request_success_total{finished_reason="error"}[5m])) > 0.1`, 0, state.Warning, "misses errors: vllm:request_success_total counts what the engine itself has ended", `http_requests_total{handler=~"/v1/.*",status=~"5.*"}`},
@@ -145,6 +150,9 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		`changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0`,
 		`deriv(DCGM_FI_DEV_FB_USED[6h]) > 1`,
 		`DCGM_FI_DEV_FB_USED < 1000`,
+		`DCGM_FI_DEV_FB_USED * 1024 * 1024 < 1e9`, // in bytes
+		`sum(DCGM_FI_DEV_FB_FREE) > 2e6`,          // of a whole fleet
+		`DCGM_FI_DEV_FB_FREE >= 0 and absent(up)`,
 		`deriv(DCGM_FI_DEV_FB_USED[3h]) > 1 and DCGM_FI_DEV_FB_USED offset 3h > 0.5 * DCGM_FI_DEV_FB_USED`, // compared with itself
 		`DCGM_FI_DEV_GPU_UTIL < 10`,                                                                        // an idle GPU
 		`absent(sglang:num_queue_reqs)`,
@@ -233,6 +241,54 @@ func TestARecordThatComparesIsAThreshold(t *testing.T) {
 		got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, have)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Text != want) {
 			t.Errorf("%s: %+v", expr, got)
+		}
+	}
+}
+
+// That a full GPU means nothing is known of its engines; that a rule fires, only of the rule itself. A threshold in bytes is another mistake.
+func TestWhatIsSaidOfFullGPUs(t *testing.T) {
+	for _, c := range []struct {
+		expr  string
+		holds bool
+		want  []string
+	}{
+		{`DCGM_FI_DEV_FB_FREE < 2048`, true, []string{"critical tells nothing about load: the engines here take GPU memory for their KV cache at their start and keep it, whatever DCGM_FI_DEV_FB_FREE is then; the rule holds now"}},
+		{`DCGM_FI_DEV_FB_FREE < 2048`, false, []string{"warning tells nothing about load"}},
+		{`DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.9`, true, []string{"critical tells nothing about load"}},
+		{`DCGM_FI_DEV_FB_FREE < 2048 and on () sum(vllm:num_requests_waiting) > 5`, true, []string{"warning tells nothing about load"}}, // holds for other reasons
+		{`DCGM_FI_DEV_FB_USED > 80e9`, false, []string{"critical can never fire: DCGM_FI_DEV_FB_USED is in MiB, and no GPU has the 80000000000 MiB of the threshold", "warning tells nothing about load"}},
+	} {
+		got := Lint([]AlertingRule{{Name: "R", Expr: c.expr, Holds: c.holds}}, v1Fleet())
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %+v", c.expr, got)
+			continue
+		}
+		for i, want := range c.want {
+			if text := string(got[i].Severity) + " " + got[i].Text; !strings.HasPrefix(text, want) || strings.Contains(text, "holds now") && !strings.Contains(want, "critical") {
+				t.Errorf("%s: %s, want %s", c.expr, text, want)
+			}
+		}
+	}
+}
+
+// What is suggested for a full KV cache is what the packs watch, which know that it means nothing without who waits.
+func TestSuggestedCachesAreThoseOfThePacks(t *testing.T) {
+	const dir = "../deploy/prometheus/"
+	for _, c := range append(slices.Clone(caches), cache{usage: "DCGM_FI_DEV_FB_USED", as: "GPUMemoryGrows of deploy/prometheus/dcgm.yml"}) {
+		alert, file, _ := strings.Cut(c.as, " of deploy/prometheus/")
+		pack, err := os.ReadFile(dir + file)
+		if err != nil || !strings.Contains(string(pack), "- alert: "+alert+"\n") {
+			t.Errorf("%s: there is no alert %s in %s (%v)", c.usage, alert, file, err)
+		}
+		fleet := Exported{Metrics: map[string]bool{c.usage: true}}
+		if c.rule == "" {
+			continue
+		}
+		for _, sel := range usesOf(c.rule) {
+			fleet.Metrics[sel.metric] = true
+		}
+		if got := Lint([]AlertingRule{{Name: "R", Expr: c.rule}}, fleet); len(got) > 0 {
+			t.Errorf("%s: %+v", c.rule, got)
 		}
 	}
 }

@@ -104,7 +104,7 @@ func looks(t *testing.T, w *world) {
 	for _, want := range []string{
 		"default/prometheus               ok",
 		"vllm/VLLMHighTTFT                      the threshold 3 lies between the buckets 2.5 and 5 of vllm:time_to_first_token_seconds_bucket",
-		"vllm/GPUMemoryHighUtilization          fires always: the engines here preallocate GPU memory",
+		"vllm/GPUMemoryHighUtilization          tells nothing about load: the engines here take GPU memory",
 	} {
 		if code != 2 || !strings.Contains(out, want) {
 			t.Errorf("check --online: exit %d, and not %q\n%s%s", code, want, out, errs)

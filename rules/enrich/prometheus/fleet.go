@@ -54,7 +54,8 @@ func (c *Client) Rules(ctx context.Context) ([]rules.AlertingRule, []rules.Recor
 		for _, r := range g.Rules {
 			switch r := r.(type) {
 			case v1.AlertingRule:
-				alerting = append(alerting, rules.AlertingRule{Group: g.Name, Name: r.Name, Expr: r.Query, For: time.Duration(r.Duration * float64(time.Second))})
+				alerting = append(alerting, rules.AlertingRule{Group: g.Name, Name: r.Name, Expr: r.Query, For: time.Duration(r.Duration * float64(time.Second)),
+					Holds: r.State == string(v1.AlertStateFiring) || r.State == string(v1.AlertStatePending)})
 			case v1.RecordingRule:
 				recording = append(recording, rules.RecordingRule{Name: r.Name, Expr: r.Query, Labels: words(r.Labels)})
 			}

@@ -45,10 +45,14 @@ func TestRulesAreRead(t *testing.T) {
 		}
 		return json.RawMessage(`{"groups":[{"name":"vllm","file":"/etc/r.yml","interval":30,"rules":[
 			{"type":"recording","name":"a:b","query":"sum(up)","labels":{"tier":"gold"},"health":"ok","evaluationTime":0.1,"lastEvaluation":"2026-11-21T12:00:00Z"},
-			{"type":"alerting","name":"HighTTFT","query":"vllm:x > 1","duration":300,"labels":{"severity":"warning"},"annotations":{},"alerts":[],"health":"ok","state":"inactive","evaluationTime":0.1,"lastEvaluation":"2026-11-21T12:00:00Z"}]}]}`)
+			{"type":"alerting","name":"HighTTFT","query":"vllm:x > 1","duration":300,"labels":{"severity":"warning"},"annotations":{},"alerts":[],"health":"ok","state":"inactive","evaluationTime":0.1,"lastEvaluation":"2026-11-21T12:00:00Z"},
+			{"type":"alerting","name":"Pending","query":"vector(1)","duration":0,"alerts":[],"health":"ok","state":"pending","evaluationTime":0.1,"lastEvaluation":"2026-11-21T12:00:00Z"},
+			{"type":"alerting","name":"Firing","query":"vector(1)","duration":0,"alerts":[],"health":"ok","state":"firing","evaluationTime":0.1,"lastEvaluation":"2026-11-21T12:00:00Z"}]}]}`)
 	})
 	got, recorded, err := c.Rules(t.Context())
-	if diff := cmp.Diff([]rules.AlertingRule{{Group: "vllm", Name: "HighTTFT", Expr: "vllm:x > 1", For: 5 * time.Minute}}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]rules.AlertingRule{
+		{Group: "vllm", Name: "HighTTFT", Expr: "vllm:x > 1", For: 5 * time.Minute}, {Group: "vllm", Name: "Pending", Expr: "vector(1)", Holds: true}, {Group: "vllm", Name: "Firing", Expr: "vector(1)", Holds: true},
+	}, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	if diff := cmp.Diff([]rules.RecordingRule{{Name: "a:b", Expr: "sum(up)", Labels: map[string]string{"tier": "gold"}}}, recorded); diff != "" {
