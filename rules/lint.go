@@ -34,6 +34,8 @@ type RecordingRule struct {
 type Exported struct {
 	// Metrics are the names of all series; nil: they are not known, and nothing is said of metrics that do not exist.
 	Metrics map[string]bool
+	// Earlier are names of [Suspects] that no series has now, but that some had in the last week; nil: nobody has asked.
+	Earlier map[string]bool
 	// Router says that vllm:num_requests_* come twice: from engines, and with the label server from a router.
 	Router bool
 	// Recorded are the recording rules.
@@ -211,7 +213,7 @@ func (l *linter) lacks(x *parser.VectorSelector) []gone {
 		if m := namesMatcher(x); m != nil && family(m.Prefix()) != "" && len(l.named(m)) == 0 {
 			return []gone{{sel: x, matcher: m}}
 		}
-	case !l.have.Metrics[x.Name] && family(x.Name) != "" && l.records[x.Name] == nil:
+	case !l.exists(x.Name) && l.telling(x.Name):
 		return []gone{{sel: x}}
 	}
 	return l.unlabelled(x)
@@ -239,6 +241,10 @@ func (l *linter) missing(name string) {
 		l.say(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name), fmt.Sprintf("take a quantile, `%s`, or the mean, `rate(%s_sum[5m]) / rate(%s_count[5m])`", quantileOf("0.95", name+"_bucket", "rate("+name+"_bucket[5m])"), name, name))
 		return
 	}
+	if family(name) == "" {
+		l.misspelt(name)
+		return
+	}
 	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), colon(name), strings.Replace(name, "sglang_", "sglang:", 1)} {
 		if near != name && (l.have.Metrics[near] || l.have.Metrics[near+"_bucket"]) {
 			use := near
@@ -249,18 +255,20 @@ func (l *linter) missing(name string) {
 			return
 		}
 	}
-	prefix := family(name)
-	for have := range l.have.Metrics {
-		if family(have) == prefix {
-			text := fmt.Sprintf("cannot fire: %s is not exported here, though other %s* metrics are", name, prefix)
-			if strings.HasSuffix(name, "_total") {
-				text += " (or has not counted anything yet)"
-			}
-			l.say(state.Warning, text, "look at the engine's /metrics for what its version exports")
-			return
-		}
+	if meant := l.like(name); meant != "" {
+		l.say(state.Warning, fmt.Sprintf("cannot fire: %s is not exported here, but %s is", name, meant), fmt.Sprintf("use `%s`, if that is meant", meant))
+		return
 	}
-	l.say(state.Info, fmt.Sprintf("cannot fire: nothing exports %s* metrics here, %s among them", prefix, name), "remove the rule, or scrape what it is about")
+	prefix := family(name)
+	if !l.exports(prefix) {
+		l.say(state.Info, fmt.Sprintf("cannot fire: nothing exports %s* metrics here, %s among them", prefix, name), "remove the rule, or scrape what it is about")
+		return
+	}
+	text := fmt.Sprintf("cannot fire: %s is not exported here, though other %s* metrics are", name, prefix)
+	if strings.HasSuffix(name, "_total") {
+		text += " (or has not counted anything yet)"
+	}
+	l.say(state.Warning, text, "look at the engine's /metrics for what its version exports")
 }
 
 // call looks at single functions.
@@ -268,8 +276,13 @@ func (l *linter) call(x *parser.Call) {
 	switch x.Func.Name {
 	case "absent", "absent_over_time":
 		if sel := selector(x.Args[0]); sel != nil {
-			if old, ok := formerly(sel.Name); ok && l.have.Metrics != nil && !l.have.Metrics[sel.Name] {
+			old, ok := formerly(sel.Name)
+			switch {
+			case l.have.Metrics == nil || l.have.Metrics[sel.Name]:
+			case ok:
 				l.say(state.Critical, fmt.Sprintf("fires always: %s is absent on every engine of this fleet; %s", sel.Name, old.why), old.instead(sel.Name))
+			default:
+				l.missed(x, sel)
 			}
 		}
 	case "histogram_quantile":
@@ -355,13 +368,16 @@ func (l *linter) plainly(e parser.Expr, metric string) string {
 	return "rate(" + metric + "[5m])"
 }
 
-// quantileOf is a quantile by model, which every engine's series tell.
+// quantileOf is a quantile by model, which every engine's series tell, and of all together where it is somebody else's.
 func quantileOf(q, metric, of string) string {
-	by := "model_name"
-	if strings.HasPrefix(metric, "dynamo_") {
-		by = "model"
+	by := "le, model_name"
+	switch family(metric) {
+	case "":
+		by = "le"
+	case "dynamo_":
+		by = "le, model"
 	}
-	return fmt.Sprintf("histogram_quantile(%s, sum by (le, %s) (%s))", q, by, of)
+	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (%s))", q, by, of)
 }
 
 // parts are the two sides of what is added up or chosen from, of their sides in turn; else the expression itself.

@@ -23,10 +23,12 @@ type inventory struct {
 	have    Exported
 	records map[string][]RecordingRule
 	names   map[string][]string // by pattern
+	meantBy map[string]string   // names that nothing has
+	byWord  map[string][]string // names that something has, by their first words; nil until they are wanted
 }
 
 func newInventory(have Exported) *inventory {
-	c := &inventory{have: have, records: map[string][]RecordingRule{}, names: map[string][]string{}}
+	c := &inventory{have: have, records: map[string][]RecordingRule{}, names: map[string][]string{}, meantBy: map[string]string{}}
 	for _, r := range have.Recorded {
 		c.records[r.Name] = append(c.records[r.Name], r)
 	}

@@ -228,3 +228,92 @@ func TestLookupsAreThoseThatRulesDependOn(t *testing.T) {
 		t.Error("not in order")
 	}
 }
+
+// namedFleet is a fleet with exporters that are not engines, and recording rules.
+func namedFleet() Exported {
+	have := v1Fleet()
+	for _, name := range strings.Fields(`http_requests_total http_4xx_total http_request_duration_seconds_bucket http_request_duration_seconds_count
+		kube_pod_container_status_restarts_total kube_pod_container_status_ready kube_pod_status_ready kube_deployment_status_replicas_ready
+		node_network_rx_errors_total node_load1 process_resident_memory_bytes cache_get_total llm:queue:p95`) {
+		have.Metrics[name] = true
+	}
+	have.Recorded = []RecordingRule{{Name: "llm:queue:p95", Expr: `max(vllm:num_requests_waiting)`}, {Name: "llm:kv_usage", Expr: `max(vllm:kv_cache_usage_perc)`}}
+	have.Earlier = map[string]bool{"cache_gets_total": true, "job:errors:rate5m": true}
+	return have
+}
+
+// A name that nothing has is told where it must be a mistake, whoever exports the metric; what may come, or be down, or be another team's is not.
+func TestNamesThatNothingHas(t *testing.T) {
+	for _, c := range []struct{ expr, severity, text, fix string }{
+		{`kube_pod_container_status_restart_total > 5`, "warning", "cannot fire: no series here has had the name kube_pod_container_status_restart_total in the last week, but there is kube_pod_container_status_restarts_total", "use `kube_pod_container_status_restarts_total`, if that is meant"},
+		{`rate(http_request_total[5m]) > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
+		{`rate(http_requests[5m]) > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
+		{`HTTP_Requests_Total > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
+		{`http_reqeusts_total > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
+		{`process_resident_memory > 1e9`, "warning", "but there is process_resident_memory_bytes", "use `process_resident_memory_bytes`"},
+		{`kube_deployment_status_replica_ready == 0`, "warning", "but there is kube_deployment_status_replicas_ready", "use `kube_deployment_status_replicas_ready`"},
+		{`vllm:num_request_waiting > 20`, "warning", "cannot fire: vllm:num_request_waiting is not exported here, but vllm:num_requests_waiting is", "use `vllm:num_requests_waiting`"},
+		{`http_request_duration_seconds > 5`, "critical", "can never fire: http_request_duration_seconds is a histogram", "`histogram_quantile(0.95, sum by (le) (rate(http_request_duration_seconds_bucket[5m])))`"},
+		{`llm:kv > 0.9`, "warning", "cannot fire: no series here has had the name llm:kv in the last week, and no recording rule here records it", "record it"},
+		{`llm:kv_usages > 0.9`, "warning", "but there is llm:kv_usage", "use `llm:kv_usage`"},
+		{`llm:queue:p99 > 5`, "warning", "no recording rule here records it", "record it"}, // and not p95
+		{`vllm:num_requests_waiting > 5 and on () llm:kv > 0.9`, "warning", "no recording rule here records it", "record it"},
+		{`absent(http_request_total)`, "warning", "fires always: no series here has had the name http_request_total in the last week, but there is http_requests_total", "use `http_requests_total`"},
+		{`absent(vllm:num_request_waiting)`, "warning", "fires always", "use `vllm:num_requests_waiting`"},
+
+		{`llm:kv_usage > 0.9`, "", "", ""},    // recorded, if not yet
+		{`llm:queue:p95 > 5`, "", "", ""},     // recorded
+		{`node_load5 > 5`, "", "", ""},        // a number is no slip
+		{`http_5xx_total > 5`, "", "", ""},    // comes once it happens
+		{`cache_set_total > 5`, "", "", ""},   // nor is a short word
+		{`mysql_up == 0`, "", "", ""},         // another team's, or down
+		{`tcp_rx_total > 5`, "", "", ""},      // of which nothing is here
+		{`http_errors_total > 5`, "", "", ""}, // comes once it happens
+		{`kube_pod_status_unschedulable == 1`, "", "", ""},
+		{`kube_pod_container_status_waiting_reason{reason="ImagePullBackOff"} == 1`, "", "", ""},
+		{`kube_pod_status_ready_time > 0`, "", "", ""},
+		{`kube_statefulset_status_replicas_ready == 0`, "", "", ""},
+		{`node_network_tx_errors_total > 5`, "", "", ""},
+		{`cache_gets_total > 5`, "", "", ""},                              // was there last week
+		{`job:errors:rate5m > 0.1`, "", "", ""},                           // so was this: recorded elsewhere
+		{`http_request_total > 5 or http_requests_total > 5`, "", "", ""}, // one rule for two versions
+		{`http_requests_total > 5 unless http_request_total > 5`, "", "", ""},
+		{`rate(llm_d_epp_request_error_total[5m]) > 1`, "info", "nothing exports llm_d_* metrics here", "scrape"},
+		{`absent(mysql_up)`, "", "", ""},
+		{`absent(http_request_total) and on () absent(http_requests_total)`, "", "", ""},
+		{`ALERTS{alertstate="firing"} == 1`, "", "", ""},
+		{`{job="a"} > 5`, "", "", ""},
+	} {
+		got := Lint([]AlertingRule{{Name: "R", Expr: c.expr}}, namedFleet())
+		if len(got) != min(len(c.text), 1) || c.text != "" && (string(got[0].Severity) != c.severity || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Fix, c.fix)) {
+			t.Errorf("%s: %+v\nwant %s, %q, %q", c.expr, got, c.severity, c.text, c.fix)
+		}
+	}
+	have := namedFleet()
+	have.Metrics["llm_d_epp_request_total"] = true
+	if got := Lint([]AlertingRule{{Name: "R", Expr: `rate(llm_d_epp_request_error_total[5m]) > 1`}}, have); len(got) != 0 {
+		t.Errorf("a counter of errors that has not counted any: %+v", got)
+	}
+	have = namedFleet()
+	have.Earlier = nil
+	if got := Lint([]AlertingRule{{Name: "R", Expr: `http_request_total > 5`}}, have); len(got) != 1 || !strings.HasPrefix(got[0].Text, "cannot fire: no series here has the name http_request_total, but") {
+		t.Errorf("nobody asked about earlier, and it says %+v", got)
+	}
+	if got := Lint([]AlertingRule{{Name: "R", Expr: `http_request_total > 5`}}, Exported{}); len(got) != 0 {
+		t.Errorf("nothing is known of what is exported, and yet: %+v", got)
+	}
+}
+
+// What is not judged is told, and what may be wrong is asked about.
+func TestNamesAreToldApart(t *testing.T) {
+	in := []AlertingRule{
+		{Expr: `http_request_total > 5 or kube_pod_status_unschedulable == 1`}, {Expr: `llm:kv > 0.9`}, {Expr: `absent(mysql_up) or absent(http_requests)`}, {Expr: `job:errors:rate5m > 1`},
+		{Expr: `vllm:num_request_waiting > 5 and up == 1`}, {Expr: `sum(`}, {Expr: `llm:queue:p95 > 3`}, {Expr: `cache_gets_total > 3 or node_load5 > 3`},
+	}
+	if diff := cmp.Diff([]string{"cache_gets_total", "http_request_total", "http_requests", "job:errors:rate5m", "llm:kv"}, Suspects(in, namedFleet())); diff != "" {
+		t.Errorf("suspects: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"cache_gets_total", "job:errors:rate5m", "kube_pod_status_unschedulable", "node_load5"}, Unjudged(in, namedFleet())); diff != "" {
+		t.Errorf("not judged: %s", diff)
+	}
+}

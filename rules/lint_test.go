@@ -234,7 +234,7 @@ func TestARecordThatComparesIsAThreshold(t *testing.T) {
 		{Name: "llm:error_ratio", Expr: `1 - sum(rate(vllm:request_success_total[5m])) / sum(rate(http_requests_total[5m]))`},
 	}
 	for expr, want := range map[string]string{
-		`llm:kv_full`: "", `max(llm:kv_full)`: "", `llm:kv > 0.9`: "", `llm:nobody_knows`: "",
+		`llm:kv_full`: "", `max(llm:kv_full)`: "", `llm:kv > 0.9`: "",
 		`llm:kv`:                 "fires always: nothing is compared, and a rule fires whatever the value is, 0 too; vllm:kv_cache_usage_perc always has one, in the recording rule llm:kv",
 		`llm:error_ratio > 0.05`: "is no error rate: vllm:request_success_total counts what the engine has ended, cancelled requests too, and what it lacks is under way, or was never the engine's, as well as failed, in the recording rule llm:error_ratio",
 	} {

@@ -17,8 +17,9 @@ import (
 type linted struct {
 	Rules    int                 `json:"rules"`
 	Findings []rules.LintFinding `json:"findings"`
-	Skipped  string              `json:"skipped,omitempty"` // why they were not looked at
-	Unseen   string              `json:"unseen,omitempty"`  // what of their labels was not looked at, and why
+	Skipped  string              `json:"skipped,omitempty"`  // why they were not looked at
+	Unseen   string              `json:"unseen,omitempty"`   // what of their labels was not looked at, and why
+	Unjudged []string            `json:"unjudged,omitempty"` // metrics that no series has, and that may come
 }
 
 // lintRules compares every cluster's alert rules with what its Prometheus holds.
@@ -66,7 +67,10 @@ func lintCluster(ctx context.Context, c ClusterConfig) (linted, error) {
 	if have.Router, err = client.Router(ctx, now); err != nil {
 		return none, err
 	}
-	var out linted
+	if have.Earlier, err = client.Earlier(ctx, rules.Suspects(loaded, have), now); err != nil {
+		return none, err
+	}
+	out := linted{Unjudged: rules.Unjudged(loaded, have)}
 	labels, left, err := client.Labels(ctx, rules.Lookups(loaded, have), now)
 	have.Labels = labels
 	switch {
@@ -94,6 +98,9 @@ func (l linted) print(c *cli, cluster string) {
 	if l.Unseen != "" {
 		fmt.Fprintf(c.out, "  %s\n", l.Unseen)
 	}
+	if len(l.Unjudged) > 0 {
+		fmt.Fprintf(c.out, "  not judged: %s that had no series in the last hour and may come when something happens: %s\n", count(len(l.Unjudged), "metric"), someOf(l.Unjudged))
+	}
 }
 
 func (l linted) printFindings(c *cli) {
@@ -104,6 +111,16 @@ func (l linted) printFindings(c *cli) {
 		fmt.Fprintf(w, "  %s\t%s\t%s\n  \t\t→ %s\n", f.Severity, name, f.Text, f.Fix)
 	}
 	w.Flush()
+}
+
+// someOf are the first of many names.
+func someOf(names []string) string {
+	const shown = 12
+	out := strings.Join(names[:min(len(names), shown)], ", ")
+	if more := len(names) - shown; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
 }
 
 func count(n int, what string) string {

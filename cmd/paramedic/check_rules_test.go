@@ -23,10 +23,13 @@ func fakeFleet(t *testing.T, expr string) string {
 			"/api/v1/query": `{"resultType":"vector","result":[]}`,
 			"/api/v1/rules": `{"groups":[{"name":"vllm","interval":30,"rules":[{"type":"recording","name":"llm:kv","query":"vllm:gpu_cache_usage_perc","health":"ok"},{"type":"alerting","name":"KVFull","query":` + string(quoted) +
 				`,"duration":60,"health":"ok","state":"inactive","lastEvaluation":"2026-11-21T12:00:00Z"}]}]}`,
-			"/api/v1/label/__name__/values":   `["up","vllm:kv_cache_usage_perc"]`,
+			"/api/v1/label/__name__/values":   `["up","vllm:kv_cache_usage_perc","http_requests_total","http_errors_total"]`,
 			"/api/v1/labels":                  `["__name__","model_name","pod"]`,
 			"/api/v1/label/model_name/values": `["llama-70b"]`,
 		}[r.URL.Path]
+		if strings.Contains(r.URL.RawQuery, "http_error_total") {
+			data = `["http_error_total"]`
+		}
 		if data == "" || strings.Contains(r.URL.RawQuery, "server%21%3D") {
 			data = `[]`
 		}
@@ -72,6 +75,9 @@ func TestCheckOnlineSeesWhatRulesSelect(t *testing.T) {
 		`vllm:kv_cache_usage_perc{tenant="a"} > 0.9`:             "no series of vllm:kv_cache_usage_perc has a label tenant",
 		`vllm:kv_cache_usage_perc{model_name="llama-7b"} > 0.9`:  "there are llama-70b",
 		`vllm:kv_cache_usage_perc{model_name="llama-70b"} > 0.9`: "ok, 1 alert rule\n",
+		`rate(http_request_total[5m]) > 1`:                       "no series here has had the name http_request_total in the last week, but there is http_requests_total",
+		`rate(http_error_total[5m]) > 1`:                         "not judged: 1 metric that had no series in the last hour and may come when something happens: http_error_total\n", // was there last week
+		`kube_pod_status_unschedulable == 1`:                     "ok, 1 alert rule\n  not judged: 1 metric that had no series in the last hour and may come when something happens: kube_pod_status_unschedulable\n",
 	} {
 		var out, errs bytes.Buffer
 		run(t.Context(), []string{"check", "--online", "--config", fakeFleet(t, expr)}, &out, &errs)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,8 +23,8 @@ const (
 	MaxRules = 5000
 	// MaxNames is how many names of metrics are read.
 	MaxNames = 200_000
-	// MaxLookups is how many queries are spent on the labels of series.
-	MaxLookups = 400
+	// MaxLookups is how many queries are spent on the labels of series; with the others a fleet costs at most 400.
+	MaxLookups = 390
 	// MaxValues is how many values of a label are read.
 	MaxValues = 5000
 	// atOnce is how many lookups are asked at the same time.
@@ -31,6 +33,10 @@ const (
 	// namesFor is how long a metric is called exported after its last sample. Prometheus keeps blocks of two hours, so that this is only
 	// the least it remembers.
 	namesFor = time.Hour
+	// earlierFor is how far back it is looked for names that are missing now.
+	earlierFor = 7 * 24 * time.Hour
+	// Names that are asked for with one query, so that it fits into an address, and how many such queries there are at most.
+	namesAtOnce, askedEarlier = 50, 4
 )
 
 // ErrNoRules says that the server has no rules API: it only answers queries.
@@ -92,6 +98,34 @@ func (c *Client) MetricNames(ctx context.Context, now time.Time) (map[string]boo
 	out := make(map[string]bool, len(values))
 	for _, v := range values {
 		out[string(v)] = true
+	}
+	return out, nil
+}
+
+// Earlier says which of some metrics had series in the last week. Those that are too many to be asked for are among them: nobody knows.
+func (c *Client) Earlier(ctx context.Context, names []string, now time.Time) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	out := map[string]bool{}
+	if most := namesAtOnce * askedEarlier; len(names) > most {
+		for _, name := range names[most:] {
+			out[name] = true
+		}
+		names = names[:most]
+	}
+	for some := range slices.Chunk(names, namesAtOnce) {
+		var any []string
+		for _, name := range some {
+			any = append(any, regexp.QuoteMeta(name))
+		}
+		match := fmt.Sprintf("{__name__=~%q}", strings.Join(any, "|"))
+		values, _, _, err := c.api.LabelValues(ctx, "__name__", []string{match}, now.Add(-earlierFor), now)
+		if err != nil {
+			return nil, explained(ctx, err)
+		}
+		for _, v := range values {
+			out[string(v)] = true
+		}
 	}
 	return out, nil
 }

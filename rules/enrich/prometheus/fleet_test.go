@@ -183,6 +183,32 @@ func TestOnlyLateMetricsCount(t *testing.T) {
 	}
 }
 
+func TestNamesOfLastWeekAreAskedForTogether(t *testing.T) {
+	asked := 0
+	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any {
+		q := r.URL.Query()
+		asked++
+		if r.URL.Path != "/api/v1/label/__name__/values" || q.Get("start") != fmt.Sprint(noon.Add(-7*24*time.Hour).Unix()) || len(r.URL.String()) > 8000 {
+			t.Errorf("asked for %s", r.URL)
+		}
+		if strings.Contains(q.Get("match[]"), `"name_0|name_1|`) {
+			return []string{"name_1"}
+		}
+		return []string{}
+	})
+	var many []string
+	for i := range namesAtOnce*askedEarlier + 1 {
+		many = append(many, fmt.Sprintf("name_%d", i))
+	}
+	got, err := c.Earlier(t.Context(), many, noon)
+	if diff := cmp.Diff(map[string]bool{"name_1": true, many[len(many)-1]: true}, got); diff != "" || err != nil || asked != askedEarlier {
+		t.Errorf("asked %d times, %v\n%s", asked, err, diff)
+	}
+	if got, err := c.Earlier(t.Context(), nil, noon); err != nil || got == nil || len(got) > 0 || asked != askedEarlier {
+		t.Errorf("nothing to ask for, and it says %v (%v)", got, err)
+	}
+}
+
 func TestARouterIsSeenBesideEngines(t *testing.T) {
 	for name, series := range map[string]map[string]bool{
 		"both":        {`server!=""`: true, `server=""`: true},

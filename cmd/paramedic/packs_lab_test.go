@@ -1,0 +1,65 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/lab"
+	"paramedic/rules"
+)
+
+// A fleet has some engines and not others, and much that a pack reads comes only once something happens. What is said of the packs there is
+// that engines are missing, or parts of them; nothing is taken for misspelt, and nothing of an engine's own pack is amiss.
+func TestTheLinterBelievesThePacksOnEveryEngine(t *testing.T) {
+	own := map[lab.Kind]string{lab.VLLM: "vllm", lab.SGLang: "sglang", lab.Dynamo: "dynamo", lab.TRTLLM: "trtllm"}
+	for _, kind := range lab.Kinds() {
+		have := labNames(t, kind)
+		var alerts []rules.AlertingRule
+		packs := map[string]string{}
+		for _, r := range packRules(t) {
+			if r.Record != "" {
+				have.Recorded = append(have.Recorded, rules.RecordingRule{Name: r.Record, Expr: r.Expr, Labels: r.Labels})
+				continue
+			}
+			packs[r.Alert] = r.pack
+			alerts = append(alerts, rules.AlertingRule{Group: r.group, Name: r.Alert, Expr: r.Expr})
+		}
+		for _, f := range rules.Lint(alerts, have) {
+			missing := strings.Contains(f.Text, "cannot fire: nothing exports ") || strings.Contains(f.Text, "is not exported here, though other ")
+			alien := packs[f.Rule] != own[kind] && !slices.Contains([]string{"kubernetes", "slo"}, packs[f.Rule])
+			routed := strings.Contains(f.Text, "dynamo_component_router_kv_hit_rate") // by a router that looks at caches, which the lab's does not
+			if !missing || !alien && !routed {
+				t.Errorf("%s: %s of %s: %s: %s (%s)", kind, f.Rule, packs[f.Rule], f.Severity, f.Text, f.Fix)
+			}
+		}
+	}
+}
+
+// labNames are the names on the pages of a simulated fleet that has served for a minute.
+func labNames(t *testing.T, kind lab.Kind) rules.Exported {
+	t.Helper()
+	fleet, err := lab.NewFleet(lab.Config{Kind: kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet.Advance(fleet.Start().Add(time.Minute))
+	have := rules.Exported{Metrics: map[string]bool{"up": true}}
+	for _, target := range fleet.Targets() {
+		w := httptest.NewRecorder()
+		fleet.Handler(lab.HandlerConfig{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target.Path, nil))
+		if w.Code != http.StatusOK {
+			t.Fatalf("%s: %d", target.Path, w.Code)
+		}
+		for line := range strings.Lines(w.Body.String()) {
+			if name, _, _ := strings.Cut(line, " "); !strings.HasPrefix(line, "#") {
+				name, _, _ = strings.Cut(name, "{")
+				have.Metrics[name] = true
+			}
+		}
+	}
+	return have
+}

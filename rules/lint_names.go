@@ -1,0 +1,226 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"paramedic/state"
+)
+
+// Names of metrics that are neither an engine's nor a GPU's are judged with care: many a metric comes only once something happens, an
+// exporter may be down, and of other teams nobody here knows. A name that no series has is told only where another, that is here, is so
+// like it that it must have been meant, or where it looks recorded and nothing records it.
+
+// exists says whether series have a name, or a recording rule gives it.
+func (c *inventory) exists(name string) bool { return c.have.Metrics[name] || c.records[name] != nil }
+
+// telling says whether it means something that no series has a name.
+func (c *inventory) telling(name string) bool {
+	if f := family(name); f != "" {
+		return !slices.Contains(eventual, name) || !c.exports(f)
+	}
+	return !c.have.Earlier[name] && c.suspect(name)
+}
+
+// eventual are counters that engines and routers export from the first time on that they count something.
+var eventual = []string{
+	"sglang:num_aborted_requests_total", "trtllm_request_error_total", "dynamo_component_errors_total", "dynamo_frontend_model_cancellation_total",
+	"dynamo_frontend_model_migration_total", "dynamo_frontend_model_rejection_total", "llm_d_epp_request_error_total", "llm_d_epp_datalayer_poll_errors_total",
+	"inference_objective_request_error_total",
+}
+
+// exports says whether something here exports metrics with a prefix of [families].
+func (c *inventory) exports(prefix string) bool {
+	for name := range c.have.Metrics {
+		if family(name) == prefix {
+			return true
+		}
+	}
+	return false
+}
+
+// suspect says whether a name is probably wrong.
+func (c *inventory) suspect(name string) bool {
+	return strings.Contains(name, ":") || c.have.Metrics[name+"_bucket"] || c.like(name) != ""
+}
+
+// Suspects are the names in rules that are probably wrong. It is worth asking whether series had them earlier, see [Exported.Earlier].
+func Suspects(in []AlertingRule, have Exported) []string {
+	known := newInventory(have)
+	return known.nameless(in, func(name string, _ bool) bool { return family(name) == "" && known.suspect(name) })
+}
+
+// Unjudged are the names in rules that no series has, and of which Lint says nothing. Those that a rule wants to be absent are not among them.
+func Unjudged(in []AlertingRule, have Exported) []string {
+	known := newInventory(have)
+	out := known.nameless(in, func(name string, absent bool) bool { return !absent && !known.telling(name) })
+	for i := range out {
+		out[i] = printable(out[i])
+	}
+	return out
+}
+
+// nameless are the names in rules that no series has, and which are as wanted; that is told of each whether its absence is looked for.
+func (c *inventory) nameless(in []AlertingRule, wanted func(name string, absent bool) bool) []string {
+	found := map[string]bool{}
+	for _, r := range in {
+		if len(r.Expr) > maxLinted {
+			continue
+		}
+		for e := range c.readings(r.Expr) {
+			parser.Inspect(e.expr, func(n parser.Node, path []parser.Node) error {
+				sel, ok := n.(*parser.VectorSelector)
+				if !ok || sel.Name == "" || found[sel.Name] || c.exists(sel.Name) {
+					return nil
+				}
+				absent := slices.ContainsFunc(path, func(p parser.Node) bool {
+					call, ok := p.(*parser.Call)
+					return ok && strings.HasPrefix(call.Func.Name, "absent")
+				})
+				found[sel.Name] = wanted(sel.Name, absent)
+				return nil
+			})
+		}
+	}
+	maps.DeleteFunc(found, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(found))
+}
+
+// never is what is known of a name that no series has.
+func (c *inventory) never(name string) string {
+	if c.have.Earlier == nil {
+		return "no series here has the name " + name
+	}
+	return "no series here has had the name " + name + " in the last week"
+}
+
+// misspelt says what a name that is not an engine's was probably meant to be.
+func (l *linter) misspelt(name string) {
+	if meant := l.like(name); meant != "" {
+		l.say(state.Warning, fmt.Sprintf("cannot fire: %s, but there is %s", l.never(name), meant), fmt.Sprintf("use `%s`, if that is meant", meant))
+		return
+	}
+	l.say(state.Warning, fmt.Sprintf("cannot fire: %s, and no recording rule here records it", l.never(name)), "record it, or read what it was to be recorded from")
+}
+
+// missed finds rules for the absence of what is absent only because it is misspelt.
+func (l *linter) missed(x *parser.Call, sel *parser.VectorSelector) {
+	if unwrap(l.expr) != parser.Expr(x) || l.exists(sel.Name) || !l.telling(sel.Name) {
+		return
+	}
+	if meant := l.like(sel.Name); meant != "" {
+		l.say(state.Warning, fmt.Sprintf("fires always: %s, but there is %s", l.never(sel.Name), meant), fmt.Sprintf("use `%s`, if that is meant", meant))
+	}
+}
+
+// like is the name here that is so like another that it must be meant; empty where there is none.
+func (c *inventory) like(name string) string {
+	meant, known := c.meantBy[name]
+	if known {
+		return meant
+	}
+	want := wordsOf(name)
+	best := unlike
+	for _, other := range c.families()[want[0]] {
+		if is := likeness(want, wordsOf(other)); is < best || is == best && is < unlike && other < meant {
+			best, meant = is, other
+		}
+	}
+	c.meantBy[name] = meant
+	return meant
+}
+
+// families are the names here by their first words.
+func (c *inventory) families() map[string][]string {
+	if c.byWord != nil {
+		return c.byWord
+	}
+	c.byWord = map[string][]string{}
+	add := func(name string) {
+		if !model.LegacyValidation.IsValidMetricName(name) {
+			return // PromQL has to quote it
+		}
+		first := wordsOf(name)[0]
+		c.byWord[first] = append(c.byWord[first], name)
+	}
+	for name := range c.have.Metrics {
+		add(name)
+	}
+	for name := range c.records {
+		add(name)
+	}
+	return c.byWord
+}
+
+// wordsOf are the words of a name, at least one.
+func wordsOf(name string) []string {
+	return strings.Split(strings.ReplaceAll(strings.ToLower(name), ":", "_"), "_")
+}
+
+// How alike two names are, the most alike first.
+const (
+	sameWords  = iota // another case, or a colon for an underscore
+	samePlural        // requests for request
+	sameUnit          // one without the suffix of its unit
+	oneSlip           // one letter of a long word
+	unlike
+)
+
+// units are the suffixes that people leave out.
+var units = []string{"total", "seconds", "bytes", "ratio"}
+
+// likeness says how alike two names are. Names that differ by a number or a short word are two metrics: p95 and p99, 4xx and 5xx, rx and tx.
+func likeness(a, b []string) int {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	switch {
+	case len(b) == len(a)+1 && slices.Equal(a, b[:len(a)]) && slices.Contains(units, b[len(a)]):
+		return sameUnit
+	case len(a) != len(b):
+		return unlike
+	}
+	out, differ := sameWords, 0
+	for i := range a {
+		if a[i] == b[i] {
+			continue
+		}
+		differ++
+		switch {
+		case a[i]+"s" == b[i] || b[i]+"s" == a[i]:
+			out = samePlural
+		case slip(a[i], b[i]):
+			out = oneSlip
+		default:
+			return unlike
+		}
+	}
+	if differ > 1 {
+		return unlike
+	}
+	return out
+}
+
+// slip says whether two long words differ by one letter behind the first: another one, one too many, or two exchanged.
+func slip(a, b string) bool {
+	const long = 5
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < long || a[0] != b[0] || len(b) > len(a)+1 || strings.ContainsAny(a+b, "0123456789") {
+		return false
+	}
+	at := 0
+	for at < len(a) && a[at] == b[at] {
+		at++
+	}
+	if len(a) < len(b) {
+		return a[at:] == b[at+1:]
+	}
+	return a[at+1:] == b[at+1:] || at+1 < len(a) && a[at] == b[at+1] && a[at+1] == b[at] && a[at+2:] == b[at+2:]
+}
