@@ -40,6 +40,8 @@ type Exported struct {
 	Router bool
 	// Recorded are the recording rules.
 	Recorded []RecordingRule
+	// Scraped is how often the targets of each job are scraped, at the shortest; nil: not known.
+	Scraped map[string]time.Duration
 	// Labels are the labels that a metric's series have, and the values of those that [Lookups] asks for (nil: not known). Of a metric
 	// that is not in it nothing is known.
 	Labels map[string]map[string][]string
@@ -135,6 +137,7 @@ func (l *linter) look() {
 		switch x := n.(type) {
 		case *parser.Call:
 			l.call(x)
+			l.sparse(x, path)
 		case *parser.AggregateExpr:
 			l.grouped(x)
 		case *parser.BinaryExpr:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -315,5 +316,45 @@ func TestNamesAreToldApart(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"cache_gets_total", "job:errors:rate5m", "kube_pod_status_unschedulable", "node_load5"}, Unjudged(in, namedFleet())); diff != "" {
 		t.Errorf("not judged: %s", diff)
+	}
+}
+
+// A rate of two samples wants two. How often something is scraped is known of its job.
+func TestRangesThatAreShorterThanTwoScrapes(t *testing.T) {
+	have := namedFleet()
+	have.Metrics["pushed_total"], have.Metrics["slow_total"] = true, true
+	have.Scraped = map[string]time.Duration{"vllm": 5 * time.Second, "fast": time.Second, "slow": time.Minute}
+	have.Recorded = append(have.Recorded, RecordingRule{Name: "llm:tokens:rate4s", Expr: `rate(vllm:generation_tokens_total[4s])`})
+	jobs := map[string][]string{"vllm:generation_tokens_total": {"vllm"}, "http_requests_total": {"vllm", "fast"}, "slow_total": {"slow"}, "pushed_total": {"gateway"}, "DCGM_FI_DEV_FB_USED": {"vllm", "gateway"}}
+	const running = ` and on () vllm:num_requests_running > 0`
+	for _, c := range []struct{ expr, severity, text, fix string }{
+		{`rate(vllm:generation_tokens_total[4s]) < 1` + running, "critical", "can never fire: rate wants two samples, and vllm:generation_tokens_total is scraped every 5s: the last 4s hold one at most", "[20s]"},
+		{`max_over_time(rate(vllm:generation_tokens_total[4s])[5m:]) > 1`, "critical", "can never fire: rate wants two", "[20s]"},
+		{`rate(vllm:generation_tokens_total[4s]) > 1 or rate(vllm:generation_tokens_total[5m]) > 1`, "warning", "one part never has a value", "[20s]"},
+		{`rate(vllm:generation_tokens_total[8s]) < 1` + running, "warning", "has gaps: rate wants two samples, and vllm:generation_tokens_total is scraped every 5s: the last 8s do not always hold two", "[20s]"},
+		{`llm:tokens:rate4s > 1`, "critical", "hold one at most, in the recording rule llm:tokens:rate4s", "[20s]"},
+		{`increase(slow_total[1m]) > 0`, "warning", "has gaps: increase wants two", "[4m]"},
+		{`deriv(slow_total[30s]) > 0`, "critical", "can never fire: deriv", "[4m]"},
+		{`rate(vllm:generation_tokens_total[10s]) < 1` + running, "", "", ""},
+		{`rate(http_requests_total[4s]) > 1`, "", "", ""}, // of some of its targets
+		{`rate(pushed_total[1s]) > 1`, "", "", ""},         // nobody knows
+		{`deriv(DCGM_FI_DEV_FB_USED[1s]) > 1`, "", "", ""}, // of all of its jobs
+		{`max_over_time(vllm:num_requests_waiting[4s]) > 5`, "", "", ""},
+		{`changes((max(vllm:num_requests_waiting))[4s:1s]) > 5`, "", "", ""},
+	} {
+		in := []AlertingRule{{Name: "R", Expr: c.expr}}
+		have.Labels = map[string]map[string][]string{}
+		for _, l := range Lookups(in, have) {
+			if slices.Contains(l.Labels, "job") {
+				have.Labels[l.Metric] = map[string][]string{"job": jobs[l.Metric]}
+			}
+		}
+		got := Lint(in, have)
+		if len(got) != min(len(c.text), 1) || c.text != "" && (string(got[0].Severity) != c.severity || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Fix, c.fix)) {
+			t.Errorf("%s: %+v\nwant %s, %q, %q", c.expr, got, c.severity, c.text, c.fix)
+		}
+	}
+	if got := Lookups([]AlertingRule{{Expr: `rate(http_requests_total[5m]) > 1`}}, have); len(got) != 0 {
+		t.Errorf("labels are asked for that nobody wants: %+v", got)
 	}
 }

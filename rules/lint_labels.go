@@ -20,18 +20,21 @@ type Lookup struct {
 }
 
 // Lookups are what has to be known of the labels of series to judge rules by them: [Exported.Labels] takes the answers. Only metrics that
-// exist, and that engines, routers and GPUs export or that are recorded, are asked for.
+// exist, and that engines, routers and GPUs export or that are recorded, are asked for; of others only the job, where that says how often they
+// are scraped.
 func Lookups(in []AlertingRule, have Exported) []Lookup {
 	known, asks := newInventory(have), map[string]map[string]bool{}
-	ask := func(metric string, names ...string) {
-		if !have.Metrics[metric] || family(metric) == "" && known.records[metric] == nil {
-			return
-		}
+	add := func(metric string, names ...string) {
 		if asks[metric] == nil {
 			asks[metric] = map[string]bool{}
 		}
 		for _, name := range names {
 			asks[metric][name] = true
+		}
+	}
+	ask := func(metric string, names ...string) {
+		if have.Metrics[metric] && (family(metric) != "" || known.records[metric] != nil) {
+			add(metric, names...)
 		}
 	}
 	for _, r := range in {
@@ -51,6 +54,9 @@ func Lookups(in []AlertingRule, have Exported) []Lookup {
 				case *parser.Call:
 					if x.Func.Name == "histogram_quantile" {
 						ask(bucketOf(x), "le")
+					}
+					if sel, d := ranged(x); sel != nil && have.Metrics[sel.Name] && known.brief(d) {
+						add(sel.Name, "job")
 					}
 					if slices.Contains(moving, x.Func.Name) && lastXid(x) != nil {
 						ask(xidErrors)

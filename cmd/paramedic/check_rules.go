@@ -18,7 +18,7 @@ type linted struct {
 	Rules    int                 `json:"rules"`
 	Findings []rules.LintFinding `json:"findings"`
 	Skipped  string              `json:"skipped,omitempty"`  // why they were not looked at
-	Unseen   string              `json:"unseen,omitempty"`   // what of their labels was not looked at, and why
+	Unseen   []string            `json:"unseen,omitempty"`   // what was not looked at, and why
 	Unjudged []string            `json:"unjudged,omitempty"` // metrics that no series has, and that may come
 }
 
@@ -71,13 +71,20 @@ func lintCluster(ctx context.Context, c ClusterConfig) (linted, error) {
 		return none, err
 	}
 	out := linted{Unjudged: rules.Unjudged(loaded, have)}
+	have.Scraped, err = client.Scraped(ctx)
+	switch {
+	case err != nil:
+		out.Unseen = append(out.Unseen, "short ranges were not looked at: "+okOr(err))
+	case len(have.Scraped) == 0:
+		out.Unseen = append(out.Unseen, "short ranges were not looked at: the server does not tell how often it scrapes")
+	}
 	labels, left, err := client.Labels(ctx, rules.Lookups(loaded, have), now)
 	have.Labels = labels
 	switch {
 	case err != nil:
-		out.Unseen = fmt.Sprintf("labels of %s were not looked at: %s", count(left, "metric"), okOr(err))
+		out.Unseen = append(out.Unseen, fmt.Sprintf("labels of %s were not looked at: %s", count(left, "metric"), okOr(err)))
 	case left > 0:
-		out.Unseen = fmt.Sprintf("labels of %s were not looked at: they take more than %d queries", count(left, "metric"), prometheus.MaxLookups)
+		out.Unseen = append(out.Unseen, fmt.Sprintf("labels of %s were not looked at: they take more than %d queries", count(left, "metric"), prometheus.MaxLookups))
 	}
 	out.Rules, out.Findings = len(loaded), rules.Lint(loaded, have)
 	return out, nil
@@ -95,11 +102,11 @@ func (l linted) print(c *cli, cluster string) {
 	default:
 		l.printFindings(c)
 	}
-	if l.Unseen != "" {
-		fmt.Fprintf(c.out, "  %s\n", l.Unseen)
+	for _, what := range l.Unseen {
+		fmt.Fprintf(c.out, "  %s\n", what)
 	}
 	if len(l.Unjudged) > 0 {
-		fmt.Fprintf(c.out, "  not judged: %s that had no series in the last hour and may come when something happens: %s\n", count(len(l.Unjudged), "metric"), someOf(l.Unjudged))
+		fmt.Fprintf(c.out, "  not judged: %s without series in the last hour, which may come when something happens, or with an exporter: %s\n", count(len(l.Unjudged), "metric"), someOf(l.Unjudged))
 	}
 }
 

@@ -2,8 +2,10 @@ package prometheus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -144,6 +146,46 @@ func (c *Client) Router(ctx context.Context, now time.Time) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// Scraped reads how often the targets of each job are scraped, at the shortest. It is nil where the server does not tell: not every one that
+// answers queries scrapes.
+func (c *Client) Scraped(ctx context.Context) (map[string]time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	u := c.url("/api/v1/targets", nil)
+	u.RawQuery = "state=active" // what discovery drops can be a hundred times as many, which the client's own Targets reads, too
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("making a request: %w", err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, explained(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, nil
+	}
+	var got struct {
+		Data struct {
+			ActiveTargets []struct {
+				Labels         map[string]string `json:"labels"`
+				ScrapeInterval model.Duration    `json:"scrapeInterval"`
+			} `json:"activeTargets"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+		return nil, explained(ctx, fmt.Errorf("reading the targets: %w", err))
+	}
+	out := map[string]time.Duration{}
+	for _, t := range got.Data.ActiveTargets {
+		job, every := t.Labels[model.JobLabel], time.Duration(t.ScrapeInterval)
+		if before, known := out[job]; every > 0 && (!known || every < before) {
+			out[job] = every
+		}
+	}
+	return out, nil
 }
 
 // Labels reads which labels the series of metrics have and had lately, and the values of those that are looked up, with at most

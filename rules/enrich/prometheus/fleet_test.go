@@ -209,6 +209,29 @@ func TestNamesOfLastWeekAreAskedForTogether(t *testing.T) {
 	}
 }
 
+// Not every server that answers queries scrapes, and one that does tells it of what it scrapes at present.
+func TestHowOftenJobsAreScraped(t *testing.T) {
+	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any {
+		if r.URL.Path != "/api/v1/targets" || r.URL.Query().Get("state") != "active" {
+			t.Errorf("asked for %s", r.URL)
+		}
+		return json.RawMessage(`{"activeTargets":[{"labels":{"job":"vllm"},"scrapeInterval":"30s","health":"up"},{"labels":{"job":"vllm"},"scrapeInterval":"5s"},
+			{"labels":{"job":"kube"},"scrapeInterval":"1m"},{"labels":{"job":"old"}}],"droppedTargets":[]}`)
+	})
+	got, err := c.Scraped(t.Context())
+	if diff := cmp.Diff(map[string]time.Duration{"vllm": 5 * time.Second, "kube": time.Minute}, got); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	c = fleetAPI(t, func(w http.ResponseWriter, r *http.Request) any { http.NotFound(w, r); return nil })
+	if got, err := c.Scraped(t.Context()); len(got) != 0 || err != nil {
+		t.Errorf("a server that does not scrape: %v, %v", got, err)
+	}
+	c = fleetAPI(t, func(_ http.ResponseWriter, _ *http.Request) any { return "no targets" })
+	if _, err := c.Scraped(t.Context()); err == nil {
+		t.Error("an answer that cannot be read is none")
+	}
+}
+
 func TestARouterIsSeenBesideEngines(t *testing.T) {
 	for name, series := range map[string]map[string]bool{
 		"both":        {`server!=""`: true, `server=""`: true},
