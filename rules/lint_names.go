@@ -91,6 +91,74 @@ func (c *inventory) nameless(in []AlertingRule, wanted func(name string, absent 
 	return slices.Sorted(maps.Keys(found))
 }
 
+// lacks says why a selector finds nothing, if it does.
+func (l *linter) lacks(x *parser.VectorSelector) []gone {
+	if l.have.Metrics == nil {
+		return l.unlabelled(x)
+	}
+	switch {
+	case x.Name == "":
+		if m := namesMatcher(x); m != nil && family(m.Prefix()) != "" && len(l.named(m)) == 0 {
+			return []gone{{sel: x, matcher: m}}
+		}
+	case !l.exists(x.Name) && l.telling(x.Name):
+		return []gone{{sel: x}}
+	}
+	return l.unlabelled(x)
+}
+
+// gone says that a selector finds nothing, and what to select instead.
+func (l *linter) gone(g gone) {
+	switch {
+	case g.matcher == nil:
+		l.missing(g.sel.Name)
+	case g.matcher.Name == nameLabel:
+		l.say(state.Warning, fmt.Sprintf("cannot fire: no metric here has a name like %s", g.matcher.Value), "look at the engine's /metrics for what its version exports")
+	default:
+		l.unmatched(g.sel, g.matcher)
+	}
+}
+
+// missing says what to use in place of a metric that is not exported.
+func (l *linter) missing(name string) {
+	if old, ok := formerly(name); ok {
+		l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here; %s", name, old.why), old.instead(name))
+		return
+	}
+	if l.have.Metrics[name+"_bucket"] {
+		l.say(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name), fmt.Sprintf("take a quantile, `%s`, or the mean, `rate(%s_sum[5m]) / rate(%s_count[5m])`", quantileOf("0.95", name+"_bucket", "rate("+name+"_bucket[5m])"), name, name))
+		return
+	}
+	if family(name) == "" {
+		l.misspelt(name)
+		return
+	}
+	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), colon(name), strings.Replace(name, "sglang_", "sglang:", 1)} {
+		if near != name && (l.have.Metrics[near] || l.have.Metrics[near+"_bucket"]) {
+			use := near
+			if !l.have.Metrics[near] {
+				use = quantileOf("0.95", near+"_bucket", "rate("+near+"_bucket[5m])")
+			}
+			l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near), fmt.Sprintf("use `%s`", use))
+			return
+		}
+	}
+	if meant := l.like(name); meant != "" {
+		l.say(state.Warning, fmt.Sprintf("cannot fire: %s is not exported here, but %s is", name, meant), fmt.Sprintf("use `%s`, if that is meant", meant))
+		return
+	}
+	prefix := family(name)
+	if !l.exports(prefix) {
+		l.say(state.Info, fmt.Sprintf("cannot fire: nothing exports %s* metrics here, %s among them", prefix, name), "remove the rule, or scrape what it is about")
+		return
+	}
+	text := fmt.Sprintf("cannot fire: %s is not exported here, though other %s* metrics are", name, prefix)
+	if strings.HasSuffix(name, "_total") {
+		text += " (or has not counted anything yet)"
+	}
+	l.say(state.Warning, text, "look at the engine's /metrics for what its version exports")
+}
+
 // never is what is known of a name that no series has.
 func (c *inventory) never(name string) string {
 	if c.have.Earlier == nil {
