@@ -50,6 +50,7 @@ type weighed struct {
 	seen       []seen
 	unmet      []unmet
 	missing    []string
+	gain, loss float64 // what would speak for it, and against it, if it were known how things were before
 	pods       []string
 	nodes      []string
 	gpus       []string
@@ -208,6 +209,13 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 	switch {
 	case answered == 0:
 		w.missing = append(w.missing, v.absent(e.when, e.When)...)
+		switch {
+		case !v.forgot(e.when, e.When):
+		case e.Weight < 0:
+			w.loss += e.Weight
+		case e.Expects != "": // its signs; what is told beside them may be instead of one
+			w.gain += e.Weight
+		}
 		if e.Weight > 0 && e.Expects != "" {
 			w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight, missing: true})
 		}
@@ -314,6 +322,19 @@ func (v *view) absent(x *expression, src string) []string {
 		}
 	}
 	return out
+}
+
+// forgot says that all that an expression lacks is what its signals were before.
+func (v *view) forgot(x *expression, src string) bool {
+	lacks := false
+	for _, id := range x.signals {
+		s := v.signals[id]
+		if s == nil {
+			return false
+		}
+		lacks = lacks || strings.Contains(src, id+".baseline") && !s.whole.baseline().ok
+	}
+	return lacks
 }
 
 // present is a value that may not be there, and is not when it is no number.

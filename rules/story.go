@@ -107,6 +107,9 @@ func (c *Catalog) alternatives(v verdict, from []weighed) []state.Alternative {
 // wouldWin says what would have to be different for a cause to be named: as much as one needs, and as far ahead of every other.
 func wouldWin(v verdict, w *weighed) string {
 	best := &v.ranked[0]
+	if w == best && len(v.roots) > 0 {
+		return "how things were before, if that rules out " + eitherOf(v.roots)
+	}
 	rival := 0.0
 	for i := range v.ranked {
 		if r := &v.ranked[i]; r.cause != w.cause && (w != best || r == v.rival) {
@@ -230,7 +233,13 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 		Do:    []string{"Look at the evidence and at what is missing; the playbooks of the alternatives say what to check next."},
 		Avoid: []string{"Acting on the leading alternative as if it were proven."},
 	}
+	if len(v.roots) > 0 {
+		s.What = strings.TrimSpace(fmt.Sprintf("%s What brought it is not known. %s", c.fill(best.cause.What, placeholder{view: v.view, best: best}), notes))
+		s.Do = []string{"Find out what changed before it began, in the gateway's log or graphs: " + v.signsOfRoots() + ". The playbook of what changed says what to do, and what one of them wants makes another worse."}
+	}
 	switch {
+	case len(v.roots) > 0:
+		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: nobody measured how things were before.", best.cause.ID, best.score, eitherOf(v.roots))
 	case best.score <= 0:
 		s.Why = fmt.Sprintf("No cause stands out: more speaks against each than for it (%s, the best, is at %+g dB; %d are needed).", best.cause.ID, best.score, threshold)
 	case best.score < threshold:
@@ -243,6 +252,34 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	}
 	s.Else = fmt.Sprintf("%s would be named with %s.", best.cause.ID, wouldWin(v, best))
 	return s
+}
+
+// signsOfRoots says by what each root would be known.
+func (v verdict) signsOfRoots() string {
+	signs := make([]string, len(v.roots))
+	for i := range v.roots {
+		root := &v.ranked[i+1]
+		signs[i] = string(root.cause.ID)
+		for _, u := range root.unmet {
+			if u.missing {
+				signs[i] = fmt.Sprintf("%s (%s)", u.expects, root.cause.ID)
+				break
+			}
+		}
+	}
+	return strings.Join(signs, "; ")
+}
+
+// eitherOf lists causes of which one may be it.
+func eitherOf(causes []state.Cause) string {
+	words := make([]string, len(causes))
+	for i, c := range causes {
+		words[i] = string(c)
+	}
+	if n := len(words) - 1; n > 0 {
+		return strings.Join(words[:n], ", ") + " or " + words[n]
+	}
+	return words[0]
 }
 
 // reasons are why there is no evidence, each once.

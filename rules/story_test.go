@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -56,5 +57,45 @@ func TestTextsAreTrueAtTheEdgeOfTheirConditions(t *testing.T) {
 		if !slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("%q is not told:\n%s", want, all)
 		}
+	}
+}
+
+// Where nobody knows how things were before, what a change leads to is no verdict: each change that may have brought it is named, with the
+// sign that it would be known by.
+func TestWhatMayHaveBroughtItIsNamedWhereThePastIsUnknown(t *testing.T) {
+	c := mustLoad(t)
+	at := caseTime
+	ev := state.Evidence{At: at, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", Model: "llama"}}}
+	add := func(signal string, v float64, before *float64) {
+		e := state.Entity{Namespace: "llm", Pool: "vllm", Model: "llama", Pod: "vllm-0"}
+		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Baseline: before, At: at})
+	}
+	now := map[string]float64{"kv_usage": 0.99, "requests_waiting": 20, "requests_running": 60, "preemption_rate": 2, "arrival_rate": 6, "abort_rate": 0,
+		"finish_rate": 5, "prompt_length_mean": 1400, "prompt_length_p95": 3600, "output_length_mean": 400, "prefix_hit_ratio": 0.3, "ttft_p95": 6, "itl_p95": 0.2, "itl_p50": 0.05}
+	in := state.Incident{Scope: state.Scope{Namespace: "llm", Pool: "vllm", Model: "llama"}, Symptoms: []state.SymptomCount{{Symptom: "kv_pressure", Alerts: 1}, {Symptom: "ttft_high", Alerts: 1}}}
+	for _, signal := range slices.Sorted(maps.Keys(now)) {
+		add(signal, now[signal], nil)
+	}
+	d := c.Diagnose(&in, &ev, at)
+	if d.Cause != state.Unknown || d.Alternatives[0].Cause != "kv_exhaustion" || d.Alternatives[0].Confidence > 0.5 {
+		t.Fatalf("%s; %+v", d.Cause, d.Alternatives)
+	}
+	do := strings.Join(d.Story.Do, "\n")
+	for _, root := range []string{"traffic_surge", "long_context_burst", "prefix_cache_collapse"} {
+		if !strings.Contains(d.Story.Why, root) || !strings.Contains(do, root) {
+			t.Errorf("%s is not named: %s\n%s", root, d.Story.Why, do)
+		}
+	}
+	// The same with a past in which nothing was different but the cache.
+	ev.Samples = nil
+	for _, signal := range slices.Sorted(maps.Keys(now)) {
+		before := now[signal]
+		if signal == "kv_usage" || signal == "preemption_rate" || signal == "requests_waiting" || strings.HasPrefix(signal, "ttft") {
+			before /= 10
+		}
+		add(signal, now[signal], &before)
+	}
+	if d := c.Diagnose(&in, &ev, at); d.Cause != "kv_exhaustion" {
+		t.Errorf("with a past: %s; %s", d.Cause, d.Story.Why)
 	}
 }

@@ -47,9 +47,10 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 // verdict is the outcome of weighing all causes in one scope.
 type verdict struct {
 	view   *view
-	ranked []weighed // best first
-	rival  *weighed  // the best of the rest that is no consequence of the first; nil: there is none
-	named  bool      // the first stands out
+	ranked []weighed     // best first
+	rival  *weighed      // the best of the rest that is no consequence of the first; nil: there is none
+	named  bool          // the first stands out
+	roots  []state.Cause // that lead to the first, and might each be its root: how things were before is not known
 	margin float64
 }
 
@@ -123,5 +124,42 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 		out.margin = round(out.ranked[0].score-next, 2)
 		out.named = out.ranked[0].score >= threshold && out.margin >= margin
 	}
+	if out.named {
+		out.askForRoots(in)
+	}
 	return out
+}
+
+// askForRoots takes a name back that may be a consequence's. A surge, longer prompts and lost prefixes are changes: where nobody knows how
+// things were before, what they lead to stands out, whichever of them it was, and the advice for one makes another worse. Those that could
+// have won if it were known move up behind the first and share its odds.
+func (v *verdict) askForRoots(in *state.Incident) {
+	best := v.ranked[0]
+	isRoot := func(w weighed) bool {
+		could := w.score + w.gain
+		return w.gain > 0 && could >= threshold && could > best.score+best.loss-margin && w.cause.leadsTo(best.cause.ID, in.Symptoms)
+	}
+	for _, w := range v.ranked[1:] {
+		if isRoot(w) {
+			v.roots = append(v.roots, w.cause.ID)
+		}
+	}
+	if len(v.roots) == 0 {
+		return
+	}
+	v.named = false
+	slices.SortStableFunc(v.ranked[1:], func(a, b weighed) int {
+		switch first, second := isRoot(a), isRoot(b); {
+		case first == second:
+			return 0
+		case first:
+			return -1
+		}
+		return 1
+	})
+	share := round(best.confidence/float64(len(v.roots)+1), 4)
+	for i := range len(v.roots) + 1 {
+		v.ranked[i].confidence = share
+	}
+	v.rival = &v.ranked[1]
 }
