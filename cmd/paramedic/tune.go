@@ -26,7 +26,7 @@ type tuning struct {
 	tensorParallel, blockSize, maxLen int
 	average, prompt, answer           float64
 	use                               string
-	ttft, itl                         time.Duration
+	ttft, itl, e2e                    time.Duration
 	throughput                        float64
 
 	engines    []string
@@ -78,8 +78,9 @@ func (c *cli) tuneCommand() *cobra.Command {
 	f.Float64Var(&t.prompt, "prompt-tokens", 0, "or the prompt's alone")
 	f.Float64Var(&t.answer, "answer-tokens", 0, "and the answer's")
 	f.StringVar(&t.use, "use-case", "chat", "whose targets count: chat, code, batch, rag or agents")
-	f.DurationVar(&t.ttft, "ttft", 0, "your target for the first token (p95), in place of the use case's")
-	f.DurationVar(&t.itl, "itl", 0, "your target for the time between tokens (p95; also called TBT, TPOT), in place of the use case's")
+	f.DurationVar(&t.ttft, "ttft", 0, "your target for the first token, in place of the use case's: the p95 of live engines is held against it, else what prefill takes on an idle one")
+	f.DurationVar(&t.itl, "itl", 0, "your target for the time between tokens (also called TBT, TPOT), in place of the use case's: the p95 of live engines is held against it, else the computed mean")
+	f.DurationVar(&t.e2e, "e2e", 0, "your target for the whole answer, in place of the use case's: the p95 of live engines is held against it, else the computed mean")
 	f.Float64Var(&t.throughput, "throughput", 0, "your target for the tokens that one worker generates a second")
 	f.StringArrayVar(&t.engines, "engine", nil, "URL of a live engine's /metrics page (repeat it)")
 	f.StringVar(&t.prometheus, "prometheus", "", "base URL of a Prometheus that watches live engines")
@@ -127,7 +128,7 @@ func (t *tuning) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	use = use.targeted(t.ttft.Seconds(), t.itl.Seconds(), t.throughput)
+	use = use.targeted(t.ttft.Seconds(), t.itl.Seconds(), t.throughput).whole(t.e2e.Seconds())
 	live := len(t.engines) > 0 || t.prometheus != ""
 	if t.model != "" && !live {
 		return errors.New("--model is one of live engines: say where they are with --prometheus URL or --engine URL; a model's configuration is --model-config PATH")
@@ -181,7 +182,7 @@ func (t *tuning) numbers(f *pflag.FlagSet) error {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
-	}{{"ttft", t.ttft}, {"itl", t.itl}} {
+	}{{"ttft", t.ttft}, {"itl", t.itl}, {"e2e", t.e2e}} {
 		if f.Changed(d.flag) && (d.value <= 0 || d.value > time.Hour) {
 			return fmt.Errorf("--%s is %s: give a time above 0s and up to 1h, such as 500ms", d.flag, d.value)
 		}
@@ -205,6 +206,9 @@ func (t *tuning) paper() (tuneSheet, error) {
 		return s, fmt.Errorf("requests of %g tokens are longer than the %d that max_model_len allows: give --max-model-len, or their real length", s.average, s.maxLen)
 	}
 	if s.model != nil {
+		if err := s.model.grouped(); err != nil {
+			return s, err
+		}
 		if err := s.model.parallel(t.tensorParallel); err != nil {
 			return s, err
 		}
@@ -223,6 +227,9 @@ func (t *tuning) readModel(s *tuneSheet) error {
 		var err error
 		if c, err = readModelConfig(t.config); err != nil {
 			return err
+		}
+		if err = c.noKVCache(); err != nil {
+			return fmt.Errorf("%s: %w", t.config, err)
 		}
 		if m, err = c.shape(); byFlags {
 			m = c.shaped(t.layers, t.kvHeads, t.headDim)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Kinds of layers, as transformers calls them in layer_types.
@@ -23,6 +24,26 @@ var uncomputed = []string{"hybrid_override_pattern", "hybrid_layer_pattern", "at
 
 // byShape is what helps where a configuration does not.
 const byShape = "give --layers, --kv-heads and --head-dim of the layers that keep every token"
+
+// encoders are kinds of models that read a text as a whole and write none: nothing of them is kept for a next token.
+var encoders = []string{"albert", "bert", "camembert", "convbert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "eurobert", "ibert", "jina_bert", "modernbert",
+	"mpnet", "neobert", "new", "nomic_bert", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xlm-roberta-flash"}
+
+// noKVCache refuses models for which advice on the KV cache would be wrong whatever their shape.
+func (c *modelConfig) noKVCache() error {
+	const noAdvice = "advice on the KV cache does not apply to it"
+	masked := slices.ContainsFunc(c.Architectures, func(a string) bool { return strings.HasSuffix(a, "ForMaskedLM") })
+	switch {
+	case c.EncoderDecoder:
+		return errors.New("the model has an encoder and a decoder, of which what attention keeps is not computed here: " + noAdvice)
+	case c.IsDecoder: // a BERT that writes
+		return nil
+	case slices.Contains(encoders, c.ModelType), masked, c.Causal != nil && !*c.Causal:
+		return errors.New("the model is an encoder only (model_type " + orText(c.ModelType, "unknown") + "), which keeps no keys and values between steps: " + noAdvice +
+			", and --max-num-seqs is a matter of speed alone")
+	}
+	return nil
+}
 
 // windowPatterns are models whose configuration need not say that every so many layers one keeps everything, as transformers fills it in.
 var windowPatterns = map[string]int{"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4, "gpt_oss": 2}

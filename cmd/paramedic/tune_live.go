@@ -15,7 +15,7 @@ import (
 
 // tuneSignals are what tune reads of a live fleet.
 var tuneSignals = []string{"kv_blocks_total", "kv_block_size", "max_num_seqs", "prompt_length_mean", "output_length_mean", "answer_limit_mean", "requests_running",
-	"requests_waiting", "kv_usage", "preemption_rate", "generation_tokens_rate", "ttft_p95", "itl_p95"}
+	"requests_waiting", "kv_usage", "preemption_rate", "generation_tokens_rate", "ttft_p95", "itl_p95", "e2e_p95"}
 
 // A livePool is a pool as it runs now.
 type livePool struct {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +73,10 @@ func sizeAboveZero(flag, s string) (float64, error) {
 // modelConfig is what is read of a model's config.json, as Hugging Face's transformers writes it.
 type modelConfig struct {
 	ModelType        string          `json:"model_type"`
+	Architectures    []string        `json:"architectures"`
+	EncoderDecoder   bool            `json:"is_encoder_decoder"`
+	IsDecoder        bool            `json:"is_decoder"`
+	Causal           *bool           `json:"is_causal"`
 	Layers           int             `json:"num_hidden_layers"`
 	Hidden           int             `json:"hidden_size"`
 	Intermediate     int             `json:"intermediate_size"`
@@ -132,10 +137,9 @@ func readModelConfig(path string) (*modelConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is no model configuration: %w", path, err)
 	}
-	for _, n := range []int{c.Layers, c.Hidden, c.Intermediate, c.Heads, c.KVHeads, c.HeadDim, c.ValueHeadDim, c.KVLoraRank, c.RopeHeadDim, c.IndexDim, c.Vocabulary,
-		c.KeyHeads, c.KeyDim, c.ValueHeads, c.ValueDim, c.ConvKernel} {
-		if n < 0 || n > largestSize {
-			return nil, fmt.Errorf("%s has the size %d, which no model has: %s", path, n, byShape)
+	for _, size := range c.sizes() {
+		if size.n < 0 || size.n > largestSize {
+			return nil, fmt.Errorf("%s says %s %d, which no model has: %s", path, size.key, size.n, byShape)
 		}
 	}
 	var index struct {
@@ -150,11 +154,37 @@ func readModelConfig(path string) (*modelConfig, error) {
 	return c, nil
 }
 
+// A configSize is one of a configuration's sizes, by its key.
+type configSize struct {
+	key string
+	n   int
+}
+
+func (c *modelConfig) sizes() []configSize {
+	return []configSize{{"num_hidden_layers", c.Layers}, {"hidden_size", c.Hidden}, {"intermediate_size", c.Intermediate}, {"num_attention_heads", c.Heads},
+		{"num_key_value_heads", c.KVHeads}, {"head_dim", c.HeadDim}, {"v_head_dim", c.ValueHeadDim}, {"kv_lora_rank", c.KVLoraRank}, {"qk_rope_head_dim", c.RopeHeadDim},
+		{"index_head_dim", c.IndexDim}, {"vocab_size", c.Vocabulary}, {"linear_num_key_heads", c.KeyHeads}, {"linear_key_head_dim", c.KeyDim},
+		{"linear_num_value_heads", c.ValueHeads}, {"linear_value_head_dim", c.ValueDim}, {"linear_conv_kernel_dim", c.ConvKernel}}
+}
+
+// notThat says in the words of the file what encoding/json says in Go's.
+func notThat(err error) error {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return err
+	}
+	if kind.Field == "" {
+		return errors.New("it is no JSON object")
+	}
+	want := map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Float64: "a number", reflect.Bool: "true or false", reflect.String: "text", reflect.Slice: "a list"}[kind.Type.Kind()]
+	return fmt.Errorf("%s is a JSON %s where %s belongs", kind.Field, kind.Value, orText(want, "something else"))
+}
+
 // parseModelConfig reads a configuration; of a model that also sees, its part for text.
 func parseModelConfig(raw []byte) (*modelConfig, error) {
 	var c modelConfig
 	if err := json.Unmarshal(raw, &c); err != nil {
-		return nil, fmt.Errorf("decoding it: %w", err)
+		return nil, notThat(err)
 	}
 	if err := json.Unmarshal(raw, &c.raw); err != nil {
 		return nil, fmt.Errorf("decoding it: %w", err)

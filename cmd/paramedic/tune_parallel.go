@@ -17,6 +17,14 @@ func (m tuneModel) divides(tensorParallel int) bool {
 	return m.Latent > 0 || m.KVHeads%tensorParallel == 0 || tensorParallel%m.KVHeads == 0
 }
 
+// grouped refuses heads that no model has: as many of its attention heads share each KV head.
+func (m tuneModel) grouped() error {
+	if m.Latent > 0 || m.Heads == 0 || m.KVHeads == 0 || m.Heads%m.KVHeads == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d attention heads cannot share %d KV heads: attention heads are a multiple of KV heads; see num_attention_heads and num_key_value_heads (--kv-heads)", m.Heads, m.KVHeads)
+}
+
 // ranks are the sizes of tensor-parallel groups that can share the model, up to most.
 func (m tuneModel) ranks(most int) []int {
 	var out []int

@@ -143,6 +143,11 @@ func (s tuneSheet) tooSmall(blocks int) string {
 		}
 	}
 	what := "The weights leave no room for a KV cache"
+	h := *s.hardware
+	if left := h.kvMemory(*s.model) + h.OverheadBytes; blocks == 0 && left > 0 && h.OverheadBytes > 0 {
+		what = fmt.Sprintf("The weights leave %s on each GPU, but --overhead %s no room for a KV cache", gib(left), gib(h.OverheadBytes))
+		help = append(help, fmt.Sprintf("--overhead below %s, if the engine's log says that it takes so little", gib(left)))
+	}
 	if blocks > 0 {
 		what = fmt.Sprintf("One request of max_model_len takes %.0f KV blocks, and there are %d", s.model.blocksOf(float64(s.maxLen), s.blockSize), blocks)
 		if n := s.longest(blocks); n > 0 {

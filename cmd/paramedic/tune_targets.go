@@ -33,7 +33,8 @@ type tuneTarget struct {
 func (s tuneSheet) targets(u useCase, p tunePool, seqs, chunk int) []tuneTarget {
 	out := []tuneTarget{
 		{Name: "First token", Want: u.TTFT, Unit: "s", given: u.ttftGiven},
-		{Name: "Time between tokens", Want: u.ITL, Unit: "s", given: u.itlGiven},
+		{Name: "Time between tokens, mean", Want: u.ITL, Unit: "s", given: u.itlGiven},
+		{Name: "Whole answer", Want: u.E2E, Unit: "s", given: u.e2eGiven},
 	}
 	if u.Throughput > 0 {
 		out = append(out, tuneTarget{Name: "Generated tokens", Want: u.Throughput, Unit: "1/s", given: true})
@@ -45,10 +46,12 @@ func (s tuneSheet) targets(u useCase, p tunePool, seqs, chunk int) []tuneTarget 
 			t.Verdict, t.Why = targetUnknown, "how fast the GPU is is not known: --gpu NAME instead of --gpu-memory, and the size of the weights"
 		case t.Name == "First token":
 			s.judgeFirst(t, p, chunk)
-		case t.Name == "Time between tokens":
-			s.judgeBetween(t, p, seqs)
-		default:
+		case t.Name == "Whole answer":
+			s.judgeWhole(t, p, seqs, chunk)
+		case t.Unit == "1/s":
 			s.judgeThroughput(t, p, seqs)
+		default:
+			s.judgeBetween(t, p, seqs)
 		}
 	}
 	return out
@@ -88,6 +91,39 @@ func (s tuneSheet) judgeBetween(t *tuneTarget, p tunePool, seqs int) {
 	}
 }
 
+// judgeWhole judges the whole answer: its first token on an idle worker, and the others as they come in the mean with as many sequences as
+// are advised.
+func (s tuneSheet) judgeWhole(t *tuneTarget, p tunePool, seqs, chunk int) {
+	if p.prompt <= 0 || p.answer <= 0 {
+		t.Verdict, t.Why = targetUnknown, "how long answers are is not known: --prompt-tokens and --answer-tokens instead of --avg-tokens"
+		return
+	}
+	more := max(p.answer-1, 0)
+	first := func(h tuneHardware) float64 { return h.ttftIdle(*s.model, s.kvBytes, p.prompt, float64(chunk)) }
+	whole := func(h tuneHardware, seqs int) float64 {
+		return first(h) + more*h.between(*s.model, s.kvBytes, p.tuneLoad, seqs)
+	}
+	between := s.hardware.between(*s.model, s.kvBytes, p.tuneLoad, seqs)
+	v, sum := whole(*s.hardware, seqs), fmt.Sprintf("%.0f ms for the first token on an idle worker", 1000*first(*s.hardware))
+	if more > 0 {
+		sum += fmt.Sprintf(" and %.0f × %.1f ms for the others in the mean, with %d sequences", more, 1000*between, seqs)
+	}
+	if v <= t.Want {
+		t.is(v, targetPossible, sum+"; what waits before it comes on top")
+		return
+	}
+	help := ""
+	if left := t.Want - first(*s.hardware); left > 0 {
+		help = fmt.Sprintf("answers of up to %.0f tokens are in time, ", math.Floor(left/between)+1)
+		if fewer := graphSize(s.hardware.seqsWithin(*s.model, s.kvBytes, p.tuneLoad, left/more)); fewer >= 1 {
+			t.is(v, targetMissed, fmt.Sprintf("%s: %sall with %d sequences at a time", sum, help, fewer))
+			return
+		}
+		help += "and fewer sequences alone do not help; "
+	}
+	t.is(v, targetMissed, sum+": "+help+s.orWider(func(h tuneHardware) bool { return whole(h, 1) <= t.Want }))
+}
+
 // judgeThroughput judges what a worker generates that always has as many sequences as are advised.
 func (s tuneSheet) judgeThroughput(t *tuneTarget, p tunePool, seqs int) {
 	if p.prompt <= 0 || p.answer <= 0 {
@@ -117,12 +153,16 @@ func (s tuneSheet) orWider(holds func(tuneHardware) bool) string {
 // targets judges what the live engines give.
 func (p livePool) targets(u useCase) []tuneTarget {
 	out := []tuneTarget{p.judged(tuneTarget{Name: "First token, p95", Want: u.TTFT, Unit: "s", given: u.ttftGiven}, "ttft_p95"),
-		p.judged(tuneTarget{Name: "Time between tokens, p95", Want: u.ITL, Unit: "s", given: u.itlGiven}, "itl_p95")}
+		p.judged(tuneTarget{Name: "Time between tokens, p95", Want: u.ITL, Unit: "s", given: u.itlGiven}, "itl_p95"),
+		p.judged(tuneTarget{Name: "Whole answer, p95", Want: u.E2E, Unit: "s", given: u.e2eGiven}, "e2e_p95")}
 	if out[0].Verdict == targetMissed {
 		out[0].Why = p.whyFirst()
 	}
 	if out[1].Verdict == targetMissed {
 		out[1].Why = "fewer sequences at a time or smaller chunks make each token faster"
+	}
+	if out[2].Verdict == targetMissed {
+		out[2].Why = p.whyWhole(out[2].Want, out[0], out[1])
 	}
 	if u.Throughput <= 0 {
 		return out
@@ -164,6 +204,19 @@ func (p livePool) whyFirst() string {
 		return "requests wait while the KV cache has room: slots or prefill are what they wait for"
 	}
 	return "with no queue it is prefill: longer prompts than planned, or fewer of them found in the cache"
+}
+
+// whyWhole says where the time of a whole answer goes.
+func (p livePool) whyWhole(want float64, first, between tuneTarget) string {
+	switch answer := p.read["output_length_mean"].mean; {
+	case first.Value != nil && *first.Value > want/2:
+		return "its first token is late already: " + p.whyFirst()
+	case between.Verdict == targetMissed:
+		return "its tokens come slowly: " + between.Why
+	case answer > 0 && between.Value != nil && answer**between.Value > want/2:
+		return fmt.Sprintf("answers of %.0f tokens in the mean take so long at this rate: shorter ones (max_tokens), or faster tokens", answer)
+	}
+	return "first token and time between tokens do not tell why; the longest answers (max_tokens) are what a p95 is made of"
 }
 
 func (t tuneTarget) value() string {

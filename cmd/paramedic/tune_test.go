@@ -334,23 +334,23 @@ func TestLiveTargets(t *testing.T) {
 	u := chat.targeted(0.4, 0, 1000)
 	pool := func(ttft, made, waiting, kv float64) livePool {
 		one := func(v float64) livePoolSignal { return livePoolSignal{min: v, max: v, mean: v} }
-		return livePool{read: map[string]livePoolSignal{"ttft_p95": one(ttft), "generation_tokens_rate": one(made), "requests_waiting": one(waiting), "kv_usage": one(kv)}}
+		return livePool{read: map[string]livePoolSignal{"ttft_p95": one(ttft), "e2e_p95": one(8), "generation_tokens_rate": one(made), "requests_waiting": one(waiting), "kv_usage": one(kv)}}
 	}
 	for _, c := range []struct {
 		name  string
 		pool  livePool
-		want  [3]tuneVerdict
+		want  [4]tuneVerdict
 		why   string
 		fault bool
 	}{
-		{"well", pool(0.3, 1200, 0, 0.5), [3]tuneVerdict{targetMet, targetUnknown, targetMet}, "slowest worker", false},
-		{"little is asked for", pool(0.3, 200, 0, 0.1), [3]tuneVerdict{targetMet, targetUnknown, targetUnknown}, "slowest worker", false},
-		{"full", pool(2, 900, 30, 0.99), [3]tuneVerdict{targetMissed, targetUnknown, targetMissed}, "wait for KV cache", true},
-		{"no slots", pool(2, 1200, 30, 0.4), [3]tuneVerdict{targetMissed, targetUnknown, targetMet}, "KV cache has room", true},
-		{"long prompts", pool(2, 1200, 0, 0.4), [3]tuneVerdict{targetMissed, targetUnknown, targetMet}, "it is prefill", true},
+		{"well", pool(0.3, 1200, 0, 0.5), [4]tuneVerdict{targetMet, targetUnknown, targetMet, targetMet}, "slowest worker", false},
+		{"little is asked for", pool(0.3, 200, 0, 0.1), [4]tuneVerdict{targetMet, targetUnknown, targetMet, targetUnknown}, "slowest worker", false},
+		{"full", pool(2, 900, 30, 0.99), [4]tuneVerdict{targetMissed, targetUnknown, targetMet, targetMissed}, "wait for KV cache", true},
+		{"no slots", pool(2, 1200, 30, 0.4), [4]tuneVerdict{targetMissed, targetUnknown, targetMet, targetMet}, "KV cache has room", true},
+		{"long prompts", pool(2, 1200, 0, 0.4), [4]tuneVerdict{targetMissed, targetUnknown, targetMet, targetMet}, "it is prefill", true},
 	} {
 		got := c.pool.targets(u)
-		if len(got) != 3 || got[0].Verdict != c.want[0] || got[1].Verdict != c.want[1] || got[2].Verdict != c.want[2] || !strings.Contains(got[0].Why, c.why) {
+		if len(got) != 4 || got[0].Verdict != c.want[0] || got[1].Verdict != c.want[1] || got[2].Verdict != c.want[2] || got[3].Verdict != c.want[3] || !strings.Contains(got[0].Why, c.why) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 		if (tuneAdvice{Targets: got}).missed() != c.fault {
@@ -360,6 +360,106 @@ func TestLiveTargets(t *testing.T) {
 	if got := pool(2, 0, 0, 0).targets(chat); (tuneAdvice{Targets: got}).missed() {
 		t.Errorf("the use case's targets are nobody's promise: %+v", got)
 	}
+}
+
+// The answer within a time is a target like the others. Llama 3.3 70B on four H100: 399 tokens every 50 ms take 20 s, and not 10.
+func TestTheWholeAnswerIsJudged(t *testing.T) {
+	chat, err := useCaseOf("chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := tuneGPUs["h100"]
+	h.Utilization, h.OverheadBytes, h.TensorParallel = 0.9, 4<<30, 4
+	bf16 := llama70B
+	bf16.WeightBytes = 141e9
+	for _, c := range []struct {
+		name   string
+		e2e    float64 // the user's; 0: the use case's
+		prompt float64
+		answer float64
+		want   tuneVerdict
+		why    string
+		fault  bool
+	}{
+		{"the use case's", 0, 1200, 400, targetMissed, "all with 24 sequences at a time", false},
+		{"one's own", 10, 1200, 400, targetMissed, "answers of up to 198 tokens are in time", true},
+		{"short", 10, 1200, 150, targetPossible, "on top", false},
+		{"long enough", 30, 1200, 400, targetPossible, "in the mean, with 88 sequences", false},
+		{"too short for one alone", 3, 1200, 400, targetMissed, "fewer sequences alone do not help; no tensor parallelism", true},
+		{"prefill alone is too late", 0.02, 1200, 1, targetMissed, "idle worker: no tensor parallelism", true},
+		{"lengths are not known", 10, 0, 0, targetUnknown, "--answer-tokens", false},
+	} {
+		s := tuneSheet{model: &bf16, hardware: &h, kvBytes: 2, blockSize: 16, tuneLoad: tuneLoad{average: 1600, prompt: c.prompt, answer: c.answer}}
+		a, err := s.advise(chat.whole(c.e2e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := a.Targets[2]
+		if got.Name != "Whole answer" || got.Verdict != c.want || !strings.Contains(got.Why, c.why) || a.Finding != c.fault {
+			t.Errorf("%s: %+v, a finding: %t", c.name, got, a.Finding)
+		}
+		if between := a.Targets[1]; between.Name != "Time between tokens, mean" {
+			t.Errorf("the computed time between tokens is a mean, and is called %q", between.Name)
+		}
+	}
+}
+
+// What is measured of whole answers is judged, and what is late in them is told.
+func TestTheMeasuredWholeAnswerIsJudged(t *testing.T) {
+	chat, err := useCaseOf("chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ttft, itl, e2e, answer float64
+		want                   tuneVerdict
+		why                    string
+	}{
+		{0.3, 0.04, 9, 200, targetMet, "slowest"},
+		{6, 0.04, 12, 200, targetMissed, "its first token is late"},
+		{0.3, 0.08, 20, 200, targetMissed, "its tokens come slowly"},
+		{0.3, 0.04, 20, 450, targetMissed, "answers of 450 tokens"},
+		{0.3, 0.04, 20, 50, targetMissed, "max_tokens"},
+	} {
+		read := map[string]livePoolSignal{}
+		for id, v := range map[string]float64{"ttft_p95": c.ttft, "itl_p95": c.itl, "e2e_p95": c.e2e, "output_length_mean": c.answer} {
+			read[id] = livePoolSignal{min: v, max: v, mean: v}
+		}
+		got := livePool{read: read}.targets(chat.whole(10))
+		if w := got[2]; w.Verdict != c.want || !strings.Contains(w.Why, c.why) || (tuneAdvice{Targets: got}).missed() != (c.want == targetMissed) {
+			t.Errorf("%+v: %+v", c, w)
+		}
+	}
+}
+
+// What would give wrong numbers is refused in the words of the configuration.
+func TestModelsThatTuneRefuses(t *testing.T) {
+	const size = `"num_hidden_layers":12,"hidden_size":768,"intermediate_size":3072,"num_attention_heads":12,"vocab_size":30522,"max_position_embeddings":512`
+	for config, want := range map[string]string{
+		`{"model_type":"bert","architectures":["BertModel"],` + size + `}`:                                              "an encoder only (model_type bert)",
+		`{"model_type":"what","architectures":["WhatForMaskedLM"],` + size + `}`:                                        "does not apply",
+		`{"model_type":"llama","is_causal":false,` + size + `}`:                                                         "encoder only",
+		`{"model_type":"bart","is_encoder_decoder":true,` + size + `}`:                                                  "an encoder and a decoder",
+		`{"model_type":"llama","num_hidden_layers":32,"num_attention_heads":33,"num_key_value_heads":5,"head_dim":128}`: "33 attention heads cannot share 5 KV heads",
+		`{"model_type":"llama","num_hidden_layers":-80,"num_attention_heads":32}`:                                       "num_hidden_layers -80",
+		`{"model_type":"llama","num_hidden_layers":80,"hidden_size":"big","num_attention_heads":64}`:                    "hidden_size is a JSON string where a whole number belongs",
+		`{"model_type":"llama","text_config":{"num_hidden_layers":80,"layer_types":"full","num_attention_heads":64}}`:   "layer_types is a JSON string where a list belongs",
+		`[]`: "it is no JSON object",
+	} {
+		path := filepath.Join(t.TempDir(), "config.json")
+		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := ask(t, exitError, "tune", "--model-config", path, "--gpu", "h100", "--avg-tokens", "300"); !strings.Contains(got, want) || strings.Contains(got, "Go ") {
+			t.Errorf("%s: %s, want %q", config, got, want)
+		}
+	}
+}
+
+// What --overhead takes is not blamed on the weights.
+func TestOverheadIsBlamedOnItself(t *testing.T) {
+	says(t, ask(t, exitFinding, "tune", "--layers", "32", "--kv-heads", "8", "--head-dim", "128", "--params", "8", "--gpu", "h100", "--avg-tokens", "300", "--overhead", "100GiB"),
+		"but --overhead 100.0 GiB no room", "--overhead below 56.8 GiB")
 }
 
 func TestSizesHaveUnits(t *testing.T) {

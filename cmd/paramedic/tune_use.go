@@ -11,8 +11,8 @@ type useCase struct {
 	Throughput float64 `json:"throughput,omitempty"` // tokens a second that a worker is to generate; 0: nobody asks
 	chunk      int
 	reads      bool // somebody reads along, and notices when it stops
-	// ttftGiven and itlGiven say that the targets are the user's own: advice that misses one is a finding.
-	ttftGiven, itlGiven bool
+	// ttftGiven, itlGiven and e2eGiven say that the targets are the user's own: advice that misses one is a finding.
+	ttftGiven, itlGiven, e2eGiven bool
 }
 
 // useCases are targets that operators publish for each kind of service. The chunks follow vLLM's guide to optimization: 2048 where the time
@@ -43,6 +43,14 @@ func (u useCase) targeted(ttft, itl, throughput float64) useCase {
 		u.ITL, u.itlGiven, u.reads = itl, true, true
 	}
 	u.Throughput = throughput
+	return u
+}
+
+// whole is the use case with the user's own target for the whole answer.
+func (u useCase) whole(e2e float64) useCase {
+	if e2e > 0 {
+		u.E2E, u.e2eGiven = e2e, true
+	}
 	return u
 }
 
