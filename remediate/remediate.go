@@ -2,6 +2,7 @@ package remediate
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -50,6 +51,17 @@ func (t Timing) orDefaults() Timing {
 	return Timing{or(t.Settle, 2*time.Minute), or(t.Window, 10*time.Minute), or(t.Interval, 30*time.Second), or(t.Samples, 10),
 		or(t.Drain, 10*time.Minute), or(t.Blocked, 15*time.Minute), or(t.Rollout, 30*time.Minute), or(t.Poll, 10*time.Second),
 		or(t.Stale, 10*time.Minute), or(t.Replan, 5*time.Minute)}
+}
+
+// Verifiable refuses times within which no verification takes the samples that it needs: every run would end as inconclusive with a person.
+// A sample is taken when the window begins, after each interval, and when it ends.
+func (t Timing) Verifiable() error {
+	t = t.orDefaults()
+	if most := 1 + int((t.Window+t.Interval-1)/t.Interval); t.Samples > most {
+		return fmt.Errorf("%d samples are needed, and a window of %s at an interval of %s has %d, so that nothing could ever be verified: ask for fewer, lengthen window, or shorten interval",
+			t.Samples, t.Window, t.Interval, most)
+	}
+	return nil
 }
 
 // Remediate holds the two deliverers of effects. They keep nothing between deliveries: what they know is in the view.

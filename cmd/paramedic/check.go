@@ -172,6 +172,9 @@ func (o *checked) print(c *cli, path string) {
 	for _, p := range o.Problems {
 		fmt.Fprintln(c.out, p)
 	}
+	if o.Online != nil && len(o.Online) == 0 {
+		fmt.Fprintln(c.out, "nothing was asked: the configuration points at nothing (clusters[].prometheus, engines, alertmanager, kubernetes, traces, notify)")
+	}
 	for _, what := range slices.Sorted(maps.Keys(o.Online)) {
 		fmt.Fprintf(c.out, "%-32s %s\n", what, o.Online[what])
 	}

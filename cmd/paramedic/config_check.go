@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate"
 	"paramedic/rules"
 	"paramedic/state"
 )
@@ -65,7 +66,7 @@ func (v *validator) notify(n NotifyConfig) {
 		v.at([]string{"notify", "slack", "api_url"}, "must end in a slash")
 	}
 	if n.Slack.AppTokenFile != "" {
-		v.at([]string{"notify", "slack", "app_token_file"}, "Socket Mode is not in this version: leave it empty and give Slack the request URLs of docs/slack.md")
+		v.at([]string{"notify", "slack", "app_token_file"}, "Socket Mode is not in this version: leave it empty, and give Slack the request URLs of deploy/slack/manifest.yaml")
 	}
 	if n.Slack.TokenFile != "" && n.Slack.Channel == "" {
 		v.at([]string{"notify", "slack", "channel"}, "must name a channel")
@@ -146,7 +147,7 @@ func (v *validator) remediate(r RemediateConfig) {
 	if key, value, ok := strings.Cut(r.ManagedLabel, "="); r.ManagedLabel != "" && r.ManagedLabel != "-" && (!ok || key == "" || value == "") {
 		v.at([]string{"remediate", "managed_label"}, "must be key=value, or - for none, not %q", r.ManagedLabel)
 	}
-	v.notNegative([]string{"remediate", "verify", "min_samples"}, r.Verify.MinSamples)
+	v.verification(r)
 	for i, p := range r.Policies {
 		path := []string{"remediate", "policies", strconv.Itoa(i)}
 		key := func(k string) []string { return append(slices.Clone(path), k) }
@@ -175,6 +176,15 @@ func (v *validator) remediate(r RemediateConfig) {
 				}
 			}
 		}
+	}
+}
+
+// verification refuses times within which nothing can be verified, be they the file's or the defaults.
+func (v *validator) verification(r RemediateConfig) {
+	path := []string{"remediate", "verify", "min_samples"}
+	v.notNegative(path, r.Verify.MinSamples)
+	if err := (Config{Remediate: r}).timing(remediate.Timing{}).Verifiable(); err != nil {
+		v.at(path, "%s", err)
 	}
 }
 

@@ -65,6 +65,9 @@ func ParseConfig(file string, raw []byte) (Config, error) {
 	v := &validator{file: file}
 	if err := yaml.Unmarshal(raw, &v.root); err != nil {
 		v.decodeError(err)
+		for i := range v.problems {
+			v.problems[i].Line = max(v.problems[i].Line, 1) // of the first line the scanner does not say that it is
+		}
 		return cfg, v.err()
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
@@ -148,6 +151,40 @@ func wanted(goType string) string {
 	return "text"
 }
 
+// quotedFirst is the value that an error begins with.
+var quotedFirst = regexp.MustCompile(`^"(?:[^"\\]|\\.)*"`)
+
+// keyOf is the key of the value on a line; empty where several have it, or none.
+func keyOf(node *yaml.Node, line int, value string) string {
+	found, more := "", false
+	var walk func(n *yaml.Node, path []string)
+	walk = func(n *yaml.Node, path []string) {
+		switch n.Kind {
+		case yaml.DocumentNode:
+			for _, child := range n.Content {
+				walk(child, path)
+			}
+		case yaml.MappingNode:
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				walk(n.Content[i+1], append(slices.Clone(path), n.Content[i].Value))
+			}
+		case yaml.SequenceNode:
+			for i, child := range n.Content {
+				walk(child, append(slices.Clone(path), strconv.Itoa(i)))
+			}
+		case yaml.ScalarNode:
+			if n.Line == line && n.Value == value && len(path) > 0 {
+				more = found != ""
+				found = keyPath(path)
+			}
+		}
+	}
+	if walk(node, nil); more {
+		return ""
+	}
+	return found
+}
+
 // decodeError turns the decoder's errors into problems, in the words of the file and not of Go's types.
 func (v *validator) decodeError(err error) {
 	var many *yaml.TypeError
@@ -166,6 +203,13 @@ func (v *validator) decodeError(err error) {
 		}
 		if m := wrongKind.FindStringSubmatch(p.Text); m != nil {
 			p.Text = fmt.Sprintf("%s stands where %s belongs", given(m[1], m[2]), wanted(m[3]))
+		}
+		if quoted := quotedFirst.FindString(p.Text); quoted != "" {
+			if value, err := strconv.Unquote(quoted); err == nil {
+				if key := keyOf(&v.root, p.Line, value); key != "" {
+					p.Text = key + ": " + p.Text
+				}
+			}
 		}
 		p.Text = strings.ReplaceAll(p.Text, "!!", "")
 		v.problems = append(v.problems, p)

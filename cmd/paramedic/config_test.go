@@ -119,7 +119,7 @@ remediate:
 	}{
 		{1, "nobody could authenticate to the API: set auth.api.tokens_file"},
 		{2, `unknown key "colour"`},
-		{4, `"ten days" is not a duration such as 10s, 2m or 720h`},
+		{4, `state.retain: "ten days" is not a duration such as 10s, 2m or 720h`},
 		{7, "needs both username and password_file"},
 		{10, "must be an http:// or https:// URL"},
 		{11, `"a" is named twice`},
@@ -284,6 +284,24 @@ func TestBeyondLoopbackNeedsAuthentication(t *testing.T) {
 	}
 }
 
+// A verification that never takes the samples it needs hands every action to a person, and is found before it does.
+func TestAVerificationHasTheSamplesThatItNeeds(t *testing.T) {
+	for verify, want := range map[string]string{
+		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: 1000 samples are needed, and a window of 1m0s at an interval of 30s has 3",
+		"{window: 4m}":      "remediate.verify.min_samples: 10 samples are needed, and a window of 4m0s at an interval of 30s has 9",
+		"{interval: 5m}":    "a window of 10m0s at an interval of 5m0s has 3",
+		"{window: 270s}":    "",
+		"{min_samples: 21}": "",
+		"{min_samples: 22}": "has 21",
+		"{window: 50s, interval: 20s, min_samples: 4}": "", // 0, 20, 40 and 50 s
+	} {
+		_, err := ParseConfig("paramedic.yaml", []byte("remediate: {mode: auto, verify: "+verify+"}\n"))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", verify, err, want)
+		}
+	}
+}
+
 func TestWhatIsNotYAMLNamesItsLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"listen: [":                      "paramedic.yaml:1:",
@@ -291,12 +309,14 @@ func TestWhatIsNotYAMLNamesItsLine(t *testing.T) {
 		"listen: a:1\nlisten: b:2\n":     `paramedic.yaml:2: mapping key "listen" already defined`,
 		"listen: 127.0.0.1:1\n---\na: b": "paramedic.yaml:2: a second document",
 		"- a\n- b\n":                     "paramedic.yaml:1:",
-		"triage: {settle: -1s}\n":        "a duration cannot be negative",
+		"a: b: c":                        "paramedic.yaml:1: mapping values are not allowed",
+		"triage: {settle: -1s}\n":        `paramedic.yaml:1: triage.settle: "-1s": a duration cannot be negative`,
+		"triage:\n  settle: 5\n":         `paramedic.yaml:2: triage.settle: "5" is not a duration`,
 		"state: {retain: 1m}\n":          "must be at least 1h",
 		"clusters: []\n":                 "needs at least one cluster",
 		"[]\n":                           "paramedic.yaml:1: a list stands where a group of keys (key: value) belongs",
-		"state: no\n":                    `paramedic.yaml:1: "no" stands where a group of keys (key: value) belongs`,
-		"notify: {console: maybe}\n":     `paramedic.yaml:1: "maybe" stands where true or false belongs`,
+		"state: no\n":                    `paramedic.yaml:1: state: "no" stands where a group of keys (key: value) belongs`,
+		"notify: {console: maybe}\n":     `paramedic.yaml:1: notify.console: "maybe" stands where true or false belongs`,
 		"listen: [a]\n":                  "paramedic.yaml:1: a list stands where text belongs",
 		"clusters: {name: a}\n":          "paramedic.yaml:1: a group of keys stands where a list belongs",
 	} {
