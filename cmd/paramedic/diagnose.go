@@ -183,6 +183,8 @@ type foundFleet struct {
 	Verdict []foundPool        `json:"verdicts"`
 	Missing []state.Missing    `json:"missing,omitempty"`
 	Unread  []engine.Problem   `json:"unreadable,omitempty"` // engines' pages that could not be read
+	// Untraced is why no traces were found where somebody asked for them: of the fleet, or of the pools that show symptoms.
+	Untraced []string `json:"untraced,omitempty"`
 }
 
 // A foundPool is a pool that has symptoms, with the verdict on it.
@@ -222,7 +224,13 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 			found.Playbook = playbooks.Run(pb, in, pool).BesideStory()
 		}
 		out.Verdict = append(out.Verdict, found)
+		if why := untraced(pool); why != "" && !slices.Contains(out.Untraced, why) {
+			out.Untraced = append(out.Untraced, why)
+		}
 		out.Found = out.Found || found.Diagnosis.Cause != state.BenignAlert
+	}
+	if why := untraced(ev); why != "" && len(out.Verdict) == 0 {
+		out.Untraced = []string{why}
 	}
 	return out, nil
 }
@@ -310,8 +318,12 @@ func (d *diagnosis) print(f foundFleet) error {
 		fmt.Fprintln(w)
 	}
 	w.Flush()
-	for _, line := range slices.Concat(f.notes(), f.unmeasured()) {
+	lines := slices.Concat(f.notes(), f.unmeasured())
+	for _, line := range lines {
 		fmt.Fprintf(d.out, "\n%s", line)
+	}
+	if len(lines) > 0 && len(f.Verdict) > 0 {
+		fmt.Fprintln(d.out)
 	}
 	if closing := f.closing(); closing != "" {
 		fmt.Fprintf(d.out, "\n%s\n", closing)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"paramedic/rules"
+	"paramedic/state"
 )
 
 // checkNames are the sides of a pool's health as people read them, where that is not their ID.
@@ -59,7 +60,20 @@ func (f foundFleet) unmeasured() []string {
 			lines = append(lines, fmt.Sprintf("%s: not measured: %s (%s)", poolName(p), strings.Join(names[reason], ", "), reason))
 		}
 	}
+	for _, why := range f.Untraced {
+		lines = append(lines, "not measured: traces of requests ("+why+")")
+	}
 	return lines
+}
+
+// untraced is why there are no traces in what was asked for; empty where there are, or nobody named a store of them.
+func untraced(ev state.Evidence) string {
+	for _, m := range ev.Missing {
+		if m.Signal == "trace_requests" {
+			return m.Reason
+		}
+	}
+	return ""
 }
 
 // closing is the last word on a fleet in which no pool shows a symptom; empty where one does.
