@@ -146,7 +146,7 @@ func (s *shape) keys(n *yaml.Node, kind string, fields map[string]reflect.Struct
 		}
 		f, ok := fields[k.Value]
 		if !ok {
-			s.bad(k, "%s has no key %s; %s", kind, k.Value, meant(k.Value, names))
+			s.bad(k, "%s has no key %s; %s", kind, k.Value, Meant(k.Value, names))
 			continue
 		}
 		filled[k.Value] = (v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) != "" && v.ShortTag() != "!!null") && (v.Kind != yaml.SequenceNode || len(v.Content) > 0)

@@ -200,7 +200,7 @@ func (l *loader) xids(ys []xidYAML) {
 
 func (l *loader) symptom(line int, id string) bool {
 	if _, ok := l.cat.symptoms[state.Symptom(id)]; !ok {
-		l.bad(line, "no symptom %q; %s", id, meant(id, words(l.cat.symptoms)))
+		l.bad(line, "no symptom %q; %s", id, Meant(id, words(l.cat.symptoms)))
 		return false
 	}
 	return true
@@ -373,7 +373,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	}
 	if e.Signal != "" {
 		if _, ok := l.cat.units[e.Signal]; !ok {
-			l.bad(y.When.line, "no signal %q; %s", e.Signal, meant(e.Signal, words(l.cat.units)))
+			l.bad(y.When.line, "no signal %q; %s", e.Signal, Meant(e.Signal, words(l.cat.units)))
 			return nil
 		}
 	}
@@ -399,12 +399,12 @@ func (l *loader) references() {
 		l.file = c.File
 		for _, id := range c.LeadsTo {
 			if !l.cat.known(id) {
-				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id, meant(string(id), words(l.cat.byID)))
+				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id, Meant(string(id), words(l.cat.byID)))
 			}
 		}
 		for _, a := range c.LookAlikes {
 			if !l.cat.known(a.Cause) {
-				l.bad(c.Line, "cause %s looks like %q, which is no cause; %s", c.ID, a.Cause, meant(string(a.Cause), words(l.cat.byID)))
+				l.bad(c.Line, "cause %s looks like %q, which is no cause; %s", c.ID, a.Cause, Meant(string(a.Cause), words(l.cat.byID)))
 			}
 		}
 	}
@@ -412,7 +412,7 @@ func (l *loader) references() {
 		l.file = p.file
 		for _, id := range p.PointsTo {
 			if !l.cat.known(id) {
-				l.bad(p.line, "pathology %s points to %q, which is no cause; %s", p.ID, id, meant(string(id), words(l.cat.byID)))
+				l.bad(p.line, "pathology %s points to %q, which is no cause; %s", p.ID, id, Meant(string(id), words(l.cat.byID)))
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// meant suggests the known name that somebody meant who wrote another, or lists those that there are.
-func meant(name string, known []string) string {
+// Meant suggests the known name that somebody meant who wrote another, or lists those that there are.
+func Meant(name string, known []string) string {
 	best, least := "", 1+len(name)/3
 	for _, k := range known {
 		if d := distance(name, k); d <= least && d < len(name) && (best == "" || d < least) {

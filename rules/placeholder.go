@@ -65,7 +65,7 @@ func (g *group) format(signal, field, unit string) string {
 	if !n.ok {
 		return "unknown"
 	}
-	if field == "count" || field == "z" {
+	if field == "count" || field == "z" || field == "sum" && unit == "bool" { // of what is yes or no, a sum counts
 		unit = ""
 	}
 	return quantity(n.v, unit)

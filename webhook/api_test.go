@@ -64,7 +64,9 @@ func TestIncidentsAreFoundByPrefixAndNumber(t *testing.T) {
 		expect(t, do(s, "GET", "/api/v1/incidents/"+name, ""), 200, string(incident))
 	}
 	expect(t, do(s, "GET", "/api/v1/incidents/INC-01K", ""), 409, "several", "candidates", string(second))
-	expect(t, do(s, "GET", "/api/v1/incidents/INC-", ""), 404)
+	for _, name := range []string{"INC-", "INC", "inc"} {
+		expect(t, do(s, "GET", "/api/v1/incidents/"+name, ""), 409, "several", "candidates", string(second))
+	}
 	expect(t, do(s, "GET", "/api/v1/incidents/77", ""), 404, "no incident")
 	expect(t, do(s, "GET", "/api/v1/actions/ACT-01K", ""), 200, `"change":"max_num_seqs 256 → 128"`)
 	expect(t, do(s, "GET", "/api/v1/nothing", ""), 404, "/openapi.yaml")
@@ -83,6 +85,21 @@ func TestReportEscapesMarkdownAndShowsTheSum(t *testing.T) {
 	expect(t, got, 200, `evil &lt;script&gt; \[x\](http://y) \`+"`c"+`\`+"`"+` \| \# head`, "| **+11.2** | **sum** |", "kv_usage", "max\\_num\\_seqs 256", "×1.6 of an hour ago", "rose 4 min before", "opened by HighKV",
 		"**Where the time goes.** queue 60 % of a request: queue\\_saturation, from 40 traces. &lt;b&gt;trace")
 	expect(t, do(s, "GET", "/api/v1/incidents/42", ""), 200, `"time":"queue 60 % of a request: queue_saturation, from 40 traces.`)
+}
+
+// A namespace is not called a pool where no pool is known.
+func TestReportNamesANamespaceAsOne(t *testing.T) {
+	w := newWorld().populate()
+	s, _ := door(t, w, nil)
+	expect(t, do(s, "GET", "/api/v1/incidents/42/report", ""), 200, "**Pool:** llm/vllm-llama")
+	in := w.incidents[incident]
+	in.Scope.Pool = ""
+	w.incidents[incident] = in
+	got := do(s, "GET", "/api/v1/incidents/42/report", "")
+	expect(t, got, 200, "**Namespace:** llm\n")
+	if strings.Contains(got.Body.String(), "**Pool:**") {
+		t.Error(got.Body)
+	}
 }
 
 func TestWritesAreAppliedWhenAnswered(t *testing.T) {

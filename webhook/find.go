@@ -22,9 +22,10 @@ func (s *Server) findIncident(name string) (state.Incident, error) {
 	var found []state.Incident
 	number, byNumber := incidentNumber(name)
 	prefix := "INC-" + strings.TrimPrefix(name, "INC-")
+	all := name == "INC" || name == "INC-" // what every ID begins with
 	if name != "" && len(name) <= 64 {
 		for _, in := range s.View.Incidents() {
-			if byNumber && in.Number == number || !byNumber && prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix) {
+			if all || byNumber && in.Number == number || !byNumber && prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix) {
 				found = append(found, in)
 			}
 		}

@@ -77,7 +77,11 @@ func (b *report) impact(in state.Incident, now time.Time) {
 	}
 	b.item("Lasted", end.Sub(in.StartedAt).Round(time.Second).String())
 	b.item("Model", Markdown(in.Scope.Model))
-	b.item("Pool", Markdown(strings.Trim(in.Scope.Namespace+"/"+in.Scope.Pool, "/")))
+	if in.Scope.Pool == "" {
+		b.item("Namespace", Markdown(in.Scope.Namespace))
+	} else {
+		b.item("Pool", Markdown(strings.Trim(in.Scope.Namespace+"/"+in.Scope.Pool, "/")))
+	}
 	b.item("Cluster", Markdown(in.Scope.Cluster))
 	b.item("Pods", codes(in.Scope.Pods))
 	b.item("Nodes", codes(in.Scope.Nodes))

@@ -124,6 +124,8 @@ func TestSlashCommands(t *testing.T) {
 		{"U2", "show 42", "kv_exhaustion"},
 		{"U2", "show nothing", "no incident"},
 		{"U2", "ack 01K", "means several"},
+		{"U2", "ack INC", "means several"},
+		{"U2", "show inc-", "means several"},
 		{"U2", "dance", "no command"},
 		{"U2", "approve ACT-01KA", "not on the list"},
 		{"U2", "halt", "not on the list"},

@@ -37,9 +37,9 @@ func (c *cli) clientCommands() []*cobra.Command {
 	list.Flags().StringVar(&cause, "cause", "", "only with this cause")
 	list.Flags().StringVar(&cluster, "cluster", "", "only of this cluster")
 	incidents.AddCommand(list,
-		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, or its number)", Args: cobra.ExactArgs(1),
+		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, or its number)", Args: oneName,
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.show(cmd.Context(), args[0]) }},
-		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: cobra.ExactArgs(1),
+		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: oneName,
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.report(cmd.Context(), args[0]) }})
 	var forTime time.Duration
 	silence := cl.verb("silence ID", "Send no notifications for an incident for a while", 1, func(ctx context.Context, args []string) error {
@@ -82,10 +82,25 @@ func env(name, fallback string) string {
 
 // verb is a command that changes something; who did it is the token's name or the user's.
 func (c *client) verb(use, short string, args int, do func(ctx context.Context, args []string) error) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
+	takes := cobra.ExactArgs(args)
+	if args == 1 {
+		takes = oneName
+	}
+	cmd := &cobra.Command{Use: use, Short: short, Args: takes,
 		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
 	cmd.Flags().StringVar(&c.reason, "reason", "", "why; it is kept in the timeline")
 	return cmd
+}
+
+// oneName takes one name, which is not empty: a script's variable may be.
+func oneName(cmd *cobra.Command, args []string) error {
+	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
+		return err
+	}
+	if strings.TrimSpace(args[0]) == "" {
+		return fmt.Errorf("%s: the name is empty: give an ID, or a unique beginning of it", cmd.CommandPath())
+	}
+	return nil
 }
 
 func incidentPath(id, verb string) string {

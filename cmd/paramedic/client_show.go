@@ -111,8 +111,11 @@ func printUsual(w io.Writer, anomalies []state.Anomaly, correlations []state.Cor
 // place is where an incident is, from the cluster to the pods.
 func place(s state.Scope) string {
 	var parts []string
-	if pool := strings.Trim(s.Namespace+"/"+s.Pool, "/"); pool != "" {
-		parts = append(parts, pool)
+	switch {
+	case s.Pool != "":
+		parts = append(parts, strings.Trim(s.Namespace+"/"+s.Pool, "/"))
+	case s.Namespace != "":
+		parts = append(parts, "namespace "+s.Namespace)
 	}
 	for _, p := range []struct{ name, value string }{{"model", s.Model}, {"cluster", s.Cluster},
 		{"pods", few(s.Pods)}, {"nodes", few(s.Nodes)}, {"GPUs", few(s.GPUs)}} {

@@ -73,6 +73,9 @@ func (d *demo) run(ctx context.Context) error {
 	if d.listen != "" && !loopbackOnly(d.listen) {
 		return fmt.Errorf("--listen %s: the demo asks nobody for a password, so give it an address of this machine, such as 127.0.0.1:8080", d.listen)
 	}
+	if err := knownFault("--fault", d.fault, lab.Faults()); err != nil {
+		return err
+	}
 	scenario, err := lab.NewScenario(d.fault, d.seed)
 	if err != nil {
 		return err

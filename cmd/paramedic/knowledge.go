@@ -97,7 +97,11 @@ func (c *cli) showPlaybook(dir, id string) error {
 	}
 	pb, ok := library.Get(id)
 	if !ok {
-		return fmt.Errorf("no playbook %q: `paramedic playbooks list` names them", id)
+		var known []string
+		for _, pb := range library.All() {
+			known = append(known, pb.ID)
+		}
+		return fmt.Errorf("no playbook %q: %s (`paramedic playbooks list` names them)", id, rules.Meant(id, known))
 	}
 	if c.output == "json" {
 		return c.json(pb)

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/lab"
+	"paramedic/rules"
 )
 
 func (c *cli) labCommand() *cobra.Command {
@@ -50,7 +53,7 @@ func (c *cli) labRulesCommand() *cobra.Command {
 }
 
 func (c *cli) labRunCommand() *cobra.Command {
-	var fault, listen, webhookURL string
+	var fault, listen, hook string
 	var options labOptions
 	var seed uint64
 	var speed float64
@@ -67,18 +70,23 @@ func (c *cli) labRunCommand() *cobra.Command {
 			if err := checkSpeed(speed); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("webhook") {
+				if err := webhookURL("--webhook", hook); err != nil {
+					return err
+				}
+			}
 			fleet, err := labFleet(fault, seed, options)
 			if err != nil {
 				return err
 			}
-			return c.labRun(cmd.Context(), fleet, lab.NewClock(fleet.Start(), speed), listen, webhookURL)
+			return c.labRun(cmd.Context(), fleet, lab.NewClock(fleet.Start(), speed), listen, hook)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&fault, "fault", lab.KVExhaustion, "what goes wrong, five simulated minutes after the start: "+strings.Join(lab.Faults(), ", ")+
 		"; or what only looks like it: "+strings.Join(lab.Decoys(), ", "))
 	f.StringVar(&listen, "listen", "127.0.0.1:9400", "address of the pages")
-	f.StringVar(&webhookURL, "webhook", "", "deliver alerts to this webhook URL")
+	f.StringVar(&hook, "webhook", "", "deliver alerts to this webhook URL")
 	f.Uint64Var(&seed, "seed", 1, "seed of the traffic")
 	f.Float64Var(&speed, "speed", 1, "simulated seconds a second; a real Prometheus, and a bot, want 1")
 	options.flags(f)
@@ -113,10 +121,29 @@ func labScenario(name string, seed uint64) (lab.Scenario, error) {
 	if slices.Contains(lab.Decoys(), name) {
 		return lab.NewDecoy(name, seed)
 	}
+	if err := knownFault("--fault", name, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
+		return lab.Scenario{}, err
+	}
 	return lab.NewScenario(name, seed)
 }
 
-func (c *cli) labRun(ctx context.Context, fleet *lab.Fleet, clock *lab.Clock, listen, webhookURL string) error {
+// knownFault refuses the name of a fault that there is none of.
+func knownFault(flag, name string, known []string) error {
+	if slices.Contains(known, name) {
+		return nil
+	}
+	return fmt.Errorf("%s %q is unknown: %s", flag, name, rules.Meant(name, known))
+}
+
+// webhookURL refuses what is no address that alerts can be delivered to.
+func webhookURL(flag, raw string) error {
+	if u, err := url.Parse(raw); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%s %s is not an http:// or https:// URL such as http://127.0.0.1:8080/webhook/alertmanager", flag, strconv.Quote(raw))
+	}
+	return nil
+}
+
+func (c *cli) labRun(ctx context.Context, fleet *lab.Fleet, clock *lab.Clock, listen, hook string) error {
 	pages, err := net.Listen("tcp", listen)
 	if err != nil {
 		return fmt.Errorf("serving the pages at --listen: %w", err)
@@ -129,11 +156,11 @@ func (c *cli) labRun(ctx context.Context, fleet *lab.Fleet, clock *lab.Clock, li
 	group.Go(func() error { return ignoreClosed(srv.Serve(pages)) })
 	group.Go(func() error {
 		defer srv.Close()
-		if webhookURL == "" {
+		if hook == "" {
 			fleet.Run(ctx, clock)
 			return nil
 		}
-		world := lab.NewWorld(fleet, lab.AlertmanagerConfig{URL: webhookURL})
+		world := lab.NewWorld(fleet, lab.AlertmanagerConfig{URL: hook})
 		world.Log = c.logger()
 		world.Run(ctx, clock)
 		return nil
@@ -226,14 +253,30 @@ func (c *cli) storm(ctx context.Context, s storm) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(c.out, "%d of %d alerts taken, in %d payloads, %.2f s: %.0f alerts/s; a payload took %.1f ms (p50), %.1f ms (p99); answers %v\n",
-			out.Taken, out.Alerts, out.Payloads, out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.Codes)
+		fmt.Fprintf(c.out, "%d of %s taken, in %s, %.2f s: %.0f alerts/s; a payload took %.1f ms (p50), %.1f ms (p99); %s\n",
+			out.Taken, count(out.Alerts, "alert"), count(out.Payloads, "payload"), out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.answers())
 	}
 	if lost := out.Alerts - out.Taken; lost > 0 {
 		return fmt.Errorf("%s not taken: see the answers, and the log of the bot at --url", count(lost, "alert"))
 	}
 	return nil
 }
+
+// answers are the answers in words, each with how often it came.
+func (s stormed) answers() string {
+	var out []string
+	for _, code := range slices.Sorted(maps.Keys(s.Codes)) {
+		if code == noAnswer {
+			out = append(out, fmt.Sprintf("no answer %d×", s.Codes[code]))
+			continue
+		}
+		out = append(out, fmt.Sprintf("answered %s %d×", code, s.Codes[code]))
+	}
+	return strings.Join(out, ", ")
+}
+
+// noAnswer stands where the code of an answer would.
+const noAnswer = "no answer"
 
 // send sends the storm's nth payload and gives the answer's code, and how many alerts were taken.
 func (s storm) send(ctx context.Context, client *http.Client, n int, at time.Time) (code string, taken int) {
@@ -259,7 +302,7 @@ func (s storm) send(ctx context.Context, client *http.Client, n int, at time.Tim
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return "no answer", 0
+		return noAnswer, 0
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 == 2 {

@@ -204,7 +204,7 @@ func (r *replay) incidents() []replayed {
 }
 
 func printReplay(w io.Writer, r *replay, list []replayed) {
-	fmt.Fprintf(w, "%s, %s → %s\n\n", counted(r.payloads, "payload"), counted(r.alerts, "alert"), counted(len(list), "incident"))
+	fmt.Fprintf(w, "%s, %s → %s\n\n", count(r.payloads, "payload"), count(r.alerts, "alert"), count(len(list), "incident"))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "#\tSEVERITY\tCAUSE\tALERTS\tSTATUS\tTITLE\tWOULD OFFER")
 	for _, in := range list {
@@ -215,12 +215,4 @@ func printReplay(w io.Writer, r *replay, list []replayed) {
 		fmt.Fprintf(tw, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", in.Number, in.Severity, in.Cause, in.AlertCount, in.Status, title, strings.Join(in.WouldOffer, ", "))
 	}
 	tw.Flush()
-}
-
-// counted is a number with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -76,7 +76,11 @@ func (c *cli) testRules(dir, cases string) error {
 		if failed > 0 {
 			fmt.Fprintf(c.out, "%d of %d cases do not hold%s\n", failed, len(results), with)
 		} else {
-			fmt.Fprintf(c.out, "all %d cases hold%s\n", len(results), with)
+			hold := fmt.Sprintf("all %d cases hold", len(results))
+			if len(results) == 1 {
+				hold = "the one case holds"
+			}
+			fmt.Fprintf(c.out, "%s%s\n", hold, with)
 		}
 	}
 	if failed > 0 {

@@ -66,7 +66,7 @@ func TestRecordedPagesAreACase(t *testing.T) {
 	dir := t.TempDir()
 	workers, pages := record(t, dir, lab.KVExhaustion, 2*time.Minute, 0)
 	putLines(t, filepath.Join(dir, "full.txtar"), "-- workers --", workers+"-- pages --", pages+"-- want --", "cause kv_exhaustion", "symptoms kv_pressure queue_buildup")
-	if code, out := testRulesIn(t, dir); code != exitOK || !strings.Contains(out, "all 1 cases hold") {
+	if code, out := testRulesIn(t, dir); code != exitOK || !strings.Contains(out, "the one case holds") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 	putLines(t, filepath.Join(dir, "wrong.txtar"), "-- workers --", workers+"-- pages --", pages+"-- want --", "cause routing_skew")
@@ -125,7 +125,7 @@ func TestRulesBesideACaseAreLoaded(t *testing.T) {
 		root := t.TempDir()
 		ourRules(t, filepath.Join(root, c.rules), filepath.Join(root, c.cases))
 		code, out := testRulesIn(t, filepath.Join(root, c.run))
-		if want := "all 1 cases hold, with the rules in " + filepath.Join(root, c.rules); code != exitOK || !strings.Contains(out, want) {
+		if want := "the one case holds, with the rules in " + filepath.Join(root, c.rules); code != exitOK || !strings.Contains(out, want) {
 			t.Errorf("%s: exit %d, want %q:\n%s", name, code, want, out)
 		}
 	}

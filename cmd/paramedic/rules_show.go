@@ -62,7 +62,14 @@ func (c *cli) showRule(dir, id string) error {
 		return c.showPathology(catalog.Pathologies()[i])
 	}
 	if !ok {
-		return fmt.Errorf("no cause or pathology %q: `paramedic rules list` names them", id)
+		known := []string{string(state.Unknown)}
+		for _, cause := range catalog.Causes() {
+			known = append(known, string(cause.ID))
+		}
+		for _, p := range catalog.Pathologies() {
+			known = append(known, p.ID)
+		}
+		return fmt.Errorf("no cause or pathology %q: %s (`paramedic rules list` names them)", id, rules.Meant(id, known))
 	}
 	if c.output == "json" {
 		return c.json(cause)

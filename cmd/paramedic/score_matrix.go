@@ -51,18 +51,14 @@ func matrixOf(trials []played) matrix {
 	}
 	m := matrix{Rows: slices.Concat(faults, decoys)}
 	last := []string{string(state.BenignAlert), string(state.Unknown), noName, outcomeMissed, outcomeSilent}
-	for _, row := range faults {
-		if columns[row] && !slices.Contains(last, row) {
-			m.Columns = append(m.Columns, row)
-		}
-	}
+	m.Columns = slices.Clone(faults) // also those that never were named: the right ones are a diagonal
 	for _, c := range slices.Sorted(maps.Keys(columns)) {
 		if !slices.Contains(m.Columns, c) && !slices.Contains(last, c) {
 			m.Columns = append(m.Columns, c)
 		}
 	}
 	for _, c := range last {
-		if columns[c] {
+		if columns[c] && !slices.Contains(m.Columns, c) {
 			m.Columns = append(m.Columns, c)
 		}
 	}

@@ -138,6 +138,15 @@ func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
 	if got, want := fmt.Sprint(m.Rows, m.Columns, m.Counts), "[kv_leak load_test] [kv_leak gpu_fault unknown none] [[1 0 1 0] [0 1 0 1]]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
+	// The right names are a diagonal, also where one was never given.
+	m = matrixOf([]played{
+		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "unknown"}}},
+		{Kind: kindFault, Fault: "benign_alert", Named: []naming{{"benign_alert", "benign_alert"}}},
+		{Kind: kindFault, Fault: "gpu_fault", Named: []naming{{"gpu_fault", "gpu_fault"}}},
+	})
+	if got, want := fmt.Sprint(m.Rows, m.Columns, m.Counts), "[kv_leak benign_alert gpu_fault] [kv_leak benign_alert gpu_fault unknown] [[0 0 0 1] [0 1 0 0] [0 0 1 0]]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 	if right, wrong := m.colour("kv_leak", "kv_leak", 1, 1), m.colour("load_test", "gpu_fault", 1, 1); right != "#16773c" || wrong != "#b42318" {
 		t.Errorf("right is %s and wrong is %s", right, wrong)
 	}

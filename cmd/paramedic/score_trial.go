@@ -146,6 +146,9 @@ func scenariosOf(kind, name string, seed uint64) ([]lab.Scenario, error) {
 		}
 		return lab.NewDouble(d, seed)
 	}
+	if err := knownFault("--faults", name, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
+		return nil, err
+	}
 	s, err := lab.NewScenario(name, seed)
 	return []lab.Scenario{s}, err
 }
