@@ -38,7 +38,7 @@ func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[str
 	case "kube_state", "cadvisor":
 		e.Namespace = first("exported_namespace", "namespace")
 		if per == rules.PerPod {
-			e.Pod = first("exported_pod", "pod")
+			e.Pod, e.Instance = first("exported_pod", "pod"), labels["pod_ip"] // where its page is, of the one series that says so
 		}
 		if per == rules.PerNode {
 			e.Namespace, e.Node = "", first("exported_node", "node")

@@ -5,12 +5,14 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"paramedic/rules"
 	"paramedic/state"
 )
 
-// guessWorkers makes workers of labels: whatever reports a model is one.
+// guessWorkers makes workers of labels: whatever reports a model is one, and what Kubernetes counts to its pool is another, though its own
+// page may not answer.
 func (m *merge) guessWorkers() {
 	found := map[string]*state.Worker{}
 	for _, r := range m.readings {
@@ -28,6 +30,7 @@ func (m *merge) guessWorkers() {
 		}
 	}
 	m.guessRanks(found)
+	m.guessSilent(found)
 	for _, r := range m.readings {
 		for _, s := range r.Samples {
 			w := found[s.Entity.Namespace+"/"+s.Entity.Pod]
@@ -74,6 +77,117 @@ func (m *merge) guessRanks(found map[string]*state.Worker) {
 			leader.Group = form[2]
 			found[e.Namespace+"/"+e.Pod] = &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: leader.Pool, Model: leader.Model, Node: e.Node,
 				Group: leader.Group, Ready: true}
+		}
+	}
+}
+
+// guessSilent finds the workers whose pages do not answer, and perhaps never did: the pods that Kubernetes counts to the pool of a worker that was
+// found, and those that hold GPUs, of whom a page was asked for.
+func (m *merge) guessSilent(found map[string]*state.Worker) {
+	pools := map[[2]string]*state.Worker{}
+	for _, k := range slices.Sorted(maps.Keys(found)) {
+		if w := found[k]; w.Pool != "" && pools[[2]string{w.Namespace, w.Pool}] == nil {
+			pools[[2]string{w.Namespace, w.Pool}] = w
+		}
+	}
+	holds, silent := map[string]bool{}, []*state.Worker{}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			holds[WorkerKey(s.Entity)] = holds[WorkerKey(s.Entity)] || s.Entity.GPU != "" && s.Entity.Pod != ""
+		}
+	}
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			e, key := s.Entity, WorkerKey(s.Entity)
+			if e.Pod == "" || found[key] != nil {
+				continue
+			}
+			w := &state.Worker{Namespace: e.Namespace, Pod: e.Pod, Pool: rules.PoolOf(e.Pod), Node: e.Node, Ready: true}
+			switch peer := pools[[2]string{e.Namespace, w.Pool}]; {
+			case peer != nil && (s.Signal == "pod_ready" || s.Signal == "pod_node"):
+				w.Model = peer.Model
+			case s.Signal == "up" && s.Value == 0 && m.located[key] && holds[key]:
+				silent = append(silent, w)
+			default:
+				continue
+			}
+			found[key] = w
+		}
+	}
+	if model := m.unserved(found); model != "" && !slices.ContainsFunc(silent, func(w *state.Worker) bool { return w.Pool != silent[0].Pool }) {
+		for _, w := range silent {
+			w.Model = model
+		}
+	}
+}
+
+// unserved is the one model that something speaks of, a gateway or a frontend, and none of the workers serves; empty where there is none, or
+// more than one.
+func (m *merge) unserved(found map[string]*state.Worker) string {
+	served := map[string]bool{}
+	for _, w := range found {
+		served[strings.ToLower(w.Model)] = true
+	}
+	only := ""
+	for _, r := range m.readings {
+		for _, s := range r.Samples {
+			switch name := s.Entity.Model; {
+			case name == "" || served[strings.ToLower(name)] || strings.EqualFold(name, only):
+			case only != "":
+				return ""
+			default:
+				only = name
+			}
+		}
+	}
+	return only
+}
+
+// locate says of which pod a page is that does not say so itself, and that nothing else has named: Kubernetes' metrics tell the pods'
+// addresses, and a page that is read through a proxy has its pod's name in its path.
+func (m *merge) locate() {
+	byIP, byName := map[string]state.Entity{}, map[string]state.Entity{}
+	learn := func(known map[string]state.Entity, name string, e state.Entity) {
+		if have, ok := known[name]; ok && (have.Namespace != e.Namespace || have.Pod != e.Pod) {
+			e = state.Entity{} // pods that share their node's address, or one name in two namespaces
+		}
+		known[name] = e
+	}
+	for i := range m.readings {
+		for j := range m.readings[i].Samples {
+			s := &m.readings[i].Samples[j]
+			if s.Entity.Pod == "" || s.Signal != "pod_node" && s.Signal != "pod_ready" {
+				continue
+			}
+			pod := state.Entity{Namespace: s.Entity.Namespace, Pod: s.Entity.Pod}
+			learn(byName, pod.Pod, pod)
+			if s.Entity.Instance != "" {
+				learn(byIP, s.Entity.Instance, pod)
+				s.Entity.Instance = ""
+			}
+		}
+	}
+	m.located = map[string]bool{}
+	if len(byName) == 0 {
+		return
+	}
+	for i := range m.readings {
+		for j := range m.readings[i].Samples {
+			e := &m.readings[i].Samples[j].Entity
+			if e.Pod != "" || e.Instance == "" {
+				continue
+			}
+			address, path, _ := strings.Cut(e.Instance, "/")
+			pod := byIP[host(address)]
+			for _, part := range strings.Split(path, "/") {
+				if name, _, _ := strings.Cut(part, ":"); pod.Pod == "" && name != "" {
+					pod = byName[name]
+				}
+			}
+			if pod.Pod != "" {
+				e.Namespace, e.Pod = pod.Namespace, pod.Pod
+				m.located[WorkerKey(*e)] = true
+			}
 		}
 	}
 }

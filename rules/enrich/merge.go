@@ -16,6 +16,7 @@ type merge struct {
 	readings []Reading
 
 	workers    []state.Worker
+	located    map[string]bool          // the pods of which a page is that does not say so itself
 	guessed    bool                     // from labels, so that nobody knows what routes to them
 	byPod      map[string]*state.Worker // namespace/pod, and pod where it is unique enough
 	byInstance map[string]*state.Worker
@@ -25,6 +26,7 @@ type merge struct {
 }
 
 func (m *merge) evidence(ev *state.Evidence) {
+	m.locate()
 	m.findWorkers()
 	m.index()
 	m.query.Scope = m.pooled(m.query.Scope)
