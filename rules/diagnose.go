@@ -42,6 +42,14 @@ func knownBy(s state.SymptomCount) string {
 	return "Alert"
 }
 
+// symptomTitle is what a symptom means, in words. KV cache that is held while nothing runs presses as a full one does, and need be far from full.
+func (c *Catalog) symptomTitle(s state.SymptomCount) string {
+	if s.Symptom == "kv_pressure" && s.Hints[heldIdle] != "" {
+		return "KV cache is held while nothing runs"
+	}
+	return c.symptoms[s.Symptom].Title
+}
+
 // weighed is one cause with everything that speaks for and against it.
 type weighed struct {
 	cause      *Cause
@@ -101,7 +109,7 @@ func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
 			continue
 		}
 		known++
-		title := cmp.Or(cat.symptoms[s.Symptom].Title, string(s.Symptom))
+		title := cmp.Or(cat.symptomTitle(s), string(s.Symptom))
 		if d, ok := c.Explains[s.Symptom]; !ok {
 			w.add(seen{found: found{Signal: "symptom:" + string(s.Symptom), Weight: unexplained, Text: "Not explained by this: " + title, Why: whyUnexplained}})
 			strange++

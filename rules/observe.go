@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"paramedic/state"
@@ -43,8 +44,10 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 		}
 	}
 	running, tokens := map[place]float64{}, map[place]float64{}
+	held := true // KV cache that is nearly full counts with it, too
 	for _, s := range ev.Samples {
 		worker := workerOf(s.Entity)
+		held = held && !(s.Signal == "kv_usage" && s.Value > 0.9)
 		for _, o := range observations {
 			if s.Signal == o.signal && (worker != place{} || s.Entity.GPU != "") && s.Value > o.over {
 				add(o.symptom, o.severity, s.Entity, s.At)
@@ -67,6 +70,8 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 			add("target_down", state.Critical, s.Entity, s.At)
 		case s.Signal == "pod_last_terminated" && s.Text == "OOMKilled":
 			add("oom", state.Critical, s.Entity, s.At)
+		case s.Signal == "gpu_clock_event" && s.Value > 0 && slices.Contains(brakes, s.Text):
+			add("gpu_throttled", state.Warning, s.Entity, s.At)
 		case s.Signal == "prefix_hit_ratio" && s.Baseline != nil && *s.Baseline > 0.2 && s.Value < *s.Baseline/2:
 			add("prefix_hit_low", state.Warning, s.Entity, s.At)
 		}
@@ -77,8 +82,63 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 			add("throughput_drop", state.Critical, s.Entity, s.At)
 		}
 	}
+	hangUps(ev, add)
 	memoryGrowth(ev, add)
+	for i := range out {
+		if out[i].Symptom == "kv_pressure" && held {
+			out[i].Hints[heldIdle] = "true"
+		}
+	}
 	return out
+}
+
+// heldIdle is the hint that a look has seen KV cache held while nothing runs, and none that is nearly full. A rule's is idle_kv.
+const heldIdle = "held_idle"
+
+// brakes are the clock events that slow a GPU down against its own will. A power cap is none: every GPU at full load shows it.
+var brakes = []string{"hw_thermal", "sw_thermal", "hw_slowdown", "hw_power_brake"}
+
+// So many of the requests that end are aborted, at such a rate, where it is a symptom: one in twenty is everyday, a third is beyond impatience
+// (as client_cancellations has it), and two aborts within minutes are chance.
+const (
+	abortShare = 0.3
+	abortFloor = 0.1 // 1/s
+)
+
+// hangUps is a symptom of a worker, or of a pool over all its workers, of whose requests a third or more are aborted.
+func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
+	type ends struct{ aborted, finished float64 }
+	pool := func(e state.Entity) place { return place{e.Namespace + "/" + e.Pool, e.Model} }
+	own, all := map[place]ends{}, map[place]ends{}
+	for _, s := range ev.Samples {
+		var of ends
+		switch s.Signal {
+		case "abort_rate":
+			of.aborted = s.Value
+		case "finish_rate":
+			of.finished = s.Value
+		default:
+			continue
+		}
+		w, p := own[workerOf(s.Entity)], all[pool(s.Entity)]
+		own[workerOf(s.Entity)] = ends{w.aborted + of.aborted, w.finished + of.finished}
+		all[pool(s.Entity)] = ends{p.aborted + of.aborted, p.finished + of.finished}
+	}
+	many := func(e ends, floor float64) bool {
+		return e.aborted > floor && e.aborted > abortShare*(e.aborted+e.finished)
+	}
+	for _, s := range ev.Samples {
+		if s.Signal != "abort_rate" {
+			continue
+		}
+		w := own[workerOf(s.Entity)]
+		if workerOf(s.Entity) == (place{}) {
+			w = ends{} // the pool's own figure, where no worker has one
+		}
+		if many(w, abortFloor) || many(all[pool(s.Entity)], abortFloor) && (workerOf(s.Entity) == place{} || many(w, 0)) {
+			add("aborts", state.Warning, s.Entity, s.At)
+		}
+	}
 }
 
 // workerOf names a worker, also one whose page is all that is known of it; it is zero for what belongs to no worker.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	pod, pool := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0"}, state.Entity{Namespace: "llm", Pool: "vllm"}
+	peer, gpu := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-1"}, state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0", Node: "gpu-a", GPU: "2"}
 	twin := state.Entity{Namespace: "another", Pool: "vllm", Pod: "vllm-0"}
 	for name, c := range map[string]struct {
 		samples []state.Sample
@@ -27,6 +29,17 @@ func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
 			{Signal: "requests_running", Entity: twin, At: at}, {Signal: "generation_tokens_rate", Entity: twin, At: at},
 		}, []state.Symptom{"throughput_drop"}},
 		"a pool's own figure is no worker's": {[]state.Sample{{Signal: "requests_waiting", Entity: pool, Value: 99, At: at}}, nil},
+		"a GPU that is too hot": {[]state.Sample{{Signal: "gpu_clock_event", Entity: gpu, Value: 127, Text: "hw_thermal", At: at}, {Signal: "gpu_clock_event", Entity: gpu, Value: 127, Text: "hw_slowdown", At: at}},
+			[]state.Symptom{"gpu_throttled"}},
+		"a power brake":         {[]state.Sample{{Signal: "gpu_clock_event", Entity: gpu, Value: 3, Text: "hw_power_brake", At: at}}, []state.Symptom{"gpu_throttled"}},
+		"a power cap is normal": {[]state.Sample{{Signal: "gpu_clock_event", Entity: gpu, Value: 900, Text: "power_cap", At: at}}, nil},
+		"clients that hang up": {[]state.Sample{{Signal: "abort_rate", Entity: pod, Value: 0.08, At: at}, {Signal: "finish_rate", Entity: pod, Value: 0.1, At: at},
+			{Signal: "abort_rate", Entity: peer, Value: 0.07, At: at}, {Signal: "finish_rate", Entity: peer, Value: 0.1, At: at}}, []state.Symptom{"aborts"}},
+		"one worker's clients hang up": {[]state.Sample{{Signal: "abort_rate", Entity: pod, Value: 0.4, At: at}, {Signal: "finish_rate", Entity: pod, Value: 0.2, At: at},
+			{Signal: "abort_rate", Entity: peer, Value: 0, At: at}, {Signal: "finish_rate", Entity: peer, Value: 5, At: at}}, []state.Symptom{"aborts"}},
+		"a frontend whose clients hang up": {[]state.Sample{{Signal: "abort_rate", Entity: pool, Value: 0.4, At: at}, {Signal: "finish_rate", Entity: pool, Value: 0.2, At: at}}, []state.Symptom{"aborts"}},
+		"some clients always hang up": {[]state.Sample{{Signal: "abort_rate", Entity: pod, Value: 0.2, At: at}, {Signal: "finish_rate", Entity: pod, Value: 2, At: at},
+			{Signal: "abort_rate", Entity: peer, Value: 0.01, At: at}, {Signal: "finish_rate", Entity: peer, Value: 0.01, At: at}}, nil},
 		"all is well": {[]state.Sample{{Signal: "gateway_ready_endpoints", Entity: pool, Value: 4, At: at}, {Signal: "gateway_error_ratio", Entity: pool, Value: 0.01, At: at},
 			{Signal: "pod_ready", Entity: pod, Value: 1, At: at}}, nil},
 	} {
@@ -39,5 +52,25 @@ func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// A look that finds KV cache held while nothing runs says so, and not that the cache is full; where another worker's is, it says that.
+func TestALookDoesNotCallAHeldCacheFull(t *testing.T) {
+	c := mustLoad(t)
+	pod := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0"}
+	samples := []state.Sample{{Signal: "kv_idle_usage", Entity: pod, Value: 0.147}}
+	for want, samples := range map[string][]state.Sample{
+		"KV cache is held while nothing runs": samples,
+		"KV cache is nearly full":             append(samples, state.Sample{Signal: "kv_usage", Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-1"}, Value: 0.95}),
+	} {
+		ev := state.Evidence{Samples: samples}
+		in := state.Incident{Scope: state.Scope{Namespace: "llm", Pool: "vllm"}, Symptoms: Observe(&ev)}
+		if got := c.symptomTitle(in.Symptoms[0]); len(in.Symptoms) != 1 || got != want {
+			t.Errorf("%d symptoms: %s", len(in.Symptoms), got)
+		}
+		if title := c.unknownTitle(&in); !strings.Contains(title, want) {
+			t.Error(title)
+		}
 	}
 }

@@ -196,7 +196,7 @@ func (c *Catalog) otherwise(v verdict) string {
 func (c *Catalog) unknownTitle(in *state.Incident) string {
 	var titles []string
 	for _, s := range in.Symptoms {
-		if t := c.symptoms[s.Symptom].Title; t != "" && len(titles) < 2 && s.Symptom != state.Unclassified {
+		if t := c.symptomTitle(s); t != "" && len(titles) < 2 && s.Symptom != state.Unclassified {
 			titles = append(titles, midSentence(t))
 		}
 	}
