@@ -312,3 +312,20 @@ func write(t *testing.T, dir, name, text string) {
 		t.Fatal(err)
 	}
 }
+
+// Whoever could not read a page has not seen every worker, however well those are that were read.
+func TestAPageThatCannotBeReadIsNoYes(t *testing.T) {
+	ask := Check{ID: "targets", Ask: "Do we see every worker at all?", Signal: "up", Agg: "min", Crit: new(float64), Below: true, Unit: "bool"}
+	ev := state.Evidence{Samples: []state.Sample{{Signal: "up", Entity: state.Entity{Pod: "vllm-0"}, Value: 1, Unit: "bool"}}}
+	if a := answer(ask, ev); a.State != StateOK {
+		t.Errorf("all were read: %+v", a)
+	}
+	ev.Missing = []state.Missing{{Signal: "engines", Reason: "10.0.0.7:8000: answers 503 to a scrape"}}
+	if a := answer(ask, ev); a.State != StateUnknown || !strings.HasSuffix(a.Text, "could not be read: 10.0.0.7:8000: answers 503 to a scrape") {
+		t.Errorf("one was not read: %+v", a)
+	}
+	ev.Samples = append(ev.Samples, state.Sample{Signal: "up", Entity: state.Entity{Pod: "vllm-1"}, Unit: "bool"})
+	if a := answer(ask, ev); a.State != StateBad || a.Pod != "vllm-1" {
+		t.Errorf("a worker's was not read: %+v", a)
+	}
+}

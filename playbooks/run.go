@@ -112,6 +112,10 @@ func answer(c Check, ev state.Evidence) Answer {
 	default:
 		a.Text = "not measured: " + missing(c.Signal, ev)
 	}
+	if why := reason("engines", ev); c.Signal == "up" && a.State == StateOK && why != "" {
+		a.State = StateUnknown
+		a.Text += "; but a page that may be another worker's could not be read: " + why
+	}
 	if limits := reason(c.Signal, ev); a.Measured && limits != "" {
 		a.Text += "; " + limits
 	}
