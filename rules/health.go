@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -46,7 +47,11 @@ type PoolHealth struct {
 	Pathologies []SeenPathology `json:"pathologies,omitempty"`
 
 	most, least map[string]state.Sample // by signal
+	pods        map[string]readiness    // what is known of each
 }
+
+// readiness is what Kubernetes and the scrape say of a pod; nil: nothing.
+type readiness struct{ ready, up *bool }
 
 // A healthRule is a check that is judged by its value alone. A threshold itself is not over it.
 type healthRule struct {
@@ -76,7 +81,8 @@ const (
 
 // HealthSignals are what Health reads.
 func HealthSignals() []string {
-	return []string{"ttft_p99", "itl_p95", "error_rate", "requests_waiting", "kv_usage", "preemption_rate", "gpu_util", "slo_budget_left"}
+	return []string{"ttft_p99", "itl_p95", "error_rate", "requests_waiting", "kv_usage", "preemption_rate", "gpu_util", "slo_budget_left",
+		"replicas_desired", "replicas_ready", "pod_ready", "up"}
 }
 
 // Health judges every pool that the evidence knows of, in a stable order.
@@ -89,7 +95,7 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 		}
 		if pools[key] == nil {
 			pools[key] = &PoolHealth{Cluster: cluster, Namespace: namespace, Pool: name, Model: model, Overall: HealthUnknown, Checks: map[string]HealthCheck{},
-				most: map[string]state.Sample{}, least: map[string]state.Sample{}}
+				most: map[string]state.Sample{}, least: map[string]state.Sample{}, pods: map[string]readiness{}}
 		}
 		return pools[key]
 	}
@@ -148,6 +154,15 @@ func (p *PoolHealth) measure(s state.Sample) {
 	if low, seen := p.least[s.Signal]; !seen || s.Value < low.Value {
 		p.least[s.Signal] = s
 	}
+	if s.Entity.Pod == "" {
+		return
+	}
+	switch known, yes := p.pods[s.Entity.Pod], s.Value > 0; s.Signal {
+	case "pod_ready":
+		p.pods[s.Entity.Pod] = readiness{&yes, known.up}
+	case "up":
+		p.pods[s.Entity.Pod] = readiness{known.ready, &yes}
+	}
 }
 
 // finish judges what was measured: first what users feel, then what the machines do about it.
@@ -165,6 +180,9 @@ func (p *PoolHealth) finish() {
 	p.Checks["kv_cache"], p.Checks["gpu"] = p.kvCache(felt), p.gpu(felt)
 	if s, ok := p.least["slo_budget_left"]; ok { // where nobody made a promise there is no such side
 		p.Checks["error_budget"] = budgetOf(s)
+	}
+	if c, ok := p.complete(); ok { // nor one where nobody says which workers there should be
+		p.Checks["workers"] = c
 	}
 	for _, c := range p.Checks {
 		if healthRank[c.Status] > healthRank[p.Overall] {
@@ -226,6 +244,42 @@ func budgetOf(s state.Sample) HealthCheck {
 		return checkOf(s, HealthWarning, "the 30 days' error budget for "+of+" is spent")
 	}
 	return checkOf(s, Healthy, "for "+of+", of 30 days")
+}
+
+// complete judges whether all workers are there that should be: those that are wanted and ready, where Kubernetes tells, since during a rollout
+// there are more of them; or else the pods that are known. One that is missing is a warning, since its peers may well carry its load.
+func (p *PoolHealth) complete() (HealthCheck, bool) {
+	want, ready, signal, what := p.most["replicas_desired"].Value, p.least["replicas_ready"].Value, "replicas_ready", "replicas are ready"
+	if _, known := p.least["replicas_ready"]; !known || want == 0 {
+		want, ready, signal, what = 0, 0, "pod_ready", "workers are ready"
+		for _, pod := range p.pods {
+			if pod.ready == nil {
+				pod.ready, signal, what = pod.up, "up", "workers are ready or answer a scrape"
+			}
+			want++
+			if *pod.ready {
+				ready++
+			}
+		}
+	}
+	if want == 0 {
+		return HealthCheck{}, false
+	}
+	c := HealthCheck{Status: Healthy, Signal: signal, Value: &ready, Unit: "pods"}
+	if ready < want {
+		c.Status, c.Note = HealthWarning, fmt.Sprintf("%g of %g %s", ready, want, what)
+	}
+	if ready == 0 {
+		c.Status = HealthCritical
+	}
+	return c, true
+}
+
+// AtLeast is a pool's health that what was found there makes no better than a severity.
+func (p *PoolHealth) AtLeast(said HealthStatus) {
+	if healthRank[said] > healthRank[p.Overall] {
+		p.Overall = said
+	}
 }
 
 // gpu judges the GPUs: an idle one while requests wait, and a busy one where users are late.

@@ -148,3 +148,36 @@ func TestHealthSignalsAreSignals(t *testing.T) {
 		}
 	}
 }
+
+// A pool that lacks workers is not well, however those are that it has: fewer ready than wanted, where Kubernetes says how many, or else pods that
+// are not ready or do not answer. More than are wanted are a rollout.
+func TestHealthCountsWhoIsMissing(t *testing.T) {
+	pool := state.Entity{Namespace: "llm", Pool: "p", Model: "m"}
+	pod := func(name string) state.Entity {
+		return state.Entity{Namespace: "llm", Pool: "p", Pod: name, Model: "m"}
+	}
+	replicas := func(want, ready float64) []state.Sample {
+		return []state.Sample{{Signal: "replicas_desired", Entity: pool, Value: want}, {Signal: "replicas_ready", Entity: pool, Value: ready}}
+	}
+	starting := state.Sample{Signal: "pod_ready", Entity: pod("c")}
+	for name, tc := range map[string]struct {
+		samples []state.Sample
+		status  HealthStatus
+		note    string
+	}{
+		"all are there":               {replicas(4, 4), Healthy, ""},
+		"two of four":                 {replicas(4, 2), HealthWarning, "2 of 4 replicas are ready"},
+		"none":                        {replicas(4, 0), HealthCritical, "0 of 4 replicas are ready"},
+		"a rollout that starts one":   {append(replicas(2, 2), starting), Healthy, ""},
+		"scaled to nothing":           {replicas(0, 0), "", ""},
+		"nobody says how many":        {[]state.Sample{{Signal: "kv_usage", Entity: pod("a"), Value: .2}}, "", ""},
+		"a pod that is not ready":     {[]state.Sample{starting, {Signal: "pod_ready", Entity: pod("a"), Value: 1}}, HealthWarning, "1 of 2 workers are ready"},
+		"a page that does not answer": {[]state.Sample{{Signal: "up", Entity: pod("a"), Value: 1}, {Signal: "up", Entity: pod("b")}}, HealthWarning, "1 of 2 workers are ready or answer a scrape"},
+		"ready, and not scraped":      {[]state.Sample{{Signal: "up", Entity: pod("a")}, {Signal: "pod_ready", Entity: pod("a"), Value: 1}}, Healthy, ""},
+	} {
+		c := Health("default", state.Evidence{Samples: tc.samples})[0]
+		if got := c.Checks["workers"]; got.Status != tc.status || got.Note != tc.note || healthRank[c.Overall] < healthRank[tc.status] {
+			t.Errorf("%s: %+v, over all %s", name, got, c.Overall)
+		}
+	}
+}

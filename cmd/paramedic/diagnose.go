@@ -206,7 +206,7 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 		}
 		return out, fmt.Errorf("nothing there tells of an inference engine: %s", reasons(ev.Missing, l.unread))
 	}
-	for _, p := range out.Pools {
+	for i, p := range out.Pools {
 		scope := state.Scope{Cluster: l.cluster, Namespace: p.Namespace, Pool: p.Pool, Model: orText(model, p.Model)}
 		pool := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: scope, Onset: l.now, Now: l.now})
 		symptoms := rules.Observe(&pool)
@@ -219,6 +219,8 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 		}
 		in.ActiveAlerts = in.AlertCount
 		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: knowledge{l.catalog, l.library}.Diagnose(&in, &pool, l.now), Time: l.catalog.Bottleneck(scope, &pool)}
+		out.Pools[i].AtLeast(l.severity(found.Diagnosis))
+		found.Pool = out.Pools[i]
 		in.Diagnosis, in.Scope = found.Diagnosis, found.Diagnosis.Scope // what is broken, and not all of the pool
 		if pb, ok := l.library.For(found.Diagnosis); ok {
 			found.Playbook = playbooks.Run(pb, in, pool).BesideStory()
@@ -233,6 +235,21 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 		out.Untraced = []string{why}
 	}
 	return out, nil
+}
+
+// severity is how bad a pool is of which this is said: its numbers may all be in bounds.
+func (l lookAt) severity(d state.Diagnosis) rules.HealthStatus {
+	if d.Cause == state.BenignAlert {
+		return rules.HealthUnknown
+	}
+	pb, ok := l.library.For(d)
+	switch {
+	case ok && pb.Severity == string(state.Critical):
+		return rules.HealthCritical
+	case ok && pb.Severity == string(state.Info):
+		return rules.HealthUnknown
+	}
+	return rules.HealthWarning
 }
 
 // ofModel are those of the pools that serve a model; all, where none is named. Evidence holds all workers whatever it was asked for, since
@@ -253,7 +270,7 @@ func (l lookAt) unserved(ctx context.Context, model string) error {
 	if model == "" {
 		return nil
 	}
-	ev := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: state.Scope{Cluster: l.cluster}, Onset: l.now, Now: l.now, Signals: append(rules.HealthSignals(), "pod_ready", "up")})
+	ev := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: state.Scope{Cluster: l.cluster}, Onset: l.now, Now: l.now, Signals: rules.HealthSignals()})
 	var seen []string
 	for _, p := range rules.Health(l.cluster, ev) {
 		if p.Model != "" && !slices.Contains(seen, p.Model) {

@@ -17,7 +17,7 @@ func (f foundFleet) notes() []string {
 	var lines []string
 	for _, p := range f.Pools {
 		name := poolName(p)
-		for _, check := range append(slices.Clone(healthChecks), "error_budget") {
+		for _, check := range append(slices.Clone(healthChecks), "error_budget", "workers") {
 			if c := p.Checks[check]; c.Note != "" && c.Status != rules.Healthy {
 				lines = append(lines, fmt.Sprintf("%s: %s: %s", name, orText(checkNames[check], check), c.Note))
 			}

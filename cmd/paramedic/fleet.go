@@ -57,7 +57,7 @@ func (s *service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
 // gatherFleet asks all clusters at once: one that cannot be reached must not make the others' numbers old.
 func (s *service) gatherFleet(ctx context.Context) *fleetHealth {
 	now := s.deps.Clock.Now()
-	signals := append(s.catalog.HealthSignals(), "pod_ready", "up") // the last two tell which workers there are
+	signals := append(s.catalog.HealthSignals(), "pod_node") // tells whose page is at which address
 	found := make([]state.Evidence, len(s.cfg.Clusters))
 	var wg sync.WaitGroup
 	for i, c := range s.cfg.Clusters {

@@ -54,6 +54,8 @@ func checkName(id string) string {
 		return "Queue"
 	case "error_budget":
 		return "Error budget"
+	case "workers":
+		return "Workers"
 	}
 	return strings.ReplaceAll(id, "_", " ")
 }
