@@ -82,6 +82,7 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 			add("throughput_drop", state.Critical, s.Entity, s.At)
 		}
 	}
+	slowClocks(ev, add)
 	hangUps(ev, add)
 	memoryGrowth(ev, add)
 	for i := range out {
@@ -97,6 +98,45 @@ const heldIdle = "held_idle"
 
 // brakes are the clock events that slow a GPU down against its own will. A power cap is none: every GPU at full load shows it.
 var brakes = []string{"hw_thermal", "sw_thermal", "hw_slowdown", "hw_power_brake"}
+
+// slowClocks is a symptom of a busy GPU that runs far below its busy peers, where its worker is slow between tokens too: exporters leave clock
+// events out unless they are told to, and a clock alone may be another model's or a sensor's whim.
+func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
+	type machine struct{ node, gpu string }
+	busy, quickest := map[machine]bool{}, 0.0
+	gaps, told := map[place]float64{}, map[machine]bool{}
+	for _, s := range ev.Samples {
+		switch at := (machine{s.Entity.Node, s.Entity.GPU}); s.Signal {
+		case "gpu_util":
+			busy[at] = s.Value > 50
+		case "gpu_clock_event":
+			told[at] = true // the driver has said what holds it
+		case "itl_p95":
+			if w := workerOf(s.Entity); w != (place{}) {
+				if gaps[w] = s.Value; quickest == 0 || s.Value < quickest {
+					quickest = s.Value
+				}
+			}
+		}
+	}
+	var clocks []float64
+	for _, s := range ev.Samples {
+		if s.Signal == "gpu_sm_clock" && busy[machine{s.Entity.Node, s.Entity.GPU}] {
+			clocks = append(clocks, s.Value)
+		}
+	}
+	if len(clocks) < 3 || quickest == 0 {
+		return
+	}
+	slices.Sort(clocks)
+	usual := clocks[len(clocks)/2]
+	for _, s := range ev.Samples {
+		at := machine{s.Entity.Node, s.Entity.GPU}
+		if s.Signal == "gpu_sm_clock" && busy[at] && !told[at] && s.Value < 0.7*usual && gaps[workerOf(s.Entity)] > 1.5*quickest {
+			add("gpu_throttled", state.Warning, s.Entity, s.At)
+		}
+	}
+}
 
 // So many of the requests that end are aborted, at such a rate, where it is a symptom: one in twenty is everyday, a third is beyond impatience
 // (as client_cancellations has it), and two aborts within minutes are chance.

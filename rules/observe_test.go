@@ -15,6 +15,13 @@ func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
 	pod, pool := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0"}, state.Entity{Namespace: "llm", Pool: "vllm"}
 	peer, gpu := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-1"}, state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0", Node: "gpu-a", GPU: "2"}
 	twin := state.Entity{Namespace: "another", Pool: "vllm", Pod: "vllm-0"}
+	clocks := func(mhz, gap float64) []state.Sample { // of vllm-0, beside two peers at 1980 MHz and 25 ms
+		out := []state.Sample{{Signal: "itl_p95", Entity: pod, Value: gap, At: at}, {Signal: "itl_p95", Entity: peer, Value: 0.025, At: at}}
+		for i, of := range []state.Entity{gpu, {Namespace: "llm", Pool: "vllm", Pod: "vllm-1", Node: "gpu-a", GPU: "0"}, {Namespace: "llm", Pool: "vllm", Pod: "vllm-1", Node: "gpu-a", GPU: "1"}} {
+			out = append(out, state.Sample{Signal: "gpu_util", Entity: of, Value: 95, At: at}, state.Sample{Signal: "gpu_sm_clock", Entity: of, Value: map[bool]float64{true: mhz, false: 1980}[i == 0], At: at})
+		}
+		return out
+	}
 	for name, c := range map[string]struct {
 		samples []state.Sample
 		want    []state.Symptom
@@ -31,8 +38,12 @@ func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
 		"a pool's own figure is no worker's": {[]state.Sample{{Signal: "requests_waiting", Entity: pool, Value: 99, At: at}}, nil},
 		"a GPU that is too hot": {[]state.Sample{{Signal: "gpu_clock_event", Entity: gpu, Value: 127, Text: "hw_thermal", At: at}, {Signal: "gpu_clock_event", Entity: gpu, Value: 127, Text: "hw_slowdown", At: at}},
 			[]state.Symptom{"gpu_throttled"}},
-		"a power brake":         {[]state.Sample{{Signal: "gpu_clock_event", Entity: gpu, Value: 3, Text: "hw_power_brake", At: at}}, []state.Symptom{"gpu_throttled"}},
-		"a power cap is normal": {[]state.Sample{{Signal: "gpu_clock_event", Entity: gpu, Value: 900, Text: "power_cap", At: at}}, nil},
+		"a power brake":                                        {[]state.Sample{{Signal: "gpu_clock_event", Entity: gpu, Value: 3, Text: "hw_power_brake", At: at}}, []state.Symptom{"gpu_throttled"}},
+		"a power cap is normal":                                {[]state.Sample{{Signal: "gpu_clock_event", Entity: gpu, Value: 900, Text: "power_cap", At: at}}, nil},
+		"a GPU whose clock and worker are slow":                {clocks(1112, 0.05), []state.Symptom{"gpu_throttled"}},
+		"a slow clock that nobody feels":                       {clocks(1112, 0.03), nil},
+		"a slow worker at full clock":                          {clocks(1600, 0.05), nil},
+		"a slow clock that the driver explains by a power cap": {append(clocks(1112, 0.05), state.Sample{Signal: "gpu_clock_event", Entity: gpu, Value: 9, Text: "power_cap", At: at}), nil},
 		"clients that hang up": {[]state.Sample{{Signal: "abort_rate", Entity: pod, Value: 0.08, At: at}, {Signal: "finish_rate", Entity: pod, Value: 0.1, At: at},
 			{Signal: "abort_rate", Entity: peer, Value: 0.07, At: at}, {Signal: "finish_rate", Entity: peer, Value: 0.1, At: at}}, []state.Symptom{"aborts"}},
 		"one worker's clients hang up": {[]state.Sample{{Signal: "abort_rate", Entity: pod, Value: 0.4, At: at}, {Signal: "finish_rate", Entity: pod, Value: 0.2, At: at},
