@@ -44,6 +44,7 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 		}
 	}
 	running, tokens := map[place]float64{}, map[place]float64{}
+	whole := wholePools(ev)
 	held := true // KV cache that is nearly full counts with it, too
 	for _, s := range ev.Samples {
 		worker := workerOf(s.Entity)
@@ -64,9 +65,9 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 			add("error_rate", state.Critical, s.Entity, s.At)
 		case s.Signal == "pod_waiting_reason" && s.Text == "CrashLoopBackOff":
 			add("crash_loop", state.Critical, s.Entity, s.At)
-		case s.Signal == "pod_ready" && s.Value == 0:
+		case s.Signal == "pod_ready" && s.Value == 0 && !whole.without(s.Entity):
 			add("worker_down", state.Warning, s.Entity, s.At)
-		case s.Signal == "up" && s.Value == 0:
+		case s.Signal == "up" && s.Value == 0 && !(whole.without(s.Entity) && whole.notReady[worker]):
 			add("target_down", state.Critical, s.Entity, s.At)
 		case s.Signal == "pod_last_terminated" && s.Text == "OOMKilled":
 			add("oom", state.Critical, s.Entity, s.At)
@@ -82,6 +83,13 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 			add("throughput_drop", state.Critical, s.Entity, s.At)
 		}
 	}
+	if _, ok := seen["worker_down"]; !ok { // those that it had may have been replaced
+		for _, s := range ev.Samples {
+			if s.Signal == "node_ready" && s.Value == 0 {
+				add("worker_down", state.Critical, s.Entity, s.At)
+			}
+		}
+	}
 	slowClocks(ev, add)
 	hangUps(ev, add)
 	memoryGrowth(ev, add)
@@ -91,6 +99,36 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 		}
 	}
 	return out
+}
+
+// staffed are the pools that have all replicas that are wanted of them: a pod beside those that is not ready starts, or ends, in a rollout.
+type staffed struct {
+	pools    map[place]bool
+	notReady map[place]bool // workers
+}
+
+func wholePools(ev *state.Evidence) staffed {
+	ready, out := map[place]float64{}, staffed{map[place]bool{}, map[place]bool{}}
+	for _, s := range ev.Samples {
+		switch {
+		case s.Signal == "replicas_ready":
+			ready[place{s.Entity.Namespace, s.Entity.Pool}] = s.Value
+		case s.Signal == "pod_ready" && s.Value == 0:
+			out.notReady[workerOf(s.Entity)] = true
+		}
+	}
+	for _, s := range ev.Samples {
+		pool := place{s.Entity.Namespace, s.Entity.Pool}
+		if n, known := ready[pool]; s.Signal == "replicas_desired" && s.Value > 0 && known {
+			out.pools[pool] = n >= s.Value
+		}
+	}
+	return out
+}
+
+// without says that the entity's pool is whole, whether or not the entity is ready.
+func (w staffed) without(e state.Entity) bool {
+	return e.Pool != "" && w.pools[place{e.Namespace, e.Pool}]
 }
 
 // heldIdle is the hint that a look has seen KV cache held while nothing runs, and none that is nearly full. A rule's is idle_kv.

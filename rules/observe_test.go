@@ -15,6 +15,9 @@ func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
 	pod, pool := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0"}, state.Entity{Namespace: "llm", Pool: "vllm"}
 	peer, gpu := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-1"}, state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0", Node: "gpu-a", GPU: "2"}
 	twin := state.Entity{Namespace: "another", Pool: "vllm", Pod: "vllm-0"}
+	replicas := func(want, ready float64) []state.Sample {
+		return []state.Sample{{Signal: "replicas_desired", Entity: pool, Value: want, At: at}, {Signal: "replicas_ready", Entity: pool, Value: ready, At: at}}
+	}
 	clocks := func(mhz, gap float64) []state.Sample { // of vllm-0, beside two peers at 1980 MHz and 25 ms
 		out := []state.Sample{{Signal: "itl_p95", Entity: pod, Value: gap, At: at}, {Signal: "itl_p95", Entity: peer, Value: 0.025, At: at}}
 		for i, of := range []state.Entity{gpu, {Namespace: "llm", Pool: "vllm", Pod: "vllm-1", Node: "gpu-a", GPU: "0"}, {Namespace: "llm", Pool: "vllm", Pod: "vllm-1", Node: "gpu-a", GPU: "1"}} {
@@ -35,7 +38,12 @@ func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
 			{Signal: "requests_running", Entity: pod, Value: 50, At: at}, {Signal: "generation_tokens_rate", Entity: pod, At: at},
 			{Signal: "requests_running", Entity: twin, At: at}, {Signal: "generation_tokens_rate", Entity: twin, At: at},
 		}, []state.Symptom{"throughput_drop"}},
-		"a pool's own figure is no worker's": {[]state.Sample{{Signal: "requests_waiting", Entity: pool, Value: 99, At: at}}, nil},
+		"a pool's own figure is no worker's":           {[]state.Sample{{Signal: "requests_waiting", Entity: pool, Value: 99, At: at}}, nil},
+		"a pod that starts beside all that are wanted": {append(replicas(2, 2), state.Sample{Signal: "pod_ready", Entity: pod, At: at}, state.Sample{Signal: "up", Entity: pod, At: at}), nil},
+		"a pod that is wanted and not ready":           {append(replicas(2, 1), state.Sample{Signal: "pod_ready", Entity: pod, At: at}), []state.Symptom{"worker_down"}},
+		"a page that fails while its pod is ready":     {append(replicas(2, 2), state.Sample{Signal: "pod_ready", Entity: pod, Value: 1, At: at}, state.Sample{Signal: "up", Entity: pod, At: at}), []state.Symptom{"target_down"}},
+		"a dead node whose workers were replaced": {append(replicas(2, 2), state.Sample{Signal: "pod_ready", Entity: pod, At: at}, state.Sample{Signal: "node_ready", Entity: state.Entity{Node: "gpu-a"}, At: at}),
+			[]state.Symptom{"worker_down"}},
 		"a GPU that is too hot": {[]state.Sample{{Signal: "gpu_clock_event", Entity: gpu, Value: 127, Text: "hw_thermal", At: at}, {Signal: "gpu_clock_event", Entity: gpu, Value: 127, Text: "hw_slowdown", At: at}},
 			[]state.Symptom{"gpu_throttled"}},
 		"a power brake":                                        {[]state.Sample{{Signal: "gpu_clock_event", Entity: gpu, Value: 3, Text: "hw_power_brake", At: at}}, []state.Symptom{"gpu_throttled"}},
