@@ -332,17 +332,12 @@ func (v *view) absent(x *expression, src string) []string {
 	return out
 }
 
-// forgot says that all that an expression lacks is what its signals were before.
+// forgot says that an expression asks what a signal was before, which is measured now and was not then.
 func (v *view) forgot(x *expression, src string) bool {
-	lacks := false
-	for _, id := range x.signals {
+	return slices.ContainsFunc(x.signals, func(id string) bool {
 		s := v.signals[id]
-		if s == nil {
-			return false
-		}
-		lacks = lacks || strings.Contains(src, id+".baseline") && !s.whole.baseline().ok
-	}
-	return lacks
+		return s != nil && strings.Contains(src, id+".baseline") && !s.whole.baseline().ok
+	})
 }
 
 // present is a value that may not be there, and is not when it is no number.

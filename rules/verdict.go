@@ -137,7 +137,7 @@ func (v *verdict) askForRoots(in *state.Incident) {
 	best := v.ranked[0]
 	isRoot := func(w weighed) bool {
 		could := w.score + w.gain
-		return w.gain > 0 && could >= threshold && could > best.score+best.loss-margin && w.cause.leadsTo(best.cause.ID, in.Symptoms)
+		return w.gain > 0 && could >= threshold && could >= best.score+best.loss+margin && w.cause.leadsTo(best.cause.ID, in.Symptoms)
 	}
 	for _, w := range v.ranked[1:] {
 		if isRoot(w) {

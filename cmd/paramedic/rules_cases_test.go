@@ -64,7 +64,7 @@ func putLines(t *testing.T, path string, lines ...string) {
 // Pages that somebody saved are enough for a case: no alert, no evidence written by hand.
 func TestRecordedPagesAreACase(t *testing.T) {
 	dir := t.TempDir()
-	workers, pages := record(t, dir, lab.KVExhaustion, 2*time.Minute, 0)
+	workers, pages := record(t, dir, lab.KVExhaustion, 10*time.Minute, 9*time.Minute, 8*time.Minute, 2*time.Minute, 0)
 	putLines(t, filepath.Join(dir, "full.txtar"), "-- workers --", workers+"-- pages --", pages+"-- want --", "cause kv_exhaustion", "symptoms kv_pressure queue_buildup")
 	if code, out := testRulesIn(t, dir); code != exitOK || !strings.Contains(out, "the one case holds") {
 		t.Errorf("exit %d:\n%s", code, out)
