@@ -296,7 +296,7 @@ func (l *linter) stall() string {
 			return fmt.Sprintf(expr, engine[0], engine[1])
 		}
 	}
-	return fmt.Sprintf(expr, "vllm:generation_tokens_total", `vllm:num_requests_running{server=""}`)
+	return fmt.Sprintf(expr, "vllm:generation_tokens_total", `vllm:num_requests_running{server=""}`) + " unless on (namespace, pod) rate(vllm:prompt_tokens_total[5m]) > 0"
 }
 
 // before says whether the expression holds a metric against its own past.

@@ -74,7 +74,8 @@ func (l *linter) mebibytes(c bound, x *parser.BinaryExpr, path []parser.Node) {
 func (l *linter) filled(u use, uses []use) {
 	full := map[bool]string{true: "below", false: "above"}[u.metric == "DCGM_FI_DEV_FB_FREE"]
 	itself := slices.ContainsFunc(uses, func(v use) bool { return v.metric == u.metric && v.is != "" && v.is != u.is && !v.under })
-	if u.is != full || u.under || u.moves() || itself || !l.preallocates() {
+	growth := slices.ContainsFunc(uses, func(v use) bool { return v.moves() && slices.Contains(framebuffers, v.metric) })
+	if u.is != full || u.under || growth || itself || !l.preallocates() {
 		return
 	}
 	text, severity := fmt.Sprintf("tells nothing about load: the engines here take GPU memory for their KV cache at their start and keep it, whatever %s is then", u.metric), state.Warning

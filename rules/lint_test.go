@@ -148,6 +148,7 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		`histogram_quantile(0.95, sum without (pod) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 2.5`,
 		`vllm:gpu_cache_usage_perc > 0.9 or vllm:kv_cache_usage_perc > 0.9`, // one rule for two versions
 		`changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0`,
+		`predict_linear(DCGM_FI_DEV_FB_USED[10m], 3600) > DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE and changes(DCGM_FI_DEV_FB_USED[10m]) > 3`, // growth
 		`deriv(DCGM_FI_DEV_FB_USED[6h]) > 1`,
 		`DCGM_FI_DEV_FB_USED < 1000`,
 		`DCGM_FI_DEV_FB_USED * 1024 * 1024 < 1e9`, // in bytes
