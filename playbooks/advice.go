@@ -34,7 +34,20 @@ func (pb Playbook) Advise(in state.Incident, ev state.Evidence) state.Story {
 		story.Do = slices.Concat(do, unsaid(do, d.lines(story.Do)))
 	}
 	story.Avoid = slices.Concat(avoid, unsaid(avoid, d.lines(story.Avoid)))
+	if in.Cause() != state.Unknown { // that story lists signals by their IDs, which are the same for all engines
+		story.What, story.Why = d.line(story.What), d.line(story.Why)
+	}
 	return story
+}
+
+// Findings are the incident's findings in the words of its engine.
+func Findings(in state.Incident, ev state.Evidence) []state.Finding {
+	d := dialectOf(scopeNames(in, ev).engine)
+	out := slices.Clone(in.Diagnosis.Findings)
+	for i := range out {
+		out[i].Text = d.line(out[i].Text)
+	}
+	return out
 }
 
 func (d *dialect) lines(list []string) []string {

@@ -47,6 +47,26 @@ func TestPlaybooksSpeakTheEnginesLanguage(t *testing.T) {
 	}
 }
 
+// The story and its findings are told in the words of the engine, too; where nothing was decided, signals are listed by their IDs.
+func TestWhatWasFoundIsToldInTheEnginesWords(t *testing.T) {
+	pb, _ := library(t).Get("concurrency_cap")
+	in, ev := incidentOn("trtllm")
+	in.Diagnosis.Cause = "concurrency_cap"
+	in.Diagnosis.Story.What, in.Diagnosis.Story.Why = "The pool runs as many requests as max_num_seqs allows.", "pool-0 runs 8 of max_num_seqs 8."
+	in.Diagnosis.Findings = []state.Finding{{Text: "pool-0 runs 8 of max_num_seqs 8", Signal: "requests_running"}, {Text: "What vLLM calls max_num_seqs"}}
+	s, found := pb.Advise(in, ev), Findings(in, ev)
+	if s.What != "The pool runs as many requests as max_batch_size allows." || s.Why != "pool-0 runs 8 of max_batch_size 8." {
+		t.Errorf("%q, %q", s.What, s.Why)
+	}
+	if found[0].Text != "pool-0 runs 8 of max_batch_size 8" || found[0].Signal != "requests_running" || found[1].Text != "What vLLM calls max_num_seqs" {
+		t.Errorf("%+v", found)
+	}
+	in.Diagnosis.Cause, in.Diagnosis.Story.Why = state.Unknown, "Missing: max_num_seqs."
+	if s := pb.Advise(in, ev); s.Why != "Missing: max_num_seqs." {
+		t.Errorf("the ID of a signal became %q", s.Why)
+	}
+}
+
 func TestOneCheckInEachLanguage(t *testing.T) {
 	pb, _ := library(t).Get("kv_exhaustion")
 	for engine, want := range map[string][]string{

@@ -32,7 +32,7 @@ func (k knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Tim
 	if ev != nil {
 		evidence = *ev
 	}
-	d.Story = pb.Advise(judged, evidence)
+	d.Story, d.Findings = pb.Advise(judged, evidence), playbooks.Findings(judged, evidence)
 	return d
 }
 
