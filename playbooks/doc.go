@@ -23,6 +23,7 @@
 //	    warn: 0.90               # the answer is a warning from here …
 //	    crit: 0.97               # … and bad from here
 //	    below: false             # true: low values are the bad ones
+//	    broken: false            # true: asked of the workers that the verdict names alone
 //	    unit: ratio
 //	    bad: [OOMKilled]         # for signals that are words: these are the bad ones
 //	    by_hand: kubectl …       # how to answer it without Paramedic

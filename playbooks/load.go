@@ -219,6 +219,7 @@ type frontMatter struct {
 		Warn   *float64 `yaml:"warn" jsonschema_description:"The answer is a warning at or past this."`
 		Crit   *float64 `yaml:"crit" jsonschema_description:"The answer is bad at or past this."`
 		Below  bool     `yaml:"below" jsonschema_description:"Low values are the bad ones."`
+		Broken bool     `yaml:"broken" jsonschema_description:"Asked of the workers that the verdict names alone, where it names some."`
 		Unit   string   `yaml:"unit" jsonschema_description:"The unit of warn and crit."`
 		Bad    []string `yaml:"bad" jsonschema_description:"For signals that are words: the answer is bad if it contains one of these."`
 		ByHand string   `yaml:"by_hand" jsonschema_description:"The kubectl, curl or PromQL that answers it without Paramedic, with placeholders such as {namespace}, {pod}, {model}, {workload}."`

@@ -30,10 +30,11 @@ type Check struct {
 	ID     string   `json:"id"`
 	Ask    string   `json:"ask"`
 	Signal string   `json:"signal"`
-	Agg    string   `json:"agg,omitempty"`   // max, min, avg or sum over the pods; empty means max, or min where Below is set
-	Warn   *float64 `json:"warn,omitempty"`  // the answer is a warning at or past this
-	Crit   *float64 `json:"crit,omitempty"`  // the answer is bad at or past this
-	Below  bool     `json:"below,omitempty"` // low values are the bad ones
+	Agg    string   `json:"agg,omitempty"`    // max, min, avg or sum over the pods; empty means max, or min where Below is set
+	Warn   *float64 `json:"warn,omitempty"`   // the answer is a warning at or past this
+	Crit   *float64 `json:"crit,omitempty"`   // the answer is bad at or past this
+	Below  bool     `json:"below,omitempty"`  // low values are the bad ones
+	Broken bool     `json:"broken,omitempty"` // asked of the workers that the verdict names alone, where it names some
 	Unit   string   `json:"unit,omitempty"`
 	Bad    []string `json:"bad,omitempty"`     // for signals that are words: the answer is bad if it contains one of them
 	ByHand string   `json:"by_hand,omitempty"` // the kubectl, curl or PromQL that answers it without Paramedic

@@ -181,6 +181,31 @@ func kvEvidence() (state.Incident, state.Evidence) {
 	return in, ev
 }
 
+// A question about the broken worker is not answered by a healthy one.
+func TestAQuestionAboutTheBrokenWorkerIsAnsweredByIt(t *testing.T) {
+	pb, _ := library(t).Get("engine_hang")
+	in := state.Incident{}
+	in.Diagnosis.Scope.Pods = []string{"vllm-1"}
+	ev := state.Evidence{At: time.Now()}
+	for pod, running := range map[string]float64{"vllm-0": 60, "vllm-1": 3} {
+		ev.Samples = append(ev.Samples, state.Sample{Signal: "requests_running", Value: running, Unit: "requests", Entity: state.Entity{Pod: pod}})
+	}
+	holds := func() string {
+		for _, a := range Run(pb, in, ev).Answers {
+			if a.Check.ID == "running" {
+				return a.Text
+			}
+		}
+		return ""
+	}
+	if got := holds(); got != "3 requests on vllm-1" {
+		t.Errorf("of the worker that hangs: %q", got)
+	}
+	if in.Diagnosis.Scope.Pods = nil; holds() != "60 requests on vllm-0" {
+		t.Errorf("where none is named: %q", holds())
+	}
+}
+
 func TestChecksAreAnsweredFromTheEvidence(t *testing.T) {
 	lib := library(t)
 	pb, _ := lib.Get("kv_exhaustion")

@@ -55,7 +55,7 @@ func Run(pb Playbook, in state.Incident, ev state.Evidence) Rendered {
 	d := dialectOf(names.engine)
 	r := Rendered{Playbook: pb, Body: names.fill(speak(pb.Body, pb.said(), names.engine)), At: ev.At}
 	for _, c := range pb.Checks {
-		a := answer(c, ev)
+		a := answer(c, asked(c, in, ev))
 		own := names
 		if a.Pod != "" && safeName.MatchString(a.Pod) {
 			own.pod = a.Pod
@@ -89,6 +89,17 @@ func (e Escalation) String() string {
 		return "At once, call " + e.To + "."
 	}
 	return fmt.Sprintf("If it is not better after %s, call %s.", e.After, e.To)
+}
+
+// asked is the evidence that a check is about: all of it, or for a question about what is broken that of the workers which the verdict names.
+func asked(c Check, in state.Incident, ev state.Evidence) state.Evidence {
+	other := func(s state.Sample) bool {
+		return s.Signal != c.Signal || !slices.Contains(in.Diagnosis.Scope.Pods, s.Entity.Pod)
+	}
+	if own := slices.DeleteFunc(slices.Clone(ev.Samples), other); c.Broken && len(own) > 0 {
+		ev.Samples = own
+	}
+	return ev
 }
 
 // answer evaluates one check.
