@@ -93,10 +93,16 @@ func (e Escalation) String() string {
 
 // asked is the evidence that a check is about: all of it, or for a question about what is broken that of the workers which the verdict names.
 func asked(c Check, in state.Incident, ev state.Evidence) state.Evidence {
-	other := func(s state.Sample) bool {
-		return s.Signal != c.Signal || !slices.Contains(in.Diagnosis.Scope.Pods, s.Entity.Pod)
+	if !c.Broken {
+		return ev
 	}
-	if own := slices.DeleteFunc(slices.Clone(ev.Samples), other); c.Broken && len(own) > 0 {
+	var own []state.Sample
+	for _, s := range ev.Samples {
+		if s.Signal == c.Signal && slices.Contains(in.Diagnosis.Scope.Pods, s.Entity.Pod) {
+			own = append(own, s)
+		}
+	}
+	if len(own) > 0 {
 		ev.Samples = own
 	}
 	return ev
