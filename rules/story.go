@@ -235,7 +235,10 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	}
 	if len(v.roots) > 0 {
 		s.What = strings.TrimSpace(fmt.Sprintf("%s What brought it is not known. %s", c.fill(best.cause.What, placeholder{view: v.view, best: best}), notes))
-		s.Do = []string{"Find out what changed before it began, in the gateway's log or graphs: " + v.signsOfRoots() + ". The playbook of what changed says what to do, and what one of them wants makes another worse."}
+		s.Do = []string{
+			"Find out what changed before it began: " + v.signsOfRoots() + ".",
+			"Look for it in the gateway's log or graphs; then follow the playbook of what changed, for what helps one of them harms another.",
+		}
 	}
 	switch {
 	case len(v.roots) > 0:

@@ -80,6 +80,11 @@ func TestWhatMayHaveBroughtItIsNamedWhereThePastIsUnknown(t *testing.T) {
 	if d.Cause != state.Unknown || d.Alternatives[0].Cause != "kv_exhaustion" || d.Alternatives[0].Confidence > 0.5 {
 		t.Fatalf("%s; %+v", d.Cause, d.Alternatives)
 	}
+	for _, line := range d.Story.Do {
+		if len([]rune(line)) > 300 { // as much as a message shows of one
+			t.Errorf("%d characters: %s", len([]rune(line)), line)
+		}
+	}
 	do := strings.Join(d.Story.Do, "\n")
 	for _, root := range []string{"traffic_surge", "long_context_burst", "prefix_cache_collapse"} {
 		if !strings.Contains(d.Story.Why, root) || !strings.Contains(do, root) {
