@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"paramedic/state"
 )
@@ -82,6 +83,22 @@ func (v verdict) firstRival(in *state.Incident) *weighed {
 	return nil
 }
 
+// watched is how long before the onset a chart has to begin to show how things were.
+const watched = 2 * time.Minute
+
+// watchedBefore says whether any chart shows how things were before the onset.
+func (v *view) watchedBefore(onset time.Time) bool {
+	for _, s := range v.signals {
+		for i := range s.samples {
+			course := s.samples[i].Series
+			if len(course) > 0 && onset.Sub(course[0].At) >= watched {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // looksLike says that either of two causes names the other among those that are easily taken for it.
 func (c *Cause) looksLike(other *Cause) bool {
 	names := func(a, b *Cause) bool {
@@ -132,7 +149,8 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 
 // askForRoots takes a name back that may be a consequence's. A surge, longer prompts and lost prefixes are changes: where nobody knows how
 // things were before, what they lead to stands out, whichever of them it was, and the advice for one makes another worse. Those that could
-// have won if it were known move up behind the first and share its odds.
+// have won if it were known move up behind the first and share its odds. Where charts reach back before the onset, the verdict stands: what
+// changed can be seen on them.
 func (v *verdict) askForRoots(in *state.Incident) {
 	best := v.ranked[0]
 	isRoot := func(w weighed) bool {
@@ -143,6 +161,9 @@ func (v *verdict) askForRoots(in *state.Incident) {
 		if isRoot(w) {
 			v.roots = append(v.roots, w.cause.ID)
 		}
+	}
+	if len(v.roots) > 0 && v.view.watchedBefore(in.StartedAt) {
+		v.roots = nil
 	}
 	if len(v.roots) == 0 {
 		return
