@@ -83,6 +83,11 @@ func (v verdict) firstRival(in *state.Incident) *weighed {
 	return nil
 }
 
+// lookOnly says that no alert tells of the trouble: somebody looks at a fleet.
+func lookOnly(in *state.Incident) bool {
+	return !slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return len(s.Rules) > 0 })
+}
+
 // watched is how long before the onset a chart has to begin to show how things were.
 const watched = 2 * time.Minute
 
@@ -141,7 +146,7 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 		out.margin = round(out.ranked[0].score-next, 2)
 		out.named = out.ranked[0].score >= threshold && out.margin >= margin
 	}
-	if out.named {
+	if out.named && lookOnly(in) && !v.watchedBefore(in.StartedAt) {
 		out.askForRoots(in)
 	}
 	return out
@@ -149,8 +154,8 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 
 // askForRoots takes a name back that may be a consequence's. A surge, longer prompts and lost prefixes are changes: where nobody knows how
 // things were before, what they lead to stands out, whichever of them it was, and the advice for one makes another worse. Those that could
-// have won if it were known move up behind the first and share its odds. Where charts reach back before the onset, the verdict stands: what
-// changed can be seen on them.
+// have won if it were known move up behind the first and share its odds. That is so of a look at a fleet that nobody watched; an incident's
+// evidence is gathered again and again, and where charts reach back before the onset people see on them what changed.
 func (v *verdict) askForRoots(in *state.Incident) {
 	best := v.ranked[0]
 	isRoot := func(w weighed) bool {
@@ -161,9 +166,6 @@ func (v *verdict) askForRoots(in *state.Incident) {
 		if isRoot(w) {
 			v.roots = append(v.roots, w.cause.ID)
 		}
-	}
-	if len(v.roots) > 0 && v.view.watchedBefore(in.StartedAt) {
-		v.roots = nil
 	}
 	if len(v.roots) == 0 {
 		return
