@@ -21,7 +21,6 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 		if errors.As(deny, &a) && a.code == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="paramedic", Basic realm="paramedic"`)
 		}
-		s.turnedAway(r, deny)
 		return deny
 	}
 	if err := s.takeSlot(r.Context()); err != nil {
@@ -29,58 +28,32 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer func() { <-s.slots }()
 
-	in, err := s.readAlerts(w, r)
-	if err != nil {
-		s.refused(err)
-		return err
-	}
-	if err := s.append(r.Context(), in.inputs...); err != nil {
-		return err
-	}
-	if rec, ok := w.(*recorder); ok {
-		rec.alerts = in.count
-	}
-	told := map[string]any{"accepted": in.count}
-	if len(in.odd) > 0 {
-		told["mended"] = in.odd[:min(len(in.odd), maxTold)]
-		s.Logger.Warn("odd alerts were mended and taken", "count", len(in.odd), "receiver", in.inputs[0].Alerts.Receiver, "first", in.odd[0])
-		if s.Mended != nil {
-			s.Mended(len(in.odd))
-		}
-	}
-	return writeJSON(w, http.StatusOK, told)
-}
-
-// maxTold is of how many odd alerts the answer says what was mended.
-const maxTold = 20
-
-// intake is what a payload holds.
-type intake struct {
-	inputs []state.Input
-	count  int
-	odd    []string
-}
-
-// readAlerts reads a payload. Text that is not UTF-8 is one of the things that are mended: encoding/json does it.
-func (s *Server) readAlerts(w http.ResponseWriter, r *http.Request) (in intake, err error) {
-	body, err := s.readBytes(w, r, s.Limits.Body)
+	body, err := s.readBody(w, r, s.Limits.Body)
 	var big *answer
 	switch {
 	case errors.As(err, &big) && big.code == http.StatusRequestEntityTooLarge:
-		return in, fail(big.code, "%s: %s", big.text, smallerGroups)
+		return fail(big.code, "%s: %s", big.text, smallerGroups)
 	case err != nil:
-		return in, err
+		return err
 	}
-	if in.inputs, in.odd, err = DecodeAlertmanager(body, s.Clusters, s.Clock.Now()); err != nil {
-		return in, err
+	inputs, err := DecodeAlertmanager(body, s.Clusters, s.Clock.Now())
+	if err != nil {
+		return err
 	}
-	for i := range in.inputs {
-		in.count += len(in.inputs[i].Alerts.Alerts)
+	count := 0
+	for i := range inputs {
+		count += len(inputs[i].Alerts.Alerts)
 	}
-	if in.count > s.Limits.Alerts {
-		return in, fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", in.count, s.Limits.Alerts, smallerGroups)
+	if count > s.Limits.Alerts {
+		return fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)
 	}
-	return in, nil
+	if err := s.append(r.Context(), inputs...); err != nil {
+		return err
+	}
+	if rec, ok := w.(*recorder); ok {
+		rec.alerts = count
+	}
+	return writeJSON(w, http.StatusOK, map[string]int{"accepted": count})
 }
 
 // takeSlot bounds how many payloads are in memory at once. A burst waits a moment for its turn; then the sender is asked to come back.

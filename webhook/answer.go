@@ -164,15 +164,6 @@ func plainID(text string, most int) bool {
 
 // readBody reads a body of at most limit bytes that arrives within the read timeout and is UTF-8.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	body, err := s.readBytes(w, r, limit)
-	if err == nil && !utf8.Valid(body) {
-		return nil, fail(http.StatusBadRequest, "the body is not valid UTF-8")
-	}
-	return body, err
-}
-
-// readBytes is readBody for text that need not be UTF-8.
-func (s *Server) readBytes(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
@@ -188,12 +179,15 @@ func (s *Server) readBytes(w http.ResponseWriter, r *http.Request, limit int64) 
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return nil, fail(http.StatusServiceUnavailable, "the body did not arrive within %s; send it again", s.Limits.ReadTimeout)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fail(http.StatusServiceUnavailable, "the body is shorter than its Content-Length; send it again")
+		return nil, fail(http.StatusBadRequest, "the body is shorter than its Content-Length")
 	case err != nil:
-		return nil, fail(http.StatusServiceUnavailable, "the body could not be read; send it again")
+		return nil, fail(http.StatusBadRequest, "the body could not be read")
 	}
 	// All of it is here: from now on the deadline would only end the request's context.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	if !utf8.Valid(buf.Bytes()) {
+		return nil, fail(http.StatusBadRequest, "the body is not valid UTF-8")
+	}
 	return buf.Bytes(), nil
 }
 

@@ -7,10 +7,8 @@
 //   - A sender hears 200 only after everything in its request is durable. What cannot be made durable now is answered with 503 and
 //     Retry-After, never with 429, because Alertmanager retries 5xx only; nothing of it is kept.
 //   - Unauthenticated, malformed, oversized, replayed or wrong-version requests get a clear 4xx and leave nothing behind.
-//   - What is odd about one alert loses neither the alert nor those beside it: Alertmanager drops what is answered with 4xx, and with it
-//     a whole group. It is mended, and the answer, the log and a counter say so.
-//   - Labels, titles and chat text are data. Characters that no label has are replaced and what is too large is cut; the rest is kept as
-//     it is, and escaped where it is shown.
+//   - Labels, titles and chat text are data. They are checked for size and for characters that no label has, kept as they are, and
+//     escaped where they are shown.
 //   - Secrets are re-read when their files change, compared in constant time, and appear in no log line and no error.
 //
 // The file of API tokens is a YAML list, strictly decoded; an invalid new version is refused and the old one kept:

@@ -38,11 +38,10 @@ type payloadAlert struct {
 	EndsAt       string            `json:"endsAt"`
 	GeneratorURL string            `json:"generatorURL"`
 	Fingerprint  string            `json:"fingerprint"`
-
-	odd []string // what was wrong with it already where it was read
 }
 
-// What one alert may weigh. What goes beyond is cut.
+// What one alert may weigh. Labels are an alert's identity, so one that goes beyond is refused; annotations and URLs are for people
+// and are cut.
 const (
 	maxLabels          = 128
 	maxLabelBytes      = 16 << 10
@@ -59,27 +58,24 @@ const (
 // the two members of an HA pair give the same inputs with the same IDs. Where there are several clusters, the label cluster says which
 // an alert is of, and an alert without it is of the first. A cluster that nobody configured keeps its name: there is no evidence and no
 // first aid for it, but neither do its alerts pass for another's. A single cluster takes every alert, whatever it calls itself.
-//
-// An odd alert is kept in a form that can be shown, and takes none of the others with it: odd says what was wrong, alert by alert. now is
-// when an alert started that does not say so.
-func DecodeAlertmanager(body []byte, clusters []string, now time.Time) (inputs []state.Input, odd []string, err error) {
-	p, err := decodePayload(body)
-	if err != nil {
-		return nil, nil, fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s", err)
+func DecodeAlertmanager(body []byte, clusters []string, now time.Time) ([]state.Input, error) {
+	var p payload
+	if err := decodeOne(body, &p, false); err != nil {
+		return nil, fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s", err)
 	}
 	switch version := string(p.Version); {
 	case version == "" || version == "null":
-		return nil, nil, fail(http.StatusBadRequest, `the payload has no version: Paramedic reads Alertmanager's webhook payload version "4"; remove the receiver's custom payload`)
+		return nil, fail(http.StatusBadRequest, `the payload has no version: Paramedic reads Alertmanager's webhook payload version "4"; remove the receiver's custom payload`)
 	case version != `"4"`:
-		return nil, nil, fail(http.StatusBadRequest, `payload version %s is not supported: Paramedic reads Alertmanager's webhook payload version "4"`, cut(version, 32))
+		return nil, fail(http.StatusBadRequest, `payload version %s is not supported: Paramedic reads Alertmanager's webhook payload version "4"`, cut(version, 32))
 	case len(p.Alerts) == 0:
-		return nil, nil, fail(http.StatusBadRequest, "the payload has no alerts")
+		return nil, fail(http.StatusBadRequest, "the payload has no alerts")
 	}
 	byCluster := make(map[string][]state.Alert, 1)
 	for i := range p.Alerts {
-		a, why := p.Alerts[i].alert(now)
-		if len(why) > 0 {
-			odd = append(odd, fmt.Sprintf("alert %d: %s", i, strings.Join(why, "; ")))
+		a, err := p.Alerts[i].alert()
+		if err != nil {
+			return nil, fail(http.StatusBadRequest, "alert %d: %s", i, err)
 		}
 		cluster := clusters[0]
 		if name := a.Labels["cluster"]; len(clusters) > 1 && name != "" {
@@ -87,7 +83,43 @@ func DecodeAlertmanager(body []byte, clusters []string, now time.Time) (inputs [
 		}
 		byCluster[cluster] = append(byCluster[cluster], a)
 	}
-	return p.split(byCluster, now), odd, nil
+	return p.split(byCluster, now), nil
+}
+
+// alert checks one alert and gives it its final form.
+func (p *payloadAlert) alert() (state.Alert, error) {
+	a := state.Alert{
+		Fingerprint: state.Fingerprint(p.Fingerprint), Status: p.Status, Labels: p.Labels,
+		Annotations: trimAnnotations(p.Annotations), GeneratorURL: cut(p.GeneratorURL, maxURL),
+	}
+	if a.Status != state.Firing && a.Status != state.Resolved {
+		return a, fmt.Errorf("status must be firing or resolved, not %q", cut(string(a.Status), 32))
+	}
+	if err := checkLabels(p.Labels); err != nil {
+		return a, err
+	}
+	var err error
+	if p.StartsAt == "" {
+		return a, fmt.Errorf("startsAt is missing")
+	}
+	if a.StartsAt, err = parseTime(p.StartsAt); err != nil || a.StartsAt.IsZero() {
+		return a, fmt.Errorf("startsAt is not an RFC 3339 time: %q", cut(p.StartsAt, 40))
+	}
+	if p.EndsAt != "" {
+		if a.EndsAt, err = parseTime(p.EndsAt); err != nil {
+			return a, fmt.Errorf("endsAt is not an RFC 3339 time: %q", cut(p.EndsAt, 40))
+		}
+	}
+	if a.Status == state.Firing {
+		a.EndsAt = time.Time{} // a firing alert's end is when its sender would give it up, and differs between the members of a pair
+	}
+	switch {
+	case p.Fingerprint == "":
+		a.Fingerprint = fingerprint(p.Labels)
+	case !plainID(p.Fingerprint, maxFingerprint):
+		return a, fmt.Errorf("fingerprint is not a hash: %q", cut(p.Fingerprint, 32))
+	}
+	return a, nil
 }
 
 func parseTime(text string) (time.Time, error) {
@@ -103,34 +135,29 @@ func fingerprint(labels map[string]string) state.Fingerprint {
 	return state.Fingerprint(model.Fingerprint(model.LabelsToSignature(labels)).String())
 }
 
-// checkLabels says what is wrong with labels; empty if nothing is. Of several it names the same, whatever their order.
-func checkLabels(labels map[string]string) string {
+func checkLabels(labels map[string]string) error {
 	if len(labels) == 0 {
-		return "it has no labels"
+		return fmt.Errorf("it has no labels")
 	}
 	if len(labels) > maxLabels {
-		return fmt.Sprintf("it has %d labels; %d are kept", len(labels), maxLabels)
+		return fmt.Errorf("it has %d labels; at most %d are taken", len(labels), maxLabels)
 	}
-	size, why := 0, ""
+	size := 0
 	for name, value := range labels {
 		size += len(name) + len(value)
-		wrong := ""
 		switch {
 		case name == "":
-			wrong = "a label has no name"
+			return fmt.Errorf("a label has no name")
 		case hasControl(name, false):
-			wrong = fmt.Sprintf("the name of label %q has control characters", cut(name, 64))
+			return fmt.Errorf("the name of label %q has control characters", cut(name, 64))
 		case hasControl(value, true):
-			wrong = fmt.Sprintf("the value of label %q has control characters", cut(name, 64))
-		}
-		if wrong != "" && (why == "" || wrong < why) {
-			why = wrong
+			return fmt.Errorf("the value of label %q has control characters", cut(name, 64))
 		}
 	}
 	if size > maxLabelBytes {
-		return fmt.Sprintf("its labels are %d bytes; at most %d are kept", size, maxLabelBytes)
+		return fmt.Errorf("its labels are %d bytes; at most %d are taken", size, maxLabelBytes)
 	}
-	return why
+	return nil
 }
 
 // hasControl finds characters that no label has and that would act on a terminal: C0 (but for white space in values), DEL and C1.
@@ -169,11 +196,11 @@ func trimAnnotations(all map[string]string) map[string]string {
 	})
 	kept, size := map[string]string{}, 0
 	for _, name := range names {
-		value, plain := cut(printable(all[name]), maxAnnotation), cut(visible(name, false), maxLabelName)
-		if size += len(plain) + len(value); size > maxAnnotationBytes {
+		value := cut(printable(all[name]), maxAnnotation)
+		if size += len(name) + len(value); size > maxAnnotationBytes || hasControl(name, false) {
 			break
 		}
-		kept[plain] = value
+		kept[name] = value
 	}
 	return kept
 }
@@ -220,7 +247,7 @@ func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []sta
 				n++
 			}
 			batch := &state.AlertBatch{
-				Receiver: printable(cut(p.Receiver, 1024)), GroupKey: printable(cut(p.GroupKey, 4096)), ExternalURL: printable(cut(p.ExternalURL, 2048)),
+				Receiver: cut(p.Receiver, 1024), GroupKey: cut(p.GroupKey, 4096), ExternalURL: cut(p.ExternalURL, 2048),
 				Truncated: p.TruncatedAlerts, Alerts: alerts[:n:n],
 			}
 			inputs = append(inputs, state.Input{ID: batchID(cluster, batch), At: now, Cluster: cluster, Alerts: batch})

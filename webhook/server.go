@@ -38,8 +38,6 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// Observe is told of every answered request; n is the number of alerts that it made durable.
 	Observe func(route string, code int, d time.Duration, n int)
-	// Mended is told how many alerts of a payload were odd, and were made durable in another form than they came in.
-	Mended func(n int)
 	// Pages serves every path that is not the door's own; it sets its own Content-Security-Policy.
 	Pages http.Handler
 }
@@ -90,11 +88,10 @@ type Server struct {
 	pager   *seen // PagerDuty deliveries that were already made durable
 	replies chan struct{}
 
-	mu           sync.Mutex
-	closed       bool
-	turnedAwayAt time.Time // when the log last spoke of a payload without credentials
-	done         chan struct{}
-	work         sync.WaitGroup // replies under way
+	mu     sync.Mutex
+	closed bool
+	done   chan struct{}
+	work   sync.WaitGroup // replies under way
 }
 
 // New makes the door; a door without a log and a view is a mistake in the program, and panics. Call Close when the HTTP server shuts

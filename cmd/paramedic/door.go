@@ -50,7 +50,7 @@ func (s *service) door() (http.Handler, error) {
 		Slack: webhook.Slack{SigningSecret: webhook.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack(tokens), APIURL: c.Notify.Slack.APIURL,
 			HTTP: &http.Client{Timeout: 5 * time.Second}},
 		PagerDuty: webhook.PagerDuty{Secret: webhook.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
-		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Mended: s.metrics.mend, Pages: pages,
+		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages,
 	})
 	s.closeStreams = server.Close
 	mux := http.NewServeMux()

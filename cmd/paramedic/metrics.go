@@ -17,7 +17,6 @@ type metrics struct {
 	registry   *prometheus.Registry
 	requests   *prometheus.HistogramVec
 	alerts     prometheus.Counter
-	mended     prometheus.Counter
 	deliveries *prometheus.HistogramVec
 }
 
@@ -28,13 +27,11 @@ func newMetrics() *metrics {
 			Help: "Time to answer a request, by route and status code.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}, []string{"route", "code"}),
 		alerts: prometheus.NewCounter(prometheus.CounterOpts{Name: "paramedic_alerts_accepted_total",
 			Help: "Alerts that were answered with 200 and are durable."}),
-		mended: prometheus.NewCounter(prometheus.CounterOpts{Name: "paramedic_alerts_mended_total",
-			Help: "Of the alerts that were accepted, those that had something odd, such as control characters in a label, and were mended."}),
 		deliveries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "paramedic_effect_duration_seconds",
 			Help: "Time to deliver an effect, by kind, channel and outcome (done, retry, failed).", Buckets: prometheus.ExponentialBuckets(0.005, 4, 8)},
 			[]string{"kind", "channel", "outcome"}),
 	}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.requests, m.alerts, m.mended, m.deliveries)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.requests, m.alerts, m.deliveries)
 	return m
 }
 
@@ -42,8 +39,6 @@ func (m *metrics) observe(route string, code int, d time.Duration, alerts int) {
 	m.requests.WithLabelValues(route, strconv.Itoa(code)).Observe(d.Seconds())
 	m.alerts.Add(float64(alerts))
 }
-
-func (m *metrics) mend(alerts int) { m.mended.Add(float64(alerts)) }
 
 func (m *metrics) delivered(a outbox.Attempt) {
 	outcome := "retry"

@@ -270,7 +270,7 @@ func (t *trial) deliver() error {
 		if err != nil {
 			return fmt.Errorf("encoding the webhook: %w", err)
 		}
-		inputs, _, err := webhook.DecodeAlertmanager(body, []string{trialCluster}, t.now)
+		inputs, err := webhook.DecodeAlertmanager(body, []string{trialCluster}, t.now)
 		if err != nil {
 			return fmt.Errorf("decoding the webhook: %w", err)
 		}
