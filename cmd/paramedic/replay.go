@@ -99,6 +99,9 @@ func (r *replay) file(name string) error {
 	for n := 1; ; n++ {
 		var payload json.RawMessage
 		if err := dec.Decode(&payload); errors.Is(err, io.EOF) {
+			if n == 1 {
+				return fmt.Errorf("%s is empty: record what Alertmanager posts to a webhook, one payload after another", name)
+			}
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("%s: payload %d is not JSON: %w", name, n, err)
