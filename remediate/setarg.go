@@ -140,8 +140,9 @@ func (s *scene) compute(from int, direction string) (int, string, error) {
 	return to, fmt.Sprintf("%d is %s.", to, why), nil
 }
 
-// kvFill is how much of the KV cache may be in use; the rest is for requests that are longer than the others.
-const kvFill = .85
+// KVFill is how much of the KV cache a safe max_num_seqs plans for; the rest is for requests that are longer than the average one. The tuning
+// formula of the source articles has it.
+const KVFill = .85
 
 // safe is max_num_seqs by what a request takes of the KV cache; 0 where that is not known.
 //
@@ -170,7 +171,7 @@ func (s *scene) safeByUse() (int, string) {
 	if used <= 0 || running <= 0 {
 		return 0, "it takes kv_usage and requests_running of a worker that runs something"
 	}
-	return int(kvFill * running / used), fmt.Sprintf("what 85 %% of the KV cache hold, of which a running request holds %.2g %%", 100*used/running)
+	return int(KVFill * running / used), fmt.Sprintf("what 85 %% of the KV cache hold, of which a running request holds %.2g %%", 100*used/running)
 }
 
 // safeByTokens goes by the cache's size and the present lengths.
@@ -192,7 +193,7 @@ func (s *scene) safeByTokens() (int, string) {
 	if size == 1 { // SGLang counts its cache in tokens
 		cache = fmt.Sprintf("%.0f tokens of KV cache", slices.Min(blocks))
 	}
-	return int(slices.Min(blocks) * kvFill / (length / size)), fmt.Sprintf("what 85 %% of %s hold at %.0f tokens a sequence", cache, length)
+	return int(slices.Min(blocks) * KVFill / (length / size)), fmt.Sprintf("what 85 %% of %s hold at %.0f tokens a sequence", cache, length)
 }
 
 // tokenOf and replaceOf are the value that has to be there before, and the operation that changes it; an absent flag is appended where

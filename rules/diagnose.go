@@ -36,11 +36,13 @@ const (
 
 // knownBy is how a symptom is known: an alert told of it, or a look at a fleet that no alert has called for.
 func knownBy(s state.SymptomCount) string {
-	if len(s.Rules) == 0 {
-		return "Seen"
+	if alerted(s) {
+		return "Alert"
 	}
-	return "Alert"
+	return "Seen"
 }
+
+func alerted(s state.SymptomCount) bool { return len(s.Rules) > 0 }
 
 // symptomTitle is what a symptom means, in words. KV cache that is held while nothing runs presses as a full one does, and need be far from full.
 func (c *Catalog) symptomTitle(s state.SymptomCount) string {

@@ -137,6 +137,14 @@ const heldIdle = "held_idle"
 // brakes are the clock events that slow a GPU down against its own will. A power cap is none: every GPU at full load shows it.
 var brakes = []string{"hw_thermal", "sw_thermal", "hw_slowdown", "hw_power_brake"}
 
+// What makes a slow clock a symptom without the driver's word: more is wanted than gpu_throttle's 0.8 of the peers' clock, and its 1.5 between
+// tokens, since here nothing but the two speaks for it.
+const (
+	atWork    = 50  // percent of gpu_util
+	slowClock = 0.7 // of the median of the busy GPUs
+	slowGaps  = 1.5 // of the quickest worker's
+)
+
 // slowClocks is a symptom of a busy GPU that runs far below its busy peers, where its worker is slow between tokens too: exporters leave clock
 // events out unless they are told to, and a clock alone may be another model's or a sensor's whim.
 func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
@@ -146,7 +154,7 @@ func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, stat
 	for _, s := range ev.Samples {
 		switch at := (machine{s.Entity.Node, s.Entity.GPU}); s.Signal {
 		case "gpu_util":
-			busy[at] = s.Value > 50
+			busy[at] = s.Value > atWork
 		case "gpu_clock_event":
 			told[at] = true // the driver has said what holds it
 		case "itl_p95":
@@ -167,10 +175,10 @@ func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, stat
 		return
 	}
 	slices.Sort(clocks)
-	usual := clocks[len(clocks)/2]
+	usual := clocks[len(clocks)/2] // with three or more, one slow GPU does not move it
 	for _, s := range ev.Samples {
 		at := machine{s.Entity.Node, s.Entity.GPU}
-		if s.Signal == "gpu_sm_clock" && busy[at] && !told[at] && s.Value < 0.7*usual && gaps[workerOf(s.Entity)] > 1.5*quickest {
+		if s.Signal == "gpu_sm_clock" && busy[at] && !told[at] && s.Value < slowClock*usual && gaps[workerOf(s.Entity)] > slowGaps*quickest {
 			add("gpu_throttled", state.Warning, s.Entity, s.At)
 		}
 	}

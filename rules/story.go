@@ -219,22 +219,22 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	best := &v.ranked[0]
 	where := plain(target(in.Scope))
-	notes := strings.Join(c.xidNotes(placeholder{view: v.view}), " ")
+	note := c.xidNote(placeholder{view: v.view})
 	if len(v.view.signals) == 0 {
 		return state.Story{
-			What:  strings.TrimSpace(fmt.Sprintf("What is wrong with %s cannot be told from the alerts alone. %s", where, notes)),
+			What:  strings.TrimSpace(fmt.Sprintf("What is wrong with %s cannot be told from the alerts alone. %s", where, note)),
 			Why:   "No evidence could be gathered" + v.view.reasons() + ".",
 			Do:    []string{"Check by hand what the alerts say: errors and time to first token first, then KV cache, queue and GPUs."},
 			Avoid: []string{"Restarting or tuning engines before anything has been measured."},
 		}
 	}
 	s := state.Story{
-		What:  strings.TrimSpace(fmt.Sprintf("The evidence does not decide what is wrong with %s. %s", where, notes)),
+		What:  strings.TrimSpace(fmt.Sprintf("The evidence does not decide what is wrong with %s. %s", where, note)),
 		Do:    []string{"Look at the evidence and at what is missing; the playbooks of the alternatives say what to check next."},
 		Avoid: []string{"Acting on the leading alternative as if it were proven."},
 	}
 	if len(v.roots) > 0 {
-		s.What = strings.TrimSpace(fmt.Sprintf("%s What brought it is not known. %s", c.fill(best.cause.What, placeholder{view: v.view, best: best}), notes))
+		s.What = strings.TrimSpace(fmt.Sprintf("%s What brought it is not known. %s", c.fill(best.cause.What, placeholder{view: v.view, best: best}), note))
 		s.Do = []string{
 			"Find out what changed before it began: " + v.signsOfRoots() + ".",
 			"Look for it in the gateway's log or graphs; then follow the playbook of what changed, for what helps one of them harms another.",

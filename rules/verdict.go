@@ -85,10 +85,11 @@ func (v verdict) firstRival(in *state.Incident) *weighed {
 
 // lookOnly says that no alert tells of the trouble: somebody looks at a fleet.
 func lookOnly(in *state.Incident) bool {
-	return !slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return len(s.Rules) > 0 })
+	return !slices.ContainsFunc(in.Symptoms, alerted)
 }
 
-// watched is how long before the onset a chart has to begin to show how things were.
+// watched is how long before the onset a chart has to begin to show how things were: as long as engines' own pages have to be read before it, since
+// trouble comes before its first alert.
 const watched = 2 * time.Minute
 
 // watchedBefore says whether any chart shows how things were before the onset.
@@ -158,28 +159,19 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 // evidence is gathered again and again, and where charts reach back before the onset people see on them what changed.
 func (v *verdict) askForRoots(in *state.Incident) {
 	best := v.ranked[0]
-	isRoot := func(w weighed) bool {
-		could := w.score + w.gain
-		return w.gain > 0 && could >= threshold && could >= best.score+best.loss+margin && w.cause.leadsTo(best.cause.ID, in.Symptoms)
-	}
+	var roots, rest []weighed
 	for _, w := range v.ranked[1:] {
-		if isRoot(w) {
-			v.roots = append(v.roots, w.cause.ID)
+		could := w.score + w.gain
+		if w.gain > 0 && could >= threshold && could >= best.score+best.loss+margin && w.cause.leadsTo(best.cause.ID, in.Symptoms) {
+			roots, v.roots = append(roots, w), append(v.roots, w.cause.ID)
+		} else {
+			rest = append(rest, w)
 		}
 	}
-	if len(v.roots) == 0 {
+	if len(roots) == 0 {
 		return
 	}
-	v.named = false
-	slices.SortStableFunc(v.ranked[1:], func(a, b weighed) int {
-		switch first, second := isRoot(a), isRoot(b); {
-		case first == second:
-			return 0
-		case first:
-			return -1
-		}
-		return 1
-	})
+	v.named, v.ranked = false, slices.Concat(v.ranked[:1], roots, rest)
 	share := round(best.confidence/float64(len(v.roots)+1), 4)
 	for i := range len(v.roots) + 1 {
 		v.ranked[i].confidence = share

@@ -175,7 +175,9 @@ func (c *Catalog) advise(lines []string, p placeholder) []string {
 				out = append(out, c.fill(l, p))
 			}
 		case xidNote:
-			out = append(out, c.xidNotes(p)...)
+			if note := c.xidNote(p); note != "" {
+				out = append(out, note)
+			}
 		default:
 			out = append(out, c.fill(line, p))
 		}
@@ -183,11 +185,12 @@ func (c *Catalog) advise(lines []string, p placeholder) []string {
 	return out
 }
 
-// xidNotes say what an Xid asks for, where the verdict is not about it: a recent one, or else one that a GPU still shows whose worker is not ready.
-func (c *Catalog) xidNotes(p placeholder) []string {
+// xidNote says what an Xid asks for, where the verdict is not about it: a recent one, or else one that a GPU still shows whose worker is not
+// ready; empty where there is none.
+func (c *Catalog) xidNote(p placeholder) string {
 	p = placeholder{view: p.view}
 	if t := c.xid(p, false); t.code >= 0 {
-		return []string{c.fill("Xid {xid} ({xid_name}). {xid_asks}.", p)}
+		return c.fill("Xid {xid} ({xid_name}). {xid_asks}.", p)
 	}
 	for _, g := range p.view.gpus {
 		last, ready := g.reading("gpu_xid"), g.reading("pod_ready")
@@ -196,8 +199,8 @@ func (c *Catalog) xidNotes(p placeholder) []string {
 		}
 		if x, ok := c.xids[int(last.value().v)]; ok && x.Class == "hardware" {
 			p.group = g
-			return []string{c.fill("{entity} shows Xid {xid} ({xid_name}), and its worker is not ready. The gauge does not say since when: look into the node's kernel log. {xid_asks}.", p)}
+			return c.fill("{entity} shows Xid {xid} ({xid_name}), and its worker is not ready. The gauge does not say since when: look into the node's kernel log. {xid_asks}.", p)
 		}
 	}
-	return nil
+	return ""
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"math"
+
+	"paramedic/remediate"
 )
 
 // A tuneModel is what the arithmetic needs of a model.
@@ -147,9 +149,6 @@ func (h tuneHardware) kvBlocks(m tuneModel, kvBytes float64, blockSize int) int 
 	return max(0, int(h.kvMemory(m)/m.blockBytes(kvBytes, h.TensorParallel, blockSize)))
 }
 
-// kvFill is how much of the KV cache safeMaxNumSeqs plans for. The rest is for requests that are longer than the average one.
-const kvFill = 0.85
-
 // safeMaxNumSeqs is how many average requests the KV cache holds at their full length, of which each takes so many blocks.
 //
 //	int(blocks · 0.85 / (average tokens / block size))
@@ -158,7 +157,7 @@ const kvFill = 0.85
 // shared prefixes are kept once. Rounded with graphSize, it is also what first aid computes for set_engine_arg, which knows no model: it takes
 // every block to hold tokens of all layers, and goes by what running requests really hold where that is more.
 func safeMaxNumSeqs(blocks int, each float64) int {
-	return int(float64(blocks) * kvFill / each)
+	return int(float64(blocks) * remediate.KVFill / each)
 }
 
 // graphSize rounds down to a multiple of eight: engines capture graphs for batches of such sizes, and pad others to the next.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"paramedic/remediate"
 )
 
 // A tuneSheet is what is known of a model and its GPUs without a live engine.
@@ -217,7 +219,7 @@ func (s tuneSheet) sequences(u useCase, p tunePool) (int, string) {
 	if s.blockSize == 1 {
 		of = "tokens of KV cache"
 	}
-	why := fmt.Sprintf("%.0f %% of %d %s hold %d requests of %.0f tokens", 100*kvFill, p.blocks, of, fit, p.average)
+	why := fmt.Sprintf("%.0f %% of %d %s hold %d requests of %.0f tokens", 100*remediate.KVFill, p.blocks, of, fit, p.average)
 	if seqs < fit {
 		why += "; in eights, as engines capture graphs"
 	}
