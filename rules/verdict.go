@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 
 	"paramedic/state"
 )
@@ -83,28 +82,6 @@ func (v verdict) firstRival(in *state.Incident) *weighed {
 	return nil
 }
 
-// lookOnly says that no alert tells of the trouble: somebody looks at a fleet.
-func lookOnly(in *state.Incident) bool {
-	return !slices.ContainsFunc(in.Symptoms, alerted)
-}
-
-// watched is how long before the onset a chart has to begin to show how things were: as long as engines' own pages have to be read before it, since
-// trouble comes before its first alert.
-const watched = 2 * time.Minute
-
-// watchedBefore says whether any chart shows how things were before the onset.
-func (v *view) watchedBefore(onset time.Time) bool {
-	for _, s := range v.signals {
-		for i := range s.samples {
-			course := s.samples[i].Series
-			if len(course) > 0 && onset.Sub(course[0].At) >= watched {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // looksLike says that either of two causes names the other among those that are easily taken for it.
 func (c *Cause) looksLike(other *Cause) bool {
 	names := func(a, b *Cause) bool {
@@ -147,7 +124,7 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 		out.margin = round(out.ranked[0].score-next, 2)
 		out.named = out.ranked[0].score >= threshold && out.margin >= margin
 	}
-	if out.named && lookOnly(in) && !v.watchedBefore(in.StartedAt) {
+	if out.named {
 		out.askForRoots(in)
 	}
 	return out
@@ -155,8 +132,7 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 
 // askForRoots takes a name back that may be a consequence's. A surge, longer prompts and lost prefixes are changes: where nobody knows how
 // things were before, what they lead to stands out, whichever of them it was, and the advice for one makes another worse. Those that could
-// have won if it were known move up behind the first and share its odds. That is so of a look at a fleet that nobody watched; an incident's
-// evidence is gathered again and again, and where charts reach back before the onset people see on them what changed.
+// have won if it were known move up behind the first and share its odds.
 func (v *verdict) askForRoots(in *state.Incident) {
 	best := v.ranked[0]
 	var roots, rest []weighed

@@ -44,6 +44,8 @@ type flock struct {
 	mu     sync.Mutex
 	fleets map[int]*lab.Fleet
 	next   map[int]int
+	pasts  [][]byte          // one for each of the first pods
+	before map[string][]byte // those that Prometheus is to know, by their pods
 	ctx    context.Context
 }
 
@@ -62,7 +64,7 @@ func engineOf(p *corev1.Pod) http.Handler {
 // raise makes a namespace's engines ready to back its pods.
 func raise(t *testing.T, namespace string, f *flock) {
 	t.Helper()
-	f.fleets, f.next, f.ctx = map[int]*lab.Fleet{}, map[int]int{}, t.Context()
+	f.fleets, f.next, f.before, f.ctx = map[int]*lab.Fleet{}, map[int]int{}, map[string][]byte{}, t.Context()
 	flocks.Store(namespace, f)
 	t.Cleanup(func() { flocks.Delete(namespace) })
 }
@@ -84,14 +86,24 @@ func (f *flock) engine(p *corev1.Pod) http.Handler {
 	seqs := maxNumSeqs(p)
 	fleet := f.fleets[seqs]
 	if fleet == nil {
+		if len(f.fleets) == 0 {
+			f.pasts = f.healthy(seqs)
+		}
 		fleet = f.fleet(seqs)
 		f.fleets[seqs] = fleet
 	}
 	pods := fleet.Pods()
-	worker := pods[f.next[seqs]%len(pods)].Name
+	n := f.next[seqs]
 	f.next[seqs]++
-	page := fleet.WorkerHandler(worker)
+	if len(f.pasts) > 0 {
+		f.before[p.Name], f.pasts = f.pasts[0], f.pasts[1:]
+	}
+	page := fleet.WorkerHandler(pods[n%len(pods)].Name)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == pastPath {
+			f.recall(w, p.Name)
+			return
+		}
 		if !f.busy.Load() {
 			page.ServeHTTP(w, r)
 			return
@@ -105,24 +117,9 @@ func (f *flock) engine(p *corev1.Pod) http.Handler {
 
 var running = regexp.MustCompile(`(?m)^(vllm:num_requests_running\{[^}]*\} )0\n`)
 
-// fleet simulates engines with one value, and goes on until the test ends. It cannot fail but by a mistake of a test.
+// fleet simulates engines with one value, and goes on until the test ends.
 func (f *flock) fleet(seqs int) *lab.Fleet {
-	s, err := lab.NewScenario(f.scenario, f.seed)
-	if err != nil {
-		panic(err)
-	}
-	s.Config.Workers, s.Config.Model, s.Config.Pool = workers, modelName, poolName
-	s.Config.Engine.MaxNumSeqs = seqs
-	if s.Config.Workload.Rate == 0 {
-		s.Config.Workload.Rate = 2.3 * workers / 4
-	}
-	if f.shape != nil {
-		f.shape(&s.Config, seqs)
-	}
-	fleet, err := s.Build()
-	if err != nil {
-		panic(fmt.Sprintf("the simulated fleet: %v", err))
-	}
+	fleet := f.build(seqs, false)
 	begin, from := fleet.Start().Add(f.past(seqs)), time.Now()
 	fleet.Advance(begin)
 	go func() {
@@ -137,6 +134,30 @@ func (f *flock) fleet(seqs int) *lab.Fleet {
 			}
 		}
 	}()
+	return fleet
+}
+
+// build makes the engines with one value, with the scenario's fault to come or without. It cannot fail but by a mistake of a test.
+func (f *flock) build(seqs int, healthy bool) *lab.Fleet {
+	s, err := lab.NewScenario(f.scenario, f.seed)
+	if err != nil {
+		panic(err)
+	}
+	s.Config.Workers, s.Config.Model, s.Config.Pool = workers, modelName, poolName
+	s.Config.Engine.MaxNumSeqs = seqs
+	if s.Config.Workload.Rate == 0 {
+		s.Config.Workload.Rate = 2.3 * workers / 4
+	}
+	if f.shape != nil {
+		f.shape(&s.Config, seqs)
+	}
+	if healthy {
+		s.Faults = nil
+	}
+	fleet, err := s.Build()
+	if err != nil {
+		panic(fmt.Sprintf("the simulated fleet: %v", err))
+	}
 	return fleet
 }
 

@@ -28,13 +28,22 @@ type prometheus struct {
 	sd   *httptest.Server
 }
 
+// The past comes as late samples, under the name of the job that goes on with it.
 const prometheusConfig = `global: {scrape_interval: 1s, scrape_timeout: 1s}
+storage: {tsdb: {out_of_order_time_window: 1h}}
 scrape_configs:
   - job_name: vllm
-    http_sd_configs: [{url: %q, refresh_interval: 1s}]
+    http_sd_configs: [{url: "%[1]s/pods", refresh_interval: 1s}]
+  - job_name: past
+    metrics_path: ` + pastPath + `
+    scrape_interval: 5s
+    scrape_timeout: 5s
+    http_sd_configs: [{url: "%[1]s/past", refresh_interval: 1s}]
+    metric_relabel_configs: [{target_label: job, replacement: vllm}]
 `
 
-// discovery lists the pods that run, as Prometheus' own discovery of pods does; Debian's build has none.
+// discovery lists the pods that run, as Prometheus' own discovery of pods does; Debian's build has none. Under /past it lists those that have
+// a past which Prometheus does not know.
 func discovery(w http.ResponseWriter, r *http.Request) {
 	list, err := admin.CoreV1().Pods("").List(r.Context(), metav1.ListOptions{FieldSelector: "status.phase=Running"})
 	if err != nil {
@@ -47,6 +56,9 @@ func discovery(w http.ResponseWriter, r *http.Request) {
 	}
 	groups := []group{}
 	for _, p := range list.Items {
+		if f, ok := flocks.Load(p.Namespace); r.URL.Path == "/past" && (!ok || !f.(*flock).remembers(p.Name)) {
+			continue
+		}
 		if p.Annotations["prometheus.io/scrape"] == "true" && p.DeletionTimestamp == nil && p.Status.PodIP != "" {
 			groups = append(groups, group{[]string{net.JoinHostPort(p.Status.PodIP, enginePort)}, map[string]string{
 				"namespace": p.Namespace, "pod": p.Name, "node": p.Spec.NodeName, "container": p.Spec.Containers[0].Name}})

@@ -64,6 +64,8 @@ func setting(t *testing.T, o options) *scene {
 	}
 	s.deploy()
 	bot.Eventually(s, 40*time.Second, "Prometheus knows the pool", func() error { return monitoring.knows(s.namespace) })
+	bot.Eventually(s, 40*time.Second, "Prometheus knows the pool's past", func() error { return monitoring.remembers(s.namespace) })
+	s.engines.forget()
 	s.slack = slacktest.New(slacktest.Options{})
 	t.Cleanup(s.slack.Close)
 	s.bot = bot.New(t)

@@ -83,8 +83,12 @@ func (g *gathering) jobs() []job {
 		all, chart = shared(all, chart)
 		past = apart(past, chart)
 	}
-	before, distant := onset.Add(-time.Hour), onset.Add(-24*time.Hour)
-	add(job{moments: charts, span: span(onset, now), settled: g.settled(onset)}, chart, unionsRange)
+	before, distant := g.before(), onset.Add(-24*time.Hour)
+	drawn := job{moments: charts, span: span(onset, now), settled: g.settled(onset)}
+	if g.brief() {
+		drawn.at = before
+	}
+	add(drawn, chart, unionsRange)
 	add(job{moments: []moment{present}, at: now}, all, unionsNow)
 	add(job{moments: []moment{baseline}, at: before, settled: g.settled(before)}, past, unionsBefore)
 	add(job{moments: []moment{dayAgo, weekAgo}, at: distant, settled: g.settled(distant)}, old, unionsDistant)
@@ -235,7 +239,7 @@ func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
 		from.add(&sm.now, p.v)
 		sm.at = p.at
 	}
-	if j.gives(baseline) && !m.few && m.signal.Compared() && p.at.Sub(j.span.Start) < j.span.Step {
+	if since := j.since(); j.gives(baseline) && !m.few && m.signal.Compared() && !p.at.Before(since) && p.at.Sub(since) < j.span.Step {
 		from.add(&sm.base, p.v)
 	}
 	if !j.gives(course) || !m.signal.Chart {
@@ -357,11 +361,15 @@ func (g *gathering) finish(r *enrich.Reading) {
 			first[of(sm)] = sm.member.index
 		}
 	}
+	g.succeed()
 	given := make([]*sample, 0, len(first))
 	for _, sm := range g.samples {
 		if sm.now != nil && first[of(sm)] == sm.member.index {
 			given = append(given, sm)
 		}
+	}
+	if note, ok := g.shortPast(); ok {
+		r.Notes = append(r.Notes, note)
 	}
 	slices.SortFunc(given, func(a, b *sample) int { // the same every time
 		if c := strings.Compare(a.member.signal.ID, b.member.signal.ID); c != 0 {

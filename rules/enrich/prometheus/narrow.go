@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"paramedic/rules"
 	"paramedic/rules/enrich"
@@ -19,6 +20,8 @@ type narrow struct {
 	pods string // a regular expression that all pods of the scope match; empty where nobody knows one
 	// engines are the kinds of engine that run in those pods; nil where nobody knows.
 	engines map[string]bool
+	// began is when the first of those pods, or of all in the scope, was first scraped, of the time that is looked at; zero where nobody knows.
+	began time.Time
 }
 
 // asks says whether a source can have anything: a pool of one engine has no series of another.
@@ -90,38 +93,63 @@ func (n narrow) named() (narrow, bool) {
 	return n, true
 }
 
-// narrow asks which engines there are, and takes the pool's name as the beginning of its pods' names where that is what is seen: a
-// namespace with many pools costs many times what the pool alone does. Where nobody answers, or names are given otherwise, the whole
+// narrow asks since when there are engines and which, and takes the pool's name as the beginning of its pods' names where that is what is
+// seen: a namespace with many pools costs many times what the pool alone does. Where nobody answers, or names are given otherwise, the whole
 // namespace is read.
 func (c *Client) narrow(ctx context.Context, q enrich.Query) narrow {
-	scope := q.Scope
-	out := narrow{Scope: scope}
-	if len(q.Running.Sources) == 0 || scope.Namespace == "" || scope.Pool == "" {
-		return out
+	scope, prefix := q.Scope, q.Scope.Pool+"-"
+	named := scope.Namespace != "" && scope.Pool != "" && !slices.ContainsFunc(scope.Pods, func(pod string) bool { return !strings.HasPrefix(pod, prefix) })
+	var namespace, pods []string
+	if scope.Namespace != "" {
+		namespace = []string{"namespace=" + strconv.Quote(scope.Namespace)}
 	}
-	prefix := scope.Pool + "-"
-	if slices.ContainsFunc(scope.Pods, func(pod string) bool { return !strings.HasPrefix(pod, prefix) }) {
-		return out
+	own := regexp.QuoteMeta(prefix) + ".*"
+	if named {
+		pods = []string{"pod=~" + strconv.Quote(own)}
+	}
+	window := fmt.Sprintf("[%ds:1m]", int(lookBack.Seconds()))
+	if ago := int(q.Now.Sub(q.Onset).Seconds()); ago > 0 { // Prometheus 2 takes no offset of nothing
+		window += fmt.Sprintf(" offset %ds", ago)
 	}
 	var parts []string
 	for _, src := range q.Running.Sources {
-		if slices.Contains(engines, src.Engine) {
-			sel := "max by (pod) (" + src.Metric + "{namespace=" + strconv.Quote(scope.Namespace) + "})"
-			parts = append(parts, fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, sel, marker, src.Engine))
+		if !slices.Contains(engines, src.Engine) {
+			continue
+		}
+		first := "timestamp(" + selector(src.Metric, namespace, pods) + ")" + window
+		parts = append(parts, marked("min(min_over_time("+first+"))", src.Engine+under))
+		if named {
+			parts = append(parts, marked("max by (pod) ("+selector(src.Metric, namespace)+")", src.Engine))
 		}
 	}
-	found := map[string]bool{}
-	for _, s := range c.ask(ctx, job{query: strings.Join(parts, "\nor\n"), at: q.Now}).series {
-		pod := s.labels["pod"]
-		if pod == "" {
-			return out // an engine that nothing but its address names may be one of the pool
-		}
-		if strings.HasPrefix(pod, prefix) {
-			found[s.labels[marker]] = true
+	if len(parts) == 0 {
+		return narrow{Scope: scope}
+	}
+	var began time.Time // of the pool's pods, or of all
+	found, unnamed := map[string]bool{}, false
+	for _, s := range c.ask(ctx, job{query: either(parts), at: q.Now}).series {
+		engine, first := strings.CutSuffix(s.labels[marker], under)
+		switch pod := s.labels["pod"]; {
+		case first:
+			if at := time.UnixMilli(int64(1000 * s.points[0].v)).UTC(); began.IsZero() || at.Before(began) {
+				began = at
+			}
+		case pod == "":
+			unnamed = true // an engine that nothing but its address names may be one of the pool
+		case strings.HasPrefix(pod, prefix):
+			found[engine] = true
 		}
 	}
-	if len(found) > 0 {
-		out.pods, out.engines = regexp.QuoteMeta(prefix)+".*", found
+	switch {
+	case !named:
+		return narrow{Scope: scope, began: began}
+	case unnamed || len(found) == 0:
+		return narrow{Scope: scope}
 	}
-	return out
+	return narrow{Scope: scope, pods: own, engines: found, began: began}
+}
+
+// selector selects a metric's series.
+func selector(metric string, matchers ...[]string) string {
+	return metric + "{" + strings.Join(slices.Concat(matchers...), ",") + "}"
 }

@@ -153,7 +153,7 @@ type job struct {
 	parts   []part
 	query   string // the union of the parts
 	moments []moment
-	at      time.Time // instant
+	at      time.Time // instant; of a range, from when on it gives the baseline, where that is not its beginning
 	span    *v1.Range // range
 	// settled is the moment up to which the answer is the same whenever it is asked for, once all has come in; zero where nobody will ask again.
 	settled time.Time
@@ -161,6 +161,14 @@ type job struct {
 
 // gives says whether the moment is among those that the job is about.
 func (j job) gives(m moment) bool { return slices.Contains(j.moments, m) }
+
+// since is from when on a range gives the baseline.
+func (j job) since() time.Time {
+	if j.at.IsZero() {
+		return j.span.Start
+	}
+	return j.at
+}
 
 // but are the job's moments without one.
 func (j job) but(m moment) []moment {

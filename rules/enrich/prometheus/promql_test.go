@@ -244,6 +244,15 @@ func (s *store) call(e *parser.Call, t time.Time) []element {
 			out = append(out, element{l, x.v})
 		}
 		return out
+	case "timestamp":
+		sel := e.Args[0].(*parser.VectorSelector)
+		var out []element
+		for _, sr := range s.selected(sel) {
+			if p := pointsIn(sr.points, t.Add(-5*time.Minute), t); len(p) > 0 {
+				out = append(out, element{without(sr.labels, "__name__"), float64(p[len(p)-1].at.UnixMilli()) / 1000})
+			}
+		}
+		return out
 	case "time":
 		return []element{{v: float64(t.UnixMilli()) / 1000}}
 	case "clamp_min":
@@ -272,6 +281,7 @@ func (s *store) rangeCall(e *parser.Call, t time.Time) []element {
 			apply(sr.labels, pointsIn(sr.points, t.Add(-arg.Range), t), arg.Range)
 		}
 	case *parser.SubqueryExpr:
+		t = t.Add(-arg.OriginalOffset)
 		by, sub := map[string]*tsSeries{}, []string{}
 		for at := t.Add(-arg.Range).Truncate(arg.Step).Add(arg.Step); !at.After(t); at = at.Add(arg.Step) {
 			for _, x := range s.eval(arg.Expr, at) {
