@@ -35,9 +35,30 @@ type placeholder struct {
 	best         *weighed // the verdict, for titles and stories
 }
 
+// manyRequests is how texts speak of a number of requests.
+var manyRequests = regexp.MustCompile(`\{([a-z0-9_.]+)\} requests( run| wait)?\b`)
+
+// singular speaks of one request where it is one.
+func (c *Catalog) singular(s string, p placeholder) string {
+	if p.group == nil || !strings.Contains(s, "} requests") {
+		return s
+	}
+	return manyRequests.ReplaceAllStringFunc(s, func(m string) string {
+		sub := manyRequests.FindStringSubmatch(m)
+		base, field, _ := strings.Cut(sub[1], ".")
+		switch unit, ok := c.units[base]; {
+		case !ok || p.group.format(base, field, unit) != "1":
+			return m
+		case sub[2] == "":
+			return "1 request"
+		}
+		return "1 request" + sub[2] + "s"
+	})
+}
+
 // fill puts values for placeholders. Values are data: what they contain is never read as a placeholder, and control characters go.
 func (c *Catalog) fill(s string, p placeholder) string {
-	return placeholderForm.ReplaceAllStringFunc(s, func(m string) string {
+	return placeholderForm.ReplaceAllStringFunc(c.singular(s, p), func(m string) string {
 		name := m[1 : len(m)-1]
 		base, field, _ := strings.Cut(name, ".")
 		if unit, ok := c.units[base]; ok && p.group != nil {

@@ -28,6 +28,7 @@ func TestTextsAreTrueAtTheEdgeOfTheirConditions(t *testing.T) {
 	for signal, v := range map[string]float64{
 		"kv_usage": 0.2, "kv_blocks_total": 1000, "kv_block_size": 16, "requests_running": 1, "prompt_length_mean": 10, "output_length_mean": 10, // 3200 tokens for 20
 		"preemption_rate": 0.03, "requests_waiting": 4, "ttft_p95": 0.9, "itl_p95": 0.02, "container_memory_slope": 100, "error_rate": 0.015, "gateway_error_ratio": 0.2,
+		"generation_tokens_rate": 0,
 	} {
 		base := v
 		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Entity: entity, At: caseTime, Baseline: &base})
@@ -53,7 +54,7 @@ func TestTextsAreTrueAtTheEdgeOfTheirConditions(t *testing.T) {
 			t.Errorf("%q is told, which is not so:\n%s", untrue, all)
 		}
 	}
-	for _, want := range []string{"Hardly anybody waits (4 at most)", "Hardly anything is preempted (0.03/s at most)", "Seen: Requests queue up", "Alert: KV cache is nearly full"} {
+	for _, want := range []string{"Hardly anybody waits (4 at most)", "Hardly anything is preempted (0.03/s at most)", "vllm-0 generates nothing, though 1 request runs", "Seen: Requests queue up", "Alert: KV cache is nearly full"} {
 		if !slices.ContainsFunc(texts, func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("%q is not told:\n%s", want, all)
 		}
@@ -72,7 +73,7 @@ func TestWhatMayHaveBroughtItIsNamedWhereThePastIsUnknown(t *testing.T) {
 	}
 	now := map[string]float64{"kv_usage": 0.99, "requests_waiting": 20, "requests_running": 60, "preemption_rate": 2, "arrival_rate": 6, "abort_rate": 0,
 		"finish_rate": 5, "prompt_length_mean": 1400, "prompt_length_p95": 3600, "output_length_mean": 400, "prefix_hit_ratio": 0.3, "ttft_p95": 6, "itl_p95": 0.2, "itl_p50": 0.05}
-	in := state.Incident{Scope: state.Scope{Namespace: "llm", Pool: "vllm", Model: "llama"}, Symptoms: []state.SymptomCount{{Symptom: "kv_pressure", Alerts: 1}, {Symptom: "ttft_high", Alerts: 1}}}
+	in := state.Incident{Scope: state.Scope{Namespace: "llm", Pool: "vllm", Model: "llama"}, Symptoms: []state.SymptomCount{{Symptom: "kv_pressure", Alerts: 1, Rules: []string{"KVFull"}}, {Symptom: "ttft_high", Alerts: 1, Rules: []string{"TTFTHigh"}}}}
 	for _, signal := range slices.Sorted(maps.Keys(now)) {
 		add(signal, now[signal], nil)
 	}
