@@ -37,7 +37,8 @@
 //
 //	value     the entity's own value; of a pool, its own series where there is one, otherwise the mean of its pods
 //	max min avg sum count   over the pods of the scope, whatever entity is looked at
-//	baseline  the value an hour before the onset; of what swings with the traffic, the value of that hour nearest to the present one
+//	baseline  the value an hour before the onset; of what swings with the traffic, the value of that hour nearest to the present one;
+//	          of what is known for less than an hour, its first minutes
 //	day_ago week_ago        of key signals, at the same hour of the day and the week before
 //	z         standard scores away from the hour before the onset
 //	text      the value of a signal that is a word
