@@ -92,8 +92,8 @@ func looks(t *testing.T, w *world) {
 	if err := json.Unmarshal([]byte(out), &found); code != 2 || err != nil || len(found.Verdicts) != 1 || found.Verdicts[0].Diagnosis.Cause != lab.KVExhaustion {
 		t.Errorf("diagnose of the broken fleet: exit %d, %v\n%s%s", code, err, out, errs)
 	}
-	healthy := w.fleet.Start().Add(4*time.Minute + 50*time.Second).Format(time.RFC3339)
-	if out, errs, code := bot.Run(t, w.dir, "diagnose", "--prometheus", w.prometheus, "--at", healthy); code != 0 {
+	before := w.fleet.Start().Add(healthy - 10*time.Second).Format(time.RFC3339)
+	if out, errs, code := bot.Run(t, w.dir, "diagnose", "--prometheus", w.prometheus, "--at", before); code != 0 {
 		t.Errorf("diagnose of the time before: exit %d\n%s%s", code, out, errs)
 	}
 	if _, errs, code := bot.Run(t, w.dir, "diagnose", "--prometheus", "http://"+bot.FreeAddress(t)); code != 1 || errs == "" {

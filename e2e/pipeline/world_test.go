@@ -25,9 +25,12 @@ import (
 	"paramedic/lab"
 )
 
-// past is how much of the fleet's life Prometheus knows at the start: the fault comes at five minutes, and its first alert, with the
+// past is how much of the fleet's life Prometheus knows at the start: the fault comes after the healthy time, and its first alert, with the
 // rules' usual waiting, half a minute after this.
-const past = 9 * time.Minute
+const (
+	healthy = 25 * time.Minute
+	past    = healthy + 4*time.Minute
+)
 
 // A world is a simulated fleet with a real Prometheus and a real Alertmanager around it.
 type world struct {
@@ -69,6 +72,7 @@ func newWorldWith(t *testing.T, kind lab.Kind, fault, webhook, token string, rul
 	if err != nil {
 		t.Fatal(err)
 	}
+	scenario = scenario.Later(healthy - scenario.Faults[0].At)
 	scenario.Config.Kind = kind
 	scenario.Config.Start = time.Now().UTC().Add(-past)
 	scenario.Config.ColdStart, scenario.Config.Drain = 20*time.Second, 20*time.Second

@@ -47,7 +47,7 @@ var swinging = []string{"1/s", "requests", "s"}
 
 const (
 	troubled    = 15 * time.Minute // before the first alert in which the trouble may have begun: rates of five minutes, held for ten
-	usualPoints = 12
+	usualPoints = 6
 )
 
 // usually is what a sample of a signal that swings with the traffic is compared with: the value of the hour before the onset that is nearest to

@@ -47,6 +47,7 @@ type Reading struct {
 	Engines map[string]string
 	Failed  map[string]string
 	Notes   []state.Missing
+	Began   time.Time
 }
 
 // WorkerKey is what an entity's worker goes by before anybody has resolved it: its pod, or its address.

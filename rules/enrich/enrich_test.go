@@ -196,6 +196,36 @@ func TestWithoutKubernetesWorkersComeFromLabels(t *testing.T) {
 	}
 }
 
+// First minutes stand for the past where no source knows the hour itself, and where they do that is said.
+func TestTheHourBeforeIsBetterThanFirstMinutes(t *testing.T) {
+	worker := state.Entity{Namespace: "llm", Pod: pod0, Model: "llama-70b"}
+	reading := func(began time.Time, baseline float64) *fixed {
+		s := sampleOf("kv_usage", worker, 0.9)
+		s.Baseline = &baseline
+		return &fixed{reading: Reading{Began: began, Samples: []state.Sample{s}}}
+	}
+	early, late := now.Add(-40*time.Minute), now.Add(-30*time.Minute)
+	for name, c := range map[string]struct {
+		prometheus, engines *fixed
+		baseline            float64
+		note                string
+	}{
+		"Prometheus knows the hour":  {reading(time.Time{}, 0.1), reading(late, 0.2), 0.1, ""},
+		"the pages know the hour":    {reading(late, 0.1), reading(time.Time{}, 0.2), 0.2, ""},
+		"both know the beginning":    {reading(early, 0.1), reading(late, 0.2), 0.1, "nothing is known of the hour before the onset until 11:20:00: what was seen first stands for it"},
+		"one has no value, one does": {&fixed{reading: Reading{Began: early, Samples: []state.Sample{sampleOf("kv_usage", worker, 0.9)}}}, reading(late, 0.2), 0.2, "nothing is known of the hour before the onset until 11:30:00: what was seen first stands for it"},
+	} {
+		ev := gatherer(t, Cluster{Prometheus: c.prometheus, Engines: c.engines}).Gather(t.Context(), request("kv_usage"))
+		note := ""
+		for _, m := range ev.Missing {
+			note += m.Reason
+		}
+		if len(ev.Samples) != 1 || ev.Samples[0].Baseline == nil || *ev.Samples[0].Baseline != c.baseline || note != c.note {
+			t.Errorf("%s: %+v; %q", name, ev.Samples, note)
+		}
+	}
+}
+
 func TestASlowSourceCostsItsOwnSignalsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("pod_ready", state.Entity{Namespace: "llm", Pod: pod0, Pool: "vllm-llama"}, 1)}}}

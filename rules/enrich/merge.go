@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"paramedic/rules"
 	"paramedic/state"
@@ -42,6 +43,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	ev.Samples = make([]state.Sample, 0, read)
 	seen := make(map[what]int, read)
 	had := map[string]bool{}
+	var began []time.Time // by sample: when the past begins whose first minutes its baseline is of; zero: it is of an hour before
 	for _, r := range m.readings {
 		for _, s := range r.Samples {
 			s.Entity = m.resolve(s.Entity)
@@ -50,12 +52,21 @@ func (m *merge) evidence(ev *state.Evidence) {
 			}
 			key := what{s.Signal, placeOf(s.Entity), s.Text}
 			if at, ok := seen[key]; ok { // what an earlier source has given is not given again
-				fill(&ev.Samples[at], s)
+				have := &ev.Samples[at]
+				if s.Baseline != nil && (have.Baseline == nil || r.Began.IsZero() && !began[at].IsZero()) {
+					have.Baseline, began[at] = s.Baseline, r.Began
+				}
+				fill(have, s)
 				continue
 			}
 			had[s.Signal] = true
 			seen[key] = len(ev.Samples)
 			ev.Samples = append(ev.Samples, s)
+			if s.Baseline == nil {
+				began = append(began, time.Time{})
+			} else {
+				began = append(began, r.Began)
+			}
 		}
 	}
 	m.exitCodes(ev.Samples)
@@ -72,6 +83,10 @@ func (m *merge) evidence(ev *state.Evidence) {
 	})
 	ev.Workers = m.workers
 	ev.Missing = append(ev.Missing, m.missing(had)...)
+	if began = slices.DeleteFunc(began, time.Time.IsZero); len(began) > 0 {
+		ev.Missing = append(ev.Missing, state.Missing{Signal: "baseline",
+			Reason: "nothing is known of the hour before the onset until " + slices.MinFunc(began, time.Time.Compare).UTC().Format("15:04:05") + ": what was seen first stands for it"})
+	}
 	slices.SortStableFunc(ev.Missing, func(a, b state.Missing) int { return cmp.Compare(a.Signal, b.Signal) })
 }
 
@@ -113,9 +128,6 @@ func CompareEntities(a, b state.Entity) int {
 
 // fill completes a sample with what a later source knows besides.
 func fill(have *state.Sample, more state.Sample) {
-	if have.Baseline == nil {
-		have.Baseline = more.Baseline
-	}
 	if have.DayAgo == nil {
 		have.DayAgo = more.DayAgo
 	}

@@ -35,8 +35,8 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 		}
 		out.Samples = append(out.Samples, samples...)
 	}
-	if began := oldest(pages); began.After(q.Onset.Add(-time.Hour)) && slices.ContainsFunc(out.Samples, compared) {
-		out.Notes = append(out.Notes, state.Missing{Signal: "baseline", Reason: "read since " + began.UTC().Format("15:04:05") + " only, less than an hour before the onset: what was seen first stands for it"})
+	if began := oldest(pages); began.After(q.Onset.Add(-time.Hour)) {
+		out.Began = began
 	}
 	out.Notes = append(out.Notes, unseen(q, pages, now)...)
 	for _, t := range pages {
@@ -58,8 +58,6 @@ func (c *Client) newest() time.Time {
 	}
 	return newest
 }
-
-func compared(s state.Sample) bool { return s.Baseline != nil }
 
 // oldest is when the first page was read that is remembered.
 func oldest(pages []*target) time.Time {

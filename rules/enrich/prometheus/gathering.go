@@ -79,16 +79,15 @@ func (g *gathering) jobs() []job {
 	}
 	charts := []moment{course}
 	if g.scope.pods != "" && now.Sub(onset) <= young {
-		charts = []moment{present, baseline, course}
+		charts = []moment{present, course}
 		all, chart = shared(all, chart)
-		past = apart(past, chart)
+		if !g.brief() {
+			charts = append(charts, baseline)
+			past = apart(past, chart)
+		}
 	}
 	before, distant := g.before(), onset.Add(-24*time.Hour)
-	drawn := job{moments: charts, span: span(onset, now), settled: g.settled(onset)}
-	if g.brief() {
-		drawn.at = before
-	}
-	add(drawn, chart, unionsRange)
+	add(job{moments: charts, span: span(onset, now), settled: g.settled(onset)}, chart, unionsRange)
 	add(job{moments: []moment{present}, at: now}, all, unionsNow)
 	add(job{moments: []moment{baseline}, at: before, settled: g.settled(before)}, past, unionsBefore)
 	add(job{moments: []moment{dayAgo, weekAgo}, at: distant, settled: g.settled(distant)}, old, unionsDistant)
@@ -239,7 +238,7 @@ func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
 		from.add(&sm.now, p.v)
 		sm.at = p.at
 	}
-	if since := j.since(); j.gives(baseline) && !m.few && m.signal.Compared() && !p.at.Before(since) && p.at.Sub(since) < j.span.Step {
+	if j.gives(baseline) && !m.few && m.signal.Compared() && p.at.Sub(j.span.Start) < j.span.Step {
 		from.add(&sm.base, p.v)
 	}
 	if !j.gives(course) || !m.signal.Chart {
@@ -368,8 +367,8 @@ func (g *gathering) finish(r *enrich.Reading) {
 			given = append(given, sm)
 		}
 	}
-	if note, ok := g.shortPast(); ok {
-		r.Notes = append(r.Notes, note)
+	if g.brief() && g.scope.began.After(g.query.Onset.Add(-time.Hour)) {
+		r.Began = g.scope.began
 	}
 	slices.SortFunc(given, func(a, b *sample) int { // the same every time
 		if c := strings.Compare(a.member.signal.ID, b.member.signal.ID); c != 0 {

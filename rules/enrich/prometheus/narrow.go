@@ -2,7 +2,6 @@ package prometheus
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,7 +19,7 @@ type narrow struct {
 	pods string // a regular expression that all pods of the scope match; empty where nobody knows one
 	// engines are the kinds of engine that run in those pods; nil where nobody knows.
 	engines map[string]bool
-	// began is when the first of those pods, or of all in the scope, was first scraped, of the time that is looked at; zero where nobody knows.
+	// began is when the first of the scope's engines was first scraped, of the time that is looked at; zero where nobody knows.
 	began time.Time
 }
 
@@ -93,63 +92,53 @@ func (n narrow) named() (narrow, bool) {
 	return n, true
 }
 
-// narrow asks since when there are engines and which, and takes the pool's name as the beginning of its pods' names where that is what is
-// seen: a namespace with many pools costs many times what the pool alone does. Where nobody answers, or names are given otherwise, the whole
-// namespace is read.
-func (c *Client) narrow(ctx context.Context, q enrich.Query) narrow {
-	scope, prefix := q.Scope, q.Scope.Pool+"-"
+// narrow asks which engines there are, and takes the pool's name as the beginning of its pods' names where that is what is seen: a namespace
+// with many pools costs many times what the pool alone does. Where nobody answers, or names are given otherwise, the whole namespace is read.
+// What is compared with the past needs one: since when there are samples is asked with it.
+func (c *Client) narrow(ctx context.Context, q enrich.Query, out *enrich.Reading) narrow {
+	scope, prefix := narrow{Scope: q.Scope}, q.Scope.Pool+"-"
 	named := scope.Namespace != "" && scope.Pool != "" && !slices.ContainsFunc(scope.Pods, func(pod string) bool { return !strings.HasPrefix(pod, prefix) })
-	var namespace, pods []string
+	compared := slices.ContainsFunc(q.Signals, rules.Signal.Compared)
+	var in []string
 	if scope.Namespace != "" {
-		namespace = []string{"namespace=" + strconv.Quote(scope.Namespace)}
-	}
-	own := regexp.QuoteMeta(prefix) + ".*"
-	if named {
-		pods = []string{"pod=~" + strconv.Quote(own)}
-	}
-	window := fmt.Sprintf("[%ds:1m]", int(lookBack.Seconds()))
-	if ago := int(q.Now.Sub(q.Onset).Seconds()); ago > 0 { // Prometheus 2 takes no offset of nothing
-		window += fmt.Sprintf(" offset %ds", ago)
+		in = []string{"namespace=" + strconv.Quote(scope.Namespace)}
 	}
 	var parts []string
 	for _, src := range q.Running.Sources {
+		b := builder{sig: q.Running, src: src, narrow: in}
 		if !slices.Contains(engines, src.Engine) {
 			continue
 		}
-		first := "timestamp(" + selector(src.Metric, namespace, pods) + ")" + window
-		parts = append(parts, marked("min(min_over_time("+first+"))", src.Engine+under))
 		if named {
-			parts = append(parts, marked("max by (pod) ("+selector(src.Metric, namespace)+")", src.Engine))
+			parts = append(parts, marked("max by (pod) ("+b.sel(src.Metric, nil)+")", src.Engine))
+		}
+		if compared {
+			parts = append(parts, marked(firstScrapes(b, q), src.Engine+under))
 		}
 	}
 	if len(parts) == 0 {
-		return narrow{Scope: scope}
+		return scope
 	}
-	var began time.Time // of the pool's pods, or of all
+	got := c.ask(ctx, job{query: either(parts), at: q.Now})
+	if got.err != nil && compared {
+		out.Notes = append(out.Notes, state.Missing{Signal: string(baseline), Reason: "since when there are samples: " + enrich.Explain("Prometheus", got.err)})
+	}
+	var seen []scraped
 	found, unnamed := map[string]bool{}, false
-	for _, s := range c.ask(ctx, job{query: either(parts), at: q.Now}).series {
+	for _, s := range got.series {
 		engine, first := strings.CutSuffix(s.labels[marker], under)
 		switch pod := s.labels["pod"]; {
 		case first:
-			if at := time.UnixMilli(int64(1000 * s.points[0].v)).UTC(); began.IsZero() || at.Before(began) {
-				began = at
-			}
+			seen = append(seen, scraped{pod, s.labels["model_name"], time.UnixMilli(int64(1000 * s.points[0].v)).UTC()})
 		case pod == "":
 			unnamed = true // an engine that nothing but its address names may be one of the pool
 		case strings.HasPrefix(pod, prefix):
 			found[engine] = true
 		}
 	}
-	switch {
-	case !named:
-		return narrow{Scope: scope, began: began}
-	case unnamed || len(found) == 0:
-		return narrow{Scope: scope}
+	scope.began = since(seen, q.Scope)
+	if named && !unnamed && len(found) > 0 {
+		scope.pods, scope.engines = regexp.QuoteMeta(prefix)+".*", found
 	}
-	return narrow{Scope: scope, pods: own, engines: found, began: began}
-}
-
-// selector selects a metric's series.
-func selector(metric string, matchers ...[]string) string {
-	return metric + "{" + strings.Join(slices.Concat(matchers...), ",") + "}"
+	return scope
 }

@@ -3,7 +3,7 @@ package prometheus
 import (
 	"fmt"
 	"math"
-	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// since is a pool that is scraped since a moment, and whose traffic, cache and prompts grow six minutes before now.
-func since(began time.Time) *store {
+// youngFleet is a pool that is scraped since a moment, and whose traffic, cache and prompts grow six minutes before now.
+func youngFleet(began time.Time) *store {
 	s := &store{}
 	var tokens, prompts, count float64
 	for at := began; !at.After(now); at = at.Add(30 * time.Second) {
@@ -43,10 +43,10 @@ func TestAPoolYoungerThanAnHourIsComparedWithItsFirstMinutes(t *testing.T) {
 	for _, c := range []struct {
 		age       time.Duration // at the onset
 		has, tell bool
-	}{{3 * time.Hour, true, false}, {61 * time.Minute, true, false}, {59 * time.Minute, true, true}, {20 * time.Minute, true, true}, {8 * time.Minute, true, true}, {6 * time.Minute, false, false}, {0, false, false}} {
+	}{{3 * time.Hour, true, false}, {61 * time.Minute, true, false}, {59 * time.Minute, true, true}, {21 * time.Minute, true, true}, {19 * time.Minute, false, false}, {0, false, false}} {
 		for name, scope := range map[string]state.Scope{"pool": {Namespace: "llm", Pool: "vllm-llama"}, "namespace": {Namespace: "llm"}, "cluster": {}} {
 			t.Run(fmt.Sprintf("%s of %s", name, c.age), func(t *testing.T) {
-				client := fresh(t, &fakeAPI{t: t, store: since(onset.Add(-c.age))})
+				client := fresh(t, &fakeAPI{t: t, store: youngFleet(onset.Add(-c.age))})
 				for round := range 2 { // the second of what is remembered
 					r := client.Read(t.Context(), asks(t, scope, onset, now.Add(time.Duration(round)*time.Second)))
 					for signal, want := range map[string]float64{"kv_usage": 0.3, "generation_tokens_rate": 100, "prompt_length_mean": 100} {
@@ -55,8 +55,8 @@ func TestAPoolYoungerThanAnHourIsComparedWithItsFirstMinutes(t *testing.T) {
 							t.Errorf("%s before, in gathering %d: %v, want %g: %t", signal, round, show(got), want, c.has)
 						}
 					}
-					if told := slices.ContainsFunc(r.Notes, func(m state.Missing) bool { return m.Signal == "baseline" }); told != c.tell {
-						t.Errorf("notes: %v", r.Notes)
+					if !r.Began.IsZero() != c.tell || c.tell && !r.Began.Equal(onset.Add(-c.age)) || len(r.Notes) > 0 {
+						t.Errorf("it began at %s; notes %v", r.Began, r.Notes)
 					}
 				}
 			})
@@ -64,43 +64,139 @@ func TestAPoolYoungerThanAnHourIsComparedWithItsFirstMinutes(t *testing.T) {
 	}
 }
 
-// A rollout makes new pods. Where all of a pool's are new, they are compared with those whose places they took, and where some stayed with none.
-func TestAPoolAfterARolloutIsComparedWithThePodsBefore(t *testing.T) {
-	onset, rollout := now.Add(-5*time.Minute), now.Add(-25*time.Minute)
-	for _, stayed := range []bool{false, true} {
-		s := &store{}
-		worker := func(pod string, from, to time.Time, kv float64) {
-			for at := from; !at.After(to); at = at.Add(30 * time.Second) {
-				for metric, v := range map[string]float64{"vllm:num_requests_running": 3, "vllm:kv_cache_usage_perc": kv} {
-					s.add(map[string]string{"__name__": metric, "pod": "vllm-llama-" + pod, "namespace": "llm", "instance": pod, "job": "vllm", "model_name": "llama-70b"}, at, v)
+// rolledOut are pods by name, with what they show; those "old" ran until twenty-five minutes ago, those "new" since then.
+type rolledOut map[string]map[string]float64
+
+func (pods rolledOut) store() *store {
+	s := &store{}
+	rollout := now.Add(-25 * time.Minute)
+	for pod, shows := range pods {
+		from, to := now.Add(-3*time.Hour), now
+		switch {
+		case strings.Contains(pod, "-7d9f8b6c5-"):
+			to = rollout
+		case strings.Contains(pod, "-65c4d7f98-"):
+			from = rollout
+		}
+		for at := from; !at.After(to); at = at.Add(30 * time.Second) {
+			for metric, v := range shows {
+				labels := map[string]string{"__name__": metric, "pod": pod, "namespace": "llm", "instance": pod, "job": "vllm", "model_name": "llama-70b"}
+				if strings.HasPrefix(metric, "DCGM") {
+					labels = map[string]string{"__name__": metric, "exported_pod": pod, "exported_namespace": "llm", "gpu": pod[len(pod)-1:], "Hostname": "node-1"}
 				}
+				if strings.HasSuffix(metric, "_total") {
+					v *= at.Sub(from).Seconds()
+				}
+				s.add(labels, at, v)
 			}
 		}
-		worker("7d9f8b6c5-aaaa0", now.Add(-3*time.Hour), rollout, 0.2)
-		worker("7d9f8b6c5-aaaa1", now.Add(-3*time.Hour), rollout, 0.4)
-		worker("65c4d7f98-bbbb0", rollout, now, 0.9)
-		worker("65c4d7f98-bbbb1", rollout, now, 0.9)
-		if stayed {
-			worker("7d9f8b6c5-aaaa2", now.Add(-3*time.Hour), now, 0.5)
+	}
+	return s
+}
+
+// A rollout makes new pods. Where all of a pool's are new, they are compared with those whose places they took: with the mean of what each had,
+// and with their share of what was counted. Where some stayed there is nobody to compare with.
+func TestAPoolAfterARolloutIsComparedWithThePodsBefore(t *testing.T) {
+	worker := func(kv, tokens float64) map[string]float64 {
+		return map[string]float64{"vllm:num_requests_running": 3, "vllm:kv_cache_usage_perc": kv, "vllm:generation_tokens_total": tokens}
+	}
+	for name, c := range map[string]struct {
+		pods       rolledOut
+		of         string
+		kv, tokens float64 // before; zero: nobody knows
+	}{
+		"all are new": {rolledOut{"vllm-7d9f8b6c5-aaaa0": worker(.2, 300), "vllm-7d9f8b6c5-aaaa1": worker(.4, 500), "vllm-65c4d7f98-bbbb0": worker(.9, 400), "vllm-65c4d7f98-bbbb1": worker(.9, 400)},
+			"vllm-65c4d7f98-bbbb0", .3, 400},
+		"half as many": {rolledOut{"vllm-7d9f8b6c5-aaaa0": worker(.2, 300), "vllm-7d9f8b6c5-aaaa1": worker(.4, 500), "vllm-65c4d7f98-bbbb0": worker(.9, 800)},
+			"vllm-65c4d7f98-bbbb0", .3, 800},
+		"one stayed": {rolledOut{"vllm-7d9f8b6c5-aaaa0": worker(.2, 300), "vllm-5f6c7d8b9-cccc0": worker(.4, 500), "vllm-65c4d7f98-bbbb0": worker(.9, 800)},
+			"vllm-65c4d7f98-bbbb0", 0, 0},
+		"the roles of a split pool": {rolledOut{"vllm-decode-7d9f8b6c5-aaaa0": worker(.2, 300), "vllm-prefill-7d9f8b6c5-aaaa0": worker(.8, 10),
+			"vllm-decode-65c4d7f98-bbbb0": worker(.9, 800), "vllm-prefill-65c4d7f98-bbbb0": worker(.9, 10)}, "vllm-prefill-65c4d7f98-bbbb0", .8, 10},
+	} {
+		for _, scope := range []state.Scope{{Namespace: "llm", Pool: "vllm"}, {Namespace: "llm", Model: "llama-70b"}} {
+			t.Run(name+" "+scope.Pool, func(t *testing.T) {
+				r := fresh(t, &fakeAPI{t: t, store: c.pods.store()}).Read(t.Context(), asks(t, scope, now.Add(-5*time.Minute), now))
+				for signal, want := range map[string]float64{"kv_usage": c.kv, "generation_tokens_rate": c.tokens} {
+					x := find(r, signal, c.of)
+					switch {
+					case x == nil:
+						t.Fatalf("no %s", signal)
+					case want == 0 && x.Baseline != nil, want != 0 && (x.Baseline == nil || math.Abs(*x.Baseline-want) > 0.01*want):
+						t.Errorf("%s was %s, want %g", signal, show(x.Baseline), want)
+					}
+				}
+				for pod := range c.pods {
+					if x := find(r, "kv_usage", pod); x != nil && strings.Contains(pod, "-7d9f8b6c5-") {
+						t.Errorf("a pod that is gone is evidence: %+v", x)
+					}
+				}
+				if len(r.Notes) > 0 || !r.Began.IsZero() {
+					t.Errorf("notes: %v; it began at %s", r.Notes, r.Began)
+				}
+			})
 		}
-		r := fresh(t, &fakeAPI{t: t, store: s}).Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, onset, now))
-		for _, pod := range []string{"bbbb0", "bbbb1"} {
-			x := find(r, "kv_usage", "vllm-llama-65c4d7f98-"+pod)
-			switch {
-			case x == nil:
-				t.Fatalf("stayed %t: no kv_usage of %s", stayed, pod)
-			case stayed && x.Baseline != nil:
-				t.Errorf("%s has the past %s, though a worker stayed that has one", pod, show(x.Baseline))
-			case !stayed && (x.Baseline == nil || math.Abs(*x.Baseline-0.3) > 1e-9):
-				t.Errorf("%s has the past %s, not 0.3", pod, show(x.Baseline))
+	}
+}
+
+// The last Xid of one GPU is no past of another's.
+func TestAGPUHasNoHeir(t *testing.T) {
+	gpu := func(xid float64) map[string]float64 {
+		return map[string]float64{"vllm:num_requests_running": 3, "DCGM_FI_DEV_XID_ERRORS": xid}
+	}
+	pods := rolledOut{"vllm-7d9f8b6c5-aaaa0": gpu(0), "vllm-7d9f8b6c5-aaaa1": gpu(79), "vllm-65c4d7f98-bbbb2": gpu(0), "vllm-65c4d7f98-bbbb3": gpu(79)}
+	r := fresh(t, &fakeAPI{t: t, store: pods.store()}).Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm"}, now.Add(-5*time.Minute), now))
+	seen := 0
+	for _, s := range r.Samples {
+		if s.Signal == "gpu_xid" {
+			if seen++; s.Baseline != nil {
+				t.Errorf("%s showed %s before, which was another's", s.Entity.Pod, show(s.Baseline))
 			}
 		}
-		if x := find(r, "kv_usage", "vllm-llama-7d9f8b6c5-aaaa0"); x != nil {
-			t.Errorf("a pod that is gone is evidence: %+v", x)
+	}
+	if seen != 2 {
+		t.Errorf("%d GPUs", seen)
+	}
+}
+
+// Two workers of which one has no requests, and then the other: each has its own past, or none.
+func TestAWorkerThatStayedInheritsNothing(t *testing.T) {
+	s := &store{}
+	for at := now.Add(-3 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
+		for i, metric := range []string{"vllm:generation_tokens_total", "vllm:num_requests_running", "vllm:kv_cache_usage_perc"} {
+			for pod := range 2 {
+				if i == 2 && (pod == 0) == at.After(now.Add(-40*time.Minute)) {
+					continue
+				}
+				s.add(map[string]string{"__name__": metric, "pod": fmt.Sprintf("vllm-5f6c7d8b9-cccc%d", pod), "namespace": "llm", "model_name": "llama-70b"}, at, 0.5)
+			}
 		}
-		if len(r.Notes) > 0 {
-			t.Errorf("notes: %v", r.Notes)
-		}
+	}
+	r := fresh(t, &fakeAPI{t: t, store: s}).Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm"}, now.Add(-5*time.Minute), now))
+	if x := find(r, "kv_usage", "vllm-5f6c7d8b9-cccc1"); x == nil || x.Baseline != nil {
+		t.Errorf("%+v", x)
+	}
+}
+
+// A router that counts the engines' requests too is older than they are, and is none of them.
+func TestARoutersCountIsNoEnginesAge(t *testing.T) {
+	onset := now.Add(-5 * time.Minute)
+	s := youngFleet(onset.Add(-30 * time.Minute))
+	for at := now.Add(-3 * time.Hour); !at.After(now); at = at.Add(30 * time.Second) {
+		s.add(map[string]string{"__name__": "vllm:num_requests_running", "pod": "router-0", "namespace": "llm", "server": "http://10.0.0.1:8000"}, at, 1)
+	}
+	r := fresh(t, &fakeAPI{t: t, store: s}).Read(t.Context(), asks(t, state.Scope{Namespace: "llm"}, onset, now))
+	if got := baselineOf(r, "kv_usage"); got == nil || *got != 0.3 {
+		t.Errorf("kv_usage was %s", show(got))
+	}
+}
+
+// Where nobody answers since when there are samples, that is said: it may be why there is no past.
+func TestAnUnansweredAgeIsSaid(t *testing.T) {
+	f := &fakeAPI{t: t, store: youngFleet(now.Add(-40 * time.Minute)), refuse: "timestamp("}
+	r := fresh(t, f).Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-5*time.Minute), now))
+	if len(r.Notes) != 1 || r.Notes[0].Signal != "baseline" || !strings.HasPrefix(r.Notes[0].Reason, "since when there are samples: Prometheus: ") {
+		t.Errorf("%+v", r.Notes)
 	}
 }
 

@@ -153,7 +153,7 @@ type job struct {
 	parts   []part
 	query   string // the union of the parts
 	moments []moment
-	at      time.Time // instant; of a range, from when on it gives the baseline, where that is not its beginning
+	at      time.Time // instant
 	span    *v1.Range // range
 	// settled is the moment up to which the answer is the same whenever it is asked for, once all has come in; zero where nobody will ask again.
 	settled time.Time
@@ -162,14 +162,6 @@ type job struct {
 // gives says whether the moment is among those that the job is about.
 func (j job) gives(m moment) bool { return slices.Contains(j.moments, m) }
 
-// since is from when on a range gives the baseline.
-func (j job) since() time.Time {
-	if j.at.IsZero() {
-		return j.span.Start
-	}
-	return j.at
-}
-
 // but are the job's moments without one.
 func (j job) but(m moment) []moment {
 	return slices.DeleteFunc(slices.Clone(j.moments), func(x moment) bool { return x == m })
@@ -177,8 +169,8 @@ func (j job) but(m moment) []moment {
 
 // Read implements enrich.Source.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
-	g := &gathering{query: q, scope: c.narrow(ctx, q), samples: map[sampleKey]*sample{}}
 	var out enrich.Reading
+	g := &gathering{query: q, scope: c.narrow(ctx, q, &out), samples: map[sampleKey]*sample{}}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	ask := func(j job) {
