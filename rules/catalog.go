@@ -35,6 +35,8 @@ type Catalog struct {
 	recoveries  []*Recovery // the worst first
 	pathologies map[string]*Pathology
 	units       map[string]string          // signal → unit
+	spoken      map[string]bool            // the signals that are words, which are there only where somebody says one
+	engines     map[string]bool            // the signals that engines tell
 	past        map[string]map[string]bool // baseline, day_ago and week_ago → signals of which it is read
 	titles      map[string]string
 	windows     map[string]time.Duration // the longest that a signal is averaged over

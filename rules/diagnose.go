@@ -16,6 +16,8 @@ const (
 	threshold = 6
 	// margin is how far it has to be ahead of the next cause.
 	margin = 4
+	// typicalOf is how much a symptom has to speak for a cause to be one of its own, and not one of many.
+	typicalOf = 4
 	// unexplained is what each symptom costs a cause that does not explain it.
 	unexplained = -3
 	// beside is what it costs a cause to explain no symptom at all: it may be there, and be another incident's.
@@ -60,7 +62,8 @@ type weighed struct {
 	seen       []seen
 	unmet      []unmet
 	missing    []string
-	gain, loss float64 // what would speak for it, and against it, if it were known how things were before
+	gain, loss float64 // what would speak for it, and against it, if the engines had told all, and it were known how things were before
+	unread     float64 // what would speak for it if signals were there that nobody measured
 	pods       []string
 	nodes      []string
 	gpus       []string
@@ -219,8 +222,11 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 	switch {
 	case answered == 0:
 		w.missing = append(w.missing, v.absent(e.when, e.When)...)
+		if e.Weight > 0 && e.Expects != "" && v.unmeasured(e.when, cat) {
+			w.unread += e.Weight
+		}
 		switch {
-		case !v.forgot(e.when, e.When):
+		case !w.untold(e, v, cat):
 		case e.Weight < 0:
 			w.loss += e.Weight
 		case e.Expects != "": // its signs; what is told beside them may be instead of one
@@ -334,11 +340,22 @@ func (v *view) absent(x *expression, src string) []string {
 	return out
 }
 
-// forgot says that an expression asks what a signal was before, which is measured now and was not then.
-func (v *view) forgot(x *expression, src string) bool {
-	return slices.ContainsFunc(x.signals, func(id string) bool {
+// unmeasured says that an expression asks for a signal that nobody measured. A word that nobody said is none.
+func (v *view) unmeasured(x *expression, cat *Catalog) bool {
+	return slices.ContainsFunc(x.signals, func(id string) bool { return v.signals[id] == nil && !cat.spoken[id] })
+}
+
+// untold says that evidence asks for what the engines did not tell: a signal of theirs for which the cause has no other, or what any was before.
+func (w *weighed) untold(e *Evidence, v *view, cat *Catalog) bool {
+	return slices.ContainsFunc(e.when.signals, func(id string) bool {
 		s := v.signals[id]
-		return s != nil && strings.Contains(src, id+".baseline") && !s.whole.baseline().ok
+		if s == nil {
+			instead := func(o *Evidence) bool { // asked only where the signal is not there
+				return strings.HasPrefix(o.Unless, id+".value >") || strings.HasPrefix(o.Unless, id+".max >")
+			}
+			return cat.engines[id] && !slices.ContainsFunc(w.cause.Evidence, instead)
+		}
+		return strings.Contains(e.When, id+".baseline") && !s.whole.baseline().ok
 	})
 }
 

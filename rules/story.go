@@ -240,13 +240,22 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 			"Look for it in the gateway's log or graphs; then follow the playbook of what changed, for what helps one of them harms another.",
 		}
 	}
+	if v.unseen {
+		s.Do = []string{"Look by hand for " + v.sign(best) + ": it could not be read, and the alert tells of it."}
+		s.Avoid = []string{"Taking the alert for one that means nothing, because nothing else is seen."}
+	}
 	switch {
+	case v.unseen:
+		s.Why = fmt.Sprintf("The alert is typical of %s, and %s could not be read. All that was read is well: it may as well be %s.", best.cause.ID, v.sign(best), v.rival.cause.ID)
 	case len(v.roots) > 0:
-		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: nobody measured how things were before.", best.cause.ID, best.score, eitherOf(v.roots))
+		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: what would tell was not measured, or not before it began.", best.cause.ID, best.score, eitherOf(v.roots))
 	case best.score <= 0:
 		s.Why = fmt.Sprintf("No cause stands out: more speaks against each than for it (%s, the best, is at %+g dB; %d are needed).", best.cause.ID, best.score, threshold)
 	case best.score < threshold:
 		s.Why = fmt.Sprintf("The leading cause, %s, reaches %+g dB; %d are needed to name one.", best.cause.ID, best.score, threshold)
+		if v.rival != nil && v.rival.score > 0 {
+			s.Why += fmt.Sprintf(" Next is %s (%+g dB).", v.rival.cause.ID, v.rival.score)
+		}
 	default:
 		s.Why = fmt.Sprintf("%s (%+g dB) is only %g dB ahead of %s; %d are needed to choose.", best.cause.ID, best.score, v.margin, v.rival.cause.ID, margin)
 	}
@@ -261,16 +270,19 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 func (v verdict) signsOfRoots() string {
 	signs := make([]string, len(v.roots))
 	for i := range v.roots {
-		root := &v.ranked[i+1]
-		signs[i] = string(root.cause.ID)
-		for _, u := range root.unmet {
-			if u.missing {
-				signs[i] = fmt.Sprintf("%s (%s)", u.expects, root.cause.ID)
-				break
-			}
-		}
+		signs[i] = v.sign(&v.ranked[i+1])
 	}
 	return strings.Join(signs, "; ")
+}
+
+// sign is what a cause would be known by best, of what could not be read.
+func (v verdict) sign(w *weighed) string {
+	for _, u := range w.unmet {
+		if u.missing {
+			return fmt.Sprintf("%s (%s)", u.expects, w.cause.ID)
+		}
+	}
+	return string(w.cause.ID)
 }
 
 // eitherOf lists causes of which one may be it.

@@ -72,7 +72,8 @@ func TestWhatMayHaveBroughtItIsNamedWhereThePastIsUnknown(t *testing.T) {
 		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Baseline: before, At: at})
 	}
 	now := map[string]float64{"kv_usage": 0.99, "requests_waiting": 20, "requests_running": 60, "preemption_rate": 2, "arrival_rate": 6, "abort_rate": 0,
-		"finish_rate": 5, "prompt_length_mean": 1400, "prompt_length_p95": 3600, "output_length_mean": 400, "prefix_hit_ratio": 0.3, "ttft_p95": 6, "itl_p95": 0.2, "itl_p50": 0.05}
+		"finish_rate": 5, "prompt_length_mean": 1400, "prompt_length_p95": 3600, "output_length_mean": 400, "prefix_hit_ratio": 0.3, "ttft_p95": 6, "itl_p95": 0.2, "itl_p50": 0.05,
+		"generation_tokens_rate": 2000, "kv_blocks_total": 8000, "kv_block_size": 16}
 	in := state.Incident{Scope: state.Scope{Namespace: "llm", Pool: "vllm", Model: "llama"}, Symptoms: []state.SymptomCount{{Symptom: "kv_pressure", Alerts: 1, Rules: []string{"KVFull"}}, {Symptom: "ttft_high", Alerts: 1, Rules: []string{"TTFTHigh"}}}}
 	for _, signal := range slices.Sorted(maps.Keys(now)) {
 		add(signal, now[signal], nil)
