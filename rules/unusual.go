@@ -98,7 +98,7 @@ func (c *Catalog) anomaly(g *group, signal string) (state.Anomaly, bool) {
 		return state.Anomaly{}, false
 	}
 	value := quantity(r.Value, a.Unit)
-	if g.key == "" && r.count > 1 && averaged(a.Unit) && g.view.signals[signal].pool == nil {
+	if g.key == "" && r.count > 1 && Counted(a.Unit) && g.view.signals[signal].pool == nil {
 		value += " a worker"
 	}
 	if g.key != "" {
@@ -114,8 +114,8 @@ func (c *Catalog) anomaly(g *group, signal string) (state.Anomaly, bool) {
 	return a, true
 }
 
-// averaged says whether a mean over workers has to be called one: a sum is what people expect of these.
-func averaged(unit string) bool { return unit == "requests" || unit == "1/s" }
+// Counted says whether a unit is of what workers share, so that a pool's is their sum and a mean over them has to be called one.
+func Counted(unit string) bool { return unit == "requests" || unit == "1/s" }
 
 func differs(a, b, grain float64) bool {
 	lo, hi := math.Min(a, b), math.Max(a, b)

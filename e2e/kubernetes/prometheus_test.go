@@ -38,7 +38,7 @@ scrape_configs:
     metrics_path: ` + pastPath + `
     scrape_interval: 5s
     scrape_timeout: 5s
-    http_sd_configs: [{url: "%[1]s/past", refresh_interval: 1s}]
+    http_sd_configs: [{url: "%[1]s` + pastPath + `", refresh_interval: 1s}]
     metric_relabel_configs: [{target_label: job, replacement: vllm}]
 `
 
@@ -56,7 +56,7 @@ func discovery(w http.ResponseWriter, r *http.Request) {
 	}
 	groups := []group{}
 	for _, p := range list.Items {
-		if f, ok := flocks.Load(p.Namespace); r.URL.Path == "/past" && (!ok || !f.(*flock).remembers(p.Name)) {
+		if f, ok := flocks.Load(p.Namespace); r.URL.Path == pastPath && (!ok || !f.(*flock).remembers(p.Name)) {
 			continue
 		}
 		if p.Annotations["prometheus.io/scrape"] == "true" && p.DeletionTimestamp == nil && p.Status.PodIP != "" {

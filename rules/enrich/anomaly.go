@@ -45,10 +45,11 @@ func ZScore(value float64, unit string, series []state.Point, onset time.Time) *
 // swinging are the units of what goes up and down with the traffic. Memory and shares drift: where they were an hour ago is what matters.
 var swinging = []string{"1/s", "requests", "s"}
 
-const (
-	troubled    = 15 * time.Minute // before the first alert in which the trouble may have begun: rates of five minutes, held for ten
-	usualPoints = 6
-)
+// Troubled is how long before its first alert a trouble may have begun: rules look at rates of five minutes, held for ten.
+const Troubled = 15 * time.Minute
+
+// usualPoints is how many points of the hour it takes: four without the highest and the lowest. What is known for half an hour has them.
+const usualPoints = 6
 
 // usually is what a sample of a signal that swings with the traffic is compared with: the value of the hour before the onset that is nearest to
 // it, without the last quarter, in which the trouble may have begun, and without the highest and the lowest. A burst as there were others within
@@ -59,7 +60,7 @@ func usually(s *state.Sample, onset time.Time) *float64 {
 	}
 	var hour []float64
 	for _, p := range s.Series {
-		if !p.At.Before(onset.Add(-time.Hour)) && p.At.Before(onset.Add(-troubled)) {
+		if !p.At.Before(onset.Add(-time.Hour)) && p.At.Before(onset.Add(-Troubled)) {
 			hour = append(hour, p.Value)
 		}
 	}

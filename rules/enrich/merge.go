@@ -82,11 +82,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 		return cmp.Or(CompareEntities(a.Entity, b.Entity), strings.Compare(a.Text, b.Text))
 	})
 	ev.Workers = m.workers
-	ev.Missing = append(ev.Missing, m.missing(had)...)
-	if began = slices.DeleteFunc(began, time.Time.IsZero); len(began) > 0 {
-		ev.Missing = append(ev.Missing, state.Missing{Signal: "baseline",
-			Reason: "nothing is known of the hour before the onset until " + slices.MinFunc(began, time.Time.Compare).UTC().Format("15:04:05") + ": what was seen first stands for it"})
-	}
+	ev.Missing = append(append(ev.Missing, m.missing(had)...), standIn(began)...)
 	slices.SortStableFunc(ev.Missing, func(a, b state.Missing) int { return cmp.Compare(a.Signal, b.Signal) })
 }
 
@@ -394,32 +390,4 @@ func keepSeries(samples []state.Sample, scope state.Scope) {
 			samples[i].Series = nil
 		}
 	}
-}
-
-// missing lists the signals that nothing gave, with the reasons of the sources that failed.
-func (m *merge) missing(had map[string]bool) []state.Missing {
-	var out []state.Missing
-	for _, s := range m.signals {
-		if had[s.ID] {
-			continue
-		}
-		var reasons []string
-		for _, r := range m.readings {
-			if why := r.Failed[s.ID]; why != "" && !slices.Contains(reasons, why) {
-				reasons = append(reasons, why)
-			}
-		}
-		reason := strings.Join(reasons, "; ")
-		if reason == "" {
-			reason = "no series for it in this scope"
-			if s.Text {
-				continue // a word that nobody said (no termination, no bad condition) is good news, not missing
-			}
-		}
-		out = append(out, state.Missing{Signal: s.ID, Reason: reason})
-	}
-	for _, r := range m.readings {
-		out = append(out, r.Notes...)
-	}
-	return out
 }

@@ -11,12 +11,9 @@ import (
 	"paramedic/state"
 )
 
-// Of a past that is shorter than an hour the beginning is what was normal: the first minutes, over which rates are, where they are so much older
-// than the onset that the trouble was not there yet. It comes before its first alert: rules look at rates of five minutes, held for ten.
-const (
-	beginning = 5 * time.Minute
-	headStart = 15 * time.Minute
-)
+// beginning is how much of a past that is shorter than an hour is what was normal: the first minutes, over which rates are, where the trouble was
+// not there yet.
+const beginning = 5 * time.Minute
 
 // before is the moment that is compared with: an hour before the onset, or as near to it as the past goes back.
 func (g *gathering) before() time.Time {
@@ -29,7 +26,7 @@ func (g *gathering) before() time.Time {
 // brief says whether the past is shorter than an hour, and long enough to be one.
 func (g *gathering) brief() bool {
 	past, onset := g.scope.began.Add(beginning), g.query.Onset
-	return past.After(onset.Add(-time.Hour)) && !past.After(onset.Add(-headStart))
+	return past.After(onset.Add(-time.Hour)) && !past.After(onset.Add(-enrich.Troubled))
 }
 
 // scraped is an engine with its first sample of the time that is looked at.
@@ -106,7 +103,7 @@ func (g *gathering) succeed() {
 		}
 		for _, sm := range heirs[k] {
 			share := len(before)
-			if slices.Contains([]string{"1/s", "requests"}, sm.member.signal.Unit) {
+			if rules.Counted(sm.member.signal.Unit) {
 				share = renewed[k.pool]
 			}
 			origin{}.add(&sm.base, sum/float64(share))

@@ -1,0 +1,47 @@
+package enrich
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/state"
+)
+
+// missing lists the signals that nothing gave, with the reasons of the sources that failed.
+func (m *merge) missing(had map[string]bool) []state.Missing {
+	var out []state.Missing
+	for _, s := range m.signals {
+		if had[s.ID] {
+			continue
+		}
+		var reasons []string
+		for _, r := range m.readings {
+			if why := r.Failed[s.ID]; why != "" && !slices.Contains(reasons, why) {
+				reasons = append(reasons, why)
+			}
+		}
+		reason := strings.Join(reasons, "; ")
+		if reason == "" {
+			reason = "no series for it in this scope"
+			if s.Text {
+				continue // a word that nobody said (no termination, no bad condition) is good news, not missing
+			}
+		}
+		out = append(out, state.Missing{Signal: s.ID, Reason: reason})
+	}
+	for _, r := range m.readings {
+		out = append(out, r.Notes...)
+	}
+	return out
+}
+
+// standIn says so where samples are compared with the first minutes of a past: began has by sample when that begins, or zero.
+func standIn(began []time.Time) []state.Missing {
+	began = slices.DeleteFunc(began, time.Time.IsZero)
+	if len(began) == 0 {
+		return nil
+	}
+	return []state.Missing{{Signal: "baseline",
+		Reason: "nothing is known of the hour before the onset until " + slices.MinFunc(began, time.Time.Compare).UTC().Format("15:04:05") + ": what was seen first stands for it"}}
+}
