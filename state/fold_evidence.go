@@ -70,8 +70,8 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 }
 
 // supersedes says whether a new verdict replaces the one that people were told. As trouble fades, so does its evidence: a verdict is
-// therefore not taken back for unknown, nor for benign, and not at all once the bot or a person has acted on it. Only that nothing is wrong
-// is taken back for unknown, when an alert comes that it does not explain.
+// therefore not taken back for unknown, nor for benign, and not at all once the bot has acted on it or while a person does. Only that
+// nothing is wrong is taken back for unknown, when an alert comes that it does not explain.
 func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if d.Cause == in.Cause() {
 		fades := d.Score < in.Diagnosis.Score && len(d.Scope.Pods) < len(in.Diagnosis.Scope.Pods)
@@ -83,7 +83,7 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if in.Cause() == BenignAlert && d.Cause == Unknown {
 		return worse(in)
 	}
-	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) {
+	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) || x.rolledOut(in) {
 		return false
 	}
 	for _, id := range in.Actions {
@@ -110,6 +110,23 @@ func (x *step) anothers(in *Incident, d Diagnosis) bool {
 	}
 	return slices.ContainsFunc(x.around(in.Cluster, d.Scope), func(other *Incident) bool {
 		return other.ID != in.ID && other.Open() && other.Cause() == d.Cause && intersect(other.Diagnosis.Scope.Pods, d.Scope.Pods)
+	})
+}
+
+// aftermath is for how long a rollout explains what is new: queues move to workers with cold caches and arrive there again, and some
+// workers have the new settings while others have the old.
+const aftermath = 15 * time.Minute
+
+// rolledOut says that somebody answered the verdict with a rollout of the incident's pool, and a moment ago. What came after a verdict is no
+// root of what it was about, however much it looks like one.
+func (x *step) rolledOut(in *Incident) bool {
+	ev := x.evidence[in.ID]
+	return ev != nil && slices.ContainsFunc(ev.Samples, func(s Sample) bool {
+		if s.Signal != "rollout_age" || in.Scope.Pool != "" && s.Entity.Pool != "" && s.Entity.Pool != in.Scope.Pool {
+			return false
+		}
+		began := s.At.Add(-time.Duration(s.Value * float64(time.Second)))
+		return began.After(in.NamedAt) && x.now.Sub(began) <= aftermath
 	})
 }
 

@@ -345,6 +345,40 @@ func TestAVerdictIsNotReplacedWhileItsEvidenceCannotBeRead(t *testing.T) {
 	}
 }
 
+// Who answers a verdict with a rollout moves queues and empties caches: what that looks like is no other cause.
+func TestAVerdictStandsWhileSomebodyAnswersItWithARollout(t *testing.T) {
+	rollout := func(pool string, age time.Duration) []Sample {
+		return []Sample{{Signal: "rollout_age", Entity: Entity{Pool: pool}, Value: age.Seconds()}}
+	}
+	for name, c := range map[string]struct {
+		samples []Sample
+		later   time.Duration
+		want    Cause
+	}{
+		"a rollout since the verdict":      {rollout("llama", time.Minute), 2 * time.Minute, "kv_exhaustion"},
+		"a rollout before it":              {rollout("llama", 3*time.Minute), 2 * time.Minute, "traffic_surge"},
+		"another pool's":                   {rollout("mixtral", time.Minute), 2 * time.Minute, "traffic_surge"},
+		"one that has long had its effect": {rollout("llama", 16*time.Minute), 20 * time.Minute, "traffic_surge"},
+		"no rollout":                       {nil, 2 * time.Minute, "traffic_surge"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+			in := s.only()
+			s.evidence(in, "kv_exhaustion")
+			s.wait(c.later)
+			for i := range c.samples {
+				c.samples[i].At = s.now
+			}
+			s.fold.Triage = told{d: Diagnosis{Cause: "traffic_surge", Score: 30}}
+			s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now, Samples: c.samples}})
+			if in.Cause() != c.want {
+				t.Errorf("the verdict is %s, want %s", in.Cause(), c.want)
+			}
+		})
+	}
+}
+
 // told is a triage whose verdict is given.
 type told struct {
 	simpleTriage

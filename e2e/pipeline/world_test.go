@@ -155,7 +155,7 @@ func (w *world) now() time.Time {
 	return w.base.Add(time.Duration(float64(time.Since(w.since)) * w.speed))
 }
 
-// hurry changes the fleet's pace.
+// hurry changes the fleet's pace. Whoever measures in real time sees its rates grow with it.
 func (w *world) hurry(speed float64) {
 	now := w.now()
 	w.mu.Lock()

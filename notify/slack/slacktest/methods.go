@@ -2,7 +2,9 @@ package slacktest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,7 +17,9 @@ import (
 // call answers one call: with its result, or with Slack's error code. A code other than ratelimited is a failure.
 func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 	r.Body = http.MaxBytesReader(nil, r.Body, 4<<20)
-	if err := r.ParseForm(); err != nil {
+	if err := r.ParseForm(); errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, "invalid_form_data" // the client went away
+	} else if err != nil {
 		s.fail("%s: the body is not a form: %v", method, err)
 		return nil, "invalid_form_data"
 	}
