@@ -3,6 +3,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 )
@@ -20,6 +21,7 @@ type Config struct {
 	Workers   int           // default 4
 	Index     int           // of the fleet among several in one cluster: it keeps their machines and addresses apart; at most 99
 	Noise     Noise
+	Without   []string // metrics that nobody exports, as names for [path.Match]: "DCGM_*"
 
 	Nodes         int // default: enough for the workers and one more
 	GPUsPerNode   int // default 4
@@ -131,6 +133,10 @@ func (c Config) Validate() error {
 	check(c.Index >= 0 && c.Index < 100, "the fleet's index is %d: give one of 0 to 99", c.Index)
 	check(c.Noise.Missing >= 0 && c.Noise.Missing <= 1, "%g of the scrapes are missing: give a share from 0 to 1", c.Noise.Missing)
 	check(c.Noise.Gauges >= 0 && c.Noise.Gauges <= 1, "the sensors' noise is %g: give a share from 0 to 1", c.Noise.Gauges)
+	for _, pattern := range c.Without {
+		_, err := path.Match(pattern, "")
+		check(err == nil && pattern != "", "%q is no metric: give a name, with * for anything", pattern)
+	}
 	check(c.Workload.Rate >= 0 && c.Workload.Rate <= MaxRate, "the arrival rate is %g: give a number from 0 to %d", c.Workload.Rate, MaxRate)
 	check(c.Routing == LeastLoaded || c.Routing == RoundRobin, "routing %q is unknown: use %q or %q", c.Routing, LeastLoaded, RoundRobin)
 	return errors.Join(errs...)

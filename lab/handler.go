@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	dto "github.com/prometheus/client_model/go"
 )
@@ -70,6 +71,7 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 	if p == nil {
 		return nil
 	}
+	p.families = slices.DeleteFunc(p.families, func(m *dto.MetricFamily) bool { return f.cfg.hides(m.GetName()) })
 	if relabelled {
 		relabel(p.families, t.Labels, t.Honor)
 	}

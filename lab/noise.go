@@ -5,6 +5,8 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"path"
+	"slices"
 
 	dto "github.com/prometheus/client_model/go"
 )
@@ -58,4 +60,12 @@ func (f *Fleet) disturb(t Target, families []*dto.MetricFamily) []*dto.MetricFam
 		}
 	}
 	return families
+}
+
+// hides says whether a metric is one that nobody exports.
+func (c Config) hides(metric string) bool {
+	return slices.ContainsFunc(c.Without, func(pattern string) bool {
+		ok, err := path.Match(pattern, metric)
+		return err == nil && ok
+	})
 }

@@ -220,3 +220,28 @@ func TestNoiseLosesScrapes(t *testing.T) {
 		t.Errorf("%.2f of the scrapes are lost, want 0.2", share)
 	}
 }
+
+// A metric that nobody exports is on no page, whichever it would be on; the rest of the page is as it was.
+func TestAMetricThatNobodyExportsIsOnNoPage(t *testing.T) {
+	count := func(without ...string) (xids, running int) {
+		f := newFleet(t, Config{Seed: 1, Without: without})
+		f.Advance(f.Start().Add(time.Second))
+		for _, target := range f.targets() {
+			for _, family := range f.page(target, true) {
+				xids += boolInt(strings.HasPrefix(family.GetName(), "DCGM_FI_DEV_XID"))
+				running += boolInt(family.GetName() == "vllm:num_requests_running")
+			}
+		}
+		return xids, running
+	}
+	xids, running := count()
+	if xids == 0 || running == 0 {
+		t.Fatalf("a whole fleet has %d gauges of Xids and %d of running requests", xids, running)
+	}
+	if got, rest := count("DCGM_*XID*"); got != 0 || rest != running {
+		t.Errorf("without Xids %d gauges of them are left, and %d of %d of running requests", got, rest, running)
+	}
+	if err := (Config{Without: []string{"DCGM_["}}).Validate(); err == nil || !strings.Contains(err.Error(), "is no metric") {
+		t.Errorf("a pattern that cannot be: %v", err)
+	}
+}

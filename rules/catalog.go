@@ -91,6 +91,8 @@ type Cause struct {
 type LookAlike struct {
 	Cause   state.Cause `json:"cause"`
 	Differs string      `json:"differs"`
+	// By are signals without which the two cannot be told apart.
+	By []string `json:"by,omitempty"`
 }
 
 // Evidence is one observation that speaks for or against a cause.

@@ -121,6 +121,7 @@ type pathologyYAML struct {
 type lookAlikeYAML struct {
 	Cause   text   `yaml:"cause" jsonschema:"required" jsonschema_description:"The other cause."`
 	Differs string `yaml:"differs" jsonschema:"required" jsonschema_description:"What one would see if it were that one."`
+	By      []text `yaml:"by" jsonschema_description:"Signals that tell the two apart, either way: where one is not measured, and the other cause could win if it were, neither is named."`
 }
 
 type evidenceYAML struct {

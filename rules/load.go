@@ -294,7 +294,7 @@ func (l *loader) cause(y causeYAML) {
 		}
 	}
 	for _, a := range y.LookAlikes {
-		c.LookAlikes = append(c.LookAlikes, LookAlike{Cause: state.Cause(a.Cause.s), Differs: a.Differs})
+		c.LookAlikes = append(c.LookAlikes, LookAlike{Cause: state.Cause(a.Cause.s), Differs: a.Differs, By: l.signals(a.By)})
 	}
 	for _, e := range y.Evidence {
 		if ev := l.evidence(e); ev != nil {
@@ -382,6 +382,19 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 		}
 	}
 	return e
+}
+
+// signals are those that exist of the ones that are named.
+func (l *loader) signals(names []text) []string {
+	var out []string
+	for _, t := range names {
+		if _, ok := l.cat.units[t.s]; !ok {
+			l.bad(t.line, "no signal %q; %s", t.s, Meant(t.s, words(l.cat.units)))
+			continue
+		}
+		out = append(out, t.s)
+	}
+	return out
 }
 
 func (l *loader) placeholders(t text, signals bool) {

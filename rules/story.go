@@ -110,6 +110,9 @@ func wouldWin(v verdict, w *weighed) string {
 	if w == best && len(v.roots) > 0 {
 		return "how things were before, if that rules out " + eitherOf(v.roots)
 	}
+	if w == best && len(v.twins) > 0 {
+		return "what was not measured (" + strings.Join(v.lacks, ", ") + "), if that rules out " + eitherOf(v.twins)
+	}
 	rival := 0.0
 	for i := range v.ranked {
 		if r := &v.ranked[i]; r.cause != w.cause && (w != best || r == v.rival) {
@@ -240,6 +243,12 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 			"Look for it in the gateway's log or graphs; then follow the playbook of what changed, for what helps one of them harms another.",
 		}
 	}
+	if len(v.twins) > 0 {
+		s.Do = []string{
+			"Find out by hand which it is: " + v.signsOfTwins() + ".",
+			"Then follow the playbook of that one, for what helps one of them may harm the other.",
+		}
+	}
 	if v.unseen {
 		s.Do = []string{"Look by hand for " + v.sign(best) + ": it could not be read, and the alert tells of it."}
 		s.Avoid = []string{"Taking the alert for one that means nothing, because nothing else is seen."}
@@ -249,6 +258,8 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 		s.Why = fmt.Sprintf("The alert is typical of %s, and %s could not be read. All that was read is well: it may as well be %s.", best.cause.ID, v.sign(best), v.rival.cause.ID)
 	case len(v.roots) > 0:
 		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: what would tell was not measured, or not before it began.", best.cause.ID, best.score, eitherOf(v.roots))
+	case len(v.twins) > 0:
+		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). It may as well be %s: what tells them apart was not measured (%s).", best.cause.ID, best.score, eitherOf(v.twins), strings.Join(v.lacks, ", "))
 	case best.score <= 0:
 		s.Why = fmt.Sprintf("No cause stands out: more speaks against each than for it (%s, the best, is at %+g dB; %d are needed).", best.cause.ID, best.score, threshold)
 	case best.score < threshold:
@@ -271,6 +282,15 @@ func (v verdict) signsOfRoots() string {
 	signs := make([]string, len(v.roots))
 	for i := range v.roots {
 		signs[i] = v.sign(&v.ranked[i+1])
+	}
+	return strings.Join(signs, "; ")
+}
+
+// signsOfTwins says by what each look-alike would be known.
+func (v verdict) signsOfTwins() string {
+	signs := make([]string, len(v.twins))
+	for i, id := range v.twins {
+		signs[i] = fmt.Sprintf("%s (%s)", v.ranked[0].cause.differs(id), id)
 	}
 	return strings.Join(signs, "; ")
 }

@@ -51,6 +51,8 @@ type verdict struct {
 	rival  *weighed      // the best of the rest that is no consequence of the first; nil: there is none
 	named  bool          // the first stands out
 	roots  []state.Cause // that lead to the first, and might each be its root: what would tell was not measured, or not before
+	twins  []state.Cause // that it may as well be: what tells them from the first was not measured
+	lacks  []string      // … those signals
 	unseen bool          // the first is what an alert tells of, and could not be looked for; the second is that it means nothing
 	margin float64
 }
@@ -128,51 +130,11 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 	if out.named {
 		out.askForRoots(in)
 	}
+	if out.named {
+		out.askForTwins(in, c)
+	}
 	if out.named && out.ranked[0].cause.ID == state.BenignAlert {
 		out.askForAlerts(in)
 	}
 	return out
-}
-
-// askForAlerts takes it back that alerts mean nothing where nobody could look for what they tell of: a cause of which such an alert is typical
-// would be named if what was not measured spoke for it. It moves up before the first and shares its odds.
-func (v *verdict) askForAlerts(in *state.Incident) {
-	best := v.ranked[0]
-	for i := range v.ranked[1:] {
-		w := v.ranked[i+1]
-		typical := slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
-		if !typical || w.unread == 0 || w.score+w.unread < threshold {
-			continue
-		}
-		v.named, v.unseen = false, true
-		v.ranked = slices.Concat([]weighed{w}, slices.Delete(v.ranked, i+1, i+2))
-		v.ranked[0].confidence, v.ranked[1].confidence = round(best.confidence/2, 4), round(best.confidence/2, 4)
-		v.rival = &v.ranked[1]
-		return
-	}
-}
-
-// askForRoots takes a name back that may be a consequence's. A surge, longer prompts and lost prefixes are changes: where nobody knows how
-// things were before, or an engine does not tell, what they lead to stands out, whichever of them it was, and the advice for one makes another
-// worse. Those that could have won if it were known move up behind the first and share its odds.
-func (v *verdict) askForRoots(in *state.Incident) {
-	best := v.ranked[0]
-	var roots, rest []weighed
-	for _, w := range v.ranked[1:] {
-		could := w.score + w.gain
-		if w.gain > 0 && could >= threshold && could >= best.score+best.loss+margin && w.cause.leadsTo(best.cause.ID, in.Symptoms) {
-			roots, v.roots = append(roots, w), append(v.roots, w.cause.ID)
-		} else {
-			rest = append(rest, w)
-		}
-	}
-	if len(roots) == 0 {
-		return
-	}
-	v.named, v.ranked = false, slices.Concat(v.ranked[:1], roots, rest)
-	share := round(best.confidence/float64(len(v.roots)+1), 4)
-	for i := range len(v.roots) + 1 {
-		v.ranked[i].confidence = share
-	}
-	v.rival = &v.ranked[1]
 }

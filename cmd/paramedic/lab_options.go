@@ -21,6 +21,7 @@ type labOptions struct {
 	ramp     time.Duration
 	lasts    time.Duration
 	missing  float64
+	without  []string
 	noise    float64
 	workers  int
 	traffic  string
@@ -37,6 +38,7 @@ func (o *labOptions) flags(f *pflag.FlagSet) {
 	f.DurationVar(&o.ramp, "ramp", 0, "how long the fault takes to its full strength")
 	f.DurationVar(&o.lasts, "for", 0, "how long the fault lasts; without it: until it is mended")
 	f.Float64Var(&o.missing, "missing", 0, "share of the scrapes that fail")
+	f.StringSliceVar(&o.without, "without", nil, "metrics that nobody exports, each a name with * for anything: DCGM_*,vllm:num_requests_waiting")
 	f.Float64Var(&o.noise, "noise", 0, "relative noise of the GPUs' sensors")
 	f.IntVar(&o.workers, "workers", 0, "how many workers; the traffic grows with them")
 	f.StringVar(&o.traffic, "traffic", "", "poisson, diurnal, or a file of recorded requests: Azure's LLM inference traces (CSV) or Mooncake's (JSON lines)")
@@ -108,6 +110,7 @@ func (o labOptions) apply(s lab.Scenario) lab.Scenario {
 			f.For = o.lasts
 		}
 	}
+	s.Config.Without = o.without
 	s.Config.Noise = lab.Noise{Missing: o.missing, Gauges: o.noise}
 	if o.workers > 0 {
 		s = s.Resize(o.workers)

@@ -285,7 +285,11 @@ func (p rulePage) lookAlikes() {
 	}
 	fmt.Fprintln(p.out, "\nIt would be another if there were")
 	for _, l := range p.cause.LookAlikes {
-		p.lines(26, "  "+string(l.Cause), spoken(l.Differs))
+		text := spoken(l.Differs)
+		if len(l.By) > 0 {
+			text += " (told by " + strings.Join(l.By, ", ") + ")"
+		}
+		p.lines(26, "  "+string(l.Cause), text)
 	}
 }
 

@@ -1,0 +1,150 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"paramedic/state"
+)
+
+// askForAlerts takes it back that alerts mean nothing where nobody could look for what they tell of: a cause of which such an alert is typical
+// would be named if what was not measured spoke for it. It moves up before the first and shares its odds.
+func (v *verdict) askForAlerts(in *state.Incident) {
+	best := v.ranked[0]
+	for i := range v.ranked[1:] {
+		w := v.ranked[i+1]
+		if !w.typical(in) || w.unread == 0 || w.score+w.unread < threshold {
+			continue
+		}
+		v.named, v.unseen = false, true
+		v.ranked = slices.Concat([]weighed{w}, slices.Delete(v.ranked, i+1, i+2))
+		v.ranked[0].confidence, v.ranked[1].confidence = round(best.confidence/2, 4), round(best.confidence/2, 4)
+		v.rival = &v.ranked[1]
+		return
+	}
+}
+
+// askForRoots takes a name back that may be a consequence's. A surge, longer prompts and lost prefixes are changes: where nobody knows how
+// things were before, or an engine does not tell, what they lead to stands out, whichever of them it was, and the advice for one makes another
+// worse. Those that could have won if it were known move up behind the first and share its odds.
+func (v *verdict) askForRoots(in *state.Incident) {
+	best := v.ranked[0]
+	var roots, rest []weighed
+	for _, w := range v.ranked[1:] {
+		gain := w.gain
+		if w.typical(in) {
+			gain = max(gain, w.unread)
+		}
+		could := w.score + gain
+		if gain > 0 && could >= threshold && could >= best.score+best.loss+margin && w.cause.leadsTo(best.cause.ID, in.Symptoms) {
+			roots, v.roots = append(roots, w), append(v.roots, w.cause.ID)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	if len(roots) > 0 {
+		v.share(roots, rest)
+	}
+}
+
+// askForTwins takes a name back that a look-alike may have as well: without what tells the two apart, the one whose other signs weigh more
+// would be named, whichever of them it was. Those that could be ahead if it were known, so that the first would not be named, move up behind
+// it and share its odds. What nothing speaks for but common alerts could be anywhere, and counts for nothing here.
+func (v *verdict) askForTwins(in *state.Incident, cat *Catalog) {
+	best := &v.ranked[0]
+	var twins, rest []weighed
+	for _, w := range v.ranked[1:] {
+		by := best.cause.apartBy(w.cause.ID)
+		gain, _, unknown := w.cause.swing(by, v.view, cat)
+		_, loss, too := best.cause.swing(by, v.view, cat)
+		most, least := w.score+gain, best.score+loss
+		wins := most >= threshold && most >= least+margin
+		falls := least < threshold && most > max(least, 0)
+		if len(unknown)+len(too) > 0 && (wins || falls) && (w.supported() || w.typical(in)) {
+			twins, v.twins, v.lacks = append(twins, w), append(v.twins, w.cause.ID), slices.Concat(v.lacks, unknown, too)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	if len(twins) > 0 {
+		v.lacks = sortedSet(v.lacks)
+		v.share(twins, rest)
+	}
+}
+
+// share takes the name from the first, which others might have as well, and gives each of them the same part of its odds.
+func (v *verdict) share(others, rest []weighed) {
+	v.named, v.ranked = false, slices.Concat(v.ranked[:1], others, rest)
+	part := round(v.ranked[0].confidence/float64(len(others)+1), 4)
+	for i := range len(others) + 1 {
+		v.ranked[i].confidence = part
+	}
+	v.rival = &v.ranked[1]
+}
+
+// typical says that an alert tells of what is one of the cause's own signs, and not one of many.
+func (w *weighed) typical(in *state.Incident) bool {
+	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
+}
+
+// apartBy are the signals without which the cause cannot be told from another.
+func (c *Cause) apartBy(other state.Cause) []string {
+	for _, l := range c.LookAlikes {
+		if l.Cause == other {
+			return l.By
+		}
+	}
+	return nil
+}
+
+// swing is what would speak for a cause, and against it, at most, if signals were known that are not: by the evidence that asks for one of
+// them and could not be answered, or that only counts because nobody could answer when it should not. It says which of the signals those are.
+func (c *Cause) swing(by []string, v *view, cat *Catalog) (gain, loss float64, unknown []string) {
+	count := func(weight float64, lacking []string) {
+		gain, loss, unknown = gain+max(0, weight), loss+min(0, weight), append(unknown, lacking...)
+	}
+	for _, e := range c.Evidence {
+		lacking := v.lacking(by, e.when, e.When, cat)
+		idle, clear, unclear := false, true, []string(nil)
+		if e.unless != nil {
+			idle, clear = e.unless.answer(v.whole)
+			unclear = v.lacking(by, e.unless, e.Unless, cat)
+		}
+		if clear && idle || len(lacking)+len(unclear) == 0 {
+			continue
+		}
+		asked := v.ask(e.when, e.Per)
+		holds, answered := len(asked.hits) > 0, asked.answered > 0 && asked.answered == v.engines(v.groups(e.Per))
+		switch {
+		case !holds && !answered:
+			if len(lacking) > 0 {
+				count(e.Weight, lacking)
+				if e.Else != nil {
+					count(e.Else.Weight, nil)
+				}
+			}
+		case clear || len(unclear) == 0: // it counts as it is
+		case holds:
+			count(-e.Weight, unclear)
+		case e.Else != nil:
+			count(-e.Else.Weight, unclear)
+		}
+	}
+	return gain, loss, unknown
+}
+
+// lacking are those of the signals that an expression asks for and that are not known, now or as they were before. A word that nobody said is
+// known, unless it could not be listened for.
+func (v *view) lacking(signals []string, x *expression, src string, cat *Catalog) []string {
+	var out []string
+	for _, id := range signals {
+		if !slices.Contains(x.signals, id) {
+			continue
+		}
+		s := v.signals[id]
+		if s == nil && (!cat.spoken[id] || v.missing[id] != "") || s != nil && strings.Contains(src, id+".baseline") && !s.whole.baseline().ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
