@@ -106,7 +106,8 @@ type Evidence struct {
 	Why     string  `json:"why,omitempty"` // why it weighs so much and no more, and so much where it is not there
 	Text    string  `json:"text"`
 	Expects string  `json:"expects,omitempty"`
-	Signal  string  `json:"signal"` // the signal that the finding shows
+	Signal  string  `json:"signal"`           // the signal that the finding shows
+	Needed  bool    `json:"needed,omitempty"` // where it could not be asked the cause is not named
 	Else    *Else   `json:"else,omitempty"`
 
 	when, unless *expression

@@ -64,6 +64,7 @@ type weighed struct {
 	missing    []string
 	gain, loss float64 // what would speak for it, and against it, if the engines had told all, and it were known how things were before
 	unread     float64 // what would speak for it if signals were there that nobody measured
+	unproven   string  // what it is known by, which could not be looked for
 	pods       []string
 	nodes      []string
 	gpus       []string
@@ -222,6 +223,9 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 	switch {
 	case answered == 0:
 		w.missing = append(w.missing, v.absent(e.when, e.When)...)
+		if e.Needed {
+			w.unproven = e.Expects
+		}
 		if e.Weight > 0 && e.Expects != "" && v.unmeasured(e.when, cat) {
 			w.unread += e.Weight
 		}

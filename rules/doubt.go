@@ -13,7 +13,10 @@ func (v *verdict) askForAlerts(in *state.Incident) {
 	best := v.ranked[0]
 	for i := range v.ranked[1:] {
 		w := v.ranked[i+1]
-		if !w.typical(in) || w.unread == 0 || w.score+w.unread < threshold {
+		if !w.typical(in) {
+			continue
+		}
+		if unread := w.unread + w.cause.silent(v.view); unread == 0 || w.score+unread < threshold {
 			continue
 		}
 		v.named, v.unseen = false, true
@@ -22,6 +25,37 @@ func (v *verdict) askForAlerts(in *state.Incident) {
 		v.rival = &v.ranked[1]
 		return
 	}
+}
+
+// silent is what would speak for a cause that single workers have, if it were known of those that the alerts are about as it is of others: a
+// GPU that fell off the bus tells nothing more, while its neighbours tell that they are well. What these tell then speaks against nothing.
+func (c *Cause) silent(v *view) float64 {
+	if len(v.alerted) == 0 {
+		return 0
+	}
+	sum, unheard := 0.0, map[string]bool{}
+	for _, e := range c.Evidence {
+		if e.Weight <= 0 || e.Expects == "" || e.Per == "" || v.ask(e.when, e.Per).answered == 0 {
+			continue
+		}
+		told := slices.ContainsFunc(v.groups(e.Per), func(g *group) bool {
+			_, ok := e.when.answer(g)
+			return ok && (v.alerted[g.pod] || v.alerted[g.node])
+		})
+		if !told {
+			sum += e.Weight
+			for _, id := range e.when.signals {
+				unheard[id] = true
+			}
+		}
+	}
+	for _, e := range c.Evidence {
+		ofAll := e.Per == "" && slices.ContainsFunc(e.when.signals, func(id string) bool { return unheard[id] })
+		if ofAll && e.Weight < 0 && len(v.ask(e.when, e.Per).hits) > 0 {
+			sum -= e.Weight
+		}
+	}
+	return sum
 }
 
 // askForRoots takes a name back that may be a consequence's. A surge, longer prompts and lost prefixes are changes: where nobody knows how
@@ -69,6 +103,13 @@ func (v *verdict) askForTwins(in *state.Incident, cat *Catalog) {
 	if len(twins) > 0 {
 		v.lacks = sortedSet(v.lacks)
 		v.share(twins, rest)
+	}
+}
+
+// askForProof takes the name of a cause back of which nobody knows whether what it consists in is there. The rest of its signs are others', too.
+func (v *verdict) askForProof() {
+	if best := &v.ranked[0]; best.unproven != "" {
+		v.named, best.confidence = false, round(best.confidence/2, 4)
 	}
 }
 

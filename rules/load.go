@@ -330,7 +330,7 @@ func (l *loader) decibans(line int, what string, v float64) {
 func (l *loader) evidence(y evidenceYAML) *Evidence {
 	e := &Evidence{
 		When: y.When.s, Unless: y.Unless.s, Per: y.Per, Of: y.Of, Marks: y.Marks, Weight: y.Weight, Why: y.Why,
-		Text: y.Text.s, Expects: y.Expects, Signal: y.Signal,
+		Text: y.Text.s, Expects: y.Expects, Signal: y.Signal, Needed: y.Needed,
 	}
 	sound := true
 	fail := func(line int, format string, args ...any) {
@@ -345,6 +345,9 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	}
 	if !slices.Contains([]string{"any", "minority", "all"}, e.Of) {
 		fail(y.When.line, "of: %q is none of any, minority, all", e.Of)
+	}
+	if e.Needed && (e.Expects == "" || e.Weight <= 0) {
+		fail(y.When.line, "needed is for what speaks for the cause and has expects, which says what was not found")
 	}
 	if e.Marks && e.Per == "" {
 		fail(y.When.line, "marks needs per: it names the broken pods, gpus or nodes")

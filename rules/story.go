@@ -111,7 +111,10 @@ func wouldWin(v verdict, w *weighed) string {
 		return "how things were before, if that rules out " + eitherOf(v.roots)
 	}
 	if w == best && len(v.twins) > 0 {
-		return "what was not measured (" + strings.Join(v.lacks, ", ") + "), if that rules out " + eitherOf(v.twins)
+		return "what is not known (" + names(v.lacks) + "), if it speaks against " + eitherOf(v.twins)
+	}
+	if slices.Contains(v.twins, w.cause.ID) {
+		return "what is not known (" + names(v.lacks) + "), if it speaks for it"
 	}
 	rival := 0.0
 	for i := range v.ranked {
@@ -259,7 +262,9 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	case len(v.roots) > 0:
 		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: what would tell was not measured, or not before it began.", best.cause.ID, best.score, eitherOf(v.roots))
 	case len(v.twins) > 0:
-		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). It may as well be %s: what tells them apart was not measured (%s).", best.cause.ID, best.score, eitherOf(v.twins), strings.Join(v.lacks, ", "))
+		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB). It may as well be %s: what tells them apart was not measured, or not before it began (%s).", best.cause.ID, best.score, eitherOf(v.twins), names(v.lacks))
+	case best.unproven != "" && best.score >= threshold && v.margin >= margin:
+		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB), but nobody knows whether there is what it consists in: %s.", best.cause.ID, best.score, best.unproven)
 	case best.score <= 0:
 		s.Why = fmt.Sprintf("No cause stands out: more speaks against each than for it (%s, the best, is at %+g dB; %d are needed).", best.cause.ID, best.score, threshold)
 	case best.score < threshold:
@@ -286,11 +291,15 @@ func (v verdict) signsOfRoots() string {
 	return strings.Join(signs, "; ")
 }
 
-// signsOfTwins says by what each look-alike would be known.
+// signsOfTwins says by what the first, and each of its look-alikes, would be known.
 func (v verdict) signsOfTwins() string {
-	signs := make([]string, len(v.twins))
+	best := v.ranked[0].cause
+	var signs []string
 	for i, id := range v.twins {
-		signs[i] = fmt.Sprintf("%s (%s)", v.ranked[0].cause.differs(id), id)
+		if sign := v.ranked[i+1].cause.differs(best.ID); sign != "" && len(signs) == 0 {
+			signs = append(signs, fmt.Sprintf("%s (%s)", sign, best.ID))
+		}
+		signs = append(signs, fmt.Sprintf("%s (%s)", best.differs(id), id))
 	}
 	return strings.Join(signs, "; ")
 }
@@ -301,6 +310,9 @@ func (v verdict) sign(w *weighed) string {
 		if u.missing {
 			return fmt.Sprintf("%s (%s)", u.expects, w.cause.ID)
 		}
+	}
+	if len(w.unmet) > 0 { // others were asked
+		return fmt.Sprintf("%s (%s)", w.unmet[0].expects, w.cause.ID)
 	}
 	return string(w.cause.ID)
 }

@@ -133,6 +133,9 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 	if out.named {
 		out.askForTwins(in, c)
 	}
+	if out.named {
+		out.askForProof()
+	}
 	if out.named && out.ranked[0].cause.ID == state.BenignAlert {
 		out.askForAlerts(in)
 	}
