@@ -91,7 +91,7 @@ type Cause struct {
 type LookAlike struct {
 	Cause   state.Cause `json:"cause"`
 	Differs string      `json:"differs"`
-	// By are signals without which the two cannot be told apart.
+	// By are signals without which the cause that has this entry cannot be told from that one.
 	By []string `json:"by,omitempty"`
 }
 

@@ -333,7 +333,7 @@ func (v *view) absent(x *expression, src string) []string {
 			out = append(out, fmt.Sprintf("%s (%s)", id, plain(v.missing[id])))
 		case s == nil:
 			out = append(out, id)
-		case strings.Contains(src, id+".baseline") && !s.whole.baseline().ok:
+		case s.lacksPast(src):
 			out = append(out, id+" (no baseline)")
 		case strings.Contains(src, id+".day_ago") && !s.whole.number("day_ago").ok:
 			out = append(out, id+" (no value of a day ago)")
@@ -359,7 +359,7 @@ func (w *weighed) untold(e *Evidence, v *view, cat *Catalog) bool {
 			}
 			return cat.engines[id] && !slices.ContainsFunc(w.cause.Evidence, instead)
 		}
-		return strings.Contains(e.When, id+".baseline") && !s.whole.baseline().ok
+		return s.lacksPast(e.When)
 	})
 }
 

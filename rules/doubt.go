@@ -2,7 +2,6 @@ package rules
 
 import (
 	"slices"
-	"strings"
 
 	"paramedic/state"
 )
@@ -183,7 +182,7 @@ func (v *view) lacking(signals []string, x *expression, src string, cat *Catalog
 			continue
 		}
 		s := v.signals[id]
-		if s == nil && (!cat.spoken[id] || v.missing[id] != "") || s != nil && strings.Contains(src, id+".baseline") && !s.whole.baseline().ok {
+		if s == nil && (!cat.spoken[id] || v.missing[id] != "") || s != nil && s.lacksPast(src) {
 			out = append(out, id)
 		}
 	}

@@ -121,7 +121,7 @@ type pathologyYAML struct {
 type lookAlikeYAML struct {
 	Cause   text   `yaml:"cause" jsonschema:"required" jsonschema_description:"The other cause."`
 	Differs string `yaml:"differs" jsonschema:"required" jsonschema_description:"What one would see if it were that one."`
-	By      []text `yaml:"by" jsonschema_description:"Signals that tell the two apart, either way: where one is not measured, and the other cause could win if it were, neither is named."`
+	By      []text `yaml:"by" jsonschema_description:"Signals without which this cause cannot be told from that one: where one is not known, and that one could be ahead if it were, neither is named."`
 }
 
 type evidenceYAML struct {

@@ -114,6 +114,11 @@ type series struct {
 	index    int            // of the readings in a group's cache
 }
 
+// lacksPast says that an expression asks how the signal was before, and nobody knows.
+func (s *series) lacksPast(src string) bool {
+	return strings.Contains(src, s.signal+".baseline") && !s.whole.baseline().ok
+}
+
 // of is the sample of an ID; nil where there is none.
 func (s *series) of(id int) *state.Sample {
 	if id < 0 || id >= len(s.by) || s.by[id] == 0 {
