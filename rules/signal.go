@@ -80,7 +80,9 @@ type Signal struct {
 	Uncompared bool `yaml:"uncompared"`
 	// Pooled marks a signal whose pool's value is no aggregate of the pods' values (a quantile, a ratio), so that it is
 	// read per pool too.
-	Pooled  bool    `yaml:"pooled"`
+	Pooled bool `yaml:"pooled"`
+	// Cut marks a length that is counted when a request ends, and too short where clients gave up before.
+	Cut     bool    `yaml:"cut"`
 	Combine Combine `yaml:"combine"`
 	// By names what else gives the signal: "kubernetes" (the API server), "probe" (the engine's /health), ByTraces (the trace store).
 	By      []string `yaml:"by"`
