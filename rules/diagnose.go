@@ -344,9 +344,14 @@ func (v *view) absent(x *expression, src string) []string {
 	return out
 }
 
-// unmeasured says that an expression asks for a signal that nobody measured. A word that nobody said is none.
+// unmeasured says that an expression asks for a signal that nobody measured.
 func (v *view) unmeasured(x *expression, cat *Catalog) bool {
-	return slices.ContainsFunc(x.signals, func(id string) bool { return v.signals[id] == nil && !cat.spoken[id] })
+	return slices.ContainsFunc(x.signals, func(id string) bool { return v.unheard(id, cat) })
+}
+
+// unheard says that nobody measured a signal. A word that nobody said is none, unless it could not be listened for.
+func (v *view) unheard(id string, cat *Catalog) bool {
+	return v.signals[id] == nil && (!cat.spoken[id] || v.missing[id] != "")
 }
 
 // untold says that evidence asks for what the engines did not tell: a signal of theirs for which the cause has no other, or what any was before.

@@ -173,16 +173,14 @@ func (c *Cause) swing(by []string, v *view, cat *Catalog) (gain, loss float64, u
 	return gain, loss, unknown
 }
 
-// lacking are those of the signals that an expression asks for and that are not known, now or as they were before. A word that nobody said is
-// known, unless it could not be listened for.
+// lacking are those of the signals that an expression asks for and that are not known, now or as they were before.
 func (v *view) lacking(signals []string, x *expression, src string, cat *Catalog) []string {
 	var out []string
 	for _, id := range signals {
 		if !slices.Contains(x.signals, id) {
 			continue
 		}
-		s := v.signals[id]
-		if s == nil && (!cat.spoken[id] || v.missing[id] != "") || s != nil && s.lacksPast(src) {
+		if s := v.signals[id]; v.unheard(id, cat) || s != nil && s.lacksPast(src) {
 			out = append(out, id)
 		}
 	}
