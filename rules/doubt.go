@@ -91,9 +91,9 @@ func (v *verdict) askForTwins(in *state.Incident, cat *Catalog) {
 		gain, _, unknown := w.cause.swing(by, v.view, cat)
 		_, loss, too := best.cause.swing(by, v.view, cat)
 		most, least := w.score+gain, best.score+loss
-		wins := most >= threshold && most >= least+margin
+		wins := most >= threshold && most > least
 		falls := least < threshold && most > max(least, 0)
-		if len(unknown)+len(too) > 0 && (wins || falls) && (w.supported() || w.typical(in)) {
+		if len(unknown)+len(too) > 0 && (wins || falls) && (w.supported() || w.typical(in) || w.decisive(gain)) {
 			twins, v.twins, v.lacks = append(twins, w), append(v.twins, w.cause.ID), slices.Concat(v.lacks, unknown, too)
 		} else {
 			rest = append(rest, w)
@@ -125,6 +125,11 @@ func (v *verdict) share(others, rest []weighed) {
 // typical says that an alert tells of what is one of the cause's own signs, and not one of many.
 func (w *weighed) typical(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
+}
+
+func (w *weighed) decisive(gain float64) bool {
+	alerts, _ := w.pull()
+	return gain >= 10 && alerts >= 3
 }
 
 // apartBy are the signals without which the cause cannot be told from another.
