@@ -21,10 +21,10 @@ test: ## unit and story tests of the product (needs only Go)
 
 # nats-server 2.15.2 reads the staged state of an atomic batch without its lock (applyStreamMsgOp against batchStagedDiff.commit) when it
 # is one of a cluster: the detector now and then finds that race, which is not ours. "make test" runs what is left out here.
-race: ## the same tests under the race detector, of the lab's long simulations a sample (needs a C compiler)
+race: ## the same tests under the race detector, of the lab's simulations and the rules' missing signals a sample (needs a C compiler)
 	@echo "not under the race detector: TestCluster* of state/jetstream, for a race inside of nats-server 2.15.2"
-	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m -skip '^TestCluster(Conforms|OutlivesAServer)$$' $$($(GO) list ./... | grep -v '/lab$$\|/cmd/paramedic$$')
-	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 20m ./lab ./cmd/paramedic
+	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m -skip '^TestCluster(Conforms|OutlivesAServer)$$' $$($(GO) list ./... | grep -v '/lab$$\|/rules$$\|/cmd/paramedic$$')
+	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 20m ./lab ./rules ./cmd/paramedic
 
 lint: $(BIN)/golangci-lint ## formatting and the rules of the house
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt these files:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

@@ -6,6 +6,13 @@ import (
 	"paramedic/state"
 )
 
+const (
+	// decisive is what a cause's own sign weighs: ten to one.
+	decisive = 10
+	// fitting is how much the alerts have to speak for a cause of which nothing else is known: two to one.
+	fitting = 3
+)
+
 // askForAlerts takes it back that alerts mean nothing where nobody could look for what they tell of: a cause of which such an alert is typical
 // would be named if what was not measured spoke for it. It moves up before the first and shares its odds.
 func (v *verdict) askForAlerts(in *state.Incident) {
@@ -82,18 +89,20 @@ func (v *verdict) askForRoots(in *state.Incident) {
 
 // askForTwins takes a name back that a look-alike may have as well: without what tells the two apart, the one whose other signs weigh more
 // would be named, whichever of them it was. Those that could be ahead if it were known, so that the first would not be named, move up behind
-// it and share its odds. What nothing speaks for but common alerts could be anywhere, and counts for nothing here.
+// it and share its odds. What nothing speaks for but common alerts could be anywhere, and counts for nothing here, unless its own sign is what
+// could not be looked for.
 func (v *verdict) askForTwins(in *state.Incident, cat *Catalog) {
 	best := &v.ranked[0]
+	asked := v.view.inQuestion(best.pods)
 	var twins, rest []weighed
 	for _, w := range v.ranked[1:] {
 		by := best.cause.apartBy(w.cause.ID)
-		gain, _, unknown := w.cause.swing(by, v.view, cat)
-		_, loss, too := best.cause.swing(by, v.view, cat)
+		gain, _, unknown := w.cause.swing(by, v.view, cat, asked)
+		_, loss, too := best.cause.swing(by, v.view, cat, asked)
 		most, least := w.score+gain, best.score+loss
 		wins := most >= threshold && most > least
 		falls := least < threshold && most > max(least, 0)
-		if len(unknown)+len(too) > 0 && (wins || falls) && (w.supported() || w.typical(in) || w.decisive(gain)) {
+		if len(unknown)+len(too) > 0 && (wins || falls) && (w.supported() || w.typical(in) || w.mayBe(gain)) {
 			twins, v.twins, v.lacks = append(twins, w), append(v.twins, w.cause.ID), slices.Concat(v.lacks, unknown, too)
 		} else {
 			rest = append(rest, w)
@@ -127,9 +136,10 @@ func (w *weighed) typical(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
 }
 
-func (w *weighed) decisive(gain float64) bool {
+// mayBe says that alerts speak for the cause, if no more than for others, and that what could not be looked for would decide for it.
+func (w *weighed) mayBe(gain float64) bool {
 	alerts, _ := w.pull()
-	return gain >= 10 && alerts >= 3
+	return gain >= decisive && alerts >= fitting
 }
 
 // apartBy are the signals without which the cause cannot be told from another.
@@ -144,25 +154,27 @@ func (c *Cause) apartBy(other state.Cause) []string {
 
 // swing is what would speak for a cause, and against it, at most, if signals were known that are not: by the evidence that asks for one of
 // them and could not be answered, or that only counts because nobody could answer when it should not. It says which of the signals those are.
-func (c *Cause) swing(by []string, v *view, cat *Catalog) (gain, loss float64, unknown []string) {
+func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) (gain, loss float64, unknown []string) {
 	count := func(weight float64, lacking []string) {
 		gain, loss, unknown = gain+max(0, weight), loss+min(0, weight), append(unknown, lacking...)
 	}
 	for _, e := range c.Evidence {
-		lacking := v.lacking(by, e.when, e.When, cat)
+		lacking, mute := v.lacking(by, e.when, e.When, cat), cat.mute(by, e.when, of)
 		idle, clear, unclear := false, true, []string(nil)
 		if e.unless != nil {
 			idle, clear = e.unless.answer(v.whole)
 			unclear = v.lacking(by, e.unless, e.Unless, cat)
 		}
-		if clear && idle || len(lacking)+len(unclear) == 0 {
+		if clear && idle || len(lacking)+len(mute)+len(unclear) == 0 {
 			continue
 		}
 		asked := v.ask(e.when, e.Per)
-		holds, answered := len(asked.hits) > 0, asked.answered > 0 && asked.answered == v.engines(v.groups(e.Per))
+		holds, answered := len(asked.hits) > 0, asked.answered > 0 && asked.answered == v.engines(v.groups(e.Per)) && len(mute) == 0
 		switch {
+		case holds && e.Per == "" && len(mute) > 0: // of the others
+			count(-e.Weight, mute)
 		case !holds && !answered:
-			if len(lacking) > 0 {
+			if lacking = append(lacking, mute...); len(lacking) > 0 {
 				count(e.Weight, lacking)
 				if e.Else != nil {
 					count(e.Else.Weight, nil)
@@ -176,6 +188,36 @@ func (c *Cause) swing(by []string, v *view, cat *Catalog) (gain, loss float64, u
 		}
 	}
 	return gain, loss, unknown
+}
+
+// inQuestion are the workers whose silence counts: those that a verdict is about, or else the alerts, or all.
+func (v *view) inQuestion(pods []string) []*group {
+	var out []*group
+	for _, g := range v.pods {
+		if slices.Contains(pods, g.pod) || len(pods) == 0 && (len(v.alerted) == 0 || v.alerted[g.pod]) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// mute are those of the signals that an expression asks for and that the exporters on one of the machines do not tell, as others' do. What an
+// engine does not tell need not be missing: a ratio of nothing, the cache of a worker that is never idle.
+func (c *Catalog) mute(signals []string, x *expression, of []*group) []string {
+	var out []string
+	for _, id := range signals {
+		if c.engines[id] || c.spoken[id] || !slices.Contains(x.signals, id) {
+			continue
+		}
+		silent := func(g *group) bool {
+			s := g.view.signals[id]
+			return s != nil && s.measured > 0 && g.own(s) == nil
+		}
+		if slices.ContainsFunc(of, silent) {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // lacking are those of the signals that an expression asks for and that are not known, now or as they were before.
