@@ -34,6 +34,7 @@ func TestNoCauseIsNamedForAnotherBecauseSignalsAreMissing(t *testing.T) {
 		"concurrency_cap_on_two without max_num_seqs of the broken":                    "traffic_surge",
 		"gpu_throttle_by_expression without gpu_util of the broken":                    "benign_alert",
 		"cold_start_decoy_bad_gpu without gpu_xid of the broken":                       "cold_start",
+		"cuda_oom_decoy_xid without gpu_xid of the broken":                             "cuda_oom",
 		"monitoring_gap_beside_an_old_xid without up of the broken":                    "benign_alert",
 	}
 	c := mustLoad(t)

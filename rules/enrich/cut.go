@@ -9,7 +9,7 @@ import (
 
 const (
 	// cutShare is the share of the requests that have to be given up for the lengths of what ended to say little. Long answers are given up
-	// first: of log-normal ones (σ 0.6) without the longest quarter, the mean is two thirds of what it would be.
+	// first: of log-normal ones (σ 0.6) without the longest quarter, the mean is seven tenths of what it would be.
 	cutShare = 0.25
 	// cutGrown is how many times its usual such a length has to be to be kept: answers are at least so long.
 	cutGrown = 1.4
