@@ -97,13 +97,12 @@ func (v *verdict) askForTwins(in *state.Incident, cat *Catalog) {
 	var twins, rest []weighed
 	for _, w := range v.ranked[1:] {
 		by := best.cause.apartBy(w.cause.ID)
-		gain, _, unknown := w.cause.swing(by, v.view, cat, asked)
-		_, loss, too := best.cause.swing(by, v.view, cat, asked)
-		most, least := w.score+gain, best.score+loss
+		its, bests := w.cause.swing(by, v.view, cat, asked), best.cause.swing(by, v.view, cat, asked)
+		most, least, unknown := w.score+its.gain, best.score+bests.loss, slices.Concat(its.unknown, bests.unknown)
 		wins := most >= threshold && most > least
 		falls := least < threshold && most > max(least, 0)
-		if len(unknown)+len(too) > 0 && (wins || falls) && (w.supported() || w.typical(in) || w.mayBe(gain)) {
-			twins, v.twins, v.lacks = append(twins, w), append(v.twins, w.cause.ID), slices.Concat(v.lacks, unknown, too)
+		if len(unknown) > 0 && (wins || falls) && (w.supported() || w.typical(in) || w.mayBe(its.sign)) {
+			twins, v.twins, v.lacks = append(twins, w), append(v.twins, w.cause.ID), append(v.lacks, unknown...)
 		} else {
 			rest = append(rest, w)
 		}
@@ -136,10 +135,10 @@ func (w *weighed) typical(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
 }
 
-// mayBe says that alerts speak for the cause, if no more than for others, and that what could not be looked for would decide for it.
-func (w *weighed) mayBe(gain float64) bool {
+// mayBe says that alerts speak for the cause, if no more than for others, and that a sign that could not be looked for would decide for it.
+func (w *weighed) mayBe(sign float64) bool {
 	alerts, _ := w.pull()
-	return gain >= decisive && alerts >= fitting
+	return sign >= decisive && alerts >= fitting
 }
 
 // apartBy are the signals without which the cause cannot be told from another.
@@ -152,14 +151,23 @@ func (c *Cause) apartBy(other state.Cause) []string {
 	return nil
 }
 
-// swing is what would speak for a cause, and against it, at most, if signals were known that are not: by the evidence that asks for one of
-// them and could not be answered, or that only counts because nobody could answer when it should not. It says which of the signals those are.
-func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) (gain, loss float64, unknown []string) {
-	count := func(weight float64, lacking []string) {
-		gain, loss, unknown = gain+max(0, weight), loss+min(0, weight), append(unknown, lacking...)
-	}
+// A swing is what would speak for a cause, and against it, at most, if signals were known that are not, and which those are.
+type swing struct {
+	gain, loss float64
+	sign       float64 // the most that one of them would speak for it
+	unknown    []string
+}
+
+func (s *swing) count(weight float64, unknown []string) {
+	s.gain, s.loss, s.sign, s.unknown = s.gain+max(0, weight), s.loss+min(0, weight), max(s.sign, weight), append(s.unknown, unknown...)
+}
+
+// swing adds up the evidence that asks for one of the signals and could not be answered, or that only counts because nobody could answer when it
+// should not.
+func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) swing {
+	var sw swing
 	for _, e := range c.Evidence {
-		lacking, mute := v.lacking(by, e.when, e.When, cat), cat.mute(by, e.when, of)
+		lacking, mute := v.lacking(by, e.when, e.When, cat), cat.mute(by, e, of)
 		idle, clear, unclear := false, true, []string(nil)
 		if e.unless != nil {
 			idle, clear = e.unless.answer(v.whole)
@@ -172,22 +180,22 @@ func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) (gain, lo
 		holds, answered := len(asked.hits) > 0, asked.answered > 0 && asked.answered == v.engines(v.groups(e.Per)) && len(mute) == 0
 		switch {
 		case holds && e.Per == "" && len(mute) > 0: // of the others
-			count(-e.Weight, mute)
+			sw.count(-e.Weight, mute)
 		case !holds && !answered:
 			if lacking = append(lacking, mute...); len(lacking) > 0 {
-				count(e.Weight, lacking)
+				sw.count(e.Weight, lacking)
 				if e.Else != nil {
-					count(e.Else.Weight, nil)
+					sw.count(e.Else.Weight, nil)
 				}
 			}
 		case clear || len(unclear) == 0: // it counts as it is
 		case holds:
-			count(-e.Weight, unclear)
+			sw.count(-e.Weight, unclear)
 		case e.Else != nil:
-			count(-e.Else.Weight, unclear)
+			sw.count(-e.Else.Weight, unclear)
 		}
 	}
-	return gain, loss, unknown
+	return sw
 }
 
 // inQuestion are the workers whose silence counts: those that a verdict is about, or else the alerts, or all.
@@ -201,17 +209,22 @@ func (v *view) inQuestion(pods []string) []*group {
 	return out
 }
 
-// mute are those of the signals that an expression asks for and that the exporters on one of the machines do not tell, as others' do. What an
+// mute are those of the signals that evidence asks for and that the exporters of one of the workers' machines do not tell, as others' do. What an
 // engine does not tell need not be missing: a ratio of nothing, the cache of a worker that is never idle.
-func (c *Catalog) mute(signals []string, x *expression, of []*group) []string {
+func (c *Catalog) mute(signals []string, e *Evidence, of []*group) []string {
 	var out []string
 	for _, id := range signals {
-		if c.engines[id] || c.spoken[id] || !slices.Contains(x.signals, id) {
+		if c.engines[id] || c.spoken[id] || !slices.Contains(e.when.signals, id) {
 			continue
 		}
 		silent := func(g *group) bool {
 			s := g.view.signals[id]
-			return s != nil && s.measured > 0 && g.own(s) == nil
+			if s == nil || g.own(s) != nil {
+				return false
+			}
+			_, known := e.when.answer(g) // by its other signals
+			told := func(o *group) bool { return o.own(s) != nil }
+			return (e.Per == "" || !known) && slices.ContainsFunc(g.view.pods, told)
 		}
 		if slices.ContainsFunc(of, silent) {
 			out = append(out, id)

@@ -72,14 +72,16 @@ type caseIncident struct {
 	ev   state.Evidence
 }
 
+// playedIncident is a case's first incident, which may have no named cause.
+func playedIncident(t *testing.T, c *Catalog, file string) caseIncident {
+	t.Helper()
+	k := runCase(t, c, file)
+	return caseIncident{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), in: k.result.Incidents[0], ev: k.ev}
+}
+
 func playedCase(t *testing.T, c *Catalog, file string) []caseIncident {
 	t.Helper()
-	ar, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := caseRun{cat: c, dir: filepath.Dir(file), result: &CaseResult{}, short: map[string]state.Worker{}}
-	k.run(ar)
+	k := runCase(t, c, file)
 	var out []caseIncident
 	for _, in := range k.result.Incidents {
 		if in.Diagnosis.Cause != state.Unknown {
@@ -87,6 +89,17 @@ func playedCase(t *testing.T, c *Catalog, file string) []caseIncident {
 		}
 	}
 	return out
+}
+
+func runCase(t *testing.T, c *Catalog, file string) *caseRun {
+	t.Helper()
+	ar, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &caseRun{cat: c, dir: filepath.Dir(file), result: &CaseResult{}, short: map[string]state.Worker{}}
+	k.run(ar)
+	return k
 }
 
 // signals are what the case has measured; what all comes from the gauge of the last Xid is one.

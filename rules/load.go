@@ -26,11 +26,15 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	units, numbers := make(map[string]string, len(signals)), make(map[string]int, len(signals))
 	titles, windows := make(map[string]string, len(signals)), make(map[string]time.Duration, len(signals))
 	spoken, ofEngines := map[string]bool{}, map[string]bool{}
+	var cut []string
 	past := map[string]map[string]bool{"baseline": {}, "day_ago": {}, "week_ago": {}}
 	for i, s := range signals {
 		past["baseline"][s.ID], past["day_ago"][s.ID], past["week_ago"][s.ID] = s.Compared(), s.Seasonal, s.Seasonal
 		units[s.ID], titles[s.ID], spoken[s.ID] = s.Unit, s.Title, s.Text
 		numbers[s.ID] = i
+		if s.Cut {
+			cut = append(cut, s.ID)
+		}
 		for _, src := range s.Sources {
 			windows[s.ID] = max(windows[s.ID], src.Window)
 			ofEngines[s.ID] = ofEngines[s.ID] || slices.Contains([]string{"vllm", "sglang", "trtllm", "dynamo"}, src.Engine)
@@ -46,6 +50,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		units:       units,
 		spoken:      spoken,
 		engines:     ofEngines,
+		cut:         cut,
 		titles:      titles,
 		windows:     windows,
 		numbers:     numbers,

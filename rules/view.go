@@ -165,6 +165,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 		v.take(ev.Samples, "", ev.At, c, cat)
 	}
 	v.arrange(c.found)
+	v.cut(cat)
 	v.alerted = cat.alerted(in, c.top, ev.Workers)
 	return v
 }

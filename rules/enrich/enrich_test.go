@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -223,34 +222,6 @@ func TestTheHourBeforeIsBetterThanFirstMinutes(t *testing.T) {
 		}
 		if len(ev.Samples) != 1 || ev.Samples[0].Baseline == nil || *ev.Samples[0].Baseline != c.baseline || note != c.note {
 			t.Errorf("%s: %+v; %q", name, ev.Samples, note)
-		}
-	}
-}
-
-// Long answers are given up first, so that the rest's lengths are none to compare with. Where even they grew, answers did.
-func TestHowLongAnswersAreIsNotKnownWhereManyAreGivenUp(t *testing.T) {
-	worker, other := state.Entity{Namespace: "llm", Pod: pod0, Model: "llama-70b"}, state.Entity{Namespace: "llm", Pod: pod1, Model: "llama-70b"}
-	for name, c := range map[string]struct {
-		aborted, finished, tokens, usual float64
-		want                             bool
-	}{
-		"most are given up":              {1.2, 0.8, 1100, 1000, false},
-		"most are, and they still grew":  {1.2, 0.8, 1500, 1000, true},
-		"a quarter is, and no more":      {0.5, 1.5, 1100, 1000, true},
-		"most are, and their usual is 0": {1.2, 0.8, 1100, 0, true},
-		"nothing ends":                   {0, 0, 1100, 1000, true},
-	} {
-		length := sampleOf("output_length_mean", worker, c.tokens)
-		length.Baseline = &c.usual
-		ev := gatherer(t, Cluster{Prometheus: &fixed{reading: Reading{Samples: []state.Sample{length, sampleOf("prompt_length_mean", worker, 900),
-			sampleOf("abort_rate", worker, c.aborted/2), sampleOf("abort_rate", other, c.aborted/2), sampleOf("finish_rate", other, c.finished)}}}}).
-			Gather(t.Context(), request("output_length_mean", "prompt_length_mean", "abort_rate", "finish_rate"))
-		there := slices.ContainsFunc(ev.Samples, func(s state.Sample) bool { return s.Signal == "output_length_mean" })
-		said := slices.ContainsFunc(ev.Missing, func(m state.Missing) bool {
-			return m.Signal == "output_length_mean" && strings.HasPrefix(m.Reason, "60 % of the requests are given up")
-		})
-		if there != c.want || said == c.want || !slices.ContainsFunc(ev.Samples, func(s state.Sample) bool { return s.Signal == "prompt_length_mean" }) {
-			t.Errorf("%s: %+v; %+v", name, ev.Samples, ev.Missing)
 		}
 	}
 }

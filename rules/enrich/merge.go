@@ -74,7 +74,6 @@ func (m *merge) evidence(ev *state.Evidence) {
 	for i := range ev.Samples {
 		ev.Samples[i].Baseline = usually(&ev.Samples[i], m.query.Onset)
 	}
-	m.cut(ev)
 	keepSeries(ev.Samples, m.query.Scope)
 	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int {
 		if c := strings.Compare(a.Signal, b.Signal); c != 0 {
