@@ -109,7 +109,9 @@ type Evidence struct {
 	Expects string  `json:"expects,omitempty"`
 	Signal  string  `json:"signal"`           // the signal that the finding shows
 	Needed  bool    `json:"needed,omitempty"` // where it could not be asked the cause is not named
-	Else    *Else   `json:"else,omitempty"`
+	// Settles are the causes that take the verdict over no more once this was seen: what was so before a kill stays so, whatever is seen after it.
+	Settles []state.Cause `json:"settles,omitempty"`
+	Else    *Else         `json:"else,omitempty"`
 
 	when, unless *expression
 }

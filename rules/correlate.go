@@ -186,7 +186,7 @@ func (t *topology) knows(e state.Entity) bool { return t.pools[e.Namespace+"/"+e
 func (c *Catalog) apart(s state.Sign, e state.Entity, in *state.Incident) bool {
 	cause, named := c.byID[in.Cause()]
 	broken := in.Diagnosis.Scope
-	if !named || !cause.local() || !c.symptoms[s.Symptom].Own || s.Hints["group"] != "" || e.Pod == "" ||
+	if !named || !cause.local() || !c.own(s.Symptom, s.Hints) || s.Hints["group"] != "" || e.Pod == "" ||
 		contains(broken.Pods, e.Pod) || contains(broken.Nodes, e.Node) {
 		return false
 	}
@@ -194,6 +194,11 @@ func (c *Catalog) apart(s state.Sign, e state.Entity, in *state.Incident) bool {
 		return false // the same happens to more of them
 	}
 	return len(broken.Pods) > 0 || len(broken.Nodes) > 0 && e.Node != ""
+}
+
+// own says that a symptom is of what a worker has by itself. KV cache that is held while nothing runs is the worker's, as a full one need not be.
+func (c *Catalog) own(id state.Symptom, hints map[string]string) bool {
+	return c.symptoms[id].Own || hints[heldIdle] != "" || hints["idle_kv"] != ""
 }
 
 // local says that the cause breaks single workers or machines, and not a pool.
@@ -243,7 +248,7 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	if !ok {
 		return bothUnknown(root, other)
 	}
-	if !c.overlaps(root, other) || c.elsewhere(root, other) {
+	if !c.overlaps(root, other) || c.elsewhere(root, other) || c.ofOthers(root, other) {
 		return false
 	}
 	same := other.Cause() == root.Cause() // named in spite of alerts that it does not explain
@@ -282,6 +287,22 @@ func (c *Catalog) elsewhere(root, other *state.Incident) bool {
 		return false
 	}
 	return disjoint(root.Diagnosis.Scope.Pods, other.Diagnosis.Scope.Pods)
+}
+
+// ofOthers says that the other incident has no name yet and is about what happens to workers by themselves, on others than those that the root's
+// verdict found broken, where it was not seen.
+func (c *Catalog) ofOthers(root, other *state.Incident) bool {
+	cause := c.byID[root.Cause()]
+	if cause == nil || !cause.local() || other.Cause() != state.Unknown || len(other.Symptoms) == 0 {
+		return false
+	}
+	for _, s := range other.Symptoms {
+		seen := slices.ContainsFunc(root.Symptoms, func(o state.SymptomCount) bool { return o.Symptom == s.Symptom })
+		if !c.own(s.Symptom, s.Hints) || s.Hints["group"] != "" || seen && cause.Scope == "pod" || len(s.Entities) == 0 {
+			return false
+		}
+	}
+	return disjoint(root.Diagnosis.Scope.Pods, other.Scope.Pods) && !slices.ContainsFunc(other.Scope.Nodes, func(n string) bool { return contains(root.Diagnosis.Scope.Nodes, n) })
 }
 
 // disjoint says that both name workers, and none is the same.

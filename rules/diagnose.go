@@ -88,6 +88,7 @@ type found struct {
 	Text        string
 	Why         string
 	reads       []string
+	settles     []state.Cause
 }
 
 // unmet is evidence that would have spoken for the cause and was not seen.
@@ -181,7 +182,7 @@ func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 		if s.hits != nil {
 			s.locate()
 		}
-		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, Why: s.Why, At: at}
+		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, Why: s.Why, Settles: s.settles, At: at}
 		for _, signal := range s.reads {
 			if s.of.view.signals[signal] != nil { // what was not there took no part in it
 				f.Reads = append(f.Reads, signal)
@@ -240,7 +241,7 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 			w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight, missing: true})
 		}
 	case holds:
-		w.add(seen{found: found{Signal: e.Signal, Unit: cat.units[e.Signal], Weight: e.Weight, Why: e.Why, reads: e.when.signals},
+		w.add(seen{found: found{Signal: e.Signal, Unit: cat.units[e.Signal], Weight: e.Weight, Why: e.Why, reads: e.when.signals, settles: e.Settles},
 			form: e.Text, of: placeholder{view: v, count: broken, total: answered}, hits: hits})
 		if e.Marks {
 			w.mark(e, hits, v)

@@ -136,6 +136,7 @@ type evidenceYAML struct {
 	Expects string    `yaml:"expects" jsonschema_description:"What one would see, told where it was not seen."`
 	Signal  string    `yaml:"signal" jsonschema_description:"The signal that the finding shows; the first of when, where it is left out."`
 	Needed  bool      `yaml:"needed" jsonschema_description:"It is what the cause is: where it could not be asked, the cause is not named."`
+	Settles []string  `yaml:"settles" jsonschema_description:"Causes that take the verdict over no more once this was seen, whatever is seen later."`
 	Else    *elseYAML `yaml:"else" jsonschema_description:"What it means that it was looked for and is not there."`
 }
 

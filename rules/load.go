@@ -337,6 +337,9 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 		When: y.When.s, Unless: y.Unless.s, Per: y.Per, Of: y.Of, Marks: y.Marks, Weight: y.Weight, Why: y.Why,
 		Text: y.Text.s, Expects: y.Expects, Signal: y.Signal, Needed: y.Needed,
 	}
+	for _, id := range y.Settles {
+		e.Settles = append(e.Settles, state.Cause(id))
+	}
 	sound := true
 	fail := func(line int, format string, args ...any) {
 		l.bad(line, format, args...)
@@ -425,6 +428,13 @@ func (l *loader) references() {
 		for _, id := range c.LeadsTo {
 			if !l.cat.known(id) {
 				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id, Meant(string(id), words(l.cat.byID)))
+			}
+		}
+		for _, e := range c.Evidence {
+			for _, id := range e.Settles {
+				if !l.cat.known(id) {
+					l.bad(c.Line, "evidence of %s settles %q, which is no cause; %s", c.ID, id, Meant(string(id), words(l.cat.byID)))
+				}
 			}
 		}
 		for _, a := range c.LookAlikes {

@@ -201,7 +201,7 @@ func (c *Catalog) alerted(in *state.Incident, top *topology, workers []state.Wor
 	out := map[string]bool{}
 	engines := map[place]bool{}
 	for _, s := range in.Symptoms {
-		if !c.symptoms[s.Symptom].Own || len(s.Entities) == 0 {
+		if !c.own(s.Symptom, s.Hints) || len(s.Entities) == 0 {
 			return nil
 		}
 		for _, raw := range s.Entities {

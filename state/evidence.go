@@ -128,6 +128,8 @@ type Finding struct {
 	Text     string    `json:"text"`
 	Why      string    `json:"why,omitempty"` // why it weighs so much, and no more
 	At       time.Time `json:"at,omitzero"`
+	// Settles are the causes that take the verdict over no more since this was seen.
+	Settles []Cause `json:"settles,omitempty"`
 	// Reads are the signals that it was concluded from, Signal among them where it is one.
 	Reads []string `json:"reads,omitempty"`
 }

@@ -83,7 +83,7 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if in.Cause() == BenignAlert && d.Cause == Unknown {
 		return worse(in)
 	}
-	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) || x.rolledOut(in) {
+	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) || x.rolledOut(in) || settled(in, d) {
 		return false
 	}
 	for _, id := range in.Actions {
@@ -92,6 +92,11 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 		}
 	}
 	return true
+}
+
+// settled says that something was seen, when the verdict was given, that rules the new one out for good.
+func settled(in *Incident, d Diagnosis) bool {
+	return slices.ContainsFunc(in.Diagnosis.Findings, func(f Finding) bool { return slices.Contains(f.Settles, d.Cause) })
 }
 
 // worse says that an alert fires that the verdict neither explains nor was weighed with.

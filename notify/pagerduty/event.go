@@ -145,9 +145,9 @@ func mergeText(m notify.Message, mark string) string {
 func noteText(m notify.Message) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Paramedic %s: %s\n\n", marker(m), notify.Cut(m.Title, 200))
-	fmt.Fprintf(&b, "What is wrong: %s\nWhy we believe it: %s\n", notify.Cut(m.What, 450), notify.Cut(m.Why, 350))
+	fmt.Fprintf(&b, "What is wrong: %s\nWhy we believe it: %s\n", notify.Cut(m.What, 450), notify.Cut(m.Why, 450))
 	if m.Else != "" {
-		fmt.Fprintf(&b, "What else it could be: %s\n", notify.Cut(m.Else, 200))
+		fmt.Fprintf(&b, "What else it could be: %s\n", notify.Cut(m.Else, 400))
 	}
 	end := ""
 	if m.URL != "" && len(m.URL) < 300 {
