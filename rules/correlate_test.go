@@ -268,9 +268,10 @@ func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 		if node != "" {
 			in.Diagnosis.Scope.Nodes = []string{node}
 		}
-		known, _ := c.Cause(cause)
-		for s := range known.Explains {
-			in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)
+		if known, ok := c.Cause(cause); ok {
+			for s := range known.Explains {
+				in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)
+			}
 		}
 		for _, s := range symptoms {
 			in.Symptoms = append(in.Symptoms, state.SymptomCount{Symptom: s, Last: now, Entities: []state.Entity{{Namespace: "llm", Pod: pod}}})
@@ -286,6 +287,7 @@ func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 		pod     string
 		joins   bool
 	}{
+		"GPU memory grows beside a hang":         {hang, "gpu_memory_high", "vllm-b", false},
 		"an engine stops beside a failed GPU":    {fault, "throughput_drop", "vllm-a", false},
 		"an engine stops on the failed GPU":      {fault, "throughput_drop", "vllm-b", true},
 		"the neighbours of a failed GPU queue":   {fault, "queue_buildup", "vllm-a", true},
@@ -297,6 +299,25 @@ func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 		s := state.Sign{Symptom: tt.symptom, Entity: state.Entity{Namespace: "llm", Pod: tt.pod}}
 		if _, joins := c.Correlate(s, workers, []*state.Incident{tt.in}, now); joins != tt.joins {
 			t.Errorf("%s: joins %v, want %v", name, joins, tt.joins)
+		}
+	}
+	held := state.Sign{Symptom: "kv_pressure", Entity: state.Entity{Namespace: "llm", Pod: "vllm-b"}, Hints: map[string]string{"idle_kv": "true"}}
+	if _, joins := c.Correlate(held, workers, []*state.Incident{hang}, now); joins {
+		t.Error("a hang has taken the KV cache that another worker holds while it runs nothing")
+	}
+	for name, tt := range map[string]struct {
+		symptom state.Symptom
+		pod     string
+		takes   bool
+	}{
+		"what grows on another worker":   {"gpu_memory_high", "vllm-a", false},
+		"what grows on the same":         {"gpu_memory_high", "vllm-b", true},
+		"the queues of the other worker": {"queue_buildup", "vllm-a", true},
+	} {
+		other := found(state.Unknown, tt.pod, "", tt.symptom)
+		other.Scope.Pods = []string{tt.pod}
+		if got := c.Absorbs(fault, other); got != tt.takes {
+			t.Errorf("a GPU's fault takes %s, which has no name yet: %v", name, got)
 		}
 	}
 	if c.Absorbs(fault, hang) {

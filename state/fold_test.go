@@ -379,6 +379,23 @@ func TestAVerdictStandsWhileSomebodyAnswersItWithARollout(t *testing.T) {
 	}
 }
 
+// What was seen at a kill, that memory had not grown before, is not undone by what grows after it.
+func TestWhatAVerdictSettlesIsNotTakenOverLater(t *testing.T) {
+	for next, want := range map[Cause]Cause{"host_memory_leak": "oom_killed", "node_failure": "node_failure"} {
+		s := newStory(t)
+		s.alert(Firing, "Killed", "oom", "critical", "llama")
+		in := s.only()
+		s.fold.Triage = told{d: Diagnosis{Cause: "oom_killed", Score: 13, Findings: []Finding{{Weight: 9, Settles: []Cause{"host_memory_leak"}}}}}
+		s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now}})
+		s.wait(4 * time.Minute)
+		s.fold.Triage = told{d: Diagnosis{Cause: next, Score: 18}}
+		s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now}})
+		if in.Cause() != want {
+			t.Errorf("after %s the verdict is %s, want %s", next, in.Cause(), want)
+		}
+	}
+}
+
 // told is a triage whose verdict is given.
 type told struct {
 	simpleTriage
