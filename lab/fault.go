@@ -52,8 +52,10 @@ type activeFault struct {
 	Fault
 	at       float64
 	begun    bool
-	gpu      *gpu // that gpu_fault struck
-	followed bool // Then was reported
+	worker   *worker // that it struck, where it is one worker's
+	over     bool    // its time is, and what wears off has
+	gpu      *gpu    // that gpu_fault struck
+	followed bool    // Then was reported
 }
 
 // level is the fault's strength now, from 0 to its severity.
@@ -106,6 +108,10 @@ func (f *Fleet) applyFaults() {
 			f.strikeCluster(a)
 			f.act(a)
 		}
+		if a.begun && !a.over && a.For > 0 && f.now-a.at >= a.For.Seconds() {
+			a.over = true
+			a.relieve()
+		}
 		if a.Name == GPUFault && a.Then != 0 && !a.followed && f.now-a.at >= 30 {
 			if a.gpu != nil {
 				a.gpu.report(a.Then, f.now)
@@ -157,6 +163,7 @@ func (a *activeFault) shape(w *Workload, level, since float64) {
 // strike starts a fault that is in one process or one machine.
 func (f *Fleet) strike(a *activeFault) {
 	w := f.workers[min(a.Worker, len(f.workers)-1)]
+	a.worker = w
 	switch a.Name {
 	case RoutingSkew:
 		f.router.skewPod = w.name
@@ -185,6 +192,32 @@ func (f *Fleet) strike(a *activeFault) {
 			for _, g := range c.gpus {
 				g.reserved = max(g.reserved, 0.945)
 			}
+		}
+	}
+}
+
+// relieve lets go what wears off by itself: leaks stop, heat gets away, a hang ends. A process or a machine that has died, and what was rolled out,
+// stays until somebody mends it.
+func (a *activeFault) relieve() {
+	w := a.worker
+	switch a.Name {
+	case KVLeak:
+		if w.eng != nil {
+			w.eng.leaky = false
+		}
+	case EngineHang:
+		if w.eng != nil {
+			w.eng.hung = false
+		}
+	case HostMemoryLeak:
+		w.leakRate = 0
+	case GPUMemoryLeak:
+		w.gpuLeak = 0
+	case OOMKilled:
+		w.burst = 0
+	case GPUThrottle:
+		if len(w.gpus) > 0 {
+			w.gpus[0].cooling = 1
 		}
 	}
 }

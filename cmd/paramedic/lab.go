@@ -84,6 +84,7 @@ func (c *cli) labRunCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&fault, "fault", lab.KVExhaustion, "what goes wrong, five simulated minutes after the start: "+strings.Join(lab.Faults(), ", ")+
+		"; two of them on two workers of the pool, FAULT+FAULT@one"+
 		"; or what only looks like it: "+strings.Join(lab.Decoys(), ", "))
 	f.StringVar(&listen, "listen", "127.0.0.1:9400", "address of the pages")
 	f.StringVar(&hook, "webhook", "", "deliver alerts to this webhook URL")
@@ -116,8 +117,11 @@ func checkSpeed(speed float64) error {
 	return nil
 }
 
-// labScenario is the scenario of a fault or a decoy.
+// labScenario is the scenario of a fault, a decoy, or a pair of faults in one pool.
 func labScenario(name string, seed uint64) (lab.Scenario, error) {
+	if strings.Contains(name, "+") {
+		return labPair(name, seed)
+	}
 	if slices.Contains(lab.Decoys(), name) {
 		return lab.NewDecoy(name, seed)
 	}
@@ -125,6 +129,22 @@ func labScenario(name string, seed uint64) (lab.Scenario, error) {
 		return lab.Scenario{}, err
 	}
 	return lab.NewScenario(name, seed)
+}
+
+// labPair is the scenario of two faults on two workers of one pool. Those of two pools are two fleets.
+func labPair(name string, seed uint64) (lab.Scenario, error) {
+	d, err := lab.ParseDouble(name)
+	if err != nil {
+		return lab.Scenario{}, fmt.Errorf("--fault: %w", err)
+	}
+	if !d.OnePool {
+		return lab.Scenario{}, fmt.Errorf("--fault %s is of two pools: for one pool write %s@one, for two run the command twice", name, name)
+	}
+	pair, err := lab.NewDouble(d, seed)
+	if err != nil {
+		return lab.Scenario{}, err
+	}
+	return pair[0], nil
 }
 
 // knownFault refuses the name of a fault that there is none of.

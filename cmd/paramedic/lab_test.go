@@ -108,6 +108,22 @@ func TestAFleetThatIsRunBeginsNow(t *testing.T) {
 	}
 }
 
+// Two faults in one pool are one fleet; in two pools they are two.
+func TestAFleetMayHaveTwoFaults(t *testing.T) {
+	scenario, err := labScenario("engine_hang+host_memory_leak@one", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(scenario.Faults) != 2 || scenario.Faults[0].Name != lab.EngineHang || scenario.Faults[1].Name != lab.HostMemoryLeak || scenario.Faults[0].Worker == scenario.Faults[1].Worker {
+		t.Errorf("faults %+v", scenario.Faults)
+	}
+	for name, want := range map[string]string{"engine_hang+host_memory_leak": "write engine_hang+host_memory_leak@one", "engine_hang+nothing@one": "is not FAULT+FAULT"} {
+		if _, err := labScenario(name, 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
 // An option that was given and cannot be followed is an error, and not the scenario's own value without a word.
 func TestAnOptionOfNothingIsRefused(t *testing.T) {
 	for _, flag := range []string{"severity", "workers", "rate"} {
