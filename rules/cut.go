@@ -32,6 +32,7 @@ func (v *view) cut(cat *Catalog) {
 			continue
 		}
 		v.signals[id], v.numbered[cat.numbers[id]] = nil, nil
+		v.cutShort[id] = true
 		v.missing[id] = fmt.Sprintf("%.0f %% of the requests are given up, long answers first", 100*share)
 	}
 }
