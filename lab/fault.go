@@ -54,7 +54,7 @@ type activeFault struct {
 	begun    bool
 	worker   *worker // that it struck, where it is one worker's
 	over     bool    // its time is, and what wears off has
-	gpu      *gpu    // that gpu_fault struck
+	gpu      *gpu    // that it struck, where it is one's
 	followed bool    // Then was reported
 }
 
@@ -216,8 +216,8 @@ func (a *activeFault) relieve() {
 	case OOMKilled:
 		w.burst = 0
 	case GPUThrottle:
-		if len(w.gpus) > 0 {
-			w.gpus[0].cooling = 1
+		if a.gpu != nil {
+			a.gpu.cooling = 1
 		}
 	}
 }

@@ -38,7 +38,8 @@ func (f *Fleet) strikeMachine(a *activeFault, w *worker) {
 	switch a.Name {
 	case GPUThrottle:
 		if len(w.gpus) > 0 {
-			w.gpus[0].cooling = 8 * a.Severity
+			a.gpu = w.gpus[0]
+			a.gpu.cooling = 8 * a.Severity
 		}
 	case NodeFailure:
 		if w.node != nil {
