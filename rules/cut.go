@@ -3,14 +3,15 @@ package rules
 import "fmt"
 
 const (
-	// cutGrown is how many times its usual a length that is cut has to be to be known: it is at least that.
+	// cutGrown is how many times its usual a length that is cut has to be to be known: it is at least that, and grown by what most rules ask.
 	cutGrown = 1.4
-	// cutMore is how many times its usual the share of aborted requests has to be: where as many give up as ever, lengths compare as ever.
+	// cutMore is how many times its usual the share of aborted requests has to be, half as much again: where as many give up as ever, lengths
+	// compare as ever.
 	cutMore = 1.5
 )
 
 // cut leaves out how long answers are where more are given up than usual, a third of the requests or about so. Long answers are given up first, and
-// what was given up has half an answer: of log-normal lengths (σ 0.6) without the longest third, the mean is six tenths. It can only be too short, and
+// what was given up has half an answer: of log-normal lengths (σ 0.6) without the longest third, the mean is two thirds. It can only be too short, and
 // stays where it says that answers grew.
 func (v *view) cut(cat *Catalog) {
 	aborts, finishes := v.signals["abort_rate"], v.signals["finish_rate"]
@@ -18,9 +19,14 @@ func (v *view) cut(cat *Catalog) {
 		return
 	}
 	a, f := aborts.whole, finishes.whole
-	share, many := abortedShare(a.sum, f.sum)
-	usual, _ := abortedShare(a.baseline(), f.baseline())
-	if !many || share < cutMore*usual {
+	if !a.sum.ok || !f.sum.ok {
+		return
+	}
+	now, usual := ends{a.sum.v, f.sum.v}, ends{}
+	if a.baseline().ok && f.baseline().ok {
+		usual = ends{a.baseline().v, f.baseline().v}
+	}
+	if !now.many(abortFloor) || now.share() < cutMore*usual.share() {
 		return
 	}
 	for _, id := range cat.cut {
@@ -33,15 +39,6 @@ func (v *view) cut(cat *Catalog) {
 		}
 		v.signals[id], v.numbered[cat.numbers[id]] = nil, nil
 		v.cutShort[id] = true
-		v.missing[id] = fmt.Sprintf("%.0f %% of the requests are given up, long answers first", 100*share)
+		v.missing[id] = fmt.Sprintf("%.0f %% of the requests are given up, long answers first", 100*now.share())
 	}
-}
-
-// abortedShare is the share of the requests that end which is aborted, and whether it is that much, at such a rate, that it is a symptom.
-func abortedShare(aborted, finished number) (share float64, many bool) {
-	if !aborted.ok || !finished.ok || aborted.v <= 0 {
-		return 0, false
-	}
-	share = aborted.v / (aborted.v + finished.v)
-	return share, aborted.v > abortFloor && share > abortShare
 }

@@ -191,9 +191,22 @@ const (
 	abortFloor = 0.1 // 1/s
 )
 
+// ends are requests a second, by how they end.
+type ends struct{ aborted, finished float64 }
+
+// share is what part of them is aborted; zero where none ends.
+func (e ends) share() float64 {
+	if e.aborted <= 0 {
+		return 0
+	}
+	return e.aborted / (e.aborted + e.finished)
+}
+
+// many says that so many are aborted, at more than a rate, that it is a symptom.
+func (e ends) many(floor float64) bool { return e.aborted > floor && e.share() > abortShare }
+
 // hangUps is a symptom of a worker, or of a pool over all its workers, of whose requests a third or more are aborted.
 func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
-	type ends struct{ aborted, finished float64 }
 	pool := func(e state.Entity) place { return place{e.Namespace + "/" + e.Pool, e.Model} }
 	own, all := map[place]ends{}, map[place]ends{}
 	for _, s := range ev.Samples {
@@ -210,9 +223,6 @@ func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.E
 		own[workerOf(s.Entity)] = ends{w.aborted + of.aborted, w.finished + of.finished}
 		all[pool(s.Entity)] = ends{p.aborted + of.aborted, p.finished + of.finished}
 	}
-	many := func(e ends, floor float64) bool {
-		return e.aborted > floor && e.aborted > abortShare*(e.aborted+e.finished)
-	}
 	for _, s := range ev.Samples {
 		if s.Signal != "abort_rate" {
 			continue
@@ -221,7 +231,7 @@ func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.E
 		if workerOf(s.Entity) == (place{}) {
 			w = ends{} // the pool's own figure, where no worker has one
 		}
-		if many(w, abortFloor) || many(all[pool(s.Entity)], abortFloor) && (workerOf(s.Entity) == place{} || many(w, 0)) {
+		if w.many(abortFloor) || all[pool(s.Entity)].many(abortFloor) && (workerOf(s.Entity) == place{} || w.many(0)) {
 			add("aborts", state.Warning, s.Entity, s.At)
 		}
 	}
