@@ -9,11 +9,15 @@ import (
 // bot can live in it. It is safe for concurrent use.
 type Clock struct {
 	mu      sync.Mutex
-	from    time.Time // on the machine's clock
+	from    time.Time // on the machine's clock, when somebody looked last
 	start   time.Time
 	speed   float64
 	waiting map[*time.Timer]time.Time // until when, simulated
+	driven  bool
 }
+
+// stall is how much real time may pass at once where a World drives the clock, which looks every beat.
+const stall = 5 * beat
 
 // NewClock starts a clock at a simulated moment, speed times as fast as real time.
 func NewClock(start time.Time, speed float64) *Clock {
@@ -28,7 +32,22 @@ func (c *Clock) Now() time.Time {
 }
 
 func (c *Clock) now() time.Time {
-	return c.start.Add(time.Duration(float64(time.Since(c.from)) * c.speed)).UTC()
+	real := time.Now()
+	passed := real.Sub(c.from)
+	if c.driven {
+		passed = min(passed, stall)
+	}
+	c.start, c.from = c.start.Add(time.Duration(float64(passed)*c.speed)).UTC(), real
+	return c.start
+}
+
+// drive makes simulated time wait for a process that was held up: a machine too busy to run it for seconds takes longer for the same
+// story, and does not tear minutes out of it.
+func (c *Clock) drive() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now()
+	c.driven = true
 }
 
 // After sends the simulated time once d of it has passed. Nothing has to be stopped where nobody waits any more.
@@ -40,8 +59,13 @@ func (c *Clock) After(d time.Duration) <-chan time.Time {
 	t = time.AfterFunc(c.real(d), func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		now := c.now()
+		if left := c.real(c.waiting[t].Sub(now)); left > 0 { // time waited meanwhile
+			t.Reset(left)
+			return
+		}
 		delete(c.waiting, t)
-		out <- c.now()
+		out <- now
 	})
 	c.waiting[t] = c.now().Add(d)
 	return out
@@ -54,7 +78,8 @@ func (c *Clock) real(d time.Duration) time.Duration { return time.Duration(float
 func (c *Clock) SetSpeed(speed float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.start, c.from, c.speed = c.now(), time.Now(), speed
+	c.now()
+	c.speed = speed
 	for t, until := range c.waiting {
 		if t.Stop() { // else it is about to send
 			t.Reset(c.real(until.Sub(c.start)))

@@ -22,3 +22,20 @@ func TestAClockThatChangesItsSpeedWakesThoseWhoWaitInTime(t *testing.T) {
 		}
 	})
 }
+
+// A machine that does not let the process run for seconds must not tear minutes out of a story.
+func TestAWorldsClockWaitsForAProcessThatWasHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+		c := NewClock(begin, 60)
+		c.drive()
+		woken := c.After(time.Minute)
+		time.Sleep(10 * time.Second)
+		if got := c.Now().Sub(begin); got > 2*time.Minute {
+			t.Errorf("%s of simulated time passed while nobody looked", got)
+		}
+		if at := <-woken; at.Sub(begin) < time.Minute {
+			t.Errorf("woken after %s of simulated time", at.Sub(begin))
+		}
+	})
+}

@@ -151,9 +151,13 @@ func (w *World) Advance(ctx context.Context, to time.Time) {
 	w.Fleet.follow(ctx, to)
 }
 
+// beat is how often, in real time, a running World catches up with its clock.
+const beat = 50 * time.Millisecond
+
 // Run keeps the world at a clock's time until the context ends.
 func (w *World) Run(ctx context.Context, c *Clock) {
-	beat := time.NewTicker(50 * time.Millisecond)
+	c.drive()
+	beat := time.NewTicker(beat)
 	defer beat.Stop()
 	for {
 		select {

@@ -52,6 +52,9 @@ func TestHarmIsRolledBackOnce(t *testing.T) { // 6, 51
 	if !slices.Contains(w.args(), "--max-num-seqs=256") || a.Verify.Verdict != state.Worse {
 		t.Errorf("%v %+v", w.args(), a.Verify)
 	}
+	if !strings.HasPrefix(a.Reason, "the old value is live again (guardrail breached: ") {
+		t.Errorf("it is said to be undone because %q", a.Reason)
+	}
 	a = w.plan()
 	if a.State != state.RolledBack {
 		t.Errorf("a failed action was proposed again: %s", a.State)

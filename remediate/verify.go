@@ -107,7 +107,8 @@ func (s *scene) peersEvidence(ctx context.Context) {
 	}
 }
 
-// judge compares the samples with the baseline.
+// judge compares the samples with the baseline. Worse is only what has not got well again since: rates and quantiles look back over the
+// rollout, so that the first samples show what it cost.
 func judge(a *state.Action, metrics []metric, enough int) (state.Verdict, string) {
 	var good, bad, breach, same []string
 	for _, m := range metrics {
@@ -124,7 +125,11 @@ func judge(a *state.Action, metrics []metric, enough int) (state.Verdict, string
 		if math.Abs(corrected-base) > 1e-9 {
 			text += fmt.Sprintf(" (by its peers it would be %s untouched)", state.FormatValue(corrected, m.unit))
 		}
-		switch better, worse := m.compare(corrected, now); {
+		better, worse := m.compare(corrected, now)
+		if _, still := m.compare(corrected, v[len(v)-1]); !still {
+			worse = false
+		}
+		switch {
 		case worse && m.guardrail:
 			breach = append(breach, text)
 		case worse:
