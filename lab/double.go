@@ -22,7 +22,10 @@ func (d Double) Name() string {
 	return name
 }
 
-// Doubles lists pairs so that every fault is in two of them, and the pairs of two broken workers in one pool.
+// local are the faults that break one worker, GPU or machine.
+var local = []string{EngineHang, GPUFault, GPUThrottle, KVLeak, HostMemoryLeak, GPUMemoryLeak, OOMKilled, NodeFailure}
+
+// Doubles lists pairs so that every fault is in two of them, and every pair of two broken workers in one pool.
 func Doubles() []Double {
 	var out []Double
 	faults := Faults()
@@ -31,9 +34,10 @@ func Doubles() []Double {
 			out = append(out, Double{A: a, B: b})
 		}
 	}
-	for _, d := range []Double{{A: EngineHang, B: HostMemoryLeak}, {A: GPUFault, B: HostMemoryLeak}, {A: EngineHang, B: GPUFault}} {
-		d.OnePool = true
-		out = append(out, d)
+	for i, a := range local {
+		for _, b := range local[i+1:] {
+			out = append(out, Double{A: a, B: b, OnePool: true})
+		}
 	}
 	return out
 }

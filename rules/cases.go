@@ -89,6 +89,8 @@ type caseRun struct {
 	short  map[string]state.Worker
 	ev     state.Evidence
 	read   PageReader
+
+	troubles []*trouble
 	cause  string // that the lines about the present incident demand
 }
 
@@ -138,13 +140,17 @@ func (k *caseRun) run(ar *txtar.Archive) {
 		return
 	}
 	if _, told := files["alerts.json"]; told {
-		k.result.Incidents = k.cat.incidents(alerts, k.ev.Workers)
+		k.troubles = k.cat.troubles(alerts, k.ev.Workers)
 	} else {
-		k.result.Incidents = observed(&k.ev)
+		for _, in := range observed(&k.ev) {
+			k.troubles = append(k.troubles, &trouble{in: in})
+		}
 	}
-	for _, in := range k.result.Incidents {
-		in.Diagnosis = k.cat.Diagnose(in, &k.ev, caseTime)
-		in.Title = in.Diagnosis.Title
+	for i := 0; i < len(k.troubles); i++ { // there may be more at the end
+		k.judge(k.troubles[i])
+	}
+	for _, t := range k.troubles {
+		k.result.Incidents = append(k.result.Incidents, t.in)
 	}
 	k.want(wanted)
 }
@@ -313,63 +319,6 @@ func (k *caseRun) entities(at, name string) []state.Entity {
 		k.fail("%s: no worker %q", at, name)
 	}
 	return out
-}
-
-// incidents does with a case's alerts what the fold does with those of the log: each joins the incident that it belongs to, or opens one.
-func (c *Catalog) incidents(alerts []alertJSON, workers []state.Worker) []*state.Incident {
-	var open []*state.Incident
-	begin := begins(alerts)
-	for i, a := range alerts {
-		at := begin[i]
-		sign := c.Classify(state.Alert{Status: state.Firing, Labels: a.Labels, Annotations: a.Annotations, GeneratorURL: a.GeneratorURL, StartsAt: at}, "test")
-		id, ok := c.Correlate(sign, workers, open, at)
-		if !ok {
-			id = state.IncidentID(fmt.Sprintf("INC-%d", len(open)+1))
-			open = append(open, &state.Incident{
-				ID: id, Number: len(open) + 1, Cluster: "test", Status: state.StatusOpen, StartedAt: at, OpenedAt: at, Scope: state.Scope{Cluster: "test"},
-			})
-		}
-		for _, in := range open {
-			if in.ID == id {
-				attach(in, sign, a.Labels["alertname"], at)
-			}
-		}
-	}
-	return open
-}
-
-func attach(in *state.Incident, s state.Sign, rule string, at time.Time) {
-	i := slices.IndexFunc(in.Symptoms, func(c state.SymptomCount) bool { return c.Symptom == s.Symptom })
-	if i < 0 {
-		in.Symptoms = append(in.Symptoms, state.SymptomCount{Symptom: s.Symptom, Severity: s.Severity, First: at, Hints: map[string]string{}})
-		i = len(in.Symptoms) - 1
-	}
-	sc := &in.Symptoms[i]
-	sc.Alerts++
-	sc.Active++
-	sc.Last = at
-	in.AlertCount++
-	in.ActiveAlerts++
-	sc.Rules = appendNew(sc.Rules, rule)
-	if !slices.Contains(sc.Entities, s.Entity) {
-		sc.Entities = append(sc.Entities, s.Entity)
-	}
-	addHints(sc.Hints, s.Hints)
-	if s.Severity.Rank() > in.Severity.Rank() {
-		in.Severity = s.Severity
-	}
-	in.Scope.Namespace, in.Scope.Model = or(in.Scope.Namespace, s.Entity.Namespace), or(in.Scope.Model, s.Entity.Model)
-	in.Scope.Pool = or(in.Scope.Pool, s.Entity.Pool)
-	in.Scope.Pods = appendNew(in.Scope.Pods, s.Entity.Pod)
-	in.Scope.Nodes = appendNew(in.Scope.Nodes, s.Entity.Node)
-	in.Scope.GPUs = appendNew(in.Scope.GPUs, s.Entity.GPU)
-}
-
-func appendNew(list []string, s string) []string {
-	if s == "" || slices.Contains(list, s) {
-		return list
-	}
-	return append(list, s)
 }
 
 // Partners finds causes that lack a case or a playbook. results come from [Catalog.RunCases]; playbook says whether there is one.

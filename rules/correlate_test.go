@@ -16,16 +16,10 @@ func correlated(c *Catalog, workers []state.Worker, alerts ...map[string]string)
 	}
 	var out []string
 	for i := range list {
-		incidents := c.incidents(list[:i+1], workers)
-		for _, in := range incidents {
-			before := 0
-			for _, prev := range c.incidents(list[:i], workers) {
-				if prev.ID == in.ID {
-					before = prev.AlertCount
-				}
-			}
-			if in.AlertCount > before {
-				out = append(out, string(in.ID))
+		before := c.troubles(list[:i], workers)
+		for n, t := range c.troubles(list[:i+1], workers) {
+			if n >= len(before) || len(t.alerts) > len(before[n].alerts) {
+				out = append(out, string(t.in.ID))
 			}
 		}
 	}

@@ -213,6 +213,12 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 	}
 	asked := v.ask(e.when, e.Per)
 	hits, answered := asked.hits, asked.answered
+	if w.cause.local() {
+		hits = v.notTold(hits)
+	}
+	if len(hits) == 0 && len(asked.hits) > 0 {
+		return // seen, and told elsewhere: it says nothing of this trouble
+	}
 	broken := v.engines(hits)
 	holds := len(hits) > 0
 	switch e.Of {

@@ -44,6 +44,7 @@ type view struct {
 
 	expressions int                 // how many there are
 	news        map[string]*gpuNews // what GPUs reported of late, by node/gpu
+	told        map[string]bool     // the workers, and machines that failed, that another incident's verdict found broken; not those that an alert of this one is about
 	alerted     map[string]bool     // the workers that all alerts are about, with their engines' other pods and their machines; nil: not so
 }
 
@@ -167,6 +168,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	v.arrange(c.found)
 	v.cut(cat)
 	v.alerted = cat.alerted(in, c.top, ev.Workers)
+	v.told = cat.told(in, c.top, ev)
 	return v
 }
 

@@ -242,7 +242,7 @@ func diagnoseXid(c *Catalog, x gpuCase) state.Diagnosis {
 		alerts = append(alerts, alertJSON{Labels: map[string]string{"alertname": "DCGMXidErrors", "severity": "critical", "err_code": strconv.Itoa(code),
 			"gpu": "0", "Hostname": "node-1", "exported_pod": workers[0].Pod, "exported_namespace": "llm"}, Annotations: map[string]string{"description": x.words}})
 	}
-	in := c.incidents(alerts, workers)[0]
+	in := c.troubles(alerts, workers)[0].in
 	ev := state.Evidence{At: caseTime, Workers: workers}
 	add := func(signal string, w state.Worker, gpu string, v float64, text string) *state.Sample {
 		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Text: text, At: caseTime,

@@ -22,9 +22,10 @@ func (plainTriage) Correlate(s Sign, _ []Worker, open []*Incident, _ time.Time) 
 	return "", false
 }
 
-func (plainTriage) Diagnose(*Incident, *Evidence, time.Time) Diagnosis { return Diagnosis{} }
-func (plainTriage) Absorbs(*Incident, *Incident) bool                  { return false }
-func (plainTriage) Channels(*Incident) []Channel                       { return []Channel{ChannelConsole} }
+func (plainTriage) Diagnose(*Incident, *Evidence, time.Time) Diagnosis        { return Diagnosis{} }
+func (plainTriage) Absorbs(*Incident, *Incident) bool                         { return false }
+func (plainTriage) Aside(*Incident, []*AlertRecord, *Evidence) []*AlertRecord { return nil }
+func (plainTriage) Channels(*Incident) []Channel                              { return []Channel{ChannelConsole} }
 
 // benchBoard is a board with so many active alerts, perIncident of them about each pool.
 func benchBoard(tb testing.TB, active, perIncident int) (fire func(), b *Board) {

@@ -14,6 +14,15 @@ type Evidence struct {
 	Workers  []Worker   `json:"workers,omitempty"`
 	// Missing are signals that were asked for and did not come, with the reason. Missing evidence is neutral, never zero.
 	Missing []Missing `json:"missing,omitempty"`
+	// Beside are the verdicts of other open incidents about the same pools and machines: what they found broken is told there.
+	Beside []Beside `json:"beside,omitempty"`
+}
+
+// Beside is another incident's verdict, and what it found broken.
+type Beside struct {
+	Incident IncidentID `json:"incident"`
+	Cause    Cause      `json:"cause"`
+	Scope    Scope      `json:"scope"`
 }
 
 // A Missing is a signal that could not be read.

@@ -15,6 +15,8 @@ type Triage interface {
 	Correlate(s Sign, workers []Worker, open []*Incident, now time.Time) (IncidentID, bool)
 	// Diagnose weighs the evidence. It always gives a verdict, which may be Unknown.
 	Diagnose(in *Incident, ev *Evidence, now time.Time) Diagnosis
+	// Aside finds, among an incident's alerts, those of a trouble beside the one that its verdict names; none where there is no such trouble.
+	Aside(in *Incident, alerts []*AlertRecord, ev *Evidence) []*AlertRecord
 	// Absorbs says whether all of the other incident is a consequence of the root's cause.
 	Absorbs(root, other *Incident) bool
 }

@@ -141,7 +141,7 @@ func (x *step) count(in *Incident, rec *AlertRecord, counted bool) {
 	s := rec.Sign
 	i := symptomAt(in, s.Symptom)
 	if i < 0 {
-		in.Symptoms = append(in.Symptoms, SymptomCount{Symptom: s.Symptom, Severity: s.Severity, First: rec.Alert.StartsAt, Hints: map[string]string{}})
+		in.Symptoms = append(in.Symptoms, SymptomCount{Symptom: s.Symptom})
 		i = len(in.Symptoms) - 1
 		if in.Entries > 1 {
 			x.record(in, Entry{Kind: "symptom", Quiet: true, Text: fmt.Sprintf("%s: %s", s.Symptom, orDash(rec.Alert.Name()))})
@@ -152,18 +152,26 @@ func (x *step) count(in *Incident, rec *AlertRecord, counted bool) {
 	c := &in.Symptoms[i]
 	c.Alerts++
 	c.Last = x.now
+	c.learn(rec)
 	if !counted {
 		in.ActiveAlerts++
 		c.Active++
 	}
+	if rec.Alert.StartsAt.Before(in.StartedAt) && !rec.Alert.StartsAt.IsZero() {
+		in.StartedAt = rec.Alert.StartsAt
+	}
+	widen(&in.Scope, s.Entity)
+	x.changedIncident(in)
+}
+
+// learn folds what an alert says into the symptom that it is a sign of.
+func (c *SymptomCount) learn(rec *AlertRecord) {
+	s := rec.Sign
 	if s.Severity.Rank() > c.Severity.Rank() {
 		c.Severity = s.Severity
 	}
-	if rec.Alert.StartsAt.Before(c.First) {
+	if c.First.IsZero() || rec.Alert.StartsAt.Before(c.First) {
 		c.First = rec.Alert.StartsAt
-	}
-	if rec.Alert.StartsAt.Before(in.StartedAt) && !rec.Alert.StartsAt.IsZero() {
-		in.StartedAt = rec.Alert.StartsAt
 	}
 	c.Rules = addTo(c.Rules, rec.Alert.Name(), 16)
 	if len(c.Entities) < 32 && !slices.Contains(c.Entities, s.Entity) {
@@ -171,11 +179,12 @@ func (x *step) count(in *Incident, rec *AlertRecord, counted bool) {
 	}
 	for k, v := range s.Hints {
 		if c.Hints[k] == "" {
+			if c.Hints == nil {
+				c.Hints = map[string]string{}
+			}
 			c.Hints[k] = v
 		}
 	}
-	widen(&in.Scope, s.Entity)
-	x.changedIncident(in)
 }
 
 // settle draws the conclusions of what a payload did to an incident: severity, status, what is due.

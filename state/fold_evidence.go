@@ -24,6 +24,17 @@ func (x *step) evidenceCame(ev Evidence) {
 		return
 	}
 	x.learn(in.Cluster, ev.Workers, x.now)
+	ev.Beside = x.beside(in)
+	x.splitOff(in, ev)
+	x.judge(in, ev)
+}
+
+// judge remembers what was gathered for an incident, and takes the verdict on it beside those of others.
+func (x *step) judge(in *Incident, ev Evidence) {
+	if !in.Open() {
+		return
+	}
+	ev.Incident, ev.Beside = in.ID, x.beside(in)
 	x.evidence[in.ID] = &ev
 	x.touch(kindEvidence, string(in.ID))
 	x.diagnosed(in, x.Triage.Diagnose(in, &ev, x.now))
@@ -38,6 +49,16 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 		return
 	}
 	in.Diagnosis = d
+	if before != in.Cause() {
+		in.RuledOut = nil
+	}
+	for _, f := range d.Findings {
+		for _, c := range f.Settles {
+			if !slices.Contains(in.RuledOut, c) {
+				in.RuledOut = append(in.RuledOut, c)
+			}
+		}
+	}
 	if d.Title != "" {
 		in.Title = oneLine(d.Title)
 	}
@@ -83,7 +104,7 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if in.Cause() == BenignAlert && d.Cause == Unknown {
 		return worse(in)
 	}
-	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) || x.rolledOut(in) || settled(in, d) {
+	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) || x.rolledOut(in) || slices.Contains(in.RuledOut, d.Cause) {
 		return false
 	}
 	for _, id := range in.Actions {
@@ -92,11 +113,6 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 		}
 	}
 	return true
-}
-
-// settled says that something was seen, when the verdict was given, that rules the new one out for good.
-func settled(in *Incident, d Diagnosis) bool {
-	return slices.ContainsFunc(in.Diagnosis.Findings, func(f Finding) bool { return slices.Contains(f.Settles, d.Cause) })
 }
 
 // worse says that an alert fires that the verdict neither explains nor was weighed with.

@@ -47,6 +47,8 @@ func (simpleTriage) Diagnose(in *Incident, ev *Evidence, now time.Time) Diagnosi
 	return d
 }
 
+func (simpleTriage) Aside(*Incident, []*AlertRecord, *Evidence) []*AlertRecord { return nil }
+
 func (simpleTriage) Absorbs(root, other *Incident) bool {
 	return root.Cause() == "gpu_fault" && other.Cause() == Unknown
 }

@@ -39,6 +39,8 @@ type Incident struct {
 	ActiveAlerts int            `json:"active_alerts"` // alerts that fire now
 
 	Diagnosis Diagnosis `json:"diagnosis"`
+	// RuledOut are causes that what was seen for the cause that stands rules out for good, even if it is not seen any more.
+	RuledOut []Cause `json:"ruled_out,omitempty"`
 
 	StartedAt   time.Time `json:"started_at"`            // the first alert's startsAt: the trouble's onset
 	OpenedAt    time.Time `json:"opened_at"`             // when Paramedic heard of it
@@ -158,7 +160,7 @@ type Entry struct {
 	Incident IncidentID `json:"incident"`
 	N        int        `json:"n"` // 1, 2, 3 … in the incident
 	At       time.Time  `json:"at"`
-	Kind     string     `json:"kind"` // opened, symptom, diagnosed, notified, acked, action, guard, resolved, reopened, merged, refused, note
+	Kind     string     `json:"kind"` // opened, symptom, diagnosed, notified, acked, action, guard, resolved, reopened, merged, split, refused, note
 	Text     string     `json:"text"` // plain text, one line
 	Actor    Actor      `json:"actor,omitzero"`
 	Action   ActionID   `json:"action,omitempty"`

@@ -36,6 +36,9 @@ func (poolTriage) Diagnose(in *state.Incident, _ *state.Evidence, now time.Time)
 	return state.Diagnosis{Cause: state.Unknown, At: now, Scope: in.Scope}
 }
 
+func (poolTriage) Aside(*state.Incident, []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
+	return nil
+}
 func (poolTriage) Absorbs(_, _ *state.Incident) bool { return false }
 
 func (poolTriage) Channels(*state.Incident) []state.Channel {

@@ -90,22 +90,10 @@ func (k *Keeper) Alerts(id IncidentID) []AlertRecord {
 		if in == nil {
 			return false
 		}
-		queue := []*Incident{in}
-		for len(queue) > 0 {
-			for fp := range b.held[queue[0].ID] {
-				out = append(out, *b.alerts[fp])
-			}
-			for _, absorbed := range queue[0].Absorbed {
-				if in := b.incidents[absorbed]; in != nil {
-					queue = append(queue, in)
-				}
-			}
-			queue = queue[1:]
+		for _, rec := range b.alertsOf(in) {
+			out = append(out, *rec)
 		}
 		return true
-	})
-	slices.SortFunc(out, func(x, y AlertRecord) int {
-		return cmp.Or(x.Alert.StartsAt.Compare(y.Alert.StartsAt), strings.Compare(string(x.Alert.Fingerprint), string(y.Alert.Fingerprint)))
 	})
 	return out
 }

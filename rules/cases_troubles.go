@@ -1,0 +1,114 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"paramedic/state"
+)
+
+// A trouble is an incident of a case with its alerts.
+type trouble struct {
+	in     *state.Incident
+	alerts []*state.AlertRecord
+}
+
+// troubles does with a case's alerts what the fold does with those of the log: each joins the incident that it belongs to, or opens one.
+func (c *Catalog) troubles(alerts []alertJSON, workers []state.Worker) []*trouble {
+	var out []*trouble
+	var open []*state.Incident
+	begin := begins(alerts)
+	for i, a := range alerts {
+		rec := &state.AlertRecord{Active: true, Alert: state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(i)), Status: state.Firing, Labels: a.Labels,
+			Annotations: a.Annotations, GeneratorURL: a.GeneratorURL, StartsAt: begin[i]}}
+		rec.Sign = c.Classify(rec.Alert, "test")
+		id, ok := c.Correlate(rec.Sign, workers, open, begin[i])
+		n := slices.IndexFunc(open, func(in *state.Incident) bool { return in.ID == id })
+		if !ok {
+			n = len(open)
+			out = append(out, newTrouble(n+1, begin[i]))
+			open = append(open, out[n].in)
+		}
+		out[n].take(rec)
+	}
+	return out
+}
+
+func newTrouble(number int, at time.Time) *trouble {
+	return &trouble{in: &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%d", number)), Number: number, Cluster: "test", Status: state.StatusOpen,
+		StartedAt: at, OpenedAt: at, Scope: state.Scope{Cluster: "test"}}}
+}
+
+func (t *trouble) take(rec *state.AlertRecord) {
+	t.alerts = append(t.alerts, rec)
+	attach(t.in, rec.Sign, rec.Alert.Name(), rec.Alert.StartsAt)
+}
+
+// judge takes the verdict on an incident beside the others that have one, and gives a second trouble in it an incident of its own, which is
+// judged after it.
+func (k *caseRun) judge(t *trouble) {
+	k.diagnose(t)
+	moved := k.cat.Aside(t.in, t.alerts, &k.ev)
+	if len(moved) == 0 {
+		return
+	}
+	other, rest := newTrouble(len(k.troubles)+1, moved[0].Alert.StartsAt), newTrouble(t.in.Number, t.in.StartedAt)
+	for _, rec := range t.alerts {
+		if slices.Contains(moved, rec) {
+			other.take(rec)
+		} else {
+			rest.take(rec)
+		}
+	}
+	k.diagnose(other)
+	k.troubles = append(k.troubles, other)
+	*t = *rest
+	k.judge(t)
+}
+
+func (k *caseRun) diagnose(t *trouble) {
+	k.ev.Beside = nil
+	for _, o := range k.troubles {
+		if d := o.in.Diagnosis; o.in.ID != t.in.ID && o.in.Cause() != state.Unknown && o.in.Cause() != state.BenignAlert {
+			k.ev.Beside = append(k.ev.Beside, state.Beside{Incident: o.in.ID, Cause: d.Cause, Scope: d.Scope})
+		}
+	}
+	t.in.Diagnosis = k.cat.Diagnose(t.in, &k.ev, caseTime)
+	t.in.Title = t.in.Diagnosis.Title
+}
+
+// attach adds what an alert says to an incident, as the fold does.
+func attach(in *state.Incident, s state.Sign, rule string, at time.Time) {
+	i := slices.IndexFunc(in.Symptoms, func(c state.SymptomCount) bool { return c.Symptom == s.Symptom })
+	if i < 0 {
+		in.Symptoms = append(in.Symptoms, state.SymptomCount{Symptom: s.Symptom, Severity: s.Severity, First: at, Hints: map[string]string{}})
+		i = len(in.Symptoms) - 1
+	}
+	sc := &in.Symptoms[i]
+	sc.Alerts++
+	sc.Active++
+	sc.Last = at
+	in.AlertCount++
+	in.ActiveAlerts++
+	sc.Rules = appendNew(sc.Rules, rule)
+	if !slices.Contains(sc.Entities, s.Entity) {
+		sc.Entities = append(sc.Entities, s.Entity)
+	}
+	addHints(sc.Hints, s.Hints)
+	if s.Severity.Rank() > in.Severity.Rank() {
+		in.Severity = s.Severity
+	}
+	in.Scope.Namespace, in.Scope.Model = or(in.Scope.Namespace, s.Entity.Namespace), or(in.Scope.Model, s.Entity.Model)
+	in.Scope.Pool = or(in.Scope.Pool, s.Entity.Pool)
+	in.Scope.Pods = appendNew(in.Scope.Pods, s.Entity.Pod)
+	in.Scope.Nodes = appendNew(in.Scope.Nodes, s.Entity.Node)
+	in.Scope.GPUs = appendNew(in.Scope.GPUs, s.Entity.GPU)
+}
+
+func appendNew(list []string, s string) []string {
+	if s == "" || slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}

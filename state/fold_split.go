@@ -1,0 +1,106 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// beside are the verdicts of the other open incidents that concern what the incident does.
+func (x *step) beside(in *Incident) []Beside {
+	var out []Beside
+	for _, other := range x.around(in.Cluster, in.Scope) {
+		known := slices.ContainsFunc(out, func(b Beside) bool { return b.Incident == other.ID })
+		if known || other.ID == in.ID || !other.Open() || other.Cause() == Unknown || other.Cause() == BenignAlert {
+			continue
+		}
+		out = append(out, Beside{Incident: other.ID, Cause: other.Cause(), Scope: other.Diagnosis.Scope})
+	}
+	return out
+}
+
+// mostMoved bounds how many alerts go to another incident at once, as one commit takes so many records.
+const mostMoved = 400
+
+// splitOff gives a trouble that came into the incident of another an incident of its own, with the alerts that tell of it. The one that is
+// named keeps the incident that people know.
+func (x *step) splitOff(in *Incident, ev Evidence) {
+	if in.Cause() == Unknown || in.ActiveAlerts < 2 {
+		return
+	}
+	moved := x.Triage.Aside(in, x.firing(in), &ev)
+	if len(moved) == 0 || len(moved) > mostMoved {
+		return
+	}
+	other := x.open(moved[0])
+	for _, rec := range moved {
+		x.move(rec, in, other)
+	}
+	x.recount(in)
+	in.Scope = mergeScope(in.Diagnosis.Scope, in.Scope)
+	x.settle(other)
+	x.record(other, Entry{Kind: "split", Quiet: true, Text: fmt.Sprintf("split off %s: %s", in.ID, in.Title)})
+	x.judge(other, ev)
+	other = x.home(other.ID) // where the same trouble had an incident already, that one
+	x.record(in, Entry{Kind: "split", Text: fmt.Sprintf("%s (%s) is another trouble and has the alerts that tell of it", other.ID, other.Title)})
+	in.Rev++
+}
+
+// move takes a firing alert from one incident to another.
+func (x *step) move(rec *AlertRecord, from, to *Incident) {
+	from.AlertCount--
+	from.ActiveAlerts--
+	if i := symptomAt(from, rec.Sign.Symptom); i >= 0 {
+		from.Symptoms[i].Alerts--
+		from.Symptoms[i].Active--
+	}
+	delete(x.held[rec.Incident], rec.Alert.Fingerprint)
+	rec.Incident = to.ID
+	x.hold(rec)
+	x.touch(kindAlert, string(rec.Alert.Fingerprint))
+	x.index(to.ID, x.signKeys(rec))
+	x.count(to, rec, false)
+}
+
+// recount makes what is known of an incident's symptoms what the alerts tell that it still has.
+func (x *step) recount(in *Incident) {
+	alerts := x.alertsOf(in)
+	kept := make([]SymptomCount, 0, len(in.Symptoms))
+	for _, was := range in.Symptoms {
+		c := SymptomCount{Symptom: was.Symptom, Alerts: was.Alerts, Active: was.Active, Last: was.Last}
+		for _, rec := range alerts {
+			if rec.Sign.Symptom == was.Symptom {
+				c.learn(rec)
+			}
+		}
+		if len(c.Entities) > 0 {
+			kept = append(kept, c)
+		}
+	}
+	in.Symptoms = kept
+	x.changedIncident(in)
+}
+
+// alertsOf are the alerts of an incident and of those that were merged into it, the first that fired first.
+func (b *Board) alertsOf(in *Incident) []*AlertRecord {
+	var out []*AlertRecord
+	for queue := []*Incident{in}; len(queue) > 0; queue = queue[1:] {
+		for fp := range b.held[queue[0].ID] {
+			out = append(out, b.alerts[fp])
+		}
+		for _, id := range queue[0].Absorbed {
+			if merged := b.incidents[id]; merged != nil {
+				queue = append(queue, merged)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *AlertRecord) int {
+		return cmp.Or(a.Alert.StartsAt.Compare(b.Alert.StartsAt), cmp.Compare(a.Alert.Fingerprint, b.Alert.Fingerprint))
+	})
+	return out
+}
+
+// firing are those of an incident's alerts that fire.
+func (b *Board) firing(in *Incident) []*AlertRecord {
+	return slices.DeleteFunc(b.alertsOf(in), func(rec *AlertRecord) bool { return !rec.Active })
+}

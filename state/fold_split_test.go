@@ -1,0 +1,97 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// twoTroubles is a triage that knows what a pod's alerts are of; another pod's than the verdict's is another trouble.
+type twoTroubles struct{ simpleTriage }
+
+func (twoTroubles) Aside(in *Incident, alerts []*AlertRecord, _ *Evidence) []*AlertRecord {
+	return slices.DeleteFunc(slices.Clone(alerts), func(rec *AlertRecord) bool {
+		return rec.Sign.Entity.Pod == "" || slices.Contains(in.Diagnosis.Scope.Pods, rec.Sign.Entity.Pod)
+	})
+}
+
+// The verdict is the cause that the evidence gives to the pods that the incident's alerts are about, and to none that is told elsewhere.
+func (t twoTroubles) Diagnose(in *Incident, ev *Evidence, now time.Time) Diagnosis {
+	mine := *ev
+	mine.Samples = slices.DeleteFunc(slices.Clone(ev.Samples), func(s Sample) bool {
+		told := func(b Beside) bool { return slices.Contains(b.Scope.Pods, s.Entity.Pod) }
+		alerted := func(c SymptomCount) bool {
+			return slices.ContainsFunc(c.Entities, func(e Entity) bool { return e.Pod == s.Entity.Pod })
+		}
+		return slices.ContainsFunc(ev.Beside, told) || !slices.ContainsFunc(in.Symptoms, alerted)
+	})
+	mine.Samples = mine.Samples[:min(1, len(mine.Samples))]
+	return t.simpleTriage.Diagnose(in, &mine, now)
+}
+
+// A second trouble that came into an incident, even by way of one that was merged into it, gets an incident of its own, with its alerts: each is
+// told, counted and ended by itself.
+func TestASecondTroubleGetsAnIncidentOfItsOwn(t *testing.T) {
+	s := newStory(t)
+	s.fold.Triage = twoTroubles{}
+	alert := func(status AlertStatus, name, symptom, severity, pod string) {
+		a := s.make(status, name, symptom, severity, "llama")
+		a.Labels["pod"] = pod
+		s.apply(Input{Alerts: &AlertBatch{Alerts: []Alert{a}}})
+	}
+	gather := func(in *Incident) {
+		s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now, Samples: []Sample{
+			{Signal: "verdict", Text: "engine_hang", Entity: Entity{Pod: "llama-1"}}, {Signal: "verdict", Text: "kv_leak", Entity: Entity{Pod: "llama-2"}}}}})
+	}
+	alert(Firing, "Hang", "throughput_drop", "warning", "llama-1")
+	first := s.only()
+	alert(Firing, "Slow", "ttft_high", "warning", "")
+	gather(first)
+	alert(Firing, "KVFull", "kv_pressure", "critical", "llama-2")
+	alert(Firing, "SlowToo", "ttft_high", "critical", "llama-2")
+	gather(first)
+
+	if len(s.board.incidents) != 2 {
+		t.Fatalf("%d incidents, want 2", len(s.board.incidents))
+	}
+	var second *Incident
+	for _, in := range s.board.incidents {
+		if in != first {
+			second = in
+		}
+	}
+	for _, tt := range []struct {
+		in       *Incident
+		cause    Cause
+		severity Severity
+		symptoms string
+	}{{first, "engine_hang", Critical, "[{throughput_drop 1 1 [Hang]} {ttft_high 1 1 [Slow]}]"}, {second, "kv_leak", Critical, "[{kv_pressure 1 1 [KVFull]} {ttft_high 1 1 [SlowToo]}]"}} {
+		type count struct {
+			Symptom        Symptom
+			Alerts, Active int
+			Rules          []string
+		}
+		var symptoms []count
+		for _, c := range tt.in.Symptoms {
+			symptoms = append(symptoms, count{c.Symptom, c.Alerts, c.Active, c.Rules})
+		}
+		if tt.in.Cause() != tt.cause || fmt.Sprint(symptoms) != tt.symptoms || tt.in.ActiveAlerts != 2 || tt.in.AlertCount != 2 || tt.in.Severity != tt.severity {
+			t.Errorf("%s: %s, %v, %d of %d alerts fire, %s", tt.cause, tt.in.Cause(), symptoms, tt.in.ActiveAlerts, tt.in.AlertCount, tt.in.Severity)
+		}
+		if s.board.effects[EffectID("notify:slack:"+string(tt.in.ID))] == nil || s.board.effects[EffectID("enrich:"+string(tt.in.ID))] == nil {
+			t.Errorf("%s is not told, or not looked at again", tt.cause)
+		}
+	}
+	if !slices.ContainsFunc(s.entries, func(e Entry) bool {
+		return e.Incident == first.ID && e.Kind == "split" && !e.Quiet && e.Text == string(second.ID)+" (kv_leak on llama) is another trouble and has the alerts that tell of it"
+	}) {
+		t.Error("the first incident does not say that the second was split off")
+	}
+	gather(first)
+	alert(Resolved, "KVFull", "kv_pressure", "critical", "llama-2")
+	alert(Resolved, "SlowToo", "ttft_high", "critical", "llama-2")
+	if first.ActiveAlerts != 2 || second.Status != StatusMonitoring || len(s.board.incidents) != 2 {
+		t.Errorf("%d alerts fire for the first, the second is %s, there are %d incidents", first.ActiveAlerts, second.Status, len(s.board.incidents))
+	}
+}
