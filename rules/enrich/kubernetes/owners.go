@@ -32,6 +32,7 @@ const (
 	rayFromName = "ray.io/originated-from-cr-name"
 
 	kserveService = "serving.kserve.io/inferenceservice"
+	kserveNodes   = "isvc.generation" // only the pods of a predictor over several nodes have it
 	partOf        = "app.kubernetes.io/part-of"
 	appName       = "app.kubernetes.io/name"
 	appComponent  = "app.kubernetes.io/component"
@@ -90,7 +91,8 @@ func controllerOf(m metav1.Object) (object, bool) {
 }
 
 // workloadOf is what a pod is rolled out with: the Deployment past its ReplicaSet, the whole LeaderWorkerSet past the StatefulSets of its
-// groups, the RayService past the RayCluster that it replaces at an upgrade.
+// groups, the RayService past the RayCluster that it replaces at an upgrade, the Deployment of the head for KServe's worker pods, which have
+// one of their own.
 func (b *builder) workloadOf(p *corev1.Pod) object {
 	ns := p.Namespace
 	if lws := p.Labels[lwsName]; lws != "" {
@@ -98,6 +100,9 @@ func (b *builder) workloadOf(p *corev1.Pod) object {
 	}
 	if g := p.Labels[groveGroup]; g != "" {
 		return object{ns, "PodCliqueScalingGroup", g}
+	}
+	if severalNodes(p) {
+		return object{ns, "Deployment", p.Labels[kserveService] + "-predictor"}
 	}
 	o, ok := controllerOf(p)
 	if ray := p.Labels[rayCluster]; ray != "" {
@@ -146,18 +151,28 @@ func (b *builder) ownerOf(p *corev1.Pod, w object) object {
 	return top
 }
 
+// severalNodes says whether the pod is the head of a KServe predictor with worker pods, or one of these. They find each other by a Service
+// that chooses the pods of one generation of the InferenceService, and are one engine: KServe makes as many workers as one head needs and
+// refuses to autoscale them.
+func severalNodes(p *corev1.Pod) bool {
+	return p.Labels[kserveService] != "" && p.Labels[kserveNodes] != ""
+}
+
 // groupOf names the parallel group that a pod is part of within its workload; empty for an engine of one pod.
 func (b *builder) groupOf(p *corev1.Pod, w object, command []string) string {
 	l := p.Labels
+	ray := object{p.Namespace, "RayCluster", l[rayCluster]}
 	switch {
 	case w.kind == "LeaderWorkerSet":
 		return l[lwsGroup]
 	case w.kind == "PodCliqueScalingGroup":
 		return l[groveGroupIndex]
-	case l[rayCluster] != "" && b.oneEngine[object{p.Namespace, "RayCluster", l[rayCluster]}]:
+	case b.oneEngine[ray] || b.spanning[ray]:
 		return l[rayCluster]
 	case l[rayReplica] != "":
 		return l[rayReplica]
+	case severalNodes(p):
+		return l[kserveNodes]
 	}
 	// vLLM and SGLang over several nodes of a StatefulSet, which counts ranks by ordinals.
 	n, err := strconv.Atoi(first(flag(command, "nnodes")))

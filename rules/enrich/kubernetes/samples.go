@@ -31,6 +31,7 @@ type builder struct {
 
 	owners     map[object]object
 	oneEngine  map[object]bool
+	spanning   map[object]bool
 	components map[object]component // by graph and name, in the place of kind and name
 	serveApps  map[object]serveApp
 	routes     map[string][]route
@@ -48,6 +49,7 @@ func newBuilder(q enrich.Query, snap *snapshot, wanted map[string]bool) *builder
 	b := &builder{q: q, snap: snap, wanted: wanted, units: map[string]string{}, ours: map[string]*corev1.Pod{}, poolOf: map[string]string{},
 		owners: ownersOf(snap), oneEngine: oneEngines(snap.pods), components: componentsOf(snap.custom["DynamoGraphDeployment"]),
 		serveApps: serveAppsOf(snap.custom["RayService"]), routes: routesIn(snap), gateways: gatewaysOf(snap.custom["HTTPRoute"]), frontends: map[object][]object{}}
+	b.spanning = spanningEngines(snap, b.serveApps, b.owners)
 	for _, s := range q.Signals {
 		b.units[s.ID] = s.Unit
 	}

@@ -117,6 +117,17 @@ func worlds() map[string]world {
 		}
 		return p
 	}
+	kserve := func(name, set, generation string, args ...string) *corev1.Pod {
+		p := enginePod(name, tags{kserveService: "llama", kserveNodes: generation}, owned("ReplicaSet", set), args...)
+		p.Spec.Containers[0].Image = "kserve/huggingfaceserver:v0.15.2-gpu"
+		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
+		return p
+	}
+	rayService := func(engine, status string) string {
+		return "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: chat-x7k2p, labels: {ray.io/originated-from-crd: RayService, ray.io/originated-from-cr-name: chat}}\nstatus: {" + status + "}\n---\n" +
+			"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: chat}\nspec:\n  serveConfigV2: |\n    applications:\n    - args:\n        llm_configs:\n        - model_loading_config: {model_id: deepseek}\n          " + engine + "\n"
+	}
+	const overTwo = "engine_kwargs: {tensor_parallel_size: 4, pipeline_parallel_size: 2}" // a worker's pod has four GPUs
 	front := enginePod("graph-frontend-1-a", tags{dynamoGraph: "graph", dynamoType: "frontend"}, owned("ReplicaSet", "graph-frontend-1"), "python3", "-m", "dynamo.frontend")
 	epp := enginePod("epp-1", tags{"app": "epp"}, nil, "--pool-name", "vllm-llama")
 	epp.Spec.Containers[0].Image = "ghcr.io/llm-d/llm-d-inference-scheduler:v0.4"
@@ -161,6 +172,18 @@ func worlds() map[string]world {
 				enginePod("llama-predictor-1-a", nil, owned("ReplicaSet", "llama-predictor-1"), "--model_name=llama", "--model_id=x/y")),
 			want: map[string]string{"llama-predictor-1-a": "Deployment/llama-predictor of InferenceService/llama model llama"},
 		},
+		"an InferenceService over several nodes, in a rollout": {
+			objects: slices.Concat(deploymentOf("llama-predictor", owned("InferenceService", "llama")), deploymentOf("llama-predictor-worker", owned("InferenceService", "llama")), []runtime.Object{
+				kserve("llama-predictor-1-a", "llama-predictor-1", "3", "bash", "-c", "ray start --head\npython -m huggingfaceserver --tensor-parallel-size=${TENSOR_PARALLEL_SIZE} $0 $@", "--model_name=llama"),
+				kserve("llama-predictor-worker-1-a", "llama-predictor-worker-1", "3", "bash", "-c", "ray start --address=${RAY_HEAD_ADDRESS} --block"),
+				kserve("llama-predictor-worker-1-b", "llama-predictor-worker-1", "3", "bash", "-c", "ray start --address=${RAY_HEAD_ADDRESS} --block"),
+				kserve("llama-predictor-worker-2-a", "llama-predictor-worker-2", "4", "bash", "-c", "ray start --address=${RAY_HEAD_ADDRESS} --block")}),
+			want: map[string]string{"llama-predictor-1-a": "Deployment/llama-predictor of InferenceService/llama group 3 model llama",
+				"llama-predictor-worker-1-a": "Deployment/llama-predictor of InferenceService/llama group 3 model llama",
+				"llama-predictor-worker-1-b": "Deployment/llama-predictor of InferenceService/llama group 3 model llama",
+				"llama-predictor-worker-2-a": "Deployment/llama-predictor of InferenceService/llama group 4"},
+			samples: map[string]float64{"replicas_desired": 1},
+		},
 		"an LLMInferenceService with both phases, by labels": {
 			objects: append(append(deploymentOf("l-kserve", nil), deploymentOf("l-kserve-prefill", nil)...),
 				enginePod("l-kserve-1-a", tags{partOf: "llminferenceservice", appName: "l", appComponent: "llminferenceservice-workload"}, owned("ReplicaSet", "l-kserve-1"), "serve", "m"),
@@ -173,6 +196,36 @@ func worlds() map[string]world {
 				"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: chat}\nspec:\n  serveConfigV2: |\n    applications:\n    - args:\n        llm_configs:\n        - model_loading_config: {model_id: qwen-7b}\n          engine_kwargs: {max_num_seqs: 64}\n",
 			want:    map[string]string{"w1": "RayService/chat model qwen-7b", "w2": "RayService/chat model qwen-7b"},
 			samples: map[string]float64{"max_num_seqs": 64},
+		},
+		"a RayService whose engine needs every pod": {
+			objects: []runtime.Object{ray("head", "head", "ray", "start", "--head"), ray("w1", "worker", "ray", "start"), ray("w2", "worker", "ray", "start")},
+			custom:  rayService(overTwo, "desiredGPU: '8'"),
+			want:    map[string]string{"w1": "RayService/chat group chat-x7k2p model deepseek", "w2": "RayService/chat group chat-x7k2p model deepseek"},
+		},
+		"a RayService whose engine needs every pod, one of which is lost": {
+			objects: []runtime.Object{ray("w1", "worker", "ray", "start")},
+			custom:  rayService(overTwo, "desiredGPU: '8'"),
+			want:    map[string]string{"w1": "RayService/chat group chat-x7k2p model deepseek"},
+		},
+		"a RayService of two engines, half of whose pods are lost": { // of the same engine or not: nobody can say
+			objects: []runtime.Object{ray("w1", "worker", "ray", "start"), ray("w2", "worker", "ray", "start")},
+			custom:  rayService(overTwo, "desiredGPU: '16'"),
+			want:    map[string]string{"w1": "RayService/chat model deepseek", "w2": "RayService/chat model deepseek"},
+		},
+		"a RayService whose engine fits on one pod": {
+			objects: []runtime.Object{ray("w1", "worker", "ray", "start")},
+			custom:  rayService("engine_kwargs: {tensor_parallel_size: 4}", "desiredGPU: '4'"),
+			want:    map[string]string{"w1": "RayService/chat model deepseek"},
+		},
+		"a RayService whose GPUs are bundled by hand": {
+			objects: []runtime.Object{ray("w1", "worker", "ray", "start"), ray("w2", "worker", "ray", "start")},
+			custom:  rayService(overTwo+"\n          placement_group_config: {bundles: [{GPU: 0.5}]}", "desiredGPU: '8'"),
+			want:    map[string]string{"w1": "RayService/chat model deepseek", "w2": "RayService/chat model deepseek"},
+		},
+		"a RayService of two models": {
+			objects: []runtime.Object{ray("w1", "worker", "ray", "start"), ray("w2", "worker", "ray", "start")},
+			custom:  rayService(overTwo+"\n        - model_loading_config: {model_id: qwen-7b}", "desiredGPU: '8'"),
+			want:    map[string]string{"w1": "RayService/chat", "w2": "RayService/chat"},
 		},
 		"a RayCluster that is one engine": {
 			objects: []runtime.Object{ray("head", "head", "sh", "-c", "ray start --head && vllm serve llama-405b --pipeline-parallel-size 2"), ray("w1", "worker", "ray", "start")},

@@ -47,6 +47,8 @@ func (b *builder) engineOf(p *corev1.Pod, load object) (corev1.Container, string
 		return c, ""
 	case ray != "" && engine == "" && hasGPU(p) && (b.serveApps[load].llm || b.oneEngine[object{p.Namespace, "RayCluster", ray}]):
 		return c, "vllm" // Ray starts it; the command line is Ray's
+	case severalNodes(p) && engine == "" && hasGPU(p):
+		return c, "vllm" // over Ray, in KServe's own server, which is what the command line names
 	case ray != "" && p.Labels[rayNode] == "head" && !hasGPU(p) && !b.oneEngine[object{p.Namespace, "RayCluster", ray}]:
 		return c, ""
 	}
