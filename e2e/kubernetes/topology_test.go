@@ -39,6 +39,9 @@ var installed = map[string]schema.GroupVersionResource{
 	"DynamoComponentDeployment": {Group: "nvidia.com", Version: "v1alpha1", Resource: "dynamocomponentdeployments"},
 	"InferencePool":             {Group: "inference.networking.k8s.io", Version: "v1", Resource: "inferencepools"},
 	"HTTPRoute":                 {Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"},
+	"RayService":                {Group: "ray.io", Version: "v1", Resource: "rayservices"},
+	"RayCluster":                {Group: "ray.io", Version: "v1", Resource: "rayclusters"},
+	"InferenceService":          {Group: "serving.kserve.io", Version: "v1beta1", Resource: "inferenceservices"},
 }
 
 // apply creates objects of any kind; the owner, where there is one, controls them.
@@ -98,12 +101,18 @@ func rank(t *testing.T, ns, name, group, index string, set *unstructured.Unstruc
 // part makes the Deployment that Dynamo's operator makes of one part of a graph.
 func part(t *testing.T, ns, name string, labels map[string]string, owner *unstructured.Unstructured, command ...string) {
 	t.Helper()
+	labels["nvidia.com/dynamo-graph-deployment-name"] = "graph"
+	owned(t, ns, name, labels, owner, corev1.Container{Name: "main", Image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.0", Command: command})
+}
+
+// owned makes a Deployment of one pod, which another object controls.
+func owned(t *testing.T, ns, name string, labels map[string]string, owner *unstructured.Unstructured, c corev1.Container) {
+	t.Helper()
 	one := int32(1)
-	labels["app"], labels["nvidia.com/dynamo-graph-deployment-name"] = name, "graph"
+	labels["app"] = name
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: ownedBy(owner)}, Spec: appsv1.DeploymentSpec{Replicas: &one,
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.2.0", Command: command}}}}}}
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{c}}}}}
 	must(admin.AppsV1().Deployments(ns).Create(t.Context(), d, metav1.CreateOptions{}))(t)
 }
 
@@ -131,6 +140,26 @@ func fleet(b *bot.Bot, ns string) (map[string]string, fleetJSON, error) {
 		}
 	}
 	return pools, f, nil
+}
+
+// sees waits until a bot's fleet has exactly these pools in the namespace, and may read all that it reads.
+func sees(t *testing.T, b *bot.Bot, ns string, want map[string]string) {
+	t.Helper()
+	bot.Eventually(t, 60*time.Second, "the fleet has its pools", func() error {
+		pools, f, err := fleet(b, ns)
+		if err != nil {
+			return err
+		}
+		if fmt.Sprint(pools) != fmt.Sprint(want) {
+			return fmt.Errorf("\n%v, want\n%v", pools, want)
+		}
+		for _, m := range f.Missing {
+			if m.Signal == "topology" || strings.Contains(m.Reason, "forbidden") {
+				return bot.Final(fmt.Errorf("observer.yaml does not let the bot read all that it reads: %v", m))
+			}
+		}
+		return nil
+	})
 }
 
 const gated = `huggingface_hub.errors.GatedRepoError: 403 Client Error.
@@ -219,14 +248,21 @@ func crashing(t *testing.T, b *bot.Bot, alert string, labels map[string]string) 
 	}
 }
 
-func TestTopologyAndLastWords(t *testing.T) {
-	t.Parallel()
+// stage is a namespace that takes pods, on a cluster that has every kind installed.
+func stage(t *testing.T) string {
+	t.Helper()
 	ns := namespace(t)
 	bot.Eventually(t, 10*time.Second, "the namespace takes pods", func() error {
 		_, err := admin.CoreV1().ServiceAccounts(ns).Get(t.Context(), "default", metav1.GetOptions{})
 		return err
 	})
 	apply(t, "", string(must(os.ReadFile("../testdata/crds.yaml"))(t)), nil)
+	return ns
+}
+
+func TestTopologyAndLastWords(t *testing.T) {
+	t.Parallel()
+	ns := stage(t)
 	set := apply(t, ns, "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: ring}\nspec: {replicas: 2, leaderWorkerTemplate: {size: 2}}\nstatus: {readyReplicas: 2, updatedReplicas: 2}", nil)[0]
 	for _, p := range [][3]string{{"ring-0", "0", "0"}, {"ring-0-1", "0", "1"}, {"ring-1", "1", "0"}, {"ring-1-1", "1", "1"}} {
 		rank(t, ns, p[0], p[1], p[2], set)
@@ -246,21 +282,7 @@ func TestTopologyAndLastWords(t *testing.T) {
 		"graph-decode":  "1 of 1 qwen-32b decode DynamoGraphDeployment/graph Deployment/graph-frontend",
 		"graph-prefill": "1 of 1 qwen-32b prefill DynamoGraphDeployment/graph Deployment/graph-frontend",
 	}
-	bot.Eventually(t, 60*time.Second, "the fleet has its pools", func() error {
-		pools, f, err := fleet(b, ns)
-		if err != nil {
-			return err
-		}
-		if fmt.Sprint(pools) != fmt.Sprint(want) {
-			return fmt.Errorf("\n%v, want\n%v", pools, want)
-		}
-		for _, m := range f.Missing {
-			if m.Signal == "topology" || strings.Contains(m.Reason, "forbidden") {
-				return bot.Final(fmt.Errorf("observer.yaml does not let the bot read all that it reads: %v", m))
-			}
-		}
-		return nil
-	})
+	sees(t, b, ns, want)
 
 	crashing(t, b, "KubePodCrashLooping", map[string]string{"namespace": ns, "pod": "ring-1-1"})
 	var in webhook.IncidentJSON
