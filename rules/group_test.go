@@ -7,7 +7,7 @@ import (
 	"paramedic/state"
 )
 
-// ring are two groups of two pods each, a pool for prefill, and what stands before them.
+// ring are two groups of two pods each, a pool for prefill, and what stands before them; and a group whose ranks have a Deployment of their own.
 func ring() []state.Worker {
 	routes := []string{"InferencePool/llama-pool", "Gateway/public"}
 	var out []state.Worker
@@ -21,6 +21,8 @@ func ring() []state.Worker {
 	}
 	return append(out,
 		state.Worker{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2", Pool: "fill", Node: "node-5", Model: "llama-405b", Role: "prefill", Routes: routes, OwnerKind: "LLMInferenceService", Owner: "llama-svc"},
+		state.Worker{Namespace: "llm", Pod: "big-predictor-6c7d8f9b5-xxxx2", Pool: "big-predictor", Node: "node-7", Model: "deepseek", Group: "3"},
+		state.Worker{Namespace: "llm", Pod: "big-predictor-worker-5b8d7c6f4-xxxx4", Pool: "big-predictor", Node: "node-8", Model: "deepseek", Group: "3"},
 		state.Worker{Namespace: "llm", Pod: "solo-0", Pool: "solo", Node: "node-6", Model: "qwen-32b", Routes: []string{"InferencePool/qwen-pool"}})
 }
 
@@ -41,6 +43,7 @@ func TestCorrelateKnowsGroupsOwnersAndRouters(t *testing.T) {
 		"prefill and decode of one model stay two":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "fill-6c7d8f9b5-xxxx2", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}}, false},
 		"a pool and the resource that it was made of":   {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "llm"}}, true},
 		"the same name in a namespace of its own":       {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "web"}}, false},
+		"a pool and the Deployment of its ranks":        {[]labels{{"alertname": "KVCacheNearFull", "pod": "big-predictor-6c7d8f9b5-xxxx2", "namespace": "llm"}, {"alertname": "QueueBuildUp", "deployment": "big-predictor-worker", "namespace": "llm"}}, true},
 		"two leaders of one pool are of one pool still": {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "ring-0", "namespace": "llm"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

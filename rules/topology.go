@@ -93,6 +93,9 @@ func (t *topology) alias(w *state.Worker) {
 		}
 	}
 	add(w.Owner)
+	if w.Group != "" {
+		add(PoolOf(w.Pod)) // the ranks may have a workload of their own, which alerts name
+	}
 	for _, r := range w.Routes {
 		if _, name, ok := strings.Cut(r, "/"); ok {
 			add(name)
