@@ -54,7 +54,7 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 // whose confidence stays below a half of the winner's and that are not named); "looks_like ID…" (as "not", of causes that one would
 // think of first: each explains an alert, and its alerts and evidence for it, without what speaks against it, come to 4 dB or more; a line
 // cause comes before it); "missing SIGNAL…"; "title TEXT". With several incidents, "incident N" says which, in the order in which they
-// opened, the lines after it are about.
+// opened, the lines after it are about; a second trouble that is split off another's incident opens last.
 //
 // Every mistake of a case is told at once. What is demanded is only held against the verdict where alerts, workers and evidence have none.
 //

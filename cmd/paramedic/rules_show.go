@@ -100,11 +100,7 @@ func (c *cli) showPathology(x *rules.Pathology) error {
 			p.lines(11, part.mark, part.text)
 		}
 	}
-	var causes []string
-	for _, id := range x.PointsTo {
-		causes = append(causes, string(id))
-	}
-	p.lines(11, "looks like", strings.Join(causes, ", "))
+	p.lines(11, "looks like", causeNames(x.PointsTo))
 	return nil
 }
 
@@ -191,10 +187,6 @@ func (p rulePage) head() {
 	p.lines(0, "", fmt.Sprintf("It starts from its prior %+g dB; what is below is added up. From %+d dB on it is named, if it is %d dB ahead of the next cause. "+
 		"10 dB are odds of ten to one.", c.Prior, rules.Threshold, rules.Margin))
 	if len(c.LeadsTo) > 0 {
-		var names []string
-		for _, id := range c.LeadsTo {
-			names = append(names, string(id))
-		}
 		then := "which it then explains."
 		if len(c.LeadsAfter) > 0 {
 			var first []string
@@ -203,7 +195,7 @@ func (p rulePage) head() {
 			}
 			then = "which it explains once its incident has one of " + strings.Join(first, ", ") + "."
 		}
-		p.lines(0, "", "It leads to "+strings.Join(names, ", ")+", "+then)
+		p.lines(0, "", "It leads to "+causeNames(c.LeadsTo)+", "+then)
 	}
 }
 
@@ -241,6 +233,14 @@ func (p rulePage) evidence() {
 	}
 }
 
+func causeNames(causes []state.Cause) string {
+	names := make([]string, len(causes))
+	for i, c := range causes {
+		names[i] = string(c)
+	}
+	return strings.Join(names, ", ")
+}
+
 func abs(x float64) float64 { return max(x, -x) }
 
 // asks says of whom a piece of evidence is asked.
@@ -269,6 +269,9 @@ func (p rulePage) piece(e *rules.Evidence) {
 	p.lines(18, "          when", e.When+asks(e))
 	if e.Unless != "" {
 		p.lines(18, "          unless", e.Unless)
+	}
+	if len(e.Settles) > 0 {
+		p.lines(18, "          settles", causeNames(e.Settles)+" takes the verdict over no more, whatever is seen later")
 	}
 	if e.Else == nil {
 		return

@@ -26,6 +26,9 @@ func TestShowSpellsOutWhatTheXidDecides(t *testing.T) {
 			t.Errorf("rules show %s prints %s", c.ID, m)
 		}
 	}
+	if want := "settles host_memory_leak takes the verdict over no more"; !strings.Contains(strings.Join(strings.Fields(show("oom_killed")), " "), want) {
+		t.Errorf("rules show oom_killed lacks %q", want)
+	}
 	fault := show("gpu_fault")
 	for _, want := range []string{"After Xid 13, 31:", "After Xid 94:", "After Xid 154:", "Tuning the engine; no setting mends hardware."} {
 		if !strings.Contains(fault, want) {
