@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"paramedic/state"
 )
@@ -421,5 +422,23 @@ func TestFindingsNameTheSignalsThatWereThere(t *testing.T) {
 	w := weighed{seen: []seen{{found: found{Signal: "requests_waiting", reads: []string{"itl_p95", "requests_waiting"}}, of: placeholder{view: v}}}}
 	if got := w.findings(c, caseTime)[0].Reads; !slices.Equal(got, []string{"requests_waiting"}) {
 		t.Errorf("it reads %v", got)
+	}
+}
+
+// What has been so for minutes settles more than what was seen at first: of two cases with the same evidence, the one whose alert has lasted.
+func TestWhatLastsSettles(t *testing.T) {
+	c := mustLoad(t)
+	k := playedIncident(t, c, "testdata/cases/prefill_starvation_for_minutes.txtar")
+	settled := func() bool {
+		return slices.ContainsFunc(c.Diagnose(k.in, &k.ev, caseTime).Findings, func(f state.Finding) bool { return slices.Contains(f.Settles, "long_context_burst") })
+	}
+	if !settled() {
+		t.Error("six minutes of streams that run on beside long prompts do not rule out a burst")
+	}
+	for i := range k.in.Symptoms {
+		k.in.Symptoms[i].First = caseTime.Add(-2 * time.Minute)
+	}
+	if settled() {
+		t.Error("two minutes rule out a burst")
 	}
 }

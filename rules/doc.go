@@ -48,6 +48,7 @@
 //	has_symptom("ttft_high")   an alert of the incident has this symptom
 //	only_symptom("ttft_high")  and none has another
 //	began_before("kv_pressure", "aborts")   it has both, and the first began over a minute before the second
+//	lasted("ttft_high", 240.0)   it has it, and has had it for so many seconds
 //	hint("xid")                a fact that an alert carried, "" if none did
 //	xid_class(gpu_xid.value)   "hardware", "application", "notice" or "" by the table of Xids
 //	alerted_xid("hardware")    the worst Xid that an alert carried, of a rule that does not read the sticky gauge, is of this class

@@ -72,6 +72,15 @@ func newEnvironment(c *Catalog) (*environment, error) {
 			cel.GlobalMacro("began_before", 2, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 				return symptom(eh, t, args, "began_before_")
 			}),
+			cel.GlobalMacro("lasted", 2, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+				if _, err := symptom(eh, t, args[:1], ""); err != nil {
+					return nil, err
+				}
+				if s, ok := args[1].AsLiteral().(types.Double); args[1].Kind() != ast.LiteralKind || !ok || s <= 0 {
+					return nil, eh.NewError(args[1].ID(), "wants seconds, such as 240.0")
+				}
+				return eh.NewCall("lasted_", eh.NewIdent("facts_"), args[0], args[1]), nil
+			}),
 			cel.GlobalMacro("hint", 1, func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 				return eh.NewCall("hint_", eh.NewIdent("facts_"), args[0]), nil
 			}),
@@ -89,6 +98,12 @@ func newEnvironment(c *Catalog) (*environment, error) {
 			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.Bool(f.(*factsVal).only(s)) }))),
 		cel.Function("began_before_", cel.Overload("began_before_facts", []*cel.Type{facts, str, str}, boolean,
 			cel.FunctionBinding(func(v ...ref.Val) ref.Val { return types.Bool(v[0].(*factsVal).before(v[1], v[2])) }))),
+		cel.Function("lasted_", cel.Overload("lasted_facts", []*cel.Type{facts, str, cel.DoubleType}, boolean,
+			cel.FunctionBinding(func(v ...ref.Val) ref.Val {
+				id, _ := v[1].(types.String)
+				seconds, _ := v[2].(types.Double)
+				return types.Bool(v[0].(*factsVal).lasted(string(id), float64(seconds)))
+			}))),
 		cel.Function("hint_", cel.Overload("hint_facts", []*cel.Type{facts, str}, str,
 			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.String(f.(*factsVal).hint(s)) }))),
 		cel.Function("alerted_xid_", cel.Overload("alerted_xid_facts", []*cel.Type{facts, str}, boolean,
@@ -232,6 +247,7 @@ const factsType = "paramedic.Facts"
 type factsVal struct {
 	symptoms map[string]bool
 	began    map[string]time.Time
+	at       time.Time // of the evidence
 	hints    map[string]string
 	xids     []alertedXid // the worst first
 	xidClass string       // of the first
@@ -252,6 +268,12 @@ func (f *factsVal) beganBefore(first, second string) bool {
 	a, aok := f.began[first]
 	b, bok := f.began[second]
 	return aok && bok && b.Sub(a) > ahead
+}
+
+// lasted says whether a symptom has been there for so many seconds.
+func (f *factsVal) lasted(id string, seconds float64) bool {
+	began, ok := f.began[id]
+	return ok && !began.IsZero() && f.at.Sub(began).Seconds() >= seconds
 }
 
 func (f *factsVal) hint(s ref.Val) string {

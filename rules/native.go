@@ -58,6 +58,13 @@ func native(x ast.Expr, c *Catalog) condition {
 			return nil
 		}
 		return func(g *group) (bool, bool) { return g.view.facts.beganBefore(string(first), string(second)), true }
+	case "lasted_":
+		id, ok := args[1].AsLiteral().(types.String)
+		seconds, also := args[2].AsLiteral().(types.Double)
+		if !ok || !also {
+			return nil
+		}
+		return func(g *group) (bool, bool) { return g.view.facts.lasted(string(id), float64(seconds)), true }
 	case "alerted_xid_":
 		class, ok := args[1].AsLiteral().(types.String)
 		if args[1].Kind() != ast.LiteralKind || !ok {

@@ -138,6 +138,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	if ev == nil {
 		return v
 	}
+	v.facts.at = ev.At
 	for _, m := range ev.Missing {
 		v.missing[m.Signal] = m.Reason
 	}

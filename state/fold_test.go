@@ -381,13 +381,16 @@ func TestAVerdictStandsWhileSomebodyAnswersItWithARollout(t *testing.T) {
 	}
 }
 
-// What was seen at a kill, that memory had not grown before, is not undone by what grows after it.
+// What was seen at a kill, that memory had not grown before, is not undone by what grows after it, even when it is not seen any more.
 func TestWhatAVerdictSettlesIsNotTakenOverLater(t *testing.T) {
 	for next, want := range map[Cause]Cause{"host_memory_leak": "oom_killed", "node_failure": "node_failure"} {
 		s := newStory(t)
 		s.alert(Firing, "Killed", "oom", "critical", "llama")
 		in := s.only()
 		s.fold.Triage = told{d: Diagnosis{Cause: "oom_killed", Score: 13, Findings: []Finding{{Weight: 9, Settles: []Cause{"host_memory_leak"}}}}}
+		s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now}})
+		s.wait(time.Minute)
+		s.fold.Triage = told{d: Diagnosis{Cause: "oom_killed", Score: 16, Findings: []Finding{{Weight: 8}}}}
 		s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now}})
 		s.wait(4 * time.Minute)
 		s.fold.Triage = told{d: Diagnosis{Cause: next, Score: 18}}
