@@ -89,9 +89,9 @@ type caseRun struct {
 	short  map[string]state.Worker
 	ev     state.Evidence
 	read   PageReader
+	cause  string // that the lines about the present incident demand
 
 	troubles []*trouble
-	cause  string // that the lines about the present incident demand
 }
 
 // alertJSON is an alert as a webhook writes it.
