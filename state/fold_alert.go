@@ -177,7 +177,12 @@ func (c *SymptomCount) learn(rec *AlertRecord) {
 	if len(c.Entities) < 32 && !slices.Contains(c.Entities, s.Entity) {
 		c.Entities = append(c.Entities, s.Entity)
 	}
-	for k, v := range s.Hints {
+	c.hint(s.Hints)
+}
+
+// hint adds the hints that the symptom does not have yet.
+func (c *SymptomCount) hint(hints map[string]string) {
+	for k, v := range hints {
 		if c.Hints[k] == "" {
 			if c.Hints == nil {
 				c.Hints = map[string]string{}

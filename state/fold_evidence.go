@@ -279,11 +279,7 @@ func mergeSymptom(root *Incident, s SymptomCount) {
 			c.Entities = append(c.Entities, e)
 		}
 	}
-	for k, v := range s.Hints {
-		if c.Hints[k] == "" {
-			c.Hints[k] = v
-		}
-	}
+	c.hint(s.Hints)
 }
 
 // close resolves an incident: nothing is gathered or begun for it any more, and everybody who was told is told the end.

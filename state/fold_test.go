@@ -555,6 +555,31 @@ func TestRepeatsAfterAPersonResolvedStayQuiet(t *testing.T) {
 	}
 }
 
+// hinting is a triage that learns a hint from one pool's alerts.
+type hinting struct{ simpleTriage }
+
+func (t hinting) Classify(a Alert, cluster string) Sign {
+	s := t.simpleTriage.Classify(a, cluster)
+	s.Entity.Model = "llama-70b"
+	if a.Labels["pool"] == "decode" {
+		s.Hints = map[string]string{"xid": "79"}
+	}
+	return s
+}
+
+// Most alerts give no hints, and a record that has none is read back without.
+func TestARootLearnsTheHintsOfWhatItAbsorbs(t *testing.T) {
+	s := newStory(t)
+	s.fold.Triage = hinting{}
+	s.alert(Firing, "Xid", "gpu_hardware", "critical", "prefill")
+	root := s.only()
+	s.alert(Firing, "Xid", "gpu_hardware", "critical", "decode")
+	s.evidence(root, "gpu_fault")
+	if len(root.Absorbed) != 1 || root.Symptoms[0].Hints["xid"] != "79" {
+		t.Errorf("absorbed %v, hints %v", root.Absorbed, root.Symptoms[0].Hints)
+	}
+}
+
 func TestLateRootAbsorbsItsConsequences(t *testing.T) {
 	s := newStory(t)
 	s.alert(Firing, "HighTTFT", "ttft_high", "critical", "llama")
