@@ -43,7 +43,7 @@ func (x *step) splitOff(in *Incident, ev Evidence) {
 	x.judge(other, ev)
 	other = x.home(other.ID) // where the same trouble had an incident already, that one
 	x.record(in, Entry{Kind: "split", Text: fmt.Sprintf("%s (%s) is another trouble and has the alerts that tell of it", other.ID, other.Title)})
-	in.Rev++
+	x.show(in) // whatever becomes of the next verdict
 }
 
 // move takes a firing alert from one incident to another.

@@ -95,3 +95,30 @@ func TestASecondTroubleGetsAnIncidentOfItsOwn(t *testing.T) {
 		t.Errorf("%d alerts fire for the first, the second is %s, there are %d incidents", first.ActiveAlerts, second.Status, len(s.board.incidents))
 	}
 }
+
+// What the first trouble shows may have faded by the gathering that finds the second: its verdict stands, and its thread is told all the same.
+func TestTheFirstIncidentTellsOfTheSecondThoughItsVerdictStands(t *testing.T) {
+	s := newStory(t)
+	s.fold.Triage = twoTroubles{}
+	alert := func(name, symptom, pod string) {
+		a := s.make(Firing, name, symptom, "critical", "llama")
+		a.Labels["pod"] = pod
+		s.apply(Input{Alerts: &AlertBatch{Alerts: []Alert{a}}})
+	}
+	seen := func(in *Incident, cause, pod string) {
+		s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now, Samples: []Sample{{Signal: "verdict", Text: cause, Entity: Entity{Pod: pod}}}}})
+	}
+	alert("Hang", "throughput_drop", "llama-1")
+	first := s.only()
+	seen(first, "engine_hang", "llama-1")
+	alert("KVFull", "kv_pressure", "llama-2")
+	s.deliver(EffectNotify)
+	told := first.Told[ChannelSlack].Rev
+	seen(first, "kv_leak", "llama-2")
+	if len(s.board.incidents) != 2 || first.Cause() != "engine_hang" {
+		t.Fatalf("%d incidents, the first is %s", len(s.board.incidents), first.Cause())
+	}
+	if e := s.board.effects[EffectID("notify:slack:"+string(first.ID))]; e == nil || e.Want <= told {
+		t.Errorf("Slack is not told: %+v, it has revision %d", e, told)
+	}
+}
