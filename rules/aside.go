@@ -22,7 +22,8 @@ func (c *Catalog) Aside(in *state.Incident, alerts []*state.AlertRecord, ev *sta
 	defer top.release()
 	top.learn(ev.Workers)
 	verdict := state.Beside{Incident: in.ID, Cause: in.Cause(), Scope: in.Diagnosis.Scope}
-	places := top.aside(alerts, c.broken(top, []state.Beside{verdict}))
+	broken := c.broken(top, []state.Beside{verdict})
+	places := top.aside(alerts, broken)
 	if len(places) > mostAside {
 		return nil
 	}
@@ -35,7 +36,7 @@ func (c *Catalog) Aside(in *state.Incident, alerts []*state.AlertRecord, ev *sta
 		}
 		second := c.verdict(part, &known)
 		moved := second.tellsOf(alerts, top)
-		if second.named && second.ranked[0].cause.besides(root, in.Symptoms) && len(moved) > 0 && len(moved) < len(alerts) {
+		if second.named && second.ranked[0].cause.besides(root, in.Symptoms) && !second.takes(broken, top) && len(moved) > 0 && len(moved) < len(alerts) {
 			second.view.release()
 			return moved
 		}
@@ -49,8 +50,16 @@ func (c *Cause) besides(root *Cause, symptoms []state.SymptomCount) bool {
 	return c != root && c.local() && !root.leadsTo(c.ID, symptoms)
 }
 
+// takes says that the first cause was found on what is broken already, as the failure of the machine that a broken worker is on: it may be the
+// root, and is no trouble beside it.
+func (v verdict) takes(b breakage, top *topology) bool {
+	best := &v.ranked[0]
+	return slices.ContainsFunc(best.pods, func(p string) bool { return b.pod(v.view.scope.Namespace, p) }) ||
+		best.cause.Scope == "node" && slices.ContainsFunc(best.nodes, func(n string) bool { return b.node(n) || top.hosts(n, b) })
+}
+
 // aside sorts alerts by the worker or machine that they are about, without those that are about what is broken, and those about no single one.
-func (t *topology) aside(alerts []*state.AlertRecord, broken map[string]bool) map[string][]*state.AlertRecord {
+func (t *topology) aside(alerts []*state.AlertRecord, b breakage) map[string][]*state.AlertRecord {
 	machines := map[string]bool{} // that have alerts themselves
 	for _, a := range alerts {
 		if e := t.resolve(a.Sign.Entity); e.Pod == "" && e.Node != "" {
@@ -64,7 +73,7 @@ func (t *topology) aside(alerts []*state.AlertRecord, broken map[string]bool) ma
 		if machines[e.Node] {
 			where = e.Node
 		}
-		if where == "" || broken[e.Pod] || broken[e.Node] || e.Pod == "" && t.hosts(e.Node, broken) {
+		if where == "" || b.pod(e.Namespace, e.Pod) || b.node(e.Node) || e.Pod == "" && t.hosts(e.Node, b) {
 			continue
 		}
 		out[where] = append(out[where], a)
@@ -72,9 +81,9 @@ func (t *topology) aside(alerts []*state.AlertRecord, broken map[string]bool) ma
 	return out
 }
 
-// hosts says whether one of the workers is on the machine.
-func (t *topology) hosts(node string, workers map[string]bool) bool {
-	return slices.ContainsFunc(t.nodes[node], func(w *state.Worker) bool { return workers[w.Pod] })
+// hosts says whether a broken worker is on the machine.
+func (t *topology) hosts(node string, b breakage) bool {
+	return slices.ContainsFunc(t.nodes[node], func(w *state.Worker) bool { return b.pod(w.Namespace, w.Pod) })
 }
 
 // tellsOf are those of the alerts that the first cause explains, about what it was found on.
@@ -88,30 +97,54 @@ func (v verdict) tellsOf(alerts []*state.AlertRecord, top *topology) []*state.Al
 		e := top.resolve(a.Sign.Entity)
 		_, explained := best.cause.Explains[a.Sign.Symptom]
 		machine := contains(best.nodes, e.Node) && (e.Pod == "" || best.cause.Scope == "node")
-		if explained && (machine || contains(best.pods, e.Pod)) {
+		worker := contains(best.pods, e.Pod) && !differ(e.Namespace, v.view.scope.Namespace)
+		if explained && (machine || worker) {
 			out = append(out, a)
 		}
 	}
 	return out
 }
 
+// breakage is what verdicts found broken.
+type breakage struct {
+	pods  map[string][]string // a pod's name → the namespaces where one of that name is broken
+	nodes map[string]bool
+}
+
+func (b breakage) none() bool { return len(b.pods)+len(b.nodes) == 0 }
+
+func (b breakage) pod(namespace, name string) bool {
+	return slices.ContainsFunc(b.pods[name], func(of string) bool { return !differ(of, namespace) })
+}
+
+func (b breakage) node(name string) bool { return b.nodes[name] }
+
+func (b breakage) add(namespace, name string) { b.pods[name] = append(b.pods[name], namespace) }
+
+// drop takes a pod out, if it is there.
+func (b breakage) drop(namespace, name string) {
+	b.pods[name] = slices.DeleteFunc(b.pods[name], func(of string) bool { return !differ(of, namespace) })
+}
+
 // broken are the workers that verdicts found broken, with their engines' other pods, and the machines that failed. What is the trouble of a
 // whole pool breaks none by itself.
-func (c *Catalog) broken(top *topology, by []state.Beside) map[string]bool {
-	out := map[string]bool{}
+func (c *Catalog) broken(top *topology, by []state.Beside) breakage {
+	out := breakage{pods: map[string][]string{}, nodes: map[string]bool{}}
 	for _, b := range by {
 		cause := c.byID[b.Cause]
 		if cause == nil || !cause.local() {
 			continue
 		}
 		for _, pod := range b.Scope.Pods {
-			out[pod] = true
+			out.add(b.Scope.Namespace, pod)
 			for _, mate := range top.mates(state.Entity{Namespace: b.Scope.Namespace, Pod: pod}) {
-				out[mate.Pod] = true
+				out.add(mate.Namespace, mate.Pod)
 			}
 		}
 		for _, node := range b.Scope.Nodes {
-			out[node] = cause.Scope == "node"
+			if cause.Scope == "node" {
+				out.nodes[node] = true
+			}
 		}
 	}
 	return out
@@ -119,22 +152,22 @@ func (c *Catalog) broken(top *topology, by []state.Beside) map[string]bool {
 
 // told are the workers and machines that other incidents' verdicts found broken. What an alert of this one is about is not among them: the
 // other may be a consequence.
-func (c *Catalog) told(in *state.Incident, top *topology, ev *state.Evidence) map[string]bool {
+func (c *Catalog) told(in *state.Incident, top *topology, ev *state.Evidence) breakage {
 	if len(ev.Beside) == 0 {
-		return nil
+		return breakage{}
 	}
 	out := c.broken(top, ev.Beside)
 	for _, s := range in.Symptoms {
 		for _, raw := range s.Entities {
 			e := top.resolve(raw)
-			delete(out, e.Pod)
-			delete(out, e.Node)
+			out.drop(e.Namespace, e.Pod)
+			delete(out.nodes, e.Node)
 			for _, mate := range top.mates(e) {
-				delete(out, mate.Pod)
+				out.drop(mate.Namespace, mate.Pod)
 			}
 			if e.Pod == "" && e.Node != "" {
 				for _, w := range top.nodes[e.Node] {
-					delete(out, w.Pod)
+					out.drop(w.Namespace, w.Pod)
 				}
 			}
 		}
@@ -144,8 +177,10 @@ func (c *Catalog) told(in *state.Incident, top *topology, ev *state.Evidence) ma
 
 // notTold are those of the entities whose trouble is not told elsewhere.
 func (v *view) notTold(hits []*group) []*group {
-	if len(v.told) == 0 {
+	if v.told.none() {
 		return hits
 	}
-	return slices.DeleteFunc(slices.Clone(hits), func(g *group) bool { return v.told[g.pod] || g.pod == "" && v.told[g.node] })
+	return slices.DeleteFunc(slices.Clone(hits), func(g *group) bool {
+		return g.pod != "" && v.told.pod(v.scope.Namespace, g.pod) || g.pod == "" && v.told.node(g.node)
+	})
 }

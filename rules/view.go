@@ -44,7 +44,7 @@ type view struct {
 
 	expressions int                 // how many there are
 	news        map[string]*gpuNews // what GPUs reported of late, by node/gpu
-	told        map[string]bool     // the workers, and machines that failed, that another incident's verdict found broken; not those that an alert of this one is about
+	told        breakage            // the workers, and machines that failed, that another incident's verdict found broken; not those that an alert of this one is about
 	alerted     map[string]bool     // the workers that all alerts are about, with their engines' other pods and their machines; nil: not so
 }
 
