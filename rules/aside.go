@@ -151,15 +151,16 @@ func (c *Catalog) broken(top *topology, by []state.Beside) breakage {
 }
 
 // told are the workers and machines that other incidents' verdicts found broken. What an alert of this one is about is not among them: the
-// other may be a consequence.
+// other may be a consequence. Where no alert of this one says which worker it is about, it may be any of theirs, and nothing is told elsewhere.
 func (c *Catalog) told(in *state.Incident, top *topology, ev *state.Evidence) breakage {
 	if len(ev.Beside) == 0 {
 		return breakage{}
 	}
-	out := c.broken(top, ev.Beside)
+	out, anyone := c.broken(top, ev.Beside), true
 	for _, s := range in.Symptoms {
 		for _, raw := range s.Entities {
 			e := top.resolve(raw)
+			anyone = anyone && e.Pod == "" && e.Node == ""
 			out.drop(e.Namespace, e.Pod)
 			delete(out.nodes, e.Node)
 			for _, mate := range top.mates(e) {
@@ -171,6 +172,9 @@ func (c *Catalog) told(in *state.Incident, top *topology, ev *state.Evidence) br
 				}
 			}
 		}
+	}
+	if anyone {
+		return breakage{}
 	}
 	return out
 }

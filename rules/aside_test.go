@@ -3,6 +3,7 @@ package rules
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"paramedic/state"
 )
@@ -37,7 +38,7 @@ func TestWhatIsToldOfAPodIsNotToldOfAnotherNamespaces(t *testing.T) {
 	c := mustLoad(t)
 	ev := gathered(t, c, "a llm vllm-0 vllm llama-70b node-1 0,1\nb llm vllm-1 vllm llama-70b node-2 0,1\nc llm vllm-2 vllm llama-70b node-3 0,1\n", hangs)
 	in := firing(c, ev.Workers, map[string]string{"alertname": "VLLMThroughputDrop", "severity": "warning", "model_name": "llama-70b", "namespace": "llm"},
-		map[string]string{"alertname": "VLLMRequestQueueBackup", "severity": "warning", "model_name": "llama-70b", "namespace": "llm"}).in
+		map[string]string{"alertname": "VLLMRequestQueueBackup", "severity": "warning", "model_name": "llama-70b", "namespace": "llm", "pod": "vllm-0"}).in
 	for space, want := range map[string]state.Cause{"staging": "engine_hang", "llm": state.Unknown} {
 		ev.Beside = []state.Beside{{Incident: "INC-9", Cause: "engine_hang", Scope: state.Scope{Namespace: space, Pool: "vllm", Pods: []string{"vllm-1"}}}}
 		if got := c.Diagnose(in, ev, caseTime).Cause; got != want {
@@ -77,5 +78,25 @@ d llm vllm-llama-7d9f8b6c5-ddddd vllm-llama llama-70b node-3 2,3
 	tr.in.Diagnosis = state.Diagnosis{Cause: "gpu_fault", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: []string{ev.Workers[0].Pod}, Nodes: []string{"node-1"}, GPUs: []string{"1"}}}
 	for _, a := range c.Aside(tr.in, tr.alerts, ev) {
 		t.Errorf("%s of %s is split off", a.Alert.Name(), a.Sign.Entity.Pod)
+	}
+}
+
+// A machine's alert names no pool, and the pool's alert no machine, so that each opens an incident. The pool's finds the machine broken, as it
+// would by itself, and is merged; it would stay open without a name else.
+func TestAPoolsAlertFindsTheMachineThatIsToldElsewhere(t *testing.T) {
+	c := mustLoad(t)
+	ev := gathered(t, c, `a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1
+b llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-2 0,1
+c llm vllm-llama-7d9f8b6c5-ccccc vllm-llama llama-70b node-3 0,1
+`, "node_ready node:node-1 0 was=1\npod_ready a 0\nup a 0\nengine_health a 0\nrequests_running a -\ngeneration_tokens_rate a -\n")
+	machine := firing(c, ev.Workers, map[string]string{"alertname": "KubeNodeNotReady", "severity": "critical", "node": "node-1"}).in
+	pool := firing(c, ev.Workers, map[string]string{"alertname": "LLMQueueBuildup", "severity": "warning", "model_name": "llama-70b", "namespace": "llm"}).in
+	pool.ID, pool.OpenedAt = "INC-2", pool.OpenedAt.Add(45*time.Second)
+	machine.Diagnosis = c.Diagnose(machine, ev, caseTime)
+	ev.Beside = []state.Beside{{Incident: machine.ID, Cause: machine.Cause(), Scope: machine.Diagnosis.Scope}}
+	pool.Diagnosis = c.Diagnose(pool, ev, caseTime)
+	pool.Scope = pool.Diagnosis.Scope
+	if !c.Absorbs(machine, pool) {
+		t.Errorf("%s does not absorb %s", machine.Cause(), pool.Cause())
 	}
 }
