@@ -42,7 +42,7 @@ func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.
 			continue
 		}
 		switch {
-		case l > bestLink:
+		case l > bestLink, l == bestLink && broke(in, e) && !broke(best, e):
 			best, bestLink, rivals = in, l, 0
 		case l == bestLink:
 			rivals++
@@ -52,6 +52,12 @@ func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.
 		return "", false
 	}
 	return best.ID, true
+}
+
+// broke says that the incident's verdict found the entity's worker or machine broken.
+func broke(in *state.Incident, e state.Entity) bool {
+	s := in.Diagnosis.Scope
+	return in.Cause() != state.Unknown && (contains(s.Nodes, e.Node) || contains(s.Pods, e.Pod) && !differ(s.Namespace, e.Namespace))
 }
 
 // byAge orders incidents so that the answer does not depend on the order in which they were given.

@@ -299,6 +299,13 @@ func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 	if _, joins := c.Correlate(held, workers, []*state.Incident{hang}, now); joins {
 		t.Error("a hang has taken the KV cache that another worker holds while it runs nothing")
 	}
+	// Both are about the pool that has a worker on the machine; the younger is about the machine.
+	killed, failed := found("oom_killed", "vllm-a", "", "oom"), found("node_failure", "vllm-b", "node-2", "worker_down")
+	failed.OpenedAt = now.Add(time.Minute)
+	down := state.Sign{Symptom: "worker_down", Entity: state.Entity{Node: "node-2"}}
+	if id, _ := c.Correlate(down, workers, []*state.Incident{killed, failed}, now); id != failed.ID {
+		t.Errorf("what is said of a failed machine joins %s", id)
+	}
 	for name, tt := range map[string]struct {
 		symptom state.Symptom
 		pod     string

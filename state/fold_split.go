@@ -29,7 +29,7 @@ func (x *step) splitOff(in *Incident, ev Evidence) {
 		return
 	}
 	moved := x.Triage.Aside(in, x.firing(in), &ev)
-	if len(moved) == 0 || len(moved) > mostMoved {
+	if len(moved) == 0 || len(moved) == in.ActiveAlerts || len(moved) > mostMoved {
 		return
 	}
 	other := x.open(moved[0])
