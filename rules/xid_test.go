@@ -126,6 +126,8 @@ func TestTheWorstXidOfLateDecides(t *testing.T) {
 	}{
 		"the exporter counts both":                  {gpuCase{last: 45, counts: map[int]float64{48: 1, 45: 8}, died: true}, "GPU fault on node-1: Xid 48", "within 15 minutes, with Xid 45", ""},
 		"the rarer one is the worse":                {gpuCase{last: 63, counts: map[int]float64{95: 1, 63: 4}, died: true}, "GPU fault on node-1: Xid 95", ", with Xid 63", ""},
+		"a double-bit error and its row, set aside": {gpuCase{last: 63, counts: map[int]float64{48: 1, 63: 1}, died: true}, "GPU fault on node-1: Xid 48", ", with Xid 63", "nothing, unless"},
+		"and its row, which could not be":           {gpuCase{last: 64, counts: map[int]float64{48: 1, 64: 1}, died: true}, "GPU fault on node-1: Xid 48", ", with Xid 64", ""},
 		"the gauge showed it minutes ago":           {gpuCase{last: 45, course: course(79, 45), died: true}, "GPU fault on node-1: Xid 79", "", ""},
 		"the driver's conclusion hides nothing":     {gpuCase{last: 154, course: course(64, 154), died: true}, "GPU fault on node-1: Xid 64", ", with Xid 154", ""},
 		"only the alert saw it":                     {gpuCase{last: 45, alerted: []int{45, 79, 63}, died: true}, "GPU fault on node-1: Xid 79", "", ""},
@@ -151,6 +153,9 @@ func TestTheWorstXidOfLateDecides(t *testing.T) {
 			}
 			if found := strings.Join(texts, "\n"); !strings.Contains(found, x.finds) {
 				t.Errorf("%q is not among\n%s", x.finds, found)
+			}
+			if strings.HasPrefix(x.title, "GPU fault on node-1: Xid 48") && !strings.Contains(all, "cordon the node, drain it, reset the GPU") {
+				t.Errorf("what to do is\n%s", all)
 			}
 			if x.spares != "" && strings.Contains(all, x.spares) {
 				t.Errorf("%q in what to do:\n%s", x.spares, all)
