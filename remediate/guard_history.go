@@ -23,13 +23,13 @@ func wrote(a state.Action) bool {
 	return !written(a).IsZero() && a.State != state.Superseded && a.State != state.Denied
 }
 
-// reached is when the run first came to a state, and what was said of it.
-func reached(a state.Action, st state.ActionState) (at time.Time, text string, ok bool) {
+// reached is the step at which the run first came to a state; the zero one where it never did.
+func reached(a state.Action, st state.ActionState) state.ActionStep {
 	i := slices.IndexFunc(a.Steps, func(s state.ActionStep) bool { return s.State == st })
 	if i < 0 {
-		return time.Time{}, "", false
+		return state.ActionStep{}
 	}
-	return a.Steps[i].At, a.Steps[i].Text, true
+	return a.Steps[i]
 }
 
 // failed says whether the run did not help: undone, handed to a person, or the symptoms came back within an hour of success.
@@ -40,7 +40,7 @@ func (s *scene) failed(a state.Action) bool {
 	case state.NeedsHuman:
 		return wrote(a)
 	case state.Succeeded:
-		at, _, _ := reached(a, state.Succeeded)
+		at := reached(a, state.Succeeded).At
 		for _, in := range append(s.cfg.View.Incidents(), s.in) {
 			if in.Cluster != a.Target.Cluster || in.Scope.Namespace != a.Target.Namespace || in.Scope.Pool != a.Target.Pool || in.Cause() != a.Cause {
 				continue

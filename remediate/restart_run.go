@@ -194,7 +194,7 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod Pod) advance {
 // live waits until the pool has its number of workers again, all of them ready, without the old one.
 func (restartWorker) live(ctx context.Context, r *stage) advance {
 	a := r.act
-	since, _, _ := reached(*a, state.Applied)
+	since := reached(*a, state.Applied).At
 	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
 	if err == nil {
 		var pods []Pod
@@ -215,7 +215,7 @@ func (restartWorker) live(ctx context.Context, r *stage) advance {
 func drainedAt(a *state.Action) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, a.Journal[keyDrained])
 	if err != nil {
-		t, _, _ = reached(*a, state.Applied)
+		t = reached(*a, state.Applied).At
 	}
 	return t
 }

@@ -335,7 +335,7 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 		return r.retry(err)
 	}
 	delete(a.Journal, "trouble")
-	since, _, _ := reached(*a, state.Applied)
+	since := reached(*a, state.Applied).At
 	switch {
 	case err != nil || !ours(w, a.Write):
 		return advance{to: state.NeedsHuman, text: "somebody changed the workload after the write: it is theirs now"}
@@ -366,13 +366,13 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return r.retry(err)
 	}
-	since, reason, _ := reached(*a, state.RollbackIntent)
+	began := reached(*a, state.RollbackIntent)
 	switch {
 	case err != nil || w.UID != wr.UID:
 		return advance{to: state.NeedsHuman, text: "the workload was replaced; there is nothing of ours to undo"}
 	case w.Annotations[OpIDAnnotation] == wr.OpID+undone && !w.RollingOut() && w.Ready >= w.Replicas:
-		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", reason)}
-	case w.Annotations[OpIDAnnotation] == wr.OpID+undone && r.now.Sub(since) > r.cfg.Timing.Rollout:
+		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", began.Text)}
+	case w.Annotations[OpIDAnnotation] == wr.OpID+undone && r.now.Sub(began.At) > r.cfg.Timing.Rollout:
 		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready)", w.Ready, w.Replicas)}
 	case w.Annotations[OpIDAnnotation] == wr.OpID+undone:
 		return r.stay(r.cfg.Timing.Poll)

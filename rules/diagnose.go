@@ -2,7 +2,6 @@ package rules
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -328,51 +327,6 @@ func (s *seen) locate() {
 		s.Pod = worst.pod
 	}
 	s.of.group = worst
-}
-
-// absent names the signals that an expression lacks, with the reason where one is known.
-func (v *view) absent(x *expression, src string) []string {
-	var out []string
-	for _, id := range x.signals {
-		s := v.signals[id]
-		switch {
-		case s == nil && v.missing[id] != "":
-			out = append(out, fmt.Sprintf("%s (%s)", id, plain(v.missing[id])))
-		case s == nil:
-			out = append(out, id)
-		case s.lacksPast(src):
-			out = append(out, id+" (no baseline)")
-		case strings.Contains(src, id+".day_ago") && !s.whole.number("day_ago").ok:
-			out = append(out, id+" (no value of a day ago)")
-		case strings.Contains(src, id+".week_ago") && !s.whole.number("week_ago").ok:
-			out = append(out, id+" (no value of a week ago)")
-		}
-	}
-	return out
-}
-
-// unmeasured says that an expression asks for a signal that nobody measured.
-func (v *view) unmeasured(x *expression, cat *Catalog) bool {
-	return slices.ContainsFunc(x.signals, func(id string) bool { return v.unheard(id, cat) })
-}
-
-// unheard says that nobody measured a signal. A word that nobody said is none, unless it could not be listened for.
-func (v *view) unheard(id string, cat *Catalog) bool {
-	return v.signals[id] == nil && (!cat.spoken[id] || v.missing[id] != "")
-}
-
-// untold says that evidence asks for what the engines did not tell: a signal of theirs for which the cause has no other, or what any was before.
-func (w *weighed) untold(e *Evidence, v *view, cat *Catalog) bool {
-	return slices.ContainsFunc(e.when.signals, func(id string) bool {
-		s := v.signals[id]
-		if s == nil {
-			instead := func(o *Evidence) bool { // asked only where the signal is not there
-				return strings.HasPrefix(o.Unless, id+".value >") || strings.HasPrefix(o.Unless, id+".max >")
-			}
-			return cat.engines[id] && !v.cutShort[id] && !slices.ContainsFunc(w.cause.Evidence, instead)
-		}
-		return s.lacksPast(e.When)
-	})
 }
 
 // present is a value that may not be there, and is not when it is no number.
