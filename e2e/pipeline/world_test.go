@@ -30,6 +30,9 @@ import (
 const (
 	healthy = 25 * time.Minute
 	past    = healthy + 4*time.Minute
+	// Then the load that brought the fault passes, at the fleet's pace: longer than anybody looks at the broken fleet, and soon where
+	// somebody hurries it.
+	passes = past + 5*time.Minute
 )
 
 // A world is a simulated fleet with a real Prometheus and a real Alertmanager around it.
@@ -73,6 +76,7 @@ func newWorldWith(t *testing.T, kind lab.Kind, fault, webhook, token string, rul
 		t.Fatal(err)
 	}
 	scenario = scenario.Later(healthy - scenario.Faults[0].At)
+	scenario.Faults[0].For = passes - healthy
 	scenario.Config.Kind = kind
 	scenario.Config.Start = time.Now().UTC().Add(-past)
 	scenario.Config.ColdStart, scenario.Config.Drain = 20*time.Second, 20*time.Second
@@ -163,7 +167,8 @@ func (w *world) hurry(speed float64) {
 	w.base, w.since, w.speed = now, time.Now(), speed
 }
 
-// mend does what the playbook says: fewer concurrent requests, by a rollout.
+// mend does what the playbook says: fewer concurrent requests, by a rollout. It also hurries the fleet, so that the load passes: as long as it is
+// there, tokens come a little too slowly with few requests, too.
 func (w *world) mend() {
 	w.t.Helper()
 	d := w.fleet.Deployment()
