@@ -127,6 +127,7 @@ func (x *step) open(rec *AlertRecord) *Incident {
 		in.StartedAt = x.now
 	}
 	in.EnrichAt = x.now.Add(x.Settings.Settle)
+	x.put(Effect{ID: EffectID("prepare:" + string(in.ID)), Kind: EffectPrepare, Cluster: in.Cluster, Incident: in.ID, Due: x.now})
 	in.NotifyBy = x.now.Add(2 * x.Settings.SpeakWithin)
 	x.wake(in, in.NotifyBy)
 	x.incidents[in.ID] = in

@@ -287,6 +287,7 @@ func (x *step) close(in *Incident, by string) {
 	in.Status, in.ResolvedAt, in.ResolvedBy = StatusResolved, x.now, by
 	in.HoldUntil, in.NotifyBy, in.EnrichAt, in.SilencedUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	x.unindex(in.ID)
+	x.drop(EffectID("prepare:" + string(in.ID)))
 	x.drop(EffectID("enrich:" + string(in.ID)))
 	x.drop(EffectID("plan:" + string(in.ID)))
 	for _, id := range in.Actions {

@@ -100,11 +100,12 @@ type EffectKind string
 
 // The kinds of effects.
 const (
-	EffectEnrich EffectKind = "enrich" // gather evidence for the incident
-	EffectNotify EffectKind = "notify" // show the incident's newest revision on one channel
-	EffectNote   EffectKind = "note"   // write the diagnosis into another tool's incident
-	EffectPlan   EffectKind = "plan"   // work out and guard the remedies that the playbook offers
-	EffectRun    EffectKind = "run"    // take the run's next step
+	EffectPrepare EffectKind = "prepare" // ask ahead for the past of the incident, while its symptoms are gathered
+	EffectEnrich  EffectKind = "enrich"  // gather evidence for the incident
+	EffectNotify  EffectKind = "notify"  // show the incident's newest revision on one channel
+	EffectNote    EffectKind = "note"    // write the diagnosis into another tool's incident
+	EffectPlan    EffectKind = "plan"    // work out and guard the remedies that the playbook offers
+	EffectRun     EffectKind = "run"     // take the run's next step
 )
 
 // An Effect is something to be done in the world. It stays on the board until an Outcome says that it is done or given up.

@@ -29,14 +29,15 @@ import (
 
 // An onCall is a bot as a team runs it: alerts come in over HTTP, Slack and PagerDuty are told, and people click.
 type onCall struct {
-	t     *testing.T
-	dir   string
-	slack *slacktest.Server
-	pager *pagerdutytest.Server
-	extra string // more of the configuration
-	url   string
-	bot   *service
-	stop  func()
+	t      *testing.T
+	dir    string
+	slack  *slacktest.Server
+	pager  *pagerdutytest.Server
+	settle string // how long symptoms are gathered
+	extra  string // more of the configuration
+	url    string
+	bot    *service
+	stop   func()
 }
 
 const (
@@ -44,8 +45,10 @@ const (
 	onCallKey    = "0123456789abcdef0123456789abcdef"
 )
 
-func newOnCall(t *testing.T, extra string) *onCall {
-	o := &onCall{t: t, dir: t.TempDir(), extra: extra, slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
+func newOnCall(t *testing.T, extra string) *onCall { return newOnCallAfter(t, "10ms", extra) }
+
+func newOnCallAfter(t *testing.T, settle, extra string) *onCall {
+	o := &onCall{t: t, dir: t.TempDir(), settle: settle, extra: extra, slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
 	t.Cleanup(func() {
 		o.slack.Close()
 		o.pager.Close()
@@ -71,12 +74,12 @@ func (o *onCall) start() {
 listen: 127.0.0.1:0
 state: {dir: %s}
 auth: {api: {tokens_file: %s}}
-triage: {settle: 10ms, rules_dir: %s}
+triage: {settle: %s, rules_dir: %s}
 notify:
   console: false
   slack: {token_file: %s, signing_secret_file: %s, api_url: %q}
   pagerduty: {routing_key_file: %s, events_url: %q, api_url: %q}
-%s`, file("data"), file("tokens.yaml"), file("rules"), file("slack"), file("signing"), o.slack.URL(), file("routing"), o.pager.URL(), o.pager.URL(), o.extra))
+%s`, file("data"), file("tokens.yaml"), o.settle, file("rules"), file("slack"), file("signing"), o.slack.URL(), file("routing"), o.pager.URL(), o.pager.URL(), o.extra))
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -10,7 +10,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,6 +100,45 @@ func TestATokenFromTheEnvironmentReachesPrometheus(t *testing.T) {
 	}
 	if err := gather.Ping(t.Context())["prod/prometheus"]; err != nil {
 		t.Error(err)
+	}
+}
+
+// While symptoms are gathered, Prometheus is asked for the past of the incident: its charts, and the hour, the day and the week before.
+func TestThePastIsReadWhileSymptomsAreGathered(t *testing.T) {
+	var mu sync.Mutex
+	var charts int
+	var at []time.Time
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if seconds, err := strconv.ParseFloat(r.FormValue("time"), 64); err == nil {
+			at = append(at, time.UnixMilli(int64(1000*seconds)))
+		} else {
+			charts++
+		}
+		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+	}))
+	defer server.Close()
+	o := newOnCallAfter(t, "1h", "clusters: [{name: default, prometheus: {url: "+server.URL+"}}]\n")
+	o.alert(kvFull)
+	o.await("the past is asked for", func() bool {
+		rec := httptest.NewRecorder()
+		o.bot.handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		return strings.Contains(rec.Body.String(), `paramedic_effect_duration_seconds_count{channel="",kind="prepare",outcome="done"} 1`)
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	onset := o.bot.keeper.Incidents()[0].StartedAt
+	now, past := 0, map[time.Duration]int{}
+	for _, m := range at {
+		if ago := onset.Sub(m).Round(time.Minute); ago > 0 {
+			past[ago]++
+		} else {
+			now++
+		}
+	}
+	if charts == 0 || past[time.Hour] == 0 || past[24*time.Hour] == 0 || now != 1 {
+		t.Errorf("%d charts, %v before the onset, %d of now, where one tells which engines there are", charts, past, now)
 	}
 }
 

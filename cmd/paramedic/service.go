@@ -108,11 +108,12 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	s.outbox, err = outbox.New(outbox.Config{
 		Source: s.keeper, Log: s.keeper, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered,
 		Handlers: map[state.EffectKind]outbox.Handler{
-			state.EffectEnrich: enricher{s.gather, s.keeper, deps.Clock},
-			state.EffectNotify: delivery(told.Handle),
-			state.EffectNote:   delivery(told.Handle),
-			state.EffectPlan:   aid.Plan,
-			state.EffectRun:    aid.Run,
+			state.EffectPrepare: delivery(enricher{s.gather, s.keeper, deps.Clock}.prepare),
+			state.EffectEnrich:  enricher{s.gather, s.keeper, deps.Clock},
+			state.EffectNotify:  delivery(told.Handle),
+			state.EffectNote:    delivery(told.Handle),
+			state.EffectPlan:    aid.Plan,
+			state.EffectRun:     aid.Run,
 		},
 	})
 	if err != nil {
@@ -182,9 +183,20 @@ func (e enricher) Deliver(ctx context.Context, ef state.Effect) outbox.Result {
 	if !ok || !in.Open() {
 		return outbox.Result{Outcome: state.Outcome{Done: true}}
 	}
-	now := e.clock.Now()
-	ev := e.gather.Gather(ctx, enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: now})
+	ev := e.gather.Gather(ctx, e.request(in))
 	return outbox.Result{Outcome: state.Outcome{Done: true}, Inputs: []state.Input{{At: e.clock.Now(), Cluster: in.Cluster, Evidence: &ev}}}
+}
+
+// prepare asks ahead for what will be gathered, unless that is due.
+func (e enricher) prepare(ctx context.Context, ef state.Effect) state.Outcome {
+	if in, ok := e.view.Incident(ef.Incident); ok && in.Open() && in.DiagnosedAt.IsZero() && e.clock.Now().Before(in.EnrichAt) {
+		e.gather.Prepare(ctx, e.request(in))
+	}
+	return state.Outcome{Done: true}
+}
+
+func (e enricher) request(in state.Incident) enrich.Request {
+	return enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: e.clock.Now()}
 }
 
 // A gauge reads single signals for first aid.

@@ -92,6 +92,12 @@ type Cluster struct {
 	Traces     Source
 }
 
+// A Preparer is a source that can ask ahead for what Read will want to know of the past. Prepare MUST return when the context ends; what did
+// not come is asked for by Read. It is safe for concurrent use.
+type Preparer interface {
+	Prepare(ctx context.Context, q Query)
+}
+
 type named struct {
 	name   string
 	source Source
@@ -181,16 +187,36 @@ func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 		}
 		return ev
 	}
-	onset := r.Onset
-	if onset.IsZero() || onset.After(r.Now) {
-		onset = r.Now
-	}
-	q := Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: signals, Running: g.byID["requests_running"]}
+	q := g.query(r, signals)
 	m := merge{query: q, signals: signals}
 	m.readings = g.read(ctx, sources, q)
 	m.evidence(&ev)
 	g.log.DebugContext(ctx, "evidence gathered", "incident", string(r.Incident), "samples", len(ev.Samples), "missing", len(ev.Missing))
 	return ev
+}
+
+// Prepare has the cluster's sources ask ahead for what gathering this evidence soon will want to know of the past. It returns when all have, or
+// the deadline or the context ends.
+func (g *Gatherer) Prepare(ctx context.Context, r Request) {
+	ctx, cancel := context.WithTimeout(ctx, g.deadline)
+	defer cancel()
+	cluster := g.clusters[r.Cluster]
+	signals, _ := g.wanted(r.Signals, cluster)
+	var wg sync.WaitGroup
+	for _, s := range cluster.sources() {
+		if p, ok := s.source.(Preparer); ok {
+			wg.Go(func() { p.Prepare(ctx, g.query(r, signals)) })
+		}
+	}
+	wg.Wait()
+}
+
+func (g *Gatherer) query(r Request, signals []rules.Signal) Query {
+	onset := r.Onset
+	if onset.IsZero() || onset.After(r.Now) {
+		onset = r.Now
+	}
+	return Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: signals, Running: g.byID["requests_running"]}
 }
 
 // wanted are the signals that were asked for; a name that nobody declared is missing. Those of traces do not exist in a cluster without

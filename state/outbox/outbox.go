@@ -74,11 +74,12 @@ const defaultGrace = 5 * time.Second
 // defaultLanes: a run waits for cluster writes, evidence for several sources, a notification for one call.
 func defaultLanes() map[state.EffectKind]Lane {
 	return map[state.EffectKind]Lane{
-		state.EffectEnrich: {Workers: 4, Deadline: 30 * time.Second},
-		state.EffectNotify: {Workers: 4, Deadline: 20 * time.Second},
-		state.EffectNote:   {Workers: 2, Deadline: 20 * time.Second},
-		state.EffectPlan:   {Workers: 2, Deadline: 30 * time.Second},
-		state.EffectRun:    {Workers: 4, Deadline: 2 * time.Minute},
+		state.EffectPrepare: {Workers: 2, Deadline: 10 * time.Second},
+		state.EffectEnrich:  {Workers: 4, Deadline: 30 * time.Second},
+		state.EffectNotify:  {Workers: 4, Deadline: 20 * time.Second},
+		state.EffectNote:    {Workers: 2, Deadline: 20 * time.Second},
+		state.EffectPlan:    {Workers: 2, Deadline: 30 * time.Second},
+		state.EffectRun:     {Workers: 4, Deadline: 2 * time.Minute},
 	}
 }
 

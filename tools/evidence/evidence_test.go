@@ -24,8 +24,9 @@ import (
 )
 
 // BenchmarkEvidence is one incident's evidence, of a pool of 64 workers, from a real Prometheus that holds 100,000 series: that of go.mod,
-// or the one at $PROMETHEUS. It reports the median, the 95th percentile, the number of queries and what they cost Prometheus, of the first
-// gathering of an incident and of those that follow, which remember the past; and how long the diagnosis of what came takes.
+// or the one at $PROMETHEUS. It reports the median, the 95th percentile, the number of queries and what they cost Prometheus: of asking ahead for
+// the past when an incident opens, of its first gathering after the ten seconds in which its symptoms are gathered, and of those that follow;
+// of a gathering for which nothing was asked ahead; and how long the diagnosis of what came takes.
 func BenchmarkEvidence(b *testing.B) {
 	dir := b.TempDir()
 	start := time.Now().Add(-healthy - sick).Truncate(time.Second)
@@ -50,21 +51,28 @@ func BenchmarkEvidence(b *testing.B) {
 		return enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: signals, Deadline: time.Minute})
 	}
 	request := enrich.Request{Cluster: "default", Scope: state.Scope{Cluster: "default", Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b"}, Now: end, Onset: end.Add(-sick + 2*time.Minute)}
+	opening, later := request, request
+	opening.Now, later.Now = end.Add(-10*time.Second), end.Add(45*time.Second)
 	ev := gatherer().Gather(b.Context(), request)
 	if len(ev.Workers) != workers {
 		b.Fatalf("%d workers, missing %v", len(ev.Workers), ev.Missing)
 	}
-	var first, next gatherings
+	var ahead, first, next, alone gatherings
 	for b.Loop() {
 		g := gatherer()
+		ahead.add(b, counting, address, func() { g.Prepare(b.Context(), opening) })
 		first.add(b, counting, address, func() { ev = g.Gather(b.Context(), request) })
-		next.add(b, counting, address, func() { ev = g.Gather(b.Context(), request) })
+		next.add(b, counting, address, func() { g.Gather(b.Context(), later) })
+		g = gatherer()
+		alone.add(b, counting, address, func() { g.Gather(b.Context(), request) })
 	}
 	for _, m := range ev.Missing {
 		b.Logf("missing: %s (%s)", m.Signal, m.Reason)
 	}
+	ahead.report(b, "ahead-")
 	first.report(b, "first-")
 	next.report(b, "next-")
+	alone.report(b, "alone-")
 	half, most := percentiles(diagnose(b, request, ev))
 	b.ReportMetric(float64(half.Microseconds()), "diagnosis-p50-µs")
 	b.ReportMetric(float64(most.Microseconds()), "diagnosis-p95-µs")

@@ -68,11 +68,8 @@ func (g *gathering) jobs() []job {
 	}
 	now, onset := g.query.Now, g.query.Onset
 	var out []job
-	marks := 0
 	add := func(j job, ms []*member, unions int) {
-		ps := parts(ms, marks)
-		marks += len(ps)
-		for _, j.parts = range spread(ps, unions) {
+		for _, j.parts = range spread(parts(ms), unions) {
 			j.query = union(j.parts)
 			out = append(out, j)
 		}

@@ -14,6 +14,9 @@ const (
 	remembered = 30 * time.Minute
 	// mostAnswers is how many are remembered: those of eight incidents, about 28 MB for pools of 64 workers.
 	mostAnswers = 64
+	// shortly is how long an answer is used again that may soon be another: which engines there are, and that there is nothing. It is what passes
+	// between an incident's opening and its first gathering.
+	shortly = 30 * time.Second
 	// late is how long after its moment a sample may come in: the longest interval at which engines are usually scraped.
 	late = time.Minute
 )
@@ -22,6 +25,7 @@ const (
 // that costs Prometheus is of what is over and does not change: the charts up to the onset, the hour before it, the day and the week before.
 type memory struct {
 	answers *lru.Cache[question, recollection]
+	looks   *lru.Cache[place, look]
 }
 
 func newMemory() (*memory, error) {
@@ -29,7 +33,29 @@ func newMemory() (*memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a memory of %d answers: %w", mostAnswers, err)
 	}
-	return &memory{answers}, nil
+	looks, err := lru.New[place, look](mostAnswers)
+	if err != nil {
+		return nil, fmt.Errorf("making a memory of %d looks: %w", mostAnswers, err)
+	}
+	return &memory{answers, looks}, nil
+}
+
+// place is what a look at the engines is about.
+type place struct {
+	namespace, pool, model string
+	named, compared        bool
+	onset                  time.Time
+}
+
+// looked is what was seen there shortly before.
+func (m *memory) looked(of place, now time.Time) (look, bool) {
+	l, ok := m.looks.Get(of)
+	return l, ok && within(shortly, l.asked, now)
+}
+
+// within says whether a moment came so long after another at most, and not before it.
+func within(most time.Duration, from, to time.Time) bool {
+	return !to.Before(from) && to.Sub(from) <= most
 }
 
 // question is what an answer is to.
@@ -46,6 +72,11 @@ type recollection struct {
 	series []series
 }
 
+// holds says whether it can be used. That there is nothing may be so because of a store that was not there.
+func (r recollection) holds(now time.Time) bool {
+	return !r.asked.IsZero() && (len(r.series) > 0 || within(shortly, r.asked, now))
+}
+
 // known is a job with its answer.
 type known struct {
 	job
@@ -58,19 +89,17 @@ func (m *memory) recall(jobs []job, now time.Time) (answered []known, rest []job
 	found := make([]recollection, len(jobs))
 	var drawn []time.Time // when the charts that have points were asked for, zero where one is not known
 	for i, j := range jobs {
-		r, ok := m.answers.Get(question{j.query, j.settled})
-		ok = ok && !now.Before(r.asked) && now.Sub(r.asked) <= remembered
-		if ok {
+		if r, ok := m.answers.Get(question{j.query, j.settled}); ok && within(remembered, r.asked, now) {
 			found[i] = r
 		}
-		if j.span != nil && (!ok || len(r.series) > 0) {
-			drawn = append(drawn, found[i].asked)
+		if r := found[i]; j.span != nil && (r.asked.IsZero() || len(r.series) > 0) {
+			drawn = append(drawn, r.asked)
 		}
 	}
 	apart := len(slices.Compact(drawn)) > 1
 	for i, j := range jobs {
 		r := found[i]
-		if len(r.series) == 0 || j.span != nil && apart {
+		if !r.holds(now) || j.span != nil && apart {
 			rest = append(rest, j)
 			continue
 		}
@@ -89,8 +118,7 @@ func (m *memory) recall(jobs []job, now time.Time) (answered []known, rest []job
 	return answered, rest
 }
 
-// keep remembers what is settled of an answer. One that is not whole may be so because of what did not answer behind the server, and so may
-// one that is empty, which is asked for again.
+// keep remembers what is settled of an answer. One that is not whole may be so because of what did not answer behind the server.
 func (m *memory) keep(j job, a answer, now time.Time) {
 	if j.settled.IsZero() || a.err != nil || a.partial {
 		return

@@ -52,20 +52,26 @@ func fresh(t *testing.T, f *fakeAPI) *Client {
 	return c
 }
 
+// The queries of a gathering for which nothing is known, and of one that knows the past and what has just been looked at.
+const (
+	whole  = 1 + unionsRange + unionsNow + unionsBefore + unionsDistant
+	afresh = unionsRange + unionsNow
+)
+
 // What was before the onset is asked for once: later gatherings ask for what came since, and say what one that asks for all would.
 func TestThePastIsAskedForOnce(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t)}
 	c, onset, later := fresh(t, f), now.Add(-10*time.Minute), now.Add(2*time.Minute)
 	first, asked := gatherAt(t, c, f, onset, now)
-	if len(asked) != MaxQueries {
-		t.Errorf("the first gathering took %d queries", len(asked))
+	if len(asked) != whole {
+		t.Errorf("the first gathering took %d queries, want %d", len(asked), whole)
 	}
 	again, asked := gatherAt(t, c, f, onset, now)
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("the same moment again:\n%s", diff)
 	}
-	if want := MaxQueries - unionsBefore - unionsDistant; len(asked) != want {
-		t.Errorf("the next gathering took %d queries, want %d", len(asked), want)
+	if len(asked) != afresh {
+		t.Errorf("the next gathering took %d queries, want %d", len(asked), afresh)
 	}
 	for _, form := range asked {
 		from := form.Get("time")
@@ -77,7 +83,7 @@ func TestThePastIsAskedForOnce(t *testing.T) {
 		}
 	}
 
-	if _, asked = gatherAt(t, c, f, onset, now.Add(remembered+time.Second)); len(asked) != MaxQueries {
+	if _, asked = gatherAt(t, c, f, onset, now.Add(remembered+time.Second)); len(asked) != whole {
 		t.Errorf("half an hour later %d queries: what came in late would never be seen", len(asked))
 	}
 
@@ -118,6 +124,72 @@ func TestThePastIsAskedForOnce(t *testing.T) {
 	}
 }
 
+// While an incident's symptoms are gathered its past is asked for ahead: the first gathering has only the present to wait for, and says what one
+// says that had to ask for all.
+func TestThePastIsAskedForAhead(t *testing.T) {
+	f := &fakeAPI{t: t, store: historic(t)}
+	c, onset := fresh(t, f), now.Add(-3*time.Minute)
+	scope := state.Scope{Namespace: "llm", Pool: "vllm-llama"}
+	f.asked = nil
+	c.Prepare(t.Context(), asks(t, scope, onset, now.Add(-10*time.Second)))
+	ahead := len(f.asked)
+	got, asked := gatherAt(t, c, f, onset, now)
+	if len(asked) != afresh || ahead+len(asked) > MaxQueries {
+		t.Errorf("%d queries ahead and %d then, want %d and no more than %d", ahead, len(asked), afresh, MaxQueries)
+	}
+	for _, form := range asked {
+		if at, err := parseTime(form.Get("time") + form.Get("start")); err != nil || at.Before(onset) {
+			t.Errorf("asked again for %s, before the onset (%v)", at, err)
+		}
+	}
+	want, _ := gatherAt(t, fresh(t, f), f, onset, now)
+	if len(want.Samples) < 20 || len(got.Samples) != len(want.Samples) || got.Began != want.Began || len(got.Notes)+len(got.Failed) > 0 {
+		t.Fatalf("%d samples, want %d, missing %v %v", len(got.Samples), len(want.Samples), got.Notes, got.Failed)
+	}
+	for i, s := range got.Samples {
+		w := want.Samples[i]
+		if len(s.Series) > 0 && (len(w.Series) == 0 || !s.Series[len(s.Series)-1].At.Equal(now) || onset.Sub(s.Series[0].At) < 55*time.Minute) || len(s.Series) == 0 && len(w.Series) > 0 {
+			t.Errorf("%s is drawn as %v, want %v", s.Signal, s.Series, w.Series)
+		}
+		s.Series, s.Z, w.Series, w.Z = nil, nil, nil, nil // their points before the onset are others
+		if diff := cmp.Diff(w, s); diff != "" {
+			t.Errorf("- asked for all, + the past ahead:\n%s", diff)
+		}
+	}
+
+	f.asked = nil
+	c.Prepare(t.Context(), asks(t, scope, onset, now))
+	if len(f.asked) != 0 {
+		t.Errorf("what is known was asked for again, by %d queries", len(f.asked))
+	}
+	scope.Pods = []string{"vllm-llama-7d9f8b6c5-aaaa0"} // an alert names it
+	c.Read(t.Context(), asks(t, scope, onset, now))
+	if want := whole - 1 - unionsBefore - unionsDistant; len(f.asked) != want {
+		t.Errorf("with a pod named, whose course is drawn then, %d queries, want %d: the hour, the day and the week before are as they were", len(f.asked), want)
+	}
+}
+
+// What is asked ahead and does not come is asked for when it is wanted.
+func TestWhatDidNotComeAheadIsAskedForThen(t *testing.T) {
+	onset := now.Add(-3 * time.Minute)
+	for name, ahead := range map[string]*fakeAPI{
+		"a store behind it did not answer": {warns: true},
+		"charts are refused":               {noRange: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ahead.t, ahead.store = t, historic(t)
+			c := fresh(t, ahead)
+			c.Prepare(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, onset, now.Add(-10*time.Second)))
+			ahead.warns, ahead.noRange = false, false
+			got, _ := gatherAt(t, c, ahead, onset, now)
+			want, _ := gatherAt(t, fresh(t, ahead), ahead, onset, now)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("- asked for all then, + ahead in vain:\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestWhatMayStillChangeIsAskedForAgain(t *testing.T) {
 	onset := now.Add(-10 * time.Minute)
 	for name, c := range map[string]struct {
@@ -125,10 +197,10 @@ func TestWhatMayStillChangeIsAskedForAgain(t *testing.T) {
 		onset time.Time
 		want  int
 	}{
-		"a store behind it did not answer": {&fakeAPI{warns: true}, onset, MaxQueries},
-		"it knows nothing of the past":     {&fakeAPI{store: &store{}}, onset, MaxQueries},
-		"charts are refused":               {&fakeAPI{noRange: true}, onset, MaxQueries - unionsBefore - unionsDistant},
-		"a look at the fleet":              {&fakeAPI{}, now, MaxQueries},
+		"a store behind it did not answer": {&fakeAPI{warns: true}, onset, whole},
+		"it knows nothing of the past":     {&fakeAPI{store: &store{}}, onset, whole},
+		"charts are refused":               {&fakeAPI{noRange: true}, onset, 1 + afresh},
+		"a look at the fleet":              {&fakeAPI{}, now, whole},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.api
@@ -137,8 +209,12 @@ func TestWhatMayStillChangeIsAskedForAgain(t *testing.T) {
 				f.store = historic(t)
 			}
 			client := fresh(t, f)
+			later := now.Add(shortly + time.Second)
+			if c.onset.Equal(now) {
+				c.onset = later
+			}
 			gatherAt(t, client, f, c.onset, now)
-			_, asked := gatherAt(t, client, f, c.onset, now)
+			_, asked := gatherAt(t, client, f, c.onset, later)
 			if len(asked) != c.want {
 				t.Errorf("the next gathering took %d queries, want %d", len(asked), c.want)
 			}

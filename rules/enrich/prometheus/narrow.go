@@ -119,26 +119,50 @@ func (c *Client) narrow(ctx context.Context, q enrich.Query, out *enrich.Reading
 	if len(parts) == 0 {
 		return scope
 	}
-	got := c.ask(ctx, job{query: either(parts), at: q.Now})
-	if got.err != nil && compared {
-		out.Notes = append(out.Notes, state.Missing{Signal: string(baseline), Reason: "since when there are samples: " + enrich.Explain("Prometheus", got.err)})
+	of := place{scope.Namespace, scope.Pool, scope.Model, named, compared, q.Onset.Round(0).UTC()}
+	l, known := c.past.looked(of, q.Now)
+	if !known {
+		got := c.ask(ctx, job{query: either(parts), at: q.Now})
+		if got.err != nil && compared {
+			out.Notes = append(out.Notes, state.Missing{Signal: string(baseline), Reason: "since when there are samples: " + enrich.Explain("Prometheus", got.err)})
+		}
+		l = see(got, q.Scope, prefix)
+		if got.err == nil && !got.partial && len(got.series) > 0 && q.Onset.Before(q.Now) {
+			l.asked = q.Now
+			c.past.looks.Add(of, l)
+		}
 	}
+	scope.began = l.began
+	if named && !l.unnamed && len(l.engines) > 0 {
+		scope.pods, scope.engines = regexp.QuoteMeta(prefix)+".*", l.engines
+	}
+	return scope
+}
+
+// A look is what is seen of the engines where a scope is: since when there are samples, which kinds run in pods that are called as its pool is, and
+// whether there is one without a pod.
+type look struct {
+	asked   time.Time
+	began   time.Time
+	engines map[string]bool
+	unnamed bool
+}
+
+// see reads a look off the answer to it.
+func see(got answer, scope state.Scope, prefix string) look {
+	l := look{engines: map[string]bool{}}
 	var seen []scraped
-	found, unnamed := map[string]bool{}, false
 	for _, s := range got.series {
 		engine, first := strings.CutSuffix(s.labels[marker], under)
 		switch pod := s.labels["pod"]; {
 		case first:
 			seen = append(seen, scraped{pod, s.labels["model_name"], time.UnixMilli(int64(1000 * s.points[0].v)).UTC()})
 		case pod == "":
-			unnamed = true // an engine that nothing but its address names may be one of the pool
+			l.unnamed = true // an engine that nothing but its address names may be one of the pool
 		case strings.HasPrefix(pod, prefix):
-			found[engine] = true
+			l.engines[engine] = true
 		}
 	}
-	scope.began = since(seen, q.Scope)
-	if named && !unnamed && len(found) > 0 {
-		scope.pods, scope.engines = regexp.QuoteMeta(prefix)+".*", found
-	}
-	return scope
+	l.began = since(seen, scope)
+	return l
 }

@@ -22,8 +22,9 @@ type part struct {
 // under follows a part's mark on the series of what is divided by.
 const under = "/"
 
-// parts are the fewest expressions that give all members. Their marks are numbers from first on, so that no two of a gathering are alike.
-func parts(members []*member, first int) []part {
+// parts are the fewest expressions that give all members. Their marks are numbers, so that no two of a moment are alike, and a moment's queries
+// do not change with what is asked of another.
+func parts(members []*member) []part {
 	var out []part
 	at := map[string]int{}
 	for _, m := range members {
@@ -36,7 +37,7 @@ func parts(members []*member, first int) []part {
 		if !ok {
 			i = len(out)
 			at[key] = i
-			out = append(out, part{mark: strconv.Itoa(first + i), exprs: from.exprs()})
+			out = append(out, part{mark: strconv.Itoa(i), exprs: from.exprs()})
 		}
 		out[i].members = append(out[i].members, m)
 	}

@@ -1,7 +1,7 @@
 // Package prometheus reads signals from a Prometheus-compatible API.
 //
-// It promises to cost the server little: a gathering is at most [MaxQueries] queries, each a union of many signals, and none runs
-// past the caller's deadline. A query that fails takes its own signals into missing evidence and leaves the others. A value is
+// It promises to cost the server little: an incident's first gathering is at most [MaxQueries] queries, those that were asked ahead
+// for it among them, and so is any other. Each is a union of many signals, and none runs past the caller's deadline. A query that fails takes its own signals into missing evidence and leaves the others. A value is
 // used only if it is a number and at most five minutes old. Nothing of the server's address or credentials gets into an error.
 package prometheus
 
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// MaxQueries is the most queries of one gathering.
+	// MaxQueries is the most queries of one gathering, with those of its [Client.Prepare].
 	MaxQueries = 12
 	// Stale is how old a value may be.
 	Stale = 5 * time.Minute
@@ -31,7 +31,7 @@ const (
 	unionsNow     = 3
 	unionsBefore  = 2 // of the hour before the onset
 	unionsDistant = 2 // of the day and the week before, together
-	unionsRange   = 4
+	unionsRange   = 2 // of the charts, and again of what has come since they were asked for ahead
 )
 
 // A moment is what a query is about, or part of it.
@@ -165,6 +165,20 @@ func (j job) gives(m moment) bool { return slices.Contains(j.moments, m) }
 // but are the job's moments without one.
 func (j job) but(m moment) []moment {
 	return slices.DeleteFunc(slices.Clone(j.moments), func(x moment) bool { return x == m })
+}
+
+// Prepare asks ahead for what a gathering about the same will want to know of the past, so that it has only the present to wait for. What
+// does not come is asked for then.
+func (c *Client) Prepare(ctx context.Context, q enrich.Query) {
+	g := &gathering{query: q, scope: c.narrow(ctx, q, &enrich.Reading{})}
+	_, rest := c.past.recall(g.jobs(), q.Now)
+	var wg sync.WaitGroup
+	for _, j := range rest {
+		if !j.settled.IsZero() {
+			wg.Go(func() { c.past.keep(j, c.ask(ctx, j), q.Now) })
+		}
+	}
+	wg.Wait()
 }
 
 // Read implements enrich.Source.

@@ -56,7 +56,7 @@ func TestEverySignalCompilesToValidPromQL(t *testing.T) {
 				}
 				ids[m.id] = true
 			}
-			for _, p := range parts(ms, 0) {
+			for _, p := range parts(ms) {
 				for _, labelled := range p.labelled() {
 					expr, err := parser.NewParser(parser.Options{}).ParseExpr(labelled)
 					if err != nil {

@@ -14,7 +14,7 @@ func TestAPoolsMeanCountsEveryRequestOnce(t *testing.T) {
 		{Engine: "vllm", Metric: "prompt", Fn: rules.FnMean, Window: 5 * time.Minute, Scale: 0.001}}}
 	ms := compile(sig, narrow{Scope: state.Scope{Namespace: "llm"}})
 	g := &gathering{samples: map[sampleKey]*sample{}}
-	j := job{parts: parts(ms, 0), moments: []moment{present}, at: now}
+	j := job{parts: parts(ms), moments: []moment{present}, at: now}
 	if len(ms) != 2 || len(j.parts) != 1 {
 		t.Fatalf("%d members of %d parts, want the pods' and the pool's of one", len(ms), len(j.parts))
 	}
