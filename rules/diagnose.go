@@ -53,6 +53,25 @@ func (c *Catalog) symptomTitle(s state.SymptomCount) string {
 	return c.symptoms[s.Symptom].Title
 }
 
+// A sign is a symptom of an incident as findings tell of it.
+type sign struct {
+	state.Symptom
+	finding, explained, strange, common string
+}
+
+// signs are an incident's symptoms that mean something, each once.
+func (c *Catalog) signs(in *state.Incident) []sign {
+	out := make([]sign, 0, len(in.Symptoms))
+	for _, s := range in.Symptoms {
+		if s.Symptom == state.Unclassified || slices.ContainsFunc(out, func(o sign) bool { return o.Symptom == s.Symptom }) {
+			continue
+		}
+		title := cmp.Or(c.symptomTitle(s), string(s.Symptom))
+		out = append(out, sign{s.Symptom, "symptom:" + string(s.Symptom), knownBy(s) + ": " + title, "Not explained by this: " + title, c.commonness[s.Symptom]})
+	}
+	return out
+}
+
 // weighed is one cause with everything that speaks for and against it.
 type weighed struct {
 	cause      *Cause
@@ -107,24 +126,19 @@ func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time
 }
 
 // weigh adds up what speaks for and against the cause.
-func (c *Cause) weigh(v *view, in *state.Incident, cat *Catalog) weighed {
-	w := weighed{cause: c, score: c.Prior, seen: v.memory.seen.take(len(in.Symptoms) + 1 + len(c.Evidence))[:0]}
-	known, strange := 0, 0
-	for i, s := range in.Symptoms {
-		if s.Symptom == state.Unclassified || slices.ContainsFunc(in.Symptoms[:i], func(o state.SymptomCount) bool { return o.Symptom == s.Symptom }) {
-			continue
-		}
-		known++
-		title := cmp.Or(cat.symptomTitle(s), string(s.Symptom))
+func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
+	w := weighed{cause: c, score: c.Prior, seen: v.memory.seen.take(len(signs) + 2 + len(c.Evidence))[:0], unmet: v.memory.unmet.take(len(c.Evidence))[:0]}
+	strange := 0
+	for _, s := range signs {
 		if d, ok := c.Explains[s.Symptom]; !ok {
-			w.add(seen{found: found{Signal: "symptom:" + string(s.Symptom), Weight: unexplained, Text: "Not explained by this: " + title, Why: whyUnexplained}})
+			w.add(seen{found: found{Signal: s.finding, Weight: unexplained, Text: s.strange, Why: whyUnexplained}})
 			strange++
 		} else if d != 0 {
-			w.add(seen{found: found{Signal: "symptom:" + string(s.Symptom), Weight: d, Text: knownBy(s) + ": " + title, Why: cat.commonness[s.Symptom]}})
+			w.add(seen{found: found{Signal: s.finding, Weight: d, Text: s.explained, Why: s.common}})
 		}
 	}
 	switch {
-	case known == 0 || strange < known:
+	case strange < len(signs) || len(signs) == 0:
 	case v.guessed:
 		w.add(seen{found: found{Signal: "symptoms", Weight: anotherPool, Text: "Nothing that this incident is about is a sign of it, and no alert says that it is about these workers", Why: whyAnotherPool}})
 	default:
@@ -284,6 +298,9 @@ func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
 
 func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
 	w.pods = v.memory.names.more(w.pods, len(hits))
+	if e.Per != "pod" {
+		w.gpus, w.nodes = v.memory.names.more(w.gpus, len(hits)), v.memory.names.more(w.nodes, len(hits))
+	}
 	for _, g := range hits {
 		if g.key == "" {
 			continue

@@ -70,22 +70,20 @@ func (c *Cause) silent(v *view) float64 {
 // things were before, or an engine does not tell, what they lead to stands out, whichever of them it was, and the advice for one makes another
 // worse. Those that could have won if it were known move up behind the first and share its odds.
 func (v *verdict) askForRoots(in *state.Incident) {
-	best := v.ranked[0]
-	var roots, rest []weighed
-	for _, w := range v.ranked[1:] {
+	best := &v.ranked[0]
+	for i := range v.ranked[1:] {
+		w := &v.ranked[i+1]
 		gain := w.gain
 		if w.typical(in) {
 			gain = max(gain, w.unread)
 		}
 		could := w.score + gain
 		if gain > 0 && could >= threshold && could >= best.score+best.loss+margin && w.cause.leadsTo(best.cause.ID, in.Symptoms) {
-			roots, v.roots = append(roots, w), append(v.roots, w.cause.ID)
-		} else {
-			rest = append(rest, w)
+			v.roots = append(v.roots, w.cause.ID)
 		}
 	}
-	if len(roots) > 0 {
-		v.share(roots, rest)
+	if len(v.roots) > 0 {
+		v.share(v.roots)
 	}
 }
 
@@ -96,22 +94,20 @@ func (v *verdict) askForRoots(in *state.Incident) {
 func (v *verdict) askForTwins(in *state.Incident, cat *Catalog) {
 	best := &v.ranked[0]
 	asked := v.view.inQuestion(best.pods)
-	var twins, rest []weighed
-	for _, w := range v.ranked[1:] {
+	for i := range v.ranked[1:] {
+		w := &v.ranked[i+1]
 		by := best.cause.apartBy(w.cause.ID)
 		its, bests := w.cause.swing(by, v.view, cat, asked), best.cause.swing(by, v.view, cat, asked)
-		most, least, unknown := w.score+its.gain, best.score+bests.loss, slices.Concat(its.unknown, bests.unknown)
+		most, least, unknown := w.score+its.gain, best.score+bests.loss, len(its.unknown)+len(bests.unknown) > 0
 		wins := most >= threshold && most > least
 		falls := least < threshold && most > max(least, 0)
-		if len(unknown) > 0 && (wins || falls) && (w.supported() || w.typical(in) || w.mayBe(its.sign)) {
-			twins, v.twins, v.lacks = append(twins, w), append(v.twins, w.cause.ID), append(v.lacks, unknown...)
-		} else {
-			rest = append(rest, w)
+		if unknown && (wins || falls) && (w.supported() || w.typical(in) || w.mayBe(its.sign)) {
+			v.twins, v.lacks = append(v.twins, w.cause.ID), slices.Concat(v.lacks, its.unknown, bests.unknown)
 		}
 	}
-	if len(twins) > 0 {
+	if len(v.twins) > 0 {
 		v.lacks = sortedSet(v.lacks)
-		v.share(twins, rest)
+		v.share(v.twins)
 	}
 }
 
@@ -123,8 +119,15 @@ func (v *verdict) askForProof() {
 }
 
 // share takes the name from the first, which others might have as well, and gives each of them the same part of its odds.
-func (v *verdict) share(others, rest []weighed) {
-	v.named, v.ranked = false, slices.Concat(v.ranked[:1], others, rest)
+func (v *verdict) share(others []state.Cause) {
+	v.named = false
+	place := func(w weighed) int {
+		if slices.Contains(others, w.cause.ID) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(v.ranked[1:], func(a, b weighed) int { return place(a) - place(b) })
 	part := round(v.ranked[0].confidence/float64(len(others)+1), 4)
 	for i := range len(others) + 1 {
 		v.ranked[i].confidence = part

@@ -1,6 +1,10 @@
 package rules
 
-import "sync"
+import (
+	"sync"
+
+	"paramedic/state"
+)
 
 // memory is what a view fills and nothing outlives: diagnoses follow each other, and would otherwise leave a third of a megabyte each to
 // the garbage collector.
@@ -13,8 +17,12 @@ type memory struct {
 	hits     arena[*group]
 	wholes   arena[whole]
 	seen     arena[seen]
+	unmet    arena[unmet]
+	ranked   arena[weighed]
+	points   arena[state.Point]
 	series   arena[series]
 	names    arena[string]
+	keys     []string // a view's keys
 	ids      arena[int]
 	byKey    map[string]int     // a view's ids
 	bySignal map[string]*series // a view's signals
@@ -35,9 +43,14 @@ func (v *view) release() {
 	v.memory.hits.reset()
 	v.memory.wholes.reset()
 	v.memory.seen.reset()
+	v.memory.unmet.reset()
+	v.memory.ranked.reset()
+	v.memory.points.reset()
 	v.memory.series.reset()
 	v.memory.names.reset()
 	v.memory.ids.reset()
+	clear(v.keys)
+	v.memory.keys = v.keys[:0]
 	clear(v.memory.byKey)
 	clear(v.memory.bySignal)
 	clear(v.memory.gpusOf)

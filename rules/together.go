@@ -35,27 +35,25 @@ type track struct {
 // the same moment have a Spearman coefficient of 0.42 only, since fifty calm points have their ranks by chance. The charts are not
 // shifted against each other before: any two steps fit when they may be moved until they do.
 func (c *Catalog) correlations(g *group, findings []state.Finding) []state.Correlation {
-	var users, others []track
+	tracks := make([]track, 0, len(felt)+len(movers))
 	for _, id := range felt {
 		if t, ok := c.track(g, id); ok {
-			users = append(users, t)
+			tracks = append(tracks, t)
 		}
 	}
-	if len(users) == 0 {
+	users := len(tracks)
+	if users == 0 {
 		return nil
 	}
 	for _, id := range movers {
 		if t, ok := c.track(g, id); ok {
-			others = append(others, t)
+			tracks = append(tracks, t)
 		}
 	}
 	var out []state.Correlation
-	for i, t := range append(slices.Clone(users), others...) {
-		with := users
-		if i < len(users) {
-			with = users[:i]
-		}
-		if found, ok := c.moved(t, with); ok {
+	var both values
+	for i, t := range tracks {
+		if found, ok := c.moved(t, tracks[:min(i, users)], &both); ok {
 			found.Pod = g.pod
 			out = append(out, found)
 		}
@@ -78,15 +76,15 @@ func rank(c state.Correlation, findings []state.Finding) int {
 }
 
 // moved finds what users feel that a track moved with most closely.
-func (c *Catalog) moved(t track, with []track) (state.Correlation, bool) {
+func (c *Catalog) moved(t track, with []track, both *values) (state.Correlation, bool) {
 	var out state.Correlation
 	for _, u := range with {
-		x, y := aligned(t.points, u.points)
-		r, ok := pearson(x, y)
+		both.align(t.points, u.points)
+		r, ok := pearson(both.x, both.y)
 		if !ok || math.Abs(r) <= math.Abs(out.R) {
 			continue
 		}
-		out = state.Correlation{Signal: t.signal, With: u.signal, R: round(r, 2), Points: len(x), Lead: lead(t, u).Seconds()}
+		out = state.Correlation{Signal: t.signal, With: u.signal, R: round(r, 2), Points: len(both.x), Lead: lead(t, u).Seconds()}
 		out.Text = fmt.Sprintf("%s %s %s %s %s (r = %s over %d points)", c.titles[t.signal], t.verb(), order(out.Lead), midSentence(c.titles[u.signal]), u.verb(), state.FormatNumber(out.R), out.Points)
 	}
 	return out, out.Signal != ""
@@ -202,13 +200,12 @@ func (g *group) chart(signal string) []state.Point {
 	if len(lines) < 2 {
 		return slices.Concat(lines...)
 	}
-	return average(lines)
+	return average(lines, g.view.memory.points.take(len(lines[0]))[:0])
 }
 
-// average is the mean of lines at the moments that all of them have.
-func average(lines [][]state.Point) []state.Point {
+// average puts the mean of lines, at the moments that all of them have, into a list that is empty.
+func average(lines [][]state.Point, out []state.Point) []state.Point {
 	next := make([]int, len(lines))
-	out := make([]state.Point, 0, len(lines[0]))
 	for _, p := range lines[0] {
 		sum := p.Value
 		for i, l := range lines[1:] {
@@ -228,9 +225,11 @@ func average(lines [][]state.Point) []state.Point {
 	return out
 }
 
-// aligned are the values of two charts at the moments that both have.
-func aligned(a, b []state.Point) (x, y []float64) {
-	x, y = make([]float64, 0, len(a)), make([]float64, 0, len(a))
+// values are those of two charts at the moments that both have.
+type values struct{ x, y []float64 }
+
+func (v *values) align(a, b []state.Point) {
+	v.x, v.y = slices.Grow(v.x[:0], len(a)), slices.Grow(v.y[:0], len(a))
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		switch a[i].At.Compare(b[j].At) {
 		case -1:
@@ -238,11 +237,10 @@ func aligned(a, b []state.Point) (x, y []float64) {
 		case 1:
 			j++
 		default:
-			x, y = append(x, a[i].Value), append(y, b[j].Value)
+			v.x, v.y = append(v.x, a[i].Value), append(v.y, b[j].Value)
 			i, j = i+1, j+1
 		}
 	}
-	return x, y
 }
 
 // pearson is the correlation of at least twenty points, if it is beyond ±0.8 whichever one is left out.

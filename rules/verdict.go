@@ -94,9 +94,10 @@ func (c *Cause) looksLike(other *Cause) bool {
 }
 
 func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
-	out := verdict{view: v, ranked: make([]weighed, 0, len(c.causes))}
-	for _, cause := range c.causes {
-		out.ranked = append(out.ranked, cause.weigh(v, in, c))
+	out := verdict{view: v, ranked: v.memory.ranked.take(len(c.causes))}
+	signs := c.signs(in)
+	for i, cause := range c.causes {
+		out.ranked[i] = cause.weigh(v, signs, c)
 	}
 	slices.SortStableFunc(out.ranked, func(a, b weighed) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.cause.ID, b.cause.ID))

@@ -132,7 +132,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	mem := memories.Get().(*memory)
 	v := &view{
 		scope: scope, role: role, roles: map[string]string{}, facts: cat.factsOf(in), signals: mem.bySignal, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers,
-		missing: map[string]string{}, cutShort: map[string]bool{}, memory: mem, engine: map[string]string{}, ids: mem.byKey, gpusOf: mem.gpusOf, asked: map[string][]*answers{}, expressions: cat.expressions,
+		missing: map[string]string{}, cutShort: map[string]bool{}, memory: mem, keys: mem.keys, engine: map[string]string{}, ids: mem.byKey, gpusOf: mem.gpusOf, asked: map[string][]*answers{}, expressions: cat.expressions,
 	}
 	v.whole = &group{view: v}
 	if ev == nil {
@@ -285,6 +285,9 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 func (v *view) arrange(groups []entry) {
 	slices.SortStableFunc(groups, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
 	v.order = v.memory.ids.take(len(groups))[:0]
+	for _, of := range []*[]*group{&v.pods, &v.gpus, &v.nodes} {
+		*of = v.memory.hits.take(len(groups))[:0]
+	}
 	for i, g := range groups {
 		g.id, g.podID, g.nodeID = v.id(g.key), v.id(g.pod), v.id(g.node)
 		if i == 0 || g.key != groups[i-1].key {
