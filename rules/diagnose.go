@@ -79,7 +79,7 @@ type weighed struct {
 	confidence float64
 	seen       []seen
 	unmet      []unmet
-	missing    []string
+	unanswered []*Evidence // what it asks and nobody could say
 	gain, loss float64 // what would speak for it, and against it, if the engines had told all, and it were known how things were before
 	unread     float64 // what would speak for it if signals were there that nobody measured
 	unproven   string  // what it is known by, which could not be looked for
@@ -127,7 +127,8 @@ func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time
 
 // weigh adds up what speaks for and against the cause.
 func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
-	w := weighed{cause: c, score: c.Prior, seen: v.memory.seen.take(len(signs) + 2 + len(c.Evidence))[:0], unmet: v.memory.unmet.take(len(c.Evidence))[:0]}
+	w := weighed{cause: c, score: c.Prior, seen: v.memory.seen.take(len(signs) + 2 + len(c.Evidence))[:0], unmet: v.memory.unmet.take(len(c.Evidence))[:0],
+		unanswered: v.memory.evidence.take(len(c.Evidence))[:0]}
 	strange := 0
 	for _, s := range signs {
 		if d, ok := c.Explains[s.Symptom]; !ok {
@@ -152,8 +153,6 @@ func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
 	}
 	w.score = round(w.score, 2)
 	slices.SortStableFunc(w.unmet, func(a, b unmet) int { return cmp.Compare(b.weight, a.weight) })
-	slices.Sort(w.missing)
-	w.missing = slices.Compact(w.missing)
 	w.pods, w.nodes, w.gpus = sortedSet(w.pods), sortedSet(w.nodes), sortedSet(w.gpus)
 	return w
 }
@@ -242,7 +241,7 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 	}
 	switch {
 	case answered == 0:
-		w.missing = append(w.missing, v.absent(e.when, e.When)...)
+		w.unanswered = append(w.unanswered, e)
 		if e.Needed {
 			w.unproven = e.Expects
 		}

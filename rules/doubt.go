@@ -252,6 +252,15 @@ func (v *view) lacking(signals []string, x *expression, src string, cat *Catalog
 	return out
 }
 
+// missing names the signals that would have told more of the cause.
+func (w *weighed) missing(v *view) []string {
+	var out []string
+	for _, e := range w.unanswered {
+		out = append(out, v.absent(e.when, e.When)...)
+	}
+	return sortedSet(out)
+}
+
 // absent names the signals that an expression lacks, with the reason where one is known.
 func (v *view) absent(x *expression, src string) []string {
 	var out []string

@@ -18,8 +18,10 @@ type memory struct {
 	wholes   arena[whole]
 	seen     arena[seen]
 	unmet    arena[unmet]
+	evidence arena[*Evidence]
 	ranked   arena[weighed]
 	points   arena[state.Point]
+	lines    arena[[]state.Point]
 	series   arena[series]
 	names    arena[string]
 	keys     []string // a view's keys
@@ -44,8 +46,10 @@ func (v *view) release() {
 	v.memory.wholes.reset()
 	v.memory.seen.reset()
 	v.memory.unmet.reset()
+	v.memory.evidence.reset()
 	v.memory.ranked.reset()
 	v.memory.points.reset()
+	v.memory.lines.reset()
 	v.memory.series.reset()
 	v.memory.names.reset()
 	v.memory.ids.reset()

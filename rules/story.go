@@ -86,7 +86,7 @@ func copyScope(s state.Scope) state.Scope {
 func missing(v verdict) []string {
 	out := []string{}
 	for i := range min(2, len(v.ranked)) {
-		out = append(out, v.ranked[i].missing...)
+		out = append(out, v.ranked[i].missing(v.view)...)
 	}
 	return sortedSet(out)
 }
@@ -275,8 +275,8 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	default:
 		s.Why = fmt.Sprintf("%s (%+g dB) is only %g dB ahead of %s; %d are needed to choose.", best.cause.ID, best.score, v.margin, v.rival.cause.ID, margin)
 	}
-	if len(best.missing) > 0 {
-		s.Why += " Missing: " + names(best.missing) + "."
+	if lacks := best.missing(v.view); len(lacks) > 0 {
+		s.Why += " Missing: " + names(lacks) + "."
 	}
 	s.Else = fmt.Sprintf("%s would be named with %s.", best.cause.ID, wouldWin(v, best))
 	return s

@@ -188,7 +188,7 @@ func (g *group) chart(signal string) []state.Point {
 	case s.pool != nil && len(s.pool.Series) > 0:
 		return s.pool.Series
 	}
-	var lines [][]state.Point
+	lines := g.view.memory.lines.take(len(g.view.order))[:0]
 	longest := 0
 	for _, id := range g.view.order {
 		if o := s.of(id); o != nil && len(o.Series) > 0 {

@@ -145,7 +145,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	c := censuses.Get().(*census)
 	defer c.done()
 	c.view, c.top = v, t
-	ours := make([]string, 0, len(ev.Workers))
+	ours := mem.names.take(len(ev.Workers))[:0]
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
 		if w.Pod != "" && c.top.inScope(e, scope) && !differ(w.Role, role) {
