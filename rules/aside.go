@@ -32,7 +32,7 @@ func (c *Catalog) Aside(in *state.Incident, alerts []*state.AlertRecord, ev *sta
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		part := &state.Incident{Cluster: in.Cluster, Scope: state.Scope{Cluster: in.Scope.Cluster}}
 		for _, a := range places[name] {
-			attach(part, a.Sign, a.Alert.Name(), a.Alert.StartsAt)
+			part.Count(a, false, a.Alert.StartsAt)
 		}
 		second := c.verdict(part, &known)
 		moved := second.tellsOf(alerts, top)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -165,4 +166,9 @@ func TestFindingsAddUpToTheScore(t *testing.T) {
 			}
 		}
 	}
+}
+
+// attach adds what an alert says to an incident.
+func attach(in *state.Incident, s state.Sign, rule string, at time.Time) {
+	in.Count(&state.AlertRecord{Alert: state.Alert{Labels: map[string]string{"alertname": rule}, StartsAt: at}, Sign: s}, false, at)
 }

@@ -42,7 +42,7 @@ func newTrouble(number int, at time.Time) *trouble {
 
 func (t *trouble) take(rec *state.AlertRecord) {
 	t.alerts = append(t.alerts, rec)
-	attach(t.in, rec.Sign, rec.Alert.Name(), rec.Alert.StartsAt)
+	t.in.Count(rec, false, rec.Alert.StartsAt)
 }
 
 // judge takes the verdict on an incident beside the others that have one, and gives a second trouble in it an incident of its own, which is

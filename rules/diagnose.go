@@ -80,9 +80,9 @@ type weighed struct {
 	seen       []seen
 	unmet      []unmet
 	unanswered []*Evidence // what it asks and nobody could say
-	gain, loss float64 // what would speak for it, and against it, if the engines had told all, and it were known how things were before
-	unread     float64 // what would speak for it if signals were there that nobody measured
-	unproven   string  // what it is known by, which could not be looked for
+	gain, loss float64     // what would speak for it, and against it, if the engines had told all, and it were known how things were before
+	unread     float64     // what would speak for it if signals were there that nobody measured
+	unproven   string      // what it is known by, which could not be looked for
 	pods       []string
 	nodes      []string
 	gpus       []string

@@ -138,21 +138,30 @@ func (x *step) open(rec *AlertRecord) *Incident {
 
 // count folds an alert's new episode into its incident. counted says that an older episode of it is counted as active already.
 func (x *step) count(in *Incident, rec *AlertRecord, counted bool) {
-	in.AlertCount++
-	s := rec.Sign
-	i := symptomAt(in, s.Symptom)
-	if i < 0 {
-		in.Symptoms = append(in.Symptoms, SymptomCount{Symptom: s.Symptom})
-		i = len(in.Symptoms) - 1
+	if in.Count(rec, counted, x.now) {
 		if in.Entries > 1 {
-			x.record(in, Entry{Kind: "symptom", Quiet: true, Text: fmt.Sprintf("%s: %s", s.Symptom, orDash(rec.Alert.Name()))})
+			x.record(in, Entry{Kind: "symptom", Quiet: true, Text: fmt.Sprintf("%s: %s", rec.Sign.Symptom, orDash(rec.Alert.Name()))})
 		}
 		in.EnrichAt = sooner(in.EnrichAt, x.now.Add(x.Settings.Settle))
 		in.Rev++
 	}
+	x.changedIncident(in)
+}
+
+// Count adds an alert's new episode to what is known of the incident's symptoms and scope, and says whether its symptom is a new one. counted says
+// that an older episode of it is counted as active already. What the incident's severity and status are after that is not concluded.
+func (in *Incident) Count(rec *AlertRecord, counted bool, now time.Time) bool {
+	s := rec.Sign
+	i := symptomAt(in, s.Symptom)
+	fresh := i < 0
+	if fresh {
+		i = len(in.Symptoms)
+		in.Symptoms = append(in.Symptoms, SymptomCount{Symptom: s.Symptom})
+	}
 	c := &in.Symptoms[i]
+	in.AlertCount++
 	c.Alerts++
-	c.Last = x.now
+	c.Last = now
 	c.learn(rec)
 	if !counted {
 		in.ActiveAlerts++
@@ -162,7 +171,7 @@ func (x *step) count(in *Incident, rec *AlertRecord, counted bool) {
 		in.StartedAt = rec.Alert.StartsAt
 	}
 	widen(&in.Scope, s.Entity)
-	x.changedIncident(in)
+	return fresh
 }
 
 // learn folds what an alert says into the symptom that it is a sign of.
