@@ -48,6 +48,9 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 		x.changedIncident(in)
 		return
 	}
+	if first {
+		x.drop(EffectID("prepare:" + string(in.ID)))
+	}
 	in.Diagnosis = d
 	if before != in.Cause() {
 		in.RuledOut = nil

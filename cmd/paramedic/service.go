@@ -189,7 +189,10 @@ func (e enricher) Deliver(ctx context.Context, ef state.Effect) outbox.Result {
 
 // prepare asks ahead for what will be gathered, unless that is due.
 func (e enricher) prepare(ctx context.Context, ef state.Effect) state.Outcome {
-	if in, ok := e.view.Incident(ef.Incident); ok && in.Open() && in.DiagnosedAt.IsZero() && e.clock.Now().Before(in.EnrichAt) {
+	in, ok := e.view.Incident(ef.Incident)
+	if left := in.EnrichAt.Sub(e.clock.Now()); ok && in.Open() && in.DiagnosedAt.IsZero() && left > 0 {
+		ctx, cancel := context.WithTimeout(ctx, left)
+		defer cancel()
 		e.gather.Prepare(ctx, e.request(in))
 	}
 	return state.Outcome{Done: true}

@@ -7,15 +7,17 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+
+	"paramedic/rules/enrich"
 )
 
 const (
 	// remembered is how long an answer is used again: what comes in late, or from a store that did not answer, is seen after that.
 	remembered = 30 * time.Minute
-	// mostAnswers is how many are remembered: those of eight incidents, about 28 MB for pools of 64 workers.
+	// mostAnswers is how many are remembered: those of ten incidents, about 36 MB for pools of 64 workers.
 	mostAnswers = 64
-	// shortly is how long an answer is used again that may soon be another: which engines there are, and that there is nothing. It is what passes
-	// between an incident's opening and its first gathering.
+	// shortly is how long what may soon be another is used again: that there is nothing, and, by the one gathering that it was asked ahead for,
+	// which engines there are. What comes up meanwhile is seen by the next. An incident's first gathering is ten seconds after its opening.
 	shortly = 30 * time.Second
 	// late is how long after its moment a sample may come in: the longest interval at which engines are usually scraped.
 	late = time.Minute
@@ -25,7 +27,7 @@ const (
 // that costs Prometheus is of what is over and does not change: the charts up to the onset, the hour before it, the day and the week before.
 type memory struct {
 	answers *lru.Cache[question, recollection]
-	looks   *lru.Cache[place, look]
+	looks   *lru.Cache[place, recentLook]
 }
 
 func newMemory() (*memory, error) {
@@ -33,7 +35,7 @@ func newMemory() (*memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a memory of %d answers: %w", mostAnswers, err)
 	}
-	looks, err := lru.New[place, look](mostAnswers)
+	looks, err := lru.New[place, recentLook](mostAnswers)
 	if err != nil {
 		return nil, fmt.Errorf("making a memory of %d looks: %w", mostAnswers, err)
 	}
@@ -42,15 +44,33 @@ func newMemory() (*memory, error) {
 
 // place is what a look at the engines is about.
 type place struct {
-	namespace, pool, model string
-	named, compared        bool
-	onset                  time.Time
+	namespace, pool string
+	named, compared bool
+	onset           time.Time
 }
 
-// looked is what was seen there shortly before.
-func (m *memory) looked(of place, now time.Time) (look, bool) {
+func placeOf(q enrich.Query) place {
+	return place{q.Scope.Namespace, q.Scope.Pool, byName(q.Scope), comparing(q), q.Onset.Round(0).UTC()}
+}
+
+type recentLook struct {
+	look
+	at time.Time
+}
+
+// looked is the look that was taken ahead, once.
+func (m *memory) looked(q enrich.Query) (look, bool) {
+	of := placeOf(q)
 	l, ok := m.looks.Get(of)
-	return l, ok && within(shortly, l.asked, now)
+	m.looks.Remove(of)
+	return l.look, ok && within(shortly, l.at, q.Now)
+}
+
+// crowded says that there is no room for more answers but that of those that came shortly before: in a storm of incidents those asked ahead would
+// push each other out before anybody wants them.
+func (m *memory) crowded(more int, now time.Time) bool {
+	_, oldest, ok := m.answers.GetOldest()
+	return ok && m.answers.Len()+more > mostAnswers && within(shortly, oldest.asked, now)
 }
 
 // within says whether a moment came so long after another at most, and not before it.
@@ -61,8 +81,11 @@ func within(most time.Duration, from, to time.Time) bool {
 // question is what an answer is to.
 type question struct {
 	query   string
+	chart   bool // a range; of few signals its query reads as an instant's
 	settled time.Time
 }
+
+func (j job) question() question { return question{j.query, j.span != nil, j.settled} }
 
 // recollection is what is remembered of an answer: nothing that is later than the question's moment, or may still have changed.
 type recollection struct {
@@ -89,7 +112,7 @@ func (m *memory) recall(jobs []job, now time.Time) (answered []known, rest []job
 	found := make([]recollection, len(jobs))
 	var drawn []time.Time // when the charts that have points were asked for, zero where one is not known
 	for i, j := range jobs {
-		if r, ok := m.answers.Get(question{j.query, j.settled}); ok && within(remembered, r.asked, now) {
+		if r, ok := m.answers.Get(j.question()); ok && within(remembered, r.asked, now) {
 			found[i] = r
 		}
 		if r := found[i]; j.span != nil && (r.asked.IsZero() || len(r.series) > 0) {
@@ -127,7 +150,7 @@ func (m *memory) keep(j job, a answer, now time.Time) {
 	if latest := now.Add(-late); latest.Before(last) {
 		last = latest
 	}
-	m.answers.Add(question{j.query, j.settled}, recollection{asked: now, until: last, span: j.span, series: until(a.series, last)})
+	m.answers.Add(j.question(), recollection{asked: now, until: last, span: j.span, series: until(a.series, last)})
 }
 
 // until are the series without their points after a moment.

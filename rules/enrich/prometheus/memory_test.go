@@ -52,10 +52,10 @@ func fresh(t *testing.T, f *fakeAPI) *Client {
 	return c
 }
 
-// The queries of a gathering for which nothing is known, and of one that knows the past and what has just been looked at.
+// The queries of a gathering for which nothing is known, and of one that knows the past. The first of both is which engines there are.
 const (
-	whole  = 1 + unionsRange + unionsNow + unionsBefore + unionsDistant
-	afresh = unionsRange + unionsNow
+	whole = 1 + unionsRange + unionsNow + unionsBefore + unionsDistant
+	rest  = 1 + unionsRange + unionsNow
 )
 
 // What was before the onset is asked for once: later gatherings ask for what came since, and say what one that asks for all would.
@@ -70,8 +70,8 @@ func TestThePastIsAskedForOnce(t *testing.T) {
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("the same moment again:\n%s", diff)
 	}
-	if len(asked) != afresh {
-		t.Errorf("the next gathering took %d queries, want %d", len(asked), afresh)
+	if len(asked) != rest {
+		t.Errorf("the next gathering took %d queries, want %d", len(asked), rest)
 	}
 	for _, form := range asked {
 		from := form.Get("time")
@@ -130,12 +130,10 @@ func TestThePastIsAskedForAhead(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t)}
 	c, onset := fresh(t, f), now.Add(-3*time.Minute)
 	scope := state.Scope{Namespace: "llm", Pool: "vllm-llama"}
-	f.asked = nil
 	c.Prepare(t.Context(), asks(t, scope, onset, now.Add(-10*time.Second)))
-	ahead := len(f.asked)
 	got, asked := gatherAt(t, c, f, onset, now)
-	if len(asked) != afresh || ahead+len(asked) > MaxQueries {
-		t.Errorf("%d queries ahead and %d then, want %d and no more than %d", ahead, len(asked), afresh, MaxQueries)
+	if len(asked) != rest-1 {
+		t.Errorf("%d queries, want %d: which engines there are is known as well", len(asked), rest-1)
 	}
 	for _, form := range asked {
 		if at, err := parseTime(form.Get("time") + form.Get("start")); err != nil || at.Before(onset) {
@@ -156,16 +154,83 @@ func TestThePastIsAskedForAhead(t *testing.T) {
 			t.Errorf("- asked for all, + the past ahead:\n%s", diff)
 		}
 	}
+}
 
-	f.asked = nil
-	c.Prepare(t.Context(), asks(t, scope, onset, now))
-	if len(f.asked) != 0 {
-		t.Errorf("what is known was asked for again, by %d queries", len(f.asked))
+// Up to its first verdict an incident costs no more queries than a gathering may, where its pool and its onset stay, and where asking ahead
+// is in vain hardly more than if nobody had.
+func TestAskingAheadCostsNoMoreQueries(t *testing.T) {
+	onset := now.Add(-20 * time.Second)
+	pool := state.Scope{Namespace: "llm", Pool: "vllm-llama"}
+	modelled, named := pool, pool
+	modelled.Model, named.Pods = "llama-70b", []string{"vllm-llama-7d9f8b6c5-aaaa0"}
+	for name, c := range map[string]struct {
+		api   *fakeAPI
+		later state.Scope
+	}{
+		"nothing has changed":                {&fakeAPI{}, pool},
+		"an alert names a pod":               {&fakeAPI{}, named},
+		"an alert names the model":           {&fakeAPI{}, modelled},
+		"there are no engines":               {&fakeAPI{store: &store{}}, pool},
+		"a store behind it does not answer":  {&fakeAPI{warns: true}, pool},
+		"which engines there are is refused": {&fakeAPI{refuse: "max by (pod)"}, pool},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := c.api
+			if f.t = t; f.store == nil {
+				f.store = historic(t)
+			}
+			client := fresh(t, f)
+			client.Prepare(t.Context(), asks(t, pool, onset, now.Add(-10*time.Second)))
+			client.Read(t.Context(), asks(t, c.later, onset, now))
+			if len(f.asked) > MaxQueries {
+				t.Errorf("%d queries, and at most %d are promised", len(f.asked), MaxQueries)
+			}
+		})
 	}
-	scope.Pods = []string{"vllm-llama-7d9f8b6c5-aaaa0"} // an alert names it
-	c.Read(t.Context(), asks(t, scope, onset, now))
-	if want := whole - 1 - unionsBefore - unionsDistant; len(f.asked) != want {
-		t.Errorf("with a pod named, whose course is drawn then, %d queries, want %d: the hour, the day and the week before are as they were", len(f.asked), want)
+}
+
+// In a storm of incidents there is no room for what is asked ahead for all of them.
+func TestAStormAsksForNothingInVain(t *testing.T) {
+	const pools = 20
+	f := &fakeAPI{t: t, store: &store{}}
+	onset := now.Add(-20 * time.Second)
+	scope := func(i int) state.Scope { return state.Scope{Namespace: "llm", Pool: fmt.Sprintf("p%d", i)} }
+	for at := now.Add(-20 * time.Minute); !at.After(now); at = at.Add(time.Minute) {
+		for i := range pools {
+			f.store.add(map[string]string{"__name__": "vllm:num_requests_running", "pod": fmt.Sprintf("p%d-7d9f8b6c5-aaaa0", i), "namespace": "llm", "model_name": "m"}, at, 1)
+		}
+	}
+	c := fresh(t, f)
+	for i := range pools {
+		c.Prepare(t.Context(), asks(t, scope(i), onset, now.Add(-10*time.Second)))
+	}
+	for i := range pools {
+		c.Read(t.Context(), asks(t, scope(i), onset, now))
+	}
+	if len(f.asked) > pools*MaxQueries {
+		t.Errorf("%d queries for %d incidents, and at most %d are promised for each", len(f.asked), pools, MaxQueries)
+	}
+}
+
+// An incident's chart and the hour before the onset of another, which began an hour later, are not the same question.
+func TestAChartIsNoBaseline(t *testing.T) {
+	f := &fakeAPI{t: t, store: &store{}}
+	for at := now.Add(-3 * time.Hour); !at.After(now); at = at.Add(15 * time.Second) {
+		level := 1.0
+		if at.After(now.Add(-80 * time.Minute)) {
+			level = 50
+		}
+		f.store.add(map[string]string{"__name__": "vllm:num_requests_running", "pod": "vllm-llama-7d9f8b6c5-aaaa0", "namespace": "llm", "model_name": "m"}, at, level)
+	}
+	one := slices.DeleteFunc(builtIn(t), func(s rules.Signal) bool { return s.ID != "requests_running" })
+	c := fresh(t, f)
+	read := func(onset, at time.Time) *state.Sample {
+		r := c.Read(t.Context(), enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm"}, Signals: one, Running: one[0], Onset: onset, Now: at})
+		return find(r, "requests_running", "vllm-llama-7d9f8b6c5-aaaa0")
+	}
+	read(now.Add(-65*time.Minute), now.Add(-time.Minute))
+	if s := read(now.Add(-5*time.Minute), now); s == nil || s.Baseline == nil || *s.Baseline != 50 {
+		t.Errorf("an hour before the onset 50 requests ran, and not as many as it says: %+v", s)
 	}
 }
 
@@ -199,7 +264,7 @@ func TestWhatMayStillChangeIsAskedForAgain(t *testing.T) {
 	}{
 		"a store behind it did not answer": {&fakeAPI{warns: true}, onset, whole},
 		"it knows nothing of the past":     {&fakeAPI{store: &store{}}, onset, whole},
-		"charts are refused":               {&fakeAPI{noRange: true}, onset, 1 + afresh},
+		"charts are refused":               {&fakeAPI{noRange: true}, onset, rest},
 		"a look at the fleet":              {&fakeAPI{}, now, whole},
 	} {
 		t.Run(name, func(t *testing.T) {

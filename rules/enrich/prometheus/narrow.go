@@ -92,16 +92,21 @@ func (n narrow) named() (narrow, bool) {
 	return n, true
 }
 
-// narrow asks which engines there are, and takes the pool's name as the beginning of its pods' names where that is what is seen: a namespace
-// with many pools costs many times what the pool alone does. Where nobody answers, or names are given otherwise, the whole namespace is read.
-// What is compared with the past needs one: since when there are samples is asked with it.
-func (c *Client) narrow(ctx context.Context, q enrich.Query, out *enrich.Reading) narrow {
-	scope, prefix := narrow{Scope: q.Scope}, q.Scope.Pool+"-"
-	named := scope.Namespace != "" && scope.Pool != "" && !slices.ContainsFunc(scope.Pods, func(pod string) bool { return !strings.HasPrefix(pod, prefix) })
-	compared := slices.ContainsFunc(q.Signals, rules.Signal.Compared)
+// A look is what is seen of the engines where a scope is: when each was first scraped of the time that is looked at, which kinds run in pods that
+// are called as the scope's pool is, and whether there is one without a pod.
+type look struct {
+	scraped []scraped
+	engines map[string]bool
+	unnamed bool
+}
+
+// look asks which engines there are, and since when there are samples where something is compared with the past. It says whether all was
+// answered.
+func (c *Client) look(ctx context.Context, q enrich.Query, out *enrich.Reading) (look, bool) {
+	named, compared := byName(q.Scope), comparing(q)
 	var in []string
-	if scope.Namespace != "" {
-		in = []string{"namespace=" + strconv.Quote(scope.Namespace)}
+	if q.Scope.Namespace != "" {
+		in = []string{"namespace=" + strconv.Quote(q.Scope.Namespace)}
 	}
 	var parts []string
 	for _, src := range q.Running.Sources {
@@ -117,52 +122,41 @@ func (c *Client) narrow(ctx context.Context, q enrich.Query, out *enrich.Reading
 		}
 	}
 	if len(parts) == 0 {
-		return scope
+		return look{}, true
 	}
-	of := place{scope.Namespace, scope.Pool, scope.Model, named, compared, q.Onset.Round(0).UTC()}
-	l, known := c.past.looked(of, q.Now)
-	if !known {
-		got := c.ask(ctx, job{query: either(parts), at: q.Now})
-		if got.err != nil && compared {
-			out.Notes = append(out.Notes, state.Missing{Signal: string(baseline), Reason: "since when there are samples: " + enrich.Explain("Prometheus", got.err)})
-		}
-		l = see(got, q.Scope, prefix)
-		if got.err == nil && !got.partial && len(got.series) > 0 && q.Onset.Before(q.Now) {
-			l.asked = q.Now
-			c.past.looks.Add(of, l)
-		}
+	got := c.ask(ctx, job{query: either(parts), at: q.Now})
+	if got.err != nil && compared {
+		out.Notes = append(out.Notes, state.Missing{Signal: string(baseline), Reason: "since when there are samples: " + enrich.Explain("Prometheus", got.err)})
 	}
-	scope.began = l.began
-	if named && !l.unnamed && len(l.engines) > 0 {
-		scope.pods, scope.engines = regexp.QuoteMeta(prefix)+".*", l.engines
-	}
-	return scope
-}
-
-// A look is what is seen of the engines where a scope is: since when there are samples, which kinds run in pods that are called as its pool is, and
-// whether there is one without a pod.
-type look struct {
-	asked   time.Time
-	began   time.Time
-	engines map[string]bool
-	unnamed bool
-}
-
-// see reads a look off the answer to it.
-func see(got answer, scope state.Scope, prefix string) look {
 	l := look{engines: map[string]bool{}}
-	var seen []scraped
 	for _, s := range got.series {
 		engine, first := strings.CutSuffix(s.labels[marker], under)
 		switch pod := s.labels["pod"]; {
 		case first:
-			seen = append(seen, scraped{pod, s.labels["model_name"], time.UnixMilli(int64(1000 * s.points[0].v)).UTC()})
+			l.scraped = append(l.scraped, scraped{pod, s.labels["model_name"], time.UnixMilli(int64(1000 * s.points[0].v)).UTC()})
 		case pod == "":
 			l.unnamed = true // an engine that nothing but its address names may be one of the pool
-		case strings.HasPrefix(pod, prefix):
+		case strings.HasPrefix(pod, q.Scope.Pool+"-"):
 			l.engines[engine] = true
 		}
 	}
-	l.began = since(seen, scope)
-	return l
+	return l, got.err == nil && !got.partial
+}
+
+// comparing says whether a query asks for anything that is compared with the past.
+func comparing(q enrich.Query) bool { return slices.ContainsFunc(q.Signals, rules.Signal.Compared) }
+
+// byName says whether the scope's pool may be told by the beginning of its pods' names.
+func byName(s state.Scope) bool {
+	return s.Namespace != "" && s.Pool != "" && !slices.ContainsFunc(s.Pods, func(pod string) bool { return !strings.HasPrefix(pod, s.Pool+"-") })
+}
+
+// narrowed takes the pool's name as the beginning of its pods' names where that is what is seen: a namespace with many pools costs many times
+// what the pool alone does. Where nobody answers, or names are given otherwise, the whole namespace is read.
+func narrowed(q enrich.Query, l look) narrow {
+	scope := narrow{Scope: q.Scope, began: since(l.scraped, q.Scope)}
+	if byName(q.Scope) && !l.unnamed && len(l.engines) > 0 {
+		scope.pods, scope.engines = regexp.QuoteMeta(q.Scope.Pool+"-")+".*", l.engines
+	}
+	return scope
 }

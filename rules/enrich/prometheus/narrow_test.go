@@ -122,7 +122,7 @@ func TestAPoolIsReadAloneWhereNamesTellItApart(t *testing.T) {
 			if (narrowed > 0) != c.alone {
 				t.Errorf("%d of %d queries are for the pool alone", narrowed, len(f.queries))
 			}
-			if len(f.queries) > MaxQueries {
+			if len(f.queries) > whole {
 				t.Errorf("%d queries", len(f.queries))
 			}
 		})

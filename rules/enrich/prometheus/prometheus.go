@@ -1,7 +1,7 @@
 // Package prometheus reads signals from a Prometheus-compatible API.
 //
-// It promises to cost the server little: an incident's first gathering is at most [MaxQueries] queries, those that were asked ahead
-// for it among them, and so is any other. Each is a union of many signals, and none runs past the caller's deadline. A query that fails takes its own signals into missing evidence and leaves the others. A value is
+// It promises to cost the server little: a gathering is at most [MaxQueries] queries, each a union of many signals, and none runs
+// past the caller's deadline. What [Client.Prepare] asks ahead for one is among them, as long as its scope and its onset stay. A query that fails takes its own signals into missing evidence and leaves the others. A value is
 // used only if it is a number and at most five minutes old. Nothing of the server's address or credentials gets into an error.
 package prometheus
 
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// MaxQueries is the most queries of one gathering, with those of its [Client.Prepare].
+	// MaxQueries is the most queries of one gathering, with those that were asked ahead.
 	MaxQueries = 12
 	// Stale is how old a value may be.
 	Stale = 5 * time.Minute
@@ -168,15 +168,23 @@ func (j job) but(m moment) []moment {
 }
 
 // Prepare asks ahead for what a gathering about the same will want to know of the past, so that it has only the present to wait for. What
-// does not come is asked for then.
+// does not come is asked for then. It gives up where the server does not say all about what runs, since it would not about the rest, and
+// where answers that were asked ahead for others would have to go for these.
 func (c *Client) Prepare(ctx context.Context, q enrich.Query) {
-	g := &gathering{query: q, scope: c.narrow(ctx, q, &enrich.Reading{})}
+	l, ok := c.look(ctx, q, &enrich.Reading{})
+	if !ok || !q.Onset.Before(q.Now) {
+		return
+	}
+	c.past.looks.Add(placeOf(q), recentLook{l, q.Now})
+	g := &gathering{query: q, scope: narrowed(q, l)}
 	_, rest := c.past.recall(g.jobs(), q.Now)
+	rest = slices.DeleteFunc(rest, func(j job) bool { return j.settled.IsZero() })
+	if c.past.crowded(len(rest), q.Now) {
+		return
+	}
 	var wg sync.WaitGroup
 	for _, j := range rest {
-		if !j.settled.IsZero() {
-			wg.Go(func() { c.past.keep(j, c.ask(ctx, j), q.Now) })
-		}
+		wg.Go(func() { c.past.keep(j, c.ask(ctx, j), q.Now) })
 	}
 	wg.Wait()
 }
@@ -184,7 +192,11 @@ func (c *Client) Prepare(ctx context.Context, q enrich.Query) {
 // Read implements enrich.Source.
 func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	var out enrich.Reading
-	g := &gathering{query: q, scope: c.narrow(ctx, q, &out), samples: map[sampleKey]*sample{}}
+	l, ahead := c.past.looked(q)
+	if !ahead {
+		l, _ = c.look(ctx, q, &out)
+	}
+	g := &gathering{query: q, scope: narrowed(q, l), samples: map[sampleKey]*sample{}}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	ask := func(j job) {
