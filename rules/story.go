@@ -140,6 +140,8 @@ func wouldWin(v verdict, w *weighed) string {
 	case sum >= need:
 	case len(seen) < len(w.unmet):
 		seen = append(seen, "and more of its signs")
+	case len(seen) == 0:
+		seen = append(seen, "less that speaks against it")
 	default:
 		seen = append(seen, "and less that speaks against it")
 	}

@@ -219,6 +219,9 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 		}
 		in.ActiveAlerts = in.AlertCount
 		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: knowledge{l.catalog, l.library}.Diagnose(&in, &pool, l.now), Time: l.catalog.Bottleneck(scope, &pool)}
+		if found.Diagnosis.Cause == state.BenignAlert { // no alert has called for this look: what healthy engines show is nothing to tell
+			continue
+		}
 		out.Pools[i].AtLeast(l.severity(found.Diagnosis))
 		found.Pool = out.Pools[i]
 		in.Diagnosis, in.Scope = found.Diagnosis, found.Diagnosis.Scope // what is broken, and not all of the pool
@@ -229,7 +232,7 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 		if why := untraced(pool); why != "" && !slices.Contains(out.Untraced, why) {
 			out.Untraced = append(out.Untraced, why)
 		}
-		out.Found = out.Found || found.Diagnosis.Cause != state.BenignAlert
+		out.Found = true
 	}
 	if why := untraced(ev); why != "" && len(out.Verdict) == 0 {
 		out.Untraced = []string{why}
@@ -239,9 +242,6 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 
 // severity is how bad a pool is of which this is said: its numbers may all be in bounds.
 func (l lookAt) severity(d state.Diagnosis) rules.HealthStatus {
-	if d.Cause == state.BenignAlert {
-		return rules.HealthUnknown
-	}
 	pb, ok := l.library.For(d)
 	switch {
 	case ok && pb.Severity == string(state.Critical):
