@@ -53,6 +53,7 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 		d.Explains = append(d.Explains, s)
 	}
 	slices.Sort(d.Explains)
+	d.LeadsTo = slices.DeleteFunc(slices.Clone(cause.LeadsTo), func(id state.Cause) bool { return !cause.leadsTo(id, in.Symptoms) })
 	d.Alternatives = c.alternatives(v, v.ranked[1:])
 	d.Story = state.Story{What: c.fill(cause.What, p), Why: why(d), Else: c.otherwise(v)}
 	d.Story.Do, d.Story.Avoid = c.advise(cause.Do, p), c.advise(cause.Avoid, p)

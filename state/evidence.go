@@ -121,6 +121,8 @@ type Diagnosis struct {
 	Correlations []Correlation `json:"correlations,omitempty"`
 	// Symptoms are those that the cause explains: another incident in the same scope that has only these is the same trouble.
 	Explains []Symptom `json:"explains,omitempty"`
+	// LeadsTo are the causes that this one is known to bring about.
+	LeadsTo []Cause `json:"leads_to,omitempty"`
 }
 
 // A Finding is one piece of evidence with its weight: decibans for the cause when positive, against it when negative.

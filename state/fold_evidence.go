@@ -94,8 +94,8 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 }
 
 // supersedes says whether a new verdict replaces the one that people were told. As trouble fades, so does its evidence: a verdict is
-// therefore not taken back for unknown, nor for benign, and not at all once the bot has acted on it or while a person does. Only that
-// nothing is wrong is taken back for unknown, when an alert comes that it does not explain.
+// therefore not taken back for unknown, nor for benign, nor for what is only left behind, and not at all once the bot has acted on it or while a
+// person does. Only that nothing is wrong is taken back for unknown, when an alert comes that it does not explain.
 func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if d.Cause == in.Cause() {
 		fades := d.Score < in.Diagnosis.Score && len(d.Scope.Pods) < len(in.Diagnosis.Scope.Pods)
@@ -107,7 +107,7 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if in.Cause() == BenignAlert && d.Cause == Unknown {
 		return worse(in)
 	}
-	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) || x.rolledOut(in) || slices.Contains(in.RuledOut, d.Cause) {
+	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) || x.rolledOut(in) || x.leftBehind(in, d) || slices.Contains(in.RuledOut, d.Cause) {
 		return false
 	}
 	for _, id := range in.Actions {
@@ -135,6 +135,20 @@ func (x *step) anothers(in *Incident, d Diagnosis) bool {
 	return slices.ContainsFunc(x.around(in.Cluster, d.Scope), func(other *Incident) bool {
 		return other.ID != in.ID && other.Open() && other.Cause() == d.Cause && intersect(other.Diagnosis.Scope.Pods, d.Scope.Pods)
 	})
+}
+
+// fading is for how long what a trouble leaves behind may be taken for another: as long as the longest windows of rules and signals are, and rules wait
+// before they fire.
+const fading = 15 * time.Minute
+
+// leftBehind says that less speaks for a verdict than did for the one before it: while a trouble ends, queues that drain and clients that come
+// back look like troubles of their own, and what showed the real one is over. A root of it that an alert tells of is none of that.
+func (x *step) leftBehind(in *Incident, d Diagnosis) bool {
+	unexplained := func(s SymptomCount) bool {
+		return s.Active > 0 && s.Symptom != Unclassified && !slices.Contains(in.Diagnosis.Explains, s.Symptom)
+	}
+	root := slices.Contains(d.LeadsTo, in.Cause()) && slices.ContainsFunc(in.Symptoms, unexplained)
+	return in.Cause() != BenignAlert && d.Score < in.Diagnosis.Score && x.now.Sub(in.Diagnosis.At) <= fading && !root
 }
 
 // aftermath is for how long a rollout explains what is new: queues move to workers with cold caches and arrive there again, and some

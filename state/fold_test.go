@@ -440,6 +440,42 @@ func TestABenignVerdictIsTakenBackWhenItDoesNotExplainWhatComes(t *testing.T) {
 	}
 }
 
+// While a trouble ends, what it leaves behind looks like others: a weaker verdict takes the name only from nothing and from benign, as a root that an
+// alert tells of, and when what was seen before is long ago.
+func TestAVerdictIsNotReplacedByWhatTheTroubleLeavesBehind(t *testing.T) {
+	verdict := func(cause Cause, score float64, leads ...Cause) Diagnosis {
+		return Diagnosis{Cause: cause, Score: score, LeadsTo: leads, Explains: []Symptom{"ttft_high"}}
+	}
+	untold := verdict("kv_exhaustion", 17)
+	untold.Explains = nil
+	for name, c := range map[string]struct {
+		before, next Diagnosis
+		wait         time.Duration
+		want         Cause
+	}{
+		"weaker":                        {verdict("routing_skew", 17), verdict("retry_storm", 8), 4 * time.Minute, "routing_skew"},
+		"stronger":                      {verdict("routing_skew", 8), verdict("retry_storm", 17), 4 * time.Minute, "retry_storm"},
+		"weaker, and might be a root":   {verdict("kv_exhaustion", 17), verdict("retry_storm", 8, "kv_exhaustion"), 4 * time.Minute, "kv_exhaustion"},
+		"a root that an alert tells of": {untold, verdict("gpu_fault", 8, "kv_exhaustion"), 4 * time.Minute, "gpu_fault"},
+		"weaker, long afterwards":       {verdict("routing_skew", 17), verdict("retry_storm", 8), fading + time.Second, "retry_storm"},
+		"weaker than that all is well":  {verdict(BenignAlert, 17), verdict("retry_storm", 8), 4 * time.Minute, "retry_storm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			s.alert(Firing, "TTFT", "ttft_high", "warning", "llama")
+			in := s.only()
+			for _, d := range []Diagnosis{c.before, c.next} {
+				s.fold.Triage = told{d: d}
+				s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now}})
+				s.wait(c.wait)
+			}
+			if in.Cause() != c.want {
+				t.Errorf("the verdict is %s, want %s", in.Cause(), c.want)
+			}
+		})
+	}
+}
+
 // Two workers of one place are broken by two causes. When the signs of the one fade, the other does not become its cause.
 func TestAVerdictIsNotReplacedByAnotherIncidents(t *testing.T) {
 	s := newStory(t)

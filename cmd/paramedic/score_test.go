@@ -50,6 +50,35 @@ func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
 	}
 }
 
+// A fault that ends by itself keeps its name: queues that drain and clients that come back are no causes.
+func TestAFaultThatEndsKeepsItsName(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: played whole by make test")
+	}
+	for fault, o := range map[string]struct {
+		seed  uint64
+		lasts time.Duration
+	}{
+		lab.KVExhaustion: {92001, 6 * time.Minute}, lab.RoutingSkew: {92001, 6 * time.Minute}, lab.RetryStorm: {92001, 6 * time.Minute},
+		lab.LongContextBurst: {92001, 6 * time.Minute}, lab.GPUUnderutilization: {94002, 10 * time.Minute},
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			run, err := newTrialOf(kindFault, fault, o.seed, labOptions{lasts: o.lasts})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := run.play(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Outcome != "right" || p.Incidents != 1 || len(p.Harmful) > 0 {
+				t.Errorf("%s, %d incidents, harmful %v\n%s", p.Outcome, p.Incidents, p.Harmful, p.trace)
+			}
+		})
+	}
+}
+
 // Whatever the GPU exporter's page looks like, and whatever the driver reports after the fault: the worst Xid of late names it. Where the exporter
 // neither counts nor labels, and no scrape saw the gauge before it moved on, there would be no telling; here there are 30 seconds.
 func TestAGPUFaultIsDiagnosedOnEveryExportersPage(t *testing.T) {
