@@ -1,7 +1,8 @@
 // Package prometheus reads signals from a Prometheus-compatible API.
 //
 // It promises to cost the server little: a gathering is at most [MaxQueries] queries, each a union of many signals, and none runs
-// past the caller's deadline. What [Client.Prepare] asks ahead for one is among them, as long as its scope and its onset stay. A query that fails takes its own signals into missing evidence and leaves the others. A value is
+// past the caller's deadline. What [Client.Prepare] asks ahead for one is among them, as long as its scope and its onset stay. A query
+// that fails takes its own signals into missing evidence and leaves the others. A value is
 // used only if it is a number and at most five minutes old. Nothing of the server's address or credentials gets into an error.
 package prometheus
 
@@ -171,8 +172,11 @@ func (j job) but(m moment) []moment {
 // does not come is asked for then. It gives up where the server does not say all about what runs, since it would not about the rest, and
 // where answers that were asked ahead for others would have to go for these.
 func (c *Client) Prepare(ctx context.Context, q enrich.Query) {
+	if !q.Onset.Before(q.Now) { // nothing of it would be remembered
+		return
+	}
 	l, ok := c.look(ctx, q, &enrich.Reading{})
-	if !ok || !q.Onset.Before(q.Now) {
+	if !ok {
 		return
 	}
 	c.past.looks.Add(placeOf(q), recentLook{l, q.Now})
