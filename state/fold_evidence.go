@@ -142,12 +142,14 @@ func (x *step) anothers(in *Incident, d Diagnosis) bool {
 const fading = 15 * time.Minute
 
 // leftBehind says that less speaks for a verdict than did for the one before it: while a trouble ends, queues that drain and clients that come
-// back look like troubles of their own, and what showed the real one is over. A root of it that an alert tells of is none of that.
+// back look like troubles of their own, and what showed the real one is over. None of that is a root of it that an alert tells of, or that is a worker
+// or a machine found broken.
 func (x *step) leftBehind(in *Incident, d Diagnosis) bool {
 	unexplained := func(s SymptomCount) bool {
 		return s.Active > 0 && s.Symptom != Unclassified && !slices.Contains(in.Diagnosis.Explains, s.Symptom)
 	}
-	root := slices.Contains(d.LeadsTo, in.Cause()) && slices.ContainsFunc(in.Symptoms, unexplained)
+	broken := len(d.Scope.Pods)+len(d.Scope.Nodes) > 0
+	root := slices.Contains(d.LeadsTo, in.Cause()) && (broken || slices.ContainsFunc(in.Symptoms, unexplained))
 	return in.Cause() != BenignAlert && d.Score < in.Diagnosis.Score && x.now.Sub(in.Diagnosis.At) <= fading && !root
 }
 

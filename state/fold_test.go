@@ -408,7 +408,10 @@ type told struct {
 }
 
 func (t told) Diagnose(in *Incident, _ *Evidence, now time.Time) Diagnosis {
-	t.d.At, t.d.Scope = now, in.Scope
+	t.d.At = now
+	if t.d.Scope.Pods == nil {
+		t.d.Scope = in.Scope
+	}
 	return t.d
 }
 
@@ -441,11 +444,13 @@ func TestABenignVerdictIsTakenBackWhenItDoesNotExplainWhatComes(t *testing.T) {
 }
 
 // While a trouble ends, what it leaves behind looks like others: a weaker verdict takes the name only from nothing and from benign, as a root that an
-// alert tells of, and when what was seen before is long ago.
+// alert tells of or that is a broken worker, and when what was seen before is long ago.
 func TestAVerdictIsNotReplacedByWhatTheTroubleLeavesBehind(t *testing.T) {
 	verdict := func(cause Cause, score float64, leads ...Cause) Diagnosis {
 		return Diagnosis{Cause: cause, Score: score, LeadsTo: leads, Explains: []Symptom{"ttft_high"}}
 	}
+	found := verdict("gpu_fault", 8, "kv_exhaustion")
+	found.Scope.Pods = []string{"vllm-0"}
 	untold := verdict("kv_exhaustion", 17)
 	untold.Explains = nil
 	for name, c := range map[string]struct {
@@ -453,12 +458,13 @@ func TestAVerdictIsNotReplacedByWhatTheTroubleLeavesBehind(t *testing.T) {
 		wait         time.Duration
 		want         Cause
 	}{
-		"weaker":                        {verdict("routing_skew", 17), verdict("retry_storm", 8), 4 * time.Minute, "routing_skew"},
-		"stronger":                      {verdict("routing_skew", 8), verdict("retry_storm", 17), 4 * time.Minute, "retry_storm"},
-		"weaker, and might be a root":   {verdict("kv_exhaustion", 17), verdict("retry_storm", 8, "kv_exhaustion"), 4 * time.Minute, "kv_exhaustion"},
-		"a root that an alert tells of": {untold, verdict("gpu_fault", 8, "kv_exhaustion"), 4 * time.Minute, "gpu_fault"},
-		"weaker, long afterwards":       {verdict("routing_skew", 17), verdict("retry_storm", 8), fading + time.Second, "retry_storm"},
-		"weaker than that all is well":  {verdict(BenignAlert, 17), verdict("retry_storm", 8), 4 * time.Minute, "retry_storm"},
+		"weaker":                         {verdict("routing_skew", 17), verdict("retry_storm", 8), 4 * time.Minute, "routing_skew"},
+		"stronger":                       {verdict("routing_skew", 8), verdict("retry_storm", 17), 4 * time.Minute, "retry_storm"},
+		"weaker, and might be a root":    {verdict("kv_exhaustion", 17), verdict("retry_storm", 8, "kv_exhaustion"), 4 * time.Minute, "kv_exhaustion"},
+		"a root that an alert tells of":  {untold, verdict("gpu_fault", 8, "kv_exhaustion"), 4 * time.Minute, "gpu_fault"},
+		"a root that is a broken worker": {verdict("kv_exhaustion", 17), found, 4 * time.Minute, "gpu_fault"},
+		"weaker, long afterwards":        {verdict("routing_skew", 17), verdict("retry_storm", 8), fading + time.Second, "retry_storm"},
+		"weaker than that all is well":   {verdict(BenignAlert, 17), verdict("retry_storm", 8), 4 * time.Minute, "retry_storm"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStory(t)
