@@ -11,8 +11,8 @@ const (
 )
 
 // cut leaves out how long answers are where more are given up than usual, a third of the requests or about so. Long answers are given up first, and
-// what was given up has half an answer: of log-normal lengths (σ 0.6) without the longest third, the mean is two thirds. It can only be too short, and
-// stays where it says that answers grew.
+// what was given up has half an answer: of log-normal lengths (σ 0.6) without the longest third, the mean is two thirds. It can only be too short:
+// it stays where it says that answers grew, and tells an expression that asks for .least what they are at least.
 func (v *view) cut(cat *Catalog) {
 	aborts, finishes := v.signals["abort_rate"], v.signals["finish_rate"]
 	if aborts == nil || finishes == nil {
@@ -38,7 +38,7 @@ func (v *view) cut(cat *Catalog) {
 			continue
 		}
 		v.signals[id], v.numbered[cat.numbers[id]] = nil, nil
-		v.cutShort[id] = true
+		v.cutShort[id] = s
 		v.missing[id] = fmt.Sprintf("%.0f %% of the requests are given up, long answers first", 100*now.share())
 	}
 }

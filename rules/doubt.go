@@ -300,7 +300,7 @@ func (w *weighed) untold(e *Evidence, v *view, cat *Catalog) bool {
 			instead := func(o *Evidence) bool { // asked only where the signal is not there
 				return strings.HasPrefix(o.Unless, id+".value >") || strings.HasPrefix(o.Unless, id+".max >")
 			}
-			return cat.engines[id] && !v.cutShort[id] && !slices.ContainsFunc(w.cause.Evidence, instead)
+			return cat.engines[id] && v.cutShort[id] == nil && !slices.ContainsFunc(w.cause.Evidence, instead)
 		}
 		return s.lacksPast(e.When)
 	})

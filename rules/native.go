@@ -190,16 +190,21 @@ func field(s ast.SelectExpr, c *Catalog) quantum {
 	if s.IsTestOnly() || s.Operand().Kind() != ast.IdentKind || s.FieldName() == "text" {
 		return nil
 	}
-	signal, known := c.numbers[s.Operand().AsIdent()]
+	id, least := s.Operand().AsIdent(), s.FieldName() == "least"
+	signal, known := c.numbers[id]
 	of := fields[s.FieldName()]
 	if of == nil || !known {
 		return nil
 	}
 	return func(g *group) number {
-		if r := g.readingAt(signal); r != nil {
-			return of(r)
+		r := g.readingAt(signal)
+		if r == nil && least {
+			r = g.readingOf(g.view.cutShort[id])
 		}
-		return number{}
+		if r == nil {
+			return number{}
+		}
+		return of(r)
 	}
 }
 

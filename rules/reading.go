@@ -9,7 +9,7 @@ import (
 )
 
 // readingFields are what an expression can ask of a signal, in the order of readField's switch.
-var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "day_ago", "week_ago", "z", "text"}
+var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "day_ago", "week_ago", "z", "text", "least"}
 
 // number is a value that may not be there.
 type number struct {
@@ -63,6 +63,9 @@ var errAbsent = errors.New("not there")
 
 func readField(target any, i int) (any, error) {
 	r, ok := target.(*reading)
+	if bound, is := target.(*lowerBound); is {
+		r, ok = bound.reading, readingFields[i] == "least"
+	}
 	if !ok {
 		return nil, errAbsent
 	}
@@ -101,7 +104,11 @@ var fields = map[string]func(*reading) number{
 	"day_ago":  func(r *reading) number { return optional(r.DayAgo) },
 	"week_ago": func(r *reading) number { return optional(r.WeekAgo) },
 	"z":        func(r *reading) number { return optional(r.Z) },
+	"least":    (*reading).value, // of what is known
 }
+
+// lowerBound is a signal that was cut short: all that it tells is what it is at least.
+type lowerBound struct{ *reading }
 
 // series is one signal over the scope, by what it was measured on.
 type series struct {
@@ -236,6 +243,9 @@ func (g *group) ResolveName(name string) (any, bool) {
 	}
 	if r := g.reading(name); r != nil {
 		return r, true
+	}
+	if r := g.readingOf(g.view.cutShort[name]); r != nil {
+		return &lowerBound{r}, true
 	}
 	return nil, false
 }

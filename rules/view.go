@@ -25,12 +25,12 @@ type view struct {
 	guessed  bool              // that the incident is about this pool, or this phase of its pool: the alerts do not say
 	facts    *factsVal
 	signals  map[string]*series
-	numbered []*series         // the same, by the catalogue's numbers
-	numbers  map[string]int    // those
-	missing  map[string]string // signal → why it is not there
-	cutShort map[string]bool   // those that are missing because clients gave up, which the engines do tell
-	workers  int               // engines: the pods of a parallel group are one
-	engine   map[string]string // pod → its engine, of the pods that are not one by themselves
+	numbered []*series          // the same, by the catalogue's numbers
+	numbers  map[string]int     // those
+	missing  map[string]string  // signal → why it is not there
+	cutShort map[string]*series // those that are missing because clients gave up: lower bounds, from what was seen
+	workers  int                // engines: the pods of a parallel group are one
+	engine   map[string]string  // pod → its engine, of the pods that are not one by themselves
 	whole    *group
 	pods     []*group
 	gpus     []*group
@@ -132,7 +132,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	mem := memories.Get().(*memory)
 	v := &view{
 		scope: scope, role: role, roles: map[string]string{}, facts: cat.factsOf(in), signals: mem.bySignal, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers,
-		missing: map[string]string{}, cutShort: map[string]bool{}, memory: mem, keys: mem.keys, engine: map[string]string{}, ids: mem.byKey, gpusOf: mem.gpusOf, asked: map[string][]*answers{}, expressions: cat.expressions,
+		missing: map[string]string{}, cutShort: map[string]*series{}, memory: mem, keys: mem.keys, engine: map[string]string{}, ids: mem.byKey, gpusOf: mem.gpusOf, asked: map[string][]*answers{}, expressions: cat.expressions,
 	}
 	v.whole = &group{view: v}
 	if ev == nil {
