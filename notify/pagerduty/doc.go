@@ -8,4 +8,6 @@
 //   - PagerDuty's limits are held by shortening: 1024 characters of summary, 512 KB of body, 2000 characters of a note, 120 events a
 //     minute.
 //   - One note an incident: it bears our incident's ID, and is looked for before it is written.
+//   - A merged incident's page says where its incident went: in a note, or where the bot cannot write notes in a change event of its
+//     service.
 package pagerduty

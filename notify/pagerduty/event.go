@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	api "github.com/PagerDuty/go-pagerduty"
 
@@ -139,6 +140,19 @@ func mergeText(m notify.Message, mark string) string {
 		text += "\nLive: " + m.URL
 	}
 	return notify.Cut(text, limitNote)
+}
+
+// mergeEvent says the same as an event. It has no key: one that is sent again, because its answer was lost, is a second line in a list.
+func mergeEvent(key string, m notify.Message, now time.Time) api.ChangeEvent {
+	e := api.ChangeEvent{RoutingKey: key, Payload: api.ChangeEventPayload{
+		Summary: notify.Cut(fmt.Sprintf("#%d is the same trouble as %s, which goes on with a page of its own", m.Number, notify.Cut(m.MergedInto, 500)), limitSummary),
+		Source:  notify.Cut(m.Where, limitField), Timestamp: now.UTC().Format(time.RFC3339),
+		CustomDetails: map[string]any{"incident": string(m.Incident), "title": notify.Cut(m.Title, limitNote)},
+	}}
+	if m.URL != "" && len(m.URL) < limitNote {
+		e.Links = []api.ChangeEventLink{{Href: m.URL, Text: "The incident, live"}}
+	}
+	return e
 }
 
 // noteText is the diagnosis as a note of plain text.

@@ -49,9 +49,41 @@ func TestAMergedIncidentThatPagedNobodyIsLeftAlone(t *testing.T) {
 	if _, err := n.Show(t.Context(), merged(t), state.Told{}, true); err != nil || len(s.Events()) != 0 {
 		t.Errorf("err %v, events %q", err, s.Events())
 	}
-	n.cfg.APITokenFile = "" // without a token the page ends without a note
-	ref, err := n.Show(t.Context(), merged(t), state.Told{Ref: map[string]string{refStatus: triggered}}, true)
-	if err != nil || ref[refStatus] != resolved || !slices.Equal(s.Events(), []string{"resolve " + string(merged(t).Incident)}) {
-		t.Errorf("err %v, ref %v, events %q", err, ref, s.Events())
+	if len(s.Changes()) != 0 {
+		t.Errorf("changes %q", s.Changes())
+	}
+}
+
+// Without a token no note can be written: the page ends, and the service's recent changes say where its incident went, once, and page nobody.
+func TestAMergedPageLeavesAChangeWhereNoNoteCanBeWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		key  string
+		want int
+	}{"a service's key": {key, 1}, "an orchestration's key, which takes no changes": {"R" + key[1:], 0}} {
+		n, s := bench(t, pagerdutytest.Options{RoutingKey: c.key})
+		n.cfg.APITokenFile, n.cfg.From = "", ""
+		n.opt.RoutingKey = func() (string, error) { return c.key, nil }
+		m := merged(t)
+		m.Title = strings.Repeat("a long title ", 500)
+		told := map[string]string{refStatus: triggered}
+		s.Inject(pagerdutytest.Fault{Path: "/v2/change", Kind: pagerdutytest.Unavailable})
+		if ref, err := n.Show(t.Context(), m, state.Told{Ref: told}, true); (err == nil) != (c.want == 0) || ref[refStatus] != resolved {
+			t.Fatalf("%s: err %v, page %v: it must end though the change cannot be sent", name, err, ref)
+		} else {
+			told = ref
+		}
+		for range 2 {
+			ref, err := n.Show(t.Context(), m, state.Told{Ref: told}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			told = ref
+		}
+		if got := s.Changes(); len(got) != c.want || c.want > 0 && !strings.Contains(got[0], "#41 GPU fault on node-7") {
+			t.Errorf("%s: changes %q", name, got)
+		}
+		if !slices.Equal(s.Events(), []string{"resolve " + string(m.Incident)}) || len(s.Incidents()) != 0 {
+			t.Errorf("%s: events %q, %d incidents", name, s.Events(), len(s.Incidents()))
+		}
 	}
 }

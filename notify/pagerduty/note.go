@@ -54,11 +54,11 @@ func (n *Notifier) note(ctx context.Context, token, ref, mark, text string) erro
 	return judge(n.rest, call.verdict("note in "+ref))
 }
 
-// explainMerge writes into our own page where its incident went: an event that resolves cannot say why, and a trigger that does would open
+// noteMerge writes into our own page where its incident went: an event that resolves cannot say why, and a trigger that does would open
 // a second incident where somebody has ended the page in PagerDuty without our hearing of it, or where the end overtakes it: PagerDuty
 // takes events asynchronously, in no promised order. Events know an incident by our key, notes by PagerDuty's ID, so it is looked up; where
 // it is not found, nobody was paged and nothing is to be explained.
-func (n *Notifier) explainMerge(ctx context.Context, m notify.Message) error {
+func (n *Notifier) noteMerge(ctx context.Context, m notify.Message) error {
 	token, err := n.opt.APIToken()
 	if err != nil {
 		return &notify.Refused{Err: err}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"strings"
 	"time"
 
 	api "github.com/PagerDuty/go-pagerduty"
@@ -19,6 +20,9 @@ const (
 	eventsBurst = 10
 	restEvery   = 100 * time.Millisecond
 	patience    = 8 * time.Second
+
+	// orchestrationKey is how the keys of global orchestrations and rulesets begin (https://support.pagerduty.com/main/docs/change-events).
+	orchestrationKey = "R"
 )
 
 // Options are what a Notifier needs beyond its configuration.
@@ -84,12 +88,16 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 		}
 		ref[refStatus] = step.status
 	}
-	if m.MergedInto != "" && n.cfg.Notes() && ref[refStatus] == resolved && ref[refMerged] == "" {
-		// After the end, so that what hinders a note never keeps a page ringing.
-		if err := n.explainMerge(ctx, m); err != nil {
+	if m.MergedInto != "" && ref[refStatus] == resolved && ref[refMerged] == "" {
+		explain := n.recordMerge
+		if n.cfg.Notes() {
+			explain = n.noteMerge
+		}
+		// After the end, so that what hinders it never keeps a page ringing.
+		if err := explain(ctx, m); err != nil {
 			return ref, err
 		}
-		ref[refMerged] = "noted"
+		ref[refMerged] = "explained"
 	}
 	return ref, nil
 }
@@ -142,6 +150,24 @@ func (n *Notifier) send(ctx context.Context, action string, m notify.Message) er
 	c, call := n.client("")
 	_, _ = c.ManageEventWithContext(ctx, e) // the call knows more than the library's error
 	return judge(n.events, call.verdict(action))
+}
+
+// recordMerge tells the page's service where a merged incident went, where notes cannot: as a change event, which takes the same key, pages
+// nobody and shows among the recent changes of the service and of its incidents. Keys of an orchestration of events take none.
+func (n *Notifier) recordMerge(ctx context.Context, m notify.Message) error {
+	key, err := n.opt.RoutingKey()
+	if err != nil {
+		return &notify.Refused{Err: err}
+	}
+	if strings.HasPrefix(key, orchestrationKey) {
+		return nil
+	}
+	if err := n.events.Wait(ctx); err != nil {
+		return err
+	}
+	c, call := n.client("")
+	_, _ = c.CreateChangeEventWithContext(ctx, mergeEvent(key, m, n.opt.Clock.Now()))
+	return judge(n.events, call.verdict("change"))
 }
 
 // client makes a client for one call. The library's package-level functions are of no use: they know one endpoint and no timeout.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -55,61 +56,116 @@ func (e *event) check() []string {
 	if e.Payload == nil {
 		return append(errs, "payload is missing")
 	}
-	if n := utf8.RuneCountInString(e.Payload.Summary); n == 0 || n > maxSummary {
-		bad("summary of %d characters", n)
-	}
+	errs = append(errs, checkSummary(e.Payload.Summary)...)
 	if e.Payload.Source == "" {
 		bad("source is missing")
 	}
 	if !slices.Contains([]string{"critical", "error", "warning", "info"}, e.Payload.Severity) {
 		bad("severity %q", e.Payload.Severity)
 	}
-	if _, err := time.Parse(time.RFC3339, e.Payload.Timestamp); e.Payload.Timestamp != "" && err != nil {
-		bad("timestamp %q", e.Payload.Timestamp)
+	return slices.Concat(errs, checkTimestamp(e.Payload.Timestamp), checkLinks(e.Links))
+}
+
+func checkSummary(s string) []string {
+	if n := utf8.RuneCountInString(s); n == 0 || n > maxSummary {
+		return []string{fmt.Sprintf("summary of %d characters", n)}
 	}
-	for _, l := range e.Links {
-		if l["href"] == "" {
-			bad("a link without href")
-		}
+	return nil
+}
+
+func checkTimestamp(s string) []string {
+	if _, err := time.Parse(time.RFC3339, s); s != "" && err != nil {
+		return []string{fmt.Sprintf("timestamp %q", s)}
 	}
-	return errs
+	return nil
+}
+
+func checkLinks(links []map[string]string) []string {
+	if slices.ContainsFunc(links, func(l map[string]string) bool { return l["href"] == "" }) {
+		return []string{"a link without href"}
+	}
+	return nil
 }
 
 func (s *Server) enqueue(w http.ResponseWriter, r *http.Request) {
+	var e event
+	taken := map[string]any{"status": "success", "message": "Event processed"}
+	if s.take(w, r, &e, func() (string, []string) { taken["dedup_key"] = e.Key; return e.RoutingKey, e.check() }, taken) {
+		s.apply(&e)
+		answer(w, http.StatusAccepted, taken)
+	}
+}
+
+// A change is an event that pages nobody (https://developer.pagerduty.com/docs/events-api-v2/send-change-events).
+type change struct {
+	RoutingKey string `json:"routing_key"`
+	Images     []any  `json:"images"`
+	Links      []map[string]string
+	Payload    *struct {
+		Summary, Source, Timestamp string
+		Details                    map[string]any `json:"custom_details"`
+	}
+}
+
+// check says what is wrong with a change.
+func (c *change) check() []string {
+	switch {
+	case len(c.RoutingKey) != 32:
+		return []string{"routing_key must be 32 characters"}
+	case strings.HasPrefix(c.RoutingKey, "R"):
+		return []string{"routing_key is of an orchestration, which takes no changes"}
+	case c.Payload == nil:
+		return []string{"payload is missing"}
+	}
+	return slices.Concat(checkSummary(c.Payload.Summary), checkTimestamp(c.Payload.Timestamp), checkLinks(c.Links))
+}
+
+func (s *Server) change(w http.ResponseWriter, r *http.Request) {
+	var c change
+	taken := map[string]any{"status": "success", "message": "Change event processed"}
+	if s.take(w, r, &c, func() (string, []string) { return c.RoutingKey, c.check() }, taken) {
+		s.mu.Lock()
+		s.changes = append(s.changes, c.Payload.Summary)
+		s.mu.Unlock()
+		answer(w, http.StatusAccepted, taken)
+	}
+}
+
+// take reads an event and holds it to what both kinds have to keep. False: it was answered.
+func (s *Server) take(w http.ResponseWriter, r *http.Request, into any, check func() (key string, errs []string), taken any) bool {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
-		return // the client went away
+		return false // the client went away
 	}
 	if len(body) > maxBody {
 		s.fail("an event of more than %d bytes", maxBody)
 		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
-		return
+		return false
 	}
-	var e event
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&e); err != nil {
+	if err := dec.Decode(into); err != nil {
 		s.fail("an event that does not decode: %v", err)
 		refuse(w, err.Error())
-		return
+		return false
 	}
-	if errs := e.check(); len(errs) > 0 {
-		s.fail("%s %s: %v", e.Action, e.Key, errs)
+	key, errs := check()
+	if len(errs) > 0 {
+		s.fail("%s: %v", r.URL.Path, errs)
 		refuse(w, errs...)
-		return
+		return false
 	}
-	if s.opt.RoutingKey != "" && e.RoutingKey != s.opt.RoutingKey {
-		s.fail("%s %s: the routing key is not known", e.Action, e.Key) // PagerDuty takes it, and drops it
-		answer(w, http.StatusAccepted, map[string]any{"status": "success", "message": "Event processed", "dedup_key": e.Key})
-		return
+	if s.opt.RoutingKey != "" && key != s.opt.RoutingKey {
+		s.fail("%s: the routing key is not known", r.URL.Path) // PagerDuty takes it, and drops it
+		answer(w, http.StatusAccepted, taken)
+		return false
 	}
 	if s.tooFast() {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, `{"status":"throttle exceeded"}`, http.StatusTooManyRequests)
-		return
+		return false
 	}
-	s.apply(&e)
-	answer(w, http.StatusAccepted, map[string]any{"status": "success", "message": "Event processed", "dedup_key": e.Key})
+	return true
 }
 
 func (s *Server) tooFast() bool {

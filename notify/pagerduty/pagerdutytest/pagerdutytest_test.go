@@ -44,3 +44,33 @@ func TestWhatPagerDutyRefuses(t *testing.T) {
 		t.Errorf("failures %q, incidents %v, limited %d", s.Failures(), s.Incidents(), s.Limited())
 	}
 }
+
+func TestWhatPagerDutyRefusesOfChanges(t *testing.T) {
+	s := New(Options{})
+	defer s.Close()
+	const key = "0123456789abcdef0123456789abcdef"
+	change := func(routing, summary, more string) string {
+		return fmt.Sprintf(`{"routing_key":%q,"payload":{"summary":%q,"source":"s"}%s}`, routing, summary, more)
+	}
+	for body, want := range map[string]int{
+		change("short", "s", ""):                             400,
+		change("R"+key[1:], "s", ""):                         400,
+		change(key, "", ""):                                  400,
+		change(key, strings.Repeat("x", 1025), ""):           400,
+		change(key, "s", `,"dedup_key":"a"`):                 400, // a change has none
+		change(key, "s", `,"links":[{"text":"no address"}]`): 400,
+		change(key, "s", ""):                                 202,
+	} {
+		resp, err := http.Post(s.URL()+"/v2/change/enqueue", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%.120s: %d, want %d", body, resp.StatusCode, want)
+		}
+	}
+	if len(s.Failures()) != 6 || len(s.Changes()) != 1 || len(s.Incidents()) != 0 {
+		t.Errorf("failures %q, changes %q, incidents %v", s.Failures(), s.Changes(), s.Incidents())
+	}
+}

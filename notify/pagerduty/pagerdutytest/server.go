@@ -1,4 +1,4 @@
-// Package pagerdutytest is a stateful fake of PagerDuty's Events API v2 and of the part of its REST API that finds incidents and writes notes, as a real
+// Package pagerdutytest is a stateful fake of PagerDuty's Events API v2, for alerts and for changes, and of the part of its REST API that finds incidents and writes notes, as a real
 // HTTP server that is as strict as PagerDuty.
 //
 // It keeps incidents by deduplication key as PagerDuty does: a trigger folds into an open incident, and opens a new one after a
@@ -75,6 +75,7 @@ type Server struct {
 	notes     map[string][]string
 	events    []string
 	dropped   []string
+	changes   []string
 	failures  []string
 	faults    []*Fault
 	times     []time.Time
@@ -89,6 +90,7 @@ func New(opt Options) *Server {
 	s := &Server{opt: opt, done: make(chan struct{}), notes: map[string][]string{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v2/enqueue", s.enqueue)
+	mux.HandleFunc("POST /v2/change/enqueue", s.change)
 	mux.HandleFunc("GET /incidents", s.rest(s.listIncidents))
 	mux.HandleFunc("GET /incidents/{id}/notes", s.rest(s.listNotes))
 	mux.HandleFunc("POST /incidents/{id}/notes", s.rest(s.addNote))
@@ -132,6 +134,13 @@ func (s *Server) Dropped() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.dropped)
+}
+
+// Changes are the summaries of the change events that were taken.
+func (s *Server) Changes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.changes)
 }
 
 // Notes are the notes of an incident.
