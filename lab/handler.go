@@ -85,7 +85,7 @@ type HandlerConfig struct {
 }
 
 // Handler serves every page of the fleet: /worker/<pod>/metrics, /worker/<pod>/health, /dcgm/<node>/metrics,
-// /gateway/metrics, /client/metrics and /kube/metrics. A page of something that does not listen answers 503, one that cannot
+// /gateway/metrics, /client/metrics and /kube/metrics, and at / the paths of those that there are now. A page of something that does not listen answers 503, one that cannot
 // be made 500.
 func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 	mux := http.NewServeMux()
@@ -103,6 +103,11 @@ func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 	mux.HandleFunc("GET /client/metrics", func(w http.ResponseWriter, _ *http.Request) { f.serve(w, "client", "job", "chat", c.TargetLabels) })
 	mux.HandleFunc("GET /kube/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		f.serve(w, "kube", "job", "kube-state-metrics", c.TargetLabels)
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		for _, t := range f.Targets() {
+			fmt.Fprintln(w, t.Path)
+		}
 	})
 	return mux
 }

@@ -57,7 +57,8 @@ type Bottleneck struct {
 	// Traced is the same by traces, where From is histograms.
 	Traced *Bottleneck `json:"traced,omitempty"`
 
-	unsaid string // why traces say nothing
+	unsaid  string // why traces say nothing
+	waiting string // how many requests wait that a small share of waiting does not count
 }
 
 // String is the bottleneck in a line.
@@ -79,6 +80,9 @@ func (b Bottleneck) String() string {
 		out += fmt.Sprintf(", from latency histograms; %d traces say the same", b.Traced.Requests)
 	default:
 		out += fmt.Sprintf(", from latency histograms; %d traces say %s (%s)", b.Traced.Requests, b.Traced.Class, b.Traced.shares()+b.Traced.ofFirst())
+	}
+	if b.waiting != "" {
+		out += fmt.Sprintf("; the %s that wait now are not counted before they end", b.waiting)
 	}
 	if b.Reading != "" {
 		out += "; " + b.Reading
@@ -134,7 +138,7 @@ func (c *Catalog) Bottleneck(scope state.Scope, ev *state.Evidence) Bottleneck {
 // bottleneckReads are the signals that a classification reads.
 var bottleneckReads = []string{"ttft_p95", "itl_p50", "itl_p95", "queue_time_p95", "queue_time_mean", "prefill_time_mean", "decode_time_mean", "prefix_hit_ratio",
 	"trace_requests", "trace_queue_time", "trace_prefill_time", "trace_decode_time", "trace_route_time", "trace_itl_p50", "trace_itl_p95",
-	"trace_prefix_hit_ratio", "trace_slowest"}
+	"trace_prefix_hit_ratio", "trace_slowest", "requests_waiting"}
 
 // late are the symptoms of requests that take too long, of which people ask where their time goes.
 var late = []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup", "queue_time_high", "slo_burn"}
@@ -173,9 +177,15 @@ func bottleneckOf(v *view) Bottleneck {
 	default:
 		out.Requests, out.Slowest = traced.Requests, traced.Slowest
 	}
+	if r := g.reading("requests_waiting"); r != nil && r.sum.ok && r.sum.v >= 1 && out.Queue != nil && *out.Queue < unqueued {
+		out.waiting = fmt.Sprintf("%.0f", r.sum.v)
+	}
 	out.Reading = interpret(g)
 	return out
 }
+
+// unqueued is a share of waiting that nobody expects while requests wait. Engines observe how long one has waited when it ends (vLLM) or is scheduled (SGLang).
+const unqueued = 0.1
 
 // numberOf is a signal's value for the group.
 func (g *group) numberOf(signal string) number {

@@ -133,6 +133,7 @@ func TestBottleneckFromTraces(t *testing.T) {
 		"routing": {traces, map[string]float64{"trace_route_time": 10, "trace_queue_time": 5}, BottleneckBalanced,
 			"routing 53 %, queue 26 %, prefill 5 %, decode 16 % of a request: balanced, from 120 traces"},
 		"histograms alone": {histograms, nil, BottleneckPrefill, "queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, 89 % of the time to the first token, from latency histograms"},
+		"some wait":        {histograms, map[string]float64{"requests_waiting": 41}, BottleneckPrefill, "queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, 89 % of the time to the first token, from latency histograms; the 41 that wait now are not counted before they end"},
 		"both":             {histograms, traces, BottleneckPrefill, "queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, 89 % of the time to the first token, from latency histograms; 120 traces say queue_saturation (queue 60 %, prefill 10 %, decode 30 % of a request)"},
 		"both agree": {histograms, map[string]float64{"trace_requests": 120, "trace_queue_time": .1, "trace_prefill_time": 4, "trace_decode_time": 3}, BottleneckPrefill,
 			"queue 5 %, prefill 40 %, decode 55 % of a request: prefill_compute_bound, 89 % of the time to the first token, from latency histograms; 120 traces say the same"},

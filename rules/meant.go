@@ -8,7 +8,7 @@ import (
 
 // Meant suggests the known name that somebody meant who wrote another, or lists those that there are.
 func Meant(name string, known []string) string {
-	best, least := "", 1+len(name)/3
+	best, least := "", max(1, len(name)/3)
 	for _, k := range known {
 		if d := distance(name, k); d <= least && d < len(name) && (best == "" || d < least) {
 			best, least = k, d

@@ -22,6 +22,7 @@ import (
 
 	"paramedic/lab"
 	"paramedic/rules"
+	"paramedic/state"
 )
 
 func (c *cli) labCommand() *cobra.Command {
@@ -75,10 +76,15 @@ func (c *cli) labRunCommand() *cobra.Command {
 					return err
 				}
 			}
-			fleet, err := labFleet(fault, seed, options)
+			scenario, err := labBeginning(fault, seed, options)
 			if err != nil {
 				return err
 			}
+			fleet, err := scenario.Build()
+			if err != nil {
+				return fmt.Errorf("building the fleet: %w", err)
+			}
+			c.announce(scenario, speed)
 			return c.labRun(cmd.Context(), fleet, lab.NewClock(fleet.Start(), speed), listen, hook)
 		},
 	}
@@ -94,17 +100,22 @@ func (c *cli) labRunCommand() *cobra.Command {
 	return cmd
 }
 
-// labFleet is the fleet of a fault or a decoy that begins now: whoever scrapes it, or takes its alerts, goes by the machine's clock.
-func labFleet(fault string, seed uint64, options labOptions) (*lab.Fleet, error) {
+// labBeginning is the scenario of a fault or a decoy that begins now: whoever scrapes its fleet, or takes its alerts, goes by the machine's clock.
+func labBeginning(fault string, seed uint64, options labOptions) (lab.Scenario, error) {
 	scenario, err := labScenario(fault, seed)
 	if err != nil {
-		return nil, err
+		return lab.Scenario{}, err
 	}
-	fleet, err := options.apply(scenario).Beginning(time.Now().UTC().Truncate(time.Second)).Build()
-	if err != nil {
-		return nil, fmt.Errorf("building the fleet: %w", err)
+	return options.apply(scenario).Beginning(time.Now().UTC().Truncate(time.Second)), nil
+}
+
+// announce tells who watches what will go wrong, and when; beside the addresses, which are for programs.
+func (c *cli) announce(s lab.Scenario, speed float64) {
+	for _, f := range s.Faults {
+		wait := time.Duration(float64(f.At) / speed).Round(time.Second)
+		fmt.Fprintf(c.err, "%s begins in %s, at %s\n", f.Name, state.FormatDuration(wait), time.Now().Add(wait).Format(time.TimeOnly))
 	}
-	return fleet, nil
+	fmt.Fprintln(c.err, s.Story)
 }
 
 // maxSpeed is more than a small fleet's simulation manages on a usual machine; asked for more, it only spins.

@@ -98,7 +98,11 @@ func TestSeverityIsOfFaults(t *testing.T) {
 func TestAFleetThatIsRunBeginsNow(t *testing.T) {
 	for _, traffic := range []string{"poisson", "diurnal"} {
 		before := time.Now().Truncate(time.Second)
-		fleet, err := labFleet(lab.KVExhaustion, 1, labOptions{traffic: traffic})
+		scenario, err := labBeginning(lab.KVExhaustion, 1, labOptions{traffic: traffic})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet, err := scenario.Build()
 		if err != nil {
 			t.Fatal(err)
 		}

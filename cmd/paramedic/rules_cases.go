@@ -55,7 +55,7 @@ func (c *cli) testRules(dir, cases string) error {
 		results = append(results, some...)
 	}
 	if len(results) == 0 {
-		return fmt.Errorf("there is no case (*.txtar) in %s", cases)
+		return c.noCase(dir, cases)
 	}
 	failed := 0
 	for _, r := range results {
@@ -82,11 +82,45 @@ func (c *cli) testRules(dir, cases string) error {
 			}
 			fmt.Fprintf(c.out, "%s%s\n", hold, with)
 		}
+		if filepath.Ext(cases) != ".txtar" {
+			c.printUnproven(catalogs, results)
+		}
 	}
 	if failed > 0 {
 		return errFinding
 	}
 	return nil
+}
+
+// noCase says what is wrong with rules that have no case, and that they have none.
+func (c *cli) noCase(dir, cases string) error {
+	if dir == "" {
+		var err error
+		if dir, err = rulesBeside(cases, cases); err != nil {
+			return err
+		}
+	}
+	if _, err := c.soundRules(dir); err != nil {
+		return err
+	}
+	return fmt.Errorf("there is no case (*.txtar) in %s", cases)
+}
+
+// printUnproven names the causes of somebody's own that no case demands.
+func (c *cli) printUnproven(catalogs map[string]*rules.Catalog, results []rules.CaseResult) {
+	proven := map[string]bool{}
+	for _, r := range results {
+		for _, id := range r.Want {
+			proven[id] = true
+		}
+	}
+	for _, from := range slices.Sorted(maps.Keys(catalogs)) {
+		for _, cause := range catalogs[from].Causes() {
+			if from != "" && filepath.Dir(cause.File) == filepath.Clean(from) && !proven[string(cause.ID)] {
+				fmt.Fprintf(c.out, "no case proves %s (%s:%d): write one that wants \"cause %s\"\n", cause.ID, cause.File, cause.Line, cause.ID)
+			}
+		}
+	}
 }
 
 func (c *cli) printCases(results []rules.CaseResult) {

@@ -95,9 +95,19 @@ func TestOwnRulesAreTestedWithTheirCases(t *testing.T) {
 	if code, out := testRulesIn(t, dir); code != exitOK || !strings.Contains(out, "ok    ours") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
+	putLines(t, filepath.Join(dir, "more.yaml"), "causes:", "  - {id: unproven, title: More, prior: -9, scope: pool, explains: {our_symptom: 1}, evidence: [{when: requests_waiting.max > 99, weight: 1, text: more}]}")
+	if code, out := testRulesIn(t, dir); code != exitOK || !strings.Contains(out, "no case proves unproven ("+filepath.Join(dir, "more.yaml")+":2)") || strings.Contains(out, "proves our_cause") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
 	putLines(t, filepath.Join(dir, "wrong.yaml"), "causes:", "  - id: other", "    titel: Typo")
 	if code, out := testRulesIn(t, dir); code != exitFinding || !strings.Contains(out, "wrong.yaml:3: ") {
 		t.Errorf("exit %d:\n%s", code, out)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "cases")); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := testRulesIn(t, dir); code != exitFinding || !strings.Contains(out, "wrong.yaml:3: ") {
+		t.Errorf("wrong rules without a case: exit %d:\n%s", code, out)
 	}
 }
 

@@ -83,10 +83,12 @@ func TestThePacksFireForWhatIsBroken(t *testing.T) {
 		fires []string
 		quiet []string
 	}{
-		{lab.VLLM, lab.KVExhaustion, []string{"VLLMKVCachePressure", "VLLMTTFTHigh", "VLLMPreemptionStorm", "SGLangMetricsAbsent"},
+		{lab.VLLM, lab.KVExhaustion, []string{"VLLMKVCachePressure", "VLLMTTFTHigh", "VLLMPreemptionStorm", "LLMErrorBudgetFastBurnCritical", "SGLangMetricsAbsent"},
 			[]string{"VLLMEngineStalled", "VLLMKVHeldWhileIdle", "VLLMConcurrencyCapped", "VLLMMetricsAbsent", "GPUXidFatal", "GPUMemoryGrows", "DCGMMetricsAbsent", "InferencePoolDown", "InferenceNodeNotReady"}},
 		{lab.VLLM, lab.GPUFault, []string{"GPUXidFatal"}, []string{"GPUXidError", "GPURowRemapFailure", "VLLMKVCachePressure", "DCGMMetricsAbsent", "InferenceNodeNotReady"}},
 		{lab.VLLM, lab.GatewayFailure, []string{"EPPNoReadyEndpoints", "EPPErrorRateCritical"}, []string{"EPPMetricsAbsent", "VLLMEngineStalled", "VLLMKVCachePressure", "InferencePoolDown"}},
+		{lab.VLLM, lab.NodeFailure, []string{"InferenceNodeNotReady"}, []string{"InferencePoolDown", "GPUXidFatal", "VLLMKVCachePressure"}},
+		{lab.VLLM, lab.OOMKilled, []string{"InferenceContainerOOMKilled"}, []string{"InferencePoolDown", "InferenceNodeNotReady", "GPUXidFatal", "VLLMKVCachePressure"}},
 		{lab.SGLang, lab.KVExhaustion, []string{"SGLangTTFTHigh", "SGLangTokenUsageHigh", "VLLMMetricsAbsent"},
 			[]string{"SGLangMetricsAbsent", "SGLangEngineStalled", "SGLangKVHeldWhileIdle", "GPUXidFatal", "InferencePoolDown"}},
 		{lab.Dynamo, lab.KVExhaustion, []string{"DynamoTTFTHigh", "DynamoKVCachePressure", "VLLMKVCachePressure"},
