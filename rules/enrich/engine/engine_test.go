@@ -159,6 +159,32 @@ func TestRecordedPagesGiveTheRightSignals(t *testing.T) {
 	}
 }
 
+// Ray exports vLLM's metrics under names of its own, and counters also as gauges without their suffix.
+func TestAPageThatRayExportsIsReadAsVLLMs(t *testing.T) {
+	const page = `# TYPE %[1]skv_cache_usage_perc gauge
+%[1]skv_cache_usage_perc{Component="core_worker",ReplicaId="r",SessionName="s",WorkerId="w",engine="0",model_name="m"} 0.97
+# TYPE %[1]snum_preemptions gauge
+%[1]snum_preemptions{WorkerId="w",engine="0",model_name="m"} %[2]d
+# TYPE %[1]snum_preemptions_total counter
+%[1]snum_preemptions_total{WorkerId="w",engine="0",model_name="m"} %[2]d
+# TYPE %[1]stime_to_first_token_seconds histogram
+%[1]stime_to_first_token_seconds_bucket{WorkerId="w",engine="0",model_name="m",le="0.5"} 0
+%[1]stime_to_first_token_seconds_bucket{WorkerId="w",engine="0",model_name="m",le="1.0"} %[2]d
+%[1]stime_to_first_token_seconds_bucket{WorkerId="w",engine="0",model_name="m",le="+Inf"} %[2]d
+%[1]stime_to_first_token_seconds_count{WorkerId="w",engine="0",model_name="m"} %[2]d
+%[1]stime_to_first_token_seconds_sum{WorkerId="w",engine="0",model_name="m"} %[2]d
+`
+	for _, prefix := range []string{"ray_vllm_", "ray_vllm:", "vllm:"} {
+		client, clk := pages(t, fmt.Sprintf(page, prefix, 0), fmt.Sprintf(page, prefix, 30), fmt.Sprintf(page, prefix, 60))
+		got := readAll(t, client, clk.Now())
+		for id, want := range map[string]float64{"kv_usage": 0.97, "preemption_rate": 2, "ttft_p95": 0.975} {
+			if s := got[id]; math.Abs(s.Value-want) > 1e-9 || s.Entity.Model != "m" {
+				t.Errorf("%s: %s is %+v, want %g", prefix, id, s, want)
+			}
+		}
+	}
+}
+
 func TestTargetThatIsDownIsUpZero(t *testing.T) {
 	const page = "vllm:kv_cache_usage_perc{model_name=\"m\"} 0.9\n"
 	client, clk := pages(t, page, page, "down")

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
+
+	"paramedic/rules"
 )
 
 // MaxPage is the largest page that is read, in bytes after decompression.
@@ -99,13 +101,13 @@ func (r *reader) read(body io.Reader) ([]point, error) {
 
 // line takes a series apart; nil if it does not matter. A summary's quantiles are of one process since its start: they cannot be joined.
 func (r *reader) line(text []byte, parser textparse.Parser) *line {
-	if name, _, _ := bytes.Cut(text, []byte("{")); len(name) > 0 && !r.wanted[string(name)] {
+	if name, _, _ := bytes.Cut(text, []byte("{")); len(name) > 0 && !r.wanted[rules.OffRay(string(name))] {
 		return nil
 	}
 	var ls labels.Labels
 	parser.Labels(&ls)
 	all := ls.Map()
-	metric := all[model.MetricNameLabel]
+	metric := rules.OffRay(all[model.MetricNameLabel])
 	if _, quantile := all["quantile"]; quantile || !r.wanted[metric] {
 		return nil
 	}
