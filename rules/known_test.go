@@ -69,6 +69,7 @@ func TestAnUnderscoreIsReadAsVLLMsColon(t *testing.T) {
 		`rate(vllm_request_success_total{finished_reason="length"}[5m]) > 1`:                                "quality",
 		`rate(vllm_prefix_cache_hits_total[5m]) / rate(vllm_prefix_queries[5m]) < 1`:                        "prefix_hit_low",
 		`vllm_kv_cache_usage_perc > 0.95`:                                                                   "kv_pressure",
+		`sum(sglang:num_decode_prealloc_queue_reqs) > 50`:                                                   "queue_buildup",
 		`ray_vllm_kv_cache_usage_perc > 0.95`:                                                               "kv_pressure", // by Ray
 		`ray_vllm:num_requests_waiting > 50`:                                                                "queue_buildup",
 		`histogram_quantile(0.95, sum by (le) (rate(ray_vllm_time_to_first_token_seconds_bucket[5m]))) > 5`: "ttft_high",

@@ -47,6 +47,7 @@ const (
 	FnRest     Fn = "rest"     // the rate of metric less that of over, where there is one; not below zero
 	FnShare    Fn = "share"    // metric / (metric + over), of gauges
 	FnLess     Fn = "less"     // 1 where metric < over, else 0
+	FnTotal    Fn = "total"    // metric and the gauges in with, together
 	FnExcess   Fn = "excess"   // metric and the gauges in with, by which they exceed over; not below zero
 	FnSlope    Fn = "slope"    // the least-squares slope per second over the window, of at least ten points
 	FnAge      Fn = "age"      // seconds since the Unix time that the metric holds

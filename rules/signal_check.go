@@ -11,7 +11,7 @@ var (
 	engines = []string{"vllm", "sglang", "dynamo", "trtllm", "dcgm", "cadvisor", "kube_state", "process", "target", "epp", "ingress", "client", "slo"}
 	// windowed are the functions that look back over a window, with whether they read a second metric.
 	windowed = []Fn{FnAvg, FnMax, FnMin, FnRate, FnIncrease, FnChanges, FnNews, FnQuantile, FnMean, FnRatio, FnRest, FnSlope, FnFlow}
-	instant  = []Fn{FnLast, FnShare, FnLess, FnExcess, FnAge}
+	instant  = []Fn{FnLast, FnShare, FnLess, FnTotal, FnExcess, FnAge}
 )
 
 func (r rawSignal) signal() (Signal, error) {
@@ -85,8 +85,8 @@ func (r rawSource) source() (Source, error) {
 	if (s.Fn == FnQuantile) != (s.Q > 0 && s.Q < 1) {
 		errs = append(errs, errors.New("q, between 0 and 1, is for quantile, which needs it"))
 	}
-	if len(s.With) > 0 && s.Fn != FnFlow && s.Fn != FnMin && s.Fn != FnExcess {
-		errs = append(errs, errors.New("with is for flow, min and excess"))
+	if len(s.With) > 0 && !slices.Contains([]Fn{FnFlow, FnMin, FnTotal, FnExcess}, s.Fn) {
+		errs = append(errs, errors.New("with is for flow, min, total and excess"))
 	}
 	var err error
 	if s.Match, err = parseMatchers(r.Match); err != nil {

@@ -185,6 +185,42 @@ func TestAPageThatRayExportsIsReadAsVLLMs(t *testing.T) {
 	}
 }
 
+// Each rank of data-parallel attention has its own requests, where phases are split they wait in queues of their own, and what waits by priority is
+// in the total too. Every rank tells how much its cache holds.
+func TestEveryRankAndQueueOfSGLangCounts(t *testing.T) {
+	gauge := func(name string, v float64, labels string) string {
+		return fmt.Sprintf("# TYPE sglang:%s gauge\nsglang:%s{model_name=\"m\"%s} %g\n", name, name, labels, v)
+	}
+	const first, third = `,dp_rank="0",pp_rank="0",tp_rank="0"`, `,dp_rank="1",pp_rank="0",tp_rank="2"`
+	queues := func(labels string, v float64) string {
+		return gauge("num_decode_prealloc_queue_reqs", v, labels) + gauge("num_decode_transfer_queue_reqs", v, labels) + gauge("num_prefill_bootstrap_queue_reqs", 0, labels) + gauge("num_prefill_inflight_queue_reqs", 0, labels)
+	}
+	for name, c := range map[string]struct {
+		page string
+		want map[string]float64
+	}{
+		"data-parallel attention": {gauge("num_queue_reqs", 3, first) + gauge("num_queue_reqs", 40, third) + gauge("num_running_reqs", 10, first) + gauge("num_running_reqs", 12, third),
+			map[string]float64{"requests_waiting": 43, "requests_running": 22}},
+		"a decode worker": {gauge("num_queue_reqs", 0, first) + gauge("num_running_reqs", 0, first) + queues(first, 20) + gauge("token_usage", 0.9, first),
+			map[string]float64{"requests_waiting": 40, "requests_running": 0, "kv_usage": 0.9, "kv_idle_usage": math.NaN()}},
+		"an idle one": {gauge("num_queue_reqs", 0, first) + gauge("num_running_reqs", 0, first) + queues(first, 0) + gauge("token_usage", 0.3, first),
+			map[string]float64{"requests_waiting": 0, "kv_idle_usage": 0.3}},
+		"priorities": {gauge("num_queue_reqs", 5, `,tp_rank="0",priority=""`) + gauge("num_queue_reqs", 2, `,tp_rank="0",priority="1"`) + gauge("num_queue_reqs", 3, `,tp_rank="0",priority="9"`),
+			map[string]float64{"requests_waiting": 5}},
+		"tensor-parallel ranks": {gauge("num_queue_reqs", 5, `,tp_rank="0"`) + gauge("num_queue_reqs", 5, `,tp_rank="1"`) + gauge("max_total_num_tokens", 92962, `,tp_rank="0"`) + gauge("max_total_num_tokens", 92962, `,tp_rank="1"`),
+			map[string]float64{"requests_waiting": 5, "kv_blocks_total": 92962}},
+	} {
+		client, clk := pages(t, c.page, c.page)
+		got := readAll(t, client, clk.Now())
+		for id, want := range c.want {
+			s, ok := got[id]
+			if math.IsNaN(want) && ok || !math.IsNaN(want) && (!ok || s.Value != want) {
+				t.Errorf("%s: %s is %+v (%v), want %g", name, id, s.Value, ok, want)
+			}
+		}
+	}
+}
+
 func TestTargetThatIsDownIsUpZero(t *testing.T) {
 	const page = "vllm:kv_cache_usage_perc{model_name=\"m\"} 0.9\n"
 	client, clk := pages(t, page, page, "down")

@@ -81,8 +81,8 @@ func (e *evaluation) run(targets []*target) values {
 		}
 	case rules.FnShare, rules.FnLess:
 		out = e.pair(targets)
-	case rules.FnExcess:
-		out = e.excess(targets)
+	case rules.FnTotal, rules.FnExcess:
+		out = e.total(targets)
 	case rules.FnAge:
 		out = e.collect(targets, s.Metric, s.Match, rules.CombineMax, rules.FnLast)
 		for k, v := range out {
@@ -169,7 +169,7 @@ func (e *evaluation) pair(targets []*target) values {
 	return out
 }
 
-func (e *evaluation) excess(targets []*target) values {
+func (e *evaluation) total(targets []*target) values {
 	s := e.source
 	out := e.collect(targets, s.Metric, s.Match, rules.CombineSum, rules.FnLast)
 	add := func(sign float64, other values) {
@@ -185,7 +185,9 @@ func (e *evaluation) excess(targets []*target) values {
 	for _, gauge := range s.With {
 		add(1, e.collect(targets, gauge, s.Match, rules.CombineSum, rules.FnLast))
 	}
-	add(-1, e.collect(targets, s.Over, s.Denominator(), rules.CombineSum, rules.FnLast))
+	if s.Fn == rules.FnExcess {
+		add(-1, e.collect(targets, s.Over, s.Denominator(), rules.CombineSum, rules.FnLast))
+	}
 	for k, v := range out {
 		out[k] = math.Max(v, 0)
 	}

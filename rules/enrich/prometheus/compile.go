@@ -227,12 +227,10 @@ func (b builder) build() string {
 		return "(" + b.agg("max", b.at(one)) + " / (" + b.agg("max", b.at(one)) + " + " + b.agg("max", b.at(whole())) + "))"
 	case rules.FnLess:
 		return "(" + b.agg("max", b.at(one)) + " < bool " + b.agg("max", b.at(whole())) + ")"
+	case rules.FnTotal:
+		return "(" + b.total(one) + ")"
 	case rules.FnExcess:
-		expr := b.agg("sum", b.at(one))
-		for _, gauge := range s.With {
-			expr += " + " + b.agg("sum", b.at(b.sel(gauge, s.Match)))
-		}
-		return "clamp_min(" + expr + " - " + b.agg("sum", b.at(whole())) + ", 0)"
+		return "clamp_min(" + b.total(one) + " - " + b.agg("sum", b.at(whole())) + ", 0)"
 	case rules.FnAge:
 		return "(" + b.clock() + " - " + b.agg("max", b.at(one)) + ")"
 	case rules.FnFlow:
@@ -244,6 +242,15 @@ func (b builder) build() string {
 	default:
 		return b.agg(op, b.at(one))
 	}
+}
+
+// total is a gauge and those beside it, together.
+func (b builder) total(one string) string {
+	expr := b.agg("sum", b.at(one))
+	for _, gauge := range b.src.With {
+		expr += " + " + b.agg("sum", b.at(b.sel(gauge, b.src.Match)))
+	}
+	return expr
 }
 
 // rate is how fast counters grow, summed.

@@ -63,7 +63,7 @@ func (p part) cost() int {
 	switch p.members[0].source.Fn {
 	case rules.FnQuantile:
 		return 8
-	case rules.FnRest, rules.FnFlow, rules.FnMin, rules.FnExcess:
+	case rules.FnRest, rules.FnFlow, rules.FnMin, rules.FnTotal, rules.FnExcess:
 		return 3
 	case rules.FnRatio, rules.FnMean:
 		return 2

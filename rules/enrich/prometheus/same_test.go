@@ -92,6 +92,30 @@ func trtllmPage(n int) string {
 	return b.String()
 }
 
+// sglangPage is what a decode worker of SGLang exports that has two ranks of data-parallel attention and counts priorities apart.
+func sglangPage(n int) string {
+	var b strings.Builder
+	for i, gauge := range []string{"num_queue_reqs", "num_running_reqs", "num_decode_prealloc_queue_reqs", "num_decode_transfer_queue_reqs", "num_prefill_bootstrap_queue_reqs", "num_prefill_inflight_queue_reqs", "token_usage"} {
+		fmt.Fprintf(&b, "# TYPE sglang:%s gauge\n", gauge)
+		for rank := range 2 {
+			ranks := fmt.Sprintf(`dp_rank="%d",engine_type="decode",model_name="llama-70b",pp_rank="0",tp_rank="%d"`, rank, 2*rank)
+			v := float64((n / 4 % (i + 2)) * (1 + rank) * min(n/4%3, 1)) // idle a third of the time
+			if gauge == "token_usage" {
+				v = 0.2 + 0.01*float64(n%30)
+			}
+			if i < 2 {
+				fmt.Fprintf(&b, "sglang:%s{%s,priority=\"\"} %g\nsglang:%s{%s,priority=\"7\"} %g\n", gauge, ranks, v, gauge, ranks, v)
+				continue
+			}
+			fmt.Fprintf(&b, "sglang:%s{%s} %g\n", gauge, ranks, v)
+		}
+	}
+	for rank := range 4 {
+		fmt.Fprintf(&b, "sglang:max_total_num_tokens{dp_rank=\"%d\",engine_type=\"decode\",model_name=\"llama-70b\",tp_rank=\"%d\"} 92962\n", rank/2, rank)
+	}
+	return b.String()
+}
+
 // gpuPage is a newer DCGM exporter's page: a new Xid is another value and another series.
 func gpuPage(n int) string {
 	xid := 0
@@ -113,7 +137,7 @@ func gpuPage(n int) string {
 func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 	clock := &tickClock{}
 	var n int
-	pages := []func() string{func() string { return workerPage(0, n) }, func() string { return workerPage(1, n) }, func() string { return trtllmPage(n) }, func() string { return gpuPage(n) }}
+	pages := []func() string{func() string { return workerPage(0, n) }, func() string { return workerPage(1, n) }, func() string { return trtllmPage(n) }, func() string { return sglangPage(n) }, func() string { return gpuPage(n) }}
 	db := &store{}
 	var targets []engine.Target
 	var labels []map[string]string
@@ -127,7 +151,7 @@ func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 		}))
 		t.Cleanup(srv.Close)
 		own := map[string]string{}
-		if i < 3 {
+		if i < 4 {
 			own = map[string]string{"pod": fmt.Sprintf("vllm-llama-7d9f8b6c5-aaaa%d", i), "namespace": "llm"}
 		}
 		targets = append(targets, engine.Target{URL: srv.URL + "/metrics", Labels: own})
@@ -204,6 +228,11 @@ func agree(t *testing.T, db *store, direct *engine.Client, scope state.Scope) {
 	for _, id := range []string{"requests_waiting", "abort_rate"} {
 		if !seen[id+" on vllm-llama-7d9f8b6c5-aaaa2"] {
 			t.Errorf("%s of TensorRT-LLM was compared with nothing", id)
+		}
+	}
+	for _, id := range []string{"requests_waiting", "requests_running", "kv_idle_usage", "kv_blocks_total"} {
+		if !seen[id+" on vllm-llama-7d9f8b6c5-aaaa3"] {
+			t.Errorf("%s of SGLang was compared with nothing", id)
 		}
 	}
 }
