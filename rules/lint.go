@@ -340,9 +340,9 @@ func (l *linter) bucket(x *parser.VectorSelector) {
 		if err != nil {
 			continue
 		}
-		if below, above, between := betweenBuckets(knownBuckets[bare(x.Name)], value); between {
+		if gaps := gapsAt(knownBuckets[bare(x.Name)], value); len(gaps) > 0 {
 			l.say(state.Critical, fmt.Sprintf("%s has no bucket le=%q: the selector finds nothing", x.Name, m.Value),
-				fmt.Sprintf("use le=%q or le=%q, written as the engine writes it", written(below), written(above)))
+				"use "+byRelease(gaps, func(g gap) string { return fmt.Sprintf("le=%q or le=%q", written(g.below), written(g.above)) })+", written as the engine writes it")
 		}
 	}
 }

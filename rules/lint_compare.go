@@ -266,28 +266,48 @@ func (l *linter) window(c bound, call *parser.Call) {
 
 // quantiles holds a quantile's threshold against the buckets that it is computed from.
 func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []parser.Node) {
-	edges := l.edges(metric)
-	if len(edges) == 0 {
+	releases := l.edges(metric)
+	if len(releases) == 0 {
 		return
 	}
 	unit := ""
-	if first := edges[0]; strings.HasSuffix(bare(metric), "_seconds") && c.scale == 1 && c.limit >= 50 && c.limit/1000 >= first {
+	if first := releases[0][0]; strings.HasSuffix(bare(metric), "_seconds") && c.scale == 1 && c.limit >= 50 && c.limit/1000 >= first {
 		unit = fmt.Sprintf("; it is in seconds: compare with %s if milliseconds were meant", written(c.limit/1000))
 	}
-	top := edges[len(edges)-1]
+	top := math.Inf(-1)
+	for _, edges := range releases {
+		top = max(top, edges[len(edges)-1])
+	}
 	if at, always := outside(c.op, c.limit, math.Inf(-1), top); at {
 		l.decided(always, fmt.Sprintf("a quantile of %s is never above its largest bucket, %s, and the threshold is %s", metric, written(top), c.own()),
 			fmt.Sprintf("compare with less than %s%s", c.written(top), unit), x, path)
 		return
 	}
-	if below, above, between := betweenBuckets(edges, c.limit); between {
-		l.say(state.Warning, fmt.Sprintf("the threshold %s lies between the buckets %s and %s of %s: the quantile is a guess in between", c.own(), written(below), written(above), metric),
-			fmt.Sprintf("use a bucket's edge: %s or %s%s", c.written(below), c.written(above), unit))
+	if gaps := gapsAt(releases, c.limit); len(gaps) > 0 && !recounted(metric, x, path) {
+		between := byRelease(gaps, func(g gap) string { return written(g.below) + " and " + written(g.above) })
+		l.say(state.Warning, fmt.Sprintf("the threshold %s lies between the buckets %s of %s: the quantile is a guess in between", c.own(), between, metric),
+			"use a bucket's edge: "+byRelease(gaps, func(g gap) string { return c.written(g.below) + " or " + c.written(g.above) })+unit)
 	}
 }
 
-// edges are the finite edges of a histogram: those that it has here, or those that engines give it.
-func (l *linter) edges(metric string) []float64 {
+// recounted says whether what a comparison finds is asked again of buckets of the same histogram, by their edges. Its own threshold may then lie
+// anywhere: it is how a rule is right for releases that have different edges.
+func recounted(metric string, n parser.Node, path []parser.Node) bool {
+	for _, around := range slices.Backward(path) {
+		if p, ok := around.(*parser.BinaryExpr); ok && (p.Op == parser.LAND || p.Op == parser.LUNLESS) && p.LHS == n {
+			for _, x := range selectorsOf(p.RHS) {
+				if x.Name == metric && slices.ContainsFunc(x.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "le" }) {
+					return true
+				}
+			}
+		}
+		n = around
+	}
+	return false
+}
+
+// edges are the finite edges of a histogram: those that it has here, or those that releases of engines give it.
+func (l *linter) edges(metric string) [][]float64 {
 	var out []float64
 	for _, v := range sortedEdges(l.valuesOf(metric, "le")) {
 		edge, _ := strconv.ParseFloat(v, 64) // sortedEdges leaves out what is no number
@@ -296,7 +316,7 @@ func (l *linter) edges(metric string) []float64 {
 	if len(out) == 0 {
 		return knownBuckets[bare(metric)]
 	}
-	return out
+	return [][]float64{out}
 }
 
 // outside says whether a comparison of a value from lo to hi is decided before the value is known, and how.

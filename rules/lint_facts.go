@@ -157,50 +157,83 @@ var (
 	ttftBuckets    = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}
 	tokenBuckets   = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
 	requestBuckets = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
-	routerBuckets  = []float64{.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
 
-	knownBuckets = map[string][]float64{
-		"vllm:time_to_first_token_seconds":           ttftBuckets,
-		"vllm:inter_token_latency_seconds":           tokenBuckets,
-		"vllm:time_per_output_token_seconds":         tokenBuckets,
-		"vllm:request_time_per_output_token_seconds": tokenBuckets,
-		"vllm:e2e_request_latency_seconds":           requestBuckets,
-		"vllm:request_queue_time_seconds":            requestBuckets,
-		"vllm:request_prefill_time_seconds":          requestBuckets,
-		"vllm:request_decode_time_seconds":           requestBuckets,
-		"vllm:request_inference_time_seconds":        requestBuckets,
+	// knownBuckets are the edges of each histogram, of the newest releases first.
+	knownBuckets = map[string][][]float64{
+		"vllm:time_to_first_token_seconds":           {ttftBuckets},
+		"vllm:inter_token_latency_seconds":           {tokenBuckets},
+		"vllm:time_per_output_token_seconds":         {tokenBuckets},
+		"vllm:request_time_per_output_token_seconds": {tokenBuckets},
+		"vllm:e2e_request_latency_seconds":           {requestBuckets},
+		"vllm:request_queue_time_seconds":            {requestBuckets},
+		"vllm:request_prefill_time_seconds":          {requestBuckets},
+		"vllm:request_decode_time_seconds":           {requestBuckets},
+		"vllm:request_inference_time_seconds":        {requestBuckets},
 
-		"sglang:time_to_first_token_seconds":   {.1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400},
-		"sglang:inter_token_latency_seconds":   {.002, .004, .006, .008, .01, .015, .02, .025, .03, .035, .04, .06, .08, .1, .2, .4, .6, .8, 1, 2, 4, 6, 8},
-		"sglang:e2e_request_latency_seconds":   {.1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400, 600, 1200, 1800, 2400},
-		"trtllm_time_to_first_token_seconds":   ttftBuckets,
-		"trtllm_time_per_output_token_seconds": tokenBuckets,
-		"trtllm_e2e_request_latency_seconds":   requestBuckets,
-		"trtllm_request_queue_time_seconds":    requestBuckets,
+		"sglang:time_to_first_token_seconds":   {{.1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400}},
+		"sglang:inter_token_latency_seconds":   {{.002, .004, .006, .008, .01, .015, .02, .025, .03, .035, .04, .06, .08, .1, .2, .4, .6, .8, 1, 2, 4, 6, 8}},
+		"sglang:e2e_request_latency_seconds":   {{.1, .2, .4, .6, .8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400, 600, 1200, 1800, 2400}},
+		"trtllm_time_to_first_token_seconds":   {ttftBuckets},
+		"trtllm_time_per_output_token_seconds": {tokenBuckets},
+		"trtllm_e2e_request_latency_seconds":   {requestBuckets},
+		"trtllm_request_queue_time_seconds":    {requestBuckets},
 
-		"dynamo_frontend_time_to_first_token_seconds": {.0022, .0047, .01, .022, .047, .1, .22, .47, 1, 2.2, 4.7, 10, 22, 48, 100, 220, 480},
-		"dynamo_frontend_inter_token_latency_seconds": {.0019, .0035, .0067, .013, .024, .045, .084, .16, .3, .56, 1.1, 2},
-		"dynamo_frontend_request_duration_seconds":    {1.9, 3.4, 6.3, 12, 22, 40, 75, 140, 260},
+		// Dynamo has had others between tokens since September 2026 (its pull request 14839), and of requests since April (8087).
+		"dynamo_frontend_time_to_first_token_seconds": {{.0022, .0047, .01, .022, .047, .1, .22, .47, 1, 2.2, 4.7, 10, 22, 48, 100, 220, 480}},
+		"dynamo_frontend_inter_token_latency_seconds": {
+			{.0018, .0033, .0059, .011, .02, .035, .064, .12, .21, .38, .69, 1.2, 2.3, 4.1, 7.4, 13, 24, 44, 80},
+			{.0019, .0035, .0067, .013, .024, .045, .084, .16, .3, .56, 1.1, 2},
+		},
+		"dynamo_frontend_request_duration_seconds": {{2, 4, 8, 16, 32, 64, 130, 260, 510}, {1.9, 3.4, 6.3, 12, 22, 40, 75, 140, 260}},
 
-		"llm_d_epp_request_ttft_seconds":                        routerBuckets,
-		"llm_d_epp_request_duration_seconds":                    routerBuckets,
-		"llm_d_epp_request_streaming_itl_seconds":               {.0005, .00205, .005, .01, .02, .04, .06, .08, .1, .125, .15, .2, .3, .4, .5, .6, .8, 1, 1.5, 2, 3, 4.5, 6},
-		"llm_d_epp_flow_control_request_queue_duration_seconds": {.0001, .0005, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		// llm-d's router has these names since 0.9.
+		"llm_d_epp_request_ttft_seconds": {{.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120}},
+		"llm_d_epp_request_duration_seconds": {{.005, .025, .05, .1, .2, .4, .6, .8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120,
+			180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}},
+		"llm_d_epp_request_streaming_itl_seconds":               {{.001, .005, .01, .02, .04, .06, .08, .1, .15, .2, .3, .5, .75, 1, 2}},
+		"llm_d_epp_flow_control_request_queue_duration_seconds": {{.0001, .0005, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}},
 	}
 )
 
-// betweenBuckets says between which edges of a histogram a value lies. The first bucket begins at zero.
-func betweenBuckets(edges []float64, value float64) (below, above float64, between bool) {
+// A gap is what lies between two edges of a histogram that follow each other. The first one begins at zero.
+type gap struct{ below, above float64 }
+
+// gapsAt are the gaps that a value lies in, one for each release that has other edges; none where it is an edge of one of them, or beyond its
+// last one, for that may be the release that runs.
+func gapsAt(releases [][]float64, value float64) []gap {
+	var out []gap
+	for _, edges := range releases {
+		g, between := gapAt(edges, value)
+		if !between {
+			return nil
+		}
+		if !slices.Contains(out, g) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+func gapAt(edges []float64, value float64) (g gap, between bool) {
 	for _, edge := range edges {
 		switch {
 		case math.Abs(value-edge) <= 1e-9*edge: // a unit's arithmetic may have left it beside the edge
-			return 0, 0, false
+			return gap{}, false
 		case value < edge:
-			return below, edge, value > 0
+			return gap{g.below, edge}, value > 0
 		}
-		below = edge
+		g.below = edge
 	}
-	return 0, 0, false
+	return gap{}, false
+}
+
+// byRelease tells of gaps, with the release where there are several.
+func byRelease(gaps []gap, tell func(gap) string) string {
+	text := tell(gaps[0])
+	for _, g := range gaps[1:] {
+		text += " (" + tell(g) + " in older releases)"
+	}
+	return text
 }
 
 // knownTops are the largest values of gauges that begin at zero: 1 of a ratio, whatever its name says, and 100 of a percentage.

@@ -1,11 +1,15 @@
 package rules
 
 import (
+	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"paramedic/state"
 )
@@ -381,20 +385,89 @@ func FuzzLint(f *testing.F) {
 	})
 }
 
-// Every engine has buckets of its own.
+// Every engine has buckets of its own, and Dynamo's newer releases have others than its older ones: of those nothing is said that is wrong for one.
 func TestThresholdsBetweenTheBucketsOfOtherEngines(t *testing.T) {
+	const itl, e2e = "dynamo_frontend_inter_token_latency_seconds_bucket", "dynamo_frontend_request_duration_seconds_bucket"
+	p95 := func(metric, threshold string) string {
+		return "histogram_quantile(0.95, sum by (le) (rate(" + metric + "[5m]))) " + threshold
+	}
 	for expr, want := range map[string]string{
-		`histogram_quantile(0.95, sum by (le) (rate(sglang:time_to_first_token_seconds_bucket[5m]))) > 5`:            "4 or 6",
-		`histogram_quantile(0.95, sum by (le) (rate(sglang:time_to_first_token_seconds_bucket[5m]))) > 6`:            "",
-		`histogram_quantile(0.95, sum by (le) (rate(dynamo_frontend_time_to_first_token_seconds_bucket[5m]))) > 2`:   "1 or 2.2",
-		`histogram_quantile(0.95, sum by (le) (rate(dynamo_frontend_inter_token_latency_seconds_bucket[5m]))) > 0.1`: "0.084 or 0.16",
-		`histogram_quantile(0.95, sum by (le) (rate(trtllm_time_to_first_token_seconds_bucket[5m]))) > 3`:            "2.5 or 5",
-		`histogram_quantile(0.95, sum by (le) (rate(llm_d_epp_request_ttft_seconds_bucket[5m]))) > 2.5`:              "2 or 3",
-		`histogram_quantile(0.95, sum by (le) (rate(llm_d_epp_request_ttft_seconds_bucket[5m]))) > 5`:                "",
+		p95("sglang:time_to_first_token_seconds_bucket", "> 5"):          "4 or 6",
+		p95("sglang:time_to_first_token_seconds_bucket", "> 6"):          "",
+		p95("dynamo_frontend_time_to_first_token_seconds_bucket", "> 2"): "1 or 2.2",
+		p95("trtllm_time_to_first_token_seconds_bucket", "> 3"):          "2.5 or 5",
+		p95("llm_d_epp_request_ttft_seconds_bucket", "> 2.5"):            "2 or 3",
+		p95("llm_d_epp_request_ttft_seconds_bucket", "> 5"):              "",
+		p95("llm_d_epp_request_ttft_seconds_bucket", "> 180"):            "less than 120",
+		p95("llm_d_epp_request_duration_seconds_bucket", "> 180"):        "",
+		p95("llm_d_epp_request_streaming_itl_seconds_bucket", "> 0.4"):   "0.3 or 0.5",
+		p95(itl, "> 0.1"):   "a bucket's edge: 0.064 or 0.12 (0.084 or 0.16 in older releases)",
+		p95(itl, "> 0.084"): "", p95(itl, "> 0.12"): "",
+		p95(itl, "> 5"):                         "", // out of reach in older releases
+		p95(itl, "> 100"):                       "less than 80",
+		p95(e2e, "> 10"):                        "8 or 16 (6.3 or 12 in older releases)",
+		p95(e2e, "> 300"):                       "",
+		p95(e2e, "> 600"):                       "less than 510",
+		p95(e2e, "> 0.01"):                      "0 or 2 (0 or 1.9 in older releases)",
+		"rate(" + itl + `{le="0.1"}[5m]) < 1`:   `le="0.064" or le="0.12" (le="0.084" or le="0.16" in older releases)`,
+		"rate(" + itl + `{le="0.084"}[5m]) < 1`: "", "rate(" + itl + `{le="0.12"}[5m]) < 1`: "",
 	} {
 		got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, Exported{})
 		if len(got) != min(len(want), 1) || want != "" && !strings.Contains(got[0].Fix, want) {
 			t.Errorf("%s: %+v, want %q", expr, got, want)
+		}
+	}
+}
+
+// The edges that a fleet has come before those that are known of releases.
+func TestThresholdsBetweenTheBucketsThatAFleetHas(t *testing.T) {
+	const metric = "dynamo_frontend_inter_token_latency_seconds_bucket"
+	const p95 = "histogram_quantile(0.95, sum by (le, model) (rate(" + metric + "[5m])))"
+	have := Exported{
+		Metrics: map[string]bool{metric: true, "dynamo_frontend_inter_token_latency_seconds_count": true},
+		Labels:  map[string]map[string][]string{metric: {"model": {"llama"}, "le": {"0", "0.035", "0.064", "0.12", "0.21", "+Inf"}}},
+	}
+	asked := func(than string) string {
+		return p95 + " > 0.084 " + than + " sum by (model) (rate(" + metric + `{le=~"0.084|0.12"}[5m])) >= 0.95 * sum by (model) (rate(dynamo_frontend_inter_token_latency_seconds_count[5m]))`
+	}
+	for expr, want := range map[string]string{
+		p95 + " > 0.084": "use a bucket's edge: 0.064 or 0.12", p95 + " > 0.12": "",
+		asked("unless"): "", asked("or"): "use a bucket's edge: 0.064 or 0.12", // asked again by the edge of either release
+	} {
+		got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, have)
+		if len(got) != min(len(want), 1) || want != "" && got[0].Fix != want {
+			t.Errorf("%s: %+v, want %q", expr, got, want)
+		}
+	}
+}
+
+// Dynamo spreads its edges evenly over the logarithms from a least to a largest, and rounds them to two figures: generate_log_buckets in
+// lib/llm/src/http/service/metrics.rs.
+func TestTheBucketsOfDynamoAreThoseOfItsFormula(t *testing.T) {
+	type spread struct {
+		least, largest float64
+		n              int
+	}
+	for metric, releases := range map[string][]spread{
+		"dynamo_frontend_time_to_first_token_seconds": {{.001, 480, 18}},
+		"dynamo_frontend_inter_token_latency_seconds": {{.001, 80, 20}, {.001, 2, 13}},
+		"dynamo_frontend_request_duration_seconds":    {{1, 512, 10}, {1, 256, 10}},
+	} {
+		var want [][]float64
+		for _, s := range releases {
+			var edges []float64
+			for i := range s.n - 1 {
+				edge := s.least * math.Pow(s.largest/s.least, float64(i+1)/float64(s.n-1))
+				rounded, err := strconv.ParseFloat(strconv.FormatFloat(edge, 'e', 1, 64), 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				edges = append(edges, rounded)
+			}
+			want = append(want, edges)
+		}
+		if diff := cmp.Diff(want, knownBuckets[metric]); diff != "" {
+			t.Errorf("%s: %s", metric, diff)
 		}
 	}
 }
