@@ -291,21 +291,39 @@ func TestTargetsOfTheObjectivesAreEdgesOfBuckets(t *testing.T) {
 		"vllm e2e": "vllm:e2e_request_latency_seconds", "sglang e2e": "sglang:e2e_request_latency_seconds", "trtllm e2e": "trtllm_e2e_request_latency_seconds",
 		"dynamo e2e": "dynamo_frontend_request_duration_seconds", "llm-d e2e": "llm_d_epp_request_duration_seconds",
 	}
-	promised := map[string]int{}
+	// What a frontend of Dynamo exports before and after its edges changed. It has one target of each use case: with two its answers count twice.
+	releases := map[string][]string{
+		"dynamo itl": {"0.0019 0.0035 0.0067 0.013 0.024 0.045 0.084 0.16 0.3 0.56 1.1 2", "0.0018 0.0033 0.0059 0.011 0.02 0.035 0.064 0.12 0.21 0.38 0.69 1.2 2.3 4.1 7.4 13 24 44 80"},
+		"dynamo e2e": {"1.9 3.4 6.3 12 22 40 75 140 260", "2 4 8 16 32 64 130 260 510"},
+	}
+	promised := map[string]map[string][]string{}
 	for _, r := range packRules(t) {
 		if r.Record != "llm_slo:target" {
 			continue
 		}
 		of := r.Labels["engine"] + " " + r.Labels["sli"]
-		promised[of]++
+		if promised[of] == nil {
+			promised[of] = map[string][]string{}
+		}
+		promised[of][r.Labels["use_case"]] = append(promised[of][r.Labels["use_case"]], r.Labels["le"])
 		expr := metrics[of] + `_bucket{le="` + r.Labels["le"] + `"} < 1`
 		for _, f := range rules.Lint([]rules.AlertingRule{{Name: of, Expr: expr}}, rules.Exported{}) {
 			t.Errorf("%s for %s: %s: %s", of, r.Labels["use_case"], f.Text, f.Fix)
 		}
 	}
 	for of := range metrics {
-		if promised[of] != 5 {
-			t.Errorf("%s has targets for %d use cases, want 5", of, promised[of])
+		if len(promised[of]) != 5 {
+			t.Errorf("%s has targets for %d use cases, want 5", of, len(promised[of]))
+		}
+		for useCase, targets := range promised[of] {
+			if len(targets) != max(len(releases[of]), 1) {
+				t.Errorf("%s for %s: %v for %d releases", of, useCase, targets, max(len(releases[of]), 1))
+			}
+			for _, edges := range releases[of] {
+				if has := slices.DeleteFunc(strings.Fields(edges), func(edge string) bool { return !slices.Contains(targets, edge) }); len(has) != 1 {
+					t.Errorf("%s for %s: of %v the release with %s has %v, want one", of, useCase, targets, edges, has)
+				}
+			}
 		}
 	}
 }
