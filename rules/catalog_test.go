@@ -222,6 +222,8 @@ causes:
     scope: pool
     explains: {kv_pressure: 1e300}
     evidence: [{when: kv_usage.max > 0.5, weight: 1, text: a}]
+metrics:
+  - {any: [answers_total], label: {code: "5(.."}, symptom: error_rate}
 `)
 	_, problems, err := Load(dir)
 	if err != nil {
@@ -240,6 +242,7 @@ causes:
 		"15: no placeholder {tagret} here",
 		"16: no placeholder {tagret} here",
 		"17: explains kv_pressure is 1e+300 dB: give a number from -100 to 100",
+		"23: label code: error parsing regexp: missing closing ): `5(..`",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("problems:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

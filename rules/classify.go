@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/prometheus/model/labels"
+
 	"paramedic/state"
 )
 
@@ -25,7 +27,7 @@ type metricRule struct {
 	Idle    []string
 	Func    []string
 	Without []string
-	Label   map[string]string
+	Label   map[string]*regexp.Regexp
 	Symptom state.Symptom
 	Hints   map[string]string
 }
@@ -127,9 +129,9 @@ func (r *metricRule) fitsUse(u use) bool {
 		return false
 	}
 	for k, v := range r.Label {
-		if !slices.ContainsFunc(strings.Split(u.labels, ","), func(l string) bool {
-			key, value, _ := strings.Cut(l, "=")
-			return named(key, k) && strings.Contains(strings.ToLower(value), v)
+		if !slices.ContainsFunc(u.sel.LabelMatchers, func(m *labels.Matcher) bool {
+			asked := m.Name != labels.MetricName && (m.Type == labels.MatchEqual || m.Type == labels.MatchRegexp)
+			return asked && named(m.Name, k) && v.MatchString(strings.ToLower(m.Value))
 		}) {
 			return false
 		}

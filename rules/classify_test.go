@@ -104,6 +104,15 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`kube_node_status_condition{condition="Ready",status="true"} == 0`, "worker_down", ""},
 		{`llm_d_epp_ready_endpoints == 0`, "no_endpoints", ""},
 		{`5 < vllm:num_requests_waiting`, "queue_buildup", ""},
+		{`rate(dynamo_frontend_requests_total{model="qwen/qwen2.5-72b"}[5m]) > 50`, state.Unclassified, ""}, // a model's name, and no status
+		{`sum(rate(http_requests_total{handler="/v1/5",status="2xx"}[5m])) > 50`, state.Unclassified, ""},
+		{`sum(rate(http_requests_total{status="415"}[5m])) > 1`, state.Unclassified, ""},
+		{`sum(rate(http_requests_total{status!~"5.."}[5m])) > 50`, state.Unclassified, ""}, // what does not fail
+		{`sum(rate(http_requests_total{status="5xx"}[5m])) > 1`, "error_rate", ""},
+		{`sum(rate(http_requests_total{code="503",model="qwen2.5"}[5m])) > 1`, "error_rate", ""},
+		{`sum(rate(istio_requests_total{response_code=~"4..|5.."}[5m])) > 1`, "error_rate", ""},
+		{`sum(rate(my_requests_total{http_status_code=~"[45].."}[5m])) > 1`, "error_rate", ""},
+		{`sum(rate(my_requests_total{http_status=~"^(500|502)$"}[5m])) > 1`, "error_rate", ""},
 		{`node_filesystem_avail_bytes < 1e9`, state.Unclassified, ""},
 	} {
 		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "X"}, GeneratorURL: generator(tt.expr)}, "x")

@@ -62,7 +62,7 @@ type metricYAML struct {
 	Idle    []string          `yaml:"idle" jsonschema_description:"Metrics that the expression must want to be zero, or below something."`
 	Func    []string          `yaml:"func" jsonschema_description:"PromQL functions of which one must stand around the metric."`
 	Without []string          `yaml:"without" jsonschema_description:"PromQL functions that must not."`
-	Label   map[string]string `yaml:"label" jsonschema_description:"A matcher of the selector whose value contains this."`
+	Label   map[string]string `yaml:"label" jsonschema_description:"A label that the selector asks for, and a regular expression that its value, in lower case, has to fit somewhere."`
 	Symptom string            `yaml:"symptom" jsonschema:"required" jsonschema_description:"What it means."`
 	Hints   map[string]string `yaml:"hints" jsonschema_description:"Words that evidence can ask for with hint(name)."`
 }

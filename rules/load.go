@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -241,7 +242,15 @@ func (l *loader) metrics(ys []metricYAML) {
 			l.bad(line, "is: %q is none of above, below, zero", y.Is)
 			continue
 		}
-		r := metricRule{Is: y.Is, Also: y.Also, Idle: y.Idle, Func: y.Func, Without: y.Without, Label: y.Label, Symptom: state.Symptom(y.Symptom), Hints: y.Hints}
+		r := metricRule{Is: y.Is, Also: y.Also, Idle: y.Idle, Func: y.Func, Without: y.Without, Label: map[string]*regexp.Regexp{}, Symptom: state.Symptom(y.Symptom), Hints: y.Hints}
+		for label, value := range y.Label {
+			re, err := regexp.Compile(value)
+			if err != nil {
+				l.bad(line, "label %s: %v", label, err)
+				continue
+			}
+			r.Label[label] = re
+		}
 		for _, t := range y.Any {
 			r.Any = append(r.Any, t.s)
 		}
