@@ -194,7 +194,6 @@ func (f *Fleet) arrive() {
 
 // send routes a request to a worker.
 func (f *Fleet) send(r *request) {
-	f.gateway.requests++
 	w := f.router.pick(f.endpoints(), f.rng)
 	if w == nil {
 		f.refused++
@@ -202,6 +201,7 @@ func (f *Fleet) send(r *request) {
 		f.retry(r)
 		return
 	}
+	f.gateway.requests++
 	if w.failing > 0 {
 		f.fail(w)
 		w.eng.stats.finished[finishedError]++

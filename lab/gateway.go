@@ -2,12 +2,13 @@ package lab
 
 import "fmt"
 
-// gateway is the endpoint picker in front of the pool: every request passes it, and it counts what became of each. It picks with the
-// router; what it can see is its own matter.
+// gateway is the endpoint picker in front of the pool: every request passes it, and it counts those that it found a worker for, and apart
+// from them those that it did not. It picks with the router; what it can see is its own matter. A worker's error it
+// counts beside the request, as llm-d's does where the proxy tells it the status in the header "status"; Envoy's is ":status".
 type gateway struct {
 	pod      string
-	blind    bool // its watch of the pool is broken: it sees no endpoint, whatever Kubernetes says
-	requests float64
+	blind    bool               // its watch of the pool is broken: it sees no endpoint, whatever Kubernetes says
+	requests float64            // that it sent to a worker
 	errors   map[string]float64 // by llm-d's error codes
 	front    *frontStats        // of Dynamo's, which is there instead
 }

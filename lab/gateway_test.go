@@ -15,8 +15,13 @@ func TestABlindGatewayFailsRequestsThatNoEngineSees(t *testing.T) {
 	if n := len(f.endpoints()); n != 4 || f.gateway.errors[gatewayNoEndpoint] != 0 || f.gateway.requests < 50 {
 		t.Fatalf("healthy: %d endpoints, %v requests, errors %v", n, f.gateway.requests, f.gateway.errors)
 	}
+	f.Advance(f.Start().Add(time.Minute + time.Second))
+	sent := f.gateway.requests
 	f.Advance(f.Start().Add(3*time.Minute - time.Second))
 	before := f.gateway.requests
+	if before != sent {
+		t.Errorf("%v requests are counted after %v: the picker counts those that it sends to a worker", before, sent)
+	}
 	if n := len(f.endpoints()); n != 0 || f.gateway.errors[gatewayNoEndpoint] < 100 {
 		t.Errorf("blind: %d endpoints, errors %v", n, f.gateway.errors)
 	}

@@ -206,12 +206,15 @@ func commonRules(k Kind) []Rule {
 	}
 }
 
-// gatewayErrors is the share of requests that the endpoint picker or what is behind it fails.
-const gatewayErrors = "sum by (namespace, model_name) (rate(llm_d_epp_request_error_total[5m])) / sum by (namespace, model_name) (rate(llm_d_epp_request_total[5m]))"
+// gatewayErrors is the share of requests that the endpoint picker or what is behind it fails. Its counter of requests leaves out what it fails itself.
+const gatewayErrors = "sum by (namespace, model_name) (rate(llm_d_epp_request_error_total[5m])) / sum by (namespace, model_name) (" +
+	`rate(llm_d_epp_request_total[5m]) or rate(llm_d_epp_request_error_total{error_code!="ModelServerError"}[5m]))`
 
 func (h *history) gatewayErrors() vector {
 	by := []string{"namespace", "model_name"}
-	return h.rate("llm_d_epp_request_error_total", 300, 0).sum(by...).per(h.rate("llm_d_epp_request_total", 300, 0).sum(by...), by...)
+	failed := h.rate("llm_d_epp_request_error_total", 300, 0)
+	all := append(h.rate("llm_d_epp_request_total", 300, 0), failed.with("error_code", gatewayNoEndpoint)...)
+	return failed.sum(by...).per(all.sum(by...), by...)
 }
 
 // keepFiring is how long a rule goes on firing after its expression went quiet. Held blocks can only be told from used ones while a worker

@@ -43,7 +43,7 @@ const (
 	FnNews     Fn = "news"     // how often a gauge took another value, also where its labels tell the value too and another value is another series
 	FnQuantile Fn = "quantile" // a histogram's quantile q of what was observed in the window
 	FnMean     Fn = "mean"     // a histogram's sum by count of what was observed in the window
-	FnRatio    Fn = "ratio"    // the rate of metric by the rate of over; nothing where over stands still
+	FnRatio    Fn = "ratio"    // the rate of metric by the rates of over and of the counters in with; nothing where all of these stand still
 	FnRest     Fn = "rest"     // the rate of metric less that of over, where there is one; not below zero
 	FnShare    Fn = "share"    // metric / (metric + over), of gauges
 	FnLess     Fn = "less"     // 1 where metric < over, else 0
@@ -110,7 +110,8 @@ type Source struct {
 	// Over is the other metric of ratio, rest, share, less and excess; OverMatch its own matchers (Match where empty).
 	Over      string
 	OverMatch []Matcher
-	// With are gauges: those whose growth flow adds; those that excess adds; for min, those that have to be zero for a point to count.
+	// With are gauges: those whose growth flow adds; those that excess adds; for min, those that have to be zero for a point to count. For ratio
+	// they are counters of what Over leaves out, by the same matchers.
 	With  []string
 	Match []Matcher
 	// Label's value becomes the sample's Text. Value's value (of a label) becomes its value.

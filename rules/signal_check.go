@@ -85,8 +85,8 @@ func (r rawSource) source() (Source, error) {
 	if (s.Fn == FnQuantile) != (s.Q > 0 && s.Q < 1) {
 		errs = append(errs, errors.New("q, between 0 and 1, is for quantile, which needs it"))
 	}
-	if len(s.With) > 0 && !slices.Contains([]Fn{FnFlow, FnMin, FnTotal, FnExcess}, s.Fn) {
-		errs = append(errs, errors.New("with is for flow, min, total and excess"))
+	if len(s.With) > 0 && !slices.Contains([]Fn{FnFlow, FnMin, FnTotal, FnExcess, FnRatio}, s.Fn) {
+		errs = append(errs, errors.New("with is for flow, min, total, excess and ratio"))
 	}
 	var err error
 	if s.Match, err = parseMatchers(r.Match); err != nil {

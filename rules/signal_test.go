@@ -43,6 +43,7 @@ func TestSignalsAreDecodedStrictly(t *testing.T) {
 		"no source":    {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod}]}`, "nothing gives it"},
 		"bad fn":       {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: sum}]}]}`, `fn "sum"`},
 		"q missing":    {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: quantile}]}]}`, "q, between"},
+		"with a rate":  {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: rate, with: [n]}]}]}`, "with is for"},
 		"bad matcher":  {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, match: ['x>1']}]}]}`, "matcher"},
 		"bad regexp":   {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, match: ['x=~"("']}]}]}`, "matcher"},
 		"twice":        {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, by: [probe]}, {id: a, title: A, unit: s, per: pod, by: [probe]}]}`, "twice"},

@@ -65,6 +65,11 @@ func (e *evaluation) run(targets []*target) values {
 		out = divide(e.collect(targets, s.Metric+"_sum", s.Match, sum, rules.FnRate), e.collect(targets, s.Metric+"_count", s.Match, sum, rules.FnRate))
 	case rules.FnRatio:
 		whole := e.collect(targets, s.Over, s.Denominator(), sum, rules.FnRate)
+		for _, counter := range s.With {
+			for k, more := range e.collect(targets, counter, s.Denominator(), sum, rules.FnRate) {
+				whole[k] += more
+			}
+		}
 		part := e.collect(targets, s.Metric, s.Match, sum, rules.FnRate)
 		for k := range whole {
 			if _, ok := part[k]; !ok {

@@ -81,7 +81,7 @@ func (m *member) divided() bool {
 	return m.source.Fn == rules.FnMean || m.source.Fn == rules.FnRatio
 }
 
-// exprs is the PromQL of the member's source: one expression, of a quotient what is divided and by what. Series are narrowed to the scope as
+// exprs is the PromQL of the member's source: one expression, of a quotient what is divided and each that it is divided by. Series are narrowed to the scope as
 // far as their labels can be trusted to be there: a label that a fleet does not set must not empty the evidence, so most matchers also accept
 // its absence.
 func (m *member) exprs() []string {
@@ -115,8 +115,7 @@ func (m *member) forms(b builder) []string {
 	case m.bucketed():
 		return []string{b.buckets()}
 	case m.divided():
-		over, under := b.sums()
-		return []string{over, under}
+		return b.sums()
 	}
 	return []string{b.build()}
 }
@@ -258,13 +257,17 @@ func (b builder) rate(sel string) string {
 	return b.agg("sum", "rate("+b.over(sel, window(b.src.Window))+")")
 }
 
-// sums are the two of a quotient.
-func (b builder) sums() (over, under string) {
+// sums are those of a quotient: what is divided, and all that it is divided by.
+func (b builder) sums() []string {
 	s := b.src
 	if s.Fn == rules.FnMean {
-		return b.rate(b.sel(s.Metric+"_sum", s.Match)), b.rate(b.sel(s.Metric+"_count", s.Match))
+		return []string{b.rate(b.sel(s.Metric+"_sum", s.Match)), b.rate(b.sel(s.Metric+"_count", s.Match))}
 	}
-	return b.rate(b.sel(s.Metric, s.Match)), b.rate(b.sel(s.Over, s.Denominator()))
+	out := []string{b.rate(b.sel(s.Metric, s.Match)), b.rate(b.sel(s.Over, s.Denominator()))}
+	for _, counter := range s.With {
+		out = append(out, b.rate(b.sel(counter, s.Denominator())))
+	}
+	return out
 }
 
 // buckets are the rates at which a histogram's buckets fill, summed.

@@ -197,12 +197,12 @@ func (g *gathering) take(j job, all []series) {
 
 // part is the one that a series came from, and whether it is of what a quotient is divided by.
 func (j job) part(labels map[string]string) (p part, divisor, ok bool) {
-	mark, divisor := strings.CutSuffix(labels[marker], under)
+	mark := strings.TrimRight(labels[marker], under)
 	i := slices.IndexFunc(j.parts, func(p part) bool { return p.mark == mark })
 	if i < 0 {
 		return part{}, false, false
 	}
-	return j.parts[i], divisor, true
+	return j.parts[i], mark != labels[marker], true
 }
 
 // put adds one series of a member to its sample.

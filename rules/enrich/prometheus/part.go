@@ -12,14 +12,14 @@ import (
 // marker is the label that tells the parts of a union apart.
 const marker = "paramedic_part"
 
-// A part is one expression of a union, of a quotient the two that are divided, and the members that are read from its series.
+// A part is one expression of a union, of a quotient one for each sum, and the members that are read from its series.
 type part struct {
 	mark    string
 	exprs   []string
 	members []*member
 }
 
-// under follows a part's mark on the series of what is divided by.
+// under follows a part's mark on the series of what is divided by, once more for each further counter of that.
 const under = "/"
 
 // parts are the fewest expressions that give all members. Their marks are numbers, so that no two of a moment are alike, and a moment's queries
@@ -60,13 +60,13 @@ func marked(expr, mark string) string {
 
 // cost is about what a part costs Prometheus, in metrics of one series for each entity, as tools/evidence measured it for 64 workers.
 func (p part) cost() int {
-	switch p.members[0].source.Fn {
+	switch s := p.members[0].source; s.Fn {
 	case rules.FnQuantile:
 		return 8
 	case rules.FnRest, rules.FnFlow, rules.FnMin, rules.FnTotal, rules.FnExcess:
 		return 3
 	case rules.FnRatio, rules.FnMean:
-		return 2
+		return 2 + len(s.With)
 	}
 	return 1
 }

@@ -8,7 +8,7 @@ import (
 	"paramedic/rules"
 )
 
-// A quotient is the two sums of one entity at each moment: what is divided, and by what.
+// A quotient is the sums of one entity at each moment: what is divided, and by what.
 type quotient struct {
 	labels      map[string]string
 	over, under map[time.Time]float64

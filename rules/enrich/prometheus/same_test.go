@@ -116,6 +116,22 @@ func sglangPage(n int) string {
 	return b.String()
 }
 
+// pickerPage is what an endpoint picker exports that finds no worker any more: its counter of requests stands still, and that of errors begins.
+// Some clients send nonsense, and some of that names no model.
+func pickerPage(n int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# TYPE llm_d_epp_request_total counter\nllm_d_epp_request_total{model_name=\"llama-70b\",priority=\"0\"} %d\n", 20*min(n, 450))
+	fmt.Fprintf(&b, "# TYPE llm_d_epp_request_error_total counter\n")
+	for _, model := range []string{"llama-70b", ""} {
+		fmt.Fprintf(&b, "llm_d_epp_request_error_total{error_code=\"BadRequest\",model_name=%q} %d\n", model, 5*n)
+	}
+	fmt.Fprintf(&b, "llm_d_epp_request_error_total{error_code=\"ModelServerError\",model_name=\"llama-70b\"} %d\n", min(n, 450))
+	if n > 450 {
+		fmt.Fprintf(&b, "llm_d_epp_request_error_total{error_code=\"ServiceUnavailable\",model_name=\"llama-70b\"} %d\n", 15*(n-450))
+	}
+	return b.String()
+}
+
 // gpuPage is a newer DCGM exporter's page: a new Xid is another value and another series.
 func gpuPage(n int) string {
 	xid := 0
@@ -137,7 +153,8 @@ func gpuPage(n int) string {
 func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 	clock := &tickClock{}
 	var n int
-	pages := []func() string{func() string { return workerPage(0, n) }, func() string { return workerPage(1, n) }, func() string { return trtllmPage(n) }, func() string { return sglangPage(n) }, func() string { return gpuPage(n) }}
+	pages := []func() string{func() string { return workerPage(0, n) }, func() string { return workerPage(1, n) }, func() string { return trtllmPage(n) },
+		func() string { return sglangPage(n) }, func() string { return pickerPage(n) }, func() string { return gpuPage(n) }}
 	db := &store{}
 	var targets []engine.Target
 	var labels []map[string]string
@@ -151,7 +168,7 @@ func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 		}))
 		t.Cleanup(srv.Close)
 		own := map[string]string{}
-		if i < 4 {
+		if i < 5 {
 			own = map[string]string{"pod": fmt.Sprintf("vllm-llama-7d9f8b6c5-aaaa%d", i), "namespace": "llm"}
 		}
 		targets = append(targets, engine.Target{URL: srv.URL + "/metrics", Labels: own})
@@ -202,6 +219,9 @@ func agree(t *testing.T, db *store, direct *engine.Client, scope state.Scope) {
 		if s.Signal == "gpu_xid_changes" && s.Value != map[string]float64{"0": 0, "1": 1}[s.Entity.GPU] {
 			t.Errorf("GPU %s has %g new Xids", s.Entity.GPU, s.Value)
 		}
+		if s.Signal == "gateway_error_ratio" && (s.Entity.Model != "llama-70b" || !near(s.Value, 0.75, 1e-9)) {
+			t.Errorf("%s fails %g of the requests for %q, want three quarters for llama-70b", s.Entity.Pod, s.Value, s.Entity.Model)
+		}
 		w, ok := want[key(s)]
 		delete(want, key(s))
 		switch {
@@ -220,7 +240,7 @@ func agree(t *testing.T, db *store, direct *engine.Client, scope state.Scope) {
 	}
 	for id := range strings.FieldsSeq(`kv_usage requests_running preemption_rate kv_idle_usage ttft_p95 itl_p50 arrival_rate finish_rate abort_rate
 		error_rate generation_tokens_rate prompt_length_p95 prompt_length_mean prefix_hit_ratio kv_blocks_total kv_block_size process_rss
-		container_memory_slope gpu_xid gpu_xid_changes gpu_fb_used_ratio gpu_clock_event`) {
+		container_memory_slope gpu_xid gpu_xid_changes gpu_fb_used_ratio gpu_clock_event gateway_error_ratio`) {
 		if !seen[id] {
 			t.Errorf("%s was compared with nothing", id)
 		}
