@@ -64,6 +64,18 @@ func TestWhatAWorkerDoesNotTellDynamoIsNotKnown(t *testing.T) {
 			t.Errorf("%s is %g, and nobody told it", id, s.Value)
 		}
 	}
+	// Failed requests are counted apart from those that end, as aborted ones are by Dynamo's worker.
+	failed := string(page) + `# TYPE trtllm_request_error_total counter
+trtllm_request_error_total{engine_type="trtllm",http_code="500",model_name="Qwen/Qwen3-0.6B"} 1.0
+trtllm_request_error_total{engine_type="trtllm",http_code="400",model_name="Qwen/Qwen3-0.6B"} 1.0
+# TYPE trtllm_num_aborted_requests_total counter
+trtllm_num_aborted_requests_total{engine_type="trtllm",disaggregation_mode="none",model_name="Qwen/Qwen3-0.6B"} 3.0
+`
+	client, clk = pages(t, grow([]byte(failed), 1), grow([]byte(failed), 2), grow([]byte(failed), 3), grow([]byte(failed), 4))
+	got = readAll(t, client, clk.Now())
+	if got["error_rate"].Value != 0.25 || got["abort_rate"].Value <= 0 {
+		t.Errorf("error_rate is %g, want 1 of 4; abort_rate %g", got["error_rate"].Value, got["abort_rate"].Value)
+	}
 	// An engine that tells its own is believed.
 	told := string(page) + "# TYPE trtllm_kv_cache_utilization gauge\ntrtllm_kv_cache_utilization{model_name=\"Qwen/Qwen3-0.6B\",engine_type=\"trtllm\"} 0.97\n"
 	client, clk = pages(t, told, told)
