@@ -140,7 +140,7 @@ func (a *activeFault) shape(w *Workload, level, since float64) {
 	switch a.Name {
 	case KVExhaustion:
 		w.Output.Mean *= 1 + 1.28*level
-		if since < a.Ramp.Seconds()+240 { // a wave of new sessions starts it; preemptions, timeouts and retries keep it going
+		if since < a.Ramp.Seconds()+180 { // a wave of new sessions starts it; preemptions, timeouts and retries keep it going
 			w.Rate *= 1 + 1.2*level
 		}
 	case KVLeak:

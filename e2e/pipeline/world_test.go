@@ -29,7 +29,7 @@ import (
 // rules' usual waiting, half a minute after this.
 const (
 	healthy = 25 * time.Minute
-	past    = healthy + 6*time.Minute
+	past    = healthy + 4*time.Minute
 	// Then the load that brought the fault passes, at the fleet's pace: longer than anybody looks at the broken fleet, and soon where
 	// somebody hurries it.
 	passes = past + 5*time.Minute
