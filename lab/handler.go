@@ -85,8 +85,8 @@ type HandlerConfig struct {
 }
 
 // Handler serves every page of the fleet: /worker/<pod>/metrics, /worker/<pod>/health, /dcgm/<node>/metrics,
-// /gateway/metrics, /client/metrics and /kube/metrics, and at / the paths of those that there are now. A page of something that does not listen answers 503, one that cannot
-// be made 500.
+// /gateway/metrics, /client/metrics and /kube/metrics, and at / the paths of those that there are now. A page of something that does not
+// listen answers 503, one that cannot be made 500.
 func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /worker/{pod}/metrics", func(w http.ResponseWriter, r *http.Request) {

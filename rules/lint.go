@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -327,23 +326,6 @@ func parts(e parser.Expr) []parser.Expr {
 		return []parser.Expr{x}
 	default:
 		return []parser.Expr{x}
-	}
-}
-
-// bucket finds le matchers that no bucket has.
-func (l *linter) bucket(x *parser.VectorSelector) {
-	for _, m := range x.LabelMatchers {
-		if m.Name != "le" || m.Type != labels.MatchEqual || len(l.valuesOf(x.Name, "le")) > 0 {
-			continue // what the series themselves say is better
-		}
-		value, err := strconv.ParseFloat(m.Value, 64)
-		if err != nil {
-			continue
-		}
-		if gaps := gapsAt(knownBuckets[bare(x.Name)], value); len(gaps) > 0 {
-			l.say(state.Critical, fmt.Sprintf("%s has no bucket le=%q: the selector finds nothing", x.Name, m.Value),
-				"use "+byRelease(gaps, func(g gap) string { return fmt.Sprintf("le=%q or le=%q", written(g.below), written(g.above)) })+", written as the engine writes it")
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -194,47 +193,6 @@ var (
 		"llm_d_epp_flow_control_request_queue_duration_seconds": {{.0001, .0005, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}},
 	}
 )
-
-// A gap is what lies between two edges of a histogram that follow each other. The first one begins at zero.
-type gap struct{ below, above float64 }
-
-// gapsAt are the gaps that a value lies in, one for each release that has other edges; none where it is an edge of one of them, or beyond its
-// last one, for that may be the release that runs.
-func gapsAt(releases [][]float64, value float64) []gap {
-	var out []gap
-	for _, edges := range releases {
-		g, between := gapAt(edges, value)
-		if !between {
-			return nil
-		}
-		if !slices.Contains(out, g) {
-			out = append(out, g)
-		}
-	}
-	return out
-}
-
-func gapAt(edges []float64, value float64) (g gap, between bool) {
-	for _, edge := range edges {
-		switch {
-		case math.Abs(value-edge) <= 1e-9*edge: // a unit's arithmetic may have left it beside the edge
-			return gap{}, false
-		case value < edge:
-			return gap{g.below, edge}, value > 0
-		}
-		g.below = edge
-	}
-	return gap{}, false
-}
-
-// byRelease tells of gaps, with the release where there are several.
-func byRelease(gaps []gap, tell func(gap) string) string {
-	text := tell(gaps[0])
-	for _, g := range gaps[1:] {
-		text += " (" + tell(g) + " in older releases)"
-	}
-	return text
-}
 
 // knownTops are the largest values of gauges that begin at zero: 1 of a ratio, whatever its name says, and 100 of a percentage.
 var knownTops = map[string]float64{

@@ -133,10 +133,14 @@ func (l *linter) missing(name string) {
 		l.misspelt(name)
 		return
 	}
-	if ray := onRay(name); ray != "" && (l.have.Metrics[ray] || l.have.Metrics[ray+"_bucket"]) {
-		l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is, by Ray", name, ray),
-			"give Ray's series vLLM's names when they are scraped (deploy/prometheus/README.md), so that these rules and the diagnosis find them")
-		return
+	if own, ok := strings.CutPrefix(name, "vllm:"); ok {
+		for _, prefix := range onRay {
+			if ray := prefix + own; l.have.Metrics[ray] || l.have.Metrics[ray+"_bucket"] {
+				l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is, by Ray", name, ray),
+					"give Ray's series vLLM's names when they are scraped (deploy/prometheus/README.md), so that these rules and the diagnosis find them")
+				return
+			}
+		}
 	}
 	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), colon(name), strings.Replace(name, "sglang_", "sglang:", 1)} {
 		if near != name && (l.have.Metrics[near] || l.have.Metrics[near+"_bucket"]) {

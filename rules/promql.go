@@ -169,23 +169,18 @@ func bare(metric string) string {
 	return metric
 }
 
-// OffRay is the name that vLLM itself gives to a metric that Ray exports for it: Ray puts its own name before it, and an underscore in place of
-// the colon in later releases. Other metrics keep their names.
+// onRay are the beginnings of the names that Ray gives to vLLM's metrics: its own name before theirs, and in later releases an underscore in
+// place of the colon.
+var onRay = []string{"ray_vllm_", "ray_vllm:"}
+
+// OffRay is the name that vLLM itself gives to a metric that Ray exports for it. Other metrics keep their names.
 func OffRay(metric string) string {
-	for _, prefix := range []string{"ray_vllm_", "ray_vllm:"} {
+	for _, prefix := range onRay {
 		if name, ok := strings.CutPrefix(metric, prefix); ok {
 			return "vllm:" + name
 		}
 	}
 	return metric
-}
-
-// onRay is the name under which Ray exports a metric of vLLM; empty for others.
-func onRay(metric string) string {
-	if name, ok := strings.CutPrefix(metric, "vllm:"); ok {
-		return "ray_vllm_" + name
-	}
-	return ""
 }
 
 // colon is a metric as vLLM spells it. Its colon is often written as an underscore: many articles do, and so do some that copy its metrics.

@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-// readingFields are what an expression can ask of a signal, in the order of readField's switch.
+// readingFields are what an expression can ask of a signal.
 var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "day_ago", "week_ago", "z", "text", "least"}
 
 // number is a value that may not be there.

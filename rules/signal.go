@@ -110,7 +110,7 @@ type Source struct {
 	// Over is the other metric of ratio, rest, share, less and excess; OverMatch its own matchers (Match where empty).
 	Over      string
 	OverMatch []Matcher
-	// With are gauges: those whose growth flow adds; those that excess adds; for min, those that have to be zero for a point to count. For ratio
+	// With are gauges: those whose growth flow adds; those that total and excess add; for min, those that have to be zero for a point to count. For ratio
 	// they are counters of what Over leaves out, by the same matchers.
 	With  []string
 	Match []Matcher

@@ -81,9 +81,9 @@ func (m *member) divided() bool {
 	return m.source.Fn == rules.FnMean || m.source.Fn == rules.FnRatio
 }
 
-// exprs is the PromQL of the member's source: one expression, of a quotient what is divided and each that it is divided by. Series are narrowed to the scope as
-// far as their labels can be trusted to be there: a label that a fleet does not set must not empty the evidence, so most matchers also accept
-// its absence.
+// exprs is the PromQL of the member's source: one expression, of a quotient what is divided and each that it is divided by. Series are
+// narrowed to the scope as far as their labels can be trusted to be there: a label that a fleet does not set must not empty the evidence, so
+// most matchers also accept its absence.
 func (m *member) exprs() []string {
 	src := m.source
 	b := builder{sig: m.signal, src: src, by: strings.Join(m.labels(), ", ")}

@@ -1,0 +1,109 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// rangeOf is what an expression's value is called and the most that it can be, where it goes from zero to a known number.
+func rangeOf(e parser.Expr) (what string, top float64) {
+	switch x := unwrap(e).(type) {
+	case *parser.VectorSelector:
+		return x.Name, knownTops[x.Name]
+	case *parser.BinaryExpr:
+		if x.Op != parser.DIV {
+			return "", 0
+		}
+		if name, top := meanOf(x); top > 0 {
+			return name, top
+		}
+		if isShare(x.LHS, x.RHS) {
+			return "a part of a whole", 1
+		}
+	}
+	return "", 0
+}
+
+// meanOf finds the sum of a metric by its count, which goes as far as the metric does.
+func meanOf(x *parser.BinaryExpr) (string, float64) {
+	sum, ok := unwrap(x.LHS).(*parser.AggregateExpr)
+	count, also := unwrap(x.RHS).(*parser.AggregateExpr)
+	if !ok || !also || sum.Op != parser.SUM || count.Op != parser.COUNT || sum.Expr.String() != count.Expr.String() {
+		return "", 0
+	}
+	if sel, ok := unwrap(sum.Expr).(*parser.VectorSelector); ok {
+		return sel.Name, knownTops[sel.Name]
+	}
+	return "", 0
+}
+
+// isShare says whether one expression is a part of another: one of what the other adds up, a narrower selection of the same, or a metric
+// that counts some of what another counts.
+func isShare(part, whole parser.Expr) bool {
+	whole = unwrap(whole)
+	if call, ok := whole.(*parser.Call); ok && call.Func.Name == "clamp_min" {
+		whole = unwrap(call.Args[0])
+	}
+	if terms := added(whole); len(terms) > 1 {
+		return slices.Contains(terms, unwrap(part).String())
+	}
+	a, ok := totalOf(part)
+	b, also := totalOf(whole)
+	if !ok || !also || a.how != b.how {
+		return false
+	}
+	name, of := a.sel.Name, b.sel.Name
+	bucket := strings.HasSuffix(name, "_bucket") && bare(name)+"_count" == of
+	if name != of && !bucket && wholes[name] != of {
+		return false
+	}
+	return !slices.ContainsFunc(b.sel.LabelMatchers, func(m *labels.Matcher) bool {
+		return m.Name != nameLabel && (m.Name != "le" || m.Value != "+Inf") &&
+			!slices.ContainsFunc(a.sel.LabelMatchers, func(o *labels.Matcher) bool { return o.String() == m.String() })
+	})
+}
+
+// added are what a sum adds, as it is written; what may be below zero adds up to nothing that is larger than its parts.
+func added(e parser.Expr) []string {
+	x, ok := unwrap(e).(*parser.BinaryExpr)
+	if ok && x.Op == parser.ADD {
+		left, right := added(x.LHS), added(x.RHS)
+		if left == nil || right == nil {
+			return nil
+		}
+		return append(left, right...)
+	}
+	for _, sign := range []string{"-", "delta(", "deriv(", "predict_linear("} {
+		if strings.Contains(e.String(), sign) {
+			return nil
+		}
+	}
+	return []string{unwrap(e).String()}
+}
+
+// A total is a selector with what is made of it before it is added up.
+type total struct {
+	sel *parser.VectorSelector
+	how string
+}
+
+// totalOf reads sums of counters' rates, and of gauges.
+func totalOf(e parser.Expr) (total, bool) {
+	e, how := unwrap(e), ""
+	if agg, ok := e.(*parser.AggregateExpr); ok && agg.Op == parser.SUM {
+		e, how = unwrap(agg.Expr), "sum "
+	}
+	if call, ok := e.(*parser.Call); ok && slices.Contains([]string{"rate", "irate", "increase"}, call.Func.Name) {
+		if m, ok := call.Args[0].(*parser.MatrixSelector); ok {
+			e, how = m.VectorSelector, how+call.Func.Name+" "+m.Range.String()
+		}
+	}
+	sel, ok := e.(*parser.VectorSelector)
+	if !ok {
+		return total{}, false
+	}
+	return total{sel: sel, how: how + " " + sel.OriginalOffset.String()}, true
+}
