@@ -177,7 +177,7 @@ func bottleneckOf(v *view) Bottleneck {
 	default:
 		out.Requests, out.Slowest = traced.Requests, traced.Slowest
 	}
-	if r := g.reading("requests_waiting"); r != nil && r.sum.ok && r.sum.v >= 1 && out.Queue != nil && *out.Queue < unqueued {
+	if r := g.reading("requests_waiting"); r != nil && r.sum.ok && r.sum.v >= 2 && out.Queue != nil && *out.Queue < unqueued {
 		out.waiting = fmt.Sprintf("%.0f", r.sum.v)
 	}
 	out.Reading = interpret(g)

@@ -129,7 +129,7 @@ func (r *metricRule) fitsUse(u use) bool {
 		return false
 	}
 	for k, v := range r.Label {
-		if !slices.ContainsFunc(u.sel.LabelMatchers, func(m *labels.Matcher) bool {
+		if u.sel == nil || !slices.ContainsFunc(u.sel.LabelMatchers, func(m *labels.Matcher) bool {
 			asked := m.Name != nameLabel && (m.Type == labels.MatchEqual || m.Type == labels.MatchRegexp)
 			return asked && named(m.Name, k) && v.MatchString(strings.ToLower(m.Value))
 		}) {

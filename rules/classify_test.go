@@ -202,8 +202,28 @@ func TestXidComesFromLabelsOrText(t *testing.T) {
 	}
 }
 
+// An expression that does not parse tells which metrics it is about, and not what it asks of them: every rule on metrics can be held against it.
+func TestExpressionsThatDoNotParseAreHeldAgainstEveryRule(t *testing.T) {
+	c := mustLoad(t)
+	for _, r := range c.metrics {
+		for _, metric := range r.Any {
+			metric = strings.Trim(strings.ReplaceAll(metric, "*", "x"), "_")
+			for _, expr := range []string{metric + `{status=~"5.."} by`, "sum(" + metric + " > 0.5", metric + ` by (pod) == 0`} {
+				if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "Ours"}, GeneratorURL: generator(expr)}, ""); c.symptoms[s.Symptom].ID != s.Symptom {
+					t.Errorf("%s: %+v", expr, s)
+				}
+			}
+		}
+	}
+	const broken = `sum(rate(http_requests_total{status=~"5.."}[5m]) by (instance) > 1`
+	if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "Ours"}, GeneratorURL: generator(broken)}, ""); s.Symptom != state.Unclassified {
+		t.Errorf("%s means %s: which status it asks for cannot be read", broken, s.Symptom)
+	}
+}
+
 func FuzzClassify(f *testing.F) {
 	c := mustLoad(f)
+	f.Add("Ours", "pod", "vllm-0", generator(`sum(rate(http_requests_total{status=~"5.."}[5m]) by (instance) > 1`), "")
 	f.Add("LLMHighTTFT", "pod", "vllm-0", generator("up == 0"), "Xid 79")
 	f.Add("", "model_name", "{{.Secrets}}\x00\n", "::::", "")
 	f.Add("X", "server", "http://[::1", generator(strings.Repeat("(", 3000)), "xid xid xid")

@@ -19,10 +19,10 @@ const (
 type use struct {
 	metric string
 	funcs  []string
-	is     string // above, below, zero; empty: not compared
-	labels string // the selector's matchers, as label=value pairs
-	under  bool   // it is what another metric is divided by
-	sel    *parser.VectorSelector
+	is     string                 // above, below, zero; empty: not compared
+	labels string                 // the selector's matchers, as label=value pairs
+	under  bool                   // it is what another metric is divided by
+	sel    *parser.VectorSelector // nil where the expression does not parse
 }
 
 // expressionOf finds the rule's expression in an alert's generatorURL.
