@@ -74,3 +74,55 @@ func TestAGroupIsOneWorker(t *testing.T) {
 		t.Errorf("on node-2: %d workers of %d pods", v.workers, len(v.pods))
 	}
 }
+
+// serves is a RayService of two models: an engine of two pods, and two of one pod each.
+func serves() []state.Worker {
+	var out []state.Worker
+	for _, w := range []state.Worker{
+		{Pod: "chat-w1", Node: "node-1", Group: "x1", Model: "deepseek"}, {Pod: "chat-w2", Node: "node-2", Group: "x1", Model: "deepseek"},
+		{Pod: "chat-w3", Node: "node-3", Model: "qwen-7b"}, {Pod: "chat-w4", Node: "node-4", Model: "qwen-7b"},
+	} {
+		w.Namespace, w.Pool, w.PoolKind = "llm", "chat", "RayService"
+		out = append(out, w)
+	}
+	return out
+}
+
+// A pool may serve several models: none of them is the pool's, each is found in it.
+func TestAPoolOfSeveralModelsIsNoneOfThem(t *testing.T) {
+	c := mustLoad(t)
+	ev := &state.Evidence{At: caseTime, Workers: serves()}
+	for model, want := range map[string]int{"": 3, "deepseek": 1, "Qwen-7B": 2, "llama": 0} {
+		if v := newView(&state.Incident{}, state.Scope{Namespace: "llm", Pool: "chat", Model: model}, ev, c); v.workers != want {
+			t.Errorf("model %q has %d workers, want %d", model, v.workers, want)
+		}
+	}
+	top := newTopology(ev.Workers)
+	if s := top.correct(state.Scope{Namespace: "llm", Pool: "chat"}); s.Model != "" {
+		t.Errorf("the pool is taken for one of %s", s.Model)
+	}
+	for _, model := range []string{"deepseek", "qwen-7b"} {
+		if e := top.resolve(state.Entity{Model: model}); e.Pool != "chat" || e.Model != model {
+			t.Errorf("%s is in %+v", model, e)
+		}
+	}
+	type labels = map[string]string
+	for name, tt := range map[string]struct {
+		alerts []labels
+		same   bool
+	}{
+		"a pod and its model":     {[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"}, {"alertname": "QueueBuildUp", "model_name": "qwen-7b"}}, true},
+		"a pod and another model": {[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"}, {"alertname": "QueueBuildUp", "model_name": "deepseek"}}, false},
+		"pods of two models":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "chat-w1", "namespace": "llm"}}, false},
+		"the ranks of an engine":  {[]labels{{"alertname": "EngineHang", "pod": "chat-w1", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
+	} {
+		got := correlated(c, ev.Workers, tt.alerts...)
+		if same := got[0] == got[1]; same != tt.same {
+			t.Errorf("%s: incidents %v", name, got)
+		}
+	}
+	health := Health("default", *ev)
+	if len(health) != 1 || health[0].Model != "deepseek, qwen-7b" || health[0].Workers != 3 || health[0].Pods != 4 {
+		t.Errorf("health: %+v", health)
+	}
+}

@@ -135,7 +135,7 @@ func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 		engines[key] = true
 		p.Workers++
 	}
-	p.Model, p.Role = cmp.Or(p.Model, w.Model), cmp.Or(p.Role, w.Role)
+	p.Model, p.Role = listed(p.Model, w.Model), listed(p.Role, w.Role)
 	if p.Owner == "" && w.Owner != "" {
 		p.Owner = w.OwnerKind + "/" + w.Owner
 	}
@@ -144,6 +144,14 @@ func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 			p.Routes = append(p.Routes, r)
 		}
 	}
+}
+
+// listed adds a name to names, each said once: a RayService may serve several models, or both phases of one.
+func listed(names, name string) string {
+	if names == "" || name == "" || contains(strings.Split(names, ", "), name) {
+		return cmp.Or(names, name)
+	}
+	return names + ", " + name
 }
 
 // measure takes a sample that may be the highest or the lowest of its signal.

@@ -15,6 +15,7 @@ type topology struct {
 	byInstance map[string]*state.Worker
 	byGPU      map[place]*state.Worker
 	pools      map[string]*state.Worker // a worker of each namespace/pool
+	several    map[string]bool          // those that serve more than one model
 	ofModel    map[string][]string      // model, lower case → its pools as namespace/pool
 	nodes      map[string][]*state.Worker
 	aliases    map[place][]string        // an owner's or a router's name → the pools behind it
@@ -30,7 +31,7 @@ var topologies = sync.Pool{New: func() any { return newTopology(nil) }}
 func newTopology(workers []state.Worker) *topology {
 	t := &topology{
 		byPod: make(map[place]*state.Worker, 2*len(workers)), byInstance: map[string]*state.Worker{}, byGPU: map[place]*state.Worker{},
-		pools: map[string]*state.Worker{}, ofModel: map[string][]string{}, nodes: map[string][]*state.Worker{},
+		pools: map[string]*state.Worker{}, several: map[string]bool{}, ofModel: map[string][]string{}, nodes: map[string][]*state.Worker{},
 		aliases: map[place][]string{}, groups: map[place][]*state.Worker{},
 	}
 	t.learn(workers)
@@ -43,6 +44,7 @@ func (t *topology) release() {
 	clear(t.byInstance)
 	clear(t.byGPU)
 	clear(t.pools)
+	clear(t.several)
 	clear(t.ofModel)
 	clear(t.nodes)
 	clear(t.aliases)
@@ -72,12 +74,37 @@ func (t *topology) learn(workers []state.Worker) {
 			t.groups[key] = append(t.groups[key], w)
 		}
 		t.alias(w)
-		if key := w.Namespace + "/" + w.Pool; w.Pool != "" && t.pools[key] == nil {
-			t.pools[key] = w
-			model := strings.ToLower(w.Model)
-			t.ofModel[model] = append(t.ofModel[model], key)
+		if w.Pool != "" {
+			t.pooled(w)
 		}
 	}
+}
+
+// pooled learns which pool a worker is in and which model that serves. A RayService may serve several.
+func (t *topology) pooled(w *state.Worker) {
+	key, model := w.Namespace+"/"+w.Pool, strings.ToLower(w.Model)
+	first := t.pools[key]
+	switch {
+	case first == nil:
+		t.pools[key] = w
+	case w.Model == "" || strings.EqualFold(first.Model, w.Model):
+		return
+	case first.Model == "":
+		t.pools[key] = w
+	default:
+		t.several[key] = true
+	}
+	if !contains(t.ofModel[model], key) {
+		t.ofModel[model] = append(t.ofModel[model], key)
+	}
+}
+
+// modelOf is what all workers of a pool serve; empty where they serve different models, or nobody says.
+func (t *topology) modelOf(key string) string {
+	if w := t.pools[key]; w != nil && !t.several[key] {
+		return w.Model
+	}
+	return ""
 }
 
 // alias learns under which names a worker's pool is known besides its own.
@@ -169,16 +196,16 @@ func (t *topology) resolve(e state.Entity) state.Entity {
 			}
 		}
 	}
-	if w := t.pools[e.Namespace+"/"+e.Pool]; w != nil && e.Pool != "" {
-		e.Model = cmp.Or(w.Model, e.Model)
+	if e.Pool != "" {
+		e.Model = cmp.Or(t.modelOf(e.Namespace+"/"+e.Pool), e.Model)
 	}
 	return e
 }
 
 // correct replaces what labels said of a scope's pool where live context knows no such pool, and adds the model that it serves.
 func (t *topology) correct(s state.Scope) state.Scope {
-	if w := t.pools[s.Namespace+"/"+s.Pool]; w != nil {
-		s.Model = cmp.Or(s.Model, w.Model)
+	if key := s.Namespace + "/" + s.Pool; t.pools[key] != nil {
+		s.Model = cmp.Or(s.Model, t.modelOf(key))
 		return s
 	}
 	if len(t.pools) == 0 || s.Pool == "" {

@@ -47,12 +47,12 @@ func (t *topology) phases(s state.Scope, ev *state.Evidence) []ward {
 func (t *topology) poolsIn(s state.Scope) []state.Scope {
 	var out []state.Scope
 	for _, key := range slices.Sorted(maps.Keys(t.pools)) {
-		w := t.pools[key]
-		if !t.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod}, s) {
+		w, model := t.pools[key], t.modelOf(key)
+		if !t.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: model, Pod: w.Pod}, s) {
 			continue
 		}
 		n := s
-		n.Namespace, n.Pool, n.Model = w.Namespace, w.Pool, cmp.Or(w.Model, s.Model)
+		n.Namespace, n.Pool, n.Model = w.Namespace, w.Pool, cmp.Or(model, s.Model)
 		out = append(out, n)
 	}
 	return out

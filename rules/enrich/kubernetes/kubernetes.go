@@ -2,7 +2,7 @@
 // to it.
 //
 // It promises only to read (get and list, never watch or write), a bounded number of calls a gathering whatever the size of the
-// cluster, each bounded in length. Of a container's log, and of its termination message, nothing leaves the package but the class of the
+// cluster, each bounded in length. Where Ray alone knows which pods run one engine it asks the head of the RayCluster, too. Of a container's log, and of its termination message, nothing leaves the package but the class of the
 // error that it ends with. What it was not allowed to read, or what did not come in time, is missing evidence with the
 // reason; it never stands in for "nothing is wrong".
 package kubernetes
@@ -72,11 +72,12 @@ func restConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
 type Client struct {
 	api    kubernetes.Interface
 	custom *customReader
+	ray    *rayReader
 }
 
 // New makes a client; without the second the custom resources that own workers are known by labels only.
 func New(api kubernetes.Interface, custom dynamic.Interface) *Client {
-	return &Client{api: api, custom: newCustomReader(custom)}
+	return &Client{api: api, custom: newCustomReader(custom), ray: newRayReader()}
 }
 
 // Ping asks for one pod, which shows that the server can be reached and that pods may be listed: without them there is no worker.
@@ -120,6 +121,9 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 		wanted[s.ID] = true
 	}
 	b := newBuilder(q, snap, wanted)
+	placements, notes := c.ray.read(ctx, b.heads(), q.Now)
+	out.Notes = append(out.Notes, notes...)
+	b.place(placements)
 	b.workers()
 	b.podSamples()
 	b.poolSamples()

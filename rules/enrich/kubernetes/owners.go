@@ -161,12 +161,15 @@ func severalNodes(p *corev1.Pod) bool {
 // groupOf names the parallel group that a pod is part of within its workload; empty for an engine of one pod.
 func (b *builder) groupOf(p *corev1.Pod, w object, command []string) string {
 	l := p.Labels
-	ray := object{p.Namespace, "RayCluster", l[rayCluster]}
+	ray := rayClusterOf(p)
+	byRay, told := b.placed[p.Namespace+"/"+p.Name]
 	switch {
 	case w.kind == "LeaderWorkerSet":
 		return l[lwsGroup]
 	case w.kind == "PodCliqueScalingGroup":
 		return l[groveGroupIndex]
+	case told:
+		return byRay.group
 	case b.oneEngine[ray] || b.spanning[ray]:
 		return l[rayCluster]
 	case l[rayReplica] != "":
@@ -192,7 +195,7 @@ func first(v string, _ bool) string { return v }
 // roleOf is the phase that a worker computes where the other one has workers of its own.
 func (b *builder) roleOf(p *corev1.Pod, command []string) string {
 	l := p.Labels
-	said := []string{l[llmdRole], l[dynamoSubType], l[dynamoType], l[disaggregatedRole], b.componentRole(p)}
+	said := []string{b.placed[p.Namespace+"/"+p.Name].models.common().role, l[llmdRole], l[dynamoSubType], l[dynamoType], l[disaggregatedRole], b.componentRole(p)}
 	said = append(said, first(flag(command, "disaggregation-mode"))) // SGLang; Dynamo
 	for _, s := range said {
 		if s == "prefill" || s == "decode" {

@@ -9,14 +9,75 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A serveApp is what a RayService's configuration says of the one model that it serves; empty where it serves several or none.
-type serveApp struct {
-	llm   bool
-	model string
-	seqs  int
-	gpus  int64 // that one engine takes; 0 where they are bundled by hand
+// A serveModel is what a RayService's configuration says of a model that it serves, or of one phase of it.
+type serveModel struct {
+	id     string // empty where the configuration is in a file
+	engine string
+	role   string // prefill or decode where each has engines of its own
+	seqs   int
+	gpus   int64 // that one engine takes; 0 where nobody says, or they are bundled by hand
 }
 
+// A serveApp is the models that a RayService serves; empty where it serves something else.
+type serveApp []serveModel
+
+// common is what all of the models share.
+func (a serveApp) common() serveModel {
+	if len(a) == 0 {
+		return serveModel{}
+	}
+	out := a[0]
+	for _, m := range a[1:] {
+		if m.id != out.id {
+			out.id = ""
+		}
+		if m.role != out.role {
+			out.role = ""
+		}
+		if m.seqs != out.seqs {
+			out.seqs = 0
+		}
+		if m.gpus != out.gpus {
+			out.gpus = 0
+		}
+		if m.engine != out.engine {
+			out.engine = "vllm"
+		}
+	}
+	return out
+}
+
+// alone is how many GPUs an engine takes where there is one model and nothing else; 0 where there is more, or nobody says.
+func (a serveApp) alone() int64 {
+	if len(a) != 1 {
+		return 0
+	}
+	return a[0].gpus
+}
+
+// of are the models that a deployment of the application may serve, by the name that Ray gives it: LLMServer:qwen2_5-7b, Prefill:qwen--qwq
+// (python/ray/llm/_internal/serve/core/server/builder.py). A name of somebody's own may be that of any.
+func (a serveApp) of(deployment string) serveApp {
+	kind, name, _ := strings.Cut(deployment, ":")
+	role := map[string]string{"Prefill": "prefill", "Decode": "decode"}[kind]
+	var exact, likely serveApp
+	for _, m := range a {
+		if role != "" && m.role != role {
+			continue
+		}
+		likely = append(likely, m)
+		if m.id != "" && name == strings.NewReplacer("/", "--", ".", "_").Replace(m.id) && m.role == role {
+			exact = append(exact, m)
+		}
+	}
+	if len(exact) > 0 {
+		return exact
+	}
+	return likely
+}
+
+// serveAppsOf reads the applications that Ray Serve's builders for language models make: of one model or several, of one with data-parallel
+// ranks, and of one with prefill and decode apart.
 func serveAppsOf(services []unstructured.Unstructured) map[object]serveApp {
 	out := map[object]serveApp{}
 	for i := range services {
@@ -25,7 +86,10 @@ func serveAppsOf(services []unstructured.Unstructured) map[object]serveApp {
 		var config struct {
 			Applications []struct {
 				Args struct {
-					Configs []yaml.Node `yaml:"llm_configs"` // objects, or names of files
+					Several []yaml.Node `yaml:"llm_configs"` // objects, or names of files
+					One     yaml.Node   `yaml:"llm_config"`
+					Prefill yaml.Node   `yaml:"prefill_config"`
+					Decode  yaml.Node   `yaml:"decode_config"`
 				} `yaml:"args"`
 			} `yaml:"applications"`
 		}
@@ -33,35 +97,48 @@ func serveAppsOf(services []unstructured.Unstructured) map[object]serveApp {
 			continue
 		}
 		var app serveApp
-		configs := 0
-		for _, a := range config.Applications {
-			for _, node := range a.Args.Configs {
-				configs++
-				app.llm = true
-				var one struct {
-					Loading struct {
-						ID string `yaml:"model_id"`
-					} `yaml:"model_loading_config"`
-					Engine struct {
-						Seqs     int   `yaml:"max_num_seqs"`
-						Tensor   int64 `yaml:"tensor_parallel_size"`
-						Pipeline int64 `yaml:"pipeline_parallel_size"`
-					} `yaml:"engine_kwargs"`
-					Bundles map[string]any `yaml:"placement_group_config"`
-				}
-				if node.Decode(&one) != nil {
-					continue
-				}
-				app.model, app.seqs = one.Loading.ID, one.Engine.Seqs
-				if one.Bundles == nil {
-					app.gpus = max(one.Engine.Tensor, 1) * max(one.Engine.Pipeline, 1)
-				}
+		add := func(node yaml.Node, role string) {
+			if !node.IsZero() {
+				app = append(app, serveModelOf(node, role))
 			}
 		}
-		if configs > 1 {
-			app = serveApp{llm: true}
+		for _, a := range config.Applications {
+			for _, node := range a.Args.Several {
+				add(node, "")
+			}
+			add(a.Args.One, "")
+			add(a.Args.Prefill, "prefill")
+			add(a.Args.Decode, "decode")
 		}
 		out[object{s.GetNamespace(), "RayService", s.GetName()}] = app
+	}
+	return out
+}
+
+func serveModelOf(node yaml.Node, role string) serveModel {
+	var config struct {
+		Loading struct {
+			ID string `yaml:"model_id"`
+		} `yaml:"model_loading_config"`
+		Engine struct {
+			Seqs     int   `yaml:"max_num_seqs"`
+			Tensor   int64 `yaml:"tensor_parallel_size"`
+			Pipeline int64 `yaml:"pipeline_parallel_size"`
+			Data     int64 `yaml:"data_parallel_size"`
+		} `yaml:"engine_kwargs"`
+		Server  string         `yaml:"server_cls"`
+		Bundles map[string]any `yaml:"placement_group_config"`
+	}
+	out := serveModel{engine: "vllm", role: role}
+	if node.Decode(&config) != nil {
+		return out
+	}
+	out.id, out.seqs = config.Loading.ID, config.Engine.Seqs
+	if strings.Contains(strings.ToLower(config.Server), "sglang") {
+		out.engine = "sglang"
+	}
+	if config.Bundles == nil && config.Engine.Data <= 1 {
+		out.gpus = max(config.Engine.Tensor, 1) * max(config.Engine.Pipeline, 1)
 	}
 	return out
 }
@@ -85,7 +162,7 @@ func oneEngines(pods []corev1.Pod) map[object]bool {
 
 // spanningEngines are the RayClusters of RayServices all of whose GPU pods run one engine between them: it would not fit on fewer.
 // What the cluster wants counts, so that two engines do not pass for one while half of their pods are lost. Where an engine needs fewer
-// pods than there are, Ray puts it wherever there is room and no object says where that is: each pod stays a worker by itself.
+// pods than there are, Ray puts it wherever there is room, and Ray alone can say where that is.
 func spanningEngines(s *snapshot, apps map[object]serveApp, owners map[object]object) map[object]bool {
 	smallest := map[object]int64{} // the GPUs of each cluster's smallest pod
 	for i := range s.pods {
@@ -99,7 +176,7 @@ func spanningEngines(s *snapshot, apps map[object]serveApp, owners map[object]ob
 	for i := range s.custom["RayCluster"] {
 		c := &s.custom["RayCluster"][i]
 		of := object{c.GetNamespace(), "RayCluster", c.GetName()}
-		all, needed := desiredGPUs(c), apps[owners[of]].gpus
+		all, needed := desiredGPUs(c), apps[owners[of]].alone()
 		out[of] = all > 0 && smallest[of] < needed && all-smallest[of] < needed
 	}
 	return out
@@ -129,4 +206,12 @@ func gpusOf(p *corev1.Pod) int64 {
 		}
 	}
 	return sum
+}
+
+// served is what all engines of a pod of a RayService share, as far as anybody says which run there.
+func (b *builder) served(p *corev1.Pod, load object) serveModel {
+	if at := b.placed[p.Namespace+"/"+p.Name]; len(at.models) > 0 {
+		return at.models.common()
+	}
+	return b.serveApps[load].common()
 }

@@ -34,6 +34,7 @@ type builder struct {
 	spanning   map[object]bool
 	components map[object]component // by graph and name, in the place of kind and name
 	serveApps  map[object]serveApp
+	placed     map[string]placed // namespace/pod → what Ray says of it
 	routes     map[string][]route
 	gateways   map[object][]object
 	frontends  map[object][]object // of DynamoGraphDeployments
@@ -48,7 +49,7 @@ type pool struct {
 func newBuilder(q enrich.Query, snap *snapshot, wanted map[string]bool) *builder {
 	b := &builder{q: q, snap: snap, wanted: wanted, units: map[string]string{}, ours: map[string]*corev1.Pod{}, poolOf: map[string]string{},
 		owners: ownersOf(snap), oneEngine: oneEngines(snap.pods), components: componentsOf(snap.custom["DynamoGraphDeployment"]),
-		serveApps: serveAppsOf(snap.custom["RayService"]), routes: routesIn(snap), gateways: gatewaysOf(snap.custom["HTTPRoute"]), frontends: map[object][]object{}}
+		serveApps: serveAppsOf(snap.custom["RayService"]), routes: routesIn(snap), gateways: gatewaysOf(snap.custom["HTTPRoute"]), frontends: map[object][]object{}, placed: map[string]placed{}}
 	b.spanning = spanningEngines(snap, b.serveApps, b.owners)
 	for _, s := range q.Signals {
 		b.units[s.ID] = s.Unit
@@ -119,7 +120,7 @@ func (b *builder) podSamples() {
 		c, _ := engineContainer(p.Spec)
 		if n, ok := MaxNumSeqs(c); ok {
 			b.add("max_num_seqs", e, float64(n), "")
-		} else if n := b.serveApps[object{p.Namespace, w.PoolKind, w.Pool}].seqs; n > 0 {
+		} else if n := b.served(p, object{p.Namespace, w.PoolKind, w.Pool}).seqs; n > 0 {
 			b.add("max_num_seqs", e, float64(n), "")
 		}
 		if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {

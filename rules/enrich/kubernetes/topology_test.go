@@ -106,12 +106,14 @@ type world struct {
 	want    map[string]string
 	routes  map[string]string
 	samples map[string]float64
+	notes   string // of what Ray does not say
 }
 
 func worlds() map[string]world {
 	ray := func(name, kind string, args ...string) *corev1.Pod {
 		p := enginePod(name, tags{rayCluster: "chat-x7k2p", rayNode: kind, rayGroup: kind + "s"}, owned("RayCluster", "chat-x7k2p"), args...)
 		p.Spec.Containers[0].Image = "rayproject/ray-llm:2.46.0"
+		p.Status.PodIP = "" // nobody may ask a head that is not there
 		if kind == "worker" {
 			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}
 		}
@@ -127,6 +129,7 @@ func worlds() map[string]world {
 		return "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: chat-x7k2p, labels: {ray.io/originated-from-crd: RayService, ray.io/originated-from-cr-name: chat}}\nstatus: {" + status + "}\n---\n" +
 			"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: chat}\nspec:\n  serveConfigV2: |\n    applications:\n    - args:\n        llm_configs:\n        - model_loading_config: {model_id: deepseek}\n          " + engine + "\n"
 	}
+	const noHead = "topology: Ray of llm/chat-x7k2p: its head has no address; which of its pods run one engine is judged by their objects alone"
 	const overTwo = "engine_kwargs: {tensor_parallel_size: 4, pipeline_parallel_size: 2}" // a worker's pod has four GPUs
 	front := enginePod("graph-frontend-1-a", tags{dynamoGraph: "graph", dynamoType: "frontend"}, owned("ReplicaSet", "graph-frontend-1"), "python3", "-m", "dynamo.frontend")
 	epp := enginePod("epp-1", tags{"app": "epp"}, nil, "--pool-name", "vllm-llama")
@@ -201,6 +204,7 @@ func worlds() map[string]world {
 			objects: []runtime.Object{ray("head", "head", "ray", "start", "--head"), ray("w1", "worker", "ray", "start"), ray("w2", "worker", "ray", "start")},
 			custom:  rayService(overTwo, "desiredGPU: '8'"),
 			want:    map[string]string{"w1": "RayService/chat group chat-x7k2p model deepseek", "w2": "RayService/chat group chat-x7k2p model deepseek"},
+			notes:   noHead,
 		},
 		"a RayService whose engine needs every pod, one of which is lost": {
 			objects: []runtime.Object{ray("w1", "worker", "ray", "start")},
@@ -211,6 +215,7 @@ func worlds() map[string]world {
 			objects: []runtime.Object{ray("w1", "worker", "ray", "start"), ray("w2", "worker", "ray", "start")},
 			custom:  rayService(overTwo, "desiredGPU: '16'"),
 			want:    map[string]string{"w1": "RayService/chat model deepseek", "w2": "RayService/chat model deepseek"},
+			notes:   noHead,
 		},
 		"a RayService whose engine fits on one pod": {
 			objects: []runtime.Object{ray("w1", "worker", "ray", "start")},
@@ -221,11 +226,13 @@ func worlds() map[string]world {
 			objects: []runtime.Object{ray("w1", "worker", "ray", "start"), ray("w2", "worker", "ray", "start")},
 			custom:  rayService(overTwo+"\n          placement_group_config: {bundles: [{GPU: 0.5}]}", "desiredGPU: '8'"),
 			want:    map[string]string{"w1": "RayService/chat model deepseek", "w2": "RayService/chat model deepseek"},
+			notes:   noHead,
 		},
 		"a RayService of two models": {
 			objects: []runtime.Object{ray("w1", "worker", "ray", "start"), ray("w2", "worker", "ray", "start")},
 			custom:  rayService(overTwo+"\n        - model_loading_config: {model_id: qwen-7b}", "desiredGPU: '8'"),
 			want:    map[string]string{"w1": "RayService/chat", "w2": "RayService/chat"},
+			notes:   noHead,
 		},
 		"a RayCluster that is one engine": {
 			objects: []runtime.Object{ray("head", "head", "sh", "-c", "ray start --head && vllm serve llama-405b --pipeline-parallel-size 2"), ray("w1", "worker", "ray", "start")},
@@ -287,8 +294,12 @@ func TestTopologyOfEveryOwner(t *testing.T) {
 					t.Errorf("%s is %v, want %v", id, values[id], want)
 				}
 			}
-			if len(r.Notes) > 0 {
-				t.Errorf("notes %v", r.Notes)
+			notes := ""
+			for _, n := range r.Notes {
+				notes += n.Signal + ": " + n.Reason
+			}
+			if notes != c.notes {
+				t.Errorf("notes %q, want %q", notes, c.notes)
 			}
 		})
 	}

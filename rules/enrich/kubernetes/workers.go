@@ -45,11 +45,13 @@ func (b *builder) engineOf(p *corev1.Pod, load object) (corev1.Container, string
 	switch {
 	case isFrontend(p):
 		return c, ""
-	case ray != "" && engine == "" && hasGPU(p) && (b.serveApps[load].llm || b.oneEngine[object{p.Namespace, "RayCluster", ray}]):
+	case ray != "" && engine == "" && hasGPU(p) && b.oneEngine[rayClusterOf(p)]:
 		return c, "vllm" // Ray starts it; the command line is Ray's
+	case ray != "" && engine == "" && hasGPU(p):
+		return c, b.served(p, load).engine // as well
 	case severalNodes(p) && engine == "" && hasGPU(p):
 		return c, "vllm" // over Ray, in KServe's own server, which is what the command line names
-	case ray != "" && p.Labels[rayNode] == "head" && !hasGPU(p) && !b.oneEngine[object{p.Namespace, "RayCluster", ray}]:
+	case ray != "" && p.Labels[rayNode] == "head" && !hasGPU(p) && !b.oneEngine[rayClusterOf(p)]:
 		return c, ""
 	}
 	return c, engine
@@ -59,7 +61,7 @@ func (b *builder) worker(p *corev1.Pod, load object, c corev1.Container, engine 
 	command := commandOf(c)
 	owner := b.ownerOf(p, load)
 	w := state.Worker{Namespace: p.Namespace, Pod: p.Name, UID: string(p.UID), Pool: load.name, PoolKind: load.kind,
-		Model: cmp.Or(modelOf(c), b.serveApps[load].model, p.Labels["nvidia.com/dynamo-base-model"], p.Labels["model"]),
+		Model: cmp.Or(modelOf(c), b.served(p, load).id, p.Labels["nvidia.com/dynamo-base-model"], p.Labels["model"]),
 		Node:  p.Spec.NodeName, Instance: instanceOf(p, c), Engine: engine, Ready: ready(p),
 		Group: b.groupOf(p, load, command), Owner: owner.name, OwnerKind: owner.kind, Routes: b.routesOf(p)}
 	if engine != "" {
@@ -82,7 +84,8 @@ func (b *builder) complete() {
 	}
 	for i := range b.found {
 		w := &b.found[i]
-		if k := (key{w.Namespace, w.EngineKey()}); w.Group != "" {
+		several := len(b.placed[w.Namespace+"/"+w.Pod].models) > 1 // engines share the pod, and may serve different models
+		if k := (key{w.Namespace, w.EngineKey()}); w.Group != "" && !several {
 			w.Model, w.Engine = cmp.Or(w.Model, models[k]), cmp.Or(w.Engine, engines[k])
 		}
 		if w.Role == "decode" && !prefill[w.Namespace] {
