@@ -30,8 +30,22 @@ func isShell(w string) bool {
 	return false
 }
 
-// shellWords splits a script at blanks outside quotes. It expands nothing: a word with a variable stays as it is, and is no number.
+// shellWords splits a script at blanks outside quotes. It expands nothing: a word with a variable stays as it is, and is no number. What is
+// given to eval is split once more, as the shell does it: KServe starts the engine of an LLMInferenceService so.
 func shellWords(script string) []string {
+	var out []string
+	words := wordsOf(script)
+	for i, w := range words {
+		if i > 0 && words[i-1] == "eval" {
+			out = append(out, wordsOf(w)...)
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func wordsOf(script string) []string {
 	var out []string
 	var word strings.Builder
 	started, quote := false, rune(0)

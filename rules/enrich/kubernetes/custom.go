@@ -16,7 +16,8 @@ import (
 )
 
 // customKinds are the custom resources that own workers or send them requests, each with its versions, newest first. None of them
-// need be installed. InferenceServices own by their names in other objects' owner references, and need no reading.
+// need be installed. InferenceServices own by their names in other objects' owner references, and need no reading. InferencePools of the
+// older group are no older version of the newer ones: releases 1.0 to 1.4 of the extension install both, and each pool is in one of them.
 var customKinds = []struct {
 	kind     string
 	versions []schema.GroupVersionResource
@@ -26,7 +27,8 @@ var customKinds = []struct {
 	{"DynamoComponentDeployment", versions("nvidia.com", "dynamocomponentdeployments", "v1beta1", "v1alpha1")},
 	{"RayCluster", versions("ray.io", "rayclusters", "v1")},
 	{"RayService", versions("ray.io", "rayservices", "v1")},
-	{"InferencePool", append(versions("inference.networking.k8s.io", "inferencepools", "v1"), versions("inference.networking.x-k8s.io", "inferencepools", "v1alpha2")...)},
+	{"InferencePool", versions("inference.networking.k8s.io", "inferencepools", "v1")},
+	{"InferencePool", versions("inference.networking.x-k8s.io", "inferencepools", "v1alpha2")},
 	{"HTTPRoute", versions("gateway.networking.k8s.io", "httproutes", "v1")},
 }
 
@@ -74,7 +76,7 @@ func (r *customReader) list(ctx context.Context, q enrich.Query) (map[string][]u
 	out := map[string][]unstructured.Unstructured{}
 	var notes []state.Missing
 	for i, k := range customKinds {
-		out[k.kind] = found[i]
+		out[k.kind] = append(out[k.kind], found[i]...)
 		if errs[i] != nil {
 			notes = append(notes, state.Missing{Signal: "topology", Reason: enrich.Explain("Kubernetes, listing "+k.versions[0].Resource, errs[i])})
 		}

@@ -132,7 +132,7 @@ func (b *builder) ownerOf(p *corev1.Pod, w object) object {
 		if !ok {
 			break
 		}
-		if made[o.kind] {
+		if made[o.kind] && (o.kind != "DisaggregatedSet" || p.Labels[dynamoGraph] == "") { // Dynamo's operator makes one of a graph
 			return o
 		}
 		top, at = o, o
@@ -213,6 +213,12 @@ func (b *builder) roleOf(p *corev1.Pod, command []string) string {
 			return phase
 		}
 	}
+	switch strings.ToLower(first(flag(command, "server-role"))) { // TensorRT-LLM
+	case "context":
+		return "prefill"
+	case "generation":
+		return "decode"
+	}
 	for _, w := range command {
 		if w == "--is-prefill-worker" { // Dynamo's vLLM component
 			return "prefill"
@@ -228,10 +234,13 @@ func (b *builder) roleOf(p *corev1.Pod, command []string) string {
 	return ""
 }
 
-// Programs and images of what looks like an engine and only passes requests on.
+// Programs and images of what looks like an engine and only passes requests on, makes tokens of them for what does, or sends them.
 var (
-	routerPrograms = []string{"dynamo.frontend", "dynamo.planner", "dynamo.router", "vllm-router", "sglang_router.launch_router", "sglang-router"}
-	routerImages   = []string{"router", "routing-sidecar", "inference-scheduler", "endpoint-picker", "/epp:", "/epp@"}
+	routerPrograms = []string{"dynamo.frontend", "dynamo.planner", "dynamo.router", "vllm-router", "sglang_router.launch_router", "sglang-router", "sglang.bench_serving"}
+	routerImages   = []string{"router", "routing-sidecar", "inference-scheduler", "endpoint-picker", "/epp:", "/epp@", "tokenizer"}
+	// What an engine's own program does besides serving a model: llm-d's picker and KServe have tokens made by vLLM, and TensorRT-LLM's
+	// disaggregated server stands before both phases.
+	routerCommands = map[string][]string{"vllm": {"launch", "bench"}, "trtllm-serve": {"disaggregated"}}
 )
 
 // isRouter says whether a container passes requests on to engines. Its arguments name engines and models too, so that only its image and
@@ -242,7 +251,13 @@ func isRouter(c corev1.Container) bool {
 	if slices.ContainsFunc(routerImages, func(w string) bool { return strings.Contains(image, w) }) {
 		return true
 	}
-	return slices.ContainsFunc(commandOf(c), func(w string) bool { return slices.Contains(routerPrograms, path.Base(w)) })
+	words := commandOf(c)
+	for i, w := range words {
+		if w = path.Base(w); slices.Contains(routerPrograms, w) || i+1 < len(words) && slices.Contains(routerCommands[w], words[i+1]) {
+			return true
+		}
+	}
+	return false
 }
 
 // isFrontend says whether a pod stands before the workers of a DynamoGraphDeployment, or beside them.

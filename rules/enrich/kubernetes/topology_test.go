@@ -132,6 +132,21 @@ func worlds() map[string]world {
 	const noHead = "topology: Ray of llm/chat-x7k2p: its head has no address; which of its pods run one engine is judged by their objects alone"
 	const overTwo = "engine_kwargs: {tensor_parallel_size: 4, pipeline_parallel_size: 2}" // a worker's pod has four GPUs
 	front := enginePod("graph-frontend-1-a", tags{dynamoGraph: "graph", dynamoType: "frontend"}, owned("ReplicaSet", "graph-frontend-1"), "python3", "-m", "dynamo.frontend")
+	dsPod := func(name, role, typ string) *corev1.Pod {
+		return enginePod(name, tags{lwsName: "g-disagg-0-5f2c-" + role, lwsGroup: "0", disaggregatedName: "g-disagg", disaggregatedRole: role, dynamoGraph: "g", dynamoComponent: role, dynamoType: typ},
+			owned("StatefulSet", "g-disagg-0-5f2c-"+role), "python3", "-m", "dynamo.vllm", "--model", "qwen")
+	}
+	llmisvc := func(name, set, component, script string) *corev1.Pod {
+		p := enginePod(name, tags{partOf: "llminferenceservice", appName: "l", appComponent: component}, owned("ReplicaSet", set))
+		p.Spec.Containers[0].Command, p.Spec.Containers[0].Args = []string{"/bin/bash", "-c", script}, []string{"--"}
+		return p
+	}
+	render := corev1.Container{Name: "vllm-render", Image: "vllm/vllm-openai-cpu:v0.21.0", Command: []string{"vllm", "launch", "render"}, Args: []string{"llama", "--port=8000"}}
+	trt := func(name string, args ...string) *corev1.Pod {
+		p := enginePod(name, nil, owned("ReplicaSet", strings.TrimSuffix(name, "-a")), args...)
+		p.Spec.Containers[0].Image = "nvcr.io/nvidia/tensorrt-llm/release:1.2.0"
+		return p
+	}
 	epp := enginePod("epp-1", tags{"app": "epp"}, nil, "--pool-name", "vllm-llama")
 	epp.Spec.Containers[0].Image = "ghcr.io/llm-d/llm-d-inference-scheduler:v0.4"
 	return map[string]world{
@@ -192,6 +207,45 @@ func worlds() map[string]world {
 				enginePod("l-kserve-1-a", tags{partOf: "llminferenceservice", appName: "l", appComponent: "llminferenceservice-workload"}, owned("ReplicaSet", "l-kserve-1"), "serve", "m"),
 				enginePod("l-kserve-prefill-1-a", tags{partOf: "llminferenceservice", appName: "l", appComponent: "llminferenceservice-workload-prefill"}, owned("ReplicaSet", "l-kserve-prefill-1"), "serve", "m")),
 			want: map[string]string{"l-kserve-1-a": "Deployment/l-kserve of LLMInferenceService/l role decode model m", "l-kserve-prefill-1-a": "Deployment/l-kserve-prefill of LLMInferenceService/l role prefill model m"},
+		},
+		"an LLMInferenceService as KServe 0.20 makes it, with the tokens for its picker": {
+			objects: slices.Concat(deploymentOf("l-kserve", owned("LLMInferenceService", "l")), deploymentOf("l-tokenizer", owned("LLMInferenceService", "l")), []runtime.Object{
+				llmisvc("l-kserve-1-a", "l-kserve-1", "llminferenceservice-workload", "if true; then\n  KV_TRANSFER_ARGS=\"\"\nfi\n\neval \"exec vllm serve /mnt/models \\\n  --served-model-name \"m\" \"publishers/llm/models/m\" \\\n  --port 8000 \\\n  ${VLLM_ADDITIONAL_ARGS} \\\n  $@\""),
+				llmisvc("l-tokenizer-1-a", "l-tokenizer-1", "tokenizer", "exec vllm launch render /mnt/models/base \\\n  --port=8000"),
+			}),
+			want: map[string]string{"l-kserve-1-a": "Deployment/l-kserve of LLMInferenceService/l model m"},
+		},
+		"a DynamoGraphDeployment by a DisaggregatedSet": {
+			objects: []runtime.Object{dsPod("g-disagg-0-5f2c-fill-0", "fill", "prefill"), dsPod("g-disagg-0-5f2c-decode-0", "decode", "decode")},
+			custom: "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: g-disagg-0-5f2c-fill, ownerReferences: [{apiVersion: v1, kind: DisaggregatedSet, name: g-disagg, uid: u, controller: true}]}\nspec: {replicas: 1}\n---\n" +
+				"apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: g-disagg-0-5f2c-decode, ownerReferences: [{apiVersion: v1, kind: DisaggregatedSet, name: g-disagg, uid: u, controller: true}]}\nspec: {replicas: 1}\n",
+			want: map[string]string{"g-disagg-0-5f2c-fill-0": "LeaderWorkerSet/g-disagg-0-5f2c-fill of DynamoGraphDeployment/g group 0 role prefill model qwen",
+				"g-disagg-0-5f2c-decode-0": "LeaderWorkerSet/g-disagg-0-5f2c-decode of DynamoGraphDeployment/g group 0 role decode model qwen"},
+		},
+		"TensorRT-LLM's phases, and the server before them": {
+			objects: slices.Concat(deploymentOf("ctx", nil), deploymentOf("gen", nil), deploymentOf("front", nil), []runtime.Object{
+				trt("ctx-1-a", "trtllm-serve", "m", "--server_role", "CONTEXT"), trt("gen-1-a", "trtllm-serve", "serve", "m", "--server_role", "generation"),
+				trt("front-1-a", "trtllm-serve", "disaggregated", "-c", "disagg_config.yaml")}),
+			want: map[string]string{"ctx-1-a": "Deployment/ctx role prefill model m", "gen-1-a": "Deployment/gen role decode model m"},
+		},
+		"InferencePools of both groups": { // releases 1.0 to 1.4 of the extension install both kinds
+			objects: append(deploymentOf("vllm-llama", nil),
+				enginePod("vllm-llama-1-a", tags{"app": "llama"}, owned("ReplicaSet", "vllm-llama-1"), "serve", "m"),
+				enginePod("old", tags{"app": "old"}, nil, "serve", "n"),
+				func() *corev1.Pod {
+					p := enginePod("picker", tags{"app": "llama-epp"}, nil)
+					p.Spec.Containers = []corev1.Container{{Name: "epp", Image: "ghcr.io/llm-d/llm-d-router-endpoint-picker:v0.10.0"}, render}
+					return p
+				}(),
+				func() *corev1.Pod {
+					p := enginePod("load", nil, owned("Job", "load"), "vllm", "bench", "serve", "--model", "m")
+					return p
+				}()),
+			custom: "apiVersion: inference.networking.k8s.io/v1\nkind: InferencePool\nmetadata: {name: new-pool}\nspec: {selector: {matchLabels: {app: llama}}}\n---\n" +
+				"apiVersion: inference.networking.x-k8s.io/v1alpha2\nkind: InferencePool\nmetadata: {name: old-pool}\nspec: {selector: {app: old}, targetPortNumber: 8000}\n---\n" +
+				"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\nspec: {parentRefs: [{name: public}], rules: [{backendRefs: [{group: inference.networking.x-k8s.io, kind: InferencePool, name: old-pool}]}]}",
+			want:   map[string]string{"vllm-llama-1-a": "Deployment/vllm-llama model m", "old": "/ model n"},
+			routes: map[string]string{"vllm-llama-1-a": "InferencePool/new-pool", "old": "Gateway/public InferencePool/old-pool"},
 		},
 		"a RayService": {
 			objects: []runtime.Object{ray("head", "head", "ray", "start", "--head"), ray("w1", "worker", "ray", "start"), ray("w2", "worker", "ray", "start")},
