@@ -34,7 +34,7 @@ func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.
 	var best *state.Incident
 	bestLink, rivals := linkNone, 0
 	for _, in := range byAge(open) {
-		if !in.Open() || differ(in.Cluster, s.Entity.Cluster) {
+		if !in.Open() || differ(in.Cluster, s.Entity.Cluster) || over(in, s.Symptom) {
 			continue
 		}
 		l := c.closeness(s, e, in, top)
@@ -42,7 +42,7 @@ func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.
 			continue
 		}
 		switch {
-		case l > bestLink, l == bestLink && broke(in, e) && !broke(best, e):
+		case l > bestLink, l == bestLink && (broke(in, e) && !broke(best, e) || best.Status == state.StatusMonitoring && in.Status != state.StatusMonitoring):
 			best, bestLink, rivals = in, l, 0
 		case l == bestLink:
 			rivals++
@@ -52,6 +52,14 @@ func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.
 		return "", false
 	}
 	return best.ID, true
+}
+
+// over says that the incident's alerts are gone, and that the symptom is none that it had or that its cause leads to: it is held open for what
+// comes back, and this is another trouble. A root of it that shows itself so late absorbs it.
+func over(in *state.Incident, s state.Symptom) bool {
+	had := func(sc state.SymptomCount) bool { return sc.Symptom == s }
+	return in.Status == state.StatusMonitoring && in.Cause() != state.Unknown && in.Cause() != state.BenignAlert && s != state.Unclassified &&
+		!slices.Contains(in.Diagnosis.Explains, s) && !slices.ContainsFunc(in.Symptoms, had)
 }
 
 // broke says that the incident's verdict found the entity's worker or machine broken.

@@ -14,7 +14,7 @@ func (in *Incident) Clone() Incident {
 		c.Symptoms[i] = s.clone()
 	}
 	c.Absorbed = slices.Clone(in.Absorbed)
-	c.Feedback, c.RuledOut = slices.Clone(in.Feedback), slices.Clone(in.RuledOut)
+	c.Feedback, c.RuledOut, c.Over = slices.Clone(in.Feedback), slices.Clone(in.RuledOut), slices.Clone(in.Over)
 	c.Actions = slices.Clone(in.Actions)
 	c.External = slices.Clone(in.External)
 	c.Channels = slices.Clone(in.Channels)

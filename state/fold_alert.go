@@ -228,6 +228,10 @@ func (x *step) settle(in *Incident) {
 	case in.ActiveAlerts == 0 && in.Status != StatusMonitoring:
 		in.Status = StatusMonitoring
 		in.HoldUntil = x.now.Add(x.Settings.ResolveHold)
+		in.Over = nil
+		for _, s := range in.Symptoms {
+			in.Over = append(in.Over, s.Symptom)
+		}
 		x.wake(in, in.HoldUntil)
 		x.record(in, Entry{Kind: "monitoring", Quiet: true, Text: "all alerts are gone; held open in case they come back"})
 		in.Rev++

@@ -53,7 +53,7 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 	}
 	in.Diagnosis = d
 	if before != in.Cause() {
-		in.RuledOut = nil
+		in.RuledOut, in.Over = nil, nil
 	}
 	for _, f := range d.Findings {
 		for _, c := range f.Settles {
@@ -95,7 +95,8 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 
 // supersedes says whether a new verdict replaces the one that people were told. As trouble fades, so does its evidence: a verdict is
 // therefore not taken back for unknown, nor for benign, nor for what is only left behind, and not at all once the bot has acted on it or while a
-// person does. Only that nothing is wrong is taken back for unknown, when an alert comes that it does not explain.
+// person does. Only that nothing is wrong is taken back for unknown, when an alert comes that it does not explain. None of this holds for
+// a trouble that came after the one that was told had ended.
 func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if d.Cause == in.Cause() {
 		fades := d.Score < in.Diagnosis.Score && len(d.Scope.Pods) < len(in.Diagnosis.Scope.Pods)
@@ -107,7 +108,13 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if in.Cause() == BenignAlert && d.Cause == Unknown {
 		return worse(in)
 	}
-	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) || x.rolledOut(in) || x.leftBehind(in, d) || slices.Contains(in.RuledOut, d.Cause) {
+	if d.Cause == Unknown || d.Cause == BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) || x.rolledOut(in) {
+		return false
+	}
+	if afresh(in, d) {
+		return !x.busy(in)
+	}
+	if x.leftBehind(in, d) || slices.Contains(in.RuledOut, d.Cause) {
 		return false
 	}
 	for _, id := range in.Actions {
@@ -116,6 +123,14 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 		}
 	}
 	return true
+}
+
+// afresh says that a verdict is about what came within the hold, when all alerts of the trouble that was told were gone: it explains a symptom
+// that this trouble never had and does not lead to.
+func afresh(in *Incident, d Diagnosis) bool {
+	return len(in.Over) > 0 && slices.ContainsFunc(in.Symptoms, func(s SymptomCount) bool {
+		return s.Active > 0 && !slices.Contains(in.Over, s.Symptom) && !slices.Contains(in.Diagnosis.Explains, s.Symptom) && slices.Contains(d.Explains, s.Symptom)
+	})
 }
 
 // worse says that an alert fires that the verdict neither explains nor was weighed with.

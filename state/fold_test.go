@@ -482,6 +482,36 @@ func TestAVerdictIsNotReplacedByWhatTheTroubleLeavesBehind(t *testing.T) {
 	}
 }
 
+// All alerts of a trouble were gone when another came within the hold, with one that the first reopened: the name is the new one's, though it is
+// weaker, and though that was ruled out before. Without an alert that the first does not lead to it is what the first left behind.
+func TestATroubleThatComesAfterTheEndGetsItsName(t *testing.T) {
+	first := Diagnosis{Cause: "traffic_surge", Score: 25, Explains: []Symptom{"ttft_high", "kv_pressure"}, Findings: []Finding{{Text: "seen", Settles: []Cause{"oom_killed"}}}}
+	next := Diagnosis{Cause: "oom_killed", Score: 12, Explains: []Symptom{"ttft_high", "kv_pressure", "oom"}}
+	for what, want := range map[Symptom]Cause{"oom": "oom_killed", "kv_pressure": "traffic_surge"} {
+		s := newStory(t)
+		s.alert(Firing, "TTFT", "ttft_high", "warning", "llama")
+		in := s.only()
+		verdict := func(d Diagnosis) {
+			s.fold.Triage = told{d: d}
+			s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now}})
+		}
+		verdict(first)
+		s.wait(5 * time.Minute)
+		s.alert(Resolved, "TTFT", "ttft_high", "warning", "llama")
+		s.wait(30 * time.Second)
+		s.fold.Triage = simpleTriage{}
+		s.alert(Firing, "TTFT", "ttft_high", "warning", "llama")
+		s.alert(Firing, "Other", string(what), "critical", "llama")
+		if s.only(); in.Status != StatusOpen || in.ActiveAlerts != 2 {
+			t.Fatalf("%s with %d alerts", in.Status, in.ActiveAlerts)
+		}
+		verdict(next)
+		if in.Cause() != want {
+			t.Errorf("with %s the cause is %s, want %s", what, in.Cause(), want)
+		}
+	}
+}
+
 // Two workers of one place are broken by two causes. When the signs of the one fade, the other does not become its cause.
 func TestAVerdictIsNotReplacedByAnotherIncidents(t *testing.T) {
 	s := newStory(t)

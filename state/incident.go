@@ -41,6 +41,8 @@ type Incident struct {
 	Diagnosis Diagnosis `json:"diagnosis"`
 	// RuledOut are causes that what was seen for the cause that stands rules out for good, even if it is not seen any more.
 	RuledOut []Cause `json:"ruled_out,omitempty"`
+	// Over are the symptoms that it had when all of its alerts were last gone, unless it got another cause since.
+	Over []Symptom `json:"over,omitempty"`
 
 	StartedAt   time.Time `json:"started_at"`            // the first alert's startsAt: the trouble's onset
 	OpenedAt    time.Time `json:"opened_at"`             // when Paramedic heard of it
