@@ -59,7 +59,16 @@ func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.
 func over(in *state.Incident, s state.Symptom) bool {
 	had := func(sc state.SymptomCount) bool { return sc.Symptom == s }
 	return in.Status == state.StatusMonitoring && in.Cause() != state.Unknown && in.Cause() != state.BenignAlert && s != state.Unclassified &&
-		!slices.Contains(in.Diagnosis.Explains, s) && !slices.ContainsFunc(in.Symptoms, had)
+		!slices.Contains(in.Diagnosis.Explains, s) && !slices.ContainsFunc(in.Symptoms, had) && !aftermath(in, s)
+}
+
+// aftermath says that the symptom is what a restart or a rollout looks like, and that somebody may have mended the incident by one.
+func aftermath(in *state.Incident, s state.Symptom) bool {
+	switch s {
+	case "worker_down", "target_down", "rollout_stuck", "no_endpoints", "prefix_hit_low":
+		return len(in.Actions) > 0 || !in.AckedAt.IsZero()
+	}
+	return false
 }
 
 // broke says that the incident's verdict found the entity's worker or machine broken.

@@ -68,6 +68,29 @@ func TestCorrelate(t *testing.T) {
 	}
 }
 
+// A worker that is away after somebody has restarted it, or rolled out what mends the pool, is no other trouble.
+func TestWhatAMendBringsIsNotAnotherTrouble(t *testing.T) {
+	c := mustLoad(t)
+	for name, tt := range map[string]struct {
+		symptom state.Symptom
+		touch   func(*state.Incident)
+		same    bool
+	}{
+		"a worker is down, and nobody did anything": {"worker_down", func(*state.Incident) {}, false},
+		"a worker is down after first aid":          {"worker_down", func(in *state.Incident) { in.Actions = []state.ActionID{"a"} }, true},
+		"a rollout hangs that somebody began":       {"rollout_stuck", func(in *state.Incident) { in.AckedAt = caseTime }, true},
+		"a GPU breaks after first aid":              {"gpu_hardware", func(in *state.Incident) { in.Actions = []state.ActionID{"a"} }, false},
+	} {
+		in := &state.Incident{ID: "1", Status: state.StatusMonitoring, Scope: state.Scope{Namespace: "llm", Pool: "chat"}, StartedAt: caseTime, OpenedAt: caseTime,
+			Diagnosis: state.Diagnosis{Cause: "kv_leak", Explains: []state.Symptom{"kv_pressure"}}, Symptoms: []state.SymptomCount{{Symptom: "kv_pressure"}}}
+		tt.touch(in)
+		_, same := c.Correlate(state.Sign{Symptom: tt.symptom, Entity: state.Entity{Namespace: "llm", Pool: "chat"}}, nil, []*state.Incident{in}, caseTime)
+		if same != tt.same {
+			t.Errorf("%s: joins %v, want %v", name, same, tt.same)
+		}
+	}
+}
+
 func TestTooVagueToChooseJoinsNone(t *testing.T) {
 	c := mustLoad(t)
 	got := correlated(c, nil, map[string]string{"alertname": "KVCacheNearFull", "model_name": "a"}, map[string]string{"alertname": "KVCacheNearFull", "model_name": "b"},
