@@ -6,6 +6,7 @@
 package ray
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"paramedic/rules/enrich"
@@ -28,7 +30,8 @@ const (
 	gangPrefix    = "SERVE_GANG::"
 
 	maxAnswer = 16 << 20
-	maxItems  = "10000" // the most that the state API gives at once (RAY_MAX_LIMIT_FROM_API_SERVER)
+	maxItems  = 10_000 // the most that the state API gives at once (RAY_MAX_LIMIT_FROM_API_SERVER)
+	maxID     = 64     // Serve's have 8 characters and placement groups' 36; they are kept with incidents
 )
 
 // An Engine is a replica of a deployment of Ray Serve that holds accelerators, or a gang of them.
@@ -52,7 +55,8 @@ func New() *Client { return &Client{&http.Client{CheckRedirect: enrich.RefuseRed
 // ErrToken is the answer of a cluster that wants a token.
 var ErrToken = errors.New("it asks for a token, and this bot holds none")
 
-// Engines are those of the cluster whose dashboard answers at an address, http://10.0.0.7:8265, in a stable order. Errors hold no address.
+// Engines are those of the cluster whose dashboard answers at an address, http://10.0.0.7:8265, in a stable order. Errors may hold the address,
+// as those of net/http do: enrich.Explain says them without.
 func (c *Client) Engines(ctx context.Context, dashboard string) ([]Engine, error) {
 	groups, err := list[placementGroup](ctx, c, dashboard, "placement_groups", filter{"state", "!=", "REMOVED"})
 	if err != nil {
@@ -70,7 +74,11 @@ func (c *Client) Engines(ctx context.Context, dashboard string) ([]Engine, error
 	}
 	var engines []Engine
 	for _, g := range groups {
-		if e, ok := g.engine(hosts); ok {
+		e, ok := g.engine(hosts)
+		if len(e.ID) > maxID {
+			return nil, errors.New("its dashboard tells of a replica whose name is none of Ray's")
+		}
+		if ok {
 			engines = append(engines, e)
 		}
 	}
@@ -81,12 +89,14 @@ func (c *Client) Engines(ctx context.Context, dashboard string) ([]Engine, error
 // A placementGroup is what the state API says of one (PlacementGroupState in python/ray/util/state/common.py, bundles as in
 // src/ray/protobuf/common.proto).
 type placementGroup struct {
-	ID      string `json:"placement_group_id"`
-	Name    string `json:"name"`
-	Bundles []struct {
-		Resources map[string]float64 `json:"unit_resources"`
-		Node      string             `json:"node_id"` // empty: it has no place now
-	} `json:"bundles"`
+	ID      string      `json:"placement_group_id"`
+	Name    string      `json:"name"`
+	Bundles few[bundle] `json:"bundles"`
+}
+
+type bundle struct {
+	Resources map[string]float64 `json:"unit_resources"`
+	Node      string             `json:"node_id"` // empty: it has no place now
 }
 
 // A node is what it says of one (NodeState, same file).
@@ -111,30 +121,58 @@ func (g placementGroup) engine(hosts map[string]netip.Addr) (Engine, bool) {
 			continue
 		}
 		accelerated = true
-		host, ok := hosts[b.Node]
-		if !ok {
-			e.Lost = true
-		} else if !slices.Contains(e.Hosts, host) {
+		if host, ok := hosts[b.Node]; ok {
 			e.Hosts = append(e.Hosts, host)
+		} else {
+			e.Lost = true
 		}
 	}
 	slices.SortFunc(e.Hosts, netip.Addr.Compare)
+	e.Hosts = slices.Compact(e.Hosts)
 	return e, accelerated
+}
+
+// few is a list that is refused once it is longer than Ray's are: a hostile one may have as many items as its length allows, and each takes
+// many times the room that it took there.
+type few[T any] []T
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *few[T]) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	switch start, err := d.Token(); {
+	case err != nil || start == nil: // null
+		return err
+	case start != json.Delim('['):
+		return errors.New("no list")
+	}
+	out := few[T]{}
+	for d.More() {
+		if len(out) == maxItems {
+			return fmt.Errorf("more than %d items", maxItems)
+		}
+		var item T
+		if err := d.Decode(&item); err != nil {
+			return err
+		}
+		out = append(out, item)
+	}
+	*f = out
+	return nil
 }
 
 // A listing is one answer of the state API (ListApiResponse, same file).
 type listing[T any] struct {
-	Total    int `json:"total"`                // at the source
-	Read     int `json:"num_after_truncation"` // from the source
-	Filtered int `json:"num_filtered"`         // of these, by the filter
-	Result   []T `json:"result"`
+	Total    int    `json:"total"`                // at the source
+	Read     int    `json:"num_after_truncation"` // from the source
+	Filtered int    `json:"num_filtered"`         // of these, by the filter
+	Result   few[T] `json:"result"`
 }
 
 type filter struct{ key, predicate, value string }
 
 // list asks for all of one kind.
 func list[T any](ctx context.Context, c *Client, dashboard, kind string, f filter) ([]T, error) {
-	q := url.Values{"detail": {"true"}, "limit": {maxItems}, "filter_keys": {f.key}, "filter_predicates": {f.predicate}, "filter_values": {f.value}}
+	q := url.Values{"detail": {"true"}, "limit": {strconv.Itoa(maxItems)}, "filter_keys": {f.key}, "filter_predicates": {f.predicate}, "filter_values": {f.value}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, dashboard+"/api/v0/"+kind+"?"+q.Encode(), nil)
 	if err != nil {
 		return nil, errors.New("its dashboard's address is none")

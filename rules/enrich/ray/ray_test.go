@@ -103,6 +103,18 @@ func TestWhoeverElseAnswersIsNotRay(t *testing.T) {
 		"a page":          func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>welcome</html>") },
 		"an empty object": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") },
 		"a list":          func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":{"result":[]}}`) },
+		"nodes that are no list": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"data":{"result":{"result":[{"name":"SERVE_REPLICA::a#b#c","bundles":{}}]}}}`)
+		},
+		"a name of any length": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"data":{"result":{"result":[{"name":"SERVE_REPLICA::a#b#%s","bundles":[{"unit_resources":{"GPU":1}}]}]}}}`, strings.Repeat("c", 1<<20))
+		},
+		"more than Ray tells at once": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"data":{"result":{"result":[{}`+strings.Repeat(",{}", 10_000)+`]}}}`)
+		},
+		"an engine of more GPUs than there are": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"data":{"result":{"result":[{"name":"SERVE_REPLICA::a#b#c","bundles":[{}`+strings.Repeat(",{}", 10_000)+`]}]}}}`)
+		},
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/login", http.StatusFound)
 		},
