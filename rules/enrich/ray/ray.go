@@ -62,7 +62,8 @@ func (c *Client) Engines(ctx context.Context, dashboard string) ([]Engine, error
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := list[node](ctx, c, dashboard, "nodes", filter{"state", "=", "ALIVE"})
+	// Not "=", "ALIVE": by equality the GCS itself leaves nodes out, and the dashboard of Ray's main branch counts these as cut off.
+	nodes, err := list[node](ctx, c, dashboard, "nodes", filter{"state", "!=", "DEAD"})
 	if err != nil {
 		return nil, err
 	}
