@@ -1,0 +1,88 @@
+package kubernetes
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"paramedic/rules/enrich/ray/raytest"
+	"paramedic/state"
+)
+
+var someCluster = object{"llm", "RayCluster", "chat-x7k2p"}
+
+// slowHead is a head that answers each question after a wait, and the count of them.
+func slowHead(t *testing.T, wait func(*http.Request)) (heads map[object]string, asked *atomic.Int32) {
+	t.Helper()
+	d, n := &raytest.Dashboard{}, &atomic.Int32{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.Add(1)
+		wait(r)
+		d.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	return map[object]string{someCluster: srv.URL}, n
+}
+
+// gatherings are so many at once, and what each of them notes.
+func gatherings(ctx context.Context, r *rayReader, n int, heads map[object]string) [][]state.Missing {
+	var wg sync.WaitGroup
+	out := make([][]state.Missing, n)
+	for i := range n {
+		wg.Go(func() { _, out[i] = r.read(ctx, heads, now) })
+	}
+	wg.Wait()
+	return out
+}
+
+// A storm of incidents is no storm of questions: those that come while one is under way wait for its answer.
+func TestGatheringsBesideEachOtherAskAHeadOnce(t *testing.T) {
+	heads, asked := slowHead(t, func(*http.Request) { time.Sleep(100 * time.Millisecond) })
+	for _, notes := range gatherings(t.Context(), newRayReader(), 20, heads) {
+		if len(notes) > 0 {
+			t.Errorf("notes %v", notes)
+		}
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d questions, want one for groups and one for nodes", n)
+	}
+}
+
+// A head that hangs costs every gathering its two seconds at most, and each says so.
+func TestAHeadThatHangsIsNotWaitedForTwice(t *testing.T) {
+	heads, asked := slowHead(t, func(r *http.Request) { <-r.Context().Done() })
+	began := time.Now()
+	for _, notes := range gatherings(t.Context(), newRayReader(), 5, heads) {
+		if len(notes) != 1 || !strings.Contains(notes[0].Reason, "did not answer in time") {
+			t.Errorf("notes %v", notes)
+		}
+	}
+	if took := time.Since(began); took > rayDeadline+time.Second || asked.Load() != 1 {
+		t.Errorf("%d questions in %v", asked.Load(), took)
+	}
+}
+
+// Where the gathering's own time was over, the head is not held to have been silent: the next one asks it.
+func TestAGatheringWithoutTimeSaysNothingOfTheHead(t *testing.T) {
+	var quick atomic.Bool
+	heads, _ := slowHead(t, func(r *http.Request) {
+		if !quick.Load() {
+			<-r.Context().Done()
+		}
+	})
+	r := newRayReader()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, notes := r.read(ctx, heads, now); len(notes) != 1 {
+		t.Errorf("notes %v", notes)
+	}
+	quick.Store(true)
+	if answers, notes := r.read(t.Context(), heads, now); len(answers) != 1 || len(notes) > 0 {
+		t.Errorf("%d answers, notes %v", len(answers), notes)
+	}
+}
