@@ -126,3 +126,39 @@ func TestAPoolOfSeveralModelsIsNoneOfThem(t *testing.T) {
 		t.Errorf("health: %+v", health)
 	}
 }
+
+// What is looked for in a pool of several models is looked for in all of its workers.
+func TestAPoolOfSeveralModelsIsSearchedForPathologies(t *testing.T) {
+	c := mustLoad(t)
+	ev := state.Evidence{At: caseTime, Workers: serves()}
+	e := state.Entity{Namespace: "llm", Pool: "chat", Pod: "chat-w4", Model: "qwen-7b", Node: "node-4"}
+	for signal, v := range map[string]float64{"kv_usage": .99, "preemption_rate": 2} {
+		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Unit: c.units[signal], At: caseTime})
+	}
+	health := c.Health("default", ev)
+	if len(health) != 1 || len(health[0].Pathologies) != 1 || health[0].Pathologies[0].ID != "preemption_storm" {
+		t.Fatalf("health: %+v", health)
+	}
+	if s := health[0].Scope(); s.Pool != "chat" || s.Model != "" {
+		t.Errorf("its scope is %+v", s)
+	}
+	one := Health("default", state.Evidence{Workers: serves()[:2]})
+	if s := one[0].Scope(); s.Model != "deepseek" {
+		t.Errorf("the scope of a pool of one model is %+v", s)
+	}
+}
+
+// An alert that names a model and no pool is about none of the pools that serve others.
+func TestAModelIsSoughtWhereItIsServed(t *testing.T) {
+	other := state.Worker{Namespace: "llm", Pool: "llama", PoolKind: "Deployment", Pod: "llama-1", Model: "llama"}
+	top := newTopology(append(serves(), other, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-1", Model: "LLaMA"}, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-2", Model: "qwen-7b"}))
+	for model, want := range map[string]string{"llama": "both llama", "Qwen-7B": "both chat", "deepseek": "chat", "": "both chat llama"} {
+		var got []string
+		for _, s := range top.poolsIn(state.Scope{Namespace: "llm", Model: model}) {
+			got = append(got, s.Pool)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q may be in %v, want %s", model, got, want)
+		}
+	}
+}

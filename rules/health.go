@@ -48,6 +48,16 @@ type PoolHealth struct {
 
 	most, least map[string]state.Sample // by signal
 	pods        map[string]readiness    // what is known of each
+	several     bool                    // Model names more than one
+}
+
+// Scope is the pool as incidents name it; of several models none is its own.
+func (p *PoolHealth) Scope() state.Scope {
+	s := state.Scope{Cluster: p.Cluster, Namespace: p.Namespace, Pool: p.Pool}
+	if !p.several {
+		s.Model = p.Model
+	}
+	return s
 }
 
 // readiness is what Kubernetes and the scrape say of a pod; nil: nothing.
@@ -135,7 +145,9 @@ func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 		engines[key] = true
 		p.Workers++
 	}
-	p.Model, p.Role = listed(p.Model, w.Model), listed(p.Role, w.Role)
+	models := listed(p.Model, w.Model)
+	p.several = p.several || p.Model != "" && models != p.Model
+	p.Model, p.Role = models, listed(p.Role, w.Role)
 	if p.Owner == "" && w.Owner != "" {
 		p.Owner = w.OwnerKind + "/" + w.Owner
 	}

@@ -73,8 +73,7 @@ func (c *Catalog) Health(cluster string, ev state.Evidence) []PoolHealth {
 	reading, top := c.reading(c.HealthSignals()...), newTopology(ev.Workers)
 	for i := range pools {
 		p := &pools[i]
-		scope := state.Scope{Cluster: cluster, Namespace: p.Namespace, Pool: p.Pool, Model: p.Model}
-		v := top.view(&state.Incident{}, ward{scope: scope}, &ev, reading)
+		v := top.view(&state.Incident{}, ward{scope: p.Scope()}, &ev, reading)
 		p.Pathologies = c.shown(v)
 		v.release()
 		if len(p.Pathologies) > 0 && healthRank[p.Overall] < healthRank[HealthWarning] {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"paramedic/state"
 )
@@ -48,7 +49,8 @@ func (t *topology) poolsIn(s state.Scope) []state.Scope {
 	var out []state.Scope
 	for _, key := range slices.Sorted(maps.Keys(t.pools)) {
 		w, model := t.pools[key], t.modelOf(key)
-		if !t.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: model, Pod: w.Pod}, s) {
+		elsewhere := t.several[key] && s.Model != "" && !contains(t.ofModel[strings.ToLower(s.Model)], key)
+		if elsewhere || !t.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: model, Pod: w.Pod}, s) {
 			continue
 		}
 		n := s

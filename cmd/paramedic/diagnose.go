@@ -207,7 +207,8 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 		return out, fmt.Errorf("nothing there tells of an inference engine: %s", reasons(ev.Missing, l.unread))
 	}
 	for i, p := range out.Pools {
-		scope := state.Scope{Cluster: l.cluster, Namespace: p.Namespace, Pool: p.Pool, Model: orText(model, p.Model)}
+		scope := p.Scope()
+		scope.Model = orText(model, scope.Model)
 		pool := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: scope, Onset: l.now, Now: l.now})
 		symptoms := rules.Observe(&pool)
 		if len(symptoms) == 0 {
@@ -259,9 +260,14 @@ func ofModel(pools []rules.PoolHealth, workers []state.Worker, model string) []r
 		return pools
 	}
 	return slices.DeleteFunc(pools, func(p rules.PoolHealth) bool {
-		return !strings.EqualFold(p.Model, model) && !slices.ContainsFunc(workers, func(w state.Worker) bool {
-			return w.Namespace == p.Namespace && w.Pool == p.Pool && w.Pool != "" && strings.EqualFold(w.Model, model)
-		})
+		return !strings.EqualFold(p.Model, model) && !serves(p, workers, model)
+	})
+}
+
+// serves says whether any of the pool's workers serves a model.
+func serves(p rules.PoolHealth, workers []state.Worker, model string) bool {
+	return slices.ContainsFunc(workers, func(w state.Worker) bool {
+		return w.Namespace == p.Namespace && w.Pool == p.Pool && w.Pool != "" && strings.EqualFold(w.Model, model)
 	})
 }
 
@@ -273,8 +279,8 @@ func (l lookAt) unserved(ctx context.Context, model string) error {
 	ev := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: state.Scope{Cluster: l.cluster}, Onset: l.now, Now: l.now, Signals: rules.HealthSignals()})
 	var seen []string
 	for _, p := range rules.Health(l.cluster, ev) {
-		if p.Model != "" && !slices.Contains(seen, p.Model) {
-			seen = append(seen, p.Model)
+		if model := p.Scope().Model; model != "" && !slices.Contains(seen, model) {
+			seen = append(seen, model)
 		}
 	}
 	for _, w := range ev.Workers {

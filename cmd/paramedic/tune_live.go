@@ -65,12 +65,11 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 	}
 	for _, p := range pools {
 		if p.Pool == "" && slices.ContainsFunc(pools, func(o rules.PoolHealth) bool {
-			return o.Pool != "" && (p.Namespace == "" || o.Namespace == p.Namespace) && strings.EqualFold(o.Model, p.Model)
+			return o.Pool != "" && (p.Namespace == "" || o.Namespace == p.Namespace) && (strings.EqualFold(o.Model, p.Model) || serves(o, all.Workers, p.Model))
 		}) {
 			continue // series that name the model only are of the pool that serves it
 		}
-		scope := state.Scope{Cluster: cluster.Name, Namespace: p.Namespace, Pool: p.Pool, Model: p.Model}
-		ev := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: scope, Onset: now, Now: now, Signals: tuneSignals})
+		ev := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: p.Scope(), Onset: now, Now: now, Signals: tuneSignals})
 		live := newLivePool(orText(p.Pool, p.Model), ev)
 		live.engine = tuneEngineOf(engineOfPool(ev.Workers, p))
 		if live.read["kv_blocks_total"].min > 0 {
