@@ -226,6 +226,9 @@ func TestRayIsAskedOnlyWhereItsAnswerMatters(t *testing.T) {
 		"several models":                {twoModels, 2, true},
 		"data-parallel ranks":           {ranks, 2, true},
 		"nobody knows how many in each": {inFiles, 2, true},
+		"SGLang's name for several":     {"        llm_configs:\n        - {model_loading_config: {model_id: qwen-7b}, server_cls: 'ray.llm:SGLangServer', engine_kwargs: {tp_size: 8}}\n", 2, true},
+		"SGLang's gangs":                {"        llm_configs:\n        - {model_loading_config: {model_id: qwen-7b}, server_cls: 'ray.llm:SGLangDPServer', engine_kwargs: {moe_dp_size: 2}}\n", 2, true},
+		"a model and none":              {single + "        llm_config: null\n        decode_config: ~\n", 3, false},
 	} {
 		w := newRayWorld(t, c.workers, c.args)
 		if w.look(); (len(w.Asked()) > 0) != c.want {

@@ -98,7 +98,7 @@ func serveAppsOf(services []unstructured.Unstructured) map[object]serveApp {
 		}
 		var app serveApp
 		add := func(node yaml.Node, role string) {
-			if !node.IsZero() {
+			if !node.IsZero() && node.ShortTag() != "!!null" {
 				app = append(app, serveModelOf(node, role))
 			}
 		}
@@ -125,6 +125,9 @@ func serveModelOf(node yaml.Node, role string) serveModel {
 			Tensor   int64 `yaml:"tensor_parallel_size"`
 			Pipeline int64 `yaml:"pipeline_parallel_size"`
 			Data     int64 `yaml:"data_parallel_size"`
+			TP       int64 `yaml:"tp_size"` // SGLang's names
+			PP       int64 `yaml:"pp_size"`
+			MoEData  int64 `yaml:"moe_dp_size"`
 		} `yaml:"engine_kwargs"`
 		Server  string         `yaml:"server_cls"`
 		Bundles map[string]any `yaml:"placement_group_config"`
@@ -137,8 +140,8 @@ func serveModelOf(node yaml.Node, role string) serveModel {
 	if strings.Contains(strings.ToLower(config.Server), "sglang") {
 		out.engine = "sglang"
 	}
-	if config.Bundles == nil && config.Engine.Data <= 1 {
-		out.gpus = max(config.Engine.Tensor, 1) * max(config.Engine.Pipeline, 1)
+	if e := config.Engine; config.Bundles == nil && e.Data <= 1 && e.MoEData <= 1 {
+		out.gpus = max(e.Tensor, e.TP, 1) * max(e.Pipeline, e.PP, 1)
 	}
 	return out
 }
