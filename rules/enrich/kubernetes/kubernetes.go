@@ -122,8 +122,7 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	}
 	b := newBuilder(q, snap, wanted)
 	placements, notes := c.ray.read(ctx, b.heads(), q.Now)
-	out.Notes = append(out.Notes, notes...)
-	b.place(placements)
+	out.Notes = append(append(out.Notes, notes...), b.place(placements)...)
 	b.workers()
 	b.podSamples()
 	b.poolSamples()

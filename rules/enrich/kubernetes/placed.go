@@ -1,11 +1,15 @@
 package kubernetes
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"paramedic/state"
 )
 
 // placed is what Ray says of a pod.
@@ -56,35 +60,21 @@ func dashboardPort(head *corev1.Pod) string {
 	return "8265"
 }
 
-// place puts the engines that Ray told of on their pods. Pods of one engine are one group, and so are those that two engines tie together by
-// sharing one between them: what befalls it befalls both. A pod that is younger than the answer has none of them, although it may
-// have the address of one that had.
-func (b *builder) place(answers map[object]rayAnswer) {
-	pods := map[object]map[netip.Addr]string{}
-	for i := range b.snap.pods {
-		p := &b.snap.pods[i]
-		cluster := rayClusterOf(p)
-		a, told := answers[cluster]
-		ip, err := netip.ParseAddr(p.Status.PodIP)
-		if !told || err != nil || p.CreationTimestamp.After(a.at) || p.Status.Phase != corev1.PodRunning {
-			continue
-		}
-		if pods[cluster] == nil {
-			pods[cluster] = map[netip.Addr]string{}
-		}
-		if _, twice := pods[cluster][ip.Unmap()]; twice {
-			pods[cluster][ip.Unmap()] = "" // on the network of one node: nobody can say which is meant
-			continue
-		}
-		pods[cluster][ip.Unmap()] = p.Namespace + "/" + p.Name
-	}
+// place puts the engines that Ray told of on their pods, and notes whose pods cannot be told. Pods of one engine are one group, and so are those
+// that two engines tie together by sharing one between them: what befalls it befalls both.
+func (b *builder) place(answers map[object]rayAnswer) []state.Missing {
+	pods := b.addressed(answers)
+	var notes []state.Missing
 	for cluster, a := range answers {
 		app := b.serveApps[b.owners[cluster]]
+		strange := map[netip.Addr]bool{}
 		for _, e := range a.engines {
 			var on []string
 			for _, host := range e.Hosts {
 				if pod := pods[cluster][host]; pod != "" {
 					on = append(on, pod)
+				} else {
+					strange[host] = true
 				}
 			}
 			b.tie(on, e.ID, len(e.Hosts) > 1 || e.Lost)
@@ -94,7 +84,42 @@ func (b *builder) place(answers map[object]rayAnswer) {
 				b.placed[pod] = at
 			}
 		}
+		if len(strange) > 0 && a.err == nil { // what was said long ago is noted already
+			notes = append(notes, state.Missing{Signal: "topology", Reason: fmt.Sprintf("Ray of %s/%s runs engines at addresses that none of its pods has, or several have (%d); "+
+				"which of its pods run one engine is not known of these", cluster.namespace, cluster.name, len(strange))})
+		}
 	}
+	slices.SortFunc(notes, func(a, b state.Missing) int { return cmp.Compare(a.Reason, b.Reason) })
+	return notes
+}
+
+// addressed are the pods by their addresses, of which Ray uses one; none where several on the network of one node share it. A pod that is
+// younger than the answer has none of its engines, although it may have the address of one that had.
+func (b *builder) addressed(answers map[object]rayAnswer) map[object]map[netip.Addr]string {
+	out := map[object]map[netip.Addr]string{}
+	for i := range b.snap.pods {
+		p := &b.snap.pods[i]
+		cluster, name := rayClusterOf(p), p.Namespace+"/"+p.Name
+		a, told := answers[cluster]
+		if !told || p.CreationTimestamp.After(a.at) || p.Status.Phase != corev1.PodRunning {
+			continue
+		}
+		if out[cluster] == nil {
+			out[cluster] = map[netip.Addr]string{}
+		}
+		for _, of := range append([]corev1.PodIP{{IP: p.Status.PodIP}}, p.Status.PodIPs...) {
+			ip, err := netip.ParseAddr(of.IP)
+			if err != nil {
+				continue
+			}
+			if other, twice := out[cluster][ip.Unmap()]; twice && other != name {
+				out[cluster][ip.Unmap()] = ""
+				continue
+			}
+			out[cluster][ip.Unmap()] = name
+		}
+	}
+	return out
 }
 
 // tie makes the pods one group with all whose groups they are in already. A pod that has an engine for itself is in none.

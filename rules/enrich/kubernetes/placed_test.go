@@ -198,13 +198,36 @@ func TestWhatRaySaidLastHoldsWhileItIsAway(t *testing.T) {
 	}
 }
 
+// Ray knows a pod by one of its addresses, which need not be the first; and pods that share one it cannot tell apart, nor can anybody.
+func TestPodsAreKnownByAnyAddressThatIsTheirsAlone(t *testing.T) {
+	w := newRayWorld(t, 4, oneModel)
+	w.Set(engineOn("LLMServer:deepseek#a", 1, 2), engineOn("LLMServer:deepseek#b", 3, 4))
+	w.change("w1", func(p *corev1.Pod) {
+		p.Status.PodIP, p.Status.PodIPs = "fd00::1", []corev1.PodIP{{IP: "fd00::1"}, {IP: ip(1)}}
+	})
+	const known = "w1 group a model deepseek\nw2 group a model deepseek\n"
+	if got, notes := w.look(); got != known+"w3 group b model deepseek\nw4 group b model deepseek" || notes != "" {
+		t.Errorf("of two families:\n%s\nnotes %s", got, notes)
+	}
+	w.change("w3", func(p *corev1.Pod) { p.Status.PodIP = ip(4) })
+	got, notes := w.look()
+	if want := "Ray of llm/chat-x7k2p runs engines at addresses that none of its pods has, or several have (2); which of its pods run one engine is not known of these"; got != known+"w3 model deepseek\nw4 model deepseek" || notes != want {
+		t.Errorf("two on one node's network:\n%s\nnotes %q, want %q", got, notes, want)
+	}
+}
+
 // replace makes a pod anew, with its name and address.
 func (w *rayWorld) replace(name string, at time.Time) {
+	w.t.Helper()
+	w.change(name, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(at) })
+}
+
+func (w *rayWorld) change(name string, how func(*corev1.Pod)) {
 	w.t.Helper()
 	pods := w.cluster.CoreV1().Pods("llm")
 	p, err := pods.Get(w.t.Context(), name, metav1.GetOptions{})
 	if err == nil {
-		p.CreationTimestamp = metav1.NewTime(at)
+		how(p)
 		_, err = pods.Update(w.t.Context(), p, metav1.UpdateOptions{})
 	}
 	if err != nil {
