@@ -95,6 +95,28 @@ func TestKubernetesTellsWhichPodIsWhere(t *testing.T) {
 	}
 }
 
+// Engines of two models may share a pod, as Ray places them: none of the models is the pod's, and each sample keeps its own.
+func TestAPodOfTwoModelsIsNoneOfThem(t *testing.T) {
+	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: "chat-w1", Pool: "vllm-llama"}, {Namespace: "llm", Pod: "chat-w2", Pool: "vllm-llama"}}}}
+	prom := &fixed{reading: Reading{Samples: []state.Sample{
+		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "chat-w1", Model: "Qwen"}, 0.9),
+		sampleOf("ttft_p95", state.Entity{Namespace: "llm", Pod: "chat-w1", Model: "deepseek"}, 1),
+		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "chat-w2", Model: "Qwen"}, 0.8),
+		sampleOf("ttft_p95", state.Entity{Namespace: "llm", Pod: "chat-w2", Model: "qwen"}, 2),
+	}}}
+	ev := gatherer(t, Cluster{Prometheus: prom, Kubernetes: kube}).Gather(t.Context(), request("kv_usage", "ttft_p95"))
+	var got []string
+	for _, w := range ev.Workers {
+		got = append(got, w.Pod+" "+w.Model)
+	}
+	for _, s := range ev.Samples {
+		got = append(got, s.Signal+" "+s.Entity.Pod+" "+s.Entity.Model)
+	}
+	if want := "chat-w1 |chat-w2 qwen|kv_usage chat-w1 qwen|kv_usage chat-w2 qwen|ttft_p95 chat-w1 deepseek|ttft_p95 chat-w2 qwen"; strings.Join(got, "|") != want {
+		t.Errorf("%s\nwant %s", strings.Join(got, "|"), want)
+	}
+}
+
 func TestAPoolIsReadByTheNameOfWhatRoutesToIt(t *testing.T) {
 	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Node: "node-a", Routes: []string{"InferencePool/front", "Gateway/public"}},
 		{Namespace: "llm", Pod: "other-5f6d7c8b9-bbbbb", Pool: "other", Node: "node-b", Routes: []string{"Gateway/public"}}}}}

@@ -149,14 +149,16 @@ func (m *merge) findWorkers() {
 			}
 		}
 	}
-	models, gpus := map[string]string{}, map[string][]string{}
+	models, several, gpus := map[string]string{}, map[string]bool{}, map[string][]string{}
 	for _, r := range m.readings {
 		for _, s := range r.Samples {
 			e := s.Entity
+			key := e.Namespace + "/" + e.Pod
 			if e.Pod != "" && e.Model != "" {
-				models[e.Namespace+"/"+e.Pod] = e.Model
+				several[key] = several[key] || models[key] != "" && !strings.EqualFold(models[key], e.Model)
+				models[key] = e.Model
 			}
-			if key := e.Namespace + "/" + e.Pod; e.Pod != "" && e.GPU != "" && !slices.Contains(gpus[key], e.GPU) {
+			if e.Pod != "" && e.GPU != "" && !slices.Contains(gpus[key], e.GPU) {
 				gpus[key] = append(gpus[key], e.GPU)
 			}
 		}
@@ -164,7 +166,9 @@ func (m *merge) findWorkers() {
 	for i := range m.workers {
 		w := &m.workers[i]
 		key := w.Namespace + "/" + w.Pod
-		w.Model = cmp.Or(models[key], w.Model) // the name that the engine serves it under
+		if w.Model != "" || !several[key] { // else its engines serve different models, and none of them is the pod's
+			w.Model = cmp.Or(models[key], w.Model) // the name that the engine serves it under
+		}
 		if len(w.GPUs) == 0 {
 			w.GPUs = gpus[key] // the API server does not know which devices a pod was given; the GPU exporter does
 			slices.Sort(w.GPUs)
