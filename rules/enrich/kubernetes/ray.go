@@ -21,12 +21,13 @@ type serveModel struct {
 // A serveApp is the models that a RayService serves; empty where it serves something else.
 type serveApp []serveModel
 
-// common is what all of the models share.
+// common is what all of the models share, but for their GPUs.
 func (a serveApp) common() serveModel {
 	if len(a) == 0 {
 		return serveModel{}
 	}
 	out := a[0]
+	out.gpus = 0
 	for _, m := range a[1:] {
 		if m.id != out.id {
 			out.id = ""
@@ -36,9 +37,6 @@ func (a serveApp) common() serveModel {
 		}
 		if m.seqs != out.seqs {
 			out.seqs = 0
-		}
-		if m.gpus != out.gpus {
-			out.gpus = 0
 		}
 		if m.engine != out.engine {
 			out.engine = "vllm"

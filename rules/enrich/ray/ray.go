@@ -49,8 +49,12 @@ type Engine struct {
 // A Client reads the dashboards of Ray clusters. It is safe for concurrent use.
 type Client struct{ http *http.Client }
 
-// New makes a client.
-func New() *Client { return &Client{&http.Client{CheckRedirect: enrich.RefuseRedirect}} }
+// New makes a client. It uses no proxy: a head's address is one of its cluster's, which no proxy knows.
+func New() *Client {
+	direct := http.DefaultTransport.(*http.Transport).Clone()
+	direct.Proxy = nil
+	return &Client{&http.Client{Transport: direct, CheckRedirect: enrich.RefuseRedirect}}
+}
 
 // ErrToken is the answer of a cluster that wants a token.
 var ErrToken = errors.New("it asks for a token, and this bot holds none")

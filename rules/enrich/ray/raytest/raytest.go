@@ -1,4 +1,4 @@
-// Package raytest is a strict double of the part of Ray's dashboard that package ray reads: the state API of Ray 2.9 to 2.60
+// Package raytest is a strict double of the part of Ray's dashboard that package ray reads: the state API
 // (python/ray/dashboard/modules/state/state_head.py, state_api_utils.py).
 //
 // It promises to answer as Ray does, with every field that Ray gives, and to fail on what Ray refuses and on what nobody expected: another
