@@ -139,21 +139,25 @@ func (r *metricRule) fitsUse(u use) bool {
 	return true
 }
 
-// named says whether a metric goes by a pattern: a name, with '*' for anything at either end. What people write with vllm_ means vllm:.
+// named says whether a metric goes by a pattern: a name, with '*' for anything. What people write with vllm_ means vllm:.
 func named(metric, pattern string) bool {
-	for _, m := range []string{metric, bare(metric), colon(metric), bare(colon(metric))} {
-		middle, head := strings.CutSuffix(pattern, "*")
-		middle, tail := strings.CutPrefix(middle, "*")
-		switch {
-		case head && tail && strings.Contains(m, middle):
-			return true
-		case head && !tail && strings.HasPrefix(m, middle):
-			return true
-		case tail && !head && strings.HasSuffix(m, middle):
-			return true
-		case m == pattern:
-			return true
+	return slices.ContainsFunc([]string{metric, bare(metric), colon(metric), bare(colon(metric))}, func(m string) bool { return goesBy(m, pattern) })
+}
+
+// goesBy says whether a name goes by a pattern, wherever its stars stand.
+func goesBy(name, pattern string) bool {
+	head, rest, starred := strings.Cut(pattern, "*")
+	if !starred {
+		return name == pattern
+	}
+	name, found := strings.CutPrefix(name, head)
+	for found {
+		part, more, starred := strings.Cut(rest, "*")
+		if !starred {
+			return strings.HasSuffix(name, part)
 		}
+		_, name, found = strings.Cut(name, part)
+		rest = more
 	}
 	return false
 }

@@ -12,15 +12,15 @@ import (
 	"paramedic/state"
 )
 
-// circulating are the thirty alert rules that users of these engines copy from one another, as they are written.
+// circulating are the thirty alert rules that users of these engines copy from one another, word for word.
 var circulating = []struct {
 	name, expr string
 	want       state.Symptom
 }{
-	{"LLMHighTTFT", `histogram_quantile(0.99, sum(rate(llm_ttft_seconds_bucket[5m])) by (le)) > 5`, "ttft_high"},
+	{"LLMHighTTFT", `histogram_quantile(0.99, rate(llm_ttft_seconds_bucket[5m])) > 5`, "ttft_high"},
 	{"LLMElevatedTTFT", `histogram_quantile(0.99, rate(llm_ttft_seconds_bucket[5m])) > 2`, "ttft_high"},
 	{"LLMHighTBT", `histogram_quantile(0.99, rate(llm_tbt_seconds_bucket[5m])) > 0.15`, "itl_high"},
-	{"LLMHighErrorRate", `rate(llm_error_total[1m]) / rate(llm_requests_total[1m]) > 0.05`, "error_rate"},
+	{"LLMHighErrorRate", `sum(rate(llm_error_total[1m])) / sum(rate(llm_requests_total[1m])) > 0.05`, "error_rate"},
 	{"LLMGPUMemoryCritical", `llm_gpu_memory_used_bytes / (80 * 1024 * 1024 * 1024) > 0.95`, "gpu_memory_high"},
 	{"LLMKVCachePressure", `llm_kv_cache_utilization > 0.95`, "kv_pressure"},
 	{"LLMPreemptionStorm", `rate(llm_preemption_total[5m]) > 1`, "preemptions"},
@@ -32,21 +32,21 @@ var circulating = []struct {
 	{"VLLMTTFTDegradation", `histogram_quantile(0.95, rate(vllm:time_to_first_token_seconds_bucket[5m])) > 5`, "ttft_high"},
 	{"GPUMemoryHighUtilization", `DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95`, "gpu_memory_high"},
 	{"VLLMThroughputDrop", `rate(vllm:generation_tokens_total[5m]) < 0.5 * rate(vllm:generation_tokens_total[30m] offset 1h)`, "throughput_drop"},
-	{"DynamoTTFTP99High", `histogram_quantile(0.99, sum(rate(dynamo_ttft_bucket[5m])) by (le)) > 500`, "ttft_high"},
-	{"DynamoTTFTP99Critical", `histogram_quantile(0.99, sum(rate(dynamo_ttft_bucket[5m])) by (le)) > 2000`, "ttft_high"},
-	{"DynamoTBTP99High", `histogram_quantile(0.99, sum(rate(dynamo_tbt_bucket[5m])) by (le)) > 100`, "itl_high"},
+	{"DynamoTTFTP99High", `histogram_quantile(0.99, rate(dynamo_ttft_milliseconds_bucket{model=~".+"}[5m])) > 500`, "ttft_high"},
+	{"DynamoTTFTP99Critical", `histogram_quantile(0.99, rate(dynamo_ttft_milliseconds_bucket{model=~".+"}[5m])) > 2000`, "ttft_high"},
+	{"DynamoTBTP99High", `histogram_quantile(0.99, rate(dynamo_tbt_milliseconds_bucket{model=~".+"}[5m])) > 100`, "itl_high"},
 	{"DynamoQueueDepthHigh", `dynamo_scheduler_queue_depth > 50`, "queue_buildup"},
 	{"DynamoPreemptionRateHigh", `rate(dynamo_preemptions_total[5m]) > 1`, "preemptions"},
-	{"DynamoPrefixCacheHitRateLow", `histogram_quantile(0.5, rate(dynamo_prefix_cache_hit_rate_bucket[10m])) < 0.3`, "prefix_hit_low"},
+	{"DynamoPrefixCacheHitRateLow", `histogram_quantile(0.50, rate(dynamo_prefix_cache_hit_rate_bucket[10m])) < 0.3`, "prefix_hit_low"},
 	{"DynamoKVCacheNearFull", `dynamo_kv_cache_utilization{tier="gpu"} > 0.95`, "kv_pressure"},
 	{"DynamoOOMEvent", `increase(dynamo_oom_events_total[5m]) > 0`, "oom"},
-	{"HighTTFT", `histogram_quantile(0.95, vllm:time_to_first_token_seconds_bucket by (instance)) > 2`, "ttft_high"}, // not PromQL, and copied all the same
-	{"KVCacheNearFull", `vllm_gpu_cache_usage_perc > 0.95`, "kv_pressure"},
-	{"QueueBuildUp", `vllm_num_requests_waiting > 50`, "queue_buildup"},
-	{"LowThroughput", `rate(vllm_generation_tokens_total[5m]) < 100`, "throughput_drop"},
-	{"VLLMHighTTFT", `histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "ttft_high"},
-	{"VLLMQueueTimeHigh", `histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:request_queue_time_seconds_bucket[5m]))) > 2`, "queue_time_high"},
-	{"VLLMPreemptionRelatedDegradation", `increase(vllm:num_preemptions_total[10m]) > 0 and on (model_name) histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "preemptions"},
+	{"HighTTFT", `histogram_quantile(0.95, rate(vllm_ttft_seconds_bucket[5m])) > 2.0`, "ttft_high"},
+	{"KVCacheNearFull", `vllm_kv_cache_utilization > 0.95`, "kv_pressure"},
+	{"QueueBuildUp", `vllm_queue_depth > 50`, "queue_buildup"},
+	{"LowThroughput", `rate(vllm_output_tokens_total[5m]) < 100`, "throughput_drop"},
+	{"VLLMHighTTFT", `histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "ttft_high"},
+	{"VLLMQueueTimeHigh", `histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:request_queue_time_seconds_bucket[5m]))) > 2`, "queue_time_high"},
+	{"VLLMPreemptionRelatedDegradation", `sum by (cluster, model_name) (increase(vllm:num_preemptions_total[10m])) > 0 and histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "preemptions"},
 }
 
 func generator(expr string) string {
@@ -113,11 +113,52 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`sum(rate(istio_requests_total{response_code=~"4..|5.."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(my_requests_total{http_status_code=~"[45].."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(my_requests_total{http_status=~"^(500|502)$"}[5m])) > 1`, "error_rate", ""},
+		{`sum(rate(envoy_cluster_upstream_rq_xx{envoy_response_code_class="5"}[5m])) / sum(rate(envoy_cluster_upstream_rq_total[5m])) > 0.05`, "error_rate", ""},
+		{`sum(rate(envoy_cluster_upstream_rq{envoy_response_code="504"}[5m])) > 1`, "error_rate", ""},
+		{`sum(rate(envoy_cluster_upstream_rq{envoy_response_code="401"}[5m])) > 1`, "error_rate", "gateway_denies"},
+		{`sum(rate(traefik_service_requests_total{code="403"}[5m])) > 1`, "error_rate", "gateway_denies"},
+		{`sum(rate(envoy_cluster_upstream_rq_total[5m])) > 500`, state.Unclassified, ""}, // traffic
+		{`sum(rate(envoy_http_ext_proc_streams_failed[5m])) > 0.1`, "error_rate", "picker_fails"},
+		{`sum(rate(envoy_http_ext_proc_inference_pool_message_timeouts[5m])) > 0.1`, "error_rate", "picker_fails"},
+		{`sum(rate(envoy_http_ext_proc_streams_started[5m])) > 500`, state.Unclassified, ""},
+		{`sum(rate(nginx_ingress_controller_requests{status=~"5.."}[5m])) > 1`, "error_rate", ""},
+		{`sum(rate(sglang:http_responses_total{status_code=~"5.."}[5m])) > 1`, "error_rate", ""},
+		{`sum(rate(llm_requests_total{status="error"}[5m])) / sum(rate(llm_requests_total[5m])) > 0.05`, "error_rate", ""}, // as callers count
+		{`sum(rate(llm_requests_total{status=~"http_5.."}[5m])) > 1`, "error_rate", ""},
+		{`sum(rate(vllm_requests_completed_total{status="timeout"}[5m])) > 1`, "error_rate", ""},
+		{`sum(rate(vllm_requests_completed_total{status="success"}[5m])) > 1`, state.Unclassified, ""},
+		{`rate(vllm_kv_cache_evictions_total[5m]) > 10`, "preemptions", ""},
+		{`avg(llm_gpu_utilization) < 0.1`, "gpu_idle", ""},
+		{`avg(vllm_gpu_utilization) < 0.5`, "gpu_idle", ""},
+		{`rate(DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL[5m]) > 0`, "gpu_hardware", ""},
+		{`rate(DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL[5m]) > 10`, "gpu_hardware", ""},
+		{`dynamo_component_kvstats_gpu_cache_usage_percent > 0.95`, "kv_pressure", ""},
+		{`histogram_quantile(0.95, vllm:time_to_first_token_seconds_bucket by (instance)) > 2`, "ttft_high", ""}, // not PromQL, and copied all the same
 		{`node_filesystem_avail_bytes < 1e9`, state.Unclassified, ""},
 	} {
 		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "X"}, GeneratorURL: generator(tt.expr)}, "x")
-		if s.Symptom != tt.want || tt.hint != "" && s.Hints[tt.hint] == "" || tt.hint == "" && s.Hints["sticky_xid"]+s.Hints["stalled"]+s.Hints["idle_kv"] != "" {
+		if s.Symptom != tt.want || tt.hint != "" && s.Hints[tt.hint] == "" || tt.hint == "" && s.Hints["sticky_xid"]+s.Hints["stalled"]+s.Hints["idle_kv"]+s.Hints["gateway_denies"]+s.Hints["picker_fails"] != "" {
 			t.Errorf("%s: %s, hints %v; want %s, hint %q", tt.expr, s.Symptom, s.Hints, tt.want, tt.hint)
+		}
+	}
+}
+
+// A star stands for anything, wherever it is: a pattern whose star nobody reads is a rule of the catalogue that never fits.
+func TestStarsStandForAnything(t *testing.T) {
+	for pattern, names := range map[string]map[string]bool{
+		"a_b":      {"a_b": true, "a_b_c": false, "": false},
+		"*":        {"a": true, "": true},
+		"a_*":      {"a_b": true, "a_": true, "b_a_": false},
+		"*_b":      {"a_b": true, "a_b_c": false},
+		"*mid*":    {"a_mid_b": true, "mid": true, "a_b": false},
+		"a_*_rq*":  {"a_x_rq_xx": true, "a_x_rq": true, "a_rq": false, "x_a_y_rq": false},
+		"a*_total": {"a_b_total": true, "a_total": true, "a_totals": false, "total": false},
+		"a*a":      {"aa": true, "a": false, "abba": true},
+	} {
+		for name, want := range names {
+			if goesBy(name, pattern) != want {
+				t.Errorf("%q goes by %q: %v", name, pattern, !want)
+			}
 		}
 	}
 }

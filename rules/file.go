@@ -56,7 +56,7 @@ type alertYAML struct {
 }
 
 type metricYAML struct {
-	Any     []text            `yaml:"any" jsonschema:"required" jsonschema_description:"Names of metrics, without the suffixes of histograms; a '*' at either end stands for anything."`
+	Any     []text            `yaml:"any" jsonschema:"required" jsonschema_description:"Names of metrics, without the suffixes of histograms; a '*' stands for anything."`
 	Is      string            `yaml:"is" jsonschema:"enum=above,enum=below,enum=zero" jsonschema_description:"How the rule compares the metric."`
 	Also    []string          `yaml:"also" jsonschema_description:"Metrics that the expression must read too."`
 	Idle    []string          `yaml:"idle" jsonschema_description:"Metrics that the expression must want to be zero, or below something."`
