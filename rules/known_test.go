@@ -60,6 +60,29 @@ func TestEveryMetricOfTheArticlesIsKnown(t *testing.T) {
 	}
 }
 
+// What is to be used instead measures the same thing, and is exported by whom it says: a time is no number of requests, and evicted prefixes
+// are no preempted requests.
+func TestWhatIsUsedInsteadMeasuresTheSame(t *testing.T) {
+	for name, want := range map[string]string{
+		"dynamo_routing_milliseconds_bucket":          "use `dynamo_router_overhead_total_ms_bucket`",
+		"dynamo_routing_milliseconds":                 "(rate(dynamo_router_overhead_total_ms_bucket[5m])))`",
+		"dynamo_output_tokens_per_request_bucket":     "use `dynamo_frontend_output_sequence_tokens_bucket`",
+		"dynamo_prefix_cache_evictions_total":         "`rate(sglang:evicted_tokens_total[5m])`",
+		"dynamo_active_lora_adapters":                 "`vllm:lora_requests_info{",
+		"dynamo_adapter_cache_loads_total":            `dynamo_endpoint="load_lora"`,
+		"dynamo_adapter_cache_evictions_total":        `dynamo_endpoint="unload_lora"`,
+		"vllm_requests_completed_total":               `what failed is none of it: that is ` + "`http_requests_total{",
+		"dynamo_queue_wait_milliseconds_bucket":       "use `vllm:request_queue_time_seconds_bucket`",
+		"dynamo_prefill_milliseconds_bucket":          "use `vllm:request_prefill_time_seconds_bucket`",
+		"dynamo_request_duration_milliseconds_bucket": "use `dynamo_frontend_request_duration_seconds_bucket`",
+	} {
+		f, ok := formerly(name)
+		if got := f.instead(name); !ok || !strings.Contains(got, want) || strings.Contains(got, "num_preemptions") {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // Articles write vLLM's metrics with an underscore; a rule that does means the same.
 func TestAnUnderscoreIsReadAsVLLMsColon(t *testing.T) {
 	c := mustLoad(t)

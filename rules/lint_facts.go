@@ -55,7 +55,8 @@ func (f former) instead(name string) string {
 
 // isHistogram says whether a metric of an engine has buckets.
 func isHistogram(metric string) bool {
-	return knownBuckets[metric] != nil || slices.Contains([]string{"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "dynamo_component_router_kv_hit_rate"}, metric)
+	return knownBuckets[metric] != nil || slices.Contains([]string{"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "dynamo_component_router_kv_hit_rate",
+		"dynamo_router_overhead_total_ms", "dynamo_frontend_output_sequence_tokens"}, metric)
 }
 
 const (
@@ -66,6 +67,9 @@ const (
 	errs5xx   = "use `http_requests_total{status=\"5xx\"}`, from the server's edge"
 	inSeconds = ", with thresholds in seconds"
 	busy      = "use `DCGM_FI_PROF_GR_ENGINE_ACTIVE`, and tokens per second"
+	evicted   = "what was evicted shows as fewer hits, `rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m])`; SGLang counts it, " +
+		"`rate(sglang:evicted_tokens_total[5m])`, and so does vLLM with --kv-cache-metrics, of a sample: `rate(vllm:kv_block_idle_before_evict_seconds_count[5m])`"
+	asked     = ", which is what workers are asked to do; what moves between host and GPU nobody counts"
 	produced  = "use `rate(vllm:generation_tokens_total[5m])`"
 	limits    = "use `rate(vllm:request_generation_tokens_sum[5m]) / rate(vllm:request_params_max_tokens_sum[5m])`, or watch `vllm:request_success_total{finished_reason=\"length\"}`"
 	preempted = "vllm:num_preemptions_total"
@@ -92,7 +96,7 @@ var formers = map[string]former{
 	"vllm:tbt_seconds":                          {use: "vllm:inter_token_latency_seconds", why: invented},
 	"vllm:e2e_seconds":                          {use: "vllm:e2e_request_latency_seconds", why: invented},
 	"vllm:output_tokens_total":                  {use: "vllm:generation_tokens_total", why: invented},
-	"vllm:requests_completed_total":             {use: "vllm:request_success_total", why: invented},
+	"vllm:requests_completed_total":             {use: "vllm:request_success_total", why: invented, note: "; what failed is none of it: that is `http_requests_total{status=\"5xx\"}`"},
 	"vllm:queue_depth":                          {use: "vllm:num_requests_waiting", why: invented},
 	"vllm:kv_cache_utilization":                 {use: kvUsage, why: invented},
 	"vllm:kv_cache_evictions_total":             {use: preempted, why: "vLLM counts no evictions"},
@@ -121,24 +125,24 @@ var formers = map[string]former{
 	"dynamo_tbt_milliseconds":              {use: "dynamo_frontend_inter_token_latency_seconds", why: invented, note: inSeconds},
 	"dynamo_prefill_milliseconds":          {use: "vllm:request_prefill_time_seconds", why: invented, note: ", or its like of another engine" + inSeconds},
 	"dynamo_queue_wait_milliseconds":       {use: "vllm:request_queue_time_seconds", why: invented, note: ", or its like of another engine" + inSeconds},
-	"dynamo_routing_milliseconds":          {use: "dynamo_frontend_stage_requests", why: invented},
+	"dynamo_routing_milliseconds":          {use: "dynamo_router_overhead_total_ms", why: invented, note: ", of the router that looks for cached prefixes"},
 	"dynamo_request_duration_milliseconds": {use: "dynamo_frontend_request_duration_seconds", why: invented, note: inSeconds},
 	"dynamo_tokens_generated_total":        {use: "dynamo_frontend_output_tokens_total", why: invented},
 	"dynamo_tokens_prefilled_total":        {use: "vllm:prompt_tokens_total", why: invented},
 	"dynamo_requests_completed_total":      {use: "dynamo_frontend_requests_total", why: invented},
-	"dynamo_output_tokens_per_request":     {use: "vllm:request_generation_tokens", why: invented},
+	"dynamo_output_tokens_per_request":     {use: "dynamo_frontend_output_sequence_tokens", why: invented},
 	"dynamo_scheduler_queue_depth":         {use: "dynamo_frontend_router_queue_pending_requests", why: invented},
 	"dynamo_current_batch_size":            {use: "dynamo_frontend_active_requests", why: invented},
 	"dynamo_kv_cache_utilization":          {use: "dynamo_component_gpu_cache_usage_percent", why: invented},
 	"dynamo_gpu_memory_used_bytes":         {how: watchGPU, why: invented},
 	"dynamo_prefix_cache_hit_rate":         {use: "dynamo_component_router_kv_hit_rate", why: invented},
-	"dynamo_prefix_cache_evictions_total":  {use: preempted, why: invented},
+	"dynamo_prefix_cache_evictions_total":  {how: evicted, why: invented},
 	"dynamo_request_errors_total":          {use: "dynamo_component_errors_total", why: invented},
 	"dynamo_preemptions_total":             {use: preempted, why: invented},
 	"dynamo_oom_events_total":              {use: "container_oom_events_total", why: invented},
-	"dynamo_active_lora_adapters":          {how: "remove the rule: Dynamo does not tell", why: invented},
-	"dynamo_adapter_cache_loads_total":     {how: "remove the rule: Dynamo does not tell", why: invented},
-	"dynamo_adapter_cache_evictions_total": {how: "remove the rule: Dynamo does not tell", why: invented},
+	"dynamo_active_lora_adapters":          {how: "vLLM tells which adapters run, in a label: `vllm:lora_requests_info{running_lora_adapters!=\"\"}`", why: invented},
+	"dynamo_adapter_cache_loads_total":     {how: "use `rate(dynamo_component_requests_total{dynamo_endpoint=\"load_lora\"}[5m])`" + asked, why: invented},
+	"dynamo_adapter_cache_evictions_total": {how: "use `rate(dynamo_component_requests_total{dynamo_endpoint=\"unload_lora\"}[5m])`" + asked, why: invented},
 }
 
 // formerly finds a metric among those that are not any more.
