@@ -32,23 +32,26 @@ type HealthCheck struct {
 
 // PoolHealth is the health of one pool; Overall is the worst of its checks that could be measured.
 type PoolHealth struct {
-	Cluster   string                 `json:"cluster"`
-	Namespace string                 `json:"namespace"`
-	Pool      string                 `json:"pool"`
-	Model     string                 `json:"model"`
-	Workers   int                    `json:"workers"` // engines: the pods of a parallel group are one
-	Pods      int                    `json:"pods"`
-	Role      string                 `json:"role,omitempty"`   // prefill or decode, where a model's two phases are apart
-	Owner     string                 `json:"owner,omitempty"`  // the resource that the pool was made of, as kind/name
-	Routes    []string               `json:"routes,omitempty"` // what sends it requests, as kind/name
-	Overall   HealthStatus           `json:"overall"`
-	Checks    map[string]HealthCheck `json:"checks"`
+	Cluster   string   `json:"cluster"`
+	Namespace string   `json:"namespace"`
+	Pool      string   `json:"pool"`
+	Model     string   `json:"model"`
+	Workers   int      `json:"workers"` // engines: the pods of a parallel group are one
+	Pods      int      `json:"pods"`
+	Role      string   `json:"role,omitempty"`   // prefill or decode, where a model's two phases are apart
+	Owner     string   `json:"owner,omitempty"`  // the resource that the pool was made of, as kind/name
+	Routes    []string `json:"routes,omitempty"` // what sends it requests, as kind/name
+	// Running is how many requests the pool's workers run together; null where nobody tells. It is no check: many are as well as few.
+	Running *float64               `json:"requests_running"`
+	Overall HealthStatus           `json:"overall"`
+	Checks  map[string]HealthCheck `json:"checks"`
 	// Pathologies are the known patterns that it shows; only Health of a catalogue looks for them.
 	Pathologies []SeenPathology `json:"pathologies,omitempty"`
 
 	most, least map[string]state.Sample // by signal
 	pods        map[string]readiness    // what is known of each
 	several     bool                    // Model names more than one
+	running     bool                    // Running is of single workers; a frontend's count of all is not added to it
 }
 
 // Scope is the pool as incidents name it; of several models none is its own.
@@ -91,7 +94,7 @@ const (
 
 // HealthSignals are what Health reads.
 func HealthSignals() []string {
-	return []string{"ttft_p99", "itl_p95", "error_rate", "requests_waiting", "kv_usage", "preemption_rate", "gpu_util", "slo_budget_left",
+	return []string{"ttft_p99", "itl_p95", "error_rate", "requests_waiting", "requests_running", "kv_usage", "preemption_rate", "gpu_util", "slo_budget_left",
 		"replicas_desired", "replicas_ready", "pod_ready", "up"}
 }
 
@@ -174,6 +177,9 @@ func (p *PoolHealth) measure(s state.Sample) {
 	if low, seen := p.least[s.Signal]; !seen || s.Value < low.Value {
 		p.least[s.Signal] = s
 	}
+	if s.Signal == "requests_running" {
+		p.run(s)
+	}
 	if s.Entity.Pod == "" {
 		return
 	}
@@ -182,6 +188,17 @@ func (p *PoolHealth) measure(s state.Sample) {
 		p.pods[s.Entity.Pod] = readiness{&yes, known.up}
 	case "up":
 		p.pods[s.Entity.Pod] = readiness{known.ready, &yes}
+	}
+}
+
+// run adds what a worker runs, or takes what is told of all of them together where no worker tells.
+func (p *PoolHealth) run(s state.Sample) {
+	own := s.Entity.Pod != "" || s.Entity.Instance != ""
+	switch {
+	case own && p.running:
+		*p.Running += s.Value
+	case own || p.Running == nil:
+		p.Running, p.running = &s.Value, own
 	}
 }
 

@@ -1,6 +1,9 @@
 package rules
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"paramedic/state"
@@ -134,6 +137,35 @@ func TestHealthShowsWhatIsLeftOfTheErrorBudget(t *testing.T) {
 }
 
 // What Health says it reads is what it reads.
+// How many requests run is told of the whole pool: of its workers, or by what stands before them where no worker tells, never both.
+func TestHealthTellsHowManyRequestsRun(t *testing.T) {
+	of := func(pod, instance string, v float64) state.Sample {
+		return state.Sample{Signal: "requests_running", Entity: state.Entity{Namespace: "llm", Pool: "p", Model: "m", Pod: pod, Instance: instance}, Value: v}
+	}
+	for name, tc := range map[string]struct {
+		samples []state.Sample
+		want    float64
+	}{
+		"two workers":               {[]state.Sample{of("a", "", 40), of("b", "", 2)}, 42},
+		"workers known by address":  {[]state.Sample{of("", "10.0.0.1:8000", 3), of("", "10.0.0.2:8000", 4)}, 7},
+		"a frontend, then a worker": {[]state.Sample{of("", "", 50), of("a", "", 40), of("b", "", 2)}, 42},
+		"a worker, then a frontend": {[]state.Sample{of("a", "", 40), of("", "", 50), of("b", "", 2)}, 42},
+		"a frontend alone":          {[]state.Sample{of("", "", 50)}, 50},
+		"an idle pool":              {[]state.Sample{of("a", "", 0)}, 0},
+	} {
+		p := Health("default", state.Evidence{Samples: tc.samples})[0]
+		if p.Running == nil || *p.Running != tc.want {
+			t.Errorf("%s: %v, want %g", name, p.Running, tc.want)
+		}
+		if raw, err := json.Marshal(p); err != nil || !strings.Contains(string(raw), fmt.Sprintf(`"requests_running":%g`, tc.want)) {
+			t.Errorf("%s: %s (%v)", name, raw, err)
+		}
+	}
+	if p := Health("default", state.Evidence{Samples: []state.Sample{{Signal: "kv_usage", Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: .4}}})[0]; p.Running != nil {
+		t.Errorf("nobody tells: %g", *p.Running)
+	}
+}
+
 func TestHealthSignalsAreSignals(t *testing.T) {
 	c := mustLoad(t)
 	read := HealthSignals()

@@ -133,7 +133,7 @@ func (s *service) webFleet(ctx context.Context) (web.Fleet, error) {
 	}
 	out := web.Fleet{At: health.At, Overall: string(health.Overall), Missing: health.Missing}
 	for _, p := range health.Pools {
-		pool := web.Pool{Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Pool, Model: p.Model, Workers: p.Workers, Pods: p.Pods, Role: p.Role, Owner: p.Owner,
+		pool := web.Pool{Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Pool, Model: p.Model, Workers: p.Workers, Pods: p.Pods, Running: p.Running, Role: p.Role, Owner: p.Owner,
 			Routes: p.Routes, Overall: string(p.Overall)}
 		for _, name := range slices.Sorted(maps.Keys(p.Checks)) {
 			c := p.Checks[name]

@@ -27,6 +27,7 @@ type Pool struct {
 	Role    string   // prefill or decode, where a model's two phases are apart
 	Owner   string   // the resource that the pool was made of, as kind/name
 	Routes  []string // what sends it requests, as kind/name
+	Running *float64 // requests; nil where nobody tells
 	Overall string
 	Checks  []PoolCheck
 

@@ -138,14 +138,14 @@ func TestBeforeAVerdictThereIsNoAdvice(t *testing.T) {
 // What was not measured is unknown, and a fleet that cannot be asked is no healthy one.
 func TestTheFleetShowsHealthAndWhatIsNotKnown(t *testing.T) {
 	health := Fleet{At: at(-0.1), Overall: "critical", Missing: []state.Missing{{Signal: "gpu_util", Reason: "DCGM is not scraped"}}, Pools: []Pool{
-		{Cluster: "default", Namespace: "llm", Name: "quiet", Model: "qwen-32b", Workers: 2, Pods: 4, Role: "prefill", Routes: []string{"InferencePool/qwen"}, Overall: "healthy", Checks: []PoolCheck{{Name: "errors", Status: "healthy", Signal: "error_rate", Value: ptr(0), Unit: "ratio"}}},
+		{Cluster: "default", Namespace: "llm", Name: "quiet", Model: "qwen-32b", Workers: 2, Pods: 4, Running: ptr(31), Role: "prefill", Routes: []string{"InferencePool/qwen"}, Overall: "healthy", Checks: []PoolCheck{{Name: "errors", Status: "healthy", Signal: "error_rate", Value: ptr(0), Unit: "ratio"}}},
 		{Cluster: "default", Namespace: "llm", Name: "vllm-llama", Model: "llama-70b", Workers: 4, Overall: "critical", Checks: []PoolCheck{
 			{Name: "gpu", Status: "unknown", Signal: "gpu_util"}, {Name: "kv_cache", Status: "critical", Signal: "kv_usage", Value: ptr(0.98), Unit: "ratio", Pod: pods[0], Note: "full, and users feel it"}},
 			Pathologies: []Pathology{{Title: "KV cache thrashes", Text: "<b>x</b> preempts 2/s", PointsTo: []state.Cause{"kv_exhaustion", "kv_leak"}}}}}}
 	h := handler(t, fixture(), func(c *Config) { c.Fleet = func(context.Context) (Fleet, error) { return health, nil } })
 	_, body := get(t, h, "/fleet", nil)
 	contains(t, body, `h-critical" data-testid="fleet-overall`, `data-testid="health-kv_cache"`, "98 %", `t-unknown" data-testid="health-gpu"`, "DCGM is not scraped", "gpu-a", "full, and users feel it", "KV cache thrashes", "&lt;b&gt;x&lt;/b&gt; preempts 2/s", "looks like kv exhaustion, kv leak",
-		"2 workers of 4 pods · prefill · behind InferencePool/qwen")
+		"2 workers of 4 pods · 31 requests running · prefill · behind InferencePool/qwen")
 	if strings.Index(body, "vllm-llama") > strings.Index(body, "quiet") {
 		t.Error("the healthy pool comes before the one that needs somebody")
 	}
