@@ -19,7 +19,7 @@ func TestBuiltInSignalsLoad(t *testing.T) {
 		generation_tokens_rate prompt_length_p95 prompt_length_mean output_length_mean prefix_hit_ratio prefix_query_rate kv_blocks_total
 		kv_block_size max_num_seqs kv_idle_usage process_rss container_memory container_memory_limit container_memory_slope up engine_health
 		gpu_util gpu_power gpu_temp gpu_sm_clock gpu_fb_used_ratio gpu_tensor_active gpu_dram_active gpu_xid gpu_xid_changes gpu_xid_count
-		gpu_row_remap_failure gpu_clock_event pod_restarts pod_last_terminated pod_waiting_reason pod_ready pod_age replicas_desired
+		gpu_row_remap_failure gpu_clock_event pod_restarts pod_last_terminated pod_waiting_reason pod_unscheduled pod_ready pod_age replicas_desired
 		replicas_ready rollout_in_progress rollout_age rollout_image disruptions_allowed node_ready node_unschedulable node_bad_condition kube_event`
 	for id := range strings.FieldsSeq(contract) {
 		if _, ok := byID[id]; !ok {

@@ -92,6 +92,28 @@ func query(t *testing.T) enrich.Query {
 	return enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm"}, Now: now, Onset: now, Signals: signals}
 }
 
+// A pod that no node takes has no age and no containers that wait: the scheduler's word is all that is known of it. Once it has its place the
+// word is another, whatever its old events say.
+func TestAPodThatNoNodeTakesIsKnown(t *testing.T) {
+	for word, want := range map[corev1.ConditionStatus]float64{corev1.ConditionFalse: 1, corev1.ConditionTrue: 0} {
+		all := objects()
+		p := all[0].(*corev1.Pod)
+		p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: word, Reason: "Unschedulable"}}}
+		found := false
+		for _, s := range New(fake.NewClientset(all...), nil).Read(t.Context(), query(t)).Samples {
+			if s.Entity.Pod != p.Name {
+				continue
+			}
+			if found = found || s.Signal == "pod_unscheduled"; s.Signal == "pod_unscheduled" && s.Value != want || s.Signal == "pod_age" {
+				t.Errorf("scheduled: %s, and %s is %g", word, s.Signal, s.Value)
+			}
+		}
+		if !found {
+			t.Errorf("scheduled: %s, and nothing is said of it", word)
+		}
+	}
+}
+
 func TestReadTellsWhatHappenedToTheWorkers(t *testing.T) {
 	api := fake.NewClientset(objects()...)
 	r := New(api, nil).Read(t.Context(), query(t))

@@ -113,6 +113,9 @@ func (b *builder) podSamples() {
 			b.add("pod_node", e, 1, w.Node)
 		}
 		b.add("pod_ready", e, truth(w.Ready), "")
+		b.add("pod_unscheduled", e, truth(slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+		})), "")
 		if t := p.Status.StartTime; t != nil {
 			b.add("pod_age", e, b.q.Now.Sub(t.Time).Seconds(), "")
 		}
