@@ -96,7 +96,7 @@ func TestAWorldTellsOfAFaultAndOfItsEnd(t *testing.T) {
 	if err := f.Inject(Fault{Name: EngineHang, At: time.Minute, Worker: 2}); err != nil {
 		t.Fatal(err)
 	}
-	w := NewWorld(f, AlertmanagerConfig{URL: srv.URL})
+	w := NewWorld(AlertmanagerConfig{URL: srv.URL}, f)
 	w.Advance(context.Background(), f.Start().Add(8*time.Minute))
 	if seen["VLLMEngineHang"] != "firing" {
 		t.Fatalf("heard %v", seen)

@@ -122,33 +122,47 @@ func (s Scenario) Build() (*Fleet, error) {
 	return f, nil
 }
 
-// A World is a fleet with the monitoring around it.
+// A World is the fleets of one cluster with the monitoring around them: rules for each, and one Alertmanager.
 type World struct {
-	Fleet        *Fleet
-	Ruler        *Ruler
+	Fleets       []*Fleet // which began at the same moment
+	Rulers       []*Ruler
 	Alertmanager *Alertmanager
 	Log          *slog.Logger // failed deliveries; nil: they are not told
 	next         time.Time
 }
 
-// NewWorld puts a Ruler and an Alertmanager around a fleet.
-func NewWorld(f *Fleet, am AlertmanagerConfig) *World {
-	return &World{Fleet: f, Ruler: NewRuler(f, ""), Alertmanager: NewAlertmanager(am), next: f.Start()}
+// NewWorld puts Rulers and an Alertmanager around fleets, of which there is at least one.
+func NewWorld(am AlertmanagerConfig, fleets ...*Fleet) *World {
+	w := &World{Fleets: fleets, Alertmanager: NewAlertmanager(am), next: fleets[0].Start()}
+	for _, f := range fleets {
+		w.Rulers = append(w.Rulers, NewRuler(f, ""))
+	}
+	return w
 }
 
 // Advance simulates up to a moment, and evaluates and delivers every ScrapeInterval on the way.
 func (w *World) Advance(ctx context.Context, to time.Time) {
 	for !w.next.After(to) {
-		if w.Fleet.follow(ctx, w.next); ctx.Err() != nil {
+		if w.follow(ctx, w.next); ctx.Err() != nil {
 			return
 		}
-		w.Alertmanager.Receive(w.next, w.Ruler.Evaluate())
+		var alerts []Alert
+		for _, r := range w.Rulers {
+			alerts = append(alerts, r.Evaluate()...)
+		}
+		w.Alertmanager.Receive(w.next, alerts)
 		if err := w.Alertmanager.Deliver(ctx, w.next); err != nil && w.Log != nil {
 			w.Log.Warn("an alert was not delivered", "err", err)
 		}
 		w.next = w.next.Add(ScrapeInterval)
 	}
-	w.Fleet.follow(ctx, to)
+	w.follow(ctx, to)
+}
+
+func (w *World) follow(ctx context.Context, to time.Time) {
+	for _, f := range w.Fleets {
+		f.follow(ctx, to)
+	}
 }
 
 // beat is how often, in real time, a running World catches up with its clock.

@@ -140,7 +140,7 @@ func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	}
 	host.use(service)
 	fmt.Fprintf(d.err, "The incident page: %s\n\n", cfg.PublicURL)
-	world := lab.NewWorld(fleet, lab.AlertmanagerConfig{URL: cfg.PublicURL + "/webhook/alertmanager"})
+	world := lab.NewWorld(lab.AlertmanagerConfig{URL: cfg.PublicURL + "/webhook/alertmanager"}, fleet)
 	world.Log = log
 
 	ctx, stop := context.WithCancel(ctx)

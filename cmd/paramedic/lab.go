@@ -62,6 +62,7 @@ func (c *cli) labRunCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Serve a simulated fleet's /metrics pages, with a fault to come",
 		Long: "Serve a simulated fleet's pages under /worker/POD/metrics, /dcgm/NODE/metrics and /kube/metrics, for a Prometheus or a bot to scrape.\n" +
+			"Of two pools each has its name before that: /POOL/worker/POD/metrics.\n" +
 			"With --webhook its own alert rules are evaluated and delivered as Alertmanager would.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -76,21 +77,25 @@ func (c *cli) labRunCommand() *cobra.Command {
 					return err
 				}
 			}
-			scenario, err := labBeginning(fault, seed, options)
+			scenarios, err := labBeginning(fault, seed, options)
 			if err != nil {
 				return err
 			}
-			fleet, err := scenario.Build()
-			if err != nil {
-				return fmt.Errorf("building the fleet: %w", err)
+			var fleets []*lab.Fleet
+			for _, s := range scenarios {
+				fleet, err := s.Build()
+				if err != nil {
+					return fmt.Errorf("building the fleet: %w", err)
+				}
+				fleets = append(fleets, fleet)
 			}
-			c.announce(scenario, speed)
-			return c.labRun(cmd.Context(), fleet, lab.NewClock(fleet.Start(), speed), listen, hook)
+			c.announce(scenarios, speed)
+			return c.labRun(cmd.Context(), fleets, lab.NewClock(fleets[0].Start(), speed), listen, hook)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&fault, "fault", lab.KVExhaustion, "what goes wrong, five simulated minutes after the start: "+strings.Join(lab.Faults(), ", ")+
-		"; two of them on two workers of the pool, FAULT+FAULT@one"+
+		"; two of them in two pools, FAULT+FAULT, or on two workers of one pool, FAULT+FAULT@one"+
 		"; or what only looks like it: "+strings.Join(lab.Decoys(), ", "))
 	f.StringVar(&listen, "listen", "127.0.0.1:9400", "address of the pages")
 	f.StringVar(&hook, "webhook", "", "deliver alerts to this webhook URL")
@@ -100,22 +105,28 @@ func (c *cli) labRunCommand() *cobra.Command {
 	return cmd
 }
 
-// labBeginning is the scenario of a fault or a decoy that begins now: whoever scrapes its fleet, or takes its alerts, goes by the machine's clock.
-func labBeginning(fault string, seed uint64, options labOptions) (lab.Scenario, error) {
-	scenario, err := labScenario(fault, seed)
+// labBeginning is what [labScenarios] finds, begun now: whoever scrapes its fleets, or takes their alerts, goes by the machine's clock.
+func labBeginning(fault string, seed uint64, options labOptions) ([]lab.Scenario, error) {
+	scenarios, err := labScenarios(fault, seed)
 	if err != nil {
-		return lab.Scenario{}, err
+		return nil, err
 	}
-	return options.apply(scenario).Beginning(time.Now().UTC().Truncate(time.Second)), nil
+	now := time.Now().UTC().Truncate(time.Second)
+	for i, s := range scenarios {
+		scenarios[i] = options.apply(s).Beginning(now)
+	}
+	return scenarios, nil
 }
 
 // announce tells who watches what will go wrong, and when; beside the addresses, which are for programs.
-func (c *cli) announce(s lab.Scenario, speed float64) {
-	for _, f := range s.Faults {
-		wait := time.Duration(float64(f.At) / speed).Round(time.Second)
-		fmt.Fprintf(c.err, "%s begins in %s, at %s\n", f.Name, state.FormatDuration(wait), time.Now().Add(wait).Format(time.TimeOnly))
+func (c *cli) announce(scenarios []lab.Scenario, speed float64) {
+	for _, s := range scenarios {
+		for _, f := range s.Faults {
+			wait := time.Duration(float64(f.At) / speed).Round(time.Second)
+			fmt.Fprintf(c.err, "%s begins in %s, at %s\n", f.Name, state.FormatDuration(wait), time.Now().Add(wait).Format(time.TimeOnly))
+		}
+		fmt.Fprintln(c.err, s.Story)
 	}
-	fmt.Fprintln(c.err, s.Story)
 }
 
 // maxSpeed is more than a small fleet's simulation manages on a usual machine; asked for more, it only spins.
@@ -128,34 +139,27 @@ func checkSpeed(speed float64) error {
 	return nil
 }
 
-// labScenario is the scenario of a fault, a decoy, or a pair of faults in one pool.
-func labScenario(name string, seed uint64) (lab.Scenario, error) {
+// labScenarios are what is played of a fault or a decoy, or of a pair of faults: of two pools a scenario for each.
+func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
 	if strings.Contains(name, "+") {
-		return labPair(name, seed)
-	}
-	if slices.Contains(lab.Decoys(), name) {
-		return lab.NewDecoy(name, seed)
+		d, err := lab.ParseDouble(name)
+		if err != nil {
+			return nil, fmt.Errorf("--fault: %w", err)
+		}
+		return lab.NewDouble(d, seed)
 	}
 	if err := knownFault("--fault", name, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
-		return lab.Scenario{}, err
+		return nil, err
 	}
-	return lab.NewScenario(name, seed)
-}
-
-// labPair is the scenario of two faults on two workers of one pool. Those of two pools are two fleets.
-func labPair(name string, seed uint64) (lab.Scenario, error) {
-	d, err := lab.ParseDouble(name)
+	play := lab.NewScenario
+	if slices.Contains(lab.Decoys(), name) {
+		play = lab.NewDecoy
+	}
+	scenario, err := play(name, seed)
 	if err != nil {
-		return lab.Scenario{}, fmt.Errorf("--fault: %w", err)
+		return nil, err
 	}
-	if !d.OnePool {
-		return lab.Scenario{}, fmt.Errorf("--fault %s is of two pools: for one pool write %s@one, for two run the command twice", name, name)
-	}
-	pair, err := lab.NewDouble(d, seed)
-	if err != nil {
-		return lab.Scenario{}, err
-	}
-	return pair[0], nil
+	return []lab.Scenario{scenario}, nil
 }
 
 // knownFault refuses the name of a fault that there is none of.
@@ -174,32 +178,69 @@ func webhookURL(flag, raw string) error {
 	return nil
 }
 
-func (c *cli) labRun(ctx context.Context, fleet *lab.Fleet, clock *lab.Clock, listen, hook string) error {
+func (c *cli) labRun(ctx context.Context, fleets []*lab.Fleet, clock *lab.Clock, listen, hook string) error {
 	pages, err := net.Listen("tcp", listen)
 	if err != nil {
 		return fmt.Errorf("serving the pages at --listen: %w", err)
 	}
-	srv := &http.Server{Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}), ReadHeaderTimeout: 5 * time.Second}
-	for _, t := range fleet.Targets() {
-		fmt.Fprintf(c.out, "http://%s%s\n", pages.Addr(), t.Path)
+	srv := &http.Server{Handler: labPages(fleets), ReadHeaderTimeout: 5 * time.Second}
+	for _, path := range labPaths(fleets) {
+		fmt.Fprintf(c.out, "http://%s%s\n", pages.Addr(), path)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return ignoreClosed(srv.Serve(pages)) })
 	group.Go(func() error {
 		defer srv.Close()
-		if hook == "" {
-			fleet.Run(ctx, clock)
+		if hook != "" {
+			world := lab.NewWorld(lab.AlertmanagerConfig{URL: hook}, fleets...)
+			world.Log = c.logger()
+			world.Run(ctx, clock)
 			return nil
 		}
-		world := lab.NewWorld(fleet, lab.AlertmanagerConfig{URL: hook})
-		world.Log = c.logger()
-		world.Run(ctx, clock)
+		var running sync.WaitGroup
+		for _, f := range fleets {
+			running.Go(func() { f.Run(ctx, clock) })
+		}
+		running.Wait()
 		return nil
 	})
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("serving the pages: %w", err)
 	}
 	return nil
+}
+
+// labPages serves the pages of fleets: those of one as they are, those of several below their pool's name. At / it lists them all.
+func labPages(fleets []*lab.Fleet) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		for _, path := range labPaths(fleets) {
+			fmt.Fprintln(w, path)
+		}
+	})
+	for _, f := range fleets {
+		below := labBelow(f, fleets)
+		mux.Handle(below+"/", http.StripPrefix(below, f.Handler(lab.HandlerConfig{TargetLabels: true})))
+	}
+	return mux
+}
+
+// labPaths are the paths of the pages that fleets have now.
+func labPaths(fleets []*lab.Fleet) []string {
+	var out []string
+	for _, f := range fleets {
+		for _, t := range f.Targets() {
+			out = append(out, labBelow(f, fleets)+t.Path)
+		}
+	}
+	return out
+}
+
+func labBelow(f *lab.Fleet, of []*lab.Fleet) string {
+	if len(of) == 1 {
+		return ""
+	}
+	return "/" + f.Deployment().Name
 }
 
 // A storm is a burst of alerts at one webhook.

@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,7 +61,7 @@ func TestALabThatCannotKeepUpEndsWhenToldTo(t *testing.T) {
 		ended := make(chan error, 1)
 		c := &cli{out: io.Discard, err: io.Discard}
 		clock := lab.NewClock(fleet.Start(), 1e8)
-		go func() { ended <- c.labRun(ctx, fleet, clock, "127.0.0.1:0", webhook) }()
+		go func() { ended <- c.labRun(ctx, []*lab.Fleet{fleet}, clock, "127.0.0.1:0", webhook) }()
 		for fleet.Now().Sub(fleet.Start()) < time.Minute {
 			<-time.After(time.Millisecond)
 		}
@@ -98,11 +101,11 @@ func TestSeverityIsOfFaults(t *testing.T) {
 func TestAFleetThatIsRunBeginsNow(t *testing.T) {
 	for _, traffic := range []string{"poisson", "diurnal"} {
 		before := time.Now().Truncate(time.Second)
-		scenario, err := labBeginning(lab.KVExhaustion, 1, labOptions{traffic: traffic})
+		scenarios, err := labBeginning(lab.KVExhaustion, 1, labOptions{traffic: traffic})
 		if err != nil {
 			t.Fatal(err)
 		}
-		fleet, err := scenario.Build()
+		fleet, err := scenarios[0].Build()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,18 +115,78 @@ func TestAFleetThatIsRunBeginsNow(t *testing.T) {
 	}
 }
 
-// Two faults in one pool are one fleet; in two pools they are two.
+// Two faults in one pool are one fleet.
 func TestAFleetMayHaveTwoFaults(t *testing.T) {
-	scenario, err := labScenario("engine_hang+host_memory_leak@one", 1)
+	scenarios, err := labScenarios("engine_hang+host_memory_leak@one", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(scenario.Faults) != 2 || scenario.Faults[0].Name != lab.EngineHang || scenario.Faults[1].Name != lab.HostMemoryLeak || scenario.Faults[0].Worker == scenario.Faults[1].Worker {
-		t.Errorf("faults %+v", scenario.Faults)
+	faults := scenarios[0].Faults
+	if len(scenarios) != 1 || len(faults) != 2 || faults[0].Name != lab.EngineHang || faults[1].Name != lab.HostMemoryLeak || faults[0].Worker == faults[1].Worker {
+		t.Errorf("%d scenarios, faults %+v", len(scenarios), faults)
 	}
-	for name, want := range map[string]string{"engine_hang+host_memory_leak": "write engine_hang+host_memory_leak@one", "engine_hang+nothing@one": "is not FAULT+FAULT"} {
-		if _, err := labScenario(name, 1); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", name, err, want)
+	if _, err := labScenarios("engine_hang+nothing@one", 1); err == nil || !strings.Contains(err.Error(), "is not FAULT+FAULT") {
+		t.Errorf("a fault that there is none of: %v", err)
+	}
+}
+
+// Two faults in two pools are two fleets of one cluster: each pool has its own pages, and one Alertmanager tells of both.
+func TestTwoPoolsAreRunTogether(t *testing.T) {
+	for _, engine := range []lab.Kind{lab.VLLM, lab.SGLang} {
+		scenarios, err := labBeginning("engine_hang+monitoring_gap", 1, labOptions{kind: engine})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fleets []*lab.Fleet
+		pools := map[string]bool{}
+		for _, s := range scenarios {
+			f, err := s.Build()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fleets = append(fleets, f)
+			pools[f.Deployment().Name] = true
+		}
+		if len(pools) != 2 || !fleets[0].Start().Equal(fleets[1].Start()) {
+			t.Fatalf("%s: pools %v, begun at %s and %s", engine, pools, fleets[0].Start(), fleets[1].Start())
+		}
+		get := func(path string) (int, string) {
+			rec := httptest.NewRecorder()
+			labPages(fleets).ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+			return rec.Code, rec.Body.String()
+		}
+		_, list := get("/")
+		paths := strings.Fields(list)
+		if slices.Sort(paths); len(slices.Compact(slices.Clone(paths))) != len(fleets[0].Targets())+len(fleets[1].Targets()) {
+			t.Errorf("%s: the pages are\n%s", engine, list)
+		}
+		for pool := range pools {
+			if _, page := get("/" + pool + "/kube/metrics"); !strings.Contains(page, `deployment="`+pool+`"`) {
+				t.Errorf("%s: the page of %s is not its own", engine, pool)
+			}
+		}
+		for _, path := range paths {
+			if code, _ := get(path); code != http.StatusOK {
+				t.Errorf("%s: %s answers %d", engine, path, code)
+			}
+		}
+		told := map[string]bool{}
+		hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			var w lab.Webhook
+			if err := json.NewDecoder(r.Body).Decode(&w); err != nil {
+				t.Error(err)
+			}
+			for _, a := range w.Alerts {
+				told[a.Labels["model_name"]+a.Labels["pod"]] = true
+			}
+		}))
+		world := lab.NewWorld(lab.AlertmanagerConfig{URL: hook.URL, Client: hook.Client()}, fleets...)
+		world.Advance(t.Context(), fleets[0].Start().Add(12*time.Minute))
+		hook.Close()
+		for pool := range pools {
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(told)), func(about string) bool { return strings.Contains(about, pool+"-") }) {
+				t.Errorf("%s: nothing was told of %s: %v", engine, pool, told)
+			}
 		}
 	}
 }
