@@ -1,8 +1,9 @@
 package rules
 
 import (
-	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,39 +95,6 @@ type caseRun struct {
 	troubles []*trouble
 }
 
-// alertJSON is an alert as a webhook writes it.
-type alertJSON struct {
-	Labels       map[string]string `json:"labels"`
-	Annotations  map[string]string `json:"annotations"`
-	GeneratorURL string            `json:"generatorURL"`
-	After        string            `json:"after"` // the first of the case's alerts, as a duration
-}
-
-// begins are when the alerts begin: two minutes before the case's moment, or so much earlier that the last one still does.
-func begins(alerts []alertJSON) []time.Time {
-	out, longest := make([]time.Time, len(alerts)), time.Duration(0)
-	for i, a := range alerts {
-		after, _ := a.after() // what is wrong with a file is said when it is read
-		longest = max(longest, after)
-		out[i] = caseTime.Add(-2*time.Minute + after + time.Duration(i)*time.Second)
-	}
-	for i := range out {
-		out[i] = out[i].Add(-longest)
-	}
-	return out
-}
-
-func (a alertJSON) after() (time.Duration, error) {
-	if a.After == "" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(a.After)
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("after %q: want a duration such as 9m", a.After)
-	}
-	return d, nil
-}
-
 func (k *caseRun) run(ar *txtar.Archive) {
 	k.ev.At = caseTime
 	files := k.parts(ar)
@@ -155,31 +123,6 @@ func (k *caseRun) run(ar *txtar.Archive) {
 	k.want(wanted)
 }
 
-// alerts are the alerts of a case; it must have some, or something else to see symptoms in. One that names nothing is no alert.
-func (k *caseRun) alerts(files map[string]string) []alertJSON {
-	text, ok := files["alerts.json"]
-	if !ok {
-		if files["evidence"]+files["pages"] == "" {
-			k.fail("the case has neither alerts.json nor evidence nor pages")
-		}
-		return nil
-	}
-	var alerts []alertJSON
-	if err := json.Unmarshal([]byte(text), &alerts); err != nil {
-		k.fail("alerts.json: %v", err)
-		return nil
-	}
-	for i, a := range alerts {
-		if len(a.Labels) == 0 {
-			k.fail(`alerts.json: alert %d has no labels: give it at least {"labels": {"alertname": "…"}}`, i+1)
-		}
-		if _, err := a.after(); err != nil {
-			k.fail("alerts.json: alert %d: %v", i+1, err)
-		}
-	}
-	return alerts
-}
-
 func lines(s string) [][]string {
 	var out [][]string
 	for l := range strings.Lines(s) {
@@ -200,13 +143,23 @@ func (k *caseRun) workers(s string) {
 			continue
 		}
 		w := state.Worker{Namespace: f[1], Pod: f[2], Pool: f[3], Model: f[4], Node: f[5], Ready: true, Engine: "vllm"}
+		if _, twice := k.short[f[0]]; twice {
+			k.fail("workers:%d: there is a worker %s already: give each a short name of its own", i+1, f[0])
+		}
+		if slices.ContainsFunc(k.ev.Workers, func(o state.Worker) bool { return o.Namespace == w.Namespace && o.Pod == w.Pod }) {
+			k.fail("workers:%d: there is a worker with the pod %s already", i+1, w.Pod)
+		}
 		for _, word := range f[6:] {
 			key, value, option := strings.Cut(word, "=")
 			switch {
+			case !option && w.GPUs != nil:
+				k.fail("workers:%d: GPUs are given twice, the second time as %s: write all of them as one word, such as 0,1", i+1, word)
 			case !option:
 				w.GPUs = strings.Split(word, ",")
 			case key == "group":
 				w.Group = value
+			case key == "role" && value != "prefill" && value != "decode":
+				k.fail("workers:%d: role is %q: there are prefill and decode", i+1, value)
 			case key == "role":
 				w.Role = value
 			case key == "owner":
@@ -256,14 +209,19 @@ func (k *caseRun) sample(at string, f []string) {
 	k.signal(at, f[0])
 	s := state.Sample{Signal: f[0], Unit: k.cat.units[f[0]], At: caseTime}
 	gone := f[2] == "-"
-	if v, err := strconv.ParseFloat(f[2], 64); err == nil {
+	if v, err := finite(f[2]); err == nil {
 		s.Value = v
 	} else if !gone {
 		k.fail("%s: value %q is not a number", at, f[2])
 	}
+	given := map[string]bool{}
 	for _, opt := range f[3:] {
 		key, val, _ := strings.Cut(opt, "=")
-		n, err := strconv.ParseFloat(val, 64)
+		n, err := finite(val)
+		if given[key] {
+			k.fail("%s: %s= is given twice", at, key)
+		}
+		given[key] = true
 		switch {
 		case key == "text":
 			s.Text = val
@@ -277,6 +235,8 @@ func (k *caseRun) sample(at string, f []string) {
 			s.Z = &n
 		case key == "age" && err == nil:
 			s.At = caseTime.Add(-time.Duration(n) * time.Second)
+		case slices.Contains([]string{"was", "day", "week", "z", "age"}, key):
+			k.fail("%s: %s wants a number, and is %q", at, key, val)
 		default:
 			k.fail("%s: %q is none of was=, day=, week=, z=, age=, text=", at, opt)
 		}
@@ -288,6 +248,15 @@ func (k *caseRun) sample(at string, f []string) {
 			k.ev.Samples = append(k.ev.Samples, s)
 		}
 	}
+}
+
+// finite reads a number. What is not measured is taken away or missing, and never NaN.
+func finite(s string) (float64, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+		err = strconv.ErrRange
+	}
+	return v, err
 }
 
 func (k *caseRun) entities(at, name string) []state.Entity {
@@ -315,8 +284,15 @@ func (k *caseRun) entities(at, name string) []state.Entity {
 			}
 		}
 	}
-	if w, known := k.short[short]; len(out) == 0 && short != "*" && (!known || w.Pod != "") {
-		k.fail("%s: no worker %q", at, name)
+	w, known := k.short[short]
+	switch {
+	case len(out) > 0 || known && w.Pod == "": // of a worker whose line is wrong that is enough
+	case short == "*" && len(k.short) == 0:
+		k.fail("%s: there is no worker that * could stand for: name them in a file workers, or write pool", at)
+	case onGPU && (known || short == "*"):
+		k.fail("%s: no worker has the GPU of %q: workers:1 and so on say which they have", at, name)
+	case short != "*":
+		k.fail("%s: no worker %q; %s", at, name, Meant(name, append(slices.Collect(maps.Keys(k.short)), "*", "pool")))
 	}
 	return out
 }

@@ -57,7 +57,7 @@ func (k *caseRun) check(in *state.Incident, f []string) {
 			k.fail("cause %s (score %g, margin %g), want %s; %s", d.Cause, d.Score, d.Margin, f[1], sumOf(d))
 		}
 	case "min_confidence":
-		x, _ := strconv.ParseFloat(f[len(f)-1], 64)
+		x, _ := strconv.ParseFloat(f[1], 64)
 		if d.Confidence < x {
 			k.fail("confidence %g, want at least %g; %s", d.Confidence, x, sumOf(d))
 		}

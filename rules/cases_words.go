@@ -157,8 +157,8 @@ func (k *caseRun) free(l wantLine) {
 	if l.words[0] != "min_confidence" {
 		return
 	}
-	if _, err := strconv.ParseFloat(l.words[len(l.words)-1], 64); err != nil {
-		k.fail("want:%d: min_confidence wants a number", l.n)
+	if x, err := finite(l.words[1]); err != nil || x < 0 || x > 1 || len(l.words) > 2 {
+		k.fail("want:%d: min_confidence wants one number from 0 to 1", l.n)
 	}
 }
 

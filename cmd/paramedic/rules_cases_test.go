@@ -200,6 +200,55 @@ func TestMisspeltWordsOfACaseAreFound(t *testing.T) {
 	}
 }
 
+// What of a case would be passed over, or taken for something else, is told: such a case proves less than it says.
+func TestNothingOfACaseIsPassedOver(t *testing.T) {
+	parts := map[string]string{
+		"alerts.json": `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}, "status": "firing", "startsAt": "2026-11-21T03:00:00Z"}]`,
+		"workers":     "a llm vllm-0 vllm m node-1 0,1\nb llm vllm-1 vllm m node-2 0,1",
+		"evidence":    "requests_waiting * 0\ngpu_util */* 90",
+		"want":        "cause unknown",
+	}
+	run := func(part, text string) (int, string) {
+		dir := t.TempDir()
+		var lines []string
+		for _, name := range []string{"alerts.json", "workers", "evidence", "want"} {
+			if name == part {
+				lines = append(lines, "-- "+name+" --", text)
+			} else {
+				lines = append(lines, "-- "+name+" --", parts[name])
+			}
+		}
+		putLines(t, filepath.Join(dir, "case.txtar"), lines...)
+		return testRulesIn(t, dir)
+	}
+	if code, out := run("", ""); code != exitOK {
+		t.Fatalf("exit %d:\n%s", code, out)
+	}
+	for _, c := range []struct{ part, text, why string }{
+		{"alerts.json", `[{"labels": {"alertname": "A"}, "annotation": {"summary": "x"}}]`, "alerts.json: alert 1 has a key annotation, which nothing reads; did you mean annotations?"},
+		{"alerts.json", `{"receiver": "x", "alerts": []}`, `alerts.json: it wants a list of alerts, [{…}, {…}], and there is object: of a webhook's body take what stands in "alerts"`},
+		{"alerts.json", `[{"labels": {"alertname": "A", "code": 500}}]`, `alerts.json: labels wants texts in quotes, as {"severity": "warning"}, and there is number`},
+		{"alerts.json", `[{"labels": {"alertname": "A"}, "after": 9}]`, "alerts.json: after wants a text in quotes, and there is number"},
+		{"workers", parts["workers"] + "\na llm vllm-2 vllm m node-3", "workers:3: there is a worker a already: give each a short name of its own"},
+		{"workers", parts["workers"] + "\nc llm vllm-1 vllm m node-3", "workers:3: there is a worker with the pod vllm-1 already"},
+		{"workers", "a llm vllm-0 vllm m node-1 0, 1", "workers:1: GPUs are given twice, the second time as 1: write all of them as one word, such as 0,1"},
+		{"workers", "a llm vllm-0 vllm m node-1 0,1 role=decod", `workers:1: role is "decod": there are prefill and decode`},
+		{"workers", "# none", "evidence:1: there is no worker that * could stand for: name them in a file workers, or write pool"},
+		{"evidence", "gpu_util */7 90", `evidence:1: no worker has the GPU of "*/7"`},
+		{"evidence", "requests_waiting bb 9", `evidence:1: no worker "bb"; did you mean b?`},
+		{"evidence", "requests_waiting * NaN", `evidence:1: value "NaN" is not a number`},
+		{"evidence", "requests_waiting * 9 was=Inf", `evidence:1: was wants a number, and is "Inf"`},
+		{"evidence", "requests_waiting * 9 was=1 was=2", "evidence:1: was= is given twice"},
+		{"want", "min_confidence NaN", "want:1: min_confidence wants one number from 0 to 1"},
+		{"want", "min_confidence 90", "want:1: min_confidence wants one number from 0 to 1"},
+		{"want", "min_confidence at least 0.9", "want:1: min_confidence wants one number from 0 to 1"},
+	} {
+		if code, out := run(c.part, c.text); code != exitFinding || !strings.Contains(out, c.why) {
+			t.Errorf("%s %q: exit %d, want %q:\n%s", c.part, c.text, code, c.why, out)
+		}
+	}
+}
+
 // Whoever wrote a case mends it at one go: one mistake hides no other, in whatever file it is, and none is told that only follows from another.
 func TestEveryMistakeOfACaseIsToldAtOnce(t *testing.T) {
 	mistakes := func(files string) (int, []string) {
@@ -242,9 +291,9 @@ looks_like kv_leak
 pods a c
 `, []string{
 			"the case has a file notes,", "alerts.json: alert 1 has no labels", `alerts.json: alert 2: after "soon"`, "workers:1: wants short-name", "workers:2: there is no colour=",
-			"pages:1: wants the short-name", `pages:2: "long" is no age`, "pages:2: open ", `evidence:1: no signal "kv_usge"`, `evidence:1: value "x" is not`, `evidence:1: "was=y" is none of`,
+			"pages:1: wants the short-name", `pages:2: "long" is no age`, "pages:2: open ", `evidence:1: no signal "kv_usge"`, `evidence:1: value "x" is not`, "evidence:1: was wants a number",
 			`evidence:2: no worker "nobody"`, "evidence:3: open ", "evidence:4: wants signal", `want:1: no cause "kv_exhaustoin"`, "want:2: no such line: nott", `want:3: "many" is not a number`,
-			"want:4: min_confidence wants a number", "want:7: looks_like wants a line cause", `want:8: no worker "c"`,
+			"want:4: min_confidence wants one number", "want:7: looks_like wants a line cause", `want:8: no worker "c"`,
 		}},
 		"in what comes out": {"-- alerts.json --\n" + `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}}]` + `
 -- want --

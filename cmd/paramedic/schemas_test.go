@@ -151,6 +151,8 @@ func TestSchemasFindMistakes(t *testing.T) {
 		{"playbook", "{id: x, title: T, cause: x, severity: loud, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: us}}", "severity is loud"},
 		{"playbook", "{id: x, title: T, cause: x, severity: info, checks: [], first_aid: [{text: do, action: reboot}], worse: [], escalate: {after: 5m, to: us}}", "action is reboot"},
 		{"case-alerts", "[{labels: {alertname: 5}}]", "alertname is a int, want a string"},
+		{"case-alerts", "[{labels: {alertname: A}, annotation: {}}]", "unknown key annotation"},
+		{"case-alerts", "[{annotations: {}}]", "lacks labels"},
 	} {
 		got := strings.Join(readSchema(t, "../../docs/"+c.file+".schema.json").problems("", decoded(t, c.text)), "\n")
 		if !strings.Contains(got, c.want) {
@@ -176,4 +178,5 @@ func TestSchemasExplainEveryKey(t *testing.T) {
 	for _, file := range []string{"rules", "playbook"} {
 		walk(file, "", readSchema(t, "../../docs/"+file+".schema.json"))
 	}
+	walk("case-alerts", "[]", readSchema(t, "../../docs/case-alerts.schema.json").Items)
 }

@@ -1,0 +1,105 @@
+package rules
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// alertJSON is an alert as a webhook writes it.
+type alertJSON struct {
+	Labels       map[string]string `json:"labels" jsonschema:"required" jsonschema_description:"Labels, alertname among them."`
+	Annotations  map[string]string `json:"annotations" jsonschema_description:"What its author wrote for people; an Xid is read off it."`
+	GeneratorURL string            `json:"generatorURL" jsonschema_description:"Prometheus' link, whose g0.expr is the rule's expression. An alert that no rule knows by its name is placed by it."`
+	After        string            `json:"after" jsonschema_description:"How long after the first alert it comes, as a duration such as 9m."`
+}
+
+// unread are the keys that an alert has in Alertmanager's webhook and in its API, and that a case does not need.
+var unread = []string{"status", "startsAt", "endsAt", "fingerprint", "receivers", "updatedAt"}
+
+// begins are when the alerts begin: two minutes before the case's moment, or so much earlier that the last one still does.
+func begins(alerts []alertJSON) []time.Time {
+	out, longest := make([]time.Time, len(alerts)), time.Duration(0)
+	for i, a := range alerts {
+		after, _ := a.after() // what is wrong with a file is said when it is read
+		longest = max(longest, after)
+		out[i] = caseTime.Add(-2*time.Minute + after + time.Duration(i)*time.Second)
+	}
+	for i := range out {
+		out[i] = out[i].Add(-longest)
+	}
+	return out
+}
+
+func (a alertJSON) after() (time.Duration, error) {
+	if a.After == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(a.After)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("after %q: want a duration such as 9m", a.After)
+	}
+	return d, nil
+}
+
+// alerts are the alerts of a case; it must have some, or something else to see symptoms in. One that names nothing is no alert.
+func (k *caseRun) alerts(files map[string]string) []alertJSON {
+	text, ok := files["alerts.json"]
+	if !ok {
+		if files["evidence"]+files["pages"] == "" {
+			k.fail("the case has neither alerts.json nor evidence nor pages")
+		}
+		return nil
+	}
+	var alerts []alertJSON
+	if err := json.Unmarshal([]byte(text), &alerts); err != nil {
+		k.fail("alerts.json: %s", jsonText(err))
+		return nil
+	}
+	k.alertKeys([]byte(text))
+	for i, a := range alerts {
+		if len(a.Labels) == 0 {
+			k.fail(`alerts.json: alert %d has no labels: give it at least {"labels": {"alertname": "…"}}`, i+1)
+		}
+		if _, err := a.after(); err != nil {
+			k.fail("alerts.json: alert %d: %v", i+1, err)
+		}
+	}
+	return alerts
+}
+
+// jsonText is what is wrong with alerts.json, without Go's names for it.
+func jsonText(err error) string {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case !ok:
+		return err.Error()
+	case wrong.Field == "":
+		return fmt.Sprintf("it wants a list of alerts, [{…}, {…}], and there is %s: of a webhook's body take what stands in \"alerts\"", wrong.Value)
+	case strings.HasPrefix(wrong.Field, "labels") || strings.HasPrefix(wrong.Field, "annotations"):
+		return fmt.Sprintf("%s wants texts in quotes, as {\"severity\": \"warning\"}, and there is %s", wrong.Field, wrong.Value)
+	}
+	return fmt.Sprintf("%s wants a text in quotes, and there is %s", wrong.Field, wrong.Value)
+}
+
+// alertKeys finds keys of alerts that nothing reads, and that Alertmanager does not write either.
+func (k *caseRun) alertKeys(text []byte) {
+	known := slices.Clone(unread)
+	for f := range reflect.TypeFor[alertJSON]().Fields() {
+		known = append(known, f.Tag.Get("json"))
+	}
+	var alerts []map[string]json.RawMessage
+	_ = json.Unmarshal(text, &alerts) // it was just read
+	for i, a := range alerts {
+		for _, key := range slices.Sorted(maps.Keys(a)) {
+			if !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, key) }) {
+				k.fail("alerts.json: alert %d has a key %s, which nothing reads; %s", i+1, key, Meant(key, known))
+			}
+		}
+	}
+}
