@@ -207,12 +207,12 @@ func friendly(s string) string {
 
 // frontMatter is the file's form of a playbook.
 type frontMatter struct {
-	ID       string `yaml:"id" jsonschema:"required" jsonschema_description:"The name that others refer to it by, and the file's name without .md."`
+	ID       string `yaml:"id" jsonschema:"required,pattern=^[a-z][a-z0-9_]*$" jsonschema_description:"The name that others refer to it by, and the file's name without .md."`
 	Title    string `yaml:"title" jsonschema:"required" jsonschema_description:"What a person reads."`
-	Cause    string `yaml:"cause" jsonschema:"required" jsonschema_description:"The cause that it answers."`
+	Cause    string `yaml:"cause" jsonschema:"required,pattern=^[a-z][a-z0-9_]*$" jsonschema_description:"The cause that it answers."`
 	Severity string `yaml:"severity" jsonschema:"required,enum=critical,enum=warning,enum=info" jsonschema_description:"How urgent the trouble is for users."`
 	Checks   []struct {
-		ID     string   `yaml:"id" jsonschema:"required" jsonschema_description:"A name, unique in the playbook."`
+		ID     string   `yaml:"id" jsonschema:"required,pattern=^[a-z][a-z0-9_]*$" jsonschema_description:"A name, unique in the playbook."`
 		Ask    string   `yaml:"ask" jsonschema:"required" jsonschema_description:"The question."`
 		Signal string   `yaml:"signal" jsonschema:"required" jsonschema_description:"The signal that answers it."`
 		Agg    string   `yaml:"agg" jsonschema:"enum=max,enum=min,enum=avg,enum=sum" jsonschema_description:"Over the workers; max where it is left out, min with below."`

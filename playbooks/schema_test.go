@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/invopop/jsonschema"
@@ -29,6 +30,7 @@ func TestGeneratedSchemaIsCurrent(t *testing.T) {
 	for _, a := range Actions() {
 		action.Enum = append(action.Enum, a)
 	}
+	filled(schema)
 	want, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -42,5 +44,23 @@ func TestGeneratedSchemaIsCurrent(t *testing.T) {
 	}
 	if got, err := os.ReadFile(file); err != nil || string(got) != string(want) {
 		t.Errorf("%s is not what the code says now: run `make generate` and commit it (%v)", file, err)
+	}
+}
+
+// filled says of what has to be there that it may not be empty, as the loader does.
+func filled(s *jsonschema.Schema) {
+	one := uint64(1)
+	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+		inner := p.Value
+		switch required := slices.Contains(s.Required, p.Key); {
+		case required && inner.Type == "string" && inner.Enum == nil && inner.Pattern == "":
+			inner.MinLength = &one
+		case required && inner.Type == "array":
+			inner.MinItems = &one
+		}
+		if inner.Items != nil {
+			filled(inner.Items)
+		}
+		filled(inner)
 	}
 }

@@ -94,7 +94,7 @@ type xidYAML struct {
 type causeYAML struct {
 	ID         text               `yaml:"id" jsonschema:"required" jsonschema_description:"A name such as kv_exhaustion."`
 	Title      text               `yaml:"title" jsonschema:"required" jsonschema_description:"One line for people, with placeholders such as {target}, {pods}, {of_workers}."`
-	Prior      float64            `yaml:"prior" jsonschema_description:"How likely it is before anything is known, in decibans; most are from -6 to -12."`
+	Prior      float64            `yaml:"prior" jsonschema:"minimum=-100,maximum=100" jsonschema_description:"How likely it is before anything is known, in decibans; most are from -6 to -12."`
 	Scope      string             `yaml:"scope" jsonschema:"required,enum=pod,enum=pool,enum=gpu,enum=node" jsonschema_description:"What is broken."`
 	Playbook   string             `yaml:"playbook" jsonschema_description:"The ID of its playbook; the cause's own ID where it is left out."`
 	What       text               `yaml:"what" jsonschema_description:"What goes on, in a sentence or two."`
@@ -130,7 +130,7 @@ type evidenceYAML struct {
 	Per     string    `yaml:"per" jsonschema:"enum=pod,enum=gpu,enum=node" jsonschema_description:"Ask it of each of these; without it, of the whole scope."`
 	Of      string    `yaml:"of" jsonschema:"enum=any,enum=minority,enum=all" jsonschema_description:"Of how many it must be true."`
 	Marks   bool      `yaml:"marks" jsonschema_description:"Those of whom it is true are named as broken."`
-	Weight  float64   `yaml:"weight" jsonschema:"required" jsonschema_description:"Decibans: +10 makes the cause ten times as likely, -10 a tenth."`
+	Weight  float64   `yaml:"weight" jsonschema:"required,minimum=-100,maximum=100" jsonschema_description:"Decibans: +10 makes the cause ten times as likely, -10 a tenth."`
 	Why     string    `yaml:"why" jsonschema_description:"Why it weighs so much and no more, and so much where it is not there: what else could be seen like this."`
 	Text    text      `yaml:"text" jsonschema:"required" jsonschema_description:"What was seen, with placeholders such as {kv_usage.max}, {pod}, {count}, {total}."`
 	Expects string    `yaml:"expects" jsonschema_description:"What one would see, told where it was not seen."`
@@ -142,7 +142,7 @@ type evidenceYAML struct {
 
 type elseYAML struct {
 	When   text    `yaml:"when" jsonschema_description:"CEL that must also hold, of the whole scope."`
-	Weight float64 `yaml:"weight" jsonschema:"required" jsonschema_description:"Decibans."`
+	Weight float64 `yaml:"weight" jsonschema:"required,minimum=-100,maximum=100" jsonschema_description:"Decibans."`
 	Text   text    `yaml:"text" jsonschema:"required" jsonschema_description:"What was seen."`
 }
 

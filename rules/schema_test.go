@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/invopop/jsonschema"
@@ -41,6 +42,11 @@ func TestGeneratedSchemasAreCurrent(t *testing.T) {
 			code, _ := properties(xids.Items, "code")
 			code.Type, code.OneOf = "", []*jsonschema.Schema{{Type: "integer"}, {Type: "string"}}
 		}
+		if causes, ok := properties(schema, "causes"); ok {
+			explains, _ := properties(causes.Items, "explains")
+			explains.AdditionalProperties.Minimum, explains.AdditionalProperties.Maximum = json.Number("-100"), json.Number("100")
+		}
+		filled(schema)
 		schema.ID, schema.Title, schema.Description = "", s.title, s.about
 		want, err := json.MarshalIndent(schema, "", "  ")
 		if err != nil {
@@ -64,4 +70,22 @@ func properties(s *jsonschema.Schema, name string) (*jsonschema.Schema, bool) {
 		return nil, false
 	}
 	return s.Properties.Get(name)
+}
+
+// filled says of what has to be there that it may not be empty, as the loader does.
+func filled(s *jsonschema.Schema) {
+	one := uint64(1)
+	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+		inner := p.Value
+		switch required := slices.Contains(s.Required, p.Key); {
+		case required && inner.Type == "string" && inner.Enum == nil && inner.Pattern == "":
+			inner.MinLength = &one
+		case required && inner.Type == "array":
+			inner.MinItems = &one
+		}
+		if inner.Items != nil {
+			filled(inner.Items)
+		}
+		filled(inner)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,11 @@ type schema struct {
 	Items      *schema            `json:"items"`
 	Enum       []any              `json:"enum"`
 	OneOf      []*schema          `json:"oneOf"`
+	Pattern    string             `json:"pattern"`
+	MinLength  int                `json:"minLength"`
+	MinItems   int                `json:"minItems"`
+	Minimum    *float64           `json:"minimum"`
+	Maximum    *float64           `json:"maximum"`
 	More       json.RawMessage    `json:"additionalProperties"`
 	About      string             `json:"description"`
 }
@@ -75,6 +81,9 @@ func (s *schema) problems(at string, v any) []string {
 		if s.Items == nil {
 			return []string{at + " is a list"}
 		}
+		if len(v) < s.MinItems {
+			out = append(out, at+" is empty")
+		}
 		for i, value := range v {
 			out = append(out, s.Items.problems(fmt.Sprintf("%s[%d]", at, i), value)...)
 		}
@@ -83,8 +92,27 @@ func (s *schema) problems(at string, v any) []string {
 		if kind := fmt.Sprintf("%T", v); s.Type != "" && v != nil && !strings.Contains(kinds[kind], s.Type) {
 			out = append(out, fmt.Sprintf("%s is a %s, want a %s", at, kind, s.Type))
 		}
+		out = append(out, s.bounds(at, v)...)
 	}
 	return out
+}
+
+// bounds are where a text or a number is not within what the schema says.
+func (s *schema) bounds(at string, v any) []string {
+	text, isText := v.(string)
+	n, isNumber := v.(float64)
+	if i, ok := v.(int); ok {
+		n, isNumber = float64(i), true
+	}
+	switch {
+	case isText && len(text) < s.MinLength:
+		return []string{at + " is empty"}
+	case isText && !regexp.MustCompile(s.Pattern).MatchString(text):
+		return []string{fmt.Sprintf("%s is %q, which is not like %s", at, text, s.Pattern)}
+	case isNumber && (s.Minimum != nil && n < *s.Minimum || s.Maximum != nil && n > *s.Maximum):
+		return []string{fmt.Sprintf("%s is %g, beyond what it may be", at, n)}
+	}
+	return nil
 }
 
 func decoded(t *testing.T, data string) any {
@@ -148,6 +176,15 @@ func TestSchemasFindMistakes(t *testing.T) {
 		{"rules", "causes: [{id: x, titel: T, scope: pod, evidence: []}]", "unknown key titel"},
 		{"rules", "causes: [{id: x, title: T, scope: pod, evidence: [{when: a, weight: heavy, text: t}]}]", "weight is a string, want a number"},
 		{"rules", "alerts: [{symptom: kv_pressure}]", "lacks name"},
+		{"rules", "causes: [{id: x, title: T, scope: pod, evidence: []}]", "evidence is empty"},
+		{"rules", "causes: [{id: x, title: '', scope: pod, evidence: [{when: a, weight: 1, text: t}]}]", "title is empty"},
+		{"rules", "causes: [{id: x, title: T, scope: pod, prior: -200, evidence: [{when: a, weight: 1, text: t}]}]", "prior is -200, beyond"},
+		{"rules", "causes: [{id: x, title: T, scope: pod, evidence: [{when: a, weight: 1000, text: t}]}]", "weight is 1000, beyond"},
+		{"rules", "causes: [{id: x, title: T, scope: pod, explains: {kv_pressure: 500}, evidence: [{when: a, weight: 1, text: t}]}]", "explains.kv_pressure is 500, beyond"},
+		{"rules", "metrics: [{any: [], symptom: kv_pressure}]", "any is empty"},
+		{"playbook", "{id: Mine, title: T, cause: x, severity: info, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: ''}}", "id is \"Mine\", which is not like"},
+		{"playbook", "{id: mine, title: T, cause: x, severity: info, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: ''}}", "escalate.to is empty"},
+		{"playbook", "{id: mine, title: T, cause: x, severity: info, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: us}}", "worse is empty"},
 		{"playbook", "{id: x, title: T, cause: x, severity: loud, checks: [], first_aid: [], worse: [], escalate: {after: 5m, to: us}}", "severity is loud"},
 		{"playbook", "{id: x, title: T, cause: x, severity: info, checks: [], first_aid: [{text: do, action: reboot}], worse: [], escalate: {after: 5m, to: us}}", "action is reboot"},
 		{"case-alerts", "[{labels: {alertname: 5}}]", "alertname is a int, want a string"},
