@@ -118,6 +118,9 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`sum(rate(envoy_cluster_upstream_rq{envoy_response_code="401"}[5m])) > 1`, "error_rate", "gateway_denies"},
 		{`sum(rate(traefik_service_requests_total{code="403"}[5m])) > 1`, "error_rate", "gateway_denies"},
 		{`sum(rate(envoy_cluster_upstream_rq_total[5m])) > 500`, state.Unclassified, ""}, // traffic
+		{`sum(rate(envoy_cluster_upstream_rq_xx{envoy_response_code_class="2"}[5m])) > 500`, state.Unclassified, ""},
+		{`sum(rate(nginx_ingress_controller_requests{status=~"2.."}[5m])) > 500`, state.Unclassified, ""},
+		{`dynamo_component_router_gpu_cache_usage_percent > 0.95`, "kv_pressure", ""},
 		{`sum(rate(envoy_http_ext_proc_streams_failed[5m])) > 0.1`, "error_rate", "picker_fails"},
 		{`sum(rate(envoy_http_ext_proc_inference_pool_message_timeouts[5m])) > 0.1`, "error_rate", "picker_fails"},
 		{`sum(rate(envoy_http_ext_proc_streams_started[5m])) > 500`, state.Unclassified, ""},
