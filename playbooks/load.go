@@ -171,6 +171,9 @@ func index(n *yaml.Node, path string, lines map[string]int) {
 	}
 }
 
+// Line is where a key of the front matter stands in the playbook's file.
+func (pb *Playbook) Line(key string) int { return pb.line(key) }
+
 // line is where a key stands, or where its nearest parent does.
 func (pb *Playbook) line(path string) int {
 	for path != "" {

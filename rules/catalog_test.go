@@ -220,10 +220,19 @@ causes:
   - id: other
     title: Other
     scope: pool
+    leads_to: [other]
+    look_alikes: [{cause: other, differs: in nothing}]
     explains: {kv_pressure: 1e300}
     evidence: [{when: kv_usage.max > 0.5, weight: 1, text: a}]
 metrics:
   - {any: [answers_total], label: {code: "5(.."}, symptom: error_rate}
+  - {any: ['answers_total{code="500"}'], func: [raet, sum], symptom: error_rate}
+words:
+  - {any: [Answer-Errors, kaput], symptom: error_rate}
+xids:
+  - {code: -79, class: hardware}
+pathologies:
+  - {id: My Pattern, title: P, when: kv_usage.max > 0.5, text: t, points_to: [kv_leak]}
 `)
 	_, problems, err := Load(dir)
 	if err != nil {
@@ -242,7 +251,14 @@ metrics:
 		"15: no placeholder {tagret} here",
 		"16: no placeholder {tagret} here",
 		"17: explains kv_pressure is 1e+300 dB: give a number from -100 to 100",
-		"23: label code: error parsing regexp: missing closing ): `5(..`",
+		"17: cause other leads to itself: take it out of leads_to",
+		"17: cause other looks like itself: take it out of look_alikes",
+		"25: label code: error parsing regexp: missing closing ): `5(..`",
+		"26: \"answers_total{code=\\\"500\\\"}\" is no name of a metric: give the name alone, with * for anything, and what the selector asks for as label",
+		"26: PromQL has no function \"raet\"; did you mean rate?",
+		"28: \"Answer-Errors\" is in no name of an alert, which is read as letters and digits alone: write \"answererrors\"",
+		"30: xid code \"-79\" is not a number from 1 to 999",
+		"32: pathology \"My Pattern\" cannot be an ID: cases, playbooks and addresses name it, so give it letters, digits, _, - and . only",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("problems:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

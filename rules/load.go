@@ -110,7 +110,9 @@ func (l *loader) bad(line int, format string, args ...any) {
 	l.problems = append(l.problems, Problem{File: l.file, Line: max(line, 1), Text: fmt.Sprintf(format, args...)})
 }
 
-// twice finds what is declared twice, by the user or by us; a user's entry that has a built-in one's name replaces it.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+
+// twice finds what is declared twice, or by a name that nobody can write elsewhere, by the user or by us; a user's entry that has a built-in one's name replaces it.
 func (l *loader) twice(srcs []source, files []fileYAML) {
 	type name struct {
 		what, id string
@@ -123,6 +125,9 @@ func (l *loader) twice(srcs []source, files []fileYAML) {
 			n := name{what, id.s, srcs[i].own}
 			if id.s == "" {
 				return
+			}
+			if what != "alert" && what != "xid" && !idPattern.MatchString(id.s) {
+				l.bad(id.line, "%s %q cannot be an ID: cases, playbooks and addresses name it, so give it letters, digits, _, - and . only", what, id.s)
 			}
 			if at, ok := first[n]; ok {
 				l.bad(id.line, "%s %s is declared twice, first at %s:%d: take one out, or give it another name", what, id.s, at.File, at.Line)
@@ -188,8 +193,8 @@ func (l *loader) xids(ys []xidYAML) {
 			continue
 		}
 		code, err := strconv.Atoi(y.Code.s)
-		if err != nil {
-			l.bad(y.Code.line, "xid code %q is not a number", y.Code.s)
+		if err != nil || code < 1 || code > 999 {
+			l.bad(y.Code.line, "xid code %q is not a number from 1 to 999", y.Code.s)
 			continue
 		}
 		if !slices.Contains([]string{"hardware", "application", "notice"}, y.Class) {
@@ -254,14 +259,44 @@ func (l *loader) metrics(ys []metricYAML) {
 		for _, t := range y.Any {
 			r.Any = append(r.Any, t.s)
 		}
+		l.patterns(line, slices.Concat(r.Any, r.Also, r.Idle))
+		l.functions(line, slices.Concat(r.Func, r.Without))
 		l.cat.metrics = append(l.cat.metrics, r)
 	}
 }
+
+// patterns finds what is no metric's name, and would fit none.
+func (l *loader) patterns(line int, names []string) {
+	for _, name := range names {
+		if strings.ContainsAny(name, "{}()[]\"'=~ ") {
+			l.bad(line, "%q is no name of a metric: give the name alone, with * for anything, and what the selector asks for as label", name)
+		}
+	}
+}
+
+// functions finds what is no function of PromQL, and would stand around no metric.
+func (l *loader) functions(line int, names []string) {
+	for _, name := range names {
+		if known := promqlFunctions(); !slices.Contains(known, name) {
+			hint := Meant(name, known)
+			if !strings.HasPrefix(hint, "did you mean") {
+				hint = "write it as in an expression, such as rate or absent_over_time"
+			}
+			l.bad(line, "PromQL has no function %q; %s", name, hint)
+		}
+	}
+}
+
+// notALetter is what the name of an alert is read without.
+var notALetter = regexp.MustCompile(`[^a-z0-9]`)
 
 func (l *loader) words(ys []wordYAML) {
 	for _, y := range ys {
 		r := wordRule{Symptom: state.Symptom(y.Symptom)}
 		for _, t := range y.Any {
+			if plain := notALetter.ReplaceAllString(strings.ToLower(t.s), ""); plain != strings.ToLower(t.s) {
+				l.bad(t.line, "%q is in no name of an alert, which is read as letters and digits alone: write %s", t.s, strconv.Quote(plain))
+			}
 			r.Any = append(r.Any, strings.ToLower(t.s))
 		}
 		if len(r.Any) > 0 && y.Symptom != "" && l.symptom(y.Any[0].line, y.Symptom) {
@@ -275,7 +310,10 @@ func (l *loader) references() {
 	for _, c := range l.cat.causes {
 		l.file = c.File
 		for _, id := range c.LeadsTo {
-			if !l.cat.known(id) {
+			switch {
+			case id == c.ID:
+				l.bad(c.Line, "cause %s leads to itself: take it out of leads_to", c.ID)
+			case !l.cat.known(id):
 				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id, Meant(string(id), words(l.cat.byID)))
 			}
 		}
@@ -287,7 +325,10 @@ func (l *loader) references() {
 			}
 		}
 		for _, a := range c.LookAlikes {
-			if !l.cat.known(a.Cause) {
+			switch {
+			case a.Cause == c.ID:
+				l.bad(c.Line, "cause %s looks like itself: take it out of look_alikes", c.ID)
+			case !l.cat.known(a.Cause):
 				l.bad(c.Line, "cause %s looks like %q, which is no cause; %s", c.ID, a.Cause, Meant(string(a.Cause), words(l.cat.byID)))
 			}
 		}

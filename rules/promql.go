@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -42,6 +43,14 @@ func expressionOf(generatorURL string) string {
 }
 
 var promql = parser.NewParser(parser.Options{EnableExperimentalFunctions: true, ExperimentalDurationExpr: true})
+
+// aggregations are PromQL's, of which the parser gives no list.
+var aggregations = []string{"sum", "avg", "count", "min", "max", "group", "stddev", "stdvar", "topk", "bottomk", "count_values", "quantile", "limitk", "limit_ratio"}
+
+// promqlFunctions are the names of what can stand around a metric: functions and aggregations.
+func promqlFunctions() []string {
+	return slices.AppendSeq(slices.Clone(aggregations), maps.Keys(parser.Functions))
+}
 
 // ParsePromQL says whether an expression is PromQL as every supported server knows it.
 func ParsePromQL(expr string) error {

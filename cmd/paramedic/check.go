@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/rules/enrich/prometheus"
+	"paramedic/state"
 )
 
 func (c *cli) checkCommand() *cobra.Command {
@@ -111,6 +113,7 @@ func (o *checked) knowledge(cfg Config) {
 	for _, cause := range catalog.Causes() {
 		o.hasPlaybook(cause, library)
 	}
+	o.unshown(cfg.Playbooks.Dir, catalog, library)
 	o.Causes, o.Books = len(catalog.Causes()), len(library.All())
 	o.playbookProblems(cfg, library.Validate(known))
 }
@@ -124,6 +127,25 @@ func (o *checked) hasPlaybook(cause *rules.Cause, library *playbooks.Library) {
 		return
 	}
 	o.Problems = append(o.Problems, Problem{File: cause.File, Line: cause.Line, Text: fmt.Sprintf("cause %s: there is no playbook %q", cause.ID, cause.Playbook)})
+}
+
+// unshown finds playbooks of somebody's own that no verdict leads to.
+func (o *checked) unshown(dir string, catalog *rules.Catalog, library *playbooks.Library) {
+	shown, causes := map[string]bool{string(state.Unknown): true}, []string{string(state.Unknown)}
+	for _, cause := range catalog.Causes() {
+		pb, _ := library.For(state.Diagnosis{Cause: cause.ID, Playbook: cause.Playbook})
+		shown[pb.ID], causes = true, append(causes, string(cause.ID))
+	}
+	for _, pb := range library.All() {
+		if dir == "" || filepath.Dir(pb.File) != filepath.Clean(dir) || shown[pb.ID] {
+			continue
+		}
+		text := fmt.Sprintf("no verdict shows this playbook: %s has another; call it %[1]s to replace that one, or let a cause name it with playbook: %s", pb.Cause, pb.ID)
+		if !slices.Contains(causes, pb.Cause) {
+			text = fmt.Sprintf("there is no cause %q, so that no verdict shows this playbook; %s", pb.Cause, rules.Meant(pb.Cause, causes))
+		}
+		o.Problems = append(o.Problems, Problem{File: pb.File, Line: pb.Line("cause"), Text: text})
+	}
 }
 
 func (o *checked) playbookProblems(cfg Config, err error) {
