@@ -210,7 +210,7 @@ causes:
     scope: pool
     prior: -.inf
     evidence:
-      - {when: kv_usage.max > 0.5, weight: .inf, text: a}
+      - {when: kv_usage.max > 0.5, weight: .inf, text: "{count} of {pods}"}
       - {when: kv_usage.max > 0.5, weight: 1, text: b, else: {weight: .nan, text: c}}
     do:
       - Look at {nodes}
@@ -246,6 +246,7 @@ pathologies:
 		"2: alert A: severity \"sev-critical\" is none of critical, warning, info",
 		"5: prior is -Inf dB: give a number from -100 to 100",
 		"10: weight is +Inf dB: give a number from -100 to 100",
+		"10: no value for {pods} here: in evidence there are {full_in}, {count}, {total}, in titles and advice {pods}, {nodes}, {gpus}, {broken}, {of_workers}",
 		"11: weight of else is NaN dB: give a number from -100 to 100",
 		"14: no placeholder {kv_usage} here",
 		"15: no placeholder {tagret} here",

@@ -155,10 +155,16 @@ func (l *loader) signals(names []text) []string {
 	return out
 }
 
+// braced are placeholders as they are written.
+func braced(names []string) string { return "{" + strings.Join(names, "}, {") + "}" }
+
 func (l *loader) placeholders(t text, signals bool) {
 	for _, name := range placeholders(t.s) {
 		base, field, _ := strings.Cut(name, ".")
 		if slices.Contains(fixedPlaceholders, name) {
+			if signals == slices.Contains(ofVerdicts, name) && slices.Contains(slices.Concat(ofVerdicts, ofEvidence), name) {
+				l.bad(t.line, "no value for {%s} here: in evidence there are %s, in titles and advice %s", name, braced(ofEvidence), braced(ofVerdicts))
+			}
 			continue
 		}
 		if _, ok := l.cat.units[base]; ok && signals && (field == "" || slices.Contains(readingFields, field)) {

@@ -17,6 +17,9 @@ var fixedPlaceholders = []string{
 	"of_workers", "full_in", "count", "total", "entity", "xid", "xid_title", "xid_name", "xid_meaning", "xid_action", "xid_asks", "xid_beside", "rule",
 }
 
+// Of the fixed placeholders these have a value in evidence alone, which is asked of one entity, or alone in what is said of the whole verdict.
+var ofEvidence, ofVerdicts = []string{"full_in", "count", "total"}, []string{"pods", "nodes", "gpus", "broken", "of_workers"}
+
 var placeholderForm = regexp.MustCompile(`\{([a-z0-9_.]+)\}`)
 
 func placeholders(s string) []string {
