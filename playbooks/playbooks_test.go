@@ -130,7 +130,7 @@ func TestEveryProblemIsReportedWithItsLine(t *testing.T) {
 		"---", "id: other", "title: ''", "cause: x", "severity: loud", "colour: red",
 		"checks:", "  - id: a", "    ask: q", "    signal: kv_usage", "    warn: 5", "    crit: 1", "    agg: median",
 		"  - id: a", "    ask: ''", "    signal: ''",
-		"first_aid:", "  - text: do", "    action: reboot", "  - text: do", "    action: set_engine_arg", "    params: {arg: max_num_seqs, direction: sideways, force: yes}",
+		"first_aid:", "  - text: do", "    action: reboot", "  - text: do", "    action: set_engine_arg", "    params: {arg: max_num_seks, direction: sideways, force: yes}",
 		"escalate: {after: soon}", "---", "## What it means", "```", "## Who is affected", "```", ""}, "\n"))
 	write(t, dir, "noyaml.md", "# just text\n")
 	write(t, dir, "badyaml.md", "---\nid: [\n---\n")
@@ -144,7 +144,7 @@ func TestEveryProblemIsReportedWithItsLine(t *testing.T) {
 		`broken.md:6: unknown key "colour"`, `broken.md:2: id "other" differs`, `broken.md:3: title is missing`, `broken.md:5: severity "loud"`,
 		`broken.md:12: crit 1 is less than warn 5`, `broken.md:13: agg "median"`, `broken.md:14: check id "a" is used twice`,
 		`broken.md:15: check a asks nothing`, `broken.md:16: check a names no signal`, `broken.md:19: action "reboot"`,
-		`broken.md:22: set_engine_arg needs params.direction`, `broken.md:22: unknown parameter "force"`, `worse is missing`,
+		`broken.md:22: set_engine_arg sets max_num_seqs only, by each engine's own name for it, and not "max_num_seks"`, `broken.md:22: set_engine_arg needs params.direction`, `broken.md:22: unknown parameter "force"`, `worse is missing`,
 		`broken.md:23: escalate.to is missing`, `broken.md:23: escalate.after "soon"`, `no section "## Who is affected"`, `no section "## By hand"`,
 		`noyaml.md:1: starts with no front matter`, `badyaml.md:`, `empty.md:2: front matter is empty`,
 	} {

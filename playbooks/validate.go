@@ -139,8 +139,10 @@ func (r Remedy) check(add func(key, format string, args ...any)) {
 	case "":
 	case ActionSetEngineArg:
 		allowed = []string{"arg", "direction"}
-		if r.Params["arg"] == "" {
-			add("params", "set_engine_arg needs params.arg, such as max_num_seqs")
+		if arg := r.Params["arg"]; arg == "" {
+			add("params", "set_engine_arg needs params.arg: max_num_seqs")
+		} else if arg != "max_num_seqs" {
+			add("params.arg", "set_engine_arg sets max_num_seqs only, by each engine's own name for it, and not %q", arg)
 		}
 		if d := r.Params["direction"]; d != "lower" && d != "raise" {
 			add("params.direction", "set_engine_arg needs params.direction: lower or raise, not %q", d)

@@ -87,7 +87,7 @@ func jsonText(err error) string {
 	return fmt.Sprintf("%s wants a text in quotes, and there is %s", wrong.Field, wrong.Value)
 }
 
-// alertKeys finds keys of alerts that nothing reads, and that Alertmanager does not write either.
+// alertKeys finds keys of alerts that nothing reads, and that Alertmanager does not write either; and alerts that are over.
 func (k *caseRun) alertKeys(text []byte) {
 	known := slices.Clone(unread)
 	for f := range reflect.TypeFor[alertJSON]().Fields() {
@@ -99,6 +99,9 @@ func (k *caseRun) alertKeys(text []byte) {
 		for _, key := range slices.Sorted(maps.Keys(a)) {
 			if !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, key) }) {
 				k.fail("alerts.json: alert %d has a key %s, which nothing reads; %s", i+1, key, Meant(key, known))
+			}
+			if strings.EqualFold(key, "status") && string(a[key]) == `"resolved"` {
+				k.fail("alerts.json: alert %d is resolved, and a case is of alerts that fire: leave it out", i+1)
 			}
 		}
 	}

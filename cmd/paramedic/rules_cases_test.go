@@ -226,6 +226,7 @@ func TestNothingOfACaseIsPassedOver(t *testing.T) {
 	}
 	for _, c := range []struct{ part, text, why string }{
 		{"alerts.json", `[{"labels": {"alertname": "A"}, "annotation": {"summary": "x"}}]`, "alerts.json: alert 1 has a key annotation, which nothing reads; did you mean annotations?"},
+		{"alerts.json", `[{"labels": {"alertname": "A"}, "status": "resolved"}]`, "alerts.json: alert 1 is resolved, and a case is of alerts that fire: leave it out"},
 		{"alerts.json", `{"receiver": "x", "alerts": []}`, `alerts.json: it wants a list of alerts, [{…}, {…}], and there is object: of a webhook's body take what stands in "alerts"`},
 		{"alerts.json", `[{"labels": {"alertname": "A", "code": 500}}]`, `alerts.json: labels wants texts in quotes, as {"severity": "warning"}, and there is number`},
 		{"alerts.json", `[{"labels": {"alertname": "A"}, "after": 9}]`, "alerts.json: after wants a text in quotes, and there is number"},

@@ -99,6 +99,7 @@ const (
 	twoModels = "        llm_configs:\n        - {model_loading_config: {model_id: deepseek-ai/V3.1}, engine_kwargs: {tensor_parallel_size: 8, max_num_seqs: 32}}\n        - {model_loading_config: {model_id: qwen-7b}, engine_kwargs: {max_num_seqs: 256}}\n"
 	apart     = "        prefill_config: {model_loading_config: {model_id: qwen-7b}}\n        decode_config: {model_loading_config: {model_id: qwen-7b}, engine_kwargs: {tensor_parallel_size: 8}}\n"
 	ranks     = "        llm_config: {model_loading_config: {model_id: moe}, engine_kwargs: {data_parallel_size: 2}}\n"
+	named     = "        llm_configs:\n        - {model_loading_config: {model_id: deepseek}, deployment_config: {name: mine}}\n        - {model_loading_config: {model_id: qwen-7b}}\n"
 	inFiles   = "        llm_configs: [/configs/a.yaml, /configs/b.yaml]\n"
 )
 
@@ -122,6 +123,10 @@ func TestRayTellsWhichOfItsPodsRunOneEngine(t *testing.T) {
 			"w1 group a model deepseek-ai/V3.1\nw2 group a"},
 		"two models in files, and a deployment with a name of its own": {inFiles, 3, []raytest.Replica{engineOn("mine#a", 1, 2), engineOn("LLMServer:qwen-7b#b", 3)}, "",
 			"w1 group a\nw2 group a\nw3"},
+		"an upgrade from another model": {twoModels, 3, []raytest.Replica{engineOn("LLMServer:llama-8b#a", 1, 2), engineOn("LLMServer:qwen-7b#b", 3)}, "",
+			"w1 group a\nw2 group a\nw3 model qwen-7b"},
+		"a deployment with a name of its own": {named, 2, []raytest.Replica{engineOn("LLMServer:mine#a", 1), engineOn("LLMServer:qwen-7b#b", 2)}, "",
+			"w1 model deepseek\nw2 model qwen-7b"},
 		"prefill and decode apart": {apart, 3, []raytest.Replica{engineOn("Prefill:qwen-7b#a", 1), engineOn("Decode:qwen-7b#b", 2, 3)}, "",
 			"w1 role prefill model qwen-7b\nw2 group b role decode model qwen-7b\nw3 group b role decode model qwen-7b"},
 		"prefill and decode on one pod": {apart, 2, []raytest.Replica{engineOn("Prefill:qwen-7b#a", 1), engineOn("Decode:qwen-7b#b", 1)}, "",

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -11,11 +12,12 @@ import (
 
 // A serveModel is what a RayService's configuration says of a model that it serves, or of one phase of it.
 type serveModel struct {
-	id     string // empty where the configuration is in a file
-	engine string
-	role   string // prefill or decode where each has engines of its own
-	seqs   int
-	gpus   int64 // that one engine takes; 0 where nobody says, or they are bundled by hand
+	id         string // empty where the configuration is in a file
+	deployment string // Ray's name for what serves it, after its kind; empty as well
+	engine     string
+	role       string // prefill or decode where each has engines of its own
+	seqs       int
+	gpus       int64 // that one engine takes; 0 where nobody says, or they are bundled by hand
 }
 
 // A serveApp is the models that a RayService serves; empty where it serves something else.
@@ -54,24 +56,30 @@ func (a serveApp) alone() int64 {
 }
 
 // of are the models that a deployment of the application may serve, by the name that Ray gives it: LLMServer:qwen2_5-7b, Prefill:qwen--qwq
-// (python/ray/llm/_internal/serve/core/server/builder.py). A name of somebody's own may be that of any.
+// (python/ray/llm/_internal/serve/core/server/builder.py). One that no model is known to go by serves one whose configuration is in a file, or,
+// in an upgrade, one of the configuration before.
 func (a serveApp) of(deployment string) serveApp {
 	kind, name, _ := strings.Cut(deployment, ":")
 	role := map[string]string{"Prefill": "prefill", "Decode": "decode"}[kind]
-	var exact, likely serveApp
+	var exact, filed serveApp
 	for _, m := range a {
-		if role != "" && m.role != role {
-			continue
-		}
-		likely = append(likely, m)
-		if m.id != "" && name == strings.NewReplacer("/", "--", ".", "_").Replace(m.id) && m.role == role {
+		switch {
+		case m.role != role:
+		case m.deployment == "":
+			filed = append(filed, m)
+		case m.deployment == name:
 			exact = append(exact, m)
 		}
 	}
-	if len(exact) > 0 {
+	switch {
+	case deployment == "": // a gang's is not known
+		return a
+	case len(exact) > 0:
 		return exact
+	case len(filed) > 0:
+		return filed
 	}
-	return likely
+	return serveApp{{engine: a.common().engine, role: role}}
 }
 
 // serveAppsOf reads the applications that Ray Serve's builders for language models make: of one model or several, of one with data-parallel
@@ -83,12 +91,7 @@ func serveAppsOf(services []unstructured.Unstructured) map[object]serveApp {
 		text, _, _ := unstructured.NestedString(s.Object, "spec", "serveConfigV2")
 		var config struct {
 			Applications []struct {
-				Args struct {
-					Several []yaml.Node `yaml:"llm_configs"` // objects, or names of files
-					One     yaml.Node   `yaml:"llm_config"`
-					Prefill yaml.Node   `yaml:"prefill_config"`
-					Decode  yaml.Node   `yaml:"decode_config"`
-				} `yaml:"args"`
+				Args yaml.Node `yaml:"args"`
 			} `yaml:"applications"`
 		}
 		if yaml.Unmarshal([]byte(text), &config) != nil {
@@ -101,12 +104,21 @@ func serveAppsOf(services []unstructured.Unstructured) map[object]serveApp {
 			}
 		}
 		for _, a := range config.Applications {
-			for _, node := range a.Args.Several {
+			var args struct {
+				Several []yaml.Node `yaml:"llm_configs"` // objects, or names of files
+				One     yaml.Node   `yaml:"llm_config"`
+				Prefill yaml.Node   `yaml:"prefill_config"`
+				Decode  yaml.Node   `yaml:"decode_config"`
+			}
+			if a.Args.Decode(&args) != nil {
+				continue // somebody's own application, whose arguments are others
+			}
+			for _, node := range args.Several {
 				add(node, "")
 			}
-			add(a.Args.One, "")
-			add(a.Args.Prefill, "prefill")
-			add(a.Args.Decode, "decode")
+			add(args.One, "")
+			add(args.Prefill, "prefill")
+			add(args.Decode, "decode")
 		}
 		out[object{s.GetNamespace(), "RayService", s.GetName()}] = app
 	}
@@ -127,6 +139,9 @@ func serveModelOf(node yaml.Node, role string) serveModel {
 			PP       int64 `yaml:"pp_size"`
 			MoEData  int64 `yaml:"moe_dp_size"`
 		} `yaml:"engine_kwargs"`
+		Deployment struct {
+			Name string `yaml:"name"`
+		} `yaml:"deployment_config"`
 		Server  string         `yaml:"server_cls"`
 		Bundles map[string]any `yaml:"placement_group_config"`
 	}
@@ -135,6 +150,7 @@ func serveModelOf(node yaml.Node, role string) serveModel {
 		return out
 	}
 	out.id, out.seqs = config.Loading.ID, config.Engine.Seqs
+	out.deployment = cmp.Or(config.Deployment.Name, strings.NewReplacer("/", "--", ".", "_").Replace(out.id))
 	if strings.Contains(strings.ToLower(config.Server), "sglang") {
 		out.engine = "sglang"
 	}
