@@ -17,7 +17,6 @@ import (
 
 	"paramedic/e2e/bot"
 	"paramedic/rules/enrich/ray/raytest"
-	"paramedic/webhook"
 )
 
 // withGPU is a container that has a GPU of its own.
@@ -146,15 +145,7 @@ func TestParallelGroupsOfServicesAndStatefulSets(t *testing.T) {
 
 	died(t, ns, "search-x7k2p-c", gated)
 	crashing(t, b, "KubePodCrashLooping", map[string]string{"namespace": ns, "pod": "search-x7k2p-c"})
-	var in webhook.IncidentJSON
-	bot.Eventually(t, 40*time.Second, "the incident is diagnosed", func() error {
-		all, err := b.Incidents()
-		if err != nil || len(all) != 1 || all[0].Cause != "private_model" {
-			return fmt.Errorf("incidents %+v: %w", all, err)
-		}
-		in = all[0]
-		return nil
-	})
+	in := diagnosed(t, b)
 	if in.Title != "search-x7k2p-c may not fetch its model (1 of 2 workers)" || in.Scope.Pool != "search" || !slices.Equal(in.Scope.Pods, []string{"search-x7k2p-c"}) {
 		t.Errorf("%s: %+v", in.Title, in.Scope)
 	}

@@ -251,6 +251,20 @@ func crashing(t *testing.T, b *bot.Bot, alert string, labels map[string]string) 
 	}
 }
 
+// diagnosed waits until a bot has one incident, of the cause in ownRules.
+func diagnosed(t *testing.T, b *bot.Bot) (in webhook.IncidentJSON) {
+	t.Helper()
+	bot.Eventually(t, 40*time.Second, "the incident is diagnosed", func() error {
+		all, err := b.Incidents()
+		if err != nil || len(all) != 1 || all[0].Cause != "private_model" {
+			return fmt.Errorf("incidents %+v: %w", all, err)
+		}
+		in = all[0]
+		return nil
+	})
+	return in
+}
+
 // stage is a namespace that takes pods, on a cluster that has every kind installed.
 func stage(t *testing.T) string {
 	t.Helper()
@@ -288,15 +302,7 @@ func TestTopologyAndLastWords(t *testing.T) {
 	sees(t, b, ns, want)
 
 	crashing(t, b, "KubePodCrashLooping", map[string]string{"namespace": ns, "pod": "ring-1-1"})
-	var in webhook.IncidentJSON
-	bot.Eventually(t, 40*time.Second, "the incident is diagnosed", func() error {
-		all, err := b.Incidents()
-		if err != nil || len(all) != 1 || all[0].Cause != "private_model" {
-			return fmt.Errorf("incidents %+v: %w", all, err)
-		}
-		in = all[0]
-		return nil
-	})
+	in := diagnosed(t, b)
 	if in.Title != "ring-1-1 may not fetch its model (1 of 2 workers)" || in.Scope.Pool != "ring" || !slices.Equal(in.Scope.Pods, []string{"ring-1-1"}) {
 		t.Errorf("%s: %+v", in.Title, in.Scope)
 	}
