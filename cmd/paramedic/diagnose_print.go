@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/state"
+	"paramedic/webhook"
+)
+
+func (d *diagnosis) print(f foundFleet) error {
+	switch d.output {
+	case "json":
+		return d.json(f)
+	case "markdown":
+		printMarkdown(d.out, f)
+		return nil
+	}
+	for _, p := range f.Unread {
+		fmt.Fprintf(d.out, "%s %s\n\n", p.URL, p.Reason)
+	}
+	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "POOL\tMODEL\tWORKERS\tHEALTH\tKV\tLATENCY\tERRORS\tQUEUE\tGPU")
+	for _, p := range f.Pools {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s", orText(p.Pool, "—"), orText(p.Model, "—"), p.Workers, p.Overall)
+		for _, check := range healthChecks {
+			fmt.Fprintf(w, "\t%s", checkValue(p.Checks[check]))
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+	lines := slices.Concat(f.notes(), f.unmeasured())
+	for _, line := range lines {
+		fmt.Fprintf(d.out, "\n%s", line)
+	}
+	if len(lines) > 0 && len(f.Verdict) > 0 {
+		fmt.Fprintln(d.out)
+	}
+	if closing := f.closing(); closing != "" {
+		fmt.Fprintf(d.out, "\n%s\n", closing)
+	}
+	for _, v := range f.Verdict {
+		fmt.Fprintln(d.out)
+		printVerdict(d.out, v.Diagnosis)
+		if v.Diagnosis.Story.Time == "" && (v.Time.Queue != nil || d.tempo != "" || d.jaeger != "") {
+			fmt.Fprintf(d.out, "  where the time goes: %s\n", v.Time)
+		}
+		if v.Diagnosis.Story.Time == "" && v.Time.Slowest != "" {
+			fmt.Fprintf(d.out, "  slowest traced request: %s\n", v.Time.Slowest)
+		}
+		if v.Playbook != "" {
+			fmt.Fprintf(d.out, "\n%s\n", v.Playbook)
+		}
+	}
+	return nil
+}
+
+// checkValue is what a check measured, in words.
+func checkValue(c rules.HealthCheck) string {
+	if c.Value == nil {
+		return "—"
+	}
+	return state.FormatValue(*c.Value, c.Unit)
+}
+
+// printVerdict prints a verdict with its sum.
+func printVerdict(w io.Writer, v state.Diagnosis) {
+	fmt.Fprintf(w, "%s\n%s, %s\n\n", v.Title, v.Cause, sure(v))
+	printStory(w, "  ", v.Story)
+	fmt.Fprintln(w)
+	printFinding(w, v.Prior, "prior", "How common the cause is, before any evidence")
+	for _, f := range v.Findings {
+		printFinding(w, f.Weight, f.Text, f.Why)
+	}
+	fmt.Fprintf(w, "  %+6.1f dB  sum\n", v.Score)
+	if len(v.Alternatives) > 0 {
+		fmt.Fprint(w, "\n  weighed and not chosen:\n")
+	}
+	for _, a := range v.Alternatives {
+		fmt.Fprintf(w, "    %s (%s): would win with %s\n", a.Cause, state.FormatShare(a.Confidence), a.WouldWinIf)
+	}
+	if len(v.Missing) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, line := range webhook.MissingLines(v.Missing) {
+		fmt.Fprintf(w, "  not measured: %s\n", line)
+	}
+	printUsual(w, v.Anomalies, v.Correlations)
+}
+
+// sure is how sure a verdict is, in words.
+func sure(v state.Diagnosis) string {
+	text := webhook.Sureness(v.Cause, v.Confidence)
+	if text == webhook.NoVerdict {
+		return text
+	}
+	return text + " sure"
+}
+
+// printMarkdown prints what was found as Markdown. Everything that came from outside is escaped: a model's name may hold a link.
+func printMarkdown(w io.Writer, f foundFleet) {
+	md := webhook.Markdown
+	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
+	for _, p := range f.Unread {
+		fmt.Fprintf(w, "\n**%s** %s\n", md(p.URL), md(p.Reason))
+	}
+	if len(f.Pools) > 0 {
+		fmt.Fprint(w, "\n| pool | model | workers | health | KV | latency | errors | queue | GPU |\n|---|---|---:|---|---:|---:|---:|---:|---:|\n")
+	}
+	for _, p := range f.Pools {
+		fmt.Fprintf(w, "| %s | %s | %d | %s |", md(orText(p.Pool, "—")), md(orText(p.Model, "—")), p.Workers, p.Overall)
+		for _, check := range healthChecks {
+			fmt.Fprintf(w, " %s |", md(checkValue(p.Checks[check])))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, v := range f.Verdict {
+		d := v.Diagnosis
+		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | why so much |\n|---:|---|---|\n| %+.1f | prior | how common the cause is, before any evidence |\n",
+			md(d.Title), md(string(d.Cause)), sure(d), webhook.StoryMarkdown(d.Story), d.Prior)
+		for _, x := range d.Findings {
+			fmt.Fprintf(w, "| %+.1f | %s | %s |\n", x.Weight, md(x.Text), md(x.Why))
+		}
+		fmt.Fprintf(w, "| %+.1f | **sum** | |\n", d.Score)
+		if alternatives := webhook.AlternativesMarkdown(d.Alternatives); alternatives != "" {
+			fmt.Fprintf(w, "\nWeighed and not chosen:\n\n%s", alternatives)
+		}
+		if d.Story.Time == "" && v.Time.Queue != nil {
+			fmt.Fprintf(w, "\nWhere the time goes: %s\n", md(v.Time.String()))
+		}
+		if len(d.Missing) > 0 {
+			fmt.Fprintln(w)
+		}
+		for _, line := range webhook.MissingLines(d.Missing) {
+			fmt.Fprintf(w, "- not measured: %s\n", md(line))
+		}
+		if len(d.Anomalies)+len(d.Correlations) > 0 {
+			fmt.Fprintln(w)
+		}
+		for _, a := range d.Anomalies {
+			fmt.Fprintf(w, "- against the usual: %s\n", md(a.Text))
+		}
+		for _, c := range d.Correlations {
+			fmt.Fprintf(w, "- moved together, which makes nothing a cause: %s\n", md(c.Text))
+		}
+	}
+	if closing := f.closing(); closing != "" {
+		fmt.Fprintf(w, "\n%s\n", closing)
+	}
+	for _, line := range slices.Concat(f.notes(), f.unmeasured()) {
+		fmt.Fprintf(w, "\n- %s", md(line))
+	}
+	fmt.Fprintln(w)
+}
+
+func orText(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
