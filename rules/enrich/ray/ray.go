@@ -29,9 +29,9 @@ const (
 	replicaPrefix = "SERVE_REPLICA::"
 	gangPrefix    = "SERVE_GANG::"
 
-	maxAnswer = 16 << 20
-	maxItems  = 10_000 // the most that the state API gives at once (RAY_MAX_LIMIT_FROM_API_SERVER)
-	maxID     = 64     // Serve's have 8 characters and placement groups' 36; they are kept with incidents
+	maxAnswer = 16 << 20 // bytes; 10,000 nodes with their resources and labels are about 10 MB
+	maxItems  = 10_000   // the most that the state API gives at once (RAY_MAX_LIMIT_FROM_API_SERVER)
+	maxID     = 64       // Serve's have 8 characters and placement groups' 36; they are kept with incidents
 )
 
 // An Engine is a replica of a deployment of Ray Serve that holds accelerators, or a gang of them.
