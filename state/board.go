@@ -20,6 +20,7 @@ type Board struct {
 	held      map[IncidentID]map[Fingerprint]bool // the alerts that an incident holds itself, not those of incidents merged into it
 	actions   map[ActionID]*Action
 	effects   map[EffectID]*Effect
+	wants     map[IncidentID][]EffectID // the effects of an incident
 	evidence  map[IncidentID]*Evidence
 	workers   map[string]*workerRecord // by cluster, namespace and pod
 	halts     map[string]*Halt         // by cluster
@@ -55,6 +56,7 @@ func NewBoard() *Board {
 		held:      map[IncidentID]map[Fingerprint]bool{},
 		actions:   map[ActionID]*Action{},
 		effects:   map[EffectID]*Effect{},
+		wants:     map[IncidentID][]EffectID{},
 		evidence:  map[IncidentID]*Evidence{},
 		workers:   map[string]*workerRecord{},
 		halts:     map[string]*Halt{},
@@ -137,7 +139,7 @@ func (b *Board) load(r Record) error {
 	case kindEffect:
 		v, err := decode[Effect](r.Value)
 		if err == nil {
-			b.effects[v.ID] = v
+			b.want(v)
 		}
 		return err
 	case kindEvidence:
