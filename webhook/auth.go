@@ -100,7 +100,6 @@ func (s *Server) Authenticate(r *http.Request) (state.Actor, bool) {
 type caller struct {
 	actor     state.Actor
 	slackUser string
-	unnamed   bool // the body names the actor
 }
 
 func (s *Server) identify(r *http.Request) (caller, error) {
@@ -115,7 +114,7 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 		if err := s.localOnly(r); err != nil {
 			return caller{}, err
 		}
-		return caller{actor: state.Actor{ID: "local", Via: via, Role: state.Admin}, unnamed: true}, nil
+		return caller{actor: state.Actor{ID: "local", Via: via, Role: state.Admin, Unverified: true}}, nil
 	}
 	token, given := bearer(r)
 	if !given {
@@ -137,7 +136,7 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 	}
 	who := caller{actor: state.Actor{ID: t.Name, Name: t.Name, Via: via, Role: t.Role}, slackUser: t.SlackUser}
 	if t.Name == "" {
-		who.actor.ID, who.unnamed = "token", true
+		who.actor.ID, who.actor.Unverified = "token", true
 	}
 	return who, nil
 }

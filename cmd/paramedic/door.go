@@ -34,7 +34,7 @@ func (s *service) door() (http.Handler, error) {
 	var server *webhook.Server // the pages ask it who is there, and it serves them
 	pages, err := s.pages(func(r *http.Request) (string, state.Role, bool) {
 		by, ok := server.Authenticate(r)
-		return by.String(), by.Role, ok
+		return by.Name, by.Role, ok // a token without a name leaves it empty: the page asks for one
 	}, tokens != nil)
 	if err != nil {
 		return nil, err
