@@ -23,6 +23,9 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 		}
 		return deny
 	}
+	if !sentJSON(r) {
+		return fail(http.StatusUnsupportedMediaType, `send the payload as Content-Type: application/json, as Alertmanager does (curl: -H "Content-Type: application/json")`)
+	}
 	if err := s.takeSlot(r.Context()); err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func TestUnknownAndAbsentFieldsAreTolerated(t *testing.T) {
 	s, _ := door(t, w, nil)
 	expect(t, do(s, "POST", "/webhook/alertmanager",
 		`{"version":"4","new_field":{"a":[1]},"alerts":[{"status":"firing","labels":{"alertname":"X"},"startsAt":"2026-11-21T02:59:00+01:00","extra":1}]}`,
-		"Content-Type", "text/plain"), 200)
+		"Content-Type", "application/json; charset=utf-8"), 200)
 	a := w.inputs[0].Alerts.Alerts[0]
 	if a.Fingerprint != fingerprint(a.Labels) || a.StartsAt.Location() != time.UTC {
 		t.Errorf("alert = %+v", a)
@@ -335,7 +335,7 @@ func TestBodyThatDoesNotArriveIs503(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /webhook/alertmanager HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+	fmt.Fprintf(conn, "POST /webhook/alertmanager HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
 	answer := make([]byte, 12)
 	if _, err := conn.Read(answer); err != nil || string(answer) != "HTTP/1.1 503" {
 		t.Errorf("answer %q, %v", answer, err)
@@ -385,7 +385,7 @@ func TestAlertmanagerAuthentication(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			s, _ := door(t, w, func(cfg *Config) { cfg.Alertmanager = c.auth })
-			r := httptest.NewRequest("POST", "/webhook/alertmanager", strings.NewReader(payloadOf(alertOf("prod", 1))))
+			r := request("POST", "127.0.0.1", "/webhook/alertmanager", payloadOf(alertOf("prod", 1)), "Content-Type", "application/json")
 			if c.header != "" {
 				r.Header.Set("Authorization", c.header)
 			}

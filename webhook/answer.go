@@ -148,6 +148,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.Observe(r.Pattern, code, s.Clock.Now().Sub(start), rec.alerts)
 		}
 	}()
+	if err := s.checkOrigin(r); err != nil {
+		s.handle(func(http.ResponseWriter, *http.Request) error { return err }).ServeHTTP(rec, r)
+		return
+	}
 	s.mux.ServeHTTP(rec, r)
 }
 

@@ -40,6 +40,10 @@ type Config struct {
 	Observe func(route string, code int, d time.Duration, n int)
 	// Pages serves every path that is not the door's own; it sets its own Content-Security-Policy.
 	Pages http.Handler
+	// Metrics serves /metrics.
+	Metrics http.Handler
+	// PublicURL is how people reach the bot. Its name may ask an open API, besides localhost and plain addresses.
+	PublicURL string
 }
 
 // Limits bound what a request may cost. Zero values mean the defaults.
@@ -82,6 +86,7 @@ func (l Limits) withDefaults() Limits {
 type Server struct {
 	Config
 	mux     *http.ServeMux
+	origins *http.CrossOriginProtection
 	slots   chan struct{} // payloads being taken
 	streams chan struct{}
 	slack   *seen // Slack requests that were already handled
@@ -111,13 +116,16 @@ func New(c Config) *Server {
 	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{
-		Config: c, mux: http.NewServeMux(), done: make(chan struct{}),
+		Config: c, mux: http.NewServeMux(), origins: newOrigins(c.PublicURL), done: make(chan struct{}),
 		slots: make(chan struct{}, c.Limits.Concurrency), streams: make(chan struct{}, c.Limits.Streams),
 		replies: make(chan struct{}, 16),
 		slack:   newSeen(10*time.Minute, 10_000), pager: newSeen(time.Hour, 10_000),
 	}
 	for pattern, h := range s.routes() {
 		s.mux.Handle(pattern, s.handle(h))
+	}
+	if c.Metrics != nil {
+		s.mux.Handle("GET /metrics", c.Metrics)
 	}
 	if c.Pages != nil {
 		s.mux.Handle("/", c.Pages)

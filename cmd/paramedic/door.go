@@ -50,13 +50,11 @@ func (s *service) door() (http.Handler, error) {
 		Slack: webhook.Slack{SigningSecret: webhook.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack(tokens), APIURL: c.Notify.Slack.APIURL,
 			HTTP: &http.Client{Timeout: 5 * time.Second}},
 		PagerDuty: webhook.PagerDuty{Secret: webhook.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
-		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages,
+		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages, Metrics: s.metrics.handler(),
+		PublicURL: c.PublicURL,
 	})
 	s.closeStreams = server.Close
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.metrics.handler())
-	mux.Handle("/", server)
-	return mux, nil
+	return server, nil
 }
 
 func loopbackOnly(listen string) bool {
