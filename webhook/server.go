@@ -38,6 +38,10 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// Observe is told of every answered request; n is the number of alerts that it made durable.
 	Observe func(route string, code int, d time.Duration, n int)
+	// ObserveAside is told of alerts that could not be taken, by reason.
+	ObserveAside func(reason string, n uint64)
+	// Aside remembers them; nil is a memory of the server's own.
+	Aside *Aside
 	// Pages serves every path that is not the door's own; it sets its own Content-Security-Policy.
 	Pages http.Handler
 	// Metrics serves /metrics.
@@ -114,6 +118,9 @@ func New(c Config) *Server {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Aside == nil {
+		c.Aside = &Aside{}
+	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{
 		Config: c, mux: http.NewServeMux(), origins: newOrigins(c.PublicURL), done: make(chan struct{}),
@@ -159,6 +166,7 @@ func (s *Server) routes() map[string]handler {
 		"POST /api/v1/resume":                  s.onFleet(state.VerbResume),
 		"GET /api/v1/fleet":                    s.need(state.Viewer, s.fleet),
 		"GET /api/v1/events":                   s.need(state.Viewer, s.events),
+		"GET /api/v1/status":                   s.need(state.Viewer, s.status),
 
 		"GET /openapi.yaml": func(w http.ResponseWriter, _ *http.Request) error {
 			w.Header().Set("Content-Type", "application/yaml")
