@@ -88,7 +88,7 @@ func BenchmarkLoadBoard(b *testing.B) {
 
 // BenchmarkKeeperReads is what the outbox and the pages ask of the keeper, by open incidents.
 func BenchmarkKeeperReads(b *testing.B) {
-	for _, incidents := range []int{10, 1_000, 10_000} {
+	for _, incidents := range []int{100, 1_000, 25_000} {
 		_, board := benchBoard(b, incidents*2, 2)
 		k := &Keeper{parts: []*partition{{board: board, ready: true}}, subs: map[chan Entry]bool{}}
 		long := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC) // nothing is due
@@ -97,10 +97,19 @@ func BenchmarkKeeperReads(b *testing.B) {
 				k.Due(long)
 			}
 		})
-		b.Run(fmt.Sprintf("Incidents/incidents=%d", incidents), func(b *testing.B) {
-			for b.Loop() {
-				k.Incidents()
-			}
-		})
+		for name, q := range map[string]IncidentQuery{
+			"all":    {},
+			"page":   {Limit: 50},
+			"urgent": {Urgent: true, Limit: 50},
+			"last":   {Skip: incidents - 50, Limit: 50},
+			"none":   {Limit: 50, Match: func(in *Incident) bool { return in.Status == StatusMitigating }},
+		} {
+			b.Run(fmt.Sprintf("Incidents/%s/incidents=%d", name, incidents), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					k.ListIncidents(q)
+				}
+			})
+		}
 	}
 }
