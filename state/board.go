@@ -33,6 +33,8 @@ type Board struct {
 	dirty   map[string]changed // records to be written, or deleted where they are gone, by key
 	entries []Entry            // timeline entries to be written
 	erased  []string           // keys of timeline entries to be deleted
+
+	listings listings
 }
 
 // boardMeta is what the partition counts.
@@ -64,6 +66,8 @@ func NewBoard() *Board {
 		keys:      map[IncidentID]map[string]bool{},
 		onNode:    map[string]map[string]bool{},
 		dirty:     map[string]changed{},
+
+		listings: newListings(),
 	}
 }
 
@@ -111,6 +115,7 @@ func LoadBoard(records []Record) (*Board, error) {
 	for _, a := range b.actions {
 		b.scheduleAction(a)
 	}
+	b.list()
 	return b, nil
 }
 
@@ -188,6 +193,7 @@ func (b *Board) Take() ([]Record, []Entry, error) {
 	records := make([]Record, 0, b.Changes())
 	for _, key := range slices.Sorted(maps.Keys(b.dirty)) {
 		r := Record{Key: key}
+		b.relist(b.dirty[key])
 		if v := b.lookup(b.dirty[key]); v != nil { // otherwise deleted
 			raw, err := json.Marshal(v)
 			if err != nil {

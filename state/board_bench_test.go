@@ -89,7 +89,7 @@ func BenchmarkLoadBoard(b *testing.B) {
 // BenchmarkKeeperReads is what the outbox and the pages ask of the keeper, by open incidents. Take gives out an effect and takes it
 // back; it must not cost more with more effects that are due.
 func BenchmarkKeeperReads(b *testing.B) {
-	for _, incidents := range []int{10, 1_000, 25_000} {
+	for _, incidents := range []int{100, 1_000, 25_000} {
 		_, board := benchBoard(b, incidents*2, 2)
 		k := &Keeper{parts: []*partition{{board: board, ready: true}}, agenda: newAgenda(), subs: map[chan Entry]bool{}}
 		k.agenda.load(0, board.allMoves())
@@ -102,10 +102,19 @@ func BenchmarkKeeperReads(b *testing.B) {
 				}
 			}
 		})
-		b.Run(fmt.Sprintf("Incidents/incidents=%d", incidents), func(b *testing.B) {
-			for b.Loop() {
-				k.Incidents()
-			}
-		})
+		for name, q := range map[string]IncidentQuery{
+			"all":    {},
+			"page":   {Limit: 50},
+			"urgent": {Urgent: true, Limit: 50},
+			"last":   {Skip: incidents - 50, Limit: 50},
+			"none":   {Limit: 50, Match: func(in *Incident) bool { return in.Status == StatusMitigating }},
+		} {
+			b.Run(fmt.Sprintf("Incidents/%s/incidents=%d", name, incidents), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					k.ListIncidents(q)
+				}
+			})
+		}
 	}
 }

@@ -64,11 +64,17 @@ type InputReader interface {
 // A View reads what the bot remembers. What it returns is the caller's own copy.
 type View interface {
 	Incident(id IncidentID) (Incident, bool)
-	// Incidents lists every incident within retention, newest first.
-	Incidents() []Incident
+	// ListIncidents returns one page of the incidents within retention that match.
+	ListIncidents(q IncidentQuery) IncidentPage
+	// Tally counts the incidents and actions within retention.
+	Tally() Tally
 	Action(id ActionID) (Action, bool)
-	// Actions lists the actions of every incident within retention, newest first.
-	Actions() []Action
+	// ListActions returns one page of the actions, of incidents within retention, that match.
+	ListActions(q ActionQuery) ActionPage
+	// ActionsOf returns the actions that were planned for an incident, newest first.
+	ActionsOf(id IncidentID) []Action
+	// BegunActions returns the actions that were admitted or recorded an intent, newest first: guards count them.
+	BegunActions() []Action
 	// Evidence is the incident's newest gathering of evidence.
 	Evidence(id IncidentID) (Evidence, bool)
 	// Alerts lists the alerts that an incident holds.

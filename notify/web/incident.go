@@ -95,7 +95,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(d.Actions, func(a, b actionCard) int { return actionOrder(a.State) - actionOrder(b.State) })
+	slices.SortStableFunc(d.Actions, func(a, b actionCard) int { return b.State.Need() - a.State.Need() })
 	var evp *state.Evidence
 	if hasEvidence {
 		evp = &ev
@@ -126,17 +126,20 @@ func (h *Handler) incidentLink(id state.IncidentID) link {
 	return l
 }
 
+// mostMeanings bounds how many meanings of an ambiguous name are listed.
+const mostMeanings = 20
+
 // find takes an ID, a number with or without "#", or a unique beginning of an ID with or without "INC-".
 func (h *Handler) find(asked string) (state.Incident, error) {
 	if in, ok := h.cfg.View.Incident(state.IncidentID(asked)); ok {
 		return in, nil
 	}
-	all := h.cfg.View.Incidents()
+	among := func(match func(*state.Incident) bool) []state.Incident {
+		return h.cfg.View.ListIncidents(state.IncidentQuery{Match: match, Limit: mostMeanings}).Incidents
+	}
 	if n, err := strconv.Atoi(strings.TrimPrefix(asked, "#")); err == nil {
-		for _, in := range all {
-			if in.Number == n {
-				return in, nil
-			}
+		if found := among(func(in *state.Incident) bool { return in.Number == n }); len(found) > 0 {
+			return found[0], nil
 		}
 	}
 	prefix := strings.ToUpper(asked)
@@ -144,10 +147,8 @@ func (h *Handler) find(asked string) (state.Incident, error) {
 		prefix = "INC-" + prefix
 	}
 	var found []state.Incident
-	for _, in := range all {
-		if prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix) {
-			found = append(found, in)
-		}
+	if prefix != "INC-" {
+		found = among(func(in *state.Incident) bool { return strings.HasPrefix(string(in.ID), prefix) })
 	}
 	switch len(found) {
 	case 0:
@@ -155,8 +156,12 @@ func (h *Handler) find(asked string) (state.Incident, error) {
 	case 1:
 		return found[0], nil
 	}
-	e := &pageError{status: http.StatusNotFound, text: fmt.Sprintf("%d incidents begin like that. Which one?", len(found))}
-	for _, in := range found[:min(len(found), 20)] {
+	count := strconv.Itoa(len(found))
+	if len(found) == mostMeanings {
+		count += " or more"
+	}
+	e := &pageError{status: http.StatusNotFound, text: count + " incidents begin like that. Which one?"}
+	for _, in := range found {
 		e.links = append(e.links, h.incidentLink(in.ID))
 	}
 	return state.Incident{}, e

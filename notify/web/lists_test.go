@@ -1,0 +1,76 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"paramedic/state"
+)
+
+// crowd is a view of so many open and resolved incidents, of which the last ones are the most severe, and an action of each.
+func crowd(open, resolved int) *fakeView {
+	v := &fakeView{halted: map[string]state.Halt{}}
+	for i := range open + resolved {
+		in := state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-01K%023d", i)), Number: i + 1, Cluster: "default", Status: state.StatusOpen, Severity: state.Warning,
+			Title: fmt.Sprintf("Trouble %d of pool", i+1), OpenedAt: at(float64(i) - 5000), StartedAt: at(float64(i) - 5000)}
+		if i < 10 {
+			in.Severity = state.Critical
+		}
+		if i >= open {
+			in.Status, in.ResolvedAt = state.StatusResolved, now
+		}
+		a := state.Action{ID: state.ActionID(fmt.Sprintf("ACT-01K%023d", i)), Incident: in.ID, Change: fmt.Sprintf("change %d.", i+1), State: state.Proposed}
+		if i == 7 {
+			a.State = state.AwaitingApproval
+		}
+		in.Actions = []state.ActionID{a.ID}
+		v.incidents, v.actions = append(v.incidents, in), append(v.actions, a)
+	}
+	return v
+}
+
+func TestFrontPageListsFiftyAtATime(t *testing.T) {
+	h := handler(t, crowd(3000, 120), nil)
+	res, body := get(t, h, "/", nil)
+	if n := strings.Count(body, `data-testid="incident-row"`); res.StatusCode != http.StatusOK || n != 100 || len(body) > 150_000 {
+		t.Errorf("%d rows in %d bytes", n, len(body))
+	}
+	contains(t, body, `data-testid="open-count">3000<`, "1–50 of 3000", `href="/?page=2"`, `data-testid="resolved-count">120<`, "1–50 of 120", `href="/?resolved=2"`, "needs approval")
+	if strings.Index(body, "Trouble 10 of") > strings.Index(body, "Trouble 3000 of") {
+		t.Error("a newer warning stands before a critical incident")
+	}
+	_, body = get(t, h, "/?page=60&resolved=2", nil)
+	contains(t, body, "2951–3000 of 3000", `href="/?page=59&amp;resolved=2"`, "51–100 of 120", `href="/?page=60&amp;resolved=3"`)
+	if strings.Contains(body, "page=61") {
+		t.Error("the last page has one after it")
+	}
+	for _, gone := range []string{"/?page=99999", "/?page=61"} {
+		_, body = get(t, h, gone, nil)
+		contains(t, body, "2951–3000 of 3000")
+	}
+	_, body = get(t, h, "/?page=-3&resolved=x", nil)
+	contains(t, body, "1–50 of 3000", "1–50 of 120")
+}
+
+func TestActionsPageListsFiftyAtATime(t *testing.T) {
+	h := handler(t, crowd(100, 20), nil)
+	_, body := get(t, h, "/actions", nil)
+	if n := strings.Count(body, `data-testid="action"`); n != 50 {
+		t.Errorf("%d actions on a page", n)
+	}
+	contains(t, body, "1–50 of 120", `href="/actions?page=2"`)
+	if strings.Index(body, "change 8.") > strings.Index(body, "change 120.") {
+		t.Error("what waits for a person does not come first")
+	}
+	_, body = get(t, h, "/actions?page=3", nil)
+	contains(t, body, "101–120 of 120", "change 1.")
+}
+
+func TestShortListsHaveNoPager(t *testing.T) {
+	_, body := get(t, handler(t, crowd(3, 2), nil), "/", nil)
+	if strings.Contains(body, `data-testid="pager"`) {
+		t.Error("five incidents have pages to turn")
+	}
+}
