@@ -117,8 +117,7 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 	}
 	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Playbook: s.playbookFor}
 	if n.PagerDuty.RoutingKeyFile != "" {
-		cfg := pagerduty.Config{RoutingKeyFile: n.PagerDuty.RoutingKeyFile, WebhookSecretFile: n.PagerDuty.WebhookSecretFile,
-			APITokenFile: n.PagerDuty.APITokenFile, From: n.PagerDuty.From, EventsURL: n.PagerDuty.EventsURL, APIURL: n.PagerDuty.APIURL}
+		cfg := n.PagerDuty.config()
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.pagerduty: %w", err)
 		}
