@@ -33,6 +33,7 @@ type HandlerConfig struct {
 	Notifiers map[state.Channel]Notifier
 	Noter     Noter // nil: foreign incidents get no notes
 	Links     Links
+	Several   bool // clusters are told of, so that an incident's name says which
 	// Playbook is the playbook that fits the incident, with its checks answered from the evidence. Nil: messages have none.
 	Playbook func(in *state.Incident, ev *state.Evidence) Playbook
 	// Since is when this process began to deliver a cluster's effects: what was wanted before may have been tried by another. Nil: when
@@ -158,7 +159,7 @@ func (h *Handler) settle(out *state.Outcome, e state.Effect, err error) {
 
 // message gathers what is known and composes it. The message is good even where it returns an error: then it lacks the timeline.
 func (h *Handler) message(ctx context.Context, in *state.Incident) (Message, error) {
-	f := Facts{Incident: *in, Links: h.cfg.Links}
+	f := Facts{Incident: *in, Links: h.cfg.Links, Several: h.cfg.Several}
 	f.Evidence, _ = h.cfg.View.Evidence(in.ID)
 	for _, id := range in.Actions {
 		if a, ok := h.cfg.View.Action(id); ok {

@@ -115,7 +115,7 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 		}
 		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: webhook.NewSecret(n.Slack.TokenFile).Value})
 	}
-	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Playbook: s.playbookFor}
+	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor}
 	if n.PagerDuty.RoutingKeyFile != "" {
 		cfg := n.PagerDuty.config()
 		if err := cfg.Validate(); err != nil {

@@ -25,7 +25,7 @@ func event(key string, m notify.Message) *api.V2Event {
 	e := &api.V2Event{
 		RoutingKey: key, Action: "trigger", DedupKey: string(m.Incident), Client: "Paramedic", ClientURL: m.URL,
 		Payload: &api.V2Payload{
-			Summary: notify.Cut(fmt.Sprintf("#%d %s", m.Number, m.Title), limitSummary), Source: notify.Cut(m.Where, limitField),
+			Summary: notify.Cut(m.Name()+" "+m.Title, limitSummary), Source: notify.Cut(m.Where, limitField),
 			Severity: severity(m.Severity), Timestamp: m.StartedAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
 			Class: notify.Cut(string(m.Cause), limitField), Details: details(m),
 		},
@@ -145,7 +145,7 @@ func mergeText(m notify.Message, mark string) string {
 // mergeEvent says the same as an event. It has no key: one that is sent again, because its answer was lost, is a second line in a list.
 func mergeEvent(key string, m notify.Message, now time.Time) api.ChangeEvent {
 	e := api.ChangeEvent{RoutingKey: key, Payload: api.ChangeEventPayload{
-		Summary: notify.Cut(fmt.Sprintf("#%d is the same trouble as %s, which goes on with a page of its own", m.Number, notify.Cut(m.MergedInto, 500)), limitSummary),
+		Summary: notify.Cut(fmt.Sprintf("%s is the same trouble as %s, which goes on with a page of its own", m.Name(), notify.Cut(m.MergedInto, 500)), limitSummary),
 		Source:  notify.Cut(m.Where, limitField), Timestamp: now.UTC().Format(time.RFC3339),
 		CustomDetails: map[string]any{"incident": string(m.Incident), "title": notify.Cut(m.Title, limitNote)},
 	}}

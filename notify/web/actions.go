@@ -20,7 +20,7 @@ type actionCard struct {
 	Passed    []state.GuardResult
 	CalledOff string // what became of a call to stop it
 	Tone      string
-	Number    int    // the incident's
+	Name      string // the incident's
 	Title     string // the incident's
 	Metrics   []metricRow
 }
@@ -119,7 +119,7 @@ func (h *Handler) actions(*http.Request) (view, error) {
 	for _, a := range h.cfg.View.Actions() {
 		c := newActionCard(a)
 		if in, ok := h.cfg.View.Incident(a.Incident); ok {
-			c.Number, c.Title = in.Number, in.Title
+			c.Name, c.Title = h.name(in), in.Title
 		}
 		cards = append(cards, c)
 	}
