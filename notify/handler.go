@@ -21,9 +21,10 @@ type Notifier interface {
 	Show(ctx context.Context, m Message, told state.Told, fresh bool) (map[string]string, error)
 }
 
-// A Noter writes a message into another tool's incident. It MUST leave one note, however often it is called.
+// A Noter writes a message into another tool's incident. Before is the cause that the last note there named; empty: there is none. It
+// MUST leave one note for the same message and the same cause before it, however often it is called.
 type Noter interface {
-	Note(ctx context.Context, m Message, ref string) error
+	Note(ctx context.Context, m Message, ref string, before state.Cause) error
 }
 
 // A HandlerConfig is what a Handler needs.
@@ -135,7 +136,14 @@ func (h *Handler) note(ctx context.Context, e state.Effect, in *state.Incident, 
 		return
 	}
 	m, _ := h.message(ctx, in) // a note needs no timeline
-	h.settle(out, e, h.cfg.Noter.Note(ctx, m, e.Ref))
+	var before state.Cause
+	for _, ext := range in.External {
+		if ext.ID == e.Ref {
+			before = ext.Cause
+		}
+	}
+	out.Ref = map[string]string{state.RefCause: string(m.Cause)}
+	h.settle(out, e, h.cfg.Noter.Note(ctx, m, e.Ref, before))
 }
 
 // settle turns an attempt's error into the outcome.
