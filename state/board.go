@@ -39,8 +39,9 @@ type Board struct {
 
 // boardMeta is what the partition counts.
 type boardMeta struct {
-	Incidents int       `json:"incidents"` // ever opened: the short number of the last one
-	SweptAt   time.Time `json:"swept_at,omitzero"`
+	Incidents int            `json:"incidents,omitempty"` // the last short number of boards that had one count for all clusters
+	Numbers   map[string]int `json:"numbers,omitempty"`   // by cluster: the last short number
+	SweptAt   time.Time      `json:"swept_at,omitzero"`
 }
 
 // A workerRecord is a worker with the time it was last seen.

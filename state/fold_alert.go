@@ -115,11 +115,9 @@ func (x *step) attach(rec *AlertRecord) *Incident {
 
 // open opens an incident for an alert.
 func (x *step) open(rec *AlertRecord) *Incident {
-	x.meta.Incidents++
-	x.touch(kindMeta, "board")
 	seed := fmt.Sprintf("%s/%d/%s", x.in.Cluster, x.in.Seq, rec.Alert.Fingerprint)
 	in := &Incident{
-		ID: NewIncidentID(x.now, seed), Number: x.meta.Incidents, Cluster: x.in.Cluster, Status: StatusOpen, Severity: Info,
+		ID: NewIncidentID(x.now, seed), Number: x.number(), Cluster: x.in.Cluster, Status: StatusOpen, Severity: Info,
 		OpenedAt: x.now, StartedAt: rec.Alert.StartsAt, Told: map[Channel]Told{},
 		Scope: Scope{Cluster: rec.Sign.Entity.Cluster},
 	}
@@ -134,6 +132,18 @@ func (x *step) open(rec *AlertRecord) *Incident {
 	text := fmt.Sprintf("opened by alert %s (%s)", orDash(rec.Alert.Name()), rec.Sign.Symptom)
 	x.record(in, Entry{Kind: "opened", Text: text})
 	return in
+}
+
+// number returns the cluster's next short number. Clusters that share a partition count by themselves, so that the number of one says
+// nothing of another. A board that was written with one count for all goes on from that.
+func (x *step) number() int {
+	if x.meta.Numbers == nil {
+		x.meta.Numbers = map[string]int{}
+	}
+	n := max(x.meta.Numbers[x.in.Cluster], x.meta.Incidents) + 1
+	x.meta.Numbers[x.in.Cluster] = n
+	x.touch(kindMeta, "board")
+	return n
 }
 
 // count folds an alert's new episode into its incident. counted says that an older episode of it is counted as active already.

@@ -263,8 +263,7 @@ func (x *step) merge(root, other *Incident) {
 			root.Actions = append(root.Actions, id) // what is under way is now the root's to wait for
 		}
 	}
-	root.External = append(root.External, other.External...)
-	other.External = nil
+	x.inheritExternals(root, other)
 	for key := range x.keys[other.ID] {
 		x.keys[root.ID][key] = true
 		x.near[key][root.ID] = true

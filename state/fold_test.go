@@ -85,7 +85,10 @@ func newStory(t *testing.T) *story {
 func (s *story) apply(in Input) {
 	s.t.Helper()
 	s.seq++
-	in.Seq, in.Cluster = s.seq, "prod"
+	in.Seq = s.seq
+	if in.Cluster == "" {
+		in.Cluster = "prod"
+	}
 	if in.At.IsZero() {
 		in.At = s.now
 	}

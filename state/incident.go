@@ -111,7 +111,9 @@ type External struct {
 	ID     string `json:"id"`
 	URL    string `json:"url,omitempty"`
 	Title  string `json:"title,omitempty"`
-	Noted  bool   `json:"noted"` // the diagnosis was written there
+	Noted  bool   `json:"noted"`           // the diagnosis was written there
+	Cause  Cause  `json:"cause,omitempty"` // the one that was written last
+	Notes  int    `json:"notes,omitempty"` // how many were written
 }
 
 // Cause is the verdict's cause, unknown before the first.

@@ -61,7 +61,9 @@ func naive(k *Keeper, take func(*Incident) bool, order func(a, b Incident) int) 
 	return out
 }
 
-func newestFirstOrder(a, b Incident) int { return cmp.Or(b.OpenedAt.Compare(a.OpenedAt), cmp.Compare(b.ID, a.ID)) }
+func newestFirstOrder(a, b Incident) int {
+	return cmp.Or(b.OpenedAt.Compare(a.OpenedAt), cmp.Compare(b.ID, a.ID))
+}
 
 func mostUrgentFirstOrder(a, b Incident) int {
 	return cmp.Or(b.Severity.Rank()-a.Severity.Rank(), b.StartedAt.Compare(a.StartedAt), cmp.Compare(b.ID, a.ID))

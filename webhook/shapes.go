@@ -10,6 +10,7 @@ import (
 type IncidentJSON struct {
 	ID              state.IncidentID  `json:"id"`
 	Number          int               `json:"number"`
+	Name            string            `json:"name"` // #42, or #prod-42 where the bot has several clusters
 	Status          state.Status      `json:"status"`
 	Severity        state.Severity    `json:"severity"`
 	Cause           state.Cause       `json:"cause"`
@@ -186,7 +187,7 @@ func list[T any](in []T) []T {
 func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 	d := in.Diagnosis
 	out := IncidentJSON{
-		ID: in.ID, Number: in.Number, Status: in.Status, Severity: in.Severity,
+		ID: in.ID, Number: in.Number, Name: in.ShortName(false), Status: in.Status, Severity: in.Severity,
 		Cause: in.Cause(), Confidence: d.Confidence, Title: in.Title, Scope: in.Scope,
 		Alternatives: []AlternativeJSON{}, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
 		Evidence: []EvidenceJSON{}, MissingEvidence: list(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},

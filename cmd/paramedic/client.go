@@ -45,7 +45,7 @@ func (c *cli) clientCommands() []*cobra.Command {
 	list.Flags().StringVar(&cluster, "cluster", "", "only of this cluster")
 	list.Flags().IntVar(&most, "limit", 0, "at most this many, the newest; 0: all that match")
 	incidents.AddCommand(list,
-		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, or its number)", Args: oneName,
+		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, its number, or its number with its cluster: prod-7)", Args: oneName,
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.show(cmd.Context(), args[0]) }},
 		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: oneName,
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.report(cmd.Context(), args[0]) }})
@@ -165,7 +165,7 @@ func (c *client) list(ctx context.Context, filters map[string]string, most int) 
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "#\tSTATUS\tSEVERITY\tCAUSE\tALERTS\tOPENED\tTITLE")
 	for _, in := range list {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n", in.Number, in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), bounded(in.Title, longestTitle))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", strings.TrimPrefix(called(in), "#"), in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), bounded(in.Title, longestTitle))
 	}
 	return w.Flush()
 }

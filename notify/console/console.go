@@ -162,7 +162,7 @@ func hue(m notify.Message) string {
 
 // entry is one step, wrapped under its own beginning.
 func (p *printer) entry(m notify.Message, e state.Entry) {
-	number := fmt.Sprintf("#%d", m.Number)
+	number := m.Name()
 	indent := len("15:04:05") + 2 + len(number) + 2
 	for i, l := range wrap(e.Text, width-indent) {
 		if i > 0 {
@@ -180,7 +180,7 @@ func (p *printer) headline(m notify.Message) {
 		text += ", " + state.FormatShare(m.Confidence) + " sure"
 	}
 	indent := len("15:04:05") + 2
-	number := fmt.Sprintf("#%d", m.Number)
+	number := m.Name()
 	for i, l := range wrap(text, width-indent-len(number)-2) {
 		fmt.Fprintf(&p.b, "%*s%s  %s\n", indent, "", p.paint(hue(m), fmt.Sprintf("%-*s", len(number), label(i, number))), l)
 	}
@@ -214,7 +214,7 @@ func (p *printer) card(m notify.Message) {
 	case m.Cause == state.BenignAlert:
 		head = "BENIGN"
 	}
-	fmt.Fprintf(&p.b, "%s  %s\n", p.paint(hue(m)+";"+bold, fmt.Sprintf("■ %s #%d", head, m.Number)), p.paint(bold, m.Title))
+	fmt.Fprintf(&p.b, "%s  %s\n", p.paint(hue(m)+";"+bold, fmt.Sprintf("■ %s %s", head, m.Name())), p.paint(bold, m.Title))
 	p.row("where", m.Where)
 	if m.Status == state.StatusResolved {
 		p.ended(m)

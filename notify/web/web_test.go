@@ -213,7 +213,7 @@ func TestIncidentsAreFoundByNumberAndUniquePrefix(t *testing.T) {
 		}
 	}
 	res, body := get(t, h, "/incidents/01KA", nil)
-	if res.StatusCode != http.StatusNotFound {
+	if res.StatusCode != http.StatusMultipleChoices {
 		t.Errorf("status %d", res.StatusCode)
 	}
 	contains(t, body, "3 incidents begin like that", "#42 KV cache exhausted")
