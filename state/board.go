@@ -94,13 +94,11 @@ func recordKey(kind, id string) string {
 	return kind + "." + id
 }
 
-// LoadBoard makes a board of the records that a store holds.
-func LoadBoard(records []Record) (*Board, error) {
+// boardOf makes a board of what decodeRecord made of the records that a store holds.
+func boardOf(values []any) *Board {
 	b := NewBoard()
-	for _, r := range records {
-		if err := b.load(r); err != nil {
-			return nil, fmt.Errorf("reading record %s: %w", r.Key, err)
-		}
+	for _, v := range values {
+		b.put(v)
 	}
 	for id, in := range b.incidents {
 		if in.Open() {
@@ -117,63 +115,53 @@ func LoadBoard(records []Record) (*Board, error) {
 		b.scheduleAction(a)
 	}
 	b.list()
-	return b, nil
+	return b
 }
 
-func (b *Board) load(r Record) error {
+func (b *Board) put(v any) {
+	switch v := v.(type) {
+	case *Incident:
+		b.incidents[v.ID] = v
+	case *AlertRecord:
+		b.alerts[v.Alert.Fingerprint] = v
+		b.hold(v)
+	case *Action:
+		b.actions[v.ID] = v
+	case *Effect:
+		b.want(v)
+	case *Evidence:
+		b.evidence[v.Incident] = v
+	case *workerRecord:
+		b.addWorker(v)
+	case *haltRecord:
+		b.halts[v.Cluster] = &v.Halt
+	case *boardMeta:
+		b.meta = *v
+	}
+}
+
+// decodeRecord makes of a record what a board holds.
+func decodeRecord(r Record) (any, error) {
 	kind, _, _ := strings.Cut(r.Key, ".")
 	switch kind {
 	case kindIncident:
-		v, err := decode[Incident](r.Value)
-		if err == nil {
-			b.incidents[v.ID] = v
-		}
-		return err
+		return decode[Incident](r.Value)
 	case kindAlert:
-		v, err := decode[AlertRecord](r.Value)
-		if err == nil {
-			b.alerts[v.Alert.Fingerprint] = v
-			b.hold(v)
-		}
-		return err
+		return decode[AlertRecord](r.Value)
 	case kindAction:
-		v, err := decode[Action](r.Value)
-		if err == nil {
-			b.actions[v.ID] = v
-		}
-		return err
+		return decode[Action](r.Value)
 	case kindEffect:
-		v, err := decode[Effect](r.Value)
-		if err == nil {
-			b.want(v)
-		}
-		return err
+		return decode[Effect](r.Value)
 	case kindEvidence:
-		v, err := decode[Evidence](r.Value)
-		if err == nil {
-			b.evidence[v.Incident] = v
-		}
-		return err
+		return decode[Evidence](r.Value)
 	case kindWorker:
-		v, err := decode[workerRecord](r.Value)
-		if err == nil {
-			b.addWorker(v)
-		}
-		return err
+		return decode[workerRecord](r.Value)
 	case kindHalt:
-		v, err := decode[haltRecord](r.Value)
-		if err == nil {
-			b.halts[v.Cluster] = &v.Halt
-		}
-		return err
+		return decode[haltRecord](r.Value)
 	case kindMeta:
-		v, err := decode[boardMeta](r.Value)
-		if err == nil {
-			b.meta = *v
-		}
-		return err
+		return decode[boardMeta](r.Value)
 	}
-	return fmt.Errorf("unknown kind %q: it was written by a newer version", kind)
+	return nil, fmt.Errorf("unknown kind %q: it was written by a newer version", kind)
 }
 
 type haltRecord struct {

@@ -114,10 +114,7 @@ func (s *story) apply(in Input) {
 			all = append(all, Record{Key: key, Value: value})
 		}
 	}
-	loaded, err := LoadBoard(all)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	loaded := loadBoard(s.t, all)
 	if got, want := dump(loaded), dump(s.board); got != want {
 		i := 0
 		for i < min(len(got), len(want)) && got[i] == want[i] {
@@ -125,6 +122,20 @@ func (s *story) apply(in Input) {
 		}
 		s.t.Fatalf("after input %d a restart would remember something else:\n got …%.300s\nwant …%.300s", s.seq, got[max(0, i-60):], want[max(0, i-60):])
 	}
+}
+
+// loadBoard makes a board of records, as a start does.
+func loadBoard(tb testing.TB, records []Record) *Board {
+	tb.Helper()
+	values := make([]any, len(records))
+	for i, r := range records {
+		v, err := decodeRecord(r)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		values[i] = v
+	}
+	return boardOf(values)
 }
 
 func dump(b *Board) string {

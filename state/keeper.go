@@ -93,14 +93,11 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 
 // follow loads the partition and applies its inputs until something fails.
 func (k *Keeper) follow(ctx context.Context, p *partition) error {
-	records, fence, err := k.cfg.Store.Load(ctx, p.n)
+	values, fence, err := k.cfg.Store.Load(ctx, p.n, decodeRecord)
 	if err != nil {
 		return fmt.Errorf("loading partition %d: %w", p.n, err)
 	}
-	board, err := LoadBoard(records)
-	if err != nil {
-		return fmt.Errorf("loading partition %d: %w", p.n, err)
-	}
+	board := boardOf(values)
 	p.mu.Lock()
 	p.board, p.fence, p.ready = board, fence, true
 	p.mu.Unlock()

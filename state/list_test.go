@@ -157,11 +157,7 @@ func TestLoadedBoardListsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	board, err := LoadBoard(records)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := &Keeper{parts: []*partition{{board: board, ready: true}}}
+	again := &Keeper{parts: []*partition{{board: loadBoard(t, records), ready: true}}}
 	same := func(q IncidentQuery) bool {
 		x, y := k.ListIncidents(q).Incidents, again.ListIncidents(q).Incidents
 		return len(x) > 0 && slices.EqualFunc(x, y, func(a, b Incident) bool { return a.ID == b.ID })
