@@ -222,6 +222,9 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 	if len(titles) > 0 {
 		what = strings.Join(titles, ", ")
 	}
+	if in.Everywhere != "" {
+		what = fmt.Sprintf("%s, %d alerts,", what, in.AlertCount)
+	}
 	return fmt.Sprintf("Undiagnosed: %s on %s", what, plain(target(in.Scope)))
 }
 

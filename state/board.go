@@ -26,13 +26,15 @@ type Board struct {
 	halts     map[string]*Halt         // by cluster
 	meta      boardMeta
 
-	near    map[string]map[IncidentID]bool // open incidents by what they are about
-	keys    map[IncidentID]map[string]bool // the reverse of near
-	onNode  map[string]map[string]bool     // worker keys by cluster and node
-	due     dueHeap
-	dirty   map[string]changed // records to be written, or deleted where they are gone, by key
-	entries []Entry            // timeline entries to be written
-	erased  []string           // keys of timeline entries to be deleted
+	open       shelf                          // every open incident
+	near       map[string]shelf               // open incidents by what they are about
+	keys       map[IncidentID]map[string]bool // the reverse of near
+	everywhere map[string]*Incident           // open incidents that take the alerts of one rule wherever it fires
+	onNode     map[string]map[string]bool     // worker keys by cluster and node
+	due        dueHeap
+	dirty      map[string]changed // records to be written, or deleted where they are gone, by key
+	entries    []Entry            // timeline entries to be written
+	erased     []string           // keys of timeline entries to be deleted
 
 	listings listings
 }
@@ -54,19 +56,20 @@ type workerRecord struct {
 // NewBoard is an empty board.
 func NewBoard() *Board {
 	return &Board{
-		incidents: map[IncidentID]*Incident{},
-		alerts:    map[Fingerprint]*AlertRecord{},
-		held:      map[IncidentID]map[Fingerprint]bool{},
-		actions:   map[ActionID]*Action{},
-		effects:   map[EffectID]*Effect{},
-		wants:     map[IncidentID][]EffectID{},
-		evidence:  map[IncidentID]*Evidence{},
-		workers:   map[string]*workerRecord{},
-		halts:     map[string]*Halt{},
-		near:      map[string]map[IncidentID]bool{},
-		keys:      map[IncidentID]map[string]bool{},
-		onNode:    map[string]map[string]bool{},
-		dirty:     map[string]changed{},
+		incidents:  map[IncidentID]*Incident{},
+		alerts:     map[Fingerprint]*AlertRecord{},
+		held:       map[IncidentID]map[Fingerprint]bool{},
+		actions:    map[ActionID]*Action{},
+		effects:    map[EffectID]*Effect{},
+		wants:      map[IncidentID][]EffectID{},
+		evidence:   map[IncidentID]*Evidence{},
+		workers:    map[string]*workerRecord{},
+		halts:      map[string]*Halt{},
+		near:       map[string]shelf{},
+		keys:       map[IncidentID]map[string]bool{},
+		everywhere: map[string]*Incident{},
+		onNode:     map[string]map[string]bool{},
+		dirty:      map[string]changed{},
 
 		listings: newListings(),
 	}
@@ -100,12 +103,13 @@ func boardOf(values []any) *Board {
 	for _, v := range values {
 		b.put(v)
 	}
-	for id, in := range b.incidents {
+	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) { // in order, so that each goes to the end of its shelves
 		if in.Open() {
-			for fp := range b.held[id] {
-				b.index(id, b.signKeys(b.alerts[fp]))
+			for fp := range b.held[in.ID] {
+				b.index(in, b.signKeys(b.alerts[fp]))
 			}
 			b.indexScope(in)
+			b.indexEverywhere(in)
 		}
 		b.wake(in, in.NotifyBy)
 		b.wake(in, in.HoldUntil)
