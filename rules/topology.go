@@ -20,6 +20,7 @@ type topology struct {
 	nodes      map[string][]*state.Worker
 	aliases    map[place][]string        // an owner's or a router's name → the pools behind it
 	groups     map[place][]*state.Worker // the pods of each parallel group
+	all        []*state.Worker
 }
 
 // place is a name within a namespace, or a GPU within a node.
@@ -49,6 +50,8 @@ func (t *topology) release() {
 	clear(t.nodes)
 	clear(t.aliases)
 	clear(t.groups)
+	clear(t.all)
+	t.all = t.all[:0]
 	topologies.Put(t)
 }
 
@@ -56,6 +59,7 @@ func (t *topology) release() {
 func (t *topology) learn(workers []state.Worker) {
 	for i := range workers {
 		w := &workers[i]
+		t.all = append(t.all, w)
 		if w.Pod != "" {
 			t.byPod[place{name: w.Pod}] = w
 			t.byPod[place{w.Namespace, w.Pod}] = w
@@ -184,6 +188,9 @@ func (t *topology) resolve(e state.Entity) state.Entity {
 	}
 	if e.Pod != "" && e.Pool == "" {
 		e.Pool = PoolOf(e.Pod)
+	}
+	if e.Pod == "" && e.Pool == "" {
+		e = t.ofJob(e)
 	}
 	if pools := t.behind(e.Namespace, e.Pool); len(pools) == 1 {
 		e.Pool = pools[0]

@@ -30,6 +30,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.locate()
 	m.findWorkers()
 	m.index()
+	m.scraped()
 	m.query.Scope = m.pooled(m.query.Scope)
 	type what struct {
 		signal string

@@ -20,6 +20,7 @@ type gathering struct {
 	query   enrich.Query
 	scope   narrow
 	samples map[sampleKey]*sample
+	scraped map[enrich.Scraped]bool
 }
 
 // sampleKey is what a sample is of.
@@ -208,6 +209,9 @@ func (j job) part(labels map[string]string) (p part, divisor, ok bool) {
 // put adds one series of a member to its sample.
 func (g *gathering) put(j job, m *member, labels map[string]string, points []point) {
 	sm, from := g.at(m, labels)
+	if m.source.Engine == target && labels["job"] != "" {
+		g.scraped[scrapedBy(g.query.Cluster, labels)] = true
+	}
 	for _, p := range points {
 		if p.v = m.value(labels, p.v); math.IsNaN(p.v) || math.IsInf(p.v, 0) {
 			continue
