@@ -244,6 +244,9 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 	if differ(e.Cluster, s.Cluster) {
 		return false
 	}
+	if e.Pod == "" && e.Instance != "" && e.Model == "" && e.Pool == "" && len(t.all) > 0 && t.byInstance[e.Instance] == nil {
+		return false // the page of something that runs beside workers
+	}
 	onNode := e.Node != "" && contains(s.Nodes, e.Node)
 	if !onNode && e.Pod != "" && len(t.groups) > 0 { // an engine is where any of its pods is
 		for _, n := range s.Nodes {

@@ -168,6 +168,7 @@ func (m *merge) locate() {
 		}
 	}
 	m.located = map[string]bool{}
+	m.share()
 	if len(byName) == 0 {
 		return
 	}
@@ -177,6 +178,9 @@ func (m *merge) locate() {
 		}
 		address, path, _ := strings.Cut(e.Instance, "/")
 		pod := byIP[host(address)]
+		if m.ofAnother(*e) || differ(e.Namespace, pod.Namespace) {
+			pod = state.Entity{}
+		}
 		for _, part := range strings.Split(path, "/") {
 			if name, _, _ := strings.Cut(part, ":"); pod.Pod == "" && name != "" {
 				pod = byName[name]

@@ -18,6 +18,7 @@ type merge struct {
 
 	workers    []state.Worker
 	located    map[string]bool          // the pods of which a page is that does not say so itself
+	shared     map[string]bool          // addresses with pages of others beside a pod's, by host
 	guessed    bool                     // from labels, so that nobody knows what routes to them
 	byPod      map[string]*state.Worker // namespace/pod, and pod where it is unique enough
 	byInstance map[string]*state.Worker
@@ -200,8 +201,11 @@ func (m *merge) index() {
 		}
 		if w.Instance != "" {
 			m.byInstance[w.Instance] = w
-			if w.Pod != "" && !loopback(w.Instance) {
-				m.byInstance[host(w.Instance)] = w
+			if h := host(w.Instance); w.Pod != "" && !loopback(w.Instance) {
+				if other := m.byInstance[h]; other != nil && other.Pod != w.Pod {
+					m.shared[h] = true
+				}
+				m.byInstance[h] = w
 			}
 		}
 		if w.Node != "" {
@@ -262,7 +266,7 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 	case e.Pod != "":
 		w = m.byPod[e.Namespace+"/"+e.Pod]
 	case e.Instance != "":
-		if w = m.byInstance[e.Instance]; w == nil && !loopback(e.Instance) {
+		if w = m.byInstance[e.Instance]; w == nil && !loopback(e.Instance) && !m.ofAnother(e) {
 			w = m.byInstance[host(e.Instance)]
 		}
 	}
@@ -305,7 +309,7 @@ func (m *merge) onlyPool(namespace string) string {
 // inScope says whether an entity belongs to what the incident is about, its peers included. What is not known does not exclude.
 func (m *merge) inScope(e state.Entity) bool {
 	s := m.query.Scope
-	if e.Pod == "" && (e.Node != "" || e.GPU != "") {
+	if e.Pod == "" && e.Instance == "" && (e.Node != "" || e.GPU != "") {
 		return m.nodeInScope(e.Node)
 	}
 	if slices.Contains(s.Pods, e.Pod) && e.Pod != "" {
