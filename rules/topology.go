@@ -295,6 +295,12 @@ var (
 	suffixPod = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 )
 
+// DeploymentOf returns the Deployment that made a ReplicaSet; one whose name does not end in a hash is its own workload.
+func DeploymentOf(replicaSet string) string {
+	const pod = "-zzzzz"
+	return or(PoolOf(replicaSet+pod), replicaSet)
+}
+
 // PoolOf guesses the workload from a pod's name, for pods that Kubernetes was not asked about; empty where the name has no known form. A
 // LeaderWorkerSet's rank (name-0-1) cannot be told from a StatefulSet's pod (llama-3-0): it gets its leader's name, of which the topology
 // then knows the pool.

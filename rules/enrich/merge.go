@@ -59,6 +59,9 @@ func (m *merge) evidence(ev *state.Evidence) {
 					have.Baseline, began[at] = s.Baseline, r.Began
 				}
 				fill(have, s)
+				if s.Signal == rolloutAge { // only the API server tells that a Deployment went back to an older ReplicaSet
+					have.Value = min(have.Value, s.Value)
+				}
 				continue
 			}
 			had[s.Signal] = true
@@ -123,6 +126,8 @@ func CompareEntities(a, b state.Entity) int {
 	}
 	return 0
 }
+
+const rolloutAge = "rollout_age"
 
 // fill completes a sample with what a later source knows besides.
 func fill(have *state.Sample, more state.Sample) {
@@ -364,39 +369,6 @@ func (m *merge) exitCodes(samples []state.Sample) {
 	for i, s := range samples {
 		if code, ok := codes[placeOf(s.Entity)]; ok && s.Signal == "pod_last_terminated" {
 			samples[i].Value = code
-		}
-	}
-}
-
-// chartedEntities is how many entities of a signal keep their series: the evidence is stored, and a chart of more lines is unreadable.
-const chartedEntities = 6
-
-// keepSeries drops the series that no chart will show: it keeps the scope's own pods, then those furthest from their usual.
-func keepSeries(samples []state.Sample, scope state.Scope) {
-	bySignal := map[string][]int{}
-	for i, s := range samples {
-		if len(s.Series) > 0 {
-			bySignal[s.Signal] = append(bySignal[s.Signal], i)
-		}
-	}
-	rank := func(i int) float64 {
-		s := samples[i]
-		switch {
-		case s.Entity.Pod == "" && s.Entity.Instance == "" && s.Entity.GPU == "":
-			return 1e12 // the pool's own line
-		case slices.Contains(scope.Pods, s.Entity.Pod):
-			return 1e9
-		case s.Z != nil:
-			return min(max(*s.Z, -*s.Z), 1e6)
-		}
-		return 0
-	}
-	for _, at := range bySignal {
-		slices.SortStableFunc(at, func(a, b int) int {
-			return cmp.Or(cmp.Compare(rank(b), rank(a)), CompareEntities(samples[a].Entity, samples[b].Entity))
-		})
-		for _, i := range at[min(chartedEntities, len(at)):] {
-			samples[i].Series = nil
 		}
 	}
 }

@@ -252,7 +252,7 @@ func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
 	c := &sm.charts[i]
 	at, found := slices.BinarySearchFunc(c.points, p.at, func(x state.Point, t time.Time) int { return x.At.Compare(t) })
 	if found {
-		c.points[at].Value = p.v
+		c.points[at].Value = enrich.Combine(enrich.CombineOf(m.signal, m.source), c.points[at].Value, p.v)
 	} else {
 		c.points = slices.Insert(c.points, at, state.Point{At: p.at.UTC(), Value: p.v})
 	}
