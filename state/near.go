@@ -243,7 +243,7 @@ func (b *Board) learn(cluster string, workers []Worker, at time.Time) {
 }
 
 func sameWorker(x, y Worker) bool {
-	lists := slices.Equal(x.GPUs, y.GPUs) && slices.Equal(x.Routes, y.Routes)
+	lists := slices.Equal(x.GPUs, y.GPUs) && slices.Equal(x.Routes, y.Routes) && slices.Equal(x.Jobs, y.Jobs)
 	return lists && x.Group == y.Group && x.Role == y.Role && x.Owner == y.Owner && x.OwnerKind == y.OwnerKind && x.Namespace == y.Namespace && x.Pod == y.Pod && x.UID == y.UID && x.Pool == y.Pool && x.PoolKind == y.PoolKind &&
 		x.Model == y.Model && x.Node == y.Node && x.Instance == y.Instance && x.Engine == y.Engine && x.Ready == y.Ready
 }
