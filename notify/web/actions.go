@@ -115,7 +115,7 @@ func (h *Handler) actions(r *http.Request) (view, error) {
 		}
 		d.Cards = append(d.Cards, c)
 	}
-	return view{page: "actions", title: "Actions", nav: "actions", data: d}, nil
+	return view{page: "actions", title: "Actions", nav: "actions", about: everything, data: d}, nil
 }
 
 // action leads to an action's card on its incident's page.

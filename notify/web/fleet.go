@@ -108,7 +108,7 @@ func (h *Handler) fleet(r *http.Request) (view, error) {
 	slices.SortFunc(d.Cards, func(a, b poolCard) int {
 		return cmp.Or(healthRank(a.Overall)-healthRank(b.Overall), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return view{page: "fleet", title: "Fleet", nav: "fleet", data: d}, nil
+	return view{page: "fleet", title: "Fleet", nav: "fleet", about: everything, data: d}, nil
 }
 
 // healthRank puts first what needs somebody.

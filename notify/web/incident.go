@@ -115,7 +115,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if in.MergedInto != "" {
 		d.MergedInto = h.incidentLink(in.MergedInto)
 	}
-	return view{page: "incident", title: h.name(in) + " " + in.Title, nav: "incidents", data: d}, nil
+	return view{page: "incident", title: h.name(in) + " " + in.Title, nav: "incidents", about: string(in.ID), data: d}, nil
 }
 
 func (h *Handler) incidentLink(id state.IncidentID) link {

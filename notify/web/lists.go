@@ -81,7 +81,7 @@ func (h *Handler) index(r *http.Request) (view, error) {
 	}
 	d.Open = rows(state.IncidentQuery{Urgent: true}, d.Opens)
 	d.Resolved = rows(state.IncidentQuery{Which: state.ResolvedIncidents}, d.Resolveds)
-	return view{page: "index", title: "Incidents", nav: "incidents", data: d}, nil
+	return view{page: "index", title: "Incidents", nav: "incidents", about: everything, data: d}, nil
 }
 
 // waiting counts an incident's actions that wait for approval.

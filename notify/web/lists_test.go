@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"paramedic/state"
 )
@@ -72,5 +73,33 @@ func TestShortListsHaveNoPager(t *testing.T) {
 	_, body := get(t, handler(t, crowd(3, 2), nil), "/", nil)
 	if strings.Contains(body, `data-testid="pager"`) {
 		t.Error("five incidents have pages to turn")
+	}
+}
+
+func TestUnchangedPageIsNotSentAgain(t *testing.T) {
+	v, clock := fixture(), &stopped{now}
+	h := handler(t, v, func(c *Config) { c.Clock = clock })
+	ask := func(path, etag string) (*http.Response, string) {
+		return get(t, h, path, func(r *http.Request) {
+			r.Header.Set(PartialHeader, "1")
+			r.Header.Set("If-None-Match", etag)
+		})
+	}
+	for _, path := range []string{"/", "/actions", "/incidents/" + string(v.incidents[1].ID)} {
+		clock.at = now
+		first, _ := ask(path, "")
+		_, full := get(t, h, path, nil)
+		etag := first.Header.Get("ETag")
+		contains(t, full, `data-etag="`+strings.ReplaceAll(etag, `"`, "&#34;")+`"`)
+		clock.at = now.Add(90 * time.Second)
+		again, body := ask(path, etag)
+		if again.StatusCode != http.StatusNotModified || body != "" || again.Header.Get("X-Paramedic-Now") != "2026-11-21T03:13:30Z" {
+			t.Errorf("%s: nothing changed but the time, and the answer is %d with %d bytes", path, again.StatusCode, len(body))
+		}
+		v.halted["default"] = state.Halt{At: now, Actor: state.Actor{ID: "ada"}}
+		if changed, body := ask(path, etag); changed.StatusCode != http.StatusOK || !strings.Contains(body, "First aid is halted") {
+			t.Errorf("%s: after a halt the answer is %d", path, changed.StatusCode)
+		}
+		delete(v.halted, "default")
 	}
 }
