@@ -133,14 +133,19 @@ type Actor struct {
 	Name string `json:"name,omitempty"`
 	Via  string `json:"via"` // slack, pagerduty, api, page, cli, paramedic
 	Role Role   `json:"role,omitempty"`
+	// Unverified marks a name that is the person's own word: the token has no name, or the API asks for none.
+	Unverified bool `json:"unverified,omitempty"`
 }
 
-// String is the actor's name, or its ID where it has none.
+// String returns the actor's name for people, or the ID where there is no name. It marks a name that no door has checked.
 func (a Actor) String() string {
-	if a.Name != "" {
-		return a.Name
+	switch {
+	case a.Name == "":
+		return a.ID
+	case a.Unverified:
+		return a.Name + " (unverified)"
 	}
-	return a.ID
+	return a.Name
 }
 
 // Role is what an API token may do: viewers read, responders act on incidents, approve and halt, admins also allow first aid again.

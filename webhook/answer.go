@@ -24,7 +24,8 @@ type answer struct {
 	code       int
 	text       string
 	candidates []string
-	retryAfter int // seconds
+	missing    string // the field that the body lacks
+	retryAfter int    // seconds
 }
 
 func (a *answer) Error() string { return a.text }
@@ -74,6 +75,9 @@ func (s *Server) handle(h handler) http.Handler {
 		body := map[string]any{"error": a.text}
 		if len(a.candidates) > 0 {
 			body["candidates"] = a.candidates
+		}
+		if a.missing != "" {
+			body["missing"] = a.missing
 		}
 		if err := writeJSON(w, a.code, body); err != nil {
 			s.Logger.Debug("answer was not taken", "path", r.URL.Path, "err", err)
@@ -144,6 +148,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.Observe(r.Pattern, code, s.Clock.Now().Sub(start), rec.alerts)
 		}
 	}()
+	if err := s.checkOrigin(r); err != nil {
+		s.handle(func(http.ResponseWriter, *http.Request) error { return err }).ServeHTTP(rec, r)
+		return
+	}
 	s.mux.ServeHTTP(rec, r)
 }
 

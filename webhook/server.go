@@ -38,8 +38,16 @@ type Config struct {
 	Ready func(ctx context.Context) error
 	// Observe is told of every answered request; n is the number of alerts that it made durable.
 	Observe func(route string, code int, d time.Duration, n int)
+	// ObserveAside is told of alerts that could not be taken, by reason.
+	ObserveAside func(reason string, n uint64)
+	// Aside remembers them; nil is a memory of the server's own.
+	Aside *Aside
 	// Pages serves every path that is not the door's own; it sets its own Content-Security-Policy.
 	Pages http.Handler
+	// Metrics serves /metrics.
+	Metrics http.Handler
+	// PublicURL is how people reach the bot. Its name may ask an open API, besides localhost and plain addresses.
+	PublicURL string
 }
 
 // Limits bound what a request may cost. Zero values mean the defaults.
@@ -82,6 +90,7 @@ func (l Limits) withDefaults() Limits {
 type Server struct {
 	Config
 	mux     *http.ServeMux
+	origins *http.CrossOriginProtection
 	slots   chan struct{} // payloads being taken
 	streams chan struct{}
 	slack   *seen // Slack requests that were already handled
@@ -109,15 +118,21 @@ func New(c Config) *Server {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Aside == nil {
+		c.Aside = &Aside{}
+	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{
-		Config: c, mux: http.NewServeMux(), done: make(chan struct{}),
+		Config: c, mux: http.NewServeMux(), origins: newOrigins(c.PublicURL), done: make(chan struct{}),
 		slots: make(chan struct{}, c.Limits.Concurrency), streams: make(chan struct{}, c.Limits.Streams),
 		replies: make(chan struct{}, 16),
 		slack:   newSeen(10*time.Minute, 10_000), pager: newSeen(time.Hour, 10_000),
 	}
 	for pattern, h := range s.routes() {
 		s.mux.Handle(pattern, s.handle(h))
+	}
+	if c.Metrics != nil {
+		s.mux.Handle("GET /metrics", c.Metrics)
 	}
 	if c.Pages != nil {
 		s.mux.Handle("/", c.Pages)
@@ -151,6 +166,7 @@ func (s *Server) routes() map[string]handler {
 		"POST /api/v1/resume":                  s.onFleet(state.VerbResume),
 		"GET /api/v1/fleet":                    s.need(state.Viewer, s.fleet),
 		"GET /api/v1/events":                   s.need(state.Viewer, s.events),
+		"GET /api/v1/status":                   s.need(state.Viewer, s.status),
 
 		"GET /openapi.yaml": func(w http.ResponseWriter, _ *http.Request) error {
 			w.Header().Set("Content-Type", "application/yaml")

@@ -152,10 +152,12 @@ type (
 		Clusters []string `json:"clusters"`
 		Reason   string   `json:"reason,omitempty"`
 	}
-	// ErrorJSON says what went wrong and what to do; Candidates are what an ambiguous name may mean.
+	// ErrorJSON says what went wrong and what to do; Candidates are what an ambiguous name may mean, Missing is the field of the
+	// body that the same request needs to succeed.
 	ErrorJSON struct {
 		Error      string   `json:"error"`
 		Candidates []string `json:"candidates,omitempty"`
+		Missing    string   `json:"missing,omitempty"`
 	}
 	// PendingJSON answers a write that is durable and not applied yet.
 	PendingJSON struct {

@@ -179,15 +179,19 @@ func (c *client) get(ctx context.Context, path string, into any) error {
 }
 
 func (c *client) post(ctx context.Context, path string, fields map[string]any, say func(answer []byte) (string, error)) error {
-	body := map[string]any{"actor": env("USER", "cli"), "reason": c.reason}
+	body := map[string]any{"reason": c.reason}
 	for k, v := range fields {
 		body[k] = v
 	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return fmt.Errorf("encoding the request: %w", err)
+	if c.token == "" {
+		body["actor"] = env("USER", "cli")
 	}
-	answer, err := c.do(ctx, http.MethodPost, path, raw)
+	answer, err := c.send(ctx, path, body)
+	var no refusal
+	if errors.As(err, &no) && no.missing == "actor" { // a token without a name leaves it to the body
+		body["actor"] = env("USER", "cli")
+		answer, err = c.send(ctx, path, body)
+	}
 	if err != nil {
 		return err
 	}
@@ -207,6 +211,19 @@ func (c *client) post(ctx context.Context, path string, fields map[string]any, s
 	fmt.Fprintln(c.out, text)
 	return nil
 }
+
+func (c *client) send(ctx context.Context, path string, body map[string]any) ([]byte, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	return c.do(ctx, http.MethodPost, path, raw)
+}
+
+// A refusal is the bot's no, in words, with the field that the request lacks.
+type refusal struct{ text, missing string }
+
+func (r refusal) Error() string { return r.text }
 
 // do makes a request and gives the body of a good answer.
 func (c *client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
@@ -250,7 +267,7 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	if resp.StatusCode == http.StatusUnauthorized {
 		text += "\nset PARAMEDIC_TOKEN to a token of the bot's auth.api.tokens_file"
 	}
-	return nil, errors.New(text)
+	return nil, refusal{text, e.Missing}
 }
 
 // base is the bot's address as a URL; one without a scheme is taken for http.

@@ -13,7 +13,7 @@ import (
 // reference and the JSON Schema under docs are generated.
 type Config struct {
 	Listen    string          `yaml:"listen" json:"listen,omitempty" jsonschema_description:"Address that the bot serves on. Beyond loopback, intake and API need authentication."`
-	PublicURL string          `yaml:"public_url" json:"public_url,omitempty" jsonschema_description:"How people reach the pages, for links in messages. Default: http:// and the listen address."`
+	PublicURL string          `yaml:"public_url" json:"public_url,omitempty" jsonschema_description:"How people reach the pages, for links in messages. A bot on loopback without tokens may be asked under its name, too. Default: http:// and the listen address."`
 	State     StateConfig     `yaml:"state" json:"state,omitzero"`
 	Auth      AuthConfig      `yaml:"auth" json:"auth,omitzero"`
 	TLS       TLSConfig       `yaml:"tls" json:"tls,omitzero"`

@@ -34,7 +34,7 @@ func (s *service) door() (http.Handler, error) {
 	var server *webhook.Server // the pages ask it who is there, and it serves them
 	pages, err := s.pages(func(r *http.Request) (string, state.Role, bool) {
 		by, ok := server.Authenticate(r)
-		return by.String(), by.Role, ok
+		return by.Name, by.Role, ok // a token without a name leaves it empty: the page asks for one
 	}, tokens != nil)
 	if err != nil {
 		return nil, err
@@ -50,13 +50,11 @@ func (s *service) door() (http.Handler, error) {
 		Slack: webhook.Slack{SigningSecret: webhook.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack(tokens), APIURL: c.Notify.Slack.APIURL,
 			HTTP: &http.Client{Timeout: 5 * time.Second}},
 		PagerDuty: webhook.PagerDuty{Secret: webhook.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
-		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages,
+		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages, Metrics: s.metrics.handler(),
+		PublicURL: c.PublicURL, Aside: s.deps.Aside, ObserveAside: s.metrics.aside,
 	})
 	s.closeStreams = server.Close
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.metrics.handler())
-	mux.Handle("/", server)
-	return mux, nil
+	return server, nil
 }
 
 func loopbackOnly(listen string) bool {
@@ -157,7 +155,7 @@ func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Pla
 
 // pages are the incident pages.
 func (s *service) pages(authenticate func(*http.Request) (string, state.Role, bool), protected bool) (http.Handler, error) {
-	cfg := web.Config{View: s.keeper, Clock: s.deps.Clock, Mode: s.cfg.Remediate.Mode, Version: version, Clusters: s.cfg.clusterNames(),
+	cfg := web.Config{View: s.keeper, Intake: s.intake, Clock: s.deps.Clock, Mode: s.cfg.Remediate.Mode, Version: version, Clusters: s.cfg.clusterNames(),
 		Playbook: s.webPlaybook, Playbooks: s.playbookIDs, Fleet: s.webFleet, Titles: map[string]string{}, Units: map[string]string{}, Logger: s.deps.Logger}
 	signals, err := rules.LoadSignals()
 	if err != nil {
@@ -170,6 +168,16 @@ func (s *service) pages(authenticate func(*http.Request) (string, state.Role, bo
 		cfg.Authenticate = authenticate
 	}
 	return web.New(cfg)
+}
+
+// intake is what the pages say of how alerts come in.
+func (s *service) intake() web.Intake {
+	var in web.Intake
+	list, _ := s.deps.Aside.Last()
+	for _, a := range list {
+		in.Aside = append(in.Aside, web.Aside{Alert: a.Alert, Text: a.Text, Receiver: a.Receiver, Count: a.Count, Last: a.Last})
+	}
+	return in
 }
 
 // playbookIDs are the playbooks that the pages list.

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"paramedic/state"
@@ -23,5 +27,51 @@ func TestTheNamedPlaybookIsShownEverywhere(t *testing.T) {
 	in.Diagnosis.Playbook = "" // as the page of an incident without a cause asks
 	if got, _ := s.webPlaybook(in.Diagnosis.Playbook, in, nil); got.ID != "unknown" {
 		t.Errorf("the page shows %q", got.ID)
+	}
+}
+
+// A site that points its name at this machine reads nothing of a bot that is open on loopback, its pages and metrics included.
+func TestOtherNamesReadNothingOfAnOpenBot(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.PublicURL = "https://oncall.example"
+	s, err := newService(cfg, Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]int{"rebound.example:8080": http.StatusForbidden, "127.0.0.1:8080": http.StatusOK, "oncall.example": http.StatusOK} {
+		for _, path := range []string{"/", "/incidents", "/fleet", "/actions", "/playbooks", "/metrics", "/api/v1/incidents"} {
+			w := httptest.NewRecorder()
+			s.handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://"+host+path, nil))
+			if w.Code != want {
+				t.Errorf("%s asked for %s was answered with %d, want %d", host, path, w.Code, want)
+			}
+		}
+	}
+}
+
+// An alert that cannot be taken is shown where people look, and counted; the others of its payload are triaged.
+func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
+	base, bot := startBot(t)
+	bad := `{"status":"firing","labels":{"alertname":"Bad\u001b[2J<b>"},"startsAt":"2026-11-21T02:59:00Z"},`
+	resp, err := http.Post(base+"/webhook/alertmanager", "application/json", strings.NewReader(strings.Replace(oneAlert, `"alerts":[`, `"alerts":[`+bad, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status)
+	}
+	awaitAlerts(t, bot, 1)
+	for path, want := range map[string]string{"/": "Some alerts could not be taken", "/metrics": `paramedic_alerts_set_aside_total{reason="control_character"} 1`,
+		"/api/v1/status": `"reason":"control_character"`} {
+		resp, err := http.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(body), want) || strings.Contains(string(body), "\x1b") || path == "/" && strings.Contains(string(body), "<b>\"") {
+			t.Errorf("%s: %v: %s", path, err, body)
+		}
 	}
 }

@@ -270,11 +270,11 @@ func (t *trial) deliver() error {
 		if err != nil {
 			return fmt.Errorf("encoding the webhook: %w", err)
 		}
-		inputs, err := webhook.DecodeAlertmanager(body, []string{trialCluster}, t.now)
+		p, err := webhook.DecodeAlertmanager(body, []string{trialCluster}, t.now)
 		if err != nil {
 			return fmt.Errorf("decoding the webhook: %w", err)
 		}
-		for _, in := range inputs {
+		for _, in := range p.Inputs {
 			t.alerts += len(in.Alerts.Alerts)
 			if t.firstAlert.IsZero() {
 				t.firstAlert = t.now

@@ -22,6 +22,7 @@ import (
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
 	"paramedic/state/outbox"
+	"paramedic/webhook"
 )
 
 // Deps is what a service is built on that outlives it, or that the demo brings itself.
@@ -40,8 +41,9 @@ type Deps struct {
 	// ScrapeEvery is the interval of direct scrapes; zero: the default.
 	ScrapeEvery time.Duration
 	Colour      bool
-	// Metrics count on over a change of the configuration; nil: new ones.
+	// Metrics count on over a change of the configuration, and what was set aside stays on the list; nil: new ones.
 	Metrics *metrics
+	Aside   *webhook.Aside
 }
 
 // A service is the bot as one configuration makes it: every room, wired. A changed configuration makes a new one on the same store.
@@ -69,6 +71,9 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	s := &service{cfg: cfg, deps: deps, metrics: deps.Metrics, started: deps.Clock.Now()}
 	if s.metrics == nil {
 		s.metrics = newMetrics()
+	}
+	if s.deps.Aside == nil {
+		s.deps.Aside = &webhook.Aside{}
 	}
 	var err error
 	if s.catalog, s.library, err = loadKnowledge(cfg); err != nil {

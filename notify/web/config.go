@@ -53,6 +53,8 @@ type Config struct {
 	Playbooks func() []string
 	// Fleet is the health of every pool now; nil where nobody can tell.
 	Fleet func(context.Context) (Fleet, error)
+	// Intake is how alerts come in; nil where the pages do not show it.
+	Intake func() Intake
 	// Titles are the names of signals for people; a signal that has none is shown by its ID.
 	Titles map[string]string
 	// Units are the units of signals, for values that come without one.

@@ -12,6 +12,7 @@ type indexData struct {
 	Open, Resolved []incidentRow
 	More           int // resolved incidents that are not listed
 	Waiting        []actionCard
+	Intake         Intake
 }
 
 type incidentRow struct {
@@ -25,7 +26,7 @@ const maxResolved = 100
 
 // index lists the incidents: open ones by urgency, then the resolved ones, newest first.
 func (h *Handler) index(*http.Request) (view, error) {
-	var d indexData
+	d := indexData{Intake: h.intake()}
 	waiting := map[state.IncidentID]int{}
 	for _, a := range h.cfg.View.Actions() {
 		if a.State == state.AwaitingApproval {
