@@ -191,7 +191,7 @@ func (v *view) take(samples []state.Sample, but string, gathered time.Time, c *c
 		}
 		if s.At.Before(oldest) && !s.At.IsZero() {
 			if _, ok := v.missing[s.Signal]; !ok {
-				v.missing[s.Signal] = "stale since " + s.At.UTC().Format("15:04:05")
+				v.missing[s.Signal] = "stale since " + s.At.UTC().Format("15:04:05 UTC")
 			}
 			continue
 		}

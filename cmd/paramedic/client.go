@@ -45,9 +45,9 @@ func (c *cli) clientCommands() []*cobra.Command {
 	list.Flags().StringVar(&cluster, "cluster", "", "only of this cluster")
 	list.Flags().IntVar(&most, "limit", 0, "at most this many, the newest; 0: all that match")
 	incidents.AddCommand(list,
-		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, its number, or its number with its cluster: prod-7)", Args: oneName,
+		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, its number, or its number with its cluster: prod-7)", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.show(cmd.Context(), args[0]) }},
-		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: oneName,
+		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.report(cmd.Context(), args[0]) }})
 	var forTime time.Duration
 	silence := cl.verb("silence ID", "Send no notifications for an incident for a while", 1, func(ctx context.Context, args []string) error {
@@ -90,25 +90,10 @@ func env(name, fallback string) string {
 
 // verb is a command that changes something; who did it is the token's name or the user's.
 func (c *client) verb(use, short string, args int, do func(ctx context.Context, args []string) error) *cobra.Command {
-	takes := cobra.ExactArgs(args)
-	if args == 1 {
-		takes = oneName
-	}
-	cmd := &cobra.Command{Use: use, Short: short, Args: takes,
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
 		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
 	cmd.Flags().StringVar(&c.reason, "reason", "", "why; it is kept in the timeline")
 	return cmd
-}
-
-// oneName takes one name, which is not empty: a script's variable may be.
-func oneName(cmd *cobra.Command, args []string) error {
-	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
-		return err
-	}
-	if strings.TrimSpace(args[0]) == "" {
-		return fmt.Errorf("%s: the name is empty: give an ID, or a unique beginning of it", cmd.CommandPath())
-	}
-	return nil
 }
 
 func incidentPath(id, verb string) string {
@@ -174,7 +159,7 @@ func opened(at *time.Time) string {
 	if at == nil {
 		return "—"
 	}
-	return at.UTC().Format("Jan 2 15:04:05")
+	return at.UTC().Format("Jan 2 15:04:05 UTC")
 }
 
 func (c *client) incidents(ctx context.Context, q url.Values) (webhook.IncidentsJSON, error) {
@@ -282,7 +267,11 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("asking the bot: %w (is `paramedic serve` running there? --server or PARAMEDIC_SERVER says where)", err)
+		var call *url.Error
+		if errors.As(err, &call) {
+			err = call.Err // its own words are the whole address of the request
+		}
+		return nil, fmt.Errorf("the bot at %s does not answer: %w (is `paramedic serve` running there? --server or PARAMEDIC_SERVER says where)", req.URL.Scheme+"://"+req.URL.Host, err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))

@@ -153,7 +153,7 @@ func happened(in webhook.IncidentJSON) string {
 	if in.ResolvedAt != nil {
 		text += ", resolved " + opened(in.ResolvedAt)
 	}
-	return text + " (UTC)"
+	return text
 }
 
 // What is true after a command, in the words of its answer.
@@ -167,7 +167,7 @@ func acknowledged(answer []byte) (string, error) {
 func silenced(answer []byte) (string, error) {
 	var in webhook.IncidentJSON
 	err := json.Unmarshal(answer, &in)
-	return fmt.Sprintf("%s is silent until %s UTC, unless it gets more severe: %s", called(in), opened(in.SilencedUntil), in.Title), err
+	return fmt.Sprintf("%s is silent until %s, unless it gets more severe: %s", called(in), opened(in.SilencedUntil), in.Title), err
 }
 
 func decidedOn(answer []byte) (string, error) {

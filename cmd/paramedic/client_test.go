@@ -81,7 +81,7 @@ func TestAnIncidentIsShownWithWhatToDo(t *testing.T) {
 open  critical  kv_exhaustion  99 %
 
 where    llm/vllm, cluster prod, pods a b c d and 1 more
-opened   Nov 21 03:00:00 (UTC)
+opened   Nov 21 03:00:00 UTC
 alerts   3, of which 2 still fire
 what     The cache is full.
 why      Usage is 98 %.

@@ -234,8 +234,8 @@ func TestTheHourBeforeIsBetterThanFirstMinutes(t *testing.T) {
 	}{
 		"Prometheus knows the hour":  {reading(time.Time{}, 0.1), reading(late, 0.2), 0.1, ""},
 		"the pages know the hour":    {reading(late, 0.1), reading(time.Time{}, 0.2), 0.2, ""},
-		"both know the beginning":    {reading(early, 0.1), reading(late, 0.2), 0.1, "nothing is known of the hour before the onset until 11:20:00: what was seen first stands for it"},
-		"one has no value, one does": {&fixed{reading: Reading{Began: early, Samples: []state.Sample{sampleOf("kv_usage", worker, 0.9)}}}, reading(late, 0.2), 0.2, "nothing is known of the hour before the onset until 11:30:00: what was seen first stands for it"},
+		"both know the beginning":    {reading(early, 0.1), reading(late, 0.2), 0.1, "nothing is known of the hour before the onset until 11:20:00 UTC: what was seen first stands for it"},
+		"one has no value, one does": {&fixed{reading: Reading{Began: early, Samples: []state.Sample{sampleOf("kv_usage", worker, 0.9)}}}, reading(late, 0.2), 0.2, "nothing is known of the hour before the onset until 11:30:00 UTC: what was seen first stands for it"},
 	} {
 		ev := gatherer(t, Cluster{Prometheus: c.prometheus, Engines: c.engines}).Gather(t.Context(), request("kv_usage"))
 		note := ""
