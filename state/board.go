@@ -97,6 +97,19 @@ func recordKey(kind, id string) string {
 	return kind + "." + id
 }
 
+// LoadBoard returns the board of the records that [Board.Take] gave, without those that later ones deleted.
+func LoadBoard(records []Record) (*Board, error) {
+	values := make([]any, 0, len(records))
+	for _, r := range records {
+		v, err := decodeRecord(r)
+		if err != nil {
+			return nil, fmt.Errorf("reading record %s: %w", r.Key, err)
+		}
+		values = append(values, v)
+	}
+	return boardOf(values), nil
+}
+
 // boardOf makes a board of what decodeRecord made of the records that a store holds.
 func boardOf(values []any) *Board {
 	b := NewBoard()

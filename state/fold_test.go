@@ -127,15 +127,11 @@ func (s *story) apply(in Input) {
 // loadBoard makes a board of records, as a start does.
 func loadBoard(tb testing.TB, records []Record) *Board {
 	tb.Helper()
-	values := make([]any, len(records))
-	for i, r := range records {
-		v, err := decodeRecord(r)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		values[i] = v
+	board, err := LoadBoard(records)
+	if err != nil {
+		tb.Fatal(err)
 	}
-	return boardOf(values)
+	return board
 }
 
 func dump(b *Board) string {
