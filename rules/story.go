@@ -93,7 +93,26 @@ func missing(v verdict) []string {
 	for i := range min(2, len(v.ranked)) {
 		out = append(out, v.ranked[i].missing(v.view)...)
 	}
+	if reason := onlyReason(out); len(v.view.signals) == 0 && len(out) > fewMissing && reason != "" {
+		return []string{"every signal " + reason} // a cluster without a source: the record would say it for each
+	}
 	return sortedSet(out)
+}
+
+// fewMissing is how many signals are named one by one though nothing at all was read.
+const fewMissing = 8
+
+// onlyReason returns the reason in brackets that all have, or nothing.
+func onlyReason(missing []string) string {
+	only := ""
+	for _, m := range missing {
+		_, reason, _ := strings.Cut(m, " ")
+		if reason == "" || only != "" && reason != only {
+			return ""
+		}
+		only = reason
+	}
+	return only
 }
 
 // alternatives are the causes that were weighed and not chosen: the runner-up always, others while they count for anything.

@@ -29,6 +29,7 @@ type Keeper struct {
 	cfg    KeeperConfig
 	parts  []*partition
 	agenda *agenda
+	recent *recent
 
 	changed chan struct{} // something may be due for the outbox
 
@@ -48,7 +49,7 @@ type partition struct {
 
 // NewKeeper makes a keeper. It remembers nothing before Run.
 func NewKeeper(cfg KeeperConfig) *Keeper {
-	k := &Keeper{cfg: cfg, agenda: newAgenda(), changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
+	k := &Keeper{cfg: cfg, agenda: newAgenda(), recent: newRecent(), changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
 	for n := range cfg.Store.Partitions() {
 		k.parts = append(k.parts, &partition{n: n, board: NewBoard(), wake: make(chan struct{}, 1)})
 	}
@@ -161,6 +162,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 		}
 		p.fence, p.ready = fence, true
 		k.agenda.apply(p.n, moves)
+		k.recent.add(entries)
 		return entries, nil
 	}()
 	if err != nil {
