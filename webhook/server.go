@@ -36,6 +36,8 @@ type Config struct {
 	// Live and Ready answer /healthz and /readyz; nil is healthy.
 	Live  func(ctx context.Context) error
 	Ready func(ctx context.Context) error
+	// Backlog tells how far triage is behind; nil: alerts are never refused for that.
+	Backlog Backlog
 	// Observe is told of every answered request; n is the number of alerts that it made durable.
 	Observe func(route string, code int, d time.Duration, n int)
 	// ObserveAside is told of alerts that could not be taken, by reason.
@@ -60,6 +62,7 @@ type Limits struct {
 	Append      time.Duration // how long making it durable may take; 8 s
 	ApplyWait   time.Duration // how long a write waits to be applied before it is answered with 202; 2 s
 	Streams     int           // event streams at once; 256
+	Lag         time.Duration // how far behind triage may be before alerts are refused; zero: however far
 }
 
 func (l Limits) withDefaults() Limits {
@@ -92,6 +95,7 @@ type Server struct {
 	mux     *http.ServeMux
 	origins *http.CrossOriginProtection
 	slots   chan struct{} // payloads being taken
+	gate    gate
 	streams chan struct{}
 	slack   *seen // Slack requests that were already handled
 	pager   *seen // PagerDuty deliveries that were already made durable
@@ -174,7 +178,7 @@ func (s *Server) routes() map[string]handler {
 			return err
 		},
 		"GET /healthz": s.health(func() func(context.Context) error { return s.Live }),
-		"GET /readyz":  s.health(func() func(context.Context) error { return s.Ready }),
+		"GET /readyz":  s.health(func() func(context.Context) error { return s.Ready }, s.Refusing),
 		"/api/":        s.noSuchPath,
 		"/webhook/":    s.noSuchPath,
 	}
@@ -199,14 +203,22 @@ func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
 	return fail(http.StatusNotFound, "%s %s does not exist; /openapi.yaml lists the paths and their methods", r.Method, r.URL.Path)
 }
 
-func (s *Server) health(probe func() func(context.Context) error) handler {
+// health answers a probe. A note changes nothing of a good answer: a bot that refuses alerts for a while must stay reachable for those
+// who approve and halt.
+func (s *Server) health(probe func() func(context.Context) error, notes ...func() string) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if check := probe(); check != nil {
 			if err := check(r.Context()); err != nil {
 				return fail(http.StatusServiceUnavailable, "%s", err)
 			}
 		}
-		return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+		answer := map[string]string{"status": "ok"}
+		for _, note := range notes {
+			if text := note(); text != "" {
+				answer["note"] = text
+			}
+		}
+		return writeJSON(w, http.StatusOK, answer)
 	}
 }
 

@@ -32,7 +32,8 @@ func (s *service) door() (http.Handler, error) {
 	}
 	open := loopbackOnly(c.Listen)
 	var server *webhook.Server // the pages ask it who is there, and it serves them
-	pages, err := s.pages(func(r *http.Request) (string, state.Role, bool) {
+	refusing := func() string { return server.Refusing() }
+	pages, err := s.pages(refusing, func(r *http.Request) (string, state.Role, bool) {
 		by, ok := server.Authenticate(r)
 		return by.Name, by.Role, ok // a token without a name leaves it empty: the page asks for one
 	}, tokens != nil)
@@ -51,6 +52,7 @@ func (s *service) door() (http.Handler, error) {
 			HTTP: &http.Client{Timeout: 5 * time.Second}},
 		PagerDuty: webhook.PagerDuty{Secret: webhook.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
 		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages, Metrics: s.metrics.handler(),
+		Backlog: s.keeper, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
 		PublicURL: c.PublicURL, Aside: s.deps.Aside, ObserveAside: s.metrics.aside,
 	})
 	s.closeStreams = server.Close
@@ -155,8 +157,8 @@ func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Pla
 }
 
 // pages are the incident pages.
-func (s *service) pages(authenticate func(*http.Request) (string, state.Role, bool), protected bool) (http.Handler, error) {
-	cfg := web.Config{View: s.keeper, Intake: s.intake, Clock: s.deps.Clock, Mode: s.cfg.Remediate.Mode, Version: version, Clusters: s.cfg.clusterNames(),
+func (s *service) pages(refusing func() string, authenticate func(*http.Request) (string, state.Role, bool), protected bool) (http.Handler, error) {
+	cfg := web.Config{View: s.keeper, Intake: func() web.Intake { return s.intake(refusing()) }, Clock: s.deps.Clock, Mode: s.cfg.Remediate.Mode, Version: version, Clusters: s.cfg.clusterNames(),
 		Playbook: s.webPlaybook, Playbooks: s.playbookIDs, Fleet: s.webFleet, Titles: map[string]string{}, Units: map[string]string{}, Logger: s.deps.Logger}
 	signals, err := rules.LoadSignals()
 	if err != nil {
@@ -172,8 +174,8 @@ func (s *service) pages(authenticate func(*http.Request) (string, state.Role, bo
 }
 
 // intake is what the pages say of how alerts come in.
-func (s *service) intake() web.Intake {
-	var in web.Intake
+func (s *service) intake(refusing string) web.Intake {
+	in := web.Intake{Refusing: refusing}
 	list, _ := s.deps.Aside.Last()
 	for _, a := range list {
 		in.Aside = append(in.Aside, web.Aside{Alert: a.Alert, Text: a.Text, Receiver: a.Receiver, Count: a.Count, Last: a.Last})

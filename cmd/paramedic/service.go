@@ -146,6 +146,7 @@ func ownNamespace() string {
 
 // Run runs the service until the context ends, and returns when everything that it started has ended.
 func (s *service) Run(ctx context.Context) error {
+	s.metrics.running.Store(s)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.keeper.Run(ctx) })
 	group.Go(func() error { return s.outbox.Run(ctx) })
