@@ -14,6 +14,7 @@ import (
 type Message struct {
 	Incident   state.IncidentID
 	Number     int
+	Cluster    string // of an incident whose name needs it: several clusters are told of
 	Rev        uint64
 	Status     state.Status
 	Severity   state.Severity
@@ -129,6 +130,9 @@ func (l Links) page(kind, id string) string {
 	}
 	return strings.TrimRight(l.Base, "/") + "/" + kind + "/" + url.PathEscape(id)
 }
+
+// Name is what people call the incident: #7, or #prod-7.
+func (m Message) Name() string { return state.ShortName(m.Cluster, m.Number, m.Cluster != "") }
 
 // Verdict is the cause and how sure it is, in a few words.
 func (m Message) Verdict() string {

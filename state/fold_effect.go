@@ -93,33 +93,6 @@ func (x *step) enriched(in *Incident, e *Effect) {
 	x.wantEvidence(in)
 }
 
-// noteExternals wants the verdict written into the incidents of other tools about the same trouble.
-func (x *step) noteExternals(in *Incident) {
-	if in.DiagnosedAt.IsZero() {
-		return
-	}
-	for _, ext := range in.External {
-		if !ext.Noted {
-			x.put(Effect{ID: EffectID(fmt.Sprintf("note:%s:%s", ext.Source, ext.ID)), Kind: EffectNote, Cluster: in.Cluster,
-				Incident: in.ID, Channel: ChannelPagerDuty, Ref: ext.ID, Due: x.now})
-		}
-	}
-}
-
-func (x *step) noted(in *Incident, e *Effect, o Outcome) {
-	in.External = slices.Clone(in.External)
-	for i := range in.External {
-		if in.External[i].ID == e.Ref {
-			in.External[i].Noted = true
-		}
-	}
-	text := "the diagnosis was written into " + e.Ref
-	if o.Error != "" {
-		text = fmt.Sprintf("the diagnosis could not be written into %s: %s", e.Ref, o.Error)
-	}
-	x.record(in, Entry{Kind: "notified", Quiet: true, Text: text})
-}
-
 // foreign applies what another tool said: of one of our incidents, or of its own about something that we know the meaning of.
 func (x *step) foreign(fo Foreign) {
 	if in := x.home(IncidentID(fo.Key)); in != nil {

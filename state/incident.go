@@ -53,12 +53,14 @@ type Incident struct {
 	ResolvedAt  time.Time `json:"resolved_at,omitzero"`
 	ResolvedBy  string    `json:"resolved_by,omitempty"` // "alerts", a person's name, "merge"
 
-	SilencedUntil time.Time    `json:"silenced_until,omitzero"` // no notification before this, but for a rise in severity
-	MergedInto    IncidentID   `json:"merged_into,omitempty"`
-	Absorbed      []IncidentID `json:"absorbed,omitempty"`
-	Feedback      []Feedback   `json:"feedback,omitempty"`
-	Actions       []ActionID   `json:"actions,omitempty"`
-	External      []External   `json:"external,omitempty"` // incidents that other tools opened for the same trouble
+	SilencedUntil time.Time `json:"silenced_until,omitzero"` // no notification before this, but for a rise in severity
+	// Everywhere is the rule whose alerts the incident counts wherever it fires: one that is not known and opened an incident for each.
+	Everywhere string       `json:"everywhere,omitempty"`
+	MergedInto IncidentID   `json:"merged_into,omitempty"`
+	Absorbed   []IncidentID `json:"absorbed,omitempty"`
+	Feedback   []Feedback   `json:"feedback,omitempty"`
+	Actions    []ActionID   `json:"actions,omitempty"`
+	External   []External   `json:"external,omitempty"` // incidents that other tools opened for the same trouble
 
 	// Due-times; zero when nothing is due.
 	NotifyBy  time.Time `json:"notify_by,omitzero"`  // speak by then, with or without a verdict
@@ -111,7 +113,9 @@ type External struct {
 	ID     string `json:"id"`
 	URL    string `json:"url,omitempty"`
 	Title  string `json:"title,omitempty"`
-	Noted  bool   `json:"noted"` // the diagnosis was written there
+	Noted  bool   `json:"noted"`           // the diagnosis was written there
+	Cause  Cause  `json:"cause,omitempty"` // the one that was written last
+	Notes  int    `json:"notes,omitempty"` // how many were written
 }
 
 // Cause is the verdict's cause, unknown before the first.

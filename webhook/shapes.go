@@ -10,6 +10,7 @@ import (
 type IncidentJSON struct {
 	ID              state.IncidentID  `json:"id"`
 	Number          int               `json:"number"`
+	Name            string            `json:"name"` // #42, or #prod-42 where the bot has several clusters
 	Status          state.Status      `json:"status"`
 	Severity        state.Severity    `json:"severity"`
 	Cause           state.Cause       `json:"cause"`
@@ -132,13 +133,15 @@ type EntryJSON struct {
 
 // The envelopes of the API's answers.
 type (
-	// IncidentsJSON is the listing of incidents, newest first.
+	// IncidentsJSON is a page of the listing of incidents, newest first. Next is the cursor of the page after it, null on the last one.
 	IncidentsJSON struct {
 		Incidents []IncidentJSON `json:"incidents"`
+		Next      *string        `json:"next"`
 	}
-	// ActionsJSON is the listing of actions, newest first.
+	// ActionsJSON is a page of the listing of actions, newest first, as IncidentsJSON is one of incidents.
 	ActionsJSON struct {
 		Actions []ActionJSON `json:"actions"`
+		Next    *string      `json:"next"`
 	}
 	// TimelineJSON is an incident's timeline, oldest first.
 	TimelineJSON struct {
@@ -184,7 +187,7 @@ func list[T any](in []T) []T {
 func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 	d := in.Diagnosis
 	out := IncidentJSON{
-		ID: in.ID, Number: in.Number, Status: in.Status, Severity: in.Severity,
+		ID: in.ID, Number: in.Number, Name: in.ShortName(false), Status: in.Status, Severity: in.Severity,
 		Cause: in.Cause(), Confidence: d.Confidence, Title: in.Title, Scope: in.Scope,
 		Alternatives: []AlternativeJSON{}, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
 		Evidence: []EvidenceJSON{}, MissingEvidence: list(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},

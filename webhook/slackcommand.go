@@ -17,7 +17,7 @@ const slackHelp = "*Paramedic*\n" +
 	"`diagnose ID` gather evidence again\n" +
 	"`approve ACT` / `deny ACT [reason]` decide on first aid\n" +
 	"`halt [reason]` / `resume` stop and allow all first aid\n" +
-	"An ID may be shortened to any unique beginning; incidents also have a number."
+	"An ID may be shortened to any unique beginning; incidents also have a number (7, or prod-7 where there are several clusters)."
 
 // slackCommand answers /paramedic. Slack shows the answer to the one who asked.
 func (s *Server) slackCommand(w http.ResponseWriter, r *http.Request) error {
@@ -61,7 +61,7 @@ func (s *Server) slackRun(ctx context.Context, c slackCall) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return slackShow(in, s.actionsOf(in)), nil
+		return slackShow(in, s.name(&in), s.actionsOf(in)), nil
 	case "ack", "diagnose":
 		in, err := s.findIncident(name)
 		if err != nil {
@@ -98,7 +98,7 @@ func (s *Server) slackIncident(ctx context.Context, c slackCall, verb state.Verb
 	if err != nil {
 		return "", err
 	}
-	label := fmt.Sprintf("%s (#%d)", in.ID, in.Number)
+	label := fmt.Sprintf("%s (%s)", in.ID, slackEscape(s.name(&in)))
 	if done {
 		return "Already acknowledged by " + slackEscape(in.AckedBy.String()) + ": " + label, nil
 	}
@@ -158,15 +158,9 @@ const slackListMost = 15
 
 func (s *Server) slackList() string {
 	var b strings.Builder
-	open := 0
-	for _, in := range s.View.Incidents() {
-		if !in.Open() {
-			continue
-		}
-		if open++; open > slackListMost {
-			continue
-		}
-		fmt.Fprintf(&b, "• *#%d* `%s` %s, %s: %s\n", in.Number, in.ID, in.Severity, in.Status, cut(slackEscape(in.Title), 120))
+	open := s.View.Tally().Open
+	for _, in := range s.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Limit: slackListMost}).Incidents {
+		fmt.Fprintf(&b, "• *%s* `%s` %s, %s: %s\n", slackEscape(s.name(&in)), in.ID, in.Severity, in.Status, cut(slackEscape(in.Title), 120))
 	}
 	for _, c := range s.Clusters {
 		if h, ok := s.View.Halted(c); ok {
@@ -185,10 +179,10 @@ func (s *Server) slackList() string {
 // storyMost is how many steps an answer in Slack shows of each kind; no playbook of ours has as many.
 const storyMost = 10
 
-func slackShow(in state.Incident, actions []state.Action) string {
+func slackShow(in state.Incident, name string, actions []state.Action) string {
 	var b strings.Builder
 	d := in.Diagnosis
-	fmt.Fprintf(&b, "*#%d %s*\n`%s` %s, %s, %d alerts\n", in.Number, cut(slackEscape(in.Title), 200), in.ID, in.Severity, in.Status, in.AlertCount)
+	fmt.Fprintf(&b, "*%s %s*\n`%s` %s, %s, %d alerts\n", slackEscape(name), cut(slackEscape(in.Title), 200), in.ID, in.Severity, in.Status, in.AlertCount)
 	fmt.Fprintf(&b, "Cause: *%s*", slackEscape(string(in.Cause())))
 	if !in.DiagnosedAt.IsZero() {
 		fmt.Fprintf(&b, " (%s)", Sureness(in.Cause(), d.Confidence))

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -29,17 +30,24 @@ type client struct {
 func (c *cli) clientCommands() []*cobra.Command {
 	cl := &client{cli: c}
 	incidents := &cobra.Command{Use: "incidents", Short: "List, show and report the incidents of a running bot", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cl.list(cmd.Context(), "", "", "") }}
+		RunE: func(cmd *cobra.Command, _ []string) error { return cl.list(cmd.Context(), nil, 0) }}
 	var status, cause, cluster string
+	var most int
 	list := &cobra.Command{Use: "list", Short: "List incidents, newest first", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cl.list(cmd.Context(), status, cause, cluster) }}
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if most < 0 {
+				return fmt.Errorf("--limit %d: give a number, or 0 for all", most)
+			}
+			return cl.list(cmd.Context(), map[string]string{"status": status, "cause": cause, "cluster": cluster}, most)
+		}}
 	list.Flags().StringVar(&status, "status", "", "only with this status: open, acked, mitigating, monitoring, resolved")
 	list.Flags().StringVar(&cause, "cause", "", "only with this cause")
 	list.Flags().StringVar(&cluster, "cluster", "", "only of this cluster")
+	list.Flags().IntVar(&most, "limit", 0, "at most this many, the newest; 0: all that match")
 	incidents.AddCommand(list,
-		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, or its number)", Args: oneName,
+		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, its number, or its number with its cluster: prod-7)", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.show(cmd.Context(), args[0]) }},
-		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: oneName,
+		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.report(cmd.Context(), args[0]) }})
 	var forTime time.Duration
 	silence := cl.verb("silence ID", "Send no notifications for an incident for a while", 1, func(ctx context.Context, args []string) error {
@@ -82,25 +90,10 @@ func env(name, fallback string) string {
 
 // verb is a command that changes something; who did it is the token's name or the user's.
 func (c *client) verb(use, short string, args int, do func(ctx context.Context, args []string) error) *cobra.Command {
-	takes := cobra.ExactArgs(args)
-	if args == 1 {
-		takes = oneName
-	}
-	cmd := &cobra.Command{Use: use, Short: short, Args: takes,
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
 		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
 	cmd.Flags().StringVar(&c.reason, "reason", "", "why; it is kept in the timeline")
 	return cmd
-}
-
-// oneName takes one name, which is not empty: a script's variable may be.
-func oneName(cmd *cobra.Command, args []string) error {
-	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
-		return err
-	}
-	if strings.TrimSpace(args[0]) == "" {
-		return fmt.Errorf("%s: the name is empty: give an ID, or a unique beginning of it", cmd.CommandPath())
-	}
-	return nil
 }
 
 func incidentPath(id, verb string) string {
@@ -119,19 +112,36 @@ func (c *client) approve(ctx context.Context, args []string) error {
 	return c.post(ctx, actionPath(string(a.ID), "approve"), map[string]any{"plan_hash": a.PlanHash}, decidedOn)
 }
 
-func (c *client) list(ctx context.Context, status, cause, cluster string) error {
+// listPage is how many incidents one request asks for: the largest page that the API gives.
+const listPage = 500
+
+// list prints the incidents that match, all of them or the newest ones. It asks page by page, so that no answer grows with what is kept.
+func (c *client) list(ctx context.Context, filters map[string]string, most int) error {
 	q := url.Values{}
-	for k, v := range map[string]string{"status": status, "cause": cause, "cluster": cluster} {
+	for k, v := range filters {
 		if v != "" {
 			q.Set(k, v)
 		}
 	}
-	list, err := c.incidents(ctx, q)
-	if err != nil {
-		return err
+	list := []webhook.IncidentJSON{}
+	var next *string
+	for more := true; more; more = next != nil && (most == 0 || len(list) < most) {
+		size := listPage
+		if most > 0 {
+			size = min(size, most-len(list))
+		}
+		q.Set("limit", strconv.Itoa(size))
+		page, err := c.incidents(ctx, q)
+		if err != nil {
+			return err
+		}
+		list = append(list, page.Incidents...)
+		if next = page.Next; next != nil {
+			q.Set("cursor", *next)
+		}
 	}
 	if c.output == "json" {
-		return c.json(webhook.IncidentsJSON{Incidents: list})
+		return c.json(webhook.IncidentsJSON{Incidents: list, Next: next})
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(c.out, "no incidents")
@@ -140,7 +150,7 @@ func (c *client) list(ctx context.Context, status, cause, cluster string) error 
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "#\tSTATUS\tSEVERITY\tCAUSE\tALERTS\tOPENED\tTITLE")
 	for _, in := range list {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n", in.Number, in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), bounded(in.Title, longestTitle))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", strings.TrimPrefix(called(in), "#"), in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), bounded(in.Title, longestTitle))
 	}
 	return w.Flush()
 }
@@ -149,13 +159,13 @@ func opened(at *time.Time) string {
 	if at == nil {
 		return "—"
 	}
-	return at.UTC().Format("Jan 2 15:04:05")
+	return at.UTC().Format("Jan 2 15:04:05 UTC")
 }
 
-func (c *client) incidents(ctx context.Context, q url.Values) ([]webhook.IncidentJSON, error) {
-	var list webhook.IncidentsJSON
-	err := c.get(ctx, "/api/v1/incidents?"+q.Encode(), &list)
-	return list.Incidents, err
+func (c *client) incidents(ctx context.Context, q url.Values) (webhook.IncidentsJSON, error) {
+	var page webhook.IncidentsJSON
+	err := c.get(ctx, "/api/v1/incidents?"+q.Encode(), &page)
+	return page, err
 }
 
 func (c *client) show(ctx context.Context, id string) error {
@@ -257,7 +267,11 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("asking the bot: %w (is `paramedic serve` running there? --server or PARAMEDIC_SERVER says where)", err)
+		var call *url.Error
+		if errors.As(err, &call) {
+			err = call.Err // its own words are the whole address of the request
+		}
+		return nil, fmt.Errorf("the bot at %s does not answer: %w (is `paramedic serve` running there? --server or PARAMEDIC_SERVER says where)", req.URL.Scheme+"://"+req.URL.Host, err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))

@@ -136,7 +136,7 @@ type SlackConfig struct {
 type PagerDutyConfig struct {
 	RoutingKeyFile    string `yaml:"routing_key_file" json:"routing_key_file,omitempty" jsonschema_description:"File (or ${ENV}) with the Events v2 integration key."`
 	WebhookSecretFile string `yaml:"webhook_secret_file" json:"webhook_secret_file,omitempty" jsonschema_description:"File (or ${ENV}) with the secret of the V3 webhook subscription."`
-	APITokenFile      string `yaml:"api_token_file" json:"api_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with a REST API token, for notes on other tools' incidents and on merged pages."`
+	APITokenFile      string `yaml:"api_token_file" json:"api_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with a REST API token, for notes on other tools' incidents, and on own pages whose cause changed or that were merged."`
 	From              string `yaml:"from" json:"from,omitempty" jsonschema_description:"E-mail address of the PagerDuty user that notes are written as."`
 	EventsURL         string `yaml:"events_url" json:"events_url,omitempty" jsonschema_description:"Base of the Events API, without a path. Default: https://events.pagerduty.com."`
 	APIURL            string `yaml:"api_url" json:"api_url,omitempty" jsonschema_description:"Base of the REST API, without a path. Default: https://api.pagerduty.com."`

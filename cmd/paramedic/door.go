@@ -115,10 +115,9 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 		}
 		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: webhook.NewSecret(n.Slack.TokenFile).Value})
 	}
-	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Playbook: s.playbookFor}
+	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor}
 	if n.PagerDuty.RoutingKeyFile != "" {
-		cfg := pagerduty.Config{RoutingKeyFile: n.PagerDuty.RoutingKeyFile, WebhookSecretFile: n.PagerDuty.WebhookSecretFile,
-			APITokenFile: n.PagerDuty.APITokenFile, From: n.PagerDuty.From, EventsURL: n.PagerDuty.EventsURL, APIURL: n.PagerDuty.APIURL}
+		cfg := n.PagerDuty.config()
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.pagerduty: %w", err)
 		}

@@ -75,3 +75,33 @@ func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
 		}
 	}
 }
+
+// How far triage and the outbox are behind is in the metrics.
+func TestMetricsTellHowFarTheBotIsBehind(t *testing.T) {
+	base, bot := startBot(t)
+	resp, err := http.Post(base+"/webhook/alertmanager", "application/json", strings.NewReader(oneAlert))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	awaitAlerts(t, bot, 1)
+	resp, err = http.Get(base + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"paramedic_backlog_inputs", "paramedic_backlog_alerts", "paramedic_backlog_oldest_seconds", "paramedic_backlog_work_seconds"} {
+		if !strings.Contains(string(body), name+`{partition="0"} 0`) {
+			t.Errorf("no %s of an idle partition", name)
+		}
+	}
+	for _, name := range []string{"paramedic_outbox_due ", "paramedic_outbox_oldest_seconds "} {
+		if !strings.Contains(string(body), "\n"+name) {
+			t.Errorf("no %s", name)
+		}
+	}
+}

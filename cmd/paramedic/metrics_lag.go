@@ -2,7 +2,6 @@ package main
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -15,11 +14,6 @@ var (
 	effectsDue    = prometheus.NewDesc("paramedic_outbox_due", "Effects that are due and not done.", nil, nil)
 	effectsAge    = prometheus.NewDesc("paramedic_outbox_oldest_seconds", "Time since the oldest effect that is not done fell due.", nil, nil)
 )
-
-// owing tells of the outbox: since when the oldest effect has been due, and how many are.
-type owing interface {
-	OldestDue() (since time.Time, due int)
-}
 
 // A lagCollector reads how far the running service is behind whenever the metrics are asked for.
 type lagCollector struct{ metrics *metrics }
@@ -47,13 +41,11 @@ func (c lagCollector) Collect(ch chan<- prometheus.Metric) {
 		gauge(waitingAge, lag.Age.Seconds(), partition)
 		gauge(waitingWork, lag.Work.Seconds(), partition)
 	}
-	if o, ok := any(s.keeper).(owing); ok {
-		since, due := o.OldestDue()
-		age := 0.0
-		if !since.IsZero() {
-			age = s.deps.Clock.Now().Sub(since).Seconds()
-		}
-		gauge(effectsDue, float64(due))
-		gauge(effectsAge, age)
+	since, due := s.keeper.OldestDue()
+	age := 0.0
+	if !since.IsZero() {
+		age = s.deps.Clock.Now().Sub(since).Seconds()
 	}
+	gauge(effectsDue, float64(due))
+	gauge(effectsAge, age)
 }

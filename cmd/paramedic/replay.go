@@ -207,8 +207,13 @@ func (r *replay) answer() {
 
 func (r *replay) incidents() []replayed {
 	list := []replayed{}
+	clusters := map[string]bool{}
+	for _, in := range r.board.Incidents() {
+		clusters[in.Cluster] = true
+	}
 	for _, in := range r.board.Incidents() {
 		out := replayed{IncidentJSON: webhook.NewIncidentJSON(in, nil), Notifications: r.shown[in.ID], WouldOffer: []string{}}
+		out.Name = in.ShortName(len(clusters) > 1)
 		if pb, ok := r.library.For(in.Diagnosis); ok {
 			for _, remedy := range pb.FirstAid {
 				if remedy.Action != "" {
@@ -230,7 +235,7 @@ func printReplay(w io.Writer, r *replay, list []replayed) {
 		if in.MergedInto != "" {
 			title += " (merged)"
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", in.Number, in.Severity, in.Cause, in.AlertCount, in.Status, title, strings.Join(in.WouldOffer, ", "))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", strings.TrimPrefix(in.Name, "#"), in.Severity, in.Cause, in.AlertCount, in.Status, title, strings.Join(in.WouldOffer, ", "))
 	}
 	tw.Flush()
 }

@@ -136,7 +136,7 @@ func headline(m notify.Message) string {
 	case icon == "":
 		icon = "🔵"
 	}
-	return fmt.Sprintf("%s #%d %s", icon, m.Number, m.Title)
+	return fmt.Sprintf("%s %s %s", icon, m.Name(), m.Title)
 }
 
 // facts is the line under the headline.

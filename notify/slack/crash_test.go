@@ -44,10 +44,3 @@ func TestACrashBetweenPostAndOutcomeLeavesOneMessage(t *testing.T) {
 		t.Errorf("%d messages, %d replies", len(s.Messages()), len(s.Thread(out.Ref["ts"])))
 	}
 }
-
-func TestCheckNamesTheWorkspace(t *testing.T) {
-	n, _ := bench(t, Config{}, slacktest.Options{})
-	if who, err := n.Check(t.Context()); err != nil || who != "paramedic in Lab" {
-		t.Errorf("%q, %v", who, err)
-	}
-}

@@ -125,16 +125,3 @@ func (n *Notifier) channelID(ctx context.Context, c *api.Client) (string, error)
 	}
 	return "", &notify.Refused{Err: fmt.Errorf("slack has no channel named %s that the bot can see; set notify.slack.channel to the channel's ID", notify.Clean(n.cfg.Channel))}
 }
-
-// Check proves the token, and returns the workspace's and the bot's names.
-func (n *Notifier) Check(ctx context.Context) (string, error) {
-	c, err := n.client()
-	if err != nil {
-		return "", err
-	}
-	who, err := c.AuthTestContext(ctx)
-	if err != nil {
-		return "", n.judge("auth.test", err)
-	}
-	return fmt.Sprintf("%s in %s", notify.Clean(who.User), notify.Clean(who.Team)), nil
-}

@@ -95,7 +95,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(d.Actions, func(a, b actionCard) int { return actionOrder(a.State) - actionOrder(b.State) })
+	slices.SortStableFunc(d.Actions, func(a, b actionCard) int { return b.State.Need() - a.State.Need() })
 	var evp *state.Evidence
 	if hasEvidence {
 		evp = &ev
@@ -115,39 +115,36 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if in.MergedInto != "" {
 		d.MergedInto = h.incidentLink(in.MergedInto)
 	}
-	return view{page: "incident", title: fmt.Sprintf("#%d %s", in.Number, in.Title), nav: "incidents", data: d}, nil
+	return view{page: "incident", title: h.name(in) + " " + in.Title, nav: "incidents", about: string(in.ID), data: d}, nil
 }
 
 func (h *Handler) incidentLink(id state.IncidentID) link {
 	l := link{URL: "/incidents/" + url.PathEscape(string(id)), Text: string(id)}
 	if in, ok := h.cfg.View.Incident(id); ok {
-		l.Text = fmt.Sprintf("#%d %s", in.Number, in.Title)
+		l.Text = h.name(in) + " " + in.Title
 	}
 	return l
 }
 
-// find takes an ID, a number with or without "#", or a unique beginning of an ID with or without "INC-".
+// mostMeanings bounds how many meanings of an ambiguous name are listed.
+const mostMeanings = 20
+
+// name is what people call an incident of this bot.
+func (h *Handler) name(in state.Incident) string { return in.ShortName(len(h.cfg.Clusters) > 1) }
+
+// find takes an ID, a number with or without "#" and its cluster (prod-42), or a unique beginning of an ID with or without "INC-". Where
+// several are meant the reader chooses.
 func (h *Handler) find(asked string) (state.Incident, error) {
 	if in, ok := h.cfg.View.Incident(state.IncidentID(asked)); ok {
 		return in, nil
 	}
-	all := h.cfg.View.Incidents()
-	if n, err := strconv.Atoi(strings.TrimPrefix(asked, "#")); err == nil {
-		for _, in := range all {
-			if in.Number == n {
-				return in, nil
-			}
-		}
-	}
-	prefix := strings.ToUpper(asked)
-	if !strings.HasPrefix(prefix, "INC-") {
-		prefix = "INC-" + prefix
-	}
+	query, byNumber := state.ParseShortName(asked)
+	prefix := "INC-" + strings.TrimPrefix(strings.ToUpper(asked), "INC-")
 	var found []state.Incident
-	for _, in := range all {
-		if prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix) {
-			found = append(found, in)
-		}
+	if byNumber || prefix != "INC-" {
+		found = h.cfg.View.ListIncidents(state.IncidentQuery{Limit: mostMeanings, Match: func(in *state.Incident) bool {
+			return byNumber && query.Matches(in) || !byNumber && strings.HasPrefix(string(in.ID), prefix)
+		}}).Incidents
 	}
 	switch len(found) {
 	case 0:
@@ -155,9 +152,19 @@ func (h *Handler) find(asked string) (state.Incident, error) {
 	case 1:
 		return found[0], nil
 	}
-	e := &pageError{status: http.StatusNotFound, text: fmt.Sprintf("%d incidents begin like that. Which one?", len(found))}
-	for _, in := range found[:min(len(found), 20)] {
-		e.links = append(e.links, h.incidentLink(in.ID))
+	count := strconv.Itoa(len(found))
+	if len(found) == mostMeanings {
+		count += " or more"
+	}
+	text := count + " incidents begin like that. Which one?"
+	if byNumber {
+		text = count + " incidents have that number. Which one?"
+	}
+	e := &pageError{status: http.StatusMultipleChoices, text: text}
+	for _, in := range found {
+		l := h.incidentLink(in.ID)
+		l.Text += " (" + in.Cluster + ", " + string(in.Status) + ", " + "opened " + ago(h.now(), in.OpenedAt) + ")"
+		e.links = append(e.links, l)
 	}
 	return state.Incident{}, e
 }

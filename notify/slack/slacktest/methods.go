@@ -33,6 +33,10 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 	}
 	var answer map[string]any
 	var code, why string
+	if !s.may(method) {
+		s.fail("%s: missing_scope", method)
+		return nil, "missing_scope"
+	}
 	switch method {
 	case "chat.postMessage":
 		answer, code, why = s.post(r.Form)
@@ -43,7 +47,9 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 	case "conversations.replies":
 		answer, code, why = s.replies(r.Form)
 	case "conversations.list":
-		answer = s.channels()
+		answer, code, why = s.channels(r.Form)
+	case "conversations.info":
+		answer, code, why = s.info(r.Form)
 	case "auth.test":
 		answer = map[string]any{"url": s.http.URL, "team": "Lab", "user": "paramedic", "team_id": "T0000LAB", "user_id": "U0000BOT", "bot_id": "B0000BOT"}
 	default:
@@ -116,6 +122,9 @@ func (s *Server) post(form url.Values) (map[string]any, string, string) {
 	channel := s.channel(form.Get("channel"), true)
 	if channel == "" {
 		return nil, "channel_not_found", form.Get("channel")
+	}
+	if code := s.closed(channel); code != "" {
+		return nil, code, form.Get("channel")
 	}
 	if s.tooFast(channel) {
 		return nil, "ratelimited", ""
@@ -239,12 +248,4 @@ func paged(found []*Message, form url.Values) map[string]any {
 		next = strconv.Itoa(end)
 	}
 	return map[string]any{"messages": list, "has_more": next != "", "response_metadata": map[string]any{"next_cursor": next}}
-}
-
-func (s *Server) channels() map[string]any {
-	list := []map[string]any{}
-	for name, id := range s.opt.Channels {
-		list = append(list, map[string]any{"id": id, "name": name, "is_channel": true})
-	}
-	return map[string]any{"channels": list, "response_metadata": map[string]any{"next_cursor": ""}}
 }

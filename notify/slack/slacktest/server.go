@@ -18,6 +18,10 @@ import (
 type Options struct {
 	Token    string            // the only token that is taken
 	Channels map[string]string // name, without #, to ID
+	// Private, Archived and Absent name channels: those that are private or archived, and those that the bot is not in.
+	Private, Archived, Absent []string
+	// Scopes are what the token may do; nil: all that this package's methods ask for.
+	Scopes []string
 	// Burst limits messages to one a second and channel, with this burst; 0: no limit.
 	Burst int
 	Now   func() time.Time // time.Now where it is nil
@@ -78,6 +82,9 @@ type Server struct {
 func New(opt Options) *Server {
 	if opt.Channels == nil {
 		opt.Channels = map[string]string{"llm-oncall": "C0000ONCALL"}
+	}
+	if opt.Scopes == nil {
+		opt.Scopes = []string{"chat:write", "commands", "channels:history", "groups:history", "channels:read", "groups:read"}
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -190,6 +197,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, code := s.call(method, r)
+	w.Header().Set("X-OAuth-Scopes", strings.Join(s.opt.Scopes, ","))
 	switch {
 	case f != nil:
 		w.WriteHeader(http.StatusInternalServerError)
