@@ -139,13 +139,20 @@ type Actor struct {
 	Unverified bool `json:"unverified,omitempty"`
 }
 
-// String returns the actor's name for people, or the ID where there is no name. It marks a name that no door has checked.
+// String returns the actor's name for people, or the ID where there is no name. A name that people can change, as in Slack and
+// PagerDuty, comes with the ID, and one that no door has checked is marked.
 func (a Actor) String() string {
+	id := a.ID
+	if a.Via == "slack" || a.Via == "pagerduty" {
+		id = a.Via + ":" + a.ID
+	}
 	switch {
 	case a.Name == "":
-		return a.ID
+		return id
 	case a.Unverified:
 		return a.Name + " (unverified)"
+	case a.ID != "" && id != a.ID:
+		return a.Name + " (" + id + ")"
 	}
 	return a.Name
 }

@@ -44,6 +44,8 @@ type Config struct {
 	ObserveAside func(reason string, n uint64)
 	// Aside remembers them; nil is a memory of the server's own.
 	Aside *Aside
+	// Sessions are the logins; nil is a memory of the server's own.
+	Sessions *Sessions
 	// Pages serves every path that is not the door's own; it sets its own Content-Security-Policy.
 	Pages http.Handler
 	// Metrics serves /metrics.
@@ -96,6 +98,7 @@ type Server struct {
 	origins *http.CrossOriginProtection
 	slots   chan struct{} // payloads being taken
 	gate    gate
+	guesses guesses
 	streams chan struct{}
 	slack   *seen // Slack requests that were already handled
 	pager   *seen // PagerDuty deliveries that were already made durable
@@ -124,6 +127,9 @@ func New(c Config) *Server {
 	}
 	if c.Aside == nil {
 		c.Aside = &Aside{}
+	}
+	if c.Sessions == nil {
+		c.Sessions = &Sessions{}
 	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{
