@@ -45,6 +45,8 @@ type partition struct {
 	fence Fence
 	ready bool
 	wake  chan struct{} // an effect of time may be due sooner than the loop knows
+
+	backlog backlog
 }
 
 // NewKeeper makes a keeper. It remembers nothing before Run.
@@ -109,6 +111,7 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 		return fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
 	}
 	defer reader.Close()
+	p.backlog.follow(reader)
 	ringing, stop := context.WithCancel(ctx)
 	rung := make(chan struct{})
 	go func() {
@@ -139,7 +142,9 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 		last := p.fence.Position
 		for {
 			if in.Seq > last {
+				p.backlog.begin(&in, k.cfg.Clock.Now())
 				k.cfg.Fold.Apply(p.board, in)
+				p.backlog.applied(&in, k.cfg.Clock.Now())
 				last = in.Seq
 			}
 			if reader.Buffered() == 0 || p.board.Changes() >= mostUncommitted {
@@ -163,6 +168,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 		p.fence, p.ready = fence, true
 		k.agenda.apply(p.n, moves)
 		k.recent.add(entries)
+		p.backlog.committed(k.cfg.Clock.Now(), reader.Buffered() == 0)
 		return entries, nil
 	}()
 	if err != nil {
@@ -216,7 +222,17 @@ func (k *Keeper) Append(ctx context.Context, inputs ...Input) error {
 			inputs[i].At = k.cfg.Clock.Now()
 		}
 	}
-	return k.cfg.Store.Append(ctx, inputs...)
+	now := k.cfg.Clock.Now()
+	for i := range inputs {
+		k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.book(&inputs[i], now)
+	}
+	err := k.cfg.Store.Append(ctx, inputs...)
+	if err != nil {
+		for i := range inputs {
+			k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.strike(&inputs[i])
+		}
+	}
+	return err
 }
 
 // Ready says whether every partition is loaded and the log takes inputs.

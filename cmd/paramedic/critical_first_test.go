@@ -32,6 +32,8 @@ func (m *memoryStore) Ready(context.Context) error { return nil }
 func (m *memoryStore) Close()                      {}
 func (m *memoryStore) Buffered() int               { return len(m.inputs) }
 
+func (m *memoryStore) Waiting() int { return len(m.inputs) }
+
 func (m *memoryStore) Append(_ context.Context, inputs ...state.Input) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
