@@ -77,7 +77,12 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.exitCodes(ev.Samples)
 	ev.Samples = m.once(ev.Samples)
 	for i := range ev.Samples {
-		ev.Samples[i].Baseline = usually(&ev.Samples[i], m.query.Onset)
+		s := &ev.Samples[i]
+		if was := s.Baseline; was != nil {
+			if s.Baseline = usually(s, m.query.Onset); s.Baseline != was {
+				s.HourAgo = was
+			}
+		}
 	}
 	keepSeries(ev.Samples, m.query.Scope)
 	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int {
