@@ -48,3 +48,19 @@ func (g *gathering) readBy(earlier []enrich.Scraped) []enrich.Scraped {
 		return cmp.Or(enrich.CompareEntities(a.Entity, b.Entity), strings.Compare(a.Entity.Model, b.Entity.Model), cmp.Compare(a.By.Job, b.By.Job), cmp.Compare(a.By.Service, b.By.Service))
 	})
 }
+
+// enginesPages lets a worker's scrape and its process be those of its engine's page, where that answers: a proxy beside the engine has pages too, and ports that
+// are no page are scraped as if they were.
+func (g *gathering) enginesPages() {
+	pages := map[string][]string{}
+	for _, sm := range g.samples {
+		if sm.now != nil && sm.entity.Pod != "" && slices.Contains(engines, sm.member.source.Engine) {
+			pages[enrich.WorkerKey(sm.entity)] = append(pages[enrich.WorkerKey(sm.entity)], sm.now.Instances()...)
+		}
+	}
+	for _, sm := range g.samples {
+		if sm.now != nil && sm.entity.Pod != "" && (sm.member.source.Engine == target || sm.member.source.Engine == "process") {
+			sm.now.Keep(pages[enrich.WorkerKey(sm.entity)])
+		}
+	}
+}
