@@ -52,15 +52,25 @@ func (g *gathering) readBy(earlier []enrich.Scraped) []enrich.Scraped {
 // enginesPages lets a worker's scrape and its process be those of its engine's page, where that answers: a proxy beside the engine has pages too, and ports that
 // are no page are scraped as if they were.
 func (g *gathering) enginesPages() {
+	several := map[string][]*sample{} // what is told of a worker by more than one page
+	for _, sm := range g.samples {
+		own := sm.member.source.Engine == target || sm.member.source.Engine == "process"
+		if own && sm.now != nil && sm.entity.Pod != "" && len(sm.now.Instances()) > 1 {
+			several[enrich.WorkerKey(sm.entity)] = append(several[enrich.WorkerKey(sm.entity)], sm)
+		}
+	}
+	if len(several) == 0 {
+		return
+	}
 	pages := map[string][]string{}
 	for _, sm := range g.samples {
-		if sm.now != nil && sm.entity.Pod != "" && slices.Contains(engines, sm.member.source.Engine) {
+		if sm.now != nil && slices.Contains(engines, sm.member.source.Engine) {
 			pages[enrich.WorkerKey(sm.entity)] = append(pages[enrich.WorkerKey(sm.entity)], sm.now.Instances()...)
 		}
 	}
-	for _, sm := range g.samples {
-		if sm.now != nil && sm.entity.Pod != "" && (sm.member.source.Engine == target || sm.member.source.Engine == "process") {
-			sm.now.Keep(pages[enrich.WorkerKey(sm.entity)])
+	for worker, told := range several {
+		for _, sm := range told {
+			sm.now.Keep(pages[worker])
 		}
 	}
 }
