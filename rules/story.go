@@ -134,6 +134,9 @@ func wouldWin(v verdict, w *weighed) string {
 	if w == best && len(v.roots) > 0 {
 		return "how things were before, if that rules out " + eitherOf(v.roots)
 	}
+	if w == best && v.unplaced {
+		return "an alert that says which pool it means"
+	}
 	if w == best && len(v.twins) > 0 {
 		return "what is not known (" + names(v.lacks) + "), if it speaks against " + eitherOf(v.twins)
 	}
@@ -299,6 +302,8 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	switch {
 	case v.unseen:
 		s.Why = fmt.Sprintf("The alert is typical of %s, and %s could not be read. All that was read is well: it may as well be %s.", best.cause.ID, v.sign(best), v.rival.cause.ID)
+	case v.unplaced:
+		s.Why = fmt.Sprintf("Most speaks for %s on %s (%+g dB), but the alerts do not say which pool they mean, and another is not known to be healthy.", best.cause.ID, plain(target(v.view.scope)), best.score)
 	case len(v.roots) > 0:
 		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: what would tell was not measured, or not before it began.", best.cause.ID, best.score, eitherOf(v.roots))
 	case len(v.twins) > 0:
