@@ -41,8 +41,15 @@ func (s *scene) failed(a state.Action) bool {
 		return wrote(a)
 	case state.Succeeded:
 		at := reached(a, state.Succeeded).At
-		for _, in := range append(s.cfg.View.Incidents(), s.in) {
-			if in.Cluster != a.Target.Cluster || in.Scope.Namespace != a.Target.Namespace || in.Scope.Pool != a.Target.Pool || in.Cause() != a.Cause {
+		alike := func(in *state.Incident) bool {
+			return in.Cluster == a.Target.Cluster && in.Scope.Namespace == a.Target.Namespace && in.Scope.Pool == a.Target.Pool && in.Cause() == a.Cause
+		}
+		seen := append(s.cfg.View.ListIncidents(state.IncidentQuery{Since: at, Match: alike}).Incidents, s.in)
+		if own, ok := s.cfg.View.Incident(a.Incident); ok {
+			seen = append(seen, own)
+		}
+		for _, in := range seen {
+			if !alike(&in) {
 				continue
 			}
 			if in.OpenedAt.After(at) && in.OpenedAt.Sub(at) < time.Hour || in.ID == a.Incident && s.now.Sub(at) < time.Hour && in.Open() && in.ActiveAlerts > 0 && s.now.Sub(at) > 5*time.Minute {

@@ -142,8 +142,11 @@ func sharedCause(_ context.Context, s *scene) verdict {
 		return allow("the action is for the pool as a whole")
 	}
 	sick := map[string]bool{}
-	for _, in := range append(s.cfg.View.Incidents(), s.in) {
-		if !in.Open() || in.Cluster != s.in.Cluster || in.Scope.Namespace != s.act.Target.Namespace {
+	near := func(in *state.Incident) bool {
+		return in.Open() && in.Cluster == s.in.Cluster && in.Scope.Namespace == s.act.Target.Namespace
+	}
+	for _, in := range append(s.cfg.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Match: near}).Incidents, s.in) {
+		if !near(&in) {
 			continue
 		}
 		for _, p := range append(slices.Clone(in.Scope.Pods), in.Diagnosis.Scope.Pods...) {

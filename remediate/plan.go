@@ -92,8 +92,8 @@ const overtakenMost = 3
 
 // overtaken counts the incident's runs that recorded an intent and were superseded before they wrote anything.
 func (p *Planner) overtaken(id state.IncidentID) (n int) {
-	for _, a := range p.cfg.View.Actions() {
-		if a.Incident == id && a.State == state.Superseded && !written(a).IsZero() {
+	for _, a := range p.cfg.View.ActionsOf(id) {
+		if a.State == state.Superseded && !written(a).IsZero() {
 			n++
 		}
 	}
@@ -145,8 +145,8 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 func (p *Planner) identify(a state.Action, now time.Time) state.Action {
 	a.PlanHash = planHash(&a)
 	attempt := 0
-	for _, b := range p.cfg.View.Actions() {
-		if b.Incident == a.Incident && b.Kind == a.Kind && b.Target.Name == a.Target.Name {
+	for _, b := range p.cfg.View.ActionsOf(a.Incident) {
+		if b.Kind == a.Kind && b.Target.Name == a.Target.Name {
 			attempt++
 		}
 	}
@@ -170,8 +170,8 @@ func planHash(a *state.Action) string {
 // standing is the incident's newest action of the kind on the target, and whether it stands for the same plan. A value that moved by
 // less than a quarter is the same plan, so that people are not shown a new one with every breath of the load.
 func (p *Planner) standing(a state.Action) (state.Action, bool) {
-	for _, b := range p.cfg.View.Actions() { // newest first
-		if b.Incident != a.Incident || !b.SameRemedy(&a) {
+	for _, b := range p.cfg.View.ActionsOf(a.Incident) { // newest first
+		if !b.SameRemedy(&a) {
 			continue
 		}
 		if b.State == state.Denied {
@@ -208,7 +208,7 @@ func denials(a state.Action) string {
 
 // declined says whether a person said no to the remedy, in whatever form it was planned then: it is not proposed to them again.
 func (p *Planner) declined(a state.Action) bool {
-	return slices.ContainsFunc(p.cfg.View.Actions(), func(b state.Action) bool { return b.Incident == a.Incident && b.SameRemedy(&a) && b.Declined() })
+	return slices.ContainsFunc(p.cfg.View.ActionsOf(a.Incident), func(b state.Action) bool { return b.SameRemedy(&a) && b.Declined() })
 }
 
 // events are the inputs of a new run; a refused one is proposed and denied, so that its reasons are on record.
@@ -232,9 +232,9 @@ func (p *Planner) events(a state.Action, refused bool) []state.Input {
 func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to state.ActionState, why string) []state.Input {
 	var out []state.Input
 	now := p.cfg.Clock.Now()
-	for _, a := range p.cfg.View.Actions() {
+	for _, a := range p.cfg.View.ActionsOf(in.ID) {
 		from := a.State
-		if a.Incident != in.ID || !from.BeforeEffect() || keep[a.ID] {
+		if !from.BeforeEffect() || keep[a.ID] {
 			continue
 		}
 		if a.Move(to, now, why, self) == nil {

@@ -2,6 +2,7 @@ package remediate
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,9 +19,18 @@ type moved struct {
 	run state.Action
 }
 
-// Actions lists the view's actions with that run as it will be.
-func (m moved) Actions() []state.Action {
-	all := m.View.Actions()
+// BegunActions returns the view's begun actions with that run as it will be.
+func (m moved) BegunActions() []state.Action {
+	all := slices.DeleteFunc(m.View.BegunActions(), func(a state.Action) bool { return a.ID == m.run.ID })
+	if m.run.Begun() {
+		all = append(all, m.run)
+	}
+	return all
+}
+
+// ActionsOf returns the incident's actions with that run as it will be.
+func (m moved) ActionsOf(id state.IncidentID) []state.Action {
+	all := m.View.ActionsOf(id)
 	for i := range all {
 		if all[i].ID == m.run.ID {
 			all[i] = m.run

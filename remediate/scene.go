@@ -37,7 +37,7 @@ type scene struct {
 func (c *Config) survey(ctx context.Context, in state.Incident, act *state.Action) *scene {
 	s := &scene{cfg: c, now: c.Clock.Now(), in: in, act: act, rule: c.ruleFor(act.Cause, act.Kind, act.Target), cluster: c.Clusters[act.Target.Cluster]}
 	s.kind, _ = actionOf(act.Kind)
-	s.actions = c.View.Actions()
+	s.actions = remembered(c.View, act.Incident)
 	if s.cluster == nil || s.kind == nil {
 		s.problem = fmt.Errorf("there is no write access configured for cluster %q", act.Target.Cluster)
 		return s
@@ -48,6 +48,17 @@ func (c *Config) survey(ctx context.Context, in state.Incident, act *state.Actio
 	}
 	s.ev = c.Gauge.Read(ctx, act.Target.Cluster, poolScope(act.Target, in.Scope.Model), in.StartedAt, s.signals())
 	return s
+}
+
+// remembered returns the runs that guards count: all that began, and the incident's own.
+func remembered(v state.View, id state.IncidentID) []state.Action {
+	out := v.BegunActions()
+	for _, a := range v.ActionsOf(id) {
+		if !a.Begun() {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 func (s *scene) look(ctx context.Context, ref Ref) error {

@@ -12,6 +12,7 @@ import (
 	"paramedic/remediate"
 	"paramedic/remediate/simcluster"
 	"paramedic/state"
+	"paramedic/state/statetest"
 )
 
 var onset = time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
@@ -39,13 +40,21 @@ type world struct {
 }
 
 func (w *world) Incident(id state.IncidentID) (state.Incident, bool) { return w.in, id == w.in.ID }
-func (w *world) Incidents() []state.Incident                         { return append(slices.Clone(w.more), w.in) }
+func (w *world) ListIncidents(q state.IncidentQuery) state.IncidentPage {
+	return statetest.ListIncidents(append(slices.Clone(w.more), w.in), q)
+}
 func (w *world) Actions() []state.Action {
 	out := make([]state.Action, 0, len(w.actions))
 	for _, a := range w.actions {
 		out = append(out, copied(a))
 	}
 	return out
+}
+func (w *world) ActionsOf(id state.IncidentID) []state.Action {
+	return slices.DeleteFunc(w.Actions(), func(a state.Action) bool { return a.Incident != id })
+}
+func (w *world) BegunActions() []state.Action {
+	return slices.DeleteFunc(w.Actions(), func(a state.Action) bool { return !a.Begun() })
 }
 func (w *world) Evidence(state.IncidentID) (state.Evidence, bool) { return state.Evidence{}, false }
 func (w *world) Halted(string) (state.Halt, bool) {

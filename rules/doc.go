@@ -55,6 +55,7 @@
 //	role                       "prefill" or "decode", the phase that the worker computes where the other has workers of its own; else ""
 //	worker                     the pod that is looked at, or that the looked-at GPU serves; "" if that is not known, or of a whole scope
 //	workers                    how many workers the scope has; 0 if that is not known
+//	pool_known                 the alerts say which pool they are about; where they do not, the health of one that is guessed is no evidence
 //
 // Of a GPU that reported Xids within 15 minutes, gpu_xid is the worst of them: by the exporter's count, the gauge's own course and the alerts
 // that name the GPU. The gauge itself shows the last, which is what the driver did about the worst.

@@ -22,6 +22,9 @@ const maxExpression = 1024
 
 const readingType = "paramedic.Reading"
 
+// poolKnown is the variable that reports whether the alerts say which pool they are about.
+const poolKnown = "pool_known"
+
 // environment compiles expressions over the catalogue's signals.
 type environment struct {
 	env     *cel.Env
@@ -92,6 +95,7 @@ func newEnvironment(c *Catalog) (*environment, error) {
 		cel.Variable("workers", cel.DoubleType),
 		cel.Variable("role", str),
 		cel.Variable("worker", str),
+		cel.Variable(poolKnown, boolean),
 		cel.Function("has_symptom_", cel.Overload("has_symptom_facts", []*cel.Type{facts, str}, boolean,
 			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.Bool(f.(*factsVal).has(s)) }))),
 		cel.Function("only_symptom_", cel.Overload("only_symptom_facts", []*cel.Type{facts, str}, boolean,

@@ -238,6 +238,8 @@ func (g *group) ResolveName(name string) (any, bool) {
 		return g.roleOf(), true
 	case "worker":
 		return g.pod, true
+	case poolKnown:
+		return !g.view.guessed, true
 	case "workers":
 		return float64(g.view.workers), true
 	}

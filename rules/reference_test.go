@@ -48,6 +48,7 @@ var exampleExpressions = []struct{ form, means string }{
 	{`role == "prefill"`, "the phase that the worker computes, where the other has workers of its own: `prefill` or `decode`"},
 	{`worker != ""`, "the pod that is looked at, or that the GPU serves; empty for a whole pool"},
 	{`workers > 1.0`, "how many workers the scope has; 0 if that is not known"},
+	{`pool_known`, "the alerts say which pool they are about; the health of one that is guessed is no evidence"},
 }
 
 var fieldMeanings = map[string]string{

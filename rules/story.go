@@ -29,6 +29,10 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	best := &v.ranked[0]
 	d.Score, d.Prior, d.Margin = best.score, best.cause.Prior, v.margin
 	d.Findings = best.findings(c, d.EvidenceAt)
+	if v.view.strange != "" {
+		d.Confidence, d.Title, d.Story = round(1-best.confidence, 4), c.unknownTitle(in), strangeStory(v.view.strange)
+		return d
+	}
 	d.Missing = missing(v)
 	looked := v.view.whole
 	if v.named {
@@ -222,7 +226,21 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 	if len(titles) > 0 {
 		what = strings.Join(titles, ", ")
 	}
+	if in.Everywhere != "" {
+		what = fmt.Sprintf("%s, %d alerts,", what, in.AlertCount)
+	}
 	return fmt.Sprintf("Undiagnosed: %s on %s", what, plain(target(in.Scope)))
+}
+
+// strangeStory is the story of alerts that are about no pool.
+func strangeStory(strange string) state.Story {
+	strange = plain(strange)
+	return state.Story{
+		What:  fmt.Sprintf("The alerts are about %s, and no known worker belongs to it.", strange),
+		Why:   "How the workers are says nothing of what is not theirs.",
+		Do:    []string{fmt.Sprintf("Find out what %s belongs to, and look there: the scrape's own errors, or the pod's state.", strange)},
+		Avoid: []string{"Restarting or tuning engines: nothing says that one of them is meant."},
+	}
 }
 
 func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {

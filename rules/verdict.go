@@ -16,21 +16,19 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 		top.learn(ev.Workers)
 		base = top.correct(base)
 	}
-	scopes := []state.Scope{base}
-	if base.Pool == "" && len(base.Nodes) == 0 {
-		if pools := top.poolsIn(base); len(pools) > 0 {
-			scopes = pools
-		}
+	about := c.subject(in, base, top)
+	if about.strange != "" {
+		ev = nil // what is known is known of others
 	}
 	var wards []ward
-	for _, scope := range scopes {
+	for _, scope := range about.scopes {
 		wards = append(wards, top.phases(scope, ev)...)
 	}
 	var best verdict
 	for i, w := range wards {
 		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about; and so with its phases.
 		view := top.view(in, w, ev, c)
-		view.guessed = len(wards) > 1
+		view.guessed, view.strange = !about.known || len(wards) > 1, about.strange
 		v := c.weigh(view, in)
 		if i > 0 && !v.better(best) {
 			view.release()

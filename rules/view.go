@@ -23,6 +23,7 @@ type view struct {
 	role     string            // the only one whose workers count; empty: all do
 	roles    map[string]string // pod → its role, of those that have one
 	guessed  bool              // that the incident is about this pool, or this phase of its pool: the alerts do not say
+	strange  string            // what the incident is about instead of any pool; empty: it may be about this one
 	facts    *factsVal
 	signals  map[string]*series
 	numbered []*series          // the same, by the catalogue's numbers

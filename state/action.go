@@ -61,6 +61,19 @@ func (s ActionState) Running() bool {
 	return false
 }
 
+// Need orders runs by how much they need a person: those that wait for one, those under way, those not begun, and those that are over.
+func (s ActionState) Need() int {
+	switch {
+	case s == AwaitingApproval, s == NeedsHuman:
+		return 3
+	case s.Running():
+		return 2
+	case !s.Done():
+		return 1
+	}
+	return 0
+}
+
 // Decision is a guard's answer.
 type Decision string
 
@@ -188,6 +201,11 @@ func (a *Action) Move(to ActionState, at time.Time, text string, by Actor) error
 		a.Reason = text
 	}
 	return nil
+}
+
+// Begun reports whether the run was admitted, or has recorded an intent since: budgets and locks count it.
+func (a *Action) Begun() bool {
+	return a.State == Admitted || slices.ContainsFunc(a.Steps, func(s ActionStep) bool { return s.State == Intent })
 }
 
 // SameRemedy says whether both runs do one kind of thing to one object.

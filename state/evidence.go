@@ -88,6 +88,15 @@ type Worker struct {
 	OwnerKind string `json:"owner_kind,omitempty"`
 	// Routes are what sends it requests, as kind/name: Service/llama, InferencePool/llama, Gateway/public.
 	Routes []string `json:"routes,omitempty"`
+	// Jobs are the scrapes that read its metrics, or did in the last hours.
+	Jobs []ScrapeJob `json:"jobs,omitempty"`
+}
+
+// A ScrapeJob is what Prometheus calls a group of targets: a PodMonitor's is namespace/name, a ServiceMonitor's is its Service's name or
+// a label of that. Service is that of a ServiceMonitor, else empty.
+type ScrapeJob struct {
+	Job     string `json:"job"`
+	Service string `json:"service,omitempty"`
 }
 
 // EngineKey names what the worker's pod is a part of within its namespace: its parallel group, or the pod itself.

@@ -20,6 +20,9 @@ func (x *step) alerts(batch AlertBatch) {
 		}
 	}
 	for _, in := range order {
+		if !in.Open() {
+			continue // merged by a later alert of the payload, into one that is in order too
+		}
 		x.delivered(in, batch)
 		if batch.Truncated > 0 {
 			x.record(in, Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
@@ -68,6 +71,8 @@ func (x *step) alert(a Alert) *Incident {
 	in := old
 	if old == nil || !old.Open() {
 		in = x.attach(rec)
+	} else if old.takes(rec) {
+		spread(rec)
 	}
 	x.count(in, rec, wasActive)
 	return in
@@ -115,19 +120,23 @@ func (x *step) attach(rec *AlertRecord) *Incident {
 		}
 	}
 	if in == nil {
-		in = x.open(rec)
+		in = x.gatherRule(rec)
+		keys = x.signKeys(rec)
+	}
+	if in == nil {
+		in = x.openIncident(rec)
 	}
 	if rec.Incident != "" {
 		delete(x.held[rec.Incident], rec.Alert.Fingerprint)
 	}
 	rec.Incident = in.ID
 	x.hold(rec)
-	x.index(in.ID, keys)
+	x.index(in, keys)
 	return in
 }
 
-// open opens an incident for an alert.
-func (x *step) open(rec *AlertRecord) *Incident {
+// openIncident opens an incident for an alert.
+func (x *step) openIncident(rec *AlertRecord) *Incident {
 	seed := fmt.Sprintf("%s/%d/%s", x.in.Cluster, x.in.Seq, rec.Alert.Fingerprint)
 	in := &Incident{
 		ID: NewIncidentID(x.now, seed), Number: x.number(), Cluster: x.in.Cluster, Status: StatusOpen, Severity: Info,
@@ -333,6 +342,9 @@ func widen(s *Scope, e Entity) {
 
 // provisionalTitle names an incident that has no verdict yet by its symptoms and where they are.
 func provisionalTitle(in *Incident) string {
+	if in.Everywhere != "" {
+		return oneLine(fmt.Sprintf("%s, %d alerts, on %s", in.Everywhere, in.ActiveAlerts, in.Cluster))
+	}
 	var names []string
 	for _, s := range in.Symptoms[:min(3, len(in.Symptoms))] {
 		if s.Symptom == Unclassified && len(s.Rules) > 0 {

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -264,10 +265,7 @@ func (x *step) merge(root, other *Incident) {
 		}
 	}
 	x.inheritExternals(root, other)
-	for key := range x.keys[other.ID] {
-		x.keys[root.ID][key] = true
-		x.near[key][root.ID] = true
-	}
+	x.index(root, slices.Collect(maps.Keys(x.keys[other.ID])))
 	x.record(root, Entry{Kind: "merged", Text: fmt.Sprintf("%s (%s) is the same trouble and was merged into this incident", other.ID, other.Title)})
 	x.record(other, Entry{Kind: "merged", Text: fmt.Sprintf("merged into %s: %s", root.ID, root.Title)})
 	other.MergedInto = root.ID
@@ -319,7 +317,7 @@ func mergeSymptom(root *Incident, s SymptomCount) {
 func (x *step) close(in *Incident, by string) {
 	in.Status, in.ResolvedAt, in.ResolvedBy = StatusResolved, x.now, by
 	in.HoldUntil, in.NotifyBy, in.EnrichAt, in.SilencedUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	x.unindex(in.ID)
+	x.unindex(in)
 	x.drop(EffectID("prepare:" + string(in.ID)))
 	x.drop(EffectID("enrich:" + string(in.ID)))
 	x.drop(EffectID("plan:" + string(in.ID)))

@@ -56,12 +56,14 @@ type Incident struct {
 	ResolvedAt  time.Time `json:"resolved_at,omitzero"`
 	ResolvedBy  string    `json:"resolved_by,omitempty"` // "alerts", a person's name, "merge"
 
-	SilencedUntil time.Time    `json:"silenced_until,omitzero"` // no notification before this, but for a rise in severity
-	MergedInto    IncidentID   `json:"merged_into,omitempty"`
-	Absorbed      []IncidentID `json:"absorbed,omitempty"`
-	Feedback      []Feedback   `json:"feedback,omitempty"`
-	Actions       []ActionID   `json:"actions,omitempty"`
-	External      []External   `json:"external,omitempty"` // incidents that other tools opened for the same trouble
+	SilencedUntil time.Time `json:"silenced_until,omitzero"` // no notification before this, but for a rise in severity
+	// Everywhere is the rule whose alerts the incident counts wherever it fires: one that is not known and opened an incident for each.
+	Everywhere string       `json:"everywhere,omitempty"`
+	MergedInto IncidentID   `json:"merged_into,omitempty"`
+	Absorbed   []IncidentID `json:"absorbed,omitempty"`
+	Feedback   []Feedback   `json:"feedback,omitempty"`
+	Actions    []ActionID   `json:"actions,omitempty"`
+	External   []External   `json:"external,omitempty"` // incidents that other tools opened for the same trouble
 
 	// Due-times; zero when nothing is due.
 	NotifyBy  time.Time `json:"notify_by,omitzero"`  // speak by then, with or without a verdict

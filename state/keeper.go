@@ -26,8 +26,9 @@ type KeeperConfig struct {
 //
 // It implements [View] and [Log], and gives the outbox what is due.
 type Keeper struct {
-	cfg   KeeperConfig
-	parts []*partition
+	cfg    KeeperConfig
+	parts  []*partition
+	agenda *agenda
 
 	changed chan struct{} // something may be due for the outbox
 
@@ -47,7 +48,7 @@ type partition struct {
 
 // NewKeeper makes a keeper. It remembers nothing before Run.
 func NewKeeper(cfg KeeperConfig) *Keeper {
-	k := &Keeper{cfg: cfg, changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
+	k := &Keeper{cfg: cfg, agenda: newAgenda(), changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
 	for n := range cfg.Store.Partitions() {
 		k.parts = append(k.parts, &partition{n: n, board: NewBoard(), wake: make(chan struct{}, 1)})
 	}
@@ -73,6 +74,7 @@ const retryPause = 500 * time.Millisecond
 func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 	for ctx.Err() == nil {
 		err := k.follow(ctx, p)
+		k.agenda.unload(p.n)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -91,17 +93,15 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 
 // follow loads the partition and applies its inputs until something fails.
 func (k *Keeper) follow(ctx context.Context, p *partition) error {
-	records, fence, err := k.cfg.Store.Load(ctx, p.n)
+	values, fence, err := k.cfg.Store.Load(ctx, p.n, decodeRecord)
 	if err != nil {
 		return fmt.Errorf("loading partition %d: %w", p.n, err)
 	}
-	board, err := LoadBoard(records)
-	if err != nil {
-		return fmt.Errorf("loading partition %d: %w", p.n, err)
-	}
+	board := boardOf(values)
 	p.mu.Lock()
 	p.board, p.fence, p.ready = board, fence, true
 	p.mu.Unlock()
+	k.agenda.load(p.n, board.allMoves())
 	k.signal()
 	reader, err := k.cfg.Store.Inputs(ctx, p.n, fence.Position)
 	if err != nil {
@@ -150,6 +150,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 			}
 			in = next
 		}
+		moves := p.board.moves()
 		records, entries, err := p.board.Take()
 		if err != nil {
 			return nil, err
@@ -159,6 +160,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 			return nil, fmt.Errorf("committing partition %d: %w", p.n, err)
 		}
 		p.fence, p.ready = fence, true
+		k.agenda.apply(p.n, moves)
 		return entries, nil
 	}()
 	if err != nil {
@@ -238,21 +240,18 @@ func (k *Keeper) signal() {
 	}
 }
 
-// Due lists the effects that are due, the oldest first, and when the next one will be (zero: none waits).
-func (k *Keeper) Due(now time.Time) (due []Effect, next time.Time) {
-	for _, p := range k.parts {
-		p.mu.RLock()
-		for _, e := range p.board.effects {
-			switch {
-			case !p.ready:
-			case !e.Due.After(now):
-				due = append(due, *e)
-			case next.IsZero() || e.Due.Before(next):
-				next = e.Due
-			}
-		}
-		p.mu.RUnlock()
-	}
-	sortEffects(due)
-	return due, next
+// Take gives out effects that are due, at most room of each lane, and returns when the next one is due (zero: none waits). In a lane
+// the incidents' severity comes first, then age. An effect that was given out comes again when [Keeper.Finished] gives it back, or
+// when it has another turn.
+func (k *Keeper) Take(now time.Time, room func(Lane) int) (tasks []Task, next time.Time) {
+	return k.agenda.take(now, room)
+}
+
+// Finished ends the delivery of a task. Answered says that its outcome is in the log.
+func (k *Keeper) Finished(t Task, answered bool) { k.agenda.finish(t, answered) }
+
+// OldestDue returns since when the oldest effect has been due, and how many are. Effects in delivery and those that wait for another
+// attempt count, from when they were first wanted. The time is zero when none is due.
+func (k *Keeper) OldestDue() (since time.Time, due int) {
+	return k.agenda.oldestOwed(k.cfg.Clock.Now())
 }

@@ -15,6 +15,9 @@ type Record struct {
 // TimelinePrefix is the kind of the records that [Store.Load] leaves out, because they are read one incident at a time.
 const TimelinePrefix = "timeline"
 
+// A Decoder makes of a record what its reader keeps of it.
+type Decoder func(Record) (any, error)
+
 // A Fence is a partition's state as one reader knows it. A commit that carries an old fence is refused.
 type Fence struct {
 	Position uint64 // the last input applied
@@ -34,8 +37,9 @@ type Store interface {
 	Partitions() int
 	// Partition is the partition of a cluster's inputs.
 	Partition(cluster string) int
-	// Load reads what the partition remembers, but for timelines.
-	Load(ctx context.Context, partition int) ([]Record, Fence, error)
+	// Load reads what the partition remembers, but for timelines, and gives what decode made of each record, in no order. It calls
+	// decode while it reads, from several goroutines at a time.
+	Load(ctx context.Context, partition int, decode Decoder) ([]any, Fence, error)
 	// Inputs reads the partition's inputs after a position, in order, with Seq set; it stays open for those to come.
 	Inputs(ctx context.Context, partition int, after uint64) (InputReader, error)
 	// Commit writes records and moves the position to the sequence of the last input applied.
@@ -64,11 +68,17 @@ type InputReader interface {
 // A View reads what the bot remembers. What it returns is the caller's own copy.
 type View interface {
 	Incident(id IncidentID) (Incident, bool)
-	// Incidents lists every incident within retention, newest first.
-	Incidents() []Incident
+	// ListIncidents returns one page of the incidents within retention that match.
+	ListIncidents(q IncidentQuery) IncidentPage
+	// Tally counts the incidents and actions within retention.
+	Tally() Tally
 	Action(id ActionID) (Action, bool)
-	// Actions lists the actions of every incident within retention, newest first.
-	Actions() []Action
+	// ListActions returns one page of the actions, of incidents within retention, that match.
+	ListActions(q ActionQuery) ActionPage
+	// ActionsOf returns the actions that were planned for an incident, newest first.
+	ActionsOf(id IncidentID) []Action
+	// BegunActions returns the actions that were admitted or recorded an intent, newest first: guards count them.
+	BegunActions() []Action
 	// Evidence is the incident's newest gathering of evidence.
 	Evidence(id IncidentID) (Evidence, bool)
 	// Alerts lists the alerts that an incident holds.

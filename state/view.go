@@ -32,20 +32,8 @@ func (k *Keeper) Incident(id IncidentID) (out Incident, ok bool) {
 	return out, ok
 }
 
-// Incidents lists every incident within retention, newest first.
-func (k *Keeper) Incidents() []Incident {
-	var out []Incident
-	k.find(func(b *Board) bool {
-		for _, in := range b.incidents {
-			out = append(out, in.Clone())
-		}
-		return false
-	})
-	slices.SortFunc(out, func(x, y Incident) int {
-		return cmp.Or(y.OpenedAt.Compare(x.OpenedAt), strings.Compare(string(y.ID), string(x.ID)))
-	})
-	return out
-}
+// Incidents returns every incident within retention, newest first. It copies them all: a reader that can do with a page asks ListIncidents.
+func (k *Keeper) Incidents() []Incident { return k.ListIncidents(IncidentQuery{}).Incidents }
 
 // Action gives a copy of the action.
 func (k *Keeper) Action(id ActionID) (out Action, ok bool) {
@@ -56,19 +44,6 @@ func (k *Keeper) Action(id ActionID) (out Action, ok bool) {
 		return ok
 	})
 	return out, ok
-}
-
-// Actions lists the actions of every incident within retention, newest first.
-func (k *Keeper) Actions() []Action {
-	var out []Action
-	k.find(func(b *Board) bool {
-		for _, a := range b.actions {
-			out = append(out, a.Clone())
-		}
-		return false
-	})
-	slices.SortFunc(out, func(x, y Action) int { return strings.Compare(string(y.ID), string(x.ID)) })
-	return out
 }
 
 // Evidence is the incident's newest gathering of evidence. What it points to is never changed.

@@ -54,7 +54,7 @@ func TestIncidentJSONIsAsPromised(t *testing.T) {
 		t.Errorf("%+v", in)
 	}
 	expect(t, do(s, "GET", "/api/v1/incidents?status=broken", ""), 400, "open, acked")
-	expect(t, do(s, "GET", "/api/v1/incidents?cause=engine_hang", ""), 200, `{"incidents":[]}`)
+	expect(t, do(s, "GET", "/api/v1/incidents?cause=engine_hang", ""), 200, `{"incidents":[],"next":null}`)
 	expect(t, do(s, "GET", "/api/v1/incidents/"+string(second), ""), 200, `"cause":"unknown"`, `"diagnosed_at":null`, `"evidence":[]`, `"anomalies":[]`, `"correlations":[]`, `"actions":[]`, `"symptoms":[]`)
 }
 

@@ -1,9 +1,9 @@
 package webhook
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"paramedic/state"
+	"paramedic/state/statetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -131,15 +132,15 @@ func (w *world) Incident(id state.IncidentID) (state.Incident, bool) {
 	return in, ok
 }
 
-func (w *world) Incidents() []state.Incident {
+func (w *world) ListIncidents(q state.IncidentQuery) state.IncidentPage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []state.Incident
-	for _, in := range w.incidents {
-		out = append(out, in)
-	}
-	slices.SortFunc(out, func(a, b state.Incident) int { return cmp.Compare(b.ID, a.ID) })
-	return out
+	return statetest.ListIncidents(slices.Collect(maps.Values(w.incidents)), q)
+}
+
+func (w *world) Tally() (t state.Tally) {
+	t.Open = len(w.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents}).Incidents)
+	return state.Tally{Open: t.Open, Resolved: len(w.incidents) - t.Open, Actions: len(w.actions)}
 }
 
 func (w *world) Action(id state.ActionID) (state.Action, bool) {
@@ -149,14 +150,18 @@ func (w *world) Action(id state.ActionID) (state.Action, bool) {
 	return a, ok
 }
 
-func (w *world) Actions() []state.Action {
+func (w *world) ListActions(q state.ActionQuery) state.ActionPage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []state.Action
-	for _, a := range w.actions {
-		out = append(out, a)
-	}
-	return out
+	return statetest.ListActions(slices.Collect(maps.Values(w.actions)), q)
+}
+
+func (w *world) ActionsOf(id state.IncidentID) []state.Action {
+	return w.ListActions(state.ActionQuery{Match: func(a *state.Action) bool { return a.Incident == id }}).Actions
+}
+
+func (w *world) BegunActions() []state.Action {
+	return w.ListActions(state.ActionQuery{Match: (*state.Action).Begun}).Actions
 }
 
 func (w *world) Evidence(state.IncidentID) (state.Evidence, bool) { return state.Evidence{}, false }

@@ -23,11 +23,9 @@ func (s *Server) findIncident(name string) (state.Incident, error) {
 	prefix := "INC-" + strings.TrimPrefix(name, "INC-")
 	all := name == "INC" || name == "INC-" // what every ID begins with
 	if name != "" && len(name) <= 64 {
-		for _, in := range s.View.Incidents() {
-			if all || byNumber && query.Matches(&in) || !byNumber && prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix) {
-				found = append(found, in)
-			}
-		}
+		found = s.View.ListIncidents(state.IncidentQuery{Limit: maxCandidates, Match: func(in *state.Incident) bool {
+			return all || byNumber && query.Matches(in) || !byNumber && prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix)
+		}}).Incidents
 	}
 	switch len(found) {
 	case 0:
@@ -40,7 +38,7 @@ func (s *Server) findIncident(name string) (state.Incident, error) {
 		more = "name its cluster too, or give its ID"
 	}
 	a := fail(http.StatusConflict, "%q means several incidents; %s", cut(name, 64), more)
-	for _, in := range found[:min(len(found), maxCandidates)] {
+	for _, in := range found {
 		a.candidates = append(a.candidates, fmt.Sprintf("%s (%s, %s, %s)", in.ID, s.name(&in), in.Cluster, in.Status))
 	}
 	return state.Incident{}, a
@@ -57,11 +55,7 @@ func (s *Server) findAction(name string) (state.Action, error) {
 	}
 	var found []state.Action
 	if prefix := "ACT-" + strings.TrimPrefix(name, "ACT-"); prefix != "ACT-" && len(name) <= 64 {
-		for _, a := range s.View.Actions() {
-			if strings.HasPrefix(string(a.ID), prefix) {
-				found = append(found, a)
-			}
-		}
+		found = s.View.ListActions(state.ActionQuery{Limit: maxCandidates, Match: func(a *state.Action) bool { return strings.HasPrefix(string(a.ID), prefix) }}).Actions
 	}
 	switch len(found) {
 	case 0:
@@ -70,7 +64,7 @@ func (s *Server) findAction(name string) (state.Action, error) {
 		return found[0], nil
 	}
 	conflict := fail(http.StatusConflict, "%q means several actions; type more of the ID", cut(name, 64))
-	for _, a := range found[:min(len(found), maxCandidates)] {
+	for _, a := range found {
 		conflict.candidates = append(conflict.candidates, fmt.Sprintf("%s (%s, %s)", a.ID, a.Change, a.State))
 	}
 	return state.Action{}, conflict

@@ -36,13 +36,33 @@ func (s *Server) listIncidents(w http.ResponseWriter, r *http.Request) error {
 			return fail(http.StatusBadRequest, "status %q does not exist; use %s", cut(v, 32), strings.Join(statuses, ", "))
 		}
 	}
-	out := IncidentsJSON{Incidents: []IncidentJSON{}}
-	for _, in := range s.View.Incidents() {
-		if passes(status, in.Status) && passes(cause, in.Cause()) && passes(cluster, in.Cluster) {
-			out.Incidents = append(out.Incidents, s.show(in))
+	limit, after, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	q := state.IncidentQuery{Which: which(status), After: after, Limit: limit}
+	if len(status)+len(cause)+len(cluster) > 0 {
+		q.Match = func(in *state.Incident) bool {
+			return passes(status, in.Status) && passes(cause, in.Cause()) && passes(cluster, in.Cluster)
 		}
 	}
+	page := s.View.ListIncidents(q)
+	out := IncidentsJSON{Incidents: []IncidentJSON{}, Next: cursor(page.Next)}
+	for _, in := range page.Incidents {
+		out.Incidents = append(out.Incidents, s.show(in))
+	}
 	return writeJSON(w, http.StatusOK, out)
+}
+
+// which is the listing that has every incident of the wanted statuses: open ones are few among all that are kept.
+func which(status []string) state.Which {
+	switch {
+	case len(status) > 0 && !slices.Contains(status, string(state.StatusResolved)):
+		return state.OpenIncidents
+	case slices.Equal(status, []string{string(state.StatusResolved)}):
+		return state.ResolvedIncidents
+	}
+	return state.AllIncidents
 }
 
 // show is an incident with its actions, as they are now.
@@ -104,11 +124,14 @@ func (s *Server) showReport(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) listActions(w http.ResponseWriter, r *http.Request) error {
 	states := filter(r, "state")
-	out := ActionsJSON{Actions: []ActionJSON{}}
-	for _, a := range s.View.Actions() {
-		if passes(states, a.State) {
-			out.Actions = append(out.Actions, NewActionJSON(a))
-		}
+	limit, after, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	page := s.View.ListActions(state.ActionQuery{After: after, Limit: limit, Match: func(a *state.Action) bool { return passes(states, a.State) }})
+	out := ActionsJSON{Actions: []ActionJSON{}, Next: cursor(page.Next)}
+	for _, a := range page.Actions {
+		out.Actions = append(out.Actions, NewActionJSON(a))
 	}
 	return writeJSON(w, http.StatusOK, out)
 }

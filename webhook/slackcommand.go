@@ -158,14 +158,8 @@ const slackListMost = 15
 
 func (s *Server) slackList() string {
 	var b strings.Builder
-	open := 0
-	for _, in := range s.View.Incidents() {
-		if !in.Open() {
-			continue
-		}
-		if open++; open > slackListMost {
-			continue
-		}
+	open := s.View.Tally().Open
+	for _, in := range s.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Limit: slackListMost}).Incidents {
 		fmt.Fprintf(&b, "• *%s* `%s` %s, %s: %s\n", slackEscape(s.name(&in)), in.ID, in.Severity, in.Status, cut(slackEscape(in.Title), 120))
 	}
 	for _, c := range s.Clusters {

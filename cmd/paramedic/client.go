@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -29,13 +30,20 @@ type client struct {
 func (c *cli) clientCommands() []*cobra.Command {
 	cl := &client{cli: c}
 	incidents := &cobra.Command{Use: "incidents", Short: "List, show and report the incidents of a running bot", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cl.list(cmd.Context(), "", "", "") }}
+		RunE: func(cmd *cobra.Command, _ []string) error { return cl.list(cmd.Context(), nil, 0) }}
 	var status, cause, cluster string
+	var most int
 	list := &cobra.Command{Use: "list", Short: "List incidents, newest first", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cl.list(cmd.Context(), status, cause, cluster) }}
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if most < 0 {
+				return fmt.Errorf("--limit %d: give a number, or 0 for all", most)
+			}
+			return cl.list(cmd.Context(), map[string]string{"status": status, "cause": cause, "cluster": cluster}, most)
+		}}
 	list.Flags().StringVar(&status, "status", "", "only with this status: open, acked, mitigating, monitoring, resolved")
 	list.Flags().StringVar(&cause, "cause", "", "only with this cause")
 	list.Flags().StringVar(&cluster, "cluster", "", "only of this cluster")
+	list.Flags().IntVar(&most, "limit", 0, "at most this many, the newest; 0: all that match")
 	incidents.AddCommand(list,
 		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, its number, or its number with its cluster: prod-7)", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.show(cmd.Context(), args[0]) }},
@@ -104,19 +112,36 @@ func (c *client) approve(ctx context.Context, args []string) error {
 	return c.post(ctx, actionPath(string(a.ID), "approve"), map[string]any{"plan_hash": a.PlanHash}, decidedOn)
 }
 
-func (c *client) list(ctx context.Context, status, cause, cluster string) error {
+// listPage is how many incidents one request asks for: the largest page that the API gives.
+const listPage = 500
+
+// list prints the incidents that match, all of them or the newest ones. It asks page by page, so that no answer grows with what is kept.
+func (c *client) list(ctx context.Context, filters map[string]string, most int) error {
 	q := url.Values{}
-	for k, v := range map[string]string{"status": status, "cause": cause, "cluster": cluster} {
+	for k, v := range filters {
 		if v != "" {
 			q.Set(k, v)
 		}
 	}
-	list, err := c.incidents(ctx, q)
-	if err != nil {
-		return err
+	list := []webhook.IncidentJSON{}
+	var next *string
+	for more := true; more; more = next != nil && (most == 0 || len(list) < most) {
+		size := listPage
+		if most > 0 {
+			size = min(size, most-len(list))
+		}
+		q.Set("limit", strconv.Itoa(size))
+		page, err := c.incidents(ctx, q)
+		if err != nil {
+			return err
+		}
+		list = append(list, page.Incidents...)
+		if next = page.Next; next != nil {
+			q.Set("cursor", *next)
+		}
 	}
 	if c.output == "json" {
-		return c.json(webhook.IncidentsJSON{Incidents: list})
+		return c.json(webhook.IncidentsJSON{Incidents: list, Next: next})
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(c.out, "no incidents")
@@ -137,10 +162,10 @@ func opened(at *time.Time) string {
 	return at.UTC().Format("Jan 2 15:04:05 UTC")
 }
 
-func (c *client) incidents(ctx context.Context, q url.Values) ([]webhook.IncidentJSON, error) {
-	var list webhook.IncidentsJSON
-	err := c.get(ctx, "/api/v1/incidents?"+q.Encode(), &list)
-	return list.Incidents, err
+func (c *client) incidents(ctx context.Context, q url.Values) (webhook.IncidentsJSON, error) {
+	var page webhook.IncidentsJSON
+	err := c.get(ctx, "/api/v1/incidents?"+q.Encode(), &page)
+	return page, err
 }
 
 func (c *client) show(ctx context.Context, id string) error {

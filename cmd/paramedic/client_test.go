@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -169,4 +172,33 @@ func TestTokensNameWinsOverTheUsers(t *testing.T) {
 			t.Errorf("with the token %q it sends %s, want %s", token, got, want)
 		}
 	}
+}
+
+// However many incidents a bot keeps, the command lists them all, and no request asks for more than a page.
+func TestListFollowsEveryPage(t *testing.T) {
+	var asked []string
+	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		asked = append(asked, q.Get("limit")+" "+q.Get("cursor")+" "+q.Get("status"))
+		page := webhook.IncidentsJSON{}
+		from, _ := strconv.Atoi(q.Get("cursor"))
+		size, _ := strconv.Atoi(q.Get("limit"))
+		for n := from; n < min(from+size, 1200); n++ {
+			page.Incidents = append(page.Incidents, webhook.IncidentJSON{Number: n + 1})
+		}
+		if next := strconv.Itoa(from + size); from+size < 1200 {
+			page.Next = &next
+		}
+		_ = json.NewEncoder(w).Encode(page)
+	}))
+	t.Cleanup(bot.Close)
+	out := ask(t, exitOK, "incidents", "list", "--status", "open", "--server", bot.URL)
+	if n := strings.Count(out, "\n"); n != 1201 || !slices.Equal(asked, []string{"500  open", "500 500 open", "500 1000 open"}) {
+		t.Errorf("%d lines, after asking %q", n, asked)
+	}
+	asked = nil
+	if out := ask(t, exitOK, "incidents", "list", "--limit", "510", "--server", bot.URL); strings.Count(out, "\n") != 511 || !slices.Equal(asked, []string{"500  ", "10 500 "}) {
+		t.Errorf("with --limit 510 it asked %q for %d lines", asked, strings.Count(out, "\n"))
+	}
+	says(t, ask(t, exitError, "incidents", "list", "--limit", "-1", "--server", bot.URL), "--limit -1: give a number")
 }

@@ -72,7 +72,7 @@ func (s *service) gatherFleet(ctx context.Context) *fleetHealth {
 		out.Missing = append(out.Missing, ev.Missing...)
 	}
 	rank := map[rules.HealthStatus]int{rules.Healthy: 1, rules.HealthWarning: 2, rules.HealthCritical: 3}
-	incidents := s.keeper.Incidents()
+	incidents := s.keeper.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Match: func(in *state.Incident) bool { return in.Scope.Pool != "" }}).Incidents
 	for i := range out.Pools {
 		p := &out.Pools[i]
 		if said := openTrouble(incidents, *p); rank[said] > rank[p.Overall] {

@@ -314,6 +314,6 @@ func (t *trial) enrich(ctx context.Context, id state.IncidentID) {
 		return
 	}
 	in := list[i]
-	ev := t.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: t.now})
+	ev := t.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: t.now, Jobs: enrich.JobsOf(in)})
 	t.apply(state.Input{Cluster: in.Cluster, Evidence: &ev})
 }

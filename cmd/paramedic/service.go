@@ -204,7 +204,7 @@ func (e enricher) prepare(ctx context.Context, ef state.Effect) state.Outcome {
 }
 
 func (e enricher) request(in state.Incident) enrich.Request {
-	return enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: e.clock.Now()}
+	return enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: e.clock.Now(), Jobs: enrich.JobsOf(in)}
 }
 
 // A gauge reads single signals for first aid.

@@ -39,7 +39,7 @@ func (l *loopStore) Append(_ context.Context, inputs ...state.Input) error {
 	return nil
 }
 
-func (l *loopStore) Load(context.Context, int) ([]state.Record, state.Fence, error) {
+func (l *loopStore) Load(context.Context, int, state.Decoder) ([]any, state.Fence, error) {
 	return nil, state.Fence{}, nil
 }
 

@@ -164,7 +164,6 @@ type oneIncident struct {
 }
 
 func (v oneIncident) Incident(id state.IncidentID) (state.Incident, bool) { return v.in, id == v.in.ID }
-func (v oneIncident) Incidents() []state.Incident                         { return []state.Incident{v.in} }
 func (oneIncident) Evidence(state.IncidentID) (state.Evidence, bool)      { return state.Evidence{}, false }
 func (oneIncident) Timeline(context.Context, state.IncidentID) ([]state.Entry, error) {
 	return nil, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"testing"
 	"time"
@@ -59,14 +60,22 @@ func (b *Bot) Send(req *http.Request, into any) (status int, answer string, err 
 	return resp.StatusCode, string(raw), nil
 }
 
-// Incidents is the API's listing, newest first.
-func (b *Bot) Incidents() ([]webhook.IncidentJSON, error) {
-	var list webhook.IncidentsJSON
-	status, answer, err := b.Do(http.MethodGet, "/api/v1/incidents", nil, &list)
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("GET /api/v1/incidents: %d %s", status, answer)
+// Incidents returns the API's whole listing, newest first.
+func (b *Bot) Incidents() (all []webhook.IncidentJSON, err error) {
+	for path := "/api/v1/incidents?limit=500"; ; {
+		var page webhook.IncidentsJSON
+		status, answer, err := b.Do(http.MethodGet, path, nil, &page)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("GET %s: %d %s", path, status, answer)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, page.Incidents...); page.Next == nil {
+			return all, nil
+		}
+		path = "/api/v1/incidents?limit=500&cursor=" + url.QueryEscape(*page.Next)
 	}
-	return list.Incidents, err
 }
 
 // MustIncidents is Incidents of a bot that has to answer.

@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
 
@@ -33,7 +34,7 @@ type tab struct {
 }
 
 // openTab starts a browser of its own: no cache, no name and no storage is shared between tests.
-func openTab(t *testing.T, b *bot) *tab {
+func openTab(t *testing.T, b *bot, options ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	chromium := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -47,9 +48,10 @@ func openTab(t *testing.T, b *bot) *tab {
 	}
 	// A test's context ends before its cleanups run, and would kill the browser instead of closing it. The allocator makes the profile's
 	// folder and removes it: Chromium's helpers may still write there for a moment after it has ended.
-	alloc, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), chromedp.ExecPath(chromium), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+	options = append(options, chromedp.ExecPath(chromium), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.NoFirstRun, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.WSURLReadTimeout(patience))
+	alloc, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
 	ctx, end := chromedp.NewContext(alloc)
 	t.Cleanup(func() {
 		if err := chromedp.Cancel(ctx); err != nil {
@@ -63,7 +65,35 @@ func openTab(t *testing.T, b *bot) *tab {
 		t.Fatal(err)
 	}
 	tb := &tab{t: t, ctx: ctx, host: u.Host}
-	chromedp.ListenTarget(ctx, tb.hear)
+	tb.begin()
+	return tb
+}
+
+// window opens another window of the same browser: both are visible at once, and share what a browser shares.
+func (tb *tab) window() *tab {
+	tb.t.Helper()
+	var id target.ID
+	tb.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		id, err = target.CreateTarget("about:blank").WithNewWindow(true).Do(cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser))
+		return err
+	}))
+	ctx, end := chromedp.NewContext(tb.ctx, chromedp.WithTargetID(id))
+	tb.t.Cleanup(end)
+	other := &tab{t: tb.t, ctx: ctx, host: tb.host}
+	other.begin()
+	return other
+}
+
+// close closes a window as its reader does; the browser goes on.
+func (tb *tab) close() {
+	tb.t.Helper()
+	tb.do(page.Close())
+}
+
+// begin listens to all that the browser says of the tab.
+func (tb *tab) begin() {
+	tb.t.Helper()
+	chromedp.ListenTarget(tb.ctx, tb.hear)
 	tb.do(network.Enable(), cdplog.Enable(), runtime.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
 		// A violation of the content security policy is told to the page; the tab keeps it where a test finds it.
 		_, err := page.AddScriptToEvaluateOnNewDocument(`window.violations = [];
@@ -71,7 +101,6 @@ func openTab(t *testing.T, b *bot) *tab {
 		return err
 	}))
 	tb.size(1280, 900)
-	return tb
 }
 
 // hear notes errors of the console, exceptions, and requests that leave the bot's own address.

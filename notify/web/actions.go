@@ -82,19 +82,6 @@ func (c actionCard) Allowed() string {
 	return guards + " " + verb
 }
 
-// actionOrder puts first what waits for a person, then what runs, then what is over.
-func actionOrder(s state.ActionState) int {
-	switch {
-	case s == state.AwaitingApproval, s == state.NeedsHuman:
-		return 0
-	case s.Running():
-		return 1
-	case !s.Done():
-		return 2
-	}
-	return 3
-}
-
 // tone is the colour of a state.
 func tone(s state.ActionState) string {
 	switch s {
@@ -113,18 +100,22 @@ func tone(s state.ActionState) string {
 	return "mute"
 }
 
-// actions lists what Paramedic did, does and would do.
-func (h *Handler) actions(*http.Request) (view, error) {
-	var cards []actionCard
-	for _, a := range h.cfg.View.Actions() {
+type actionsData struct {
+	Cards []actionCard
+	Pages pager
+}
+
+// actions lists what Paramedic did, does and would do: what needs a person comes first.
+func (h *Handler) actions(r *http.Request) (view, error) {
+	d := actionsData{Pages: paged(r, "actions", "page", h.cfg.View.Tally().Actions)}
+	for _, a := range h.cfg.View.ListActions(state.ActionQuery{Needy: true, Skip: d.Pages.skip(), Limit: pageSize}).Actions {
 		c := newActionCard(a)
 		if in, ok := h.cfg.View.Incident(a.Incident); ok {
 			c.Name, c.Title = h.name(in), in.Title
 		}
-		cards = append(cards, c)
+		d.Cards = append(d.Cards, c)
 	}
-	slices.SortStableFunc(cards, func(a, b actionCard) int { return actionOrder(a.State) - actionOrder(b.State) })
-	return view{page: "actions", title: "Actions", nav: "actions", data: cards}, nil
+	return view{page: "actions", title: "Actions", nav: "actions", about: everything, data: d}, nil
 }
 
 // action leads to an action's card on its incident's page.

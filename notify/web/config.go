@@ -76,10 +76,11 @@ var files embed.FS
 
 // Handler serves the pages.
 type Handler struct {
-	cfg    Config
-	pages  map[string]*template.Template
-	static map[string]asset
-	mux    *http.ServeMux
+	cfg      Config
+	pages    map[string]*template.Template
+	partials map[string]*template.Template // the same, without times that pass
+	static   map[string]asset
+	mux      *http.ServeMux
 }
 
 // New makes the pages' handler. It serves /, /incidents/, /actions, /playbooks/, /fleet, /static/, /login and /logout.
@@ -101,7 +102,12 @@ func New(cfg Config) (*Handler, error) {
 	if h.static, err = loadAssets(); err != nil {
 		return nil, err
 	}
-	if h.pages, err = h.parse(); err != nil {
+	funcs := h.funcs()
+	if h.pages, err = h.parse(funcs); err != nil {
+		return nil, err
+	}
+	funcs["ago"] = func(time.Time) string { return "" } // the script writes it, as it does every second
+	if h.partials, err = h.parse(funcs); err != nil {
 		return nil, err
 	}
 	h.mux.HandleFunc("GET /static/{file}", h.serveStatic)

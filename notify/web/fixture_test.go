@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/statetest"
 )
 
 var now = time.Date(2026, 11, 21, 3, 12, 0, 0, time.UTC)
@@ -36,7 +37,13 @@ func (v *fakeView) Incident(id state.IncidentID) (state.Incident, bool) {
 	}
 	return v.incidents[i], true
 }
-func (v *fakeView) Incidents() []state.Incident { return slices.Clone(v.incidents) }
+func (v *fakeView) ListIncidents(q state.IncidentQuery) state.IncidentPage {
+	return statetest.ListIncidents(v.incidents, q)
+}
+func (v *fakeView) Tally() state.Tally {
+	open := len(v.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents}).Incidents)
+	return state.Tally{Open: open, Resolved: len(v.incidents) - open, Actions: len(v.actions)}
+}
 func (v *fakeView) Action(id state.ActionID) (state.Action, bool) {
 	i := slices.IndexFunc(v.actions, func(a state.Action) bool { return a.ID == id })
 	if i < 0 {
@@ -44,7 +51,15 @@ func (v *fakeView) Action(id state.ActionID) (state.Action, bool) {
 	}
 	return v.actions[i], true
 }
-func (v *fakeView) Actions() []state.Action { return slices.Clone(v.actions) }
+func (v *fakeView) ListActions(q state.ActionQuery) state.ActionPage {
+	return statetest.ListActions(v.actions, q)
+}
+func (v *fakeView) ActionsOf(id state.IncidentID) []state.Action {
+	return v.ListActions(state.ActionQuery{Match: func(a *state.Action) bool { return a.Incident == id }}).Actions
+}
+func (v *fakeView) BegunActions() []state.Action {
+	return v.ListActions(state.ActionQuery{Match: (*state.Action).Begun}).Actions
+}
 func (v *fakeView) Evidence(id state.IncidentID) (state.Evidence, bool) {
 	ev, ok := v.evidence[id]
 	return ev, ok

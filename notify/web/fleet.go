@@ -108,7 +108,7 @@ func (h *Handler) fleet(r *http.Request) (view, error) {
 	slices.SortFunc(d.Cards, func(a, b poolCard) int {
 		return cmp.Or(healthRank(a.Overall)-healthRank(b.Overall), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return view{page: "fleet", title: "Fleet", nav: "fleet", data: d}, nil
+	return view{page: "fleet", title: "Fleet", nav: "fleet", about: everything, data: d}, nil
 }
 
 // healthRank puts first what needs somebody.
@@ -124,10 +124,15 @@ func healthRank(status string) int {
 	return 2
 }
 
-// seenPools are the workers that the newest evidence of any incident named, by pool.
+// mostSeen bounds how many open incidents, and how many resolved ones, a fleet page reads the evidence of.
+const mostSeen = 100
+
+// seenPools are the workers that the newest evidence of a recent incident named, by pool.
 func (h *Handler) seenPools() map[poolKey]*seen {
 	pools := map[poolKey]*seen{}
-	for _, in := range h.cfg.View.Incidents() { // newest first
+	recent := h.cfg.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Limit: mostSeen}).Incidents
+	recent = append(recent, h.cfg.View.ListIncidents(state.IncidentQuery{Which: state.ResolvedIncidents, Limit: mostSeen}).Incidents...)
+	for _, in := range recent {
 		ev, ok := h.cfg.View.Evidence(in.ID)
 		if !ok {
 			continue

@@ -95,7 +95,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(d.Actions, func(a, b actionCard) int { return actionOrder(a.State) - actionOrder(b.State) })
+	slices.SortStableFunc(d.Actions, func(a, b actionCard) int { return b.State.Need() - a.State.Need() })
 	var evp *state.Evidence
 	if hasEvidence {
 		evp = &ev
@@ -115,7 +115,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if in.MergedInto != "" {
 		d.MergedInto = h.incidentLink(in.MergedInto)
 	}
-	return view{page: "incident", title: h.name(in) + " " + in.Title, nav: "incidents", data: d}, nil
+	return view{page: "incident", title: h.name(in) + " " + in.Title, nav: "incidents", about: string(in.ID), data: d}, nil
 }
 
 func (h *Handler) incidentLink(id state.IncidentID) link {
@@ -125,6 +125,9 @@ func (h *Handler) incidentLink(id state.IncidentID) link {
 	}
 	return l
 }
+
+// mostMeanings bounds how many meanings of an ambiguous name are listed.
+const mostMeanings = 20
 
 // name is what people call an incident of this bot.
 func (h *Handler) name(in state.Incident) string { return in.ShortName(len(h.cfg.Clusters) > 1) }
@@ -138,10 +141,10 @@ func (h *Handler) find(asked string) (state.Incident, error) {
 	query, byNumber := state.ParseShortName(asked)
 	prefix := "INC-" + strings.TrimPrefix(strings.ToUpper(asked), "INC-")
 	var found []state.Incident
-	for _, in := range h.cfg.View.Incidents() {
-		if byNumber && query.Matches(&in) || !byNumber && prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix) {
-			found = append(found, in)
-		}
+	if byNumber || prefix != "INC-" {
+		found = h.cfg.View.ListIncidents(state.IncidentQuery{Limit: mostMeanings, Match: func(in *state.Incident) bool {
+			return byNumber && query.Matches(in) || !byNumber && strings.HasPrefix(string(in.ID), prefix)
+		}}).Incidents
 	}
 	switch len(found) {
 	case 0:
@@ -149,12 +152,16 @@ func (h *Handler) find(asked string) (state.Incident, error) {
 	case 1:
 		return found[0], nil
 	}
-	text := fmt.Sprintf("%d incidents begin like that. Which one?", len(found))
+	count := strconv.Itoa(len(found))
+	if len(found) == mostMeanings {
+		count += " or more"
+	}
+	text := count + " incidents begin like that. Which one?"
 	if byNumber {
-		text = fmt.Sprintf("%d incidents have that number. Which one?", len(found))
+		text = count + " incidents have that number. Which one?"
 	}
 	e := &pageError{status: http.StatusMultipleChoices, text: text}
-	for _, in := range found[:min(len(found), 20)] {
+	for _, in := range found {
 		l := h.incidentLink(in.ID)
 		l.Text += " (" + in.Cluster + ", " + string(in.Status) + ", " + "opened " + ago(h.now(), in.OpenedAt) + ")"
 		e.links = append(e.links, l)

@@ -1,18 +1,18 @@
 package web
 
 import (
-	"cmp"
 	"net/http"
-	"slices"
+	"net/url"
+	"strconv"
 
 	"paramedic/state"
 )
 
 type indexData struct {
 	Open, Resolved []incidentRow
-	More           int // resolved incidents that are not listed
-	Waiting        []actionCard
 	Intake         Intake
+	Opens          pager
+	Resolveds      pager
 }
 
 type incidentRow struct {
@@ -21,33 +21,77 @@ type incidentRow struct {
 	Waiting int // actions that wait for approval
 }
 
-// maxResolved is how many resolved incidents the front page lists.
-const maxResolved = 100
+// pageSize is how many incidents or actions one page lists.
+const pageSize = 50
+
+// A pager says which part of a listing a page shows, and where the parts beside it are.
+type pager struct {
+	Name           string // what is listed, for the links
+	Total          int
+	From, To       int // the first and the last one shown, counted from 1; zero where nothing is
+	Previous, Next string
+}
+
+// paged works out the part of a listing that a request asks for. A page that is no longer there, since its incidents are gone, is the last.
+func paged(r *http.Request, name, param string, total int) pager {
+	last := max((total-1)/pageSize, 0)
+	n, err := strconv.Atoi(r.URL.Query().Get(param))
+	if err != nil || n < 1 {
+		n = 1
+	}
+	n = min(n-1, last)
+	p := pager{Name: name, Total: total, From: min(n*pageSize+1, total), To: min((n+1)*pageSize, total)}
+	at := func(n int) string {
+		q := url.Values{}
+		for _, keep := range pageParams {
+			if v := r.URL.Query().Get(keep); v != "" && keep != param {
+				q.Set(keep, v)
+			}
+		}
+		if n > 0 {
+			q.Set(param, strconv.Itoa(n+1))
+		}
+		return r.URL.Path + "?" + q.Encode()
+	}
+	if n > 0 {
+		p.Previous = at(n - 1)
+	}
+	if n < last {
+		p.Next = at(n + 1)
+	}
+	return p
+}
+
+// pageParams are the parameters of pages: a link to another part of one listing keeps the part of the other.
+var pageParams = []string{"page", "resolved"}
+
+// skip is how many records come before the page.
+func (p pager) skip() int { return max(p.From-1, 0) }
 
 // index lists the incidents: open ones by urgency, then the resolved ones, newest first.
-func (h *Handler) index(*http.Request) (view, error) {
-	d := indexData{Intake: h.intake()}
-	waiting := map[state.IncidentID]int{}
-	for _, a := range h.cfg.View.Actions() {
-		if a.State == state.AwaitingApproval {
-			waiting[a.Incident]++
+func (h *Handler) index(r *http.Request) (view, error) {
+	t := h.cfg.View.Tally()
+	d := indexData{Intake: h.intake(), Opens: paged(r, "open incidents", "page", t.Open), Resolveds: paged(r, "resolved incidents", "resolved", t.Resolved)}
+	rows := func(q state.IncidentQuery, p pager) (out []incidentRow) {
+		q.Skip, q.Limit = p.skip(), pageSize
+		for _, in := range h.cfg.View.ListIncidents(q).Incidents {
+			out = append(out, incidentRow{Incident: in, Verdict: !in.DiagnosedAt.IsZero(), Waiting: h.waiting(in)})
+		}
+		return out
+	}
+	d.Open = rows(state.IncidentQuery{Urgent: true}, d.Opens)
+	d.Resolved = rows(state.IncidentQuery{Which: state.ResolvedIncidents}, d.Resolveds)
+	return view{page: "index", title: "Incidents", nav: "incidents", about: everything, data: d}, nil
+}
+
+// waiting counts an incident's actions that wait for approval.
+func (h *Handler) waiting(in state.Incident) (n int) {
+	for _, id := range in.Actions {
+		if a, ok := h.cfg.View.Action(id); ok && a.State == state.AwaitingApproval {
+			n++
 		}
 	}
-	for _, in := range h.cfg.View.Incidents() {
-		row := incidentRow{Incident: in, Verdict: !in.DiagnosedAt.IsZero(), Waiting: waiting[in.ID]}
-		switch {
-		case in.Open():
-			d.Open = append(d.Open, row)
-		case len(d.Resolved) < maxResolved:
-			d.Resolved = append(d.Resolved, row)
-		default:
-			d.More++
-		}
-	}
-	slices.SortStableFunc(d.Open, func(a, b incidentRow) int {
-		return cmp.Or(b.Severity.Rank()-a.Severity.Rank(), b.StartedAt.Compare(a.StartedAt))
-	})
-	return view{page: "index", title: "Incidents", nav: "incidents", data: d}, nil
+	return n
 }
 
 func (h *Handler) playbooks(*http.Request) (view, error) {

@@ -16,18 +16,26 @@ import (
 	"paramedic/state"
 )
 
-// PartialHeader asks for a page's content alone, for the script to put in place of the old one.
-const PartialHeader = "X-Paramedic-Partial"
+// PartialHeader asks for a page's content alone, for the script to put in place of the old one. It carries no time that passes, so that
+// its ETag changes with what it shows; nowHeader has the server's time beside it.
+const (
+	PartialHeader = "X-Paramedic-Partial"
+	nowHeader     = "X-Paramedic-Now"
+)
 
 // A view is one page: its template, its title, its data.
 type view struct {
 	page     string
 	title    string
 	nav      string // which entry of the navigation it belongs to
+	about    string // what changes it: an incident's ID, everything, or nothing
 	status   int
 	data     any
 	redirect string // send the reader there instead
 }
+
+// everything changes a page that shows more than one incident.
+const everything = "all"
 
 // frame is what every template sees.
 type frame struct {
@@ -43,7 +51,9 @@ type frame struct {
 	Halts                     []halt
 	Clusters                  []string
 	Data                      any
-	JS, CSS                   string
+	About                     string
+	Partial                   bool
+	JS, CSS, Stream, ETag     string
 }
 
 type halt struct {
@@ -107,7 +117,8 @@ func (h *Handler) failed(err error) view {
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, v view, f frame) {
 	f.Title, f.Nav, f.Mode, f.Version, f.Now, f.Data = v.title, v.nav, h.cfg.Mode, h.cfg.Version, h.now(), v.data
 	f.CanAct, f.CanHalt = f.Role.Allows(state.Responder), f.Role.Allows(state.Admin)
-	f.JS, f.CSS = h.static["app.js"].url, h.static["app.css"].url
+	f.JS, f.CSS, f.Stream = h.static["app.js"].url, h.static["app.css"].url, h.static["stream.js"].url
+	f.About, f.Partial = v.about, r.Header.Get(PartialHeader) != ""
 	f.Clusters = h.cfg.Clusters
 	f.Outside = v.page == "login"
 	for _, c := range h.cfg.Clusters {
@@ -118,12 +129,15 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, v view, f frame)
 			f.Halts = append(f.Halts, halt{c, halted})
 		}
 	}
-	name := "layout"
-	if r.Header.Get(PartialHeader) != "" {
-		name = "inner"
+	asked := f.Partial
+	f.Partial = true
+	out, err := render(h.partials[v.page], "inner", f)
+	f.ETag = etagOf(out)
+	if !asked && err == nil {
+		f.Partial = false
+		out, err = render(h.pages[v.page], "layout", f)
 	}
-	var out bytes.Buffer
-	if err := h.pages[v.page].ExecuteTemplate(&out, name, f); err != nil {
+	if err != nil {
 		h.cfg.Logger.Error("page cannot be rendered", "page", v.page, "err", err)
 		http.Error(w, "The page could not be rendered. Paramedic's log says why.", http.StatusInternalServerError)
 		return
@@ -134,15 +148,36 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, v view, f frame)
 	if v.status == 0 {
 		v.status = http.StatusOK
 	}
+	if asked {
+		w.Header().Set("ETag", f.ETag)
+		w.Header().Set(nowHeader, f.Now.UTC().Format(time.RFC3339))
+		if v.status == http.StatusOK && r.Header.Get("If-None-Match") == f.ETag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
 	w.WriteHeader(v.status)
-	_, _ = w.Write(out.Bytes())
+	_, _ = w.Write(out)
+}
+
+func render(t *template.Template, name string, f frame) ([]byte, error) {
+	var out bytes.Buffer
+	if err := t.ExecuteTemplate(&out, name, f); err != nil {
+		return nil, fmt.Errorf("rendering %s: %w", name, err)
+	}
+	return out.Bytes(), nil
+}
+
+func etagOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
 // parse reads the templates: each page with the layout and the parts that pages share.
-func (h *Handler) parse() (map[string]*template.Template, error) {
+func (h *Handler) parse(funcs template.FuncMap) (map[string]*template.Template, error) {
 	pages := map[string]*template.Template{}
 	for _, name := range []string{"index", "incident", "actions", "playbooks", "playbook", "fleet", "login", "error"} {
-		t, err := template.New(name).Funcs(h.funcs()).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/"+name+".html")
+		t, err := template.New(name).Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("parsing the page %s: %w", name, err)
 		}
@@ -170,13 +205,12 @@ func loadAssets() (map[string]asset, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading static files: %w", err)
 		}
-		sum := sha256.Sum256(data)
-		hash := hex.EncodeToString(sum[:8])
+		etag := etagOf(data)
 		kind := mime.TypeByExtension(path.Ext(e.Name()))
 		if strings.HasSuffix(e.Name(), ".js") {
 			kind = "text/javascript; charset=utf-8"
 		}
-		out[e.Name()] = asset{data: data, kind: kind, etag: `"` + hash + `"`, url: "/static/" + e.Name() + "?v=" + hash}
+		out[e.Name()] = asset{data: data, kind: kind, etag: etag, url: "/static/" + e.Name() + "?v=" + strings.Trim(etag, `"`)}
 	}
 	return out, nil
 }

@@ -271,7 +271,7 @@ func slicesIndex(ins []state.Incident, number int) int {
 
 func TestThePartialIsTheContentAlone(t *testing.T) {
 	res, body := get(t, handler(t, fixture(), nil), "/", func(r *http.Request) { r.Header.Set(PartialHeader, "1") })
-	if strings.Contains(body, "<html") || !strings.HasPrefix(body, `<div id="inner" data-now="2026-11-21T03:12:00Z"`) || !strings.Contains(res.Header.Get("Vary"), PartialHeader) {
+	if strings.Contains(body, "<html") || !strings.HasPrefix(body, `<div id="inner" data-user`) || res.Header.Get("X-Paramedic-Now") != "2026-11-21T03:12:00Z" || !strings.Contains(res.Header.Get("Vary"), PartialHeader) {
 		t.Errorf("%v\n%.200s", res.Header, body)
 	}
 }
@@ -404,11 +404,15 @@ func TestLogin(t *testing.T) {
 
 // The script talks to the API by the names that the API uses.
 func TestTheScriptUsesTheContractsNames(t *testing.T) {
-	js, err := os.ReadFile("static/app.js")
-	if err != nil {
-		t.Fatal(err)
+	var js []byte
+	for _, name := range []string{"static/app.js", "static/stream.js"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		js = append(js, text...)
 	}
-	contains(t, string(js), `"/api/v1/events"`, `addEventListener("entry"`, "plan_hash", PartialHeader)
+	contains(t, string(js), `"/api/v1/events"`, `addEventListener("entry"`, "plan_hash", PartialHeader, nowHeader)
 	if strings.Contains(string(js), "eval(") {
 		t.Error("the script evaluates text")
 	}

@@ -348,3 +348,17 @@ func TestErrorsHoldNoAddress(t *testing.T) {
 		}
 	}
 }
+
+// Going back to an older ReplicaSet makes none, which is all that metrics tell of.
+func TestRollbackIsKnownByKubernetes(t *testing.T) {
+	pool := state.Entity{Namespace: "llm", Pool: "vllm-llama"}
+	for _, c := range []struct{ metrics, kubernetes, want float64 }{{18000, 120, 120}, {600, 600.4, 600}} {
+		prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("rollout_age", pool, c.metrics), sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "m"}, 0.9)}}}
+		kube := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("rollout_age", pool, c.kubernetes)}}}
+		for _, s := range gatherer(t, Cluster{Prometheus: prom, Kubernetes: kube}).Gather(t.Context(), request("rollout_age", "kv_usage")).Samples {
+			if s.Signal == "rollout_age" && s.Value != c.want {
+				t.Errorf("%g s by metrics and %g s by Kubernetes are %g s", c.metrics, c.kubernetes, s.Value)
+			}
+		}
+	}
+}

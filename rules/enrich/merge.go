@@ -18,6 +18,7 @@ type merge struct {
 
 	workers    []state.Worker
 	located    map[string]bool          // the pods of which a page is that does not say so itself
+	shared     map[string]bool          // addresses with pages of others beside a pod's, by host
 	guessed    bool                     // from labels, so that nobody knows what routes to them
 	byPod      map[string]*state.Worker // namespace/pod, and pod where it is unique enough
 	byInstance map[string]*state.Worker
@@ -30,6 +31,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.locate()
 	m.findWorkers()
 	m.index()
+	m.scraped()
 	m.query.Scope = m.pooled(m.query.Scope)
 	type what struct {
 		signal string
@@ -57,6 +59,9 @@ func (m *merge) evidence(ev *state.Evidence) {
 					have.Baseline, began[at] = s.Baseline, r.Began
 				}
 				fill(have, s)
+				if s.Signal == rolloutAge { // only the API server tells that a Deployment went back to an older ReplicaSet
+					have.Value = min(have.Value, s.Value)
+				}
 				continue
 			}
 			had[s.Signal] = true
@@ -121,6 +126,8 @@ func CompareEntities(a, b state.Entity) int {
 	}
 	return 0
 }
+
+const rolloutAge = "rollout_age"
 
 // fill completes a sample with what a later source knows besides.
 func fill(have *state.Sample, more state.Sample) {
@@ -199,8 +206,11 @@ func (m *merge) index() {
 		}
 		if w.Instance != "" {
 			m.byInstance[w.Instance] = w
-			if w.Pod != "" && !loopback(w.Instance) {
-				m.byInstance[host(w.Instance)] = w
+			if h := host(w.Instance); w.Pod != "" && !loopback(w.Instance) {
+				if other := m.byInstance[h]; other != nil && other.Pod != w.Pod {
+					m.shared[h] = true
+				}
+				m.byInstance[h] = w
 			}
 		}
 		if w.Node != "" {
@@ -261,7 +271,7 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 	case e.Pod != "":
 		w = m.byPod[e.Namespace+"/"+e.Pod]
 	case e.Instance != "":
-		if w = m.byInstance[e.Instance]; w == nil && !loopback(e.Instance) {
+		if w = m.byInstance[e.Instance]; w == nil && !loopback(e.Instance) && !m.ofAnother(e) {
 			w = m.byInstance[host(e.Instance)]
 		}
 	}
@@ -304,7 +314,7 @@ func (m *merge) onlyPool(namespace string) string {
 // inScope says whether an entity belongs to what the incident is about, its peers included. What is not known does not exclude.
 func (m *merge) inScope(e state.Entity) bool {
 	s := m.query.Scope
-	if e.Pod == "" && (e.Node != "" || e.GPU != "") {
+	if e.Pod == "" && e.Instance == "" && (e.Node != "" || e.GPU != "") {
 		return m.nodeInScope(e.Node)
 	}
 	if slices.Contains(s.Pods, e.Pod) && e.Pod != "" {
@@ -359,39 +369,6 @@ func (m *merge) exitCodes(samples []state.Sample) {
 	for i, s := range samples {
 		if code, ok := codes[placeOf(s.Entity)]; ok && s.Signal == "pod_last_terminated" {
 			samples[i].Value = code
-		}
-	}
-}
-
-// chartedEntities is how many entities of a signal keep their series: the evidence is stored, and a chart of more lines is unreadable.
-const chartedEntities = 6
-
-// keepSeries drops the series that no chart will show: it keeps the scope's own pods, then those furthest from their usual.
-func keepSeries(samples []state.Sample, scope state.Scope) {
-	bySignal := map[string][]int{}
-	for i, s := range samples {
-		if len(s.Series) > 0 {
-			bySignal[s.Signal] = append(bySignal[s.Signal], i)
-		}
-	}
-	rank := func(i int) float64 {
-		s := samples[i]
-		switch {
-		case s.Entity.Pod == "" && s.Entity.Instance == "" && s.Entity.GPU == "":
-			return 1e12 // the pool's own line
-		case slices.Contains(scope.Pods, s.Entity.Pod):
-			return 1e9
-		case s.Z != nil:
-			return min(max(*s.Z, -*s.Z), 1e6)
-		}
-		return 0
-	}
-	for _, at := range bySignal {
-		slices.SortStableFunc(at, func(a, b int) int {
-			return cmp.Or(cmp.Compare(rank(b), rank(a)), CompareEntities(samples[a].Entity, samples[b].Entity))
-		})
-		for _, i := range at[min(chartedEntities, len(at)):] {
-			samples[i].Series = nil
 		}
 	}
 }

@@ -34,46 +34,31 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 }
 
-// start begins what is due and has a free worker, and says when to look again at the latest. What waits for a worker is looked at
+// start begins what is due and has a free worker, and returns when to look again at the latest. What waits for a worker is looked at
 // when one is free.
 func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
-	due, next := d.cfg.Source.Due(now)
-	listed := make(map[state.EffectID]bool, len(due))
-	for _, e := range due {
-		listed[e.ID] = true
-		if turn, ok := d.answered[e.ID]; d.inFlight[e.ID] || ok && turn == e.Turn {
-			continue
-		}
-		l := laneOf(e)
-		if d.busy[l] >= d.workers(e.Kind) {
-			continue
-		}
-		d.busy[l]++
-		d.inFlight[e.ID] = true
+	tasks, next := d.cfg.Source.Take(now, d.room)
+	for _, t := range tasks {
+		d.busy[t.Lane]++
+		d.inFlight++
 		go func() {
-			answered := d.deliver(ctx, e)
-			d.finished <- delivered{e, answered}
+			answered := d.deliver(ctx, t.Effect)
+			d.finished <- delivered{t, answered}
 		}()
-	}
-	for id := range d.answered { // gone, or put off: the outcome was applied
-		if !listed[id] {
-			delete(d.answered, id)
-		}
 	}
 	return next
 }
 
-// workers of a kind that no lane was made for is one: its effects are refused, which takes no time.
-func (d *Dispatcher) workers(kind state.EffectKind) int {
-	return max(1, d.lanes[kind].Workers)
+// room returns how many workers of a lane are free. A kind that no lane was made for has one: its effects are refused, which takes
+// no time.
+func (d *Dispatcher) room(l state.Lane) int {
+	return max(1, d.lanes[l.Kind].Workers) - d.busy[l]
 }
 
 func (d *Dispatcher) finish(f delivered) {
-	delete(d.inFlight, f.effect.ID)
-	d.busy[laneOf(f.effect)]--
-	if f.answered {
-		d.answered[f.effect.ID] = f.effect.Turn
-	}
+	d.inFlight--
+	d.busy[f.task.Lane]--
+	d.cfg.Source.Finished(f.task, f.answered)
 }
 
 // drain waits for what is in flight: for the grace period, and then as long again for handlers to see that their context has ended.
@@ -82,13 +67,13 @@ func (d *Dispatcher) drain(stop context.CancelFunc) error {
 	grace := time.NewTimer(d.cfg.Grace)
 	defer grace.Stop()
 	stopped := false
-	for len(d.inFlight) > 0 {
+	for d.inFlight > 0 {
 		select {
 		case f := <-d.finished:
 			d.finish(f)
 		case <-grace.C:
 			if stopped {
-				left := len(d.inFlight)
+				left := d.inFlight
 				go func() { // so that a late handler's goroutine can end
 					for range left {
 						<-d.finished

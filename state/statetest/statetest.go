@@ -133,14 +133,18 @@ func ids(inputs []state.Input) string {
 	return strings.TrimSpace(b.String())
 }
 
+// Raw is the decoder that keeps a record as it is.
+func Raw(r state.Record) (any, error) { return r, nil }
+
 func load(t *testing.T, s state.Store, partition int) (map[string]string, state.Fence) {
 	t.Helper()
-	records, fence, err := s.Load(within(t), partition)
+	values, fence, err := s.Load(within(t), partition, Raw)
 	if err != nil {
 		t.Fatalf("load: %v", err)
 	}
 	got := map[string]string{}
-	for _, r := range records {
+	for _, v := range values {
+		r := v.(state.Record)
 		if _, twice := got[r.Key]; twice {
 			t.Errorf("record %s was loaded twice", r.Key)
 		}
@@ -191,7 +195,7 @@ func emptyLoad(t *testing.T, b Backend) {
 	if p := s.Partition("prod"); p < 0 || p >= s.Partitions() || p != s.Partition("prod") {
 		t.Errorf("partition of a cluster is %d of %d", p, s.Partitions())
 	}
-	if _, _, err := s.Load(within(t), s.Partitions()); err == nil {
+	if _, _, err := s.Load(within(t), s.Partitions(), Raw); err == nil {
 		t.Error("loaded a partition that does not exist")
 	}
 }

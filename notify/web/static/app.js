@@ -1,17 +1,21 @@
-// The page is made on the server. This script keeps it fresh (server-sent events), its times relative, and posts decisions to the API.
+// The page is made on the server. This script keeps it fresh, its times relative, and posts decisions to the API. What happens it hears
+// from stream.js, which all tabs share; where a browser has no shared workers it asks every few seconds instead.
 "use strict";
 (() => {
   const live = document.getElementById("live");
   const notice = document.getElementById("notice");
   const content = document.getElementById("content");
+  const script = document.currentScript;
   let offset = 0; // the server's clock less ours
-  let dirty = false, busy = false, timer = 0;
+  const beat = 1000;   // a page is fetched at most once in this time
+  const polled = 3000; // … and this often where nothing tells of events
+  const lull = 60000;  // a stream may lose an entry: a page that is seen is never older than this
+  let busy = false, timer = 0, due = 0, last = -beat, etag = script.dataset.etag;
 
   const inner = () => document.getElementById("inner");
 
-  function syncClock() {
-    const el = inner();
-    const now = el && Date.parse(el.dataset.now);
+  function syncClock(at) {
+    const now = Date.parse(at);
     if (now) offset = now - Date.now();
   }
 
@@ -63,7 +67,7 @@
     const again = focus && document.getElementById(focus);
     if (again) { again.focus({preventScroll: true}); if (caret && caret[0] !== null) again.setSelectionRange(caret[0], caret[1]); }
     scrollTo(scrollX, y);
-    syncClock(); times(); fillNames();
+    times(); fillNames();
   }
 
   function selecting() {
@@ -73,44 +77,68 @@
 
   async function refresh() {
     timer = 0;
+    if (document.hidden) return; // it is fetched when it is seen again
     if (busy || selecting()) { later(2000); return; }
-    busy = true; dirty = false;
+    busy = true; last = performance.now();
+    let again = lull;
     try {
-      const r = await fetch(location.pathname + location.search, {headers: {"X-Paramedic-Partial": "1"}, cache: "no-store"});
-      if (r.status === 401) { location.href = "/login?next=" + encodeURIComponent(location.pathname); return; }
+      const headers = {"X-Paramedic-Partial": "1"};
+      if (etag) headers["If-None-Match"] = etag;
+      const r = await fetch(location.pathname + location.search, {headers, cache: "no-store"});
+      if (r.status === 401) { location.href = "/login?next=" + encodeURIComponent(location.pathname + location.search); return; }
       if (r.redirected && new URL(r.url).pathname !== location.pathname) { location.href = r.url; return; }
-      if (r.ok) swap(await r.text()); else if (r.status >= 500) dirty = true;
-    } catch { dirty = true; }
+      syncClock(r.headers.get("X-Paramedic-Now"));
+      if (r.ok) { etag = r.headers.get("ETag") || ""; swap(await r.text()); } else if (r.status >= 500) again = 5000;
+    } catch { again = 5000; }
     busy = false;
-    if (dirty) later(5000);
+    if (inner().dataset.about) later(again);
   }
 
-  function later(ms) { dirty = true; if (!timer) timer = setTimeout(refresh, ms); }
+  // later fetches the page after so many milliseconds, unless that is to happen sooner anyway.
+  function later(ms) {
+    const now = performance.now(), at = Math.max(now + ms, last + beat);
+    if (timer && due <= at) return;
+    clearTimeout(timer);
+    due = at;
+    timer = setTimeout(refresh, at - now);
+  }
 
   // concerns says whether an entry of the timeline can change this page.
   function concerns(entry) {
-    const m = location.pathname.match(/^\/incidents\/([^/]+)$/);
-    return !m || !entry.incident || entry.incident === decodeURIComponent(m[1]);
+    const about = inner().dataset.about;
+    return about === "all" || !entry.incident || entry.incident === about;
   }
 
-  let wasOpen = false, wait = 1000;
+  function show(text, on) { live.textContent = text; live.classList.toggle("on", on); }
+
+  function poll() {
+    show("every " + polled / 1000 + " s", true);
+    setInterval(() => later(0), polled);
+  }
+
+  function hear(m) {
+    if (m.kind === "down") { show("reconnecting", false); return; }
+    if (m.kind === "open") { show("live", true); later(0); return; } // something may have happened before
+    let entry = {};
+    try { entry = JSON.parse(m.data); } catch { /* refresh all the same */ }
+    if (concerns(entry)) later(250);
+  }
+
+  // listen keeps the page fresh for as long as it is seen.
   function listen() {
-    if (!window.EventSource || location.pathname === "/login") return;
-    const es = new EventSource("/api/v1/events");
-    es.onopen = () => {
-      live.textContent = "live"; live.classList.add("on"); wait = 1000;
-      if (wasOpen) later(100); // something may have happened meanwhile
-      wasOpen = true;
-    };
-    es.onerror = () => {
-      live.textContent = "reconnecting"; live.classList.remove("on");
-      if (es.readyState === EventSource.CLOSED) { setTimeout(listen, wait); wait = Math.min(wait * 2, 30000); }
-    };
-    es.addEventListener("entry", (e) => {
-      let entry = {};
-      try { entry = JSON.parse(e.data); } catch { /* refresh all the same */ }
-      if (concerns(entry)) later(250);
-    });
+    if (!inner().dataset.about) return; // nothing that happens changes this page
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) later(0); });
+    addEventListener("pageshow", (e) => { if (e.persisted) later(0); });
+    if (!window.SharedWorker) { poll(); return; }
+    const worker = new SharedWorker(script.dataset.stream);
+    const tell = () => worker.port.postMessage(document.hidden ? "hidden" : "seen");
+    worker.addEventListener("error", poll, {once: true});
+    worker.port.onmessage = (e) => hear(e.data);
+    tell();
+    setInterval(tell, 15000);
+    document.addEventListener("visibilitychange", tell);
+    addEventListener("pageshow", tell);
+    addEventListener("pagehide", () => worker.port.postMessage("hidden"));
   }
 
   document.addEventListener("submit", async (e) => {
@@ -143,7 +171,6 @@
   addEventListener("beforeprint", () => { folded = [...content.querySelectorAll("details:not([open])")]; folded.forEach((d) => { d.open = true; }); });
   addEventListener("afterprint", () => { folded.forEach((d) => { d.open = false; }); folded = []; });
 
-  made(); syncClock(); times(); fillNames(); listen();
+  made(); syncClock(inner().dataset.now); times(); fillNames(); listen();
   setInterval(times, 1000);
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) later(100); });
 })();

@@ -1,0 +1,273 @@
+package state
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// A Place is where a page of a listing ends: the next one begins after it. It stays where it is while new records come.
+type Place struct {
+	At time.Time // when the incident opened; zero for an action
+	ID string
+}
+
+// Which says which incidents a listing has.
+type Which int
+
+// The choices of a listing.
+const (
+	AllIncidents Which = iota
+	OpenIncidents
+	ResolvedIncidents
+)
+
+// An IncidentQuery asks for incidents. Its zero value asks for all of them, newest first.
+type IncidentQuery struct {
+	Which Which
+	// Urgent lists the open incidents, the most severe first, then those that began last.
+	Urgent bool
+	// Match chooses; nil takes all. It runs under the keeper's lock: it must be quick, and neither change nor keep the incident.
+	Match func(*Incident) bool
+	// Since ends a listing by age at what opened before it.
+	Since time.Time
+	// After is where the page before ended, in a listing by age; nil begins with the newest.
+	After *Place
+	// Skip leaves out the first ones that match; Limit bounds the rest, and zero takes all.
+	Skip, Limit int
+}
+
+// An IncidentPage is one page of a listing. Next is where it ends, and nil where no more match.
+type IncidentPage struct {
+	Incidents []Incident
+	Next      *Place
+}
+
+// An ActionQuery asks for actions. Its zero value asks for all of them, newest first.
+type ActionQuery struct {
+	// Needy lists those first that need a person, then those that run, those not begun, and those that are over.
+	Needy bool
+	// Match chooses; nil takes all. It runs under the keeper's lock: it must be quick, and neither change nor keep the action.
+	Match func(*Action) bool
+	// After is where the page before ended, in a listing by age; nil begins with the newest.
+	After *Place
+	// Skip leaves out the first ones that match; Limit bounds the rest, and zero takes all.
+	Skip, Limit int
+}
+
+// An ActionPage is one page of a listing. Next is where it ends, and nil where no more match.
+type ActionPage struct {
+	Actions []Action
+	Next    *Place
+}
+
+// A Tally counts what a keeper remembers.
+type Tally struct {
+	Open, Resolved int // incidents
+	Actions        int
+}
+
+// ListIncidents returns one page of the incidents that match.
+func (k *Keeper) ListIncidents(q IncidentQuery) IncidentPage {
+	indexes := []func(*listings) *index[Incident]{
+		func(l *listings) *index[Incident] { return l.open },
+		func(l *listings) *index[Incident] { return l.resolved },
+	}
+	switch {
+	case q.Urgent:
+		indexes = []func(*listings) *index[Incident]{func(l *listings) *index[Incident] { return l.urgent }}
+	case q.Which == OpenIncidents:
+		indexes = indexes[:1]
+	case q.Which == ResolvedIncidents:
+		indexes = indexes[1:]
+	}
+	l := lister[Incident]{match: q.Match, after: before(q.After), need: needed(q.Skip, q.Limit), last: place{at: math.MinInt64}}
+	if !q.Since.IsZero() {
+		l.last.at = q.Since.UnixNano()
+	}
+	found := l.look(k, indexes)
+	var out IncidentPage
+	for i, at := range found[min(q.Skip, len(found)):] {
+		if q.Limit > 0 && i == q.Limit {
+			last := found[q.Skip+q.Limit-1]
+			out.Next = &Place{At: time.Unix(0, last.at).UTC(), ID: last.id}
+			break
+		}
+		// It may have gone since, or changed: a page never shows what does not match.
+		if in, ok := at.part.incident(IncidentID(at.id), q.Match); ok {
+			out.Incidents = append(out.Incidents, in)
+		}
+	}
+	return out
+}
+
+// ListActions returns one page of the actions that match.
+func (k *Keeper) ListActions(q ActionQuery) ActionPage {
+	order := func(l *listings) *index[Action] { return l.actions }
+	if q.Needy {
+		order = func(l *listings) *index[Action] { return l.needy }
+	}
+	return k.actionPage(order, q)
+}
+
+// BegunActions returns the actions that were admitted or recorded an intent, newest first.
+func (k *Keeper) BegunActions() []Action {
+	return k.actionPage(func(l *listings) *index[Action] { return l.begun }, ActionQuery{}).Actions
+}
+
+func (k *Keeper) actionPage(order func(*listings) *index[Action], q ActionQuery) ActionPage {
+	l := lister[Action]{match: q.Match, after: before(q.After), need: needed(q.Skip, q.Limit), last: place{at: math.MinInt64}}
+	found := l.look(k, []func(*listings) *index[Action]{order})
+	var out ActionPage
+	for i, at := range found[min(q.Skip, len(found)):] {
+		if q.Limit > 0 && i == q.Limit {
+			out.Next = &Place{ID: found[q.Skip+q.Limit-1].id}
+			break
+		}
+		if a, ok := at.part.action(ActionID(at.id), q.Match); ok {
+			out.Actions = append(out.Actions, a)
+		}
+	}
+	return out
+}
+
+// Tally counts the incidents and actions within retention.
+func (k *Keeper) Tally() (t Tally) {
+	k.find(func(b *Board) bool {
+		t.Open += len(b.listings.open.rows)
+		t.Resolved += len(b.listings.resolved.rows)
+		t.Actions += len(b.listings.actions.rows)
+		return false
+	})
+	return t
+}
+
+// ActionsOf returns the actions that were planned for an incident, newest first.
+func (k *Keeper) ActionsOf(id IncidentID) []Action {
+	var out []Action
+	k.find(func(b *Board) bool {
+		in := b.incidents[id]
+		if in == nil {
+			return false
+		}
+		seen := map[ActionID]bool{}
+		// What was planned before the incident was merged may have reached the log after: the root lists it.
+		for ; in != nil; in = b.incidents[in.MergedInto] {
+			for _, aid := range in.Actions {
+				if a := b.actions[aid]; a != nil && a.Incident == id && !seen[aid] {
+					seen[aid] = true
+					out = append(out, a.Clone())
+				}
+			}
+		}
+		return true
+	})
+	slices.SortFunc(out, func(x, y Action) int { return cmp.Compare(y.ID, x.ID) })
+	return out
+}
+
+func (p *partition) incident(id IncidentID, match func(*Incident) bool) (Incident, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	in := p.board.incidents[id]
+	if in == nil || match != nil && !match(in) {
+		return Incident{}, false
+	}
+	return in.Clone(), true
+}
+
+func (p *partition) action(id ActionID, match func(*Action) bool) (Action, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	a := p.board.actions[id]
+	if a == nil || match != nil && !match(a) {
+		return Action{}, false
+	}
+	return a.Clone(), true
+}
+
+// foremost is before every place of a listing.
+var foremost = place{rank: math.MaxInt, at: math.MaxInt64}
+
+func before(p *Place) place {
+	switch {
+	case p == nil:
+		return foremost
+	case p.At.IsZero():
+		return place{id: p.ID}
+	}
+	return place{at: p.At.UnixNano(), id: p.ID}
+}
+
+// needed is how many places decide a page: one more tells whether another follows.
+func needed(skip, limit int) int {
+	if limit <= 0 {
+		return math.MaxInt
+	}
+	return skip + limit + 1
+}
+
+// mostWalked bounds how many records one look under a partition's lock passes: a long listing must not hold the reader up.
+const mostWalked = 1000
+
+// A lister finds the first places of a listing that is spread over partitions and indexes.
+type lister[T any] struct {
+	match func(*T) bool
+	after place // the listing begins behind it
+	last  place // … and ends with it
+	need  int
+	found []spot
+}
+
+type spot struct {
+	place
+	part *partition
+}
+
+func (l *lister[T]) look(k *Keeper, indexes []func(*listings) *index[T]) []spot {
+	for _, p := range k.parts {
+		for _, of := range indexes {
+			l.walk(p, of)
+		}
+	}
+	return l.found
+}
+
+// walk adds what an index has, and keeps the list in order and as short as it may be.
+func (l *lister[T]) walk(p *partition, of func(*listings) *index[T]) {
+	start, at := len(l.found), l.after
+	for more := true; more; {
+		at, more = l.chunk(p, of, at, start)
+	}
+	if start > 0 {
+		slices.SortFunc(l.found, func(a, b spot) int { return b.compare(a.place) })
+	}
+	if len(l.found) > l.need {
+		l.found = l.found[:l.need]
+	}
+	if len(l.found) == l.need && l.found[l.need-1].compare(l.last) > 0 {
+		l.last = l.found[l.need-1].place // what is listed later is on no page that was asked for
+	}
+}
+
+// chunk passes a bounded number of records and returns where it ended, and whether it has to go on.
+func (l *lister[T]) chunk(p *partition, of func(*listings) *index[T], at place, start int) (place, bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	x := of(&p.board.listings)
+	for i, walked := x.seek(at)-1, 0; i >= 0 && len(l.found)-start < l.need; i-- {
+		r := x.rows[i]
+		if r.compare(l.last) < 0 {
+			return r.place, false
+		}
+		if walked++; walked > mostWalked {
+			return at, true
+		}
+		at = r.place
+		if l.match == nil || l.match(r.item) {
+			l.found = append(l.found, spot{r.place, p})
+		}
+	}
+	return at, false
+}

@@ -1,0 +1,187 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// listed is a keeper of so many partitions, whose boards hold n incidents and as many actions in no order.
+func listed(tb testing.TB, partitions, n int) *Keeper {
+	tb.Helper()
+	r := rand.New(rand.NewPCG(15, 4))
+	k := &Keeper{subs: map[chan Entry]bool{}}
+	for p := range partitions {
+		k.parts = append(k.parts, &partition{n: p, board: NewBoard(), ready: true})
+	}
+	begin := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	for i := range n {
+		b := k.parts[i%partitions].board
+		at := begin.Add(time.Duration(r.IntN(n)) * time.Second) // some at the same moment
+		in := &Incident{ID: NewIncidentID(at, fmt.Sprint(i)), Number: i + 1, Cluster: []string{"a", "b"}[i%2], Status: StatusOpen, Severity: []Severity{Critical, Warning, Info}[i%3],
+			OpenedAt: at, StartedAt: at.Add(-time.Duration(r.IntN(600)) * time.Second)}
+		if i%4 > 0 {
+			in.Status = StatusResolved
+		}
+		a := &Action{ID: NewActionID(at, fmt.Sprint(i)), Incident: in.ID, State: []ActionState{Proposed, AwaitingApproval, Succeeded, Verifying}[i%4]}
+		if i%4 > 1 {
+			a.Steps = []ActionStep{{State: Intent, At: at}}
+		}
+		in.Actions = []ActionID{a.ID}
+		b.incidents[in.ID], b.actions[a.ID] = in, a
+		b.touch(kindIncident, string(in.ID))
+		b.touch(kindAction, string(a.ID))
+	}
+	for _, p := range k.parts {
+		if _, _, err := p.board.Take(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return k
+}
+
+// naive makes the whole list by copying and sorting everything.
+func naive(k *Keeper, take func(*Incident) bool, order func(a, b Incident) int) (out []IncidentID) {
+	var all []Incident
+	for _, p := range k.parts {
+		for _, in := range p.board.incidents {
+			if take(in) {
+				all = append(all, *in)
+			}
+		}
+	}
+	slices.SortFunc(all, order)
+	for _, in := range all {
+		out = append(out, in.ID)
+	}
+	return out
+}
+
+func newestFirstOrder(a, b Incident) int {
+	return cmp.Or(b.OpenedAt.Compare(a.OpenedAt), cmp.Compare(b.ID, a.ID))
+}
+
+func mostUrgentFirstOrder(a, b Incident) int {
+	return cmp.Or(b.Severity.Rank()-a.Severity.Rank(), b.StartedAt.Compare(a.StartedAt), cmp.Compare(b.ID, a.ID))
+}
+
+func TestPagesTogetherAreTheListing(t *testing.T) {
+	k := listed(t, 3, 2500)
+	inA := func(in *Incident) bool { return in.Cluster == "a" && in.Open() }
+	for name, c := range map[string]struct {
+		q     IncidentQuery
+		take  func(*Incident) bool
+		order func(a, b Incident) int
+	}{
+		"all":      {IncidentQuery{}, func(*Incident) bool { return true }, newestFirstOrder},
+		"open":     {IncidentQuery{Which: OpenIncidents}, (*Incident).Open, newestFirstOrder},
+		"resolved": {IncidentQuery{Which: ResolvedIncidents}, func(in *Incident) bool { return !in.Open() }, newestFirstOrder},
+		"matching": {IncidentQuery{Match: inA}, inA, newestFirstOrder},
+		"urgent":   {IncidentQuery{Urgent: true}, (*Incident).Open, mostUrgentFirstOrder},
+	} {
+		want := naive(k, c.take, c.order)
+		var skipped, walked []IncidentID
+		for n := 0; n == len(skipped); n += 70 {
+			q := c.q
+			q.Skip, q.Limit = n, 70
+			for _, in := range k.ListIncidents(q).Incidents {
+				skipped = append(skipped, in.ID)
+			}
+		}
+		q := c.q
+		q.Limit = 70
+		for more := !q.Urgent; more; { // a cursor goes by age
+			page := k.ListIncidents(q)
+			for _, in := range page.Incidents {
+				walked = append(walked, in.ID)
+			}
+			q.After, more = page.Next, page.Next != nil
+		}
+		if !slices.Equal(skipped, want) || !c.q.Urgent && !slices.Equal(walked, want) {
+			t.Errorf("%s: %d by skipping, %d by cursor, want %d in the order of a sorted copy", name, len(skipped), len(walked), len(want))
+		}
+	}
+}
+
+func TestCursorOutlivesTheIncidentItNames(t *testing.T) {
+	k := listed(t, 2, 100)
+	page := k.ListIncidents(IncidentQuery{Limit: 30})
+	rest := k.ListIncidents(IncidentQuery{After: page.Next}).Incidents
+	for _, p := range k.parts {
+		delete(p.board.incidents, IncidentID(page.Next.ID))
+		p.board.touch(kindIncident, page.Next.ID)
+		if _, _, err := p.board.Take(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := k.ListIncidents(IncidentQuery{After: page.Next}).Incidents; !reflect.DeepEqual(again, rest) || len(rest) != 70 {
+		t.Errorf("%d incidents follow, and %d once the last one of the page is forgotten", len(rest), len(again))
+	}
+}
+
+func TestListingFollowsEveryCommit(t *testing.T) {
+	k := listed(t, 1, 40)
+	b := k.parts[0].board
+	in := k.ListIncidents(IncidentQuery{Which: OpenIncidents, Limit: 1}).Incidents[0]
+	before := k.Tally()
+	b.incidents[in.ID].Status = StatusResolved
+	b.touch(kindIncident, string(in.ID))
+	if _, _, err := b.Take(); err != nil {
+		t.Fatal(err)
+	}
+	open := k.ListIncidents(IncidentQuery{Which: OpenIncidents}).Incidents
+	after := k.Tally()
+	resolved := slices.ContainsFunc(k.ListIncidents(IncidentQuery{Which: ResolvedIncidents}).Incidents, func(r Incident) bool { return r.ID == in.ID })
+	if after.Open != before.Open-1 || after.Resolved != before.Resolved+1 || len(open) != after.Open || !resolved {
+		t.Errorf("before %+v, after one was resolved %+v, and %d are listed as open", before, after, len(open))
+	}
+	if len(k.ListIncidents(IncidentQuery{Urgent: true}).Incidents) != after.Open {
+		t.Error("it is still listed as urgent")
+	}
+}
+
+func TestLoadedBoardListsTheSame(t *testing.T) {
+	k := listed(t, 1, 300)
+	b := k.parts[0].board
+	for id := range b.incidents {
+		b.touch(kindIncident, string(id))
+	}
+	for id := range b.actions {
+		b.touch(kindAction, string(id))
+	}
+	records, _, err := b.Take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &Keeper{parts: []*partition{{board: loadBoard(t, records), ready: true}}}
+	same := func(q IncidentQuery) bool {
+		x, y := k.ListIncidents(q).Incidents, again.ListIncidents(q).Incidents
+		return len(x) > 0 && slices.EqualFunc(x, y, func(a, b Incident) bool { return a.ID == b.ID })
+	}
+	if !same(IncidentQuery{}) || !same(IncidentQuery{Urgent: true}) || !reflect.DeepEqual(k.BegunActions(), again.BegunActions()) || k.Tally() != again.Tally() {
+		t.Error("after a start incidents or actions are listed in another order, or others are")
+	}
+}
+
+func TestActionsThatNeedAPersonComeFirst(t *testing.T) {
+	k := listed(t, 2, 200)
+	var states []ActionState
+	for _, a := range k.ListActions(ActionQuery{Needy: true, Skip: 40, Limit: 70}).Actions {
+		states = append(states, a.State)
+	}
+	if want := slices.Concat(slices.Repeat([]ActionState{AwaitingApproval}, 10), slices.Repeat([]ActionState{Verifying}, 50), slices.Repeat([]ActionState{Proposed}, 10)); !slices.Equal(states, want) {
+		t.Errorf("the second page has %v", states)
+	}
+	begun := k.BegunActions()
+	if len(begun) != 100 || slices.ContainsFunc(begun, func(a Action) bool { return !a.Begun() }) {
+		t.Errorf("%d actions have begun", len(begun))
+	}
+	in := k.ListIncidents(IncidentQuery{Limit: 1}).Incidents[0]
+	if of := k.ActionsOf(in.ID); len(of) != 1 || of[0].Incident != in.ID {
+		t.Errorf("the actions of %s are %v", in.ID, of)
+	}
+}

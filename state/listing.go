@@ -1,0 +1,153 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// A place orders a listing: the greater is listed first. Rank is zero where a listing goes by age alone.
+type place struct {
+	rank int
+	at   int64 // nanoseconds since 1970
+	id   string
+}
+
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(p.rank, q.rank), cmp.Compare(p.at, q.at), strings.Compare(p.id, q.id))
+}
+
+// An index keeps records in the order of a listing, so that a page costs a page whatever is kept. The last one is listed first: what is
+// new is appended.
+type index[T any] struct {
+	rows   []indexRow[T]
+	places map[string]place // by ID
+}
+
+type indexRow[T any] struct {
+	place
+	item *T
+}
+
+func newIndex[T any]() *index[T] { return &index[T]{places: map[string]place{}} }
+
+// seek returns how many rows come before a place in the order of rows.
+func (x *index[T]) seek(p place) int {
+	n, _ := slices.BinarySearchFunc(x.rows, p, func(r indexRow[T], p place) int { return r.compare(p) })
+	return n
+}
+
+// set puts a record at its place; one that is listed elsewhere is moved.
+func (x *index[T]) set(p place, item *T) {
+	if old, ok := x.places[p.id]; ok {
+		if i := x.seek(p); old == p && x.rows[i].item == item {
+			return
+		}
+		x.remove(p.id)
+	}
+	x.places[p.id] = p
+	x.rows = slices.Insert(x.rows, x.seek(p), indexRow[T]{p, item})
+}
+
+func (x *index[T]) remove(id string) {
+	if p, ok := x.places[id]; ok {
+		i := x.seek(p)
+		x.rows = slices.Delete(x.rows, i, i+1)
+		delete(x.places, id)
+	}
+}
+
+// fill replaces all rows at once: a board that is loaded would insert them in no order.
+func (x *index[T]) fill(rows []indexRow[T]) {
+	slices.SortFunc(rows, func(a, b indexRow[T]) int { return a.compare(b.place) })
+	x.rows = rows
+	for _, r := range rows {
+		x.places[r.id] = r.place
+	}
+}
+
+// listings are the orders in which a board's records are read page by page.
+type listings struct {
+	open     *index[Incident] // newest first
+	urgent   *index[Incident] // the open ones again, the most severe first
+	resolved *index[Incident] // newest first
+	actions  *index[Action]   // newest first
+	needy    *index[Action]   // the same, what needs a person first
+	begun    *index[Action]   // those that guards count, newest first
+}
+
+func newListings() listings {
+	return listings{open: newIndex[Incident](), urgent: newIndex[Incident](), resolved: newIndex[Incident](),
+		actions: newIndex[Action](), needy: newIndex[Action](), begun: newIndex[Action]()}
+}
+
+func newestIncident(in *Incident) place { return place{at: in.OpenedAt.UnixNano(), id: string(in.ID)} }
+
+func urgentIncident(in *Incident) place {
+	return place{rank: in.Severity.Rank(), at: in.StartedAt.UnixNano(), id: string(in.ID)}
+}
+
+func newestAction(a *Action) place { return place{id: string(a.ID)} }
+
+func needyAction(a *Action) place { return place{rank: a.State.Need(), id: string(a.ID)} }
+
+// relist puts a record that was changed where it belongs now.
+func (b *Board) relist(c changed) {
+	switch c.kind {
+	case kindIncident:
+		in := b.incidents[IncidentID(c.id)]
+		if in != nil && in.Open() {
+			b.listings.open.set(newestIncident(in), in)
+			b.listings.urgent.set(urgentIncident(in), in)
+		} else {
+			b.listings.open.remove(c.id)
+			b.listings.urgent.remove(c.id)
+		}
+		if in != nil && !in.Open() {
+			b.listings.resolved.set(newestIncident(in), in)
+		} else {
+			b.listings.resolved.remove(c.id)
+		}
+	case kindAction:
+		a := b.actions[ActionID(c.id)]
+		if a == nil {
+			b.listings.actions.remove(c.id)
+			b.listings.needy.remove(c.id)
+		} else {
+			b.listings.actions.set(newestAction(a), a)
+			b.listings.needy.set(needyAction(a), a)
+		}
+		if a != nil && a.Begun() {
+			b.listings.begun.set(newestAction(a), a)
+		} else {
+			b.listings.begun.remove(c.id)
+		}
+	}
+}
+
+// list lists all that was loaded.
+func (b *Board) list() {
+	var open, urgent, resolved []indexRow[Incident]
+	for _, in := range b.incidents {
+		if in.Open() {
+			open = append(open, indexRow[Incident]{newestIncident(in), in})
+			urgent = append(urgent, indexRow[Incident]{urgentIncident(in), in})
+		} else {
+			resolved = append(resolved, indexRow[Incident]{newestIncident(in), in})
+		}
+	}
+	var actions, needy, begun []indexRow[Action]
+	for _, a := range b.actions {
+		actions = append(actions, indexRow[Action]{newestAction(a), a})
+		needy = append(needy, indexRow[Action]{needyAction(a), a})
+		if a.Begun() {
+			begun = append(begun, indexRow[Action]{newestAction(a), a})
+		}
+	}
+	b.listings.open.fill(open)
+	b.listings.urgent.fill(urgent)
+	b.listings.resolved.fill(resolved)
+	b.listings.actions.fill(actions)
+	b.listings.needy.fill(needy)
+	b.listings.begun.fill(begun)
+}
