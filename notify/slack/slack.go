@@ -226,7 +226,7 @@ func notice(m notify.Message) string {
 	if m.Status == state.StatusResolved {
 		word = "resolved"
 	}
-	return escape(notify.Cut(fmt.Sprintf("%s %s: %s", m.Name(), word, m.Title), 300))
+	return escape(notify.Cut(fmt.Sprintf("%s %s: %s", m.Name(), word, m.Headline()), 300))
 }
 
 // judge turns a failed call into what the outbox needs to know, and makes later calls of the method wait where Slack asked for it.
