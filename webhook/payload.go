@@ -52,7 +52,7 @@ type Payload struct {
 func DecodeAlertmanager(body []byte, clusters []string, now time.Time) (Payload, error) {
 	var p payload
 	if err := p.decode(body); err != nil {
-		return Payload{}, fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s", err)
+		return Payload{}, fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s", inWords(err))
 	}
 	switch version := string(p.Version); {
 	case version == "" || version == "null":
@@ -103,7 +103,7 @@ func (p *payload) decode(body []byte) error {
 	p.Alerts = make([]payloadAlert, len(loose.Alerts))
 	for i, raw := range loose.Alerts {
 		if err := json.Unmarshal(raw, &p.Alerts[i]); err != nil {
-			p.Alerts[i].malformed = err
+			p.Alerts[i].malformed = inWords(err)
 		}
 	}
 	return nil
