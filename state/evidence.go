@@ -52,7 +52,8 @@ type Sample struct {
 	Text     string    `json:"text,omitempty"`
 	Unit     string    `json:"unit,omitempty"`
 	At       time.Time `json:"at"`                 // when the value was true, not when it was read
-	Baseline *float64  `json:"baseline,omitempty"` // the same signal an hour before the incident's onset; of one that swung in that hour, the nearest to Value
+	Baseline *float64  `json:"baseline,omitempty"` // the same signal an hour before the incident's onset; of one that swung in that hour before the trouble, the nearest to Value
+	HourAgo  *float64  `json:"hour_ago,omitempty"` // what it was an hour before the onset, where Baseline is of another moment
 	DayAgo   *float64  `json:"day_ago,omitempty"`  // … a day before it
 	WeekAgo  *float64  `json:"week_ago,omitempty"` // … a week before it
 	Z        *float64  `json:"z,omitempty"`        // (Value - mean) / standard deviation over the hour before the onset

@@ -55,6 +55,7 @@ type Incident struct {
 	AckedBy     Actor     `json:"acked_by,omitzero"`
 	ResolvedAt  time.Time `json:"resolved_at,omitzero"`
 	ResolvedBy  string    `json:"resolved_by,omitempty"` // "alerts", a person's name, "merge"
+	PageAt      time.Time `json:"page_at,omitzero"`      // when the last event of its page that was applied happened at PagerDuty
 
 	SilencedUntil time.Time `json:"silenced_until,omitzero"` // no notification before this, but for a rise in severity
 	// Everywhere is the rule whose alerts the incident counts wherever it fires: one that is not known and opened an incident for each.
@@ -150,13 +151,20 @@ type Actor struct {
 	Unverified bool `json:"unverified,omitempty"`
 }
 
-// String returns the actor's name for people, or the ID where there is no name. It marks a name that no door has checked.
+// String returns the actor's name for people, or the ID where there is no name. A name that people can change, as in Slack and
+// PagerDuty, comes with the ID, and one that no door has checked is marked.
 func (a Actor) String() string {
+	id := a.ID
+	if a.Via == "slack" || a.Via == "pagerduty" {
+		id = a.Via + ":" + a.ID
+	}
 	switch {
 	case a.Name == "":
-		return a.ID
+		return id
 	case a.Unverified:
 		return a.Name + " (unverified)"
+	case a.ID != "" && id != a.ID:
+		return a.Name + " (" + id + ")"
 	}
 	return a.Name
 }
@@ -182,7 +190,7 @@ type Entry struct {
 	Incident IncidentID `json:"incident"`
 	N        int        `json:"n"` // 1, 2, 3 … in the incident
 	At       time.Time  `json:"at"`
-	Kind     string     `json:"kind"` // opened, symptom, diagnosed, notified, acked, action, guard, resolved, reopened, merged, split, refused, note
+	Kind     string     `json:"kind"` // opened, symptom, diagnosed, notified, acked, unacked, action, guard, resolved, reopened, merged, split, refused, note
 	Text     string     `json:"text"` // plain text, one line
 	Actor    Actor      `json:"actor,omitzero"`
 	Action   ActionID   `json:"action,omitempty"`

@@ -89,6 +89,7 @@ type Foreign struct {
 	Service string            `json:"service,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"` // what its text yields: alertname, pod, namespace, model_name …
 	Actor   Actor             `json:"actor,omitzero"`
+	At      time.Time         `json:"at,omitzero"` // when it happened there
 }
 
 // Vanished are alerts that were taken for firing and that Alertmanager does not hold: they have gone without a word.

@@ -29,6 +29,7 @@ type Keeper struct {
 	cfg    KeeperConfig
 	parts  []*partition
 	agenda *agenda
+	recent *recent
 
 	changed chan struct{} // something may be due for the outbox
 
@@ -44,11 +45,13 @@ type partition struct {
 	fence Fence
 	ready bool
 	wake  chan struct{} // an effect of time may be due sooner than the loop knows
+
+	backlog backlog
 }
 
 // NewKeeper makes a keeper. It remembers nothing before Run.
 func NewKeeper(cfg KeeperConfig) *Keeper {
-	k := &Keeper{cfg: cfg, agenda: newAgenda(), changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
+	k := &Keeper{cfg: cfg, agenda: newAgenda(), recent: newRecent(), changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
 	for n := range cfg.Store.Partitions() {
 		k.parts = append(k.parts, &partition{n: n, board: NewBoard(), wake: make(chan struct{}, 1)})
 	}
@@ -108,6 +111,7 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 		return fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
 	}
 	defer reader.Close()
+	p.backlog.follow(reader)
 	ringing, stop := context.WithCancel(ctx)
 	rung := make(chan struct{})
 	go func() {
@@ -138,7 +142,9 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 		last := p.fence.Position
 		for {
 			if in.Seq > last {
+				p.backlog.begin(&in, k.cfg.Clock.Now())
 				k.cfg.Fold.Apply(p.board, in)
+				p.backlog.applied(&in, k.cfg.Clock.Now())
 				last = in.Seq
 			}
 			if reader.Buffered() == 0 || p.board.Changes() >= mostUncommitted {
@@ -161,6 +167,8 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 		}
 		p.fence, p.ready = fence, true
 		k.agenda.apply(p.n, moves)
+		k.recent.add(entries)
+		p.backlog.committed(k.cfg.Clock.Now(), reader.Buffered() == 0)
 		return entries, nil
 	}()
 	if err != nil {
@@ -214,7 +222,17 @@ func (k *Keeper) Append(ctx context.Context, inputs ...Input) error {
 			inputs[i].At = k.cfg.Clock.Now()
 		}
 	}
-	return k.cfg.Store.Append(ctx, inputs...)
+	now := k.cfg.Clock.Now()
+	for i := range inputs {
+		k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.book(&inputs[i], now)
+	}
+	err := k.cfg.Store.Append(ctx, inputs...)
+	if err != nil {
+		for i := range inputs {
+			k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.strike(&inputs[i])
+		}
+	}
+	return err
 }
 
 // Ready says whether every partition is loaded and the log takes inputs.

@@ -62,6 +62,8 @@ type InputReader interface {
 	Next(ctx context.Context) (Input, error)
 	// Buffered is how many inputs Next would give without blocking.
 	Buffered() int
+	// Waiting is how many inputs the reader knows of that Next has not given, with those that it has not fetched.
+	Waiting() int
 	Close()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"paramedic/state"
@@ -27,6 +28,11 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	if !sentJSON(r) {
 		return fail(http.StatusUnsupportedMediaType, `send the payload as Content-Type: application/json, as Alertmanager does (curl: -H "Content-Type: application/json")`)
 	}
+	if len(s.Clusters) == 1 { // it takes every alert, so that there is no need to read them
+		if err := s.admit(s.Clusters[0]); err != nil {
+			return err
+		}
+	}
 	if err := s.takeSlot(r.Context()); err != nil {
 		return err
 	}
@@ -47,8 +53,15 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	count := 0
+	var clusters []string
 	for i := range p.Inputs {
 		count += len(p.Inputs[i].Alerts.Alerts)
+		if cluster := p.Inputs[i].Cluster; !slices.Contains(clusters, cluster) {
+			clusters = append(clusters, cluster)
+		}
+	}
+	if err := s.admit(clusters...); err != nil {
+		return err
 	}
 	if count > s.Limits.Alerts {
 		big = fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)

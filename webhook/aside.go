@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -147,18 +146,4 @@ func (s *Server) setAside(receiver string, lost []SetAside) {
 			s.ObserveAside(l.Reason, l.Count)
 		}
 	}
-}
-
-// StatusJSON is how the bot itself is.
-type StatusJSON struct {
-	SetAside struct {
-		Total  uint64      `json:"total"`
-		Alerts []AsideJSON `json:"alerts"`
-	} `json:"set_aside"`
-}
-
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
-	var out StatusJSON
-	out.SetAside.Alerts, out.SetAside.Total = s.Aside.Last()
-	return writeJSON(w, http.StatusOK, out)
 }

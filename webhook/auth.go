@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"paramedic/state"
 )
@@ -80,9 +81,6 @@ type APIAuth struct {
 	Open bool
 }
 
-// CookieName is the cookie that carries an API token for the pages.
-const CookieName = "paramedic_token"
-
 // Authenticate says who sends a request to the API or the pages. It is false for nobody, and for a write that another site's page
 // may have caused.
 func (s *Server) Authenticate(r *http.Request) (state.Actor, bool) {
@@ -115,27 +113,51 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 	}
 	token, given := bearer(r)
 	if !given {
-		cookie, err := r.Cookie(CookieName)
-		if err != nil {
-			return caller{}, fail(http.StatusUnauthorized, "not authenticated: send a token of auth.api.tokens_file as Authorization: Bearer")
-		}
-		if err := s.ownWrite(r); err != nil {
-			return caller{}, err
-		}
-		token, via = cookie.Value, "page"
+		return s.loggedIn(r)
 	}
-	t, ok, err := s.API.Tokens.lookup(token)
+	t, err := s.known(r, token)
+	switch {
+	case errors.Is(err, ErrGuesses):
+		a := fail(http.StatusTooManyRequests, "%s", err)
+		a.retryAfter = int(time.Minute / time.Second)
+		return caller{}, a
+	case err != nil:
+		return caller{}, fail(http.StatusUnauthorized, "the token is not in auth.api.tokens_file")
+	}
+	return callerOf(t, via), nil
+}
+
+// loggedIn returns who sends a request with the cookie of a login.
+func (s *Server) loggedIn(r *http.Request) (caller, error) {
+	refused := fail(http.StatusUnauthorized, "not authenticated: send a token of auth.api.tokens_file as Authorization: Bearer")
+	cookie, err := r.Cookie(SessionCookie)
+	if err != nil {
+		return caller{}, refused
+	}
+	if err := s.ownWrite(r); err != nil {
+		return caller{}, err
+	}
+	sum, ok := s.Sessions.token(cookie.Value, s.Clock.Now())
+	if !ok {
+		return caller{}, refused
+	}
+	t, ok, err := s.API.Tokens.bySum(sum)
 	if err != nil {
 		s.Logger.Warn("changed tokens file is not applied", "err", err)
 	}
 	if !ok {
-		return caller{}, fail(http.StatusUnauthorized, "the token is not in auth.api.tokens_file")
+		s.Sessions.end(cookie.Value)
+		return caller{}, refused
 	}
+	return callerOf(t, "page"), nil
+}
+
+func callerOf(t Token, via string) caller {
 	who := caller{actor: state.Actor{ID: t.Name, Name: t.Name, Via: via, Role: t.Role}, slackUser: t.SlackUser}
 	if t.Name == "" {
 		who.actor.ID, who.actor.Unverified = "token", true
 	}
-	return who, nil
+	return who
 }
 
 // need lets a request pass whose sender has the role. Reads without it are only refused; writes are refused by the handlers of the

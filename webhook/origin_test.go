@@ -111,6 +111,6 @@ func TestOwnPagesWriteThroughAProxy(t *testing.T) {
 		withTokens(t)(c)
 		pages(c)
 	})
-	expect(t, answerTo(s, request("POST", "127.0.0.1:8080", "/api/v1/incidents/42/ack", "", "Cookie", CookieName+"=responder-token",
+	expect(t, answerTo(s, request("POST", "127.0.0.1:8080", "/api/v1/incidents/42/ack", "", "Cookie", loginTo(t, s, "responder-token"),
 		"Origin", "https://oncall.example", "Content-Type", "application/json")), 200)
 }

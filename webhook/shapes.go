@@ -127,6 +127,7 @@ type EntryJSON struct {
 	Kind     string           `json:"kind"`
 	Text     string           `json:"text"`
 	Actor    string           `json:"actor,omitempty"`
+	ActorID  string           `json:"actor_id,omitempty"` // which stays when the name changes
 	Via      string           `json:"via,omitempty"`
 	Action   state.ActionID   `json:"action,omitempty"`
 }
@@ -235,6 +236,6 @@ func NewActionJSON(a state.Action) ActionJSON {
 // NewEntryJSON shows a step of a timeline.
 func NewEntryJSON(e state.Entry) EntryJSON {
 	return EntryJSON{
-		Incident: e.Incident, N: e.N, At: stamp(e.At), Kind: e.Kind, Text: e.Text, Actor: e.Actor.String(), Via: e.Actor.Via, Action: e.Action,
+		Incident: e.Incident, N: e.N, At: stamp(e.At), Kind: e.Kind, Text: e.Text, Actor: e.Actor.String(), ActorID: e.Actor.ID, Via: e.Actor.Via, Action: e.Action,
 	}
 }

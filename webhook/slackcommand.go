@@ -31,6 +31,7 @@ func (s *Server) slackCommand(w http.ResponseWriter, r *http.Request) error {
 	}
 	text, err := s.slackRun(r.Context(), slackCall{
 		user: user, name: form.Get("user_name"), trigger: form.Get("trigger_id"), text: oneLine(form.Get("text"), maxReason+100),
+		mayRead: s.Slack.MayRead != nil && s.Slack.MayRead(SlackAsker{User: user, Channel: form.Get("channel_id"), ChannelName: form.Get("channel_name")}),
 	})
 	if err != nil {
 		var a *answer
@@ -46,7 +47,21 @@ func (s *Server) slackCommand(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, ephemeral(text))
 }
 
-type slackCall struct{ user, name, trigger, text string }
+type slackCall struct {
+	user, name, trigger, text string
+	mayRead                   bool
+}
+
+// errSlackReader is the answer to somebody who may not know which incidents there are.
+var errSlackReader = fail(http.StatusForbidden, "ask in the channel that incidents are posted to, or have your Slack user added to auth.api.tokens_file (slack_user)")
+
+// seen returns an error of a search, or for those who may not read, one that tells nothing of what there is.
+func (c slackCall) seen(err error) error {
+	if err != nil && !c.mayRead {
+		return errSlackReader
+	}
+	return err
+}
 
 func (s *Server) slackRun(ctx context.Context, c slackCall) (string, error) {
 	verb, rest, _ := strings.Cut(c.text, " ")
@@ -55,8 +70,14 @@ func (s *Server) slackRun(ctx context.Context, c slackCall) (string, error) {
 	case "", "help":
 		return slackHelp, nil
 	case "list":
+		if !c.mayRead {
+			return "", errSlackReader
+		}
 		return s.slackList(), nil
 	case "show":
+		if !c.mayRead {
+			return "", errSlackReader
+		}
 		in, err := s.findIncident(name)
 		if err != nil {
 			return "", err
@@ -65,13 +86,13 @@ func (s *Server) slackRun(ctx context.Context, c slackCall) (string, error) {
 	case "ack", "diagnose":
 		in, err := s.findIncident(name)
 		if err != nil {
-			return "", err
+			return "", c.seen(err)
 		}
 		return s.slackIncident(ctx, c, state.Verb(verb), in)
 	case "approve", "deny":
 		a, err := s.findAction(name)
 		if err != nil {
-			return "", err
+			return "", c.seen(err)
 		}
 		return s.slackDecide(ctx, c, decision{verb: state.Verb(verb), action: a, reason: reason})
 	case "halt", "resume":

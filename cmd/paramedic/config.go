@@ -106,6 +106,7 @@ type TracesConfig struct {
 type TriageConfig struct {
 	Settle      Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Symptoms are gathered this long before evidence is. A critical page is never later than 30s all the same."`
 	ResolveHold Duration `yaml:"resolve_hold" json:"resolve_hold,omitempty" jsonschema_description:"An incident whose alerts are gone is held open this long."`
+	MaxLag      Duration `yaml:"max_lag" json:"max_lag,omitempty" jsonschema_description:"New alerts are refused with 503, and sent again by Alertmanager, while those that wait take longer than this to triage."`
 	RulesDir    string   `yaml:"rules_dir" json:"rules_dir,omitempty" jsonschema_description:"Directory of your own causes and symptoms, which override or extend the built-in ones."`
 }
 
@@ -261,7 +262,7 @@ func DefaultConfig() Config {
 		Listen:    "127.0.0.1:8080",
 		State:     StateConfig{Dir: "./paramedic-data", Retain: Duration(720 * time.Hour), NATS: NATSConfig{Replicas: 3}},
 		Clusters:  []ClusterConfig{{Name: "default"}},
-		Triage:    TriageConfig{Settle: Duration(10 * time.Second), ResolveHold: Duration(2 * time.Minute)},
+		Triage:    TriageConfig{Settle: Duration(10 * time.Second), ResolveHold: Duration(2 * time.Minute), MaxLag: Duration(time.Minute)},
 		Notify:    NotifyConfig{Console: true, Slack: SlackConfig{Channel: "#llm-oncall"}},
 		Remediate: RemediateConfig{Mode: "suggest"},
 	}

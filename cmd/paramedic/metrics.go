@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +20,7 @@ type metrics struct {
 	alerts     prometheus.Counter
 	setAside   *prometheus.CounterVec
 	deliveries *prometheus.HistogramVec
+	running    atomic.Pointer[service]
 }
 
 func newMetrics() *metrics {
@@ -34,7 +36,7 @@ func newMetrics() *metrics {
 			Help: "Time to deliver an effect, by kind, channel and outcome (done, retry, failed).", Buckets: prometheus.ExponentialBuckets(0.005, 4, 8)},
 			[]string{"kind", "channel", "outcome"}),
 	}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.requests, m.alerts, m.setAside, m.deliveries)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.requests, m.alerts, m.setAside, m.deliveries, lagCollector{m})
 	return m
 }
 

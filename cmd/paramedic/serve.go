@@ -83,7 +83,7 @@ func (c Config) embeddedDir() string {
 // serveGenerations runs the service, and makes a new one whenever the configuration has changed and is valid. The store, and with it
 // everything that was accepted, outlives them all, and so do the listener and what the metrics have counted.
 func serveGenerations(ctx context.Context, path string, cfg Config, deps Deps, host *host) error {
-	deps.Metrics, deps.Aside = newMetrics(), &webhook.Aside{}
+	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &webhook.Aside{}, &webhook.Sessions{}
 	service, err := newService(cfg, deps)
 	if err != nil {
 		return err

@@ -41,9 +41,10 @@ type Deps struct {
 	// ScrapeEvery is the interval of direct scrapes; zero: the default.
 	ScrapeEvery time.Duration
 	Colour      bool
-	// Metrics count on over a change of the configuration, and what was set aside stays on the list; nil: new ones.
-	Metrics *metrics
-	Aside   *webhook.Aside
+	// Metrics count on over a change of the configuration, what was set aside stays on the list, and logins last; nil: new ones.
+	Metrics  *metrics
+	Aside    *webhook.Aside
+	Sessions *webhook.Sessions
 }
 
 // A service is the bot as one configuration makes it: every room, wired. A changed configuration makes a new one on the same store.
@@ -146,6 +147,7 @@ func ownNamespace() string {
 
 // Run runs the service until the context ends, and returns when everything that it started has ended.
 func (s *service) Run(ctx context.Context) error {
+	s.metrics.running.Store(s)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.keeper.Run(ctx) })
 	group.Go(func() error { return s.outbox.Run(ctx) })

@@ -58,7 +58,10 @@ func (l *loopStore) Next(ctx context.Context) (state.Input, error) {
 	}
 }
 
+func (l *loopStore) Partition(string) int { return 0 }
+
 func (l *loopStore) Buffered() int { return len(l.log) }
+func (l *loopStore) Waiting() int  { return len(l.log) }
 func (l *loopStore) Close()        {}
 
 // The log takes no listings: it is told of what vanished, and Alertmanager is asked only while something fires.

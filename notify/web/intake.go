@@ -4,6 +4,8 @@ import "time"
 
 // Intake is how alerts come in, as far as people have to know of it.
 type Intake struct {
+	// Refusing says why new alerts are refused now; empty: they are taken.
+	Refusing string
 	// Aside are the alerts that could not be taken, the newest first.
 	Aside []Aside
 }

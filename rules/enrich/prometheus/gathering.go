@@ -362,6 +362,7 @@ func (g *gathering) finish(r *enrich.Reading) {
 		}
 	}
 	g.succeed()
+	g.enginesPages()
 	given := make([]*sample, 0, len(first))
 	for _, sm := range g.samples {
 		if sm.now != nil && first[of(sm)] == sm.member.index {
