@@ -94,6 +94,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 		}
 	}
 	keepSeries(ev.Samples, m.query.Scope)
+	ev.Gone = m.gone()
 	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int {
 		if c := strings.Compare(a.Signal, b.Signal); c != 0 {
 			return c

@@ -383,6 +383,7 @@ func (g *gathering) finish(r *enrich.Reading) {
 		r.Samples = append(r.Samples, g.sample(sm))
 		r.Runs(sm.entity, sm.member.source.Engine)
 	}
+	r.Gone = g.gone()
 }
 
 func (g *gathering) sample(sm *sample) state.Sample {
