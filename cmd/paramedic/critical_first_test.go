@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -69,6 +70,10 @@ func (m *memoryStore) Commit(_ context.Context, _ int, _ state.Fence, to uint64,
 		}
 	}
 	return state.Fence{Position: to}, nil
+}
+
+func (m *memoryStore) Replace(context.Context, int, state.Fence, uint64, []state.Record) (state.Fence, error) {
+	return state.Fence{}, errors.New("this store is never damaged")
 }
 
 func (m *memoryStore) List(_ context.Context, _ int, prefix string) ([]state.Record, error) {
