@@ -6,10 +6,12 @@ import (
 	"hash/fnv"
 )
 
-// ErrDamaged means that records of a partition were lost or changed, as a failing disk does it. A [DamagedError] has the particulars.
+// ErrDamaged means that records of a partition were lost or changed, as a failing disk does it. A
+// [DamagedError] has the particulars.
 var ErrDamaged = errors.New("the state was damaged")
 
-// A Sum is how many records a partition has, and what their hashes add up to. It does not depend on their order.
+// A Sum is how many records a partition has, and what their hashes add up to. It does not depend on
+// their order.
 type Sum struct {
 	Records uint64 `json:"records"`
 	Hash    uint64 `json:"hash"`
@@ -30,7 +32,8 @@ func (r Record) Hash() uint64 {
 	return h.Sum64()
 }
 
-// A DamagedError says what is wrong with a partition's records, and whether the log that they were made of is whole. It is ErrDamaged.
+// A DamagedError says what is wrong with a partition's records, and whether the log that they were
+// made of is whole. It is ErrDamaged.
 type DamagedError struct {
 	Partition int
 	Wrong     string // what is missing or cannot be read

@@ -131,7 +131,8 @@ func remembered(t *testing.T, b *bot) string {
 	return string(raw)
 }
 
-// lived is a directory in which a bot has triaged a storm and delivered what half of its incidents wanted, and what it remembered.
+// lived is a directory in which a bot has triaged a storm and delivered what half of its incidents
+// wanted, and what it remembered.
 func lived(t *testing.T, clock *handClock) (dir, memory string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -164,8 +165,8 @@ func lived(t *testing.T, clock *handClock) (dir, memory string) {
 	return dir, memory
 }
 
-// damage turns 16 bytes over in a file of the stream: in its oldest one, or at a place of its newest. A server that was killed reads its
-// files anew; one that was stopped trusts its index.
+// damage turns 16 bytes over in a file of the stream: in its oldest one, or at a place of its
+// newest. A server that was killed reads its files anew; one that was stopped trusts its index.
 func damage(t *testing.T, dir, stream, where string, killed bool) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream, "msgs", "*.blk"))
@@ -272,7 +273,8 @@ func TestDamagedLogGoesOnAndIsNamed(t *testing.T) {
 	}
 }
 
-// Inputs that no reader has applied when they are damaged are gone for good: how many is said, and what comes after them is read.
+// Inputs that no reader has applied when they are damaged are gone for good: how many is said, and
+// what comes after them is read.
 func TestDamagedBacklogIsNamed(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
@@ -299,7 +301,8 @@ func TestDamagedBacklogIsNamed(t *testing.T) {
 	}
 }
 
-// Where the log is damaged too the records cannot be made again: the bot says what is wrong and what to do, and does not begin anew.
+// Where the log is damaged too the records cannot be made again: the bot says what is wrong and
+// what to do, and does not begin anew.
 func TestDamageOfBothStreamsIsNamed(t *testing.T) {
 	clock := newHandClock()
 	dir, _ := lived(t, clock)

@@ -47,7 +47,8 @@ func fillDisk(t *testing.T, dir string) string {
 	return path
 }
 
-// While the disk is full nothing is accepted; when it has room again alerts are, by the same process, and what was accepted is there.
+// While the disk is full nothing is accepted; when it has room again alerts are, by the same
+// process, and what was accepted is there.
 func TestFullDiskIsRecoveredFrom(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the store to be opened again")

@@ -74,8 +74,12 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return all
 }
 
-// Retrying after a failed read or commit waits this long, so that a store that is away is not hammered.
-const retryPause = 500 * time.Millisecond
+// Retrying after a failed read or commit waits this long, so that a store that is away is not hammered;
+// where the state is damaged for good, which takes a person to mend, it waits for damagedPause.
+const (
+	retryPause   = 500 * time.Millisecond
+	damagedPause = 30 * time.Second
+)
 
 func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 	for ctx.Err() == nil {
@@ -83,6 +87,10 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 		k.agenda.unload(p.n)
 		if ctx.Err() != nil {
 			return nil
+		}
+		pause := retryPause
+		if errors.Is(err, ErrDamaged) {
+			pause = damagedPause
 		}
 		if errors.Is(err, ErrFenced) {
 			k.cfg.Logger.Warn("another reader committed, reading the partition again", "partition", p.n)
@@ -92,7 +100,7 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 		}
 		select {
 		case <-ctx.Done():
-		case <-k.cfg.Clock.After(retryPause):
+		case <-k.cfg.Clock.After(pause):
 		}
 	}
 	return nil
@@ -100,12 +108,12 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 
 // follow loads the partition and applies its inputs until something fails.
 func (k *Keeper) follow(ctx context.Context, p *partition) error {
-	board, fence, held, err := k.load(ctx, p)
+	board, fence, err := k.load(ctx, p)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
-	p.board, p.fence, p.ready, p.why = board, fence, !held, ""
+	p.board, p.fence, p.ready, p.why = board, fence, true, ""
 	p.mu.Unlock()
 	k.agenda.load(p.n, board.allMoves())
 	k.signal()
@@ -137,16 +145,16 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 }
 
 // load reads the partition's board, or makes it again where it is damaged.
-func (k *Keeper) load(ctx context.Context, p *partition) (board *Board, fence Fence, held bool, err error) {
+func (k *Keeper) load(ctx context.Context, p *partition) (*Board, Fence, error) {
 	values, fence, err := k.cfg.Store.Load(ctx, p.n, decodeRecord)
 	var damage *DamagedError
 	switch {
 	case errors.As(err, &damage) && damage.Gap == "":
 		return k.rebuild(ctx, p, damage)
 	case err != nil:
-		return nil, Fence{}, false, fmt.Errorf("loading partition %d: %w", p.n, err)
+		return nil, Fence{}, fmt.Errorf("loading partition %d: %w", p.n, err)
 	}
-	return boardOf(values), fence, false, nil
+	return boardOf(values), fence, nil
 }
 
 // say notes why the partition is not ready.

@@ -2,7 +2,9 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,23 +14,38 @@ const progressEvery = 1000
 // A rebuilding folds a partition's log anew, because the records that were made of it are damaged.
 type rebuilding struct {
 	*Keeper
-	p       *partition
-	damage  *DamagedError
-	board   *Board
-	records map[string][]byte // what the inputs so far left, timelines included
-	order   []string          // keys, as they were first written
-	same    bool              // after the last input that was committed, the records were those of the commit
+	p        *partition
+	damage   *DamagedError
+	board    *Board
+	records  map[string][]byte // what the inputs so far left, timelines included
+	order    []string          // keys, as they were first written
+	last     uint64            // input applied
+	applied  uint64            // how many
+	compared bool
+	same     bool // after the last input that was committed, the records were those of the commit
 }
 
-// rebuild makes the partition's records again from its log. It gives what a load would have given. Where nothing proves that the rules
-// made the same of the log as they did before, it halts first aid and gives up what was to be told of incidents that are over, before
-// anything takes effect; held is true then until those inputs are applied.
-func (k *Keeper) rebuild(ctx context.Context, p *partition, damage *DamagedError) (board *Board, fence Fence, held bool, err error) {
+// rebuild makes the partition's records again from its log, and gives what a load would have given.
+// Unless the records are proven to be those that were committed, the rules may have changed since.
+// It then halts first aid and gives up what was to be told of incidents that are over. Both are
+// inputs, and are applied before anything takes effect.
+func (k *Keeper) rebuild(ctx context.Context, p *partition, damage *DamagedError) (*Board, Fence, error) {
 	k.cfg.Logger.Error("the state is damaged, making it again from the log", "partition", p.n, "wrong", damage.Wrong, "inputs", damage.Inputs)
 	r := &rebuilding{Keeper: k, p: p, damage: damage, board: NewBoard(), records: map[string][]byte{}}
-	last, err := r.fold(ctx)
-	if err != nil {
-		return nil, Fence{}, false, err
+	for {
+		if err := r.fold(ctx); err != nil {
+			return nil, Fence{}, err
+		}
+		appended, err := r.caution(ctx)
+		if err != nil {
+			return nil, Fence{}, err
+		}
+		if appended == 0 {
+			break
+		}
+		if r.damage, err = k.damageOf(ctx, p); err != nil {
+			return nil, Fence{}, err
+		}
 	}
 	list := make([]Record, 0, len(r.records))
 	for _, key := range r.order {
@@ -37,55 +54,59 @@ func (k *Keeper) rebuild(ctx context.Context, p *partition, damage *DamagedError
 			delete(r.records, key) // a key that was deleted and written again is in the order twice
 		}
 	}
-	if !r.same {
-		if held, err = r.caution(ctx); err != nil {
-			return nil, Fence{}, false, err
-		}
-	}
-	if fence, err = k.cfg.Store.Replace(ctx, p.n, damage.Fence, last, list); err != nil {
-		return nil, Fence{}, false, fmt.Errorf("writing partition %d again: %w", p.n, err)
+	fence, err := k.cfg.Store.Replace(ctx, p.n, r.damage.Fence, r.last, list)
+	if err != nil {
+		return nil, Fence{}, fmt.Errorf("writing partition %d again: %w", p.n, err)
 	}
 	k.rebuilt.Add(1)
-	k.cfg.Logger.Warn("the state was made again from the log", "partition", p.n, "inputs", damage.Inputs, "records", len(list), "proven_equal", r.same)
-	return r.board, fence, held, nil
+	k.cfg.Logger.Warn("the state was made again from the log", "partition", p.n, "inputs", r.applied, "records", len(list), "proven_equal", r.same)
+	return r.board, fence, nil
 }
 
-// fold applies the whole log and returns its last input.
-func (r *rebuilding) fold(ctx context.Context) (last uint64, err error) {
-	reader, err := r.cfg.Store.Inputs(ctx, r.p.n, 0)
+// damageOf looks again how far the log of a damaged partition goes.
+func (k *Keeper) damageOf(ctx context.Context, p *partition) (*DamagedError, error) {
+	_, _, err := k.cfg.Store.Load(ctx, p.n, decodeRecord)
+	var damage *DamagedError
+	switch {
+	case err == nil:
+		return nil, fmt.Errorf("loading partition %d: it is no longer damaged: %w", p.n, ErrFenced)
+	case !errors.As(err, &damage) || damage.Gap != "":
+		return nil, fmt.Errorf("loading partition %d: %w", p.n, err)
+	}
+	return damage, nil
+}
+
+// fold applies the log from where it stands to its end.
+func (r *rebuilding) fold(ctx context.Context) error {
+	reader, err := r.cfg.Store.Inputs(ctx, r.p.n, r.last)
 	if err != nil {
-		return 0, fmt.Errorf("reading inputs of partition %d: %w", r.p.n, err)
+		return fmt.Errorf("reading inputs of partition %d: %w", r.p.n, err)
 	}
 	defer reader.Close()
-	applied := uint64(0)
-	compared := false
-	for last < r.damage.Last {
+	for r.last < r.damage.Last {
 		in, err := reader.Next(ctx)
 		if err != nil {
-			return 0, fmt.Errorf("reading inputs of partition %d: %w", r.p.n, err)
+			return fmt.Errorf("reading inputs of partition %d: %w", r.p.n, err)
 		}
-		if !compared && in.Seq > r.damage.Fence.Position {
+		if in.Seq > r.damage.Fence.Position {
 			r.compare()
-			compared = true
 		}
 		r.cfg.Fold.Apply(r.board, in)
-		last = in.Seq
+		r.last = in.Seq
 		if err := r.keep(); err != nil {
-			return 0, err
+			return err
 		}
-		if applied++; applied%progressEvery == 0 {
-			r.p.say(fmt.Sprintf("%v; making it again from the log: %d of %d inputs are applied", r.damage, applied, r.damage.Inputs))
+		if r.applied++; r.applied%progressEvery == 0 {
+			r.p.say(fmt.Sprintf("%v; making it again from the log: %d of %d inputs are applied", r.damage, r.applied, r.damage.Inputs))
 		}
 	}
-	if !compared {
-		r.compare()
-	}
-	if applied != r.damage.Inputs || last != r.damage.Last {
+	r.compare()
+	if r.applied != r.damage.Inputs || r.last != r.damage.Last {
 		broken := *r.damage
-		broken.Gap = fmt.Sprintf("of its %d inputs %d can be read", r.damage.Inputs, applied)
-		return 0, &broken
+		broken.Gap = fmt.Sprintf("of its %d inputs %d can be read", r.damage.Inputs, r.applied)
+		return &broken
 	}
-	return last, nil
+	return nil
 }
 
 // keep takes what the last input changed.
@@ -108,8 +129,12 @@ func (r *rebuilding) keep() error {
 	return nil
 }
 
-// compare looks whether the records are now those that the newest readable commit left.
+// compare looks once whether the records are now those that the newest readable commit left.
 func (r *rebuilding) compare() {
+	if r.compared {
+		return
+	}
+	r.compared = true
 	var sum Sum
 	for key, value := range r.records {
 		if !strings.HasPrefix(key, TimelinePrefix+".") {
@@ -119,8 +144,12 @@ func (r *rebuilding) compare() {
 	r.same = r.damage.Sum != nil && *r.damage.Sum == sum
 }
 
-// caution appends what keeps the new records from doing anew what was done: the rules may have changed since.
-func (r *rebuilding) caution(ctx context.Context) (bool, error) {
+// caution appends what keeps unproven records from doing again what was done, and gives how many
+// inputs.
+func (r *rebuilding) caution(ctx context.Context) (appended int, err error) {
+	if r.same {
+		return 0, nil
+	}
 	now := r.cfg.Clock.Now()
 	clusters := map[string]bool{}
 	var inputs []Input
@@ -137,14 +166,12 @@ func (r *rebuilding) caution(ctx context.Context) (bool, error) {
 				Error: "the state was made again from the log, and this is over"}})
 		}
 	}
-	for len(inputs) > 0 {
-		n := min(len(inputs), mostUncommitted)
-		if err := r.cfg.Store.Append(ctx, inputs[:n]...); err != nil {
-			return false, fmt.Errorf("halting first aid after partition %d was damaged: %w", r.p.n, err)
+	for batch := range slices.Chunk(inputs, mostUncommitted) {
+		if err := r.cfg.Store.Append(ctx, batch...); err != nil {
+			return 0, fmt.Errorf("halting first aid after partition %d was damaged: %w", r.p.n, err)
 		}
-		inputs = inputs[n:]
 	}
-	return len(clusters) > 0, nil
+	return len(inputs), nil
 }
 
 // Rebuilt is how often a damaged partition was made again from its log.

@@ -20,8 +20,9 @@ var (
 	benchSlim = flag.Int("bench.slim", 1, "BenchmarkReady makes a state that is so many times smaller")
 )
 
-// BenchmarkReady is the time from opening the directory to being ready after a storm: 100,000 alerts in 2,000 incidents and 23,000
-// in an incident each, about 198,000 live records of one partition that nothing was done about yet.
+// BenchmarkReady is the time from opening the directory to being ready after a storm: 100,000
+// alerts in 2,000 incidents and 23,000 in an incident each, about 198,000 live records of one
+// partition that nothing was done about yet.
 func BenchmarkReady(b *testing.B) {
 	dir := b.TempDir()
 	records := stormState(b, dir)
@@ -57,7 +58,8 @@ func BenchmarkReady(b *testing.B) {
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "ready-s")
 }
 
-// stormState fills the directory as the real rules and the store would have left it, and says how many records live in it.
+// stormState fills the directory as the real rules and the store would have left it, and says how
+// many records live in it.
 func stormState(b *testing.B, dir string) int {
 	store, err := jetstream.Open(b.Context(), jetstream.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

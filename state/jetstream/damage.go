@@ -33,7 +33,8 @@ func (s *Store) unreadable(ctx context.Context, partition int, pos position, rev
 	return s.damaged(ctx, partition, pos, rev, wrong)
 }
 
-// damaged says what is wrong with a partition, and whether the log has every input that its records were made of.
+// damaged says what is wrong with a partition, and whether the log has every input that its records
+// were made of.
 func (s *Store) damaged(ctx context.Context, partition int, pos position, rev uint64, wrong string) error {
 	ctx, cancel := bounded(context.WithoutCancel(ctx)) // it may be the caller's deadline that ended the read
 	defer cancel()
@@ -71,11 +72,12 @@ func (s *Store) damaged(ctx context.Context, partition int, pos position, rev ui
 // unreadableRecord is in what is said of a record that the server has and cannot read.
 const unreadableRecord = "cannot be read"
 
-// lostSubject is of the input stream, and of no partition: a message in place of an input that was lost, so that the numbers go on.
+// lostSubject is of the input stream, and of no partition: a message in place of an input that was
+// lost, so that the numbers go on.
 const lostSubject = "paramedic.in.lost"
 
-// Replace writes the partition's records anew. The first commit marks the partition, so that a load finds out when the last one never
-// came.
+// Replace writes the partition's records anew. The first commit marks the partition, so that a load
+// finds out when the last one never came.
 func (s *Store) Replace(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
 	if err := s.alive(ctx); err != nil {
 		return state.Fence{}, err
@@ -179,9 +181,10 @@ func (s *Store) purge(ctx context.Context, subject string) error {
 	return nil
 }
 
-// mend makes the log go on behind the newest input that anything was made of, and says which inputs are lost. A server drops what follows
-// a damaged record, and would give its numbers to new inputs, which no reader would then come to. What is missing beyond that is no
-// damage: the stream was replaced.
+// mend makes the log go on behind the newest input that anything was made of, and says which inputs
+// are lost. A server drops what follows a damaged record, and would give its numbers to new inputs,
+// which no reader would then come to. What is missing beyond that is no damage: the stream was
+// replaced.
 func (s *Store) mend(ctx context.Context) error {
 	var at [partitions]uint64
 	ended, applied := uint64(0), uint64(0)
@@ -224,8 +227,9 @@ func (s *Store) mend(ctx context.Context) error {
 	return nil
 }
 
-// countLost counts the inputs that are gone from the middle of the log and that a partition may not have applied. Whose they were is not
-// known, so that only the partitions that have inputs to apply are looked at.
+// countLost counts the inputs that are gone from the middle of the log and that a partition may not
+// have applied. Whose they were is not known, so that only the partitions that have inputs to apply
+// are looked at.
 func (s *Store) countLost(ctx context.Context, at []uint64, applied uint64) error {
 	from := applied
 	for p, position := range at {

@@ -16,8 +16,8 @@ import (
 
 const startTimeout = 30 * time.Second
 
-// An embedded is the NATS server in this process. It can be stopped and started again under its clients: they connect again, as they
-// would to any server that was away.
+// An embedded is the NATS server in this process. It can be stopped and started again under its
+// clients: they connect again, as they would to any server that was away.
 type embedded struct {
 	dir string
 	log *slog.Logger
@@ -39,7 +39,8 @@ func (e *embedded) start() error {
 		NoSigs:     true,
 		MaxPayload: maxPayload,
 		MaxPending: 256 << 20,
-		// The default is a share of the memory and the disk that were there at the start; a full disk refuses writes by itself.
+		// The default is a share of the memory and the disk that were there at the start; a full
+		// disk refuses writes by itself.
 		JetStreamMaxMemory: 64 << 20,
 		JetStreamMaxStore:  1 << 50,
 	})
@@ -66,7 +67,8 @@ func (e *embedded) InProcessConn() (net.Conn, error) {
 	return e.srv.InProcessConn()
 }
 
-// reopen stops the server, does what can only be done to its files while it is stopped, and starts it.
+// reopen stops the server, does what can only be done to its files while it is stopped, and starts
+// it.
 func (e *embedded) reopen(meanwhile func() error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -81,8 +83,9 @@ func (e *embedded) reopen(meanwhile func() error) error {
 	return errors.Join(meanwhile(), e.start())
 }
 
-// rescan makes the server read the stream's files anew, once in a process. It then drops what is damaged; with its index at hand it
-// would keep to it, and stop to write once it comes across the damage.
+// rescan makes the server read the stream's files anew, once in a process. It then drops what is
+// damaged; with its index at hand it would keep to it, and stop to write once it comes across the
+// damage.
 func (e *embedded) rescan(stream string) (done bool, err error) {
 	e.mu.Lock()
 	scanned := e.scanned

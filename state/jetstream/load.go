@@ -13,8 +13,9 @@ import (
 	"paramedic/state"
 )
 
-// Load reads the partition's live records, without the timelines, and the fence of the commit that made them. It decodes on every
-// processor while it reads, and reads on when another reader commits meanwhile: no record is read twice.
+// Load reads the partition's live records, without the timelines, and the fence of the commit that
+// made them. It decodes on every processor while it reads, and reads on when another reader commits
+// meanwhile: no record is read twice.
 func (s *Store) Load(ctx context.Context, partition int, decode state.Decoder) ([]any, state.Fence, error) {
 	if err := checkPartition(partition); err != nil {
 		return nil, state.Fence{}, err
@@ -62,8 +63,8 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	if err != nil {
 		return nil, state.Fence{}, s.unreadable(ctx, partition, pos, rev, err)
 	}
-	// A commit that came meanwhile has made records that were not read. What it wrote over is gone from the stream, so that what was read
-	// without it is no state that ever was.
+	// A commit that came meanwhile has made records that were not read. What it wrote over is gone
+	// from the stream, so that what was read without it is no state that ever was.
 	_, now, err := s.boundedPosition(ctx, partition)
 	if err != nil {
 		return nil, state.Fence{}, err
@@ -89,7 +90,8 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	return values, state.Fence{Position: pos.Position, Rev: rev}, nil
 }
 
-// decodeAll reads on from where the loading stands to the given sequence, and returns how many messages the server thinks are left.
+// decodeAll reads on from where the loading stands to the given sequence, and returns how many
+// messages the server thinks are left.
 func (s *Store) decodeAll(ctx context.Context, filter []string, last uint64, l *loading) (left uint64, err error) {
 	work := make(chan []arrived)
 	var decoders sync.WaitGroup
@@ -181,8 +183,9 @@ func (l *loading) live() ([]any, ledger) {
 	return values, found
 }
 
-// empty makes sure that a partition without a position has no records either. A server whose files were damaged starts all the same,
-// with what it could read: beginning anew on that would forget incidents and page for them again.
+// empty makes sure that a partition without a position has no records either. A server whose files
+// were damaged starts all the same, with what it could read: beginning anew on that would forget
+// incidents and page for them again.
 func (s *Store) empty(ctx context.Context, partition int) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

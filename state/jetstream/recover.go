@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// recoverEvery is how often a store that takes no writes is looked at, failingFor how long it has to take none before it is opened
-	// again, and recoverPause the least time between two openings. Where it takes none again within recoverAgain, its files are read anew.
+	// recoverEvery is how often a store that takes no writes is looked at, failingFor how long it
+	// has to take none before it is opened again, and recoverPause the least time between two
+	// openings. Where it takes none again within recoverAgain, its files are read anew.
 	recoverEvery = time.Second
 	failingFor   = 3 * time.Second
 	recoverPause = 15 * time.Second
@@ -68,12 +69,13 @@ func (p *pulse) reset() {
 	clear(p.sick)
 }
 
-// watch opens the embedded server again when its writes keep failing though the disk has room: after a failed write, as on a full disk,
-// a JetStream stream takes no other until then.
+// watch opens the embedded server again when its writes keep failing though the disk has room:
+// after a failed write, as on a full disk, a JetStream stream takes no other until then.
 func (s *Store) watch() {
 	tick := time.NewTicker(recoverEvery)
 	defer tick.Stop()
 	var opened, helped time.Time
+	full := false
 	for {
 		select {
 		case <-s.closed:
@@ -85,12 +87,13 @@ func (s *Store) watch() {
 			continue
 		}
 		if err := room(s.server.dir); err != nil {
-			if opened.IsZero() {
+			if !full {
 				s.log.Error("the state takes no writes, and the disk has no room: it goes on by itself when there is", "err", cause, "disk", err)
 			}
-			opened = time.Now()
+			full = true
 			continue
 		}
+		full = false
 		s.log.Warn("the state takes no writes though the disk has room, opening it again", "err", cause)
 		meanwhile := func() error { return nil }
 		if time.Since(helped) < recoverAgain { // that was not enough: files that are damaged stop the server at every write that meets them

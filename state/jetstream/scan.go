@@ -12,23 +12,24 @@ import (
 )
 
 const (
-	// readAhead and readAheadBytes bound what one pull asks for. Two pulls are under way at most, and the client library holds 64 MiB of
-	// what came: while a reader is slow nothing is dropped.
+	// readAhead and readAheadBytes bound what one pull asks for. Two pulls are under way at most,
+	// and the client library holds 64 MiB of what came: while a reader is slow nothing is dropped.
 	readAhead      = 1000
 	readAheadBytes = 24 << 20
 	// scanIdle is how soon the server drops the consumer of a scan whose process died.
 	scanIdle = time.Minute
-	// scanPause is how long a scan waits for its next message before it looks for the reason; mostPauses is how often it then goes on
-	// without having got any.
+	// scanPause is how long a scan waits for its next message before it looks for the reason;
+	// mostPauses is how often it then goes on without having got any.
 	scanPause  = 2 * time.Second
 	mostPauses = 5
 )
 
 var errPaused = errors.New("the server paused in the middle of a read")
 
-// scan visits every message that the filters match, in the order of their sequences, from the first sequence until it has seen one at
-// or after the last, and returns how many the server thinks are left. That cannot end it: a replica that is behind counts wrong. Where
-// a message is lost on its way, or the server pauses, it goes on behind the last one that came.
+// scan visits every message that the filters match, in the order of their sequences, from the first
+// sequence until it has seen one at or after the last, and returns how many the server thinks are
+// left. That cannot end it: a replica that is behind counts wrong. Where a message is lost on its
+// way, or the server pauses, it goes on behind the last one that came.
 func (s *Store) scan(ctx context.Context, filters []string, first, last uint64, visit func(natsjs.Msg, uint64)) (left uint64, err error) {
 	for pauses := 0; ; {
 		from := first
@@ -140,7 +141,8 @@ func (s *Store) await(ctx context.Context, came <-chan natsjs.Msg, idle *time.Ti
 	}
 }
 
-// paused says why a pass got nothing for a while. What the server has sent and did not come is on its way, or lost.
+// paused says why a pass got nothing for a while. What the server has sent and did not come is on
+// its way, or lost.
 func (s *Store) paused(ctx context.Context, cons natsjs.Consumer, filters []string, seen uint64, cause error) error {
 	asking, cancel := bounded(context.WithoutCancel(ctx))
 	defer cancel()
@@ -150,7 +152,8 @@ func (s *Store) paused(ctx context.Context, cons natsjs.Consumer, filters []stri
 	return s.stalled(ctx, filters, cause)
 }
 
-// complete looks whether a scan that the server thinks is not over has seen everything: it leaves a damaged record out without a word.
+// complete looks whether a scan that the server thinks is not over has seen everything: it leaves a
+// damaged record out without a word.
 func (s *Store) complete(ctx context.Context, filters []string, seen uint64) error {
 	asking, cancel := bounded(ctx)
 	defer cancel()
@@ -172,8 +175,8 @@ func (s *Store) complete(ctx context.Context, filters []string, seen uint64) err
 	return err
 }
 
-// stalled says why a scan did not go on. The server reads over a record whose checksum is wrong without an answer, so each record is
-// asked for by itself: a damaged one is named.
+// stalled says why a scan did not go on. The server reads over a record whose checksum is wrong
+// without an answer, so each record is asked for by itself: a damaged one is named.
 func (s *Store) stalled(ctx context.Context, filters []string, cause error) error {
 	if s.alive(context.WithoutCancel(ctx)) != nil {
 		return errClosed
@@ -192,7 +195,8 @@ func (s *Store) stalled(ctx context.Context, filters []string, cause error) erro
 			if !errors.As(err, &api) {
 				continue
 			}
-			// The server also says "not found" of a record that it counts and cannot read; one whose tombstone went is not counted.
+			// The server also says "not found" of a record that it counts and cannot read; one
+			// whose tombstone went is not counted.
 			again, infoErr := s.st.Info(ctx, natsjs.WithSubjectFilter(subject))
 			if infoErr == nil && len(again.State.Subjects) > 0 {
 				return fmt.Errorf("%w: the record %s (stream %s, subject %s) cannot be read, the disk may be damaged: %w",

@@ -54,7 +54,8 @@ func storeOf(t *testing.T, records int) (*Store, *syncBuffer) {
 	return s, warned
 }
 
-// sentToConsumers is how much the server has sent to the consumers of the state stream, and how many consumers there are.
+// sentToConsumers is how much the server has sent to the consumers of the state stream, and how
+// many consumers there are.
 func sentToConsumers(t *testing.T, s *Store) (sent uint64, consumers int) {
 	list := s.st.ListConsumers(t.Context())
 	for info := range list.Info() {

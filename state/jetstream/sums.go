@@ -7,14 +7,16 @@ import (
 	"paramedic/state"
 )
 
-// sums remember what the live records of each partition add up to, so that a commit can say what it leaves.
+// sums remember what the live records of each partition add up to, so that a commit can say what it
+// leaves.
 type sums struct {
 	seed maphash.Seed
 	mu   sync.Mutex
 	of   [partitions]ledger
 }
 
-// A ledger is the sum at one revision of the position, and each record's part of it by a hash of its key.
+// A ledger is the sum at one revision of the position, and each record's part of it by a hash of
+// its key.
 type ledger struct {
 	rev   uint64
 	sum   state.Sum
@@ -34,7 +36,8 @@ func (s *sums) set(partition int, l ledger) {
 	s.of[partition] = l
 }
 
-// after is the sum that the records will leave; known is false where the revision is not the one that the sums are of.
+// after is the sum that the records will leave; known is false where the revision is not the one
+// that the sums are of.
 func (s *sums) after(partition int, rev uint64, records []state.Record) (sum state.Sum, changes []change, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
