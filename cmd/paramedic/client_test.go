@@ -150,7 +150,8 @@ func TestCommandsSayWhatToDoWhenRefused(t *testing.T) {
 	says(t, ask(t, exitError, "ack", "INC", "--server", bot.URL), "it means several incidents (409)\n  INC-1 (#1)\n  INC-2 (#2)")
 }
 
-// However many incidents a bot keeps, the command lists them all, and no request asks for more than a page.
+// However many incidents a bot keeps, the command lists them all, and no request asks for more than
+// a page.
 func TestListFollowsEveryPage(t *testing.T) {
 	var asked []string
 	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
