@@ -28,6 +28,8 @@ type Facts struct {
 	Evidence state.Evidence
 	Playbook Playbook
 	Links    Links
+	Alerts   []state.AlertRecord // those that the operator's templates see; nil where there are none
+	Several  bool                // clusters are told of, so that a name says which
 	// Root is the incident that this one was merged into, where it was.
 	Root *state.Incident
 }
@@ -50,6 +52,9 @@ func Compose(f Facts) Message {
 		StartedAt:   in.StartedAt, OpenedAt: in.OpenedAt, AckedAt: in.AckedAt, AckedBy: in.AckedBy,
 		ResolvedAt: in.ResolvedAt, ResolvedBy: line(in.ResolvedBy, maxLine),
 	}
+	if f.Several {
+		m.Cluster = line(in.Cluster, 120)
+	}
 	m.AckedBy.Name = line(in.AckedBy.Name, maxLine)
 	if m.PlaybookURL == "" {
 		m.PlaybookURL = f.Links.Playbook(f.Playbook.ID)
@@ -57,7 +62,7 @@ func Compose(f Facts) Message {
 	if in.MergedInto != "" {
 		m.MergedInto = string(in.MergedInto)
 		if f.Root != nil {
-			m.MergedInto = fmt.Sprintf("#%d %s", f.Root.Number, title(f.Root))
+			m.MergedInto = line(f.Root.ShortName(f.Several), maxLine) + " " + title(f.Root)
 		}
 	}
 	for i, c := range f.Playbook.Checks {

@@ -36,6 +36,7 @@ type channel struct {
 	err   error
 	shown []Message
 	fresh []bool
+	notes []state.Cause // what each note was said to come in place of
 }
 
 func (c *channel) Show(_ context.Context, m Message, told state.Told, fresh bool) (map[string]string, error) {
@@ -43,8 +44,8 @@ func (c *channel) Show(_ context.Context, m Message, told state.Told, fresh bool
 	return map[string]string{"ts": "1"}, c.err
 }
 
-func (c *channel) Note(_ context.Context, m Message, ref string) error {
-	c.shown = append(c.shown, m)
+func (c *channel) Note(_ context.Context, m Message, ref string, before state.Cause) error {
+	c.shown, c.notes = append(c.shown, m), append(c.notes, before)
 	return c.err
 }
 
@@ -182,10 +183,11 @@ func TestHandlerSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestNotesAreHandled(t *testing.T) {
-	h, _, ch, _, e := bench()
+	h, v, ch, _, e := bench()
 	e.Kind, e.Ref = state.EffectNote, "P1"
-	if out := h.Handle(t.Context(), e); !out.Done || out.Error != "" || len(ch.shown) != 1 {
-		t.Errorf("outcome %+v", out)
+	v.in.External = []state.External{{ID: "P0", Cause: "kv_leak"}, {ID: "P1", Cause: "unknown"}}
+	if out := h.Handle(t.Context(), e); !out.Done || out.Error != "" || len(ch.notes) != 1 || ch.notes[0] != "unknown" || out.Ref[state.RefCause] != string(v.in.Cause()) {
+		t.Errorf("outcome %+v, in place of %v", out, ch.notes)
 	}
 	h.cfg.Noter = nil
 	if out := h.Handle(t.Context(), e); !out.Done || !strings.Contains(out.Error, "api_token_file") {

@@ -65,7 +65,7 @@ func approval(_ context.Context, s *scene) verdict {
 		return deny("the plan is not the one that was approved")
 	case !a.DecidedAt.Before(a.ExpiresAt) || !s.now.Before(a.ExpiresAt.Add(s.rule.ApprovalTTL)):
 		return deny("the approval expired at %s", a.ExpiresAt.Format("15:04:05 MST"))
-	case s.rule.approvers != nil && !slices.Contains(s.rule.approvers, by.ID):
+	case s.rule.approvers != nil && (by.Unverified || !slices.Contains(s.rule.approvers, by.ID)):
 		return deny("%s is not among the approvers%s", by, whom(s.rule.approvers))
 	case s.rule.approvers == nil && (by.Via == "slack" || !by.Role.Allows(state.Responder)):
 		return deny("%s may not approve: a policy names no approvers, so it takes a responder through the API, page or CLI", by)

@@ -204,6 +204,17 @@ func TestUnlistedApproverIsRefused(t *testing.T) { // 17
 	w.wantWrites(0)
 }
 
+func TestUnverifiedNameIsNoApprovers(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	w.cfg.Policies = []remediate.Policy{{Name: "gpu team", Approvers: []string{"asha"}}}
+	w.plan()
+	by := sre
+	by.Unverified = true
+	w.approve(by)
+	w.wantDenied(w.step(), "approval")
+	w.wantWrites(0)
+}
+
 func TestSlackApprovesOnlyWhereAPolicyNamesApprovers(t *testing.T) {
 	w := newWorld(t, setArg, remediate.Approve)
 	w.plan()

@@ -43,7 +43,7 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 //	alerts.json   a list of alerts as Alertmanager's webhook writes them: labels, annotations, generatorURL; "after": "9m" where
 //	              one comes so long after the first
 //	workers       one a line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME] [role=prefill|decode]
-//	              [owner=KIND/NAME] [route=KIND/NAME…]; pods of one pool with the same group run one engine and count as one worker
+//	              [owner=KIND/NAME] [route=KIND/NAME…] [job=NAME…], the jobs that scrape it; pods of one pool with the same group run one engine and count as one worker
 //	pages         recorded /metrics pages instead of evidence, or before it; one a line: short-name file [age], see [CasePage]
 //	evidence      one a line: signal entity value [was=baseline] [day=a-day-ago] [week=a-week-ago] [z=score] [text=word]
 //	want          what has to come out
@@ -166,8 +166,10 @@ func (k *caseRun) workers(s string) {
 				w.OwnerKind, w.Owner, _ = strings.Cut(value, "/")
 			case key == "route":
 				w.Routes = append(w.Routes, value)
+			case key == "job":
+				w.Jobs = append(w.Jobs, state.ScrapeJob{Job: value})
 			default:
-				k.fail("workers:%d: there is no %s=; there are group, role, owner and route", i+1, key)
+				k.fail("workers:%d: there is no %s=; there are group, role, owner, route and job", i+1, key)
 			}
 		}
 		k.short[f[0]] = w

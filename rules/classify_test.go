@@ -197,8 +197,17 @@ func TestEntities(t *testing.T) {
 		"a pod that nobody owns": {
 			map[string]string{"alertname": "X", "pod": "vllm-llama"}, state.Entity{Cluster: "c", Pod: "vllm-llama"},
 		},
+		"targets of a PodMonitor": {
+			map[string]string{"alertname": "TargetDown", "cluster": "eu", "namespace": "llm", "job": "llm/vllm", "service": ""}, state.Entity{Cluster: "c", Namespace: "llm", Job: "llm/vllm"},
+		},
+		"targets of a Service": {
+			map[string]string{"alertname": "TargetDown", "namespace": "llm", "job": "vllm", "service": "vllm-svc"}, state.Entity{Cluster: "c", Namespace: "llm", Job: "vllm", Service: "vllm-svc"},
+		},
+		"a pod by kube-state-metrics": {
+			map[string]string{"alertname": "KubePodCrashLooping", "namespace": "llm", "pod": "vllm-llama", "job": "kube-state-metrics", "service": "kube-state-metrics"}, state.Entity{Cluster: "c", Namespace: "llm", Pod: "vllm-llama"},
+		},
 		"an address only": {
-			map[string]string{"alertname": "TargetDown", "instance": "10.1.1.1:8000", "job": "vllm"}, state.Entity{Cluster: "c", Instance: "10.1.1.1:8000"},
+			map[string]string{"alertname": "TargetDown", "instance": "10.1.1.1:8000", "job": "vllm"}, state.Entity{Cluster: "c", Instance: "10.1.1.1:8000", Job: "vllm"},
 		},
 	} {
 		if diff := cmp.Diff(tt.want, c.Classify(state.Alert{Labels: tt.labels}, "c").Entity); diff != "" {

@@ -282,11 +282,11 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 			return false
 		}
 	}
+	if same { // whatever its alerts say: the evidence has named it
+		return older(root, other)
+	}
 	if saysNothing(other) {
 		return false
-	}
-	if same {
-		return older(root, other)
 	}
 	return other.Cause() == state.Unknown || other.Cause() == state.BenignAlert && cause.ID != state.BenignAlert || led
 }

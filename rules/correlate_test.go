@@ -375,3 +375,30 @@ func TestAConsequenceIsARivalWhereItIsALookAlike(t *testing.T) {
 		}
 	}
 }
+
+// An alert of unknown meaning gets a verdict by the evidence, and joins the incident that has the same one on the same pool.
+func TestSameVerdictOfUnclassifiedIsAbsorbed(t *testing.T) {
+	c := mustLoad(t)
+	incident := func(id string, cause state.Cause, pool string, s state.SymptomCount) *state.Incident {
+		scope := state.Scope{Namespace: "llm", Pool: pool}
+		return &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime, Scope: scope, Symptoms: []state.SymptomCount{s},
+			Diagnosis: state.Diagnosis{Cause: cause, Scope: scope, Explains: []state.Symptom{"kv_pressure"}}}
+	}
+	full := incident("2", "kv_exhaustion", "vllm-llama", state.SymptomCount{Symptom: "kv_pressure"})
+	odd := state.SymptomCount{Symptom: state.Unclassified, Hints: map[string]string{"group": "Odd"}}
+	for name, tt := range map[string]struct {
+		id, pool string
+		cause    state.Cause
+		want     bool
+	}{
+		"the same, younger":    {"3", "vllm-llama", "kv_exhaustion", true},
+		"the same, older":      {"1", "vllm-llama", "kv_exhaustion", false},
+		"of another pool":      {"3", "vllm-qwen", "kv_exhaustion", false},
+		"without a verdict":    {"3", "vllm-llama", state.Unknown, false},
+		"with another verdict": {"3", "vllm-llama", "gpu_fault", false},
+	} {
+		if got := c.Absorbs(full, incident(tt.id, tt.cause, tt.pool, odd)); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}

@@ -37,8 +37,10 @@
 //
 //	value     the entity's own value; of a pool, its own series where there is one, otherwise the mean of its pods
 //	max min avg sum count   over the pods of the scope, whatever entity is looked at
-//	baseline  the value an hour before the onset; of what swings with the traffic, the value of that hour nearest to the present one;
-//	          of what is known for less than an hour, its first minutes
+//	baseline  the value an hour before the onset; of what swings with the traffic, the value nearest to the present one in that hour,
+//	          as far as it is of before the trouble; of what is known for less than an hour, its first minutes. In an expression that
+//	          asks for the baselines of several signals all are of one moment, as hour_ago is
+//	hour_ago  the value an hour before the onset, whatever swung since
 //	day_ago week_ago        of key signals, at the same hour of the day and the week before
 //	z         standard scores away from the hour before the onset
 //	text      the value of a signal that is a word
@@ -55,6 +57,7 @@
 //	role                       "prefill" or "decode", the phase that the worker computes where the other has workers of its own; else ""
 //	worker                     the pod that is looked at, or that the looked-at GPU serves; "" if that is not known, or of a whole scope
 //	workers                    how many workers the scope has; 0 if that is not known
+//	pool_known                 the alerts say which pool they are about; where they do not, the health of one that is guessed is no evidence
 //
 // Of a GPU that reported Xids within 15 minutes, gpu_xid is the worst of them: by the exporter's count, the gauge's own course and the alerts
 // that name the GPU. The gauge itself shows the last, which is what the driver did about the worst.

@@ -50,6 +50,9 @@ func entityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	if e.Pool == "" && e.Pod != "" {
 		e.Pool = PoolOf(e.Pod)
 	}
+	if e.Pod == "" && e.Pool == "" && e.Node == "" && e.GPU == "" && !gpu && !picker && !pickers(l) && !kubeState {
+		e.Job, e.Service = first(l, "exported_job", "job"), first(l, "exported_service", "service")
+	}
 	return e
 }
 

@@ -23,6 +23,11 @@ func native(x ast.Expr, c *Catalog) condition {
 			return func(*group) (bool, bool) { return bool(b), true }
 		}
 		return nil
+	case ast.IdentKind:
+		if x.AsIdent() == poolKnown {
+			return func(g *group) (bool, bool) { return !g.view.guessed, true }
+		}
+		return nil
 	case ast.CallKind:
 	default:
 		return nil

@@ -48,12 +48,14 @@ var exampleExpressions = []struct{ form, means string }{
 	{`role == "prefill"`, "the phase that the worker computes, where the other has workers of its own: `prefill` or `decode`"},
 	{`worker != ""`, "the pod that is looked at, or that the GPU serves; empty for a whole pool"},
 	{`workers > 1.0`, "how many workers the scope has; 0 if that is not known"},
+	{`pool_known`, "the alerts say which pool they are about; the health of one that is guessed is no evidence"},
 }
 
 var fieldMeanings = map[string]string{
 	"value": "the entity's own; of a pool its own series where there is one, else the mean of its pods", "max": "the most of the scope's pods",
-	"min": "the least", "avg": "the mean", "sum": "all together", "count": "how many were measured", "baseline": "an hour before the onset, or what the pool had before",
-	"day_ago": "a day before, of signals marked so below", "week_ago": "a week before, of the same", "z": "standard scores away from the hour before the onset",
+	"min": "the least", "avg": "the mean", "sum": "all together", "count": "how many were measured", "baseline": "an hour before the onset, or what the pool had before; of what swings, the nearest of that hour before the trouble, unless several signals are asked for theirs",
+	"hour_ago": "exactly an hour before the onset",
+	"day_ago":  "a day before, of signals marked so below", "week_ago": "a week before, of the same", "z": "standard scores away from the hour before the onset",
 	"text": "of signals that are words", "least": "of lengths: what they are at least where many requests were given up",
 }
 

@@ -29,6 +29,10 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	best := &v.ranked[0]
 	d.Score, d.Prior, d.Margin = best.score, best.cause.Prior, v.margin
 	d.Findings = best.findings(c, d.EvidenceAt)
+	if v.view.strange != "" {
+		d.Confidence, d.Title, d.Story = round(1-best.confidence, 4), c.unknownTitle(in), strangeStory(v.view.strange)
+		return d
+	}
 	d.Missing = missing(v)
 	looked := v.view.whole
 	if v.named {
@@ -89,7 +93,26 @@ func missing(v verdict) []string {
 	for i := range min(2, len(v.ranked)) {
 		out = append(out, v.ranked[i].missing(v.view)...)
 	}
+	if reason := onlyReason(out); len(v.view.signals) == 0 && len(out) > fewMissing && reason != "" {
+		return []string{"every signal " + reason} // a cluster without a source: the record would say it for each
+	}
 	return sortedSet(out)
+}
+
+// fewMissing is how many signals are named one by one though nothing at all was read.
+const fewMissing = 8
+
+// onlyReason returns the reason in brackets that all have, or nothing.
+func onlyReason(missing []string) string {
+	only := ""
+	for _, m := range missing {
+		_, reason, _ := strings.Cut(m, " ")
+		if reason == "" || only != "" && reason != only {
+			return ""
+		}
+		only = reason
+	}
+	return only
 }
 
 // alternatives are the causes that were weighed and not chosen: the runner-up always, others while they count for anything.
@@ -110,6 +133,9 @@ func wouldWin(v verdict, w *weighed) string {
 	best := &v.ranked[0]
 	if w == best && len(v.roots) > 0 {
 		return "how things were before, if that rules out " + eitherOf(v.roots)
+	}
+	if w == best && v.unplaced {
+		return "an alert that says which pool it means"
 	}
 	if w == best && len(v.twins) > 0 {
 		return "what is not known (" + names(v.lacks) + "), if it speaks against " + eitherOf(v.twins)
@@ -222,7 +248,21 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 	if len(titles) > 0 {
 		what = strings.Join(titles, ", ")
 	}
+	if in.Everywhere != "" {
+		what = fmt.Sprintf("%s, %d alerts,", what, in.AlertCount)
+	}
 	return fmt.Sprintf("Undiagnosed: %s on %s", what, plain(target(in.Scope)))
+}
+
+// strangeStory is the story of alerts that are about no pool.
+func strangeStory(strange string) state.Story {
+	strange = plain(strange)
+	return state.Story{
+		What:  fmt.Sprintf("The alerts are about %s, and no known worker belongs to it.", strange),
+		Why:   "How the workers are says nothing of what is not theirs.",
+		Do:    []string{fmt.Sprintf("Find out what %s belongs to, and look there: the scrape's own errors, or the pod's state.", strange)},
+		Avoid: []string{"Restarting or tuning engines: nothing says that one of them is meant."},
+	}
 }
 
 func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
@@ -262,6 +302,8 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	switch {
 	case v.unseen:
 		s.Why = fmt.Sprintf("The alert is typical of %s, and %s could not be read. All that was read is well: it may as well be %s.", best.cause.ID, v.sign(best), v.rival.cause.ID)
+	case v.unplaced:
+		s.Why = fmt.Sprintf("Most speaks for %s on %s (%+g dB), but the alerts do not say which pool they mean, and another is not known to be healthy.", best.cause.ID, plain(target(v.view.scope)), best.score)
 	case len(v.roots) > 0:
 		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: what would tell was not measured, or not before it began.", best.cause.ID, best.score, eitherOf(v.roots))
 	case len(v.twins) > 0:

@@ -20,6 +20,7 @@ type topology struct {
 	nodes      map[string][]*state.Worker
 	aliases    map[place][]string        // an owner's or a router's name → the pools behind it
 	groups     map[place][]*state.Worker // the pods of each parallel group
+	all        []*state.Worker
 }
 
 // place is a name within a namespace, or a GPU within a node.
@@ -49,6 +50,8 @@ func (t *topology) release() {
 	clear(t.nodes)
 	clear(t.aliases)
 	clear(t.groups)
+	clear(t.all)
+	t.all = t.all[:0]
 	topologies.Put(t)
 }
 
@@ -56,6 +59,7 @@ func (t *topology) release() {
 func (t *topology) learn(workers []state.Worker) {
 	for i := range workers {
 		w := &workers[i]
+		t.all = append(t.all, w)
 		if w.Pod != "" {
 			t.byPod[place{name: w.Pod}] = w
 			t.byPod[place{w.Namespace, w.Pod}] = w
@@ -185,6 +189,9 @@ func (t *topology) resolve(e state.Entity) state.Entity {
 	if e.Pod != "" && e.Pool == "" {
 		e.Pool = PoolOf(e.Pod)
 	}
+	if e.Pod == "" && e.Pool == "" {
+		e = t.ofJob(e)
+	}
 	if pools := t.behind(e.Namespace, e.Pool); len(pools) == 1 {
 		e.Pool = pools[0]
 	}
@@ -237,6 +244,9 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 	if differ(e.Cluster, s.Cluster) {
 		return false
 	}
+	if e.Pod == "" && e.Instance != "" && e.Model == "" && e.Pool == "" && len(t.all) > 0 && t.byInstance[e.Instance] == nil {
+		return false // the page of something that runs beside workers
+	}
 	onNode := e.Node != "" && contains(s.Nodes, e.Node)
 	if !onNode && e.Pod != "" && len(t.groups) > 0 { // an engine is where any of its pods is
 		for _, n := range s.Nodes {
@@ -284,6 +294,12 @@ var (
 	// A DaemonSet's pod: Kubernetes leaves vowels, and digits that look like them, out of its suffixes.
 	suffixPod = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 )
+
+// DeploymentOf returns the Deployment that made a ReplicaSet; one whose name does not end in a hash is its own workload.
+func DeploymentOf(replicaSet string) string {
+	const pod = "-zzzzz"
+	return or(PoolOf(replicaSet+pod), replicaSet)
+}
 
 // PoolOf guesses the workload from a pod's name, for pods that Kubernetes was not asked about; empty where the name has no known form. A
 // LeaderWorkerSet's rank (name-0-1) cannot be told from a StatefulSet's pod (llama-3-0): it gets its leader's name, of which the topology

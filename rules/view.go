@@ -23,6 +23,7 @@ type view struct {
 	role     string            // the only one whose workers count; empty: all do
 	roles    map[string]string // pod → its role, of those that have one
 	guessed  bool              // that the incident is about this pool, or this phase of its pool: the alerts do not say
+	strange  string            // what the incident is about instead of any pool; empty: it may be about this one
 	facts    *factsVal
 	signals  map[string]*series
 	numbered []*series          // the same, by the catalogue's numbers
@@ -190,7 +191,7 @@ func (v *view) take(samples []state.Sample, but string, gathered time.Time, c *c
 		}
 		if s.At.Before(oldest) && !s.At.IsZero() {
 			if _, ok := v.missing[s.Signal]; !ok {
-				v.missing[s.Signal] = "stale since " + s.At.UTC().Format("15:04:05")
+				v.missing[s.Signal] = "stale since " + s.At.UTC().Format("15:04:05 UTC")
 			}
 			continue
 		}

@@ -58,6 +58,9 @@ type Entity struct {
 	Instance  string `json:"instance,omitempty"` // scrape address, where the pod is not known
 	Node      string `json:"node,omitempty"`
 	GPU       string `json:"gpu,omitempty"` // index or UUID, as the exporter names it
+	// Job and Service are those of the scrape that an alert is about. Live context knows whose pods they are.
+	Job     string `json:"job,omitempty"`
+	Service string `json:"service,omitempty"`
 }
 
 // A Scope is what an incident is about. Pods, Nodes and GPUs name what is broken, not all of the pool.

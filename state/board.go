@@ -20,26 +20,30 @@ type Board struct {
 	held      map[IncidentID]map[Fingerprint]bool // the alerts that an incident holds itself, not those of incidents merged into it
 	actions   map[ActionID]*Action
 	effects   map[EffectID]*Effect
+	wants     map[IncidentID][]EffectID // the effects of an incident
 	evidence  map[IncidentID]*Evidence
 	workers   map[string]*workerRecord // by cluster, namespace and pod
 	halts     map[string]*Halt         // by cluster
 	meta      boardMeta
 
-	near    map[string]map[IncidentID]bool // open incidents by what they are about
-	keys    map[IncidentID]map[string]bool // the reverse of near
-	onNode  map[string]map[string]bool     // worker keys by cluster and node
-	due     dueHeap
-	dirty   map[string]changed // records to be written, or deleted where they are gone, by key
-	entries []Entry            // timeline entries to be written
-	erased  []string           // keys of timeline entries to be deleted
+	open       shelf                          // every open incident
+	near       map[string]shelf               // open incidents by what they are about
+	keys       map[IncidentID]map[string]bool // the reverse of near
+	everywhere map[string]*Incident           // open incidents that take the alerts of one rule wherever it fires
+	onNode     map[string]map[string]bool     // worker keys by cluster and node
+	due        dueHeap
+	dirty      map[string]changed // records to be written, or deleted where they are gone, by key
+	entries    []Entry            // timeline entries to be written
+	erased     []string           // keys of timeline entries to be deleted
 
 	listings listings
 }
 
 // boardMeta is what the partition counts.
 type boardMeta struct {
-	Incidents int       `json:"incidents"` // ever opened: the short number of the last one
-	SweptAt   time.Time `json:"swept_at,omitzero"`
+	Incidents int            `json:"incidents,omitempty"` // the last short number of boards that had one count for all clusters
+	Numbers   map[string]int `json:"numbers,omitempty"`   // by cluster: the last short number
+	SweptAt   time.Time      `json:"swept_at,omitzero"`
 }
 
 // A workerRecord is a worker with the time it was last seen.
@@ -52,18 +56,20 @@ type workerRecord struct {
 // NewBoard is an empty board.
 func NewBoard() *Board {
 	return &Board{
-		incidents: map[IncidentID]*Incident{},
-		alerts:    map[Fingerprint]*AlertRecord{},
-		held:      map[IncidentID]map[Fingerprint]bool{},
-		actions:   map[ActionID]*Action{},
-		effects:   map[EffectID]*Effect{},
-		evidence:  map[IncidentID]*Evidence{},
-		workers:   map[string]*workerRecord{},
-		halts:     map[string]*Halt{},
-		near:      map[string]map[IncidentID]bool{},
-		keys:      map[IncidentID]map[string]bool{},
-		onNode:    map[string]map[string]bool{},
-		dirty:     map[string]changed{},
+		incidents:  map[IncidentID]*Incident{},
+		alerts:     map[Fingerprint]*AlertRecord{},
+		held:       map[IncidentID]map[Fingerprint]bool{},
+		actions:    map[ActionID]*Action{},
+		effects:    map[EffectID]*Effect{},
+		wants:      map[IncidentID][]EffectID{},
+		evidence:   map[IncidentID]*Evidence{},
+		workers:    map[string]*workerRecord{},
+		halts:      map[string]*Halt{},
+		near:       map[string]shelf{},
+		keys:       map[IncidentID]map[string]bool{},
+		everywhere: map[string]*Incident{},
+		onNode:     map[string]map[string]bool{},
+		dirty:      map[string]changed{},
 
 		listings: newListings(),
 	}
@@ -91,20 +97,32 @@ func recordKey(kind, id string) string {
 	return kind + "." + id
 }
 
-// LoadBoard makes a board of the records that a store holds.
+// LoadBoard returns the board of the records that [Board.Take] gave, without those that later ones deleted.
 func LoadBoard(records []Record) (*Board, error) {
-	b := NewBoard()
+	values := make([]any, 0, len(records))
 	for _, r := range records {
-		if err := b.load(r); err != nil {
+		v, err := decodeRecord(r)
+		if err != nil {
 			return nil, fmt.Errorf("reading record %s: %w", r.Key, err)
 		}
+		values = append(values, v)
 	}
-	for id, in := range b.incidents {
+	return boardOf(values), nil
+}
+
+// boardOf makes a board of what decodeRecord made of the records that a store holds.
+func boardOf(values []any) *Board {
+	b := NewBoard()
+	for _, v := range values {
+		b.put(v)
+	}
+	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) { // in order, so that each goes to the end of its shelves
 		if in.Open() {
-			for fp := range b.held[id] {
-				b.index(id, b.signKeys(b.alerts[fp]))
+			for fp := range b.held[in.ID] {
+				b.index(in, b.signKeys(b.alerts[fp]))
 			}
 			b.indexScope(in)
+			b.indexEverywhere(in)
 		}
 		b.wake(in, in.NotifyBy)
 		b.wake(in, in.HoldUntil)
@@ -114,63 +132,53 @@ func LoadBoard(records []Record) (*Board, error) {
 		b.scheduleAction(a)
 	}
 	b.list()
-	return b, nil
+	return b
 }
 
-func (b *Board) load(r Record) error {
+func (b *Board) put(v any) {
+	switch v := v.(type) {
+	case *Incident:
+		b.incidents[v.ID] = v
+	case *AlertRecord:
+		b.alerts[v.Alert.Fingerprint] = v
+		b.hold(v)
+	case *Action:
+		b.actions[v.ID] = v
+	case *Effect:
+		b.want(v)
+	case *Evidence:
+		b.evidence[v.Incident] = v
+	case *workerRecord:
+		b.addWorker(v)
+	case *haltRecord:
+		b.halts[v.Cluster] = &v.Halt
+	case *boardMeta:
+		b.meta = *v
+	}
+}
+
+// decodeRecord makes of a record what a board holds.
+func decodeRecord(r Record) (any, error) {
 	kind, _, _ := strings.Cut(r.Key, ".")
 	switch kind {
 	case kindIncident:
-		v, err := decode[Incident](r.Value)
-		if err == nil {
-			b.incidents[v.ID] = v
-		}
-		return err
+		return decode[Incident](r.Value)
 	case kindAlert:
-		v, err := decode[AlertRecord](r.Value)
-		if err == nil {
-			b.alerts[v.Alert.Fingerprint] = v
-			b.hold(v)
-		}
-		return err
+		return decode[AlertRecord](r.Value)
 	case kindAction:
-		v, err := decode[Action](r.Value)
-		if err == nil {
-			b.actions[v.ID] = v
-		}
-		return err
+		return decode[Action](r.Value)
 	case kindEffect:
-		v, err := decode[Effect](r.Value)
-		if err == nil {
-			b.effects[v.ID] = v
-		}
-		return err
+		return decode[Effect](r.Value)
 	case kindEvidence:
-		v, err := decode[Evidence](r.Value)
-		if err == nil {
-			b.evidence[v.Incident] = v
-		}
-		return err
+		return decode[Evidence](r.Value)
 	case kindWorker:
-		v, err := decode[workerRecord](r.Value)
-		if err == nil {
-			b.addWorker(v)
-		}
-		return err
+		return decode[workerRecord](r.Value)
 	case kindHalt:
-		v, err := decode[haltRecord](r.Value)
-		if err == nil {
-			b.halts[v.Cluster] = &v.Halt
-		}
-		return err
+		return decode[haltRecord](r.Value)
 	case kindMeta:
-		v, err := decode[boardMeta](r.Value)
-		if err == nil {
-			b.meta = *v
-		}
-		return err
+		return decode[boardMeta](r.Value)
 	}
-	return fmt.Errorf("unknown kind %q: it was written by a newer version", kind)
+	return nil, fmt.Errorf("unknown kind %q: it was written by a newer version", kind)
 }
 
 type haltRecord struct {

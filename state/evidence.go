@@ -57,7 +57,8 @@ type Sample struct {
 	Text     string    `json:"text,omitempty"`
 	Unit     string    `json:"unit,omitempty"`
 	At       time.Time `json:"at"`                 // when the value was true, not when it was read
-	Baseline *float64  `json:"baseline,omitempty"` // the same signal an hour before the incident's onset; of one that swung in that hour, the nearest to Value
+	Baseline *float64  `json:"baseline,omitempty"` // the same signal an hour before the incident's onset; of one that swung in that hour before the trouble, the nearest to Value
+	HourAgo  *float64  `json:"hour_ago,omitempty"` // what it was an hour before the onset, where Baseline is of another moment
 	DayAgo   *float64  `json:"day_ago,omitempty"`  // … a day before it
 	WeekAgo  *float64  `json:"week_ago,omitempty"` // … a week before it
 	Z        *float64  `json:"z,omitempty"`        // (Value - mean) / standard deviation over the hour before the onset
@@ -93,6 +94,15 @@ type Worker struct {
 	OwnerKind string `json:"owner_kind,omitempty"`
 	// Routes are what sends it requests, as kind/name: Service/llama, InferencePool/llama, Gateway/public.
 	Routes []string `json:"routes,omitempty"`
+	// Jobs are the scrapes that read its metrics, or did in the last hours.
+	Jobs []ScrapeJob `json:"jobs,omitempty"`
+}
+
+// A ScrapeJob is what Prometheus calls a group of targets: a PodMonitor's is namespace/name, a ServiceMonitor's is its Service's name or
+// a label of that. Service is that of a ServiceMonitor, else empty.
+type ScrapeJob struct {
+	Job     string `json:"job"`
+	Service string `json:"service,omitempty"`
 }
 
 // EngineKey names what the worker's pod is a part of within its namespace: its parallel group, or the pod itself.

@@ -162,13 +162,13 @@ func (x *step) put(e Effect) {
 		return
 	}
 	e.Since, e.Turn = x.now, x.in.Seq
-	x.effects[e.ID] = &e
+	x.want(&e)
 	x.touch(kindEffect, string(e.ID))
 }
 
 func (x *step) drop(id EffectID) {
-	if x.effects[id] != nil {
-		delete(x.effects, id)
+	if e := x.effects[id]; e != nil {
+		x.unwant(e)
 		x.touch(kindEffect, string(id))
 	}
 }

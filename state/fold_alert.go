@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,12 +20,27 @@ func (x *step) alerts(batch AlertBatch) {
 		}
 	}
 	for _, in := range order {
+		if !in.Open() {
+			continue // merged by a later alert of the payload, into one that is in order too
+		}
+		x.delivered(in, batch)
 		if batch.Truncated > 0 {
 			x.record(in, Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
 				"Alertmanager left %d alerts out of a payload (max_alerts of receiver %q): what is not here may still be firing", batch.Truncated, batch.Receiver)})
 		}
 		x.settle(in)
 	}
+}
+
+// delivered remembers what Alertmanager said of the notification that brought an incident's alerts.
+func (x *step) delivered(in *Incident, b AlertBatch) {
+	now := Delivery{Receiver: b.Receiver, ExternalURL: b.ExternalURL, GroupLabels: b.GroupLabels}
+	if before := in.Delivery; before.Receiver != "" || before.ExternalURL != "" {
+		now.GroupLabels = maps.Clone(b.GroupLabels)
+		maps.DeleteFunc(now.GroupLabels, func(name, value string) bool { have, ok := before.GroupLabels[name]; return !ok || have != value })
+	}
+	in.Delivery = now
+	x.changedIncident(in)
 }
 
 // twins is how much later the other Prometheus of an HA pair may see the same: each evaluates its rules in its own rhythm, of a minute at
@@ -55,6 +71,8 @@ func (x *step) alert(a Alert) *Incident {
 	in := old
 	if old == nil || !old.Open() {
 		in = x.attach(rec)
+	} else if old.takes(rec) {
+		spread(rec)
 	}
 	x.count(in, rec, wasActive)
 	return in
@@ -102,24 +120,26 @@ func (x *step) attach(rec *AlertRecord) *Incident {
 		}
 	}
 	if in == nil {
-		in = x.open(rec)
+		in = x.gatherRule(rec)
+		keys = x.signKeys(rec)
+	}
+	if in == nil {
+		in = x.openIncident(rec)
 	}
 	if rec.Incident != "" {
 		delete(x.held[rec.Incident], rec.Alert.Fingerprint)
 	}
 	rec.Incident = in.ID
 	x.hold(rec)
-	x.index(in.ID, keys)
+	x.index(in, keys)
 	return in
 }
 
-// open opens an incident for an alert.
-func (x *step) open(rec *AlertRecord) *Incident {
-	x.meta.Incidents++
-	x.touch(kindMeta, "board")
+// openIncident opens an incident for an alert.
+func (x *step) openIncident(rec *AlertRecord) *Incident {
 	seed := fmt.Sprintf("%s/%d/%s", x.in.Cluster, x.in.Seq, rec.Alert.Fingerprint)
 	in := &Incident{
-		ID: NewIncidentID(x.now, seed), Number: x.meta.Incidents, Cluster: x.in.Cluster, Status: StatusOpen, Severity: Info,
+		ID: NewIncidentID(x.now, seed), Number: x.number(), Cluster: x.in.Cluster, Status: StatusOpen, Severity: Info,
 		OpenedAt: x.now, StartedAt: rec.Alert.StartsAt, Told: map[Channel]Told{},
 		Scope: Scope{Cluster: rec.Sign.Entity.Cluster},
 	}
@@ -134,6 +154,18 @@ func (x *step) open(rec *AlertRecord) *Incident {
 	text := fmt.Sprintf("opened by alert %s (%s)", orDash(rec.Alert.Name()), rec.Sign.Symptom)
 	x.record(in, Entry{Kind: "opened", Text: text})
 	return in
+}
+
+// number returns the cluster's next short number. Clusters that share a partition count by themselves, so that the number of one says
+// nothing of another. A board that was written with one count for all goes on from that.
+func (x *step) number() int {
+	if x.meta.Numbers == nil {
+		x.meta.Numbers = map[string]int{}
+	}
+	n := max(x.meta.Numbers[x.in.Cluster], x.meta.Incidents) + 1
+	x.meta.Numbers[x.in.Cluster] = n
+	x.touch(kindMeta, "board")
+	return n
 }
 
 // count folds an alert's new episode into its incident. counted says that an older episode of it is counted as active already.
@@ -310,6 +342,9 @@ func widen(s *Scope, e Entity) {
 
 // provisionalTitle names an incident that has no verdict yet by its symptoms and where they are.
 func provisionalTitle(in *Incident) string {
+	if in.Everywhere != "" {
+		return oneLine(fmt.Sprintf("%s, %d alerts, on %s", in.Everywhere, in.ActiveAlerts, in.Cluster))
+	}
 	var names []string
 	for _, s := range in.Symptoms[:min(3, len(in.Symptoms))] {
 		if s.Symptom == Unclassified && len(s.Rules) > 0 {

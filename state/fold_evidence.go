@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -271,12 +272,8 @@ func (x *step) merge(root, other *Incident) {
 			root.Actions = append(root.Actions, id) // what is under way is now the root's to wait for
 		}
 	}
-	root.External = append(root.External, other.External...)
-	other.External = nil
-	for key := range x.keys[other.ID] {
-		x.keys[root.ID][key] = true
-		x.near[key][root.ID] = true
-	}
+	x.inheritExternals(root, other)
+	x.index(root, slices.Collect(maps.Keys(x.keys[other.ID])))
 	x.record(root, Entry{Kind: "merged", Text: fmt.Sprintf("%s (%s) is the same trouble and was merged into this incident", other.ID, other.Title)})
 	x.record(other, Entry{Kind: "merged", Text: fmt.Sprintf("merged into %s: %s", root.ID, root.Title)})
 	other.MergedInto = root.ID
@@ -328,7 +325,7 @@ func mergeSymptom(root *Incident, s SymptomCount) {
 func (x *step) close(in *Incident, by string) {
 	in.Status, in.ResolvedAt, in.ResolvedBy = StatusResolved, x.now, by
 	in.HoldUntil, in.NotifyBy, in.EnrichAt, in.SilencedUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	x.unindex(in.ID)
+	x.unindex(in)
 	if ev := x.evidence[in.ID]; ev != nil {
 		x.evidence[in.ID] = ev.withoutSeries()
 		x.touch(kindEvidence, string(in.ID))

@@ -25,14 +25,14 @@ const mostMoved = 400
 // splitOff gives a trouble that came into the incident of another an incident of its own, with the alerts that tell of it. The one that is
 // named keeps the incident that people know.
 func (x *step) splitOff(in *Incident, ev Evidence) {
-	if in.Cause() == Unknown || in.ActiveAlerts < 2 {
+	if in.Cause() == Unknown || in.ActiveAlerts < 2 || in.Everywhere != "" {
 		return
 	}
 	moved := x.Triage.Aside(in, x.firing(in), &ev)
 	if len(moved) == 0 || len(moved) == in.ActiveAlerts || len(moved) > mostMoved {
 		return
 	}
-	other := x.open(moved[0])
+	other := x.openIncident(moved[0])
 	for _, rec := range moved {
 		x.move(rec, in, other)
 	}
@@ -58,7 +58,7 @@ func (x *step) move(rec *AlertRecord, from, to *Incident) {
 	rec.Incident = to.ID
 	x.hold(rec)
 	x.touch(kindAlert, string(rec.Alert.Fingerprint))
-	x.index(to.ID, x.signKeys(rec))
+	x.index(to, x.signKeys(rec))
 	x.count(to, rec, false)
 }
 

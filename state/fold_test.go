@@ -85,7 +85,10 @@ func newStory(t *testing.T) *story {
 func (s *story) apply(in Input) {
 	s.t.Helper()
 	s.seq++
-	in.Seq, in.Cluster = s.seq, "prod"
+	in.Seq = s.seq
+	if in.Cluster == "" {
+		in.Cluster = "prod"
+	}
 	if in.At.IsZero() {
 		in.At = s.now
 	}
@@ -111,10 +114,7 @@ func (s *story) apply(in Input) {
 			all = append(all, Record{Key: key, Value: value})
 		}
 	}
-	loaded, err := LoadBoard(all)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	loaded := loadBoard(s.t, all)
 	if got, want := dump(loaded), dump(s.board); got != want {
 		i := 0
 		for i < min(len(got), len(want)) && got[i] == want[i] {
@@ -122,6 +122,16 @@ func (s *story) apply(in Input) {
 		}
 		s.t.Fatalf("after input %d a restart would remember something else:\n got …%.300s\nwant …%.300s", s.seq, got[max(0, i-60):], want[max(0, i-60):])
 	}
+}
+
+// loadBoard makes a board of records, as a start does.
+func loadBoard(tb testing.TB, records []Record) *Board {
+	tb.Helper()
+	board, err := LoadBoard(records)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return board
 }
 
 func dump(b *Board) string {

@@ -3,6 +3,7 @@ package state
 import (
 	"container/heap"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -122,9 +123,7 @@ func (x *step) forget(in *Incident) {
 	x.touch(kindEvidence, string(in.ID))
 	delete(x.held, in.ID)
 	delete(x.incidents, in.ID)
-	for id, e := range x.effects {
-		if e.Incident == in.ID {
-			x.drop(id)
-		}
+	for _, id := range slices.Clone(x.wants[in.ID]) {
+		x.drop(id)
 	}
 }

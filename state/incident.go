@@ -38,6 +38,9 @@ type Incident struct {
 	AlertCount   int            `json:"alert_count"`   // episodes ever attached
 	ActiveAlerts int            `json:"active_alerts"` // alerts that fire now
 
+	// Delivery is what Alertmanager said of the notifications that brought the alerts.
+	Delivery Delivery `json:"delivery,omitzero"`
+
 	Diagnosis Diagnosis `json:"diagnosis"`
 	// RuledOut are causes that what was seen for the cause that stands rules out for good, even if it is not seen any more.
 	RuledOut []Cause `json:"ruled_out,omitempty"`
@@ -52,13 +55,16 @@ type Incident struct {
 	AckedBy     Actor     `json:"acked_by,omitzero"`
 	ResolvedAt  time.Time `json:"resolved_at,omitzero"`
 	ResolvedBy  string    `json:"resolved_by,omitempty"` // "alerts", a person's name, "merge"
+	PageAt      time.Time `json:"page_at,omitzero"`      // when the last event of its page that was applied happened at PagerDuty
 
-	SilencedUntil time.Time    `json:"silenced_until,omitzero"` // no notification before this, but for a rise in severity
-	MergedInto    IncidentID   `json:"merged_into,omitempty"`
-	Absorbed      []IncidentID `json:"absorbed,omitempty"`
-	Feedback      []Feedback   `json:"feedback,omitempty"`
-	Actions       []ActionID   `json:"actions,omitempty"`
-	External      []External   `json:"external,omitempty"` // incidents that other tools opened for the same trouble
+	SilencedUntil time.Time `json:"silenced_until,omitzero"` // no notification before this, but for a rise in severity
+	// Everywhere is the rule whose alerts the incident counts wherever it fires: one that is not known and opened an incident for each.
+	Everywhere string       `json:"everywhere,omitempty"`
+	MergedInto IncidentID   `json:"merged_into,omitempty"`
+	Absorbed   []IncidentID `json:"absorbed,omitempty"`
+	Feedback   []Feedback   `json:"feedback,omitempty"`
+	Actions    []ActionID   `json:"actions,omitempty"`
+	External   []External   `json:"external,omitempty"` // incidents that other tools opened for the same trouble
 
 	// Due-times; zero when nothing is due.
 	NotifyBy  time.Time `json:"notify_by,omitzero"`  // speak by then, with or without a verdict
@@ -70,6 +76,14 @@ type Incident struct {
 	Channels []Channel        `json:"channels,omitempty"`
 	Told     map[Channel]Told `json:"told,omitempty"`
 	Entries  int              `json:"entries"` // timeline entries so far
+}
+
+// A Delivery is what Alertmanager says of a notification. An incident keeps the newest receiver and address, and the group labels that
+// all of its notifications had.
+type Delivery struct {
+	Receiver    string            `json:"receiver,omitempty"`
+	ExternalURL string            `json:"external_url,omitempty"`
+	GroupLabels map[string]string `json:"group_labels,omitempty"`
 }
 
 // Told is what one channel knows of an incident: its own handles, and the revision it last showed.
@@ -111,7 +125,9 @@ type External struct {
 	ID     string `json:"id"`
 	URL    string `json:"url,omitempty"`
 	Title  string `json:"title,omitempty"`
-	Noted  bool   `json:"noted"` // the diagnosis was written there
+	Noted  bool   `json:"noted"`           // the diagnosis was written there
+	Cause  Cause  `json:"cause,omitempty"` // the one that was written last
+	Notes  int    `json:"notes,omitempty"` // how many were written
 }
 
 // Cause is the verdict's cause, unknown before the first.
@@ -131,14 +147,26 @@ type Actor struct {
 	Name string `json:"name,omitempty"`
 	Via  string `json:"via"` // slack, pagerduty, api, page, cli, paramedic
 	Role Role   `json:"role,omitempty"`
+	// Unverified marks a name that is the person's own word: the token has no name, or the API asks for none.
+	Unverified bool `json:"unverified,omitempty"`
 }
 
-// String is the actor's name, or its ID where it has none.
+// String returns the actor's name for people, or the ID where there is no name. A name that people can change, as in Slack and
+// PagerDuty, comes with the ID, and one that no door has checked is marked.
 func (a Actor) String() string {
-	if a.Name != "" {
-		return a.Name
+	id := a.ID
+	if a.Via == "slack" || a.Via == "pagerduty" {
+		id = a.Via + ":" + a.ID
 	}
-	return a.ID
+	switch {
+	case a.Name == "":
+		return id
+	case a.Unverified:
+		return a.Name + " (unverified)"
+	case a.ID != "" && id != a.ID:
+		return a.Name + " (" + id + ")"
+	}
+	return a.Name
 }
 
 // Role is what an API token may do: viewers read, responders act on incidents, approve and halt, admins also allow first aid again.
@@ -162,7 +190,7 @@ type Entry struct {
 	Incident IncidentID `json:"incident"`
 	N        int        `json:"n"` // 1, 2, 3 … in the incident
 	At       time.Time  `json:"at"`
-	Kind     string     `json:"kind"` // opened, symptom, diagnosed, notified, acked, action, guard, resolved, reopened, merged, split, refused, note
+	Kind     string     `json:"kind"` // opened, symptom, diagnosed, notified, acked, unacked, action, guard, resolved, reopened, merged, split, refused, note
 	Text     string     `json:"text"` // plain text, one line
 	Actor    Actor      `json:"actor,omitzero"`
 	Action   ActionID   `json:"action,omitempty"`

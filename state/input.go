@@ -33,6 +33,8 @@ type AlertBatch struct {
 	ExternalURL string  `json:"external_url,omitempty"`
 	Truncated   uint64  `json:"truncated,omitempty"` // alerts that Alertmanager left out (max_alerts)
 	Alerts      []Alert `json:"alerts"`
+
+	GroupLabels map[string]string `json:"group_labels,omitempty"`
 }
 
 // A Verb is what a person asks for.
@@ -87,6 +89,7 @@ type Foreign struct {
 	Service string            `json:"service,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"` // what its text yields: alertname, pod, namespace, model_name …
 	Actor   Actor             `json:"actor,omitzero"`
+	At      time.Time         `json:"at,omitzero"` // when it happened there
 }
 
 // Vanished are alerts that were taken for firing and that Alertmanager does not hold: they have gone without a word.

@@ -26,8 +26,10 @@ type KeeperConfig struct {
 //
 // It implements [View] and [Log], and gives the outbox what is due.
 type Keeper struct {
-	cfg   KeeperConfig
-	parts []*partition
+	cfg    KeeperConfig
+	parts  []*partition
+	agenda *agenda
+	recent *recent
 
 	changed chan struct{} // something may be due for the outbox
 
@@ -43,11 +45,13 @@ type partition struct {
 	fence Fence
 	ready bool
 	wake  chan struct{} // an effect of time may be due sooner than the loop knows
+
+	backlog backlog
 }
 
 // NewKeeper makes a keeper. It remembers nothing before Run.
 func NewKeeper(cfg KeeperConfig) *Keeper {
-	k := &Keeper{cfg: cfg, changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
+	k := &Keeper{cfg: cfg, agenda: newAgenda(), recent: newRecent(), changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
 	for n := range cfg.Store.Partitions() {
 		k.parts = append(k.parts, &partition{n: n, board: NewBoard(), wake: make(chan struct{}, 1)})
 	}
@@ -73,6 +77,7 @@ const retryPause = 500 * time.Millisecond
 func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 	for ctx.Err() == nil {
 		err := k.follow(ctx, p)
+		k.agenda.unload(p.n)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -91,23 +96,22 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 
 // follow loads the partition and applies its inputs until something fails.
 func (k *Keeper) follow(ctx context.Context, p *partition) error {
-	records, fence, err := k.cfg.Store.Load(ctx, p.n)
+	values, fence, err := k.cfg.Store.Load(ctx, p.n, decodeRecord)
 	if err != nil {
 		return fmt.Errorf("loading partition %d: %w", p.n, err)
 	}
-	board, err := LoadBoard(records)
-	if err != nil {
-		return fmt.Errorf("loading partition %d: %w", p.n, err)
-	}
+	board := boardOf(values)
 	p.mu.Lock()
 	p.board, p.fence, p.ready = board, fence, true
 	p.mu.Unlock()
+	k.agenda.load(p.n, board.allMoves())
 	k.signal()
 	reader, err := k.cfg.Store.Inputs(ctx, p.n, fence.Position)
 	if err != nil {
 		return fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
 	}
 	defer reader.Close()
+	p.backlog.follow(reader)
 	ringing, stop := context.WithCancel(ctx)
 	rung := make(chan struct{})
 	go func() {
@@ -138,7 +142,9 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 		last := p.fence.Position
 		for {
 			if in.Seq > last {
+				p.backlog.begin(&in, k.cfg.Clock.Now())
 				k.cfg.Fold.Apply(p.board, in)
+				p.backlog.applied(&in, k.cfg.Clock.Now())
 				last = in.Seq
 			}
 			if reader.Buffered() == 0 || p.board.Changes() >= mostUncommitted {
@@ -150,6 +156,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 			}
 			in = next
 		}
+		moves := p.board.moves()
 		records, entries, err := p.board.Take()
 		if err != nil {
 			return nil, err
@@ -159,6 +166,9 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 			return nil, fmt.Errorf("committing partition %d: %w", p.n, err)
 		}
 		p.fence, p.ready = fence, true
+		k.agenda.apply(p.n, moves)
+		k.recent.add(entries)
+		p.backlog.committed(k.cfg.Clock.Now(), reader.Buffered() == 0)
 		return entries, nil
 	}()
 	if err != nil {
@@ -212,7 +222,17 @@ func (k *Keeper) Append(ctx context.Context, inputs ...Input) error {
 			inputs[i].At = k.cfg.Clock.Now()
 		}
 	}
-	return k.cfg.Store.Append(ctx, inputs...)
+	now := k.cfg.Clock.Now()
+	for i := range inputs {
+		k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.book(&inputs[i], now)
+	}
+	err := k.cfg.Store.Append(ctx, inputs...)
+	if err != nil {
+		for i := range inputs {
+			k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.strike(&inputs[i])
+		}
+	}
+	return err
 }
 
 // Ready says whether every partition is loaded and the log takes inputs.
@@ -238,21 +258,18 @@ func (k *Keeper) signal() {
 	}
 }
 
-// Due lists the effects that are due, the oldest first, and when the next one will be (zero: none waits).
-func (k *Keeper) Due(now time.Time) (due []Effect, next time.Time) {
-	for _, p := range k.parts {
-		p.mu.RLock()
-		for _, e := range p.board.effects {
-			switch {
-			case !p.ready:
-			case !e.Due.After(now):
-				due = append(due, *e)
-			case next.IsZero() || e.Due.Before(next):
-				next = e.Due
-			}
-		}
-		p.mu.RUnlock()
-	}
-	sortEffects(due)
-	return due, next
+// Take gives out effects that are due, at most room of each lane, and returns when the next one is due (zero: none waits). In a lane
+// the incidents' severity comes first, then age. An effect that was given out comes again when [Keeper.Finished] gives it back, or
+// when it has another turn.
+func (k *Keeper) Take(now time.Time, room func(Lane) int) (tasks []Task, next time.Time) {
+	return k.agenda.take(now, room)
+}
+
+// Finished ends the delivery of a task. Answered says that its outcome is in the log.
+func (k *Keeper) Finished(t Task, answered bool) { k.agenda.finish(t, answered) }
+
+// OldestDue returns since when the oldest effect has been due, and how many are. Effects in delivery and those that wait for another
+// attempt count, from when they were first wanted. The time is zero when none is due.
+func (k *Keeper) OldestDue() (since time.Time, due int) {
+	return k.agenda.oldestOwed(k.cfg.Clock.Now())
 }

@@ -178,13 +178,13 @@ func TestWhatIsDueHappensWithoutAnyInput(t *testing.T) {
 	}
 	until(t, "an incident", func() bool { return len(b.Incidents()) == 1 })
 	told := func() bool {
-		due, _ := b.Due(clock.Now())
-		for _, e := range due {
-			if e.Kind == state.EffectNotify {
-				return true
+		tasks, _ := b.Take(clock.Now(), func(l state.Lane) int {
+			if l.Kind == state.EffectNotify {
+				return 1
 			}
-		}
-		return false
+			return 0
+		})
+		return len(tasks) == 1
 	}
 	if told() {
 		t.Fatal("told at once")

@@ -62,9 +62,11 @@ func naive(k *Keeper, take func(*Incident) bool, order func(a, b Incident) int) 
 	return out
 }
 
-func byAge(a, b Incident) int { return cmp.Or(b.OpenedAt.Compare(a.OpenedAt), cmp.Compare(b.ID, a.ID)) }
+func newestFirstOrder(a, b Incident) int {
+	return cmp.Or(b.OpenedAt.Compare(a.OpenedAt), cmp.Compare(b.ID, a.ID))
+}
 
-func byUrgency(a, b Incident) int {
+func mostUrgentFirstOrder(a, b Incident) int {
 	return cmp.Or(b.Severity.Rank()-a.Severity.Rank(), b.StartedAt.Compare(a.StartedAt), cmp.Compare(b.ID, a.ID))
 }
 
@@ -76,11 +78,11 @@ func TestPagesTogetherAreTheListing(t *testing.T) {
 		take  func(*Incident) bool
 		order func(a, b Incident) int
 	}{
-		"all":      {IncidentQuery{}, func(*Incident) bool { return true }, byAge},
-		"open":     {IncidentQuery{Which: OpenIncidents}, (*Incident).Open, byAge},
-		"resolved": {IncidentQuery{Which: ResolvedIncidents}, func(in *Incident) bool { return !in.Open() }, byAge},
-		"matching": {IncidentQuery{Match: inA}, inA, byAge},
-		"urgent":   {IncidentQuery{Urgent: true}, (*Incident).Open, byUrgency},
+		"all":      {IncidentQuery{}, func(*Incident) bool { return true }, newestFirstOrder},
+		"open":     {IncidentQuery{Which: OpenIncidents}, (*Incident).Open, newestFirstOrder},
+		"resolved": {IncidentQuery{Which: ResolvedIncidents}, func(in *Incident) bool { return !in.Open() }, newestFirstOrder},
+		"matching": {IncidentQuery{Match: inA}, inA, newestFirstOrder},
+		"urgent":   {IncidentQuery{Urgent: true}, (*Incident).Open, mostUrgentFirstOrder},
 	} {
 		want := naive(k, c.take, c.order)
 		var skipped, walked []IncidentID
@@ -156,11 +158,7 @@ func TestLoadedBoardListsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	board, err := LoadBoard(records)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := &Keeper{parts: []*partition{{board: board, ready: true}}}
+	again := &Keeper{parts: []*partition{{board: loadBoard(t, records), ready: true}}}
 	same := func(q IncidentQuery) bool {
 		x, y := k.ListIncidents(q).Incidents, again.ListIncidents(q).Incidents
 		return len(x) > 0 && slices.EqualFunc(x, y, func(a, b Incident) bool { return a.ID == b.ID })

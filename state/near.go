@@ -75,91 +75,123 @@ func scopeEntity(s Scope) Entity {
 	return Entity{Cluster: s.Cluster, Namespace: s.Namespace, Model: s.Model, Pool: s.Pool}
 }
 
+// A shelf holds open incidents, the newest last: the newest are found without a look at the others.
+type shelf []*Incident
+
+func byOpening(x, y *Incident) int {
+	return cmp.Or(x.OpenedAt.Compare(y.OpenedAt), strings.Compare(string(x.ID), string(y.ID)))
+}
+
+func (s shelf) with(in *Incident) shelf {
+	at, found := slices.BinarySearchFunc(s, in, byOpening)
+	if found {
+		return s
+	}
+	return slices.Insert(s, at, in)
+}
+
+func (s shelf) without(in *Incident) shelf {
+	at, found := slices.BinarySearchFunc(s, in, byOpening)
+	if !found {
+		return s
+	}
+	return slices.Delete(s, at, at+1)
+}
+
+// newest yields the incidents that a sign may be weighed against, newest first.
+func (s shelf) newest(yield func(*Incident) bool) {
+	n := 0
+	for _, in := range slices.Backward(s) {
+		if !in.Open() {
+			continue
+		}
+		if n++; n > mostCandidates || !yield(in) {
+			return
+		}
+	}
+}
+
 // index makes the incident findable by what it is about.
-func (b *Board) index(id IncidentID, keys []string) {
-	own := b.keys[id]
+func (b *Board) index(in *Incident, keys []string) {
+	own := b.keys[in.ID]
 	if own == nil {
 		own = map[string]bool{}
-		b.keys[id] = own
+		b.keys[in.ID] = own
+		b.open = b.open.with(in)
 	}
 	for _, key := range keys {
 		if own[key] {
 			continue
 		}
 		own[key] = true
-		if b.near[key] == nil {
-			b.near[key] = map[IncidentID]bool{}
-		}
-		b.near[key][id] = true
+		b.near[key] = b.near[key].with(in)
 	}
 }
 
 // indexScope makes the incident findable by what its verdict found broken, and by the other names of that.
 func (b *Board) indexScope(in *Incident) {
-	b.index(in.ID, b.entityKeys(scopeEntity(in.Scope), ""))
+	b.index(in, b.entityKeys(scopeEntity(in.Scope), ""))
 	for _, node := range in.Scope.Nodes {
-		b.index(in.ID, b.entityKeys(Entity{Cluster: in.Cluster, Node: node}, ""))
+		b.index(in, b.entityKeys(Entity{Cluster: in.Cluster, Node: node}, ""))
 	}
 	for _, pod := range in.Scope.Pods {
-		b.index(in.ID, b.entityKeys(Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, ""))
+		b.index(in, b.entityKeys(Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, ""))
 	}
 }
 
 // unindex takes a resolved incident out of the reach of new signs.
-func (b *Board) unindex(id IncidentID) {
-	for key := range b.keys[id] {
-		delete(b.near[key], id)
-		if len(b.near[key]) == 0 {
+func (b *Board) unindex(in *Incident) {
+	for key := range b.keys[in.ID] {
+		if left := b.near[key].without(in); len(left) > 0 {
+			b.near[key] = left
+		} else {
 			delete(b.near, key)
 		}
 	}
-	delete(b.keys, id)
+	delete(b.keys, in.ID)
+	b.open = b.open.without(in)
+	if in.Everywhere != "" {
+		delete(b.everywhere, everywhereKey(in.Cluster, in.Everywhere))
+	}
 }
 
 // candidates are the open incidents that a sign with these keys may belong to, newest first: those that share an entity, and after
 // them those that share the rule or name no place. What names no place itself may belong to any.
 func (b *Board) candidates(keys []string) []*Incident {
-	seen := map[IncidentID]bool{}
+	seen := map[*Incident]bool{}
 	var out []*Incident
-	add := func(id IncidentID) {
-		if in := b.incidents[id]; !seen[id] && in != nil && in.Open() {
-			seen[id] = true
-			out = append(out, in)
-		}
-	}
-	collect := func(key string) {
-		for id := range b.near[key] {
-			add(id)
+	collect := func(s shelf) {
+		for in := range s.newest {
+			if !seen[in] {
+				seen[in] = true
+				out = append(out, in)
+			}
 		}
 	}
 	for _, key := range keys {
 		if entity(key) {
-			collect(key)
+			collect(b.near[key])
 		}
 	}
 	settled := len(out)
 	newestFirst(out)
 	for _, key := range keys {
 		if !entity(key) {
-			collect(key)
+			collect(b.near[key])
 		}
 	}
-	collect(nowhere)
+	collect(b.near[nowhere])
 	newestFirst(out[settled:])
 	if slices.Contains(keys, nowhere) && len(out) < mostCandidates {
 		settled = len(out)
-		for id := range b.keys {
-			add(id)
-		}
+		collect(b.open)
 		newestFirst(out[settled:])
 	}
 	return out[:min(len(out), mostCandidates)]
 }
 
 func newestFirst(list []*Incident) {
-	slices.SortFunc(list, func(x, y *Incident) int {
-		return cmp.Or(y.OpenedAt.Compare(x.OpenedAt), strings.Compare(string(y.ID), string(x.ID)))
-	})
+	slices.SortFunc(list, func(x, y *Incident) int { return byOpening(y, x) })
 }
 
 // topology are the workers that bear on an entity: its pod's, its node's, and those of the pools of its candidates.
@@ -211,7 +243,7 @@ func (b *Board) learn(cluster string, workers []Worker, at time.Time) {
 }
 
 func sameWorker(x, y Worker) bool {
-	lists := slices.Equal(x.GPUs, y.GPUs) && slices.Equal(x.Routes, y.Routes)
+	lists := slices.Equal(x.GPUs, y.GPUs) && slices.Equal(x.Routes, y.Routes) && slices.Equal(x.Jobs, y.Jobs)
 	return lists && x.Group == y.Group && x.Role == y.Role && x.Owner == y.Owner && x.OwnerKind == y.OwnerKind && x.Namespace == y.Namespace && x.Pod == y.Pod && x.UID == y.UID && x.Pool == y.Pool && x.PoolKind == y.PoolKind &&
 		x.Model == y.Model && x.Node == y.Node && x.Instance == y.Instance && x.Engine == y.Engine && x.Ready == y.Ready
 }

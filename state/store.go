@@ -15,6 +15,9 @@ type Record struct {
 // TimelinePrefix is the kind of the records that [Store.Load] leaves out, because they are read one incident at a time.
 const TimelinePrefix = "timeline"
 
+// A Decoder makes of a record what its reader keeps of it.
+type Decoder func(Record) (any, error)
+
 // A Fence is a partition's state as one reader knows it. A commit that carries an old fence is refused.
 type Fence struct {
 	Position uint64 // the last input applied
@@ -34,8 +37,9 @@ type Store interface {
 	Partitions() int
 	// Partition is the partition of a cluster's inputs.
 	Partition(cluster string) int
-	// Load reads what the partition remembers, but for timelines.
-	Load(ctx context.Context, partition int) ([]Record, Fence, error)
+	// Load reads what the partition remembers, but for timelines, and gives what decode made of each record, in no order. It calls
+	// decode while it reads, from several goroutines at a time.
+	Load(ctx context.Context, partition int, decode Decoder) ([]any, Fence, error)
 	// Inputs reads the partition's inputs after a position, in order, with Seq set; it stays open for those to come.
 	Inputs(ctx context.Context, partition int, after uint64) (InputReader, error)
 	// Commit writes records and moves the position to the sequence of the last input applied.
@@ -58,6 +62,8 @@ type InputReader interface {
 	Next(ctx context.Context) (Input, error)
 	// Buffered is how many inputs Next would give without blocking.
 	Buffered() int
+	// Waiting is how many inputs the reader knows of that Next has not given, with those that it has not fetched.
+	Waiting() int
 	Close()
 }
 

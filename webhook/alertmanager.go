@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"paramedic/state"
 )
@@ -23,6 +25,14 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 		}
 		return deny
 	}
+	if !sentJSON(r) {
+		return fail(http.StatusUnsupportedMediaType, `send the payload as Content-Type: application/json, as Alertmanager does (curl: -H "Content-Type: application/json")`)
+	}
+	if len(s.Clusters) == 1 { // it takes every alert, so that there is no need to read them
+		if err := s.admit(s.Clusters[0]); err != nil {
+			return err
+		}
+	}
 	if err := s.takeSlot(r.Context()); err != nil {
 		return err
 	}
@@ -32,28 +42,64 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	var big *answer
 	switch {
 	case errors.As(err, &big) && big.code == http.StatusRequestEntityTooLarge:
-		return fail(big.code, "%s: %s", big.text, smallerGroups)
+		big = fail(big.code, "%s: %s", big.text, smallerGroups)
+		s.setAside("", []SetAside{{Reason: asideLargePayload, Text: big.text, Alert: "a whole payload", Count: 1}})
+		return big
 	case err != nil:
 		return err
 	}
-	inputs, err := DecodeAlertmanager(body, s.Clusters, s.Clock.Now())
+	p, err := DecodeAlertmanager(body, s.Clusters, s.Clock.Now())
 	if err != nil {
 		return err
 	}
 	count := 0
-	for i := range inputs {
-		count += len(inputs[i].Alerts.Alerts)
+	var clusters []string
+	for i := range p.Inputs {
+		count += len(p.Inputs[i].Alerts.Alerts)
+		if cluster := p.Inputs[i].Cluster; !slices.Contains(clusters, cluster) {
+			clusters = append(clusters, cluster)
+		}
 	}
-	if count > s.Limits.Alerts {
-		return fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)
-	}
-	if err := s.append(r.Context(), inputs...); err != nil {
+	if err := s.admit(clusters...); err != nil {
 		return err
 	}
+	if count > s.Limits.Alerts {
+		big = fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)
+		s.setAside(p.Receiver, []SetAside{{Reason: asideLargePayload, Text: big.text, Alert: "a whole payload", Count: uint64(count)}})
+		return big
+	}
+	if count > 0 {
+		if err := s.append(r.Context(), p.Inputs...); err != nil {
+			return err
+		}
+	}
+	s.setAside(p.Receiver, p.Aside) // not before the others are durable: a payload that comes again is counted once
 	if rec, ok := w.(*recorder); ok {
 		rec.alerts = count
 	}
-	return writeJSON(w, http.StatusOK, map[string]int{"accepted": count})
+	return writeJSON(w, http.StatusOK, taken(count, p.Aside))
+}
+
+// mostProblems bounds how many alerts that were set aside an answer explains.
+const mostProblems = 5
+
+// taken answers a payload. What it says of alerts that were set aside is for people who send a payload by hand.
+func taken(count int, lost []SetAside) map[string]any {
+	answer := map[string]any{"accepted": count}
+	var problems []string
+	n := 0
+	for _, l := range lost {
+		if l.Reason == asideTruncated {
+			continue
+		}
+		if n++; n <= mostProblems {
+			problems = append(problems, strings.TrimSpace(l.Alert+": "+l.Text))
+		}
+	}
+	if n > 0 {
+		answer["set_aside"], answer["problems"] = n, problems
+	}
+	return answer
 }
 
 // takeSlot bounds how many payloads are in memory at once. A burst waits a moment for its turn; then the sender is asked to come back.

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -24,7 +26,8 @@ type answer struct {
 	code       int
 	text       string
 	candidates []string
-	retryAfter int // seconds
+	missing    string // the field that the body lacks
+	retryAfter int    // seconds
 }
 
 func (a *answer) Error() string { return a.text }
@@ -74,6 +77,9 @@ func (s *Server) handle(h handler) http.Handler {
 		body := map[string]any{"error": a.text}
 		if len(a.candidates) > 0 {
 			body["candidates"] = a.candidates
+		}
+		if a.missing != "" {
+			body["missing"] = a.missing
 		}
 		if err := writeJSON(w, a.code, body); err != nil {
 			s.Logger.Debug("answer was not taken", "path", r.URL.Path, "err", err)
@@ -144,6 +150,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.Observe(r.Pattern, code, s.Clock.Now().Sub(start), rec.alerts)
 		}
 	}()
+	if err := s.checkOrigin(r); err != nil {
+		s.handle(func(http.ResponseWriter, *http.Request) error { return err }).ServeHTTP(rec, r)
+		return
+	}
 	s.mux.ServeHTTP(rec, r)
 }
 
@@ -211,4 +221,24 @@ func decodeOne(body []byte, into any, strict bool) error {
 		return errors.New("more follows after the JSON value")
 	}
 	return nil
+}
+
+// inWords returns a decoding error without the names of Go's types, which say nothing to the sender.
+func inWords(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	want := "an object"
+	switch kind := wrong.Type.Kind(); {
+	case kind == reflect.String:
+		want = "a string"
+	case kind == reflect.Bool:
+		want = "true or false"
+	case kind == reflect.Slice:
+		want = "an array"
+	case kind >= reflect.Int && kind <= reflect.Float64:
+		want = "a number"
+	}
+	return fmt.Errorf("%s must be %s, not %s", cmp.Or(wrong.Field, "the value"), want, wrong.Value)
 }

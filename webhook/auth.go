@@ -3,11 +3,9 @@ package webhook
 import (
 	"errors"
 	"fmt"
-	"mime"
-	"net"
 	"net/http"
-	"net/url"
 	"strings"
+	"time"
 
 	"paramedic/state"
 )
@@ -81,13 +79,7 @@ type APIAuth struct {
 	// Open makes everybody an admin where there are no tokens. It is for a listener on loopback only; requests that another site's
 	// page could have sent are refused all the same.
 	Open bool
-	// Hosts are the names, besides localhost and plain addresses, under which an open API may be asked: any other name may be
-	// another site's, pointed at this machine.
-	Hosts []string
 }
-
-// CookieName is the cookie that carries an API token for the pages.
-const CookieName = "paramedic_token"
 
 // Authenticate says who sends a request to the API or the pages. It is false for nobody, and for a write that another site's page
 // may have caused.
@@ -100,7 +92,6 @@ func (s *Server) Authenticate(r *http.Request) (state.Actor, bool) {
 type caller struct {
 	actor     state.Actor
 	slackUser string
-	unnamed   bool // the body names the actor
 }
 
 func (s *Server) identify(r *http.Request) (caller, error) {
@@ -112,79 +103,61 @@ func (s *Server) identify(r *http.Request) (caller, error) {
 		if !s.API.Open {
 			return caller{}, fail(http.StatusForbidden, "no authentication is configured for the API: set auth.api.tokens_file in paramedic.yaml")
 		}
-		if err := s.localOnly(r); err != nil {
+		if err := s.local(r); err != nil {
 			return caller{}, err
 		}
-		return caller{actor: state.Actor{ID: "local", Via: via, Role: state.Admin}, unnamed: true}, nil
+		if err := s.ownWrite(r); err != nil {
+			return caller{}, err
+		}
+		return caller{actor: state.Actor{ID: "local", Via: via, Role: state.Admin, Unverified: true}}, nil
 	}
 	token, given := bearer(r)
 	if !given {
-		cookie, err := r.Cookie(CookieName)
-		if err != nil {
-			return caller{}, fail(http.StatusUnauthorized, "not authenticated: send a token of auth.api.tokens_file as Authorization: Bearer")
-		}
-		if err := sameSite(r); err != nil {
-			return caller{}, err
-		}
-		token, via = cookie.Value, "page"
+		return s.loggedIn(r)
 	}
-	t, ok, err := s.API.Tokens.lookup(token)
+	t, err := s.known(r, token)
+	switch {
+	case errors.Is(err, ErrGuesses):
+		a := fail(http.StatusTooManyRequests, "%s", err)
+		a.retryAfter = int(time.Minute / time.Second)
+		return caller{}, a
+	case err != nil:
+		return caller{}, fail(http.StatusUnauthorized, "the token is not in auth.api.tokens_file")
+	}
+	return callerOf(t, via), nil
+}
+
+// loggedIn returns who sends a request with the cookie of a login.
+func (s *Server) loggedIn(r *http.Request) (caller, error) {
+	refused := fail(http.StatusUnauthorized, "not authenticated: send a token of auth.api.tokens_file as Authorization: Bearer")
+	cookie, err := r.Cookie(SessionCookie)
+	if err != nil {
+		return caller{}, refused
+	}
+	if err := s.ownWrite(r); err != nil {
+		return caller{}, err
+	}
+	sum, ok := s.Sessions.token(cookie.Value, s.Clock.Now())
+	if !ok {
+		return caller{}, refused
+	}
+	t, ok, err := s.API.Tokens.bySum(sum)
 	if err != nil {
 		s.Logger.Warn("changed tokens file is not applied", "err", err)
 	}
 	if !ok {
-		return caller{}, fail(http.StatusUnauthorized, "the token is not in auth.api.tokens_file")
+		s.Sessions.end(cookie.Value)
+		return caller{}, refused
 	}
+	return callerOf(t, "page"), nil
+}
+
+func callerOf(t Token, via string) caller {
 	who := caller{actor: state.Actor{ID: t.Name, Name: t.Name, Via: via, Role: t.Role}, slackUser: t.SlackUser}
 	if t.Name == "" {
-		who.actor.ID, who.unnamed = "token", true
+		who.actor.ID, who.actor.Unverified = "token", true
 	}
-	return who, nil
-}
-
-// localOnly refuses what a page of another site can make a browser on this machine send.
-func (s *Server) localOnly(r *http.Request) error {
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.Trim(host, "[]")
-	known := host == "localhost" || net.ParseIP(host) != nil
-	for _, h := range s.API.Hosts {
-		known = known || strings.EqualFold(h, host)
-	}
-	if !known {
-		return fail(http.StatusForbidden, "the API is open to this machine only and was asked under another name; use 127.0.0.1 or set auth.api.tokens_file")
-	}
-	return sameSite(r)
-}
-
-func writes(r *http.Request) bool {
-	return r.Method != http.MethodGet && r.Method != http.MethodHead
-}
-
-// sameSite refuses a write that did not come from this site's own pages or from a program. A form of another site cannot send JSON
-// without asking first, and gets no answer to that question here.
-func sameSite(r *http.Request) error {
-	if !writes(r) {
-		return nil
-	}
-	refused := fail(http.StatusForbidden, "refused: the request came from another site")
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
-	default:
-		return refused
-	}
-	if origin := r.Header.Get("Origin"); origin != "" {
-		u, err := url.Parse(origin)
-		if err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
-			return refused
-		}
-	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return fail(http.StatusUnsupportedMediaType, "send the body as Content-Type: application/json")
-	}
-	return nil
+	return who
 }
 
 // need lets a request pass whose sender has the role. Reads without it are only refused; writes are refused by the handlers of the

@@ -237,12 +237,14 @@ func tooLate(verb state.Verb, a state.Action) error {
 	return fail(http.StatusConflict, "%s can no longer be %s: it is %s%s", a.ID, was, a.State, then)
 }
 
-// mayApprove says whether a person may approve the action where its policy names approvers.
-func mayApprove(a state.Action, names ...string) bool {
+// mayApprove reports whether a person may approve the action where its policy names approvers. A name that no token vouches for is no
+// approver's.
+func mayApprove(a state.Action, who caller) bool {
 	if len(a.Approvers) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(names, func(n string) bool { return n != "" && slices.Contains(a.Approvers, n) })
+	names := []string{who.actor.ID, who.slackUser}
+	return !who.actor.Unverified && slices.ContainsFunc(names, func(n string) bool { return n != "" && slices.Contains(a.Approvers, n) })
 }
 
 // oneLine makes a person's words one line of bounded length.

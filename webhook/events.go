@@ -68,6 +68,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 			text = fmt.Sprintf("id: %s/%d\nevent: entry\ndata: %s\n\n", e.Incident, e.N, data)
 		case <-s.Clock.After(keepAlive):
 		}
+		if _, err := s.identify(r); err != nil {
+			return nil // logged out, or the token was taken out
+		}
 		if send(text) != nil {
 			return nil // the reader has gone
 		}

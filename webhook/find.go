@@ -3,7 +3,6 @@ package webhook
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"paramedic/state"
@@ -12,44 +11,41 @@ import (
 // maxCandidates bounds how many meanings of an ambiguous name are listed.
 const maxCandidates = 10
 
-// findIncident finds an incident by what people type: its ID, any unique prefix of it (with or without INC-), or its number. Numbers
-// are given cluster by cluster, so a number can mean several.
+// findIncident finds an incident by what people type: its ID, any unique prefix of it (with or without INC-), its number, or with its
+// cluster as prod-42. Numbers are given cluster by cluster, so that a bare one can mean several.
 func (s *Server) findIncident(name string) (state.Incident, error) {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	if in, ok := s.View.Incident(state.IncidentID(name)); ok {
 		return in, nil
 	}
 	var found []state.Incident
-	number, byNumber := incidentNumber(name)
+	query, byNumber := state.ParseShortName(name)
 	prefix := "INC-" + strings.TrimPrefix(name, "INC-")
 	all := name == "INC" || name == "INC-" // what every ID begins with
 	if name != "" && len(name) <= 64 {
 		found = s.View.ListIncidents(state.IncidentQuery{Limit: maxCandidates, Match: func(in *state.Incident) bool {
-			return all || byNumber && in.Number == number || !byNumber && prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix)
+			return all || byNumber && query.Matches(in) || !byNumber && prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix)
 		}}).Incidents
 	}
 	switch len(found) {
 	case 0:
-		return state.Incident{}, fail(http.StatusNotFound, "no incident %q; give its ID, a unique beginning of it, or its number", cut(name, 64))
+		return state.Incident{}, fail(http.StatusNotFound, "no incident %q; give its ID, a unique beginning of it, or its number (7, or prod-7)", cut(name, 64))
 	case 1:
 		return found[0], nil
 	}
-	a := fail(http.StatusConflict, "%q means several incidents; type more of the ID", cut(name, 64))
+	more := "type more of the ID"
+	if byNumber {
+		more = "name its cluster too, or give its ID"
+	}
+	a := fail(http.StatusConflict, "%q means several incidents; %s", cut(name, 64), more)
 	for _, in := range found {
-		a.candidates = append(a.candidates, fmt.Sprintf("%s (#%d, %s, %s)", in.ID, in.Number, in.Cluster, in.Status))
+		a.candidates = append(a.candidates, fmt.Sprintf("%s (%s, %s, %s)", in.ID, s.name(&in), in.Cluster, in.Status))
 	}
 	return state.Incident{}, a
 }
 
-// incidentNumber reads "42" and "#42". A leading zero is the beginning of an ID.
-func incidentNumber(name string) (int, bool) {
-	digits := strings.TrimPrefix(name, "#")
-	if digits == "" || digits[0] == '0' {
-		return 0, false
-	}
-	n, err := strconv.Atoi(digits)
-	return n, err == nil && n > 0
-}
+// name is what people call an incident of this bot.
+func (s *Server) name(in *state.Incident) string { return in.ShortName(len(s.Clusters) > 1) }
 
 // findAction finds an action by its ID or a unique prefix of it.
 func (s *Server) findAction(name string) (state.Action, error) {

@@ -19,11 +19,17 @@ func refusal(t *testing.T, err error) {
 
 func FuzzDecodeAlertmanager(f *testing.F) {
 	f.Add([]byte(payloadOf(alertsOf("prod", 3)...)))
+	f.Add([]byte(`{"version":"4","truncatedAlerts":3,"alerts":[{"status":"firing","labels":{"a":1},"startsAt":"2026-11-21T02:59:00Z"},null,{"status":"firing","labels":{"a\u0007":"\u202e"}}]}`))
 	f.Add([]byte(`{"version":"4","alerts":[{"status":"resolved","labels":{"a":"b"},"startsAt":"9999-12-31T23:59:59-23:59"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		inputs, err := DecodeAlertmanager(body, []string{"default", "prod"}, start)
+		p, err := DecodeAlertmanager(body, []string{"default", "prod"}, start)
 		refusal(t, err)
-		for _, in := range inputs {
+		for _, a := range p.Aside {
+			if a.Reason == "" || a.Text == "" || a.Count == 0 || len(a.Alert) > 1000 || hasControl(a.Alert+a.Text, false) {
+				t.Fatalf("set aside %+v", a)
+			}
+		}
+		for _, in := range p.Inputs {
 			if n := len(in.Alerts.Alerts); n == 0 || n > state.MaxBatch || in.ID == "" {
 				t.Fatalf("a part of %d alerts", n)
 			}

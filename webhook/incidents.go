@@ -67,7 +67,11 @@ func which(status []string) state.Which {
 }
 
 // show is an incident with its actions, as they are now.
-func (s *Server) show(in state.Incident) IncidentJSON { return NewIncidentJSON(in, s.actionsOf(in)) }
+func (s *Server) show(in state.Incident) IncidentJSON {
+	out := NewIncidentJSON(in, s.actionsOf(in))
+	out.Name = s.name(&in)
+	return out
+}
 
 func (s *Server) actionsOf(in state.Incident) []state.Action {
 	var actions []state.Action

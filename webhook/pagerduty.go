@@ -26,9 +26,10 @@ const pagerBody = 256 << 10 // PagerDuty promises at most 55 KB
 // pagerEvent is a V3 webhook, as far as it is used. Data is an incident, or for an annotation a note with its incident.
 type pagerEvent struct {
 	Event struct {
-		ID        string `json:"id"`
-		EventType string `json:"event_type"`
-		Agent     *struct {
+		ID         string `json:"id"`
+		EventType  string `json:"event_type"`
+		OccurredAt string `json:"occurred_at"`
+		Agent      *struct {
 			ID      string `json:"id"`
 			Summary string `json:"summary"`
 		} `json:"agent"`
@@ -100,7 +101,8 @@ func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 // decodePager makes an input of a webhook, or nil of one that says nothing of interest (a ping, a priority).
 func (s *Server) decodePager(body []byte, now time.Time) (*state.Input, error) {
 	var p pagerEvent
-	if err := decodeOne(body, &p, false); err != nil {
+	err := decodeOne(body, &p, false)
+	if err != nil {
 		return nil, fail(http.StatusBadRequest, "the body is not a PagerDuty V3 webhook: %s", err)
 	}
 	e := &p.Event
@@ -121,6 +123,9 @@ func (s *Server) decodePager(body []byte, now time.Time) (*state.Input, error) {
 	f := &state.Foreign{
 		Source: "pagerduty", Event: kind, ID: inc.ID, Key: oneLine(inc.IncidentKey, 255),
 		Title: oneLine(inc.title(), 1024), URL: webURL(inc.HTMLURL), Labels: inc.labels(),
+	}
+	if f.At, err = parseTime(e.OccurredAt); err != nil {
+		f.At = time.Time{} // it is taken for now: an event without a time is still one
 	}
 	if inc.Service != nil {
 		f.Service = oneLine(inc.Service.Summary, 255)

@@ -68,6 +68,7 @@ func TestPagerDutyWebhooks(t *testing.T) {
 		URL: "https://acme.pagerduty.com/incidents/PT4KHLK", Service: "LLM",
 		Labels: map[string]string{"alertname": "VLLMHighKV", "namespace": "llm", "model_name": "llama-70b", "cluster": "prod", "pod": "vllm-0"},
 		Actor:  state.Actor{ID: "PUSER", Name: "Ana", Via: "pagerduty"},
+		At:     start,
 	}}
 	if diff := cmp.Diff(want, w.inputs[0]); diff != "" {
 		t.Error(diff)

@@ -3,7 +3,6 @@ package webhook
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,70 +11,65 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/prometheus/common/model"
+	"github.com/prometheus/alertmanager/template"
 
 	"paramedic/state"
 )
 
-// payload is Alertmanager's webhook message, version 4, as 0.25 to 0.34 send it. Only what is used is decoded: newer versions add
-// fields (notification_reason, routeLabels), and the group's status and common labels say nothing that the alerts don't, and are
-// wrong when alerts were truncated.
+// payload is Alertmanager's webhook message, version 4, as 0.25 to 0.34 send it: what its own templates are given, in its envelope. The
+// group's status and common labels say nothing that the alerts don't, and are wrong when alerts were truncated: they are not used.
 type payload struct {
+	template.Data
 	Version         json.RawMessage `json:"version"`
-	Receiver        string          `json:"receiver"`
 	GroupKey        string          `json:"groupKey"`
-	ExternalURL     string          `json:"externalURL"`
 	TruncatedAlerts uint64          `json:"truncatedAlerts"`
 	Alerts          []payloadAlert  `json:"alerts"`
 }
 
-// payloadAlert keeps its times as text, so that an error can say which alert it is about.
+// payloadAlert keeps its times as text, so that one that cannot be read costs its own alert only.
 type payloadAlert struct {
-	Status       state.AlertStatus `json:"status"`
-	Labels       map[string]string `json:"labels"`
-	Annotations  map[string]string `json:"annotations"`
-	StartsAt     string            `json:"startsAt"`
-	EndsAt       string            `json:"endsAt"`
-	GeneratorURL string            `json:"generatorURL"`
-	Fingerprint  string            `json:"fingerprint"`
+	template.Alert
+	StartsAt string `json:"startsAt"`
+	EndsAt   string `json:"endsAt"`
+
+	malformed error // it is not of this form
 }
 
-// What one alert may weigh. Labels are an alert's identity, so one that goes beyond is refused; annotations and URLs are for people
-// and are cut.
-const (
-	maxLabels          = 128
-	maxLabelBytes      = 16 << 10
-	maxAnnotation      = 4 << 10
-	maxAnnotationBytes = 32 << 10
-	maxURL             = 8 << 10
-	maxFingerprint     = 64
-	maxClusterName     = 253
-	// maxPart is the most that the alerts of one input may weigh as JSON: an external NATS server takes messages of 1 MiB by default.
-	maxPart = 768 << 10
-)
+// A Payload is what a webhook's message yields.
+type Payload struct {
+	Receiver string
+	Inputs   []state.Input
+	Aside    []SetAside // the alerts that cannot be taken
+}
 
 // DecodeAlertmanager reads a version 4 payload and gives its alerts as inputs, at most [state.MaxBatch] alerts each, sorted so that
-// the two members of an HA pair give the same inputs with the same IDs. Where there are several clusters, the label cluster says which
-// an alert is of, and an alert without it is of the first. A cluster that nobody configured keeps its name: there is no evidence and no
-// first aid for it, but neither do its alerts pass for another's. A single cluster takes every alert, whatever it calls itself.
-func DecodeAlertmanager(body []byte, clusters []string, now time.Time) ([]state.Input, error) {
+// the two members of an HA pair give the same inputs with the same IDs. It sets an alert aside that cannot be taken, and refuses a
+// payload only as a whole: one that is no such payload, of another version, or without an alert.
+//
+// Where there are several clusters, the label cluster says which an alert is of, and an alert without it is of the first. A cluster that
+// the configuration does not name keeps its name: there is no evidence and no first aid for it, but neither do its alerts pass for
+// another's. A single cluster takes every alert, also of another name.
+func DecodeAlertmanager(body []byte, clusters []string, now time.Time) (Payload, error) {
 	var p payload
-	if err := decodeOne(body, &p, false); err != nil {
-		return nil, fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s", err)
+	if err := p.decode(body); err != nil {
+		return Payload{}, fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s", inWords(err))
 	}
 	switch version := string(p.Version); {
 	case version == "" || version == "null":
-		return nil, fail(http.StatusBadRequest, `the payload has no version: Paramedic reads Alertmanager's webhook payload version "4"; remove the receiver's custom payload`)
+		return Payload{}, fail(http.StatusBadRequest, `the payload has no version: Paramedic reads Alertmanager's webhook payload version "4"; remove the receiver's custom payload`)
 	case version != `"4"`:
-		return nil, fail(http.StatusBadRequest, `payload version %s is not supported: Paramedic reads Alertmanager's webhook payload version "4"`, cut(version, 32))
+		return Payload{}, fail(http.StatusBadRequest, `payload version %s is not supported: Paramedic reads Alertmanager's webhook payload version "4"`, cut(version, 32))
 	case len(p.Alerts) == 0:
-		return nil, fail(http.StatusBadRequest, "the payload has no alerts")
+		return Payload{}, fail(http.StatusBadRequest, "the payload has no alerts")
 	}
+	out := Payload{Receiver: cut(p.Receiver, 1024)}
 	byCluster := make(map[string][]state.Alert, 1)
 	for i := range p.Alerts {
 		a, err := p.Alerts[i].alert()
-		if err != nil {
-			return nil, fail(http.StatusBadRequest, "alert %d: %s", i, err)
+		var bad *untaken
+		if errors.As(err, &bad) {
+			out.Aside = append(out.Aside, SetAside{Reason: bad.reason, Text: bad.text, Alert: excerpt(p.Alerts[i].Labels), Count: 1})
+			continue
 		}
 		cluster := clusters[0]
 		if name := a.Labels["cluster"]; len(clusters) > 1 && name != "" {
@@ -83,127 +77,65 @@ func DecodeAlertmanager(body []byte, clusters []string, now time.Time) ([]state.
 		}
 		byCluster[cluster] = append(byCluster[cluster], a)
 	}
-	return p.split(byCluster, now), nil
+	if p.TruncatedAlerts > 0 {
+		out.Aside = append(out.Aside, SetAside{Reason: asideTruncated, Count: p.TruncatedAlerts,
+			Text: "Alertmanager left alerts out of a payload: set max_alerts of the receiver to 0"})
+	}
+	out.Inputs = p.split(byCluster, now)
+	return out, nil
 }
 
-// alert checks one alert and gives it its final form.
-func (p *payloadAlert) alert() (state.Alert, error) {
-	a := state.Alert{
-		Fingerprint: state.Fingerprint(p.Fingerprint), Status: p.Status, Labels: p.Labels,
-		Annotations: trimAnnotations(p.Annotations), GeneratorURL: cut(p.GeneratorURL, maxURL),
+// decode reads the payload. Where an alert is not of the form that Alertmanager sends, that one alone is left empty, with what is wrong.
+func (p *payload) decode(body []byte) error {
+	err := decodeOne(body, p, false)
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return err
 	}
-	if a.Status != state.Firing && a.Status != state.Resolved {
-		return a, fmt.Errorf("status must be firing or resolved, not %q", cut(string(a.Status), 32))
+	var loose struct {
+		payload
+		Alerts []json.RawMessage `json:"alerts"`
 	}
-	if err := checkLabels(p.Labels); err != nil {
-		return a, err
+	if err := decodeOne(body, &loose, false); err != nil && !unused(err) {
+		return err
 	}
-	var err error
-	if p.StartsAt == "" {
-		return a, fmt.Errorf("startsAt is missing")
-	}
-	if a.StartsAt, err = parseTime(p.StartsAt); err != nil || a.StartsAt.IsZero() {
-		return a, fmt.Errorf("startsAt is not an RFC 3339 time: %q", cut(p.StartsAt, 40))
-	}
-	if p.EndsAt != "" {
-		if a.EndsAt, err = parseTime(p.EndsAt); err != nil {
-			return a, fmt.Errorf("endsAt is not an RFC 3339 time: %q", cut(p.EndsAt, 40))
+	*p = loose.payload
+	p.Alerts = make([]payloadAlert, len(loose.Alerts))
+	for i, raw := range loose.Alerts {
+		if err := json.Unmarshal(raw, &p.Alerts[i]); err != nil {
+			p.Alerts[i].malformed = inWords(err)
 		}
-	}
-	if a.Status == state.Firing {
-		a.EndsAt = time.Time{} // a firing alert's end is when its sender would give it up, and differs between the members of a pair
-	}
-	switch {
-	case p.Fingerprint == "":
-		a.Fingerprint = fingerprint(p.Labels)
-	case !plainID(p.Fingerprint, maxFingerprint):
-		return a, fmt.Errorf("fingerprint is not a hash: %q", cut(p.Fingerprint, 32))
-	}
-	return a, nil
-}
-
-func parseTime(text string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if t = t.UTC(); err == nil && (t.Year() < 1 || t.Year() > 9998) {
-		return t, errors.New("out of range") // it could not be written as JSON again
-	}
-	return t, err
-}
-
-// fingerprint is Alertmanager's own hash of a label set, for senders that leave it out.
-func fingerprint(labels map[string]string) state.Fingerprint {
-	return state.Fingerprint(model.Fingerprint(model.LabelsToSignature(labels)).String())
-}
-
-func checkLabels(labels map[string]string) error {
-	if len(labels) == 0 {
-		return fmt.Errorf("it has no labels")
-	}
-	if len(labels) > maxLabels {
-		return fmt.Errorf("it has %d labels; at most %d are taken", len(labels), maxLabels)
-	}
-	size := 0
-	for name, value := range labels {
-		size += len(name) + len(value)
-		switch {
-		case name == "":
-			return fmt.Errorf("a label has no name")
-		case hasControl(name, false):
-			return fmt.Errorf("the name of label %q has control characters", cut(name, 64))
-		case hasControl(value, true):
-			return fmt.Errorf("the value of label %q has control characters", cut(name, 64))
-		}
-	}
-	if size > maxLabelBytes {
-		return fmt.Errorf("its labels are %d bytes; at most %d are taken", size, maxLabelBytes)
 	}
 	return nil
 }
 
-// hasControl finds characters that no label has and that would act on a terminal: C0 (but for white space in values), DEL and C1.
-func hasControl(text string, white bool) bool {
-	return strings.ContainsFunc(text, func(r rune) bool {
-		if white && (r == '\n' || r == '\t' || r == '\r') {
-			return false
-		}
-		return r < 0x20 || r >= 0x7f && r <= 0x9f
-	})
+// unused reports whether an error is of a field that nothing is made of, so that it costs no alert.
+func unused(err error) bool {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return false
+	}
+	_, path, _ := strings.Cut(kind.Field, "Data.")
+	field, _, _ := strings.Cut(path, ".")
+	return slices.Contains([]string{"status", "notification_reason", "groupLabels", "commonLabels", "commonAnnotations", "routeLabels"}, field)
 }
 
-// trimAnnotations cuts what is only for people to a size that always fits.
-func trimAnnotations(all map[string]string) map[string]string {
-	size := 0
-	for name, value := range all {
-		if len(name) > maxAnnotation || len(value) > maxAnnotation || hasControl(name, false) || hasControl(value, true) {
-			size = maxAnnotationBytes + 1
-			break
+// shown are the group labels as templates see them, within bounds: nothing else is made of them.
+func shown(labels template.KV) map[string]string {
+	out := map[string]string{}
+	for _, l := range labels.SortedPairs() {
+		if len(out) < maxLabels/4 && len(l.Name) <= maxGroupLabel {
+			out[printable(l.Name)] = cut(printable(l.Value), maxGroupLabel)
 		}
-		size += len(name) + len(value)
 	}
-	if size <= maxAnnotationBytes {
-		return all
+	if len(out) == 0 {
+		return nil
 	}
-	names := make([]string, 0, len(all))
-	for name := range all {
-		names = append(names, name)
-	}
-	// Short ones first, so that one long text does not push out the summary and the runbook.
-	slices.SortFunc(names, func(a, b string) int {
-		if d := len(all[a]) - len(all[b]); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
-	})
-	kept, size := map[string]string{}, 0
-	for _, name := range names {
-		value := cut(printable(all[name]), maxAnnotation)
-		if size += len(name) + len(value); size > maxAnnotationBytes || hasControl(name, false) {
-			break
-		}
-		kept[name] = value
-	}
-	return kept
+	return out
 }
+
+// maxGroupLabel is the longest name, and value, of a group label.
+const maxGroupLabel = 1024
 
 // printable takes control characters out.
 func printable(text string) string {
@@ -230,6 +162,7 @@ func cut(text string, n int) string {
 // split makes inputs of the alerts, cluster by cluster. Alerts are sorted by what they are, not by how they came.
 func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []state.Input {
 	var inputs []state.Input
+	group := shown(p.GroupLabels)
 	for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
 		alerts := byCluster[cluster]
 		slices.SortStableFunc(alerts, func(a, b state.Alert) int {
@@ -248,7 +181,7 @@ func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []sta
 			}
 			batch := &state.AlertBatch{
 				Receiver: cut(p.Receiver, 1024), GroupKey: cut(p.GroupKey, 4096), ExternalURL: cut(p.ExternalURL, 2048),
-				Truncated: p.TruncatedAlerts, Alerts: alerts[:n:n],
+				Truncated: p.TruncatedAlerts, Alerts: alerts[:n:n], GroupLabels: group,
 			}
 			inputs = append(inputs, state.Input{ID: batchID(cluster, batch), At: now, Cluster: cluster, Alerts: batch})
 			alerts = alerts[n:]

@@ -36,10 +36,22 @@ type Config struct {
 	// Live and Ready answer /healthz and /readyz; nil is healthy.
 	Live  func(ctx context.Context) error
 	Ready func(ctx context.Context) error
+	// Backlog tells how far triage is behind; nil: alerts are never refused for that.
+	Backlog Backlog
 	// Observe is told of every answered request; n is the number of alerts that it made durable.
 	Observe func(route string, code int, d time.Duration, n int)
+	// ObserveAside is told of alerts that could not be taken, by reason.
+	ObserveAside func(reason string, n uint64)
+	// Aside remembers them; nil is a memory of the server's own.
+	Aside *Aside
+	// Sessions are the logins; nil is a memory of the server's own.
+	Sessions *Sessions
 	// Pages serves every path that is not the door's own; it sets its own Content-Security-Policy.
 	Pages http.Handler
+	// Metrics serves /metrics.
+	Metrics http.Handler
+	// PublicURL is how people reach the bot. Its name may ask an open API, besides localhost and plain addresses.
+	PublicURL string
 }
 
 // Limits bound what a request may cost. Zero values mean the defaults.
@@ -52,6 +64,7 @@ type Limits struct {
 	Append      time.Duration // how long making it durable may take; 8 s
 	ApplyWait   time.Duration // how long a write waits to be applied before it is answered with 202; 2 s
 	Streams     int           // event streams at once; 256
+	Lag         time.Duration // how far behind triage may be before alerts are refused; zero: however far
 }
 
 func (l Limits) withDefaults() Limits {
@@ -82,7 +95,10 @@ func (l Limits) withDefaults() Limits {
 type Server struct {
 	Config
 	mux     *http.ServeMux
+	origins *http.CrossOriginProtection
 	slots   chan struct{} // payloads being taken
+	gate    gate
+	guesses guesses
 	streams chan struct{}
 	slack   *seen // Slack requests that were already handled
 	pager   *seen // PagerDuty deliveries that were already made durable
@@ -109,15 +125,24 @@ func New(c Config) *Server {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.Aside == nil {
+		c.Aside = &Aside{}
+	}
+	if c.Sessions == nil {
+		c.Sessions = &Sessions{}
+	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{
-		Config: c, mux: http.NewServeMux(), done: make(chan struct{}),
+		Config: c, mux: http.NewServeMux(), origins: newOrigins(c.PublicURL), done: make(chan struct{}),
 		slots: make(chan struct{}, c.Limits.Concurrency), streams: make(chan struct{}, c.Limits.Streams),
 		replies: make(chan struct{}, 16),
 		slack:   newSeen(10*time.Minute, 10_000), pager: newSeen(time.Hour, 10_000),
 	}
 	for pattern, h := range s.routes() {
 		s.mux.Handle(pattern, s.handle(h))
+	}
+	if c.Metrics != nil {
+		s.mux.Handle("GET /metrics", c.Metrics)
 	}
 	if c.Pages != nil {
 		s.mux.Handle("/", c.Pages)
@@ -151,6 +176,7 @@ func (s *Server) routes() map[string]handler {
 		"POST /api/v1/resume":                  s.onFleet(state.VerbResume),
 		"GET /api/v1/fleet":                    s.need(state.Viewer, s.fleet),
 		"GET /api/v1/events":                   s.need(state.Viewer, s.events),
+		"GET /api/v1/status":                   s.need(state.Viewer, s.status),
 
 		"GET /openapi.yaml": func(w http.ResponseWriter, _ *http.Request) error {
 			w.Header().Set("Content-Type", "application/yaml")
@@ -158,7 +184,7 @@ func (s *Server) routes() map[string]handler {
 			return err
 		},
 		"GET /healthz": s.health(func() func(context.Context) error { return s.Live }),
-		"GET /readyz":  s.health(func() func(context.Context) error { return s.Ready }),
+		"GET /readyz":  s.health(func() func(context.Context) error { return s.Ready }, s.Refusing),
 		"/api/":        s.noSuchPath,
 		"/webhook/":    s.noSuchPath,
 	}
@@ -183,14 +209,22 @@ func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
 	return fail(http.StatusNotFound, "%s %s does not exist; /openapi.yaml lists the paths and their methods", r.Method, r.URL.Path)
 }
 
-func (s *Server) health(probe func() func(context.Context) error) handler {
+// health answers a probe. A note changes nothing of a good answer: a bot that refuses alerts for a while must stay reachable for those
+// who approve and halt.
+func (s *Server) health(probe func() func(context.Context) error, notes ...func() string) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if check := probe(); check != nil {
 			if err := check(r.Context()); err != nil {
 				return fail(http.StatusServiceUnavailable, "%s", err)
 			}
 		}
-		return writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+		answer := map[string]string{"status": "ok"}
+		for _, note := range notes {
+			if text := note(); text != "" {
+				answer["note"] = text
+			}
+		}
+		return writeJSON(w, http.StatusOK, answer)
 	}
 }
 

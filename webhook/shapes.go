@@ -10,6 +10,7 @@ import (
 type IncidentJSON struct {
 	ID              state.IncidentID  `json:"id"`
 	Number          int               `json:"number"`
+	Name            string            `json:"name"` // #42, or #prod-42 where the bot has several clusters
 	Status          state.Status      `json:"status"`
 	Severity        state.Severity    `json:"severity"`
 	Cause           state.Cause       `json:"cause"`
@@ -126,6 +127,7 @@ type EntryJSON struct {
 	Kind     string           `json:"kind"`
 	Text     string           `json:"text"`
 	Actor    string           `json:"actor,omitempty"`
+	ActorID  string           `json:"actor_id,omitempty"` // which stays when the name changes
 	Via      string           `json:"via,omitempty"`
 	Action   state.ActionID   `json:"action,omitempty"`
 }
@@ -155,10 +157,12 @@ type (
 		Clusters []string `json:"clusters"`
 		Reason   string   `json:"reason,omitempty"`
 	}
-	// ErrorJSON says what went wrong and what to do; Candidates are what an ambiguous name may mean.
+	// ErrorJSON says what went wrong and what to do; Candidates are what an ambiguous name may mean, Missing is the field of the
+	// body that the same request needs to succeed.
 	ErrorJSON struct {
 		Error      string   `json:"error"`
 		Candidates []string `json:"candidates,omitempty"`
+		Missing    string   `json:"missing,omitempty"`
 	}
 	// PendingJSON answers a write that is durable and not applied yet.
 	PendingJSON struct {
@@ -186,7 +190,7 @@ func list[T any](in []T) []T {
 func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 	d := in.Diagnosis
 	out := IncidentJSON{
-		ID: in.ID, Number: in.Number, Status: in.Status, Severity: in.Severity,
+		ID: in.ID, Number: in.Number, Name: in.ShortName(false), Status: in.Status, Severity: in.Severity,
 		Cause: in.Cause(), Confidence: d.Confidence, Title: in.Title, Scope: in.Scope,
 		Alternatives: []AlternativeJSON{}, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
 		Evidence: []EvidenceJSON{}, MissingEvidence: list(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
@@ -234,6 +238,6 @@ func NewActionJSON(a state.Action) ActionJSON {
 // NewEntryJSON shows a step of a timeline.
 func NewEntryJSON(e state.Entry) EntryJSON {
 	return EntryJSON{
-		Incident: e.Incident, N: e.N, At: stamp(e.At), Kind: e.Kind, Text: e.Text, Actor: e.Actor.String(), Via: e.Actor.Via, Action: e.Action,
+		Incident: e.Incident, N: e.N, At: stamp(e.At), Kind: e.Kind, Text: e.Text, Actor: e.Actor.String(), ActorID: e.Actor.ID, Via: e.Actor.Via, Action: e.Action,
 	}
 }

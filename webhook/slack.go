@@ -24,11 +24,16 @@ type Slack struct {
 	// Authorize says whether the user may do what the verb says, and why not. Action is nil for verbs on incidents and the fleet.
 	// Nil refuses everybody.
 	Authorize func(userID string, verb state.Verb, action *state.Action) (reason string, ok bool)
+	// MayRead reports whether a user may list and show incidents; nil refuses everybody.
+	MayRead func(SlackAsker) bool
 	// APIURL is the Web API's base where it is not Slack's own; replies may then go to its host too.
 	APIURL string
 	// HTTP sends the replies that a refused button gets; nil is a client of its own with a deadline.
 	HTTP *http.Client
 }
+
+// A SlackAsker is who sent a command, and from which channel. Slack has signed it.
+type SlackAsker struct{ User, Channel, ChannelName string }
 
 const (
 	slackSkew    = 5 * time.Minute

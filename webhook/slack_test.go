@@ -48,6 +48,7 @@ func slackDoor(t *testing.T, w *world, change func(*Config)) (*Server, *testCloc
 			Authorize: func(user string, _ state.Verb, _ *state.Action) (string, bool) {
 				return "you are not on the list", user == "U1"
 			},
+			MayRead: func(by SlackAsker) bool { return by.User == "U1" || by.User == "U2" },
 		}
 		if change != nil {
 			change(c)
@@ -229,4 +230,39 @@ func TestSeenIsBoundedAndForgets(t *testing.T) {
 	if !s.add(start.Add(2*time.Minute), "a", "c") || len(s.order) != 2 {
 		t.Error("it did not forget")
 	}
+}
+
+// Whoever is neither known nor in the incident channel learns nothing of what there is: no list, no names, no candidates.
+func TestStrangersInSlackLearnNothing(t *testing.T) {
+	w := newWorld().populate()
+	var asked []SlackAsker
+	s, _ := slackDoor(t, w, func(c *Config) {
+		c.Slack.MayRead = func(by SlackAsker) bool {
+			asked = append(asked, by)
+			return by.ChannelName == "llm-oncall"
+		}
+	})
+	say := func(channel, text string) string {
+		body := slash("U9GUEST", text, fmt.Sprint("t", len(asked))) + "&channel_id=C1&channel_name=" + channel
+		got := slackSend(s, "/webhook/slack/command", body, slackHeaders(body, start))
+		expect(t, got, 200)
+		return got.Body.String()
+	}
+	for _, text := range []string{"list", "show 42", "show INC-", "show nothing", "ack INC-", "ack nothing", "approve ACT-9", "diagnose 01K"} {
+		if got := say("general", text); !strings.Contains(got, "ask in the channel") || strings.Contains(got, "INC-01") || strings.Contains(got, "ACT-01") {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+	if got := say("general", "help"); !strings.Contains(got, "halt") {
+		t.Error(got)
+	}
+	if got := say("llm-oncall", "show 42"); !strings.Contains(got, "kv_exhaustion") {
+		t.Error(got)
+	}
+	if by := asked[0]; by != (SlackAsker{User: "U9GUEST", Channel: "C1", ChannelName: "general"}) {
+		t.Errorf("asked for %+v", by)
+	}
+	closed, _ := slackDoor(t, w, func(c *Config) { c.Slack.MayRead = nil })
+	body := slash("U1", "list", "t")
+	expect(t, slackSend(closed, "/webhook/slack/command", body, slackHeaders(body, start)), 200, "ask in the channel")
 }

@@ -17,7 +17,7 @@ const slackHelp = "*Paramedic*\n" +
 	"`diagnose ID` gather evidence again\n" +
 	"`approve ACT` / `deny ACT [reason]` decide on first aid\n" +
 	"`halt [reason]` / `resume` stop and allow all first aid\n" +
-	"An ID may be shortened to any unique beginning; incidents also have a number."
+	"An ID may be shortened to any unique beginning; incidents also have a number (7, or prod-7 where there are several clusters)."
 
 // slackCommand answers /paramedic. Slack shows the answer to the one who asked.
 func (s *Server) slackCommand(w http.ResponseWriter, r *http.Request) error {
@@ -31,6 +31,7 @@ func (s *Server) slackCommand(w http.ResponseWriter, r *http.Request) error {
 	}
 	text, err := s.slackRun(r.Context(), slackCall{
 		user: user, name: form.Get("user_name"), trigger: form.Get("trigger_id"), text: oneLine(form.Get("text"), maxReason+100),
+		mayRead: s.Slack.MayRead != nil && s.Slack.MayRead(SlackAsker{User: user, Channel: form.Get("channel_id"), ChannelName: form.Get("channel_name")}),
 	})
 	if err != nil {
 		var a *answer
@@ -46,7 +47,21 @@ func (s *Server) slackCommand(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, ephemeral(text))
 }
 
-type slackCall struct{ user, name, trigger, text string }
+type slackCall struct {
+	user, name, trigger, text string
+	mayRead                   bool
+}
+
+// errSlackReader is the answer to somebody who may not know which incidents there are.
+var errSlackReader = fail(http.StatusForbidden, "ask in the channel that incidents are posted to, or have your Slack user added to auth.api.tokens_file (slack_user)")
+
+// seen returns an error of a search, or for those who may not read, one that tells nothing of what there is.
+func (c slackCall) seen(err error) error {
+	if err != nil && !c.mayRead {
+		return errSlackReader
+	}
+	return err
+}
 
 func (s *Server) slackRun(ctx context.Context, c slackCall) (string, error) {
 	verb, rest, _ := strings.Cut(c.text, " ")
@@ -55,23 +70,29 @@ func (s *Server) slackRun(ctx context.Context, c slackCall) (string, error) {
 	case "", "help":
 		return slackHelp, nil
 	case "list":
+		if !c.mayRead {
+			return "", errSlackReader
+		}
 		return s.slackList(), nil
 	case "show":
+		if !c.mayRead {
+			return "", errSlackReader
+		}
 		in, err := s.findIncident(name)
 		if err != nil {
 			return "", err
 		}
-		return slackShow(in, s.actionsOf(in)), nil
+		return slackShow(in, s.name(&in), s.actionsOf(in)), nil
 	case "ack", "diagnose":
 		in, err := s.findIncident(name)
 		if err != nil {
-			return "", err
+			return "", c.seen(err)
 		}
 		return s.slackIncident(ctx, c, state.Verb(verb), in)
 	case "approve", "deny":
 		a, err := s.findAction(name)
 		if err != nil {
-			return "", err
+			return "", c.seen(err)
 		}
 		return s.slackDecide(ctx, c, decision{verb: state.Verb(verb), action: a, reason: reason})
 	case "halt", "resume":
@@ -98,7 +119,7 @@ func (s *Server) slackIncident(ctx context.Context, c slackCall, verb state.Verb
 	if err != nil {
 		return "", err
 	}
-	label := fmt.Sprintf("%s (#%d)", in.ID, in.Number)
+	label := fmt.Sprintf("%s (%s)", in.ID, slackEscape(s.name(&in)))
 	if done {
 		return "Already acknowledged by " + slackEscape(in.AckedBy.String()) + ": " + label, nil
 	}
@@ -160,7 +181,7 @@ func (s *Server) slackList() string {
 	var b strings.Builder
 	open := s.View.Tally().Open
 	for _, in := range s.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Limit: slackListMost}).Incidents {
-		fmt.Fprintf(&b, "• *#%d* `%s` %s, %s: %s\n", in.Number, in.ID, in.Severity, in.Status, cut(slackEscape(in.Title), 120))
+		fmt.Fprintf(&b, "• *%s* `%s` %s, %s: %s\n", slackEscape(s.name(&in)), in.ID, in.Severity, in.Status, cut(slackEscape(in.Title), 120))
 	}
 	for _, c := range s.Clusters {
 		if h, ok := s.View.Halted(c); ok {
@@ -179,10 +200,10 @@ func (s *Server) slackList() string {
 // storyMost is how many steps an answer in Slack shows of each kind; no playbook of ours has as many.
 const storyMost = 10
 
-func slackShow(in state.Incident, actions []state.Action) string {
+func slackShow(in state.Incident, name string, actions []state.Action) string {
 	var b strings.Builder
 	d := in.Diagnosis
-	fmt.Fprintf(&b, "*#%d %s*\n`%s` %s, %s, %d alerts\n", in.Number, cut(slackEscape(in.Title), 200), in.ID, in.Severity, in.Status, in.AlertCount)
+	fmt.Fprintf(&b, "*%s %s*\n`%s` %s, %s, %d alerts\n", slackEscape(name), cut(slackEscape(in.Title), 200), in.ID, in.Severity, in.Status, in.AlertCount)
 	fmt.Fprintf(&b, "Cause: *%s*", slackEscape(string(in.Cause())))
 	if !in.DiagnosedAt.IsZero() {
 		fmt.Fprintf(&b, " (%s)", Sureness(in.Cause(), d.Confidence))

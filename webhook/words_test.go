@@ -48,7 +48,7 @@ func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
 		t.Errorf("the report is sure of what it does not know:\n%s", report.Body)
 	}
 	expect(t, do(s, "GET", "/api/v1/incidents/42", ""), 200, `"confidence":0.9`, `"missing_evidence":["kv_usage (Prometheus did not answer in time)",`)
-	if got := slackShow(in, nil); !strings.Contains(got, "(no verdict)") || strings.Contains(got, "90 %") {
+	if got := slackShow(in, "#42", nil); !strings.Contains(got, "(no verdict)") || strings.Contains(got, "90 %") {
 		t.Errorf("Slack shows %q", got)
 	}
 	if got := Sureness("kv_leak", 0.934); got != "93 %" {

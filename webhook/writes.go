@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 
 // WriteJSON is the body of every write of the API; a verb reads what it needs. An empty body is an empty WriteJSON.
 type WriteJSON struct {
-	Actor    string      `json:"actor,omitempty"` // who, where the token doesn't say
+	Actor    string      `json:"actor,omitempty"` // who, where the token has no name; otherwise the token's name or nothing
 	Reason   string      `json:"reason,omitempty"`
 	PlanHash string      `json:"plan_hash,omitempty"` // approve, deny: the plan that the person saw
 	Duration string      `json:"duration,omitempty"`  // silence: "2h"
@@ -43,28 +44,35 @@ func (s *Server) readWrite(w http.ResponseWriter, r *http.Request, verb state.Ve
 		return write{}, err
 	}
 	out.Reason = oneLine(out.Reason, maxReason)
-	if who.unnamed {
-		name := oneLine(out.Actor, 128)
-		switch {
-		case name != "":
-			out.who.actor.ID, out.who.actor.Name = name, name
-		case s.API.Tokens != nil:
-			return write{}, fail(http.StatusBadRequest, `the token names nobody: say who you are in the body, {"actor": "…"}`)
-		}
+	out.Actor = oneLine(out.Actor, 128)
+	switch {
+	case !who.actor.Unverified:
+	case out.Actor != "":
+		out.who.actor.ID, out.who.actor.Name = out.Actor, out.Actor
+	case s.API.Tokens != nil:
+		a := fail(http.StatusBadRequest, `the token has no name: say who you are in the body, {"actor": "…"}`)
+		a.missing = "actor"
+		return write{}, a
 	}
 	return out, nil
 }
 
-// prepare gives the order its actor, and refuses and records it where the role is too low.
+// prepare gives the order its actor. It refuses and records an order whose body names another person than its token, and one whose
+// role is too low.
 func (s *Server) prepare(r *http.Request, o *order, in write, need state.Role) error {
 	o.Actor, o.Reason = in.who.actor, in.Reason
 	o.nonce = r.Header.Get("X-Request-Id") + s.Clock.Now().Format(time.RFC3339Nano)
-	if !in.who.actor.Role.Allows(need) {
-		reason := roleTooLow(in.who.actor, need)
-		s.refuse(r.Context(), *o, reason)
-		return fail(http.StatusForbidden, "%s", reason)
+	reason := ""
+	switch by := in.who.actor; {
+	case !by.Unverified && in.Actor != "" && !strings.EqualFold(in.Actor, by.Name):
+		reason = fmt.Sprintf("the token is that of %s and the body names the actor %s: leave actor out, or use a token of that person", by, in.Actor)
+	case !by.Role.Allows(need):
+		reason = roleTooLow(by, need)
+	default:
+		return nil
 	}
-	return nil
+	s.refuse(r.Context(), *o, reason)
+	return fail(http.StatusForbidden, "%s", reason)
 }
 
 func pending(w http.ResponseWriter, note string) error {
@@ -138,8 +146,8 @@ func (s *Server) onAction(verb state.Verb) handler {
 		if err := s.prepare(r, &o, req, state.Responder); err != nil {
 			return err
 		}
-		if verb == state.VerbApprove && !mayApprove(a, req.who.actor.ID, req.who.slackUser, o.Actor.ID) {
-			reason := "only these may approve it: " + strings.Join(a.Approvers, ", ")
+		if verb == state.VerbApprove && !mayApprove(a, req.who) {
+			reason := "only these may approve it, each with a token of their own: " + strings.Join(a.Approvers, ", ")
 			s.refuse(r.Context(), o, reason)
 			return fail(http.StatusForbidden, "%s", reason)
 		}

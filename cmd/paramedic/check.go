@@ -37,7 +37,7 @@ func (c *cli) checkCommand() *cobra.Command {
 // A checked is what check prints for programs.
 type checked struct {
 	Problems []Problem         `json:"problems"`
-	Online   map[string]string `json:"online,omitempty"` // what was asked, and "ok" or what is wrong
+	Online   map[string]string `json:"online,omitempty"` // what was asked, and "ok", "off: …" or what is wrong
 	Rules    map[string]linted `json:"rules,omitempty"`  // by cluster: its own alert rules
 	Causes   int               `json:"causes"`
 	Books    int               `json:"playbooks"`
@@ -74,7 +74,7 @@ func (c *cli) check(ctx context.Context, path string, online bool) error {
 func (o *checked) findings() int {
 	n := len(o.Problems)
 	for _, answer := range o.Online {
-		if answer != "ok" {
+		if answer != "ok" && !strings.HasPrefix(answer, leftOff) {
 			n++
 		}
 	}
@@ -177,11 +177,16 @@ func (o *checked) ask(ctx context.Context, cfg Config, c *cli) {
 	for what, err := range pingAlertmanagers(ctx, cfg) {
 		o.Online[what] = okOr(err)
 	}
-	for what, err := range pingChannels(ctx, cfg) {
-		o.Online[what] = okOr(err)
+	for _, p := range pingChannels(ctx, cfg) {
+		if o.Online[p.What] = okOr(p.Err); p.Err == nil && p.Off != "" {
+			o.Online[p.What] = leftOff + p.Off
+		}
 	}
 	o.lintRules(ctx, cfg)
 }
+
+// leftOff begins an answer about what the operator has not switched on; that is no finding.
+const leftOff = "off: "
 
 func okOr(err error) string {
 	if err == nil {

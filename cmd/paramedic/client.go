@@ -45,9 +45,9 @@ func (c *cli) clientCommands() []*cobra.Command {
 	list.Flags().StringVar(&cluster, "cluster", "", "only of this cluster")
 	list.Flags().IntVar(&most, "limit", 0, "at most this many, the newest; 0: all that match")
 	incidents.AddCommand(list,
-		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, or its number)", Args: oneName,
+		&cobra.Command{Use: "show ID", Short: "Show an incident (ID, a unique prefix of it, its number, or its number with its cluster: prod-7)", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.show(cmd.Context(), args[0]) }},
-		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: oneName,
+		&cobra.Command{Use: "report ID", Short: "Print the post-incident report as Markdown", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return cl.report(cmd.Context(), args[0]) }})
 	var forTime time.Duration
 	silence := cl.verb("silence ID", "Send no notifications for an incident for a while", 1, func(ctx context.Context, args []string) error {
@@ -90,25 +90,10 @@ func env(name, fallback string) string {
 
 // verb is a command that changes something; who did it is the token's name or the user's.
 func (c *client) verb(use, short string, args int, do func(ctx context.Context, args []string) error) *cobra.Command {
-	takes := cobra.ExactArgs(args)
-	if args == 1 {
-		takes = oneName
-	}
-	cmd := &cobra.Command{Use: use, Short: short, Args: takes,
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(args),
 		RunE: func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }}
 	cmd.Flags().StringVar(&c.reason, "reason", "", "why; it is kept in the timeline")
 	return cmd
-}
-
-// oneName takes one name, which is not empty: a script's variable may be.
-func oneName(cmd *cobra.Command, args []string) error {
-	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
-		return err
-	}
-	if strings.TrimSpace(args[0]) == "" {
-		return fmt.Errorf("%s: the name is empty: give an ID, or a unique beginning of it", cmd.CommandPath())
-	}
-	return nil
 }
 
 func incidentPath(id, verb string) string {
@@ -166,7 +151,7 @@ func (c *client) list(ctx context.Context, filters map[string]string, most int) 
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "#\tSTATUS\tSEVERITY\tCAUSE\tALERTS\tOPENED\tTITLE")
 	for _, in := range list {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\t%s\n", in.Number, in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), bounded(in.Title, longestTitle))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", strings.TrimPrefix(called(in), "#"), in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), bounded(in.Title, longestTitle))
 	}
 	return w.Flush()
 }
@@ -175,7 +160,7 @@ func opened(at *time.Time) string {
 	if at == nil {
 		return "—"
 	}
-	return at.UTC().Format("Jan 2 15:04:05")
+	return at.UTC().Format("Jan 2 15:04:05 UTC")
 }
 
 func (c *client) incidents(ctx context.Context, q url.Values) (webhook.IncidentsJSON, error) {
@@ -220,15 +205,19 @@ func (c *client) get(ctx context.Context, path string, into any) error {
 }
 
 func (c *client) post(ctx context.Context, path string, fields map[string]any, say func(answer []byte) (string, error)) error {
-	body := map[string]any{"actor": env("USER", "cli"), "reason": c.reason}
+	body := map[string]any{"reason": c.reason}
 	for k, v := range fields {
 		body[k] = v
 	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return fmt.Errorf("encoding the request: %w", err)
+	if c.token == "" {
+		body["actor"] = env("USER", "cli")
 	}
-	answer, err := c.do(ctx, http.MethodPost, path, raw)
+	answer, err := c.send(ctx, path, body)
+	var no refusal
+	if errors.As(err, &no) && no.missing == "actor" { // a token without a name leaves it to the body
+		body["actor"] = env("USER", "cli")
+		answer, err = c.send(ctx, path, body)
+	}
 	if err != nil {
 		return err
 	}
@@ -249,6 +238,19 @@ func (c *client) post(ctx context.Context, path string, fields map[string]any, s
 	return nil
 }
 
+func (c *client) send(ctx context.Context, path string, body map[string]any) ([]byte, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the request: %w", err)
+	}
+	return c.do(ctx, http.MethodPost, path, raw)
+}
+
+// A refusal is the bot's no, in words, with the field that the request lacks.
+type refusal struct{ text, missing string }
+
+func (r refusal) Error() string { return r.text }
+
 // do makes a request and gives the body of a good answer.
 func (c *client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -266,7 +268,11 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("asking the bot: %w (is `paramedic serve` running there? --server or PARAMEDIC_SERVER says where)", err)
+		var call *url.Error
+		if errors.As(err, &call) {
+			err = call.Err // its own words are the whole address of the request
+		}
+		return nil, fmt.Errorf("the bot at %s does not answer: %w (is `paramedic serve` running there? --server or PARAMEDIC_SERVER says where)", req.URL.Scheme+"://"+req.URL.Host, err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
@@ -287,7 +293,7 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	if resp.StatusCode == http.StatusUnauthorized {
 		text += "\nset PARAMEDIC_TOKEN to a token of the bot's auth.api.tokens_file"
 	}
-	return nil, errors.New(text)
+	return nil, refusal{text, e.Missing}
 }
 
 // base is the bot's address as a URL; one without a scheme is taken for http.

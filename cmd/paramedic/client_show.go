@@ -22,9 +22,12 @@ func bounded(text string, most int) string {
 	return text
 }
 
+// called is what people call an incident; a bot of an older version says only its number.
+func called(in webhook.IncidentJSON) string { return cmp.Or(in.Name, fmt.Sprintf("#%d", in.Number)) }
+
 // printIncident prints an incident for people.
 func printIncident(w io.Writer, in webhook.IncidentJSON) {
-	fmt.Fprintf(w, "#%d %s\n%s  %s  %s  %s\n\n", in.Number, in.Title, in.Status, in.Severity, in.Cause, webhook.Sureness(in.Cause, in.Confidence))
+	fmt.Fprintf(w, "%s %s\n%s  %s  %s  %s\n\n", called(in), in.Title, in.Status, in.Severity, in.Cause, webhook.Sureness(in.Cause, in.Confidence))
 	row := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(w, "%-8s %s\n", label, text)
@@ -150,7 +153,7 @@ func happened(in webhook.IncidentJSON) string {
 	if in.ResolvedAt != nil {
 		text += ", resolved " + opened(in.ResolvedAt)
 	}
-	return text + " (UTC)"
+	return text
 }
 
 // What is true after a command, in the words of its answer.
@@ -158,13 +161,13 @@ func happened(in webhook.IncidentJSON) string {
 func acknowledged(answer []byte) (string, error) {
 	var in webhook.IncidentJSON
 	err := json.Unmarshal(answer, &in)
-	return fmt.Sprintf("#%d is acknowledged by %s: %s", in.Number, cmp.Or(in.AckedBy, "you"), in.Title), err
+	return fmt.Sprintf("%s is acknowledged by %s: %s", called(in), cmp.Or(in.AckedBy, "you"), in.Title), err
 }
 
 func silenced(answer []byte) (string, error) {
 	var in webhook.IncidentJSON
 	err := json.Unmarshal(answer, &in)
-	return fmt.Sprintf("#%d is silent until %s UTC, unless it gets more severe: %s", in.Number, opened(in.SilencedUntil), in.Title), err
+	return fmt.Sprintf("%s is silent until %s, unless it gets more severe: %s", called(in), opened(in.SilencedUntil), in.Title), err
 }
 
 func decidedOn(answer []byte) (string, error) {

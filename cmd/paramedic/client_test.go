@@ -50,7 +50,7 @@ func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 	t.Setenv("USER", "ada")
 	server := "--server=" + strings.TrimPrefix(base, "http://") // no scheme: http is meant
 	says(t, ask(t, exitOK, "incidents", "show", "1", server), "where    llm/vllm-llama", "opened   ", "alerts   1, of which 1 still fire", ": 1 alert\n")
-	says(t, ask(t, exitOK, "ack", "1", server), "#1 is acknowledged by ada: ")
+	says(t, ask(t, exitOK, "ack", "1", server), "#1 is acknowledged by ada (unverified): ")
 	says(t, ask(t, exitOK, "silence", "1", server), "#1 is silent until "+time.Now().UTC().Add(time.Hour).Format("Jan 2"))
 	says(t, ask(t, exitError, "silence", "1", "--for", "0s", server), "--for 0s: give a time longer than 0s")
 	says(t, ask(t, exitOK, "incidents", "show", "1", server), "acknowledged ", " by ada", "silent until ")
@@ -65,7 +65,7 @@ func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 			t.Errorf("a line of the table has %d characters: %s", n, line)
 		}
 	}
-	if by := bot.keeper.Incidents()[0].AckedBy; by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin}) {
+	if by := bot.keeper.Incidents()[0].AckedBy; by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin, Unverified: true}) {
 		t.Errorf("the record says that it was acknowledged by %+v", by)
 	}
 }
@@ -81,7 +81,7 @@ func TestAnIncidentIsShownWithWhatToDo(t *testing.T) {
 open  critical  kv_exhaustion  99 %
 
 where    llm/vllm, cluster prod, pods a b c d and 1 more
-opened   Nov 21 03:00:00 (UTC)
+opened   Nov 21 03:00:00 UTC
 alerts   3, of which 2 still fire
 what     The cache is full.
 why      Usage is 98 %.
@@ -148,6 +148,30 @@ func TestCommandsSayWhatToDoWhenRefused(t *testing.T) {
 	says(t, ask(t, exitError, "incidents", "--server", bot.URL), "not authenticated (401)", "set PARAMEDIC_TOKEN to a token of the bot's auth.api.tokens_file")
 	t.Setenv("PARAMEDIC_TOKEN", "a-token")
 	says(t, ask(t, exitError, "ack", "INC", "--server", bot.URL), "it means several incidents (409)\n  INC-1 (#1)\n  INC-2 (#2)")
+}
+
+// The command line fills in the user's name for a token that has none, and leaves the name to a token that has one.
+func TestTokensNameWinsOverTheUsers(t *testing.T) {
+	var bodies []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(body))
+		if r.Header.Get("Authorization") == "Bearer shared-token" && !strings.Contains(string(body), `"actor"`) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":"the token has no name","missing":"actor"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"halted":true,"clusters":["default"]}`)
+	}))
+	defer server.Close()
+	t.Setenv("USER", "ada")
+	for token, want := range map[string]string{"named-token": `{"reason":""}`, "shared-token": `{"actor":"ada","reason":""}`, "": `{"actor":"ada","reason":""}`} {
+		t.Setenv("PARAMEDIC_TOKEN", token)
+		ask(t, exitOK, "halt", "--server="+server.URL)
+		if got := bodies[len(bodies)-1]; got != want {
+			t.Errorf("with the token %q it sends %s, want %s", token, got, want)
+		}
+	}
 }
 
 // However many incidents a bot keeps, the command lists them all, and no request asks for more than

@@ -13,7 +13,7 @@ import (
 // reference and the JSON Schema under docs are generated.
 type Config struct {
 	Listen    string          `yaml:"listen" json:"listen,omitempty" jsonschema_description:"Address that the bot serves on. Beyond loopback, intake and API need authentication."`
-	PublicURL string          `yaml:"public_url" json:"public_url,omitempty" jsonschema_description:"How people reach the pages, for links in messages. Default: http:// and the listen address."`
+	PublicURL string          `yaml:"public_url" json:"public_url,omitempty" jsonschema_description:"How people reach the pages, for links in messages. A bot on loopback without tokens may be asked under its name, too. Default: http:// and the listen address."`
 	State     StateConfig     `yaml:"state" json:"state,omitzero"`
 	Auth      AuthConfig      `yaml:"auth" json:"auth,omitzero"`
 	TLS       TLSConfig       `yaml:"tls" json:"tls,omitzero"`
@@ -106,6 +106,7 @@ type TracesConfig struct {
 type TriageConfig struct {
 	Settle      Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Symptoms are gathered this long before evidence is. A critical page is never later than 30s all the same."`
 	ResolveHold Duration `yaml:"resolve_hold" json:"resolve_hold,omitempty" jsonschema_description:"An incident whose alerts are gone is held open this long."`
+	MaxLag      Duration `yaml:"max_lag" json:"max_lag,omitempty" jsonschema_description:"New alerts are refused with 503, and sent again by Alertmanager, while those that wait take longer than this to triage."`
 	RulesDir    string   `yaml:"rules_dir" json:"rules_dir,omitempty" jsonschema_description:"Directory of your own causes and symptoms, which override or extend the built-in ones."`
 }
 
@@ -119,6 +120,7 @@ type NotifyConfig struct {
 	Console   bool            `yaml:"console" json:"console,omitempty" jsonschema_description:"Print incidents on standard output."`
 	Slack     SlackConfig     `yaml:"slack" json:"slack,omitzero"`
 	PagerDuty PagerDutyConfig `yaml:"pagerduty" json:"pagerduty,omitzero"`
+	Templates []string        `yaml:"templates" json:"templates,omitempty" jsonschema_description:"Patterns of files with your own wording, in Alertmanager's template language (docs/templates.md)."`
 	Routes    []RouteConfig   `yaml:"routes" json:"routes,omitempty" jsonschema_description:"The first route that matches decides. Default: critical pages, warning posts, info is logged."`
 }
 
@@ -135,7 +137,7 @@ type SlackConfig struct {
 type PagerDutyConfig struct {
 	RoutingKeyFile    string `yaml:"routing_key_file" json:"routing_key_file,omitempty" jsonschema_description:"File (or ${ENV}) with the Events v2 integration key."`
 	WebhookSecretFile string `yaml:"webhook_secret_file" json:"webhook_secret_file,omitempty" jsonschema_description:"File (or ${ENV}) with the secret of the V3 webhook subscription."`
-	APITokenFile      string `yaml:"api_token_file" json:"api_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with a REST API token, for notes on other tools' incidents and on merged pages."`
+	APITokenFile      string `yaml:"api_token_file" json:"api_token_file,omitempty" jsonschema_description:"File (or ${ENV}) with a REST API token, for notes on other tools' incidents, and on own pages whose cause changed or that were merged."`
 	From              string `yaml:"from" json:"from,omitempty" jsonschema_description:"E-mail address of the PagerDuty user that notes are written as."`
 	EventsURL         string `yaml:"events_url" json:"events_url,omitempty" jsonschema_description:"Base of the Events API, without a path. Default: https://events.pagerduty.com."`
 	APIURL            string `yaml:"api_url" json:"api_url,omitempty" jsonschema_description:"Base of the REST API, without a path. Default: https://api.pagerduty.com."`
@@ -260,7 +262,7 @@ func DefaultConfig() Config {
 		Listen:    "127.0.0.1:8080",
 		State:     StateConfig{Dir: "./paramedic-data", Retain: Duration(720 * time.Hour), NATS: NATSConfig{Replicas: 3}},
 		Clusters:  []ClusterConfig{{Name: "default"}},
-		Triage:    TriageConfig{Settle: Duration(10 * time.Second), ResolveHold: Duration(2 * time.Minute)},
+		Triage:    TriageConfig{Settle: Duration(10 * time.Second), ResolveHold: Duration(2 * time.Minute), MaxLag: Duration(time.Minute)},
 		Notify:    NotifyConfig{Console: true, Slack: SlackConfig{Channel: "#llm-oncall"}},
 		Remediate: RemediateConfig{Mode: "suggest"},
 	}

@@ -288,6 +288,9 @@ func (v *validator) config(c *Config) {
 	if c.State.Retain.D() < time.Hour {
 		v.at([]string{"state", "retain"}, "must be at least 1h, so that open incidents outlive a restart")
 	}
+	if c.Triage.MaxLag.D() < 5*time.Second {
+		v.at([]string{"triage", "max_lag"}, "must be at least 5s, or a payload of an ordinary storm would be refused")
+	}
 	v.auth(c)
 	v.clusters(c.Clusters)
 	v.notify(c.Notify)

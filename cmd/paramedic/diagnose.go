@@ -93,6 +93,11 @@ func (d *diagnosis) run(ctx context.Context) error {
 		look.unread = append(look.unread, s.Problems()...)
 	}
 	found, err := look.all(ctx, d.model)
+	if err != nil && d.prometheus != "" {
+		if away := gather.Ping(ctx)[cluster.Name+"/prometheus"]; away != nil {
+			return unreachable(d.prometheus, away)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,14 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"paramedic/notify"
@@ -14,6 +17,7 @@ import (
 	"paramedic/notify/pagerduty"
 	"paramedic/notify/slack"
 	"paramedic/notify/web"
+	"paramedic/notify/wording"
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/state"
@@ -32,10 +36,22 @@ func (s *service) door() (http.Handler, error) {
 	}
 	open := loopbackOnly(c.Listen)
 	var server *webhook.Server // the pages ask it who is there, and it serves them
-	pages, err := s.pages(func(r *http.Request) (string, state.Role, bool) {
-		by, ok := server.Authenticate(r)
-		return by.String(), by.Role, ok
-	}, tokens != nil)
+	cfg := web.Config{Intake: func() web.Intake { return s.intake(server.Refusing()) }}
+	if tokens != nil {
+		cfg.Authenticate = func(r *http.Request) (string, state.Role, bool) {
+			by, ok := server.Authenticate(r)
+			return by.Name, by.Role, ok // a token without a name leaves it empty: the page asks for one
+		}
+		cfg.Login = func(r *http.Request, token string) (string, error) {
+			session, err := server.Login(r, token)
+			if errors.Is(err, webhook.ErrGuesses) {
+				err = web.ErrTooManyLogins
+			}
+			return session, err
+		}
+		cfg.Logout = func(r *http.Request) { server.Logout(r) }
+	}
+	pages, err := s.pages(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -47,16 +63,15 @@ func (s *service) door() (http.Handler, error) {
 			ClientCert: c.Auth.Alertmanager.ClientCAFile != "", Open: open,
 		},
 		API: webhook.APIAuth{Tokens: tokens, Open: open},
-		Slack: webhook.Slack{SigningSecret: webhook.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack(tokens), APIURL: c.Notify.Slack.APIURL,
+		Slack: webhook.Slack{SigningSecret: webhook.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack(tokens), MayRead: s.maySlackRead(tokens), APIURL: c.Notify.Slack.APIURL,
 			HTTP: &http.Client{Timeout: 5 * time.Second}},
 		PagerDuty: webhook.PagerDuty{Secret: webhook.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
-		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages,
+		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages, Metrics: s.metrics.handler(),
+		Backlog: s.keeper, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
+		PublicURL: c.PublicURL, Aside: s.deps.Aside, Sessions: s.deps.Sessions, ObserveAside: s.metrics.aside,
 	})
 	s.closeStreams = server.Close
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.metrics.handler())
-	mux.Handle("/", server)
-	return mux, nil
+	return server, nil
 }
 
 func loopbackOnly(listen string) bool {
@@ -97,6 +112,18 @@ func (s *service) authorizeSlack(tokens *webhook.Tokens) func(string, state.Verb
 	}
 }
 
+// maySlackRead says who in Slack may ask what incidents there are: who is known by user ID, and everybody in the channel that they are
+// posted to. A guest or a stranger elsewhere in the workspace is neither.
+func (s *service) maySlackRead(tokens *webhook.Tokens) func(webhook.SlackAsker) bool {
+	channel := strings.TrimPrefix(s.cfg.Notify.Slack.Channel, "#")
+	return func(by webhook.SlackAsker) bool {
+		if _, role, ok := tokens.SlackUser(by.User); ok && role.Allows(state.Viewer) || s.isApprover(by.User) {
+			return true
+		}
+		return channel != "" && (by.Channel == channel || by.ChannelName == channel)
+	}
+}
+
 func (s *service) isApprover(user string) bool {
 	return slices.ContainsFunc(s.cfg.Remediate.Policies, func(p PolicyConfig) bool { return slices.Contains(p.Approvers, user) })
 }
@@ -115,10 +142,18 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 		}
 		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: webhook.NewSecret(n.Slack.TokenFile).Value})
 	}
-	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Playbook: s.playbookFor}
+	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor}
+	if len(n.Templates) > 0 {
+		templates, problems := wording.Load(n.Templates, s.deps.Logger)
+		if len(problems) > 0 {
+			return nil, fmt.Errorf("notify.templates: %s", problems[0])
+		}
+		handler.Wording = func(ctx context.Context, ch state.Channel, f notify.Facts, m notify.Message) notify.Words {
+			return templates.Words(ctx, ch, f, m, s.deps.Clock.Now())
+		}
+	}
 	if n.PagerDuty.RoutingKeyFile != "" {
-		cfg := pagerduty.Config{RoutingKeyFile: n.PagerDuty.RoutingKeyFile, WebhookSecretFile: n.PagerDuty.WebhookSecretFile,
-			APITokenFile: n.PagerDuty.APITokenFile, From: n.PagerDuty.From, EventsURL: n.PagerDuty.EventsURL, APIURL: n.PagerDuty.APIURL}
+		cfg := n.PagerDuty.config()
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.pagerduty: %w", err)
 		}
@@ -157,9 +192,11 @@ func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Pla
 }
 
 // pages are the incident pages.
-func (s *service) pages(authenticate func(*http.Request) (string, state.Role, bool), protected bool) (http.Handler, error) {
-	cfg := web.Config{View: s.keeper, Clock: s.deps.Clock, Mode: s.cfg.Remediate.Mode, Version: version, Clusters: s.cfg.clusterNames(),
-		Playbook: s.webPlaybook, Playbooks: s.playbookIDs, Fleet: s.webFleet, Titles: map[string]string{}, Units: map[string]string{}, Logger: s.deps.Logger}
+func (s *service) pages(cfg web.Config) (http.Handler, error) {
+	cfg.View, cfg.Clock, cfg.Logger = s.keeper, s.deps.Clock, s.deps.Logger
+	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, version, s.cfg.clusterNames()
+	cfg.Playbook, cfg.Playbooks, cfg.Fleet = s.webPlaybook, s.playbookIDs, s.webFleet
+	cfg.Titles, cfg.Units = map[string]string{}, map[string]string{}
 	signals, err := rules.LoadSignals()
 	if err != nil {
 		return nil, fmt.Errorf("loading the signals: %w", err)
@@ -167,10 +204,17 @@ func (s *service) pages(authenticate func(*http.Request) (string, state.Role, bo
 	for _, signal := range signals {
 		cfg.Titles[signal.ID], cfg.Units[signal.ID] = signal.Title, signal.Unit
 	}
-	if protected {
-		cfg.Authenticate = authenticate
-	}
 	return web.New(cfg)
+}
+
+// intake is what the pages say of how alerts come in.
+func (s *service) intake(refusing string) web.Intake {
+	in := web.Intake{Refusing: refusing}
+	list, _ := s.deps.Aside.Last()
+	for _, a := range list {
+		in.Aside = append(in.Aside, web.Aside{Alert: a.Alert, Text: a.Text, Receiver: a.Receiver, Count: a.Count, Last: a.Last})
+	}
+	return in
 }
 
 // playbookIDs are the playbooks that the pages list.

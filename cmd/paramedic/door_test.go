@@ -1,10 +1,16 @@
 package main
 
 import (
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"paramedic/state"
+	"paramedic/webhook"
 )
 
 // What a cause names is what every channel and page shows of it.
@@ -23,5 +29,116 @@ func TestTheNamedPlaybookIsShownEverywhere(t *testing.T) {
 	in.Diagnosis.Playbook = "" // as the page of an incident without a cause asks
 	if got, _ := s.webPlaybook(in.Diagnosis.Playbook, in, nil); got.ID != "unknown" {
 		t.Errorf("the page shows %q", got.ID)
+	}
+}
+
+// A site that points its name at this machine reads nothing of a bot that is open on loopback, its pages and metrics included.
+func TestOtherNamesReadNothingOfAnOpenBot(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.PublicURL = "https://oncall.example"
+	s, err := newService(cfg, Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]int{"rebound.example:8080": http.StatusForbidden, "127.0.0.1:8080": http.StatusOK, "oncall.example": http.StatusOK} {
+		for _, path := range []string{"/", "/incidents", "/fleet", "/actions", "/playbooks", "/metrics", "/api/v1/incidents"} {
+			w := httptest.NewRecorder()
+			s.handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://"+host+path, nil))
+			if w.Code != want {
+				t.Errorf("%s asked for %s was answered with %d, want %d", host, path, w.Code, want)
+			}
+		}
+	}
+}
+
+// An alert that cannot be taken is shown where people look, and counted; the others of its payload are triaged.
+func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
+	base, bot := startBot(t)
+	bad := `{"status":"firing","labels":{"alertname":"Bad\u001b[2J<b>"},"startsAt":"2026-11-21T02:59:00Z"},`
+	resp, err := http.Post(base+"/webhook/alertmanager", "application/json", strings.NewReader(strings.Replace(oneAlert, `"alerts":[`, `"alerts":[`+bad, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status)
+	}
+	awaitAlerts(t, bot, 1)
+	for path, want := range map[string]string{"/": "Some alerts could not be taken", "/metrics": `paramedic_alerts_set_aside_total{reason="control_character"} 1`,
+		"/api/v1/status": `"reason":"control_character"`} {
+		resp, err := http.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(body), want) || strings.Contains(string(body), "\x1b") || path == "/" && strings.Contains(string(body), "<b>\"") {
+			t.Errorf("%s: %v: %s", path, err, body)
+		}
+	}
+}
+
+// How far triage and the outbox are behind is in the metrics.
+func TestMetricsTellHowFarTheBotIsBehind(t *testing.T) {
+	base, bot := startBot(t)
+	resp, err := http.Post(base+"/webhook/alertmanager", "application/json", strings.NewReader(oneAlert))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	awaitAlerts(t, bot, 1)
+	resp, err = http.Get(base + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"paramedic_backlog_inputs", "paramedic_backlog_alerts", "paramedic_backlog_oldest_seconds", "paramedic_backlog_work_seconds"} {
+		if !strings.Contains(string(body), name+`{partition="0"} 0`) {
+			t.Errorf("no %s of an idle partition", name)
+		}
+	}
+	for _, name := range []string{"paramedic_outbox_due ", "paramedic_outbox_oldest_seconds "} {
+		if !strings.Contains(string(body), "\n"+name) {
+			t.Errorf("no %s", name)
+		}
+	}
+}
+
+// In Slack, incidents are shown to those who are known by user ID and to the incident channel; a guest elsewhere is neither.
+func TestSlackReadersAreKnownOrInTheChannel(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Notify.Slack.Channel = "#llm-oncall"
+	cfg.Remediate.Policies = []PolicyConfig{{Approvers: List[string]{"U0APPROVER"}}}
+	dir := t.TempDir()
+	put(t, dir, "tokens.yaml", []byte("- {token: some-token, name: ana, role: viewer, slack_user: U0ANA}\n"))
+	tokens, err := webhook.LoadTokens(filepath.Join(dir, "tokens.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		channel string
+		by      webhook.SlackAsker
+		want    bool
+	}{
+		{"#llm-oncall", webhook.SlackAsker{User: "U0ANA", ChannelName: "directmessage"}, true},
+		{"#llm-oncall", webhook.SlackAsker{User: "U0APPROVER", ChannelName: "general"}, true},
+		{"#llm-oncall", webhook.SlackAsker{User: "U9GUEST", Channel: "C1", ChannelName: "llm-oncall"}, true},
+		{"C1", webhook.SlackAsker{User: "U9GUEST", Channel: "C1", ChannelName: "privategroup"}, true},
+		{"#llm-oncall", webhook.SlackAsker{User: "U9GUEST", Channel: "C2", ChannelName: "general"}, false},
+		{"C1", webhook.SlackAsker{User: "U9GUEST", Channel: "C2", ChannelName: "privategroup"}, false},
+		{"", webhook.SlackAsker{User: "U9GUEST"}, false},
+		{"#llm-oncall", webhook.SlackAsker{}, false},
+	} {
+		cfg.Notify.Slack.Channel = c.channel
+		for name, tokens := range map[string]*webhook.Tokens{"tokens": tokens, "no tokens": nil} {
+			want := c.want && (tokens != nil || c.by.User != "U0ANA")
+			if got := (&service{cfg: cfg}).maySlackRead(tokens)(c.by); got != want {
+				t.Errorf("%s, channel %q: %+v may read: %t", name, c.channel, c.by, got)
+			}
+		}
 	}
 }

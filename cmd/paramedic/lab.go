@@ -123,7 +123,7 @@ func (c *cli) announce(scenarios []lab.Scenario, speed float64) {
 	for _, s := range scenarios {
 		for _, f := range s.Faults {
 			wait := time.Duration(float64(f.At) / speed).Round(time.Second)
-			fmt.Fprintf(c.err, "%s begins in %s, at %s\n", f.Name, state.FormatDuration(wait), time.Now().Add(wait).Format(time.TimeOnly))
+			fmt.Fprintf(c.err, "%s begins in %s, at %s\n", f.Name, state.FormatDuration(wait), time.Now().Add(wait).UTC().Format("15:04:05 UTC"))
 		}
 		fmt.Fprintln(c.err, s.Story)
 	}

@@ -33,6 +33,9 @@ func (c *cli) replayCommand() *cobra.Command {
 	return cmd
 }
 
+// mostNotTaken is how many alerts that cannot be taken are named on the terminal.
+const mostNotTaken = 20
+
 // A replayed is an incident as a replay found it.
 type replayed struct {
 	webhook.IncidentJSON
@@ -57,7 +60,14 @@ func (c *cli) replay(path string, names []string) error {
 	rep.wait(10 * time.Minute)
 	list := rep.incidents()
 	if c.output == "json" {
-		return c.json(map[string]any{"payloads": rep.payloads, "alerts": rep.alerts, "incidents": list})
+		return c.json(map[string]any{"payloads": rep.payloads, "alerts": rep.alerts, "incidents": list, "set_aside": append([]notTaken{}, rep.aside...)})
+	}
+	for i, a := range rep.aside {
+		if i == mostNotTaken {
+			fmt.Fprintf(c.err, "and %s more; -o json lists all\n", count(len(rep.aside)-i, "alert"))
+			break
+		}
+		fmt.Fprintf(c.err, "%s: payload %d: set aside: %s: %s\n", a.File, a.Payload, a.Alert, a.Text)
 	}
 	printReplay(c.out, rep, list)
 	return nil
@@ -74,6 +84,16 @@ type replay struct {
 
 	payloads, alerts int
 	shown            map[state.IncidentID]int
+	aside            []notTaken
+}
+
+// A notTaken is an alert of a recording that the bot would set aside.
+type notTaken struct {
+	File    string `json:"file"`
+	Payload int    `json:"payload"`
+	Alert   string `json:"alert"`
+	Text    string `json:"text"`
+	Count   uint64 `json:"count"`
 }
 
 func newReplay(cfg Config) (*replay, error) {
@@ -106,12 +126,15 @@ func (r *replay) file(name string) error {
 		} else if err != nil {
 			return fmt.Errorf("%s: payload %d is not JSON: %w", name, n, err)
 		}
-		inputs, err := webhook.DecodeAlertmanager(payload, r.cfg.clusterNames(), time.Time{})
+		p, err := webhook.DecodeAlertmanager(payload, r.cfg.clusterNames(), time.Time{})
 		if err != nil {
 			return fmt.Errorf("%s: payload %d: %w", name, n, err)
 		}
 		r.payloads++
-		r.payload(inputs)
+		for _, a := range p.Aside {
+			r.aside = append(r.aside, notTaken{File: name, Payload: n, Alert: a.Alert, Text: a.Text, Count: a.Count})
+		}
+		r.payload(p.Inputs)
 	}
 }
 
@@ -184,8 +207,13 @@ func (r *replay) answer() {
 
 func (r *replay) incidents() []replayed {
 	list := []replayed{}
+	clusters := map[string]bool{}
+	for _, in := range r.board.Incidents() {
+		clusters[in.Cluster] = true
+	}
 	for _, in := range r.board.Incidents() {
 		out := replayed{IncidentJSON: webhook.NewIncidentJSON(in, nil), Notifications: r.shown[in.ID], WouldOffer: []string{}}
+		out.Name = in.ShortName(len(clusters) > 1)
 		if pb, ok := r.library.For(in.Diagnosis); ok {
 			for _, remedy := range pb.FirstAid {
 				if remedy.Action != "" {
@@ -207,7 +235,7 @@ func printReplay(w io.Writer, r *replay, list []replayed) {
 		if in.MergedInto != "" {
 			title += " (merged)"
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", in.Number, in.Severity, in.Cause, in.AlertCount, in.Status, title, strings.Join(in.WouldOffer, ", "))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", strings.TrimPrefix(in.Name, "#"), in.Severity, in.Cause, in.AlertCount, in.Status, title, strings.Join(in.WouldOffer, ", "))
 	}
 	tw.Flush()
 }

@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, errFinding):
 		return exitFinding
 	}
-	fmt.Fprintln(stderr, "paramedic:", err)
+	fmt.Fprintln(stderr, "paramedic:", plain(err))
 	return exitError
 }
 
@@ -65,6 +65,8 @@ func (c *cli) root() *cobra.Command {
 	root.AddCommand(c.serveCommand(), c.demoCommand(), c.diagnoseCommand(), c.checkCommand(), c.replayCommand(),
 		c.tuneCommand(), c.playbooksCommand(), c.rulesCommand(), c.labCommand(), c.versionCommand())
 	root.AddCommand(c.clientCommands()...)
+	root.SetHelpCommand(helpCommand())
+	explain(root)
 	return root
 }
 

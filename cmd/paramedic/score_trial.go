@@ -270,11 +270,11 @@ func (t *trial) deliver() error {
 		if err != nil {
 			return fmt.Errorf("encoding the webhook: %w", err)
 		}
-		inputs, err := webhook.DecodeAlertmanager(body, []string{trialCluster}, t.now)
+		p, err := webhook.DecodeAlertmanager(body, []string{trialCluster}, t.now)
 		if err != nil {
 			return fmt.Errorf("decoding the webhook: %w", err)
 		}
-		for _, in := range inputs {
+		for _, in := range p.Inputs {
 			t.alerts += len(in.Alerts.Alerts)
 			if t.firstAlert.IsZero() {
 				t.firstAlert = t.now
@@ -314,6 +314,6 @@ func (t *trial) enrich(ctx context.Context, id state.IncidentID) {
 		return
 	}
 	in := list[i]
-	ev := t.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: t.now})
+	ev := t.gather.Gather(ctx, enrich.Request{Incident: id, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: t.now, Jobs: enrich.JobsOf(in)})
 	t.apply(state.Input{Cluster: in.Cluster, Evidence: &ev})
 }

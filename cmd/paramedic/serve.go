@@ -17,6 +17,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/webhook"
 )
 
 func (c *cli) serveCommand() *cobra.Command {
@@ -82,7 +83,7 @@ func (c Config) embeddedDir() string {
 // serveGenerations runs the service, and makes a new one whenever the configuration has changed and is valid. The store, and with it
 // everything that was accepted, outlives them all, and so do the listener and what the metrics have counted.
 func serveGenerations(ctx context.Context, path string, cfg Config, deps Deps, host *host) error {
-	deps.Metrics = newMetrics()
+	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &webhook.Aside{}, &webhook.Sessions{}
 	service, err := newService(cfg, deps)
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ func TestThePastIsReadWhileSymptomsAreGathered(t *testing.T) {
 	o.alert(kvFull)
 	o.await("the past is asked for", func() bool {
 		rec := httptest.NewRecorder()
-		o.bot.handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		o.bot.handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/metrics", nil))
 		return strings.Contains(rec.Body.String(), `paramedic_effect_duration_seconds_count{channel="",kind="prepare",outcome="done"} 1`)
 	})
 	mu.Lock()
@@ -211,7 +211,7 @@ func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
 	}
 	ask := func(path string) string {
 		rec := httptest.NewRecorder()
-		host.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
+		host.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, nil))
 		return rec.Body.String()
 	}
 	ask("/healthz")

@@ -22,6 +22,7 @@ import (
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
 	"paramedic/state/outbox"
+	"paramedic/webhook"
 )
 
 // Deps is what a service is built on that outlives it, or that the demo brings itself.
@@ -40,8 +41,10 @@ type Deps struct {
 	// ScrapeEvery is the interval of direct scrapes; zero: the default.
 	ScrapeEvery time.Duration
 	Colour      bool
-	// Metrics count on over a change of the configuration; nil: new ones.
-	Metrics *metrics
+	// Metrics count on over a change of the configuration, what was set aside stays on the list, and logins last; nil: new ones.
+	Metrics  *metrics
+	Aside    *webhook.Aside
+	Sessions *webhook.Sessions
 }
 
 // A service is the bot as one configuration makes it: every room, wired. A changed configuration makes a new one on the same store.
@@ -69,6 +72,9 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	s := &service{cfg: cfg, deps: deps, metrics: deps.Metrics, started: deps.Clock.Now()}
 	if s.metrics == nil {
 		s.metrics = newMetrics()
+	}
+	if s.deps.Aside == nil {
+		s.deps.Aside = &webhook.Aside{}
 	}
 	var err error
 	if s.catalog, s.library, err = loadKnowledge(cfg); err != nil {
@@ -141,6 +147,7 @@ func ownNamespace() string {
 
 // Run runs the service until the context ends, and returns when everything that it started has ended.
 func (s *service) Run(ctx context.Context) error {
+	s.metrics.running.Store(s)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.keeper.Run(ctx) })
 	group.Go(func() error { return s.outbox.Run(ctx) })
@@ -199,7 +206,7 @@ func (e enricher) prepare(ctx context.Context, ef state.Effect) state.Outcome {
 }
 
 func (e enricher) request(in state.Incident) enrich.Request {
-	return enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: e.clock.Now()}
+	return enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: e.clock.Now(), Jobs: enrich.JobsOf(in)}
 }
 
 // A gauge reads single signals for first aid.

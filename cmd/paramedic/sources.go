@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"paramedic/notify"
+	"paramedic/notify/pagerduty"
 	"paramedic/notify/slack"
 	"paramedic/remediate"
 	"paramedic/remediate/kube"
@@ -212,18 +214,24 @@ func pingAlertmanagers(ctx context.Context, cfg Config) map[string]error {
 	return out
 }
 
-// pingChannels asks the channels that can be asked without telling anybody anything.
-func pingChannels(ctx context.Context, cfg Config) map[string]error {
-	out := map[string]error{}
+// pingChannels asks the channels what they can be asked without telling anybody anything.
+func pingChannels(ctx context.Context, cfg Config) []notify.Probe {
+	var out []notify.Probe
 	if n := cfg.Notify.Slack; n.TokenFile != "" {
-		notifier := slack.New(slack.Config{TokenFile: n.TokenFile, Channel: n.Channel, APIURL: n.APIURL},
+		notifier := slack.New(slack.Config{TokenFile: n.TokenFile, SigningSecretFile: n.SigningSecretFile, Channel: n.Channel, APIURL: n.APIURL},
 			slack.Options{Clock: state.SystemClock{}, Token: webhook.NewSecret(n.TokenFile).Value})
-		_, err := notifier.Check(ctx)
-		out["slack"] = err
+		out = notifier.Probe(ctx, webhook.NewSecret(n.SigningSecretFile).Value)
 	}
-	if key := cfg.Notify.PagerDuty.RoutingKeyFile; key != "" {
-		_, err := webhook.NewSecret(key).Value()
-		out["pagerduty routing key"] = err
+	if n := cfg.Notify.PagerDuty; n.RoutingKeyFile != "" {
+		pager := pagerduty.New(n.config(), pagerduty.Options{Clock: state.SystemClock{}, RoutingKey: webhook.NewSecret(n.RoutingKeyFile).Value,
+			APIToken: webhook.NewSecret(n.APITokenFile).Value})
+		out = append(out, pager.Probe(ctx, webhook.NewSecret(n.WebhookSecretFile).Value)...)
 	}
 	return out
+}
+
+// config is the section as the notifier takes it.
+func (c PagerDutyConfig) config() pagerduty.Config {
+	return pagerduty.Config{RoutingKeyFile: c.RoutingKeyFile, WebhookSecretFile: c.WebhookSecretFile, APITokenFile: c.APITokenFile,
+		From: c.From, EventsURL: c.EventsURL, APIURL: c.APIURL}
 }

@@ -39,7 +39,7 @@ func (l *loopStore) Append(_ context.Context, inputs ...state.Input) error {
 	return nil
 }
 
-func (l *loopStore) Load(context.Context, int) ([]state.Record, state.Fence, error) {
+func (l *loopStore) Load(context.Context, int, state.Decoder) ([]any, state.Fence, error) {
 	return nil, state.Fence{}, nil
 }
 
@@ -58,7 +58,10 @@ func (l *loopStore) Next(ctx context.Context) (state.Input, error) {
 	}
 }
 
+func (l *loopStore) Partition(string) int { return 0 }
+
 func (l *loopStore) Buffered() int { return len(l.log) }
+func (l *loopStore) Waiting() int  { return len(l.log) }
 func (l *loopStore) Close()        {}
 
 // The log takes no listings: it is told of what vanished, and Alertmanager is asked only while something fires.

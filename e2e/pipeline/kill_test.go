@@ -199,6 +199,7 @@ func attempt(ctx context.Context, url, body string) (status int, err error) {
 		return 0, err
 	}
 	req.Header.Set("Authorization", "Bearer "+intakeToken)
+	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"paramedic/notify"
 	"paramedic/state"
@@ -23,6 +22,9 @@ import (
 
 // width is where text wraps: the terminals of a pager's laptop are no wider.
 const width = 80
+
+// clock is how times of the day are written.
+const clock = "15:04:05 UTC"
 
 // Options are what a Notifier needs.
 type Options struct {
@@ -162,14 +164,14 @@ func hue(m notify.Message) string {
 
 // entry is one step, wrapped under its own beginning.
 func (p *printer) entry(m notify.Message, e state.Entry) {
-	number := fmt.Sprintf("#%d", m.Number)
-	indent := len("15:04:05") + 2 + len(number) + 2
+	number := m.Name()
+	indent := len(clock) + 2 + len(number) + 2
 	for i, l := range wrap(e.Text, width-indent) {
 		if i > 0 {
 			fmt.Fprintf(&p.b, "%*s%s\n", indent, "", l)
 			continue
 		}
-		fmt.Fprintf(&p.b, "%s  %s  %s\n", p.paint(dim, e.At.UTC().Format(time.TimeOnly)), p.paint(hue(m), number), l)
+		fmt.Fprintf(&p.b, "%s  %s  %s\n", p.paint(dim, e.At.UTC().Format(clock)), p.paint(hue(m), number), l)
 	}
 }
 
@@ -179,8 +181,8 @@ func (p *printer) headline(m notify.Message) {
 	if m.Diagnosed && m.Cause != state.Unknown {
 		text += ", " + state.FormatShare(m.Confidence) + " sure"
 	}
-	indent := len("15:04:05") + 2
-	number := fmt.Sprintf("#%d", m.Number)
+	indent := len(clock) + 2
+	number := m.Name()
 	for i, l := range wrap(text, width-indent-len(number)-2) {
 		fmt.Fprintf(&p.b, "%*s%s  %s\n", indent, "", p.paint(hue(m), fmt.Sprintf("%-*s", len(number), label(i, number))), l)
 	}
@@ -214,7 +216,7 @@ func (p *printer) card(m notify.Message) {
 	case m.Cause == state.BenignAlert:
 		head = "BENIGN"
 	}
-	fmt.Fprintf(&p.b, "%s  %s\n", p.paint(hue(m)+";"+bold, fmt.Sprintf("■ %s #%d", head, m.Number)), p.paint(bold, m.Title))
+	fmt.Fprintf(&p.b, "%s  %s\n", p.paint(hue(m)+";"+bold, fmt.Sprintf("■ %s %s", head, m.Name())), p.paint(bold, m.Title))
 	p.row("where", m.Where)
 	if m.Status == state.StatusResolved {
 		p.ended(m)
@@ -302,7 +304,7 @@ func (p *printer) offer(o notify.Offer, page string) {
 	}
 	if o.Awaits() {
 		if !o.ExpiresAt.IsZero() {
-			p.row("", "It waits for a person until "+o.ExpiresAt.UTC().Format(time.TimeOnly)+" UTC. Approve it"+onPage(page)+" with")
+			p.row("", "It waits for a person until "+o.ExpiresAt.UTC().Format(clock)+". Approve it"+onPage(page)+" with")
 		}
 		p.item("", "$ paramedic approve "+string(o.ID))
 	} else if o.Command != "" {

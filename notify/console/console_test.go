@@ -106,7 +106,7 @@ func TestAChangeIsShort(t *testing.T) {
 	}
 	f.Actions[0].State = state.Verifying
 	step("max_num_seqs 256 → 128: verifying: the rollout is complete")
-	if got := show(f); got != "03:12:20  #42  max_num_seqs 256 → 128: verifying: the rollout is complete\n" {
+	if got := show(f); got != "03:12:20 UTC  #42  max_num_seqs 256 → 128: verifying: the rollout is complete\n" {
 		t.Errorf("a step reads:\n%s", got)
 	}
 	f.Incident.Title = "KV cache exhausted on llama-70b (1 of 4 workers)"

@@ -7,7 +7,8 @@
 //   - What happened here is seen there: an acknowledgement and the end are sent on, but for those that came from PagerDuty.
 //   - PagerDuty's limits are held by shortening: 1024 characters of summary, 512 KB of body, 2000 characters of a note, 120 events a
 //     minute.
-//   - One note an incident: it bears our incident's ID, and is looked for before it is written.
+//   - One note for each cause that an incident had, in another tool's incident and in our own page: it bears our incident's ID and the
+//     cause, and is looked for before it is written. Where the bot cannot write notes, our own page's service gets a change event.
 //   - A merged incident's page says where its incident went: in a note, or where the bot cannot write notes in a change event of its
 //     service.
 package pagerduty

@@ -25,7 +25,7 @@ func event(key string, m notify.Message) *api.V2Event {
 	e := &api.V2Event{
 		RoutingKey: key, Action: "trigger", DedupKey: string(m.Incident), Client: "Paramedic", ClientURL: m.URL,
 		Payload: &api.V2Payload{
-			Summary: notify.Cut(fmt.Sprintf("#%d %s", m.Number, m.Title), limitSummary), Source: notify.Cut(m.Where, limitField),
+			Summary: notify.Cut(m.Name()+" "+m.Headline(), limitSummary), Source: notify.Cut(m.Where, limitField),
 			Severity: severity(m.Severity), Timestamp: m.StartedAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
 			Class: notify.Cut(string(m.Cause), limitField), Details: details(m),
 		},
@@ -34,6 +34,9 @@ func event(key string, m notify.Message) *api.V2Event {
 		if href != "" {
 			e.Links = append(e.Links, map[string]string{"href": href, "text": text})
 		}
+	}
+	for _, l := range m.Words.Links {
+		link(l.URL, l.Text)
 	}
 	link(m.URL, "The incident, live")
 	link(m.PlaybookURL, "Playbook: "+notify.Cut(m.PlaybookTitle, limitField))
@@ -51,6 +54,9 @@ func severity(s state.Severity) string {
 
 // details is what the page shows below the summary. Keys are read by people, in alphabetical order, hence the numbers.
 func details(m notify.Message) map[string]any {
+	if m.Words.Text != "" {
+		return ownDetails(m)
+	}
 	d := map[string]any{
 		"1 what is wrong": m.What, "2 why we believe it": m.Why, "incident": string(m.Incident), "where": m.Where,
 		"cause": m.Verdict(), "alerts": m.Alerts,
@@ -70,6 +76,22 @@ func details(m notify.Message) map[string]any {
 	set("8 evidence (decibans)", evidence(m))
 	if m.Escalate != "" {
 		d["9 escalate"] = m.Escalate
+	}
+	set("templates", m.Words.Failed)
+	return d
+}
+
+// ownDetails are the operator's own: the fields of a JSON object, or a text.
+func ownDetails(m notify.Message) map[string]any {
+	var d map[string]any
+	if json.Unmarshal([]byte(m.Words.Text), &d) != nil || d == nil {
+		d = map[string]any{"details": m.Words.Text}
+	}
+	if d["incident"] == nil {
+		d["incident"] = string(m.Incident)
+	}
+	if len(m.Words.Failed) > 0 {
+		d["templates"] = m.Words.Failed
 	}
 	return d
 }
@@ -144,8 +166,12 @@ func mergeText(m notify.Message, mark string) string {
 
 // mergeEvent says the same as an event. It has no key: one that is sent again, because its answer was lost, is a second line in a list.
 func mergeEvent(key string, m notify.Message, now time.Time) api.ChangeEvent {
+	return changeEvent(key, m, fmt.Sprintf("%s is the same trouble as %s, which goes on with a page of its own", m.Name(), notify.Cut(m.MergedInto, 500)), now)
+}
+
+func changeEvent(key string, m notify.Message, summary string, now time.Time) api.ChangeEvent {
 	e := api.ChangeEvent{RoutingKey: key, Payload: api.ChangeEventPayload{
-		Summary: notify.Cut(fmt.Sprintf("#%d is the same trouble as %s, which goes on with a page of its own", m.Number, notify.Cut(m.MergedInto, 500)), limitSummary),
+		Summary: notify.Cut(summary, limitSummary),
 		Source:  notify.Cut(m.Where, limitField), Timestamp: now.UTC().Format(time.RFC3339),
 		CustomDetails: map[string]any{"incident": string(m.Incident), "title": notify.Cut(m.Title, limitNote)},
 	}}
@@ -155,10 +181,24 @@ func mergeEvent(key string, m notify.Message, now time.Time) api.ChangeEvent {
 	return e
 }
 
+// causeMark is how a note that tells a cause is found again.
+func causeMark(m notify.Message, before state.Cause) string {
+	mark := marker(m) + " " + string(m.Cause)
+	if before != "" {
+		mark += ", in place of " + string(before)
+	}
+	return mark + ":"
+}
+
+// causeEvent tells an open page's service that its cause is another one now, where notes cannot.
+func causeEvent(key string, m notify.Message, before state.Cause, now time.Time) api.ChangeEvent {
+	return changeEvent(key, m, fmt.Sprintf("%s is %s, in place of %s: %s", m.Name(), m.Verdict(), before, m.Title), now)
+}
+
 // noteText is the diagnosis as a note of plain text.
-func noteText(m notify.Message) string {
+func noteText(m notify.Message, before state.Cause) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Paramedic %s: %s\n\n", marker(m), notify.Cut(m.Title, 200))
+	fmt.Fprintf(&b, "Paramedic %s %s\n\n", causeMark(m, before), notify.Cut(m.Title, 200))
 	fmt.Fprintf(&b, "What is wrong: %s\nWhy we believe it: %s\n", notify.Cut(m.What, 450), notify.Cut(m.Why, 450))
 	if m.Else != "" {
 		fmt.Fprintf(&b, "What else it could be: %s\n", notify.Cut(m.Else, 400))

@@ -10,10 +10,11 @@ import (
 	api "github.com/PagerDuty/go-pagerduty"
 
 	"paramedic/notify"
+	"paramedic/state"
 )
 
-// Note writes the diagnosis into an incident that another tool opened, once.
-func (n *Notifier) Note(ctx context.Context, m notify.Message, ref string) error {
+// Note writes the diagnosis into an incident that another tool opened, once for each change of the cause.
+func (n *Notifier) Note(ctx context.Context, m notify.Message, ref string, before state.Cause) error {
 	if !n.cfg.Notes() {
 		return &notify.Refused{Err: errors.New("notes need notify.pagerduty.api_token_file and from")}
 	}
@@ -21,7 +22,7 @@ func (n *Notifier) Note(ctx context.Context, m notify.Message, ref string) error
 	if err != nil {
 		return &notify.Refused{Err: err}
 	}
-	return n.note(ctx, token, ref, marker(m), noteText(m))
+	return n.note(ctx, token, ref, causeMark(m, before), noteText(m, before))
 }
 
 // note writes a note into an incident that has none with the mark yet.
@@ -59,6 +60,12 @@ func (n *Notifier) note(ctx context.Context, token, ref, mark, text string) erro
 // takes events asynchronously, in no promised order. Events know an incident by our key, notes by PagerDuty's ID, so it is looked up; where
 // it is not found, nobody was paged and nothing is to be explained.
 func (n *Notifier) noteMerge(ctx context.Context, m notify.Message) error {
+	mark := marker(m) + " merged"
+	return n.noteOwn(ctx, m, mark, mergeText(m, mark))
+}
+
+// noteOwn writes a note into our own page.
+func (n *Notifier) noteOwn(ctx context.Context, m notify.Message, mark, text string) error {
 	token, err := n.opt.APIToken()
 	if err != nil {
 		return &notify.Refused{Err: err}
@@ -77,6 +84,5 @@ func (n *Notifier) noteMerge(ctx context.Context, m notify.Message) error {
 	if len(found.Incidents) == 0 {
 		return nil
 	}
-	mark := marker(m) + " merged"
-	return n.note(ctx, token, found.Incidents[len(found.Incidents)-1].ID, mark, mergeText(m, mark))
+	return n.note(ctx, token, found.Incidents[len(found.Incidents)-1].ID, mark, text)
 }

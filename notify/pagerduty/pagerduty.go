@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,10 +65,13 @@ func New(cfg Config, opt Options) *Notifier {
 	}
 }
 
-// The status of the page, as the handle refStatus keeps it. refMerged says that the page's end was explained.
+// The status of the page, as the handle refStatus keeps it. refMerged says that the page's end was explained, refCause which cause the
+// page names, refCauses how often that has changed.
 const (
 	refStatus    = "status"
 	refMerged    = "merged"
+	refCause     = "cause"
+	refCauses    = "causes"
 	triggered    = "triggered"
 	acknowledged = "acknowledged"
 	resolved     = "resolved"
@@ -87,6 +91,12 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 			}
 		}
 		ref[refStatus] = step.status
+		if step.send == "trigger" {
+			ref[refCause] = pageCause(m)
+		}
+	}
+	if err := n.tellCause(ctx, m, ref); err != nil {
+		return ref, err
 	}
 	if m.MergedInto != "" && ref[refStatus] == resolved && ref[refMerged] == "" {
 		explain := n.recordMerge
@@ -152,9 +162,55 @@ func (n *Notifier) send(ctx context.Context, action string, m notify.Message) er
 	return judge(n.events, call.verdict(action))
 }
 
+// undiagnosed is the handle refCause of a page that went out before the first verdict.
+const undiagnosed = "no verdict"
+
+// mostCauses bounds how often a page is told of another cause.
+const mostCauses = 4
+
+func pageCause(m notify.Message) string {
+	if !m.Diagnosed {
+		return undiagnosed
+	}
+	return string(m.Cause)
+}
+
+// tellCause tells an open page that its cause is another than the one that it names. A trigger with the same key only adds a line to the
+// page's log, and opens a second page where a person has ended the first without our hearing of it; so it is a note, or a change event.
+func (n *Notifier) tellCause(ctx context.Context, m notify.Message, ref map[string]string) error {
+	open := ref[refStatus] == triggered || ref[refStatus] == acknowledged
+	before := ref[refCause]
+	if !open || !m.Diagnosed || m.Cause == state.Unknown || before == string(m.Cause) {
+		return nil
+	}
+	if before == "" { // triggered by an older version, which did not keep it
+		ref[refCause] = string(m.Cause)
+		return nil
+	}
+	told, _ := strconv.Atoi(ref[refCauses])
+	if told >= mostCauses {
+		return nil
+	}
+	var err error
+	if was := state.Cause(before); n.cfg.Notes() {
+		err = n.noteOwn(ctx, m, causeMark(m, was), noteText(m, was))
+	} else {
+		err = n.recordChange(ctx, func(key string) api.ChangeEvent { return causeEvent(key, m, was, n.opt.Clock.Now()) })
+	}
+	if err != nil {
+		return err
+	}
+	ref[refCause], ref[refCauses] = string(m.Cause), strconv.Itoa(told+1)
+	return nil
+}
+
 // recordMerge tells the page's service where a merged incident went, where notes cannot: as a change event, which takes the same key, pages
 // nobody and shows among the recent changes of the service and of its incidents. Keys of an orchestration of events take none.
 func (n *Notifier) recordMerge(ctx context.Context, m notify.Message) error {
+	return n.recordChange(ctx, func(key string) api.ChangeEvent { return mergeEvent(key, m, n.opt.Clock.Now()) })
+}
+
+func (n *Notifier) recordChange(ctx context.Context, made func(key string) api.ChangeEvent) error {
 	key, err := n.opt.RoutingKey()
 	if err != nil {
 		return &notify.Refused{Err: err}
@@ -166,7 +222,7 @@ func (n *Notifier) recordMerge(ctx context.Context, m notify.Message) error {
 		return err
 	}
 	c, call := n.client("")
-	_, _ = c.CreateChangeEventWithContext(ctx, mergeEvent(key, m, n.opt.Clock.Now()))
+	_, _ = c.CreateChangeEventWithContext(ctx, made(key))
 	return judge(n.events, call.verdict("change"))
 }
 

@@ -249,7 +249,7 @@ func TestEveryLimitIsHeld(t *testing.T) {
 		if _, err := n.Show(t.Context(), m, state.Told{}, true); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Note(t.Context(), m, "P1"); err != nil {
+		if err := n.Note(t.Context(), m, "P1", ""); err != nil {
 			t.Fatal(err)
 		}
 		m.URL = "https://example.com/" + strings.Repeat("x", 600<<10)
@@ -268,7 +268,7 @@ func TestOneNoteAnIncident(t *testing.T) {
 	m := notify.Compose(facts(t))
 	s.Inject(pagerdutytest.Fault{Path: "/nothing"})
 	for range 3 {
-		if err := n.Note(t.Context(), m, "PFOREIGN"); err != nil {
+		if err := n.Note(t.Context(), m, "PFOREIGN", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -277,11 +277,11 @@ func TestOneNoteAnIncident(t *testing.T) {
 		t.Errorf("notes %q", notes)
 	}
 	var no *notify.Refused
-	if err := n.Note(t.Context(), m, "../users"); !errors.As(err, &no) {
+	if err := n.Note(t.Context(), m, "../users", ""); !errors.As(err, &no) {
 		t.Errorf("a path as an ID: %v", err)
 	}
 	n.cfg.APITokenFile = ""
-	if err := n.Note(t.Context(), m, "P2"); !errors.As(err, &no) {
+	if err := n.Note(t.Context(), m, "P2", ""); !errors.As(err, &no) {
 		t.Errorf("not configured: %v", err)
 	}
 }
@@ -291,13 +291,13 @@ func TestALostNoteIsNotRepeated(t *testing.T) {
 	m := notify.Compose(facts(t))
 	// The first request reads the notes, the second writes one and loses the answer.
 	s.Inject(pagerdutytest.Fault{Path: "/notes", Kind: pagerdutytest.Unavailable})
-	if err := n.Note(t.Context(), m, "P1"); err == nil {
+	if err := n.Note(t.Context(), m, "P1", ""); err == nil {
 		t.Fatal("no error")
 	}
-	if err := n.Note(t.Context(), m, "P1"); err != nil {
+	if err := n.Note(t.Context(), m, "P1", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Note(t.Context(), m, "P1"); err != nil || len(s.Notes("P1")) != 1 {
+	if err := n.Note(t.Context(), m, "P1", ""); err != nil || len(s.Notes("P1")) != 1 {
 		t.Errorf("%d notes, err %v", len(s.Notes("P1")), err)
 	}
 }
@@ -309,7 +309,7 @@ func TestRendering(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, got := range map[string]string{"testdata/trigger.json": string(b) + "\n", "testdata/note.txt": noteText(notify.Compose(f)) + "\n"} {
+	for file, got := range map[string]string{"testdata/trigger.json": string(b) + "\n", "testdata/note.txt": noteText(notify.Compose(f), "") + "\n"} {
 		if *update {
 			if err := os.MkdirAll("testdata", 0o755); err != nil {
 				t.Fatal(err)
@@ -351,7 +351,7 @@ func FuzzReplies(f *testing.F) {
 			RoutingKey: func() (string, error) { return key, nil }, APIToken: func() (string, error) { return "t", nil }})
 		m := notify.Compose(notify.Facts{Incident: state.Incident{ID: "INC-1"}})
 		_, err := n.Show(t.Context(), m, state.Told{}, true)
-		_ = n.Note(t.Context(), m, "P1")
+		_ = n.Note(t.Context(), m, "P1", "")
 		if err != nil && len(err.Error()) > 4000 {
 			t.Errorf("an error of %d bytes", len(err.Error()))
 		}

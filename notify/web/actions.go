@@ -20,7 +20,7 @@ type actionCard struct {
 	Passed    []state.GuardResult
 	CalledOff string // what became of a call to stop it
 	Tone      string
-	Number    int    // the incident's
+	Name      string // the incident's
 	Title     string // the incident's
 	Metrics   []metricRow
 }
@@ -111,7 +111,7 @@ func (h *Handler) actions(r *http.Request) (view, error) {
 	for _, a := range h.cfg.View.ListActions(state.ActionQuery{Needy: true, Skip: d.Pages.skip(), Limit: pageSize}).Actions {
 		c := newActionCard(a)
 		if in, ok := h.cfg.View.Incident(a.Incident); ok {
-			c.Number, c.Title = in.Number, in.Title
+			c.Name, c.Title = h.name(in), in.Title
 		}
 		d.Cards = append(d.Cards, c)
 	}

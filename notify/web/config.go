@@ -53,6 +53,8 @@ type Config struct {
 	Playbooks func() []string
 	// Fleet is the health of every pool now; nil where nobody can tell.
 	Fleet func(context.Context) (Fleet, error)
+	// Intake is how alerts come in; nil where the pages do not show it.
+	Intake func() Intake
 	// Titles are the names of signals for people; a signal that has none is shown by its ID.
 	Titles map[string]string
 	// Units are the units of signals, for values that come without one.
@@ -66,7 +68,10 @@ type Config struct {
 	// Authenticate says who sends a request, by its cookie [CookieName] or its Authorization header. Nil lets everybody in, who then
 	// is asked for a name where something is decided.
 	Authenticate func(*http.Request) (name string, role state.Role, ok bool)
-	Logger       *slog.Logger
+	// Login begins a session for a token and returns its ID; Logout ends the session of a request. Both go with Authenticate.
+	Login  func(r *http.Request, token string) (session string, err error)
+	Logout func(*http.Request)
+	Logger *slog.Logger
 }
 
 //go:embed templates/*.html static/*
@@ -85,6 +90,9 @@ type Handler struct {
 func New(cfg Config) (*Handler, error) {
 	if cfg.View == nil || cfg.Clock == nil {
 		return nil, errors.New("the pages need a view and a clock")
+	}
+	if cfg.Authenticate != nil && cfg.Login == nil {
+		return nil, errors.New("pages that ask who reads them need a login")
 	}
 	if cfg.Playbook == nil {
 		cfg.Playbook = func(string, *state.Incident, *state.Evidence) (Playbook, bool) { return Playbook{}, false }

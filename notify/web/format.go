@@ -26,6 +26,7 @@ func (h *Handler) funcs() template.FuncMap {
 		"signal":    h.signalTitle,
 		"unit":      func(signal string) string { return h.cfg.Units[signal] },
 		"short":     shortPod,
+		"name":      h.name,
 		"plural":    plural,
 		"where":     where,
 		"span":      span,

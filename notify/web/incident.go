@@ -113,13 +113,13 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if in.MergedInto != "" {
 		d.MergedInto = h.incidentLink(in.MergedInto)
 	}
-	return view{page: "incident", title: fmt.Sprintf("#%d %s", in.Number, in.Title), nav: "incidents", about: string(in.ID), data: d}, nil
+	return view{page: "incident", title: h.name(in) + " " + in.Title, nav: "incidents", about: string(in.ID), data: d}, nil
 }
 
 func (h *Handler) incidentLink(id state.IncidentID) link {
 	l := link{URL: "/incidents/" + url.PathEscape(string(id)), Text: string(id)}
 	if in, ok := h.cfg.View.Incident(id); ok {
-		l.Text = fmt.Sprintf("#%d %s", in.Number, in.Title)
+		l.Text = h.name(in) + " " + in.Title
 	}
 	return l
 }
@@ -127,26 +127,22 @@ func (h *Handler) incidentLink(id state.IncidentID) link {
 // mostMeanings bounds how many meanings of an ambiguous name are listed.
 const mostMeanings = 20
 
-// find takes an ID, a number with or without "#", or a unique beginning of an ID with or without "INC-".
+// name is what people call an incident of this bot.
+func (h *Handler) name(in state.Incident) string { return in.ShortName(len(h.cfg.Clusters) > 1) }
+
+// find takes an ID, a number with or without "#" and its cluster (prod-42), or a unique beginning of an ID with or without "INC-". Where
+// several are meant the reader chooses.
 func (h *Handler) find(asked string) (state.Incident, error) {
 	if in, ok := h.cfg.View.Incident(state.IncidentID(asked)); ok {
 		return in, nil
 	}
-	among := func(match func(*state.Incident) bool) []state.Incident {
-		return h.cfg.View.ListIncidents(state.IncidentQuery{Match: match, Limit: mostMeanings}).Incidents
-	}
-	if n, err := strconv.Atoi(strings.TrimPrefix(asked, "#")); err == nil {
-		if found := among(func(in *state.Incident) bool { return in.Number == n }); len(found) > 0 {
-			return found[0], nil
-		}
-	}
-	prefix := strings.ToUpper(asked)
-	if !strings.HasPrefix(prefix, "INC-") {
-		prefix = "INC-" + prefix
-	}
+	query, byNumber := state.ParseShortName(asked)
+	prefix := "INC-" + strings.TrimPrefix(strings.ToUpper(asked), "INC-")
 	var found []state.Incident
-	if prefix != "INC-" {
-		found = among(func(in *state.Incident) bool { return strings.HasPrefix(string(in.ID), prefix) })
+	if byNumber || prefix != "INC-" {
+		found = h.cfg.View.ListIncidents(state.IncidentQuery{Limit: mostMeanings, Match: func(in *state.Incident) bool {
+			return byNumber && query.Matches(in) || !byNumber && strings.HasPrefix(string(in.ID), prefix)
+		}}).Incidents
 	}
 	switch len(found) {
 	case 0:
@@ -158,9 +154,15 @@ func (h *Handler) find(asked string) (state.Incident, error) {
 	if len(found) == mostMeanings {
 		count += " or more"
 	}
-	e := &pageError{status: http.StatusNotFound, text: count + " incidents begin like that. Which one?"}
+	text := count + " incidents begin like that. Which one?"
+	if byNumber {
+		text = count + " incidents have that number. Which one?"
+	}
+	e := &pageError{status: http.StatusMultipleChoices, text: text}
 	for _, in := range found {
-		e.links = append(e.links, h.incidentLink(in.ID))
+		l := h.incidentLink(in.ID)
+		l.Text += " (" + in.Cluster + ", " + string(in.Status) + ", " + "opened " + ago(h.now(), in.OpenedAt) + ")"
+		e.links = append(e.links, l)
 	}
 	return state.Incident{}, e
 }

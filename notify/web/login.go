@@ -1,13 +1,23 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 )
 
-// CookieName is the cookie that carries an API token for the pages and for what their script asks of the API.
-const CookieName = "paramedic_token"
+const (
+	// CookieName is the cookie that carries the ID of a login, for the pages and for what their script asks of the API.
+	CookieName = "paramedic_session"
+	// oldCookie held the token itself, in versions before sessions. A browser that still has it is told to forget it.
+	oldCookie = "paramedic_token"
+	// loginTime is how long a browser keeps the cookie; the session may end sooner.
+	loginTime = 12 * 3600
+)
+
+// ErrTooManyLogins means that a login was not looked at, because too many were wrong.
+var ErrTooManyLogins = errors.New("too many logins were wrong")
 
 // maxToken bounds what is taken for a token.
 const maxToken = 4096
@@ -51,12 +61,25 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, next := strings.TrimSpace(r.PostForm.Get("token")), localPath(r.PostForm.Get("next"))
-	if !plausible(token) || !h.accepts(r, token) {
-		h.write(w, r, view{page: "login", title: "Log in", status: http.StatusForbidden,
-			data: loginData{Next: next, Wrong: "This token is not known. Tokens are listed in the file that auth.api.tokens_file names."}}, frame{})
+	wrong := view{page: "login", title: "Log in", status: http.StatusForbidden,
+		data: loginData{Next: next, Wrong: "This token is not known. Tokens are listed in the file that auth.api.tokens_file names."}}
+	if !plausible(token) {
+		h.write(w, r, wrong, frame{})
 		return
 	}
-	http.SetCookie(w, h.cookie(r, token, 12*3600))
+	session, err := h.cfg.Login(r, token)
+	switch {
+	case errors.Is(err, ErrTooManyLogins):
+		w.Header().Set("Retry-After", "60")
+		wrong.status, wrong.data = http.StatusTooManyRequests, loginData{Next: next, Wrong: "Too many tokens were tried that are not known. Wait a minute, and try again."}
+		h.write(w, r, wrong, frame{})
+		return
+	case err != nil:
+		h.write(w, r, wrong, frame{})
+		return
+	}
+	http.SetCookie(w, h.cookie(r, CookieName, session, loginTime))
+	h.forgetOld(w, r)
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
@@ -65,24 +88,25 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "A logout has to come from Paramedic's own page.", http.StatusForbidden)
 		return
 	}
-	http.SetCookie(w, h.cookie(r, "", -1))
+	if h.cfg.Logout != nil {
+		h.cfg.Logout(r)
+	}
+	http.SetCookie(w, h.cookie(r, CookieName, "", -1))
+	h.forgetOld(w, r)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
 // cookie is out of scripts' and other sites' reach, and never leaves TLS where the page came over it.
-func (h *Handler) cookie(r *http.Request, token string, maxAge int) *http.Cookie {
-	return &http.Cookie{Name: CookieName, Value: token, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+func (h *Handler) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")}
 }
 
-// accepts asks the same authentication that requests go through whether it knows the token.
-func (h *Handler) accepts(r *http.Request, token string) bool {
-	try := r.Clone(r.Context())
-	try.Method, try.Body = http.MethodGet, http.NoBody
-	try.Header.Del("Cookie")
-	try.Header.Set("Authorization", "Bearer "+token)
-	_, _, ok := h.cfg.Authenticate(try)
-	return ok
+// forgetOld takes a token out of a browser that an earlier version left there.
+func (h *Handler) forgetOld(w http.ResponseWriter, r *http.Request) {
+	if _, err := r.Cookie(oldCookie); err == nil {
+		http.SetCookie(w, h.cookie(r, oldCookie, "", -1))
+	}
 }
 
 // plausible holds back what a header or a cookie could not carry.

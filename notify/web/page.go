@@ -43,7 +43,8 @@ type frame struct {
 	Title, Nav, Mode, Version string
 	User                      string
 	Role                      state.Role
-	Known                     bool // the reader has logged in: no need to ask for a name
+	LoggedIn                  bool
+	Known                     bool // the login has a name: no need to ask for one
 	CanAct                    bool // may acknowledge and approve
 	CanHalt                   bool
 	Outside                   bool // the reader has not logged in: nothing of the fleet is shown, and nothing leads there
@@ -84,7 +85,7 @@ func (h *Handler) guard(page func(*http.Request) (view, error)) http.Handler {
 				h.askLogin(w, r)
 				return
 			}
-			f.User, f.Role, f.Known = name, role, name != ""
+			f.User, f.Role, f.LoggedIn, f.Known = name, role, true, name != ""
 		}
 		v, err := page(r)
 		if err != nil {

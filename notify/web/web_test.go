@@ -213,7 +213,7 @@ func TestIncidentsAreFoundByNumberAndUniquePrefix(t *testing.T) {
 		}
 	}
 	res, body := get(t, h, "/incidents/01KA", nil)
-	if res.StatusCode != http.StatusNotFound {
+	if res.StatusCode != http.StatusMultipleChoices {
 		t.Errorf("status %d", res.StatusCode)
 	}
 	contains(t, body, "3 incidents begin like that", "#42 KV cache exhausted")
@@ -315,6 +315,20 @@ func TestStaticFilesAreAddressedByContent(t *testing.T) {
 }
 
 func withLogin(c *Config) {
+	c.Login = func(_ *http.Request, token string) (string, error) {
+		switch token {
+		case "good":
+			return "session-of-ana", nil
+		case "one-too-many":
+			return "", ErrTooManyLogins
+		}
+		return "", errors.New("not known")
+	}
+	c.Logout = func(r *http.Request) {
+		if cookie, err := r.Cookie(CookieName); err == nil && cookie.Value == "session-of-ana" {
+			r.Header.Set("Ended", "yes")
+		}
+	}
 	c.Authenticate = func(r *http.Request) (string, state.Role, bool) {
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if cookie, err := r.Cookie(CookieName); err == nil && token == "" {
@@ -374,7 +388,7 @@ func TestLogin(t *testing.T) {
 		t.Fatalf("%d %v", res.StatusCode, res.Header)
 	}
 	c := res.Cookies()[0]
-	if c.Name != "paramedic_token" || !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteStrictMode {
+	if c.Name != "paramedic_session" || c.Value != "session-of-ana" || !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteStrictMode {
 		t.Errorf("cookie %+v", c)
 	}
 	for _, next := range []string{"https://evil.example/", "//evil.example", `/\evil.example`, "javascript:x"} {
@@ -396,9 +410,14 @@ func TestLogin(t *testing.T) {
 	}
 	out := httptest.NewRequest(http.MethodPost, "https://bot.example/logout", nil)
 	out.Header.Set("Origin", "https://bot.example")
+	out.AddCookie(&http.Cookie{Name: CookieName, Value: "session-of-ana"})
+	out.AddCookie(&http.Cookie{Name: "paramedic_token", Value: "good"}) // of an earlier version
 	res, _ = do(t, h, out)
-	if len(res.Cookies()) != 1 || res.Cookies()[0].MaxAge >= 0 {
-		t.Errorf("cookies %v", res.Cookies())
+	if len(res.Cookies()) != 2 || res.Cookies()[0].MaxAge >= 0 || res.Cookies()[1].MaxAge >= 0 || out.Header.Get("Ended") != "yes" {
+		t.Errorf("cookies %v, ended %q", res.Cookies(), out.Header.Get("Ended"))
+	}
+	if res := post("one-too-many", "/", "https://bot.example"); res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
+		t.Errorf("too many: %d", res.StatusCode)
 	}
 }
 

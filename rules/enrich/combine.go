@@ -1,6 +1,7 @@
 package enrich
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -42,7 +43,8 @@ func Combine(how rules.Combine, a, b float64) float64 {
 	}
 }
 
-// Parts are the values that one entity has under several addresses. The same address scraped by two jobs is one part, not two.
+// Parts are the values that one entity has under several addresses, and in several series of one address, as a Deployment has one for each
+// of its ReplicaSets. The same address scraped by two jobs is one part, not two.
 type Parts struct{ all []scraped }
 
 type scraped struct {
@@ -50,25 +52,44 @@ type scraped struct {
 	v             float64
 }
 
-// Add adds a value.
+// Add adds the value of a series.
 func (p *Parts) Add(instance, job string, v float64) {
-	for i, s := range p.all {
-		if s.instance == instance && s.job == job {
-			p.all[i].v = v
-			return
+	p.all = append(p.all, scraped{instance, job, v})
+}
+
+// Instances returns the addresses of the parts.
+func (p *Parts) Instances() []string {
+	var out []string
+	for _, s := range p.all {
+		if !slices.Contains(out, s.instance) {
+			out = append(out, s.instance)
 		}
 	}
-	p.all = append(p.all, scraped{instance, job, v})
+	return out
+}
+
+// Keep leaves out the parts of other addresses, unless none would be left.
+func (p *Parts) Keep(instances []string) {
+	kept := slices.DeleteFunc(slices.Clone(p.all), func(s scraped) bool { return !slices.Contains(instances, s.instance) })
+	if len(kept) > 0 {
+		p.all = kept
+	}
 }
 
 // Value combines the parts. It does not depend on the order in which they came.
 func (p *Parts) Value(how rules.Combine) float64 {
-	slices.SortFunc(p.all, func(a, b scraped) int { return strings.Compare(a.instance, b.instance) })
+	slices.SortFunc(p.all, func(a, b scraped) int {
+		return cmp.Or(strings.Compare(a.instance, b.instance), strings.Compare(a.job, b.job), cmp.Compare(a.v, b.v))
+	})
 	var out float64
 	for i := 0; i < len(p.all); {
 		one, at := math.Inf(-1), i
-		for ; i < len(p.all) && p.all[i].instance == p.all[at].instance; i++ {
-			one = math.Max(one, p.all[i].v)
+		for i < len(p.all) && p.all[i].instance == p.all[at].instance {
+			job, v := p.all[i].job, p.all[i].v
+			for i++; i < len(p.all) && p.all[i].instance == p.all[at].instance && p.all[i].job == job; i++ {
+				v = Combine(how, v, p.all[i].v)
+			}
+			one = math.Max(one, v)
 		}
 		if at == 0 {
 			out = one

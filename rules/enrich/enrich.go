@@ -25,6 +25,8 @@ type Request struct {
 	Onset    time.Time
 	Now      time.Time
 	Signals  []string // nil: all
+	// Jobs are the scrapes that the incident's alerts name: whose pods they read is looked up, also where they read none any more.
+	Jobs []string
 }
 
 // A Query is what a source is asked.
@@ -34,6 +36,7 @@ type Query struct {
 	Onset   time.Time
 	Now     time.Time
 	Signals []rules.Signal
+	Jobs    []string
 	// Running is how it is read how many requests run, which every engine tells: what has it is an engine, whatever is asked for.
 	Running rules.Signal
 }
@@ -46,9 +49,16 @@ type Reading struct {
 	Gone    []state.Sample // the courses of the pool's workers that are no more, without a value
 	Workers []state.Worker
 	Engines map[string]string
+	Scraped []Scraped
 	Failed  map[string]string
 	Notes   []state.Missing
 	Began   time.Time
+}
+
+// Scraped is a page with the job that reads it, or read it in the last hours.
+type Scraped struct {
+	Entity state.Entity
+	By     state.ScrapeJob
 }
 
 // WorkerKey is what an entity's worker goes by before anybody has resolved it: its pod, or its address.
@@ -217,7 +227,21 @@ func (g *Gatherer) query(r Request, signals []rules.Signal) Query {
 	if onset.IsZero() || onset.After(r.Now) {
 		onset = r.Now
 	}
-	return Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: signals, Running: g.byID["requests_running"]}
+	return Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: signals, Jobs: r.Jobs, Running: g.byID["requests_running"]}
+}
+
+// JobsOf returns the scrape jobs that an incident's alerts name, for a Request.
+func JobsOf(in state.Incident) []string {
+	var out []string
+	for _, s := range in.Symptoms {
+		for _, e := range s.Entities {
+			if e.Job != "" && !slices.Contains(out, e.Job) {
+				out = append(out, e.Job)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // wanted are the signals that were asked for; a name that nobody declared is missing. Those of traces do not exist in a cluster without

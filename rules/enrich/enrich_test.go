@@ -234,8 +234,8 @@ func TestTheHourBeforeIsBetterThanFirstMinutes(t *testing.T) {
 	}{
 		"Prometheus knows the hour":  {reading(time.Time{}, 0.1), reading(late, 0.2), 0.1, ""},
 		"the pages know the hour":    {reading(late, 0.1), reading(time.Time{}, 0.2), 0.2, ""},
-		"both know the beginning":    {reading(early, 0.1), reading(late, 0.2), 0.1, "nothing is known of the hour before the onset until 11:20:00: what was seen first stands for it"},
-		"one has no value, one does": {&fixed{reading: Reading{Began: early, Samples: []state.Sample{sampleOf("kv_usage", worker, 0.9)}}}, reading(late, 0.2), 0.2, "nothing is known of the hour before the onset until 11:30:00: what was seen first stands for it"},
+		"both know the beginning":    {reading(early, 0.1), reading(late, 0.2), 0.1, "nothing is known of the hour before the onset until 11:20:00 UTC: what was seen first stands for it"},
+		"one has no value, one does": {&fixed{reading: Reading{Began: early, Samples: []state.Sample{sampleOf("kv_usage", worker, 0.9)}}}, reading(late, 0.2), 0.2, "nothing is known of the hour before the onset until 11:30:00 UTC: what was seen first stands for it"},
 	} {
 		ev := gatherer(t, Cluster{Prometheus: c.prometheus, Engines: c.engines}).Gather(t.Context(), request("kv_usage"))
 		note := ""
@@ -346,5 +346,42 @@ func TestErrorsHoldNoAddress(t *testing.T) {
 		if got := Explain("Prometheus", c.err); got != "Prometheus: "+c.want {
 			t.Errorf("%v\n got %s\nwant Prometheus: %s", c.err, got, c.want)
 		}
+	}
+}
+
+// Going back to an older ReplicaSet makes none, which is all that metrics tell of.
+func TestRollbackIsKnownByKubernetes(t *testing.T) {
+	pool := state.Entity{Namespace: "llm", Pool: "vllm-llama"}
+	for _, c := range []struct{ metrics, kubernetes, want float64 }{{18000, 120, 120}, {600, 600.4, 600}} {
+		prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("rollout_age", pool, c.metrics), sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "m"}, 0.9)}}}
+		kube := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("rollout_age", pool, c.kubernetes)}}}
+		for _, s := range gatherer(t, Cluster{Prometheus: prom, Kubernetes: kube}).Gather(t.Context(), request("rollout_age", "kv_usage")).Samples {
+			if s.Signal == "rollout_age" && s.Value != c.want {
+				t.Errorf("%g s by metrics and %g s by Kubernetes are %g s", c.metrics, c.kubernetes, s.Value)
+			}
+		}
+	}
+}
+
+// The engines of one pod may serve a model each. A worker's cache is full where one of theirs is, and it runs what all of them run.
+func TestModelsOfOnePodAreCombined(t *testing.T) {
+	a, b := state.Entity{Namespace: "llm", Pod: pod0, Model: "chat"}, state.Entity{Namespace: "llm", Pod: pod0, Model: "embed"}
+	was := func(s state.Sample, v float64) state.Sample {
+		s.Baseline = &v
+		return s
+	}
+	samples := []state.Sample{was(sampleOf("kv_usage", a, 0.2), 0.1), was(sampleOf("kv_usage", b, 0.95), 0.5), was(sampleOf("requests_running", a, 5), 4), was(sampleOf("requests_running", b, 7), 6),
+		sampleOf("ttft_p95", a, 3), sampleOf("ttft_p95", b, 1)}
+	ev := gatherer(t, Cluster{Prometheus: &fixed{reading: Reading{Samples: samples}}, Engines: &fixed{reading: Reading{Samples: samples}}}).Gather(t.Context(), request("kv_usage", "requests_running", "ttft_p95"))
+	got := map[string]float64{}
+	for _, s := range ev.Samples {
+		got[s.Signal] += s.Value
+		if s.Baseline != nil {
+			got[s.Signal+" before"] += *s.Baseline
+		}
+	}
+	want := map[string]float64{"kv_usage": 0.95, "kv_usage before": 0.5, "requests_running": 12, "requests_running before": 10, "ttft_p95": 3}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }

@@ -2,7 +2,6 @@ package enrich
 
 import (
 	"net"
-	"regexp"
 	"strings"
 
 	"paramedic/rules"
@@ -46,7 +45,7 @@ func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[str
 		if per == rules.PerPool {
 			e.Pool = first("deployment", "statefulset")
 			if rs := labels["replicaset"]; e.Pool == "" && rs != "" {
-				e.Pool = replicaSetHash.ReplaceAllString(rs, "")
+				e.Pool = rules.DeploymentOf(rs)
 			}
 		}
 	default:
@@ -59,8 +58,6 @@ func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[str
 	}
 	return e
 }
-
-var replicaSetHash = regexp.MustCompile(`-[a-z0-9]{4,10}$`)
 
 // host is the address of an instance without its port.
 func host(instance string) string {

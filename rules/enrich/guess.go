@@ -168,26 +168,35 @@ func (m *merge) locate() {
 		}
 	}
 	m.located = map[string]bool{}
+	m.share()
 	if len(byName) == 0 {
 		return
 	}
+	place := func(e *state.Entity) {
+		if e.Pod != "" || e.Instance == "" {
+			return
+		}
+		address, path, _ := strings.Cut(e.Instance, "/")
+		pod := byIP[host(address)]
+		if m.ofAnother(*e) || differ(e.Namespace, pod.Namespace) {
+			pod = state.Entity{}
+		}
+		for _, part := range strings.Split(path, "/") {
+			if name, _, _ := strings.Cut(part, ":"); pod.Pod == "" && name != "" {
+				pod = byName[name]
+			}
+		}
+		if pod.Pod != "" {
+			e.Namespace, e.Pod = pod.Namespace, pod.Pod
+			m.located[WorkerKey(*e)] = true
+		}
+	}
 	for i := range m.readings {
 		for j := range m.readings[i].Samples {
-			e := &m.readings[i].Samples[j].Entity
-			if e.Pod != "" || e.Instance == "" {
-				continue
-			}
-			address, path, _ := strings.Cut(e.Instance, "/")
-			pod := byIP[host(address)]
-			for _, part := range strings.Split(path, "/") {
-				if name, _, _ := strings.Cut(part, ":"); pod.Pod == "" && name != "" {
-					pod = byName[name]
-				}
-			}
-			if pod.Pod != "" {
-				e.Namespace, e.Pod = pod.Namespace, pod.Pod
-				m.located[WorkerKey(*e)] = true
-			}
+			place(&m.readings[i].Samples[j].Entity)
+		}
+		for j := range m.readings[i].Scraped {
+			place(&m.readings[i].Scraped[j].Entity)
 		}
 	}
 }

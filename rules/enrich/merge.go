@@ -18,6 +18,7 @@ type merge struct {
 
 	workers    []state.Worker
 	located    map[string]bool          // the pods of which a page is that does not say so itself
+	shared     map[string]bool          // addresses with pages of others beside a pod's, by host
 	guessed    bool                     // from labels, so that nobody knows what routes to them
 	byPod      map[string]*state.Worker // namespace/pod, and pod where it is unique enough
 	byInstance map[string]*state.Worker
@@ -30,6 +31,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.locate()
 	m.findWorkers()
 	m.index()
+	m.scraped()
 	m.query.Scope = m.pooled(m.query.Scope)
 	type what struct {
 		signal string
@@ -43,9 +45,11 @@ func (m *merge) evidence(ev *state.Evidence) {
 	ev.Samples = make([]state.Sample, 0, read)
 	seen := make(map[what]int, read)
 	had := map[string]bool{}
-	var began []time.Time // by sample: when the past begins whose first minutes its baseline is of; zero: it is of an hour before
-	for _, r := range m.readings {
+	var began []time.Time     // by sample: when the past begins whose first minutes its baseline is of; zero: it is of an hour before
+	given := map[int]origin{} // by sample that has a model
+	for from, r := range m.readings {
 		for _, s := range r.Samples {
+			by := origin{from, strings.ToLower(s.Entity.Model)}
 			s.Entity = m.resolve(s.Entity)
 			if !m.inScope(s.Entity) {
 				continue
@@ -53,14 +57,24 @@ func (m *merge) evidence(ev *state.Evidence) {
 			key := what{s.Signal, placeOf(s.Entity), s.Text}
 			if at, ok := seen[key]; ok { // what an earlier source has given is not given again
 				have := &ev.Samples[at]
+				if first := given[at]; by.another(first) && s.Entity.Pod != "" {
+					m.together(have, s)
+					continue
+				}
 				if s.Baseline != nil && (have.Baseline == nil || r.Began.IsZero() && !began[at].IsZero()) {
 					have.Baseline, began[at] = s.Baseline, r.Began
 				}
 				fill(have, s)
+				if s.Signal == rolloutAge { // only the API server tells that a Deployment went back to an older ReplicaSet
+					have.Value = min(have.Value, s.Value)
+				}
 				continue
 			}
 			had[s.Signal] = true
 			seen[key] = len(ev.Samples)
+			if by.model != "" {
+				given[len(ev.Samples)] = by
+			}
 			ev.Samples = append(ev.Samples, s)
 			if s.Baseline == nil {
 				began = append(began, time.Time{})
@@ -72,7 +86,12 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.exitCodes(ev.Samples)
 	ev.Samples = m.once(ev.Samples)
 	for i := range ev.Samples {
-		ev.Samples[i].Baseline = usually(&ev.Samples[i], m.query.Onset)
+		s := &ev.Samples[i]
+		if was := s.Baseline; was != nil {
+			if s.Baseline = usually(s, m.query.Onset); s.Baseline != was {
+				s.HourAgo = was
+			}
+		}
 	}
 	keepSeries(ev.Samples, m.query.Scope)
 	ev.Gone = m.gone()
@@ -122,6 +141,8 @@ func CompareEntities(a, b state.Entity) int {
 	}
 	return 0
 }
+
+const rolloutAge = "rollout_age"
 
 // fill completes a sample with what a later source knows besides.
 func fill(have *state.Sample, more state.Sample) {
@@ -200,8 +221,11 @@ func (m *merge) index() {
 		}
 		if w.Instance != "" {
 			m.byInstance[w.Instance] = w
-			if w.Pod != "" && !loopback(w.Instance) {
-				m.byInstance[host(w.Instance)] = w
+			if h := host(w.Instance); w.Pod != "" && !loopback(w.Instance) {
+				if other := m.byInstance[h]; other != nil && other.Pod != w.Pod {
+					m.shared[h] = true
+				}
+				m.byInstance[h] = w
 			}
 		}
 		if w.Node != "" {
@@ -262,7 +286,7 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 	case e.Pod != "":
 		w = m.byPod[e.Namespace+"/"+e.Pod]
 	case e.Instance != "":
-		if w = m.byInstance[e.Instance]; w == nil && !loopback(e.Instance) {
+		if w = m.byInstance[e.Instance]; w == nil && !loopback(e.Instance) && !m.ofAnother(e) {
 			w = m.byInstance[host(e.Instance)]
 		}
 	}
@@ -305,7 +329,7 @@ func (m *merge) onlyPool(namespace string) string {
 // inScope says whether an entity belongs to what the incident is about, its peers included. What is not known does not exclude.
 func (m *merge) inScope(e state.Entity) bool {
 	s := m.query.Scope
-	if e.Pod == "" && (e.Node != "" || e.GPU != "") {
+	if e.Pod == "" && e.Instance == "" && (e.Node != "" || e.GPU != "") {
 		return m.nodeInScope(e.Node)
 	}
 	if slices.Contains(s.Pods, e.Pod) && e.Pod != "" {
@@ -360,39 +384,6 @@ func (m *merge) exitCodes(samples []state.Sample) {
 	for i, s := range samples {
 		if code, ok := codes[placeOf(s.Entity)]; ok && s.Signal == "pod_last_terminated" {
 			samples[i].Value = code
-		}
-	}
-}
-
-// chartedEntities is how many entities of a signal keep their series: the evidence is stored, and a chart of more lines is unreadable.
-const chartedEntities = 6
-
-// keepSeries drops the series that no chart will show: it keeps the scope's own pods, then those furthest from their usual.
-func keepSeries(samples []state.Sample, scope state.Scope) {
-	bySignal := map[string][]int{}
-	for i, s := range samples {
-		if len(s.Series) > 0 {
-			bySignal[s.Signal] = append(bySignal[s.Signal], i)
-		}
-	}
-	rank := func(i int) float64 {
-		s := samples[i]
-		switch {
-		case s.Entity.Pod == "" && s.Entity.Instance == "" && s.Entity.GPU == "":
-			return 1e12 // the pool's own line
-		case slices.Contains(scope.Pods, s.Entity.Pod):
-			return 1e9
-		case s.Z != nil:
-			return min(max(*s.Z, -*s.Z), 1e6)
-		}
-		return 0
-	}
-	for _, at := range bySignal {
-		slices.SortStableFunc(at, func(a, b int) int {
-			return cmp.Or(cmp.Compare(rank(b), rank(a)), CompareEntities(samples[a].Entity, samples[b].Entity))
-		})
-		for _, i := range at[min(chartedEntities, len(at)):] {
-			samples[i].Series = nil
 		}
 	}
 }

@@ -43,5 +43,5 @@ func standIn(began []time.Time) []state.Missing {
 		return nil
 	}
 	return []state.Missing{{Signal: "baseline",
-		Reason: "nothing is known of the hour before the onset until " + slices.MinFunc(began, time.Time.Compare).UTC().Format("15:04:05") + ": what was seen first stands for it"}}
+		Reason: "nothing is known of the hour before the onset until " + slices.MinFunc(began, time.Time.Compare).UTC().Format("15:04:05 UTC") + ": what was seen first stands for it"}}
 }

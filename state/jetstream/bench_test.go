@@ -11,6 +11,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/statetest"
 )
 
 var (
@@ -122,7 +123,7 @@ func BenchmarkStart(b *testing.B) {
 		began = time.Now()
 		n := 0
 		for p := range s.Partitions() {
-			records, fence, err := s.Load(b.Context(), p)
+			records, fence, err := s.Load(b.Context(), p, statetest.Raw)
 			if err != nil {
 				b.Fatal(err)
 			}

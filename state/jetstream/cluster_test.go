@@ -110,7 +110,7 @@ func TestClusterOutlivesAServer(t *testing.T) {
 		}
 		return err == nil
 	})
-	records, fence, err := s.Load(ctx, 0)
+	records, fence, err := s.Load(ctx, 0, statetest.Raw)
 	if err != nil || len(records) != 2 || fence.Position != 2 {
 		t.Errorf("after the loss of a server: %v at %+v, %v", records, fence, err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/statetest"
 )
 
 // victimEnv makes the test binary the process that is killed; its value is the state directory.
@@ -37,7 +38,7 @@ func victim(dir string) {
 	}
 	s, err := jetstream.Open(ctx, jetstream.Config{Dir: dir})
 	fail(err)
-	_, fence, err := s.Load(ctx, 0)
+	_, fence, err := s.Load(ctx, 0, statetest.Raw)
 	fail(err)
 	fmt.Println("ready")
 	var wg sync.WaitGroup
@@ -129,7 +130,7 @@ func inspect(t *testing.T, dir string, acked map[string]int, committed uint64) {
 	t.Helper()
 	s := openStore(t, jetstream.Config{Dir: dir})
 	defer closeStore(t, s)
-	records, fence, err := s.Load(t.Context(), 0)
+	records, fence, err := s.Load(t.Context(), 0, statetest.Raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,8 @@ func inspect(t *testing.T, dir string, acked map[string]int, committed uint64) {
 	if fence.Position > 0 && len(records) != recordsEach {
 		t.Errorf("%d records, want %d", len(records), recordsEach)
 	}
-	for _, r := range records {
+	for _, v := range records {
+		r := v.(state.Record)
 		if string(r.Value) != fmt.Sprint(fence.Position) {
 			t.Errorf("torn commit: %s is %s at position %d", r.Key, r.Value, fence.Position)
 		}

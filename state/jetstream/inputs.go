@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
@@ -61,15 +62,17 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 }
 
 type read struct {
-	input state.Input
-	err   error
+	input  state.Input
+	err    error
+	behind int64 // inputs that the log had after this one when it was sent
 }
 
 // A reader holds the inputs that have come until Next asks for them.
 type reader struct {
 	store     *Store
 	consuming natsjs.ConsumeContext
-	last      uint64 // of take alone
+	last      uint64       // of take alone
+	behind    atomic.Int64 // inputs that the log had after the last one that came
 	inputs    chan read
 	done      chan struct{}
 	closing   sync.Once
@@ -84,6 +87,7 @@ func (r *reader) take(m natsjs.Msg) {
 		return // sent again after the consumer was taken up again
 	} else {
 		r.last = md.Sequence.Stream
+		next.behind = int64(md.NumPending) //nolint:gosec // no log has as many
 		if err := json.Unmarshal(m.Data(), &next.input); err != nil {
 			next.err = fmt.Errorf("input %d (stream %s, subject %s) is corrupt: %w", r.last, inputStream, m.Subject(), err)
 		}
@@ -91,6 +95,7 @@ func (r *reader) take(m natsjs.Msg) {
 	}
 	select {
 	case r.inputs <- next:
+		r.behind.Store(next.behind)
 	case <-r.done:
 	}
 }
@@ -123,6 +128,9 @@ func (r *reader) closedError() error {
 
 // Buffered is how many inputs have come and were not asked for yet.
 func (r *reader) Buffered() int { return len(r.inputs) }
+
+// Waiting is how many inputs have come and were not asked for yet, with those that were behind the last of them in the log.
+func (r *reader) Waiting() int { return len(r.inputs) + int(r.behind.Load()) }
 
 // Close ends the reader; it may be called more than once.
 func (r *reader) Close() { r.closing.Do(func() { close(r.done) }) }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/statetest"
 )
 
 func openIn(t *testing.T, dir string) *Store {
@@ -60,7 +61,7 @@ func TestTombstonesGo(t *testing.T) {
 		}
 		<-tick.C
 	}
-	if records, _, err := s.Load(ctx, 0); err != nil || len(records) != 1 {
+	if records, _, err := s.Load(ctx, 0, statetest.Raw); err != nil || len(records) != 1 {
 		t.Errorf("loaded %v, %v", records, err)
 	}
 }
@@ -186,7 +187,7 @@ func TestDamagedRecordNamesItself(t *testing.T) {
 	defer closeIt(t, s)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	got, _, err := s.Load(ctx, 0)
+	got, _, err := s.Load(ctx, 0, statetest.Raw)
 	if err == nil || !strings.Contains(err.Error(), "record a.25 ") {
 		t.Errorf("loaded %d records with %v, want an error that names a.25", len(got), err)
 	}
@@ -211,7 +212,7 @@ func TestStateWithoutPositionIsRefused(t *testing.T) {
 	}
 	s = openIn(t, dir)
 	defer closeIt(t, s)
-	if got, _, err := s.Load(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "paramedic.pos.0") {
+	if got, _, err := s.Load(t.Context(), 0, statetest.Raw); err == nil || !strings.Contains(err.Error(), "paramedic.pos.0") {
 		t.Errorf("loaded %v with %v, want an error that names the position", got, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/state/statetest"
 )
 
 // oneTrouble takes every alert for the same trouble.
@@ -91,7 +92,7 @@ func TestKeep4155ReadersOutliveTheServer(t *testing.T) {
 	until(t, "and counted in the incident that was there", func() bool { return counted() == 2 && len(k.Incidents()) == 1 })
 	late := openStore(t, jetstream.Config{URL: again.ClientURL(), Replicas: 1, Retain: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	defer closeStore(t, late)
-	if _, fence, err := late.Load(t.Context(), late.Partition("prod")); err != nil || fence.Position < 2 {
+	if _, fence, err := late.Load(t.Context(), late.Partition("prod"), statetest.Raw); err != nil || fence.Position < 2 {
 		t.Errorf("the server forgot what it had acknowledged: position %d, %v", fence.Position, err)
 	}
 }

@@ -200,7 +200,7 @@ func TestCorruptInputAndPositionNameThemselves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := s.Load(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "paramedic.pos.3") {
+	if _, _, err := s.Load(t.Context(), 3, statetest.Raw); err == nil || !strings.Contains(err.Error(), "paramedic.pos.3") {
 		t.Errorf("load: %v, want an error that names the record", err)
 	}
 	r, err := s.Inputs(t.Context(), 3, 0)

@@ -2,11 +2,11 @@
 // what came of it into the input log.
 //
 // Delivery is at least once. An effect is in flight once at most, and is not given to its handler again until its turn has changed:
-// that is, until the outcome was applied. After a crash between effect and outcome it is given again, so a handler has to find out
+// that is, until the outcome was applied. The source sees to that. After a crash between effect and outcome it is given again, so a handler has to find out
 // whether its effect happened before it repeats it.
 //
-// Every kind of effect has a lane of its own, and every channel of a notification: whoever is slow or dead delays only itself. A
-// handler that panics, fails or overruns its deadline is tried again later; nothing that it does stops the others.
+// Every kind of effect has a lane of its own, and every channel of a notification: what is slow or dead delays only itself. In a lane
+// the severity of the incident decides, then age. A handler that panics, fails or overruns its deadline is tried again later; nothing that it does stops the others.
 package outbox
 
 import (
@@ -35,9 +35,12 @@ type Result struct {
 
 // A Source knows what is due. *state.Keeper is one.
 type Source interface {
-	// Due lists the effects that are due, the oldest first, and when the next one will be (zero: none waits).
-	Due(now time.Time) (due []state.Effect, next time.Time)
-	// Changed has a value when Due may give something else than before.
+	// Take gives out due effects, at most room of each lane, the most urgent first, and returns when the next one is due (zero: none
+	// waits). It MUST NOT give out an effect that is out already, nor a turn again whose outcome is in the log.
+	Take(now time.Time, room func(state.Lane) int) (tasks []state.Task, next time.Time)
+	// Finished ends the delivery of a task. Answered says that its outcome is in the log; otherwise the effect is due again.
+	Finished(t state.Task, answered bool)
+	// Changed has a value when Take may give something else than before.
 	Changed() <-chan struct{}
 }
 
@@ -50,7 +53,7 @@ type Attempt struct {
 	Panic  bool
 }
 
-// A Lane says how the effects of a kind are delivered. For notifications it holds for each channel by itself.
+// A Lane says how the effects of a kind are delivered. It holds for each [state.Lane] of the kind by itself.
 type Lane struct {
 	Workers  int           // deliveries at a time
 	Deadline time.Duration // of one delivery
@@ -89,29 +92,20 @@ type Dispatcher struct {
 	lanes map[state.EffectKind]Lane
 
 	// Of Run's own goroutine.
-	inFlight map[state.EffectID]bool
-	answered map[state.EffectID]uint64 // the turn whose outcome is in the log and may not be applied yet
-	busy     map[lane]int
-	finished chan delivered
+	inFlight  int
+	busy      map[state.Lane]int
+	answering int // deliveries whose outcome is on its way to the log
+	progress  chan progress
 }
 
-// lane is what must not wait for another.
-type lane struct {
-	kind    state.EffectKind
-	channel state.Channel // of notifications
-}
+// mostAnswering bounds how many outcomes may be on their way to the log.
+const mostAnswering = 256
 
-type delivered struct {
-	effect   state.Effect
+// A progress says that a task's handler has returned, or that the task is over.
+type progress struct {
+	task     state.Task
+	over     bool
 	answered bool // the outcome is in the log
-}
-
-func laneOf(e state.Effect) lane {
-	l := lane{kind: e.Kind}
-	if e.Kind == state.EffectNotify {
-		l.channel = e.Channel
-	}
-	return l
 }
 
 // New checks the configuration and makes a dispatcher.
@@ -136,8 +130,6 @@ func New(cfg Config) (*Dispatcher, error) {
 		cfg.Observe = func(Attempt) {}
 	}
 	return &Dispatcher{
-		cfg: cfg, lanes: lanes,
-		inFlight: map[state.EffectID]bool{}, answered: map[state.EffectID]uint64{}, busy: map[lane]int{},
-		finished: make(chan delivered),
+		cfg: cfg, lanes: lanes, busy: map[state.Lane]int{}, progress: make(chan progress),
 	}, nil
 }

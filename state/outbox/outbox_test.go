@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -28,10 +29,12 @@ type world struct {
 	hold     bool  // appended outcomes are not applied
 	down     error // what Append says
 	changed  chan struct{}
+	out      map[state.EffectID]uint64 // the turn that was given out; no other before it is finished
+	running  map[state.EffectID]bool
 }
 
 func newWorld(effects ...state.Effect) *world {
-	w := &world{effects: map[state.EffectID]*state.Effect{}, changed: make(chan struct{}, 1)}
+	w := &world{effects: map[state.EffectID]*state.Effect{}, changed: make(chan struct{}, 1), out: map[state.EffectID]uint64{}, running: map[state.EffectID]bool{}}
 	for _, e := range effects {
 		w.want(e)
 	}
@@ -56,18 +59,36 @@ func (w *world) tell() {
 
 func (w *world) Changed() <-chan struct{} { return w.changed }
 
-func (w *world) Due(now time.Time) (due []state.Effect, next time.Time) {
+func (w *world) Take(now time.Time, room func(state.Lane) int) (tasks []state.Task, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, e := range w.effects {
-		if !e.Due.After(now) {
-			due = append(due, *e)
-		} else if next.IsZero() || e.Due.Before(next) {
-			next = e.Due
+	given := map[state.Lane]int{}
+	for _, id := range slices.Sorted(maps.Keys(w.effects)) {
+		e := w.effects[id]
+		turn, out := w.out[id]
+		lane := state.Lane{Kind: e.Kind, Channel: e.Channel}
+		switch {
+		case e.Due.After(now):
+			if next.IsZero() || e.Due.Before(next) {
+				next = e.Due
+			}
+		case w.running[id] || out && turn == e.Turn || given[lane] >= room(lane):
+		default:
+			w.out[id], w.running[id] = e.Turn, true
+			given[lane]++
+			tasks = append(tasks, state.Task{Effect: *e, Lane: lane})
 		}
 	}
-	slices.SortFunc(due, func(a, b state.Effect) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	return due, next
+	return tasks, next
+}
+
+func (w *world) Finished(t state.Task, answered bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.running, t.Effect.ID)
+	if !answered {
+		delete(w.out, t.Effect.ID)
+	}
 }
 
 func (w *world) Append(_ context.Context, inputs ...state.Input) error {

@@ -28,52 +28,51 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case <-d.cfg.Source.Changed():
 		case <-alarm:
 			alarm = nil
-		case f := <-d.finished:
-			d.finish(f)
+		case p := <-d.progress:
+			d.advance(p)
 		}
 	}
 }
 
-// start begins what is due and has a free worker, and says when to look again at the latest. What waits for a worker is looked at
+// start begins what is due and has a free worker, and returns when to look again at the latest. What waits for a worker is looked at
 // when one is free.
 func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
-	due, next := d.cfg.Source.Due(now)
-	listed := make(map[state.EffectID]bool, len(due))
-	for _, e := range due {
-		listed[e.ID] = true
-		if turn, ok := d.answered[e.ID]; d.inFlight[e.ID] || ok && turn == e.Turn {
-			continue
-		}
-		l := laneOf(e)
-		if d.busy[l] >= d.workers(e.Kind) {
-			continue
-		}
-		d.busy[l]++
-		d.inFlight[e.ID] = true
-		go func() {
-			answered := d.deliver(ctx, e)
-			d.finished <- delivered{e, answered}
-		}()
-	}
-	for id := range d.answered { // gone, or put off: the outcome was applied
-		if !listed[id] {
-			delete(d.answered, id)
-		}
+	tasks, next := d.cfg.Source.Take(now, d.room)
+	for _, t := range tasks {
+		d.busy[t.Lane]++
+		d.inFlight++
+		go d.carry(ctx, t)
 	}
 	return next
 }
 
-// workers of a kind that no lane was made for is one: its effects are refused, which takes no time.
-func (d *Dispatcher) workers(kind state.EffectKind) int {
-	return max(1, d.lanes[kind].Workers)
+// carry delivers a task and puts its outcome into the log. The worker is free as soon as the neighbour has answered: many outcomes
+// then share one write.
+func (d *Dispatcher) carry(ctx context.Context, t state.Task) {
+	res, ok := d.deliver(ctx, t.Effect)
+	d.progress <- progress{task: t}
+	answered := ok && d.answer(ctx, t.Effect, res)
+	d.progress <- progress{task: t, over: true, answered: answered}
 }
 
-func (d *Dispatcher) finish(f delivered) {
-	delete(d.inFlight, f.effect.ID)
-	d.busy[laneOf(f.effect)]--
-	if f.answered {
-		d.answered[f.effect.ID] = f.effect.Turn
+// room returns how many workers of a lane are free. A kind that no lane was made for has one: its effects are refused, which takes
+// no time. While the log is behind, nothing new begins.
+func (d *Dispatcher) room(l state.Lane) int {
+	if d.answering >= mostAnswering {
+		return 0
 	}
+	return max(1, d.lanes[l.Kind].Workers) - d.busy[l]
+}
+
+func (d *Dispatcher) advance(p progress) {
+	if !p.over {
+		d.busy[p.task.Lane]--
+		d.answering++
+		return
+	}
+	d.answering--
+	d.inFlight--
+	d.cfg.Source.Finished(p.task, p.answered)
 }
 
 // drain waits for what is in flight: for the grace period, and then as long again for handlers to see that their context has ended.
@@ -82,18 +81,14 @@ func (d *Dispatcher) drain(stop context.CancelFunc) error {
 	grace := time.NewTimer(d.cfg.Grace)
 	defer grace.Stop()
 	stopped := false
-	for len(d.inFlight) > 0 {
+	for d.inFlight > 0 {
 		select {
-		case f := <-d.finished:
-			d.finish(f)
+		case p := <-d.progress:
+			d.advance(p)
 		case <-grace.C:
 			if stopped {
-				left := len(d.inFlight)
-				go func() { // so that a late handler's goroutine can end
-					for range left {
-						<-d.finished
-					}
-				}()
+				left := d.inFlight
+				go d.discard() // so that a late handler's goroutine can end
 				return fmt.Errorf("%d deliveries did not end with their context; they are made again after the next start", left)
 			}
 			stop()
@@ -102,4 +97,11 @@ func (d *Dispatcher) drain(stop context.CancelFunc) error {
 		}
 	}
 	return nil
+}
+
+// discard takes the progress of what is left in flight until there is none.
+func (d *Dispatcher) discard() {
+	for d.inFlight > 0 {
+		d.advance(<-d.progress)
+	}
 }

@@ -185,7 +185,7 @@ func closedIsUnavailable(t *testing.T, b Backend) {
 	unavailable(t, "append", s.Append(ctx, input("prod", "a")))
 	_, err = s.Commit(ctx, 0, state.Fence{}, 1, nil)
 	unavailable(t, "commit", err)
-	_, _, err = s.Load(ctx, 0)
+	_, _, err = s.Load(ctx, 0, Raw)
 	unavailable(t, "load", err)
 	_, err = s.Inputs(ctx, 0, 0)
 	unavailable(t, "inputs", err)

@@ -50,6 +50,7 @@ func Run(t *testing.T, backend func(t *testing.T) Backend) {
 		{"an append with an ended context keeps nothing", refusesEndedContext},
 		{"a large payload passes and a huge one is refused for good", takesLargePayloads},
 		{"a reader blocks and wakes", readerWakes},
+		{"a reader counts what waits in the log", readerCountsWhatWaits},
 		{"a reader ends with its context and when closed", readerEnds},
 		{"a commit of many records is read back whole", commitsMany},
 		{"a commit with a bad record writes nothing", commitsNothingBad},
@@ -133,14 +134,18 @@ func ids(inputs []state.Input) string {
 	return strings.TrimSpace(b.String())
 }
 
+// Raw is the decoder that keeps a record as it is.
+func Raw(r state.Record) (any, error) { return r, nil }
+
 func load(t *testing.T, s state.Store, partition int) (map[string]string, state.Fence) {
 	t.Helper()
-	records, fence, err := s.Load(within(t), partition)
+	values, fence, err := s.Load(within(t), partition, Raw)
 	if err != nil {
 		t.Fatalf("load: %v", err)
 	}
 	got := map[string]string{}
-	for _, r := range records {
+	for _, v := range values {
+		r := v.(state.Record)
 		if _, twice := got[r.Key]; twice {
 			t.Errorf("record %s was loaded twice", r.Key)
 		}
@@ -191,7 +196,7 @@ func emptyLoad(t *testing.T, b Backend) {
 	if p := s.Partition("prod"); p < 0 || p >= s.Partitions() || p != s.Partition("prod") {
 		t.Errorf("partition of a cluster is %d of %d", p, s.Partitions())
 	}
-	if _, _, err := s.Load(within(t), s.Partitions()); err == nil {
+	if _, _, err := s.Load(within(t), s.Partitions(), Raw); err == nil {
 		t.Error("loaded a partition that does not exist")
 	}
 }
@@ -370,6 +375,44 @@ func readerWakes(t *testing.T, b Backend) {
 	}
 	if n := r.Buffered(); n != 0 {
 		t.Errorf("%d inputs are buffered, and there are none", n)
+	}
+	if n := r.Waiting(); n != 0 {
+		t.Errorf("%d inputs wait, and there are none", n)
+	}
+}
+
+// What waits in the log is counted, whether the reader has fetched it or not.
+func readerCountsWhatWaits(t *testing.T, b Backend) {
+	s := open(t, b)
+	const waiting = 2500
+	for range waiting / 500 {
+		inputs := make([]state.Input, 500)
+		for i := range inputs {
+			inputs[i] = input("prod", "one")
+		}
+		if err := s.Append(within(t), inputs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := s.Inputs(within(t), s.Partition("prod"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ctx := within(t)
+	for given := 1; given <= waiting; given++ {
+		if _, err := r.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if given%500 != 0 {
+			continue
+		}
+		for n := r.Waiting(); n != waiting-given; n = r.Waiting() { // one may be on its way into the buffer
+			if ctx.Err() != nil {
+				t.Fatalf("after %d inputs %d wait", given, n)
+			}
+			<-time.After(time.Millisecond)
+		}
 	}
 }
 

@@ -218,9 +218,25 @@ func (s *Server) rest(next http.HandlerFunc) http.HandlerFunc {
 			answer(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"code": 2006, "message": "Unauthorized"}})
 			return
 		}
+		if s.opt.ReadOnly && r.Method != http.MethodGet {
+			s.fail("%s %s: the token may read only", r.Method, r.URL.Path)
+			answer(w, http.StatusForbidden, map[string]any{"error": map[string]any{"code": 2010, "message": "Access Denied"}})
+			return
+		}
 		w.Header().Set("ratelimit-limit", "960")
 		next(w, r)
 	}
+}
+
+// listUsers finds users by a part of their address.
+func (s *Server) listUsers(w http.ResponseWriter, r *http.Request) {
+	list := []map[string]any{}
+	for i, mail := range s.opt.From {
+		if strings.Contains(mail, r.URL.Query().Get("query")) {
+			list = append(list, map[string]any{"id": fmt.Sprintf("PUSER%d", i), "type": "user", "email": mail})
+		}
+	}
+	answer(w, http.StatusOK, map[string]any{"users": list, "limit": 25, "offset": 0, "more": false})
 }
 
 // listIncidents finds incidents by their key, whatever their status.
@@ -256,6 +272,10 @@ func (s *Server) addNote(w http.ResponseWriter, r *http.Request) {
 	if from == "" || len(s.opt.From) > 0 && !slices.Contains(s.opt.From, from) || err != nil || n == 0 || n > maxNote {
 		s.fail("a note in %s from %q of %d characters: %v", id, from, n, err)
 		answer(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"code": 2001, "message": "Invalid Input Provided"}})
+		return
+	}
+	if strings.Trim(id[1:], "0") == "" { // no account has it
+		answer(w, http.StatusNotFound, map[string]any{"error": map[string]any{"code": 2100, "message": "Not Found"}})
 		return
 	}
 	s.mu.Lock()

@@ -25,6 +25,7 @@ type Options struct {
 	RoutingKey string
 	Token      string
 	From       []string // the e-mail addresses of users; empty: any
+	ReadOnly   bool     // the token may read only
 	PerMinute  int      // events a minute; 0: no limit
 	Now        func() time.Time
 }
@@ -91,6 +92,7 @@ func New(opt Options) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v2/enqueue", s.enqueue)
 	mux.HandleFunc("POST /v2/change/enqueue", s.change)
+	mux.HandleFunc("GET /users", s.rest(s.listUsers))
 	mux.HandleFunc("GET /incidents", s.rest(s.listIncidents))
 	mux.HandleFunc("GET /incidents/{id}/notes", s.rest(s.listNotes))
 	mux.HandleFunc("POST /incidents/{id}/notes", s.rest(s.addNote))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/time/rate"
 )
@@ -31,8 +32,15 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 		s.fail("%s: the token is not the bot's", method)
 		return nil, "invalid_auth"
 	}
+	if s.overTier(method) {
+		return nil, "ratelimited"
+	}
 	var answer map[string]any
 	var code, why string
+	if !s.may(method) {
+		s.fail("%s: missing_scope", method)
+		return nil, "missing_scope"
+	}
 	switch method {
 	case "chat.postMessage":
 		answer, code, why = s.post(r.Form)
@@ -43,7 +51,9 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 	case "conversations.replies":
 		answer, code, why = s.replies(r.Form)
 	case "conversations.list":
-		answer = s.channels()
+		answer, code, why = s.channels(r.Form)
+	case "conversations.info":
+		answer, code, why = s.info(r.Form)
 	case "auth.test":
 		answer = map[string]any{"url": s.http.URL, "team": "Lab", "user": "paramedic", "team_id": "T0000LAB", "user_id": "U0000BOT", "bot_id": "B0000BOT"}
 	default:
@@ -63,6 +73,28 @@ func (s *Server) channel(given string, names bool) string {
 		}
 	}
 	return ""
+}
+
+// tiers are the calls of a method that a workspace may make in a minute (https://docs.slack.dev/apis/web-api/rate-limits).
+var tiers = map[string]int{"chat.update": 50, "conversations.history": 50, "conversations.replies": 50, "conversations.list": 20}
+
+// overTier reports whether the call is one too many in the minute before it.
+func (s *Server) overTier(method string) bool {
+	most := tiers[method]
+	if most == 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.opt.Now()
+	made := slices.DeleteFunc(s.made[method], func(at time.Time) bool { return now.Sub(at) >= time.Minute })
+	if len(made) >= most {
+		s.made[method] = made
+		s.limited++
+		return true
+	}
+	s.made[method] = append(made, now)
+	return false
 }
 
 func (s *Server) tooFast(channel string) bool {
@@ -116,6 +148,9 @@ func (s *Server) post(form url.Values) (map[string]any, string, string) {
 	channel := s.channel(form.Get("channel"), true)
 	if channel == "" {
 		return nil, "channel_not_found", form.Get("channel")
+	}
+	if code := s.closed(channel); code != "" {
+		return nil, code, form.Get("channel")
 	}
 	if s.tooFast(channel) {
 		return nil, "ratelimited", ""
@@ -239,12 +274,4 @@ func paged(found []*Message, form url.Values) map[string]any {
 		next = strconv.Itoa(end)
 	}
 	return map[string]any{"messages": list, "has_more": next != "", "response_metadata": map[string]any{"next_cursor": next}}
-}
-
-func (s *Server) channels() map[string]any {
-	list := []map[string]any{}
-	for name, id := range s.opt.Channels {
-		list = append(list, map[string]any{"id": id, "name": name, "is_channel": true})
-	}
-	return map[string]any{"channels": list, "response_metadata": map[string]any{"next_cursor": ""}}
 }

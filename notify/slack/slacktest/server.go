@@ -18,7 +18,12 @@ import (
 type Options struct {
 	Token    string            // the only token that is taken
 	Channels map[string]string // name, without #, to ID
-	// Burst limits messages to one a second and channel, with this burst; 0: no limit.
+	// Private, Archived and Absent name channels: those that are private or archived, and those that the bot is not in.
+	Private, Archived, Absent []string
+	// Scopes are what the token may do; nil: all that this package's methods ask for.
+	Scopes []string
+	// Burst limits messages to one a second and channel, with this burst; 0: no limit. The calls of methods that have a tier are
+	// limited always.
 	Burst int
 	Now   func() time.Time // time.Now where it is nil
 }
@@ -70,6 +75,7 @@ type Server struct {
 	failures []string
 	faults   []*Fault
 	limits   map[string]*rate.Limiter
+	made     map[string][]time.Time // the calls of the last minute, by method
 	limited  int
 	lastTS   int64
 }
@@ -79,10 +85,13 @@ func New(opt Options) *Server {
 	if opt.Channels == nil {
 		opt.Channels = map[string]string{"llm-oncall": "C0000ONCALL"}
 	}
+	if opt.Scopes == nil {
+		opt.Scopes = []string{"chat:write", "commands", "channels:history", "groups:history", "channels:read", "groups:read"}
+	}
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	s := &Server{opt: opt, done: make(chan struct{}), limits: map[string]*rate.Limiter{}}
+	s := &Server{opt: opt, done: make(chan struct{}), limits: map[string]*rate.Limiter{}, made: map[string][]time.Time{}}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
@@ -95,6 +104,23 @@ func (s *Server) Close() {
 
 // URL is the API's base, with the trailing slash that clients need.
 func (s *Server) URL() string { return s.http.URL + "/api/" }
+
+// Client returns a client that reaches the fake without a socket, on the clock of the calling goroutine's bubble where it is in one.
+func (s *Server) Client() *http.Client { return &http.Client{Transport: direct{s}} }
+
+// A direct hands requests to the fake.
+type direct struct{ *Server }
+
+// RoundTrip answers the request.
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	r = r.Clone(r.Context()) // a transport must not change what it is given
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	d.serve(w, r)
+	return w.Result(), nil
+}
 
 // Messages are the messages in the channels, without replies, oldest first.
 func (s *Server) Messages() []Message {
@@ -190,6 +216,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, code := s.call(method, r)
+	w.Header().Set("X-OAuth-Scopes", strings.Join(s.opt.Scopes, ","))
 	switch {
 	case f != nil:
 		w.WriteHeader(http.StatusInternalServerError)

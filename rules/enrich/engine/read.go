@@ -84,7 +84,7 @@ func unseen(q enrich.Query, pages []*target, now time.Time) []state.Missing {
 			last.source.Fn = rules.FnLast
 			for _, v := range last.run(pages) {
 				if v != 0 {
-					out = append(out, state.Missing{Signal: s.ID, Reason: "read since " + began.UTC().Format("15:04:05") + " only: what came before that is not counted"})
+					out = append(out, state.Missing{Signal: s.ID, Reason: "read since " + began.UTC().Format("15:04:05 UTC") + " only: what came before that is not counted"})
 					break
 				}
 			}

@@ -213,14 +213,7 @@ func (b *builder) deployment(d *appsv1.Deployment, e state.Entity) {
 	want, st := replicas(d.Spec.Replicas), d.Status
 	b.replicas(e, int64(want), int64(st.ReadyReplicas), st.ObservedGeneration < d.Generation || st.UpdatedReplicas < want || st.Replicas > st.UpdatedReplicas)
 	b.image(e, d.Spec.Template.Spec)
-	var newest time.Time
-	for i := range b.snap.replicaSets {
-		rs := &b.snap.replicaSets[i]
-		if b.owners[object{rs.Namespace, "ReplicaSet", rs.Name}] == (object{d.Namespace, "Deployment", d.Name}) && rs.CreationTimestamp.After(newest) {
-			newest = rs.CreationTimestamp.Time
-		}
-	}
-	b.age(newest, e)
+	b.age(b.rolledOut(object{d.Namespace, "Deployment", d.Name}), e)
 }
 
 func (b *builder) age(newest time.Time, e state.Entity) {

@@ -150,6 +150,9 @@ func labelsOf(sig rules.Signal, src rules.Source, pool bool) []string {
 		by = workerLabels
 	}
 	by = by[:len(by):len(by)]
+	if src.Engine == target {
+		by = append(by, "service")
+	}
 	for _, extra := range []string{src.Label, src.Value} {
 		if extra != "" {
 			by = append(by, extra)

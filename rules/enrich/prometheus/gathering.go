@@ -20,6 +20,7 @@ type gathering struct {
 	query   enrich.Query
 	scope   narrow
 	samples map[sampleKey]*sample
+	scraped map[enrich.Scraped]bool
 }
 
 // sampleKey is what a sample is of.
@@ -208,6 +209,9 @@ func (j job) part(labels map[string]string) (p part, divisor, ok bool) {
 // put adds one series of a member to its sample.
 func (g *gathering) put(j job, m *member, labels map[string]string, points []point) {
 	sm, from := g.at(m, labels)
+	if m.source.Engine == target && labels["job"] != "" {
+		g.scraped[scrapedBy(g.query.Cluster, labels)] = true
+	}
 	for _, p := range points {
 		if p.v = m.value(labels, p.v); math.IsNaN(p.v) || math.IsInf(p.v, 0) {
 			continue
@@ -248,7 +252,7 @@ func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
 	c := &sm.charts[i]
 	at, found := slices.BinarySearchFunc(c.points, p.at, func(x state.Point, t time.Time) int { return x.At.Compare(t) })
 	if found {
-		c.points[at].Value = p.v
+		c.points[at].Value = enrich.Combine(enrich.CombineOf(m.signal, m.source), c.points[at].Value, p.v)
 	} else {
 		c.points = slices.Insert(c.points, at, state.Point{At: p.at.UTC(), Value: p.v})
 	}
@@ -358,6 +362,7 @@ func (g *gathering) finish(r *enrich.Reading) {
 		}
 	}
 	g.succeed()
+	g.enginesPages()
 	given := make([]*sample, 0, len(first))
 	for _, sm := range g.samples {
 		if sm.now != nil && first[of(sm)] == sm.member.index {

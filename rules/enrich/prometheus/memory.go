@@ -3,6 +3,7 @@ package prometheus
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -47,10 +48,11 @@ type place struct {
 	namespace, pool string
 	named, compared bool
 	onset           time.Time
+	jobs            string
 }
 
 func placeOf(q enrich.Query) place {
-	return place{q.Scope.Namespace, q.Scope.Pool, byName(q.Scope), comparing(q), q.Onset.Round(0).UTC()}
+	return place{q.Scope.Namespace, q.Scope.Pool, byName(q.Scope), comparing(q), q.Onset.Round(0).UTC(), strings.Join(q.Jobs, "\n")}
 }
 
 type recentLook struct {

@@ -98,6 +98,7 @@ type look struct {
 	scraped []scraped
 	engines map[string]bool
 	unnamed bool
+	jobs    []enrich.Scraped // of the jobs that are asked for, in the last hours
 }
 
 // look asks which engines there are, and since when there are samples where something is compared with the past. It says whether all was
@@ -121,6 +122,9 @@ func (c *Client) look(ctx context.Context, q enrich.Query, out *enrich.Reading) 
 			parts = append(parts, marked(firstScrapes(b, q), src.Engine+under))
 		}
 	}
+	if len(q.Jobs) > 0 {
+		parts = append(parts, marked(earlierTargets(q, in), target))
+	}
 	if len(parts) == 0 {
 		return look{}, true
 	}
@@ -132,6 +136,8 @@ func (c *Client) look(ctx context.Context, q enrich.Query, out *enrich.Reading) 
 	for _, s := range got.series {
 		engine, first := strings.CutSuffix(s.labels[marker], under)
 		switch pod := s.labels["pod"]; {
+		case engine == target:
+			l.jobs = append(l.jobs, scrapedBy(q.Cluster, s.labels))
 		case first:
 			l.scraped = append(l.scraped, scraped{pod, s.labels["model_name"], time.UnixMilli(int64(1000 * s.points[0].v)).UTC()})
 		case pod == "":

@@ -200,7 +200,7 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	if !ahead {
 		l, _ = c.look(ctx, q, &out)
 	}
-	g := &gathering{query: q, scope: narrowed(q, l), samples: map[sampleKey]*sample{}}
+	g := &gathering{query: q, scope: narrowed(q, l), samples: map[sampleKey]*sample{}, scraped: map[enrich.Scraped]bool{}}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	ask := func(j job) {
@@ -227,5 +227,6 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	mu.Unlock()
 	wg.Wait()
 	g.finish(&out)
+	out.Scraped = g.readBy(l.jobs)
 	return out
 }

@@ -310,6 +310,8 @@ func rangeFunction(name string, p []tsPoint, t time.Time, w time.Duration) (floa
 		return float64(len(p)), true
 	case "min_over_time":
 		return slices.MinFunc(p, func(a, b tsPoint) int { return int(math.Copysign(1, a.v-b.v)) }).v, true
+	case "max_over_time":
+		return slices.MaxFunc(p, func(a, b tsPoint) int { return int(math.Copysign(1, a.v-b.v)) }).v, true
 	case "changes":
 		n := 0.0
 		for i := range p[1:] {

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"paramedic/rules"
+)
+
+// An argument is what a command has to be told, in words, and how that looks.
+type argument struct{ what, example string }
+
+const (
+	anIncident = "which incident: its number, its ID or the beginning of that (`paramedic incidents` lists them)"
+	anAction   = "which action: its ID or the beginning of that (`paramedic incidents show 7` lists those of an incident)"
+)
+
+// arguments are those of every command that takes one, by its path below paramedic.
+var arguments = map[string]argument{
+	"incidents show": {anIncident, "7"}, "incidents report": {anIncident, "7"}, "ack": {anIncident, "7"}, "silence": {anIncident, "7 --for 45m"},
+	"approve": {anAction, "ACT-01J8"}, "deny": {anAction, "ACT-01J8"},
+	"playbooks show": {"which playbook (`paramedic playbooks` lists them)", "kv_exhaustion"},
+	"rules show":     {"which cause or pathology (`paramedic rules` lists them)", "kv_exhaustion"},
+	"playbooks test": {"the directory of your playbooks", "./playbooks"}, "rules test": {"the directory of your cases, or one case", "./rules"},
+	"replay": {"the recorded payloads, as JSON or one a line", "payload.json"},
+}
+
+// explain makes every command say in our words what is wrong with how it was called, and what to type instead.
+func explain(cmd *cobra.Command) {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.SetFlagErrorFunc(flagError)
+	if takes := cmd.Args; takes != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if takes(cmd, args) == nil && !(len(args) == 1 && strings.TrimSpace(args[0]) == "") {
+				return nil
+			}
+			return miscalled(cmd, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		explain(sub)
+	}
+}
+
+// miscalled is the error of a command that was given other arguments than it takes.
+func miscalled(cmd *cobra.Command, args []string) error {
+	path := strings.TrimPrefix(cmd.CommandPath(), "paramedic ")
+	arg, takes := arguments[path]
+	example := fmt.Sprintf("`%s %s`", cmd.CommandPath(), arg.example)
+	switch {
+	case takes && (len(args) == 0 || strings.TrimSpace(args[0]) == ""):
+		return fmt.Errorf("say %s, as in %s", arg.what, example)
+	case takes:
+		return fmt.Errorf("`%s` takes one argument and got %d, %s: call it as in %s", cmd.CommandPath(), len(args), quotedList(args), example)
+	case cmd.HasAvailableSubCommands():
+		return unknownCommand(cmd, args[0])
+	case cmd.Flags().Lookup("config") != nil:
+		return fmt.Errorf("`%s` takes no argument and got %s: did you mean --config %s?", cmd.CommandPath(), quotedList(args), args[0])
+	}
+	return fmt.Errorf("`%s` takes no argument and got %s: `%[1]s --help` lists its flags", cmd.CommandPath(), quotedList(args))
+}
+
+func quotedList(args []string) string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = strconv.Quote(a)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// unknownCommand is the error of a command that there is not, with those that may be meant.
+func unknownCommand(parent *cobra.Command, name string) error {
+	guesses := []string{}
+	for _, s := range parent.SuggestionsFor(name) {
+		guesses = append(guesses, parent.CommandPath()+" "+s)
+	}
+	if !parent.HasParent() && len(guesses) == 0 { // a command of a group, without the group
+		for _, group := range parent.Commands() {
+			for _, sub := range group.Commands() {
+				if sub.Name() == name && !sub.Hidden {
+					guesses = append(guesses, sub.CommandPath())
+				}
+			}
+		}
+	}
+	for i, g := range guesses {
+		guesses[i] = "`" + g + "`"
+	}
+	what := fmt.Sprintf("there is no command %q of `%s`", name, parent.CommandPath())
+	if !parent.HasParent() {
+		what = fmt.Sprintf("there is no command %q", name)
+	}
+	if len(guesses) == 0 {
+		return fmt.Errorf("%s: `%s --help` lists them", what, parent.CommandPath())
+	}
+	return fmt.Errorf("%s: did you mean %s?", what, strings.Join(guesses, " or "))
+}
+
+// flagKinds are the kinds of flags that can be given a value they do not take, in words.
+var flagKinds = map[string]string{"duration": "a time such as 45m", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number",
+	"float64": "a number", "bool": "true or false"}
+
+// flagError says in our words what is wrong with a flag.
+func flagError(cmd *cobra.Command, err error) error {
+	var absent *pflag.NotExistError
+	var empty *pflag.ValueRequiredError
+	var wrong *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &absent):
+		name := absent.GetSpecifiedName()
+		dashes := "--"
+		if absent.GetSpecifiedShortnames() != "" {
+			dashes = "-"
+		}
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if guess, ok := strings.CutPrefix(rules.Meant(name, known), "did you mean "); ok && dashes == "--" {
+			return fmt.Errorf("`%s` has no flag --%s: did you mean --%s", cmd.CommandPath(), name, guess)
+		}
+		return fmt.Errorf("`%s` has no flag %s%s: `%[1]s --help` lists them", cmd.CommandPath(), dashes, name)
+	case errors.As(err, &empty):
+		return fmt.Errorf("--%s needs a value: %s", empty.GetFlag().Name, empty.GetFlag().Usage)
+	case errors.As(err, &wrong):
+		kind, ok := flagKinds[wrong.GetFlag().Value.Type()]
+		if !ok {
+			kind = "a value that it takes"
+		}
+		return fmt.Errorf("--%s %q is not %s", wrong.GetFlag().Name, wrong.GetValue(), kind)
+	}
+	return err
+}
+
+// The library's words for flags that exclude or need each other; it has no errors of a type of their own for them.
+var (
+	exclusive = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.+)\] were all set$`)
+	together  = regexp.MustCompile(`^if any flags in the group \[.*\] are set they must all be set; missing \[(.+)\]$`)
+)
+
+// plain says in our words what is wrong with flags that do not go together.
+func plain(err error) error {
+	flags := func(names string) string { return "--" + strings.Join(strings.Fields(names), " and --") }
+	if m := exclusive.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("give one of %s, not both", flags(m[1]))
+	}
+	if m := together.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("%s is missing: the flags that were given need it too", flags(m[1]))
+	}
+	return err
+}
+
+// helpCommand shows a command's help, and says so where there is no such command.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{Use: "help [command]", Short: "Help about any command", Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return fmt.Errorf("looking for help: %w", err)
+			}
+			if _, takes := arguments[strings.TrimPrefix(found.CommandPath(), "paramedic ")]; len(rest) > 0 && !takes {
+				return unknownCommand(found, rest[0])
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		}}
+}

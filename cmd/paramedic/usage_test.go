@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"paramedic/state"
+	"paramedic/webhook"
+)
+
+func TestMistypedCommandsAreGuessed(t *testing.T) {
+	for typed, want := range map[string]string{
+		"incidnets":          "there is no command \"incidnets\": did you mean `paramedic incidents`?",
+		"incident list":      "did you mean `paramedic incidents`?",
+		"incidents shwo 1":   "there is no command \"shwo\" of `paramedic incidents`: did you mean `paramedic incidents show`?",
+		"show 7":             "did you mean `paramedic incidents show` or `paramedic playbooks show` or `paramedic rules show`?",
+		"lab scroe":          "did you mean `paramedic lab score`?",
+		"xyzzy":              "there is no command \"xyzzy\": `paramedic --help` lists them",
+		"help chekc":         "did you mean `paramedic check`?",
+		"check --onlin":      "`paramedic check` has no flag --onlin: did you mean --online?",
+		"check --confg x":    "did you mean --config?",
+		"check p.yaml":       "did you mean --config p.yaml?",
+		"silence 1 --for a":  "--for \"a\" is not a time such as 45m",
+		"ack 1 --server":     "--server needs a value: the bot's address",
+		"tune --avg-tokens=": "--avg-tokens \"\" is not a number",
+		"diagnose --prometheus http://a --engine http://b": "give one of --engine and --prometheus, not both",
+		"tune --prompt-tokens 3":                           "--answer-tokens is missing",
+		"deny a b":                                         "`paramedic deny` takes one argument and got 2, \"a\", \"b\": call it as in `paramedic deny ACT-01J8`",
+		"halt prod":                                        "`paramedic halt` takes no argument and got \"prod\"",
+	} {
+		says(t, ask(t, exitError, strings.Fields(typed)...), want)
+	}
+}
+
+// Every command that takes an argument says what it lacks and shows how it is called; none speaks in the words of its library.
+func TestMissingArgumentsAreNamed(t *testing.T) {
+	var c cli
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+		path := strings.TrimPrefix(cmd.CommandPath(), "paramedic ")
+		takes := len(strings.Fields(cmd.Use)) > 1 && !strings.ContainsAny(cmd.Use, "([")
+		if _, known := arguments[path]; known != takes {
+			t.Errorf("%s: takes an argument: %v, and has words for it: %v", cmd.Use, takes, known)
+		}
+		if !takes {
+			return
+		}
+		for _, args := range [][]string{strings.Fields(path), append(strings.Fields(path), " ")} {
+			said := ask(t, exitError, args...)
+			says(t, said, "paramedic: say ", "as in `paramedic "+path+" ")
+			if regexp.MustCompile(`arg\(s\)|received|unknown command`).MatchString(said) {
+				t.Errorf("%s speaks in the library's words: %s", path, said)
+			}
+		}
+	}
+	walk(c.root())
+}
+
+// Who asks a Prometheus that gives nothing is told of that Prometheus, and not of engines.
+func TestUnreachablePrometheusIsNamed(t *testing.T) {
+	answering := func(status int) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for base, want := range map[string]string{
+		gone.URL + "?token=s3cret":  "nothing listens there. Check host and port",
+		"http://prometheus.invalid": "its name",
+		answering(404):              "that is no Prometheus query API. Give what comes before /api/v1/query",
+		answering(401):              "it wants to know who asks",
+		answering(500):              "try `curl ",
+	} {
+		said := ask(t, exitError, "diagnose", "--prometheus", base)
+		says(t, said, "paramedic: Prometheus at "+strings.TrimSuffix(base, "?token=s3cret")+" cannot be asked: ", want)
+		if strings.Contains(said, "engine") || strings.Contains(said, "s3cret") {
+			t.Errorf("%s: %s", base, said)
+		}
+	}
+}
+
+func TestUnreachableBotIsNamed(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	says(t, ask(t, exitError, "incidents", "--server", gone.URL), "the bot at "+gone.URL+" does not answer: ", "is `paramedic serve` running there?")
+}
+
+// Every time that the terminal shows says its zone.
+func TestTimesSayTheirZone(t *testing.T) {
+	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.FixedZone("CET", 3600))
+	var out bytes.Buffer
+	printIncident(&out, webhook.IncidentJSON{OpenedAt: &at, AckedAt: &at, SilencedUntil: &at, ResolvedAt: &at, Status: state.StatusOpen})
+	said, err := silenced([]byte(`{"silenced_until":"2026-11-21T03:00:00+01:00"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := out.String() + said
+	times := regexp.MustCompile(`\d\d:\d\d:\d\d\S*`).FindAllStringIndex(text, -1)
+	if len(times) != 5 {
+		t.Errorf("%d times in\n%s", len(times), text)
+	}
+	for _, i := range times {
+		if !strings.HasPrefix(text[i[0]:], "02:00:00 UTC") {
+			t.Errorf("without its zone: %.30s", text[i[0]:])
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package pagerduty
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"paramedic/notify"
+	"paramedic/notify/pagerduty/pagerdutytest"
+	"paramedic/state"
+)
+
+// of is the sample incident with another cause; an empty one has no verdict yet.
+func of(t *testing.T, cause state.Cause) notify.Message {
+	m := notify.Compose(facts(t))
+	m.Cause, m.Diagnosed = cause, cause != ""
+	m.Title = "It is " + string(cause)
+	return m
+}
+
+// causes shows the incident with one cause after another, each twice.
+func causes(t *testing.T, n *Notifier, list ...state.Cause) map[string]string {
+	t.Helper()
+	var ref map[string]string
+	for _, cause := range list {
+		for range 2 {
+			var err error
+			if ref, err = n.Show(t.Context(), of(t, cause), state.Told{Ref: ref}, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return ref
+}
+
+// A page that went out before its cause was known says later which one it is, and pages nobody a second time.
+func TestPageIsToldItsNewCause(t *testing.T) {
+	n, s := bench(t, pagerdutytest.Options{RoutingKey: key, Token: "token", From: []string{"bot@example.com"}})
+	causes(t, n, "", state.Unknown, "kv_exhaustion", "kv_leak")
+	notes := s.Notes("P1")
+	if len(notes) != 2 || !strings.Contains(notes[0], "kv_exhaustion, in place of no verdict: It is kv_exhaustion") || !strings.Contains(notes[1], "kv_leak, in place of kv_exhaustion: ") {
+		t.Errorf("notes %q", notes)
+	}
+	if len(s.Events()) != 1 || len(s.Changes()) != 0 {
+		t.Errorf("events %q, changes %q", s.Events(), s.Changes())
+	}
+}
+
+func TestPageWithoutATokenGetsAChange(t *testing.T) {
+	n, s := bench(t, pagerdutytest.Options{RoutingKey: key})
+	n.cfg.APITokenFile, n.cfg.From = "", ""
+	causes(t, n, state.Unknown, "kv_exhaustion")
+	if got := s.Changes(); len(got) != 1 || got[0] != "#42 is kv_exhaustion (93 %), in place of unknown: It is kv_exhaustion" {
+		t.Errorf("changes %q", got)
+	}
+	if !slices.Equal(s.Events(), []string{"trigger " + string(of(t, "").Incident)}) {
+		t.Errorf("events %q", s.Events())
+	}
+}
+
+func TestPageIsToldABoundedNumberOfCauses(t *testing.T) {
+	n, s := bench(t, pagerdutytest.Options{})
+	causes(t, n, "", "a", "b", "c", "d", "e", "f")
+	if got := s.Notes("P1"); len(got) != mostCauses {
+		t.Errorf("%d notes", len(got))
+	}
+}
+
+// What hinders the note keeps neither an acknowledgement nor the end from PagerDuty, and a lost answer writes it once.
+func TestCauseNoteIsTriedAgain(t *testing.T) {
+	n, s := bench(t, pagerdutytest.Options{})
+	ref := causes(t, n, state.Unknown)
+	s.Inject(pagerdutytest.Fault{Path: "/incidents", Kind: pagerdutytest.Unavailable})
+	ref, err := n.Show(t.Context(), of(t, "kv_leak"), state.Told{Ref: ref}, true)
+	if err == nil || ref[refStatus] != triggered || ref[refCause] != "unknown" {
+		t.Fatalf("%v %v", ref, err)
+	}
+	for range 2 {
+		if _, err := n.Show(t.Context(), of(t, "kv_leak"), state.Told{Ref: ref}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Notes("P1"); len(got) != 1 {
+		t.Errorf("notes %q", got)
+	}
+}

@@ -1,0 +1,84 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// mostAlone is how many open incidents a rule that is not known may have opened for itself. With the next one they become one.
+	mostAlone = 8
+	// atOnce is how far back such incidents count: a rule that fires now and then in other places stays with those.
+	atOnce = time.Hour
+	// groupHint marks the alerts that belong together because they are of one group, wherever they are. The rules read it.
+	groupHint = "group"
+)
+
+func everywhereKey(cluster, rule string) string { return cluster + "\x00" + rule }
+
+// indexEverywhere makes the incident findable by the rule whose alerts it takes.
+func (b *Board) indexEverywhere(in *Incident) {
+	if in.Everywhere != "" {
+		b.everywhere[everywhereKey(in.Cluster, in.Everywhere)] = in
+	}
+}
+
+// takes reports whether the incident counts the alert wherever it fires.
+func (in *Incident) takes(rec *AlertRecord) bool {
+	return in.Everywhere != "" && rec.Sign.Symptom == Unclassified && rec.Alert.Name() == in.Everywhere
+}
+
+// spread takes the place out of an alert's sign. What fires everywhere says nothing of any one place, and an incident with the places
+// of some of its alerts would draw the troubles of those to itself.
+func spread(rec *AlertRecord) {
+	rec.Sign.Entity = Entity{Cluster: rec.Sign.Entity.Cluster}
+	rec.Sign.Hints = map[string]string{groupHint: Hash("everywhere", rec.Alert.Name())}
+}
+
+// gatherRule returns the incident that counts the alerts of a rule that is not known and fires everywhere, or nil. The rule gets that
+// incident when mostAlone others that it opened hold nothing else; they are merged into it.
+func (x *step) gatherRule(rec *AlertRecord) *Incident {
+	rule := rec.Alert.Name()
+	if rec.Sign.Symptom != Unclassified || rule == "" {
+		return nil
+	}
+	if in := x.everywhere[everywhereKey(x.in.Cluster, rule)]; in != nil {
+		spread(rec)
+		return in
+	}
+	alone := x.alone(rule)
+	if len(alone) < mostAlone {
+		return nil
+	}
+	spread(rec)
+	in := x.openIncident(rec)
+	in.Everywhere = rule
+	x.indexEverywhere(in)
+	x.index(in, x.signKeys(rec))
+	x.record(in, Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
+		"no rule here knows %s, and it opened %d incidents within %s: this one counts its alerts from now on", rule, len(alone), atOnce)})
+	for _, other := range alone {
+		x.merge(in, other)
+	}
+	for i := range in.Symptoms {
+		in.Symptoms[i].Entities = []Entity{rec.Sign.Entity}
+	}
+	return in
+}
+
+// alone returns the newest open incidents that hold alerts of this rule and nothing else, and that no person or verdict has touched.
+func (x *step) alone(rule string) []*Incident {
+	var out []*Incident
+	for in := range x.near[ruleKey+":"+strings.ToLower(rule)].newest {
+		if in.Cluster != x.in.Cluster || x.now.Sub(in.OpenedAt) > atOnce {
+			continue
+		}
+		touched := in.Cause() != Unknown || !in.AckedAt.IsZero() || len(in.Actions) > 0
+		if !touched && len(in.Symptoms) == 1 && in.Symptoms[0].Symptom == Unclassified && slices.Equal(in.Symptoms[0].Rules, []string{rule}) {
+			out = append(out, in)
+		}
+	}
+	return out
+}

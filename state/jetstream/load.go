@@ -1,0 +1,175 @@
+package jetstream
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"paramedic/state"
+)
+
+// Load reads the partition's live records, without the timelines, and the fence of the commit that made them. It decodes on every
+// processor while it reads, and reads on when another reader commits meanwhile: no record is read twice.
+func (s *Store) Load(ctx context.Context, partition int, decode state.Decoder) ([]any, state.Fence, error) {
+	if err := checkPartition(partition); err != nil {
+		return nil, state.Fence{}, err
+	}
+	var values []any
+	var fence state.Fence
+	l := &loading{decode: decode, next: 1, newest: map[string]placed{}}
+	err := s.retry(ctx, func() (err error) {
+		values, fence, err = s.load(ctx, partition, l)
+		return err
+	})
+	if err != nil {
+		return nil, state.Fence{}, fmt.Errorf("loading partition %d: %w", partition, err)
+	}
+	return values, fence, nil
+}
+
+func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, state.Fence, error) {
+	pos, rev, err := s.boundedPosition(ctx, partition)
+	if err != nil {
+		return nil, state.Fence{}, err
+	}
+	if rev == 0 {
+		return nil, state.Fence{}, s.empty(ctx, partition)
+	}
+	filter := []string{recordSubject(partition, ">")}
+	last, err := s.lastOf(ctx, filter)
+	if err != nil {
+		return nil, state.Fence{}, err
+	}
+	left := uint64(0)
+	if last >= l.next {
+		if left, err = s.decodeAll(ctx, filter, last, l); err != nil {
+			return nil, state.Fence{}, err
+		}
+	}
+	// A commit that came meanwhile has made records that were not read. What it wrote over is gone from the stream, so that what was read
+	// without it is no state that ever was.
+	_, now, err := s.boundedPosition(ctx, partition)
+	if err != nil {
+		return nil, state.Fence{}, err
+	}
+	if now != rev {
+		return nil, state.Fence{}, errMoved
+	}
+	if left > 0 {
+		if err := s.complete(ctx, filter, l.read); err != nil {
+			return nil, state.Fence{}, err
+		}
+	}
+	return l.live(), state.Fence{Position: pos.Position, Rev: rev}, nil
+}
+
+// decodeAll reads on from where the loading stands to the given sequence, and returns how many messages the server thinks are left.
+func (s *Store) decodeAll(ctx context.Context, filter []string, last uint64, l *loading) (left uint64, err error) {
+	work := make(chan []arrived)
+	var decoders sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		decoders.Go(func() {
+			for batch := range work {
+				l.take(batch)
+			}
+		})
+	}
+	batch := make([]arrived, 0, decodeBatch)
+	left, err = s.scan(ctx, filter, l.next, last, func(m natsjs.Msg, seq uint64) {
+		l.next = seq + 1
+		if batch = append(batch, arrived{m, seq}); len(batch) == decodeBatch {
+			work <- batch
+			batch = make([]arrived, 0, decodeBatch)
+		}
+	})
+	work <- batch
+	close(work)
+	decoders.Wait()
+	if err == nil {
+		err = l.err
+	}
+	return left, err
+}
+
+// decodeBatch is how many messages a decoder takes at a time.
+const decodeBatch = 64
+
+// An arrived is a message with its sequence.
+type arrived struct {
+	natsjs.Msg
+	seq uint64
+}
+
+// A loading is what was read of a partition so far.
+type loading struct {
+	decode state.Decoder
+	next   uint64 // the first sequence that was not read; of the scan alone
+
+	mu     sync.Mutex
+	newest map[string]placed
+	read   uint64
+	err    error // of the first record that could not be decoded
+}
+
+// take decodes messages; it is called by several goroutines at a time.
+func (l *loading) take(batch []arrived) {
+	made := make([]placed, len(batch))
+	var failed error
+	for i, m := range batch {
+		made[i] = place(m, m.seq)
+		if made[i].deleted {
+			continue
+		}
+		r := record(m)
+		var err error
+		if made[i].value, err = l.decode(r); err != nil && failed == nil {
+			failed = fmt.Errorf("reading record %s: %w", r.Key, err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.read += uint64(len(batch))
+	if l.err == nil {
+		l.err = failed
+	}
+	for i, m := range batch {
+		keepNewest(l.newest, m.Subject(), made[i])
+	}
+}
+
+// live lists what was made of the records that live.
+func (l *loading) live() []any {
+	values := make([]any, 0, len(l.newest))
+	for _, p := range l.newest {
+		if !p.deleted {
+			values = append(values, p.value)
+		}
+	}
+	return slices.Clip(values)
+}
+
+// empty makes sure that a partition without a position has no records either. A server whose files were damaged starts all the same,
+// with what it could read: beginning anew on that would forget incidents and page for them again.
+func (s *Store) empty(ctx context.Context, partition int) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	info, err := s.st.Info(ctx, natsjs.WithSubjectFilter(fmt.Sprintf("paramedic.*.%d.>", partition)))
+	if err != nil {
+		return unavailable("asking the state stream", err)
+	}
+	if len(info.State.Subjects) == 0 {
+		return nil
+	}
+	switch _, rev, err := s.position(ctx, partition); {
+	case err != nil:
+		return err
+	case rev != 0: // the first commit came meanwhile
+		return errMoved
+	}
+	return fmt.Errorf("partition %d has %d records and no record %s: the state was damaged, restore it from a backup or start with an empty one",
+		partition, len(info.State.Subjects), positionSubject(partition))
+}

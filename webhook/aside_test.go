@@ -1,0 +1,167 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+// One alert that cannot be taken costs none of the others of its payload, and says what is wrong with it.
+func TestBadAlertIsSetAsideAndTheRestTaken(t *testing.T) {
+	big := strings.Repeat("x", 20<<10)
+	many := make([]string, 0, 10_000)
+	for i := range 10_000 {
+		many = append(many, fmt.Sprintf(`"l%d":"v"`, i))
+	}
+	good := alertOf("prod", 1)
+	bad := func(old, new string) string { return strings.Replace(alertOf("prod", 2), old, new, 1) }
+	for name, c := range map[string]struct{ alert, reason, says string }{
+		"no labels":            {bad(`{"alertname":"HighKV","cluster":"prod","pod":"vllm-2"}`, `{}`), "no_labels", "no labels"},
+		"labels are null":      {bad(`{"alertname":"HighKV","cluster":"prod","pod":"vllm-2"}`, `null`), "no_labels", "no labels"},
+		"null":                 {`null`, "status", "status must be"},
+		"a number":             {`7`, "malformed", "not an alert as Alertmanager sends it"},
+		"label is not text":    {bad(`"vllm-2"`, `1`), "malformed", "not an alert as Alertmanager sends it"},
+		"no startsAt":          {bad(`"startsAt":"2026-11-21T02:59:00Z",`, ``), "time", "startsAt is missing"},
+		"startsAt not a time":  {bad(`2026-11-21T02:59:00Z`, `yesterday`), "time", "startsAt is not"},
+		"zero startsAt":        {bad(`2026-11-21T02:59:00Z`, `0001-01-01T00:00:00Z`), "time", "startsAt is not"},
+		"endsAt not a time":    {strings.Replace(bad(`"endsAt":"0001-01-01T00:00:00Z"`, `"endsAt":"soon"`), `"firing"`, `"resolved"`, 1), "time", "endsAt is not"},
+		"unknown status":       {bad(`"firing"`, `"burning"`), "status", "status must be"},
+		"fingerprint is a key": {bad(`0000000000000002`, `../*.>`), "fingerprint", "fingerprint is not a hash"},
+		"NUL in a label":       {bad(`vllm-2`, `a\u0000b`), "control_character", `value of label \"pod\" has control characters`},
+		"escape in a label":    {bad(`vllm-2`, `\u001b[2J`), "control_character", "control characters"},
+		"control in a name":    {bad(`"pod"`, `"po\u0007d"`), "control_character", "control characters"},
+		"nameless label":       {bad(`"pod"`, `""`), "label_name", "a label has no name"},
+		"huge label":           {bad(`vllm-2`, big), "labels_too_large", "its labels are"},
+		"many labels":          {bad(`"pod":"vllm-2"`, strings.Join(many, ",")), "too_many_labels", "10002 labels; at most 128"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			counted := map[string]uint64{}
+			s, _ := door(t, w, func(c *Config) { c.ObserveAside = func(reason string, n uint64) { counted[reason] += n } })
+			got := do(s, "POST", "/webhook/alertmanager", payloadOf(good, c.alert, alertOf("prod", 3)))
+			expect(t, got, 200, `"accepted":2`, `"set_aside":1`, c.says)
+			if len(w.inputs) != 1 || len(w.inputs[0].Alerts.Alerts) != 2 {
+				t.Fatalf("taken: %+v", w.inputs)
+			}
+			if len(counted) != 1 || counted[c.reason] != 1 {
+				t.Errorf("counted %v, want one of %s", counted, c.reason)
+			}
+			status := do(s, "GET", "/api/v1/status", "")
+			expect(t, status, 200, `"total":1`, `"reason":"`+c.reason+`"`, `"receiver":"paramedic"`, c.says)
+			if status.Body.Len() > 4<<10 || hasControl(status.Body.String(), true) {
+				t.Errorf("the status has %d bytes: %.300q", status.Body.Len(), status.Body)
+			}
+		})
+	}
+}
+
+// A firing alert's end says nothing, so that one which cannot be read costs nothing.
+func TestFiringAlertsEndIsNotRead(t *testing.T) {
+	w := newWorld()
+	s, _ := door(t, w, nil)
+	body := payloadOf(strings.Replace(alertOf("prod", 1), `"endsAt":"0001-01-01T00:00:00Z"`, `"endsAt":"soon"`, 1))
+	expect(t, do(s, "POST", "/webhook/alertmanager", body), 200, `"accepted":1}`)
+}
+
+// A payload of which nothing can be taken is answered with 200: Alertmanager would drop it all the same, and it is on the list.
+func TestPayloadOfBadAlertsOnlyIsCounted(t *testing.T) {
+	w := newWorld()
+	s, _ := door(t, w, nil)
+	expect(t, do(s, "POST", "/webhook/alertmanager", payloadOf(`{}`, `{"labels":{}}`)), 200, `"accepted":0`, `"set_aside":2`)
+	if w.calls != 0 {
+		t.Error("something was appended")
+	}
+}
+
+// What Alertmanager itself left out, and a payload that is refused whole, are on the list too: no one else tells.
+func TestAlertsThatNeverCameAreCounted(t *testing.T) {
+	w := newWorld()
+	s, _ := door(t, w, func(c *Config) { c.Limits.Alerts = 3 })
+	expect(t, do(s, "POST", "/webhook/alertmanager", strings.Replace(payloadOf(alertOf("prod", 1)), `"truncatedAlerts":0`, `"truncatedAlerts":40`, 1)), 200, `{"accepted":1}`)
+	expect(t, do(s, "POST", "/webhook/alertmanager", payloadOf(alertsOf("prod", 4)...)), 413)
+	expect(t, do(s, "GET", "/api/v1/status", ""), 200, `"total":44`, `"reason":"truncated"`, "max_alerts", `"reason":"payload_too_large"`, "group_by")
+}
+
+// The log tells of a reason and a receiver once, however many alerts there are and however often they come.
+func TestSetAsideAlertsAreLoggedOnce(t *testing.T) {
+	w := newWorld()
+	var log bytes.Buffer
+	s, clock := door(t, w, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	for n := range 30 {
+		alerts := []string{alertOf("prod", n)}
+		for i := range 20 {
+			alerts = append(alerts, strings.Replace(alertOf("prod", i), `HighKV`, fmt.Sprintf(`\u001b[31mRule%d`, 20*n+i), 1))
+		}
+		expect(t, do(s, "POST", "/webhook/alertmanager", payloadOf(alerts...)), 200, `"set_aside":20`)
+		clock.advance(time.Minute)
+	}
+	if n := strings.Count(log.String(), "set aside"); n != 1 || strings.Contains(log.String(), "\x1b") {
+		t.Errorf("logged %d times: %.600s", n, log.String())
+	}
+	var got StatusJSON
+	if err := json.Unmarshal(do(s, "GET", "/api/v1/status", "").Body.Bytes(), &got); err != nil || got.SetAside.Total != 600 || len(got.SetAside.Alerts) != asideKept {
+		t.Fatalf("%d of %d listed, %v", len(got.SetAside.Alerts), got.SetAside.Total, err)
+	}
+	if first := got.SetAside.Alerts[0].Alert; !strings.Contains(first, "Rule599") {
+		t.Errorf("the newest is %s", first)
+	}
+	for name := range 1000 {
+		payload := strings.Replace(payloadOf(`{}`), `"paramedic"`, fmt.Sprintf(`"receiver-%d"`, name), 1)
+		expect(t, do(s, "POST", "/webhook/alertmanager", payload), 200)
+	}
+	if n := strings.Count(log.String(), "set aside"); n > asideSaid {
+		t.Errorf("logged %d times", n)
+	}
+}
+
+// An alert that is set aside is counted when its payload is taken, not at each try of one that cannot be made durable.
+func TestSetAsideIsCountedWhenTheRestIsDurable(t *testing.T) {
+	w := newWorld()
+	w.err = state.ErrUnavailable
+	s, _ := door(t, w, nil)
+	body := payloadOf(alertOf("prod", 1), `{}`)
+	for range 3 {
+		expect(t, do(s, "POST", "/webhook/alertmanager", body), 503)
+	}
+	w.err = nil
+	expect(t, do(s, "POST", "/webhook/alertmanager", body), 200)
+	expect(t, do(s, "GET", "/api/v1/status", ""), 200, `"total":1`)
+}
+
+// What is only shown of a group, and is not of the form that Alertmanager sends, costs no alert.
+func TestOddGroupFieldsCostNoAlert(t *testing.T) {
+	for _, field := range []string{`"groupLabels":{"a":1}`, `"commonLabels":[]`, `"commonAnnotations":"x"`, `"status":7`, `"routeLabels":{"a":{}}`, `"notification_reason":1`} {
+		body := `{"version":"4",` + field + `,"receiver":"r","alerts":[` + alertOf("prod", 1) + `]}`
+		p, err := DecodeAlertmanager([]byte(body), []string{"prod"}, start)
+		if err != nil || len(p.Inputs) != 1 || len(p.Inputs[0].Alerts.Alerts) != 1 || len(p.Aside) != 0 {
+			t.Errorf("%s: %v, %+v", field, err, p)
+		}
+	}
+	if _, err := DecodeAlertmanager([]byte(`{"version":"4","receiver":{},"alerts":[`+alertOf("prod", 1)+`]}`), []string{"prod"}, start); err == nil {
+		t.Error("a receiver that is no text is taken")
+	}
+}
+
+// Templates see the labels that Alertmanager grouped by, within bounds.
+func TestGroupLabelsAreKept(t *testing.T) {
+	var many []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprintf(`"l%d":"v"`, i))
+	}
+	for group, want := range map[string]int{`{"alertname":"HighKV","cluster":"prod"}`: 2, `{}`: 0, `{` + strings.Join(many, ",") + `}`: maxLabels / 4, `{"a":"` + strings.Repeat("x", 5000) + `"}`: 1} {
+		p, err := DecodeAlertmanager([]byte(`{"version":"4","groupLabels":`+group+`,"alerts":[`+alertOf("prod", 1)+`]}`), []string{"prod"}, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.Inputs[0].Alerts.GroupLabels
+		if len(got) != want || len(got["a"]) > maxGroupLabel {
+			t.Errorf("%.60s: %d labels, want %d", group, len(got), want)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package webhook
+
+import (
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// A browser on this machine can be made to ask a bot on loopback by any site that it shows. So whatever needs no proof of who asks is
+// given to requests that name this machine and come from no other site.
+
+const (
+	refusedName = "the bot is open to this machine only and was asked under another name: use 127.0.0.1 or localhost, set public_url to the name, or configure auth"
+	refusedSite = "refused: the request came from another site"
+)
+
+// newOrigins returns the check of where writes come from. The origin of the bot's public URL counts as its own: a proxy may ask under
+// another name.
+func newOrigins(public string) *http.CrossOriginProtection {
+	check := http.NewCrossOriginProtection()
+	if u, err := url.Parse(public); err == nil && u.Host != "" {
+		_ = check.AddTrustedOrigin(u.Scheme + "://" + u.Host) // one that browsers never send is no origin, and is never met
+	}
+	return check
+}
+
+// checkOrigin refuses a request that a page of another site can have caused, on every path that needs no proof of who asks. Slack and
+// PagerDuty sign theirs, and /healthz tells nothing.
+func (s *Server) checkOrigin(r *http.Request) error {
+	path := r.URL.Path
+	switch {
+	case path == "/healthz", strings.HasPrefix(path, "/webhook/slack/"), path == "/webhook/pagerduty":
+		return nil
+	case path == "/webhook/alertmanager":
+		if s.Alertmanager.Open && !s.Alertmanager.Configured() && !s.ownName(r.Host) {
+			return fail(http.StatusForbidden, refusedName)
+		}
+		return s.ownSite(r) // Alertmanager is no browser: with authentication, too, such a request is not its own
+	case path == "/metrics":
+		if s.API.Open && !s.ownName(r.Host) {
+			return fail(http.StatusForbidden, refusedName)
+		}
+		return nil
+	case s.API.Open && s.API.Tokens == nil:
+		return s.local(r)
+	}
+	return nil
+}
+
+// local refuses what did not come from a program or a page on this machine.
+func (s *Server) local(r *http.Request) error {
+	if !s.ownName(r.Host) {
+		return fail(http.StatusForbidden, refusedName)
+	}
+	return s.ownSite(r)
+}
+
+// ownName reports whether a Host header names this machine or the bot's public URL. Any address passes: another site can point its
+// name here, but not an address.
+func (s *Server) ownName(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	u, err := url.Parse(s.PublicURL)
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil || err == nil && host != "" && strings.EqualFold(host, u.Hostname())
+}
+
+// ownSite refuses a write that a page of another site caused, and a read that one made in the background. A link from elsewhere to a
+// page is fine.
+func (s *Server) ownSite(r *http.Request) error {
+	if s.origins.Check(r) != nil {
+		return fail(http.StatusForbidden, refusedSite)
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return nil
+	}
+	if !writes(r) && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+		return fail(http.StatusForbidden, refusedSite)
+	}
+	return nil
+}
+
+// ownWrite refuses a write of another site's page. A form of another site cannot send JSON without asking first, and gets no answer to
+// that question here.
+func (s *Server) ownWrite(r *http.Request) error {
+	switch {
+	case !writes(r):
+		return nil
+	case s.origins.Check(r) != nil:
+		return fail(http.StatusForbidden, refusedSite)
+	case !sentJSON(r):
+		return fail(http.StatusUnsupportedMediaType, "send the body as Content-Type: application/json")
+	}
+	return nil
+}
+
+func sentJSON(r *http.Request) bool {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && kind == "application/json"
+}
+
+func writes(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead
+}

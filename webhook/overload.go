@@ -1,0 +1,113 @@
+package webhook
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"paramedic/state"
+)
+
+// A Backlog tells how far the triage is behind. *state.Keeper is one.
+type Backlog interface {
+	Lag() []state.Lag
+	LagOf(cluster string) state.Lag
+}
+
+// A gate refuses alerts of a partition that is too far behind, and takes them again when half of it is done. Only alerts: Alertmanager
+// keeps them and sends them again, while a person's word, Slack's and PagerDuty's come once.
+type gate struct {
+	mu   sync.Mutex
+	shut map[int]refusing // by partition
+}
+
+// refusing is how long a partition's alerts have been refused, and how many payloads were.
+type refusing struct {
+	since    time.Time
+	payloads int
+}
+
+// admit refuses a payload for clusters one of which is too far behind its log.
+func (s *Server) admit(clusters ...string) error {
+	if s.Backlog == nil || s.Limits.Lag <= 0 {
+		return nil
+	}
+	var refused *answer
+	seen := map[int]bool{}
+	for _, cluster := range clusters {
+		lag := s.Backlog.LagOf(cluster)
+		if seen[lag.Partition] {
+			continue
+		}
+		seen[lag.Partition] = true
+		if wait := s.gate.look(s, lag); wait > 0 && refused == nil {
+			refused = fail(http.StatusServiceUnavailable, "%d alerts wait to be triaged, about %s of work: send this again; triage.max_lag says how much may wait",
+				lag.Alerts, lag.Behind().Round(time.Second))
+			refused.retryAfter = int(min(wait, time.Minute)/time.Second) + 1
+		}
+	}
+	if refused == nil {
+		return nil
+	}
+	return refused
+}
+
+// look says how long alerts of the lag's partition are to be refused for; zero: they are taken. It logs when that begins and ends.
+func (g *gate) look(s *Server, lag state.Lag) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now, behind := s.Clock.Now(), lag.Behind()
+	was, shut := g.shut[lag.Partition]
+	switch {
+	case !shut && behind <= s.Limits.Lag:
+		return 0
+	case shut && g.opened(s, lag):
+		return 0
+	case !shut:
+		if g.shut == nil {
+			g.shut = map[int]refusing{}
+		}
+		was.since = now
+		s.Logger.Warn("alerts are refused with 503 until half of what waits is triaged; Alertmanager sends them again", "partition", lag.Partition,
+			"inputs", lag.Inputs, "alerts", lag.Alerts, "oldest", lag.Age.Round(time.Second).String(), "work", lag.Work.Round(time.Second).String(), "max_lag", s.Limits.Lag.String())
+	}
+	was.payloads++
+	g.shut[lag.Partition] = was
+	return max(behind-s.Limits.Lag/2, time.Second)
+}
+
+// opened opens the gate of a partition that has worked off enough, and reports whether it has. The caller holds the lock.
+func (g *gate) opened(s *Server, lag state.Lag) bool {
+	if lag.Behind() > s.Limits.Lag/2 {
+		return false
+	}
+	was := g.shut[lag.Partition]
+	delete(g.shut, lag.Partition)
+	s.Logger.Info("alerts are taken again", "partition", lag.Partition,
+		"refused_for", s.Clock.Now().Sub(was.since).Round(time.Second).String(), "refused_payloads", was.payloads)
+	return true
+}
+
+// Refusing returns, for people, that alerts are refused now and why; empty: they are taken. It opens the gates of partitions that have
+// caught up: there may be no payload that would.
+func (s *Server) Refusing() string {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	if len(s.gate.shut) == 0 {
+		return ""
+	}
+	var parts []string
+	for _, lag := range s.Backlog.Lag() {
+		if was, ok := s.gate.shut[lag.Partition]; ok && !s.gate.opened(s, lag) {
+			parts = append(parts, fmt.Sprintf("%d alerts wait, about %s of work, since %s", lag.Alerts, lag.Behind().Round(time.Second), was.since.UTC().Format("15:04:05 UTC")))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	slices.Sort(parts)
+	return "new alerts are refused for now, and Alertmanager sends them again: " + strings.Join(parts, "; ")
+}

@@ -1,0 +1,209 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"paramedic/state"
+	"paramedic/state/jetstream"
+)
+
+// lagging is a backlog that the test sets, by cluster.
+type lagging map[string]state.Lag
+
+func (l lagging) LagOf(cluster string) state.Lag { return l[cluster] }
+
+func (l lagging) Lag() []state.Lag {
+	var out []state.Lag
+	for _, lag := range l {
+		out = append(out, lag)
+	}
+	return out
+}
+
+// Beyond the bound alerts are refused, until half of it is worked off; the log tells of the beginning and the end, and once of each.
+func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
+	w := newWorld().populate()
+	var log bytes.Buffer
+	lag := lagging{"default": {Partition: 1}, "prod": {Partition: 2}}
+	s, clock := door(t, w, func(c *Config) {
+		c.Logger, c.Backlog, c.Limits.Lag = slog.New(slog.NewTextHandler(&log, nil)), lag, time.Minute
+	})
+	send := func(cluster string) int {
+		return do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf(cluster, 1))).Code
+	}
+	step := func(behind time.Duration, want int) {
+		t.Helper()
+		lag["prod"] = state.Lag{Partition: 2, Inputs: 700, Alerts: 70_000, Work: behind}
+		if got := send("prod"); got != want {
+			t.Errorf("%s behind: answered %d, want %d", behind, got, want)
+		}
+	}
+	step(time.Minute, 200)
+	step(61*time.Second, 503)
+	got := do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf("prod", 1)))
+	expect(t, got, 503, "70000 alerts wait to be triaged, about 1m1s of work", "triage.max_lag")
+	if got.Header().Get("Retry-After") != "32" {
+		t.Errorf("Retry-After %s", got.Header().Get("Retry-After"))
+	}
+	step(45*time.Second, 503)
+	step(31*time.Second, 503)
+	if code := send("default"); code != 200 {
+		t.Errorf("another partition's alerts: %d", code)
+	}
+	expect(t, do(s, "GET", "/readyz", ""), 200, "refused for now")
+	expect(t, do(s, "GET", "/api/v1/status", ""), 200, `"alerts":70000`, `"work_s":31`, "refused for now")
+	expect(t, do(s, "POST", "/api/v1/actions/"+string(action)+"/approve", `{"plan_hash":"plan1"}`), 200)
+	expect(t, do(s, "POST", "/api/v1/halt", ``), 200)
+	calls := w.calls
+	both := do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf("default", 1), alertOf("prod", 1)))
+	if both.Code != 503 || w.calls != calls {
+		t.Errorf("a payload of both: %d, and %d appends", both.Code, w.calls-calls)
+	}
+	clock.advance(90 * time.Second)
+	step(30*time.Second, 200)
+	step(time.Minute, 200)
+	expect(t, do(s, "GET", "/readyz", ""), 200, `{"status":"ok"}`)
+	if text := log.String(); strings.Count(text, "alerts are refused with 503") != 1 || strings.Count(text, "alerts are taken again") != 1 ||
+		!strings.Contains(text, "refused_for=1m30s refused_payloads=5") {
+		t.Errorf("logged:\n%s", text)
+	}
+}
+
+// A partition that caught up while nothing came is not said to refuse.
+func TestRefusingEndsWithoutAPayload(t *testing.T) {
+	lag := lagging{"default": {Partition: 1, Age: 2 * time.Minute}}
+	var log bytes.Buffer
+	s, _ := door(t, newWorld(), func(c *Config) {
+		c.Clusters, c.Backlog, c.Limits.Lag, c.Logger = []string{"default"}, lag, time.Minute, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	expect(t, do(s, "POST", "/webhook/alertmanager", "not even read"), 503)
+	if s.Refusing() == "" {
+		t.Error("it does not say that it refuses")
+	}
+	lag["default"] = state.Lag{Partition: 1}
+	if text := s.Refusing(); text != "" || strings.Count(log.String(), "alerts are taken again") != 1 {
+		t.Errorf("it says %q, and logs %s", text, log.String())
+	}
+}
+
+// slowTriage takes a while for each alert.
+type slowTriage struct{ pause func() }
+
+func (s slowTriage) Classify(_ state.Alert, cluster string) state.Sign {
+	s.pause()
+	return state.Sign{Symptom: "kv_pressure", Severity: state.Warning, By: "name", Entity: state.Entity{Cluster: cluster, Namespace: "llm", Pool: "vllm"}}
+}
+
+func (slowTriage) Correlate(_ state.Sign, _ []state.Worker, open []*state.Incident, _ time.Time) (state.IncidentID, bool) {
+	if len(open) == 0 {
+		return "", false
+	}
+	return open[0].ID, true
+}
+
+func (slowTriage) Diagnose(in *state.Incident, _ *state.Evidence, now time.Time) state.Diagnosis {
+	return state.Diagnosis{Cause: state.Unknown, At: now, Scope: in.Scope}
+}
+
+func (slowTriage) Aside(*state.Incident, []*state.AlertRecord, *state.Evidence) []*state.AlertRecord {
+	return nil
+}
+func (slowTriage) Absorbs(_, _ *state.Incident) bool        { return false }
+func (slowTriage) Channels(*state.Incident) []state.Channel { return nil }
+
+// With the real keeper and the real log: triage takes ten seconds of its clock for each alert, a storm is taken up to the bound and
+// refused beyond, a person is heard all the same, and when triage has caught up alerts are taken again. None that was accepted is lost.
+func TestStormIsRefusedAtTheBoundAndTakenLater(t *testing.T) {
+	clock := &testClock{now: start}
+	store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: t.TempDir(), Retain: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	keeper := state.NewKeeper(state.KeeperConfig{Store: store, Clock: clock, Logger: slog.New(slog.DiscardHandler), Fold: &state.Fold{
+		Triage: slowTriage{func() {
+			if _, held := <-gate; held {
+				clock.advance(10 * time.Second)
+			}
+		}}, Routing: slowTriage{}, Settings: state.DefaultSettings()}})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- keeper.Run(ctx) }()
+	defer func() {
+		open()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := store.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	s, _ := door(t, newWorld(), func(c *Config) {
+		c.Log, c.View, c.Clock, c.Clusters, c.Backlog, c.Limits.Lag = keeper, keeper, clock, []string{"prod"}, keeper, time.Minute
+	})
+	await(t, "ready", func() bool { return keeper.Ready(t.Context()) == nil })
+	sent, accepted := 0, 0
+	send := func() int {
+		sent++
+		code := do(s, http.MethodPost, "/webhook/alertmanager", payloadOf(alertOf("prod", sent))).Code
+		if code == http.StatusOK {
+			accepted++
+		}
+		return code
+	}
+	for range 4 {
+		if code := send(); code != http.StatusOK {
+			t.Fatalf("the first are answered with %d", code)
+		}
+	}
+	gate <- struct{}{} // ten seconds for the first; three wait
+	await(t, "one is triaged", func() bool { return keeper.LagOf("prod").Alerts == 3 })
+	for send() == http.StatusOK {
+		if accepted > 20 {
+			t.Fatal("a storm is taken without end")
+		}
+	}
+	if work := keeper.LagOf("prod").Work; accepted < 6 || accepted > 10 || work < time.Minute {
+		t.Errorf("%d alerts were accepted, %s of work", accepted, work)
+	}
+	halted := make(chan int)
+	go func() { halted <- do(s, http.MethodPost, "/api/v1/halt", `{"actor":"ana"}`).Code }() // answered when it is applied, after what came before
+	await(t, "the halt is recorded", func() bool { return keeper.LagOf("prod").Inputs > accepted-1 })
+	open()
+	if code := <-halted; code/100 != 2 {
+		t.Errorf("a halt was answered with %d", code)
+	}
+	await(t, "all that was accepted is triaged", func() bool { return keeper.LagOf("prod").Behind() == 0 })
+	if code := send(); code != http.StatusOK {
+		t.Errorf("after the storm: %d", code)
+	}
+	await(t, "nothing is lost", func() bool {
+		in := keeper.Incidents()
+		return len(in) == 1 && in[0].AlertCount == accepted
+	})
+	if _, halted := keeper.Halted("prod"); !halted {
+		t.Error("the halt was lost")
+	}
+}
+
+// await polls for what another goroutine brings about.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 20_000 {
+		if ok() {
+			return
+		}
+		<-time.After(time.Millisecond)
+	}
+	t.Fatal(fmt.Sprint("never: ", what))
+}

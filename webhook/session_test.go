@@ -1,0 +1,194 @@
+package webhook
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// loginTo begins a session and gives the Cookie header that goes with it.
+func loginTo(t testing.TB, s *Server, token string) string {
+	t.Helper()
+	id, err := s.Login(request("POST", "127.0.0.1", "/login", ""), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return SessionCookie + "=" + id
+}
+
+// A login's cookie is a session's ID: it is not the token, it ends with the logout, and what it may do is what the token may now.
+func TestSessionEndsWithLogoutTokenAndTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	n := 0
+	put := func(text string) {
+		n++
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, start, start.Add(time.Duration(n)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("- {token: ana-token, name: ana, role: responder}\n- {token: ben-token, name: ben, role: admin}\n")
+	tokens, err := LoadTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, clock := door(t, newWorld().populate(), func(c *Config) { c.API = APIAuth{Tokens: tokens} })
+	ask := func(cookie string) int {
+		return do(s, "GET", "/api/v1/incidents", "", "Cookie", cookie).Code
+	}
+	ana, ben := loginTo(t, s, "ana-token"), loginTo(t, s, "ben-token")
+	if strings.Contains(ana, "token") || len(ana) < len(SessionCookie)+20 || ana == loginTo(t, s, "ana-token") {
+		t.Fatalf("the cookie is %s", ana)
+	}
+	for _, forged := range []string{SessionCookie + "=ana-token", "paramedic_token=ana-token", SessionCookie + "=", SessionCookie + "=" + strings.Repeat("A", 26)} {
+		if code := ask(forged); code != 401 {
+			t.Errorf("%s is answered with %d", forged, code)
+		}
+	}
+	expect(t, do(s, "POST", "/api/v1/incidents/42/ack", "", "Cookie", ana), 200, `"acked_by":"ana"`)
+	s.Logout(request("POST", "127.0.0.1", "/logout", "", "Cookie", ana))
+	if code := ask(ana); code != 401 {
+		t.Errorf("after the logout: %d", code)
+	}
+	expect(t, do(s, "POST", "/api/v1/resume", "", "Cookie", ben), 200)
+	put("- {token: ana-token, name: ana, role: responder}\n- {token: ben-token, name: ben, role: viewer}\n")
+	expect(t, do(s, "POST", "/api/v1/resume", "", "Cookie", ben), 403, "viewer")
+	put("- {token: ana-token, name: ana, role: responder}\n")
+	if code := ask(ben); code != 401 {
+		t.Errorf("after the token was taken out: %d", code)
+	}
+	ana = loginTo(t, s, "ana-token")
+	clock.advance(SessionTime - time.Second)
+	if code := ask(ana); code != 200 {
+		t.Errorf("within its time: %d", code)
+	}
+	clock.advance(time.Second)
+	if code := ask(ana); code != 401 {
+		t.Errorf("after its time: %d", code)
+	}
+}
+
+// Sessions are bounded for each token and in all; the one that began first makes room.
+func TestSessionsAreBounded(t *testing.T) {
+	var s Sessions
+	first := s.begin("one", start)
+	for i := range sessionsOfToken {
+		s.begin("one", start.Add(time.Duration(i+1)*time.Second))
+	}
+	if _, ok := s.token(first, start); ok || len(s.byID) != sessionsOfToken {
+		t.Errorf("%d sessions of one token", len(s.byID))
+	}
+	for i := range 2 * sessionsKept {
+		s.begin(fmt.Sprint("token-", i), start.Add(time.Minute))
+	}
+	if len(s.byID) > sessionsKept {
+		t.Errorf("%d sessions", len(s.byID))
+	}
+	s.begin("late", start.Add(SessionTime+time.Hour))
+	if len(s.byID) != 1 {
+		t.Errorf("%d sessions, and all but one are over", len(s.byID))
+	}
+}
+
+// An event stream ends with the session that it was opened with.
+func TestLogoutEndsTheEventStream(t *testing.T) {
+	w := newWorld().populate()
+	s, _ := door(t, w, withTokens(t))
+	srv := httptest.NewServer(s)
+	defer srv.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	cookie := loginTo(t, s, "viewer-token")
+	r, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+"/api/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Cookie", cookie)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Scan() // it is subscribed
+	s.Logout(request("POST", "127.0.0.1", "/logout", "", "Cookie", cookie))
+	w.tell(w.entries[0])
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "data:") {
+			t.Error("an entry came after the logout")
+		}
+	}
+}
+
+// from is a request of an address with a token.
+func from(address, token string) *http.Request {
+	r := request("GET", "127.0.0.1", "/api/v1/incidents", "", "Authorization", "Bearer "+token)
+	r.RemoteAddr = address
+	return r
+}
+
+// Guesses at tokens are counted for each source, refused when there are too many, logged without the token, and made up for by time. A
+// program that goes on with its old token is no guesser, and other sources and sessions are not touched.
+func TestGuessesAtTokensAreBounded(t *testing.T) {
+	var log bytes.Buffer
+	s, clock := door(t, newWorld().populate(), func(c *Config) {
+		withTokens(t)(c)
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	session := loginTo(t, s, "viewer-token")
+	for range 50 {
+		expect(t, answerTo(s, from("192.0.2.1:1000", "revoked-token")), 401)
+	}
+	for i := range guessesAtOnce - 1 {
+		expect(t, answerTo(s, from(fmt.Sprintf("192.0.2.1:%d", 2000+i), fmt.Sprint("guess-number-", i))), 401)
+	}
+	refused := answerTo(s, from("192.0.2.1:3000", "viewer-token"))
+	expect(t, refused, 429, "wait a minute")
+	if refused.Header().Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	if _, err := s.Login(from("192.0.2.1:4000", ""), "viewer-token"); err != ErrGuesses { //nolint:errorlint // it is given as it is
+		t.Errorf("a login: %v", err)
+	}
+	expect(t, answerTo(s, from("192.0.2.2:1000", "viewer-token")), 200)
+	r := request("GET", "127.0.0.1", "/api/v1/incidents", "", "Cookie", session)
+	r.RemoteAddr = "192.0.2.1:5000"
+	expect(t, answerTo(s, r), 200)
+	if n := strings.Count(log.String(), "a token was tried"); n != guessesAtOnce || strings.Contains(log.String(), "guess-number") || !strings.Contains(log.String(), "source=192.0.2.1") {
+		t.Errorf("logged %d times:\n%s", n, log.String())
+	}
+	clock.advance(guessEvery)
+	expect(t, answerTo(s, from("192.0.2.1:3000", "viewer-token")), 200)
+}
+
+// Guesses of many sources are bounded too, and what is remembered of them. A source without a mistake still gets its try.
+func TestGuessesOfManySourcesAreBounded(t *testing.T) {
+	s, _ := door(t, newWorld().populate(), withTokens(t))
+	looked := 0
+	const many = sourcesKept + 500
+	for i := range many {
+		address := fmt.Sprintf("[2001:db8:%x:%x::%x]:1000", i>>8, i&0xff, i)
+		for n := range 2 {
+			if answerTo(s, from(address, fmt.Sprint("guess-number-", n, "-", i))).Code == 401 {
+				looked++
+			}
+		}
+	}
+	if most := many + guessesTotal; looked > most || len(s.guesses.sources) > sourcesKept {
+		t.Errorf("%d guesses were looked at, %d sources are remembered", looked, len(s.guesses.sources))
+	}
+	expect(t, answerTo(s, from("192.0.2.9:1000", "viewer-token")), 200)
+	same := source(from("[2001:db8::1]:1", ""))
+	if same != source(from("[2001:db8::ffff:2]:1", "")) || same == source(from("[2001:db8:0:1::1]:1", "")) {
+		t.Errorf("an IPv6 network is %s", same)
+	}
+}

@@ -1,0 +1,43 @@
+package webhook
+
+import (
+	"net/http"
+	"time"
+)
+
+// StatusJSON is how the bot itself is.
+type StatusJSON struct {
+	SetAside SetAsideJSON `json:"set_aside"`
+	Backlog  BacklogJSON  `json:"backlog"`
+}
+
+// SetAsideJSON are the alerts that could not be taken.
+type SetAsideJSON struct {
+	Total  uint64      `json:"total"` // since the start of this process
+	Alerts []AsideJSON `json:"alerts"`
+}
+
+// BacklogJSON is what was accepted and waits to be triaged.
+type BacklogJSON struct {
+	Inputs   int     `json:"inputs"`
+	Alerts   int     `json:"alerts"`
+	OldestS  float64 `json:"oldest_s"` // since the oldest of them was accepted
+	WorkS    float64 `json:"work_s"`   // how long they will take at the speed of late
+	Refusing string  `json:"refusing"` // why alerts are refused now; empty: they are taken
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
+	var out StatusJSON
+	out.SetAside.Alerts, out.SetAside.Total = s.Aside.Last()
+	if s.Backlog != nil {
+		var age, work time.Duration
+		for _, lag := range s.Backlog.Lag() {
+			out.Backlog.Inputs += lag.Inputs
+			out.Backlog.Alerts += lag.Alerts
+			age, work = max(age, lag.Age), max(work, lag.Work) // partitions are worked on side by side
+		}
+		out.Backlog.OldestS, out.Backlog.WorkS = age.Seconds(), work.Seconds()
+		out.Backlog.Refusing = s.Refusing()
+	}
+	return writeJSON(w, http.StatusOK, out)
+}
