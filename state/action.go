@@ -61,7 +61,8 @@ func (s ActionState) Running() bool {
 	return false
 }
 
-// Need orders runs by how much they need a person: those that wait for one, those under way, those not begun, and those that are over.
+// Need orders runs by how much they need a person: those that wait for one, those under way, those
+// not begun, and those that are over.
 func (s ActionState) Need() int {
 	switch {
 	case s == AwaitingApproval, s == NeedsHuman:
@@ -203,7 +204,8 @@ func (a *Action) Move(to ActionState, at time.Time, text string, by Actor) error
 	return nil
 }
 
-// Begun reports whether the run was admitted, or has recorded an intent since: budgets and locks count it.
+// Begun reports whether the run was admitted, or has recorded an intent since: budgets and locks
+// count it.
 func (a *Action) Begun() bool {
 	return a.State == Admitted || slices.ContainsFunc(a.Steps, func(s ActionStep) bool { return s.State == Intent })
 }

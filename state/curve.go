@@ -22,8 +22,8 @@ const (
 	afterOnset  = 45 * time.Minute
 )
 
-// A Curve is the course of one signal on one entity over the whole incident. Gatherings are merged into it: a worker that a rollout replaced
-// keeps its curve, though no gathering reads it any more.
+// A Curve is the course of one signal on one entity over the whole incident. Gatherings are merged
+// into it: a worker that a rollout replaced keeps its curve, though no gathering reads it any more.
 type Curve struct {
 	Signal string    `json:"signal"`
 	Unit   string    `json:"unit,omitempty"`
@@ -74,7 +74,8 @@ func digits(v float64) float64 {
 	return v
 }
 
-// Charted returns what can be drawn: the curves, or of evidence that an older bot kept the series of its samples.
+// Charted returns what can be drawn: the curves, or of evidence that an older bot kept the series
+// of its samples.
 func (e *Evidence) Charted() []Curve {
 	if len(e.Curves) > 0 {
 		return e.Curves
@@ -88,7 +89,8 @@ func (e *Evidence) Charted() []Curve {
 	return out
 }
 
-// withoutSeries returns the evidence of an incident that is over: nothing is diagnosed from it again, and its curves draw it.
+// withoutSeries returns the evidence of an incident that is over: nothing is diagnosed from it
+// again, and its curves draw it.
 func (e *Evidence) withoutSeries() *Evidence {
 	c := *e
 	c.Curves, c.Gone = e.Charted(), nil
@@ -117,8 +119,9 @@ type drawing struct {
 	far          float64 // how far its newest value is from its usual one
 }
 
-// mergeCurves adds what a gathering read to the curves of those before it, and keeps those that tell the incident's story: of the signals
-// that the verdict rests on, then of those that are furthest from their usual values.
+// mergeCurves adds what a gathering read to the curves of those before it, and keeps those that
+// tell the incident's story: of the signals that the verdict rests on, then of those that are
+// furthest from their usual values.
 func mergeCurves(old []Curve, ev *Evidence, in *Incident) []Curve {
 	all := map[curveKey]*drawing{}
 	var order []curveKey
@@ -192,8 +195,9 @@ func (in *Incident) toldSignals() []string {
 	return out
 }
 
-// chosen are the curves of a signal that are kept: those of the pods that the verdict names, the pool's own, and those furthest from their
-// usual; among them some of the workers that came later, which show whether the trouble is over.
+// chosen are the curves of a signal that are kept: those of the pods that the verdict names, the
+// pool's own, and those furthest from their usual; among them some of the workers that came later,
+// which show whether the trouble is over.
 func chosen(all []*drawing, in *Incident) []*drawing {
 	if len(all) <= curvesEntities {
 		return all
@@ -273,7 +277,8 @@ func thin(points []Point, onset time.Time) []Point {
 	return out
 }
 
-// buckets keeps n points at most: of each stretch of time the one that differs most from the one kept before it, so that no peak is lost.
+// buckets keeps n points at most: of each stretch of time the one that differs most from the one
+// kept before it, so that no peak is lost.
 func buckets(points []Point, n int) []Point {
 	if len(points) <= n {
 		return points

@@ -11,7 +11,8 @@ import (
 
 var curveOnset = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-// drawn is a gathering at so many minutes after the onset: a signal of pods as they were from an hour before the onset until then.
+// drawn is a gathering at so many minutes after the onset: a signal of pods as they were from an
+// hour before the onset until then.
 func drawn(minute int, signal string, course func(pod string, minute int) (float64, bool), pods ...string) *Evidence {
 	ev := &Evidence{At: curveOnset.Add(time.Duration(minute) * time.Minute)}
 	for _, pod := range pods {
@@ -27,7 +28,8 @@ func drawn(minute int, signal string, course func(pod string, minute int) (float
 	return ev
 }
 
-// rollout is a course of which old pods are full from the onset on and end ten minutes later, when new ones begin.
+// rollout is a course of which old pods are full from the onset on and end ten minutes later, when
+// new ones begin.
 func rollout(pod string, minute int) (float64, bool) {
 	switch old := pod[0] == 'o'; {
 	case old && minute > 10, !old && minute < 10:

@@ -14,7 +14,8 @@ type Evidence struct {
 	Workers  []Worker   `json:"workers,omitempty"`
 	// Missing are signals that were asked for and did not come, with the reason. Missing evidence is neutral, never zero.
 	Missing []Missing `json:"missing,omitempty"`
-	// Gone are the courses of workers that were there around the onset and are no more. They are drawn, and nothing is diagnosed from them.
+	// Gone are the courses of workers that were there around the onset and are no more. They are
+	// drawn, and nothing is diagnosed from them.
 	Gone []Sample `json:"gone,omitempty"`
 	// Curves are what this gathering and those before it drew.
 	Curves []Curve `json:"curves,omitempty"`

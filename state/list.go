@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A Place is where a page of a listing ends: the next one begins after it. It stays where it is while new records come.
+// A Place is where a page of a listing ends: the next one begins after it. It stays where it is
+// while new records come.
 type Place struct {
 	At time.Time // when the incident opened; zero for an action
 	ID string
@@ -28,7 +29,8 @@ type IncidentQuery struct {
 	Which Which
 	// Urgent lists the open incidents, the most severe first, then those that began last.
 	Urgent bool
-	// Match chooses; nil takes all. It runs under the keeper's lock: it must be quick, and neither change nor keep the incident.
+	// Match chooses; nil takes all. It runs under the keeper's lock: it must be quick, and neither
+	// change nor keep the incident.
 	Match func(*Incident) bool
 	// Since ends a listing by age at what opened before it.
 	Since time.Time
@@ -46,9 +48,11 @@ type IncidentPage struct {
 
 // An ActionQuery asks for actions. Its zero value asks for all of them, newest first.
 type ActionQuery struct {
-	// Needy lists those first that need a person, then those that run, those not begun, and those that are over.
+	// Needy lists those first that need a person, then those that run, those not begun, and those
+	// that are over.
 	Needy bool
-	// Match chooses; nil takes all. It runs under the keeper's lock: it must be quick, and neither change nor keep the action.
+	// Match chooses; nil takes all. It runs under the keeper's lock: it must be quick, and neither
+	// change nor keep the action.
 	Match func(*Action) bool
 	// After is where the page before ended, in a listing by age; nil begins with the newest.
 	After *Place
@@ -152,7 +156,8 @@ func (k *Keeper) ActionsOf(id IncidentID) []Action {
 			return false
 		}
 		seen := map[ActionID]bool{}
-		// What was planned before the incident was merged may have reached the log after: the root lists it.
+		// What was planned before the incident was merged may have reached the log after: the root
+		// lists it.
 		for ; in != nil; in = b.incidents[in.MergedInto] {
 			for _, aid := range in.Actions {
 				if a := b.actions[aid]; a != nil && a.Incident == id && !seen[aid] {
@@ -208,7 +213,8 @@ func needed(skip, limit int) int {
 	return skip + limit + 1
 }
 
-// mostWalked bounds how many records one look under a partition's lock passes: a long listing must not hold the reader up.
+// mostWalked bounds how many records one look under a partition's lock passes: a long listing must
+// not hold the reader up.
 const mostWalked = 1000
 
 // A lister finds the first places of a listing that is spread over partitions and indexes.

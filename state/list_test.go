@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// listed is a keeper of so many partitions, whose boards hold n incidents and as many actions in no order.
+// listed is a keeper of so many partitions, whose boards hold n incidents and as many actions in no
+// order.
 func listed(tb testing.TB, partitions, n int) *Keeper {
 	tb.Helper()
 	r := rand.New(rand.NewPCG(15, 4))

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// A place orders a listing: the greater is listed first. Rank is zero where a listing goes by age alone.
+// A place orders a listing: the greater is listed first. Rank is zero where a listing goes by age
+// alone.
 type place struct {
 	rank int
 	at   int64 // nanoseconds since 1970
@@ -17,8 +18,8 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.rank, q.rank), cmp.Compare(p.at, q.at), strings.Compare(p.id, q.id))
 }
 
-// An index keeps records in the order of a listing, so that a page costs a page whatever is kept. The last one is listed first: what is
-// new is appended.
+// An index keeps records in the order of a listing, so that a page costs a page whatever is kept.
+// The last one is listed first: what is new is appended.
 type index[T any] struct {
 	rows   []indexRow[T]
 	places map[string]place // by ID

@@ -32,7 +32,8 @@ func (k *Keeper) Incident(id IncidentID) (out Incident, ok bool) {
 	return out, ok
 }
 
-// Incidents returns every incident within retention, newest first. It copies them all: a reader that can do with a page asks ListIncidents.
+// Incidents returns every incident within retention, newest first. It copies them all: a reader
+// that can do with a page asks ListIncidents.
 func (k *Keeper) Incidents() []Incident { return k.ListIncidents(IncidentQuery{}).Incidents }
 
 // Action gives a copy of the action.

@@ -54,7 +54,8 @@ func (s *Server) listIncidents(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, out)
 }
 
-// which is the listing that has every incident of the wanted statuses: open ones are few among all that are kept.
+// which is the listing that has every incident of the wanted statuses: open ones are few among all
+// that are kept.
 func which(status []string) state.Which {
 	switch {
 	case len(status) > 0 && !slices.Contains(status, string(state.StatusResolved)):

@@ -38,7 +38,8 @@ func pageOf(r *http.Request) (limit int, after *state.Place, err error) {
 // cursorVersion begins a cursor's text, so that another form can be told from this one.
 const cursorVersion = "1"
 
-// cursor writes a place in a listing as text that clients hand back as it is: version, nanoseconds and ID; nil for no place.
+// cursor writes a place in a listing as text that clients hand back as it is: version, nanoseconds
+// and ID; nil for no place.
 func cursor(p *state.Place) *string {
 	if p == nil {
 		return nil

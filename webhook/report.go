@@ -16,7 +16,8 @@ type Case struct {
 	Curves   []state.Curve // what the signals did
 }
 
-// Report returns the post-incident report in Markdown. Everything that came from outside is escaped: it reads as text.
+// Report returns the post-incident report in Markdown. Everything that came from outside is
+// escaped: it reads as text.
 func Report(c Case, now time.Time) string {
 	b, in, actions := &report{}, c.Incident, c.Actions
 	b.line("# Incident %s (#%d): %s", in.ID, in.Number, Markdown(in.Title))

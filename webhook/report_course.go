@@ -18,7 +18,8 @@ const (
 
 var courseBars = []rune("▁▂▃▄▅▆▇█")
 
-// A course is what one signal did in an incident, seen at the worker that departed most from its usual value.
+// A course is what one signal did in an incident, seen at the worker that departed most from its
+// usual value.
 type course struct {
 	signal, unit string
 	before, far  float64
@@ -108,7 +109,8 @@ func ended(curves []state.Curve, last time.Time) string {
 	return fmt.Sprintf("%s at %s", text, last.Format("15:04:05"))
 }
 
-// bars draws the highest worker over time, or the lowest where the signal fell; a dot where nothing was measured.
+// bars draws the highest worker over time, or the lowest where the signal fell; a dot where nothing
+// was measured.
 func bars(curves []state.Curve, onset, last time.Time, fell bool) string {
 	first := last
 	values := make([]float64, courseSteps)

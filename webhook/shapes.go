@@ -134,12 +134,14 @@ type EntryJSON struct {
 
 // The envelopes of the API's answers.
 type (
-	// IncidentsJSON is a page of the listing of incidents, newest first. Next is the cursor of the page after it, null on the last one.
+	// IncidentsJSON is a page of the listing of incidents, newest first. Next is the cursor of the
+	// page after it, null on the last one.
 	IncidentsJSON struct {
 		Incidents []IncidentJSON `json:"incidents"`
 		Next      *string        `json:"next"`
 	}
-	// ActionsJSON is a page of the listing of actions, newest first, as IncidentsJSON is one of incidents.
+	// ActionsJSON is a page of the listing of actions, newest first, as IncidentsJSON is one of
+	// incidents.
 	ActionsJSON struct {
 		Actions []ActionJSON `json:"actions"`
 		Next    *string      `json:"next"`

@@ -115,7 +115,8 @@ func (c *client) approve(ctx context.Context, args []string) error {
 // listPage is how many incidents one request asks for: the largest page that the API gives.
 const listPage = 500
 
-// list prints the incidents that match, all of them or the newest ones. It asks page by page, so that no answer grows with what is kept.
+// list prints the incidents that match, all of them or the newest ones. It asks page by page, so
+// that no answer grows with what is kept.
 func (c *client) list(ctx context.Context, filters map[string]string, most int) error {
 	q := url.Values{}
 	for k, v := range filters {

@@ -174,7 +174,8 @@ func TestTokensNameWinsOverTheUsers(t *testing.T) {
 	}
 }
 
-// However many incidents a bot keeps, the command lists them all, and no request asks for more than a page.
+// However many incidents a bot keeps, the command lists them all, and no request asks for more than
+// a page.
 func TestListFollowsEveryPage(t *testing.T) {
 	var asked []string
 	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

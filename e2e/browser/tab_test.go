@@ -69,7 +69,8 @@ func openTab(t *testing.T, b *bot, options ...chromedp.ExecAllocatorOption) *tab
 	return tb
 }
 
-// window opens another window of the same browser: both are visible at once, and share what a browser shares.
+// window opens another window of the same browser: both are visible at once, and share what a
+// browser shares.
 func (tb *tab) window() *tab {
 	tb.t.Helper()
 	var id target.ID

@@ -73,7 +73,8 @@ func (l Line) peak() float64 {
 	return top
 }
 
-// Class is what the line looks like: that of all workers together stands out, each other has a colour.
+// Class is what the line looks like: that of all workers together stands out, each other has a
+// colour.
 func (l Line) Class() string {
 	if l.pooled {
 		return "all"
@@ -136,7 +137,8 @@ func (c Chart) SVG() template.HTML {
 	return template.HTML(s.String()) //nolint:gosec // made of numbers and of text that was escaped above
 }
 
-// gathered is how far apart the points of two gatherings may be: evidence of an older incident is gathered every five minutes.
+// gathered is how far apart the points of two gatherings may be: evidence of an older incident is
+// gathered every five minutes.
 const gathered = 5*time.Minute + 30*time.Second
 
 // line draws one series; a gap in the data is a gap in the line.

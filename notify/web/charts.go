@@ -71,7 +71,8 @@ func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, m
 	return out
 }
 
-// window is the time that every chart of a page shows: some of the time before the onset, and all after it.
+// window is the time that every chart of a page shows: some of the time before the onset, and all
+// after it.
 func window(in state.Incident, ev state.Evidence, marks []Mark) (from, to time.Time) {
 	to = ev.At
 	for _, m := range marks {
@@ -83,7 +84,8 @@ func window(in state.Incident, ev state.Evidence, marks []Mark) (from, to time.T
 	return in.StartedAt.Add(-lasted), to
 }
 
-// chart takes the curves that matter most: those of the broken pods, then the pool's own where its numbers are told, then the highest.
+// chart takes the curves that matter most: those of the broken pods, then the pool's own where its
+// numbers are told, then the highest.
 func (h *Handler) chart(id string, curves []state.Curve, in state.Incident, from time.Time) Chart {
 	c := Chart{ID: "chart-" + id, Title: h.signalTitle(id), Unit: curves[0].Unit}
 	byPod := slices.ContainsFunc(curves, func(x state.Curve) bool { return x.Entity.Pod != "" })
@@ -126,7 +128,8 @@ func since(points []state.Point, from time.Time) []state.Point {
 	return points[n:]
 }
 
-// said is what a chart's caption says, each with the time at which it was so: what was unusual when the verdict was found, and how it ended.
+// said is what a chart's caption says, each with the time at which it was so: what was unusual when
+// the verdict was found, and how it ended.
 func said(c Chart, in state.Incident, ev state.Evidence) []Saying {
 	var out []Saying
 	read := cmp.Or(in.Diagnosis.EvidenceAt, in.Diagnosis.At)

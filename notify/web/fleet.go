@@ -124,7 +124,8 @@ func healthRank(status string) int {
 	return 2
 }
 
-// mostSeen bounds how many open incidents, and how many resolved ones, a fleet page reads the evidence of.
+// mostSeen bounds how many open incidents, and how many resolved ones, a fleet page reads the
+// evidence of.
 const mostSeen = 100
 
 // seenPools are the workers that the newest evidence of a recent incident named, by pool.

@@ -32,7 +32,8 @@ type pager struct {
 	Previous, Next string
 }
 
-// paged works out the part of a listing that a request asks for. A page that is no longer there, since its incidents are gone, is the last.
+// paged works out the part of a listing that a request asks for. A page that is no longer there,
+// since its incidents are gone, is the last.
 func paged(r *http.Request, name, param string, total int) pager {
 	last := max((total-1)/pageSize, 0)
 	n, err := strconv.Atoi(r.URL.Query().Get(param))
@@ -62,7 +63,8 @@ func paged(r *http.Request, name, param string, total int) pager {
 	return p
 }
 
-// pageParams are the parameters of pages: a link to another part of one listing keeps the part of the other.
+// pageParams are the parameters of pages: a link to another part of one listing keeps the part of
+// the other.
 var pageParams = []string{"page", "resolved"}
 
 // skip is how many records come before the page.

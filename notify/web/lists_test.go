@@ -10,7 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// crowd is a view of so many open and resolved incidents, of which the last ones are the most severe, and an action of each.
+// crowd is a view of so many open and resolved incidents, of which the last ones are the most
+// severe, and an action of each.
 func crowd(open, resolved int) *fakeView {
 	v := &fakeView{halted: map[string]state.Halt{}}
 	for i := range open + resolved {

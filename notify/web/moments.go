@@ -82,7 +82,8 @@ type label struct {
 	text, kind     string
 }
 
-// marks draws the chart's moments: a line through the plot with a word above it, and alerts as notches.
+// marks draws the chart's moments: a line through the plot with a word above it, and alerts as
+// notches.
 func (c Chart) marks(s *strings.Builder, b bounds, x func(time.Time) float64) {
 	foot := padT + plotH
 	var labels []label
@@ -107,7 +108,8 @@ func (c Chart) marks(s *strings.Builder, b bounds, x func(time.Time) float64) {
 	}
 }
 
-// placed finds room for labels above the plot. One that finds none is left out: the list beside the charts has it.
+// placed finds room for labels above the plot. One that finds none is left out: the list beside the
+// charts has it.
 func placed(labels []label) []label {
 	var out []label
 	end := [markRows]float64{}

@@ -9,7 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// mended is a view of an incident that a rollout ended: its old workers' lines end where those of the new ones begin.
+// mended is a view of an incident that a rollout ended: its old workers' lines end where those of
+// the new ones begin.
 func mended(t *testing.T) (*fakeView, state.Incident) {
 	t.Helper()
 	v := fixture()

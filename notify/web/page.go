@@ -16,8 +16,9 @@ import (
 	"paramedic/state"
 )
 
-// PartialHeader asks for a page's content alone, for the script to put in place of the old one. It carries no time that passes, so that
-// its ETag changes with what it shows; nowHeader has the server's time beside it.
+// PartialHeader asks for a page's content alone, for the script to put in place of the old one. It
+// carries no time that passes, so that its ETag changes with what it shows; nowHeader has the
+// server's time beside it.
 const (
 	PartialHeader = "X-Paramedic-Partial"
 	nowHeader     = "X-Paramedic-Now"

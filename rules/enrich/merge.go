@@ -45,7 +45,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	ev.Samples = make([]state.Sample, 0, read)
 	seen := make(map[what]int, read)
 	had := map[string]bool{}
-	var began []time.Time // by sample: when the past begins whose first minutes its baseline is of; zero: it is of an hour before
+	var began []time.Time     // by sample: when the past begins whose first minutes its baseline is of; zero: it is of an hour before
 	given := map[int]origin{} // by sample that has a model
 	for from, r := range m.readings {
 		for _, s := range r.Samples {

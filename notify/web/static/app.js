@@ -1,5 +1,6 @@
-// The page is made on the server. This script keeps it fresh, its times relative, and posts decisions to the API. What happens it hears
-// from stream.js, which all tabs share; where a browser has no shared workers it asks every few seconds instead.
+// The page is made on the server. This script keeps it fresh, its times relative, and posts
+// decisions to the API. What happens it hears from stream.js, which all tabs share; where a browser
+// has no shared workers it asks every few seconds instead.
 "use strict";
 (() => {
   const live = document.getElementById("live");
@@ -84,7 +85,7 @@
     try {
       const headers = {"X-Paramedic-Partial": "1"};
       if (etag) headers["If-None-Match"] = etag;
-      const r = await fetch(location.pathname + location.search, {headers, cache: "no-store"});
+      const r = await fetch(location.pathname + location.search, {headers, cache: "no-store", signal: AbortSignal.timeout(20000)});
       if (r.status === 401) { location.href = "/login?next=" + encodeURIComponent(location.pathname + location.search); return; }
       if (r.redirected && new URL(r.url).pathname !== location.pathname) { location.href = r.url; return; }
       syncClock(r.headers.get("X-Paramedic-Now"));

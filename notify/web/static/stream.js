@@ -1,5 +1,6 @@
-// One event stream for all tabs of a browser. A browser opens six connections to a host over HTTP/1.1, and each stream keeps one: with a
-// stream a tab, the seventh request would wait for ever. The stream is open while a tab is seen, and closed while none is.
+// One event stream for all tabs of a browser. A browser opens six connections to a host over
+// HTTP/1.1, and each stream keeps one: with a stream a tab, the seventh request would wait for
+// ever. The stream is open while a tab is seen, and closed while none is.
 "use strict";
 const seen = new Map(); // the port of each tab that is seen, with the time when it was last heard of
 const silent = 45000;   // a tab that crashed says no goodbye; one that is seen speaks every 15 s

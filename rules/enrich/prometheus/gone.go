@@ -10,7 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// gone are the courses of the pool's workers that are no more: a rollout replaced them, and only they show the onset.
+// gone are the courses of the pool's workers that are no more: a rollout replaced them, and only
+// they show the onset.
 func (g *gathering) gone() []state.Sample {
 	own := map[string]bool{g.query.Scope.Pool: true}
 	for _, pod := range g.query.Scope.Pods {
