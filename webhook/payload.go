@@ -113,16 +113,6 @@ func (p *payload) decode(body []byte) error {
 	return nil
 }
 
-// printable takes control characters out.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && r < 0x20 || r >= 0x7f && r <= 0x9f {
-			return -1
-		}
-		return r
-	}, text)
-}
-
 // cut shortens text to at most n bytes, between characters, and marks it.
 func cut(text string, n int) string {
 	if len(text) <= n {
