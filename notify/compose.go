@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -125,13 +126,8 @@ func Took(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours())/24)
 }
 
-// line is a clean text of a bounded length; of a text of an absurd length only the beginning is looked at.
-func line(s string, limit int) string {
-	if most := 16 * limit; len(s) > most {
-		s = s[:most] + "…"
-	}
-	return Cut(Clean(s), limit)
-}
+// line returns foreign text cleaned and cut.
+func line(s string, limit int) string { return text.Line(s, limit) }
 
 func count(n int, noun string) string {
 	if n == 1 {

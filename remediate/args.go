@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"paramedic/internal/text"
 )
 
 // A place is where an engine's flag stands in a workload: the one string of the pod template that a patch replaces.
@@ -232,9 +234,4 @@ func flagPattern(flag string) string {
 }
 
 // clip keeps foreign text short in messages.
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:57] + "..."
-	}
-	return s
-}
+func clip(s string) string { return text.Line(s, 60) }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
@@ -88,16 +87,6 @@ func (l *linter) say(s state.Severity, text, fix string) {
 	if !slices.Contains(l.found, f) {
 		l.found = append(l.found, f)
 	}
-}
-
-// printable leaves out what a name of a metric could do to a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
 }
 
 func (l *linter) lint() {

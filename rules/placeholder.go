@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 
+	show "paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -213,22 +213,17 @@ func or(words ...string) string {
 	return ""
 }
 
-// plain makes one short line of foreign text.
+// plain returns one short line of foreign text. A space before it stays: some words bring the one that parts them from what precedes.
 func plain(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || !unicode.IsPrint(r) && !unicode.IsSpace(r) {
-			return -1
-		}
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	if runes := []rune(s); len(runes) > 160 {
-		return string(runes[:159]) + "…"
+	line := show.Line(s, 160)
+	if line != "" && s[0] == ' ' {
+		return " " + line
 	}
-	return s
+	return line
 }
+
+// printable returns foreign text of any length on one line.
+func printable(s string) string { return show.Clean(s) }
 
 // quantity writes a value with its unit for people. What is counted is a bare number: the sentence names it.
 func quantity(v float64, unit string) string {

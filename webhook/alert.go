@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -139,7 +140,7 @@ func trimAnnotations(all map[string]string) map[string]string {
 		if hasControl(name, false) {
 			continue
 		}
-		value := cut(printable(all[name]), maxAnnotation)
+		value := cut(text.Lines(all[name]), maxAnnotation)
 		if size += len(name) + len(value); size > maxAnnotationBytes {
 			break
 		}

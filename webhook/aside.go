@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"paramedic/internal/text"
 )
 
 // Why an alert cannot be taken, as metrics and the API name it.
@@ -50,7 +52,7 @@ func excerpt(labels map[string]string) string {
 	})
 	var parts []string
 	for _, name := range names[:min(len(names), 6)] {
-		parts = append(parts, fmt.Sprintf("%s=%q", oneLine(name, 40), oneLine(labels[name], 60)))
+		parts = append(parts, fmt.Sprintf("%s=%q", text.Line(name, 40), text.Line(labels[name], 60)))
 	}
 	if more := len(names) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
@@ -136,7 +138,7 @@ func (s *Server) setAside(receiver string, lost []SetAside) {
 	if len(lost) == 0 {
 		return
 	}
-	receiver = oneLine(receiver, 200)
+	receiver = text.Line(receiver, 200)
 	for _, l := range s.Aside.add(s.Clock.Now(), receiver, lost) {
 		s.Logger.Warn("an alert cannot be taken and is set aside; others like it are counted only", "reason", l.Reason, "receiver", receiver,
 			"alert", l.Alert, "err", l.Text)

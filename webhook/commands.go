@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"paramedic/state"
 )
@@ -245,20 +243,6 @@ func mayApprove(a state.Action, who caller) bool {
 	}
 	names := []string{who.actor.ID, who.slackUser}
 	return !who.actor.Unverified && slices.ContainsFunc(names, func(n string) bool { return n != "" && slices.Contains(a.Approvers, n) })
-}
-
-// oneLine makes a person's words one line of bounded length.
-func oneLine(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r):
-			return -1
-		}
-		return r
-	}, text)
-	return cut(strings.TrimSpace(text), most)
 }
 
 // parseUntil is when a silence ends.

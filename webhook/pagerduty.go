@@ -12,6 +12,7 @@ import (
 
 	"github.com/PagerDuty/go-pagerduty/webhookv3"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -121,17 +122,17 @@ func (s *Server) decodePager(body []byte, now time.Time) (*state.Input, error) {
 		return nil, fail(http.StatusBadRequest, "the webhook names no incident")
 	}
 	f := &state.Foreign{
-		Source: "pagerduty", Event: kind, ID: inc.ID, Key: oneLine(inc.IncidentKey, 255),
-		Title: oneLine(inc.title(), 1024), URL: webURL(inc.HTMLURL), Labels: inc.labels(),
+		Source: "pagerduty", Event: kind, ID: inc.ID, Key: text.Line(inc.IncidentKey, 255),
+		Title: text.Line(inc.title(), 1024), URL: webURL(inc.HTMLURL), Labels: inc.labels(),
 	}
 	if f.At, err = parseTime(e.OccurredAt); err != nil {
 		f.At = time.Time{} // it is taken for now: an event without a time is still one
 	}
 	if inc.Service != nil {
-		f.Service = oneLine(inc.Service.Summary, 255)
+		f.Service = text.Line(inc.Service.Summary, 255)
 	}
 	if e.Agent != nil {
-		f.Actor = state.Actor{ID: oneLine(e.Agent.ID, 128), Name: oneLine(e.Agent.Summary, 128), Via: "pagerduty"}
+		f.Actor = state.Actor{ID: text.Line(e.Agent.ID, 128), Name: text.Line(e.Agent.Summary, 128), Via: "pagerduty"}
 	}
 	cluster := s.Clusters[0]
 	if ours, ok := s.View.Incident(state.IncidentID(f.Key)); ok {
@@ -183,14 +184,14 @@ func (i *pagerIncident) labels() map[string]string {
 	}
 	texts = append(texts, title)
 	left := 16 << 10
-	for _, text := range texts {
-		text = cut(text, max(left, 8))
-		for _, m := range labelPair.FindAllStringSubmatch(text, 64) {
+	for _, part := range texts {
+		part = cut(part, max(left, 8))
+		for _, m := range labelPair.FindAllStringSubmatch(part, 64) {
 			if _, ok := out[m[1]]; !ok {
-				out[m[1]] = oneLine(m[2]+m[3], 253)
+				out[m[1]] = text.Line(m[2]+m[3], 253)
 			}
 		}
-		if left -= len(text); left <= 0 {
+		if left -= len(part); left <= 0 {
 			break
 		}
 	}

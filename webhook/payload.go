@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/alertmanager/template"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -125,7 +126,7 @@ func shown(labels template.KV) map[string]string {
 	out := map[string]string{}
 	for _, l := range labels.SortedPairs() {
 		if len(out) < maxLabels/4 && len(l.Name) <= maxGroupLabel {
-			out[printable(l.Name)] = cut(printable(l.Value), maxGroupLabel)
+			out[text.Clean(l.Name)] = cut(text.Lines(l.Value), maxGroupLabel)
 		}
 	}
 	if len(out) == 0 {
@@ -136,16 +137,6 @@ func shown(labels template.KV) map[string]string {
 
 // maxGroupLabel is the longest name, and value, of a group label.
 const maxGroupLabel = 1024
-
-// printable takes control characters out.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && r < 0x20 || r >= 0x7f && r <= 0x9f {
-			return -1
-		}
-		return r
-	}, text)
-}
 
 // cut shortens text to at most n bytes, between characters, and marks it.
 func cut(text string, n int) string {

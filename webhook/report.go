@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -299,15 +300,15 @@ var mdEscaper = strings.NewReplacer(
 )
 
 // Markdown makes text that Markdown shows as it is, on one line.
-func Markdown(text string) string { return mdEscaper.Replace(oneLine(text, 4000)) }
+func Markdown(s string) string { return mdEscaper.Replace(text.Line(s, 4000)) }
 
 // code is text in a code span; a span cannot hold a backtick, nor a table cell a bar.
-func code(text string) string {
-	text = strings.NewReplacer("`", "'", "|", "¦").Replace(oneLine(text, 500))
-	if text == "" {
+func code(s string) string {
+	s = strings.NewReplacer("`", "'", "|", "¦").Replace(text.Line(s, 500))
+	if s == "" {
 		return ""
 	}
-	return "`" + text + "`"
+	return "`" + s + "`"
 }
 
 func codes(names []string) string {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"paramedic/internal/text"
 )
 
 // SessionCookie is the cookie of a login to the pages. It holds a random ID, which is worth nothing once the session has ended.
@@ -120,7 +122,7 @@ func (s *Server) known(r *http.Request, token string) (Token, error) {
 		return t, nil
 	}
 	if counted, last := s.guesses.failed(from, token, now); counted {
-		s.Logger.Warn("a token was tried that is not in auth.api.tokens_file", "source", from, "path", oneLine(r.URL.Path, 100), "refused_from_now", last)
+		s.Logger.Warn("a token was tried that is not in auth.api.tokens_file", "source", from, "path", text.Line(r.URL.Path, 100), "refused_from_now", last)
 	}
 	return Token{}, ErrLogin
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -128,19 +129,19 @@ var slackEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // slackEscape makes text that Slack shows as it is: no mention, link or channel can be made of it. Marks that only change how it
 // looks are taken out.
-func slackEscape(text string) string {
-	text = strings.Map(func(r rune) rune {
+func slackEscape(s string) string {
+	s = strings.Map(func(r rune) rune {
 		if r == '`' || r == '*' || r == '~' {
 			return '\''
 		}
 		return r
-	}, oneLine(text, 500))
-	return slackEscaper.Replace(text)
+	}, text.Line(s, 500))
+	return slackEscaper.Replace(s)
 }
 
 // slackOrder makes the order the user's, or says why the user may not.
 func (s *Server) slackOrder(o *order, userID, name, trigger string, a *state.Action) (refused string) {
-	o.Actor = state.Actor{ID: userID, Name: oneLine(name, 80), Via: "slack"}
+	o.Actor = state.Actor{ID: userID, Name: text.Line(name, 80), Via: "slack"}
 	o.nonce = trigger
 	if o.nonce == "" {
 		o.nonce = s.Clock.Now().Format(time.RFC3339Nano)

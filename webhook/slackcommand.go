@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -30,7 +31,7 @@ func (s *Server) slackCommand(w http.ResponseWriter, r *http.Request) error {
 		return fail(http.StatusBadRequest, "the command has no user_id")
 	}
 	text, err := s.slackRun(r.Context(), slackCall{
-		user: user, name: form.Get("user_name"), trigger: form.Get("trigger_id"), text: oneLine(form.Get("text"), maxReason+100),
+		user: user, name: form.Get("user_name"), trigger: form.Get("trigger_id"), text: text.Line(form.Get("text"), maxReason+100),
 		mayRead: s.Slack.MayRead != nil && s.Slack.MayRead(SlackAsker{User: user, Channel: form.Get("channel_id"), ChannelName: form.Get("channel_name")}),
 	})
 	if err != nil {
@@ -141,7 +142,7 @@ type decision struct {
 
 func (s *Server) slackDecide(ctx context.Context, c slackCall, d decision) (string, error) {
 	o := s.onOneAction(d.verb, d.action)
-	o.Reason = oneLine(d.reason, maxReason)
+	o.Reason = text.Line(d.reason, maxReason)
 	if d.planHash != "" {
 		o.PlanHash = d.planHash
 	}
@@ -162,7 +163,7 @@ func (s *Server) slackDecide(ctx context.Context, c slackCall, d decision) (stri
 
 func (s *Server) slackSwitch(ctx context.Context, c slackCall, verb state.Verb, reason string) (string, error) {
 	o := s.onAll(verb, s.Clusters)
-	o.Reason = oneLine(reason, maxReason)
+	o.Reason = text.Line(reason, maxReason)
 	if refused := s.slackOrder(&o, c.user, c.name, c.trigger, nil); refused != "" {
 		s.refuse(ctx, o, refused)
 		return "", fail(http.StatusForbidden, "%s", refused)

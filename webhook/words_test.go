@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -56,5 +57,37 @@ func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
 	}
 	if got := Sureness("kv_leak", 1); got != "99 %" {
 		t.Errorf("it is certain: %q", got)
+	}
+}
+
+// Names of labels can carry characters that reorder what stands around them. None of them reaches a report, Slack or the list of alerts
+// that were set aside.
+func TestNoReportOrAnswerReordersText(t *testing.T) {
+	const evil = "pod-\u202Eexe.\u2066gpj\u200F\u061C\u00AD\u200D"
+	w := newWorld().populate()
+	in := w.incidents[incident]
+	in.Title, in.Scope.Pool, in.Scope.Pods, in.AckedAt, in.AckedBy = evil, evil, []string{evil}, start, state.Actor{ID: "U1", Name: evil, Via: "slack"}
+	in.Diagnosis.Findings[0].Text, in.Diagnosis.Findings[0].Pod, in.Diagnosis.Story.What = evil, evil, evil
+	in.Diagnosis.Missing = []string{evil}
+	w.incidents[incident] = in
+	w.entries[0].Text, w.entries[0].Actor = evil, state.Actor{Name: evil}
+	a := w.actions[action]
+	a.Change, a.Why, a.Target.Name = evil, evil, evil
+	w.actions[action] = a
+	s, _ := slackDoor(t, w, nil)
+	shown := map[string]string{"report": do(s, "GET", "/api/v1/incidents/42/report", "").Body.String()}
+	for _, command := range []string{"list", "show 42"} {
+		body := slash("U1", command, command)
+		shown[command] = slackSend(s, "/webhook/slack/command", body, slackHeaders(body, start)).Body.String()
+	}
+	do(s, "POST", "/webhook/alertmanager", payloadOf(`{"status":"firing","labels":{"alertname":"`+evil+`","`+evil+`":"x"}}`))
+	shown["set aside"] = do(s, "GET", "/api/v1/status", "").Body.String()
+	for where, got := range shown {
+		if i := strings.IndexFunc(got, text.Hidden); i >= 0 {
+			t.Errorf("%s: %.60q", where, got[max(0, i-20):])
+		}
+		if !strings.Contains(got, "pod-exe.gpj") {
+			t.Errorf("%s does not name it: %.300s", where, got)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -43,8 +44,8 @@ func (s *Server) readWrite(w http.ResponseWriter, r *http.Request, verb state.Ve
 	if out.WriteJSON, err = decodeWrite(body, verb); err != nil {
 		return write{}, err
 	}
-	out.Reason = oneLine(out.Reason, maxReason)
-	out.Actor = oneLine(out.Actor, 128)
+	out.Reason = text.Line(out.Reason, maxReason)
+	out.Actor = text.Line(out.Actor, 128)
 	switch {
 	case !who.actor.Unverified:
 	case out.Actor != "":

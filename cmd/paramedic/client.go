@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/internal/text"
 	"paramedic/webhook"
 )
 
@@ -148,10 +149,10 @@ func (c *client) list(ctx context.Context, filters map[string]string, most int) 
 		fmt.Fprintln(c.out, "no incidents")
 		return nil
 	}
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(forPeople{c.out}, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "#\tSTATUS\tSEVERITY\tCAUSE\tALERTS\tOPENED\tTITLE")
 	for _, in := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", strings.TrimPrefix(called(in), "#"), in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), bounded(in.Title, longestTitle))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", strings.TrimPrefix(called(in), "#"), in.Status, in.Severity, in.Cause, in.AlertCount, opened(in.OpenedAt), text.Line(in.Title, longestTitle))
 	}
 	return w.Flush()
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 	"paramedic/webhook"
 )
@@ -14,19 +15,20 @@ import (
 // longestTitle is how much of a title a line of a table shows.
 const longestTitle = 80
 
-// bounded is text that is cut where it is longer than that many characters.
-func bounded(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return strings.TrimSpace(string(r[:most-1])) + "…"
-	}
-	return text
+// A forPeople is a terminal on which nothing shows that no reader sees. A write ends where a character does, as those of fmt do.
+type forPeople struct{ io.Writer }
+
+func (p forPeople) Write(b []byte) (int, error) {
+	_, err := io.WriteString(p.Writer, text.Lines(string(b)))
+	return len(b), err
 }
 
 // called is what people call an incident; a bot of an older version says only its number.
 func called(in webhook.IncidentJSON) string { return cmp.Or(in.Name, fmt.Sprintf("#%d", in.Number)) }
 
 // printIncident prints an incident for people.
-func printIncident(w io.Writer, in webhook.IncidentJSON) {
+func printIncident(out io.Writer, in webhook.IncidentJSON) {
+	w := forPeople{out}
 	fmt.Fprintf(w, "%s %s\n%s  %s  %s  %s\n\n", called(in), in.Title, in.Status, in.Severity, in.Cause, webhook.Sureness(in.Cause, in.Confidence))
 	row := func(label, text string) {
 		if text != "" {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 	"paramedic/webhook"
 )
@@ -202,4 +203,15 @@ func TestListFollowsEveryPage(t *testing.T) {
 		t.Errorf("with --limit 510 it asked %q for %d lines", asked, strings.Count(out, "\n"))
 	}
 	says(t, ask(t, exitError, "incidents", "list", "--limit", "-1", "--server", bot.URL), "--limit -1: give a number")
+}
+
+// What a terminal obeys, and what reorders a line, is not printed, wherever it comes from.
+func TestTerminalIsNotSentWhatNoReaderSees(t *testing.T) {
+	const evil = "pod-\u202Eexe.\u2066gpj\x1b[31m\u061C"
+	var out bytes.Buffer
+	printIncident(&out, webhook.IncidentJSON{Title: evil, Scope: state.Scope{Pods: []string{evil}}, Story: webhook.StoryJSON{What: evil, Do: []string{evil}},
+		Evidence: []webhook.EvidenceJSON{{Text: evil, Why: evil}}, Actions: []webhook.ActionJSON{{Change: evil, Reason: evil}}})
+	if got := out.String(); strings.ContainsFunc(got, text.Hidden) || strings.Contains(got, "\x1b") || strings.Count(got, "pod-exe.gpj") < 6 {
+		t.Errorf("%q", got)
+	}
 }

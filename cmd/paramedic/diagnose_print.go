@@ -20,10 +20,11 @@ func (d *diagnosis) print(f foundFleet) error {
 		printMarkdown(d.out, f)
 		return nil
 	}
+	out := forPeople{d.out}
 	for _, p := range f.Unread {
-		fmt.Fprintf(d.out, "%s %s\n\n", p.URL, p.Reason)
+		fmt.Fprintf(out, "%s %s\n\n", p.URL, p.Reason)
 	}
-	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "POOL\tMODEL\tWORKERS\tHEALTH\tKV\tLATENCY\tERRORS\tQUEUE\tGPU")
 	for _, p := range f.Pools {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s", orText(p.Pool, "—"), orText(p.Model, "—"), p.Workers, p.Overall)
@@ -35,25 +36,25 @@ func (d *diagnosis) print(f foundFleet) error {
 	w.Flush()
 	lines := slices.Concat(f.notes(), f.unmeasured())
 	for _, line := range lines {
-		fmt.Fprintf(d.out, "\n%s", line)
+		fmt.Fprintf(out, "\n%s", line)
 	}
 	if len(lines) > 0 && len(f.Verdict) > 0 {
-		fmt.Fprintln(d.out)
+		fmt.Fprintln(out)
 	}
 	if closing := f.closing(); closing != "" {
-		fmt.Fprintf(d.out, "\n%s\n", closing)
+		fmt.Fprintf(out, "\n%s\n", closing)
 	}
 	for _, v := range f.Verdict {
-		fmt.Fprintln(d.out)
-		printVerdict(d.out, v.Diagnosis)
+		fmt.Fprintln(out)
+		printVerdict(out, v.Diagnosis)
 		if v.Diagnosis.Story.Time == "" && (v.Time.Queue != nil || d.tempo != "" || d.jaeger != "") {
-			fmt.Fprintf(d.out, "  where the time goes: %s\n", v.Time)
+			fmt.Fprintf(out, "  where the time goes: %s\n", v.Time)
 		}
 		if v.Diagnosis.Story.Time == "" && v.Time.Slowest != "" {
-			fmt.Fprintf(d.out, "  slowest traced request: %s\n", v.Time.Slowest)
+			fmt.Fprintf(out, "  slowest traced request: %s\n", v.Time.Slowest)
 		}
 		if v.Playbook != "" {
-			fmt.Fprintf(d.out, "\n%s\n", v.Playbook)
+			fmt.Fprintf(out, "\n%s\n", v.Playbook)
 		}
 	}
 	return nil
@@ -102,7 +103,8 @@ func sure(v state.Diagnosis) string {
 }
 
 // printMarkdown prints what was found as Markdown. Everything that came from outside is escaped: a model's name may hold a link.
-func printMarkdown(w io.Writer, f foundFleet) {
+func printMarkdown(out io.Writer, f foundFleet) {
+	w := forPeople{out}
 	md := webhook.Markdown
 	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
 	for _, p := range f.Unread {

@@ -226,7 +226,8 @@ func (r *replay) incidents() []replayed {
 	return list
 }
 
-func printReplay(w io.Writer, r *replay, list []replayed) {
+func printReplay(out io.Writer, r *replay, list []replayed) {
+	w := forPeople{out}
 	fmt.Fprintf(w, "%s, %s → %s\n\n", count(r.payloads, "payload"), count(r.alerts, "alert"), count(len(list), "incident"))
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "#\tSEVERITY\tCAUSE\tALERTS\tSTATUS\tTITLE\tWOULD OFFER")

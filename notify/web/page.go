@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -166,7 +167,7 @@ func render(t *template.Template, name string, f frame) ([]byte, error) {
 	if err := t.ExecuteTemplate(&out, name, f); err != nil {
 		return nil, fmt.Errorf("rendering %s: %w", name, err)
 	}
-	return out.Bytes(), nil
+	return []byte(text.Lines(out.String())), nil // in a label's name, what no reader sees would reorder what stands around it
 }
 
 func etagOf(data []byte) string {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -229,7 +230,7 @@ func TestIncidentsAreFoundByNumberAndUniquePrefix(t *testing.T) {
 }
 
 func TestHostileDataIsShownAsText(t *testing.T) {
-	const evil = `</title></text><script>alert(1)</script><img src=x onerror=alert(1)>"' style="x`
+	const evil = `</title></text><script>alert(1)</script><img src=x onerror=alert(1)>"' style="x` + "\u202E\u2066\u061C\u200F\x1b"
 	v := fixture()
 	in := &v.incidents[slicesIndex(v.incidents, 42)]
 	in.Title, in.Scope.Pool, in.Scope.Pods, in.Diagnosis.Story.What, in.Diagnosis.Findings[0].Text, in.Diagnosis.Anomalies[0].Text, in.Diagnosis.Correlations[0].Text = evil, evil, []string{evil}, evil, evil, evil, evil
@@ -257,6 +258,9 @@ func TestHostileDataIsShownAsText(t *testing.T) {
 			}
 		}
 		contains(t, body, "&lt;script&gt;")
+		if strings.ContainsFunc(body, text.Hidden) || strings.Contains(body, "\x1b") {
+			t.Errorf("%s: what no reader sees got through", page)
+		}
 	}
 }
 

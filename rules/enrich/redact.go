@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"paramedic/internal/text"
 )
 
 var credential = regexp.MustCompile(`(?i)(bearer\s+|basic\s+|token=|password=|//[^/\s:@]+:)[^\s"'@&]+`)
@@ -17,12 +19,7 @@ func Redact(err error) string {
 	if u := new(url.Error); errors.As(err, &u) {
 		err = u.Err
 	}
-	text := credential.ReplaceAllString(unaddressed(err), "${1}[redacted]")
-	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > 200 {
-		text = string(r[:200]) + "…"
-	}
-	return text
+	return text.Line(credential.ReplaceAllString(unaddressed(err), "${1}[redacted]"), 200)
 }
 
 // unaddressed is an error's text where the parts that hold an address are said without it.
@@ -31,17 +28,17 @@ func unaddressed(err error) string {
 		op   *net.OpError
 		name *net.DNSError
 		host x509.HostnameError
-		text = err.Error()
+		said = err.Error()
 	)
 	switch {
 	case errors.As(err, &op): // its own words are the two addresses
-		return strings.ReplaceAll(text, op.Error(), unaddressed(op.Err))
+		return strings.ReplaceAll(said, op.Error(), unaddressed(op.Err))
 	case errors.As(err, &name) && name.IsNotFound:
-		return strings.ReplaceAll(text, name.Error(), "its name is not found")
+		return strings.ReplaceAll(said, name.Error(), "its name is not found")
 	case errors.As(err, &name):
-		return strings.ReplaceAll(text, name.Error(), "its name cannot be looked up")
+		return strings.ReplaceAll(said, name.Error(), "its name cannot be looked up")
 	case errors.As(err, &host):
-		return strings.ReplaceAll(text, host.Error(), "its certificate is of another name")
+		return strings.ReplaceAll(said, host.Error(), "its certificate is of another name")
 	}
-	return text
+	return said
 }
