@@ -80,6 +80,7 @@ var may = map[string][]string{
 	"notify/pagerduty":     {"state", "notify"},
 	"notify/console":       {"state", "notify"},
 	"notify/web":           {"state", "notify"},
+	"notify/wording":       {"state", "notify"},
 	"remediate/kube":       {"state", "remediate"},
 	"remediate/simcluster": {"state", "remediate"},
 }
@@ -123,6 +124,8 @@ var vendors = map[string][]string{
 	"github.com/PagerDuty/":            {"notify/pagerduty", "webhook"},
 	"k8s.io/":                          {"rules/enrich/kubernetes", "remediate/kube"},
 	"github.com/prometheus/prometheus": {"rules", "lab"},
+
+	"github.com/prometheus/alertmanager/template": {"notify/wording", "webhook"},
 }
 
 func TestVendorsStayInTheirAdapters(t *testing.T) {

@@ -29,7 +29,8 @@ type Facts struct {
 	Evidence state.Evidence
 	Playbook Playbook
 	Links    Links
-	Several  bool // clusters are told of, so that a name says which
+	Alerts   []state.AlertRecord // those that the operator's templates see; nil where there are none
+	Several  bool                // clusters are told of, so that a name says which
 	// Root is the incident that this one was merged into, where it was.
 	Root *state.Incident
 }

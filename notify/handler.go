@@ -35,6 +35,8 @@ type HandlerConfig struct {
 	Noter     Noter // nil: foreign incidents get no notes
 	Links     Links
 	Several   bool // clusters are told of, so that an incident's name says which
+	// Wording gives the operator's own words for a channel; nil: there are none.
+	Wording func(ctx context.Context, ch state.Channel, f Facts, m Message) Words
 	// Playbook is the playbook that fits the incident, with its checks answered from the evidence. Nil: messages have none.
 	Playbook func(in *state.Incident, ev *state.Evidence) Playbook
 	// Since is when this process began to deliver a cluster's effects: what was wanted before may have been tried by another. Nil: when
@@ -108,7 +110,7 @@ func (h *Handler) notify(ctx context.Context, e state.Effect, in *state.Incident
 		out.Done, out.Error = true, fmt.Sprintf("silenced until %s", in.SilencedUntil.UTC().Format(time.RFC3339))
 		return
 	}
-	m, err := h.message(ctx, in)
+	m, err := h.message(ctx, e.Channel, in)
 	ref, showErr := n.Show(ctx, m, told, h.fresh(e, told))
 	h.ended(e)
 	out.Ref = maps.Clone(ref)
@@ -135,7 +137,7 @@ func (h *Handler) note(ctx context.Context, e state.Effect, in *state.Incident, 
 		out.Done, out.Error = true, "notes need notify.pagerduty.api_token_file and from"
 		return
 	}
-	m, _ := h.message(ctx, in) // a note needs no timeline
+	m, _ := h.message(ctx, "", in) // a note needs no timeline
 	var before state.Cause
 	for _, ext := range in.External {
 		if ext.ID == e.Ref {
@@ -166,7 +168,7 @@ func (h *Handler) settle(out *state.Outcome, e state.Effect, err error) {
 }
 
 // message gathers what is known and composes it. The message is good even where it returns an error: then it lacks the timeline.
-func (h *Handler) message(ctx context.Context, in *state.Incident) (Message, error) {
+func (h *Handler) message(ctx context.Context, ch state.Channel, in *state.Incident) (Message, error) {
 	f := Facts{Incident: *in, Links: h.cfg.Links, Several: h.cfg.Several}
 	f.Evidence, _ = h.cfg.View.Evidence(in.ID)
 	for _, id := range in.Actions {
@@ -186,7 +188,12 @@ func (h *Handler) message(ctx context.Context, in *state.Incident) (Message, err
 	if f.Timeline, err = h.cfg.View.Timeline(ctx, in.ID); err != nil {
 		err = fmt.Errorf("reading the timeline: %w", err)
 	}
-	return Compose(f), err
+	m := Compose(f)
+	if h.cfg.Wording != nil && (ch == state.ChannelSlack || ch == state.ChannelPagerDuty) {
+		f.Alerts = h.cfg.View.Alerts(in.ID)
+		m.Words = h.cfg.Wording(ctx, ch, f, m)
+	}
+	return m, err
 }
 
 // maxTried bounds what the handler remembers of its attempts.

@@ -18,13 +18,16 @@ type Limiter struct {
 	// patience is the longest that Wait blocks; a longer wait is given back to the outbox as a Later.
 	patience time.Duration
 
-	mu     sync.Mutex
-	closed time.Time // no call before this: the other side asked for it
+	every time.Duration
+
+	mu      sync.Mutex
+	closed  time.Time // no call before this: the other side asked for it
+	waiting int       // calls in Wait
 }
 
 // NewLimiter is a limiter of one call in every interval, with a burst.
 func NewLimiter(clock state.Clock, every time.Duration, burst int, patience time.Duration) *Limiter {
-	return &Limiter{clock: clock, rate: rate.NewLimiter(rate.Every(every), burst), patience: patience}
+	return &Limiter{clock: clock, rate: rate.NewLimiter(rate.Every(every), burst), patience: patience, every: every}
 }
 
 var errTooFast = errors.New("waiting for our own rate limit")
@@ -33,12 +36,11 @@ var errTooFast = errors.New("waiting for our own rate limit")
 // must not be made.
 func (l *Limiter) Wait(ctx context.Context) error {
 	now := l.clock.Now()
-	l.mu.Lock()
-	closed := l.closed
-	l.mu.Unlock()
-	if wait := closed.Sub(now); wait > 0 {
-		return &Later{After: wait, Err: errTooFast}
+	if err := l.shut(now); err != nil {
+		return err
 	}
+	l.count(1)
+	defer l.count(-1)
 	turn := l.rate.ReserveN(now, 1)
 	wait := turn.DelayFrom(now)
 	if wait > l.patience {
@@ -55,6 +57,46 @@ func (l *Limiter) Wait(ctx context.Context) error {
 		turn.CancelAt(l.clock.Now())
 		return &Later{After: wait, Err: ctx.Err()}
 	}
+}
+
+// WaitBehind is Wait for a call that lets those in Wait go first.
+func (l *Limiter) WaitBehind(ctx context.Context) error {
+	for waited := time.Duration(0); ; waited += l.every {
+		now := l.clock.Now()
+		if err := l.shut(now); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		free := l.waiting == 0 && l.rate.AllowN(now, 1)
+		l.mu.Unlock()
+		if free {
+			return nil
+		}
+		if waited+l.every > l.patience {
+			return &Later{After: l.every, Err: errTooFast}
+		}
+		select {
+		case <-l.clock.After(l.every):
+		case <-ctx.Done():
+			return &Later{After: l.every, Err: ctx.Err()}
+		}
+	}
+}
+
+// shut returns a Later while the limiter is closed.
+func (l *Limiter) shut(now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if wait := l.closed.Sub(now); wait > 0 {
+		return &Later{After: wait, Err: errTooFast}
+	}
+	return nil
+}
+
+func (l *Limiter) count(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting += n
 }
 
 // Close makes every call wait until d has passed: the other side said that we were too fast.

@@ -53,9 +53,25 @@ type Message struct {
 	ResolvedBy string
 	MergedInto string // "#41 KV cache exhausted …"
 
+	// Words are the operator's own, in place of the built-in ones.
+	Words Words
+
 	// Entries is the timeline but for what is only for the record, oldest first.
 	Entries []state.Entry
 }
+
+// Words are what the operator's templates say on one channel; where a field is empty the built-in words stand.
+type Words struct {
+	Title  string // one line of plain text
+	Text   string // Slack's mrkdwn, safe to show; PagerDuty's details
+	Footer string // one line of plain text
+	Links  []Link
+	// Failed says which templates could not be used, and why.
+	Failed []string
+}
+
+// A Link is a named address.
+type Link struct{ URL, Text string }
 
 // A Fact is one piece of evidence. Its weight is in decibans: positive speaks for the cause.
 type Fact struct {
@@ -133,6 +149,14 @@ func (l Links) page(kind, id string) string {
 
 // Name is what people call the incident: #7, or #prod-7.
 func (m Message) Name() string { return state.ShortName(m.Cluster, m.Number, m.Cluster != "") }
+
+// Headline is the title: the operator's own, else the built-in one.
+func (m Message) Headline() string {
+	if m.Words.Title != "" {
+		return m.Words.Title
+	}
+	return m.Title
+}
 
 // Verdict is the cause and how sure it is, in a few words.
 func (m Message) Verdict() string {

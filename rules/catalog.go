@@ -38,7 +38,7 @@ type Catalog struct {
 	spoken      map[string]bool            // the signals that are words, which are there only where somebody says one
 	engines     map[string]bool            // the signals that engines tell
 	cut         []string                   // the signals that say too little where clients give up
-	past        map[string]map[string]bool // baseline, day_ago and week_ago → signals of which it is read
+	past        map[string]map[string]bool // baseline, hour_ago, day_ago and week_ago → signals of which it is read
 	titles      map[string]string
 	windows     map[string]time.Duration // the longest that a signal is averaged over
 	expressions int                      // how many different ones the causes have

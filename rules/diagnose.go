@@ -92,8 +92,10 @@ type weighed struct {
 type seen struct {
 	found
 	form string
-	of   placeholder
-	hits []*group // on whom; nil: it is about the scope
+	// together says that the past that it speaks of is what was an hour before the onset.
+	together bool
+	of       placeholder
+	hits     []*group // on whom; nil: it is about the scope
 }
 
 // found is what of a finding is known before it is written out. There are hundreds for each one that is.
@@ -260,7 +262,7 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 		}
 	case holds:
 		w.add(seen{found: found{Signal: e.Signal, Unit: cat.units[e.Signal], Weight: e.Weight, Why: e.Why, reads: e.when.signals, settles: e.Settles},
-			form: e.Text, of: placeholder{view: v, count: broken, total: answered}, hits: hits})
+			form: e.Text, together: e.when.together, of: placeholder{view: v, count: broken, total: answered}, hits: hits})
 		if e.Marks {
 			w.mark(e, hits, v)
 		}
@@ -338,6 +340,9 @@ func (s *seen) locate() {
 	}
 	if r := worst.readingOf(signal); r != nil {
 		s.Value, s.Baseline = r.value().v, pointer(r.baseline())
+		if s.together {
+			s.Baseline = pointer(r.hourAgo())
+		}
 	}
 	if worst.key != "" {
 		s.Pod = worst.pod

@@ -37,8 +37,10 @@
 //
 //	value     the entity's own value; of a pool, its own series where there is one, otherwise the mean of its pods
 //	max min avg sum count   over the pods of the scope, whatever entity is looked at
-//	baseline  the value an hour before the onset; of what swings with the traffic, the value of that hour nearest to the present one;
-//	          of what is known for less than an hour, its first minutes
+//	baseline  the value an hour before the onset; of what swings with the traffic, the value nearest to the present one in that hour,
+//	          as far as it is of before the trouble; of what is known for less than an hour, its first minutes. In an expression that
+//	          asks for the baselines of several signals all are of one moment, as hour_ago is
+//	hour_ago  the value an hour before the onset, whatever swung since
 //	day_ago week_ago        of key signals, at the same hour of the day and the week before
 //	z         standard scores away from the hour before the onset
 //	text      the value of a signal that is a word

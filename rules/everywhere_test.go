@@ -125,3 +125,25 @@ func TestUnknownRuleIsOneAfterARestart(t *testing.T) {
 		t.Errorf("%d incidents, the first counts %d", len(open), open[0].ActiveAlerts)
 	}
 }
+
+func TestWithoutSourcesTheReasonIsSaidOnce(t *testing.T) {
+	const none = "the cluster test has no Prometheus, engines or Kubernetes configured"
+	w := newEverywhereWorld(t)
+	w.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("VLLMKVCacheExhaustion", 1)}}})
+	signals, err := LoadSignals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev := state.Evidence{Incident: w.open()[0].ID, At: w.now}
+	for _, s := range signals {
+		ev.Missing = append(ev.Missing, state.Missing{Signal: s.ID, Reason: none})
+	}
+	w.apply(state.Input{Evidence: &ev})
+	in := w.open()[0]
+	if got := in.Diagnosis.Missing; len(got) != 1 || got[0] != "every signal ("+none+")" {
+		t.Errorf("missing %q", got)
+	}
+	if raw, err := json.Marshal(in); err != nil || len(raw) > 3072 {
+		t.Errorf("the incident's record has %d bytes (%v)", len(raw), err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,9 @@ type expression struct {
 	program cel.Program
 	fast    condition // the same without CEL; nil where there is none
 	number  int       // among the catalogue's expressions
-	signals []string
+	// together says that it asks for the past of several signals, which is then that of one moment: an hour before the onset.
+	together bool
+	signals  []string
 }
 
 func newEnvironment(c *Catalog) (*environment, error) {
@@ -155,11 +158,17 @@ func (e *environment) compile(src string) (*expression, error) {
 	if err := e.past(checked.NativeRep()); err != nil {
 		return nil, err
 	}
+	together := ofOneMoment(checked.NativeRep())
+	if together {
+		if checked, iss = e.env.Compile(atOneMoment(src)); iss.Err() != nil {
+			return nil, fmt.Errorf("preparing the expression: %w", iss.Err())
+		}
+	}
 	prg, err := e.env.Program(checked)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the expression: %w", err)
 	}
-	x := &expression{program: prg, fast: native(checked.NativeRep().Expr(), e.catalog)}
+	x := &expression{together: together, program: prg, fast: native(checked.NativeRep().Expr(), e.catalog)}
 	root := ast.NavigateAST(checked.NativeRep())
 	for _, n := range ast.MatchDescendants(root, ast.KindMatcher(ast.IdentKind)) {
 		if id := n.AsIdent(); !slices.Contains(x.signals, id) {
@@ -175,6 +184,22 @@ func (e *environment) compile(src string) (*expression, error) {
 	e.catalog.expressions = len(e.known)
 	return x, nil
 }
+
+// ofOneMoment reports whether an expression asks for the baselines of several signals. Each may be of another moment of the hour.
+func ofOneMoment(checked *ast.AST) bool {
+	of := map[string]bool{}
+	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.SelectKind)) {
+		if s := n.AsSelect(); s.FieldName() == "baseline" {
+			of[s.Operand().AsIdent()] = true
+		}
+	}
+	return len(of) > 1
+}
+
+var baselineField = regexp.MustCompile(`\.baseline\b`)
+
+// atOneMoment asks for what was an hour before the onset instead of the baselines.
+func atOneMoment(src string) string { return baselineField.ReplaceAllString(src, ".hour_ago") }
 
 // past refuses to ask for a value of the past that is never read: a condition would wait for it for ever.
 func (e *environment) past(checked *ast.AST) error {

@@ -125,7 +125,7 @@ type lookAlikeYAML struct {
 }
 
 type evidenceYAML struct {
-	When    text      `yaml:"when" jsonschema:"required" jsonschema_description:"CEL over signals, such as kv_usage.max > 0.95. A signal has value, max, min, avg, sum, count, baseline, day_ago and week_ago (of key signals), z and text. What was not measured makes the answer missing, which is neutral."`
+	When    text      `yaml:"when" jsonschema:"required" jsonschema_description:"CEL over signals, such as kv_usage.max > 0.95. A signal has value, max, min, avg, sum, count, baseline, hour_ago, day_ago and week_ago (of key signals), z and text. What was not measured makes the answer missing, which is neutral."`
 	Unless  text      `yaml:"unless" jsonschema_description:"CEL; where it holds the evidence is not looked at."`
 	Per     string    `yaml:"per" jsonschema:"enum=pod,enum=gpu,enum=node" jsonschema_description:"Ask it of each of these; without it, of the whole scope."`
 	Of      string    `yaml:"of" jsonschema:"enum=any,enum=minority,enum=all" jsonschema_description:"Of how many it must be true."`

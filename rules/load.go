@@ -27,9 +27,9 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	titles, windows := make(map[string]string, len(signals)), make(map[string]time.Duration, len(signals))
 	spoken, ofEngines := map[string]bool{}, map[string]bool{}
 	var cut []string
-	past := map[string]map[string]bool{"baseline": {}, "day_ago": {}, "week_ago": {}}
+	past := map[string]map[string]bool{"baseline": {}, "hour_ago": {}, "day_ago": {}, "week_ago": {}}
 	for i, s := range signals {
-		past["baseline"][s.ID], past["day_ago"][s.ID], past["week_ago"][s.ID] = s.Compared(), s.Seasonal, s.Seasonal
+		past["baseline"][s.ID], past["hour_ago"][s.ID], past["day_ago"][s.ID], past["week_ago"][s.ID] = s.Compared(), s.Compared(), s.Seasonal, s.Seasonal
 		units[s.ID], titles[s.ID], spoken[s.ID] = s.Unit, s.Title, s.Text
 		numbers[s.ID] = i
 		if s.Cut {

@@ -121,6 +121,9 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	sound = sound && e.When != "" && e.Text != "" // told when the file was read
 	l.decibans(y.When.line, "weight", e.Weight)
 	e.when, e.unless = compile(y.When), compile(y.Unless)
+	if e.when != nil && e.when.together {
+		e.Text = strings.ReplaceAll(e.Text, ".baseline}", ".hour_ago}")
+	}
 	l.placeholders(y.Text, true)
 	if y.Else != nil {
 		e.Else = &Else{When: y.Else.When.s, Weight: y.Else.Weight, Text: y.Else.Text.s, when: compile(y.Else.When)}

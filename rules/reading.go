@@ -9,7 +9,7 @@ import (
 )
 
 // readingFields are what an expression can ask of a signal.
-var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "day_ago", "week_ago", "z", "text", "least"}
+var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "hour_ago", "day_ago", "week_ago", "z", "text", "least"}
 
 // number is a value that may not be there.
 type number struct {
@@ -35,7 +35,15 @@ type reading struct {
 
 func (r *reading) value() number    { return some(r.Value) }
 func (r *reading) baseline() number { return optional(r.Baseline) }
-func (r *reading) hasText() bool    { return r.Text != "" }
+
+// hourAgo is the value at the one moment at which every signal of the past was read.
+func (r *reading) hourAgo() number {
+	if r.HourAgo != nil {
+		return optional(r.HourAgo)
+	}
+	return r.baseline()
+}
+func (r *reading) hasText() bool { return r.Text != "" }
 
 // peers is what all entities of a signal have in common.
 type peers struct {
@@ -101,6 +109,7 @@ var fields = map[string]func(*reading) number{
 	"sum":      func(r *reading) number { return r.sum },
 	"count":    func(r *reading) number { return some(float64(r.count)) },
 	"baseline": (*reading).baseline,
+	"hour_ago": (*reading).hourAgo,
 	"day_ago":  func(r *reading) number { return optional(r.DayAgo) },
 	"week_ago": func(r *reading) number { return optional(r.WeekAgo) },
 	"z":        func(r *reading) number { return optional(r.Z) },
@@ -123,7 +132,8 @@ type series struct {
 
 // lacksPast says that an expression asks how the signal was before, and nobody knows.
 func (s *series) lacksPast(src string) bool {
-	return strings.Contains(src, s.signal+".baseline") && !s.whole.baseline().ok
+	asks := strings.Contains(src, s.signal+".baseline") || strings.Contains(src, s.signal+".hour_ago")
+	return asks && !s.whole.baseline().ok
 }
 
 // of is the sample of an ID; nil where there is none.
@@ -139,7 +149,7 @@ func (s *series) of(id int) *state.Sample {
 func (s *series) summarise(order []int, into *whole) {
 	r := into.reading()
 	var total float64
-	var baseline, dayAgo, weekAgo mean
+	var baseline, hourAgo, dayAgo, weekAgo mean
 	for left, i := s.measured, 0; left > 0 && i < len(order); i++ {
 		o := s.of(order[i])
 		if o == nil {
@@ -153,6 +163,9 @@ func (s *series) summarise(order []int, into *whole) {
 			r.Z = o.Z
 		}
 		baseline.add(o.Baseline)
+		if hourAgo.add(o.HourAgo); o.HourAgo == nil {
+			hourAgo.add(o.Baseline)
+		}
 		dayAgo.add(o.DayAgo)
 		weekAgo.add(o.WeekAgo)
 		v := some(o.Value)
@@ -172,7 +185,7 @@ func (s *series) summarise(order []int, into *whole) {
 		r.sum, r.avg = some(total), some(total/float64(r.count))
 		r.Value = r.avg.v
 	}
-	r.Baseline, r.DayAgo, r.WeekAgo = baseline.value(), dayAgo.value(), weekAgo.value()
+	r.Baseline, r.HourAgo, r.DayAgo, r.WeekAgo = baseline.value(), hourAgo.value(), dayAgo.value(), weekAgo.value()
 	if s.pool != nil {
 		s.overlayPool(r)
 	}
@@ -209,7 +222,7 @@ func (s *series) overlayPool(r *reading) {
 			r.max, r.min, r.avg, r.sum, r.count = v, v, v, v, 1
 		}
 		// A mean of the pods' baselines is not the baseline of the pool's own series.
-		r.Baseline, r.DayAgo, r.WeekAgo = p.Baseline, p.DayAgo, p.WeekAgo
+		r.Baseline, r.HourAgo, r.DayAgo, r.WeekAgo = p.Baseline, p.HourAgo, p.DayAgo, p.WeekAgo
 	}
 	if optional(p.Z).ok {
 		r.Z = p.Z

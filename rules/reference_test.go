@@ -53,8 +53,9 @@ var exampleExpressions = []struct{ form, means string }{
 
 var fieldMeanings = map[string]string{
 	"value": "the entity's own; of a pool its own series where there is one, else the mean of its pods", "max": "the most of the scope's pods",
-	"min": "the least", "avg": "the mean", "sum": "all together", "count": "how many were measured", "baseline": "an hour before the onset, or what the pool had before",
-	"day_ago": "a day before, of signals marked so below", "week_ago": "a week before, of the same", "z": "standard scores away from the hour before the onset",
+	"min": "the least", "avg": "the mean", "sum": "all together", "count": "how many were measured", "baseline": "an hour before the onset, or what the pool had before; of what swings, the nearest of that hour before the trouble, unless several signals are asked for theirs",
+	"hour_ago": "exactly an hour before the onset",
+	"day_ago":  "a day before, of signals marked so below", "week_ago": "a week before, of the same", "z": "standard scores away from the hour before the onset",
 	"text": "of signals that are words", "least": "of lengths: what they are at least where many requests were given up",
 }
 

@@ -93,7 +93,26 @@ func missing(v verdict) []string {
 	for i := range min(2, len(v.ranked)) {
 		out = append(out, v.ranked[i].missing(v.view)...)
 	}
+	if reason := onlyReason(out); len(v.view.signals) == 0 && len(out) > fewMissing && reason != "" {
+		return []string{"every signal " + reason} // a cluster without a source: the record would say it for each
+	}
 	return sortedSet(out)
+}
+
+// fewMissing is how many signals are named one by one though nothing at all was read.
+const fewMissing = 8
+
+// onlyReason returns the reason in brackets that all have, or nothing.
+func onlyReason(missing []string) string {
+	only := ""
+	for _, m := range missing {
+		_, reason, _ := strings.Cut(m, " ")
+		if reason == "" || only != "" && reason != only {
+			return ""
+		}
+		only = reason
+	}
+	return only
 }
 
 // alternatives are the causes that were weighed and not chosen: the runner-up always, others while they count for anything.
@@ -114,6 +133,9 @@ func wouldWin(v verdict, w *weighed) string {
 	best := &v.ranked[0]
 	if w == best && len(v.roots) > 0 {
 		return "how things were before, if that rules out " + eitherOf(v.roots)
+	}
+	if w == best && v.unplaced {
+		return "an alert that says which pool it means"
 	}
 	if w == best && len(v.twins) > 0 {
 		return "what is not known (" + names(v.lacks) + "), if it speaks against " + eitherOf(v.twins)
@@ -280,6 +302,8 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	switch {
 	case v.unseen:
 		s.Why = fmt.Sprintf("The alert is typical of %s, and %s could not be read. All that was read is well: it may as well be %s.", best.cause.ID, v.sign(best), v.rival.cause.ID)
+	case v.unplaced:
+		s.Why = fmt.Sprintf("Most speaks for %s on %s (%+g dB), but the alerts do not say which pool they mean, and another is not known to be healthy.", best.cause.ID, plain(target(v.view.scope)), best.score)
 	case len(v.roots) > 0:
 		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: what would tell was not measured, or not before it began.", best.cause.ID, best.score, eitherOf(v.roots))
 	case len(v.twins) > 0:

@@ -25,11 +25,15 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 		wards = append(wards, top.phases(scope, ev)...)
 	}
 	var best verdict
+	healthy := 0
 	for i, w := range wards {
 		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about; and so with its phases.
 		view := top.view(in, w, ev, c)
 		view.guessed, view.strange = !about.known || len(wards) > 1, about.strange
 		v := c.weigh(view, in)
+		if v.benign() {
+			healthy++
+		}
 		if i > 0 && !v.better(best) {
 			view.release()
 			continue
@@ -39,8 +43,15 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 		}
 		best = v
 	}
+	if len(about.scopes) > 1 && best.benign() && healthy < len(wards) {
+		best.named, best.unplaced = false, true
+		best.ranked[0].confidence = round(best.ranked[0].confidence/2, 4)
+	}
 	return best
 }
+
+// benign reports whether the verdict is that the alerts mean nothing.
+func (v verdict) benign() bool { return v.named && v.ranked[0].cause.ID == state.BenignAlert }
 
 // verdict is the outcome of weighing all causes in one scope.
 type verdict struct {
@@ -52,7 +63,9 @@ type verdict struct {
 	twins  []state.Cause // that it may as well be: what tells them from the first was not measured
 	lacks  []string      // … those signals
 	unseen bool          // the first is what an alert tells of, and could not be looked for; the second is that it means nothing
-	margin float64
+	// unplaced says that the first is that a pool is healthy which the alerts need not mean, and another one is not known to be.
+	unplaced bool
+	margin   float64
 }
 
 func (v verdict) better(than verdict) bool {

@@ -14,6 +14,10 @@ type Evidence struct {
 	Workers  []Worker   `json:"workers,omitempty"`
 	// Missing are signals that were asked for and did not come, with the reason. Missing evidence is neutral, never zero.
 	Missing []Missing `json:"missing,omitempty"`
+	// Gone are the courses of workers that were there around the onset and are no more. They are drawn, and nothing is diagnosed from them.
+	Gone []Sample `json:"gone,omitempty"`
+	// Curves are what this gathering and those before it drew.
+	Curves []Curve `json:"curves,omitempty"`
 	// Beside are the verdicts of other open incidents about the same pools and machines: what they found broken is told there.
 	Beside []Beside `json:"beside,omitempty"`
 }
@@ -52,7 +56,8 @@ type Sample struct {
 	Text     string    `json:"text,omitempty"`
 	Unit     string    `json:"unit,omitempty"`
 	At       time.Time `json:"at"`                 // when the value was true, not when it was read
-	Baseline *float64  `json:"baseline,omitempty"` // the same signal an hour before the incident's onset; of one that swung in that hour, the nearest to Value
+	Baseline *float64  `json:"baseline,omitempty"` // the same signal an hour before the incident's onset; of one that swung in that hour before the trouble, the nearest to Value
+	HourAgo  *float64  `json:"hour_ago,omitempty"` // what it was an hour before the onset, where Baseline is of another moment
 	DayAgo   *float64  `json:"day_ago,omitempty"`  // … a day before it
 	WeekAgo  *float64  `json:"week_ago,omitempty"` // … a week before it
 	Z        *float64  `json:"z,omitempty"`        // (Value - mean) / standard deviation over the hour before the onset

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,12 +23,24 @@ func (x *step) alerts(batch AlertBatch) {
 		if !in.Open() {
 			continue // merged by a later alert of the payload, into one that is in order too
 		}
+		x.delivered(in, batch)
 		if batch.Truncated > 0 {
 			x.record(in, Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
 				"Alertmanager left %d alerts out of a payload (max_alerts of receiver %q): what is not here may still be firing", batch.Truncated, batch.Receiver)})
 		}
 		x.settle(in)
 	}
+}
+
+// delivered remembers what Alertmanager said of the notification that brought an incident's alerts.
+func (x *step) delivered(in *Incident, b AlertBatch) {
+	now := Delivery{Receiver: b.Receiver, ExternalURL: b.ExternalURL, GroupLabels: b.GroupLabels}
+	if before := in.Delivery; before.Receiver != "" || before.ExternalURL != "" {
+		now.GroupLabels = maps.Clone(b.GroupLabels)
+		maps.DeleteFunc(now.GroupLabels, func(name, value string) bool { have, ok := before.GroupLabels[name]; return !ok || have != value })
+	}
+	in.Delivery = now
+	x.changedIncident(in)
 }
 
 // twins is how much later the other Prometheus of an HA pair may see the same: each evaluates its rules in its own rhythm, of a minute at

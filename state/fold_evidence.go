@@ -36,9 +36,17 @@ func (x *step) judge(in *Incident, ev Evidence) {
 		return
 	}
 	ev.Incident, ev.Beside = in.ID, x.beside(in)
+	var drawn []Curve
+	if before := x.evidence[in.ID]; before != nil {
+		drawn = before.Curves
+	}
+	ev.Curves = mergeCurves(drawn, &ev, in)
 	x.evidence[in.ID] = &ev
 	x.touch(kindEvidence, string(in.ID))
 	x.diagnosed(in, x.Triage.Diagnose(in, &ev, x.now))
+	if in.Open() { // else its evidence is settled
+		ev.Curves, ev.Gone = mergeCurves(drawn, &ev, in), nil // again: the verdict says which signals tell the story
+	}
 }
 
 // diagnosed takes a verdict, unless the one before it should stand.
@@ -318,6 +326,10 @@ func (x *step) close(in *Incident, by string) {
 	in.Status, in.ResolvedAt, in.ResolvedBy = StatusResolved, x.now, by
 	in.HoldUntil, in.NotifyBy, in.EnrichAt, in.SilencedUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	x.unindex(in)
+	if ev := x.evidence[in.ID]; ev != nil {
+		x.evidence[in.ID] = ev.withoutSeries()
+		x.touch(kindEvidence, string(in.ID))
+	}
 	x.drop(EffectID("prepare:" + string(in.ID)))
 	x.drop(EffectID("enrich:" + string(in.ID)))
 	x.drop(EffectID("plan:" + string(in.ID)))

@@ -38,6 +38,9 @@ type Incident struct {
 	AlertCount   int            `json:"alert_count"`   // episodes ever attached
 	ActiveAlerts int            `json:"active_alerts"` // alerts that fire now
 
+	// Delivery is what Alertmanager said of the notifications that brought the alerts.
+	Delivery Delivery `json:"delivery,omitzero"`
+
 	Diagnosis Diagnosis `json:"diagnosis"`
 	// RuledOut are causes that what was seen for the cause that stands rules out for good, even if it is not seen any more.
 	RuledOut []Cause `json:"ruled_out,omitempty"`
@@ -73,6 +76,14 @@ type Incident struct {
 	Channels []Channel        `json:"channels,omitempty"`
 	Told     map[Channel]Told `json:"told,omitempty"`
 	Entries  int              `json:"entries"` // timeline entries so far
+}
+
+// A Delivery is what Alertmanager says of a notification. An incident keeps the newest receiver and address, and the group labels that
+// all of its notifications had.
+type Delivery struct {
+	Receiver    string            `json:"receiver,omitempty"`
+	ExternalURL string            `json:"external_url,omitempty"`
+	GroupLabels map[string]string `json:"group_labels,omitempty"`
 }
 
 // Told is what one channel knows of an incident: its own handles, and the revision it last showed.

@@ -33,6 +33,8 @@ type AlertBatch struct {
 	ExternalURL string  `json:"external_url,omitempty"`
 	Truncated   uint64  `json:"truncated,omitempty"` // alerts that Alertmanager left out (max_alerts)
 	Alerts      []Alert `json:"alerts"`
+
+	GroupLabels map[string]string `json:"group_labels,omitempty"`
 }
 
 // A Verb is what a person asks for.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,8 +30,10 @@ type Keeper struct {
 	cfg    KeeperConfig
 	parts  []*partition
 	agenda *agenda
+	recent *recent
 
 	changed chan struct{} // something may be due for the outbox
+	rebuilt atomic.Uint64
 
 	mu   sync.Mutex
 	subs map[chan Entry]bool
@@ -43,6 +46,7 @@ type partition struct {
 	board *Board
 	fence Fence
 	ready bool
+	why   string        // it is not ready
 	wake  chan struct{} // an effect of time may be due sooner than the loop knows
 
 	backlog backlog
@@ -50,7 +54,7 @@ type partition struct {
 
 // NewKeeper makes a keeper. It remembers nothing before Run.
 func NewKeeper(cfg KeeperConfig) *Keeper {
-	k := &Keeper{cfg: cfg, agenda: newAgenda(), changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
+	k := &Keeper{cfg: cfg, agenda: newAgenda(), recent: newRecent(), changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
 	for n := range cfg.Store.Partitions() {
 		k.parts = append(k.parts, &partition{n: n, board: NewBoard(), wake: make(chan struct{}, 1)})
 	}
@@ -83,6 +87,7 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 		if errors.Is(err, ErrFenced) {
 			k.cfg.Logger.Warn("another reader committed, reading the partition again", "partition", p.n)
 		} else {
+			p.say(err.Error())
 			k.cfg.Logger.Error("partition stopped, trying again", "partition", p.n, "err", err)
 		}
 		select {
@@ -95,13 +100,12 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 
 // follow loads the partition and applies its inputs until something fails.
 func (k *Keeper) follow(ctx context.Context, p *partition) error {
-	values, fence, err := k.cfg.Store.Load(ctx, p.n, decodeRecord)
+	board, fence, held, err := k.load(ctx, p)
 	if err != nil {
-		return fmt.Errorf("loading partition %d: %w", p.n, err)
+		return err
 	}
-	board := boardOf(values)
 	p.mu.Lock()
-	p.board, p.fence, p.ready = board, fence, true
+	p.board, p.fence, p.ready, p.why = board, fence, !held, ""
 	p.mu.Unlock()
 	k.agenda.load(p.n, board.allMoves())
 	k.signal()
@@ -130,6 +134,26 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 			return err
 		}
 	}
+}
+
+// load reads the partition's board, or makes it again where it is damaged.
+func (k *Keeper) load(ctx context.Context, p *partition) (board *Board, fence Fence, held bool, err error) {
+	values, fence, err := k.cfg.Store.Load(ctx, p.n, decodeRecord)
+	var damage *DamagedError
+	switch {
+	case errors.As(err, &damage) && damage.Gap == "":
+		return k.rebuild(ctx, p, damage)
+	case err != nil:
+		return nil, Fence{}, false, fmt.Errorf("loading partition %d: %w", p.n, err)
+	}
+	return boardOf(values), fence, false, nil
+}
+
+// say notes why the partition is not ready.
+func (p *partition) say(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.why = why
 }
 
 // apply applies one input and those that wait behind it, and commits.
@@ -166,6 +190,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 		}
 		p.fence, p.ready = fence, true
 		k.agenda.apply(p.n, moves)
+		k.recent.add(entries)
 		p.backlog.committed(k.cfg.Clock.Now(), reader.Buffered() == 0)
 		return entries, nil
 	}()
@@ -237,9 +262,12 @@ func (k *Keeper) Append(ctx context.Context, inputs ...Input) error {
 func (k *Keeper) Ready(ctx context.Context) error {
 	for _, p := range k.parts {
 		p.mu.RLock()
-		ready := p.ready
+		ready, why := p.ready, p.why
 		p.mu.RUnlock()
-		if !ready {
+		switch {
+		case !ready && why != "":
+			return fmt.Errorf("partition %d is not loaded: %s", p.n, why)
+		case !ready:
 			return fmt.Errorf("partition %d is not loaded", p.n)
 		}
 	}

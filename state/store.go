@@ -30,7 +30,7 @@ type Fence struct {
 //   - Append returns nil only when every input is on disk, and otherwise keeps none of them (ErrUnavailable is wrapped where trying
 //     again can help). Inputs of one partition are read back in the order in which they were appended.
 //   - Commit writes records and position all or nothing, and only if the fence is the partition's newest: ErrFenced otherwise.
-//   - Load gives the records and the fence of one and the same commit.
+//   - Load gives the records and the fence of one and the same commit, or a DamagedError where they are not what was committed.
 type Store interface {
 	Log
 	// Partitions is how many partitions there are; they are numbered from 0.
@@ -44,6 +44,9 @@ type Store interface {
 	Inputs(ctx context.Context, partition int, after uint64) (InputReader, error)
 	// Commit writes records and moves the position to the sequence of the last input applied.
 	Commit(ctx context.Context, partition int, fence Fence, position uint64, records []Record) (Fence, error)
+	// Replace writes all of a partition's records anew, timelines included, if the fence is its newest. Until it has come to its end,
+	// also if it never does, Load gives a DamagedError.
+	Replace(ctx context.Context, partition int, fence Fence, position uint64, records []Record) (Fence, error)
 	// List reads the records whose key starts with the given tokens, in the order in which they were first written.
 	List(ctx context.Context, partition int, prefix string) ([]Record, error)
 	// Ready says whether an input could be made durable now.

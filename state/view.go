@@ -104,6 +104,9 @@ func (k *Keeper) Timeline(ctx context.Context, id IncidentID) ([]Entry, error) {
 	if !ok {
 		return nil, fmt.Errorf("no incident %s", id)
 	}
+	if entries, ok := k.recent.timeline(in); ok {
+		return entries, nil
+	}
 	records, err := k.cfg.Store.List(ctx, k.cfg.Store.Partition(in.Cluster), TimelinePrefix+"."+string(id))
 	if err != nil {
 		return nil, fmt.Errorf("reading the timeline of %s: %w", id, err)

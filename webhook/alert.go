@@ -29,7 +29,7 @@ const (
 // alert checks one alert and gives it its final form. Its error is an *untaken.
 func (p *payloadAlert) alert() (state.Alert, error) {
 	a := state.Alert{
-		Fingerprint: state.Fingerprint(p.Fingerprint), Status: p.Status, Labels: p.Labels,
+		Fingerprint: state.Fingerprint(p.Fingerprint), Status: state.AlertStatus(p.Status), Labels: p.Labels,
 		Annotations: trimAnnotations(p.Annotations), GeneratorURL: cut(p.GeneratorURL, maxURL),
 	}
 	if p.malformed != nil {

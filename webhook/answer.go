@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"strconv"
 	"time"
@@ -219,4 +221,24 @@ func decodeOne(body []byte, into any, strict bool) error {
 		return errors.New("more follows after the JSON value")
 	}
 	return nil
+}
+
+// inWords returns a decoding error without the names of Go's types, which say nothing to the sender.
+func inWords(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	want := "an object"
+	switch kind := wrong.Type.Kind(); {
+	case kind == reflect.String:
+		want = "a string"
+	case kind == reflect.Bool:
+		want = "true or false"
+	case kind == reflect.Slice:
+		want = "an array"
+	case kind >= reflect.Int && kind <= reflect.Float64:
+		want = "a number"
+	}
+	return fmt.Errorf("%s must be %s, not %s", cmp.Or(wrong.Field, "the value"), want, wrong.Value)
 }

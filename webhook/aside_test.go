@@ -133,3 +133,35 @@ func TestSetAsideIsCountedWhenTheRestIsDurable(t *testing.T) {
 	expect(t, do(s, "POST", "/webhook/alertmanager", body), 200)
 	expect(t, do(s, "GET", "/api/v1/status", ""), 200, `"total":1`)
 }
+
+// What is only shown of a group, and is not of the form that Alertmanager sends, costs no alert.
+func TestOddGroupFieldsCostNoAlert(t *testing.T) {
+	for _, field := range []string{`"groupLabels":{"a":1}`, `"commonLabels":[]`, `"commonAnnotations":"x"`, `"status":7`, `"routeLabels":{"a":{}}`, `"notification_reason":1`} {
+		body := `{"version":"4",` + field + `,"receiver":"r","alerts":[` + alertOf("prod", 1) + `]}`
+		p, err := DecodeAlertmanager([]byte(body), []string{"prod"}, start)
+		if err != nil || len(p.Inputs) != 1 || len(p.Inputs[0].Alerts.Alerts) != 1 || len(p.Aside) != 0 {
+			t.Errorf("%s: %v, %+v", field, err, p)
+		}
+	}
+	if _, err := DecodeAlertmanager([]byte(`{"version":"4","receiver":{},"alerts":[`+alertOf("prod", 1)+`]}`), []string{"prod"}, start); err == nil {
+		t.Error("a receiver that is no text is taken")
+	}
+}
+
+// Templates see the labels that Alertmanager grouped by, within bounds.
+func TestGroupLabelsAreKept(t *testing.T) {
+	var many []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprintf(`"l%d":"v"`, i))
+	}
+	for group, want := range map[string]int{`{"alertname":"HighKV","cluster":"prod"}`: 2, `{}`: 0, `{` + strings.Join(many, ",") + `}`: maxLabels / 4, `{"a":"` + strings.Repeat("x", 5000) + `"}`: 1} {
+		p, err := DecodeAlertmanager([]byte(`{"version":"4","groupLabels":`+group+`,"alerts":[`+alertOf("prod", 1)+`]}`), []string{"prod"}, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.Inputs[0].Alerts.GroupLabels
+		if len(got) != want || len(got["a"]) > maxGroupLabel {
+			t.Errorf("%.60s: %d labels, want %d", group, len(got), want)
+		}
+	}
+}

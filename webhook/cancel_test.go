@@ -93,7 +93,7 @@ func TestAnActionSaysThatItWasCalledOffTooLate(t *testing.T) {
 	const says = "called off by ana too late: it was done already, and is verified as usual"
 	expect(t, do(s, "GET", "/api/v1/actions/"+string(action), ""), 200, says)
 	expect(t, do(s, "GET", "/api/v1/incidents/42", ""), 200, says)
-	if report := Report(w.incidents[incident], w.ActionsOf(incident), nil, start); !strings.Contains(report, "- **Called off:** by ana too late: it was done already") {
+	if report := Report(Case{Incident: w.incidents[incident], Actions: w.ActionsOf(incident)}, start); !strings.Contains(report, "- **Called off:** by ana too late: it was done already") {
 		t.Errorf("%s", report)
 	}
 }

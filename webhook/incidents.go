@@ -118,7 +118,8 @@ func (s *Server) showReport(w http.ResponseWriter, r *http.Request) error {
 		return fail(http.StatusServiceUnavailable, "the timeline cannot be read now; try again")
 	}
 	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
-	_, err = w.Write([]byte(Report(in, s.actionsOf(in), entries, s.Clock.Now())))
+	ev, _ := s.View.Evidence(in.ID)
+	_, err = w.Write([]byte(Report(Case{Incident: in, Actions: s.actionsOf(in), Timeline: entries, Curves: ev.Charted()}, s.Clock.Now())))
 	return err
 }
 

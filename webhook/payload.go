@@ -11,30 +11,27 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/prometheus/alertmanager/template"
+
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
-// payload is Alertmanager's webhook message, version 4, as 0.25 to 0.34 send it. Only what is used is decoded: newer versions add
-// fields (notification_reason, routeLabels), and the group's status and common labels say nothing that the alerts don't, and are
-// wrong when alerts were truncated.
+// payload is Alertmanager's webhook message, version 4, as 0.25 to 0.34 send it: what its own templates are given, in its envelope. The
+// group's status and common labels say nothing that the alerts don't, and are wrong when alerts were truncated: they are not used.
 type payload struct {
+	template.Data
 	Version         json.RawMessage `json:"version"`
-	Receiver        string          `json:"receiver"`
 	GroupKey        string          `json:"groupKey"`
-	ExternalURL     string          `json:"externalURL"`
 	TruncatedAlerts uint64          `json:"truncatedAlerts"`
 	Alerts          []payloadAlert  `json:"alerts"`
 }
 
 // payloadAlert keeps its times as text, so that one that cannot be read costs its own alert only.
 type payloadAlert struct {
-	Status       state.AlertStatus `json:"status"`
-	Labels       map[string]string `json:"labels"`
-	Annotations  map[string]string `json:"annotations"`
-	StartsAt     string            `json:"startsAt"`
-	EndsAt       string            `json:"endsAt"`
-	GeneratorURL string            `json:"generatorURL"`
-	Fingerprint  string            `json:"fingerprint"`
+	template.Alert
+	StartsAt string `json:"startsAt"`
+	EndsAt   string `json:"endsAt"`
 
 	malformed error // it is not of this form
 }
@@ -56,7 +53,7 @@ type Payload struct {
 func DecodeAlertmanager(body []byte, clusters []string, now time.Time) (Payload, error) {
 	var p payload
 	if err := p.decode(body); err != nil {
-		return Payload{}, fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s", err)
+		return Payload{}, fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s", inWords(err))
 	}
 	switch version := string(p.Version); {
 	case version == "" || version == "null":
@@ -100,18 +97,46 @@ func (p *payload) decode(body []byte) error {
 		payload
 		Alerts []json.RawMessage `json:"alerts"`
 	}
-	if err := decodeOne(body, &loose, false); err != nil {
+	if err := decodeOne(body, &loose, false); err != nil && !unused(err) {
 		return err
 	}
 	*p = loose.payload
 	p.Alerts = make([]payloadAlert, len(loose.Alerts))
 	for i, raw := range loose.Alerts {
 		if err := json.Unmarshal(raw, &p.Alerts[i]); err != nil {
-			p.Alerts[i].malformed = err
+			p.Alerts[i].malformed = inWords(err)
 		}
 	}
 	return nil
 }
+
+// unused reports whether an error is of a field that nothing is made of, so that it costs no alert.
+func unused(err error) bool {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return false
+	}
+	_, path, _ := strings.Cut(kind.Field, "Data.")
+	field, _, _ := strings.Cut(path, ".")
+	return slices.Contains([]string{"status", "notification_reason", "groupLabels", "commonLabels", "commonAnnotations", "routeLabels"}, field)
+}
+
+// shown are the group labels as templates see them, within bounds: nothing else is made of them.
+func shown(labels template.KV) map[string]string {
+	out := map[string]string{}
+	for _, l := range labels.SortedPairs() {
+		if len(out) < maxLabels/4 && len(l.Name) <= maxGroupLabel {
+			out[text.Lines(l.Name)] = cut(text.Lines(l.Value), maxGroupLabel)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// maxGroupLabel is the longest name, and value, of a group label.
+const maxGroupLabel = 1024
 
 // cut shortens text to at most n bytes, between characters, and marks it.
 func cut(text string, n int) string {
@@ -128,6 +153,7 @@ func cut(text string, n int) string {
 // split makes inputs of the alerts, cluster by cluster. Alerts are sorted by what they are, not by how they came.
 func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []state.Input {
 	var inputs []state.Input
+	group := shown(p.GroupLabels)
 	for _, cluster := range slices.Sorted(maps.Keys(byCluster)) {
 		alerts := byCluster[cluster]
 		slices.SortStableFunc(alerts, func(a, b state.Alert) int {
@@ -146,7 +172,7 @@ func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []sta
 			}
 			batch := &state.AlertBatch{
 				Receiver: cut(p.Receiver, 1024), GroupKey: cut(p.GroupKey, 4096), ExternalURL: cut(p.ExternalURL, 2048),
-				Truncated: p.TruncatedAlerts, Alerts: alerts[:n:n],
+				Truncated: p.TruncatedAlerts, Alerts: alerts[:n:n], GroupLabels: group,
 			}
 			inputs = append(inputs, state.Input{ID: batchID(cluster, batch), At: now, Cluster: cluster, Alerts: batch})
 			alerts = alerts[n:]

@@ -9,14 +9,23 @@ import (
 	"paramedic/state"
 )
 
-// Report is the post-incident report in Markdown. Everything that came from outside is escaped: it reads as text, whatever it holds.
-func Report(in state.Incident, actions []state.Action, timeline []state.Entry, now time.Time) string {
-	b := &report{}
+// A Case is all that a report is made of.
+type Case struct {
+	Incident state.Incident
+	Actions  []state.Action
+	Timeline []state.Entry
+	Curves   []state.Curve // what the signals did
+}
+
+// Report returns the post-incident report in Markdown. Everything that came from outside is escaped: it reads as text.
+func Report(c Case, now time.Time) string {
+	b, in, actions := &report{}, c.Incident, c.Actions
 	b.line("# Incident %s (#%d): %s", in.ID, in.Number, Markdown(in.Title))
 	b.summary(in, now)
 	b.impact(in, now)
-	b.timeline(timeline)
+	b.timeline(c.Timeline)
 	b.evidence(in)
+	b.courses(in, c.Curves)
 	b.actions(actions)
 	b.wentWell(in, actions)
 	b.unknown(in, actions)

@@ -120,6 +120,7 @@ type NotifyConfig struct {
 	Console   bool            `yaml:"console" json:"console,omitempty" jsonschema_description:"Print incidents on standard output."`
 	Slack     SlackConfig     `yaml:"slack" json:"slack,omitzero"`
 	PagerDuty PagerDutyConfig `yaml:"pagerduty" json:"pagerduty,omitzero"`
+	Templates []string        `yaml:"templates" json:"templates,omitempty" jsonschema_description:"Patterns of files with your own wording, in Alertmanager's template language (docs/templates.md)."`
 	Routes    []RouteConfig   `yaml:"routes" json:"routes,omitempty" jsonschema_description:"The first route that matches decides. Default: critical pages, warning posts, info is logged."`
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/notify/wording"
 	"paramedic/playbooks"
 	"paramedic/remediate"
 	"paramedic/rules"
@@ -75,6 +76,14 @@ func (v *validator) notify(n NotifyConfig) {
 		v.at([]string{"notify", "pagerduty", "from"}, "PagerDuty takes notes only from a user: give their e-mail address")
 	}
 	v.halfConfigured(n)
+	_, problems := wording.Load(n.Templates, nil)
+	for _, p := range problems {
+		if p.File == "" || p.Line == 0 {
+			v.at([]string{"notify", "templates"}, "%s", strings.TrimSpace(p.File+" "+p.Text))
+			continue
+		}
+		v.problems = append(v.problems, Problem{File: p.File, Line: p.Line, Text: p.Text})
+	}
 	for i, r := range n.Routes {
 		path := []string{"notify", "routes", strconv.Itoa(i)}
 		for _, s := range r.Severity {

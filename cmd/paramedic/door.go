@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"html/template"
@@ -16,6 +17,7 @@ import (
 	"paramedic/notify/pagerduty"
 	"paramedic/notify/slack"
 	"paramedic/notify/web"
+	"paramedic/notify/wording"
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/state"
@@ -141,6 +143,15 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: webhook.NewSecret(n.Slack.TokenFile).Value})
 	}
 	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor}
+	if len(n.Templates) > 0 {
+		templates, problems := wording.Load(n.Templates, s.deps.Logger)
+		if len(problems) > 0 {
+			return nil, fmt.Errorf("notify.templates: %s", problems[0])
+		}
+		handler.Wording = func(ctx context.Context, ch state.Channel, f notify.Facts, m notify.Message) notify.Words {
+			return templates.Words(ctx, ch, f, m, s.deps.Clock.Now())
+		}
+	}
 	if n.PagerDuty.RoutingKeyFile != "" {
 		cfg := n.PagerDuty.config()
 		if err := cfg.Validate(); err != nil {

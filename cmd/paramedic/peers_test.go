@@ -48,7 +48,12 @@ const (
 func newOnCall(t *testing.T, extra string) *onCall { return newOnCallAfter(t, "10ms", extra) }
 
 func newOnCallAfter(t *testing.T, settle, extra string) *onCall {
-	o := &onCall{t: t, dir: t.TempDir(), settle: settle, extra: extra, slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
+	return newOnCallAs(t, settle, extra, "")
+}
+
+// newOnCallAs also takes more keys of the section notify.
+func newOnCallAs(t *testing.T, settle, extra, notify string) *onCall {
+	o := &onCall{t: t, dir: t.TempDir(), settle: settle, extra: notify + extra, slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
 	t.Cleanup(func() {
 		o.slack.Close()
 		o.pager.Close()

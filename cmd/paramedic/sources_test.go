@@ -43,6 +43,10 @@ func (l *loopStore) Load(context.Context, int, state.Decoder) ([]any, state.Fenc
 	return nil, state.Fence{}, nil
 }
 
+func (l *loopStore) Replace(context.Context, int, state.Fence, uint64, []state.Record) (state.Fence, error) {
+	return state.Fence{}, nil
+}
+
 func (l *loopStore) Commit(_ context.Context, _ int, _ state.Fence, position uint64, _ []state.Record) (state.Fence, error) {
 	return state.Fence{Position: position}, nil
 }

@@ -65,7 +65,7 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 			"API":       {shape.Story.What, shape.Story.Why, shape.Story.Else, shape.Story.Do, shape.Story.Avoid},
 			"page":      onThePage(t, in),
 			"PagerDuty": inPagerDuty(t, pager, message),
-			"report":    inMarkdown(webhook.Report(in, nil, nil, time.Now())),
+			"report":    inMarkdown(webhook.Report(webhook.Case{Incident: in}, time.Now())),
 			"incidents show": inText(func(b *bytes.Buffer) {
 				printIncident(b, shape)
 			}),

@@ -75,6 +75,8 @@ func TestAnIncidentFromItsFirstAlertToItsCure(t *testing.T) {
 	tb.fits(390)
 	tb.size(1280, 900)
 	tb.is("the incident is resolved", `document.querySelector("[data-testid=status]").innerText === "resolved"`)
+	tb.is("its charts still show the fault: onset, write, verdict, and the workers that the rollout replaced", `["onset", "verdict", "write", "end"].every((k) =>
+		document.querySelector("[data-testid=chart-chart-kv_usage] .mark." + k)) && document.querySelector("[data-testid=chart-chart-kv_usage] .gone")`)
 	tb.shot("incident-resolved")
 	for _, p := range []struct{ name, path string }{{"index-resolved", "/"}, {"actions", "/actions"}, {"fleet", "/fleet"}, {"playbooks", "/playbooks"}, {"playbook", "/playbooks/kv_exhaustion"}} {
 		tb.do(chromedp.Navigate(b.url + p.path))

@@ -25,7 +25,7 @@ func event(key string, m notify.Message) *api.V2Event {
 	e := &api.V2Event{
 		RoutingKey: key, Action: "trigger", DedupKey: string(m.Incident), Client: "Paramedic", ClientURL: m.URL,
 		Payload: &api.V2Payload{
-			Summary: notify.Cut(m.Name()+" "+m.Title, limitSummary), Source: notify.Cut(m.Where, limitField),
+			Summary: notify.Cut(m.Name()+" "+m.Headline(), limitSummary), Source: notify.Cut(m.Where, limitField),
 			Severity: severity(m.Severity), Timestamp: m.StartedAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
 			Class: notify.Cut(string(m.Cause), limitField), Details: details(m),
 		},
@@ -34,6 +34,9 @@ func event(key string, m notify.Message) *api.V2Event {
 		if href != "" {
 			e.Links = append(e.Links, map[string]string{"href": href, "text": text})
 		}
+	}
+	for _, l := range m.Words.Links {
+		link(l.URL, l.Text)
 	}
 	link(m.URL, "The incident, live")
 	link(m.PlaybookURL, "Playbook: "+notify.Cut(m.PlaybookTitle, limitField))
@@ -51,6 +54,9 @@ func severity(s state.Severity) string {
 
 // details is what the page shows below the summary. Keys are read by people, in alphabetical order, hence the numbers.
 func details(m notify.Message) map[string]any {
+	if m.Words.Text != "" {
+		return ownDetails(m)
+	}
 	d := map[string]any{
 		"1 what is wrong": m.What, "2 why we believe it": m.Why, "incident": string(m.Incident), "where": m.Where,
 		"cause": m.Verdict(), "alerts": m.Alerts,
@@ -70,6 +76,22 @@ func details(m notify.Message) map[string]any {
 	set("8 evidence (decibans)", evidence(m))
 	if m.Escalate != "" {
 		d["9 escalate"] = m.Escalate
+	}
+	set("templates", m.Words.Failed)
+	return d
+}
+
+// ownDetails are the operator's own: the fields of a JSON object, or a text.
+func ownDetails(m notify.Message) map[string]any {
+	var d map[string]any
+	if json.Unmarshal([]byte(m.Words.Text), &d) != nil || d == nil {
+		d = map[string]any{"details": m.Words.Text}
+	}
+	if d["incident"] == nil {
+		d["incident"] = string(m.Incident)
+	}
+	if len(m.Words.Failed) > 0 {
+		d["templates"] = m.Words.Failed
 	}
 	return d
 }

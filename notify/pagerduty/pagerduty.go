@@ -179,7 +179,7 @@ func pageCause(m notify.Message) string {
 // page's log, and opens a second page where a person has ended the first without our hearing of it; so it is a note, or a change event.
 func (n *Notifier) tellCause(ctx context.Context, m notify.Message, ref map[string]string) error {
 	open := ref[refStatus] == triggered || ref[refStatus] == acknowledged
-	before, told := ref[refCause], 0
+	before := ref[refCause]
 	if !open || !m.Diagnosed || m.Cause == state.Unknown || before == string(m.Cause) {
 		return nil
 	}
@@ -187,7 +187,8 @@ func (n *Notifier) tellCause(ctx context.Context, m notify.Message, ref map[stri
 		ref[refCause] = string(m.Cause)
 		return nil
 	}
-	if told, _ = strconv.Atoi(ref[refCauses]); told >= mostCauses {
+	told, _ := strconv.Atoi(ref[refCauses])
+	if told >= mostCauses {
 		return nil
 	}
 	var err error

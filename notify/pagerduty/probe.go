@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -60,8 +61,8 @@ func (n *Notifier) probeToken(ctx context.Context) error {
 	c, call := n.client(token)
 	users, listErr := c.ListUsersWithContext(ctx, api.ListUsersOptions{Query: n.cfg.From})
 	switch err := call.verdict("users"); {
-	case call.status == 401:
-		return fmt.Errorf("PagerDuty does not know the token (401): %s", fix) //nolint:staticcheck // a name
+	case call.status == http.StatusUnauthorized:
+		return fmt.Errorf("PagerDuty does not know the token (401): %s", fix)
 	case err != nil:
 		return err
 	case listErr != nil:
@@ -72,10 +73,10 @@ func (n *Notifier) probeToken(ctx context.Context) error {
 	}
 	c, call = n.client(token)
 	_, noteErr := c.CreateIncidentNoteWithContext(ctx, nowhere, api.IncidentNote{User: api.APIObject{Summary: n.cfg.From}, Content: "Paramedic asks whether it may write notes."})
-	switch {
-	case call.status == 404:
+	switch call.status {
+	case http.StatusNotFound:
 		return nil // it may: only the incident is missing
-	case call.status == 401 || call.status == 403:
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("the token may read and not write notes (%d): %s", call.status, fix)
 	}
 	if err := call.verdict("note"); err != nil {

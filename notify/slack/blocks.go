@@ -136,7 +136,7 @@ func headline(m notify.Message) string {
 	case icon == "":
 		icon = "🔵"
 	}
-	return fmt.Sprintf("%s %s %s", icon, m.Name(), m.Title)
+	return fmt.Sprintf("%s %s %s", icon, m.Name(), m.Headline())
 }
 
 // facts is the line under the headline.
@@ -154,7 +154,45 @@ func facts(m notify.Message) string {
 
 func clock(t time.Time) string { return t.UTC().Format("Jan 2 15:04 UTC") }
 
+// limitOwn is the most of the operator's own text that is shown, in one block.
+const limitOwn = 2900
+
+// own shows the operator's own text in place of the built-in words, and says whether there is one. It comes with its markup, in which
+// nothing of an alert makes a link or a mention; verbatim, Slack adds none by itself.
+func (p *page) own(m notify.Message) bool {
+	if m.Words.Text == "" {
+		return false
+	}
+	p.add(api.NewSectionBlock(api.NewTextBlockObject(api.MarkdownType, p.text(m.Words.Text, limitOwn), false, true), nil, nil))
+	return true
+}
+
 func (p *page) open(m notify.Message) {
+	own := p.own(m)
+	if !own {
+		p.story(m)
+	}
+	for i, o := range m.Actions {
+		if i == maxOffers {
+			p.cut = true
+			break
+		}
+		p.offer(o, i < maxFull)
+	}
+	if own {
+		return
+	}
+	var checks []string
+	for _, c := range m.Checks {
+		checks = append(checks, fmt.Sprintf("%s %s  %s", mark(c.State), c.Ask, c.Answer))
+	}
+	if rows := p.bullets("Checked for you", checks, 6, 180); rows != nil {
+		p.add(rich(rows...))
+	}
+}
+
+// story shows what is wrong and why, what to do, and the evidence.
+func (p *page) story(m notify.Message) {
 	story := []api.RichTextElement{row(strong("What is wrong  "), words(p.text(m.What, 900)))}
 	story = append(story, row(strong("Why we believe it  "), words(p.text(m.Why, 700))))
 	if m.Else != "" {
@@ -174,20 +212,6 @@ func (p *page) open(m notify.Message) {
 	parts = append(parts, p.bullets("Evidence, in decibans", evidence, 5, 180)...)
 	if len(parts) > 0 {
 		p.add(rich(parts...))
-	}
-	for i, o := range m.Actions {
-		if i == maxOffers {
-			p.cut = true
-			break
-		}
-		p.offer(o, i < maxFull)
-	}
-	var checks []string
-	for _, c := range m.Checks {
-		checks = append(checks, fmt.Sprintf("%s %s  %s", mark(c.State), c.Ask, c.Answer))
-	}
-	if rows := p.bullets("Checked for you", checks, 6, 180); rows != nil {
-		p.add(rich(rows...))
 	}
 }
 
@@ -214,13 +238,16 @@ func (p *page) resolved(m notify.Message) {
 		end := fmt.Sprintf("after %s, by %s", notify.Took(m.ResolvedAt.Sub(m.StartedAt)), m.ResolvedBy)
 		rows = append(rows, row(strong("Resolved  "), words(p.text(end, 200))))
 	}
-	rows = append(rows, row(strong("What was wrong  "), words(p.text(m.What, 900))), row(strong("Why we believe it  "), words(p.text(m.Why, 700))))
+	if m.Words.Text == "" {
+		rows = append(rows, row(strong("What was wrong  "), words(p.text(m.What, 900))), row(strong("Why we believe it  "), words(p.text(m.Why, 700))))
+	}
 	var done []string
 	for _, o := range m.Actions {
 		done = append(done, strings.TrimSpace(fmt.Sprintf("%s: %s. %s", o.Change, said(o), o.Result)))
 	}
 	rows = append(rows, p.bullets("First aid", done, 5, 300)...)
 	p.add(rich(rows...))
+	p.own(m)
 }
 
 // said is an action's state in words.
@@ -325,6 +352,12 @@ func (p *page) footer(m notify.Message) {
 		}
 		e = append(e, api.NewRichTextSectionLinkElement(url, text, nil))
 	}
+	if m.Words.Footer != "" {
+		link("", p.text(m.Words.Footer, 300))
+	}
+	for _, l := range m.Words.Links {
+		link(l.URL, l.Text)
+	}
 	if m.PlaybookID != "" && m.Status != state.StatusResolved {
 		title := m.PlaybookTitle
 		if title == "" {
@@ -334,6 +367,9 @@ func (p *page) footer(m notify.Message) {
 	}
 	if p.cut {
 		link(m.URL, "Shortened; the incident's page has the rest")
+	}
+	for _, why := range m.Words.Failed {
+		link("", why)
 	}
 	link("", string(m.Incident))
 	p.add(rich(row(e...)))

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,13 +35,17 @@ func TestACrashBetweenPostAndOutcomeLeavesOneMessage(t *testing.T) {
 	var out state.Outcome
 	for life := range 4 {
 		clock := &quick{now: wanted.Add(time.Duration(life)*time.Minute - time.Second)}
+		if life == 1 {
+			b.facts.Timeline = append(b.facts.Timeline, state.Entry{N: 9, Text: "acknowledged by Ada"})
+		}
 		again := New(n.cfg, n.opt) // a new process knows nothing of the last
 		h := notify.NewHandler(notify.HandlerConfig{View: b, Clock: clock, Notifiers: map[state.Channel]notify.Notifier{state.ChannelSlack: again}})
 		if out = h.Handle(t.Context(), e); !out.Done || out.Error != "" {
 			t.Fatalf("life %d: %+v", life, out)
 		}
 	}
-	if len(s.Messages()) != 1 || len(s.Thread(out.Ref["ts"])) != 1 {
-		t.Errorf("%d messages, %d replies", len(s.Messages()), len(s.Thread(out.Ref["ts"])))
+	thread := s.Thread(out.Ref["ts"])
+	if len(s.Messages()) != 1 || len(thread) != 1 || strings.Contains(string(thread[0].Blocks), "opened") {
+		t.Errorf("%d messages, replies %v; want one of each, and the reply without what the message tells", len(s.Messages()), thread)
 	}
 }

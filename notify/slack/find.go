@@ -30,10 +30,13 @@ func isID(channel string) bool { return idShape.MatchString(channel) }
 func (n *Notifier) find(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string) error {
 	channel, err := n.channelID(ctx, c)
 	if err == nil {
-		var ts string
-		ts, err = n.search(ctx, c, channel, m)
+		var ts, to string
+		ts, to, err = n.search(ctx, c, channel, m)
 		if ts != "" {
 			ref[refChannel], ref[refTS] = channel, ts
+		}
+		if ref[refThread] == "" && to != "" {
+			ref[refThread] = to
 		}
 	}
 	var no *notify.Refused
@@ -44,26 +47,31 @@ func (n *Notifier) find(ctx context.Context, c *api.Client, m notify.Message, re
 	return err
 }
 
-func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m notify.Message) (string, error) {
+// search returns the incident's message in the channel, and the last timeline entry that it tells; both are empty where there is none.
+func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m notify.Message) (ts, to string, err error) {
 	q := &api.GetConversationHistoryParameters{
 		ChannelID: channel, Limit: searchLimit, IncludeAllMetadata: true,
 		Oldest: fmt.Sprintf("%d.000000", max(m.OpenedAt.Add(-searchSlack).Unix(), 0)),
 	}
 	for range searchPages {
+		if err := n.limit[methodRead].Wait(ctx); err != nil {
+			return "", "", err
+		}
 		page, err := c.GetConversationHistoryContext(ctx, q)
 		if err != nil {
-			return "", n.judge("conversations.history", err)
+			return "", "", n.judge(methodRead, err)
 		}
 		for _, msg := range page.Messages {
 			if msg.Metadata.EventType == EventIncident && msg.Metadata.EventPayload["incident"] == string(m.Incident) && msg.Timestamp != "" {
-				return msg.Timestamp, nil
+				to, _ := msg.Metadata.EventPayload["to"].(string)
+				return msg.Timestamp, to, nil
 			}
 		}
 		if q.Cursor = page.ResponseMetaData.NextCursor; q.Cursor == "" {
-			return "", nil
+			return "", "", nil
 		}
 	}
-	return "", nil
+	return "", "", nil
 }
 
 // written is the last timeline entry that the thread has.
@@ -71,9 +79,12 @@ func (n *Notifier) written(ctx context.Context, c *api.Client, m notify.Message,
 	last := 0
 	q := &api.GetConversationRepliesParameters{ChannelID: ref[refChannel], Timestamp: ref[refTS], Limit: searchLimit, IncludeAllMetadata: true}
 	for range searchPages {
+		if err := n.limit[methodReply].Wait(ctx); err != nil {
+			return 0, err
+		}
 		msgs, _, next, err := c.GetConversationRepliesContext(ctx, q)
 		if err != nil {
-			err = n.judge("conversations.replies", err)
+			err = n.judge(methodReply, err)
 			var no *notify.Refused
 			if errors.As(err, &no) {
 				n.opt.Log.Warn("cannot read the thread; writing to it without", "incident", m.Incident, "err", err)
@@ -107,9 +118,12 @@ func (n *Notifier) channelID(ctx context.Context, c *api.Client) (string, error)
 	name := strings.TrimPrefix(n.cfg.Channel, "#")
 	q := &api.GetConversationsParameters{ExcludeArchived: true, Limit: 1000, Types: []string{"public_channel", "private_channel"}}
 	for range searchPages {
+		if err := n.limit[methodList].Wait(ctx); err != nil {
+			return "", err
+		}
 		channels, next, err := c.GetConversationsContext(ctx, q)
 		if err != nil {
-			return "", n.judge("conversations.list", err)
+			return "", n.judge(methodList, err)
 		}
 		for _, ch := range channels {
 			if ch.Name == name {

@@ -19,11 +19,20 @@ import (
 	"paramedic/state"
 )
 
-// Slack takes about one message a second and channel.
+// Slack takes about one message a second and channel, and of other methods so many calls a minute and workspace: 50 of tier 3, 20 of
+// tier 2 (https://docs.slack.dev/apis/web-api/rate-limits). Burst and rate together stay below that in every minute.
 const (
-	every    = 1100 * time.Millisecond
-	burst    = 1
-	patience = 8 * time.Second
+	postEvery   = 1050 * time.Millisecond
+	tier3Every  = 1500 * time.Millisecond
+	tier3Burst  = 10
+	tier2Every  = 12 * time.Second
+	tier2Burst  = 15
+	patience    = 8 * time.Second
+	methodPost  = "chat.postMessage"
+	methodEdit  = "chat.update"
+	methodRead  = "conversations.history"
+	methodReply = "conversations.replies"
+	methodList  = "conversations.list"
 	// maxReply bounds what is read of an answer.
 	maxReply = 8 << 20
 )
@@ -41,7 +50,7 @@ type Notifier struct {
 	cfg   Config
 	opt   Options
 	http  bounded
-	limit *notify.Limiter
+	limit map[string]*notify.Limiter // by method
 
 	mu      sync.Mutex
 	channel string // the ID of the configured channel, once it is known
@@ -60,11 +69,19 @@ func New(cfg Config, opt Options) *Notifier {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Notifier{cfg: cfg, opt: opt, http: bounded{opt.HTTP}, limit: notify.NewLimiter(opt.Clock, every, burst, patience)}
+	n := &Notifier{cfg: cfg, opt: opt, http: bounded{opt.HTTP}, limit: limiters(opt.Clock)}
 	if isID(cfg.Channel) {
 		n.channel = cfg.Channel
 	}
 	return n
+}
+
+func limiters(clock state.Clock) map[string]*notify.Limiter {
+	tier3 := func() *notify.Limiter { return notify.NewLimiter(clock, tier3Every, tier3Burst, patience) }
+	return map[string]*notify.Limiter{
+		methodPost: notify.NewLimiter(clock, postEvery, 1, patience), methodEdit: tier3(), methodRead: tier3(), methodReply: tier3(),
+		methodList: notify.NewLimiter(clock, tier2Every, tier2Burst, patience),
+	}
 }
 
 // bounded is an HTTP client that never reads more of an answer than maxReply.
@@ -140,19 +157,24 @@ func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message,
 	if fresh && ref[refTS] != "" && ref[refShown] == shown {
 		return nil // an edit that changes nothing is a call saved
 	}
+	edit := ref[refTS] != ""
 	err = n.send(ctx, c, m, ref, blocks)
 	if tooMuch(err) {
 		n.opt.Log.Warn("slack refused the message's blocks; sending its shortest form", "incident", m.Incident, "err", err)
 		err = n.send(ctx, c, m, ref, n.brief(m))
 	}
 	if err != nil {
-		method := "chat.postMessage"
-		if ref[refTS] != "" {
-			method = "chat.update"
+		method := methodPost
+		if edit {
+			method = methodEdit
 		}
 		return n.judge(method, err)
 	}
 	ref[refShown] = shown
+	if !edit && len(m.Entries) > 0 {
+		// The message tells what happened so far: the thread begins with what comes after it, and a first message is one call.
+		ref[refThread] = lastEntry(m)
+	}
 	return nil
 }
 
@@ -160,13 +182,17 @@ func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message,
 var errNoHandle = errors.New("the answer names no message")
 
 func (n *Notifier) send(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string, blocks []api.Block) error {
-	if err := n.limit.Wait(ctx); err != nil {
+	method, to := methodPost, lastEntry(m)
+	if ref[refTS] != "" {
+		method, to = methodEdit, ref[refThread]
+	}
+	if err := n.limit[method].Wait(ctx); err != nil {
 		return err
 	}
 	options := []api.MsgOption{
 		api.MsgOptionText(notice(m), false), api.MsgOptionBlocks(blocks...), api.MsgOptionDisableMarkdown(),
 		api.MsgOptionDisableLinkUnfurl(), api.MsgOptionDisableMediaUnfurl(),
-		api.MsgOptionMetadata(api.SlackMetadata{EventType: EventIncident, EventPayload: map[string]any{"incident": string(m.Incident)}}),
+		api.MsgOptionMetadata(api.SlackMetadata{EventType: EventIncident, EventPayload: map[string]any{"incident": string(m.Incident), "to": to}}),
 	}
 	if ref[refTS] != "" {
 		_, _, _, err := c.UpdateMessageContext(ctx, ref[refChannel], ref[refTS], options...)
@@ -186,16 +212,24 @@ func (n *Notifier) send(ctx context.Context, c *api.Client, m notify.Message, re
 	return nil
 }
 
+// lastEntry returns the last timeline entry of a message, as its handle has it.
+func lastEntry(m notify.Message) string {
+	if len(m.Entries) == 0 {
+		return "0"
+	}
+	return strconv.Itoa(m.Entries[len(m.Entries)-1].N)
+}
+
 // notice is the text that the notification on a phone or watch shows.
 func notice(m notify.Message) string {
 	word := string(m.Severity)
 	if m.Status == state.StatusResolved {
 		word = "resolved"
 	}
-	return escape(notify.Cut(fmt.Sprintf("%s %s: %s", m.Name(), word, m.Title), 300))
+	return escape(notify.Cut(fmt.Sprintf("%s %s: %s", m.Name(), word, m.Headline()), 300))
 }
 
-// judge turns a failed call into what the outbox needs to know, and makes every later call wait where Slack asked for it.
+// judge turns a failed call into what the outbox needs to know, and makes later calls of the method wait where Slack asked for it.
 func (n *Notifier) judge(method string, err error) error {
 	var own *notify.Later
 	if errors.As(err, &own) {
@@ -204,7 +238,9 @@ func (n *Notifier) judge(method string, err error) error {
 	err = verdict(method, err)
 	var later *notify.Later
 	if errors.As(err, &later) {
-		n.limit.Close(later.After)
+		if l := n.limit[method]; l != nil {
+			l.Close(later.After)
+		}
 	}
 	return err
 }
@@ -230,7 +266,7 @@ func (n *Notifier) thread(ctx context.Context, c *api.Client, m notify.Message, 
 	if len(entries) == 0 {
 		return nil
 	}
-	if err := n.limit.Wait(ctx); err != nil {
+	if err := n.limit[methodPost].WaitBehind(ctx); err != nil {
 		return err
 	}
 	to := entries[len(entries)-1].N
@@ -244,7 +280,7 @@ func (n *Notifier) thread(ctx context.Context, c *api.Client, m notify.Message, 
 		err = errNoHandle
 	}
 	if err != nil {
-		return n.judge("chat.postMessage", err)
+		return n.judge(methodPost, err)
 	}
 	ref[refThread] = strconv.Itoa(to)
 	return nil

@@ -20,36 +20,72 @@ type Chart struct {
 	ID        string // unique on the page
 	Title     string
 	Unit      string
-	Usual     string // how its signal compares with its usual values, where it is not as usual
+	Said      []Saying
 	Series    []Line
 	Hidden    int // series that were left out
 	Threshold *float64
 	Marks     []Mark
+	To        time.Time // how far it goes at least
+}
+
+// A Saying is a sentence of a caption with the time at which it was so.
+type Saying struct {
+	At   time.Time
+	Text string
 }
 
 // A Line is one series of a chart.
 type Line struct {
 	Name   string
-	Color  int // the same for the same name in all charts of a page
+	Color  int  // the same for the same name in all charts of a page
+	Gone   bool // its worker is no more
 	Points []state.Point
+
+	whole  bool // it is not about one pod
+	pooled bool // … and stands beside those of pods
+	rank   int  // how much it matters: the lowest is drawn first
 }
 
-// Slot is the class of the line's colour.
-func (l Line) Slot() int { return l.Color % maxSeries }
+// end is when the line's last point is.
+func (l Line) end() time.Time {
+	if len(l.Points) == 0 {
+		return time.Time{}
+	}
+	return l.Points[len(l.Points)-1].At
+}
 
-// A Mark is a moment: the onset, or an action.
-type Mark struct {
-	At   time.Time
-	Text string
-	Kind string // onset or action
+// last is the line's last value, if it is a number.
+func (l Line) last() (float64, bool) {
+	if len(l.Points) == 0 {
+		return 0, false
+	}
+	v := l.Points[len(l.Points)-1].Value
+	return v, finite(v)
+}
+
+func (l Line) peak() float64 {
+	top := math.Inf(-1)
+	for _, p := range l.Points {
+		if finite(p.Value) {
+			top = math.Max(top, p.Value)
+		}
+	}
+	return top
+}
+
+// Class is what the line looks like: that of all workers together stands out, each other has a colour.
+func (l Line) Class() string {
+	if l.pooled {
+		return "all"
+	}
+	return "s" + strconv.Itoa(l.Color%maxSeries)
 }
 
 // The chart's size in its own units: a phone shows it at about this size, so text is readable there.
 const (
-	chartW, chartH          = 440.0, 210.0
-	padL, padR, padT, padB  = 50.0, 12.0, 24.0, 26.0
+	chartW, chartH          = 440.0, 240.0
+	padL, padR, padT, padB  = 50.0, 12.0, 46.0, 30.0
 	plotW, plotH            = chartW - padL - padR, chartH - padT - padB
-	onsetKind, actionKind   = "onset", "action"
 	maxTicksX, wantedTicksY = 5, 4
 )
 
@@ -95,35 +131,25 @@ func (c Chart) SVG() template.HTML {
 	if limited {
 		fmt.Fprintf(&s, `<text class="limit-text" x="%.1f" y="%.1f">limit %s</text>`, padL+4, y(*c.Threshold)-4, esc(state.FormatValue(*c.Threshold, c.Unit)))
 	}
-	for _, m := range c.Marks {
-		if m.At.Before(b.from) || m.At.After(b.to) {
-			continue
-		}
-		kind, anchor, dx := onsetKind, "start", 4.0
-		if m.Kind == actionKind {
-			kind = actionKind
-		}
-		if x(m.At) > padL+plotW*0.75 {
-			anchor, dx = "end", -4
-		}
-		fmt.Fprintf(&s, `<line class="mark %s" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, kind, x(m.At), x(m.At), padT-10, padT+plotH)
-		fmt.Fprintf(&s, `<text class="mark-text %s" x="%.1f" y="%.1f" text-anchor="%s">%s</text>`, kind, x(m.At)+dx, padT-6, anchor, esc(m.Text))
-	}
+	c.marks(&s, b, x)
 	s.WriteString(`</svg>`)
 	return template.HTML(s.String()) //nolint:gosec // made of numbers and of text that was escaped above
 }
 
+// gathered is how far apart the points of two gatherings may be: evidence of an older incident is gathered every five minutes.
+const gathered = 5*time.Minute + 30*time.Second
+
 // line draws one series; a gap in the data is a gap in the line.
 func (c Chart) line(s *strings.Builder, l Line, x func(time.Time) float64, y func(float64) float64) {
 	var d strings.Builder
-	gap := typicalStep(l.Points) * 4
+	gap := max(typicalStep(l.Points)*4, gathered)
 	pen := false
 	for j, p := range l.Points {
 		if !finite(p.Value) {
 			pen = false
 			continue
 		}
-		if j > 0 && gap > 0 && p.At.Sub(l.Points[j-1].At) > gap {
+		if j > 0 && p.At.Sub(l.Points[j-1].At) > gap {
 			pen = false
 		}
 		op := "M"
@@ -133,7 +159,10 @@ func (c Chart) line(s *strings.Builder, l Line, x func(time.Time) float64, y fun
 		fmt.Fprintf(&d, "%s%.1f %.1f", op, x(p.At), y(p.Value))
 		pen = true
 	}
-	fmt.Fprintf(s, `<path class="line s%d" d="%s"><title>%s</title></path>`, l.Slot(), d.String(), template.HTMLEscapeString(l.Name))
+	fmt.Fprintf(s, `<path class="line %s" d="%s"><title>%s</title></path>`, l.Class(), d.String(), template.HTMLEscapeString(l.Name))
+	if v, ok := l.last(); l.Gone && ok {
+		fmt.Fprintf(s, `<path class="gone %s" d="M%.1f %.1fm-3.5 -3.5l7 7m0 -7l-7 7"><title>%s was replaced</title></path>`, l.Class(), x(l.end()), y(v), template.HTMLEscapeString(l.Name))
+	}
 }
 
 // bounds finds what the axes have to show: every point, zero where it is near, the threshold where it is not far off.
@@ -155,6 +184,9 @@ func (c Chart) bounds() (bounds, bool) {
 	}
 	if math.IsInf(b.low, 0) || !b.to.After(b.from) {
 		return b, false
+	}
+	if c.To.After(b.to) {
+		b.to = c.To
 	}
 	if c.Threshold != nil && finite(*c.Threshold) && *c.Threshold <= b.top*3 && *c.Threshold > 0 {
 		b.top = math.Max(b.top, *c.Threshold)

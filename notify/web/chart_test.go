@@ -12,7 +12,7 @@ import (
 )
 
 func TestAChartIsWellFormedAndSaysWhatItShows(t *testing.T) {
-	c := Chart{ID: "c", Title: "KV cache <used>", Unit: "ratio", Threshold: ptr(0.95), Marks: []Mark{{At: at(-14), Text: "onset", Kind: "onset"}, {At: at(-5), Text: "action", Kind: "action"}, {At: at(-500), Text: "long ago"}},
+	c := Chart{ID: "c", Title: "KV cache <used>", Unit: "ratio", Threshold: ptr(0.95), Marks: []Mark{{At: at(-14), Text: "onset", Kind: "onset"}, {At: at(-5), Text: "write", Kind: writeKind, Long: "max_num_seqs <256>"}, {At: at(-9), Text: "kv pressure", Kind: alertKind}, {At: at(-500), Text: "long ago"}},
 		Series: []Line{{Name: `a"&<b>`, Points: ramp(0.6, 0.97, -14, 0)}}}
 	svg := string(c.SVG())
 	d := xml.NewDecoder(strings.NewReader(svg))
@@ -24,7 +24,7 @@ func TestAChartIsWellFormedAndSaysWhatItShows(t *testing.T) {
 			break
 		}
 	}
-	contains(t, svg, "<title id=\"c-t\">KV cache &lt;used&gt;</title>", "from 60 % to 97 %, highest 97 %", ">limit 95 %<", ">onset<", ">action<", ">100 %<", ">03:00<", `role="img"`)
+	contains(t, svg, "<title id=\"c-t\">KV cache &lt;used&gt;</title>", "from 60 % to 97 %, highest 97 %", ">limit 95 %<", ">onset<", ">write<", "03:07:00 write: max_num_seqs &lt;256&gt;", `class="mark alert"`, "03:03:00 kv pressure", ">100 %<", ">03:00<", `role="img"`)
 	if strings.Contains(svg, "long ago") || strings.Contains(svg, "NaN") || strings.Contains(svg, "style=") {
 		t.Errorf("got\n%s", svg)
 	}
@@ -58,11 +58,11 @@ func TestAGapInTheDataIsAGapInTheLine(t *testing.T) {
 }
 
 func TestTheEightSeriesThatMatterAreDrawn(t *testing.T) {
-	var samples []state.Sample
+	ev := state.Evidence{}
 	for i := range 12 {
-		samples = append(samples, state.Sample{Value: float64(i), Entity: state.Entity{Pod: fmt.Sprintf("p%d", i)}, Series: ramp(0, float64(i), 0, 0)})
+		ev.Samples = append(ev.Samples, state.Sample{Value: float64(i), Entity: state.Entity{Pod: fmt.Sprintf("p%d", i)}, Series: ramp(0, float64(i), 0, 0)})
 	}
-	c := handler(t, fixture(), nil).chart("x", samples, state.Scope{Pods: []string{"p1"}})
+	c := handler(t, fixture(), nil).chart("x", ev.Charted(), state.Incident{Scope: state.Scope{Pods: []string{"p1"}}}, time.Time{})
 	if len(c.Series) != 8 || c.Hidden != 4 || c.Series[0].Name != "p1" || c.Series[1].Name != "p11" {
 		t.Errorf("%d series, first %s and %s", len(c.Series), c.Series[0].Name, c.Series[1].Name)
 	}

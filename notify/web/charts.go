@@ -2,7 +2,10 @@ package web
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"paramedic/state"
 )
@@ -11,29 +14,34 @@ import (
 var keySignals = []string{"kv_usage", "requests_waiting", "ttft_p95", "preemption_rate", "requests_running", "itl_p95", "generation_tokens_rate",
 	"arrival_rate", "prefix_hit_ratio", "container_memory", "error_rate", "gpu_util", "kv_idle_usage", "prompt_length_p95"}
 
-// maxCharts keeps the page a page.
-const maxCharts = 6
+const (
+	maxCharts = 6 // keeps the page a page
+
+	// A chart shows as much of the time before the onset as the incident lasted, within these.
+	leastBefore = 30 * time.Minute
+	mostBefore  = time.Hour
+	// lately is how old the end of a line may be for its worker to be there still.
+	lately = 3 * time.Minute
+)
 
 // charts picks the signals worth drawing: those that speak for the verdict, strongest first, then the key signals.
 func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, marks []Mark) []Chart {
-	bySignal := map[string][]state.Sample{}
-	for _, s := range ev.Samples {
-		if len(s.Series) > 1 {
-			bySignal[s.Signal] = append(bySignal[s.Signal], s)
-		}
-	}
-	var order []string
+	bySignal := map[string][]state.Curve{}
+	var order, rest []string
 	for _, f := range in.Diagnosis.Findings {
 		order = append(order, f.Signal)
 	}
 	order = append(order, keySignals...)
-	var rest []string
-	for id := range bySignal {
-		rest = append(rest, id)
+	for _, c := range ev.Charted() {
+		if bySignal[c.Signal] == nil {
+			rest = append(rest, c.Signal)
+		}
+		bySignal[c.Signal] = append(bySignal[c.Signal], c)
 	}
 	slices.Sort(rest)
 	order = append(order, rest...)
 
+	from, to := window(in, ev, marks)
 	var out []Chart
 	done, colors := map[string]bool{}, map[string]int{}
 	for _, id := range order {
@@ -41,24 +49,21 @@ func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, m
 			continue
 		}
 		done[id] = true
-		c := h.chart(id, bySignal[id], in.Scope)
-		c.Marks = marks
-		for _, a := range in.Diagnosis.Anomalies {
-			if a.Signal == id {
-				c.Usual = a.Text
-			}
-		}
+		c := h.chart(id, bySignal[id], in, from)
+		c.Marks, c.To = marks, to
 		for i, l := range c.Series {
-			if _, known := colors[l.Name]; !known {
+			if _, known := colors[l.Name]; !known && !l.pooled {
 				colors[l.Name] = len(colors)
 			}
 			c.Series[i].Color = colors[l.Name]
+			c.Series[i].Gone = !l.whole && ev.At.Sub(l.end()) > lately
 		}
 		for _, check := range checks {
 			if check.Signal == id && check.Threshold != nil {
 				c.Threshold = check.Threshold
 			}
 		}
+		c.Said = said(c, in, ev)
 		if _, ok := c.bounds(); ok {
 			out = append(out, c)
 		}
@@ -66,28 +71,90 @@ func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, m
 	return out
 }
 
-// chart takes the series that matter most: those of the broken pods, then the highest.
-func (h *Handler) chart(id string, samples []state.Sample, scope state.Scope) Chart {
-	if slices.ContainsFunc(samples, func(s state.Sample) bool { return s.Entity.Pod != "" }) {
-		samples = slices.DeleteFunc(slices.Clone(samples), func(s state.Sample) bool { return s.Entity.Pod == "" })
-	}
-	broken := func(s state.Sample) int {
-		if i := slices.Index(scope.Pods, s.Entity.Pod); i >= 0 {
-			return i
+// window is the time that every chart of a page shows: some of the time before the onset, and all after it.
+func window(in state.Incident, ev state.Evidence, marks []Mark) (from, to time.Time) {
+	to = ev.At
+	for _, m := range marks {
+		if m.At.After(to) && m.At.Sub(ev.At) < 15*time.Minute { // an incident is resolved a while after its last gathering
+			to = m.At
 		}
-		return len(scope.Pods)
 	}
-	slices.SortStableFunc(samples, func(a, b state.Sample) int {
-		return cmp.Or(broken(a)-broken(b), cmp.Compare(b.Value, a.Value), cmp.Compare(a.Entity.Pod, b.Entity.Pod))
+	lasted := min(max(to.Sub(in.StartedAt), leastBefore), mostBefore)
+	return in.StartedAt.Add(-lasted), to
+}
+
+// chart takes the curves that matter most: those of the broken pods, then the pool's own where its numbers are told, then the highest.
+func (h *Handler) chart(id string, curves []state.Curve, in state.Incident, from time.Time) Chart {
+	c := Chart{ID: "chart-" + id, Title: h.signalTitle(id), Unit: curves[0].Unit}
+	byPod := slices.ContainsFunc(curves, func(x state.Curve) bool { return x.Entity.Pod != "" })
+	whole := slices.ContainsFunc(in.Diagnosis.Anomalies, func(a state.Anomaly) bool { return a.Signal == id && a.Pod == "" })
+	rank := map[string]int{}
+	for _, pods := range [][]string{in.Diagnosis.Scope.Pods, in.Scope.Pods} {
+		for _, pod := range pods {
+			if _, ok := rank[pod]; !ok {
+				rank[pod] = len(rank)
+			}
+		}
+	}
+	var lines []Line
+	for _, curve := range curves {
+		pooled := curve.Entity.Pod == "" && byPod
+		if pooled && (!whole || curve.Unit == "requests" || curve.Unit == "1/s") {
+			continue // a sum beside its parts flattens them
+		}
+		l := Line{Name: entity(curve.Entity), Points: since(curve.Points(), from), whole: curve.Entity.Pod == "", rank: len(rank)}
+		if i, ok := rank[curve.Entity.Pod]; ok {
+			l.rank = i
+		}
+		if pooled {
+			l.Name, l.rank, l.pooled = "all workers", len(rank)-1, true
+		}
+		if len(l.Points) > 0 {
+			lines = append(lines, l)
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b Line) int {
+		return cmp.Or(a.rank-b.rank, cmp.Compare(b.peak(), a.peak()), cmp.Compare(a.Name, b.Name))
 	})
-	c := Chart{ID: "chart-" + id, Title: h.signalTitle(id), Unit: samples[0].Unit, Hidden: max(len(samples)-maxSeries, 0)}
-	for _, s := range samples[:min(len(samples), maxSeries)] {
-		c.Series = append(c.Series, Line{Name: entity(s.Entity), Points: s.Series})
-	}
+	c.Series, c.Hidden = lines[:min(len(lines), maxSeries)], max(len(lines)-maxSeries, 0)
 	return c
 }
 
-// entity is the most telling name of what a sample is about.
+// since leaves out the points before a moment.
+func since(points []state.Point, from time.Time) []state.Point {
+	n, _ := slices.BinarySearchFunc(points, from, func(p state.Point, t time.Time) int { return p.At.Compare(t) })
+	return points[n:]
+}
+
+// said is what a chart's caption says, each with the time at which it was so: what was unusual when the verdict was found, and how it ended.
+func said(c Chart, in state.Incident, ev state.Evidence) []Saying {
+	var out []Saying
+	read := cmp.Or(in.Diagnosis.EvidenceAt, in.Diagnosis.At)
+	for _, a := range in.Diagnosis.Anomalies {
+		if "chart-"+a.Signal == c.ID {
+			out = append(out, Saying{read, a.Text})
+		}
+	}
+	low, high, last := math.Inf(1), math.Inf(-1), time.Time{}
+	for _, l := range c.Series {
+		if v, ok := l.last(); ok && !l.Gone {
+			low, high = math.Min(low, v), math.Max(high, v)
+			if l.end().After(last) {
+				last = l.end()
+			}
+		}
+	}
+	if len(out) == 0 || last.Sub(read) < 2*time.Minute {
+		return out
+	}
+	text := state.FormatValue(high, c.Unit)
+	if least := state.FormatValue(low, c.Unit); least != text {
+		text = least + " to " + text
+	}
+	return append(out, Saying{last, fmt.Sprintf("%s by then", text)})
+}
+
+// entity is the most telling name of what a curve is about.
 func entity(e state.Entity) string {
 	switch {
 	case e.GPU != "" && e.Pod != "":

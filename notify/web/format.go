@@ -16,6 +16,7 @@ func (h *Handler) funcs() template.FuncMap {
 		"ago":       func(t time.Time) string { return ago(h.now(), t) },
 		"iso":       func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"clock":     func(t time.Time) string { return t.UTC().Format("15:04:05") },
+		"minute":    func(t time.Time) string { return t.UTC().Format("15:04") },
 		"date":      func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"value":     state.FormatValue,
 		"deref":     func(p *float64) float64 { return *p },

@@ -24,6 +24,7 @@ type incidentData struct {
 	Sum         sum
 	Symptoms    []symptomGroup
 	Charts      []Chart
+	Moments     []Mark
 	Unusual     []state.Anomaly // those whose signal has no chart
 	Actions     []actionCard
 	Playbook    Playbook
@@ -86,13 +87,9 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	d.Symptoms = h.symptoms(in)
 	d.Timeline = byDay(entries)
 	d.Missing = missingRows(in.Diagnosis.Missing, ev.Missing)
-	marks := []Mark{{At: in.StartedAt, Text: "onset", Kind: onsetKind}}
 	for _, id := range in.Actions {
 		if a, ok := h.cfg.View.Action(id); ok {
 			d.Actions = append(d.Actions, newActionCard(a))
-			if !a.Write.At.IsZero() {
-				marks = append(marks, Mark{At: a.Write.At, Text: "action", Kind: actionKind})
-			}
 		}
 	}
 	slices.SortStableFunc(d.Actions, func(a, b actionCard) int { return b.State.Need() - a.State.Need() })
@@ -103,9 +100,10 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 	if d.Verdict { // before it, the playbook of "unknown" would be advice that nobody has reason for yet
 		d.Playbook, d.HasPlaybook = h.cfg.Playbook(in.Diagnosis.Playbook, &in, evp)
 	}
-	d.Charts = h.charts(in, ev, d.Playbook.Checks, marks)
+	d.Moments = moments(in, d.Actions)
+	d.Charts = h.charts(in, ev, d.Playbook.Checks, d.Moments)
 	for _, a := range in.Diagnosis.Anomalies {
-		if !slices.ContainsFunc(d.Charts, func(c Chart) bool { return c.Usual == a.Text }) {
+		if !slices.ContainsFunc(d.Charts, func(c Chart) bool { return c.ID == "chart-"+a.Signal }) {
 			d.Unusual = append(d.Unusual, a)
 		}
 	}

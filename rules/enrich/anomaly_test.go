@@ -109,3 +109,38 @@ func TestABurstIsComparedWithTheHoursOthers(t *testing.T) {
 		t.Errorf("a past that was not read: %g", *got)
 	}
 }
+
+// A rule may fire long after the trouble began. What the hour shows of the trouble is not what is usual.
+func TestOldTroubleIsNotItsOwnBaseline(t *testing.T) {
+	since := func(began int, before, after func(i int) float64) func(int) float64 {
+		return func(i int) float64 {
+			if i >= 60-began {
+				return after(i)
+			}
+			return before(i)
+		}
+	}
+	noisy := func(mean float64) func(int) float64 {
+		return func(i int) float64 { return mean * (1 + 0.2*float64(i%3-1)) }
+	}
+	bursts := func(i int) float64 { return 1 + float64(i/10%2)*5 }
+	comes := func(i int) float64 { return 2 + float64(i/3%2)*20 } // and goes
+	for _, c := range []struct {
+		name             string
+		value, was, want float64
+		series           []state.Point
+	}{
+		{"35 minutes older than its first alert", 22, 2, 2, minutes(60, since(35, noisy(2), noisy(20)))},
+		{"20 minutes older", 22, 2, 2, minutes(60, since(20, noisy(2), noisy(20)))},
+		{"30 minutes, and it comes and goes", 22, 2, 2, minutes(60, since(30, noisy(2), comes))},
+		{"30 minutes, in a pool that has bursts", 60, 1, 6, minutes(60, since(30, bursts, noisy(60)))},
+		{"what fell half an hour ago", 1, 20, 20, minutes(60, since(30, noisy(20), noisy(1)))},
+		{"a burst as there were others", 5.8, 1, 6, minutes(60, bursts)},
+		{"a burst that is over", 2, 2, 2, minutes(60, since(30, noisy(2), func(i int) float64 { return map[bool]float64{true: 20, false: 2}[i < 40] }))},
+	} {
+		got := usually(&state.Sample{Value: c.value, Unit: "requests", Baseline: &c.was, Series: c.series}, now)
+		if got == nil || math.Abs(*got-c.want) > 0.25*c.want {
+			t.Errorf("%s: %v, want %g", c.name, *got, c.want)
+		}
+	}
+}

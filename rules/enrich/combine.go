@@ -57,6 +57,25 @@ func (p *Parts) Add(instance, job string, v float64) {
 	p.all = append(p.all, scraped{instance, job, v})
 }
 
+// Instances returns the addresses of the parts.
+func (p *Parts) Instances() []string {
+	var out []string
+	for _, s := range p.all {
+		if !slices.Contains(out, s.instance) {
+			out = append(out, s.instance)
+		}
+	}
+	return out
+}
+
+// Keep leaves out the parts of other addresses, unless none would be left.
+func (p *Parts) Keep(instances []string) {
+	kept := slices.DeleteFunc(slices.Clone(p.all), func(s scraped) bool { return !slices.Contains(instances, s.instance) })
+	if len(kept) > 0 {
+		p.all = kept
+	}
+}
+
 // Value combines the parts. It does not depend on the order in which they came.
 func (p *Parts) Value(how rules.Combine) float64 {
 	slices.SortFunc(p.all, func(a, b scraped) int {

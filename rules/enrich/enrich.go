@@ -46,6 +46,7 @@ type Query struct {
 // their WorkerKey, as the metrics tell that they export.
 type Reading struct {
 	Samples []state.Sample
+	Gone    []state.Sample // the courses of the pool's workers that are no more, without a value
 	Workers []state.Worker
 	Engines map[string]string
 	Scraped []Scraped

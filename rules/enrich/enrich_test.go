@@ -362,3 +362,26 @@ func TestRollbackIsKnownByKubernetes(t *testing.T) {
 		}
 	}
 }
+
+// The engines of one pod may serve a model each. A worker's cache is full where one of theirs is, and it runs what all of them run.
+func TestModelsOfOnePodAreCombined(t *testing.T) {
+	a, b := state.Entity{Namespace: "llm", Pod: pod0, Model: "chat"}, state.Entity{Namespace: "llm", Pod: pod0, Model: "embed"}
+	was := func(s state.Sample, v float64) state.Sample {
+		s.Baseline = &v
+		return s
+	}
+	samples := []state.Sample{was(sampleOf("kv_usage", a, 0.2), 0.1), was(sampleOf("kv_usage", b, 0.95), 0.5), was(sampleOf("requests_running", a, 5), 4), was(sampleOf("requests_running", b, 7), 6),
+		sampleOf("ttft_p95", a, 3), sampleOf("ttft_p95", b, 1)}
+	ev := gatherer(t, Cluster{Prometheus: &fixed{reading: Reading{Samples: samples}}, Engines: &fixed{reading: Reading{Samples: samples}}}).Gather(t.Context(), request("kv_usage", "requests_running", "ttft_p95"))
+	got := map[string]float64{}
+	for _, s := range ev.Samples {
+		got[s.Signal] += s.Value
+		if s.Baseline != nil {
+			got[s.Signal+" before"] += *s.Baseline
+		}
+	}
+	want := map[string]float64{"kv_usage": 0.95, "kv_usage before": 0.5, "requests_running": 12, "requests_running before": 10, "ttft_p95": 3}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}

@@ -46,8 +46,10 @@ func (m *merge) evidence(ev *state.Evidence) {
 	seen := make(map[what]int, read)
 	had := map[string]bool{}
 	var began []time.Time // by sample: when the past begins whose first minutes its baseline is of; zero: it is of an hour before
-	for _, r := range m.readings {
+	given := map[int]origin{} // by sample that has a model
+	for from, r := range m.readings {
 		for _, s := range r.Samples {
+			by := origin{from, strings.ToLower(s.Entity.Model)}
 			s.Entity = m.resolve(s.Entity)
 			if !m.inScope(s.Entity) {
 				continue
@@ -55,6 +57,10 @@ func (m *merge) evidence(ev *state.Evidence) {
 			key := what{s.Signal, placeOf(s.Entity), s.Text}
 			if at, ok := seen[key]; ok { // what an earlier source has given is not given again
 				have := &ev.Samples[at]
+				if first := given[at]; by.another(first) && s.Entity.Pod != "" {
+					m.together(have, s)
+					continue
+				}
 				if s.Baseline != nil && (have.Baseline == nil || r.Began.IsZero() && !began[at].IsZero()) {
 					have.Baseline, began[at] = s.Baseline, r.Began
 				}
@@ -66,6 +72,9 @@ func (m *merge) evidence(ev *state.Evidence) {
 			}
 			had[s.Signal] = true
 			seen[key] = len(ev.Samples)
+			if by.model != "" {
+				given[len(ev.Samples)] = by
+			}
 			ev.Samples = append(ev.Samples, s)
 			if s.Baseline == nil {
 				began = append(began, time.Time{})
@@ -77,9 +86,15 @@ func (m *merge) evidence(ev *state.Evidence) {
 	m.exitCodes(ev.Samples)
 	ev.Samples = m.once(ev.Samples)
 	for i := range ev.Samples {
-		ev.Samples[i].Baseline = usually(&ev.Samples[i], m.query.Onset)
+		s := &ev.Samples[i]
+		if was := s.Baseline; was != nil {
+			if s.Baseline = usually(s, m.query.Onset); s.Baseline != was {
+				s.HourAgo = was
+			}
+		}
 	}
 	keepSeries(ev.Samples, m.query.Scope)
+	ev.Gone = m.gone()
 	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int {
 		if c := strings.Compare(a.Signal, b.Signal); c != 0 {
 			return c

@@ -173,9 +173,24 @@ func (s *Store) writeJoined(group []*write, messages int) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	_, err := s.publish(ctx, msgs)
+	err := s.write(ctx, msgs)
 	for _, w := range group {
 		w.done <- err
+	}
+}
+
+// write publishes inputs and notes how far the log goes.
+func (s *Store) write(ctx context.Context, msgs []*nats.Msg) error {
+	seq, err := s.publish(ctx, msgs)
+	if err == nil {
+		s.sawInput(seq)
+	}
+	return err
+}
+
+func (s *Store) sawInput(seq uint64) {
+	for old := s.logged.Load(); seq > old && !s.logged.CompareAndSwap(old, seq); {
+		old = s.logged.Load()
 	}
 }
 
@@ -186,11 +201,9 @@ func (s *Store) writeEach(group []*write) {
 	var wg sync.WaitGroup
 	for _, w := range group[1:] {
 		wg.Go(func() {
-			_, err := s.publish(ctx, w.msgs)
-			w.done <- err
+			w.done <- s.write(ctx, w.msgs)
 		})
 	}
-	_, err := s.publish(ctx, group[0].msgs)
-	group[0].done <- err
+	group[0].done <- s.write(ctx, group[0].msgs)
 	wg.Wait()
 }

@@ -25,8 +25,11 @@ const (
 
 // A position is the record that a commit moves.
 type position struct {
-	Position uint64 `json:"position"`
-	Commit   string `json:"commit"` // tells one's own commit from another's when the answer was lost
+	Position uint64     `json:"position"`
+	Commit   string     `json:"commit"`            // tells one's own commit from another's when the answer was lost
+	Sum      *state.Sum `json:"sum,omitempty"`     // of the live records, without timelines; nil: not known, as in what older versions wrote
+	Log      uint64     `json:"log,omitempty"`     // the log went on to here at least
+	Partial  bool       `json:"partial,omitempty"` // the records are being written anew; Position and Sum are those of before
 }
 
 // Commit writes the records and the position, all or none, if the fence is the partition's newest. At most MaxRecords fit.
@@ -40,33 +43,47 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 	if len(records) > MaxRecords {
 		return state.Fence{}, fmt.Errorf("committing %d records at once: %d is the most", len(records), MaxRecords)
 	}
+	pos := position{Position: to}
+	sum, changes, known := s.sums.after(partition, fence.Rev, records)
+	if known {
+		pos.Sum = &sum
+	}
+	rev, err := s.commit(ctx, partition, fence, pos, records)
+	if err != nil {
+		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)
+	}
+	if known {
+		s.sums.commit(partition, fence.Rev, rev, sum, changes)
+	}
+	return state.Fence{Position: to, Rev: rev}, nil
+}
+
+// commit writes the records and the position and returns its revision.
+func (s *Store) commit(ctx context.Context, partition int, fence state.Fence, pos position, records []state.Record) (uint64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	msgs, err := s.recordMessages(partition, records)
 	if err != nil {
-		return state.Fence{}, err
+		return 0, err
 	}
-	id := rand.Text()
-	data, err := json.Marshal(position{Position: to, Commit: id})
+	pos.Commit, pos.Log = rand.Text(), max(pos.Position, s.logged.Load())
+	data, err := json.Marshal(pos)
 	if err != nil {
-		return state.Fence{}, fmt.Errorf("encoding the position: %w", err)
+		return 0, fmt.Errorf("encoding the position: %w", err)
 	}
-	pos := nats.NewMsg(positionSubject(partition))
-	pos.Data = data
-	pos.Header.Set(expectLastHeader, strconv.FormatUint(fence.Rev, 10))
-	msgs = append(msgs, pos) // last: whoever reads it has read all of the commit
+	m := nats.NewMsg(positionSubject(partition))
+	m.Data = data
+	m.Header.Set(expectLastHeader, strconv.FormatUint(fence.Rev, 10))
+	msgs = append(msgs, m) // last: what reads it has read all of the commit
 
 	rev, err := s.publish(ctx, msgs)
 	switch {
 	case errors.Is(err, state.ErrFenced):
-		rev, err = s.rewrite(ctx, partition, fence, msgs)
+		return s.rewrite(ctx, partition, fence, msgs)
 	case errors.Is(err, state.ErrUnavailable):
-		rev, err = s.settle(partition, id, err)
+		return s.settle(partition, pos.Commit, err)
 	}
-	if err != nil {
-		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)
-	}
-	return state.Fence{Position: to, Rev: rev}, nil
+	return rev, err
 }
 
 func (s *Store) recordMessages(partition int, records []state.Record) ([]*nats.Msg, error) {

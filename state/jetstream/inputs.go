@@ -39,7 +39,11 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	if err != nil {
 		return nil, unavailable("reading the log", err)
 	}
-	r := &reader{store: s, last: after, inputs: make(chan read, readAhead), done: make(chan struct{})}
+	wait, end, err := s.backlog(asking, partition, after)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{store: s, partition: partition, last: after, waiting: wait, end: end, inputs: make(chan read, readAhead), done: make(chan struct{})}
 	r.consuming, err = cons.Consume(r.take,
 		natsjs.PullMaxMessagesWithBytesLimit(readAhead, readAheadBytes),
 		natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) {
@@ -61,6 +65,38 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	return r, nil
 }
 
+// backlog is how many inputs of the partition come after the position, up to the given end of the log. The end is zero where inputs came
+// too fast to count.
+func (s *Store) backlog(ctx context.Context, partition int, after uint64) (waiting, end uint64, err error) {
+	for range backlogTries {
+		before, err := s.in.Info(ctx)
+		if err != nil {
+			return 0, 0, unavailable("asking the input stream", err)
+		}
+		cons, err := s.in.CreateConsumer(ctx, natsjs.ConsumerConfig{AckPolicy: natsjs.AckNonePolicy, DeliverPolicy: natsjs.DeliverByStartSequencePolicy,
+			OptStartSeq: after + 1, FilterSubject: inputSubject(partition), MemoryStorage: true, Replicas: 1, InactiveThreshold: scanIdle})
+		if err != nil {
+			return 0, 0, unavailable("reading the log", err)
+		}
+		counted := cons.CachedInfo()
+		s.drop(ctx, s.in, counted.Name)
+		now, err := s.in.Info(ctx)
+		if err != nil {
+			return 0, 0, unavailable("asking the input stream", err)
+		}
+		if now.State.LastSeq == before.State.LastSeq {
+			return counted.NumPending, now.State.LastSeq, nil
+		}
+	}
+	return 0, 0, nil
+}
+
+// backlogTries is how often a backlog is counted anew because inputs came meanwhile.
+const backlogTries = 3
+
+// Lost is how many accepted inputs were found to be lost before they were applied.
+func (s *Store) Lost() uint64 { return s.lost.Load() }
+
 type read struct {
 	input  state.Input
 	err    error
@@ -70,8 +106,11 @@ type read struct {
 // A reader holds the inputs that have come until Next asks for them.
 type reader struct {
 	store     *Store
+	partition int
 	consuming natsjs.ConsumeContext
-	last      uint64       // of take alone
+	last      uint64       // of take alone, as what follows
+	waiting   uint64       // inputs up to end that are to come
+	end       uint64       // of the log when the reader was opened
 	behind    atomic.Int64 // inputs that the log had after the last one that came
 	inputs    chan read
 	done      chan struct{}
@@ -86,8 +125,10 @@ func (r *reader) take(m natsjs.Msg) {
 	} else if md.Sequence.Stream <= r.last {
 		return // sent again after the consumer was taken up again
 	} else {
+		r.count(md.Sequence.Stream)
 		r.last = md.Sequence.Stream
 		next.behind = int64(md.NumPending) //nolint:gosec // no log has as many
+		r.store.sawInput(r.last)
 		if err := json.Unmarshal(m.Data(), &next.input); err != nil {
 			next.err = fmt.Errorf("input %d (stream %s, subject %s) is corrupt: %w", r.last, inputStream, m.Subject(), err)
 		}
@@ -97,6 +138,19 @@ func (r *reader) take(m natsjs.Msg) {
 	case r.inputs <- next:
 		r.behind.Store(next.behind)
 	case <-r.done:
+	}
+}
+
+// count notices inputs that the server reads over because it cannot read them.
+func (r *reader) count(seq uint64) {
+	if seq <= r.end && r.waiting > 0 {
+		r.waiting--
+	}
+	if seq > r.end && r.waiting > 0 {
+		r.store.lost.Add(r.waiting)
+		r.store.log.Error("inputs that were accepted cannot be read, the disk may be damaged: going on behind them",
+			"stream", inputStream, "partition", r.partition, "inputs", r.waiting, "before", r.last)
+		r.waiting = 0
 	}
 }
 

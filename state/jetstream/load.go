@@ -2,9 +2,10 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"hash/maphash"
 	"runtime"
-	"slices"
 	"sync"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
@@ -20,9 +21,16 @@ func (s *Store) Load(ctx context.Context, partition int, decode state.Decoder) (
 	}
 	var values []any
 	var fence state.Fence
-	l := &loading{decode: decode, next: 1, newest: map[string]placed{}}
+	l := newLoading(s.sums.seed, decode)
 	err := s.retry(ctx, func() (err error) {
 		values, fence, err = s.load(ctx, partition, l)
+		var damage *state.DamagedError
+		switch {
+		case errors.Is(err, errMoved):
+			l.moved = true
+		case l.moved && errors.As(err, &damage): // the mark of a deleted record may have gone before it was read
+			*l, err = *newLoading(s.sums.seed, decode), errMoved
+		}
 		return err
 	})
 	if err != nil {
@@ -39,16 +47,20 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	if rev == 0 {
 		return nil, state.Fence{}, s.empty(ctx, partition)
 	}
+	if pos.Partial {
+		return nil, state.Fence{}, s.damaged(ctx, partition, pos, rev, "writing it anew did not come to its end")
+	}
 	filter := []string{recordSubject(partition, ">")}
 	last, err := s.lastOf(ctx, filter)
-	if err != nil {
-		return nil, state.Fence{}, err
-	}
 	left := uint64(0)
-	if last >= l.next {
-		if left, err = s.decodeAll(ctx, filter, last, l); err != nil {
-			return nil, state.Fence{}, err
-		}
+	if err == nil && last >= l.next {
+		left, err = s.decodeAll(ctx, filter, last, l)
+	}
+	if err == nil {
+		err = l.err
+	}
+	if err != nil {
+		return nil, state.Fence{}, s.unreadable(ctx, partition, pos, rev, err)
 	}
 	// A commit that came meanwhile has made records that were not read. What it wrote over is gone from the stream, so that what was read
 	// without it is no state that ever was.
@@ -59,12 +71,22 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	if now != rev {
 		return nil, state.Fence{}, errMoved
 	}
-	if left > 0 {
+	if pos.Sum == nil && left > 0 {
 		if err := s.complete(ctx, filter, l.read); err != nil {
-			return nil, state.Fence{}, err
+			return nil, state.Fence{}, s.unreadable(ctx, partition, pos, rev, err)
 		}
 	}
-	return l.live(), state.Fence{Position: pos.Position, Rev: rev}, nil
+	values, found := l.live()
+	if pos.Sum != nil && *pos.Sum != found.sum {
+		wrong := fmt.Errorf("%w: %s", state.ErrDamaged, differ(*pos.Sum, found.sum))
+		if named := s.stalled(ctx, filter, wrong); errors.Is(named, state.ErrDamaged) {
+			wrong = named
+		}
+		return nil, state.Fence{}, s.unreadable(ctx, partition, pos, rev, wrong)
+	}
+	found.rev = rev
+	s.sums.set(partition, found)
+	return values, state.Fence{Position: pos.Position, Rev: rev}, nil
 }
 
 // decodeAll reads on from where the loading stands to the given sequence, and returns how many messages the server thinks are left.
@@ -89,9 +111,6 @@ func (s *Store) decodeAll(ctx context.Context, filter []string, last uint64, l *
 	work <- batch
 	close(work)
 	decoders.Wait()
-	if err == nil {
-		err = l.err
-	}
 	return left, err
 }
 
@@ -106,13 +125,19 @@ type arrived struct {
 
 // A loading is what was read of a partition so far.
 type loading struct {
+	seed   maphash.Seed
 	decode state.Decoder
 	next   uint64 // the first sequence that was not read; of the scan alone
+	moved  bool   // a commit overtook it
 
 	mu     sync.Mutex
 	newest map[string]placed
 	read   uint64
 	err    error // of the first record that could not be decoded
+}
+
+func newLoading(seed maphash.Seed, decode state.Decoder) *loading {
+	return &loading{seed: seed, decode: decode, next: 1, newest: map[string]placed{}}
 }
 
 // take decodes messages; it is called by several goroutines at a time.
@@ -125,6 +150,7 @@ func (l *loading) take(batch []arrived) {
 			continue
 		}
 		r := record(m)
+		made[i].part = r.Hash()
 		var err error
 		if made[i].value, err = l.decode(r); err != nil && failed == nil {
 			failed = fmt.Errorf("reading record %s: %w", r.Key, err)
@@ -141,15 +167,18 @@ func (l *loading) take(batch []arrived) {
 	}
 }
 
-// live lists what was made of the records that live.
-func (l *loading) live() []any {
+// live lists what was made of the records that live, and what they add up to.
+func (l *loading) live() ([]any, ledger) {
 	values := make([]any, 0, len(l.newest))
-	for _, p := range l.newest {
+	found := ledger{parts: make(map[uint64]uint64, len(l.newest))}
+	for subject, p := range l.newest {
 		if !p.deleted {
 			values = append(values, p.value)
+			found.sum.Add(p.part)
+			found.parts[maphash.String(l.seed, recordKey(subject))] = p.part
 		}
 	}
-	return slices.Clip(values)
+	return values, found
 }
 
 // empty makes sure that a partition without a position has no records either. A server whose files were damaged starts all the same,
@@ -162,6 +191,7 @@ func (s *Store) empty(ctx context.Context, partition int) error {
 		return unavailable("asking the state stream", err)
 	}
 	if len(info.State.Subjects) == 0 {
+		s.sums.set(partition, ledger{})
 		return nil
 	}
 	switch _, rev, err := s.position(ctx, partition); {
@@ -170,6 +200,6 @@ func (s *Store) empty(ctx context.Context, partition int) error {
 	case rev != 0: // the first commit came meanwhile
 		return errMoved
 	}
-	return fmt.Errorf("partition %d has %d records and no record %s: the state was damaged, restore it from a backup or start with an empty one",
-		partition, len(info.State.Subjects), positionSubject(partition))
+	return s.damaged(ctx, partition, position{}, 0, fmt.Sprintf("it has %d records, and the record %s cannot be read (stream %s)",
+		len(info.State.Subjects), positionSubject(partition), stateStream))
 }

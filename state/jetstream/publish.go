@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"crypto/rand"
 	"github.com/nats-io/nats.go"
@@ -37,9 +38,22 @@ type ack struct {
 	} `json:"error"`
 }
 
-// publish writes the messages to one stream, all or none, and returns the sequence of the last. A failed compare-and-set is
-// state.ErrFenced; any other failure is state.ErrUnavailable, and after a lost answer it is not known whether they were written.
+// publish writes the messages and notes how that ended.
 func (s *Store) publish(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
+	seq, err := s.send(ctx, msgs)
+	stream := stateStream
+	if strings.HasPrefix(msgs[0].Subject, inputPrefix) {
+		stream = inputStream
+	}
+	if !errors.Is(err, context.Canceled) {
+		s.pulse.beat(stream, err)
+	}
+	return seq, err
+}
+
+// send writes the messages to one stream, all or none, and returns the sequence of the last. A failed compare-and-set is
+// state.ErrFenced; any other failure is state.ErrUnavailable, and after a lost answer it is not known whether they were written.
+func (s *Store) send(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 	last := msgs[len(msgs)-1]
 	if len(msgs) > 1 {
 		id := rand.Text()

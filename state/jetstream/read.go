@@ -39,6 +39,7 @@ func (s *Store) retry(ctx context.Context, read func() error) error {
 // A placed is what was made of one message of a record.
 type placed struct {
 	value      any
+	part       uint64 // of the sum of all
 	seq, first uint64 // of this message, and of the first that had the key
 	deleted    bool
 }

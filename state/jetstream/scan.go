@@ -7,6 +7,8 @@ import (
 	"time"
 
 	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"paramedic/state"
 )
 
 const (
@@ -71,15 +73,7 @@ func (s *Store) pass(ctx context.Context, filters []string, first, last uint64, 
 	if err != nil {
 		return 0, unavailable("reading", err)
 	}
-	info := cons.CachedInfo()
-	defer func() {
-		// What is not deleted here goes after scanIdle.
-		ctx, cancel := bounded(context.WithoutCancel(ctx))
-		defer cancel()
-		if err := s.st.DeleteConsumer(ctx, info.Name); err != nil && !errors.Is(err, natsjs.ErrConsumerNotFound) {
-			s.log.Debug("deleting a consumer", "err", err)
-		}
-	}()
+	defer s.drop(ctx, s.st, cons.CachedInfo().Name)
 	came, ended := make(chan natsjs.Msg, readAhead), make(chan struct{})
 	consuming, err := cons.Consume(func(m natsjs.Msg) {
 		select {
@@ -114,6 +108,15 @@ func (s *Store) pass(ctx context.Context, filters []string, first, last uint64, 
 		if md.Sequence.Stream >= last {
 			return md.NumPending, nil
 		}
+	}
+}
+
+// drop deletes a consumer. What is not deleted here goes after scanIdle.
+func (s *Store) drop(ctx context.Context, from natsjs.Stream, name string) {
+	ctx, cancel := bounded(context.WithoutCancel(ctx))
+	defer cancel()
+	if err := from.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, natsjs.ErrConsumerNotFound) {
+		s.log.Debug("deleting a consumer", "err", err)
 	}
 }
 
@@ -192,8 +195,8 @@ func (s *Store) stalled(ctx context.Context, filters []string, cause error) erro
 			// The server also says "not found" of a record that it counts and cannot read; one whose tombstone went is not counted.
 			again, infoErr := s.st.Info(ctx, natsjs.WithSubjectFilter(subject))
 			if infoErr == nil && len(again.State.Subjects) > 0 {
-				return fmt.Errorf("the record %s (stream %s, subject %s) cannot be read, the disk may be damaged: restore the state from a backup: %w",
-					recordKey(subject), stateStream, subject, err)
+				return fmt.Errorf("%w: the record %s (stream %s, subject %s) cannot be read, the disk may be damaged: %w",
+					state.ErrDamaged, recordKey(subject), stateStream, subject, err)
 			}
 		}
 	}

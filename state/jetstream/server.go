@@ -10,14 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-const startTimeout = 30 * time.Second
-
-// connect leaves s.nc and s.js ready, and for an embedded server s.lock and s.srv.
+// connect leaves s.nc and s.js ready, and for an embedded server s.lock and s.server.
 func (s *Store) connect(ctx context.Context, cfg Config) error {
 	opts := []nats.Option{
 		nats.Name("paramedic"),
@@ -46,28 +43,11 @@ func (s *Store) embed(dir string, opts []nats.Option) (*nats.Conn, error) {
 	if s.lock, err = lockDir(filepath.Join(dir, "LOCK")); err != nil {
 		return nil, err
 	}
-	s.srv, err = server.NewServer(&server.Options{
-		ServerName: "paramedic",
-		DontListen: true,
-		JetStream:  true,
-		StoreDir:   dir,
-		SyncAlways: true,
-		NoSigs:     true,
-		MaxPayload: maxPayload,
-		MaxPending: 256 << 20,
-		// The default is a share of the memory and the disk that were there at the start; a full disk refuses writes by itself.
-		JetStreamMaxMemory: 64 << 20,
-		JetStreamMaxStore:  1 << 50,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("configuring the embedded NATS server: %w", err)
+	s.server = &embedded{dir: dir, log: s.log}
+	if err := s.server.start(); err != nil {
+		return nil, err
 	}
-	s.srv.SetLogger(serverLog{s.log}, false, false)
-	s.srv.Start()
-	if !s.srv.ReadyForConnections(startTimeout) {
-		return nil, fmt.Errorf("the embedded NATS server in %s did not start within %s; its log says why", dir, startTimeout)
-	}
-	return nats.Connect("", append(opts, nats.InProcessServer(s.srv))...)
+	return nats.Connect("", append(opts, nats.InProcessServer(s.server), nats.ReconnectWait(100*time.Millisecond))...)
 }
 
 // dial waits for the external server until the context ends.

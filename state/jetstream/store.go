@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"hash/maphash"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 
@@ -71,19 +72,24 @@ func (c *Config) validate() error {
 
 // A Store is a [state.Store] in JetStream.
 type Store struct {
-	log  *slog.Logger
-	lock *dirLock       // nil: external
-	srv  *server.Server // nil: external
-	nc   *nats.Conn
-	js   natsjs.JetStream
-	in   natsjs.Stream
-	st   natsjs.Stream
+	log    *slog.Logger
+	lock   *dirLock  // nil: external
+	server *embedded // nil: external
+	nc     *nats.Conn
+	js     natsjs.JetStream
+	in     natsjs.Stream
+	st     natsjs.Stream
 
-	queue   *queue
-	closed  chan struct{} // closed when Close begins
-	closing sync.Once
-	flusher sync.WaitGroup
-	readers sync.WaitGroup
+	queue    *queue
+	sums     sums
+	lost     atomic.Uint64 // inputs
+	pulse    pulse
+	reopened atomic.Uint64
+	logged   atomic.Uint64 // the newest input that this store has seen to be in the log
+	closed   chan struct{} // closed when Close begins
+	closing  sync.Once
+	flusher  sync.WaitGroup
+	readers  sync.WaitGroup
 }
 
 var _ state.Store = (*Store)(nil)
@@ -94,7 +100,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Store{log: cfg.Logger, closed: make(chan struct{}), queue: newQueue()}
+	s := &Store{log: cfg.Logger, closed: make(chan struct{}), queue: newQueue(), sums: sums{seed: maphash.MakeSeed()},
+		pulse: pulse{sick: map[string]failures{}}}
 	err := s.connect(ctx, cfg)
 	if err == nil {
 		err = s.prepare(ctx, cfg)
@@ -103,6 +110,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, errors.Join(err, s.stop(context.WithoutCancel(ctx)))
 	}
 	s.flusher.Go(s.flush)
+	if s.server != nil {
+		s.readers.Go(s.watch)
+	}
 	return s, nil
 }
 
@@ -125,15 +135,8 @@ func (s *Store) stop(ctx context.Context) error {
 		s.nc.Close()
 	}
 	var err error
-	if s.srv != nil {
-		s.srv.Shutdown()
-		done := make(chan struct{})
-		go func() { s.srv.WaitForShutdown(); close(done) }()
-		select {
-		case <-done:
-		case <-ctx.Done():
-			err = fmt.Errorf("stopping the embedded NATS server: %w", ctx.Err())
-		}
+	if s.server != nil {
+		err = s.server.close(ctx)
 	}
 	s.flusher.Wait() // the connection is gone: whatever it waited for has failed
 	if s.lock != nil {
@@ -167,6 +170,9 @@ func (s *Store) Partition(cluster string) int {
 // Ready writes a probe to disk and looks whether the input stream answers, so it says what an input would meet.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.alive(ctx); err != nil {
+		return err
+	}
+	if err := s.pulse.failing(); err != nil && s.server != nil { // a probe is small: it may find room where an input does not
 		return err
 	}
 	ctx, cancel := bounded(ctx)

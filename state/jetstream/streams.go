@@ -22,7 +22,9 @@ const (
 	layoutKey = "paramedic-partitions" // stream metadata: the layout that the records were written in
 )
 
-func inputSubject(p int) string    { return "paramedic.in." + strconv.Itoa(p) }
+const inputPrefix = "paramedic.in."
+
+func inputSubject(p int) string    { return inputPrefix + strconv.Itoa(p) }
 func positionSubject(p int) string { return "paramedic.pos." + strconv.Itoa(p) }
 
 // recordSubject is where a key, or every key under a prefix that ends in ">", is kept.
@@ -99,7 +101,7 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	if err := s.answered(ctx, stateStream, nats.NewMsg("paramedic.probe.1"), nats.NewMsg("paramedic.probe.2")); err != nil {
 		return fmt.Errorf("the NATS server (%s) did not take an atomic batch, which Paramedic needs (NATS 2.12 or newer): %w", s.nc.ConnectedServerVersion(), err)
 	}
-	return nil
+	return s.mend(ctx)
 }
 
 // answered publishes the messages until somebody answers. For a moment nobody does: a replicated stream that was just created has no
@@ -108,7 +110,7 @@ func (s *Store) answered(ctx context.Context, stream string, msgs ...*nats.Msg) 
 	retry := time.NewTicker(50 * time.Millisecond)
 	defer retry.Stop()
 	for {
-		_, err := s.publish(ctx, msgs)
+		_, err := s.send(ctx, msgs)
 		if !errors.Is(err, nats.ErrNoResponders) {
 			return err
 		}

@@ -21,17 +21,18 @@ const (
 	appendTimeout = 10 * time.Second
 )
 
-// deliver gives the effect to its handler and the outcome to the log, and says whether the log has it.
-func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) bool {
+// deliver gives the effect to its handler. It returns false where our own shutdown cut the delivery off: that is no fault of the
+// neighbour's, and there is nothing to answer.
+func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) (Result, bool) {
 	began := d.cfg.Clock.Now()
 	res, panicked := d.attempt(ctx, e)
 	now := d.cfg.Clock.Now()
 	d.cfg.Observe(Attempt{Effect: e, Took: now.Sub(began), Done: res.Outcome.Done, Error: res.Outcome.Error, Panic: panicked})
 	if ctx.Err() != nil && !res.Outcome.Done {
-		return false // it was our shutdown that cut it off, and no fault of the neighbour's
+		return Result{}, false
 	}
 	d.complete(&res, e, now)
-	return d.answer(ctx, e, res)
+	return res, true
 }
 
 // attempt calls the handler with its deadline. A panic becomes an outcome: one effect must not take the bot down.

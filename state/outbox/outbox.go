@@ -92,13 +92,19 @@ type Dispatcher struct {
 	lanes map[state.EffectKind]Lane
 
 	// Of Run's own goroutine.
-	inFlight int
-	busy     map[state.Lane]int
-	finished chan delivered
+	inFlight  int
+	busy      map[state.Lane]int
+	answering int // deliveries whose outcome is on its way to the log
+	progress  chan progress
 }
 
-type delivered struct {
+// mostAnswering bounds how many outcomes may be on their way to the log.
+const mostAnswering = 256
+
+// A progress says that a task's handler has returned, or that the task is over.
+type progress struct {
 	task     state.Task
+	over     bool
 	answered bool // the outcome is in the log
 }
 
@@ -124,6 +130,6 @@ func New(cfg Config) (*Dispatcher, error) {
 		cfg.Observe = func(Attempt) {}
 	}
 	return &Dispatcher{
-		cfg: cfg, lanes: lanes, busy: map[state.Lane]int{}, finished: make(chan delivered),
+		cfg: cfg, lanes: lanes, busy: map[state.Lane]int{}, progress: make(chan progress),
 	}, nil
 }

@@ -28,8 +28,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		case <-d.cfg.Source.Changed():
 		case <-alarm:
 			alarm = nil
-		case f := <-d.finished:
-			d.finish(f)
+		case p := <-d.progress:
+			d.advance(p)
 		}
 	}
 }
@@ -41,24 +41,38 @@ func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
 	for _, t := range tasks {
 		d.busy[t.Lane]++
 		d.inFlight++
-		go func() {
-			answered := d.deliver(ctx, t.Effect)
-			d.finished <- delivered{t, answered}
-		}()
+		go d.carry(ctx, t)
 	}
 	return next
 }
 
+// carry delivers a task and puts its outcome into the log. The worker is free as soon as the neighbour has answered: many outcomes
+// then share one write.
+func (d *Dispatcher) carry(ctx context.Context, t state.Task) {
+	res, ok := d.deliver(ctx, t.Effect)
+	d.progress <- progress{task: t}
+	answered := ok && d.answer(ctx, t.Effect, res)
+	d.progress <- progress{task: t, over: true, answered: answered}
+}
+
 // room returns how many workers of a lane are free. A kind that no lane was made for has one: its effects are refused, which takes
-// no time.
+// no time. While the log is behind, nothing new begins.
 func (d *Dispatcher) room(l state.Lane) int {
+	if d.answering >= mostAnswering {
+		return 0
+	}
 	return max(1, d.lanes[l.Kind].Workers) - d.busy[l]
 }
 
-func (d *Dispatcher) finish(f delivered) {
+func (d *Dispatcher) advance(p progress) {
+	if !p.over {
+		d.busy[p.task.Lane]--
+		d.answering++
+		return
+	}
+	d.answering--
 	d.inFlight--
-	d.busy[f.task.Lane]--
-	d.cfg.Source.Finished(f.task, f.answered)
+	d.cfg.Source.Finished(p.task, p.answered)
 }
 
 // drain waits for what is in flight: for the grace period, and then as long again for handlers to see that their context has ended.
@@ -69,16 +83,12 @@ func (d *Dispatcher) drain(stop context.CancelFunc) error {
 	stopped := false
 	for d.inFlight > 0 {
 		select {
-		case f := <-d.finished:
-			d.finish(f)
+		case p := <-d.progress:
+			d.advance(p)
 		case <-grace.C:
 			if stopped {
 				left := d.inFlight
-				go func() { // so that a late handler's goroutine can end
-					for range left {
-						<-d.finished
-					}
-				}()
+				go d.discard() // so that a late handler's goroutine can end
 				return fmt.Errorf("%d deliveries did not end with their context; they are made again after the next start", left)
 			}
 			stop()
@@ -87,4 +97,11 @@ func (d *Dispatcher) drain(stop context.CancelFunc) error {
 		}
 	}
 	return nil
+}
+
+// discard takes the progress of what is left in flight until there is none.
+func (d *Dispatcher) discard() {
+	for d.inFlight > 0 {
+		d.advance(<-d.progress)
+	}
 }

@@ -110,6 +110,37 @@ func deletes(t *testing.T, b Backend) {
 	}
 }
 
+func replaces(t *testing.T, b Backend) {
+	s := open(t, b)
+	first := commit(t, s, 0, state.Fence{}, 1, rec("incident.a", "1"), rec("incident.b", "1"), rec("timeline.INC-1.1", "x"), rec("timeline.INC-2.1", "x"))
+	commit(t, s, 1, state.Fence{}, 1, rec("incident.a", "another partition's"))
+	if _, err := s.Replace(within(t), 0, state.Fence{Position: 1, Rev: first.Rev + 9}, 2, nil); !errors.Is(err, state.ErrFenced) {
+		t.Errorf("replacing with a stale fence: %v, want ErrFenced", err)
+	}
+	records := []state.Record{rec("timeline.INC-1.1", "new")}
+	for i := range 2 * MaxRecords {
+		records = append(records, rec(fmt.Sprintf("alert.%d", i), "new"))
+	}
+	next, err := s.Replace(within(t), 0, first, 7, records)
+	if err != nil || next.Position != 7 {
+		t.Fatalf("replaced: %+v, %v", next, err)
+	}
+	got, fence := load(t, s, 0)
+	if len(got) != 2*MaxRecords || fence != next {
+		t.Errorf("after a replacement there are %d records at %+v, want %d at %+v", len(got), fence, 2*MaxRecords, next)
+	}
+	if list, err := s.List(within(t), 0, "timeline"); err != nil || len(list) != 1 || string(list[0].Value) != "new" {
+		t.Errorf("after a replacement the timelines are %v, %v", list, err)
+	}
+	if got, _ := load(t, s, 1); got["incident.a"] != "another partition's" {
+		t.Errorf("another partition has %v", got)
+	}
+	commit(t, s, 0, next, 8, rec("incident.c", "1"))
+	if _, err := s.Commit(within(t), 0, first, 9, nil); !errors.Is(err, state.ErrFenced) {
+		t.Errorf("a commit with the fence of before: %v, want ErrFenced", err)
+	}
+}
+
 func listsTimelines(t *testing.T, b Backend) {
 	s := open(t, b)
 	var fence state.Fence

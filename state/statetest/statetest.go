@@ -57,6 +57,7 @@ func Run(t *testing.T, backend func(t *testing.T) Backend) {
 		{"a stale fence is refused and writes nothing", fencesStale},
 		{"an overtaken reader is fenced by another store", fencesAcrossStores},
 		{"deleted records are gone", deletes},
+		{"a replaced partition has only its new records", replaces},
 		{"timelines are listed and not loaded", listsTimelines},
 		{"a rewritten record keeps its place in the list", keepsPlace},
 		{"partitions do not see each other", separatesPartitions},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/time/rate"
 )
@@ -30,6 +31,9 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 	if s.opt.Token != "" && token != s.opt.Token || !strings.HasPrefix(token, "xoxb-") {
 		s.fail("%s: the token is not the bot's", method)
 		return nil, "invalid_auth"
+	}
+	if s.overTier(method) {
+		return nil, "ratelimited"
 	}
 	var answer map[string]any
 	var code, why string
@@ -69,6 +73,28 @@ func (s *Server) channel(given string, names bool) string {
 		}
 	}
 	return ""
+}
+
+// tiers are the calls of a method that a workspace may make in a minute (https://docs.slack.dev/apis/web-api/rate-limits).
+var tiers = map[string]int{"chat.update": 50, "conversations.history": 50, "conversations.replies": 50, "conversations.list": 20}
+
+// overTier reports whether the call is one too many in the minute before it.
+func (s *Server) overTier(method string) bool {
+	most := tiers[method]
+	if most == 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.opt.Now()
+	made := slices.DeleteFunc(s.made[method], func(at time.Time) bool { return now.Sub(at) >= time.Minute })
+	if len(made) >= most {
+		s.made[method] = made
+		s.limited++
+		return true
+	}
+	s.made[method] = append(made, now)
+	return false
 }
 
 func (s *Server) tooFast(channel string) bool {

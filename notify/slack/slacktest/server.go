@@ -22,7 +22,8 @@ type Options struct {
 	Private, Archived, Absent []string
 	// Scopes are what the token may do; nil: all that this package's methods ask for.
 	Scopes []string
-	// Burst limits messages to one a second and channel, with this burst; 0: no limit.
+	// Burst limits messages to one a second and channel, with this burst; 0: no limit. The calls of methods that have a tier are
+	// limited always.
 	Burst int
 	Now   func() time.Time // time.Now where it is nil
 }
@@ -74,6 +75,7 @@ type Server struct {
 	failures []string
 	faults   []*Fault
 	limits   map[string]*rate.Limiter
+	made     map[string][]time.Time // the calls of the last minute, by method
 	limited  int
 	lastTS   int64
 }
@@ -89,7 +91,7 @@ func New(opt Options) *Server {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	s := &Server{opt: opt, done: make(chan struct{}), limits: map[string]*rate.Limiter{}}
+	s := &Server{opt: opt, done: make(chan struct{}), limits: map[string]*rate.Limiter{}, made: map[string][]time.Time{}}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
@@ -102,6 +104,23 @@ func (s *Server) Close() {
 
 // URL is the API's base, with the trailing slash that clients need.
 func (s *Server) URL() string { return s.http.URL + "/api/" }
+
+// Client returns a client that reaches the fake without a socket, on the clock of the calling goroutine's bubble where it is in one.
+func (s *Server) Client() *http.Client { return &http.Client{Transport: direct{s}} }
+
+// A direct hands requests to the fake.
+type direct struct{ *Server }
+
+// RoundTrip answers the request.
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	r = r.Clone(r.Context()) // a transport must not change what it is given
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	d.serve(w, r)
+	return w.Result(), nil
+}
 
 // Messages are the messages in the channels, without replies, oldest first.
 func (s *Server) Messages() []Message {

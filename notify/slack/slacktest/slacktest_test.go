@@ -104,3 +104,30 @@ func TestEveryRefusalIsAFailure(t *testing.T) {
 		t.Errorf("failures %q, limited %d, messages %d", s.Failures(), s.Limited(), len(s.Messages()))
 	}
 }
+
+func TestTiersAreEnforced(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	s := New(Options{Now: func() time.Time { return now }})
+	defer s.Close()
+	call := func() int {
+		resp, err := s.Client().PostForm(s.URL()+"conversations.history", url.Values{"token": {"xoxb-1"}, "channel": {"C0000ONCALL"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	for i := range 50 {
+		if code := call(); code != http.StatusOK {
+			t.Fatalf("call %d of a minute: %d", i+1, code)
+		}
+		now = now.Add(time.Second)
+	}
+	if code := call(); code != http.StatusTooManyRequests || s.Limited() != 1 {
+		t.Errorf("call 51 of a minute: %d, %d limited; want 429", code, s.Limited())
+	}
+	now = now.Add(11 * time.Second)
+	if code := call(); code != http.StatusOK {
+		t.Errorf("a minute after the first: %d", code)
+	}
+}

@@ -362,6 +362,7 @@ func (g *gathering) finish(r *enrich.Reading) {
 		}
 	}
 	g.succeed()
+	g.enginesPages()
 	given := make([]*sample, 0, len(first))
 	for _, sm := range g.samples {
 		if sm.now != nil && first[of(sm)] == sm.member.index {
@@ -382,6 +383,7 @@ func (g *gathering) finish(r *enrich.Reading) {
 		r.Samples = append(r.Samples, g.sample(sm))
 		r.Runs(sm.entity, sm.member.source.Engine)
 	}
+	r.Gone = g.gone()
 }
 
 func (g *gathering) sample(sm *sample) state.Sample {

@@ -48,3 +48,29 @@ func (g *gathering) readBy(earlier []enrich.Scraped) []enrich.Scraped {
 		return cmp.Or(enrich.CompareEntities(a.Entity, b.Entity), strings.Compare(a.Entity.Model, b.Entity.Model), cmp.Compare(a.By.Job, b.By.Job), cmp.Compare(a.By.Service, b.By.Service))
 	})
 }
+
+// enginesPages lets a worker's scrape and its process be those of its engine's page, where that answers: a proxy beside the engine has pages too, and ports that
+// are no page are scraped as if they were.
+func (g *gathering) enginesPages() {
+	several := map[string][]*sample{} // what is told of a worker by more than one page
+	for _, sm := range g.samples {
+		own := sm.member.source.Engine == target || sm.member.source.Engine == "process"
+		if own && sm.now != nil && sm.entity.Pod != "" && len(sm.now.Instances()) > 1 {
+			several[enrich.WorkerKey(sm.entity)] = append(several[enrich.WorkerKey(sm.entity)], sm)
+		}
+	}
+	if len(several) == 0 {
+		return
+	}
+	pages := map[string][]string{}
+	for _, sm := range g.samples {
+		if sm.now != nil && slices.Contains(engines, sm.member.source.Engine) {
+			pages[enrich.WorkerKey(sm.entity)] = append(pages[enrich.WorkerKey(sm.entity)], sm.now.Instances()...)
+		}
+	}
+	for worker, told := range several {
+		for _, sm := range told {
+			sm.now.Keep(pages[worker])
+		}
+	}
+}

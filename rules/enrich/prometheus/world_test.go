@@ -134,3 +134,52 @@ func TestExportersAreNoWorkers(t *testing.T) {
 		})
 	}
 }
+
+// A worker is scraped where its engine's page answers. What else of the pod is scraped, a proxy's page or a port that is none, says nothing.
+func TestUpIsOfTheEnginesPage(t *testing.T) {
+	for name, c := range map[string]struct{ engine, proxy, want float64 }{
+		"all answer": {1, 1, 1}, "the proxy does not": {1, 0, 1}, "the engine does not": {0, 1, 0}, "neither does": {0, 0, 0},
+	} {
+		w := aWorld(false)
+		for at := now.Add(-70 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
+			for port, up := range map[string]float64{":9000": c.engine, ":15020": c.proxy} {
+				l := []string{"namespace", "llm", "pod", "vllm-qwen-5c8d7f6b9-mmmmm", "instance", "10.42.7.7" + port, "job", "kubernetes-pods"}
+				w.add(at, up, append([]string{"__name__", "up"}, l...)...)
+				if port == ":9000" && up == 1 {
+					w.add(at, 5, append([]string{"__name__", "vllm:num_requests_running", "model_name", "qwen"}, l...)...)
+				}
+			}
+		}
+		r := read(t, &fakeAPI{t: t, store: w.store}, state.Scope{Namespace: "llm"}, Config{})
+		if s := find(r, "up", "vllm-qwen-5c8d7f6b9-mmmmm"); s == nil || s.Value != c.want {
+			t.Errorf("%s: %+v, want %g", name, s, c.want)
+		}
+	}
+}
+
+// Without Kubernetes one host has the engine and all exporters, and names nothing but ports.
+func TestExportersOfOneHostAreNoWorkers(t *testing.T) {
+	w := world{store: &store{}}
+	for at := now.Add(-70 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
+		w.add(at, 5, "__name__", "vllm:num_requests_running", "model_name", "llama", "instance", "gpu-host:8000", "job", "vllm")
+		for port, job := range map[string]string{"8000": "vllm", "9100": "node", "9400": "dcgm", "8001": "cadvisor"} {
+			w.add(at, 1, "__name__", "up", "instance", "gpu-host:"+port, "job", job)
+			w.add(at, 1e8, "__name__", "process_resident_memory_bytes", "instance", "gpu-host:"+port, "job", job)
+		}
+		w.add(at, 90, "__name__", "DCGM_FI_DEV_GPU_UTIL", "gpu", "0", "Hostname", "gpu-host", "instance", "gpu-host:9400", "job", "dcgm")
+	}
+	client, err := New(Config{URL: (&fakeAPI{t: t, store: w.store}).serve().URL, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Prometheus: client}}, Signals: builtIn(t), Deadline: time.Minute})
+	ev := g.Gather(t.Context(), enrich.Request{Cluster: "default", Scope: state.Scope{Model: "llama"}, Onset: now.Add(-5 * time.Minute), Now: now})
+	for _, signal := range []string{"up", "process_rss", "requests_running"} {
+		if d := cmp.Diff([]string{"gpu-host:8000"}, measured(ev, signal)); d != "" {
+			t.Errorf("%s: %s", signal, d)
+		}
+	}
+	if len(ev.Workers) != 1 || len(measured(ev, "gpu_util")) != 1 {
+		t.Errorf("workers %+v, GPUs %v", ev.Workers, measured(ev, "gpu_util"))
+	}
+}

@@ -1,0 +1,38 @@
+package slack
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"paramedic/notify"
+	"paramedic/notify/slack/slacktest"
+	"paramedic/state"
+)
+
+func TestEditsAndSearchesKeepTheirTiers(t *testing.T) {
+	clock := &quick{now: time.Now()}
+	s := slacktest.New(slacktest.Options{Burst: 1, Now: clock.Now})
+	defer s.Close()
+	n := New(Config{Channel: "#llm-oncall", APIURL: s.URL()}, Options{Clock: clock, HTTP: s.Client(), Token: func() (string, error) { return "xoxb-1", nil }})
+	f := fresh(t)
+	ref, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 120 {
+		f.Incident.AlertCount++
+		f.Incident.ID = state.IncidentID(fmt.Sprintf("INC-%d", i%2)) // one is there to be found, one is not
+		if i%2 == 0 {
+			_, err = n.Show(t.Context(), notify.Compose(f), state.Told{Ref: ref}, true)
+		} else {
+			_, err = n.Show(t.Context(), notify.Compose(f), state.Told{}, false)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if edits, searches := s.Calls("chat.update"), s.Calls("conversations.history"); s.Limited() != 0 || edits < 60 || searches < 60 {
+		t.Errorf("%d calls came too fast, of %d edits and %d searches", s.Limited(), edits, searches)
+	}
+}

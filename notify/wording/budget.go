@@ -1,0 +1,205 @@
+package wording
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"regexp"
+	"strings"
+	text "text/template"
+	"time"
+
+	"github.com/prometheus/alertmanager/template"
+)
+
+// The bounds of one rendering. A template for a screen of text takes a small part of each.
+const (
+	maxTime   = 2 * time.Second
+	maxSteps  = 50_000    // turns of loops and calls of templates
+	maxMade   = 4 << 20   // bytes that go through functions
+	maxValue  = 256 << 10 // bytes of one value that a function makes
+	maxOutput = 64 << 10
+)
+
+// The ways to exceed them.
+var (
+	errTime   = errors.New("it took longer than " + maxTime.String())
+	errSteps  = fmt.Errorf("it made more than %d turns of loops and calls of templates", maxSteps)
+	errMade   = fmt.Errorf("its functions made more than %d bytes", maxMade)
+	errOutput = fmt.Errorf("its text is longer than %d bytes", maxOutput)
+)
+
+// A budget is what is left of the bounds.
+type budget struct {
+	ctx   context.Context
+	steps int
+	made  int
+	// foreign is how text that did not come from the template is written.
+	foreign voice
+}
+
+// step is called at the beginning of every template and of every turn of a loop.
+func (b *budget) step() (string, error) {
+	if b.steps++; b.steps > maxSteps {
+		return "", errSteps
+	}
+	if b.ctx.Err() != nil {
+		return "", errTime
+	}
+	return "", nil
+}
+
+func (b *budget) spend(n int) error {
+	if b.made += n; b.made > maxMade || n > maxValue {
+		return errMade
+	}
+	if b.ctx.Err() != nil {
+		return errTime
+	}
+	return nil
+}
+
+// funcs are Alertmanager's functions and those of Go's templates that make text, each within the budget and on the given clock.
+//
+// Those that encode give text in which foreign characters are harmless, and see them as they are; what those that decode give is foreign.
+func (b *budget) funcs(now time.Time) text.FuncMap {
+	out := text.FuncMap{stepName: b.step}
+	for name, fn := range template.DefaultFuncs {
+		out[name] = b.within(name, fn)
+	}
+	for name, fn := range map[string]any{
+		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
+		"html": text.HTMLEscaper, "js": text.JSEscaper,
+		"urlquery":     func(args ...any) string { return url.QueryEscape(backOf.Replace(fmt.Sprint(args...))) },
+		"base64encode": func(s string) string { return base64.URLEncoding.EncodeToString([]byte(backOf.Replace(s))) },
+		"urlUnescape": func(s string) (string, error) {
+			out, err := url.QueryUnescape(s)
+			return b.foreign(out), err
+		},
+		"base64decode": func(s string) (string, error) {
+			out, err := base64.URLEncoding.DecodeString(s)
+			return b.foreign(string(out)), err
+		},
+		"now": func() time.Time { return now }, "since": func(t time.Time) time.Duration { return now.Sub(t) },
+		"reReplaceAll": func(pattern, repl, s string) (string, error) {
+			re, err := regexp.Compile(pattern)
+			if err != nil {
+				return "", fmt.Errorf("reReplaceAll: %w", err)
+			}
+			return re.ReplaceAllString(s, repl), nil
+		},
+	} {
+		out[name] = b.within(name, fn)
+	}
+	return out
+}
+
+var errorType = reflect.TypeFor[error]()
+
+// within is a function that is refused arguments and results beyond the budget.
+func (b *budget) within(name string, fn any) any {
+	f := reflect.ValueOf(fn)
+	t := f.Type()
+	in := make([]reflect.Type, t.NumIn())
+	for i := range in {
+		in[i] = t.In(i)
+	}
+	result := t.Out(0)
+	typed := reflect.FuncOf(in, []reflect.Type{result, errorType}, t.IsVariadic())
+	return reflect.MakeFunc(typed, func(args []reflect.Value) []reflect.Value {
+		fail := func(err error) []reflect.Value {
+			return []reflect.Value{reflect.Zero(result), reflect.ValueOf(&err).Elem()}
+		}
+		for _, a := range args {
+			if err := b.spend(size(a, maxValue+1, 0)); err != nil {
+				return fail(err)
+			}
+		}
+		if multiplies(name, args) > maxMade {
+			return fail(errMade)
+		}
+		call := f.Call
+		if t.IsVariadic() {
+			call = f.CallSlice
+		}
+		out := call(args)
+		if len(out) == 2 && !out[1].IsNil() {
+			return []reflect.Value{reflect.Zero(result), out[1]}
+		}
+		if err := b.spend(size(out[0], maxValue+1, 0)); err != nil {
+			return fail(err)
+		}
+		return []reflect.Value{out[0], reflect.Zero(errorType)}
+	}).Interface()
+}
+
+// wide is a width or a precision that alone makes a long text, or one that an argument says.
+var wide = regexp.MustCompile(`%[^a-zA-Z%]*(?:[0-9]{5,}|\*)`)
+
+// multiplies is how long the result of a function may be that repeats one argument for each part of another; 0 for the others, whose
+// results are at most a few times as long as their arguments.
+func multiplies(name string, args []reflect.Value) int {
+	switch name {
+	case "printf":
+		format := args[0].String()
+		if wide.MatchString(format) {
+			return maxMade + 1
+		}
+		return strings.Count(format, "%") * (10_000 + size(args[1], maxMade, 0))
+	case "reReplaceAll":
+		return args[1].Len() * (args[2].Len() + 1)
+	case "join":
+		return args[0].Len() * args[1].Len()
+	}
+	return 0
+}
+
+// deepest is how far size looks into lists of lists.
+const deepest = 100
+
+// size is about how long a value is as text; once it is more than most it may be any number above that.
+func size(v reflect.Value, most, depth int) int {
+	if depth > deepest {
+		return most + 1
+	}
+	n := 8
+	switch v.Kind() {
+	case reflect.Invalid:
+		return 0
+	case reflect.Interface, reflect.Pointer:
+		return size(v.Elem(), most, depth+1)
+	case reflect.String:
+		return v.Len()
+	case reflect.Slice, reflect.Array:
+		for i := 0; i < v.Len() && n <= most; i++ {
+			n += 8 + size(v.Index(i), most, depth+1)
+		}
+	case reflect.Map:
+		for it := v.MapRange(); n <= most && it.Next(); {
+			n += size(it.Key(), most, depth+1) + size(it.Value(), most, depth+1)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return 32
+		}
+		for i := 0; i < v.NumField() && n <= most; i++ {
+			n += size(v.Field(i), most, depth+1)
+		}
+	}
+	return n
+}
+
+// A limited writer refuses what is beyond maxOutput.
+type limited struct{ bytes.Buffer }
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	if l.Len()+len(p) > maxOutput {
+		return 0, errOutput
+	}
+	return l.Buffer.Write(p)
+}

@@ -1,0 +1,298 @@
+package wording
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	html "html/template"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	text "text/template"
+	"text/template/parse"
+
+	"github.com/prometheus/alertmanager/template"
+)
+
+// The templates that are used.
+const (
+	SlackTitle       = "paramedic.slack.title"
+	SlackText        = "paramedic.slack.text"
+	SlackFooter      = "paramedic.slack.footer"
+	PagerDutySummary = "paramedic.pagerduty.summary"
+	PagerDutyDetails = "paramedic.pagerduty.details"
+	Links            = "paramedic.links"
+)
+
+// Names are the templates that are used.
+var Names = []string{SlackTitle, SlackText, SlackFooter, PagerDutySummary, PagerDutyDetails, Links}
+
+// The bounds of what is loaded.
+const (
+	maxFiles    = 100
+	maxFileSize = 256 << 10
+)
+
+// A Problem is what is wrong with a template, where it is known with its file and line.
+type Problem struct {
+	File string
+	Line int
+	Text string
+}
+
+// String is file:line: text.
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return strings.TrimSpace(p.File + " " + p.Text)
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+}
+
+// Templates are the operator's templates. They are safe for concurrent use.
+type Templates struct {
+	set      *text.Template
+	literals []string // what the operator wrote outside of actions
+	log      *slog.Logger
+}
+
+// stepName is the function that counts steps; it is put into every template and every loop.
+const stepName = "paramedic_step"
+
+// Load parses the files that the patterns match, and reports every problem of theirs. Templates are nil where there is one.
+func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	l := &loader{own: map[string]string{}}
+	paths := l.paths(patterns)
+	capture := func(t *text.Template, _ *html.Template) {
+		l.set = t.Funcs(text.FuncMap{stepName: (&budget{ctx: context.Background(), foreign: plain}).step})
+	}
+	if _, err := template.FromGlobs(nil, capture); err != nil { // Alertmanager's own templates, for those who call them
+		return nil, []Problem{{Text: err.Error()}}
+	}
+	for _, path := range paths {
+		l.parse(path)
+	}
+	l.names()
+	if len(l.problems) > 0 {
+		return nil, l.problems
+	}
+	t := &Templates{set: l.set, literals: l.literals, log: log}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	if err := l.count(); err != nil {
+		return nil, []Problem{{Text: err.Error()}}
+	}
+	l.try(t)
+	if len(l.problems) > 0 {
+		return nil, l.problems
+	}
+	return t, nil
+}
+
+// A loader gathers templates and problems.
+type loader struct {
+	set      *text.Template
+	own      map[string]string // the operator's files
+	literals []string
+	problems []Problem
+}
+
+func (l *loader) problem(file string, line int, format string, args ...any) {
+	l.problems = append(l.problems, Problem{File: file, Line: line, Text: fmt.Sprintf(format, args...)})
+}
+
+func (l *loader) paths(patterns []string) []string {
+	var out []string
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		switch {
+		case err != nil:
+			l.problem(pattern, 0, "is not a pattern of files: %v", err)
+		case len(found) == 0:
+			l.problem(pattern, 0, "matches no file")
+		}
+		for _, path := range found {
+			if !slices.Contains(out, path) {
+				out = append(out, path)
+			}
+		}
+	}
+	if len(out) > maxFiles {
+		l.problem(patterns[0], 0, "the patterns match %d files, and %d is the most", len(out), maxFiles)
+		return out[:maxFiles]
+	}
+	return out
+}
+
+// parse adds a file's templates to the set, in place of others of their names.
+func (l *loader) parse(path string) {
+	raw, err := read(path)
+	if err != nil {
+		l.problem(path, 0, "%v", err)
+		return
+	}
+	l.own[path] = string(raw)
+	file, err := l.set.New(path).Parse(string(raw))
+	if err != nil {
+		l.located(err)
+		return
+	}
+	if _, err := l.set.AddParseTree(filepath.Base(path), file.Tree); err != nil { // Alertmanager knows a file by this name
+		l.problem(path, 0, "%v", err)
+	}
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err == nil && len(raw) > maxFileSize {
+		err = fmt.Errorf("it has more than %d bytes", maxFileSize)
+	}
+	return raw, err
+}
+
+// located notes a template's error at its file and line, which the library says in words.
+func (l *loader) located(err error) {
+	said := strings.TrimPrefix(err.Error(), "template: ")
+	for path := range l.own {
+		rest, ok := strings.CutPrefix(said, path+":")
+		if !ok {
+			continue
+		}
+		number, rest, _ := strings.Cut(rest, ":")
+		line, _ := strconv.Atoi(number)
+		if column, after, ok := strings.Cut(rest, ": "); ok {
+			if _, err := strconv.Atoi(column); err == nil {
+				rest = after
+			}
+		}
+		l.problem(path, line, "%s", strings.TrimSpace(rest))
+		return
+	}
+	l.problem("", 0, "%s", said)
+}
+
+// names checks that what is defined is used and that what is called is defined.
+func (l *loader) names() {
+	used := 0
+	for _, t := range l.set.Templates() {
+		if t.Tree == nil || t.Tree.Root == nil {
+			continue
+		}
+		source, own := l.own[t.ParseName]
+		if !own || t.Name() == filepath.Base(t.ParseName) {
+			continue
+		}
+		line := func(pos parse.Pos) int { return 1 + strings.Count(source[:min(int(pos), len(source))], "\n") }
+		switch {
+		case slices.Contains(Names, t.Name()):
+			used++
+		case strings.HasPrefix(t.Name(), "paramedic."):
+			l.problem(t.ParseName, line(t.Root.Pos), "there is no use for a template named %q: those are %s", t.Name(), strings.Join(Names, ", "))
+		}
+		walk(t.Root, func(n parse.Node) {
+			switch n := n.(type) {
+			case *parse.TemplateNode:
+				if l.set.Lookup(n.Name) == nil {
+					l.problem(t.ParseName, line(n.Pos), "template %q is called and not defined", n.Name)
+				}
+			case *parse.TextNode:
+				l.literals = append(l.literals, string(n.Text))
+			}
+		})
+	}
+	if used == 0 && len(l.problems) == 0 {
+		for path := range l.own {
+			l.problem(path, 0, "nothing here would be used: define at least one of %s", strings.Join(Names, ", "))
+		}
+	}
+	slices.SortFunc(l.problems, func(a, b Problem) int { return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) })
+}
+
+// walk visits every node of a list.
+func walk(list *parse.ListNode, visit func(parse.Node)) {
+	if list == nil {
+		return
+	}
+	for _, n := range list.Nodes {
+		visit(n)
+		if b := branch(n); b != nil {
+			walk(b.List, visit)
+			walk(b.ElseList, visit)
+		}
+	}
+}
+
+func branch(n parse.Node) *parse.BranchNode {
+	switch n := n.(type) {
+	case *parse.IfNode:
+		return &n.BranchNode
+	case *parse.RangeNode:
+		return &n.BranchNode
+	case *parse.WithNode:
+		return &n.BranchNode
+	}
+	return nil
+}
+
+// count puts the function that counts steps at the beginning of every template and of every loop's body, so that neither a loop nor
+// templates that call each other go on without it.
+func (l *loader) count() error {
+	stepper, err := l.set.New(stepName).Parse("{{" + stepName + "}}")
+	if err != nil {
+		return fmt.Errorf("counting steps: %w", err)
+	}
+	step := stepper.Root.Nodes[0].Copy()
+	done := map[*parse.ListNode]bool{stepper.Root: true} // a file is known by two names
+	put := func(list *parse.ListNode) {
+		if list != nil && !done[list] {
+			done[list] = true
+			list.Nodes = slices.Insert(list.Nodes, 0, step.Copy())
+		}
+	}
+	for _, t := range l.set.Templates() {
+		if t.Tree == nil || t.Tree.Root == nil {
+			continue
+		}
+		var loops []*parse.ListNode
+		walk(t.Root, func(n parse.Node) {
+			if r, ok := n.(*parse.RangeNode); ok {
+				loops = append(loops, r.List)
+			}
+		})
+		put(t.Root)
+		for _, list := range loops {
+			put(list)
+		}
+	}
+	return nil
+}
+
+// try renders every template once with a sample: a field that there is not is found before an incident needs it.
+func (l *loader) try(t *Templates) {
+	for _, name := range Names {
+		if t.set.Lookup(name) == nil {
+			continue
+		}
+		_, err := t.render(context.Background(), name, plain, sample(), sampleTime)
+		var exec text.ExecError
+		switch {
+		case err != nil && errors.As(err, &exec):
+			l.located(exec)
+		case err != nil:
+			l.problem(t.set.Lookup(name).ParseName, 0, "%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package wording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	text "text/template"
+	"time"
+
+	"paramedic/notify"
+	"paramedic/state"
+)
+
+// mostLinks bounds the links of a message.
+const mostLinks = 5
+
+// Words renders the templates of a channel. What fails is left to the built-in words, with the reason in the log and in Failed.
+func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts, m notify.Message, now time.Time) notify.Words {
+	var w notify.Words
+	as := map[string]voice{}
+	into := map[string]*string{}
+	switch ch {
+	case state.ChannelSlack:
+		as = map[string]voice{SlackTitle: plain, SlackText: mrkdwn, SlackFooter: plain, Links: plain}
+		into = map[string]*string{SlackTitle: &w.Title, SlackText: &w.Text, SlackFooter: &w.Footer}
+	case state.ChannelPagerDuty:
+		as = map[string]voice{PagerDutySummary: plain, PagerDutyDetails: lines, Links: plain}
+		into = map[string]*string{PagerDutySummary: &w.Title, PagerDutyDetails: &w.Text}
+	}
+	for _, name := range Names {
+		if as[name] == nil || t.set.Lookup(name) == nil {
+			continue
+		}
+		out, err := t.render(ctx, name, as[name], data(f, m, as[name]), now)
+		switch {
+		case err != nil:
+		case name == Links:
+			w.Links, err = links(out)
+		case name == SlackText:
+			*into[name] = shownOf.Replace(t.unmentioned(paragraphs(out)))
+		case name == PagerDutyDetails:
+			*into[name] = paragraphs(out)
+		default:
+			*into[name] = notify.Clean(out)
+		}
+		if err != nil {
+			t.log.Warn("a template failed, and the built-in words stand in", "incident", m.Incident, "template", name, "err", err)
+			w.Failed = append(w.Failed, fmt.Sprintf("%s failed, so the built-in words stand here: %s", name, notify.Cut(notify.Clean(reason(err)), 200)))
+		}
+	}
+	return w
+}
+
+// render executes a template within the budget.
+func (t *Templates) render(ctx context.Context, name string, v voice, d Data, now time.Time) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	set, err := t.set.Clone() // each rendering has a budget of its own
+	if err != nil {
+		return "", fmt.Errorf("preparing the templates: %w", err)
+	}
+	b := &budget{ctx: ctx, foreign: v}
+	var out limited
+	if err := set.Funcs(b.funcs(now)).ExecuteTemplate(&out, name, d); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}
+
+// reason is why a template failed: which bound it reached, or what the library says of it.
+func reason(err error) string {
+	for _, bound := range []error{errTime, errSteps, errMade, errOutput} {
+		if errors.Is(err, bound) {
+			return bound.Error()
+		}
+	}
+	var exec text.ExecError
+	if errors.As(err, &exec) {
+		return strings.TrimPrefix(exec.Error(), "template: ")
+	}
+	return err.Error()
+}
+
+// paragraphs is a text of several lines: each is clean, and no more than one empty line stands between two others.
+func paragraphs(s string) string {
+	var out []string
+	for line := range strings.Lines(s) {
+		body := strings.TrimLeft(line, " ")
+		indent := min(len(line)-len(body), 8)
+		line = strings.Repeat(" ", indent) + notify.Clean(body)
+		if strings.TrimSpace(line) == "" {
+			line = ""
+		}
+		if line != "" || len(out) > 0 && out[len(out)-1] != "" {
+			out = append(out, line)
+		}
+	}
+	return strings.TrimRight(strings.Join(out, "\n"), "\n ")
+}
+
+// mention is what Slack reads as a call of people or channels.
+var mention = regexp.MustCompile(`<[!@#][^<>]*>?`)
+
+// unmentioned takes the power from mentions that the operator has not written out: one that is put together of a template's own brackets
+// and a label's text calls people by the label's will.
+func (t *Templates) unmentioned(s string) string {
+	return mention.ReplaceAllStringFunc(s, func(found string) string {
+		if slices.ContainsFunc(t.literals, func(l string) bool { return strings.Contains(l, found) }) {
+			return found
+		}
+		return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(found)
+	})
+}
+
+// links reads links, a line each: the address, and what it is called.
+func links(s string) ([]notify.Link, error) {
+	var out []notify.Link
+	for line := range strings.Lines(s) {
+		line = notify.Clean(line)
+		if line == "" {
+			continue
+		}
+		if len(out) == mostLinks {
+			return out, fmt.Errorf("it gives more than %d links", mostLinks)
+		}
+		address, name, _ := strings.Cut(line, " ")
+		u, err := url.Parse(address)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return out, fmt.Errorf("%q does not begin with an http or https address", notify.Cut(line, 80))
+		}
+		if name == "" {
+			name = u.Host
+		}
+		out = append(out, notify.Link{URL: u.String(), Text: notify.Cut(name, 150)})
+	}
+	return out, nil
+}

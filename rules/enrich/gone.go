@@ -1,0 +1,22 @@
+package enrich
+
+import (
+	"cmp"
+	"slices"
+
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// gone are the courses of workers that are no more, of those that the charts show.
+func (m *merge) gone() []state.Sample {
+	var out []state.Sample
+	for _, r := range m.readings {
+		for _, s := range r.Gone {
+			s.Entity.Cluster, s.Entity.Pool = m.query.Cluster, cmp.Or(s.Entity.Pool, rules.PoolOf(s.Entity.Pod))
+			out = append(out, s)
+		}
+	}
+	keepSeries(out, m.query.Scope)
+	return slices.DeleteFunc(out, func(s state.Sample) bool { return len(s.Series) == 0 })
+}

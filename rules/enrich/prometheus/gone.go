@@ -1,0 +1,42 @@
+package prometheus
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+// gone are the courses of the pool's workers that are no more: a rollout replaced them, and only they show the onset.
+func (g *gathering) gone() []state.Sample {
+	own := map[string]bool{g.query.Scope.Pool: true}
+	for _, pod := range g.query.Scope.Pods {
+		own[rules.PoolOf(pod)] = true
+	}
+	type slot struct{ signal, namespace, pod string }
+	living, first := map[slot]bool{}, map[slot]*sample{}
+	for _, sm := range g.samples {
+		of := slot{sm.member.signal.ID, sm.entity.Namespace, sm.entity.Pod}
+		pool := rules.PoolOf(sm.entity.Pod)
+		switch have := first[of]; {
+		case pool == "" || !own[pool] || sm.entity.GPU != "":
+		case sm.now != nil:
+			living[of] = true
+		case len(sm.charts) > 0 && (have == nil || sm.member.index < have.member.index):
+			first[of] = sm
+		}
+	}
+	var out []state.Sample
+	for of, sm := range first {
+		if course := sm.series(enrich.CombineOf(sm.member.signal, sm.member.source)); !living[of] && len(course) > 1 {
+			out = append(out, state.Sample{Signal: of.signal, Entity: sm.entity, Unit: sm.member.signal.Unit, At: course[len(course)-1].At, Series: course})
+		}
+	}
+	slices.SortFunc(out, func(a, b state.Sample) int {
+		return cmp.Or(strings.Compare(a.Signal, b.Signal), enrich.CompareEntities(a.Entity, b.Entity))
+	})
+	return out
+}

@@ -1,0 +1,256 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"paramedic/state"
+)
+
+// differ says how the records that were read differ from those that were committed.
+func differ(want, have state.Sum) string {
+	switch {
+	case have.Records < want.Records:
+		return fmt.Sprintf("%d of its %d records are missing (stream %s)", want.Records-have.Records, want.Records, stateStream)
+	case have.Records > want.Records:
+		return fmt.Sprintf("it has %d records, %d more than were committed (stream %s)", have.Records, have.Records-want.Records, stateStream)
+	}
+	return fmt.Sprintf("some of its %d records are not those that were committed (stream %s)", want.Records, stateStream)
+}
+
+// unreadable tells damage from other reasons for which a partition cannot be read.
+func (s *Store) unreadable(ctx context.Context, partition int, pos position, rev uint64, err error) error {
+	if !errors.Is(err, state.ErrDamaged) {
+		return err
+	}
+	_, wrong, _ := strings.Cut(err.Error(), state.ErrDamaged.Error()+": ")
+	return s.damaged(ctx, partition, pos, rev, wrong)
+}
+
+// damaged says what is wrong with a partition, and whether the log has every input that its records were made of.
+func (s *Store) damaged(ctx context.Context, partition int, pos position, rev uint64, wrong string) error {
+	ctx, cancel := bounded(context.WithoutCancel(ctx)) // it may be the caller's deadline that ended the read
+	defer cancel()
+	d := &state.DamagedError{Partition: partition, Wrong: wrong, Fence: state.Fence{Position: pos.Position, Rev: rev}, Sum: pos.Sum}
+	subject := inputSubject(partition)
+	info, err := s.in.Info(ctx, natsjs.WithSubjectFilter("paramedic.in.*"))
+	if err != nil {
+		return unavailable("asking the input stream", err)
+	}
+	have := info.State
+	d.Inputs = have.Subjects[subject]
+	last, err := s.in.GetLastMsgForSubject(ctx, subject)
+	switch {
+	case have.FirstSeq > 1:
+		d.Gap = fmt.Sprintf("it begins at input %d, what came before is older than state.retain", have.FirstSeq)
+	case have.LastSeq < pos.Position:
+		d.Gap = fmt.Sprintf("it ends at input %d, and the records were made of inputs up to %d", have.LastSeq, pos.Position)
+	case have.NumDeleted > 0 || have.Subjects[lostSubject] > 0:
+		d.Gap = fmt.Sprintf("%d inputs of stream %s are lost", uint64(have.NumDeleted)+have.Subjects[lostSubject], inputStream)
+	case errors.Is(err, natsjs.ErrMsgNotFound) && d.Inputs > 0:
+		d.Gap = fmt.Sprintf("the last input of subject %s cannot be read", subject)
+	case errors.Is(err, natsjs.ErrMsgNotFound):
+		d.Gap = "it has no input of this partition"
+	case err != nil:
+		return unavailable("reading the log", err)
+	default:
+		d.Last = last.Sequence
+	}
+	if s.server == nil && d.Gap == "" && strings.Contains(wrong, unreadableRecord) {
+		d.Gap = "the NATS server keeps a record that it cannot read, and would stop writing at it"
+	}
+	return d
+}
+
+// unreadableRecord is in what is said of a record that the server has and cannot read.
+const unreadableRecord = "cannot be read"
+
+// lostSubject is of the input stream, and of no partition: a message in place of an input that was lost, so that the numbers go on.
+const lostSubject = "paramedic.in.lost"
+
+// Replace writes the partition's records anew. The first commit marks the partition, so that a load finds out when the last one never
+// came.
+func (s *Store) Replace(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
+	if err := s.alive(ctx); err != nil {
+		return state.Fence{}, err
+	}
+	if err := checkPartition(partition); err != nil {
+		return state.Fence{}, err
+	}
+	next, err := s.replace(ctx, partition, fence, to, records)
+	if err != nil {
+		return state.Fence{}, fmt.Errorf("writing partition %d anew: %w", partition, err)
+	}
+	return next, nil
+}
+
+func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
+	was, rev, err := s.boundedPosition(ctx, partition)
+	if err != nil {
+		return state.Fence{}, err
+	}
+	if rev != fence.Rev {
+		return state.Fence{}, fmt.Errorf("%w: at revision %d, not %d", state.ErrFenced, rev, fence.Rev)
+	}
+	if s.server != nil {
+		if done, err := s.server.rescan(stateStream); err != nil {
+			return state.Fence{}, unavailable("opening the store again", err)
+		} else if done {
+			after, now, err := s.reconnected(ctx, partition)
+			if err != nil {
+				return state.Fence{}, err
+			}
+			rev = now
+			if was.Commit == "" {
+				was = after
+			}
+		}
+	}
+	if rev == 0 { // it may be there and not be readable
+		if err := s.purge(ctx, positionSubject(partition)); err != nil {
+			return state.Fence{}, err
+		}
+	}
+	mark := position{Position: was.Position, Sum: was.Sum, Partial: true}
+	if rev, err = s.commit(ctx, partition, state.Fence{Rev: rev}, mark, nil); err != nil {
+		return state.Fence{}, err
+	}
+	for _, kind := range []string{"st", "tl"} {
+		if err := s.purge(ctx, fmt.Sprintf("paramedic.%s.%d.>", kind, partition)); err != nil {
+			return state.Fence{}, err
+		}
+	}
+	s.sums.set(partition, ledger{rev: rev})
+	for {
+		n := min(len(records), MaxRecords)
+		batch, pos := records[:n], mark
+		records = records[n:]
+		sum, changes, known := s.sums.after(partition, rev, batch)
+		if !known {
+			return state.Fence{}, state.ErrFenced
+		}
+		if len(records) == 0 {
+			pos = position{Position: to, Sum: &sum}
+		}
+		next, err := s.commit(ctx, partition, state.Fence{Rev: rev}, pos, batch)
+		if err != nil {
+			return state.Fence{}, err
+		}
+		s.sums.commit(partition, rev, next, sum, changes)
+		if rev = next; len(records) == 0 {
+			return state.Fence{Position: to, Rev: rev}, nil
+		}
+	}
+}
+
+// mostMended is more inputs than one file of the log holds.
+const mostMended = 1 << 17
+
+// reconnected reads the position once the embedded server answers again.
+func (s *Store) reconnected(ctx context.Context, partition int) (position, uint64, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	for {
+		asking, cancel := context.WithTimeout(ctx, time.Second) // what is asked before the connection is noticed to be gone has no answer
+		pos, rev, err := s.position(asking, partition)
+		cancel()
+		if !errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil {
+			return pos, rev, err
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *Store) purge(ctx context.Context, subject string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if err := s.st.Purge(ctx, natsjs.WithPurgeSubject(subject)); err != nil {
+		return unavailable("clearing "+subject, err)
+	}
+	return nil
+}
+
+// mend makes the log go on behind the newest input that anything was made of, and says which inputs are lost. A server drops what follows
+// a damaged record, and would give its numbers to new inputs, which no reader would then come to. What is missing beyond that is no
+// damage: the stream was replaced.
+func (s *Store) mend(ctx context.Context) error {
+	var at [partitions]uint64
+	ended, applied := uint64(0), uint64(0)
+	for p := range partitions {
+		pos, _, err := s.position(ctx, p)
+		if errors.Is(err, state.ErrUnavailable) {
+			return err
+		}
+		at[p] = pos.Position
+		applied, ended = max(applied, pos.Position), max(ended, pos.Position, pos.Log)
+	}
+	info, err := s.in.Info(ctx)
+	if err != nil {
+		return unavailable("asking the input stream", err)
+	}
+	s.sawInput(max(ended, info.State.LastSeq))
+	if info.State.NumDeleted > 0 {
+		if err := s.countLost(ctx, at[:], applied); err != nil {
+			return err
+		}
+	}
+	missing := ended - min(ended, info.State.LastSeq)
+	if missing == 0 || missing > mostMended {
+		return nil
+	}
+	s.lost.Add(ended - max(min(ended, applied), info.State.LastSeq))
+	s.log.Error("the end of the log is lost, the disk may be damaged: inputs that were not applied yet cannot be got back, the log goes on behind them",
+		"stream", inputStream, "ends", info.State.LastSeq, "ended", ended, "applied", applied)
+	for missing > 0 {
+		n := min(missing, maxBatch)
+		msgs := make([]*nats.Msg, n)
+		for i := range msgs {
+			msgs[i] = nats.NewMsg(lostSubject)
+		}
+		if _, err := s.publish(ctx, msgs); err != nil {
+			return err
+		}
+		missing -= n
+	}
+	return nil
+}
+
+// countLost counts the inputs that are gone from the middle of the log and that a partition may not have applied. Whose they were is not
+// known, so that only the partitions that have inputs to apply are looked at.
+func (s *Store) countLost(ctx context.Context, at []uint64, applied uint64) error {
+	from := applied
+	for p, position := range at {
+		last, err := s.in.GetLastMsgForSubject(ctx, inputSubject(p))
+		switch {
+		case err == nil && last.Sequence > position:
+			from = min(from, position)
+		case err != nil && !errors.Is(err, natsjs.ErrMsgNotFound):
+			return unavailable("reading the log", err)
+		}
+	}
+	info, err := s.in.Info(ctx, natsjs.WithDeletedDetails(true))
+	if err != nil {
+		return unavailable("asking the input stream", err)
+	}
+	gone := uint64(0)
+	for _, seq := range info.State.Deleted {
+		if seq > from {
+			gone++
+		}
+	}
+	if gone > 0 {
+		s.lost.Add(gone)
+		s.log.Error("inputs that were accepted are gone from the log, the disk may be damaged: those that were not applied yet cannot be got back",
+			"stream", inputStream, "inputs", gone, "after", from)
+	}
+	return nil
+}

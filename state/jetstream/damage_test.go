@@ -1,0 +1,73 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"paramedic/state"
+	"paramedic/state/statetest"
+)
+
+// What an older version wrote has no sum: it loads, and the next commit adds one.
+func TestStateWithoutSumLoads(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	rev, err := s.commit(t.Context(), 0, state.Fence{}, position{Position: 1}, []state.Record{{Key: "a.1", Value: []byte("x")}, {Key: "a.2", Value: []byte("x")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, fence, err := s.Load(t.Context(), 0, statetest.Raw)
+	if err != nil || len(values) != 2 || fence != (state.Fence{Position: 1, Rev: rev}) {
+		t.Fatalf("loaded %v at %+v, %v", values, fence, err)
+	}
+	if _, err := s.Commit(t.Context(), 0, fence, 2, []state.Record{{Key: "a.2"}, {Key: "a.3", Value: []byte("x")}, {Key: "a.4", Value: []byte("x")}}); err != nil {
+		t.Fatal(err)
+	}
+	pos, _, err := s.position(t.Context(), 0)
+	if err != nil || pos.Sum == nil || pos.Sum.Records != 3 {
+		t.Errorf("the next commit left %+v, %v", pos, err)
+	}
+}
+
+// A record that goes missing is noticed, however it went.
+func TestMissingRecordIsDamage(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	if _, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("x")}, {Key: "a.2", Value: []byte("x")}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.purge(t.Context(), recordSubject(0, "a.1")); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := s.Load(t.Context(), 0, statetest.Raw)
+	var damage *state.DamagedError
+	if !errors.As(err, &damage) || !strings.Contains(damage.Wrong, "1 of its 2 records are missing") || damage.Sum.Records != 2 {
+		t.Errorf("load: %v", err)
+	}
+}
+
+// A replacement that does not come to its end leaves a partition that says so.
+func TestUnfinishedReplacementIsDamage(t *testing.T) {
+	s := openIn(t, t.TempDir())
+	defer closeIt(t, s)
+	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, []state.Record{{Key: "a.1", Value: []byte("x")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []state.Record
+	for i := range MaxRecords + 1 {
+		records = append(records, state.Record{Key: fmt.Sprintf("a.%d", i), Value: []byte("x")})
+	}
+	records[MaxRecords].Key = "not a key" // and so the second commit is refused
+	if _, err := s.Replace(t.Context(), 0, fence, 5, records); err == nil {
+		t.Fatal("replaced with a bad record")
+	}
+	_, _, err = s.Load(context.Background(), 0, statetest.Raw)
+	var damage *state.DamagedError
+	if !errors.As(err, &damage) || damage.Sum == nil || damage.Sum.Records != 1 || damage.Fence.Position != 1 {
+		t.Errorf("load: %v", err)
+	}
+}

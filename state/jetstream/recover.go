@@ -1,0 +1,122 @@
+package jetstream
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"paramedic/state"
+)
+
+const (
+	// recoverEvery is how often a store that takes no writes is looked at, failingFor how long it has to take none before it is opened
+	// again, and recoverPause the least time between two openings. Where it takes none again within recoverAgain, its files are read anew.
+	recoverEvery = time.Second
+	failingFor   = 3 * time.Second
+	recoverPause = 15 * time.Second
+	recoverAgain = 5 * time.Minute
+	// roomProbe is what has to fit on the disk before the store is opened again.
+	roomProbe = 4 << 20
+)
+
+// A pulse is how the writes to each stream end.
+type pulse struct {
+	mu   sync.Mutex
+	sick map[string]failures
+}
+
+// failures are those of a stream since it last took a write.
+type failures struct {
+	first, last time.Time
+	err         error // of the last
+}
+
+// beat notes how a write ended.
+func (p *pulse) beat(stream string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !errors.Is(err, state.ErrUnavailable) { // it was answered
+		delete(p.sick, stream)
+		return
+	}
+	f, now := p.sick[stream], time.Now()
+	if f.first.IsZero() {
+		f.first = now
+	}
+	f.last, f.err = now, err
+	p.sick[stream] = f
+}
+
+// failing gives the last error where writes to a stream have failed for long enough.
+func (p *pulse) failing() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.sick {
+		if f.last.Sub(f.first) >= failingFor {
+			return f.err
+		}
+	}
+	return nil
+}
+
+func (p *pulse) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.sick)
+}
+
+// watch opens the embedded server again when its writes keep failing though the disk has room: after a failed write, as on a full disk,
+// a JetStream stream takes no other until then.
+func (s *Store) watch() {
+	tick := time.NewTicker(recoverEvery)
+	defer tick.Stop()
+	var opened, helped time.Time
+	for {
+		select {
+		case <-s.closed:
+			return
+		case <-tick.C:
+		}
+		cause := s.pulse.failing()
+		if cause == nil || time.Since(opened) < recoverPause {
+			continue
+		}
+		if err := room(s.server.dir); err != nil {
+			if opened.IsZero() {
+				s.log.Error("the state takes no writes, and the disk has no room: it goes on by itself when there is", "err", cause, "disk", err)
+			}
+			opened = time.Now()
+			continue
+		}
+		s.log.Warn("the state takes no writes though the disk has room, opening it again", "err", cause)
+		meanwhile := func() error { return nil }
+		if time.Since(helped) < recoverAgain { // that was not enough: files that are damaged stop the server at every write that meets them
+			meanwhile = func() error { return errors.Join(s.server.forgetIndex(stateStream), s.server.forgetIndex(inputStream)) }
+		}
+		helped = time.Now()
+		if err := s.server.reopen(meanwhile); err != nil {
+			s.log.Error("the state could not be opened again", "err", err)
+		} else {
+			s.reopened.Add(1)
+		}
+		s.pulse.reset()
+		opened = time.Now()
+	}
+}
+
+// Reopened is how often the embedded server was opened again because it took no writes.
+func (s *Store) Reopened() uint64 { return s.reopened.Load() }
+
+// room says whether the disk takes a file of roomProbe bytes.
+func room(dir string) (err error) {
+	path := filepath.Join(dir, "ROOM")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("trying the disk: %w", err)
+	}
+	_, err = f.Write(make([]byte, roomProbe))
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(path))
+}

@@ -1,0 +1,59 @@
+package state
+
+import (
+	"slices"
+	"sync"
+)
+
+// mostRecent bounds how many timeline entries are held in memory.
+const mostRecent = 50_000
+
+// A recent holds the timelines of the incidents that were opened last, so that showing them needs no reading of the store: a message
+// is composed for every incident of a storm. It holds a timeline whole or not at all, and is safe for concurrent use.
+type recent struct {
+	mu      sync.Mutex
+	of      map[IncidentID][]Entry
+	order   []IncidentID // as they were opened
+	entries int
+}
+
+func newRecent() *recent { return &recent{of: map[IncidentID][]Entry{}} }
+
+// add takes over committed entries.
+func (r *recent) add(entries []Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range entries {
+		have, known := r.of[e.Incident]
+		switch {
+		case e.N == len(have)+1 && (known || e.N == 1):
+			if !known {
+				r.order = append(r.order, e.Incident)
+			}
+			r.of[e.Incident] = append(have, e)
+			r.entries++
+		case known: // another reader wrote what is missing here
+			r.drop(e.Incident)
+		}
+	}
+	for r.entries > mostRecent {
+		r.drop(r.order[0])
+		r.order = r.order[1:]
+	}
+}
+
+func (r *recent) drop(id IncidentID) {
+	r.entries -= len(r.of[id])
+	delete(r.of, id)
+}
+
+// timeline returns the incident's entries where all of them are held.
+func (r *recent) timeline(in Incident) ([]Entry, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	have := r.of[in.ID]
+	if len(have) == 0 || len(have) != in.Entries {
+		return nil, false
+	}
+	return slices.Clone(have), true
+}

@@ -1,0 +1,36 @@
+package state
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestRecentTimelineIsWholeOrNone(t *testing.T) {
+	r := newRecent()
+	r.add([]Entry{{Incident: "a", N: 1}, {Incident: "b", N: 5}, {Incident: "a", N: 2}})
+	if got, ok := r.timeline(Incident{ID: "a", Entries: 2}); !ok || len(got) != 2 || got[1].N != 2 {
+		t.Errorf("a has %v (%v), want both entries", got, ok)
+	}
+	for _, in := range []Incident{{ID: "a", Entries: 3}, {ID: "b", Entries: 5}, {ID: "c"}} {
+		if got, ok := r.timeline(in); ok {
+			t.Errorf("%s with %d entries has %v, want none", in.ID, in.Entries, got)
+		}
+	}
+	r.add([]Entry{{Incident: "a", N: 4}}) // the third was another reader's
+	if _, ok := r.timeline(Incident{ID: "a", Entries: 2}); ok {
+		t.Error("a timeline with a hole is held")
+	}
+}
+
+func TestRecentTimelinesAreBounded(t *testing.T) {
+	r := newRecent()
+	for n := range mostRecent + 10 {
+		r.add([]Entry{{Incident: IncidentID(fmt.Sprint(n)), N: 1}})
+	}
+	if len(r.of) != mostRecent || r.entries != mostRecent {
+		t.Errorf("%d timelines with %d entries are held, want %d", len(r.of), r.entries, mostRecent)
+	}
+	if _, ok := r.timeline(Incident{ID: IncidentID(fmt.Sprint(mostRecent + 9)), Entries: 1}); !ok {
+		t.Error("the newest is not held")
+	}
+}
