@@ -63,7 +63,7 @@ func (s *Server) readWrite(w http.ResponseWriter, r *http.Request, verb state.Ve
 func (s *Server) prepare(r *http.Request, o *order, in write, need state.Role) error {
 	o.Actor, o.Reason = in.who.actor, in.Reason
 	o.nonce = r.Header.Get("X-Request-Id") + s.Clock.Now().Format(time.RFC3339Nano)
-	reason := ""
+	var reason string
 	switch by := in.who.actor; {
 	case !by.Unverified && in.Actor != "" && !strings.EqualFold(in.Actor, by.Name):
 		reason = fmt.Sprintf("the token is that of %s and the body names the actor %s: leave actor out, or use a token of that person", by, in.Actor)
