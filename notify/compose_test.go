@@ -144,38 +144,3 @@ func TestComposeBeforeAnyVerdict(t *testing.T) {
 		t.Errorf("the empty incident: %+v", empty)
 	}
 }
-
-func TestCleanAndCut(t *testing.T) {
-	for in, want := range map[string]string{
-		"a\x1b[31mred\x1b[0m\nb\t c": "a [31mred [0m b c",
-		"\u202Egnp.exe\u200b":        "gnp.exe",
-		"bad \xff utf8":              "bad utf8",
-		"  edges  ":                  "edges",
-	} {
-		if got := Clean(in); got != want {
-			t.Errorf("Clean(%q) = %q, want %q", in, got, want)
-		}
-	}
-	for _, c := range []struct {
-		in    string
-		limit int
-		want  string
-	}{{"hello", 5, "hello"}, {"hello!", 5, "hell…"}, {"😀😀😀", 4, "😀…"}, {"äöü", 3, "äöü"}, {"äöüß", 3, "äö…"}, {"x", 0, ""}} {
-		got := Cut(c.in, c.limit)
-		if got != c.want || Len(got) > max(c.limit, 0) {
-			t.Errorf("Cut(%q, %d) = %q, want %q", c.in, c.limit, got, c.want)
-		}
-	}
-}
-
-func FuzzCut(f *testing.F) {
-	f.Add("some 😀 text \xff", 7)
-	f.Fuzz(func(t *testing.T, s string, limit int) {
-		if got := Cut(s, limit); Len(got) > max(limit, 0) {
-			t.Errorf("Cut(%q, %d) = %q", s, limit, got)
-		}
-		if c := Clean(s); Clean(c) != c || strings.ContainsAny(c, "\x1b\n\r\x00") {
-			t.Errorf("Clean(%q) = %q", s, c)
-		}
-	})
-}

@@ -66,7 +66,7 @@ type Words struct {
 	Text   string // Slack's mrkdwn, safe to show; PagerDuty's details
 	Footer string // one line of plain text
 	Links  []Link
-	// Failed says which templates could not be used, and why.
+	// Failed lists the templates that could not be used, with the reason.
 	Failed []string
 }
 
@@ -147,7 +147,7 @@ func (l Links) page(kind, id string) string {
 	return strings.TrimRight(l.Base, "/") + "/" + kind + "/" + url.PathEscape(id)
 }
 
-// Name is what people call the incident: #7, or #prod-7.
+// Name is the incident's short name for people: #7, or #prod-7.
 func (m Message) Name() string { return state.ShortName(m.Cluster, m.Number, m.Cluster != "") }
 
 // Headline is the title: the operator's own, else the built-in one.

@@ -12,7 +12,7 @@ import (
 	"paramedic/notify/slack/slacktest"
 )
 
-// A channelsCase is what the two services hold, what the configuration says, and what check has to say of each thing.
+// A channelsCase sets up the two services and the configuration, and lists what check must report.
 type channelsCase struct {
 	name    string
 	slack   slacktest.Options

@@ -23,7 +23,7 @@ func (p forPeople) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// called is what people call an incident; a bot of an older version says only its number.
+// called returns the name that people use for an incident. A bot of an older version sends only its number.
 func called(in webhook.IncidentJSON) string { return cmp.Or(in.Name, fmt.Sprintf("#%d", in.Number)) }
 
 // printIncident prints an incident for people.

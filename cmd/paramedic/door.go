@@ -207,7 +207,7 @@ func (s *service) pages(cfg web.Config) (http.Handler, error) {
 	return web.New(cfg)
 }
 
-// intake is what the pages say of how alerts come in.
+// intake returns what the pages show about incoming alerts.
 func (s *service) intake(refusing string) web.Intake {
 	in := web.Intake{Refusing: refusing}
 	list, _ := s.deps.Aside.Last()

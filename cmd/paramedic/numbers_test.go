@@ -111,7 +111,7 @@ func askPage(t *testing.T, o *onCall, path string, want int) string {
 	return string(body)
 }
 
-// slashed is what /paramedic answers in Slack.
+// slashed returns the answer of /paramedic in Slack.
 func slashed(t *testing.T, o *onCall, text string) string {
 	t.Helper()
 	body := slacktest.Command(slacktest.Person{ID: "U0ADA", Name: "ada"}, text)

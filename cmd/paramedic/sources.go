@@ -214,7 +214,7 @@ func pingAlertmanagers(ctx context.Context, cfg Config) map[string]error {
 	return out
 }
 
-// pingChannels asks the channels what they can be asked without telling anybody anything.
+// pingChannels probes the channels without posting or paging.
 func pingChannels(ctx context.Context, cfg Config) []notify.Probe {
 	var out []notify.Probe
 	if n := cfg.Notify.Slack; n.TokenFile != "" {

@@ -13,7 +13,7 @@ import (
 	"paramedic/rules"
 )
 
-// An argument is what a command has to be told, in words, and how that looks.
+// An argument describes a positional argument of a command, with an example.
 type argument struct{ what, example string }
 
 const (

@@ -39,7 +39,7 @@ func TestMistypedCommandsAreGuessed(t *testing.T) {
 	}
 }
 
-// Every command that takes an argument says what it lacks and shows how it is called; none speaks in the words of its library.
+// Every command names a missing argument and shows an example, in our words and not the library's.
 func TestMissingArgumentsAreNamed(t *testing.T) {
 	var c cli
 	var walk func(cmd *cobra.Command)

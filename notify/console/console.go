@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 	"paramedic/state"
 )
@@ -340,17 +341,17 @@ func (p *printer) item(name, text string) {
 }
 
 // list shows the first of a list, wrapped under their own beginnings, and counts the others.
-func (p *printer) list(name string, most, n int, text func(int) string) {
+func (p *printer) list(name string, most, n int, row func(int) string) {
 	for i := range min(n, most) {
-		line := text(i)
+		line := row(i)
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		if j := strings.Index(line[indent:], " "); j >= 0 {
 			indent += j + len(line[indent+j:]) - len(strings.TrimLeft(line[indent+j:], " "))
 		}
 		head, rest := line[:indent], line[indent:]
-		for k, l := range wrap(rest, width-13-notify.Len(head)) {
+		for k, l := range wrap(rest, width-13-text.Len(head)) {
 			if k > 0 {
-				head = strings.Repeat(" ", notify.Len(head))
+				head = strings.Repeat(" ", text.Len(head))
 			}
 			p.item(label(i+k, name), head+l)
 		}
@@ -378,7 +379,7 @@ func wrap(s string, limit int) []string {
 		switch {
 		case line == "":
 			line = w
-		case notify.Len(line)+1+notify.Len(w) > limit:
+		case text.Len(line)+1+text.Len(w) > limit:
 			out = append(out, line)
 			line = w
 		default:

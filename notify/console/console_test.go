@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 	"paramedic/state"
 )
@@ -117,7 +118,7 @@ func TestAChangeIsShort(t *testing.T) {
 		t.Errorf("nothing new reads:\n%s", got)
 	}
 	for l := range strings.SplitSeq(got, "\n") {
-		if notify.Len(l) > width+2 {
+		if text.Len(l) > width+2 {
 			t.Errorf("too wide: %s", l)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	api "github.com/PagerDuty/go-pagerduty"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 	"paramedic/state"
 )
@@ -25,9 +26,9 @@ func event(key string, m notify.Message) *api.V2Event {
 	e := &api.V2Event{
 		RoutingKey: key, Action: "trigger", DedupKey: string(m.Incident), Client: "Paramedic", ClientURL: m.URL,
 		Payload: &api.V2Payload{
-			Summary: notify.Cut(m.Name()+" "+m.Headline(), limitSummary), Source: notify.Cut(m.Where, limitField),
+			Summary: text.Cut(m.Name()+" "+m.Headline(), limitSummary), Source: text.Cut(m.Where, limitField),
 			Severity: severity(m.Severity), Timestamp: m.StartedAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
-			Class: notify.Cut(string(m.Cause), limitField), Details: details(m),
+			Class: text.Cut(string(m.Cause), limitField), Details: details(m),
 		},
 	}
 	link := func(href, text string) {
@@ -39,7 +40,7 @@ func event(key string, m notify.Message) *api.V2Event {
 		link(l.URL, l.Text)
 	}
 	link(m.URL, "The incident, live")
-	link(m.PlaybookURL, "Playbook: "+notify.Cut(m.PlaybookTitle, limitField))
+	link(m.PlaybookURL, "Playbook: "+text.Cut(m.PlaybookTitle, limitField))
 	fit(e, m)
 	return e
 }
@@ -136,11 +137,11 @@ func fit(e *api.V2Event, m notify.Message) {
 			return
 		}
 		delete(d, key)
-		d["shortened"] = "the incident's page has the rest: " + notify.Cut(m.URL, 1000)
+		d["shortened"] = "the incident's page has the rest: " + text.Cut(m.URL, 1000)
 	}
 	if size(e) > limitBody {
 		e.Links, e.ClientURL = nil, "" // only addresses of an absurd length are left
-		e.Payload.Details = map[string]any{"1 what is wrong": notify.Cut(m.What, limitNote)}
+		e.Payload.Details = map[string]any{"1 what is wrong": text.Cut(m.What, limitNote)}
 	}
 }
 
@@ -157,23 +158,23 @@ func marker(m notify.Message) string { return "[" + string(m.Incident) + "]" }
 
 // mergeText says where a merged incident went.
 func mergeText(m notify.Message, mark string) string {
-	text := fmt.Sprintf("Paramedic %s: the same trouble as %s. That incident goes on, with a page of its own; this one was resolved.", mark, notify.Cut(m.MergedInto, 500))
+	note := fmt.Sprintf("Paramedic %s: the same trouble as %s. That incident goes on, with a page of its own; this one was resolved.", mark, text.Cut(m.MergedInto, 500))
 	if m.URL != "" && len(m.URL) < 300 {
-		text += "\nLive: " + m.URL
+		note += "\nLive: " + m.URL
 	}
-	return notify.Cut(text, limitNote)
+	return text.Cut(note, limitNote)
 }
 
 // mergeEvent says the same as an event. It has no key: one that is sent again, because its answer was lost, is a second line in a list.
 func mergeEvent(key string, m notify.Message, now time.Time) api.ChangeEvent {
-	return changeEvent(key, m, fmt.Sprintf("%s is the same trouble as %s, which goes on with a page of its own", m.Name(), notify.Cut(m.MergedInto, 500)), now)
+	return changeEvent(key, m, fmt.Sprintf("%s is the same trouble as %s, which goes on with a page of its own", m.Name(), text.Cut(m.MergedInto, 500)), now)
 }
 
 func changeEvent(key string, m notify.Message, summary string, now time.Time) api.ChangeEvent {
 	e := api.ChangeEvent{RoutingKey: key, Payload: api.ChangeEventPayload{
-		Summary: notify.Cut(summary, limitSummary),
-		Source:  notify.Cut(m.Where, limitField), Timestamp: now.UTC().Format(time.RFC3339),
-		CustomDetails: map[string]any{"incident": string(m.Incident), "title": notify.Cut(m.Title, limitNote)},
+		Summary: text.Cut(summary, limitSummary),
+		Source:  text.Cut(m.Where, limitField), Timestamp: now.UTC().Format(time.RFC3339),
+		CustomDetails: map[string]any{"incident": string(m.Incident), "title": text.Cut(m.Title, limitNote)},
 	}}
 	if m.URL != "" && len(m.URL) < limitNote {
 		e.Links = []api.ChangeEventLink{{Href: m.URL, Text: "The incident, live"}}
@@ -198,10 +199,10 @@ func causeEvent(key string, m notify.Message, before state.Cause, now time.Time)
 // noteText is the diagnosis as a note of plain text.
 func noteText(m notify.Message, before state.Cause) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Paramedic %s %s\n\n", causeMark(m, before), notify.Cut(m.Title, 200))
-	fmt.Fprintf(&b, "What is wrong: %s\nWhy we believe it: %s\n", notify.Cut(m.What, 450), notify.Cut(m.Why, 450))
+	fmt.Fprintf(&b, "Paramedic %s %s\n\n", causeMark(m, before), text.Cut(m.Title, 200))
+	fmt.Fprintf(&b, "What is wrong: %s\nWhy we believe it: %s\n", text.Cut(m.What, 450), text.Cut(m.Why, 450))
 	if m.Else != "" {
-		fmt.Fprintf(&b, "What else it could be: %s\n", notify.Cut(m.Else, 400))
+		fmt.Fprintf(&b, "What else it could be: %s\n", text.Cut(m.Else, 400))
 	}
 	end := ""
 	if m.URL != "" && len(m.URL) < 300 {
@@ -212,13 +213,13 @@ func noteText(m notify.Message, before state.Cause) string {
 	}
 	list := func(title string, lines []string) {
 		for i, l := range lines {
-			l = fmt.Sprintf("- %s: %s\n", title, notify.Cut(l, 150))
-			if i < 3 && notify.Len(b.String())+notify.Len(l)+len(end) < limitNote {
+			l = fmt.Sprintf("- %s: %s\n", title, text.Cut(l, 150))
+			if i < 3 && text.Len(b.String())+text.Len(l)+len(end) < limitNote {
 				b.WriteString(l)
 			}
 		}
 	}
 	list("Do now", m.Do)
 	list("Do not", m.Avoid)
-	return notify.Cut(strings.TrimRight(b.String(), "\n")+"\n"+end, limitNote)
+	return text.Cut(strings.TrimRight(b.String(), "\n")+"\n"+end, limitNote)
 }

@@ -10,6 +10,7 @@ import (
 
 	api "github.com/PagerDuty/go-pagerduty"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 )
 
@@ -69,7 +70,7 @@ func (n *Notifier) probeToken(ctx context.Context) error {
 		return fmt.Errorf("pagerduty users: %w", listErr)
 	}
 	if !hasUser(users.Users, n.cfg.From) {
-		return fmt.Errorf("no user has the address %s: open People, Users, and set notify.pagerduty.from to one's login e-mail", notify.Clean(n.cfg.From))
+		return fmt.Errorf("no user has the address %s: open People, Users, and set notify.pagerduty.from to one's login e-mail", text.Clean(n.cfg.From))
 	}
 	c, call = n.client(token)
 	_, noteErr := c.CreateIncidentNoteWithContext(ctx, nowhere, api.IncidentNote{User: api.APIObject{Summary: n.cfg.From}, Content: "Paramedic asks whether it may write notes."})

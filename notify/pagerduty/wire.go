@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 )
 
@@ -99,5 +100,5 @@ func reason(body []byte) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return ": " + notify.Cut(notify.Clean(strings.Join(parts, ": ")), 300)
+	return ": " + text.Cut(text.Clean(strings.Join(parts, ": ")), 300)
 }

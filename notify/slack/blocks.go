@@ -7,6 +7,7 @@ import (
 
 	api "github.com/slack-go/slack"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 	"paramedic/state"
 )
@@ -39,14 +40,14 @@ type page struct {
 // that is gives a dash.
 func (p *page) text(s string, limit int) string {
 	limit = min(limit, p.left)
-	if notify.Len(s) > limit {
+	if text.Len(s) > limit {
 		p.cut = true
-		s = notify.Cut(s, max(limit, 1))
+		s = text.Cut(s, max(limit, 1))
 	}
 	if strings.TrimSpace(s) == "" {
 		s = "–"
 	}
-	p.left -= notify.Len(s)
+	p.left -= text.Len(s)
 	return s
 }
 
@@ -317,9 +318,9 @@ func (p *page) decide(o notify.Offer) {
 		return // not a plan that we made
 	}
 	title := "Approve first aid?"
-	text := notify.Cut(fmt.Sprintf("%s on %s. %s", o.Change, o.Target, o.Why), limitConfirm)
-	p.left -= notify.Len(text)
-	confirm := api.NewConfirmationBlockObject(plain(title), plain(text), plain("Approve"), plain("Not now"))
+	ask := text.Cut(fmt.Sprintf("%s on %s. %s", o.Change, o.Target, o.Why), limitConfirm)
+	p.left -= text.Len(ask)
+	confirm := api.NewConfirmationBlockObject(plain(title), plain(ask), plain("Approve"), plain("Not now"))
 	approve := api.NewButtonBlockElement(ActionApprove, value, plain("Approve")).WithStyle(api.StylePrimary).WithConfirm(confirm)
 	deny := api.NewButtonBlockElement(ActionDeny, value, plain("Deny")).WithStyle(api.StyleDanger)
 	p.add(api.NewActionBlock("decide."+string(o.ID), approve, deny))
@@ -341,16 +342,16 @@ func (p *page) buttons(m notify.Message) {
 
 func (p *page) footer(m notify.Message) {
 	var e []api.RichTextSectionElement
-	link := func(url, text string) {
+	link := func(url, title string) {
 		if len(e) > 0 {
 			e = append(e, words("  ·  "))
 		}
-		text = notify.Cut(text, 150)
+		title = text.Cut(title, 150)
 		if url == "" || len(url) > limitURL {
-			e = append(e, words(text))
+			e = append(e, words(title))
 			return
 		}
-		e = append(e, api.NewRichTextSectionLinkElement(url, text, nil))
+		e = append(e, api.NewRichTextSectionLinkElement(url, title, nil))
 	}
 	if m.Words.Footer != "" {
 		link("", p.text(m.Words.Footer, 300))

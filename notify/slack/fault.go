@@ -8,6 +8,7 @@ import (
 
 	api "github.com/slack-go/slack"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 )
 
@@ -65,7 +66,7 @@ func verdict(method string, err error) error {
 	case hints[code] != "":
 		return &notify.Refused{Err: fmt.Errorf("slack %s: %s: %s", method, code, hints[code])}
 	}
-	return &notify.Refused{Err: fmt.Errorf("slack %s: %s", method, notify.Cut(notify.Clean(code), 200))}
+	return &notify.Refused{Err: fmt.Errorf("slack %s: %s", method, text.Cut(text.Clean(code), 200))}
 }
 
 // errorCode is the code of an answer that says ok: false; empty for any other failure.

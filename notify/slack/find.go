@@ -11,6 +11,7 @@ import (
 
 	api "github.com/slack-go/slack"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 )
 
@@ -137,5 +138,5 @@ func (n *Notifier) channelID(ctx context.Context, c *api.Client) (string, error)
 			break
 		}
 	}
-	return "", &notify.Refused{Err: fmt.Errorf("slack has no channel named %s that the bot can see; set notify.slack.channel to the channel's ID", notify.Clean(n.cfg.Channel))}
+	return "", &notify.Refused{Err: fmt.Errorf("slack has no channel named %s that the bot can see; set notify.slack.channel to the channel's ID", text.Clean(n.cfg.Channel))}
 }

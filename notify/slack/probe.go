@@ -10,6 +10,7 @@ import (
 
 	api "github.com/slack-go/slack"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 )
 
@@ -45,8 +46,8 @@ func (n *Notifier) Probe(ctx context.Context, signing func() (string, error)) []
 		out[0].Err = fmt.Errorf("it is a person's and not the bot's: %s, and copy the Bot User OAuth Token (xoxb-…)", atPermissions)
 	}
 	given := strings.FieldsFunc(who.Header.Get("X-OAuth-Scopes"), func(r rune) bool { return r == ',' || r == ' ' })
-	at := n.place(ctx, c, notify.Clean(who.User), given)
-	out = append(out, notify.Probe{What: "slack channel " + notify.Cut(notify.Clean(n.cfg.Channel), 80), Err: at.err})
+	at := n.place(ctx, c, text.Clean(who.User), given)
+	out = append(out, notify.Probe{What: "slack channel " + text.Cut(text.Clean(n.cfg.Channel), 80), Err: at.err})
 	if len(given) > 0 { // an answer without the header says nothing of scopes
 		out = append(out, notify.Probe{What: "slack scopes", Err: missing(given, n.needed(at))})
 	}
@@ -100,7 +101,7 @@ func (n *Notifier) probeSecret(signing func() (string, error), commands bool) no
 
 // place looks the channel up and says what keeps the bot from posting there.
 func (n *Notifier) place(ctx context.Context, c *api.Client, bot string, given []string) place {
-	name := notify.Clean(n.cfg.Channel)
+	name := text.Clean(n.cfg.Channel)
 	can := func(scope string) bool { return len(given) == 0 || slices.Contains(given, scope) }
 	if !can("channels:read") && !can("groups:read") {
 		return place{err: errors.New("whether the bot can post there is not known: it may not look without the scope channels:read")}

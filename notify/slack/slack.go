@@ -15,6 +15,7 @@ import (
 
 	api "github.com/slack-go/slack"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 	"paramedic/state"
 )
@@ -226,7 +227,7 @@ func notice(m notify.Message) string {
 	if m.Status == state.StatusResolved {
 		word = "resolved"
 	}
-	return escape(notify.Cut(fmt.Sprintf("%s %s: %s", m.Name(), word, m.Headline()), 300))
+	return escape(text.Cut(fmt.Sprintf("%s %s: %s", m.Name(), word, m.Headline()), 300))
 }
 
 // judge turns a failed call into what the outbox needs to know, and makes later calls of the method wait where Slack asked for it.
@@ -271,7 +272,7 @@ func (n *Notifier) thread(ctx context.Context, c *api.Client, m notify.Message, 
 	}
 	to := entries[len(entries)-1].N
 	_, ts, err := c.PostMessageContext(ctx, ref[refChannel], api.MsgOptionTS(ref[refTS]),
-		api.MsgOptionText(escape(notify.Cut(entries[len(entries)-1].Text, 300)), false), api.MsgOptionDisableMarkdown(),
+		api.MsgOptionText(escape(text.Cut(entries[len(entries)-1].Text, 300)), false), api.MsgOptionDisableMarkdown(),
 		api.MsgOptionBlocks(history(m, entries)), api.MsgOptionDisableLinkUnfurl(), api.MsgOptionDisableMediaUnfurl(),
 		api.MsgOptionMetadata(api.SlackMetadata{EventType: EventTimeline, EventPayload: map[string]any{
 			"incident": string(m.Incident), "to": strconv.Itoa(to),

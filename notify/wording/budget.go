@@ -10,7 +10,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
-	text "text/template"
+	gotext "text/template"
 	"time"
 
 	"github.com/prometheus/alertmanager/template"
@@ -66,14 +66,14 @@ func (b *budget) spend(n int) error {
 // funcs are Alertmanager's functions and those of Go's templates that make text, each within the budget and on the given clock.
 //
 // Those that encode give text in which foreign characters are harmless, and see them as they are; what those that decode give is foreign.
-func (b *budget) funcs(now time.Time) text.FuncMap {
-	out := text.FuncMap{stepName: b.step}
+func (b *budget) funcs(now time.Time) gotext.FuncMap {
+	out := gotext.FuncMap{stepName: b.step}
 	for name, fn := range template.DefaultFuncs {
 		out[name] = b.within(name, fn)
 	}
 	for name, fn := range map[string]any{
 		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
-		"html": text.HTMLEscaper, "js": text.JSEscaper,
+		"html": gotext.HTMLEscaper, "js": gotext.JSEscaper,
 		"urlquery":     func(args ...any) string { return url.QueryEscape(backOf.Replace(fmt.Sprint(args...))) },
 		"base64encode": func(s string) string { return base64.URLEncoding.EncodeToString([]byte(backOf.Replace(s))) },
 		"urlUnescape": func(s string) (string, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/alertmanager/template"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 	"paramedic/state"
 )
@@ -56,10 +57,10 @@ type Action struct{ ID, Change, Target, State, Why, Command string }
 type voice func(string) string
 
 // plain is a text in which nothing is markup.
-func plain(s string) string { return notify.Cut(notify.Clean(s), maxText) }
+func plain(s string) string { return text.Cut(text.Clean(s), maxText) }
 
 // lines is the same of several lines, for where a line more is only a line more.
-func lines(s string) string { return notify.Cut(paragraphs(s), maxText) }
+func lines(s string) string { return text.Cut(paragraphs(s), maxText) }
 
 // mrkdwn is a text for Slack's mrkdwn. The characters that begin links, mentions and entities there are kept aside while a template is
 // rendered, so that no function of a template can bring them back.

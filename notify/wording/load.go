@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	text "text/template"
+	gotext "text/template"
 	"text/template/parse"
 
 	"github.com/prometheus/alertmanager/template"
@@ -55,7 +55,7 @@ func (p Problem) String() string {
 
 // Templates are the operator's templates. They are safe for concurrent use.
 type Templates struct {
-	set      *text.Template
+	set      *gotext.Template
 	literals []string // what the operator wrote outside of actions
 	log      *slog.Logger
 }
@@ -70,8 +70,8 @@ func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 	}
 	l := &loader{own: map[string]string{}}
 	paths := l.paths(patterns)
-	capture := func(t *text.Template, _ *html.Template) {
-		l.set = t.Funcs(text.FuncMap{stepName: (&budget{ctx: context.Background(), foreign: plain}).step})
+	capture := func(t *gotext.Template, _ *html.Template) {
+		l.set = t.Funcs(gotext.FuncMap{stepName: (&budget{ctx: context.Background(), foreign: plain}).step})
 	}
 	if _, err := template.FromGlobs(nil, capture); err != nil { // Alertmanager's own templates, for those who call them
 		return nil, []Problem{{Text: err.Error()}}
@@ -99,7 +99,7 @@ func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 
 // A loader gathers templates and problems.
 type loader struct {
-	set      *text.Template
+	set      *gotext.Template
 	own      map[string]string // the operator's files
 	literals []string
 	problems []Problem
@@ -287,7 +287,7 @@ func (l *loader) try(t *Templates) {
 			continue
 		}
 		_, err := t.render(context.Background(), name, plain, sample(), sampleTime)
-		var exec text.ExecError
+		var exec gotext.ExecError
 		switch {
 		case err != nil && errors.As(err, &exec):
 			l.located(exec)

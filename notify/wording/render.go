@@ -8,9 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	text "text/template"
+	gotext "text/template"
 	"time"
 
+	"paramedic/internal/text"
 	"paramedic/notify"
 	"paramedic/state"
 )
@@ -45,11 +46,11 @@ func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts,
 		case name == PagerDutyDetails:
 			*into[name] = paragraphs(out)
 		default:
-			*into[name] = notify.Clean(out)
+			*into[name] = text.Clean(out)
 		}
 		if err != nil {
 			t.log.Warn("a template failed, and the built-in words stand in", "incident", m.Incident, "template", name, "err", err)
-			w.Failed = append(w.Failed, fmt.Sprintf("%s failed, so the built-in words stand here: %s", name, notify.Cut(notify.Clean(reason(err)), 200)))
+			w.Failed = append(w.Failed, fmt.Sprintf("%s failed, so the built-in words stand here: %s", name, text.Cut(text.Clean(reason(err)), 200)))
 		}
 	}
 	return w
@@ -78,7 +79,7 @@ func reason(err error) string {
 			return bound.Error()
 		}
 	}
-	var exec text.ExecError
+	var exec gotext.ExecError
 	if errors.As(err, &exec) {
 		return strings.TrimPrefix(exec.Error(), "template: ")
 	}
@@ -91,7 +92,7 @@ func paragraphs(s string) string {
 	for line := range strings.Lines(s) {
 		body := strings.TrimLeft(line, " ")
 		indent := min(len(line)-len(body), 8)
-		line = strings.Repeat(" ", indent) + notify.Clean(body)
+		line = strings.Repeat(" ", indent) + text.Clean(body)
 		if strings.TrimSpace(line) == "" {
 			line = ""
 		}
@@ -120,7 +121,7 @@ func (t *Templates) unmentioned(s string) string {
 func links(s string) ([]notify.Link, error) {
 	var out []notify.Link
 	for line := range strings.Lines(s) {
-		line = notify.Clean(line)
+		line = text.Clean(line)
 		if line == "" {
 			continue
 		}
@@ -130,12 +131,12 @@ func links(s string) ([]notify.Link, error) {
 		address, name, _ := strings.Cut(line, " ")
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return out, fmt.Errorf("%q does not begin with an http or https address", notify.Cut(line, 80))
+			return out, fmt.Errorf("%q does not begin with an http or https address", text.Cut(line, 80))
 		}
 		if name == "" {
 			name = u.Host
 		}
-		out = append(out, notify.Link{URL: u.String(), Text: notify.Cut(name, 150)})
+		out = append(out, notify.Link{URL: u.String(), Text: text.Cut(name, 150)})
 	}
 	return out, nil
 }

@@ -125,7 +125,7 @@ type arrived struct {
 	seq uint64
 }
 
-// A loading is what was read of a partition so far.
+// A loading collects the records that were read of a partition so far.
 type loading struct {
 	seed   maphash.Seed
 	decode state.Decoder
