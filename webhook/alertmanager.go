@@ -52,6 +52,11 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if p.Total > s.Limits.Alerts {
+		big = fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", p.Total, s.Limits.Alerts, smallerGroups)
+		s.setAside(p.Receiver, []SetAside{{Reason: asideLargePayload, Text: big.text, Alert: "a whole payload", Count: uint64(p.Total)}})
+		return big
+	}
 	count := 0
 	var clusters []string
 	for i := range p.Inputs {
@@ -62,11 +67,6 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err := s.admit(clusters...); err != nil {
 		return err
-	}
-	if count > s.Limits.Alerts {
-		big = fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)
-		s.setAside(p.Receiver, []SetAside{{Reason: asideLargePayload, Text: big.text, Alert: "a whole payload", Count: uint64(count)}})
-		return big
 	}
 	if count > 0 {
 		if err := s.append(r.Context(), p.Inputs...); err != nil {

@@ -85,7 +85,8 @@ func TestAlertsThatNeverCameAreCounted(t *testing.T) {
 	s, _ := door(t, w, func(c *Config) { c.Limits.Alerts = 3 })
 	expect(t, do(s, "POST", "/webhook/alertmanager", strings.Replace(payloadOf(alertOf("prod", 1)), `"truncatedAlerts":0`, `"truncatedAlerts":40`, 1)), 200, `{"accepted":1}`)
 	expect(t, do(s, "POST", "/webhook/alertmanager", payloadOf(alertsOf("prod", 4)...)), 413)
-	expect(t, do(s, "GET", "/api/v1/status", ""), 200, `"total":44`, `"reason":"truncated"`, "max_alerts", `"reason":"payload_too_large"`, "group_by")
+	expect(t, do(s, "POST", "/webhook/alertmanager", payloadOf("{}", "{}", "{}", alertOf("prod", 1))), 413)
+	expect(t, do(s, "GET", "/api/v1/status", ""), 200, `"total":48`, `"reason":"truncated"`, "max_alerts", `"reason":"payload_too_large"`, "group_by")
 }
 
 // The log tells of a reason and a receiver once, however many alerts there are and however often they come.

@@ -39,6 +39,7 @@ type payloadAlert struct {
 // A Payload is what a webhook's message yields.
 type Payload struct {
 	Receiver string
+	Total    int // alerts in the payload, with those that cannot be taken
 	Inputs   []state.Input
 	Aside    []SetAside // the alerts that cannot be taken
 }
@@ -63,7 +64,7 @@ func DecodeAlertmanager(body []byte, clusters []string, now time.Time) (Payload,
 	case len(p.Alerts) == 0:
 		return Payload{}, fail(http.StatusBadRequest, "the payload has no alerts")
 	}
-	out := Payload{Receiver: cut(p.Receiver, 1024)}
+	out := Payload{Receiver: cut(p.Receiver, 1024), Total: len(p.Alerts)}
 	byCluster := make(map[string][]state.Alert, 1)
 	for i := range p.Alerts {
 		a, err := p.Alerts[i].alert()
