@@ -38,7 +38,8 @@ type agenda struct {
 	items map[agendaKey]*item
 	loans map[agendaKey]*loan // what was given out
 	lanes map[Lane]*queue
-	owed  pile // every item, by the time since which it is owed
+	away  map[int]bool // partitions that are to be loaded again
+	owed  pile         // every item, by the time since which it is owed
 }
 
 type agendaKey struct {
@@ -85,7 +86,7 @@ type queue struct {
 }
 
 func newAgenda() *agenda {
-	return &agenda{items: map[agendaKey]*item{}, loans: map[agendaKey]*loan{}, lanes: map[Lane]*queue{}, owed: pile{slot: byOwed}}
+	return &agenda{items: map[agendaKey]*item{}, loans: map[agendaKey]*loan{}, lanes: map[Lane]*queue{}, away: map[int]bool{}, owed: pile{slot: byOwed}}
 }
 
 // A move is a change of what one effect's place on the agenda rests on; gone says that the effect is not wanted any more.
@@ -111,6 +112,7 @@ func (a *agenda) load(partition int, moves []move) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.forget(partition)
+	delete(a.away, partition)
 	for _, m := range moves {
 		a.move(partition, m)
 	}
@@ -126,6 +128,7 @@ func (a *agenda) unload(partition int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.forget(partition)
+	a.away[partition] = true
 }
 
 func (a *agenda) forget(partition int) {
@@ -258,7 +261,7 @@ func (a *agenda) finish(t Task, answered bool) {
 		return
 	}
 	l.running = false
-	if it == nil || !answered {
+	if !answered || it == nil && !a.away[t.partition] { // of what is away it is not known whether it is wanted
 		delete(a.loans, key)
 	}
 	if it != nil {

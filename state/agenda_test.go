@@ -188,3 +188,35 @@ func TestOldestOwedCountsWhatFails(t *testing.T) {
 		t.Errorf("%d are owed after both were delivered", n)
 	}
 }
+
+// A delivery may end while its partition is read again. Its outcome is in the log and not applied.
+func TestAgendaKnowsWhatEndedBeforeALoad(t *testing.T) {
+	w := newAgendaWorld()
+	w.load(0, nil)
+	w.want("a", Warning, time.Second)
+	w.want("b", Warning, 0)
+	tasks, _ := w.take(w.now, func(Lane) int { return 4 })
+	loaded := func(turn uint64) (moves []move) {
+		for _, id := range []EffectID{"a", "b"} {
+			moves = append(moves, move{id: id, effect: Effect{ID: id, Kind: EffectEnrich, Due: w.now, Turn: turn}, lane: Lane{Kind: EffectEnrich}})
+		}
+		return moves
+	}
+	w.unload(0)
+	for _, task := range tasks {
+		w.finish(task, task.Effect.ID == "a")
+	}
+	w.load(0, loaded(1))
+	if got := w.next(4); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("taken %v after the load, want b alone: the outcome of a is in the log", got)
+	}
+	w.apply(0, loaded(2)[:1])
+	if got := w.next(4); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("taken %v, want a: its outcome was applied", got)
+	}
+	w.unload(0)
+	w.finish(tasks[0], true)
+	if w.load(0, nil); len(w.loans) != 1 {
+		t.Errorf("%d loans, want that of b alone, which is in delivery", len(w.loans))
+	}
+}

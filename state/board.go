@@ -118,10 +118,7 @@ func boardOf(values []any) *Board {
 	}
 	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) { // in order, so that each goes to the end of its shelves
 		if in.Open() {
-			for fp := range b.held[in.ID] {
-				b.index(in, b.signKeys(b.alerts[fp]))
-			}
-			b.indexScope(in)
+			b.indexParts(in, in)
 			b.indexEverywhere(in)
 		}
 		b.wake(in, in.NotifyBy)

@@ -907,3 +907,35 @@ func TestRetentionForgetsAllOfAnIncident(t *testing.T) {
 		}
 	}
 }
+
+// A root that absorbed another incident is found by what that one was about, also after a restart.
+func TestARestartKeepsWhereAMergedIncidentWas(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "HighTTFT", "ttft_high", "critical", "llama")
+	first := s.only()
+	s.evidence(first, "")
+	s.apply(Input{Alerts: &AlertBatch{Alerts: []Alert{{Fingerprint: "xid", Status: Firing, StartsAt: s.now,
+		Labels: map[string]string{"alertname": "Xid", "symptom": "gpu_hardware", "severity": "critical", "node": "gpu-3"}}}}})
+	for _, in := range s.board.incidents {
+		if in != first {
+			s.apply(Input{Evidence: &Evidence{Incident: in.ID, At: s.now, Samples: []Sample{{Signal: "verdict", Text: "gpu_fault", Entity: Entity{Node: "gpu-3"}}},
+				Workers: []Worker{{Namespace: "llm", Pod: "llama-1", Pool: "llama", Node: "gpu-3"}}}})
+		}
+	}
+	if first.MergedInto == "" {
+		t.Fatal("not merged")
+	}
+	root := s.board.home(first.ID)
+	var all []Record
+	for key, value := range s.records {
+		if !strings.HasPrefix(key, TimelinePrefix+".") && !strings.HasPrefix(key, kindWorker+".") { // a worker is forgotten sooner
+			all = append(all, Record{Key: key, Value: value})
+		}
+	}
+	loaded := loadBoard(t, all)
+	for key := range s.board.keys[root.ID] {
+		if !loaded.keys[root.ID][key] {
+			t.Errorf("after a restart the root is no longer found by %q", key)
+		}
+	}
+}

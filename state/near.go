@@ -129,13 +129,29 @@ func (b *Board) index(in *Incident, keys []string) {
 }
 
 // indexScope makes the incident findable by what its verdict found broken, and by the other names of that.
-func (b *Board) indexScope(in *Incident) {
-	b.index(in, b.entityKeys(scopeEntity(in.Scope), ""))
+func (b *Board) indexScope(in *Incident) { b.index(in, b.scopeKeys(in)) }
+
+func (b *Board) scopeKeys(in *Incident) []string {
+	keys := b.entityKeys(scopeEntity(in.Scope), "")
 	for _, node := range in.Scope.Nodes {
-		b.index(in, b.entityKeys(Entity{Cluster: in.Cluster, Node: node}, ""))
+		keys = append(keys, b.entityKeys(Entity{Cluster: in.Cluster, Node: node}, "")...)
 	}
 	for _, pod := range in.Scope.Pods {
-		b.index(in, b.entityKeys(Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, ""))
+		keys = append(keys, b.entityKeys(Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, "")...)
+	}
+	return keys
+}
+
+// indexParts makes the incident findable by what a part of it is about: itself, or an incident that was merged into it.
+func (b *Board) indexParts(in, part *Incident) {
+	for fp := range b.held[part.ID] {
+		b.index(in, b.signKeys(b.alerts[fp]))
+	}
+	b.index(in, b.scopeKeys(part))
+	for _, id := range part.Absorbed {
+		if merged := b.incidents[id]; merged != nil {
+			b.indexParts(in, merged)
+		}
 	}
 }
 

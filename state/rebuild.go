@@ -161,6 +161,9 @@ func (r *rebuilding) caution(ctx context.Context) (appended int, err error) {
 		}
 	}
 	for _, e := range r.board.effects {
+		if e.Kind == EffectRun {
+			continue // it tells nobody anything, and its run would want it again: under the halt it ends what was begun
+		}
 		if in := r.board.incidents[e.Incident]; in == nil || !in.Open() {
 			inputs = append(inputs, Input{At: now, Cluster: e.Cluster, Outcome: &Outcome{Effect: e.ID, Turn: e.Turn, Done: true,
 				Error: "the state was made again from the log, and this is over"}})
