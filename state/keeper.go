@@ -114,8 +114,8 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 	}
 	p.mu.Lock()
 	p.board, p.fence, p.ready, p.why = board, fence, true, ""
+	k.agenda.load(p.n, board.allMoves()) // before a reader sees the partition ready
 	p.mu.Unlock()
-	k.agenda.load(p.n, board.allMoves())
 	k.signal()
 	reader, err := k.cfg.Store.Inputs(ctx, p.n, fence.Position)
 	if err != nil {
