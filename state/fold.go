@@ -83,6 +83,8 @@ type step struct {
 	*Board
 	in  Input
 	now time.Time
+
+	gathered int // incidents merged because a rule fires everywhere
 }
 
 // changedIncident notes that the incident must be written.
