@@ -166,8 +166,8 @@ func (b *Board) unindex(in *Incident) {
 	}
 	delete(b.keys, in.ID)
 	b.open = b.open.without(in)
-	if in.Everywhere != "" {
-		delete(b.everywhere, everywhereKey(in.Cluster, in.Everywhere))
+	if key := everywhereKey(in.Cluster, in.Everywhere); b.everywhere[key] == in {
+		delete(b.everywhere, key)
 	}
 }
 
