@@ -992,7 +992,7 @@ func TestVanishedAlertsFitOneCommit(t *testing.T) {
 
 func TestForgottenWorkersFitOneCommit(t *testing.T) {
 	s := newStory(t)
-	for i := range 3 {
+	for i := range 6 {
 		s.alert(Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("llama-", i))
 	}
 	for i, in := range s.open() {
@@ -1014,5 +1014,20 @@ func TestForgottenWorkersFitOneCommit(t *testing.T) {
 	}
 	if got := len(s.board.workers); got != 0 {
 		t.Errorf("%d workers are still remembered", got)
+	}
+}
+
+func TestVeryManyWorkersFitOneCommit(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	var workers []Worker
+	for n := range 1200 {
+		workers = append(workers, Worker{Namespace: "llm", Pod: fmt.Sprint("llama-", n), Pool: "llama"})
+	}
+	for range 5 { // apply fails where a commit would be too large
+		s.apply(Input{Evidence: &Evidence{Incident: s.only().ID, At: s.now, Workers: workers}})
+	}
+	if got := len(s.board.workers); got != len(workers) {
+		t.Errorf("%d workers are known, want %d", got, len(workers))
 	}
 }
