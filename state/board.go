@@ -33,6 +33,7 @@ type Board struct {
 	onNode     map[string]map[string]bool     // worker keys by cluster and node
 	due        dueHeap
 	dirty      map[string]changed // records to be written, or deleted where they are gone, by key
+	touched    uint64             // how often records were changed
 	entries    []Entry            // timeline entries to be written
 	erased     []string           // keys of timeline entries to be deleted
 
@@ -262,7 +263,10 @@ func orNil[T any](p *T) any {
 }
 
 // touch notes that a record was changed.
-func (b *Board) touch(kind, id string) { b.dirty[recordKey(kind, id)] = changed{kind, id} }
+func (b *Board) touch(kind, id string) {
+	b.touched++
+	b.dirty[recordKey(kind, id)] = changed{kind, id}
+}
 
 // hold notes which incident holds the alert.
 func (b *Board) hold(rec *AlertRecord) {

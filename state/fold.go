@@ -54,6 +54,7 @@ type Fold struct {
 // changes nothing but, where a person should know, the timeline.
 func (f *Fold) Apply(b *Board, in Input) {
 	x := &step{Fold: f, Board: b, in: in, now: in.At}
+	before := b.touched
 	switch {
 	case in.Alerts != nil:
 		x.alerts(*in.Alerts)
@@ -72,7 +73,8 @@ func (f *Fold) Apply(b *Board, in Input) {
 	default:
 		x.tick()
 	}
-	if b.meta.SweptAt.IsZero() || x.now.Sub(b.meta.SweptAt) >= sweepEvery {
+	small := b.touched-before <= mostBeforeSweep // with what a sweep changes a commit takes it
+	if b.meta.SweptAt.IsZero() || small && x.now.Sub(b.meta.SweptAt) >= sweepEvery {
 		x.sweep()
 	}
 }
@@ -83,6 +85,8 @@ type step struct {
 	*Board
 	in  Input
 	now time.Time
+
+	gathered int // incidents merged because a rule fires everywhere
 }
 
 // changedIncident notes that the incident must be written.

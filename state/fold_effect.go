@@ -94,10 +94,12 @@ func (x *step) enriched(in *Incident, e *Effect) {
 }
 
 // vanishedSlack is how much later than an alert's last mention Alertmanager must have been asked to prove it gone; mostReconciled
-// bounds what one input changes, the next asking does the rest.
+// and mostEnded bound the alerts that one input ends and the incidents that they are of, each of which is up to six records beside
+// its alerts. The next asking does the rest.
 const (
 	vanishedSlack  = 30 * time.Second
-	mostReconciled = 200
+	mostReconciled = 150
+	mostEnded      = 70
 )
 
 // vanished ends the episodes of alerts that Alertmanager no longer holds: silenced alerts that resolve are never announced.
@@ -111,8 +113,8 @@ func (x *step) vanished(v Vanished) {
 	})
 }
 
-// endAlerts ends active alerts that went without a word.
-func (x *step) endAlerts(why string, gone func(*AlertRecord) bool) {
+// endAlerts ends active alerts that went without a word, and reports whether there were any.
+func (x *step) endAlerts(why string, gone func(*AlertRecord) bool) bool {
 	var ended []*Incident
 	n := 0
 	for _, fp := range slices.Sorted(maps.Keys(x.Board.alerts)) {
@@ -120,7 +122,7 @@ func (x *step) endAlerts(why string, gone func(*AlertRecord) bool) {
 		if !rec.Active || !gone(rec) {
 			continue
 		}
-		if n++; n > mostReconciled {
+		if n++; n > mostReconciled || len(ended) == mostEnded {
 			break
 		}
 		rec.Alert.Status = Resolved
@@ -132,4 +134,5 @@ func (x *step) endAlerts(why string, gone func(*AlertRecord) bool) {
 	for _, in := range ended {
 		x.settle(in)
 	}
+	return n > 0
 }

@@ -12,16 +12,24 @@ const (
 	mostAlone = 8
 	// atOnce is how far back such incidents count: a rule that fires now and then in other places stays with those.
 	atOnce = time.Hour
+	// mostGathered bounds how many incidents one input merges so: a commit takes 999 records (jetstream.MaxRecords), and a merge is
+	// about eight. The next alert of the rule merges the rest.
+	mostGathered = 2 * mostAlone
 	// groupHint marks the alerts that belong together because they are of one group, wherever they are. The rules read it.
 	groupHint = "group"
 )
 
 func everywhereKey(cluster, rule string) string { return cluster + "\x00" + rule }
 
-// indexEverywhere makes the incident findable by the rule whose alerts it takes.
+// indexEverywhere makes the incident findable by the rule whose alerts it takes. Where one was reopened there may be two: the one that
+// opened last stays the rule's.
 func (b *Board) indexEverywhere(in *Incident) {
-	if in.Everywhere != "" {
-		b.everywhere[everywhereKey(in.Cluster, in.Everywhere)] = in
+	if in.Everywhere == "" {
+		return
+	}
+	key := everywhereKey(in.Cluster, in.Everywhere)
+	if other := b.everywhere[key]; other == nil || byOpening(other, in) < 0 {
+		b.everywhere[key] = in
 	}
 }
 
@@ -46,10 +54,11 @@ func (x *step) gatherRule(rec *AlertRecord) *Incident {
 	}
 	if in := x.everywhere[everywhereKey(x.in.Cluster, rule)]; in != nil {
 		spread(rec)
+		x.gather(in, x.alone(rule))
 		return in
 	}
 	alone := x.alone(rule)
-	if len(alone) < mostAlone {
+	if len(alone) < mostAlone || x.gathered+mostAlone > mostGathered {
 		return nil
 	}
 	spread(rec)
@@ -59,20 +68,26 @@ func (x *step) gatherRule(rec *AlertRecord) *Incident {
 	x.index(in, x.signKeys(rec))
 	x.record(in, Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
 		"no rule here knows %s, and it opened %d incidents within %s: this one counts its alerts from now on", rule, len(alone), atOnce)})
-	for _, other := range alone {
-		x.merge(in, other)
-	}
-	for i := range in.Symptoms {
-		in.Symptoms[i].Entities = []Entity{rec.Sign.Entity}
-	}
+	x.gather(in, alone)
 	return in
+}
+
+// gather merges incidents into the one that counts the alerts of their rule, as many as the input may still merge.
+func (x *step) gather(in *Incident, alone []*Incident) {
+	for _, other := range alone[:min(len(alone), mostGathered-x.gathered)] {
+		x.gathered++
+		x.merge(in, other)
+		for i := range in.Symptoms {
+			in.Symptoms[i].Entities = []Entity{{Cluster: in.Scope.Cluster}}
+		}
+	}
 }
 
 // alone returns the newest open incidents that hold alerts of this rule and nothing else, and that no person or verdict has touched.
 func (x *step) alone(rule string) []*Incident {
 	var out []*Incident
 	for in := range x.near[ruleKey+":"+strings.ToLower(rule)].newest {
-		if in.Cluster != x.in.Cluster || x.now.Sub(in.OpenedAt) > atOnce {
+		if in.Everywhere != "" || in.Cluster != x.in.Cluster || x.now.Sub(in.OpenedAt) > atOnce {
 			continue
 		}
 		touched := in.Cause() != Unknown || !in.AckedAt.IsZero() || len(in.Actions) > 0

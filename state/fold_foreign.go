@@ -167,6 +167,7 @@ func (x *step) reopen(in *Incident, by Actor) {
 	in.Status = x.activeStatus(in)
 	x.index(in, keys)
 	x.indexScope(in)
+	x.indexEverywhere(in)
 	in.EnrichAt = x.now
 	x.wantEvidence(in)
 	x.record(in, Entry{Kind: "reopened", Actor: by, Text: fmt.Sprintf("reopened in PagerDuty%s", byWhom(by))})

@@ -939,3 +939,95 @@ func TestARestartKeepsWhereAMergedIncidentWas(t *testing.T) {
 		}
 	}
 }
+
+// What goes without a word may be of many incidents, and all of them are told of.
+func TestVanishedAlertsFitOneCommit(t *testing.T) {
+	s := newStory(t)
+	var batch AlertBatch
+	var gone []Fingerprint
+	for i := range 2 * MaxBatch {
+		a := s.make(Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("pool-", i))
+		gone = append(gone, a.Fingerprint)
+		if batch.Alerts = append(batch.Alerts, a); len(batch.Alerts) == MaxBatch {
+			s.apply(Input{Alerts: &batch})
+			batch = AlertBatch{}
+		}
+	}
+	s.wait(time.Minute)
+	for i := range s.board.incidents { // every channel shows it
+		for _, ch := range s.board.incidents[i].Channels {
+			e := s.board.effects[EffectID(fmt.Sprintf("notify:%s:%s", ch, i))]
+			s.board.incidents[i].Told[ch] = Told{Rev: s.board.incidents[i].Rev}
+			s.board.unwant(e)
+			delete(s.records, recordKey(kindEffect, string(e.ID)))
+		}
+		s.board.touch(kindIncident, string(i))
+	}
+	if _, _, err := s.board.Take(); err != nil {
+		t.Fatal(err)
+	}
+	s.fold.Apply(s.board, Input{Seq: 10_000, At: s.now, Cluster: "prod", Vanished: &Vanished{At: s.now, Fingerprints: gone}})
+	records, _, err := s.board.Take()
+	if err != nil || len(records) > 700 { // the keeper may have had 299 to commit before
+		t.Errorf("one input changed %d records (%v)", len(records), err)
+	}
+	ended := func() (n int) {
+		for _, in := range s.board.incidents {
+			if in.Status == StatusMonitoring {
+				n++
+			}
+		}
+		return n
+	}
+	if ended() == 0 {
+		t.Error("none ended")
+	}
+	for range 5 {
+		s.fold.Apply(s.board, Input{Seq: 10_001, At: s.now, Cluster: "prod", Vanished: &Vanished{At: s.now, Fingerprints: gone}})
+	}
+	if got := ended(); got != len(gone) {
+		t.Errorf("%d of %d ended", got, len(gone))
+	}
+}
+
+func TestForgottenWorkersFitOneCommit(t *testing.T) {
+	s := newStory(t)
+	for i := range 6 {
+		s.alert(Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("llama-", i))
+	}
+	for i, in := range s.open() {
+		ev := Evidence{Incident: in.ID, At: s.now}
+		for n := range 400 {
+			ev.Workers = append(ev.Workers, Worker{Namespace: "llm", Pod: fmt.Sprintf("llama-%d-%d", i, n), Pool: fmt.Sprint("llama-", i)})
+		}
+		s.fold.Apply(s.board, Input{Seq: uint64(100 + i), At: s.now, Cluster: "prod", Evidence: &ev})
+		if _, _, err := s.board.Take(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.now = s.now.Add(7 * time.Hour)
+	for i := range 10 {
+		s.fold.Apply(s.board, Input{Seq: uint64(200 + i), At: s.now, Cluster: "prod"})
+		if records, _, err := s.board.Take(); err != nil || len(records) > 700 {
+			t.Errorf("a sweep changed %d records (%v)", len(records), err)
+		}
+	}
+	if got := len(s.board.workers); got != 0 {
+		t.Errorf("%d workers are still remembered", got)
+	}
+}
+
+func TestVeryManyWorkersFitOneCommit(t *testing.T) {
+	s := newStory(t)
+	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
+	var workers []Worker
+	for n := range 1200 {
+		workers = append(workers, Worker{Namespace: "llm", Pod: fmt.Sprint("llama-", n), Pool: "llama"})
+	}
+	for range 5 { // apply fails where a commit would be too large
+		s.apply(Input{Evidence: &Evidence{Incident: s.only().ID, At: s.now, Workers: workers}})
+	}
+	if got := len(s.board.workers); got != len(workers) {
+		t.Errorf("%d workers are known, want %d", got, len(workers))
+	}
+}

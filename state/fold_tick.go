@@ -3,6 +3,7 @@ package state
 import (
 	"container/heap"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -11,8 +12,10 @@ const (
 	// mostWoken bounds what one tick changes; what is still due brings another tick.
 	mostWoken  = 50
 	sweepEvery = 10 * time.Minute
-	// mostErased bounds the timeline entries that one sweep deletes.
+	// mostErased bounds the timeline entries that one sweep deletes, and the workers and alerts.
 	mostErased = 200
+	// mostBeforeSweep bounds the changes of an input that may still be swept with.
+	mostBeforeSweep = 40
 )
 
 // tick looks at what is due.
@@ -64,28 +67,39 @@ func (x *step) busy(in *Incident) bool {
 	return false
 }
 
-// sweep forgets: alerts that nobody mentions, workers that no evidence mentions, and incidents past retention.
+// sweep forgets: alerts that nobody mentions, workers that no evidence mentions, and incidents past retention. Where it finds more than
+// one commit takes it goes on with the next input.
 func (x *step) sweep() {
 	x.meta.SweptAt = x.now
 	x.touch(kindMeta, "board")
+	goOn := func() { x.meta.SweptAt = x.now.Add(-sweepEvery) }
 	if x.Settings.StaleAfter > 0 {
-		x.endAlerts(fmt.Sprintf("not mentioned for %s, taken for gone", x.Settings.StaleAfter), func(rec *AlertRecord) bool {
+		ended := x.endAlerts(fmt.Sprintf("not mentioned for %s, taken for gone", x.Settings.StaleAfter), func(rec *AlertRecord) bool {
 			return x.now.Sub(rec.LastAt) > x.Settings.StaleAfter
 		})
+		if ended {
+			goOn()
+			return
+		}
 	}
-	for key, w := range x.workers {
-		if x.now.Sub(w.At) > workerKept {
+	n := 0
+	for _, key := range slices.Sorted(maps.Keys(x.workers)) {
+		if x.now.Sub(x.workers[key].At) > workerKept && n < mostErased {
+			n++
 			x.dropWorker(key)
 			x.touch(kindWorker, key)
 		}
 	}
-	n := 0
 	for fp, rec := range x.Board.alerts {
 		if rec.Incident == "" && !rec.Active && x.now.Sub(rec.LastAt) > 24*time.Hour && n < mostErased {
 			n++
 			delete(x.Board.alerts, fp)
 			x.touch(kindAlert, string(fp))
 		}
+	}
+	if n == mostErased {
+		goOn()
+		return
 	}
 	for _, in := range x.incidents {
 		if in.Status == StatusResolved && x.now.Sub(in.ResolvedAt) > x.Settings.Retain && x.Settings.Retain > 0 {

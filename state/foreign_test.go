@@ -134,3 +134,21 @@ func TestForeignEndBeforeItsBeginningOpensNothing(t *testing.T) {
 		t.Errorf("%d alerts are remembered; what is not about inference is none", len(s.board.alerts))
 	}
 }
+
+func TestReopenedRuleTakesItsAlertsAgain(t *testing.T) {
+	s := newStory(t)
+	s.unknown("Mine", 0, mostAlone+1)
+	in := s.open()[0]
+	if in.Everywhere != "Mine" {
+		t.Fatalf("%d incidents, the first counts %q", len(s.open()), in.Everywhere)
+	}
+	s.apply(Input{Command: &Command{Verb: VerbResolve, Incident: in.ID, Actor: ana}})
+	s.page(in, "reopened", Actor{}, 0)
+	if !in.Open() {
+		t.Fatal("it was not reopened")
+	}
+	s.unknown("Mine", 20, 20+mostAlone)
+	if got := s.open(); len(got) != 1 || got[0] != in {
+		t.Errorf("%d incidents are open, want the one that was reopened", len(got))
+	}
+}

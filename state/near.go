@@ -166,8 +166,8 @@ func (b *Board) unindex(in *Incident) {
 	}
 	delete(b.keys, in.ID)
 	b.open = b.open.without(in)
-	if in.Everywhere != "" {
-		delete(b.everywhere, everywhereKey(in.Cluster, in.Everywhere))
+	if key := everywhereKey(in.Cluster, in.Everywhere); b.everywhere[key] == in {
+		delete(b.everywhere, key)
 	}
 }
 
@@ -245,13 +245,20 @@ func workerKey(cluster, namespace, pod string) string {
 	return cluster + "/" + namespace + "/" + pod
 }
 
+// mostLearned bounds the workers that one gathering writes: a commit takes 999 records (jetstream.MaxRecords).
+const mostLearned = 250
+
 // learn remembers the workers that a gathering of evidence found. A worker is written again only when something of it has changed, or
-// when it would otherwise be forgotten.
+// when it would otherwise be forgotten. Of very many, the next gathering writes the rest.
 func (b *Board) learn(cluster string, workers []Worker, at time.Time) {
+	n := 0
 	for _, w := range workers {
 		key := workerKey(cluster, w.Namespace, w.Pod)
 		if old := b.workers[key]; old != nil && at.Sub(old.At) < workerKept/2 && sameWorker(old.Worker, w) {
 			continue
+		}
+		if n++; n > mostLearned {
+			return
 		}
 		b.addWorker(&workerRecord{Cluster: cluster, Worker: w, At: at})
 		b.touch(kindWorker, key)
