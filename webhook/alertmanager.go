@@ -48,6 +48,11 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
+	if receiver, count := countAlerts(body, s.Limits.Alerts); count > s.Limits.Alerts {
+		big = fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)
+		s.setAside(receiver, []SetAside{{Reason: asideLargePayload, Text: big.text, Alert: "a whole payload", Count: uint64(count)}})
+		return big
+	}
 	p, err := DecodeAlertmanager(body, s.Clusters, s.Clock.Now())
 	if err != nil {
 		return err

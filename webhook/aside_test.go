@@ -69,6 +69,19 @@ func TestFiringAlertsEndIsNotRead(t *testing.T) {
 	expect(t, do(s, "POST", "/webhook/alertmanager", body), 200, `"accepted":1}`)
 }
 
+// Alerts that cannot be taken count against the bound, too: each takes memory before it is known to be bad.
+func TestTooManyBadAlertsAreRefused(t *testing.T) {
+	w := newWorld()
+	s, _ := door(t, w, nil)
+	most := s.Limits.Alerts
+	for _, bad := range []string{"{}", "7", "null"} {
+		body := payloadOf(strings.Repeat(bad+",", most) + bad)
+		expect(t, do(s, "POST", "/webhook/alertmanager", body), 413, fmt.Sprintf("the payload has %d alerts; at most %d", most+1, most))
+	}
+	expect(t, do(s, "GET", "/api/v1/status", ""), 200, `"reason":"payload_too_large"`, `"receiver":"paramedic"`)
+	expect(t, do(s, "POST", "/webhook/alertmanager", payloadOf(strings.Repeat("{},", most-1)+"{}")), 200, `"accepted":0`, fmt.Sprintf(`"set_aside":%d`, most))
+}
+
 // A payload of which nothing can be taken is answered with 200: Alertmanager would drop it all the same, and it is on the list.
 func TestPayloadOfBadAlertsOnlyIsCounted(t *testing.T) {
 	w := newWorld()

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -85,6 +86,20 @@ func DecodeAlertmanager(body []byte, clusters []string, now time.Time) (Payload,
 	}
 	out.Inputs = p.split(byCluster, now)
 	return out, nil
+}
+
+// countAlerts counts a payload's alerts, also those that cannot be taken, before memory is spent on each. Where there cannot be more
+// than most, it does not look.
+func countAlerts(body []byte, most int) (receiver string, n int) {
+	if bytes.Count(body, []byte(",")) < most {
+		return "", 0
+	}
+	var p struct {
+		Receiver string     `json:"receiver"`
+		Alerts   []struct{} `json:"alerts"`
+	}
+	_ = json.Unmarshal(body, &p) // what is wrong with it is said when it is decoded
+	return p.Receiver, len(p.Alerts)
 }
 
 // decode reads the payload. Where an alert is not of the form that Alertmanager sends, that one alone is left empty, with what is wrong.

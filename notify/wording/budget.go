@@ -63,11 +63,16 @@ func (b *budget) spend(n int) error {
 	return nil
 }
 
+// weigh passes on what a method has made.
+func (b *budget) weigh(v reflect.Value) (reflect.Value, error) {
+	return v, b.spend(size(v, maxValue+1, 0))
+}
+
 // funcs are Alertmanager's functions and those of Go's templates that make text, each within the budget and on the given clock.
 //
 // Those that encode give text in which foreign characters are harmless, and see them as they are; what those that decode give is foreign.
 func (b *budget) funcs(now time.Time) gotext.FuncMap {
-	out := gotext.FuncMap{stepName: b.step}
+	out := gotext.FuncMap{stepName: b.step, weighName: b.weigh}
 	for name, fn := range template.DefaultFuncs {
 		out[name] = b.within(name, fn)
 	}

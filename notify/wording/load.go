@@ -60,8 +60,12 @@ type Templates struct {
 	log      *slog.Logger
 }
 
-// stepName is the function that counts steps; it is put into every template and every loop.
-const stepName = "paramedic_step"
+// stepName is the function that counts steps; it is put into every template and every loop. weighName counts what a method makes of an
+// argument; it is put behind each such call.
+const (
+	stepName  = "paramedic_step"
+	weighName = "paramedic_weigh"
+)
 
 // Load parses the files that the patterns match, and reports every problem of theirs. Templates are nil where there is one.
 func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
@@ -71,7 +75,8 @@ func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 	l := &loader{own: map[string]string{}}
 	paths := l.paths(patterns)
 	capture := func(t *gotext.Template, _ *html.Template) {
-		l.set = t.Funcs(gotext.FuncMap{stepName: (&budget{ctx: context.Background(), foreign: plain}).step})
+		b := &budget{ctx: context.Background(), foreign: plain}
+		l.set = t.Funcs(gotext.FuncMap{stepName: b.step, weighName: b.weigh})
 	}
 	if _, err := template.FromGlobs(nil, capture); err != nil { // Alertmanager's own templates, for those who call them
 		return nil, []Problem{{Text: err.Error()}}
@@ -255,6 +260,12 @@ func (l *loader) count() error {
 		return fmt.Errorf("counting steps: %w", err)
 	}
 	step := stepper.Root.Nodes[0].Copy()
+	weigher, err := l.set.New(weighName).Parse("{{" + stepName + " | " + weighName + "}}")
+	if err != nil {
+		return fmt.Errorf("counting what methods make: %w", err)
+	}
+	weigh := weigher.Root.Nodes[0].(*parse.ActionNode).Pipe.Cmds[1]
+	weighed := map[*parse.PipeNode]bool{}
 	done := map[*parse.ListNode]bool{stepper.Root: true} // a file is known by two names
 	put := func(list *parse.ListNode) {
 		if list != nil && !done[list] {
@@ -272,12 +283,49 @@ func (l *loader) count() error {
 				loops = append(loops, r.List)
 			}
 		})
+		walk(t.Root, func(n parse.Node) { weighCalls(n, weigh, weighed) })
 		put(t.Root)
 		for _, list := range loops {
 			put(list)
 		}
 	}
 	return nil
+}
+
+// weighCalls puts the function that counts bytes behind every call of a method with an argument: a time's Format makes two characters
+// of one, and templates can feed it its own result.
+func weighCalls(n parse.Node, weigh *parse.CommandNode, done map[*parse.PipeNode]bool) {
+	switch n := n.(type) {
+	case *parse.ActionNode:
+		weighCalls(n.Pipe, weigh, done)
+	case *parse.TemplateNode:
+		weighCalls(n.Pipe, weigh, done)
+	case *parse.ChainNode:
+		weighCalls(n.Node, weigh, done)
+	case *parse.PipeNode:
+		if n == nil || done[n] {
+			return
+		}
+		done[n] = true
+		var cmds []*parse.CommandNode
+		for i, cmd := range n.Cmds {
+			for _, arg := range cmd.Args {
+				weighCalls(arg, weigh, done)
+			}
+			cmds = append(cmds, cmd)
+			switch cmd.Args[0].(type) {
+			case *parse.FieldNode, *parse.VariableNode, *parse.ChainNode:
+				if len(cmd.Args) > 1 || i > 0 {
+					cmds = append(cmds, weigh.Copy().(*parse.CommandNode))
+				}
+			}
+		}
+		n.Cmds = cmds
+	default:
+		if b := branch(n); b != nil {
+			weighCalls(b.Pipe, weigh, done)
+		}
+	}
 }
 
 // try renders every template once with a sample: a field that there is not is found before an incident needs it.
@@ -290,9 +338,20 @@ func (l *loader) try(t *Templates) {
 		var exec gotext.ExecError
 		switch {
 		case err != nil && errors.As(err, &exec):
+			if over := bound(err); over != nil { // it was found by a call that is in no file
+				l.overrun(exec.Name, over)
+				continue
+			}
 			l.located(exec)
 		case err != nil:
 			l.problem(t.set.Lookup(name).ParseName, 0, "%s: %v", name, err)
 		}
 	}
+}
+
+// overrun notes that a template goes beyond a bound, where it begins.
+func (l *loader) overrun(name string, err error) {
+	t := l.set.Lookup(name)
+	source := l.own[t.ParseName]
+	l.problem(t.ParseName, 1+strings.Count(source[:min(int(t.Root.Pos), len(source))], "\n"), "%s: %v", name, err)
 }

@@ -72,12 +72,20 @@ func (t *Templates) render(ctx context.Context, name string, v voice, d Data, no
 	return out.String(), nil
 }
 
+// bound is the bound that a template went beyond, or nil.
+func bound(err error) error {
+	for _, b := range []error{errTime, errSteps, errMade, errOutput} {
+		if errors.Is(err, b) {
+			return b
+		}
+	}
+	return nil
+}
+
 // reason is why a template failed: which bound it reached, or what the library says of it.
 func reason(err error) string {
-	for _, bound := range []error{errTime, errSteps, errMade, errOutput} {
-		if errors.Is(err, bound) {
-			return bound.Error()
-		}
+	if over := bound(err); over != nil {
+		return over.Error()
 	}
 	var exec gotext.ExecError
 	if errors.As(err, &exec) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,27 @@ func TestLabelsAreNoMarkup(t *testing.T) {
 	}
 }
 
+// A method can make more of its argument, as a function can.
+func TestMethodsAreWithinTheBudget(t *testing.T) {
+	f := facts(nil)
+	f.Incident.StartedAt = time.Date(2026, 11, 24, 1, 1, 1, 0, time.UTC)
+	const from = `{{ define "paramedic.slack.title" }}{{ $t := .Incident.StartedAt }}{{ $x := "1" }}{{ range 20 }}`
+	for _, step := range []string{
+		`{{ $x = $.Incident.StartedAt.Format $x }}`, `{{ $x = $x | $t.Format }}`, `{{ $x = ($t.UTC).Format $x }}`, `{{ with $t }}{{ $x = .Format $x }}{{ end }}`,
+		`{{ $x = $t.Format ($t.Format $x) }}`, `{{ if $t.IsZero }}{{ else }}{{ $x = $t.Format $x | $t.Format }}{{ end }}`,
+	} {
+		got := loaded(t, from+step+`{{ end }}{{ len $x }}{{ end }}`).Words(t.Context(), state.ChannelSlack, f, notify.Compose(f), sampleTime)
+		if len(got.Failed) != 1 || !strings.Contains(got.Failed[0], errMade.Error()) {
+			t.Errorf("%s gives %q, failed %v", step, got.Title, got.Failed)
+		}
+	}
+	got := loaded(t, `{{ define "paramedic.slack.title" }}{{ .Incident.StartedAt.Format "15:04" }} {{ "2006" | .Incident.StartedAt.Format }}{{ range .CommonLabels.SortedPairs.Names }}{{ end }}{{ end }}`).
+		Words(t.Context(), state.ChannelSlack, f, notify.Compose(f), sampleTime)
+	if got.Title != "01:01 2026" || len(got.Failed) > 0 {
+		t.Errorf("a time reads %q, failed %v", got.Title, got.Failed)
+	}
+}
+
 // No template runs without end or grows without bound, and what it was to say is left to the built-in words.
 func TestTemplatesAreBounded(t *testing.T) {
 	many := strings.Repeat(`{{ $s = printf "%s%s" $s $s }}`, 60)
@@ -236,5 +258,15 @@ func BenchmarkWords(b *testing.B) {
 	m := notify.Compose(f)
 	for b.Loop() {
 		own.Words(b.Context(), state.ChannelSlack, f, m, sampleTime)
+	}
+}
+
+// A template that goes beyond a bound at load is named with its file and line.
+func TestEndlessTemplatesAreRefusedWithTheirLine(t *testing.T) {
+	path := written(t, "{{/* mine */}}\n{{ define \"paramedic.links\" }}x{{ end }}\n\n{{ define \"paramedic.slack.title\" }}\n{{ range 1000000000 }}{{ end }}{{ end }}")
+	_, problems := Load([]string{path}, nil)
+	i := slices.IndexFunc(problems, func(p Problem) bool { return strings.Contains(p.Text, errSteps.Error()) })
+	if i < 0 || problems[i].File != path || problems[i].Line != 4 || strings.Contains(problems[i].Text, "paramedic_step") {
+		t.Errorf("problems %v", problems)
 	}
 }
