@@ -68,9 +68,15 @@ func mrkdwn(s string) string { return asideOf.Replace(lines(s)) }
 
 // The characters that stand for &, < and > of foreign text while a template is rendered: nothing in Unicode is named by them.
 var (
-	asideOf = strings.NewReplacer("\uE000", "", "\uE001", "", "\uE002", "", "&", "\uE000", "<", "\uE001", ">", "\uE002")
+	asideOf = strings.NewReplacer("\uE000", "", "\uE001", "", "\uE002", "", "\uE003", "", "\uE004", "", "&", "\uE000", "<", "\uE001", ">", "\uE002")
 	backOf  = strings.NewReplacer("\uE000", "&", "\uE001", "<", "\uE002", ">")
 	shownOf = strings.NewReplacer("\uE000", "&amp;", "\uE001", "&lt;", "\uE002", "&gt;")
+)
+
+// The brackets of a mention that the operator has written out, while the template is rendered.
+var (
+	markOf   = strings.NewReplacer("<", "\uE003", ">", "\uE004")
+	unmarkOf = strings.NewReplacer("\uE003", "<", "\uE004", ">")
 )
 
 func (v voice) list(in []string) []string {

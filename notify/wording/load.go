@@ -55,9 +55,8 @@ func (p Problem) String() string {
 
 // Templates are the operator's templates. They are safe for concurrent use.
 type Templates struct {
-	set      *gotext.Template
-	literals []string // what the operator wrote outside of actions
-	log      *slog.Logger
+	set *gotext.Template
+	log *slog.Logger
 }
 
 // stepName is the function that counts steps; it is put into every template and every loop. weighName counts what a method makes of an
@@ -88,7 +87,7 @@ func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 	if len(l.problems) > 0 {
 		return nil, l.problems
 	}
-	t := &Templates{set: l.set, literals: l.literals, log: log}
+	t := &Templates{set: l.set, log: log}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
@@ -106,7 +105,6 @@ func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 type loader struct {
 	set      *gotext.Template
 	own      map[string]string // the operator's files
-	literals []string
 	problems []Problem
 }
 
@@ -214,7 +212,7 @@ func (l *loader) names() {
 					l.problem(t.ParseName, line(n.Pos), "template %q is called and not defined", n.Name)
 				}
 			case *parse.TextNode:
-				l.literals = append(l.literals, string(n.Text))
+				n.Text = marked(n.Text)
 			}
 		})
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	gotext "text/template"
 	"time"
@@ -37,12 +36,15 @@ func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts,
 			continue
 		}
 		out, err := t.render(ctx, name, as[name], data(f, m, as[name]), now)
+		if name != SlackText { // nothing is a mention elsewhere
+			out = unmarkOf.Replace(out)
+		}
 		switch {
 		case err != nil:
 		case name == Links:
 			w.Links, err = links(out)
 		case name == SlackText:
-			*into[name] = shownOf.Replace(t.unmentioned(paragraphs(out)))
+			*into[name] = unmarkOf.Replace(shownOf.Replace(disarmed(paragraphs(out))))
 		case name == PagerDutyDetails:
 			*into[name] = paragraphs(out)
 		default:
@@ -114,13 +116,15 @@ func paragraphs(s string) string {
 // mention is what Slack reads as a call of people or channels.
 var mention = regexp.MustCompile(`<[!@#][^<>]*>?`)
 
-// unmentioned takes the power from mentions that the operator has not written out: one that is put together of a template's own brackets
+// marked returns an operator's text with its mentions marked as written out.
+func marked(literal []byte) []byte {
+	return mention.ReplaceAllFunc(literal, func(found []byte) []byte { return []byte(markOf.Replace(string(found))) })
+}
+
+// disarmed takes the power from mentions that the operator has not written out: one that is put together of a template's own brackets
 // and a label's text calls people by the label's will.
-func (t *Templates) unmentioned(s string) string {
+func disarmed(s string) string {
 	return mention.ReplaceAllStringFunc(s, func(found string) string {
-		if slices.ContainsFunc(t.literals, func(l string) bool { return strings.Contains(l, found) }) {
-			return found
-		}
 		return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(found)
 	})
 }

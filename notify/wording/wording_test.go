@@ -118,6 +118,7 @@ func TestLabelsAreNoMarkup(t *testing.T) {
 		`{{ (index .Alerts 0).Labels.amp | urlquery }} {{ (index .Alerts 0).Labels.amp }} &amp;`: "a%26b a&amp;b &amp;",
 		`{{ toJson (index .Alerts 0).Labels.evil }}`:                                             "\"&lt;!channel&gt; &lt;https://evil.example|x&gt;\"",
 		`<{{ (index .Alerts 0).Labels.bare }}>`:                                                  "&lt;!channel&gt;",
+		`{{ if false }}<!channel>{{ end }}<{{ (index .Alerts 0).Labels.bare }}>`:                 "&lt;!channel&gt;",
 		`<{{ (index .Alerts 0).Labels.user }}|you>`:                                              "&lt;@U012345|you&gt;",
 		`{{ printf "<%s>" (index .Alerts 0).Labels.bare }}`:                                      "&lt;!channel&gt;",
 		`{{ reReplaceAll "&lt;" "<" (index .Alerts 0).Labels.evil | safeHtml }}`:                 "&lt;!channel&gt; &lt;https://evil.example|x&gt;",
