@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -240,5 +241,13 @@ func inWords(err error) error {
 	case kind >= reflect.Int && kind <= reflect.Float64:
 		want = "a number"
 	}
-	return fmt.Errorf("%s must be %s, not %s", cmp.Or(wrong.Field, "the value"), want, wrong.Value)
+	_, field, _ := strings.Cut("."+wrong.Field, ".Data.") // the payload embeds Alertmanager's type
+	if field == "" {
+		field = strings.NewReplacer("Alert.", "", "payload.", "").Replace(wrong.Field)
+	}
+	value, _, _ := strings.Cut(wrong.Value, " ") // "number -1"
+	if value == "number" && want == "a number" {
+		value, want = wrong.Value, "a number in range"
+	}
+	return fmt.Errorf("%s must be %s, not %s", cmp.Or(field, "the value"), want, value)
 }

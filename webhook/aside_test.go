@@ -179,3 +179,19 @@ func TestGroupLabelsAreKept(t *testing.T) {
 		}
 	}
 }
+
+// A sender reads which field is wrong, not how the program calls it.
+func TestWrongKindsAreNamedInWords(t *testing.T) {
+	s, _ := door(t, newWorld(), nil)
+	for body, want := range map[string]string{
+		`[1]`: "the value must be an object, not array",
+		`{"version":"4","receiver":7,"alerts":[{}]}`:                                               "receiver must be a string, not number",
+		`{"version":"4","truncatedAlerts":-1,"alerts":[{}]}`:                                       "truncatedAlerts must be a number in range, not number -1",
+		strings.Replace(payloadOf(alertOf("prod", 1)), `"alertname":"HighKV"`, `"alertname":7`, 1): "labels must be a string, not number",
+	} {
+		answer := do(s, "POST", "/webhook/alertmanager", body).Body.String()
+		if !strings.Contains(answer, ": "+want) {
+			t.Errorf("%s is answered %s, want %q", body, answer, want)
+		}
+	}
+}
