@@ -289,11 +289,12 @@ func TestDamagedBacklogIsNamed(t *testing.T) {
 			}
 			damage(t, dir, inputs, "oldest", killed)
 			b, log := startOn(t, dir, clock)
-			until(t, "the bot is ready", func() bool { return b.Ready(t.Context()) == nil })
+			counted := func(of int) func() bool {
+				return func() bool { return uint64(count(b.Keeper))+b.store.Lost()*alertsInEach == uint64(of)*alertsInEach }
+			}
+			until(t, "what is left is counted", counted(payloads))
 			storm(t, b, payloads, 1, clock.Now())
-			until(t, "what is left is counted", func() bool {
-				return uint64(count(b.Keeper))+b.store.Lost()*alertsInEach == (payloads+1)*alertsInEach
-			})
+			until(t, "a new alert is counted", counted(payloads+1))
 			if b.store.Lost() == 0 || !strings.Contains(log.String(), "inputs that were accepted") {
 				t.Errorf("%d inputs are said to be lost, and the log says\n%s", b.store.Lost(), log)
 			}

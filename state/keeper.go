@@ -112,17 +112,17 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	p.board, p.fence, p.ready, p.why = board, fence, true, ""
-	k.agenda.load(p.n, board.allMoves()) // before a reader sees the partition ready
-	p.mu.Unlock()
-	k.signal()
 	reader, err := k.cfg.Store.Inputs(ctx, p.n, fence.Position)
 	if err != nil {
 		return fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
 	}
 	defer reader.Close()
 	p.backlog.follow(reader)
+	p.mu.Lock()
+	p.board, p.fence, p.ready, p.why = board, fence, true, ""
+	k.agenda.load(p.n, board.allMoves()) // before a reader sees the partition ready
+	p.mu.Unlock()
+	k.signal()
 	ringing, stop := context.WithCancel(ctx)
 	rung := make(chan struct{})
 	go func() {

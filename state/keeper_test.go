@@ -125,7 +125,7 @@ func newKeeper(store state.Store, clock state.Clock) *state.Keeper {
 // until polls for what another goroutine brings about.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for !ok() {
 		select {
 		case <-deadline:

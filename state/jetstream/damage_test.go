@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	natsjs "github.com/nats-io/nats.go/jetstream"
 
 	"paramedic/state"
 	"paramedic/state/statetest"
@@ -69,5 +74,66 @@ func TestUnfinishedReplacementIsDamage(t *testing.T) {
 	var damage *state.DamagedError
 	if !errors.As(err, &damage) || damage.Sum == nil || damage.Sum.Records != 1 || damage.Fence.Position != 1 {
 		t.Errorf("load: %v", err)
+	}
+}
+
+// Records that get the sequences of lost tombstones do not expire with them.
+func TestLostTombstonesExpireNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the server's own clock")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	s := openIn(t, dir)
+	some := func(prefix string, value []byte) (list []state.Record) {
+		for i := range 20 {
+			list = append(list, state.Record{Key: fmt.Sprintf("%s.%d", prefix, i), Value: value})
+		}
+		return list
+	}
+	fence, err := s.Commit(t.Context(), 0, state.Fence{}, 1, some("old", []byte("x")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := filepath.Join(dir, "jetstream", "$G", "streams", stateStream, "msgs", "1.blk")
+	before, err := os.Stat(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(t.Context(), 0, fence, 2, some("old", nil)); err != nil {
+		t.Fatal(err)
+	}
+	closeIt(t, s)
+	if err := errors.Join(os.Truncate(block, before.Size()), os.Remove(filepath.Join(filepath.Dir(block), indexFile))); err != nil {
+		t.Fatal(err)
+	}
+
+	s = openIn(t, dir)
+	defer closeIt(t, s)
+	_, fence, err = s.Load(t.Context(), 0, statetest.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence, err = s.Commit(t.Context(), 0, fence, 3, some("new", []byte("x")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(t.Context(), 0, fence, 4, []state.Record{{Key: "old.0"}}); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for { // the newest tombstone goes after the lost ones
+		_, err := s.st.GetLastMsgForSubject(t.Context(), recordSubject(0, "old.0"))
+		if errors.Is(err, natsjs.ErrMsgNotFound) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-tick.C
+	}
+	if records, _, err := s.Load(t.Context(), 0, statetest.Raw); err != nil || len(records) != 39 {
+		t.Errorf("%d records are left of 39, %v", len(records), err)
 	}
 }

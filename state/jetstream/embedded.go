@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/thw"
 )
 
 const startTimeout = 30 * time.Second
@@ -29,7 +30,75 @@ type embedded struct {
 }
 
 // start starts the server; the caller holds the lock, or is the only one that knows of it.
+//
+// The server keeps in a file which sequence expires when. If the end of the stream was lost since that file was written, new records
+// get the lost sequences, and the server would remove them at the time of the lost ones (nats-server 2.15.2). It then starts again
+// without the file, and reads the times from the messages.
 func (e *embedded) start() error {
+	upTo, err := e.expiries(stateStream)
+	if err != nil {
+		return err
+	}
+	srv, err := e.run()
+	if err != nil {
+		return err
+	}
+	last, err := lastSequence(srv, stateStream)
+	switch {
+	case err != nil:
+		srv.Shutdown()
+		return err
+	case last+1 < upTo:
+		e.log.Warn("the end of the state stream is lost, the disk may be damaged: reading again which records expire", "stream", stateStream, "ends", last, "ended", upTo-1)
+		srv.Shutdown()
+		srv.WaitForShutdown()
+		if err := e.forget(stateStream, expiriesFile); err != nil {
+			return err
+		}
+		if srv, err = e.run(); err != nil {
+			return err
+		}
+	}
+	e.srv = srv
+	return nil
+}
+
+// expiries returns the sequence up to which the file of the stream's expiries goes, exclusively, or 0 if there is no such file.
+func (e *embedded) expiries(stream string) (upTo uint64, err error) {
+	files, err := e.files(stream, expiriesFile)
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			return 0, fmt.Errorf("reading which records of stream %s expire: %w", stream, err)
+		}
+		if n, err := thw.NewHashWheel().Decode(data); err == nil { // the server removes a file that it cannot decode
+			upTo = max(upTo, n)
+		}
+	}
+	return upTo, nil
+}
+
+// lastSequence returns the sequence of the stream's newest message, or 0 if there is no stream.
+func lastSequence(srv *server.Server, stream string) (uint64, error) {
+	info, err := srv.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+	if err != nil {
+		return 0, fmt.Errorf("asking the embedded NATS server for its streams: %w", err)
+	}
+	for _, account := range info.AccountDetails {
+		for _, s := range account.Streams {
+			if s.Name == stream {
+				return s.State.LastSeq, nil
+			}
+		}
+	}
+	return 0, nil
+}
+
+// run starts a server on the files.
+func (e *embedded) run() (*server.Server, error) {
 	srv, err := server.NewServer(&server.Options{
 		ServerName: "paramedic",
 		DontListen: true,
@@ -45,16 +114,15 @@ func (e *embedded) start() error {
 		JetStreamMaxStore:  1 << 50,
 	})
 	if err != nil {
-		return fmt.Errorf("configuring the embedded NATS server: %w", err)
+		return nil, fmt.Errorf("configuring the embedded NATS server: %w", err)
 	}
 	srv.SetLogger(serverLog{e.log}, false, false)
 	srv.Start()
 	if !srv.ReadyForConnections(startTimeout) {
 		srv.Shutdown()
-		return fmt.Errorf("the embedded NATS server in %s did not start within %s; its log says why", e.dir, startTimeout)
+		return nil, fmt.Errorf("the embedded NATS server in %s did not start within %s; its log says why", e.dir, startTimeout)
 	}
-	e.srv = srv
-	return nil
+	return srv, nil
 }
 
 // InProcessConn connects a client, and waits while the server is being opened again.
@@ -98,18 +166,36 @@ func (e *embedded) rescan(stream string) (done bool, err error) {
 	return true, e.reopen(func() error { return e.forgetIndex(stream) })
 }
 
-// forgetIndex removes the stream's index, so that the next start reads its files.
+// forgetIndex removes the stream's index, so that the next start reads its messages.
 func (e *embedded) forgetIndex(stream string) error {
-	files, err := filepath.Glob(filepath.Join(e.dir, "jetstream", "*", "streams", stream, "msgs", "index.db"))
+	return errors.Join(e.forget(stream, indexFile), e.forget(stream, expiriesFile))
+}
+
+// The files that nats-server derives from a stream's messages.
+const (
+	indexFile    = "index.db"
+	expiriesFile = "thw.db"
+)
+
+func (e *embedded) forget(stream, name string) error {
+	files, err := e.files(stream, name)
 	if err != nil {
-		return fmt.Errorf("looking for the index of stream %s: %w", stream, err)
+		return err
 	}
 	for _, f := range files {
 		if err := os.Remove(f); err != nil {
-			return fmt.Errorf("removing the index of stream %s: %w", stream, err)
+			return fmt.Errorf("removing %s of stream %s: %w", name, stream, err)
 		}
 	}
 	return nil
+}
+
+func (e *embedded) files(stream, name string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(e.dir, "jetstream", "*", "streams", stream, "msgs", name))
+	if err != nil {
+		return nil, fmt.Errorf("looking for %s of stream %s: %w", name, stream, err)
+	}
+	return files, nil
 }
 
 // close stops the server for good.

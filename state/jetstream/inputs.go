@@ -65,8 +65,8 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	return r, nil
 }
 
-// backlog is how many inputs of the partition come after the position, up to the given end of the log. The end is zero where inputs came
-// too fast to count.
+// backlog returns how many inputs of the partition come after the position, and the sequence at which all of them have come: that of
+// the partition's last input, or of the log's if the last input cannot be read. Both are zero if inputs came too fast to count.
 func (s *Store) backlog(ctx context.Context, partition int, after uint64) (waiting, end uint64, err error) {
 	for range backlogTries {
 		before, err := s.in.Info(ctx)
@@ -80,11 +80,19 @@ func (s *Store) backlog(ctx context.Context, partition int, after uint64) (waiti
 		}
 		counted := cons.CachedInfo()
 		s.drop(ctx, s.in, counted.Name)
+		last, err := s.in.GetLastMsgForSubject(ctx, inputSubject(partition))
+		if err != nil && !errors.Is(err, natsjs.ErrMsgNotFound) {
+			return 0, 0, unavailable("reading the log", err)
+		}
 		now, err := s.in.Info(ctx)
 		if err != nil {
 			return 0, 0, unavailable("asking the input stream", err)
 		}
-		if now.State.LastSeq == before.State.LastSeq {
+		switch {
+		case now.State.LastSeq != before.State.LastSeq:
+		case last != nil:
+			return counted.NumPending, last.Sequence, nil
+		default:
 			return counted.NumPending, now.State.LastSeq, nil
 		}
 	}
@@ -110,7 +118,7 @@ type reader struct {
 	consuming natsjs.ConsumeContext
 	last      uint64       // of take alone, as what follows
 	waiting   uint64       // inputs up to end that are to come
-	end       uint64       // of the log when the reader was opened
+	end       uint64       // once it or a later one has come, nothing is to come
 	behind    atomic.Int64 // inputs that the log had after the last one that came
 	inputs    chan read
 	done      chan struct{}
@@ -146,10 +154,10 @@ func (r *reader) count(seq uint64) {
 	if seq <= r.end && r.waiting > 0 {
 		r.waiting--
 	}
-	if seq > r.end && r.waiting > 0 {
+	if seq >= r.end && r.waiting > 0 {
 		r.store.lost.Add(r.waiting)
 		r.store.log.Error("inputs that were accepted cannot be read, the disk may be damaged: going on behind them",
-			"stream", inputStream, "partition", r.partition, "inputs", r.waiting, "before", r.last)
+			"stream", inputStream, "partition", r.partition, "inputs", r.waiting, "before", seq)
 		r.waiting = 0
 	}
 }
