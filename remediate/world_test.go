@@ -39,6 +39,7 @@ type world struct {
 	blind   bool                                          // Prometheus is down
 	known   func(remediate.Pod) (state.Worker, bool)      // what Kubernetes' part of the evidence says of a pod
 	seen    state.Evidence                                // of the diagnosis
+	scraped func() time.Time                              // when what is read was measured; nil: now
 }
 
 func (w *world) Incident(id state.IncidentID) (state.Incident, bool) { return w.in, id == w.in.ID }
@@ -92,7 +93,10 @@ func copied(a state.Action) state.Action {
 
 // Read makes the workers' signals of what their template says now.
 func (w *world) Read(_ context.Context, cluster string, scope state.Scope, _ time.Time, signals []string) state.Evidence {
-	ev := state.Evidence{At: w.clock.now}
+	ev, at := state.Evidence{At: w.clock.now}, w.clock.now
+	if w.scraped != nil {
+		at = w.scraped()
+	}
 	if w.blind {
 		return ev
 	}
@@ -113,7 +117,7 @@ func (w *world) Read(_ context.Context, cluster string, scope state.Scope, _ tim
 		}
 		for signal, v := range w.sick(p.Name, seqs) {
 			if slices.Contains(signals, signal) {
-				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, At: w.clock.now,
+				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, At: at,
 					Entity: state.Entity{Cluster: cluster, Namespace: "llm", Pool: "vllm-llama", Pod: p.Name}})
 			}
 		}
