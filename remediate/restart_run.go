@@ -69,9 +69,13 @@ func oldLabels(wr state.Write) map[string]string {
 
 func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 	wr := r.act.Write
-	if pod.Annotations[OpIDAnnotation] == wr.OpID && k.out(pod, wr) {
-		r.stamp(keyIsolated)
+	// It served until its labels were seen changed, or the write was answered: not the delivery's time.
+	done := func() advance {
+		r.note(keyIsolated, r.cfg.Clock.Now().Format(time.RFC3339Nano))
 		return r.stay(0)
+	}
+	if pod.Annotations[OpIDAnnotation] == wr.OpID && k.out(pod, wr) {
+		return done()
 	}
 	old := oldLabels(wr)
 	if len(old) == 0 || !selects(old, pod.Labels) {
@@ -86,8 +90,7 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Patch), false)
 	switch {
 	case err == nil:
-		r.stamp(keyIsolated)
-		return r.stay(0)
+		return done()
 	case errors.Is(err, ErrConflict):
 		r.note("conflict", err.Error())
 		return r.retry(err)
@@ -105,11 +108,16 @@ func drainTime(a *state.Action, t Timing) time.Duration {
 	return t.Drain
 }
 
-// drain waits until the worker runs nothing, as a sample taken after it was isolated shows, or until the deadline.
+// following is how long Services and gateways may take to follow a label. The clocks of the bot and of
+// what scrapes may be as far apart.
+const following = 5 * time.Second
+
+// drain waits until the worker runs nothing, as a scrape shows that was made after the isolation, or
+// until the deadline.
 func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 	a, since, most := r.act, r.stamp(keyIsolated), drainTime(r.act, r.cfg.Timing)
 	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, poolScope(a.Target, ""), r.in.StartedAt, []string{"requests_running"})
-	v := values(ev, "requests_running", since, func(e state.Entity) bool { return e.Pod == a.Target.Name })
+	v := values(ev, "requests_running", since.Add(following), func(e state.Entity) bool { return e.Pod == a.Target.Name })
 	switch {
 	case len(v) > 0 && slices.Max(v) == 0:
 		r.note("drained_text", "it runs nothing")
