@@ -169,7 +169,7 @@ func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) e
 		switch {
 		case a.State == state.Proposed && (a.Mode == "suggest" || a.Mode == "observe"):
 			reason = "in mode " + a.Mode + " Paramedic does not write; run it yourself: " + a.Command
-		case a.DecidedBy.ID != "":
+		case a.DecidedBy.ID != "" && (a.Reason == "" || a.Declined()):
 			reason += ", decided by " + a.DecidedBy.String()
 		case a.Reason != "":
 			reason += ": " + a.Reason
