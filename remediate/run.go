@@ -181,9 +181,5 @@ func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 	if limit := since.Add(r.cfg.Timing.Blocked); !st.now.Before(limit) {
 		return advance{to: state.Denied, text: "held for too long: " + why}
 	}
-	wait := retry.Sub(st.now)
-	if wait <= 0 || wait > time.Minute {
-		wait = time.Minute
-	}
-	return advance{to: a.State, wait: wait}
+	return advance{to: a.State, wait: pause(st.now, retry, time.Minute)}
 }
