@@ -14,6 +14,8 @@
 //   - A halt stops new effects, and so does a person who calls the run off: the record is asked right before each write. Verification
 //     and rollback of what was started go on; a call that comes when the write was made already changes nothing and is told as that.
 //   - Modes observe and suggest use read verbs only.
+//   - A hold that names its end lasts until then, and keeps the approval. One that names none is given up after a while. What ended
+//     without a write, and without a person's no, is planned again while the incident is open.
 //
 // # How a run goes
 //

@@ -69,7 +69,7 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		if p.declined(a) {
 			continue
 		}
-		old, same := p.standing(a)
+		old, same := p.standing(a, refused)
 		switch {
 		case same && !refused:
 			keep[old.ID] = true
@@ -167,21 +167,23 @@ func planHash(a *state.Action) string {
 	return state.Hash(parts...)
 }
 
-// standing is the incident's newest action of the kind on the target, and whether it stands for the same plan. A value that moved by
-// less than a quarter is the same plan, so that people are not shown a new one with every breath of the load.
-func (p *Planner) standing(a state.Action) (state.Action, bool) {
+// standing returns the incident's newest run of the remedy, and whether it stands for the same plan. A value that moved by less than
+// a quarter is the same plan, so that people are not shown a new one with every breath of the load. A denied run stands for a plan
+// that the same guards refuse; where they allow it now it is offered again.
+func (p *Planner) standing(a state.Action, refused bool) (state.Action, bool) {
 	for _, b := range p.cfg.View.ActionsOf(a.Incident) { // newest first
 		if !b.SameRemedy(&a) {
 			continue
 		}
 		if b.State == state.Denied {
-			return b, b.DecidedBy.ID == "" && denials(b) == denials(a)
+			return b, refused && denials(b) == denials(a)
 		}
 		if !b.State.BeforeEffect() {
 			return b, false
 		}
 		same := b.Target.UID == a.Target.UID && b.Mode == a.Mode && b.Params["from"] == a.Params["from"] && b.Params["labels"] == a.Params["labels"] && near(b.Params["to"], a.Params["to"])
-		return b, same && (b.ExpiresAt.IsZero() || b.ExpiresAt.After(p.cfg.Clock.Now()))
+		expired := b.State == state.AwaitingApproval && !b.ExpiresAt.After(p.cfg.Clock.Now())
+		return b, same && !expired
 	}
 	return state.Action{}, false
 }

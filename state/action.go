@@ -33,7 +33,7 @@ var legal = map[ActionState][]ActionState{
 	Proposed:         {AwaitingApproval, Admitted, Denied, Cancelled, Superseded, Expired},
 	AwaitingApproval: {Approved, Denied, Expired, Cancelled, Superseded},
 	Approved:         {Admitted, Denied, Expired, Cancelled, Superseded},
-	Admitted:         {Intent, Denied, Cancelled, Superseded},
+	Admitted:         {Intent, Denied, Expired, Cancelled, Superseded},
 	Intent:           {Applied, NeedsHuman, Superseded, Denied},
 	Applied:          {Verifying, NeedsHuman, RollbackIntent},
 	Verifying:        {Succeeded, RollbackIntent, NeedsHuman},
