@@ -203,3 +203,17 @@ func TestDrainMayOutliveTheApproval(t *testing.T) {
 	w.approve(sre)
 	w.until(state.Applied)
 }
+
+func TestIDsAreInTheOrderOfPlanning(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	last := state.ActionID("")
+	for i := range 20 {
+		w.clock.now = w.clock.now.Add(time.Hour)
+		w.cfg.Policies = []remediate.Policy{{Limits: remediate.Limits{Floor: []int{8, 200}[i%2]}}} // a plan of its own each time
+		a := w.plan()
+		if a.ID <= last {
+			t.Fatalf("plan %d has the ID %s, the one before it %s", i, a.ID, last)
+		}
+		last = a.ID
+	}
+}
