@@ -109,7 +109,7 @@ func (r *stage) stopped() string {
 	if r.optedOut {
 		return "the namespace opted out of first aid"
 	}
-	return ""
+	return r.stricter()
 }
 
 // stamp notes when something first was so, and gives that time.

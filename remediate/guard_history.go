@@ -73,8 +73,8 @@ func lockGuard(_ context.Context, s *scene) verdict {
 		switch {
 		case a.State == state.NeedsHuman && a.Journal[state.Released] == "":
 			return deny("action %s (%s) waits for a person: see to it, then cancel it", a.ID, a.Change)
-		case a.State == state.Admitted && s.act.State == state.Admitted && s.act.ID < a.ID:
-			continue // both were admitted at once: the older goes first
+		case a.State == state.Admitted && (s.act.State == state.Intent || s.act.State == state.Admitted && s.act.ID < a.ID):
+			continue // both were admitted at once: the one with an intent goes first, else the older
 		case a.State.Running() && a.State != state.Approved:
 			return hold(s.now.Add(time.Minute), "action %s (%s) is under way: %s", a.ID, a.Change, a.State)
 		}

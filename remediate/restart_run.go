@@ -81,11 +81,8 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 	if len(old) == 0 || !selects(old, pod.Labels) {
 		return advance{to: state.NeedsHuman, text: "somebody changed the worker's labels before it was isolated; nothing was written"}
 	}
-	if why := r.stopped(); why != "" {
-		return advance{to: state.Denied, text: "stopped before the write: " + why}
-	}
-	if r.now.Sub(wr.At) > r.cfg.Timing.Stale {
-		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}
+	if instead, ok := r.mayWrite(ctx); !ok {
+		return instead
 	}
 	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Patch), false)
 	switch {
@@ -134,9 +131,8 @@ func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 
 func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
 	a := r.act
-	if why := or(k.tooFew(ctx, r), r.stopped()); why != "" {
-		r.note(keyUndo, why)
-		return r.stay(0)
+	if instead, ok := k.mayEvict(ctx, r); !ok {
+		return instead
 	}
 	err := r.cluster.Evict(ctx, pod.Namespace, pod.Name, a.Write.UID, false)
 	switch {
@@ -146,11 +142,7 @@ func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrConflict):
 		return r.stay(0) // the next look tells: another pod of this name, or none
 	case errors.Is(err, ErrBlocked):
-		if r.now.Sub(r.stamp(keyBlocked)) < r.cfg.Timing.Blocked {
-			return r.stay(r.cfg.Timing.Poll)
-		}
-		r.note(keyUndo, fmt.Sprintf("the eviction was refused for %s: %v", state.FormatDuration(r.cfg.Timing.Blocked), err))
-		return r.stay(0)
+		return r.blocked("the eviction was refused for %s: %s", err.Error())
 	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
 		r.note(keyUndo, "the eviction was refused: "+err.Error())
 		return r.stay(0)

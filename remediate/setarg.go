@@ -292,11 +292,8 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	case a.Journal["conflict"] != "":
 		return advance{to: state.Superseded, text: "the workload's spec changed under the plan; nothing was written"}
 	}
-	if why := r.stopped(); why != "" {
-		return advance{to: state.Denied, text: "stopped before the write: " + why}
-	}
-	if r.now.Sub(wr.At) > r.cfg.Timing.Stale {
-		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}
+	if instead, ok := r.mayWrite(ctx); !ok {
+		return instead
 	}
 	w, err = r.cluster.PatchWorkload(ctx, w.Ref, []byte(wr.Patch), false)
 	switch {

@@ -33,7 +33,7 @@ var legal = map[ActionState][]ActionState{
 	Proposed:         {AwaitingApproval, Admitted, Denied, Cancelled, Superseded, Expired},
 	AwaitingApproval: {Approved, Denied, Expired, Cancelled, Superseded},
 	Approved:         {Admitted, Denied, Expired, Cancelled, Superseded},
-	Admitted:         {Intent, Denied, Cancelled, Superseded},
+	Admitted:         {Intent, Denied, Expired, Cancelled, Superseded},
 	Intent:           {Applied, NeedsHuman, Superseded, Denied},
 	Applied:          {Verifying, NeedsHuman, RollbackIntent},
 	Verifying:        {Succeeded, RollbackIntent, NeedsHuman},
@@ -215,9 +215,16 @@ func (a *Action) SameRemedy(b *Action) bool {
 	return a.Kind == b.Kind && a.Target.Namespace == b.Target.Namespace && a.Target.Name == b.Target.Name
 }
 
-// Declined says whether a person said no to the run, however it ended then: the remedy is not proposed again for the incident.
+// Declined reports whether a person said no to the run, however it ended then: the remedy is not proposed again for the incident.
+// An approval that a guard overruled, or that a resolution overtook, is no such no.
 func (a *Action) Declined() bool {
-	return (a.State == Denied || a.State == Cancelled) && a.DecidedBy.ID != "" || a.Journal[CalledOff] != ""
+	if a.Journal[CalledOff] != "" {
+		return true
+	}
+	if len(a.Steps) == 0 || a.State != Denied && a.State != Cancelled {
+		return false
+	}
+	return a.DecidedBy.ID != "" && a.Steps[len(a.Steps)-1].Actor == a.DecidedBy
 }
 
 // CallOff says what became of a person's call to stop a run that had recorded its intent; empty: nobody called it off, or it ended without a

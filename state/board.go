@@ -321,7 +321,7 @@ func (b *Board) wake(in *Incident, at time.Time) {
 
 func (b *Board) scheduleAction(a *Action) {
 	in := b.incidents[a.Incident]
-	if in != nil && !a.ExpiresAt.IsZero() && (a.State == AwaitingApproval || a.State == Approved) {
+	if in != nil && !a.ExpiresAt.IsZero() && a.State == AwaitingApproval {
 		heap.Push(&b.due, dueItem{at: a.ExpiresAt, cluster: in.Cluster, action: a.ID})
 	}
 }

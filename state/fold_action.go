@@ -43,6 +43,7 @@ func (x *step) actionMoved(ev ActionEvent) {
 	x.touch(kindAction, string(next.ID))
 	if moved {
 		x.actionShown(in, cur)
+		x.planAgain(in, cur)
 	}
 	x.runAction(cur)
 }
@@ -70,6 +71,7 @@ func (x *step) moveAction(in *Incident, a *Action, to ActionState, text string, 
 	}
 	x.touch(kindAction, string(a.ID))
 	x.actionShown(in, a)
+	x.planAgain(in, a)
 	x.runAction(a)
 }
 

@@ -45,6 +45,7 @@ func (x *step) command(c Command) {
 	case VerbDiagnose:
 		in.EnrichAt = x.now
 		x.wantEvidence(in)
+		x.planAsked(in)
 		x.changedIncident(in)
 	case VerbApprove:
 		x.approve(in, a, c)

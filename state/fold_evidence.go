@@ -91,8 +91,8 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 		x.record(in, Entry{Kind: "diagnosed", Text: fmt.Sprintf("verdict changed from %s: %s", before, verdictText(d))})
 		in.Rev++
 	}
-	if (first || before != in.Cause()) && x.Settings.Remediate && in.Cause() != Unknown && in.Cause() != BenignAlert {
-		x.put(Effect{ID: EffectID("plan:" + string(in.ID)), Kind: EffectPlan, Cluster: in.Cluster, Incident: in.ID, Due: x.now})
+	if first || before != in.Cause() {
+		x.wantPlan(in, x.now)
 	}
 	if in = x.joinOthers(in); in == nil {
 		return
@@ -332,7 +332,7 @@ func (x *step) close(in *Incident, by string) {
 	}
 	x.drop(EffectID("prepare:" + string(in.ID)))
 	x.drop(EffectID("enrich:" + string(in.ID)))
-	x.drop(EffectID("plan:" + string(in.ID)))
+	x.drop(planEffect(in.ID))
 	for _, id := range in.Actions {
 		if a := x.actions[id]; a.State.BeforeEffect() {
 			x.moveAction(in, a, Cancelled, "the incident was resolved before anything was done", Actor{ID: "paramedic", Via: "paramedic"})

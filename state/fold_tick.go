@@ -31,8 +31,9 @@ func (x *step) tick() {
 	}
 }
 
+// expire ends a run that waits for an approval. One that was approved in time may be held for longer; its runner ends it.
 func (x *step) expire(a *Action) {
-	if (a.State == AwaitingApproval || a.State == Approved) && !x.now.Before(a.ExpiresAt) {
+	if a.State == AwaitingApproval && !x.now.Before(a.ExpiresAt) {
 		if in := x.home(a.Incident); in != nil {
 			x.moveAction(in, a, Expired, "nobody approved it in time", Actor{ID: "paramedic", Via: "paramedic"})
 		}

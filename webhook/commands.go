@@ -169,15 +169,18 @@ func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) e
 		switch {
 		case a.State == state.Proposed && (a.Mode == "suggest" || a.Mode == "observe"):
 			reason = "in mode " + a.Mode + " Paramedic does not write; run it yourself: " + a.Command
-		case a.DecidedBy.ID != "":
+		case a.DecidedBy.ID != "" && (a.Reason == "" || a.Declined()):
 			reason += ", decided by " + a.DecidedBy.String()
 		case a.Reason != "":
 			reason += ": " + a.Reason
 		}
+		if a.State == state.Expired {
+			reason += "; " + plannedAgain
+		}
 		return fail(http.StatusConflict, "%s does not await a decision: %s", a.ID, reason)
 	}
 	if !a.ExpiresAt.IsZero() && !s.Clock.Now().Before(a.ExpiresAt) {
-		return fail(http.StatusConflict, "the approval of %s expired at %s; ask for a new diagnosis", a.ID, a.ExpiresAt.UTC().Format(time.RFC3339))
+		return fail(http.StatusConflict, "the approval of %s expired at %s; %s", a.ID, a.ExpiresAt.UTC().Format(time.RFC3339), plannedAgain)
 	}
 	if planHash != "" && planHash != a.PlanHash {
 		return fail(http.StatusConflict, "the plan of %s has changed since you saw it; look at it again before you decide", a.ID)
@@ -187,6 +190,9 @@ func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) e
 	}
 	return nil
 }
+
+// plannedAgain tells who comes too late what to do.
+const plannedAgain = "it is planned again while the incident is open, at once if you ask for a new diagnosis"
 
 // decided says what became of a decision that was applied: another person's may have come first.
 func (s *Server) decided(o order) (state.Action, error) {
