@@ -90,7 +90,7 @@ func urgentIncident(in *Incident) place {
 
 func newestAction(a *Action) place { return place{id: string(a.ID)} }
 
-func needyAction(a *Action) place { return place{rank: a.State.Need(), id: string(a.ID)} }
+func needyAction(a *Action) place { return place{rank: a.Need(), id: string(a.ID)} }
 
 // relist puts a record that was changed where it belongs now.
 func (b *Board) relist(c changed) {

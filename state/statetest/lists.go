@@ -42,7 +42,7 @@ func ListActions(all []state.Action, q state.ActionQuery) (page state.ActionPage
 	})
 	slices.SortFunc(all, func(a, b state.Action) int {
 		if q.Needy {
-			return cmp.Or(b.State.Need()-a.State.Need(), cmp.Compare(b.ID, a.ID))
+			return cmp.Or(b.Need()-a.Need(), cmp.Compare(b.ID, a.ID))
 		}
 		return cmp.Compare(b.ID, a.ID)
 	})
