@@ -208,11 +208,11 @@ func symptoms(in *state.Incident) []string {
 	return out
 }
 
-// offers are the actions that matter, those that wait for a person first; what was superseded matters to nobody.
+// offers returns the actions that matter, those that wait for a person first. A plan that was superseded before it wrote is left out.
 func offers(actions []state.Action) []Offer {
 	var out []Offer
 	for _, a := range actions {
-		if a.State == state.Superseded {
+		if a.State == state.Superseded && !a.Reached(state.Applied) {
 			continue
 		}
 		o := Offer{

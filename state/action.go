@@ -223,7 +223,12 @@ func (a *Action) Need() int {
 // Begun reports whether the run was admitted, or has recorded an intent since: budgets and locks count it. They count what cannot be
 // judged, too.
 func (a *Action) Begun() bool {
-	return a.State == Admitted || a.NeedsPerson() || slices.ContainsFunc(a.Steps, func(s ActionStep) bool { return s.State == Intent })
+	return a.State == Admitted || a.NeedsPerson() || a.Reached(Intent)
+}
+
+// Reached reports whether the run ever came to the state.
+func (a *Action) Reached(s ActionState) bool {
+	return slices.ContainsFunc(a.Steps, func(step ActionStep) bool { return step.State == s })
 }
 
 // SameRemedy says whether both runs do one kind of thing to one object.
@@ -245,7 +250,7 @@ func (a *Action) CallOff() string {
 		return ""
 	case a.State == Intent:
 		return fmt.Sprintf("called off by %s; nothing is written any more, unless it was on its way", by)
-	case slices.ContainsFunc(a.Steps, func(s ActionStep) bool { return s.State == Applied }):
+	case a.Reached(Applied):
 		return fmt.Sprintf("called off by %s too late: it was done already, and is verified as usual", by)
 	}
 	return ""

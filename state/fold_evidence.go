@@ -127,7 +127,8 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 		return false
 	}
 	for _, id := range in.Actions {
-		if s := x.actions[id].State; !s.BeforeEffect() && s != Denied && s != Expired && s != Cancelled && s != Superseded {
+		a := x.actions[id]
+		if s := a.State; !s.BeforeEffect() && s != Denied && s != Expired && s != Cancelled && (s != Superseded || a.Reached(Applied)) {
 			return false
 		}
 	}
