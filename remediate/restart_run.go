@@ -35,7 +35,7 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	case a.Journal[keyIsolated] == "":
 		return k.isolate(ctx, r, pod)
 	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
-		return advance{to: state.NeedsHuman, text: "somebody changed the worker's labels after it was isolated: it is theirs now"}
+		return advance{to: state.NeedsHuman, text: "the worker's labels were changed after it was isolated, and not by Paramedic: they are left as they are"}
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid while the worker was isolated")
 	}
@@ -182,7 +182,7 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod Pod) advance {
 		}
 		return advance{to: state.NeedsHuman, text: why + "; the worker serves again"}
 	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
-		return advance{to: state.NeedsHuman, text: why + "; somebody changed the worker's labels, which are left as they are"}
+		return advance{to: state.NeedsHuman, text: why + "; the worker's labels were changed, and not by Paramedic: they are left as they are"}
 	}
 	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Inverse), false)
 	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrRefused) {

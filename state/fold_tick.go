@@ -49,7 +49,7 @@ func (x *step) woken(in *Incident) {
 		switch a := x.waiting(in); {
 		case a != nil:
 			in.HoldUntil = time.Time{} // no time ends it: a person's word does
-			x.record(in, Entry{Kind: "note", Action: a.ID, Text: fmt.Sprintf("no alert for %s; it stays open, since a person has to see to %s", x.Settings.ResolveHold, a.Change)})
+			x.record(in, Entry{Kind: "note", Action: a.ID, Quiet: true, Text: fmt.Sprintf("no alert for %s; it stays open, since a person has to see to %s", x.Settings.ResolveHold, a.Change)})
 		case x.busy(in):
 			in.HoldUntil = x.now.Add(x.Settings.ResolveHold) // an action is being verified: the incident stays until it is
 			x.wake(in, in.HoldUntil)

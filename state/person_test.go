@@ -51,6 +51,44 @@ func TestNeedsHumanHeldWhileAlertsFire(t *testing.T) {
 	}
 }
 
+func TestSecondThatNeedsHumanKeepsIncidentOpen(t *testing.T) {
+	s := newStory(t)
+	in, a := s.handed()
+	other := s.remedy(in, "ACT-2", "auto")
+	other.Target.Name = "qwen"
+	s.apply(Input{Action: &ActionEvent{Action: other}})
+	b := s.board.actions[other.ID]
+	for _, to := range []ActionState{Admitted, Intent, NeedsHuman} {
+		s.apply(s.take(*b, to, ""))
+	}
+	s.alert(Resolved, "KVFull", "kv_pressure", "warning", "llama")
+	s.apply(s.says(VerbCancel, *a))
+	s.wait(time.Hour)
+	if !in.Open() || in.HandedAt.IsZero() {
+		t.Fatalf("one of two is taken care of, and the incident is %s", in.Status)
+	}
+	s.apply(s.says(VerbCancel, *b))
+	s.wait(time.Second)
+	if in.Open() {
+		t.Errorf("both are taken care of, and the incident is %s", in.Status)
+	}
+}
+
+// Another tool's page says that there is trouble. It does not say that first aid stopped half-way.
+func TestNeedsHumanPagesBesideForeignPage(t *testing.T) {
+	s := newStory(t)
+	in, a := s.intended()
+	in.External, in.Channels = []External{{Source: "pagerduty", ID: "P7"}}, []Channel{ChannelSlack}
+	s.apply(s.take(*a, Applied, ""))
+	if slices.Contains(in.Channels, ChannelPagerDuty) {
+		t.Fatal("a second page for the same trouble")
+	}
+	s.apply(s.take(*a, NeedsHuman, "the workload changed"))
+	if !slices.Contains(in.Channels, ChannelPagerDuty) {
+		t.Errorf("told on %v", in.Channels)
+	}
+}
+
 func TestNeedsHumanEndsSilence(t *testing.T) {
 	s := newStory(t)
 	in, a := s.intended()
