@@ -42,6 +42,9 @@ func (x *step) actionMoved(ev ActionEvent) {
 	*cur = next
 	x.touch(kindAction, string(next.ID))
 	if moved {
+		if cur.NeedsPerson() {
+			x.handOver(in, cur)
+		}
 		x.actionShown(in, cur)
 		x.planAgain(in, cur)
 	}
