@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"paramedic/state"
 )
@@ -310,52 +309,10 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	return r.retry(err)
 }
 
-// retry looks again later. Whether the write happened is found out then.
-func (r *stage) retry(err error) advance {
-	since := r.stamp("trouble")
-	r.note("trouble_text", err.Error())
-	if r.now.Sub(since) > r.cfg.Timing.Stale {
-		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v", state.FormatDuration(r.now.Sub(since).Truncate(1e9)), err))
-	}
-	return r.backOff(since)
-}
-
-// backOff waits longer with each attempt since the first, up to a minute.
-func (r *stage) backOff(since time.Time) advance {
-	return r.stay(max(r.cfg.Timing.Poll, min(time.Minute, r.now.Sub(since)/2)))
-}
-
-// contend tries a write again that did not take effect, though what is read allows it. It gives up after the time for which an intent is
-// good; the key names the write.
-func (r *stage) contend(key string, err error, giveUp func(why string) advance) advance {
-	since := r.stamp(key)
-	r.note("trouble_text", err.Error())
-	if took := r.now.Sub(since); took > r.cfg.Timing.Stale {
-		return giveUp(fmt.Sprintf("it did not succeed for %s: %v", state.FormatDuration(took.Truncate(1e9)), err))
-	}
-	return r.backOff(since)
-}
-
 // ours says whether the live value is still what the run wrote.
 func ours(w Workload, wr state.Write) bool {
 	live, ok := valueAt(w, wr.Path)
 	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[OpIDAnnotation] == wr.OpID
-}
-
-// putBack reports whether the run's write is undone, though not by the run: the value is the one from before. What declares the workload
-// elsewhere, or a person, decided so.
-func putBack(w Workload, wr state.Write) bool {
-	live, ok := valueAt(w, wr.Path)
-	return w.UID == wr.UID && ok && live == wr.Old && live != wr.New
-}
-
-// handedOff ends a run whose write was put back by another hand: nothing of it is left to verify or to undo.
-func handedOff(w Workload) advance {
-	text := "the old value is back, and Paramedic did not put it there: it is not written again"
-	if owner := or(declarative(w), helmRelease(w)); owner != "" {
-		text += "; " + owner + ": set it in its source"
-	}
-	return advance{to: state.Superseded, text: text}
 }
 
 func (setEngineArg) live(ctx context.Context, r *stage) advance {
