@@ -208,11 +208,12 @@ func symptoms(in *state.Incident) []string {
 	return out
 }
 
-// offers are the actions that matter, those that wait for a person first; what was superseded matters to nobody.
+// offers returns the actions that matter, those that wait for a person first. What was superseded, or planned again later, does not.
 func offers(actions []state.Action) []Offer {
 	var out []Offer
-	for _, a := range actions {
-		if a.State == state.Superseded {
+	for i, a := range actions {
+		again := func(b state.Action) bool { return b.SameRemedy(&a) }
+		if a.State == state.Superseded || a.RanOut() && slices.ContainsFunc(actions[i+1:], again) {
 			continue
 		}
 		o := Offer{
