@@ -92,7 +92,7 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 // overtakenMost is how many plans of one incident may be overtaken by somebody else's changes before the bot stays out of the way.
 const overtakenMost = 3
 
-// overtaken counts the incident's runs that recorded an intent and were superseded before they wrote anything.
+// overtaken counts the incident's runs that recorded an intent and were superseded, before or after their write.
 func (p *Planner) overtaken(id state.IncidentID) (n int) {
 	for _, a := range p.cfg.View.ActionsOf(id) {
 		if a.State == state.Superseded && !written(a).IsZero() {

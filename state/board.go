@@ -125,6 +125,7 @@ func boardOf(values []any) *Board {
 		b.wake(in, in.NotifyBy)
 		b.wake(in, in.HoldUntil)
 		b.wake(in, in.SilencedUntil)
+		b.adopt(in)
 	}
 	for _, a := range b.actions {
 		b.scheduleAction(a)
@@ -164,7 +165,7 @@ func decodeRecord(r Record) (any, error) {
 	case kindAlert:
 		return decode[AlertRecord](r.Value)
 	case kindAction:
-		return decode[Action](r.Value)
+		return decodeAction(r), nil
 	case kindEffect:
 		return decode[Effect](r.Value)
 	case kindEvidence:

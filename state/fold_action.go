@@ -46,6 +46,9 @@ func (x *step) actionMoved(ev ActionEvent) {
 		x.holdShown(in, cur)
 	}
 	if moved {
+		if cur.NeedsPerson() {
+			x.handOver(in, cur)
+		}
 		x.actionShown(in, cur)
 		x.planAgain(in, cur)
 	}

@@ -127,7 +127,8 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 		return false
 	}
 	for _, id := range in.Actions {
-		if s := x.actions[id].State; !s.BeforeEffect() && s != Denied && s != Expired && s != Cancelled && s != Superseded {
+		a := x.actions[id]
+		if s := a.State; !s.BeforeEffect() && s != Denied && s != Expired && s != Cancelled && (s != Superseded || a.Reached(Applied)) {
 			return false
 		}
 	}
@@ -268,8 +269,12 @@ func (x *step) merge(root, other *Incident) {
 		root.AckedAt, root.AckedBy = other.AckedAt, inherited(other.AckedBy)
 	}
 	for _, id := range other.Actions {
-		if s := x.actions[id].State; !s.BeforeEffect() && !s.Done() {
+		a := x.actions[id]
+		if a.NeedsPerson() || !a.State.BeforeEffect() && !a.State.Done() {
 			root.Actions = append(root.Actions, id) // what is under way is now the root's to wait for
+		}
+		if a.NeedsPerson() {
+			root.HandedAt = later(root.HandedAt, other.HandedAt)
 		}
 	}
 	x.inheritExternals(root, other)

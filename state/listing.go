@@ -91,7 +91,7 @@ func urgentIncident(in *Incident) place {
 func newestAction(a *Action) place { return place{at: a.planned(), id: string(a.ID)} }
 
 func needyAction(a *Action) place {
-	return place{rank: a.State.Need(), at: a.planned(), id: string(a.ID)}
+	return place{rank: a.Need(), at: a.planned(), id: string(a.ID)}
 }
 
 // planned returns when the action was planned, in nanoseconds since 1970; the time in its ID is another.

@@ -114,7 +114,7 @@ func answered(verb state.Verb, seen, now state.Action) bool {
 	switch {
 	case verb == state.VerbApprove:
 		return now.State != seen.State
-	case seen.State == state.NeedsHuman:
+	case seen.NeedsPerson():
 		return now.Journal[state.Released] != seen.Journal[state.Released]
 	case verb == state.VerbDeny && now.DecidedBy != seen.DecidedBy:
 		return true // somebody's yes may have come first
@@ -159,7 +159,7 @@ func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) e
 	if verb == state.VerbCancel {
 		// On a run that needs a person, cancelling is the person's word that it is taken care of.
 		intended := a.State == state.Intent && a.Journal[state.CalledOff] == ""
-		if !a.State.BeforeEffect() && !intended && (a.State != state.NeedsHuman || a.Journal[state.Released] != "") {
+		if !a.State.BeforeEffect() && !intended && !a.NeedsPerson() {
 			return tooLate(verb, a)
 		}
 		return nil
@@ -212,10 +212,9 @@ func (s *Server) decided(o order) (state.Action, error) {
 	switch a.State {
 	case state.Denied, state.Cancelled, state.Expired, state.Superseded:
 		return a, nil // nothing is written, or not any more
-	case state.NeedsHuman:
-		if a.Journal[state.Released] != "" {
-			return a, nil
-		}
+	}
+	if a.Journal[state.Released] != "" {
+		return a, nil
 	}
 	return a, tooLate(o.Verb, a)
 }
@@ -229,7 +228,7 @@ func tooLate(verb state.Verb, a state.Action) error {
 	switch {
 	case a.State == state.Applied, a.State == state.Verifying:
 		then = "; what was written is verified, and undone where it does harm and can be undone"
-	case a.State == state.NeedsHuman && a.Journal[state.Released] == "":
+	case a.NeedsPerson():
 		then = ", which needs a person: " + a.Reason + ". See to it, and cancel it then"
 	case a.State.BeforeEffect():
 		then = "; cancel it"

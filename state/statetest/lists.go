@@ -44,7 +44,7 @@ func ListActions(all []state.Action, q state.ActionQuery) (page state.ActionPage
 	slices.SortFunc(all, func(a, b state.Action) int {
 		age := cmp.Or(planned(b).Compare(planned(a)), cmp.Compare(b.ID, a.ID))
 		if q.Needy {
-			return cmp.Or(b.State.Need()-a.State.Need(), age)
+			return cmp.Or(b.Need()-a.Need(), age)
 		}
 		return age
 	})
