@@ -185,7 +185,8 @@ func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 	a := st.act
 	if retry.Sub(st.now) > time.Minute {
 		delete(a.Journal, keyHeld)
-		st.note(keyHeldUntil, retry.Format(time.RFC3339Nano))
+		st.note(state.HeldUntil, retry.Format(time.RFC3339Nano))
+		st.note(state.HeldBy, why)
 		return advance{to: a.State, wait: pause(st.now, retry, r.cfg.Timing.Replan)}
 	}
 	if !st.now.Before(st.stamp(keyHeld).Add(r.cfg.Timing.Blocked)) {
@@ -194,16 +195,13 @@ func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 	return advance{to: a.State, wait: pause(st.now, retry, time.Minute)}
 }
 
-// The journal's keys of a run that is held: since when by what names no end, and the latest end that was named.
-const (
-	keyHeld      = "held"
-	keyHeldUntil = "held_until"
-)
+// keyHeld is the journal's key for since when the run is held by what names no end.
+const keyHeld = "held"
 
 // approvedUntil returns when an approval runs out: some time after the plan's, or after the end of a hold.
 func approvedUntil(a *state.Action, r rule) time.Time {
 	end := a.ExpiresAt
-	if held, err := time.Parse(time.RFC3339Nano, a.Journal[keyHeldUntil]); err == nil && held.After(end) {
+	if held, err := time.Parse(time.RFC3339Nano, a.Journal[state.HeldUntil]); err == nil && held.After(end) {
 		end = held
 	}
 	return end.Add(r.ApprovalTTL)

@@ -248,6 +248,11 @@ func (a *Action) Declined() bool {
 	return a.DecidedBy.ID != "" && a.Steps[len(a.Steps)-1].Actor == a.DecidedBy
 }
 
+// RanOut reports whether the run ended by time or by a guard before it wrote anything: its remedy is planned again.
+func (a *Action) RanOut() bool {
+	return (a.State == Expired || a.State == Denied) && !a.Declined()
+}
+
 // CallOff says what became of a person's call to stop a run that had recorded its intent; empty: nobody called it off, or it ended without a
 // write and its reason says so. Whether the write is on its way shows only in the run's next state.
 func (a *Action) CallOff() string {
