@@ -258,9 +258,10 @@ func (e *evaluation) baseline(targets []*target, onset time.Time, evaluate func(
 	return evaluate(past)
 }
 
-// asOf returns when the entities' values were measured, which is when the newest pages were read that
-// have their series. A value of several pages is not newer than the oldest of these. Where no newest
-// page has them, a rate still looks back on the last one that had: a fresh value is of that one.
+// asOf returns when the entities' values were measured, which is when the newest pages were read
+// that have their series. A value of several pages is not newer than the oldest of these. Where no
+// newest page has them, a rate still looks back on the last one that had: a fresh value is of that
+// one.
 func (e *evaluation) asOf(targets []*target, fresh bool) map[string]time.Time {
 	out := map[string]time.Time{}
 	pages := func(visit func(group string, rows []row, series int)) {
