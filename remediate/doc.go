@@ -42,9 +42,9 @@
 // take the worker out of serving. Where there is none the action is denied, and says which label to add. Traffic that reaches workers
 // by other ways than a Service's selector is not stopped by it.
 //
-// The worker must be an engine by itself. A pod of a parallel group is refused, and so is a rollout of
-// a Deployment that holds a part of an engine. Where Kubernetes' part of the evidence lacks the pod,
-// its group is not known, and it is refused as well.
+// The worker must be an engine by itself. A pod of a parallel group is refused, and so is a rollout
+// of a Deployment that holds a part of an engine. Where Kubernetes' part of the evidence lacks the
+// pod, its group is not known, and it is refused as well.
 //
 // # What verification decides
 //

@@ -77,7 +77,8 @@ func TestRankOfAGroupIsNotRestarted(t *testing.T) {
 	}
 }
 
-// A group may be seen only after the plan was made: the guards ask again before anything is written.
+// A group may be seen only after the plan was made: the guards ask again before anything is
+// written.
 func TestGroupSeenLateStopsTheRestart(t *testing.T) {
 	w := newWorld(t, restart, remediate.Approve)
 	w.plan()

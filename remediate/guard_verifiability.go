@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// verifiability allows a write that has a baseline to compare with and a known way back, and that the
-// API server would take.
+// verifiability allows a write that has a baseline to compare with and a known way back, and that
+// the API server would take.
 func verifiability(ctx context.Context, s *scene) verdict {
 	w, err := s.kind.write(s, "check")
 	if err != nil {

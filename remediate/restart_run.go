@@ -69,7 +69,8 @@ func oldLabels(wr state.Write) map[string]string {
 
 func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 	wr := r.act.Write
-	// It served until its labels were seen changed, or the write was answered: not the delivery's time.
+	// It served until its labels were seen changed, or the write was answered: not the delivery's
+	// time.
 	done := func() advance {
 		r.note(keyIsolated, r.cfg.Clock.Now().Format(time.RFC3339Nano))
 		return r.stay(0)
@@ -106,12 +107,12 @@ func drainTime(a *state.Action, t Timing) time.Duration {
 	return t.Drain
 }
 
-// following is how long Services and gateways may take to follow a label. The clocks of the bot and of
-// what scrapes may be as far apart.
+// following is how long Services and gateways may take to follow a label. The clocks of the bot and
+// of what scrapes may be as far apart.
 const following = 5 * time.Second
 
-// drain waits until the worker runs nothing, as a scrape shows that was made after the isolation, or
-// until the deadline.
+// drain waits until the worker runs nothing, as a scrape shows that was made after the isolation,
+// or until the deadline.
 func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 	a, since, most := r.act, r.stamp(keyIsolated), drainTime(r.act, r.cfg.Timing)
 	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, poolScope(a.Target, ""), r.in.StartedAt, []string{"requests_running"})

@@ -10,13 +10,14 @@ import (
 )
 
 // An instant query gives its own time to every value, also to that of a scrape four minutes before.
-// Where a write may rest on the values, each part of the query also asks when its series were scraped.
+// Where a write may rest on the values, each part of the query also asks when its series were
+// scraped.
 
 // when follows a part's mark on the series that tell the time.
 const when = "@"
 
-// scraped returns the PromQL of when the member's values were scraped, in seconds. Of series that were
-// scraped at different times it is the oldest: the value is not newer than its oldest part.
+// scraped returns the PromQL of when the member's values were scraped, in seconds. Of series that
+// were scraped at different times it is the oldest: the value is not newer than its oldest part.
 func (m *member) scraped() string {
 	b := builder{sig: m.signal, src: m.source, by: strings.Join(m.labels(), ", ")}
 	var out []string
@@ -47,8 +48,8 @@ func (b builder) timed() []string {
 	return []string{b.sel(s.Metric, s.Match)}
 }
 
-// scrapes are the times of the series of one answer. A series that its scrape marked as stale has none,
-// though a rate goes on to show it for minutes.
+// scrapes are the times of the series of one answer. A series that its scrape marked as stale has
+// none, though a rate goes on to show it for minutes.
 type scrapes map[seriesKey]time.Time
 
 // scrapes reads the times from an answer.

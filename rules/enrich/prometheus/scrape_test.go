@@ -69,7 +69,8 @@ func freshly(t *testing.T, s *store, onset time.Time) (enrich.Reading, *fakeAPI)
 	return client.Read(t.Context(), q), f
 }
 
-// A drain believes what was measured after the worker was isolated, not what was asked for after it.
+// A drain believes what was measured after the worker was isolated, not what was asked for after
+// it.
 func TestFreshValuesAreOfTheirScrape(t *testing.T) {
 	for name, onset := range map[string]time.Time{"young": now.Add(-10 * time.Minute), "old": now.Add(-10 * time.Hour)} {
 		r, f := freshly(t, staggered(), onset)
@@ -122,6 +123,16 @@ func TestFreshValueWithoutAPartIsUnknown(t *testing.T) {
 		if s := find(r, "requests_running", slow); s == nil {
 			t.Errorf("%s: the other worker's is missing", name)
 		}
+	}
+}
+
+func TestFreshValueOfTwoPagesIsOfTheOlder(t *testing.T) {
+	s := staggered()
+	old := now.Add(-2 * time.Minute)
+	s.add(map[string]string{"__name__": "vllm:num_requests_running", "namespace": "llm", "pod": quick, "instance": quick + ":8001", "job": "vllm", "model_name": "llama"}, old, 4)
+	r, _ := freshly(t, s, now.Add(-10*time.Minute))
+	if s := find(r, "requests_running", quick); s == nil || s.Value != 7 || !s.At.Equal(old) {
+		t.Errorf("%+v", s)
 	}
 }
 
