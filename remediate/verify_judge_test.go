@@ -10,6 +10,7 @@ import (
 // What verification found is read at night: as percent, GiB and seconds, never 0.8733333 or 1.2e+09.
 func TestVerificationReadsAsPeopleSayIt(t *testing.T) {
 	a := &state.Action{Cause: "host_memory_leak", Params: map[string]string{}}
+	a.Verify.Leading = []string{"container_memory"}
 	a.Verify.Baseline = map[string]float64{"container_memory": 61e9, "kv_usage": 0.8733333, peerPrefix + "kv_usage": 0.5}
 	a.Verify.Samples = map[string][]float64{"container_memory": {1.2e9, 1.2e9}, "kv_usage": {0.0048, 0.0048}, peerPrefix + "kv_usage": {0.25, 0.25}}
 	verdict, text := judge(a, restartWorker{}.metrics(), 2)
@@ -30,6 +31,7 @@ func TestVerificationReadsAsPeopleSayIt(t *testing.T) {
 // first tokens that were late when the rollout ended and come sooner and sooner are no harm. Those that stay late are.
 func TestWhatGetsWellAgainIsNoHarm(t *testing.T) {
 	a := &state.Action{Cause: "kv_exhaustion", Params: map[string]string{"direction": "lower"}}
+	a.Verify.Leading = []string{"preemption_rate", "kv_usage"}
 	a.Verify.Baseline = map[string]float64{"preemption_rate": 0.35, "kv_usage": 0.99, "ttft_p95": 8.3}
 	calm := slices.Repeat([]float64{0}, 8)
 	for name, c := range map[string]struct {
