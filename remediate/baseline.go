@@ -40,7 +40,7 @@ func (s *scene) observe(due time.Time) bool {
 		v.Before = nil
 	}
 	got := s.reading()
-	if s.problem != nil || !informative(s.kind, s.act, got) {
+	if !informative(s.kind, s.act, got) {
 		return false
 	}
 	keep(&v.Before, got)
@@ -57,7 +57,7 @@ func (s *scene) observe(due time.Time) bool {
 func (s *scene) leading(base map[string]float64) []string {
 	var out []string
 	for _, m := range s.kind.metrics() {
-		if m.better == 0 || !m.applies(s.act) || slices.Contains(out, m.signal) {
+		if m.better == 0 || !m.applies(s.act) {
 			continue
 		}
 		v, ok := base[m.signal]

@@ -155,7 +155,8 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	if s.problem == nil {
 		s.peersEvidence(ctx)
 	}
-	if s.commit && s.observe(st.due) {
+	begun := s.commit && len(a.Verify.Before) > 0
+	if begun && s.observe(st.due) {
 		return st.stay(r.cfg.Timing.Interval)
 	}
 	a.Guards = ask(ctx, s, guards())
@@ -169,7 +170,7 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	}
 	delete(a.Journal, "held")
 	delete(a.Journal, "held_text")
-	if !s.commit {
+	if !begun {
 		s.observe(time.Time{})
 		return advance{to: state.Admitted, text: "all guards allow", wait: r.cfg.Timing.Interval}
 	}

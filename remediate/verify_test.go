@@ -84,6 +84,36 @@ func TestUnreadLeadingSignalDeniesTheWrite(t *testing.T) {
 	w.wantDenied(w.plan(), "verifiability")
 }
 
+// First tokens may be late for many reasons: they alone do not show that this remedy helped.
+func TestVerdictThatNothingWouldShowIsDenied(t *testing.T) {
+	usual := .5
+	for _, f := range []state.Finding{
+		{Signal: "ttft_p95", Value: 8, Baseline: &usual, Weight: 5, Unit: "s"},
+		{Signal: "requests_running", Value: 80, Baseline: &usual, Weight: 5, Unit: "requests"},
+	} {
+		w := newWorld(t, setArg, remediate.Approve)
+		w.in.Diagnosis.Findings = []state.Finding{f}
+		w.sick = func(p string, n int) map[string]float64 {
+			v := exhausted(p, n)
+			delete(v, "preemption_rate")
+			return v
+		}
+		w.wantDenied(w.plan(), "verifiability")
+	}
+}
+
+// A window in which nothing can be read is not waited for: the guards say why.
+func TestBlindBaselineIsDeniedAtOnce(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	w.until(state.Admitted)
+	w.blind = true
+	if a := w.step(); a.State != state.Denied {
+		t.Errorf("%s", a.State)
+	}
+}
+
 // One odd moment before the write is not what the time after it is compared with.
 func TestBaselineIsTheMedianOfAWindow(t *testing.T) {
 	w := newWorld(t, setArg, remediate.Approve)
@@ -120,183 +150,6 @@ func TestBaselineIsReadAnewAfterAPause(t *testing.T) {
 	}
 }
 
-// failing is a pool that answers with errors as soon as its template has fewer sequences.
-func failing(pod string, seqs int) map[string]float64 {
-	v := exhausted(pod, seqs)
-	if seqs <= 128 {
-		v["error_rate"] = .4
-	}
-	return v
-}
-
-func TestGuardrailEndsARolloutThatDoesHarm(t *testing.T) { // 51
-	for name, c := range map[string]struct {
-		sick func(string, int) map[string]float64
-		lose func(*world)
-		says string
-	}{
-		"errors": {sick: failing, says: "error_rate 1 % → 40 %"},
-		"workers lost": {sick: exhausted, lose: func(w *world) {
-			for _, p := range w.workers()[:2] {
-				w.cluster.EditPod("llm", p.Name, func(p *remediate.Pod) { p.Terminating = true })
-			}
-		}, says: "replicas_ready 5 pods → 3 pods"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Approve)
-			w.cluster.Stuck = true
-			w.sick = c.sick
-			w.plan()
-			w.approve(sre)
-			w.until(state.Applied)
-			if c.lose != nil {
-				c.lose(w)
-			}
-			began := w.clock.now
-			a := w.until(state.RollbackIntent)
-			if took := w.clock.now.Sub(began); took > 5*time.Minute || !strings.Contains(a.Steps[len(a.Steps)-1].Text, c.says) {
-				t.Errorf("after %s: %s", took, a.Steps[len(a.Steps)-1].Text)
-			}
-			if a.Verify.Verdict != state.Worse {
-				t.Errorf("the verdict is %q", a.Verify.Verdict)
-			}
-		})
-	}
-}
-
-// One bad reading while a rollout goes on is what rollouts cost.
-func TestOneBadReadingEndsNoRollout(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
-	w.cluster.Stuck = true
-	w.plan()
-	w.approve(sre)
-	w.until(state.Applied)
-	began := w.clock.now
-	w.sick = func(p string, seqs int) map[string]float64 {
-		v := exhausted(p, seqs)
-		if w.clock.now.Sub(began) < time.Minute {
-			v["error_rate"] = .4
-		}
-		return v
-	}
-	for w.clock.now.Sub(began) < 10*time.Minute {
-		if a := w.step(); a.State != state.Applied {
-			t.Fatalf("%s: %s", a.State, a.Steps[len(a.Steps)-1].Text)
-		}
-	}
-}
-
-// The others carry what an isolated worker carried. If they fail at that, it serves again.
-func TestGuardrailGivesADrainedWorkerBack(t *testing.T) {
-	w := newWorld(t, restart, remediate.Approve)
-	w.sick = func(pod string, seqs int) map[string]float64 {
-		v := leaking(pod, seqs)
-		if pod == "vllm-llama-1" {
-			v["requests_running"] = 3
-		}
-		if p, err := w.cluster.Pod(context.Background(), "llm", "vllm-llama-1"); err == nil && p.Labels["serving"] != "yes" {
-			v["error_rate"] = .5
-		}
-		return v
-	}
-	w.plan()
-	w.approve(sre)
-	a := w.until(state.NeedsHuman)
-	p, err := w.cluster.Pod(context.Background(), "llm", "vllm-llama-1")
-	if err != nil || p.Labels["serving"] != "yes" || evictions(w.cluster) != 0 || !strings.Contains(a.Reason, "error_rate 0 % → 50 %") {
-		t.Errorf("%s; %v %v", a.Reason, p.Labels, err)
-	}
-}
-
-func TestRollbackIsVerified(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
-	w.sick = failing
-	w.plan()
-	w.approve(sre)
-	a := w.until(state.RolledBack)
-	if n := len(a.Verify.Undone["error_rate"]); n < 10 || !strings.Contains(a.Reason, "error_rate is 1 % again") {
-		t.Errorf("%d samples: %s", n, a.Reason)
-	}
-}
-
-func TestRollbackThatHelpsNothingNeedsAPerson(t *testing.T) { // 52
-	for name, c := range map[string]struct {
-		after func(w *world)
-		says  string
-	}{
-		"still bad": {func(w *world) { w.sick = func(p string, _ int) map[string]float64 { return failing(p, 64) } }, "error_rate is still"},
-		"not known": {func(w *world) { w.blind = true }, "could not be read"},
-		"unreadable": {func(w *world) {
-			w.sick = func(p string, n int) map[string]float64 { v := exhausted(p, n); delete(v, "error_rate"); return v }
-		}, "could not be read"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Approve)
-			w.sick = failing
-			w.plan()
-			w.approve(sre)
-			w.until(state.RollbackIntent)
-			c.after(w)
-			a := w.until(state.NeedsHuman)
-			if !slices.Contains(w.args(), "--max-num-seqs=256") || !strings.Contains(a.Reason, c.says) {
-				t.Errorf("%v %s", w.args(), a.Reason)
-			}
-			w.wantWrites(2) // the change and one rollback
-			w.take(w.bot().Run.Deliver(context.Background(), state.Effect{Action: a.ID}).Inputs)
-			w.wantWrites(2)
-			w.in.ID = "INC-2"
-			w.actions[0].Journal[state.Released] = "asha"
-			w.clock.now = w.clock.now.Add(7 * time.Hour)
-			w.sick, w.blind = exhausted, false
-			w.wantDenied(w.plan(), "history")
-		})
-	}
-}
-
-func (w *world) workers() []remediate.Pod {
-	w.t.Helper()
-	wl, err := w.cluster.Workload(context.Background(), pool)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	ps, err := w.cluster.Pods(context.Background(), wl)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return ps
-}
-
-// An autoscaler takes a worker when the fix has made room. A worker that dies is harm.
-func TestWorkerThatIsNotWantedIsNoHarm(t *testing.T) {
-	for name, c := range map[string]struct {
-		wanted float64
-		end    state.ActionState
-	}{"taken by the autoscaler": {4, state.Succeeded}, "died": {5, state.RolledBack}, "added and not ready yet": {7, state.Succeeded}} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, setArg, remediate.Approve)
-			w.plan()
-			w.approve(sre)
-			w.until(state.Verifying)
-			w.cluster.Edit(pool, "horizontal-pod-autoscaler", func(doc map[string]any) {
-				doc["spec"].(map[string]any)["replicas"] = c.wanted
-			})
-			if c.wanted <= 5 {
-				w.cluster.EditPod("llm", w.workers()[0].Name, func(p *remediate.Pod) { p.Terminating = true })
-			}
-			id := w.actions[0].ID
-			for range 200 {
-				if a, _ := w.Action(id); a.State == c.end || a.State.Done() {
-					break
-				}
-				w.step()
-			}
-			if a, _ := w.Action(id); a.State != c.end {
-				t.Errorf("%s: %s", a.State, a.Reason)
-			}
-		})
-	}
-}
-
 // While the API server cannot be read, the number of ready workers is unknown, which is no loss.
 func TestUnreadPoolIsNoHarm(t *testing.T) {
 	w := newWorld(t, restart, remediate.Approve)
@@ -305,7 +158,7 @@ func TestUnreadPoolIsNoHarm(t *testing.T) {
 	w.until(state.Verifying)
 	w.cfg.Clusters["prod"] = halfBlind{w.cluster}
 	a := w.until(state.NeedsHuman)
-	if a.Verify.Verdict == state.Worse {
+	if a.Verify.Verdict != state.VerifyError {
 		t.Errorf("%s: %s", a.Verify.Verdict, a.Reason)
 	}
 }
@@ -394,4 +247,48 @@ func TestNewerRecordIsLeftAlone(t *testing.T) { // 55
 		}
 		w.wantWrites(writes)
 	}
+}
+
+// What a hold or a pause lies between is no window.
+func TestHoldBeginsTheBaselineAnew(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	w.until(state.Admitted)
+	for range 3 {
+		w.step()
+	}
+	night := remediate.FreezeWindow{Name: "night", Start: w.clock.now, End: w.clock.now.Add(3 * time.Minute)}
+	w.cfg.Policies = []remediate.Policy{{Freeze: []remediate.FreezeWindow{night}}}
+	if a := w.step(); a.State != state.Admitted || len(a.Verify.Before) != 0 {
+		t.Fatalf("%s: %v", a.State, a.Verify.Before)
+	}
+	a := w.until(state.Intent)
+	if a.Steps[len(a.Steps)-1].At.Before(night.End.Add(2 * time.Minute)) {
+		t.Errorf("the window ended at %s, the hold at %s", a.Steps[len(a.Steps)-1].At, night.End)
+	}
+}
+
+// Some gateways tell latencies of the pool and of no worker.
+func TestPoolsOwnValueIsMeasured(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	w.cfg.Gauge = pooled{w}
+	w.plan()
+	w.approve(sre)
+	a := w.until(state.Succeeded)
+	if len(a.Verify.Samples["ttft_p95"]) < 10 || a.Verify.Baseline["ttft_p95"] != 8 {
+		t.Errorf("%v, %v", a.Verify.Baseline, a.Verify.Samples)
+	}
+}
+
+type pooled struct{ *world }
+
+func (p pooled) Read(ctx context.Context, cluster string, scope state.Scope, onset time.Time, signals []string) state.Evidence {
+	ev := p.world.Read(ctx, cluster, scope, onset, signals)
+	for i := range ev.Samples {
+		if ev.Samples[i].Signal == "ttft_p95" {
+			ev.Samples[i].Entity.Pod = ""
+		}
+	}
+	return ev
 }

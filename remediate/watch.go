@@ -43,9 +43,6 @@ func (r *stage) watch(ctx context.Context, kind action) string {
 	}
 	r.note(keyWatched, r.now.Format(time.RFC3339Nano))
 	s := r.cfg.survey(ctx, r.in, a)
-	if s.unread != nil {
-		return ""
-	}
 	got, v := s.reading(), &a.Verify
 	var breached []string
 	for _, m := range kind.metrics() {
