@@ -113,12 +113,15 @@ func poolScope(t state.Target, model string) state.Scope {
 func values(ev state.Evidence, signal string, oldest time.Time, take func(state.Entity) bool) []float64 {
 	var out []float64
 	for _, v := range ev.Samples {
-		if v.Signal == signal && v.Entity.Pod != "" && take(v.Entity) && !v.At.Before(oldest) && !math.IsNaN(v.Value) && !math.IsInf(v.Value, 0) {
+		if v.Signal == signal && v.Entity.Pod != "" && take(v.Entity) && !v.At.Before(oldest) && finite(v.Value) {
 			out = append(out, v.Value)
 		}
 	}
 	return out
 }
+
+// finite reports whether a value was measured: what divides by nothing is no number.
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // inPool says whether an entity is a worker of the scene's pool.
 func (s *scene) inPool(e state.Entity) bool {
@@ -135,7 +138,7 @@ func (s *scene) newest(signal, pod string) (state.Sample, bool) {
 	var best state.Sample
 	ok := false
 	for _, v := range s.ev.Samples {
-		if v.Signal != signal || v.Entity.Pod != pod || v.At.Before(s.now.Add(-s.rule.EvidenceAge)) || math.IsNaN(v.Value) {
+		if v.Signal != signal || v.Entity.Pod != pod || v.At.Before(s.now.Add(-s.rule.EvidenceAge)) || !finite(v.Value) {
 			continue
 		}
 		if pod == "" && v.Entity.Pool != "" && v.Entity.Pool != s.w.Name {
