@@ -85,7 +85,7 @@ func TestGroupSeenLateStopsTheRestart(t *testing.T) {
 	w.approve(sre)
 	w.until(state.Admitted)
 	w.known = ranks
-	if a := w.step(); a.State != state.Denied || !strings.Contains(a.Reason, "parallel group 0") {
+	if a := w.until(state.Denied); !strings.Contains(a.Reason, "parallel group 0") {
 		t.Errorf("%s: %s", a.State, a.Reason)
 	}
 	w.wantWrites(0)

@@ -106,7 +106,7 @@ func (p *Planner) overtaken(id state.IncidentID) (n int) {
 // would write: it is then recorded with every reason.
 func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidence, kind action, r playbooks.Remedy) (state.Action, bool) {
 	now := p.cfg.Clock.Now()
-	a := state.Action{Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed, Params: map[string]string{}}
+	a := state.Action{Form: state.ActionForm, Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed, Params: map[string]string{}}
 	maps.Copy(a.Params, r.Params)
 	refuse := func(err error) (state.Action, bool) {
 		a.Guards = append(a.Guards, state.GuardResult{Guard: "plan", Decision: state.Deny, Reason: err.Error(), At: now})
@@ -240,7 +240,7 @@ func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to st
 	now := p.cfg.Clock.Now()
 	for _, a := range p.cfg.View.ActionsOf(in.ID) {
 		from := a.State
-		if !from.BeforeEffect() || keep[a.ID] {
+		if !from.BeforeEffect() || keep[a.ID] || a.Form > state.ActionForm {
 			continue
 		}
 		if a.Move(to, now, why, self) == nil {

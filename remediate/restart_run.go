@@ -39,7 +39,7 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid while the worker was isolated")
 	}
-	if why := r.stopped(); why != "" {
+	if why := or(r.stopped(), r.watch(ctx, k)); why != "" { // the others carry its load: if they fail at that, it is put back
 		r.note(keyUndo, why)
 		return r.stay(0)
 	}

@@ -30,6 +30,7 @@ type scene struct {
 	ev      state.Evidence
 
 	actions []state.Action
+	unread  error // why the pool could not be read
 	problem error // why the live reads are not whole; guards that need them deny
 }
 
@@ -40,9 +41,11 @@ func (c *Config) survey(ctx context.Context, in state.Incident, act *state.Actio
 	s.actions = remembered(c.View, act.Incident)
 	if s.cluster == nil || s.kind == nil {
 		s.problem = fmt.Errorf("there is no write access configured for cluster %q", act.Target.Cluster)
+		s.unread = s.problem
 		return s
 	}
-	s.problem = s.look(ctx, s.poolRef())
+	s.unread = s.look(ctx, s.poolRef())
+	s.problem = s.unread
 	if s.problem == nil && act.Target.Kind == "Pod" {
 		s.pod, s.problem = s.cluster.Pod(ctx, act.Target.Namespace, act.Target.Name)
 	}

@@ -21,21 +21,6 @@ func (setEngineArg) verbs() []Verb {
 
 func (setEngineArg) reversible() bool { return true }
 
-func (setEngineArg) metrics() []metric {
-	return []metric{
-		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "lower", better: 0.5, worse: 1.5, noise: 0.05},
-		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "raise", guardrail: true, worse: 1.5, noise: 0.2},
-		{signal: "kv_usage", unit: "ratio", agg: aggMax, direction: "lower", better: 0.93, worse: 1.1, noise: 0.02},
-		{signal: "requests_waiting", unit: "requests", agg: aggSum, direction: "raise", better: 0.7, worse: 1.5, noise: 2},
-		{signal: "ttft_p95", unit: "s", agg: aggMax, direction: "raise", better: 0.7, worse: 1.3, noise: 0.25},
-		// A lower cap moves requests from the cache to the queue, and while the queue that the trouble left drains, first tokens are late:
-		// it is good if preemptions end, unless users then wait twice as long.
-		{signal: "ttft_p95", unit: "s", agg: aggMax, direction: "lower", guardrail: true, worse: 2, noise: 1},
-		{signal: "error_rate", unit: "ratio", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02},
-		{signal: "replicas_ready", unit: "pods", agg: aggReady, guardrail: true, higher: true, worse: 0.99},
-	}
-}
-
 func (setEngineArg) target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error) {
 	if arg := params["arg"]; arg != "max_num_seqs" {
 		return state.Target{}, fmt.Errorf("only max_num_seqs can be set, not %q", clip(arg))
@@ -358,14 +343,18 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		return r.retry(err)
 	}
 	began := reached(*a, state.RollbackIntent)
+	back := w.Annotations[OpIDAnnotation] == wr.OpID+undone
+	live, _ := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
 		return advance{to: state.NeedsHuman, text: "the workload was replaced; there is nothing of ours to undo"}
-	case w.Annotations[OpIDAnnotation] == wr.OpID+undone && !w.RollingOut() && w.Ready >= w.Replicas:
+	case back && live != wr.Old:
+		return advance{to: state.NeedsHuman, text: "the workload was changed after the rollback: it is left as it is now"}
+	case back && !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", began.Text)}
-	case w.Annotations[OpIDAnnotation] == wr.OpID+undone && r.now.Sub(began.At) > r.cfg.Timing.Rollout:
+	case back && r.now.Sub(began.At) > r.cfg.Timing.Rollout:
 		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready)", w.Ready, w.Replicas)}
-	case w.Annotations[OpIDAnnotation] == wr.OpID+undone:
+	case back:
 		return r.stay(r.cfg.Timing.Poll)
 	case putBack(w, wr):
 		return handedOff(w)
