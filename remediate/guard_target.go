@@ -206,7 +206,7 @@ var controllers = []string{"kube-controller-manager", "kube-scheduler", "kubelet
 
 func humanEdit(w Workload, since time.Time) (Manager, bool) {
 	for _, m := range w.Managers {
-		if m.Status || m.At.Before(since) || slices.Contains(controllers, m.Name) || gitOps(m.Name) || m.Name == "helm" {
+		if m.Status || !m.At.After(since) || slices.Contains(controllers, m.Name) || gitOps(m.Name) || m.Name == "helm" {
 			continue
 		}
 		if m.At.Sub(w.Created).Abs() <= time.Second {
