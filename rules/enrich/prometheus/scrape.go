@@ -13,6 +13,26 @@ import (
 // Where a write may rest on the values, each part of the query also asks when its series were
 // scraped.
 
+// fresh are the queries of values that a write may rest on: of the present alone, and not off the end
+// of a chart, which does not tell when its last point was scraped.
+func (g *gathering) fresh() []job {
+	var all []*member
+	for _, s := range g.query.Signals {
+		all = append(all, compile(s, g.scope)...)
+	}
+	return job{moments: []moment{present}, at: g.query.Now, timed: true}.over(all, unionsNow)
+}
+
+// over divides members over at most so many queries of the job's kind.
+func (j job) over(ms []*member, unions int) []job {
+	var out []job
+	for _, j.parts = range spread(parts(ms), unions) {
+		j.query = union(j.parts, j.timed)
+		out = append(out, j)
+	}
+	return out
+}
+
 // when follows a part's mark on the series that tell the time.
 const when = "@"
 
