@@ -116,8 +116,13 @@ type Offer struct {
 	Stopping  bool   // a person called it off, and whether that was in time is not known yet
 }
 
-// Awaits says whether the offer waits for a person.
+// Awaits reports whether the offer waits for a person.
 func (o Offer) Awaits() bool { return o.State == state.AwaitingApproval }
+
+// ApproveCommand returns the command that approves exactly the plan that is shown.
+func (o Offer) ApproveCommand() string {
+	return fmt.Sprintf("paramedic approve %s %s", o.ID, state.ShortPlan(o.PlanHash))
+}
 
 // Stopped are the guards' answers that keep the action from running; none where all allow it. That an action which waits for
 // approval has none yet is no news.

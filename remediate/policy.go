@@ -36,7 +36,7 @@ type Policy struct {
 	Namespaces []string       `yaml:"namespaces"`
 	Pools      []string       `yaml:"pools"`
 	Mode       Mode           `yaml:"mode"`
-	Approvers  []string       `yaml:"approvers"` // IDs of Slack users or names of API tokens
+	Approvers  []string       `yaml:"approvers"` // IDs of Slack users or names of API tokens; either stands for the person
 	Limits     Limits         `yaml:"limits"`
 	Freeze     []FreezeWindow `yaml:"freeze"`
 }
@@ -80,7 +80,7 @@ type FreezeWindow struct {
 type rule struct {
 	Limits
 	mode      Mode
-	approvers []string // nil: anyone whom the doors let approve
+	approvers []string // nil: every responder; empty: no policy's approver is also the others'
 	freeze    []FreezeWindow
 	because   string // which policy set the mode
 }
@@ -109,7 +109,10 @@ func (c *Config) ruleFor(cause state.Cause, kind string, t state.Target) rule {
 	return r
 }
 
-// common is the approvers whom both name; it is never nil, for an empty list names nobody.
+// noApprover reports whether the policies leave no person who may approve.
+func (r rule) noApprover() bool { return r.approvers != nil && len(r.approvers) == 0 }
+
+// common returns the approvers whom both name; it is never nil, for an empty list names nobody.
 func common(a, b []string) []string {
 	if a == nil {
 		return b

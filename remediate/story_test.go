@@ -215,11 +215,66 @@ func TestUnverifiedNameIsNoApprovers(t *testing.T) {
 	w.wantWrites(0)
 }
 
-func TestSlackApprovesOnlyWhereAPolicyNamesApprovers(t *testing.T) {
+// Whose approval counts depends on the person, not on the door that the person came through.
+func TestGuardAsksWhoNotWhichDoor(t *testing.T) { // 17
+	slack, api := state.Actor{ID: "U0ASHA", Via: "slack", Role: state.Responder, Alias: "asha"}, state.Actor{ID: "asha", Name: "asha", Via: "api", Role: state.Responder, Alias: "U0ASHA"}
+	guest := state.Actor{ID: "U0GUEST", Via: "slack"}
+	viewer := state.Actor{ID: "U0ASHA", Via: "slack", Role: state.Viewer, Alias: "asha"}
+	for _, c := range []struct {
+		approvers []string
+		by        state.Actor
+		want      string // of the reason to deny; empty: allowed
+	}{
+		{nil, api, ""},
+		{nil, slack, ""},
+		{nil, guest, "no policy names approvers, so it takes a responder"},
+		{nil, viewer, "the role viewer may not do this"},
+		{[]string{"asha"}, slack, ""},
+		{[]string{"asha"}, api, ""},
+		{[]string{"U0ASHA"}, slack, ""},
+		{[]string{"U0ASHA"}, api, ""},
+		{[]string{"U0GUEST"}, guest, ""},
+		{[]string{"U0ASHA"}, viewer, "the role viewer may not do this"},
+		{[]string{"lin"}, slack, "not among the approvers of this action (remediate.policies[].approvers): lin"},
+		{[]string{"lin"}, api, "not among the approvers of this action (remediate.policies[].approvers): lin"},
+	} {
+		w := newWorld(t, setArg, remediate.Approve)
+		w.cfg.Policies = []remediate.Policy{{Name: "gpu team", Approvers: c.approvers}}
+		w.plan()
+		w.approve(c.by)
+		a := w.step()
+		if c.want == "" {
+			if a.State != state.Admitted {
+				t.Errorf("%s of %v: %s %s", c.by, c.approvers, a.State, a.Reason)
+			}
+			continue
+		}
+		if w.wantDenied(a, "approval"); !strings.Contains(a.Reason, c.want) {
+			t.Errorf("%s of %v is denied because %q, want %q", c.by, c.approvers, a.Reason, c.want)
+		}
+		w.wantWrites(0)
+	}
+}
+
+// Where two policies leave no person who may approve, the plan says so at once instead of waiting for an approval that cannot come.
+func TestDisjointApproversDenyThePlan(t *testing.T) {
 	w := newWorld(t, setArg, remediate.Approve)
-	w.plan()
-	w.approve(state.Actor{ID: "U1", Via: "slack", Role: state.Responder})
-	w.wantDenied(w.step(), "approval")
+	w.cfg.Policies = []remediate.Policy{{Name: "1", Approvers: []string{"asha"}}, {Name: "2", Approvers: []string{"lin"}}}
+	a := w.plan()
+	if w.wantDenied(a, "approval"); a.State != state.Denied || !strings.Contains(a.Reason, "no approver in common") {
+		t.Errorf("%s: %s", a.State, a.Reason)
+	}
+}
+
+// A plan is shown anew when a changed configuration names others to approve it.
+func TestNewApproversGetANewPlan(t *testing.T) {
+	w := newWorld(t, setArg, remediate.Approve)
+	old := w.plan()
+	w.cfg.Policies = []remediate.Policy{{Name: "1", Approvers: []string{"lin"}}}
+	a := w.plan()
+	if was, _ := w.Action(old.ID); was.State != state.Superseded || a.ID == old.ID || !slices.Equal(a.Approvers, []string{"lin"}) {
+		t.Errorf("the old plan is %s, the new one is for %v", was.State, a.Approvers)
+	}
 }
 
 func TestPlanThatWasTamperedWithIsRefused(t *testing.T) { // 19

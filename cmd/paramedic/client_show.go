@@ -65,7 +65,7 @@ func printIncident(out io.Writer, in webhook.IncidentJSON) {
 			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, g.Reason)
 		}
 		if a.State == state.AwaitingApproval {
-			fmt.Fprintf(w, "    paramedic approve %s\n", a.ID)
+			fmt.Fprintf(w, "    paramedic approve %s %s\n", a.ID, state.ShortPlan(a.PlanHash))
 		}
 	}
 }

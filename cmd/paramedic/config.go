@@ -179,7 +179,7 @@ type PolicyConfig struct {
 	Action    List[string]   `yaml:"action" json:"action,omitempty" jsonschema_description:"Matches any of set_engine_arg, restart_worker; empty: all."`
 	Scope     PlaceMatch     `yaml:"scope" json:"scope,omitzero"`
 	Mode      string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"The most that is allowed here."`
-	Approvers List[string]   `yaml:"approvers" json:"approvers,omitempty" jsonschema_description:"Slack user IDs and API token names that may approve."`
+	Approvers List[string]   `yaml:"approvers" json:"approvers,omitempty" jsonschema_description:"Slack user IDs and API token names of those who may approve, instead of every responder."`
 	Limits    LimitsConfig   `yaml:"limits" json:"limits,omitzero"`
 	Freeze    []FreezeWindow `yaml:"freeze" json:"freeze,omitempty" jsonschema_description:"Times in which nothing is written."`
 }

@@ -59,6 +59,7 @@ type service struct {
 	handler http.Handler
 	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
+	tokens  *webhook.Tokens // nil: the API asks for none
 
 	fleetCache   fleetCache
 	background   []func(ctx context.Context) error
@@ -105,6 +106,11 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("first aid: %w", err)
+	}
+	if cfg.Auth.API.TokensFile != "" {
+		if s.tokens, err = webhook.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
+			return nil, err
+		}
 	}
 	links := notify.Links{Base: cfg.publicURL()}
 	told, err := s.notifiers(links)
