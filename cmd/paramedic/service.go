@@ -98,12 +98,10 @@ func newService(cfg Config, deps Deps) (*service, error) {
 			return nil, err
 		}
 	}
-	aid, err := remediate.New(remediate.Config{
-		View: s.keeper, Playbook: s.library.For, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock},
-		Mode: remediate.Mode(cfg.Remediate.Mode), Policies: cfg.policies(), ManagedLabel: cfg.Remediate.ManagedLabel,
-		SelfNamespace: ownNamespace(),
-		Timing:        cfg.timing(deps.Timing), Clock: deps.Clock, Logger: deps.Logger,
-	})
+	first := cfg.firstAid(deps.Timing)
+	first.View, first.Playbook, first.Clusters, first.Gauge = s.keeper, s.library.For, clusters, gauge{s.gather, deps.Clock}
+	first.SelfNamespace, first.Clock, first.Logger = ownNamespace(), deps.Clock, deps.Logger
+	aid, err := remediate.New(first)
 	if err != nil {
 		return nil, fmt.Errorf("first aid: %w", err)
 	}
