@@ -37,8 +37,9 @@ var doorPeople = []doorPerson{{"ada", "ada-has-a-token", "U0ADA"}, {"vera", "ver
 // atDoors is a bot with an incident, on which plans wait for approval.
 type atDoors struct {
 	*onCall
-	in state.Incident
-	n  int
+	in    state.Incident
+	n     int
+	until time.Time // how long plans wait; zero: an hour
 }
 
 func newDoors(t *testing.T, approvers []string) *atDoors {
@@ -57,8 +58,11 @@ func newDoors(t *testing.T, approvers []string) *atDoors {
 func (d *atDoors) plan(approvers []string) state.Action {
 	d.t.Helper()
 	d.n++
+	if d.until.IsZero() {
+		d.until = time.Now().Add(time.Hour)
+	}
 	a := state.Action{ID: state.NewActionID(time.Now(), fmt.Sprint(d.n)), Incident: d.in.ID, Kind: "restart_worker", Mode: "approve", State: state.AwaitingApproval, Approvers: approvers,
-		Change: fmt.Sprintf("restart pod llm/vllm-%d", d.n), ExpiresAt: time.Now().Add(time.Hour), Steps: []state.ActionStep{{State: state.AwaitingApproval, At: time.Now()}},
+		Change: fmt.Sprintf("restart pod llm/vllm-%d", d.n), ExpiresAt: d.until, Steps: []state.ActionStep{{State: state.AwaitingApproval, At: time.Now()}},
 		Target: state.Target{Cluster: d.in.Cluster, Namespace: "llm", Kind: "Pod", Name: fmt.Sprintf("vllm-%d", d.n), Pool: "vllm"}}
 	a.PlanHash = state.Hash(string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container, a.Change) // as first aid makes it
 	if err := d.bot.keeper.Append(d.t.Context(), state.Input{Cluster: d.in.Cluster, Action: &state.ActionEvent{Action: a}}); err != nil {
@@ -268,6 +272,48 @@ func TestApprovalNeedsThePlanAtEveryDoor(t *testing.T) { // 19
 		}
 		if _, can := d.approve(door, doorPeople[0], a, state.ShortPlan(a.PlanHash)); can && d.decided(a).ID == "" {
 			t.Errorf("%s: the plan as it is shown is not taken", door)
+		}
+	}
+}
+
+// What is over stays over, at every door: an approval after the expiry, after another's yes or no, or after the incident's end does nothing.
+func TestLateApprovalFailsAtEveryDoor(t *testing.T) { // 13, 14, 15, 16
+	d := newDoors(t, nil)
+	ada, root := doorPeople[0], doorPeople[2]
+	post := func(path string) {
+		if told := d.answer(path, []byte("{}"), http.Header{"Authorization": {"Bearer " + root.token}, "Content-Type": {"application/json"}}); strings.Contains(told, `"error"`) {
+			t.Fatal(told)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		before func(a state.Action)
+		by     string // who has decided
+	}{
+		{"expired", func(state.Action) {}, ""},
+		{"approved", func(a state.Action) { d.approve("api", root, a, a.PlanHash) }, "root"},
+		{"denied", func(a state.Action) { post("/api/v1/actions/" + string(a.ID) + "/deny") }, "root"},
+		{"resolved", func(state.Action) { post("/api/v1/incidents/" + string(d.in.ID) + "/resolve") }, ""},
+	} {
+		d.until = time.Time{}
+		if c.name == "expired" {
+			d.until = time.Now().Add(-time.Second)
+		}
+		var plans []state.Action
+		for range everyDoor {
+			plans = append(plans, d.plan(nil))
+		}
+		for i, door := range everyDoor {
+			a := plans[i]
+			if c.before(a); c.name == "resolved" {
+				c.before = func(state.Action) {} // once is enough
+			}
+			told, _ := d.approve(door, ada, a, a.PlanHash)
+			if now, _ := d.bot.keeper.Action(a.ID); now.DecidedBy.ID != c.by || c.by == "" && slices.ContainsFunc(now.Steps, func(s state.ActionStep) bool { return s.State == state.Approved }) {
+				t.Errorf("%s, %s: it is %s, decided by %q, told %q", c.name, door, now.State, now.DecidedBy, told)
+			} else if door != "button" && strings.Contains(told, "Approved:") {
+				t.Errorf("%s, %s: told %q", c.name, door, told)
+			}
 		}
 	}
 }
