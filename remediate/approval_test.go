@@ -80,6 +80,13 @@ func TestDisjointApproversDenyThePlan(t *testing.T) {
 	if w.wantDenied(a, "approval"); a.State != state.Denied || !strings.Contains(a.Reason, "no approver in common") {
 		t.Errorf("%s: %s", a.State, a.Reason)
 	}
+
+	w = newWorld(t, setArg, remediate.Approve)
+	w.plan()
+	w.approve(sre)
+	w.cfg.Policies = []remediate.Policy{{Name: "1", Approvers: []string{"asha"}}, {Name: "2", Approvers: []string{"lin"}}}
+	w.wantDenied(w.step(), "approval") // the policies came after the approval
+	w.wantWrites(0)
 }
 
 // A plan is shown anew when a changed configuration names others to approve it.
