@@ -95,3 +95,21 @@ func TestStrictestMatchingModeHolds(t *testing.T) {
 		t.Errorf("without a mode it is %s", got)
 	}
 }
+
+// Of several policies the stricter of each limit holds, whichever comes first.
+func TestStrictestOfEachLimitHolds(t *testing.T) {
+	for _, l := range AllLimits {
+		var loose, strict Limits
+		l.set(&loose, l.Least)
+		l.set(&strict, l.Most)
+		if !l.more {
+			loose, strict = strict, loose
+		}
+		for _, policies := range [][]Policy{{{Limits: loose}, {Limits: strict}}, {{Limits: strict}, {}, {Limits: loose}}} {
+			cfg := &Config{Limits: loose, Policies: policies}
+			if got := l.Get(cfg.ruleFor("", "", state.Target{}).Limits); got != l.Get(strict) {
+				t.Errorf("%s is %s, want %s", l.Key, l.Text(got), l.Text(l.Get(strict)))
+			}
+		}
+	}
+}
