@@ -109,6 +109,7 @@ type run struct {
 	bin     string
 	mutants []mutant
 	tests   map[int][]string // by mutant: the tests in which it decides otherwise
+	quick   map[string]bool  // tests that are asked first
 
 	mu       sync.Mutex
 	verdicts map[string]bool // by mutant: noticed
@@ -207,7 +208,7 @@ func (r *run) observe(work string) error {
 	if err != nil {
 		return err
 	}
-	r.tests = map[int][]string{}
+	r.tests, r.quick = map[int][]string{}, map[string]bool{}
 	noted := filepath.Join(work, "noted")
 	var left []string
 	all := strings.Fields(string(names))
@@ -223,7 +224,9 @@ func (r *run) observe(work string) error {
 		if !pass {
 			return fmt.Errorf("%s fails without any mutant:\n%s", name, out)
 		}
-		if took := time.Since(began); took > r.slow {
+		took := time.Since(began)
+		r.quick[name] = took < r.slow/20
+		if took > r.slow {
 			left = append(left, fmt.Sprintf("%s (%s)", name, took.Round(time.Second)))
 			continue
 		}
@@ -296,12 +299,22 @@ func (r *run) judge(work string) error {
 }
 
 func (r *run) noticed(m mutant) (bool, error) {
-	if len(r.tests[m.id]) == 0 {
-		return false, nil
+	for _, quick := range []bool{true, false} {
+		var names []string
+		for _, name := range r.tests[m.id] {
+			if r.quick[name] == quick {
+				names = append(names, name)
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		most := 30*time.Second + time.Duration(len(names))*r.slow
+		if pass, _, err := r.test("^("+strings.Join(names, "|")+")$", most, fmt.Sprint("MUTANT=", m.id)); !pass || err != nil {
+			return !pass, err
+		}
 	}
-	most := 30*time.Second + time.Duration(len(r.tests[m.id]))*r.slow
-	pass, _, err := r.test("^("+strings.Join(r.tests[m.id], "|")+")$", most, fmt.Sprint("MUTANT=", m.id))
-	return !pass, err
+	return false, nil
 }
 
 // report prints what survives and takes what it met off the explained; it reports whether there is nothing to see to.
