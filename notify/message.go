@@ -52,6 +52,8 @@ type Message struct {
 	ResolvedAt time.Time
 	ResolvedBy string
 	MergedInto string // "#41 KV cache exhausted …"
+	// HandedAt is when first aid last needed a person; zero while it needs none.
+	HandedAt time.Time
 
 	// Words are the operator's own, in place of the built-in ones.
 	Words Words
@@ -114,10 +116,23 @@ type Offer struct {
 	DecidedBy string
 	Result    string // why it ended as it did, what verification found, or what became of a call to stop it
 	Stopping  bool   // a person called it off, and whether that was in time is not known yet
+	// NeedsPerson: the run ended half-way, or with no verdict. A person has to see to it and then cancel it. ReleasedBy is who did.
+	NeedsPerson bool
+	ReleasedBy  string
 }
 
 // Awaits says whether the offer waits for a person.
 func (o Offer) Awaits() bool { return o.State == state.AwaitingApproval }
+
+// Handed returns the first of the actions that need a person, if any does.
+func (m Message) Handed() (Offer, bool) {
+	for _, o := range m.Actions {
+		if o.NeedsPerson {
+			return o, true
+		}
+	}
+	return Offer{}, false
+}
 
 // Stopped are the guards' answers that keep the action from running; none where all allow it. That an action which waits for
 // approval has none yet is no news.

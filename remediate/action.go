@@ -34,8 +34,8 @@ type action interface {
 	apply(ctx context.Context, r *stage) advance
 	live(ctx context.Context, r *stage) advance
 	undo(ctx context.Context, r *stage) advance
-	// still says, while the change is verified, why it is no longer the run's own; empty: it is.
-	still(ctx context.Context, r *stage) (string, error)
+	// still returns, while the change is verified, where the run goes because the change is no longer its own; no state: it is.
+	still(ctx context.Context, r *stage) (advance, error)
 	reversible() bool
 }
 
@@ -109,7 +109,7 @@ func (r *stage) stopped() string {
 	if r.optedOut {
 		return "the namespace opted out of first aid"
 	}
-	return ""
+	return r.stricter()
 }
 
 // stamp notes when something first was so, and gives that time.

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// verifiability: there is a baseline to compare with, the way back is known, and the API server would take the writes.
+// verifiability allows a write that has a baseline to compare with and a known way back, and that the
+// API server would take.
 func verifiability(ctx context.Context, s *scene) verdict {
 	w, err := s.kind.write(s, "check")
 	if err != nil {
@@ -17,21 +18,23 @@ func verifiability(ctx context.Context, s *scene) verdict {
 		return deny("there is no way back")
 	}
 	base := s.baseline()
-	primary := 0
-	var have []string
+	var have, lacks []string
+	verifiable := false
 	for _, m := range s.kind.metrics() {
-		if _, ok := base[m.signal]; !ok {
+		if !m.applies(s.act) { // one signal may be watched for two things, of which one applies
 			continue
 		}
-		if !slices.Contains(have, m.signal) { // one signal may be watched for two things
+		_, ok := base[m.signal]
+		switch {
+		case ok && !slices.Contains(have, m.signal):
 			have = append(have, m.signal)
+		case !ok && !m.guardrail:
+			lacks = append(lacks, m.signal)
 		}
-		if !m.guardrail {
-			primary++
-		}
+		verifiable = verifiable || ok && !m.guardrail
 	}
-	if primary == 0 {
-		return deny("nothing that would show an improvement can be read now (%s)", strings.Join(names(s.kind.metrics()), ", "))
+	if !verifiable {
+		return deny("nothing that would show an improvement can be read now (%s)", strings.Join(lacks, ", "))
 	}
 	if !s.rule.mode.Writes() {
 		return allow("baseline of %s; the way back is known; no dry run, for mode %s only reads", strings.Join(have, ", "), s.rule.mode)

@@ -48,7 +48,8 @@ func (restartWorker) metrics() []metric {
 	}
 }
 
-// target is the one broken worker. Of several it is the one that the strongest finding names; the storm guard then has its say.
+// target chooses the one broken worker, which must be an engine by itself. Of several it is the one
+// that the strongest finding names; the storm guard then has its say.
 func (restartWorker) target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error) {
 	t, err := poolTarget(in, ev)
 	if err != nil {
@@ -61,8 +62,13 @@ func (restartWorker) target(in state.Incident, ev state.Evidence, params map[str
 	}
 	for _, f := range in.Diagnosis.Findings {
 		if f.Weight > 0 && slices.Contains(pods, f.Pod) {
-			t.Name = f.Pod
-			return t, nil
+			pods = []string{f.Pod}
+			break
+		}
+	}
+	for _, pod := range pods {
+		if why := groupOf(ev, t.Namespace, pod); why != "" {
+			return t, errors.New(why)
 		}
 	}
 	if len(pods) != 1 {

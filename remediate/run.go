@@ -2,6 +2,7 @@ package remediate
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -143,8 +144,14 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	if !st.in.Open() {
 		return advance{to: state.Cancelled, text: "the incident was resolved before anything was done"}
 	}
+	if why := st.stricter(); why != "" {
+		return advance{to: state.Superseded, text: why}
+	}
 	if Mode(a.Mode) != Auto && !a.DecidedAt.Before(a.ExpiresAt) {
 		return advance{to: state.Expired, text: "the approval came too late"}
+	}
+	if end := approvedUntil(a, r.cfg.ruleFor(a.Cause, a.Kind, a.Target)); Mode(a.Mode) != Auto && !st.now.Before(end) {
+		return advance{to: state.Expired, text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
 	}
 	s := r.cfg.survey(ctx, st.in, a)
 	s.commit = a.State == state.Admitted
@@ -159,8 +166,7 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	if decision != state.Allow {
 		return advance{to: state.Denied, text: why}
 	}
-	delete(a.Journal, "held")
-	delete(a.Journal, "held_text")
+	delete(a.Journal, keyHeld)
 	if !s.commit {
 		return advance{to: state.Admitted, text: "all guards allow"}
 	}
@@ -173,17 +179,32 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	return advance{to: state.Intent, text: "all guards allow, on fresh reads"}
 }
 
-// held waits for what holds the run, but no longer than its plan is good for.
+// held waits for what holds the run. A hold that names its end lasts until then, and keeps the approval: people saw it when they
+// approved, and every guard is asked again. One that only asks to be asked again may last for ever, and is given up after a while.
 func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 	a := st.act
-	since := st.stamp("held")
-	st.note("held_text", why)
-	if limit := since.Add(r.cfg.Timing.Blocked); !st.now.Before(limit) {
+	if retry.Sub(st.now) > time.Minute {
+		delete(a.Journal, keyHeld)
+		st.note(keyHeldUntil, retry.Format(time.RFC3339Nano))
+		return advance{to: a.State, wait: pause(st.now, retry, r.cfg.Timing.Replan)}
+	}
+	if !st.now.Before(st.stamp(keyHeld).Add(r.cfg.Timing.Blocked)) {
 		return advance{to: state.Denied, text: "held for too long: " + why}
 	}
-	wait := retry.Sub(st.now)
-	if wait <= 0 || wait > time.Minute {
-		wait = time.Minute
+	return advance{to: a.State, wait: pause(st.now, retry, time.Minute)}
+}
+
+// The journal's keys of a run that is held: since when by what names no end, and the latest end that was named.
+const (
+	keyHeld      = "held"
+	keyHeldUntil = "held_until"
+)
+
+// approvedUntil returns when an approval runs out: some time after the plan's, or after the end of a hold.
+func approvedUntil(a *state.Action, r rule) time.Time {
+	end := a.ExpiresAt
+	if held, err := time.Parse(time.RFC3339Nano, a.Journal[keyHeldUntil]); err == nil && held.After(end) {
+		end = held
 	}
-	return advance{to: a.State, wait: wait}
+	return end.Add(r.ApprovalTTL)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"paramedic/state"
 )
@@ -283,20 +284,17 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	live, ok := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
-		return advance{to: state.NeedsHuman, text: "the workload was replaced between the intent and the write; there is nothing of ours to undo"}
+		return advance{to: state.Superseded, text: "the workload was replaced before the write; nothing was written"}
 	case w.Annotations[OpIDAnnotation] == wr.OpID:
 		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
 		return advance{to: state.Applied, text: "the cluster has it"}
 	case !ok || live != wr.Old:
-		return advance{to: state.NeedsHuman, text: fmt.Sprintf("somebody changed the value to %q before the write; nothing was written", clip(live))}
+		return advance{to: state.Superseded, text: fmt.Sprintf("the value was changed to %q before the write; nothing was written", clip(live))}
 	case a.Journal["conflict"] != "":
 		return advance{to: state.Superseded, text: "the workload's spec changed under the plan; nothing was written"}
 	}
-	if why := r.stopped(); why != "" {
-		return advance{to: state.Denied, text: "stopped before the write: " + why}
-	}
-	if r.now.Sub(wr.At) > r.cfg.Timing.Stale {
-		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}
+	if instead, ok := r.mayWrite(ctx); !ok {
+		return instead
 	}
 	w, err = r.cluster.PatchWorkload(ctx, w.Ref, []byte(wr.Patch), false)
 	switch {
@@ -307,7 +305,7 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 		r.note("conflict", err.Error())
 		return r.stay(0)
 	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
-		return advance{to: state.NeedsHuman, text: "the write was refused, nothing was written: " + err.Error()}
+		return advance{to: state.Denied, text: "the write was refused, nothing was written: " + err.Error()}
 	}
 	return r.retry(err)
 }
@@ -319,13 +317,45 @@ func (r *stage) retry(err error) advance {
 	if r.now.Sub(since) > r.cfg.Timing.Stale {
 		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v", state.FormatDuration(r.now.Sub(since).Truncate(1e9)), err))
 	}
-	return r.stay(r.cfg.Timing.Poll)
+	return r.backOff(since)
+}
+
+// backOff waits longer with each attempt since the first, up to a minute.
+func (r *stage) backOff(since time.Time) advance {
+	return r.stay(max(r.cfg.Timing.Poll, min(time.Minute, r.now.Sub(since)/2)))
+}
+
+// contend tries a write again that did not take effect, though what is read allows it. It gives up after the time for which an intent is
+// good; the key names the write.
+func (r *stage) contend(key string, err error, giveUp func(why string) advance) advance {
+	since := r.stamp(key)
+	r.note("trouble_text", err.Error())
+	if took := r.now.Sub(since); took > r.cfg.Timing.Stale {
+		return giveUp(fmt.Sprintf("it did not succeed for %s: %v", state.FormatDuration(took.Truncate(1e9)), err))
+	}
+	return r.backOff(since)
 }
 
 // ours says whether the live value is still what the run wrote.
 func ours(w Workload, wr state.Write) bool {
 	live, ok := valueAt(w, wr.Path)
 	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[OpIDAnnotation] == wr.OpID
+}
+
+// putBack reports whether the run's write is undone, though not by the run: the value is the one from before. What declares the workload
+// elsewhere, or a person, decided so.
+func putBack(w Workload, wr state.Write) bool {
+	live, ok := valueAt(w, wr.Path)
+	return w.UID == wr.UID && ok && live == wr.Old && live != wr.New
+}
+
+// handedOff ends a run whose write was put back by another hand: nothing of it is left to verify or to undo.
+func handedOff(w Workload) advance {
+	text := "the old value is back, and Paramedic did not put it there: it is not written again"
+	if owner := or(declarative(w), helmRelease(w)); owner != "" {
+		text += "; " + owner + ": set it in its source"
+	}
+	return advance{to: state.Superseded, text: text}
 }
 
 func (setEngineArg) live(ctx context.Context, r *stage) advance {
@@ -337,8 +367,10 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	delete(a.Journal, "trouble")
 	since := reached(*a, state.Applied).At
 	switch {
+	case err == nil && putBack(w, a.Write):
+		return handedOff(w)
 	case err != nil || !ours(w, a.Write):
-		return advance{to: state.NeedsHuman, text: "somebody changed the workload after the write: it is theirs now"}
+		return advance{to: state.NeedsHuman, text: "the workload was changed after the write, and not by Paramedic: it is left as it is"}
 	case !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.Verifying, text: "the rollout is complete"}
 	case r.now.Sub(since) > r.cfg.Timing.Rollout:
@@ -347,16 +379,18 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	return r.stay(r.cfg.Timing.Poll)
 }
 
-func (setEngineArg) still(ctx context.Context, r *stage) (string, error) {
+func (setEngineArg) still(ctx context.Context, r *stage) (advance, error) {
 	t := r.act.Target
 	w, err := r.cluster.Workload(ctx, Ref{t.Namespace, t.Kind, t.Name})
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return "", err
+	switch {
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return advance{}, err
+	case err == nil && putBack(w, r.act.Write):
+		return handedOff(w), nil
+	case err != nil || !ours(w, r.act.Write):
+		return advance{to: state.NeedsHuman, text: "the workload was changed while the write was verified, and not by Paramedic: it is left as it is"}, nil
 	}
-	if err != nil || !ours(w, r.act.Write) {
-		return "somebody changed the workload while the change was verified: it is theirs now", nil
-	}
-	return "", nil
+	return advance{}, nil
 }
 
 func (setEngineArg) undo(ctx context.Context, r *stage) advance {
@@ -376,15 +410,19 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready)", w.Ready, w.Replicas)}
 	case w.Annotations[OpIDAnnotation] == wr.OpID+undone:
 		return r.stay(r.cfg.Timing.Poll)
+	case putBack(w, wr):
+		return handedOff(w)
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid before the rollback")
 	case !ours(w, wr):
-		return advance{to: state.NeedsHuman, text: "somebody changed the workload after the write: it is not rolled back over their change"}
+		return advance{to: state.NeedsHuman, text: "the workload was changed after the write: it is not rolled back over that change"}
 	}
 	_, err = r.cluster.PatchWorkload(ctx, ref, []byte(wr.Inverse), false)
 	switch {
-	case err == nil, errors.Is(err, ErrConflict):
+	case err == nil:
 		return r.stay(0) // the next look tells
+	case errors.Is(err, ErrConflict):
+		return r.contend("undo_conflict", err, func(why string) advance { return r.person("the rollback conflicts with other changes: " + why) })
 	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
 		return r.person("the rollback was refused: " + err.Error())
 	}

@@ -188,9 +188,9 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 	if st.now.Before(a.Verify.Settle) {
 		return st.stay(a.Verify.Settle.Sub(st.now))
 	}
-	why, err := kind.still(ctx, st)
-	if why != "" {
-		return advance{to: state.NeedsHuman, text: why}
+	gone, err := kind.still(ctx, st)
+	if gone.to != "" {
+		return gone
 	}
 	s := r.cfg.survey(ctx, st.in, a)
 	if err == nil && s.problem != nil && a.Target.Kind != "Pod" {

@@ -42,7 +42,11 @@ func (x *step) actionMoved(ev ActionEvent) {
 	*cur = next
 	x.touch(kindAction, string(next.ID))
 	if moved {
+		if cur.NeedsPerson() {
+			x.handOver(in, cur)
+		}
 		x.actionShown(in, cur)
+		x.planAgain(in, cur)
 	}
 	x.runAction(cur)
 }
@@ -70,6 +74,7 @@ func (x *step) moveAction(in *Incident, a *Action, to ActionState, text string, 
 	}
 	x.touch(kindAction, string(a.ID))
 	x.actionShown(in, a)
+	x.planAgain(in, a)
 	x.runAction(a)
 }
 

@@ -212,7 +212,7 @@ type VerifyConfig struct {
 // WaitConfig is how long an action waits for what is not its own doing; zero keeps the default.
 type WaitConfig struct {
 	Drain   Duration `yaml:"drain" json:"drain,omitempty" jsonschema_description:"For a worker that was taken out of serving to run nothing. Default: 10m."`
-	Blocked Duration `yaml:"blocked" json:"blocked,omitempty" jsonschema_description:"For a disruption budget to allow an eviction, and for what holds an approved action. Default: 15m."`
+	Blocked Duration `yaml:"blocked" json:"blocked,omitempty" jsonschema_description:"For a disruption budget to allow an eviction, and for a hold that names no end, such as another action on the pool. A hold that names one lasts until then. Default: 15m."`
 	Rollout Duration `yaml:"rollout" json:"rollout,omitempty" jsonschema_description:"For a rollout, or a replacement, to be ready. Default: 30m."`
 	Poll    Duration `yaml:"poll" json:"poll,omitempty" jsonschema_description:"Between two looks while it waits. Default: 10s."`
 }

@@ -256,6 +256,12 @@ func said(o notify.Offer) string {
 	if o.Stopping {
 		return "being called off"
 	}
+	switch {
+	case o.NeedsPerson:
+		return "needs a person"
+	case o.ReleasedBy != "":
+		return "taken care of by " + o.ReleasedBy
+	}
 	switch o.State {
 	case state.Proposed:
 		return "suggested, nothing was changed"
@@ -271,8 +277,6 @@ func said(o notify.Offer) string {
 		return "being undone"
 	case state.RolledBack:
 		return "undone"
-	case state.NeedsHuman:
-		return "needs a person"
 	}
 	return strings.ReplaceAll(string(o.State), "_", " ")
 }
@@ -305,6 +309,9 @@ func (p *page) offer(o notify.Offer, full bool) {
 	p.add(rich(rows...))
 	if full && o.Awaits() && p.decides(o) {
 		p.decide(o)
+	}
+	if full && o.NeedsPerson {
+		p.handed(o)
 	}
 }
 
