@@ -18,8 +18,11 @@ var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 type memory struct {
 	state.View
 	incidents []state.Incident
+	evidence  state.Evidence
 	halt      *state.Halt
 }
+
+func (m *memory) Evidence(state.IncidentID) (state.Evidence, bool) { return m.evidence, true }
 
 func (m *memory) ListIncidents(q state.IncidentQuery) state.IncidentPage {
 	return statetest.ListIncidents(m.incidents, q)
@@ -55,6 +58,9 @@ func calm(kind string) *scene {
 		MaxSurge: 1, Containers: []Container{{Name: "vllm", Image: "vllm", Args: []string{"--max-num-seqs=100"}}}}
 	for i := range 5 {
 		s.pods = append(s.pods, Pod{Namespace: "llm", Name: fmt.Sprintf("vllm-%d", i), UID: fmt.Sprintf("pod-%d", i), Ready: true, Labels: map[string]string{"app": "vllm"}})
+	}
+	for _, p := range s.pods {
+		s.ev.Workers = append(s.ev.Workers, state.Worker{Namespace: "llm", Pod: p.Name, UID: p.UID, Pool: "vllm"})
 	}
 	if kind == playbooks.ActionRestartWorker {
 		s.pod = s.pods[0]

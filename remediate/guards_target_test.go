@@ -31,6 +31,26 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 		{name: "where the bot runs", set: func(s *scene) { s.cfg.SelfNamespace = "llm" }, want: state.Deny, says: "the bot's own"},
 		{name: "where the bot does not run", set: func(s *scene) { s.cfg.SelfNamespace = "paramedic" }, want: state.Allow},
 		{name: "a worker that terminates", kind: restartWorkerKind, set: pod(func(p *Pod) { p.Terminating = true }), want: state.Deny, says: "terminating already"},
+		{name: "a worker that Kubernetes' evidence lacks", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers = nil }, want: state.Deny, says: "is not known"},
+		{name: "a worker of another UID in the evidence", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers[0].UID = "pod-9" }, want: state.Deny, says: "is not known"},
+		{name: "a worker without a UID", kind: restartWorkerKind, set: func(s *scene) {
+			s.ev.Workers[0].UID, s.pod.UID, s.act.Target.UID = "", "pod-0", "pod-0"
+		}, want: state.Deny, says: "is not known"},
+		{name: "a worker that was seen before", kind: restartWorkerKind, set: func(s *scene) {
+			s.cfg.View.(*memory).evidence, s.ev = s.ev, state.Evidence{}
+		}, want: state.Allow},
+		{name: "one rank of a group", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers[0].Group = "tp" }, want: state.Deny, says: "parallel group tp"},
+		{name: "one rank of a group, as was seen before", kind: restartWorkerKind, set: func(s *scene) {
+			s.cfg.View.(*memory).evidence.Workers = []state.Worker{{Namespace: "llm", Pod: "vllm-0", UID: "pod-0", Group: "tp"}}
+		}, want: state.Deny, says: "parallel group tp"},
+		{name: "one beside a group", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers[1].Group = "tp" }, want: state.Allow},
+		{name: "a group's rank of its name elsewhere", kind: restartWorkerKind, set: func(s *scene) {
+			s.ev.Workers = append(s.ev.Workers, state.Worker{Namespace: "chat", Pod: "vllm-0", UID: "x", Group: "tp"})
+		}, want: state.Allow},
+		{name: "a pool of groups", set: func(s *scene) { s.ev.Workers[1].Group = "tp" }, want: state.Deny, says: "parallel group tp"},
+		{name: "an engine over two pods", set: func(s *scene) { s.w.Containers[0].Args = []string{"--nnodes=2"} }, want: state.Deny, says: "--nnodes 2"},
+		{name: "an engine over one pod", set: func(s *scene) { s.w.Containers[0].Args = []string{"--nnodes=1"} }, want: state.Allow},
+		{name: "an engine over what is not told", set: func(s *scene) { s.w.Containers[0].Args = []string{"--nnodes=$(N)"} }, want: state.Deny, says: "is not known"},
 		{name: "a pool whose namespace opted in", set: labels(map[string]string{"paramedic.dev/managed": "true"}, Auto), want: state.Allow},
 		{name: "no label, mode auto", set: labels(nil, Auto), want: state.Deny, says: "has not opted in"},
 		{name: "no label, mode approve", set: labels(nil, Approve), want: state.Allow},
@@ -44,7 +64,7 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 func TestOwnershipHoldsForOthersWork(t *testing.T) {
 	rolling := func(change func(*Workload)) func(*scene) { return func(s *scene) { change(&s.w) } }
 	by := func(m Manager) func(*scene) { return func(s *scene) { s.w.Managers = append(s.w.Managers, m) } }
-	edit := Manager{Name: "kubectl-edit", At: noon.Add(-15 * time.Minute)}
+	edit := Manager{Name: "kubectl-edit", At: noon.Add(-15*time.Minute + moment)}
 	as := func(m Manager, change func(*Manager)) Manager { change(&m); return m }
 	var list []ruling
 	for _, kind := range []string{setEngineArgKind, restartWorkerKind} {

@@ -16,9 +16,17 @@ func TestStatesAllowWhatTheySay(t *testing.T) {
 		Admitted: {before: true, running: true, need: 2}, Intent: {running: true, need: 2}, Applied: {running: true, need: 2},
 		Verifying: {running: true, need: 2}, RollbackIntent: {running: true, need: 2}, NeedsHuman: {done: true, need: 3},
 		Succeeded: {done: true}, RolledBack: {done: true}, Denied: {done: true}, Expired: {done: true}, Cancelled: {done: true}, Superseded: {done: true},
+		"of a newer version": {need: 3},
 	} {
-		if st.BeforeEffect() != want.before || st.Running() != want.running || st.Done() != want.done || st.Need() != want.need {
-			t.Errorf("%s: nothing written %t, running %t, done %t, need %d", st, st.BeforeEffect(), st.Running(), st.Done(), st.Need())
+		a := Action{State: st}
+		if st.BeforeEffect() != want.before || st.Running() != want.running || st.Done() != want.done || a.Need() != want.need {
+			t.Errorf("%s: nothing written %t, running %t, done %t, need %d", st, st.BeforeEffect(), st.Running(), st.Done(), a.Need())
+		}
+		if known := st != "of a newer version"; st.Known() != known || a.NeedsPerson() != (st == NeedsHuman || !known) {
+			t.Errorf("%s: known %t, needs a person %t", st, st.Known(), a.NeedsPerson())
+		}
+		if a.Journal = map[string]string{Released: "ana"}; a.NeedsPerson() || st == "of a newer version" && a.Need() != 0 {
+			t.Errorf("%s: a person took care of it, and it needs one", st)
 		}
 	}
 }
@@ -50,6 +58,7 @@ func TestBegunRunsAreAdmittedOrIntended(t *testing.T) {
 	}{
 		{steps(Proposed), false}, {steps(AwaitingApproval, Approved), false}, {steps(Proposed, Admitted), true}, {steps(Proposed, Admitted, Denied), false},
 		{steps(Proposed, Admitted, Intent), true}, {steps(Proposed, Admitted, Intent, Superseded), true},
+		{steps(Proposed, "of a newer version"), true},
 	} {
 		if got := c.a.Begun(); got != c.want {
 			t.Errorf("%+v: %t", c.a.Steps, got)
@@ -74,15 +83,20 @@ func TestRemediesAreOneByKindAndObject(t *testing.T) {
 
 // A guard's denial is none of a person, and neither is a run that a person decided on and that went on.
 func TestDeclinedIsWhatAPersonRefused(t *testing.T) {
+	by := func(st ActionState, who Actor) []ActionStep {
+		return []ActionStep{{State: Proposed}, {State: st, Actor: who}}
+	}
 	for name, c := range map[string]struct {
 		a    Action
 		want bool
 	}{
 		"denied by a guard":     {Action{State: Denied}, false},
 		"cancelled by the bot":  {Action{State: Cancelled}, false},
-		"cancelled by a person": {Action{State: Cancelled, DecidedBy: ana}, true},
-		"denied by a person":    {Action{State: Denied, DecidedBy: ana}, true},
-		"approved and done":     {Action{State: Succeeded, DecidedBy: ana}, false},
+		"cancelled by a person": {Action{State: Cancelled, DecidedBy: ana, Steps: by(Cancelled, ana)}, true},
+		"denied by a person":    {Action{State: Denied, DecidedBy: ana, Steps: by(Denied, ana)}, true},
+		"approved, then denied": {Action{State: Denied, DecidedBy: ana, Steps: by(Denied, Actor{ID: "paramedic"})}, false},
+		"approved and done":     {Action{State: Succeeded, DecidedBy: ana, Steps: by(Succeeded, ana)}, false},
+		"decided by nobody":     {Action{State: Denied, Steps: by(Denied, Actor{})}, false},
 		"called off":            {Action{State: NeedsHuman, Journal: map[string]string{CalledOff: "ana"}}, true},
 	} {
 		if got := c.a.Declined(); got != c.want {
@@ -305,7 +319,7 @@ func TestResolvedIncidentOnlyTellsWhereItWasTold(t *testing.T) {
 				delete(s.board.effects, id)
 			}
 		}
-		s.fold.Apply(s.board, Input{Seq: s.seq + 1, Cluster: "prod", At: s.now, Action: s.take(*a, NeedsHuman, "unclear").Action})
+		s.fold.Apply(s.board, Input{Seq: s.seq + 1, Cluster: "prod", At: s.now, Action: s.take(*a, Applied, "written").Action})
 		told := slices.ContainsFunc(s.effects(EffectNotify), func(string) bool { return true })
 		if told != (len(channels) > 0) {
 			t.Errorf("channels %v: told %t", channels, told)
