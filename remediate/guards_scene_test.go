@@ -20,6 +20,7 @@ type memory struct {
 	incidents []state.Incident
 	evidence  state.Evidence
 	halt      *state.Halt
+	recorded  *state.Action // the run as it is on record
 }
 
 func (m *memory) Evidence(state.IncidentID) (state.Evidence, bool) { return m.evidence, true }

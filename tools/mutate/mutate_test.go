@@ -31,7 +31,7 @@ func TestSurvivorsAreWhatNoTestNotices(t *testing.T) {
 			survive = append(survive, m.key)
 		}
 	}
-	want := []string{`guard May {done >= most} >`, `guard Say {case "up" of state} false`}
+	want := []string{`guard May {done >= most} >`, `guard Say {case "up" of now} false`}
 	if !slices.Equal(survive, want) {
 		t.Errorf("survive: %q", survive)
 	}
@@ -52,7 +52,7 @@ func TestSurvivorsAreWhatNoTestNotices(t *testing.T) {
 
 func TestListOfSurvivorsHasToFit(t *testing.T) {
 	r := tried(t)
-	up, bound := `guard Say {case "up" of state} false`, `guard May {done >= most} >`
+	up, bound := `guard Say {case "up" of now} false`, `guard May {done >= most} >`
 	if !r.report(map[string]string{up: "x", bound: "x"}) {
 		t.Error("a list that explains all is refused")
 	}

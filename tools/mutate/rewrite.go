@@ -65,6 +65,8 @@ func mutant(id int, was, is bool) bool {
 	}
 	return was
 }
+
+func mutantTrue(any) bool { return true }
 `
 
 // file returns the rewritten source of one file.
@@ -156,11 +158,16 @@ func (r *rewriter) force(e ast.Expr, to bool) {
 
 // cases makes the mutants of a switch: each case never and, for each clause, always. A switch over a value becomes one over comparisons.
 func (r *rewriter) cases(s *ast.SwitchStmt) {
-	if s.Tag != nil {
-		if s.Init != nil {
-			panic(r.fset.Position(s.Pos()).String() + ": a switch with a statement and a value is not understood: take one of them out")
-		}
+	value := "mutantTag"
+	switch _, plain := s.Tag.(*ast.Ident); {
+	case s.Tag == nil:
+	case s.Init == nil:
 		r.wrap(s.Tag, "mutantTag := ", "; ")
+	case plain:
+		value = r.text(s.Tag)
+		r.wrap(s.Tag, "mutantTrue(", ")")
+	default:
+		panic(r.fset.Position(s.Pos()).String() + ": a switch with a statement and an expression is not understood: give the expression a name")
 	}
 	for _, c := range s.Body.List {
 		for i, e := range c.(*ast.CaseClause).List {
@@ -172,7 +179,7 @@ func (r *rewriter) cases(s *ast.SwitchStmt) {
 			if i == 0 {
 				r.wrap(e, fmt.Sprintf("mutant(%d, ", r.add(e, what, "true")), ", true)")
 			}
-			r.wrap(e, fmt.Sprintf("mutant(%d, mutantTag == (", r.add(e, what, "false")), "), false)")
+			r.wrap(e, fmt.Sprintf("mutant(%d, %s == (", r.add(e, what, "false"), value), "), false)")
 		}
 	}
 }

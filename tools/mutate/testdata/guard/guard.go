@@ -13,7 +13,7 @@ func May(halted bool, done, most int, last, now time.Time) bool {
 
 // Say is the state in words.
 func Say(state string) string {
-	switch state {
+	switch now := state; now {
 	case "on", "up":
 		return "works"
 	case "off":
