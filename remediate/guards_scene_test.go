@@ -21,6 +21,7 @@ type memory struct {
 	evidence  state.Evidence
 	halt      *state.Halt
 	recorded  *state.Action // the run as it is on record
+	actions   []state.Action
 }
 
 func (m *memory) Evidence(state.IncidentID) (state.Evidence, bool) { return m.evidence, true }

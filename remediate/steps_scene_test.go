@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,8 +63,13 @@ func (g gauged) Read(context.Context, string, state.Scope, time.Time, []string) 
 	return *g.ev
 }
 
-func (*memory) BegunActions() []state.Action              { return nil }
-func (*memory) ActionsOf(state.IncidentID) []state.Action { return nil }
+func (m *memory) BegunActions() []state.Action {
+	return slices.DeleteFunc(slices.Clone(m.actions), func(a state.Action) bool { return !a.Begun() })
+}
+
+func (m *memory) ActionsOf(id state.IncidentID) []state.Action {
+	return slices.DeleteFunc(slices.Clone(m.actions), func(a state.Action) bool { return a.Incident != id })
+}
 
 func (m *memory) Action(state.ActionID) (state.Action, bool) {
 	if m.recorded == nil {
