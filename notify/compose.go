@@ -208,11 +208,13 @@ func symptoms(in *state.Incident) []string {
 	return out
 }
 
-// offers returns the actions that matter, those that wait for a person first. A plan that was superseded before it wrote is left out.
+// offers returns the actions that matter, those that wait for a person first. A plan that was superseded before it wrote, or that
+// ended so and was made again later, is left out.
 func offers(actions []state.Action) []Offer {
 	var out []Offer
-	for _, a := range actions {
-		if a.State == state.Superseded && !a.Reached(state.Applied) {
+	for i, a := range actions {
+		again := func(b state.Action) bool { return b.SameRemedy(&a) }
+		if a.State == state.Superseded && !a.Reached(state.Applied) || a.RanOut() && slices.ContainsFunc(actions[i+1:], again) {
 			continue
 		}
 		o := Offer{

@@ -134,12 +134,13 @@ func (m Message) Handed() (Offer, bool) {
 	return Offer{}, false
 }
 
-// Stopped are the guards' answers that keep the action from running; none where all allow it. That an action which waits for
-// approval has none yet is no news.
+// Stopped returns the guards' answers that keep the action from running; none where all allow it. It leaves out that an action
+// which waits for approval, or just got it, had none when it was planned.
 func (o Offer) Stopped() []state.GuardResult {
 	var out []state.GuardResult
 	for _, g := range o.Guards {
-		if g.Decision != state.Allow && !(g.Guard == "approval" && o.Awaits()) {
+		asked := g.Guard == "approval" && (o.Awaits() || o.State == state.Approved && g.Decision == state.Hold)
+		if g.Decision != state.Allow && !asked {
 			out = append(out, g)
 		}
 	}

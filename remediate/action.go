@@ -75,6 +75,7 @@ type stage struct {
 	act     *state.Action // the runner's own copy, whose journal may be written
 	in      state.Incident
 	now     time.Time
+	due     time.Time // when the step was to be taken; zero: at once
 	// optedOut says that the namespace is no longer opted in: then not even what was started is undone by the bot.
 	optedOut bool
 }

@@ -42,14 +42,27 @@
 // take the worker out of serving. Where there is none the action is denied, and says which label to add. Traffic that reaches workers
 // by other ways than a Service's selector is not stopped by it.
 //
-// The worker must be an engine by itself. A pod of a parallel group is refused, and so is a rollout of
-// a Deployment that holds a part of an engine. Where Kubernetes' part of the evidence lacks the pod,
-// its group is not known, and it is refused as well.
+// The worker must be an engine by itself. A pod of a parallel group is refused, and so is a rollout
+// of a Deployment that holds a part of an engine. Where Kubernetes' part of the evidence lacks the
+// pod, its group is not known, and it is refused as well.
 //
 // # What verification decides
 //
-// Samples are taken from the settling time on. Median against baseline decides each metric; a metric that also moved on untouched
-// peers is corrected by their movement. A breached guardrail, or symptoms that got worse, end in rollback as soon as there are enough
-// samples; success waits for the whole window. Too few samples, or no clear movement, are inconclusive: the change is kept and a
-// person is called. A resolved alert or a vanished target is never success in itself.
+// The baseline is the median of a window. An admitted run reads its metrics half as often as a
+// verdict needs samples, at least three times, before it records its intent. Samples are taken from
+// the settling time on. Median against baseline decides each metric; a metric that also moved on
+// untouched peers is corrected by their movement.
+//
+// Success waits for the whole window. It needs every leading signal to be better, by the median and
+// at the end: those that the verdict rests on, and those that the remedy is there to end. What cannot
+// be read is no success.
+//
+// A breached guardrail, or symptoms that got worse, end in rollback as soon as there are enough
+// samples. Errors and lost workers are watched from the write on: they end a rollout, and they give an
+// isolated worker back. Workers that an autoscaler no longer wants are not lost. Anything else is
+// inconclusive: the change is kept and a person is called. A resolved alert or a vanished target is
+// never success in itself.
+//
+// A rollback is verified too: what had got worse has to be as it was, or a person is called. It is
+// not tried twice.
 package remediate

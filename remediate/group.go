@@ -29,8 +29,8 @@ func groupOf(ev state.Evidence, namespace, pod string) string {
 	return ""
 }
 
-// spans returns why the pod template is not an engine by itself, or "". The evidence knows the groups
-// that controllers make; where people make them of plain workloads, only the flag tells.
+// spans returns why the pod template is not an engine by itself, or "". The evidence knows the
+// groups that controllers make; where people make them of plain workloads, only the flag tells.
 func spans(containers []Container) string {
 	for _, c := range containers {
 		switch p, ok, err := locateIn(c, "nnodes"); {
@@ -43,7 +43,8 @@ func spans(containers []Container) string {
 	return ""
 }
 
-// entire returns why the action would take a part of an engine, or "" where it is known that it does not.
+// entire returns why the action would take a part of an engine, or "" where it is known that it
+// does not.
 func (s *scene) entire() string {
 	seen, _ := s.cfg.View.Evidence(s.in.ID)
 	if why := spans(s.w.Containers); why != "" {

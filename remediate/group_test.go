@@ -77,14 +77,15 @@ func TestRankOfAGroupIsNotRestarted(t *testing.T) {
 	}
 }
 
-// A group may be seen only after the plan was made: the guards ask again before anything is written.
+// A group may be seen only after the plan was made: the guards ask again before anything is
+// written.
 func TestGroupSeenLateStopsTheRestart(t *testing.T) {
 	w := newWorld(t, restart, remediate.Approve)
 	w.plan()
 	w.approve(sre)
 	w.until(state.Admitted)
 	w.known = ranks
-	if a := w.step(); a.State != state.Denied || !strings.Contains(a.Reason, "parallel group 0") {
+	if a := w.until(state.Denied); !strings.Contains(a.Reason, "parallel group 0") {
 		t.Errorf("%s: %s", a.State, a.Reason)
 	}
 	w.wantWrites(0)

@@ -36,8 +36,8 @@ func reached(a state.Action, st state.ActionState) state.ActionStep {
 	return a.Steps[i]
 }
 
-// failed reports whether the run did not help: undone, put back by another hand, handed to a person, or the symptoms came back within an
-// hour of success.
+// failed reports whether the run did not help: it was undone, put back by another hand, or handed to
+// a person, its symptoms came back within an hour of its success, or its incident never ended.
 func (s *scene) failed(a state.Action) bool {
 	switch a.State {
 	case state.RollbackIntent, state.RolledBack:
@@ -57,7 +57,8 @@ func (s *scene) failed(a state.Action) bool {
 			if !alike(&in) {
 				continue
 			}
-			if in.OpenedAt.After(at) && in.OpenedAt.Sub(at) < time.Hour || in.ID == a.Incident && s.now.Sub(at) < time.Hour && in.Open() && in.ActiveAlerts > 0 && s.now.Sub(at) > 5*time.Minute {
+			if in.OpenedAt.After(at) && in.OpenedAt.Sub(at) < time.Hour ||
+				in.ID == a.Incident && in.Open() && in.ActiveAlerts > 0 && s.now.Sub(at) > 5*time.Minute {
 				return true
 			}
 		}

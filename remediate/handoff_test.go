@@ -108,6 +108,27 @@ func TestWrittenNothingLocksNothing(t *testing.T) {
 	}
 }
 
+// What a dry run does not show may refuse every real write: the bot does not ask for ever.
+func TestRefusedWritesAreBounded(t *testing.T) { // 44
+	w := newWorld(t, setArg, remediate.Approve)
+	asked := 0
+	w.cluster.Before = func(string, string) error { asked++; return remediate.ErrRefused }
+	for range 12 {
+		w.clock.now = w.clock.now.Add(5 * time.Minute)
+		w.in.StartedAt, w.in.OpenedAt = w.clock.now.Add(-10*time.Minute), w.clock.now.Add(-9*time.Minute)
+		if w.plan().State != state.AwaitingApproval {
+			continue
+		}
+		w.approve(sre)
+		for range 8 { // five of them read the baseline
+			w.step()
+		}
+	}
+	if asked < 1 || asked > 3 {
+		t.Errorf("it asked %d times", asked)
+	}
+}
+
 func always(err error) func(string, string) error {
 	return func(string, string) error { return err }
 }

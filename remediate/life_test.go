@@ -79,7 +79,7 @@ func TestStricterModeStopsAFreshIntent(t *testing.T) {
 	}
 }
 
-func TestOldIntentThatHoldsIsWrittenOnce(t *testing.T) { // 1, 44
+func TestOldIntentThatHoldsIsWrittenOnce(t *testing.T) { // 1
 	for _, kind := range []string{setArg, restart} {
 		w := newWorld(t, kind, remediate.Approve)
 		w.plan()

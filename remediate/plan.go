@@ -52,7 +52,7 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		return p.callOff(in, nil, state.Superseded, "there is no playbook for it"), false
 	}
 	if p.overtaken(in.ID) >= overtakenMost {
-		return p.callOff(in, nil, state.Superseded, "the workload keeps changing under every plan"), false
+		return p.callOff(in, nil, state.Superseded, "its plans come to nothing at their write: the workload changes, or the cluster refuses"), false
 	}
 	if p.cfg.Clusters[in.Cluster] == nil && !p.cfg.Mode.Writes() {
 		return nil, false // nothing to propose where the workload cannot even be read; the playbook says it in words
@@ -89,13 +89,13 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 	return append(p.callOff(in, keep, state.Superseded, "the plan changed"), fresh...), again
 }
 
-// overtakenMost is how many plans of one incident may be overtaken by somebody else's changes before the bot stays out of the way.
+// overtakenMost is how many plans of one incident may come to nothing at their write before the bot stays out of the way.
 const overtakenMost = 3
 
-// overtaken counts the incident's runs that recorded an intent and were superseded, before or after their write.
+// overtaken counts the incident's runs that recorded an intent, and were superseded by another hand or refused by the cluster.
 func (p *Planner) overtaken(id state.IncidentID) (n int) {
 	for _, a := range p.cfg.View.ActionsOf(id) {
-		if a.State == state.Superseded && !written(a).IsZero() {
+		if (a.State == state.Superseded || a.State == state.Denied) && !written(a).IsZero() {
 			n++
 		}
 	}
@@ -106,7 +106,7 @@ func (p *Planner) overtaken(id state.IncidentID) (n int) {
 // would write: it is then recorded with every reason.
 func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidence, kind action, r playbooks.Remedy) (state.Action, bool) {
 	now := p.cfg.Clock.Now()
-	a := state.Action{Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed, Params: map[string]string{}}
+	a := state.Action{Form: state.ActionForm, Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed, Params: map[string]string{}}
 	maps.Copy(a.Params, r.Params)
 	refuse := func(err error) (state.Action, bool) {
 		a.Guards = append(a.Guards, state.GuardResult{Guard: "plan", Decision: state.Deny, Reason: err.Error(), At: now})
@@ -240,7 +240,7 @@ func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to st
 	now := p.cfg.Clock.Now()
 	for _, a := range p.cfg.View.ActionsOf(in.ID) {
 		from := a.State
-		if !from.BeforeEffect() || keep[a.ID] {
+		if !from.BeforeEffect() || keep[a.ID] || a.Form > state.ActionForm {
 			continue
 		}
 		if a.Move(to, now, why, self) == nil {

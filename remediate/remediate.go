@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// A Gauge reads live signals. What cannot be read is in the evidence's Missing, never a zero. A sample's
-// time MUST be that of its measurement, not that of the call.
+// A Gauge reads live signals. What cannot be read is in the evidence's Missing, never a zero. A
+// sample's time MUST be that of its measurement, not that of the call.
 type Gauge interface {
 	Read(ctx context.Context, cluster string, scope state.Scope, onset time.Time, signals []string) state.Evidence
 }

@@ -37,14 +37,14 @@ func (restartWorker) reversible() bool { return false }
 
 func (restartWorker) metrics() []metric {
 	return []metric{
-		{signal: "kv_usage", unit: "ratio", agg: aggMax, target: true, better: 0.8, worse: 1.2, noise: 0.05},
-		{signal: "container_memory", unit: "bytes", agg: aggMax, target: true, better: 0.85, worse: 1.2},
+		{signal: "kv_usage", also: []string{"kv_idle_usage"}, unit: "ratio", agg: aggMax, target: true, better: 0.8, worse: 1.2, noise: 0.05},
+		{signal: "container_memory", also: []string{"container_memory_slope"}, unit: "bytes", agg: aggMax, target: true, better: 0.85, worse: 1.2},
 		{signal: "process_rss", unit: "bytes", agg: aggMax, target: true, better: 0.85, worse: 1.2},
-		{signal: "gpu_fb_used", unit: "MiB", agg: aggMax, target: true, better: 0.98, worse: 1.02, cause: "gpu_memory_leak"},
+		{signal: "gpu_fb_used", also: []string{"gpu_fb_slope"}, unit: "MiB", agg: aggMax, target: true, better: 0.98, worse: 1.02, cause: "gpu_memory_leak"},
 		{signal: "generation_tokens_rate", unit: "1/s", agg: aggSum, target: true, higher: true, better: 1.3, worse: 0.5, noise: 1, cause: "engine_hang"},
 		{signal: "ttft_p95", unit: "s", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.5},
-		{signal: "error_rate", unit: "ratio", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02},
-		{signal: "replicas_ready", unit: "pods", agg: aggReady, guardrail: true, higher: true, worse: 0.99},
+		{signal: "error_rate", unit: "ratio", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02, rolling: rolling{worse: 2, noise: 0.1}},
+		{signal: "replicas_ready", unit: "pods", agg: aggReady, guardrail: true, higher: true, worse: 0.99, rolling: rolling{worse: 0.99}},
 	}
 }
 

@@ -39,7 +39,7 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid while the worker was isolated")
 	}
-	if why := r.stopped(); why != "" {
+	if why := or(r.stopped(), r.watch(ctx, k)); why != "" { // the others carry its load: if they fail at that, it is put back
 		r.note(keyUndo, why)
 		return r.stay(0)
 	}
@@ -72,7 +72,8 @@ func oldLabels(wr state.Write) map[string]string {
 
 func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 	wr := r.act.Write
-	// It served until its labels were seen changed, or the write was answered: not the delivery's time.
+	// It served until its labels were seen changed, or the write was answered: not the delivery's
+	// time.
 	done := func() advance {
 		r.note(keyIsolated, r.cfg.Clock.Now().Format(time.RFC3339Nano))
 		return r.stay(0)
@@ -112,12 +113,12 @@ func drainTime(a *state.Action, t Timing) time.Duration {
 	return t.Drain
 }
 
-// following is how long Services and gateways may take to follow a label. The clocks of the bot and of
-// what scrapes may be as far apart.
+// following is how long Services and gateways may take to follow a label. The clocks of the bot and
+// of what scrapes may be as far apart.
 const following = 5 * time.Second
 
-// drain waits until the worker runs nothing, as a scrape shows that was made after the isolation, or
-// until the deadline.
+// drain waits until the worker runs nothing, as a scrape shows that was made after the isolation,
+// or until the deadline.
 func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 	a, since, most := r.act, r.stamp(keyIsolated), drainTime(r.act, r.cfg.Timing)
 	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, poolScope(a.Target, ""), r.in.StartedAt, []string{"requests_running"})

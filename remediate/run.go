@@ -47,13 +47,17 @@ func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	if !ok || !a.State.Running() && !(a.State == state.Proposed && Mode(a.Mode) == Auto) {
 		return done(e)
 	}
+	if a.Form > state.ActionForm {
+		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, RetryAt: now.Add(r.cfg.Timing.Replan),
+			Error: "a newer version recorded this run: let that one go on with it"}}
+	}
 	if now.Before(a.NextAt) {
 		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, RetryAt: a.NextAt}}
 	}
 	in, ok := r.cfg.View.Incident(a.Incident)
 	kind, known := actionOf(a.Kind)
 	from := a.State
-	st := &stage{cfg: r.cfg, cluster: r.cfg.Clusters[a.Target.Cluster], act: &a, in: in, now: now}
+	st := &stage{cfg: r.cfg, cluster: r.cfg.Clusters[a.Target.Cluster], act: &a, in: in, now: now, due: a.NextAt}
 	var adv advance
 	switch {
 	case !known || st.cluster == nil:
@@ -130,15 +134,15 @@ func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
 	case state.Intent:
 		return kind.apply(ctx, st)
 	case state.Applied:
-		return kind.live(ctx, st)
+		return r.takeEffect(ctx, st, kind)
 	case state.Verifying:
 		return r.verify(ctx, st, kind)
 	}
-	return kind.undo(ctx, st)
+	return r.undo(ctx, st, kind)
 }
 
-// admit asks all guards, on fresh reads: once to admit the run, which takes its lock, and once more, under the lock, before it records
-// the intent.
+// admit asks all guards, on fresh reads: once to admit the run, which takes its lock, and once more,
+// under the lock, before it records the intent. In between it reads the baseline's window.
 func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	a := st.act
 	if !st.in.Open() {
@@ -158,17 +162,23 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	if s.problem == nil {
 		s.peersEvidence(ctx)
 	}
+	begun := s.commit && len(a.Verify.Before) > 0
+	if begun && s.observe(st.due) {
+		return st.stay(r.cfg.Timing.Interval)
+	}
 	a.Guards = ask(ctx, s, guards())
 	decision, why, retry := weigh(a.Guards)
 	if decision == state.Hold {
+		a.Verify.Before = nil
 		return r.held(st, why, retry)
 	}
 	if decision != state.Allow {
 		return advance{to: state.Denied, text: why}
 	}
 	delete(a.Journal, keyHeld)
-	if !s.commit {
-		return advance{to: state.Admitted, text: "all guards allow"}
+	if !begun {
+		s.observe(time.Time{})
+		return advance{to: state.Admitted, text: "all guards allow", wait: r.cfg.Timing.Interval}
 	}
 	w, err := kind.write(s, state.Hash("op", string(a.ID), a.PlanHash, strconv.Itoa(len(a.Steps))))
 	if err != nil {
@@ -176,6 +186,7 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	}
 	w.At = st.now
 	a.Write, a.Verify.Baseline = w, s.baseline()
+	a.Verify.Leading = s.leading(a.Verify.Baseline)
 	return advance{to: state.Intent, text: "all guards allow, on fresh reads"}
 }
 
@@ -185,7 +196,8 @@ func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 	a := st.act
 	if retry.Sub(st.now) > time.Minute {
 		delete(a.Journal, keyHeld)
-		st.note(keyHeldUntil, retry.Format(time.RFC3339Nano))
+		st.note(state.HeldUntil, retry.Format(time.RFC3339Nano))
+		st.note(state.HeldBy, why)
 		return advance{to: a.State, wait: pause(st.now, retry, r.cfg.Timing.Replan)}
 	}
 	if !st.now.Before(st.stamp(keyHeld).Add(r.cfg.Timing.Blocked)) {
@@ -194,16 +206,13 @@ func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 	return advance{to: a.State, wait: pause(st.now, retry, time.Minute)}
 }
 
-// The journal's keys of a run that is held: since when by what names no end, and the latest end that was named.
-const (
-	keyHeld      = "held"
-	keyHeldUntil = "held_until"
-)
+// keyHeld is the journal's key for since when the run is held by what names no end.
+const keyHeld = "held"
 
 // approvedUntil returns when an approval runs out: some time after the plan's, or after the end of a hold.
 func approvedUntil(a *state.Action, r rule) time.Time {
 	end := a.ExpiresAt
-	if held, err := time.Parse(time.RFC3339Nano, a.Journal[keyHeldUntil]); err == nil && held.After(end) {
+	if held, err := time.Parse(time.RFC3339Nano, a.Journal[state.HeldUntil]); err == nil && held.After(end) {
 		end = held
 	}
 	return end.Add(r.ApprovalTTL)

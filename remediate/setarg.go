@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"paramedic/state"
 )
@@ -21,21 +20,6 @@ func (setEngineArg) verbs() []Verb {
 }
 
 func (setEngineArg) reversible() bool { return true }
-
-func (setEngineArg) metrics() []metric {
-	return []metric{
-		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "lower", better: 0.5, worse: 1.5, noise: 0.05},
-		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "raise", guardrail: true, worse: 1.5, noise: 0.2},
-		{signal: "kv_usage", unit: "ratio", agg: aggMax, direction: "lower", better: 0.93, worse: 1.1, noise: 0.02},
-		{signal: "requests_waiting", unit: "requests", agg: aggSum, direction: "raise", better: 0.7, worse: 1.5, noise: 2},
-		{signal: "ttft_p95", unit: "s", agg: aggMax, direction: "raise", better: 0.7, worse: 1.3, noise: 0.25},
-		// A lower cap moves requests from the cache to the queue, and while the queue that the trouble left drains, first tokens are late:
-		// it is good if preemptions end, unless users then wait twice as long.
-		{signal: "ttft_p95", unit: "s", agg: aggMax, direction: "lower", guardrail: true, worse: 2, noise: 1},
-		{signal: "error_rate", unit: "ratio", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02},
-		{signal: "replicas_ready", unit: "pods", agg: aggReady, guardrail: true, higher: true, worse: 0.99},
-	}
-}
 
 func (setEngineArg) target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error) {
 	if arg := params["arg"]; arg != "max_num_seqs" {
@@ -310,52 +294,10 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	return r.retry(err)
 }
 
-// retry looks again later. Whether the write happened is found out then.
-func (r *stage) retry(err error) advance {
-	since := r.stamp("trouble")
-	r.note("trouble_text", err.Error())
-	if r.now.Sub(since) > r.cfg.Timing.Stale {
-		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v", state.FormatDuration(r.now.Sub(since).Truncate(1e9)), err))
-	}
-	return r.backOff(since)
-}
-
-// backOff waits longer with each attempt since the first, up to a minute.
-func (r *stage) backOff(since time.Time) advance {
-	return r.stay(max(r.cfg.Timing.Poll, min(time.Minute, r.now.Sub(since)/2)))
-}
-
-// contend tries a write again that did not take effect, though what is read allows it. It gives up after the time for which an intent is
-// good; the key names the write.
-func (r *stage) contend(key string, err error, giveUp func(why string) advance) advance {
-	since := r.stamp(key)
-	r.note("trouble_text", err.Error())
-	if took := r.now.Sub(since); took > r.cfg.Timing.Stale {
-		return giveUp(fmt.Sprintf("it did not succeed for %s: %v", state.FormatDuration(took.Truncate(1e9)), err))
-	}
-	return r.backOff(since)
-}
-
 // ours says whether the live value is still what the run wrote.
 func ours(w Workload, wr state.Write) bool {
 	live, ok := valueAt(w, wr.Path)
 	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[OpIDAnnotation] == wr.OpID
-}
-
-// putBack reports whether the run's write is undone, though not by the run: the value is the one from before. What declares the workload
-// elsewhere, or a person, decided so.
-func putBack(w Workload, wr state.Write) bool {
-	live, ok := valueAt(w, wr.Path)
-	return w.UID == wr.UID && ok && live == wr.Old && live != wr.New
-}
-
-// handedOff ends a run whose write was put back by another hand: nothing of it is left to verify or to undo.
-func handedOff(w Workload) advance {
-	text := "the old value is back, and Paramedic did not put it there: it is not written again"
-	if owner := or(declarative(w), helmRelease(w)); owner != "" {
-		text += "; " + owner + ": set it in its source"
-	}
-	return advance{to: state.Superseded, text: text}
 }
 
 func (setEngineArg) live(ctx context.Context, r *stage) advance {
@@ -401,14 +343,18 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		return r.retry(err)
 	}
 	began := reached(*a, state.RollbackIntent)
+	back := w.Annotations[OpIDAnnotation] == wr.OpID+undone
+	live, _ := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
 		return advance{to: state.NeedsHuman, text: "the workload was replaced; there is nothing of ours to undo"}
-	case w.Annotations[OpIDAnnotation] == wr.OpID+undone && !w.RollingOut() && w.Ready >= w.Replicas:
+	case back && live != wr.Old:
+		return advance{to: state.NeedsHuman, text: "the workload was changed after the rollback: it is left as it is now"}
+	case back && !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", began.Text)}
-	case w.Annotations[OpIDAnnotation] == wr.OpID+undone && r.now.Sub(began.At) > r.cfg.Timing.Rollout:
+	case back && r.now.Sub(began.At) > r.cfg.Timing.Rollout:
 		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready)", w.Ready, w.Replicas)}
-	case w.Annotations[OpIDAnnotation] == wr.OpID+undone:
+	case back:
 		return r.stay(r.cfg.Timing.Poll)
 	case putBack(w, wr):
 		return handedOff(w)

@@ -21,7 +21,7 @@ func TestUnverifiableRemedyIsDenied(t *testing.T) {
 	a := w.plan()
 	w.wantDenied(a, "verifiability")
 	for _, g := range a.Guards {
-		if g.Guard == "verifiability" && !strings.Contains(g.Reason, "(preemption_rate, kv_usage)") {
+		if g.Guard == "verifiability" && !strings.Contains(g.Reason, "preemption_rate, kv_usage cannot be read") {
 			t.Errorf("it does not name what is missing: %s", g.Reason)
 		}
 	}
@@ -37,6 +37,7 @@ func TestForeignMetricVerifiesNothing(t *testing.T) {
 	}
 	w.wantDenied(w.plan(), "verifiability")
 	w.in.Diagnosis.Cause = "engine_hang"
+	w.in.Diagnosis.Findings = []state.Finding{{Signal: "generation_tokens_rate", Pod: "vllm-llama-1", Weight: 13}}
 	for _, g := range w.plan().Guards {
 		if g.Guard == "verifiability" && g.Decision != state.Allow {
 			t.Errorf("of its own cause: %s", g.Reason)

@@ -42,7 +42,14 @@ type world struct {
 	scraped func() time.Time                              // when what is read was measured; nil: now
 }
 
-func (w *world) Incident(id state.IncidentID) (state.Incident, bool) { return w.in, id == w.in.ID }
+func (w *world) Incident(id state.IncidentID) (state.Incident, bool) {
+	for _, in := range append(slices.Clone(w.more), w.in) {
+		if in.ID == id {
+			return in, true
+		}
+	}
+	return state.Incident{}, false
+}
 func (w *world) ListIncidents(q state.IncidentQuery) state.IncidentPage {
 	return statetest.ListIncidents(append(slices.Clone(w.more), w.in), q)
 }

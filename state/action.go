@@ -110,9 +110,14 @@ func (t Target) String() string {
 	return fmt.Sprintf("%s %s/%s", t.Kind, t.Namespace, t.Name)
 }
 
+// ActionForm is the version of what an Action's fields mean. Raise it if a bot that does not know a
+// new field would judge a run differently.
+const ActionForm = 1
+
 // An Action is one run of one remedy: the plan, the guards' answers, who approved it, the write and its undoing, the verdict.
 type Action struct {
 	ID       ActionID    `json:"id"`
+	Form     int         `json:"form,omitempty"` // the [ActionForm] of the bot that planned it
 	Incident IncidentID  `json:"incident"`
 	Cause    Cause       `json:"cause"`
 	Kind     string      `json:"kind"` // set_engine_arg, restart_worker
@@ -171,13 +176,18 @@ const (
 
 // A Verification compares the time after a write with the time before, and with untouched peers.
 type Verification struct {
-	Baseline map[string]float64   `json:"baseline,omitempty"`
-	Samples  map[string][]float64 `json:"samples,omitempty"`
-	Settle   time.Time            `json:"settle,omitzero"` // samples before this do not count
-	Until    time.Time            `json:"until,omitzero"`
-	Verdict  Verdict              `json:"verdict,omitempty"`
-	Text     string               `json:"text,omitempty"`
-	Errors   int                  `json:"errors,omitempty"`
+	Before   map[string][]float64 `json:"before,omitempty"`   // readings of the window before the write
+	Baseline map[string]float64   `json:"baseline,omitempty"` // their medians
+	// Leading names the signals that have to get better for a success: the verdict rests on them.
+	Leading []string             `json:"leading,omitempty"`
+	Watched map[string][]float64 `json:"watched,omitempty"` // the last readings of guardrails while the write takes effect
+	Samples map[string][]float64 `json:"samples,omitempty"`
+	Undone  map[string][]float64 `json:"undone,omitempty"` // samples since a rollback is live
+	Settle  time.Time            `json:"settle,omitzero"`  // samples before this do not count
+	Until   time.Time            `json:"until,omitzero"`
+	Verdict Verdict              `json:"verdict,omitempty"`
+	Text    string               `json:"text,omitempty"`
+	Errors  int                  `json:"errors,omitempty"`
 }
 
 // An ActionStep is one transition of a run.
@@ -246,6 +256,11 @@ func (a *Action) Declined() bool {
 		return false
 	}
 	return a.DecidedBy.ID != "" && a.Steps[len(a.Steps)-1].Actor == a.DecidedBy
+}
+
+// RanOut reports whether the run ended by time or by a guard before it wrote anything: its remedy is planned again.
+func (a *Action) RanOut() bool {
+	return (a.State == Expired || a.State == Denied) && !a.Declined()
 }
 
 // CallOff says what became of a person's call to stop a run that had recorded its intent; empty: nobody called it off, or it ended without a

@@ -216,3 +216,9 @@ const Released = "released_by"
 
 // CalledOff is the journal key that says who called off a run that had recorded its intent.
 const CalledOff = "called_off_by"
+
+// The journal keys of a run that a guard holds: until when, if the guard names an end, and why.
+const (
+	HeldUntil = "held_until"
+	HeldBy    = "held_by"
+)

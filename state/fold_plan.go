@@ -32,13 +32,13 @@ func (x *step) planAsked(in *Incident) {
 // planAgain asks for a new plan where a run ended without a write, and without a person's no. The more often in a row the
 // remedy ended so, the longer it waits: people must not be asked on and on, nor a guard.
 func (x *step) planAgain(in *Incident, a *Action) {
-	if !ranOut(a) {
+	if !a.RanOut() {
 		return
 	}
 	ends := 0
 	for _, id := range slices.Backward(in.Actions) {
 		if b := x.actions[id]; b != nil && b.SameRemedy(a) {
-			if !ranOut(b) {
+			if !b.RanOut() {
 				break
 			}
 			ends++
@@ -57,9 +57,4 @@ func (x *step) planAgain(in *Incident, a *Action) {
 		x.touch(kindEffect, string(e.ID))
 	}
 	x.wantPlan(in, x.now.Add(pause))
-}
-
-// ranOut reports whether a run ended by time or by a guard before it wrote anything.
-func ranOut(a *Action) bool {
-	return (a.State == Expired || a.State == Denied) && !a.Declined()
 }

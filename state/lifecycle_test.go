@@ -180,3 +180,19 @@ func TestNewDiagnosisPlansAgain(t *testing.T) {
 		t.Error("first aid is planned before there is a verdict")
 	}
 }
+
+func TestHoldIsToldOnce(t *testing.T) {
+	s := newStory(t)
+	in, a := s.proposed("approve")
+	s.apply(s.says(VerbApprove, *a))
+	rev, lines := in.Rev, len(s.loud(in))
+	for range 3 { // the runner looks again and again
+		next := a.Clone()
+		next.Journal = map[string]string{HeldUntil: "2026-11-21T07:00:00Z", HeldBy: "freeze_window: night"}
+		s.apply(Input{Action: &ActionEvent{From: Approved, Action: next}})
+	}
+	got := s.loud(in)[lines:]
+	if len(got) != 1 || got[0] != "max_num_seqs 256 → 128: held until 2026-11-21 07:00 UTC: freeze_window: night" || in.Rev != rev+1 {
+		t.Errorf("told %q in %d revisions", got, in.Rev-rev)
+	}
+}

@@ -169,6 +169,9 @@ func TestApprovalAfterExpiryIsRefused(t *testing.T) {
 	if len(w.inputs) != 0 {
 		t.Error("something was appended")
 	}
+	a.State, a.Mode, a.DecidedBy = state.Proposed, "auto", state.Actor{} // it asks nobody, and may be held for hours
+	w.actions[action] = a
+	expect(t, do(s, "POST", "/api/v1/actions/"+string(action)+"/deny", `{"actor":"ana"}`), 200, `"state":"denied"`)
 }
 
 func TestUnlistedApproverIsRefusedAndRecorded(t *testing.T) {

@@ -179,7 +179,7 @@ func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) e
 		}
 		return fail(http.StatusConflict, "%s does not await a decision: %s", a.ID, reason)
 	}
-	if !a.ExpiresAt.IsZero() && !s.Clock.Now().Before(a.ExpiresAt) {
+	if a.State == state.AwaitingApproval && !a.ExpiresAt.IsZero() && !s.Clock.Now().Before(a.ExpiresAt) {
 		return fail(http.StatusConflict, "the approval of %s expired at %s; %s", a.ID, a.ExpiresAt.UTC().Format(time.RFC3339), plannedAgain)
 	}
 	if planHash != "" && planHash != a.PlanHash {

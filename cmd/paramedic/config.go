@@ -206,7 +206,7 @@ type VerifyConfig struct {
 	Settle     Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Samples this soon after a write do not count. Default: 2m."`
 	Window     Duration `yaml:"window" json:"window,omitempty" jsonschema_description:"How long an action is watched. Default: 10m."`
 	Interval   Duration `yaml:"interval" json:"interval,omitempty" jsonschema_description:"Between two samples. Default: 30s."`
-	MinSamples int      `yaml:"min_samples" json:"min_samples,omitempty" jsonschema_description:"Samples that a verdict needs; window has to have as many at interval. Default: 10."`
+	MinSamples int      `yaml:"min_samples" json:"min_samples,omitempty" jsonschema_description:"Samples that a verdict needs; window has to have as many at interval. Half as many, three at least, are read before the write. Default: 10."`
 }
 
 // WaitConfig is how long an action waits for what is not its own doing; zero keeps the default.

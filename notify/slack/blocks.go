@@ -268,6 +268,9 @@ func said(o notify.Offer) string {
 	case state.AwaitingApproval:
 		return "waits for approval"
 	case state.Approved, state.Admitted, state.Intent:
+		if len(o.Stopped()) > 0 {
+			return "approved, held for now"
+		}
 		return "approved, about to start"
 	case state.Applied, state.Verifying:
 		return "done, being verified"

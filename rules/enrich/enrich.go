@@ -27,8 +27,8 @@ type Request struct {
 	Signals  []string // nil: all
 	// Jobs are the scrapes that the incident's alerts name: whose pods they read is looked up, also where they read none any more.
 	Jobs []string
-	// Fresh asks for values that a write may rest on. Each has the time of the scrape that it was
-	// measured at, and one whose time is not known is missing.
+	// Fresh asks for values that a write may rest on, of the present alone. Each has the time of the
+	// scrape that it was measured at, and one whose time is not known is missing.
 	Fresh bool
 }
 

@@ -7,7 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// A worker of two models is measured when the page of both was: the newer one alone does not make the value new.
+// A worker of two models is measured when the page of both was: the newer one alone does not make
+// the value new.
 func TestValueOfTwoModelsIsOfTheOlder(t *testing.T) {
 	of := func(model string, at time.Time) state.Sample {
 		s := sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: model}, 0.9)

@@ -44,7 +44,7 @@ func (f *slowPages) client(t *testing.T, targets ...string) *Client {
 
 func sampleOf(c *Client, t *testing.T, signal, pod string, at time.Time) *state.Sample {
 	t.Helper()
-	for _, s := range c.Read(t.Context(), enrich.Query{Cluster: "default", Signals: builtIn(t), Now: at, Onset: at}).Samples {
+	for _, s := range c.Read(t.Context(), enrich.Query{Cluster: "default", Signals: builtIn(t), Now: at, Onset: at, Fresh: true}).Samples {
 		if s.Signal == signal && s.Entity.Pod == pod {
 			return &s
 		}

@@ -204,7 +204,7 @@ func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.
 	}
 	slices.Sort(keys)
 	e.to = now
-	asOf := e.asOf(targets)
+	asOf := e.asOf(targets, q.Fresh)
 	var out []state.Sample
 	for _, k := range keys {
 		f := current[k]
@@ -258,10 +258,11 @@ func (e *evaluation) baseline(targets []*target, onset time.Time, evaluate func(
 	return evaluate(past)
 }
 
-// asOf returns when the entities' values were measured, which is when the newest pages were read that
-// have their series. A value of several pages is not newer than the oldest of these. Where no newest
-// page has them, a rate still looks back on the last one that had.
-func (e *evaluation) asOf(targets []*target) map[string]time.Time {
+// asOf returns when the entities' values were measured, which is when the newest pages were read
+// that have their series. A value of several pages is not newer than the oldest of these. Where no
+// newest page has them, a rate still looks back on the last one that had: a fresh value is of that
+// one.
+func (e *evaluation) asOf(targets []*target, fresh bool) map[string]time.Time {
 	out := map[string]time.Time{}
 	pages := func(visit func(group string, rows []row, series int)) {
 		for _, t := range targets {
@@ -280,10 +281,15 @@ func (e *evaluation) asOf(targets []*target) map[string]time.Time {
 	})
 	now := maps.Clone(out)
 	pages(func(g string, rows []row, series int) {
-		if _, ok := now[g]; !ok {
-			if at := newest(rows, series); at.After(out[g]) {
-				out[g] = at
-			}
+		if _, ok := now[g]; ok || len(rows) == 0 {
+			return
+		}
+		at := rows[len(rows)-1].at
+		if fresh {
+			at = newest(rows, series)
+		}
+		if at.After(out[g]) {
+			out[g] = at
 		}
 	})
 	return out

@@ -53,11 +53,13 @@ type chart struct {
 
 // young is the age until which an incident's charts also give the present and the hour before it, which are their ends, so that each
 // series of its pool is read once. Of an older one, and of more than one pool, the charts may take longer than a verdict should wait,
-// or not come at all, and are asked for apart. So they are where values have to be fresh: a chart
-// does not tell when its last point was scraped.
+// or not come at all, and are asked for apart.
 const young = 2 * time.Hour
 
 func (g *gathering) jobs() []job {
+	if g.query.Fresh {
+		return g.fresh()
+	}
 	var all, past, old, chart []*member
 	for _, s := range g.query.Signals {
 		ms := compile(s, g.scope)
@@ -74,14 +76,9 @@ func (g *gathering) jobs() []job {
 	}
 	now, onset := g.query.Now, g.query.Onset
 	var out []job
-	add := func(j job, ms []*member, unions int) {
-		for _, j.parts = range spread(parts(ms), unions) {
-			j.query = union(j.parts, j.timed)
-			out = append(out, j)
-		}
-	}
+	add := func(j job, ms []*member, unions int) { out = append(out, j.over(ms, unions)...) }
 	charts := []moment{course}
-	if g.scope.pods != "" && now.Sub(onset) <= young && !g.query.Fresh {
+	if g.scope.pods != "" && now.Sub(onset) <= young {
 		charts = []moment{present, course}
 		all, chart = shared(all, chart)
 		if !g.brief() {
@@ -91,7 +88,7 @@ func (g *gathering) jobs() []job {
 	}
 	before, distant := g.before(), onset.Add(-24*time.Hour)
 	add(job{moments: charts, span: span(onset, now), settled: g.settled(onset)}, chart, unionsRange)
-	add(job{moments: []moment{present}, at: now, timed: g.query.Fresh}, all, unionsNow)
+	add(job{moments: []moment{present}, at: now}, all, unionsNow)
 	add(job{moments: []moment{baseline}, at: before, settled: g.settled(before)}, past, unionsBefore)
 	add(job{moments: []moment{dayAgo, weekAgo}, at: distant, settled: g.settled(distant)}, old, unionsDistant)
 	return out

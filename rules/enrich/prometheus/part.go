@@ -45,8 +45,8 @@ func parts(members []*member) []part {
 	return out
 }
 
-// labelled returns the part's expressions, marked, so that no two of a union have a series in common;
-// the last of a timed one gives the times of its scrapes.
+// labelled returns the part's expressions, marked, so that no two of a union have a series in
+// common; the last of a timed one gives the times of its scrapes.
 func (p part) labelled(timed bool) []string {
 	out := make([]string, len(p.exprs))
 	for i, expr := range p.exprs {

@@ -34,7 +34,8 @@ func (m *member) own(labels map[string]string) map[string]string {
 	return out
 }
 
-// addTo adds one series to the quotient of a member that it belongs to: of a pool, to that of all its pods.
+// addTo adds one series to the quotient of a member that it belongs to: of a pool, to that of all
+// its pods.
 func addTo(quotients map[seriesKey]*quotient, m *member, s series, divisor bool) {
 	labels := m.own(s.labels)
 	key := seriesKey{m, keyOf(labels)}

@@ -10,13 +10,34 @@ import (
 )
 
 // An instant query gives its own time to every value, also to that of a scrape four minutes before.
-// Where a write may rest on the values, each part of the query also asks when its series were scraped.
+// Where a write may rest on the values, each part of the query also asks when its series were
+// scraped.
+
+// fresh are the queries of values that a write may rest on: of the present alone, and not off the end
+// of a chart, which does not tell when its last point was scraped.
+func (g *gathering) fresh() []job {
+	var all []*member
+	for _, s := range g.query.Signals {
+		all = append(all, compile(s, g.scope)...)
+	}
+	return job{moments: []moment{present}, at: g.query.Now, timed: true}.over(all, unionsNow)
+}
+
+// over divides members over at most so many queries of the job's kind.
+func (j job) over(ms []*member, unions int) []job {
+	var out []job
+	for _, j.parts = range spread(parts(ms), unions) {
+		j.query = union(j.parts, j.timed)
+		out = append(out, j)
+	}
+	return out
+}
 
 // when follows a part's mark on the series that tell the time.
 const when = "@"
 
-// scraped returns the PromQL of when the member's values were scraped, in seconds. Of series that were
-// scraped at different times it is the oldest: the value is not newer than its oldest part.
+// scraped returns the PromQL of when the member's values were scraped, in seconds. Of series that
+// were scraped at different times it is the oldest: the value is not newer than its oldest part.
 func (m *member) scraped() string {
 	b := builder{sig: m.signal, src: m.source, by: strings.Join(m.labels(), ", ")}
 	var out []string
@@ -47,8 +68,8 @@ func (b builder) timed() []string {
 	return []string{b.sel(s.Metric, s.Match)}
 }
 
-// scrapes are the times of the series of one answer. A series that its scrape marked as stale has none,
-// though a rate goes on to show it for minutes.
+// scrapes are the times of the series of one answer. A series that its scrape marked as stale has
+// none, though a rate goes on to show it for minutes.
 type scrapes map[seriesKey]time.Time
 
 // scrapes reads the times from an answer.
