@@ -64,6 +64,14 @@ func admission(change func(*bedside)) *bedside {
 	return b
 }
 
+const interval = 30 * time.Second
+
+// readings makes the run an admitted one that has read so much of its baseline.
+func (b *bedside) readings(n int) {
+	b.act.State = state.Admitted
+	b.act.Verify.Before = map[string][]float64{"kv_usage": slices.Repeat([]float64{.99}, n), "preemption_rate": slices.Repeat([]float64{25}, n)}
+}
+
 func TestAdmissionEndsWhereTimeOrTrustRanOut(t *testing.T) {
 	begin := func() *bedside { return admission(nil) }
 	step := func(ctx context.Context, s *stage) advance {
@@ -81,21 +89,24 @@ func TestAdmissionEndsWhereTimeOrTrustRanOut(t *testing.T) {
 		return func(b *bedside) { b.p.w.Paused = true; b.note(keyHeld, ago(since)) }
 	}
 	runStrides(t, begin, step, []stride{
-		{name: "allowed", to: state.Admitted, says: "all guards allow"},
-		{name: "allowed again", set: func(b *bedside) { b.act.State = state.Admitted }, to: state.Intent, says: "on fresh reads"},
+		{name: "allowed", to: state.Admitted, wait: interval, says: "all guards allow"},
+		{name: "allowed again", set: func(b *bedside) { b.readings(4) }, to: state.Intent, says: "on fresh reads"},
+		{name: "admitted, the baseline is not whole yet", set: func(b *bedside) { b.readings(3) }, to: state.Admitted, wait: interval},
+		{name: "admitted, no baseline was begun", set: func(b *bedside) { b.act.State = state.Admitted }, to: state.Admitted, wait: interval},
+		{name: "admitted, nothing can be read", set: func(b *bedside) { b.readings(3); b.ev.Samples = nil }, to: state.Denied, says: "evidence"},
 		{name: "resolved", set: func(b *bedside) { b.in.Status = state.StatusResolved }, to: state.Cancelled, says: "was resolved"},
 		{name: "a stricter mode", set: func(b *bedside) { b.cfg.Mode = Suggest }, to: state.Superseded, says: "the mode is suggest now"},
 		{name: "approved too late", set: decided(-time.Minute, -time.Minute), to: state.Expired, says: "came too late"},
-		{name: "approved just in time", set: decided(-time.Minute-moment, -time.Minute), to: state.Admitted},
+		{name: "approved just in time", set: decided(-time.Minute-moment, -time.Minute), to: state.Admitted, wait: interval},
 		{name: "approved too long ago", set: decided(-20*time.Minute, -15*time.Minute), to: state.Expired, says: "ran out at 12:00:00 UTC"},
-		{name: "approved nearly too long ago", set: decided(-20*time.Minute, -15*time.Minute+moment), to: state.Admitted},
-		{name: "approved long ago, held until lately", set: func(b *bedside) { decided(-2*time.Hour, -time.Hour)(b); b.note(keyHeldUntil, ago(time.Minute)) }, to: state.Admitted},
-		{name: "approved lately, held before that", set: func(b *bedside) { b.note(keyHeldUntil, ago(time.Hour)) }, to: state.Admitted},
-		{name: "approved long ago, held by what is no time", set: func(b *bedside) { decided(-2*time.Hour, -time.Hour)(b); b.note(keyHeldUntil, "soon") }, to: state.Expired},
+		{name: "approved nearly too long ago", set: decided(-20*time.Minute, -15*time.Minute+moment), to: state.Admitted, wait: interval},
+		{name: "approved long ago, held until lately", set: func(b *bedside) { decided(-2*time.Hour, -time.Hour)(b); b.note(state.HeldUntil, ago(time.Minute)) }, to: state.Admitted, wait: interval},
+		{name: "approved lately, held before that", set: func(b *bedside) { b.note(state.HeldUntil, ago(time.Hour)) }, to: state.Admitted, wait: interval},
+		{name: "approved long ago, held by what is no time", set: func(b *bedside) { decided(-2*time.Hour, -time.Hour)(b); b.note(state.HeldUntil, "soon") }, to: state.Expired},
 		{name: "mode auto needs no approval", set: func(b *bedside) {
 			b.act.Mode, b.cfg.Mode, b.cfg.Limits.Signals = "auto", Auto, 1
 			b.act.DecidedAt, b.act.ExpiresAt = time.Time{}, time.Time{}
-		}, to: state.Admitted},
+		}, to: state.Admitted, wait: interval},
 		{name: "the cluster is not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.Denied, says: "not known: reading Deployment llm/vllm: connection refused"},
 		{name: "the workers are not readable", set: func(b *bedside) { b.p.podsErr = errAway }, to: state.Denied, says: "not known: connection refused"},
 		{name: "the namespace is not readable", set: func(b *bedside) { b.p.nsErr = errAway }, to: state.Denied, says: "not known: connection refused"},
@@ -110,7 +121,7 @@ func TestAdmissionEndsWhereTimeOrTrustRanOut(t *testing.T) {
 	b := admission(frozen(time.Hour))
 	b.note(keyHeld, ago(time.Hour))
 	step(t.Context(), b.stage)
-	if _, ever := b.act.Journal[keyHeld]; ever || b.act.Journal[keyHeldUntil] != noon.Add(time.Hour).Format(time.RFC3339Nano) {
+	if _, ever := b.act.Journal[keyHeld]; ever || b.act.Journal[state.HeldUntil] != noon.Add(time.Hour).Format(time.RFC3339Nano) {
 		t.Errorf("%v", b.act.Journal)
 	}
 	// What was held and is not any more is forgotten.
@@ -121,7 +132,7 @@ func TestAdmissionEndsWhereTimeOrTrustRanOut(t *testing.T) {
 }
 
 func TestWriteAndBaselineAreRecordedWithTheIntent(t *testing.T) {
-	b := admission(func(b *bedside) { b.act.State = state.Admitted })
+	b := admission(func(b *bedside) { b.readings(4) })
 	(&Runner{cfg: b.cfg}).admit(t.Context(), b.stage, setEngineArg{})
 	w, base := b.act.Write, b.act.Verify.Baseline
 	if w.OpID == "" || w.UID != "dep-1" || !w.At.Equal(noon) || w.Old != "--max-num-seqs=100" || w.New != "--max-num-seqs=50" || base["kv_usage"] != .99 || base["preemption_rate"] != 25 {
