@@ -25,6 +25,7 @@ const (
 var arguments = map[string]argument{
 	"incidents show": {anIncident, "7"}, "incidents report": {anIncident, "7"}, "ack": {anIncident, "7"}, "silence": {anIncident, "7 --for 45m"},
 	"approve": {anAction, "ACT-01J8 9f2c41d0"}, "deny": {anAction, "ACT-01J8"},
+	"cancel":         {anAction, "ACT-01J8"},
 	"playbooks show": {"which playbook (`paramedic playbooks` lists them)", "kv_exhaustion"},
 	"rules show":     {"which cause or pathology (`paramedic rules` lists them)", "kv_exhaustion"},
 	"playbooks test": {"the directory of your playbooks", "./playbooks"}, "rules test": {"the directory of your cases, or one case", "./rules"},
