@@ -51,7 +51,7 @@ func Compose(f Facts) Message {
 		URL:      f.Links.Incident(in.ID), PlaybookID: f.Playbook.ID, PlaybookTitle: line(f.Playbook.Title, maxLine),
 		PlaybookURL: f.Playbook.URL,
 		StartedAt:   in.StartedAt, OpenedAt: in.OpenedAt, AckedAt: in.AckedAt, AckedBy: in.AckedBy,
-		ResolvedAt: in.ResolvedAt, ResolvedBy: line(in.ResolvedBy, maxLine),
+		ResolvedAt: in.ResolvedAt, ResolvedBy: line(in.ResolvedBy, maxLine), HandedAt: in.HandedAt,
 	}
 	if f.Several {
 		m.Cluster = line(in.Cluster, 120)
@@ -208,19 +208,25 @@ func symptoms(in *state.Incident) []string {
 	return out
 }
 
-// offers are the actions that matter, those that wait for a person first; what was superseded matters to nobody.
+// offers returns the actions that matter, those that wait for a person first. A plan that was superseded before it wrote, or that
+// ended so and was made again later, is left out.
 func offers(actions []state.Action) []Offer {
 	var out []Offer
-	for _, a := range actions {
-		if a.State == state.Superseded {
+	for i, a := range actions {
+		again := func(b state.Action) bool { return b.SameRemedy(&a) }
+		if a.State == state.Superseded && !a.Reached(state.Applied) || a.RanOut() && slices.ContainsFunc(actions[i+1:], again) {
 			continue
 		}
 		o := Offer{
 			ID: a.ID, Kind: a.Kind, Target: line(a.Target.String(), maxLine), Change: line(a.Change, maxLine), Why: line(a.Why, maxLine),
 			Command: line(a.Command, maxText), Mode: a.Mode, State: a.State, PlanHash: a.PlanHash, Approvers: a.Approvers,
 			ExpiresAt: a.ExpiresAt, DecidedBy: line(a.DecidedBy.String(), 120), Result: line(a.Reason, maxLine),
+			NeedsPerson: a.NeedsPerson(), ReleasedBy: line(a.Journal[state.Released], 120),
 		}
-		if a.Verify.Text != "" {
+		switch {
+		case o.NeedsPerson:
+			o.Result = line(a.Reason, maxText) // with the command that undoes it
+		case a.Verify.Text != "":
 			o.Result = line(a.Verify.Text, maxLine)
 		}
 		if said := a.CallOff(); said != "" {
@@ -238,9 +244,9 @@ func offers(actions []state.Action) []Offer {
 
 func rank(o Offer) int {
 	switch {
-	case o.Awaits():
+	case o.Awaits(), o.NeedsPerson:
 		return 0
-	case o.State == state.NeedsHuman, o.State.Running():
+	case o.State.Running():
 		return 1
 	case !o.State.Done():
 		return 2

@@ -129,6 +129,22 @@ func TestComposeSaysWhatBecameOfACallToStop(t *testing.T) {
 	}
 }
 
+// An offer that nobody took in time is made again: people see the one that they can take.
+func TestRenewedOfferReplacesTheOldOne(t *testing.T) {
+	f := sample()
+	old, other := f.Actions[0].Clone(), f.Actions[0].Clone()
+	old.ID, old.State = "ACT-00", state.Expired
+	other.ID, other.State, other.Target.Name = "ACT-02", state.Denied, "another"
+	f.Actions = []state.Action{old, other, f.Actions[0]}
+	if o := Compose(f).Actions; len(o) != 2 || o[0].ID != "ACT-01" || o[1].ID != "ACT-02" {
+		t.Errorf("%+v", o)
+	}
+	f.Actions = f.Actions[:2] // nothing came after it
+	if o := Compose(f).Actions; len(o) != 2 {
+		t.Errorf("%+v", o)
+	}
+}
+
 func TestComposeBeforeAnyVerdict(t *testing.T) {
 	f := sample()
 	f.Incident.Diagnosis, f.Incident.DiagnosedAt, f.Incident.Title = state.Diagnosis{}, time.Time{}, ""

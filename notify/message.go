@@ -52,6 +52,8 @@ type Message struct {
 	ResolvedAt time.Time
 	ResolvedBy string
 	MergedInto string // "#41 KV cache exhausted …"
+	// HandedAt is when first aid last needed a person; zero while it needs none.
+	HandedAt time.Time
 
 	// Words are the operator's own, in place of the built-in ones.
 	Words Words
@@ -114,6 +116,9 @@ type Offer struct {
 	DecidedBy string
 	Result    string // why it ended as it did, what verification found, or what became of a call to stop it
 	Stopping  bool   // a person called it off, and whether that was in time is not known yet
+	// NeedsPerson: the run ended half-way, or with no verdict. A person has to see to it and then cancel it. ReleasedBy is who did.
+	NeedsPerson bool
+	ReleasedBy  string
 }
 
 // Awaits reports whether the offer waits for a person.
@@ -124,12 +129,23 @@ func (o Offer) ApproveCommand() string {
 	return fmt.Sprintf("paramedic approve %s %s", o.ID, state.ShortPlan(o.PlanHash))
 }
 
-// Stopped are the guards' answers that keep the action from running; none where all allow it. That an action which waits for
-// approval has none yet is no news.
+// Handed returns the first of the actions that need a person, if any does.
+func (m Message) Handed() (Offer, bool) {
+	for _, o := range m.Actions {
+		if o.NeedsPerson {
+			return o, true
+		}
+	}
+	return Offer{}, false
+}
+
+// Stopped returns the guards' answers that keep the action from running; none where all allow it. It leaves out that an action
+// which waits for approval, or just got it, had none when it was planned.
 func (o Offer) Stopped() []state.GuardResult {
 	var out []state.GuardResult
 	for _, g := range o.Guards {
-		if g.Decision != state.Allow && !(g.Guard == "approval" && o.Awaits()) {
+		asked := g.Guard == "approval" && (o.Awaits() || o.State == state.Approved && g.Decision == state.Hold)
+		if g.Decision != state.Allow && !asked {
 			out = append(out, g)
 		}
 	}

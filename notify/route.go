@@ -76,16 +76,17 @@ func NewRouter(routes []Route, enabled []state.Channel) (*Router, error) {
 	return &Router{routes: slices.Clone(routes), enabled: slices.Clone(enabled)}, nil
 }
 
-// Channels are the channels that hear of the incident. Without routes critical pages, warning posts and info is logged. An alert that
-// fires on a healthy engine never pages, whatever a route says. A channel that was told once goes on being told, so that its message
-// stays true and its page is closed.
+// Channels returns the channels that hear of the incident. Without routes critical pages, warning posts and info is logged. An alert that
+// fires on a healthy engine never pages, whatever a route says. While first aid needs a person, the channels of a critical incident hear
+// of it, too: what was begun and not ended is urgent whatever it was begun for. A channel that was told once goes on being told, so that
+// its message stays true and its page is closed.
 func (r *Router) Channels(in *state.Incident) []state.Channel {
-	want := standard(in.Severity)
-	for _, route := range r.routes {
-		if route.matches(in) {
-			want = route.Channels
-			break
-		}
+	want := r.routed(in)
+	handed := !in.HandedAt.IsZero()
+	if handed {
+		urgent := *in
+		urgent.Severity = state.Critical
+		want = append(slices.Clone(want), r.routed(&urgent)...)
 	}
 	var out []state.Channel
 	for _, c := range known {
@@ -93,12 +94,22 @@ func (r *Router) Channels(in *state.Incident) []state.Channel {
 		if !slices.Contains(r.enabled, c) || !told && !slices.Contains(want, c) {
 			continue
 		}
-		if c == state.ChannelPagerDuty && in.Cause() == state.BenignAlert && !told {
+		if c == state.ChannelPagerDuty && in.Cause() == state.BenignAlert && !told && !handed {
 			continue
 		}
 		out = append(out, c)
 	}
 	return out
+}
+
+// routed returns the channels of the first route that matches.
+func (r *Router) routed(in *state.Incident) []state.Channel {
+	for _, route := range r.routes {
+		if route.matches(in) {
+			return route.Channels
+		}
+	}
+	return standard(in.Severity)
 }
 
 func standard(s state.Severity) []state.Channel {

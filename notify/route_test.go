@@ -3,6 +3,7 @@ package notify
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -30,6 +31,36 @@ func TestDefaultRoutes(t *testing.T) {
 	} {
 		if got := r.Channels(&c.in); !cmp.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// What first aid began and could not end is urgent, whatever the trouble was; whom that wakes is for the routes to say.
+func TestHandedOverIsRoutedAsCritical(t *testing.T) {
+	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	standard, err := NewRouter(nil, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := NewRouter([]Route{
+		{Severity: []state.Severity{"critical"}, Pool: "batch", Channels: []state.Channel{"slack"}},
+		{Pool: "batch", Channels: []state.Channel{"console"}},
+	}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		router *Router
+		in     state.Incident
+		want   []state.Channel
+	}{
+		"a warning":       {standard, state.Incident{Severity: state.Warning}, []state.Channel{"pagerduty", "slack", "console"}},
+		"a benign alert":  {standard, state.Incident{Severity: state.Info, Diagnosis: state.Diagnosis{Cause: state.BenignAlert}}, []state.Channel{"pagerduty", "slack", "console"}},
+		"one's own route": {own, state.Incident{Severity: state.Warning, Scope: state.Scope{Pool: "batch"}}, []state.Channel{"slack", "console"}},
+	} {
+		c.in.HandedAt = at
+		if got := c.router.Channels(&c.in); !cmp.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }

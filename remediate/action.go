@@ -34,8 +34,8 @@ type action interface {
 	apply(ctx context.Context, r *stage) advance
 	live(ctx context.Context, r *stage) advance
 	undo(ctx context.Context, r *stage) advance
-	// still says, while the change is verified, why it is no longer the run's own; empty: it is.
-	still(ctx context.Context, r *stage) (string, error)
+	// still returns, while the change is verified, where the run goes because the change is no longer its own; no state: it is.
+	still(ctx context.Context, r *stage) (advance, error)
 	reversible() bool
 }
 
@@ -75,6 +75,7 @@ type stage struct {
 	act     *state.Action // the runner's own copy, whose journal may be written
 	in      state.Incident
 	now     time.Time
+	due     time.Time // when the step was to be taken; zero: at once
 	// optedOut says that the namespace is no longer opted in: then not even what was started is undone by the bot.
 	optedOut bool
 }
@@ -109,7 +110,7 @@ func (r *stage) stopped() string {
 	if r.optedOut {
 		return "the namespace opted out of first aid"
 	}
-	return ""
+	return r.stricter()
 }
 
 // stamp notes when something first was so, and gives that time.

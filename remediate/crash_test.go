@@ -14,7 +14,7 @@ import (
 )
 
 // TestKilledAtEveryBoundary runs both actions, helpful, harmful and without effect, under seeded interleavings of: the process killed
-// before a write, after it, and before its record; answers lost; halts; a person who edits the target or calls the run off. Whatever comes,
+// before a write, after it, and before its record; answers lost; halts; a person who edits the target, calls the run off or sets the mode to observe. Whatever comes,
 // one attempt has one effect at most, a rollback that was decided happens, a person's edit stands, and what was called off only undoes.
 func TestKilledAtEveryBoundary(t *testing.T) {
 	ends := map[string]int{}
@@ -41,7 +41,7 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 type storm struct {
 	rand   *rand.Rand
 	edited string // the value that a person set
-	before int    // how many writes there were when somebody called the run off; -1: nobody did
+	before int    // how many writes there were when a person called the run off or forbade it; -1: neither happened
 }
 
 func (s *storm) one(in int) bool { return s.rand.IntN(in) == 0 }
@@ -66,8 +66,12 @@ func (s *storm) run(t *testing.T, w *world) {
 		} else if s.one(5) {
 			w.halt = nil
 		}
-		if a.State == state.Intent && s.before < 0 && s.one(30) {
-			w.actions[0].Journal[state.CalledOff], s.before = "asha", len(w.cluster.Changes())
+		if a.State == state.Intent && s.before < 0 && s.one(15) {
+			if s.before = len(w.cluster.Changes()); s.one(2) {
+				w.cfg.Mode = remediate.Observe
+			} else {
+				w.actions[0].Journal[state.CalledOff] = "asha"
+			}
 			a, _ = w.Action(id)
 		}
 		s.deliver(w, a)
@@ -144,7 +148,7 @@ func (s *storm) check(t *testing.T, w *world, a state.Action) {
 	}
 	for _, c := range w.cluster.Changes()[max(s.before, 0):] {
 		if s.before >= 0 && !strings.HasSuffix(c.Op, "-undone") {
-			t.Errorf("after it was called off: %s %s", c.Verb, c.Object)
+			t.Errorf("after it was called off or forbidden: %s %s", c.Verb, c.Object)
 		}
 	}
 	if a.Target.Kind == "Pod" {

@@ -18,9 +18,13 @@ func written(a state.Action) time.Time {
 	return time.Time{}
 }
 
-// wrote says whether the run did, or may have done, something to the cluster.
+// wrote reports whether the run did, or may have done, something to the cluster. One that was superseded did where its write was put back
+// by another hand.
 func wrote(a state.Action) bool {
-	return !written(a).IsZero() && a.State != state.Superseded && a.State != state.Denied
+	if a.State == state.Superseded {
+		return a.Reached(state.Applied)
+	}
+	return !written(a).IsZero() && a.State != state.Denied
 }
 
 // reached is the step at which the run first came to a state; the zero one where it never did.
@@ -32,12 +36,13 @@ func reached(a state.Action, st state.ActionState) state.ActionStep {
 	return a.Steps[i]
 }
 
-// failed says whether the run did not help: undone, handed to a person, or the symptoms came back within an hour of success.
+// failed reports whether the run did not help: it was undone, put back by another hand, or handed to
+// a person, its symptoms came back within an hour of its success, or its incident never ended.
 func (s *scene) failed(a state.Action) bool {
 	switch a.State {
 	case state.RollbackIntent, state.RolledBack:
 		return true
-	case state.NeedsHuman:
+	case state.NeedsHuman, state.Superseded:
 		return wrote(a)
 	case state.Succeeded:
 		at := reached(a, state.Succeeded).At
@@ -52,7 +57,8 @@ func (s *scene) failed(a state.Action) bool {
 			if !alike(&in) {
 				continue
 			}
-			if in.OpenedAt.After(at) && in.OpenedAt.Sub(at) < time.Hour || in.ID == a.Incident && s.now.Sub(at) < time.Hour && in.Open() && in.ActiveAlerts > 0 && s.now.Sub(at) > 5*time.Minute {
+			if in.OpenedAt.After(at) && in.OpenedAt.Sub(at) < time.Hour ||
+				in.ID == a.Incident && in.Open() && in.ActiveAlerts > 0 && s.now.Sub(at) > 5*time.Minute {
 				return true
 			}
 		}
@@ -71,10 +77,10 @@ func lockGuard(_ context.Context, s *scene) verdict {
 			continue
 		}
 		switch {
-		case a.State == state.NeedsHuman && a.Journal[state.Released] == "":
+		case a.NeedsPerson():
 			return deny("action %s (%s) waits for a person: see to it, then cancel it", a.ID, a.Change)
-		case a.State == state.Admitted && s.act.State == state.Admitted && s.act.ID < a.ID:
-			continue // both were admitted at once: the older goes first
+		case a.State == state.Admitted && (s.act.State == state.Intent || s.act.State == state.Admitted && s.act.ID < a.ID):
+			continue // both were admitted at once: the one with an intent goes first, else the older
 		case a.State.Running() && a.State != state.Approved:
 			return hold(s.now.Add(time.Minute), "action %s (%s) is under way: %s", a.ID, a.Change, a.State)
 		}

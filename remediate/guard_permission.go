@@ -59,14 +59,17 @@ func approval(_ context.Context, s *scene) verdict {
 		}
 		return hold(a.ExpiresAt, "waits for approval%s", whom(s.rule.approvers))
 	}
-	by := a.DecidedBy
+	by, at := a.DecidedBy, s.now
+	if recorded := written(*a); !recorded.IsZero() {
+		at = recorded // the intent used the approval up
+	}
 	switch {
 	case by.ID == "" || a.DecidedAt.IsZero():
 		return deny("nobody approved it")
 	case a.PlanHash != planHash(a):
 		return deny("the plan is not the one that was approved")
-	case !a.DecidedAt.Before(a.ExpiresAt) || !s.now.Before(a.ExpiresAt.Add(s.rule.ApprovalTTL)):
-		return deny("the approval expired at %s", a.ExpiresAt.Format("15:04:05 MST"))
+	case !a.DecidedAt.Before(a.ExpiresAt) || !at.Before(approvedUntil(a, s.rule)):
+		return deny("the approval expired at %s", approvedUntil(a, s.rule).Format("15:04:05 MST"))
 	case s.rule.noApprover():
 		return deny("the policies for it name no approver in common")
 	}

@@ -11,7 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// targetGuard: exactly one object, the one that was planned for, where first aid was opted in to.
+// targetGuard allows exactly one object: the one that was planned for, no part of a larger engine,
+// in a namespace that opted in.
 func targetGuard(_ context.Context, s *scene) verdict {
 	t := s.act.Target
 	uid := s.w.UID
@@ -31,6 +32,9 @@ func targetGuard(_ context.Context, s *scene) verdict {
 		return deny("%s is terminating already", t)
 	case t.Kind == "Pod" && s.pod.Labels["leaderworkerset.sigs.k8s.io/name"] != "":
 		return deny("%s is one of a gang: its whole group would restart", t)
+	}
+	if why := s.entire(); why != "" {
+		return deny("%s", why)
 	}
 	if !s.cfg.optedIn(s.ns, s.rule.mode) {
 		return deny("namespace %s has not opted in: kubectl label namespace %s %s", t.Namespace, t.Namespace, s.cfg.ManagedLabel)
@@ -202,7 +206,7 @@ var controllers = []string{"kube-controller-manager", "kube-scheduler", "kubelet
 
 func humanEdit(w Workload, since time.Time) (Manager, bool) {
 	for _, m := range w.Managers {
-		if m.Status || m.At.Before(since) || slices.Contains(controllers, m.Name) || gitOps(m.Name) || m.Name == "helm" {
+		if m.Status || !m.At.After(since) || slices.Contains(controllers, m.Name) || gitOps(m.Name) || m.Name == "helm" {
 			continue
 		}
 		if m.At.Sub(w.Created).Abs() <= time.Second {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// verifiability: there is a baseline to compare with, the way back is known, and the API server would take the writes.
+// verifiability allows if each leading signal has a baseline, the way back is known, and the API
+// server would take the writes.
 func verifiability(ctx context.Context, s *scene) verdict {
 	w, err := s.kind.write(s, "check")
 	if err != nil {
@@ -16,22 +17,32 @@ func verifiability(ctx context.Context, s *scene) verdict {
 	if w.Inverse == "" {
 		return deny("there is no way back")
 	}
-	base := s.baseline()
-	primary := 0
-	var have []string
+	now, base := s.reading(), s.baseline()
+	leading := s.leading(base)
+	shows := false // a leading signal that is no guardrail can be read
+	var have, unread []string
 	for _, m := range s.kind.metrics() {
-		if _, ok := base[m.signal]; !ok {
+		if !m.applies(s.act) {
 			continue
 		}
-		if !slices.Contains(have, m.signal) { // one signal may be watched for two things
+		_, readable := now[m.signal]
+		_, before := base[m.signal]
+		leads := m.better > 0 && slices.Contains(leading, m.signal)
+		switch {
+		case readable && before:
 			have = append(have, m.signal)
-		}
-		if !m.guardrail {
-			primary++
+			shows = shows || leads && !m.guardrail
+		case leads:
+			unread = append(unread, m.signal)
 		}
 	}
-	if primary == 0 {
-		return deny("nothing that would show an improvement can be read now (%s)", strings.Join(names(s.kind.metrics()), ", "))
+	if len(unread) > 0 {
+		return deny("%s cannot be read now: without it a success could not be told from trouble that goes on",
+			strings.Join(unread, ", "))
+	}
+	if !shows {
+		return deny("nothing that the verdict rests on would show an improvement (%s)",
+			strings.Join(names(s.kind.metrics()), ", "))
 	}
 	if !s.rule.mode.Writes() {
 		return allow("baseline of %s; the way back is known; no dry run, for mode %s only reads", strings.Join(have, ", "), s.rule.mode)

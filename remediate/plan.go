@@ -52,7 +52,7 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		return p.callOff(in, nil, state.Superseded, "there is no playbook for it"), false
 	}
 	if p.overtaken(in.ID) >= overtakenMost {
-		return p.callOff(in, nil, state.Superseded, "the workload keeps changing under every plan"), false
+		return p.callOff(in, nil, state.Superseded, "its plans come to nothing at their write: the workload changes, or the cluster refuses"), false
 	}
 	if p.cfg.Clusters[in.Cluster] == nil && !p.cfg.Mode.Writes() {
 		return nil, false // nothing to propose where the workload cannot even be read; the playbook says it in words
@@ -60,6 +60,7 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 	ev, _ := p.cfg.View.Evidence(in.ID)
 	keep := map[state.ActionID]bool{}
 	var fresh []state.Input
+	planned := 0
 	for _, r := range pb.FirstAid {
 		kind, ok := actionOf(r.Action)
 		if !ok {
@@ -69,7 +70,7 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		if p.declined(a) {
 			continue
 		}
-		old, same := p.standing(a)
+		old, same := p.standing(a, refused)
 		switch {
 		case same && !refused:
 			keep[old.ID] = true
@@ -82,18 +83,19 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 			continue
 		}
 		again = again || refused
-		fresh = append(fresh, p.events(a, refused)...)
+		fresh = append(fresh, p.events(p.identify(a, planned), refused)...)
+		planned++
 	}
 	return append(p.callOff(in, keep, state.Superseded, "the plan changed"), fresh...), again
 }
 
-// overtakenMost is how many plans of one incident may be overtaken by somebody else's changes before the bot stays out of the way.
+// overtakenMost is how many plans of one incident may come to nothing at their write before the bot stays out of the way.
 const overtakenMost = 3
 
-// overtaken counts the incident's runs that recorded an intent and were superseded before they wrote anything.
+// overtaken counts the incident's runs that recorded an intent, and were superseded by another hand or refused by the cluster.
 func (p *Planner) overtaken(id state.IncidentID) (n int) {
 	for _, a := range p.cfg.View.ActionsOf(id) {
-		if a.State == state.Superseded && !written(a).IsZero() {
+		if (a.State == state.Superseded || a.State == state.Denied) && !written(a).IsZero() {
 			n++
 		}
 	}
@@ -104,13 +106,13 @@ func (p *Planner) overtaken(id state.IncidentID) (n int) {
 // would write: it is then recorded with every reason.
 func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidence, kind action, r playbooks.Remedy) (state.Action, bool) {
 	now := p.cfg.Clock.Now()
-	a := state.Action{Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed, Params: map[string]string{}}
+	a := state.Action{Form: state.ActionForm, Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed, Params: map[string]string{}}
 	maps.Copy(a.Params, r.Params)
 	refuse := func(err error) (state.Action, bool) {
 		a.Guards = append(a.Guards, state.GuardResult{Guard: "plan", Decision: state.Deny, Reason: err.Error(), At: now})
 		a.Change = or(a.Change, r.Action)
 		a.Why = or(a.Why, r.Text)
-		return p.identify(a, now), true
+		return a, true
 	}
 	t, err := kind.target(in, ev, a.Params)
 	a.Target = t
@@ -128,7 +130,6 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 	a.ExpiresAt = now.Add(s.rule.ApprovalTTL)
 	s.peersEvidence(ctx)
 	a.Guards = ask(ctx, s, guards())
-	a = p.identify(a, now)
 	if decision, _, _ := weigh(a.Guards); decision == state.Deny && s.rule.mode.Writes() {
 		return a, true
 	}
@@ -141,20 +142,23 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 	return a, false
 }
 
-// identify gives the action its hash and its ID, which a second delivery of the same plan gives again.
-func (p *Planner) identify(a state.Action, now time.Time) state.Action {
+// identify gives the action its hash and its ID, which a second delivery of the same plan gives again. The IDs of an incident's
+// actions are in the order in which they were planned; before says how many of this plan come before it.
+func (p *Planner) identify(a state.Action, before int) state.Action {
 	a.PlanHash = planHash(&a)
+	all := p.cfg.View.ActionsOf(a.Incident)
 	attempt := 0
-	for _, b := range p.cfg.View.ActionsOf(a.Incident) {
+	for _, b := range all {
 		if b.Kind == a.Kind && b.Target.Name == a.Target.Name {
 			attempt++
 		}
 	}
 	seed := strings.Join([]string{string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Params["arg"], strconv.Itoa(attempt)}, "|")
+	at := p.cfg.Clock.Now()
 	if in, ok := p.cfg.View.Incident(a.Incident); ok && !in.OpenedAt.IsZero() {
-		now = in.OpenedAt
+		at = in.OpenedAt
 	}
-	a.ID = state.NewActionID(now, seed)
+	a.ID = state.NewActionID(at.Add(time.Duration(len(all)+before)*time.Millisecond), seed)
 	return a
 }
 
@@ -167,21 +171,23 @@ func planHash(a *state.Action) string {
 	return state.Hash(parts...)
 }
 
-// standing is the incident's newest action of the kind on the target, and whether it stands for the same plan. A value that moved by
-// less than a quarter is the same plan, so that people are not shown a new one with every breath of the load.
-func (p *Planner) standing(a state.Action) (state.Action, bool) {
+// standing returns the incident's newest run of the remedy, and whether it stands for the same plan. A value that moved by less than
+// a quarter is the same plan, so that people are not shown a new one with every breath of the load. A denied run stands for a plan
+// that the same guards refuse; where they allow it now it is offered again.
+func (p *Planner) standing(a state.Action, refused bool) (state.Action, bool) {
 	for _, b := range p.cfg.View.ActionsOf(a.Incident) { // newest first
 		if !b.SameRemedy(&a) {
 			continue
 		}
 		if b.State == state.Denied {
-			return b, b.DecidedBy.ID == "" && denials(b) == denials(a)
+			return b, refused && denials(b) == denials(a)
 		}
 		if !b.State.BeforeEffect() {
 			return b, false
 		}
 		same := b.Target.UID == a.Target.UID && b.Mode == a.Mode && slices.Equal(b.Approvers, a.Approvers) && b.Params["from"] == a.Params["from"] && b.Params["labels"] == a.Params["labels"] && near(b.Params["to"], a.Params["to"])
-		return b, same && (b.ExpiresAt.IsZero() || b.ExpiresAt.After(p.cfg.Clock.Now()))
+		expired := b.State == state.AwaitingApproval && !b.ExpiresAt.After(p.cfg.Clock.Now())
+		return b, same && !expired
 	}
 	return state.Action{}, false
 }
@@ -234,7 +240,7 @@ func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to st
 	now := p.cfg.Clock.Now()
 	for _, a := range p.cfg.View.ActionsOf(in.ID) {
 		from := a.State
-		if !from.BeforeEffect() || keep[a.ID] {
+		if !from.BeforeEffect() || keep[a.ID] || a.Form > state.ActionForm {
 			continue
 		}
 		if a.Move(to, now, why, self) == nil {

@@ -10,7 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// A Gauge reads live signals. What cannot be read is in the evidence's Missing, never a zero.
+// A Gauge reads live signals. What cannot be read is in the evidence's Missing, never a zero. A
+// sample's time MUST be that of its measurement, not that of the call.
 type Gauge interface {
 	Read(ctx context.Context, cluster string, scope state.Scope, onset time.Time, signals []string) state.Evidence
 }
@@ -40,11 +41,11 @@ type Timing struct {
 	Interval time.Duration // between samples; 30s
 	Samples  int           // fewest that decide; 10
 	Drain    time.Duration // longest wait for a worker to run nothing; 10m
-	Blocked  time.Duration // longest wait for a disruption budget; 15m
+	Blocked  time.Duration // longest wait for a disruption budget, and for a hold that names no end; 15m
 	Rollout  time.Duration // longest wait for a rollout or a replacement; 30m
 	Poll     time.Duration // between looks while waiting; 10s
 	Stale    time.Duration // an intent that found no chance to be written for so long is called off; 10m
-	Replan   time.Duration // between plans while a remedy is denied; 5m
+	Replan   time.Duration // between plans while a remedy is denied, and between looks while a run is held; 5m
 }
 
 func (t Timing) orDefaults() Timing {

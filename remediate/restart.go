@@ -37,18 +37,19 @@ func (restartWorker) reversible() bool { return false }
 
 func (restartWorker) metrics() []metric {
 	return []metric{
-		{signal: "kv_usage", unit: "ratio", agg: aggMax, target: true, better: 0.8, worse: 1.2, noise: 0.05},
-		{signal: "container_memory", unit: "bytes", agg: aggMax, target: true, better: 0.85, worse: 1.2},
+		{signal: "kv_usage", also: []string{"kv_idle_usage"}, unit: "ratio", agg: aggMax, target: true, better: 0.8, worse: 1.2, noise: 0.05},
+		{signal: "container_memory", also: []string{"container_memory_slope"}, unit: "bytes", agg: aggMax, target: true, better: 0.85, worse: 1.2},
 		{signal: "process_rss", unit: "bytes", agg: aggMax, target: true, better: 0.85, worse: 1.2},
-		{signal: "gpu_fb_used", unit: "MiB", agg: aggMax, target: true, better: 0.98, worse: 1.02, cause: "gpu_memory_leak"},
+		{signal: "gpu_fb_used", also: []string{"gpu_fb_slope"}, unit: "MiB", agg: aggMax, target: true, better: 0.98, worse: 1.02, cause: "gpu_memory_leak"},
 		{signal: "generation_tokens_rate", unit: "1/s", agg: aggSum, target: true, higher: true, better: 1.3, worse: 0.5, noise: 1, cause: "engine_hang"},
 		{signal: "ttft_p95", unit: "s", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.5},
-		{signal: "error_rate", unit: "ratio", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02},
-		{signal: "replicas_ready", unit: "pods", agg: aggReady, guardrail: true, higher: true, worse: 0.99},
+		{signal: "error_rate", unit: "ratio", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02, rolling: rolling{worse: 2, noise: 0.1}},
+		{signal: "replicas_ready", unit: "pods", agg: aggReady, guardrail: true, higher: true, worse: 0.99, rolling: rolling{worse: 0.99}},
 	}
 }
 
-// target is the one broken worker. Of several it is the one that the strongest finding names; the storm guard then has its say.
+// target chooses the one broken worker, which must be an engine by itself. Of several it is the one
+// that the strongest finding names; the storm guard then has its say.
 func (restartWorker) target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error) {
 	t, err := poolTarget(in, ev)
 	if err != nil {
@@ -61,8 +62,13 @@ func (restartWorker) target(in state.Incident, ev state.Evidence, params map[str
 	}
 	for _, f := range in.Diagnosis.Findings {
 		if f.Weight > 0 && slices.Contains(pods, f.Pod) {
-			t.Name = f.Pod
-			return t, nil
+			pods = []string{f.Pod}
+			break
+		}
+	}
+	for _, pod := range pods {
+		if why := groupOf(ev, t.Namespace, pod); why != "" {
+			return t, errors.New(why)
 		}
 	}
 	if len(pods) != 1 {

@@ -35,11 +35,11 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	case a.Journal[keyIsolated] == "":
 		return k.isolate(ctx, r, pod)
 	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
-		return advance{to: state.NeedsHuman, text: "somebody changed the worker's labels after it was isolated: it is theirs now"}
+		return advance{to: state.NeedsHuman, text: "the worker's labels were changed after it was isolated, and not by Paramedic: they are left as they are"}
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid while the worker was isolated")
 	}
-	if why := r.stopped(); why != "" {
+	if why := or(r.stopped(), r.watch(ctx, k)); why != "" { // the others carry its load: if they fail at that, it is put back
 		r.note(keyUndo, why)
 		return r.stay(0)
 	}
@@ -69,30 +69,32 @@ func oldLabels(wr state.Write) map[string]string {
 
 func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 	wr := r.act.Write
-	if pod.Annotations[OpIDAnnotation] == wr.OpID && k.out(pod, wr) {
-		r.stamp(keyIsolated)
+	// It served until its labels were seen changed, or the write was answered: not the delivery's
+	// time.
+	done := func() advance {
+		r.note(keyIsolated, r.cfg.Clock.Now().Format(time.RFC3339Nano))
 		return r.stay(0)
+	}
+	if pod.Annotations[OpIDAnnotation] == wr.OpID && k.out(pod, wr) {
+		return done()
 	}
 	old := oldLabels(wr)
 	if len(old) == 0 || !selects(old, pod.Labels) {
-		return advance{to: state.NeedsHuman, text: "somebody changed the worker's labels before it was isolated; nothing was written"}
+		return advance{to: state.Superseded, text: "the worker's labels were changed before it was isolated; nothing was written"}
 	}
-	if why := r.stopped(); why != "" {
-		return advance{to: state.Denied, text: "stopped before the write: " + why}
-	}
-	if r.now.Sub(wr.At) > r.cfg.Timing.Stale {
-		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}
+	if instead, ok := r.mayWrite(ctx); !ok {
+		return instead
 	}
 	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Patch), false)
 	switch {
 	case err == nil:
-		r.stamp(keyIsolated)
-		return r.stay(0)
+		return done()
 	case errors.Is(err, ErrConflict):
-		r.note("conflict", err.Error())
-		return r.retry(err)
+		return r.contend("isolate_conflict", err, func(why string) advance {
+			return advance{to: state.Superseded, text: "isolating the worker conflicts with other changes, nothing was written: " + why}
+		})
 	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
-		return advance{to: state.NeedsHuman, text: "isolating the worker was refused, nothing was written: " + err.Error()}
+		return advance{to: state.Denied, text: "isolating the worker was refused, nothing was written: " + err.Error()}
 	}
 	return r.retry(err)
 }
@@ -105,11 +107,16 @@ func drainTime(a *state.Action, t Timing) time.Duration {
 	return t.Drain
 }
 
-// drain waits until the worker runs nothing, as a sample taken after it was isolated shows, or until the deadline.
+// following is how long Services and gateways may take to follow a label. The clocks of the bot and
+// of what scrapes may be as far apart.
+const following = 5 * time.Second
+
+// drain waits until the worker runs nothing, as a scrape shows that was made after the isolation,
+// or until the deadline.
 func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 	a, since, most := r.act, r.stamp(keyIsolated), drainTime(r.act, r.cfg.Timing)
 	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, poolScope(a.Target, ""), r.in.StartedAt, []string{"requests_running"})
-	v := values(ev, "requests_running", since, func(e state.Entity) bool { return e.Pod == a.Target.Name })
+	v := values(ev, "requests_running", since.Add(following), func(e state.Entity) bool { return e.Pod == a.Target.Name })
 	switch {
 	case len(v) > 0 && slices.Max(v) == 0:
 		r.note("drained_text", "it runs nothing")
@@ -126,28 +133,25 @@ func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 
 func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
 	a := r.act
-	if why := or(k.tooFew(ctx, r), r.stopped()); why != "" {
-		r.note(keyUndo, why)
-		return r.stay(0)
+	if instead, ok := k.mayEvict(ctx, r); !ok {
+		return instead
 	}
 	err := r.cluster.Evict(ctx, pod.Namespace, pod.Name, a.Write.UID, false)
 	switch {
 	case err == nil:
 		r.stamp(keyEvicted)
 		return r.stay(r.cfg.Timing.Poll)
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrConflict):
-		return r.stay(0) // the next look tells: another pod of this name, or none
 	case errors.Is(err, ErrBlocked):
-		if r.now.Sub(r.stamp(keyBlocked)) < r.cfg.Timing.Blocked {
-			return r.stay(r.cfg.Timing.Poll)
-		}
-		r.note(keyUndo, fmt.Sprintf("the eviction was refused for %s: %v", state.FormatDuration(r.cfg.Timing.Blocked), err))
-		return r.stay(0)
+		return r.blocked("the eviction was refused for %s: %s", err.Error())
 	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
 		r.note(keyUndo, "the eviction was refused: "+err.Error())
 		return r.stay(0)
 	}
-	return r.retry(err)
+	// The next look tells whether it happened: another pod of this name, or none.
+	return r.contend("evict_trouble", err, func(why string) advance {
+		r.note(keyUndo, "the worker could not be evicted: "+why)
+		return r.stay(0)
+	})
 }
 
 // tooFew asks again, right before the eviction, whether another worker is ready: the drain may have taken minutes.
@@ -179,16 +183,18 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod Pod) advance {
 		}
 		return advance{to: state.NeedsHuman, text: why + "; the worker serves again"}
 	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
-		return advance{to: state.NeedsHuman, text: why + "; somebody changed the worker's labels, which are left as they are"}
+		return advance{to: state.NeedsHuman, text: why + "; the worker's labels were changed, and not by Paramedic: they are left as they are"}
 	}
 	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Inverse), false)
 	if errors.Is(err, ErrForbidden) || errors.Is(err, ErrRefused) {
 		return r.person(why + "; the worker could not be put back into serving: " + err.Error())
 	}
-	if err != nil && !errors.Is(err, ErrConflict) {
-		return r.retry(err)
+	if err == nil {
+		return r.stay(0)
 	}
-	return r.stay(0)
+	return r.contend("put_back_trouble", err, func(again string) advance {
+		return r.person(why + "; the worker could not be put back into serving: " + again)
+	})
 }
 
 // live waits until the pool has its number of workers again, all of them ready, without the old one.
@@ -230,15 +236,15 @@ func replacement(pods []Pod, a *state.Action, drained time.Time) string {
 	return ""
 }
 
-func (restartWorker) still(ctx context.Context, r *stage) (string, error) {
+func (restartWorker) still(ctx context.Context, r *stage) (advance, error) {
 	pod, err := r.cluster.Pod(ctx, r.act.Target.Namespace, r.act.Journal["replacement"])
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return "", err
+		return advance{}, err
 	}
 	if err != nil || pod.Terminating {
-		return "the replacement went away while it was verified", nil
+		return advance{to: state.NeedsHuman, text: "the replacement went away while it was verified"}, nil
 	}
-	return "", nil
+	return advance{}, nil
 }
 
 func (restartWorker) undo(_ context.Context, r *stage) advance {

@@ -2,6 +2,7 @@ package remediate
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -46,13 +47,17 @@ func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	if !ok || !a.State.Running() && !(a.State == state.Proposed && Mode(a.Mode) == Auto) {
 		return done(e)
 	}
+	if a.Form > state.ActionForm {
+		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, RetryAt: now.Add(r.cfg.Timing.Replan),
+			Error: "a newer version recorded this run: let that one go on with it"}}
+	}
 	if now.Before(a.NextAt) {
 		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, RetryAt: a.NextAt}}
 	}
 	in, ok := r.cfg.View.Incident(a.Incident)
 	kind, known := actionOf(a.Kind)
 	from := a.State
-	st := &stage{cfg: r.cfg, cluster: r.cfg.Clusters[a.Target.Cluster], act: &a, in: in, now: now}
+	st := &stage{cfg: r.cfg, cluster: r.cfg.Clusters[a.Target.Cluster], act: &a, in: in, now: now, due: a.NextAt}
 	var adv advance
 	switch {
 	case !known || st.cluster == nil:
@@ -129,40 +134,51 @@ func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
 	case state.Intent:
 		return kind.apply(ctx, st)
 	case state.Applied:
-		return kind.live(ctx, st)
+		return r.takeEffect(ctx, st, kind)
 	case state.Verifying:
 		return r.verify(ctx, st, kind)
 	}
-	return kind.undo(ctx, st)
+	return r.undo(ctx, st, kind)
 }
 
-// admit asks all guards, on fresh reads: once to admit the run, which takes its lock, and once more, under the lock, before it records
-// the intent.
+// admit asks all guards, on fresh reads: once to admit the run, which takes its lock, and once more,
+// under the lock, before it records the intent. In between it reads the baseline's window.
 func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	a := st.act
 	if !st.in.Open() {
 		return advance{to: state.Cancelled, text: "the incident was resolved before anything was done"}
 	}
+	if why := st.stricter(); why != "" {
+		return advance{to: state.Superseded, text: why}
+	}
 	if Mode(a.Mode) != Auto && !a.DecidedAt.Before(a.ExpiresAt) {
 		return advance{to: state.Expired, text: "the approval came too late"}
+	}
+	if end := approvedUntil(a, r.cfg.ruleFor(a.Cause, a.Kind, a.Target)); Mode(a.Mode) != Auto && !st.now.Before(end) {
+		return advance{to: state.Expired, text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
 	}
 	s := r.cfg.survey(ctx, st.in, a)
 	s.commit = a.State == state.Admitted
 	if s.problem == nil {
 		s.peersEvidence(ctx)
 	}
+	begun := s.commit && len(a.Verify.Before) > 0
+	if begun && s.observe(st.due) {
+		return st.stay(r.cfg.Timing.Interval)
+	}
 	a.Guards = ask(ctx, s, guards())
 	decision, why, retry := weigh(a.Guards)
 	if decision == state.Hold {
+		a.Verify.Before = nil
 		return r.held(st, why, retry)
 	}
 	if decision != state.Allow {
 		return advance{to: state.Denied, text: why}
 	}
-	delete(a.Journal, "held")
-	delete(a.Journal, "held_text")
-	if !s.commit {
-		return advance{to: state.Admitted, text: "all guards allow"}
+	delete(a.Journal, keyHeld)
+	if !begun {
+		s.observe(time.Time{})
+		return advance{to: state.Admitted, text: "all guards allow", wait: r.cfg.Timing.Interval}
 	}
 	w, err := kind.write(s, state.Hash("op", string(a.ID), a.PlanHash, strconv.Itoa(len(a.Steps))))
 	if err != nil {
@@ -170,20 +186,34 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	}
 	w.At = st.now
 	a.Write, a.Verify.Baseline = w, s.baseline()
+	a.Verify.Leading = s.leading(a.Verify.Baseline)
 	return advance{to: state.Intent, text: "all guards allow, on fresh reads"}
 }
 
-// held waits for what holds the run, but no longer than its plan is good for.
+// held waits for what holds the run. A hold that names its end lasts until then, and keeps the approval: people saw it when they
+// approved, and every guard is asked again. One that only asks to be asked again may last for ever, and is given up after a while.
 func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 	a := st.act
-	since := st.stamp("held")
-	st.note("held_text", why)
-	if limit := since.Add(r.cfg.Timing.Blocked); !st.now.Before(limit) {
+	if retry.Sub(st.now) > time.Minute {
+		delete(a.Journal, keyHeld)
+		st.note(state.HeldUntil, retry.Format(time.RFC3339Nano))
+		st.note(state.HeldBy, why)
+		return advance{to: a.State, wait: pause(st.now, retry, r.cfg.Timing.Replan)}
+	}
+	if !st.now.Before(st.stamp(keyHeld).Add(r.cfg.Timing.Blocked)) {
 		return advance{to: state.Denied, text: "held for too long: " + why}
 	}
-	wait := retry.Sub(st.now)
-	if wait <= 0 || wait > time.Minute {
-		wait = time.Minute
+	return advance{to: a.State, wait: pause(st.now, retry, time.Minute)}
+}
+
+// keyHeld is the journal's key for since when the run is held by what names no end.
+const keyHeld = "held"
+
+// approvedUntil returns when an approval runs out: some time after the plan's, or after the end of a hold.
+func approvedUntil(a *state.Action, r rule) time.Time {
+	end := a.ExpiresAt
+	if held, err := time.Parse(time.RFC3339Nano, a.Journal[state.HeldUntil]); err == nil && held.After(end) {
+		end = held
 	}
-	return advance{to: a.State, wait: wait}
+	return end.Add(r.ApprovalTTL)
 }

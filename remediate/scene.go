@@ -30,6 +30,7 @@ type scene struct {
 	ev      state.Evidence
 
 	actions []state.Action
+	unread  error // why the pool could not be read
 	problem error // why the live reads are not whole; guards that need them deny
 }
 
@@ -40,9 +41,11 @@ func (c *Config) survey(ctx context.Context, in state.Incident, act *state.Actio
 	s.actions = remembered(c.View, act.Incident)
 	if s.cluster == nil || s.kind == nil {
 		s.problem = fmt.Errorf("there is no write access configured for cluster %q", act.Target.Cluster)
+		s.unread = s.problem
 		return s
 	}
-	s.problem = s.look(ctx, s.poolRef())
+	s.unread = s.look(ctx, s.poolRef())
+	s.problem = s.unread
 	if s.problem == nil && act.Target.Kind == "Pod" {
 		s.pod, s.problem = s.cluster.Pod(ctx, act.Target.Namespace, act.Target.Name)
 	}
@@ -110,12 +113,15 @@ func poolScope(t state.Target, model string) state.Scope {
 func values(ev state.Evidence, signal string, oldest time.Time, take func(state.Entity) bool) []float64 {
 	var out []float64
 	for _, v := range ev.Samples {
-		if v.Signal == signal && v.Entity.Pod != "" && take(v.Entity) && !v.At.Before(oldest) && !math.IsNaN(v.Value) && !math.IsInf(v.Value, 0) {
+		if v.Signal == signal && v.Entity.Pod != "" && take(v.Entity) && !v.At.Before(oldest) && finite(v.Value) {
 			out = append(out, v.Value)
 		}
 	}
 	return out
 }
+
+// finite reports whether a value was measured: what divides by nothing is no number.
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // inPool says whether an entity is a worker of the scene's pool.
 func (s *scene) inPool(e state.Entity) bool {
@@ -132,7 +138,7 @@ func (s *scene) newest(signal, pod string) (state.Sample, bool) {
 	var best state.Sample
 	ok := false
 	for _, v := range s.ev.Samples {
-		if v.Signal != signal || v.Entity.Pod != pod || v.At.Before(s.now.Add(-s.rule.EvidenceAge)) || math.IsNaN(v.Value) {
+		if v.Signal != signal || v.Entity.Pod != pod || v.At.Before(s.now.Add(-s.rule.EvidenceAge)) || !finite(v.Value) {
 			continue
 		}
 		if pod == "" && v.Entity.Pool != "" && v.Entity.Pool != s.w.Name {

@@ -21,21 +21,6 @@ func (setEngineArg) verbs() []Verb {
 
 func (setEngineArg) reversible() bool { return true }
 
-func (setEngineArg) metrics() []metric {
-	return []metric{
-		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "lower", better: 0.5, worse: 1.5, noise: 0.05},
-		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "raise", guardrail: true, worse: 1.5, noise: 0.2},
-		{signal: "kv_usage", unit: "ratio", agg: aggMax, direction: "lower", better: 0.93, worse: 1.1, noise: 0.02},
-		{signal: "requests_waiting", unit: "requests", agg: aggSum, direction: "raise", better: 0.7, worse: 1.5, noise: 2},
-		{signal: "ttft_p95", unit: "s", agg: aggMax, direction: "raise", better: 0.7, worse: 1.3, noise: 0.25},
-		// A lower cap moves requests from the cache to the queue, and while the queue that the trouble left drains, first tokens are late:
-		// it is good if preemptions end, unless users then wait twice as long.
-		{signal: "ttft_p95", unit: "s", agg: aggMax, direction: "lower", guardrail: true, worse: 2, noise: 1},
-		{signal: "error_rate", unit: "ratio", agg: aggMax, guardrail: true, worse: 1.5, noise: 0.02},
-		{signal: "replicas_ready", unit: "pods", agg: aggReady, guardrail: true, higher: true, worse: 0.99},
-	}
-}
-
 func (setEngineArg) target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error) {
 	if arg := params["arg"]; arg != "max_num_seqs" {
 		return state.Target{}, fmt.Errorf("only max_num_seqs can be set, not %q", clip(arg))
@@ -286,20 +271,17 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	live, ok := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
-		return advance{to: state.NeedsHuman, text: "the workload was replaced between the intent and the write; there is nothing of ours to undo"}
+		return advance{to: state.Superseded, text: "the workload was replaced before the write; nothing was written"}
 	case w.Annotations[OpIDAnnotation] == wr.OpID:
 		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
 		return advance{to: state.Applied, text: "the cluster has it"}
 	case !ok || live != wr.Old:
-		return advance{to: state.NeedsHuman, text: fmt.Sprintf("somebody changed the value to %q before the write; nothing was written", clip(live))}
+		return advance{to: state.Superseded, text: fmt.Sprintf("the value was changed to %q before the write; nothing was written", clip(live))}
 	case a.Journal["conflict"] != "":
 		return advance{to: state.Superseded, text: "the workload's spec changed under the plan; nothing was written"}
 	}
-	if why := r.stopped(); why != "" {
-		return advance{to: state.Denied, text: "stopped before the write: " + why}
-	}
-	if r.now.Sub(wr.At) > r.cfg.Timing.Stale {
-		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}
+	if instead, ok := r.mayWrite(ctx); !ok {
+		return instead
 	}
 	w, err = r.cluster.PatchWorkload(ctx, w.Ref, []byte(wr.Patch), false)
 	switch {
@@ -310,19 +292,9 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 		r.note("conflict", err.Error())
 		return r.stay(0)
 	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
-		return advance{to: state.NeedsHuman, text: "the write was refused, nothing was written: " + err.Error()}
+		return advance{to: state.Denied, text: "the write was refused, nothing was written: " + err.Error()}
 	}
 	return r.retry(err)
-}
-
-// retry looks again later. Whether the write happened is found out then.
-func (r *stage) retry(err error) advance {
-	since := r.stamp("trouble")
-	r.note("trouble_text", err.Error())
-	if r.now.Sub(since) > r.cfg.Timing.Stale {
-		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v", state.FormatDuration(r.now.Sub(since).Truncate(1e9)), err))
-	}
-	return r.stay(r.cfg.Timing.Poll)
 }
 
 // ours says whether the live value is still what the run wrote.
@@ -340,8 +312,10 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	delete(a.Journal, "trouble")
 	since := reached(*a, state.Applied).At
 	switch {
+	case err == nil && putBack(w, a.Write):
+		return handedOff(w)
 	case err != nil || !ours(w, a.Write):
-		return advance{to: state.NeedsHuman, text: "somebody changed the workload after the write: it is theirs now"}
+		return advance{to: state.NeedsHuman, text: "the workload was changed after the write, and not by Paramedic: it is left as it is"}
 	case !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.Verifying, text: "the rollout is complete"}
 	case r.now.Sub(since) > r.cfg.Timing.Rollout:
@@ -350,16 +324,18 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	return r.stay(r.cfg.Timing.Poll)
 }
 
-func (setEngineArg) still(ctx context.Context, r *stage) (string, error) {
+func (setEngineArg) still(ctx context.Context, r *stage) (advance, error) {
 	t := r.act.Target
 	w, err := r.cluster.Workload(ctx, Ref{t.Namespace, t.Kind, t.Name})
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return "", err
+	switch {
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return advance{}, err
+	case err == nil && putBack(w, r.act.Write):
+		return handedOff(w), nil
+	case err != nil || !ours(w, r.act.Write):
+		return advance{to: state.NeedsHuman, text: "the workload was changed while the write was verified, and not by Paramedic: it is left as it is"}, nil
 	}
-	if err != nil || !ours(w, r.act.Write) {
-		return "somebody changed the workload while the change was verified: it is theirs now", nil
-	}
-	return "", nil
+	return advance{}, nil
 }
 
 func (setEngineArg) undo(ctx context.Context, r *stage) advance {
@@ -370,24 +346,32 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 		return r.retry(err)
 	}
 	began := reached(*a, state.RollbackIntent)
+	back := w.Annotations[OpIDAnnotation] == wr.OpID+undone
+	live, _ := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
 		return advance{to: state.NeedsHuman, text: "the workload was replaced; there is nothing of ours to undo"}
-	case w.Annotations[OpIDAnnotation] == wr.OpID+undone && !w.RollingOut() && w.Ready >= w.Replicas:
+	case back && live != wr.Old:
+		return advance{to: state.NeedsHuman, text: "the workload was changed after the rollback: it is left as it is now"}
+	case back && !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", began.Text)}
-	case w.Annotations[OpIDAnnotation] == wr.OpID+undone && r.now.Sub(began.At) > r.cfg.Timing.Rollout:
+	case back && r.now.Sub(began.At) > r.cfg.Timing.Rollout:
 		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready)", w.Ready, w.Replicas)}
-	case w.Annotations[OpIDAnnotation] == wr.OpID+undone:
+	case back:
 		return r.stay(r.cfg.Timing.Poll)
+	case putBack(w, wr):
+		return handedOff(w)
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid before the rollback")
 	case !ours(w, wr):
-		return advance{to: state.NeedsHuman, text: "somebody changed the workload after the write: it is not rolled back over their change"}
+		return advance{to: state.NeedsHuman, text: "the workload was changed after the write: it is not rolled back over that change"}
 	}
 	_, err = r.cluster.PatchWorkload(ctx, ref, []byte(wr.Inverse), false)
 	switch {
-	case err == nil, errors.Is(err, ErrConflict):
+	case err == nil:
 		return r.stay(0) // the next look tells
+	case errors.Is(err, ErrConflict):
+		return r.contend("undo_conflict", err, func(why string) advance { return r.person("the rollback conflicts with other changes: " + why) })
 	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
 		return r.person("the rollback was refused: " + err.Error())
 	}

@@ -208,14 +208,15 @@ func TestHumanEditBeforeTheWriteStopsIt(t *testing.T) { // 20
 	w.approve(sre)
 	w.until(state.Intent)
 	w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", "--max-num-seqs=64")
-	a := w.step()
-	if a.State != state.NeedsHuman || !slices.Contains(w.args(), "--max-num-seqs=64") {
+	old := w.actions[0].ID
+	w.step()
+	if a, _ := w.Action(old); a.State != state.Superseded || !slices.Contains(w.args(), "--max-num-seqs=64") {
 		t.Errorf("%s %v", a.State, w.args())
 	}
 	w.wantWrites(0)
 }
 
-func TestHumanEditAfterTheWriteIsNotRolledBack(t *testing.T) { // 21, 24
+func TestHumanEditAfterTheWriteIsNotRolledBack(t *testing.T) { // 21
 	w := newWorld(t, setArg, remediate.Approve)
 	w.sick = harmed
 	w.plan()
@@ -339,9 +340,10 @@ func TestHaltStopsNewEffectsAndNoRollback(t *testing.T) {
 
 func TestPermissionRevokedMidFlight(t *testing.T) { // 43
 	w := newWorld(t, setArg, remediate.Approve)
+	w.sick = harmed
 	w.plan()
 	w.approve(sre)
-	w.until(state.Intent)
+	w.until(state.RollbackIntent)
 	w.cluster.Before = func(string, string) error { return remediate.ErrForbidden }
 	w.until(state.NeedsHuman)
 	w.cluster.Before = nil

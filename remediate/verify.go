@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"paramedic/state"
 )
@@ -22,16 +23,23 @@ const (
 // A metric is one measure of whether the patient got better. A run with no metric that is not a guardrail cannot be verified.
 type metric struct {
 	signal    string
-	unit      string // the signal's, as the catalogue of signals has it
+	also      []string // signals of a verdict that this one stands for
+	unit      string   // the signal's, as the catalogue of signals has it
 	agg       aggregate
 	target    bool // of the treated worker and its replacement, with the pool's others as peers; else of the pool, with other pools as peers
-	guardrail bool // can only show harm
+	guardrail bool // shows harm; one that has better as well has to get better if the verdict rests on it
+	ends      bool // the remedy is there to end it, so it has to get better wherever it is measured
 	higher    bool // higher is better
 	// better and worse are factors of the baseline; noise is a difference that means nothing.
 	better, worse, noise float64
+	rolling              rolling     // what is harm while the change takes effect
 	cause                state.Cause // only for this cause
 	direction            string      // only for this direction of the remedy
 }
+
+// rolling holds the worse and the noise of a guardrail while a change takes effect. A guardrail
+// without it is not watched then, because the change itself costs it.
+type rolling struct{ worse, noise float64 }
 
 func (m metric) applies(a *state.Action) bool {
 	return (m.cause == "" || m.cause == a.Cause) && (m.direction == "" || m.direction == a.Params["direction"])
@@ -43,11 +51,6 @@ const peerPrefix = "peers:"
 // errorsToGiveUp is how many samplings in a row may come back with nothing.
 const errorsToGiveUp = 4
 
-// baseline is what the action's metrics are now, before the write.
-func (s *scene) baseline() map[string]float64 {
-	return s.measure(s.act.Target.Name, s.now.Add(-s.rule.EvidenceAge).UnixNano())
-}
-
 // measure reads each metric off the scene's evidence; pod is the treated worker for metrics of one.
 func (s *scene) measure(pod string, oldest int64) map[string]float64 {
 	out := map[string]float64{}
@@ -56,7 +59,9 @@ func (s *scene) measure(pod string, oldest int64) map[string]float64 {
 			continue
 		}
 		if m.agg == aggReady {
-			out[m.signal] = float64(ready(s.pods))
+			if s.unread == nil {
+				out[m.signal], out[wantedSignal] = float64(ready(s.pods)), float64(s.w.Replicas)
+			}
 			continue
 		}
 		mine := s.inPool
@@ -70,6 +75,8 @@ func (s *scene) measure(pod string, oldest int64) map[string]float64 {
 		}
 		if v, ok := m.of(s.ev, oldest, need, mine); ok {
 			out[m.signal] = v
+		} else if v, ok := s.newest(m.signal, ""); ok && !m.target && v.Entity.Pool == s.w.Name && v.At.UnixNano() >= oldest {
+			out[m.signal] = v.Value // some gateways tell it of the pool only
 		}
 		if v, ok := m.of(s.ev, oldest, 1, peer); ok {
 			out[peerPrefix+m.signal] = v
@@ -107,58 +114,112 @@ func (s *scene) peersEvidence(ctx context.Context) {
 	}
 }
 
-// judge compares the samples with the baseline. Worse is only what has not got well again since: rates and quantiles look back over the
-// rollout, so that the first samples show what it cost.
+// A change tells how one metric moved since the baseline.
+type change struct {
+	text          string
+	better, worse bool
+	now           float64
+}
+
+// change compares samples with the baseline; it reports false where either is not known.
+//
+// A metric is better if its median and the last third of its samples are. Of a guardrail the last
+// third decides, because a rollout may cost it most of the window. Peers that got worse make nothing
+// better, because the trouble then goes on. A metric is worse only if its last sample still is: rates
+// and quantiles look back over the rollout, so the first samples show its cost.
+func (m metric) change(v *state.Verification, samples map[string][]float64, enough int) (change, bool) {
+	base, ok := v.Baseline[m.signal]
+	got := samples[m.signal]
+	if !ok || len(got) < enough {
+		return change{}, false
+	}
+	corrected := expected(v, samples, m.signal, base, enough)
+	if m.agg == aggReady {
+		got, corrected = wanted(v, samples, got), base
+	}
+	better := func(now float64) bool {
+		by, _ := m.compare(base, now)
+		than, _ := m.compare(corrected, now)
+		return by && than
+	}
+	c := change{now: median(got)}
+	end := median(got[len(got)-max(1, len(got)/3):])
+	_, worse := m.compare(corrected, c.now)
+	_, still := m.compare(corrected, got[len(got)-1])
+	c.better, c.worse = better(end) && (m.guardrail || better(c.now)), worse && still
+	if m.guardrail && c.better || better(c.now) && !better(end) {
+		c.now = end
+	}
+	c.text = fmt.Sprintf("%s %s → %s", m.signal, state.FormatValue(base, m.unit), state.FormatValue(c.now, m.unit))
+	if math.Abs(corrected-base) > 1e-9 {
+		c.text += fmt.Sprintf(" (by its peers it would be %s untouched)", state.FormatValue(corrected, m.unit))
+	}
+	return c, true
+}
+
+// judge compares the samples with the baseline. For a success every leading signal is better.
 func judge(a *state.Action, metrics []metric, enough int) (state.Verdict, string) {
-	var good, bad, breach, same []string
+	var good, bad, breach, same, unread []string
+	stays, leads := false, false // a leading signal is not better; one is
 	for _, m := range metrics {
 		if !m.applies(a) {
 			continue
 		}
-		base, ok := a.Verify.Baseline[m.signal]
-		v := a.Verify.Samples[m.signal]
-		if !ok || len(v) < enough {
-			continue
-		}
-		now, corrected := median(v), expected(a, m.signal, base, enough)
-		text := fmt.Sprintf("%s %s → %s", m.signal, state.FormatValue(base, m.unit), state.FormatValue(now, m.unit))
-		if math.Abs(corrected-base) > 1e-9 {
-			text += fmt.Sprintf(" (by its peers it would be %s untouched)", state.FormatValue(corrected, m.unit))
-		}
-		better, worse := m.compare(corrected, now)
-		if _, still := m.compare(corrected, v[len(v)-1]); !still {
-			worse = false
-		}
+		leading := m.better > 0 && slices.Contains(a.Verify.Leading, m.signal)
+		c, known := m.change(&a.Verify, a.Verify.Samples, enough)
 		switch {
-		case worse && m.guardrail:
-			breach = append(breach, text)
-		case worse:
-			bad = append(bad, text)
-		case better && !m.guardrail:
-			good = append(good, text)
+		case !known && (leading || m.guardrail && measured(a, m)):
+			unread = append(unread, m.signal)
+		case !known:
+		case c.worse && m.guardrail:
+			breach = append(breach, c.text)
+		case c.worse:
+			bad = append(bad, c.text)
+		case c.better && (leading || !m.guardrail):
+			good, leads = append(good, c.text), leads || leading
 		default:
-			same = append(same, text)
+			same, stays = append(same, c.text), stays || leading
 		}
 	}
+	text := ""
+	for _, part := range []struct {
+		is   string
+		what []string
+	}{{"no clear change: ", same}, {"better: ", good}, {"worse: ", bad}} {
+		if len(part.what) > 0 {
+			text += "; " + part.is + strings.Join(part.what, ", ")
+		}
+	}
+	text = strings.TrimPrefix(text, "; ")
 	switch {
 	case len(breach) > 0:
 		return state.Worse, "guardrail breached: " + strings.Join(breach, ", ")
 	case len(bad) > len(good):
 		return state.Worse, "worse: " + strings.Join(bad, ", ")
-	case len(good) > 0 && len(bad) == 0:
+	case len(unread) > 0 && len(good)+len(bad)+len(same) > 0:
+		return state.Inconclusive, strings.Join(unread, ", ") + " could not be read often enough after the change; " + text
+	case leads && !stays && len(bad) == 0:
 		return state.Better, "better: " + strings.Join(good, ", ")
-	case len(bad) > 0:
-		return state.Inconclusive, fmt.Sprintf("better: %s; worse: %s", strings.Join(good, ", "), strings.Join(bad, ", "))
-	case len(same) > 0:
-		return state.Inconclusive, "no clear change: " + strings.Join(same, ", ")
+	case stays && len(good) > 0:
+		return state.Inconclusive, "the trouble goes on: " + text
+	case len(good) > 0 && len(bad) == 0:
+		return state.Inconclusive, "nothing that the verdict rests on shows it; " + text
+	case text != "":
+		return state.Inconclusive, text
 	}
 	return state.Inconclusive, fmt.Sprintf("fewer than %d samples of anything that would show an improvement", enough)
 }
 
+// measured reports whether a metric was read before the write.
+func measured(a *state.Action, m metric) bool {
+	_, ok := a.Verify.Baseline[m.signal]
+	return ok
+}
+
 // expected is what the baseline would have become untouched, going by the peers. They correct it by a factor of two at most.
-func expected(a *state.Action, signal string, base float64, enough int) float64 {
-	pb, ok := a.Verify.Baseline[peerPrefix+signal]
-	pv := a.Verify.Samples[peerPrefix+signal]
+func expected(v *state.Verification, samples map[string][]float64, signal string, base float64, enough int) float64 {
+	pb, ok := v.Baseline[peerPrefix+signal]
+	pv := samples[peerPrefix+signal]
 	if !ok || len(pv) < enough || pb <= 0 {
 		return base
 	}
@@ -188,20 +249,13 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 	if st.now.Before(a.Verify.Settle) {
 		return st.stay(a.Verify.Settle.Sub(st.now))
 	}
-	why, err := kind.still(ctx, st)
-	if why != "" {
-		return advance{to: state.NeedsHuman, text: why}
+	gone, err := kind.still(ctx, st)
+	if gone.to != "" {
+		return gone
 	}
-	s := r.cfg.survey(ctx, st.in, a)
-	if err == nil && s.problem != nil && a.Target.Kind != "Pod" {
-		err = s.problem
-	}
-	pod := or(a.Journal["replacement"], a.Target.Name)
-	oldest := max(a.Verify.Settle.UnixNano(), st.now.Add(-s.rule.EvidenceAge).UnixNano())
 	got := map[string]float64{}
 	if err == nil {
-		s.peersEvidence(ctx)
-		got = s.measure(pod, oldest)
+		got = r.sample(ctx, st, a.Verify.Settle)
 	}
 	if !informative(kind, a, got) {
 		a.Verify.Errors++
@@ -212,12 +266,7 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 		}
 	} else {
 		a.Verify.Errors = 0
-		if a.Verify.Samples == nil {
-			a.Verify.Samples = map[string][]float64{}
-		}
-		for k, v := range got {
-			a.Verify.Samples[k] = append(a.Verify.Samples[k], v)
-		}
+		keep(&a.Verify.Samples, got)
 	}
 	verdict, text := judge(a, kind.metrics(), t.Samples)
 	a.Verify.Text = text
@@ -234,6 +283,28 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 		return advance{to: state.NeedsHuman, text: text + "; it cannot be undone"}
 	}
 	return st.person("inconclusive, the change is kept: " + text)
+}
+
+// sample returns the action's metrics as they are now. It takes no value older than settled.
+func (r *Runner) sample(ctx context.Context, st *stage, settled time.Time) map[string]float64 {
+	a := st.act
+	s := r.cfg.survey(ctx, st.in, a)
+	if s.unread != nil {
+		return nil // how many workers are ready is not known
+	}
+	s.peersEvidence(ctx)
+	oldest := max(settled.UnixNano(), st.now.Add(-s.rule.EvidenceAge).UnixNano())
+	return s.measure(or(a.Journal["replacement"], a.Target.Name), oldest)
+}
+
+// keep adds one reading to the samples.
+func keep(to *map[string][]float64, got map[string]float64) {
+	if *to == nil {
+		*to = map[string][]float64{}
+	}
+	for k, v := range got {
+		(*to)[k] = append((*to)[k], v)
+	}
 }
 
 // informative says whether a sampling has anything but guardrails.

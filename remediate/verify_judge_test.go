@@ -3,6 +3,7 @@ package remediate
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"paramedic/state"
 )
@@ -10,6 +11,7 @@ import (
 // What verification found is read at night: as percent, GiB and seconds, never 0.8733333 or 1.2e+09.
 func TestVerificationReadsAsPeopleSayIt(t *testing.T) {
 	a := &state.Action{Cause: "host_memory_leak", Params: map[string]string{}}
+	a.Verify.Leading = []string{"container_memory"}
 	a.Verify.Baseline = map[string]float64{"container_memory": 61e9, "kv_usage": 0.8733333, peerPrefix + "kv_usage": 0.5}
 	a.Verify.Samples = map[string][]float64{"container_memory": {1.2e9, 1.2e9}, "kv_usage": {0.0048, 0.0048}, peerPrefix + "kv_usage": {0.25, 0.25}}
 	verdict, text := judge(a, restartWorker{}.metrics(), 2)
@@ -30,6 +32,7 @@ func TestVerificationReadsAsPeopleSayIt(t *testing.T) {
 // first tokens that were late when the rollout ended and come sooner and sooner are no harm. Those that stay late are.
 func TestWhatGetsWellAgainIsNoHarm(t *testing.T) {
 	a := &state.Action{Cause: "kv_exhaustion", Params: map[string]string{"direction": "lower"}}
+	a.Verify.Leading = []string{"preemption_rate", "kv_usage"}
 	a.Verify.Baseline = map[string]float64{"preemption_rate": 0.35, "kv_usage": 0.99, "ttft_p95": 8.3}
 	calm := slices.Repeat([]float64{0}, 8)
 	for name, c := range map[string]struct {
@@ -44,5 +47,161 @@ func TestWhatGetsWellAgainIsNoHarm(t *testing.T) {
 		if got, text := judge(a, setEngineArg{}.metrics(), 8); got != c.want {
 			t.Errorf("%s: %s, %s", name, got, text)
 		}
+	}
+}
+
+// A success is measured by what the verdict rests on, whatever else the action could measure.
+func TestLeadingSignalsAreTheVerdicts(t *testing.T) {
+	finding := func(signal string, value, usual, weight float64, reads ...string) state.Finding {
+		return state.Finding{Signal: signal, Value: value, Baseline: &usual, Weight: weight, Reads: reads}
+	}
+	lower, raise := map[string]string{"direction": "lower"}, map[string]string{"direction": "raise"}
+	for name, c := range map[string]struct {
+		kind     action
+		params   map[string]string
+		cause    state.Cause
+		findings []state.Finding
+		base     map[string]float64
+		want     []string
+	}{
+		"what was found": {setEngineArg{}, lower, "kv_exhaustion",
+			[]state.Finding{finding("kv_usage", .98, .6, 7), finding("ttft_p95", 16, .5, 2), finding("requests_waiting", 24, 0, 4), finding("error_rate", .2, 0, 1)},
+			map[string]float64{"kv_usage": .99, "ttft_p95": 18, "error_rate": .2}, []string{"kv_usage", "ttft_p95"}},
+		"what was over before the write": {setEngineArg{}, lower, "kv_exhaustion",
+			[]state.Finding{finding("kv_usage", .98, .6, 7), finding("ttft_p95", 16, .5, 2)},
+			map[string]float64{"kv_usage": .99, "ttft_p95": .6}, []string{"kv_usage"}},
+		"what is not known before the write": {setEngineArg{}, lower, "kv_exhaustion",
+			[]state.Finding{finding("kv_usage", .98, .6, 7), finding("ttft_p95", 16, .5, 2)},
+			map[string]float64{"kv_usage": .99}, []string{"kv_usage", "ttft_p95"}},
+		"what speaks against, and alerts": {setEngineArg{}, lower, "kv_exhaustion",
+			[]state.Finding{finding("kv_usage", .98, .6, -7), {Signal: "symptom:kv_pressure", Weight: 4, Reads: []string{"kv_usage"}}},
+			map[string]float64{"kv_usage": .99}, nil},
+		"what the remedy ends": {setEngineArg{}, lower, "kv_exhaustion", nil, map[string]float64{"preemption_rate": 5}, []string{"preemption_rate"}},
+		"nothing to end":       {setEngineArg{}, lower, "kv_exhaustion", nil, map[string]float64{"preemption_rate": .04}, nil},
+		"what a finding reads": {setEngineArg{}, raise, "concurrency_cap",
+			[]state.Finding{finding("requests_running", 8, 3, 10, "max_num_seqs", "requests_running", "requests_waiting")},
+			map[string]float64{"requests_waiting": 80, "ttft_p95": 4}, []string{"requests_waiting"}},
+		"what it stands for": {restartWorker{}, nil, "kv_leak", []state.Finding{finding("kv_idle_usage", .6, 0, 16)},
+			map[string]float64{"kv_usage": .7, "container_memory": 1}, []string{"kv_usage"}},
+		"of another cause": {restartWorker{}, nil, "kv_leak", []state.Finding{finding("generation_tokens_rate", 0, 400, 8)},
+			map[string]float64{"generation_tokens_rate": 0}, nil},
+	} {
+		s := &scene{kind: c.kind, act: &state.Action{Cause: c.cause, Params: c.params}}
+		s.in.Diagnosis.Findings = c.findings
+		if got := s.leading(c.base); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// Peers that got worse show that it was not the change. They do not end the trouble.
+func TestPeersAloneMakeNothingBetter(t *testing.T) {
+	a := &state.Action{Params: map[string]string{"direction": "lower"}}
+	a.Verify.Leading = []string{"kv_usage"}
+	a.Verify.Baseline = map[string]float64{"kv_usage": .99, peerPrefix + "kv_usage": .4}
+	a.Verify.Samples = map[string][]float64{"kv_usage": {.99, .99, .99}, peerPrefix + "kv_usage": {.8, .8, .8}}
+	if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Inconclusive {
+		t.Errorf("%s: %s", got, text)
+	}
+	a.Verify.Samples["kv_usage"] = []float64{.6, .6, .6}
+	if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Better {
+		t.Errorf("%s: %s", got, text)
+	}
+}
+
+// A success takes all that is measured: nothing led, or a guardrail went blind, is not known.
+func TestUnknownIsNeverSuccess(t *testing.T) {
+	for name, change := range map[string]func(v *state.Verification){
+		"no leading signal on record": func(v *state.Verification) { v.Leading = nil },
+		"leading signal not read":     func(v *state.Verification) { delete(v.Samples, "preemption_rate") },
+		"leading signal seldom read":  func(v *state.Verification) { v.Samples["preemption_rate"] = []float64{0, 0} },
+		"leading signal not read before": func(v *state.Verification) {
+			delete(v.Baseline, "preemption_rate")
+		},
+		"guardrail not read": func(v *state.Verification) { delete(v.Samples, "error_rate") },
+	} {
+		a := &state.Action{Params: map[string]string{"direction": "lower"}}
+		a.Verify = state.Verification{Leading: []string{"preemption_rate", "kv_usage"},
+			Baseline: map[string]float64{"preemption_rate": 5, "kv_usage": .99, "error_rate": 0},
+			Samples:  map[string][]float64{"preemption_rate": {0, 0, 0}, "kv_usage": {.6, .6, .6}, "error_rate": {0, 0, 0}}}
+		if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Better {
+			t.Fatalf("as it is: %s: %s", got, text)
+		}
+		change(&a.Verify)
+		if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Inconclusive {
+			t.Errorf("%s: %s: %s", name, got, text)
+		}
+	}
+}
+
+func TestBaselineLacksWhatIsSeldomRead(t *testing.T) {
+	s := &scene{cfg: &Config{Timing: Timing{}.orDefaults()}, act: &state.Action{}}
+	s.act.Verify.Before = map[string][]float64{"kv_usage": {.9, .99, .98}, "error_rate": {0, 0}}
+	if got := s.baseline(); len(got) != 1 || got["kv_usage"] != .98 {
+		t.Errorf("%v", got)
+	}
+}
+
+// What the samples' course says decides, and a guardrail that happens to be better excuses no harm.
+func TestCourseOfTheSamplesDecides(t *testing.T) {
+	steady := func(v float64) []float64 { return slices.Repeat([]float64{v}, 9) }
+	late := func(first, last float64) []float64 {
+		return append(slices.Repeat([]float64{first}, 6), last, last, last)
+	}
+	for name, c := range map[string]struct {
+		kind    action
+		cause   state.Cause
+		leading []string
+		base    map[string]float64
+		samples map[string][]float64
+		want    state.Verdict
+	}{
+		"better all along": {setEngineArg{}, "kv_exhaustion", []string{"kv_usage"}, map[string]float64{"kv_usage": .99},
+			map[string][]float64{"kv_usage": steady(.6)}, state.Better},
+		"better at the end only": {setEngineArg{}, "kv_exhaustion", []string{"kv_usage"}, map[string]float64{"kv_usage": .99},
+			map[string][]float64{"kv_usage": late(.99, .6)}, state.Inconclusive},
+		"worse again at the end": {setEngineArg{}, "kv_exhaustion", []string{"kv_usage"}, map[string]float64{"kv_usage": .99},
+			map[string][]float64{"kv_usage": late(.6, .99)}, state.Inconclusive},
+		"latency that the rollout cost": {setEngineArg{}, "kv_exhaustion", []string{"kv_usage", "ttft_p95"},
+			map[string]float64{"kv_usage": .99, "ttft_p95": 8}, map[string][]float64{"kv_usage": steady(.6), "ttft_p95": late(15, .5)}, state.Better},
+		"harm beside a guardrail that is better": {setEngineArg{}, "kv_exhaustion", []string{"kv_usage"},
+			map[string]float64{"kv_usage": .5, "ttft_p95": 8}, map[string][]float64{"kv_usage": steady(.9), "ttft_p95": steady(.5)}, state.Worse},
+		"harm beside what led": {restartWorker{}, "host_memory_leak", []string{"container_memory"},
+			map[string]float64{"container_memory": 90e9, "kv_usage": .5}, map[string][]float64{"container_memory": steady(40e9), "kv_usage": steady(.9)}, state.Inconclusive},
+	} {
+		a := &state.Action{Cause: c.cause, Params: map[string]string{"direction": "lower"}}
+		a.Verify.Leading, a.Verify.Baseline, a.Verify.Samples = c.leading, c.base, c.samples
+		if got, text := judge(a, c.kind.metrics(), 9); got != c.want {
+			t.Errorf("%s: %s, %s", name, got, text)
+		}
+	}
+}
+
+// The pool's own value stands in for its workers' alone, and only if it is the pool's and fresh.
+func TestPoolsValueStandsForItsWorkers(t *testing.T) {
+	now := time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		pool string
+		at   time.Time
+		want bool
+	}{
+		"the pool's":       {"llama", now, true},
+		"of no pool":       {"", now, false},
+		"before the write": {"llama", now.Add(-90 * time.Second), false},
+	} {
+		s := &scene{cfg: &Config{}, now: now, rule: rule{Limits: Limits{}.OrDefaults()}, kind: setEngineArg{}, w: Workload{Ref: Ref{Name: "llama"}},
+			act: &state.Action{Params: map[string]string{"direction": "lower"}}}
+		s.ev.Samples = []state.Sample{{Signal: "ttft_p95", Value: 8, At: c.at, Entity: state.Entity{Pool: c.pool}}}
+		if _, got := s.measure("", now.Add(-time.Minute).UnixNano())["ttft_p95"]; got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	s := &scene{cfg: &Config{}, now: now, rule: rule{Limits: Limits{}.OrDefaults()}, kind: restartWorker{}, w: Workload{Ref: Ref{Name: "llama"}}, act: &state.Action{}}
+	s.ev.Samples = []state.Sample{{Signal: "kv_usage", Value: .9, At: now, Entity: state.Entity{Pool: "llama"}}}
+	if got, ok := s.measure("llama-1", 0)["kv_usage"]; ok {
+		t.Errorf("the pool's value is the worker's: %v", got)
+	}
+	if got := (Timing{Samples: 4}).readings(); got != 3 {
+		t.Errorf("%d readings", got)
 	}
 }

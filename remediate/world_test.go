@@ -37,9 +37,19 @@ type world struct {
 	cfg     remediate.Config
 	sick    func(pod string, seqs int) map[string]float64 // signals of a pod
 	blind   bool                                          // Prometheus is down
+	known   func(remediate.Pod) (state.Worker, bool)      // what Kubernetes' part of the evidence says of a pod
+	seen    state.Evidence                                // of the diagnosis
+	scraped func() time.Time                              // when what is read was measured; nil: now
 }
 
-func (w *world) Incident(id state.IncidentID) (state.Incident, bool) { return w.in, id == w.in.ID }
+func (w *world) Incident(id state.IncidentID) (state.Incident, bool) {
+	for _, in := range append(slices.Clone(w.more), w.in) {
+		if in.ID == id {
+			return in, true
+		}
+	}
+	return state.Incident{}, false
+}
 func (w *world) ListIncidents(q state.IncidentQuery) state.IncidentPage {
 	return statetest.ListIncidents(append(slices.Clone(w.more), w.in), q)
 }
@@ -56,7 +66,7 @@ func (w *world) ActionsOf(id state.IncidentID) []state.Action {
 func (w *world) BegunActions() []state.Action {
 	return slices.DeleteFunc(w.Actions(), func(a state.Action) bool { return !a.Begun() })
 }
-func (w *world) Evidence(state.IncidentID) (state.Evidence, bool) { return state.Evidence{}, false }
+func (w *world) Evidence(state.IncidentID) (state.Evidence, bool) { return w.seen, true }
 func (w *world) Halted(string) (state.Halt, bool) {
 	if w.halt == nil {
 		return state.Halt{}, false
@@ -90,7 +100,10 @@ func copied(a state.Action) state.Action {
 
 // Read makes the workers' signals of what their template says now.
 func (w *world) Read(_ context.Context, cluster string, scope state.Scope, _ time.Time, signals []string) state.Evidence {
-	ev := state.Evidence{At: w.clock.now}
+	ev, at := state.Evidence{At: w.clock.now}, w.clock.now
+	if w.scraped != nil {
+		at = w.scraped()
+	}
 	if w.blind {
 		return ev
 	}
@@ -106,9 +119,12 @@ func (w *world) Read(_ context.Context, cluster string, scope state.Scope, _ tim
 	}
 	pods, _ := w.cluster.Pods(context.Background(), wl)
 	for _, p := range pods {
+		if worker, ok := w.known(p); ok {
+			ev.Workers = append(ev.Workers, worker)
+		}
 		for signal, v := range w.sick(p.Name, seqs) {
 			if slices.Contains(signals, signal) {
-				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, At: w.clock.now,
+				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, At: at,
 					Entity: state.Entity{Cluster: cluster, Namespace: "llm", Pool: "vllm-llama", Pod: p.Name}})
 			}
 		}
@@ -143,6 +159,11 @@ func harmed(pod string, seqs int) map[string]float64 {
 	return v
 }
 
+// single is a worker that runs an engine by itself.
+func single(p remediate.Pod) (state.Worker, bool) {
+	return state.Worker{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Pool: "vllm-llama", PoolKind: "Deployment", Ready: p.Ready}, true
+}
+
 // leaking is a pool of which the worker vllm-llama-1 leaks.
 func leaking(pod string, _ int) map[string]float64 {
 	v := map[string]float64{"kv_usage": .3, "kv_idle_usage": 0, "requests_running": 10, "requests_waiting": 0, "container_memory": 40e9, "ttft_p95": 1, "error_rate": 0}
@@ -153,7 +174,7 @@ func leaking(pod string, _ int) map[string]float64 {
 }
 
 func newWorld(t testing.TB, kind string, mode remediate.Mode) *world {
-	w := &world{t: t, clock: &clock{now: onset.Add(time.Hour)}, sick: exhausted}
+	w := &world{t: t, clock: &clock{now: onset.Add(time.Hour)}, sick: exhausted, known: single}
 	w.cluster = simcluster.New(w.clock)
 	w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"},
 		remediate.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})

@@ -29,19 +29,30 @@ const (
 )
 
 // legal are the transitions of a run: before any effect it may still be called off; after intent it ends in a proof or with a person.
+// A run that wrote is superseded only where the old value is back by another hand: there is nothing left to verify or to undo.
 var legal = map[ActionState][]ActionState{
 	Proposed:         {AwaitingApproval, Admitted, Denied, Cancelled, Superseded, Expired},
 	AwaitingApproval: {Approved, Denied, Expired, Cancelled, Superseded},
 	Approved:         {Admitted, Denied, Expired, Cancelled, Superseded},
-	Admitted:         {Intent, Denied, Cancelled, Superseded},
+	Admitted:         {Intent, Denied, Expired, Cancelled, Superseded},
 	Intent:           {Applied, NeedsHuman, Superseded, Denied},
-	Applied:          {Verifying, NeedsHuman, RollbackIntent},
-	Verifying:        {Succeeded, RollbackIntent, NeedsHuman},
-	RollbackIntent:   {RolledBack, NeedsHuman},
+	Applied:          {Verifying, NeedsHuman, RollbackIntent, Superseded},
+	Verifying:        {Succeeded, RollbackIntent, NeedsHuman, Superseded},
+	RollbackIntent:   {RolledBack, NeedsHuman, Superseded},
 }
 
-// Done says whether the run has ended. NeedsHuman is an end for the bot: the run's lock stays until a person acknowledges it.
-func (s ActionState) Done() bool { return len(legal[s]) == 0 }
+// Known reports whether this version knows the state. A newer version may have recorded one that it does not.
+func (s ActionState) Known() bool {
+	switch s {
+	case Succeeded, RolledBack, NeedsHuman, Denied, Expired, Cancelled, Superseded:
+		return true
+	}
+	return len(legal[s]) > 0
+}
+
+// Done reports whether the run has ended. NeedsHuman is an end for the bot: the run's lock stays until a person acknowledges it. A state
+// that is not known is no end.
+func (s ActionState) Done() bool { return s.Known() && len(legal[s]) == 0 }
 
 // BeforeEffect says whether nothing was written yet, so that the run can be called off.
 func (s ActionState) BeforeEffect() bool {
@@ -59,20 +70,6 @@ func (s ActionState) Running() bool {
 		return true
 	}
 	return false
-}
-
-// Need orders runs by how much they need a person: those that wait for one, those under way, those
-// not begun, and those that are over.
-func (s ActionState) Need() int {
-	switch {
-	case s == AwaitingApproval, s == NeedsHuman:
-		return 3
-	case s.Running():
-		return 2
-	case !s.Done():
-		return 1
-	}
-	return 0
 }
 
 // Decision is a guard's answer.
@@ -113,9 +110,14 @@ func (t Target) String() string {
 	return fmt.Sprintf("%s %s/%s", t.Kind, t.Namespace, t.Name)
 }
 
+// ActionForm is the version of what an Action's fields mean. Raise it if a bot that does not know a
+// new field would judge a run differently.
+const ActionForm = 1
+
 // An Action is one run of one remedy: the plan, the guards' answers, who approved it, the write and its undoing, the verdict.
 type Action struct {
 	ID       ActionID    `json:"id"`
+	Form     int         `json:"form,omitempty"` // the [ActionForm] of the bot that planned it
 	Incident IncidentID  `json:"incident"`
 	Cause    Cause       `json:"cause"`
 	Kind     string      `json:"kind"` // set_engine_arg, restart_worker
@@ -174,13 +176,18 @@ const (
 
 // A Verification compares the time after a write with the time before, and with untouched peers.
 type Verification struct {
-	Baseline map[string]float64   `json:"baseline,omitempty"`
-	Samples  map[string][]float64 `json:"samples,omitempty"`
-	Settle   time.Time            `json:"settle,omitzero"` // samples before this do not count
-	Until    time.Time            `json:"until,omitzero"`
-	Verdict  Verdict              `json:"verdict,omitempty"`
-	Text     string               `json:"text,omitempty"`
-	Errors   int                  `json:"errors,omitempty"`
+	Before   map[string][]float64 `json:"before,omitempty"`   // readings of the window before the write
+	Baseline map[string]float64   `json:"baseline,omitempty"` // their medians
+	// Leading names the signals that have to get better for a success: the verdict rests on them.
+	Leading []string             `json:"leading,omitempty"`
+	Watched map[string][]float64 `json:"watched,omitempty"` // the last readings of guardrails while the write takes effect
+	Samples map[string][]float64 `json:"samples,omitempty"`
+	Undone  map[string][]float64 `json:"undone,omitempty"` // samples since a rollback is live
+	Settle  time.Time            `json:"settle,omitzero"`  // samples before this do not count
+	Until   time.Time            `json:"until,omitzero"`
+	Verdict Verdict              `json:"verdict,omitempty"`
+	Text    string               `json:"text,omitempty"`
+	Errors  int                  `json:"errors,omitempty"`
 }
 
 // An ActionStep is one transition of a run.
@@ -204,10 +211,34 @@ func (a *Action) Move(to ActionState, at time.Time, text string, by Actor) error
 	return nil
 }
 
-// Begun reports whether the run was admitted, or has recorded an intent since: budgets and locks
-// count it.
+// NeedsPerson reports whether the run waits for a person's word that it is taken care of. It holds its lock, and keeps its incident open,
+// until then. What cannot be judged, because this version does not know its state, waits for a person, too.
+func (a *Action) NeedsPerson() bool {
+	return (a.State == NeedsHuman || !a.State.Known()) && a.Journal[Released] == ""
+}
+
+// Need orders runs by how much they need a person: those that wait for one, those under way, those not begun, and those that are over.
+func (a *Action) Need() int {
+	switch {
+	case a.State == AwaitingApproval, a.NeedsPerson():
+		return 3
+	case a.State.Running():
+		return 2
+	case !a.State.Done() && a.Journal[Released] == "":
+		return 1
+	}
+	return 0
+}
+
+// Begun reports whether the run was admitted, or has recorded an intent since: budgets and locks count it. They count what cannot be
+// judged, too.
 func (a *Action) Begun() bool {
-	return a.State == Admitted || slices.ContainsFunc(a.Steps, func(s ActionStep) bool { return s.State == Intent })
+	return a.State == Admitted || a.NeedsPerson() || a.Reached(Intent)
+}
+
+// Reached reports whether the run ever came to the state.
+func (a *Action) Reached(s ActionState) bool {
+	return slices.ContainsFunc(a.Steps, func(step ActionStep) bool { return step.State == s })
 }
 
 // SameRemedy says whether both runs do one kind of thing to one object.
@@ -215,9 +246,21 @@ func (a *Action) SameRemedy(b *Action) bool {
 	return a.Kind == b.Kind && a.Target.Namespace == b.Target.Namespace && a.Target.Name == b.Target.Name
 }
 
-// Declined says whether a person said no to the run, however it ended then: the remedy is not proposed again for the incident.
+// Declined reports whether a person said no to the run, however it ended then: the remedy is not proposed again for the incident.
+// An approval that a guard overruled, or that a resolution overtook, is no such no.
 func (a *Action) Declined() bool {
-	return (a.State == Denied || a.State == Cancelled) && a.DecidedBy.ID != "" || a.Journal[CalledOff] != ""
+	if a.Journal[CalledOff] != "" {
+		return true
+	}
+	if len(a.Steps) == 0 || a.State != Denied && a.State != Cancelled {
+		return false
+	}
+	return a.DecidedBy.ID != "" && a.Steps[len(a.Steps)-1].Actor == a.DecidedBy
+}
+
+// RanOut reports whether the run ended by time or by a guard before it wrote anything: its remedy is planned again.
+func (a *Action) RanOut() bool {
+	return (a.State == Expired || a.State == Denied) && !a.Declined()
 }
 
 // CallOff says what became of a person's call to stop a run that had recorded its intent; empty: nobody called it off, or it ended without a
@@ -229,7 +272,7 @@ func (a *Action) CallOff() string {
 		return ""
 	case a.State == Intent:
 		return fmt.Sprintf("called off by %s; nothing is written any more, unless it was on its way", by)
-	case slices.ContainsFunc(a.Steps, func(s ActionStep) bool { return s.State == Applied }):
+	case a.Reached(Applied):
 		return fmt.Sprintf("called off by %s too late: it was done already, and is verified as usual", by)
 	}
 	return ""

@@ -125,6 +125,7 @@ func boardOf(values []any) *Board {
 		b.wake(in, in.NotifyBy)
 		b.wake(in, in.HoldUntil)
 		b.wake(in, in.SilencedUntil)
+		b.adopt(in)
 	}
 	for _, a := range b.actions {
 		b.scheduleAction(a)
@@ -164,7 +165,7 @@ func decodeRecord(r Record) (any, error) {
 	case kindAlert:
 		return decode[AlertRecord](r.Value)
 	case kindAction:
-		return decode[Action](r.Value)
+		return decodeAction(r), nil
 	case kindEffect:
 		return decode[Effect](r.Value)
 	case kindEvidence:
@@ -321,7 +322,7 @@ func (b *Board) wake(in *Incident, at time.Time) {
 
 func (b *Board) scheduleAction(a *Action) {
 	in := b.incidents[a.Incident]
-	if in != nil && !a.ExpiresAt.IsZero() && (a.State == AwaitingApproval || a.State == Approved) {
+	if in != nil && !a.ExpiresAt.IsZero() && a.State == AwaitingApproval {
 		heap.Push(&b.due, dueItem{at: a.ExpiresAt, cluster: in.Cluster, action: a.ID})
 	}
 }

@@ -40,10 +40,12 @@ func (a *Action) Clone() Action {
 	c := *a
 	c.Params, c.Journal = maps.Clone(a.Params), maps.Clone(a.Journal)
 	c.Guards, c.Approvers, c.Steps = slices.Clone(a.Guards), slices.Clone(a.Approvers), slices.Clone(a.Steps)
-	c.Verify.Baseline = maps.Clone(a.Verify.Baseline)
-	c.Verify.Samples = maps.Clone(a.Verify.Samples)
-	for k, v := range c.Verify.Samples {
-		c.Verify.Samples[k] = slices.Clone(v)
+	c.Verify.Baseline, c.Verify.Leading = maps.Clone(a.Verify.Baseline), slices.Clone(a.Verify.Leading)
+	for _, readings := range []*map[string][]float64{&c.Verify.Before, &c.Verify.Watched, &c.Verify.Samples, &c.Verify.Undone} {
+		*readings = maps.Clone(*readings)
+		for k, v := range *readings {
+			(*readings)[k] = slices.Clone(v)
+		}
 	}
 	return c
 }

@@ -128,7 +128,7 @@ func (x *step) tell(in *Incident) {
 		return
 	}
 	for _, ch := range x.Routing.Channels(in) {
-		external := ch == ChannelPagerDuty && len(in.External) > 0 && !slices.Contains(in.Channels, ch)
+		external := ch == ChannelPagerDuty && len(in.External) > 0 && in.HandedAt.IsZero() && !slices.Contains(in.Channels, ch)
 		if !slices.Contains(in.Channels, ch) && !external {
 			in.Channels = append(in.Channels, ch)
 		}

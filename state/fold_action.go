@@ -39,10 +39,18 @@ func (x *step) actionMoved(ev ActionEvent) {
 		last := &next.Steps[len(next.Steps)-1]
 		last.Text = strings.TrimPrefix(last.Text+"; "+next.CallOff(), "; ")
 	}
+	held := next.Journal[HeldUntil] != cur.Journal[HeldUntil]
 	*cur = next
 	x.touch(kindAction, string(next.ID))
+	if held && !moved {
+		x.holdShown(in, cur)
+	}
 	if moved {
+		if cur.NeedsPerson() {
+			x.handOver(in, cur)
+		}
 		x.actionShown(in, cur)
+		x.planAgain(in, cur)
 	}
 	x.runAction(cur)
 }
@@ -70,6 +78,7 @@ func (x *step) moveAction(in *Incident, a *Action, to ActionState, text string, 
 	}
 	x.touch(kindAction, string(a.ID))
 	x.actionShown(in, a)
+	x.planAgain(in, a)
 	x.runAction(a)
 }
 
@@ -89,6 +98,17 @@ func (x *step) actionShown(in *Incident, a *Action) {
 		x.tell(in)
 	}
 	x.changedIncident(in)
+}
+
+// holdShown tells that a run waits: it may go on by itself hours after a person approved it.
+func (x *step) holdShown(in *Incident, a *Action) {
+	until, err := time.Parse(time.RFC3339Nano, a.Journal[HeldUntil])
+	if err != nil {
+		return // from another version of the bot
+	}
+	x.record(in, Entry{Kind: "action", Actor: Actor{ID: "paramedic", Via: "paramedic"}, Action: a.ID,
+		Text: fmt.Sprintf("%s: held until %s: %s", a.Change, until.UTC().Format("2006-01-02 15:04 MST"), a.Journal[HeldBy])})
+	x.show(in)
 }
 
 // runAction keeps the run effect for as long as the runner has work on the action.

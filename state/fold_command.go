@@ -45,6 +45,7 @@ func (x *step) command(c Command) {
 	case VerbDiagnose:
 		in.EnrichAt = x.now
 		x.wantEvidence(in)
+		x.planAsked(in)
 		x.changedIncident(in)
 	case VerbApprove:
 		x.approve(in, a, c)
@@ -78,7 +79,11 @@ func (x *step) resolve(in *Incident, by Actor, reason string) {
 	if !in.Open() {
 		return
 	}
-	x.record(in, Entry{Kind: "resolved", Actor: by, Text: fmt.Sprintf("resolved by %s%s", by, because(reason))})
+	text := fmt.Sprintf("resolved by %s%s", by, because(reason))
+	if a := x.waiting(in); a != nil {
+		text += fmt.Sprintf("; %s (%s) still locks %s: see to it, then cancel it", a.Change, a.ID, a.Target)
+	}
+	x.record(in, Entry{Kind: "resolved", Actor: by, Text: text})
 	for _, id := range in.Actions {
 		if a := x.actions[id]; a.State == Intent {
 			x.callOff(in, a, by, "the incident is resolved")
@@ -163,9 +168,11 @@ func (x *step) cancel(in *Incident, a *Action, c Command) {
 		}
 	case a.State.Running():
 		x.callOff(in, a, c.Actor, c.Reason)
-	case a.State == NeedsHuman && c.Seen == NeedsHuman && a.Journal[Released] == "":
+	case a.NeedsPerson() && c.Seen == a.State:
 		x.note(a, Released, c.Actor.String())
 		x.record(in, Entry{Kind: "action", Actor: c.Actor, Action: a.ID, Text: fmt.Sprintf("%s: taken care of by %s%s", a.Change, c.Actor, because(c.Reason))})
+		x.show(in)
+		x.endHold(in)
 	default:
 		x.cameWhen(in, a, c)
 	}
@@ -209,3 +216,9 @@ const Released = "released_by"
 
 // CalledOff is the journal key that says who called off a run that had recorded its intent.
 const CalledOff = "called_off_by"
+
+// The journal keys of a run that a guard holds: until when, if the guard names an end, and why.
+const (
+	HeldUntil = "held_until"
+	HeldBy    = "held_by"
+)

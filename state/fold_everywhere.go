@@ -12,7 +12,7 @@ const (
 	mostAlone = 8
 	// atOnce is how far back such incidents count: a rule that fires now and then in other places stays with those.
 	atOnce = time.Hour
-	// mostGathered bounds how many incidents one input merges so: a commit takes 999 records (jetstream.MaxRecords), and a merge is
+	// mostGathered bounds how many incidents one input merges so: more than 999 records (jetstream.MaxRecords) are written twice, and a merge is
 	// about eight. The next alert of the rule merges the rest.
 	mostGathered = 2 * mostAlone
 	// groupHint marks the alerts that belong together because they are of one group, wherever they are. The rules read it.

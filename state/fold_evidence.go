@@ -91,8 +91,8 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 		x.record(in, Entry{Kind: "diagnosed", Text: fmt.Sprintf("verdict changed from %s: %s", before, verdictText(d))})
 		in.Rev++
 	}
-	if (first || before != in.Cause()) && x.Settings.Remediate && in.Cause() != Unknown && in.Cause() != BenignAlert {
-		x.put(Effect{ID: EffectID("plan:" + string(in.ID)), Kind: EffectPlan, Cluster: in.Cluster, Incident: in.ID, Due: x.now})
+	if first || before != in.Cause() {
+		x.wantPlan(in, x.now)
 	}
 	if in = x.joinOthers(in); in == nil {
 		return
@@ -127,7 +127,8 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 		return false
 	}
 	for _, id := range in.Actions {
-		if s := x.actions[id].State; !s.BeforeEffect() && s != Denied && s != Expired && s != Cancelled && s != Superseded {
+		a := x.actions[id]
+		if s := a.State; !s.BeforeEffect() && s != Denied && s != Expired && s != Cancelled && (s != Superseded || a.Reached(Applied)) {
 			return false
 		}
 	}
@@ -268,8 +269,12 @@ func (x *step) merge(root, other *Incident) {
 		root.AckedAt, root.AckedBy = other.AckedAt, inherited(other.AckedBy)
 	}
 	for _, id := range other.Actions {
-		if s := x.actions[id].State; !s.BeforeEffect() && !s.Done() {
+		a := x.actions[id]
+		if a.NeedsPerson() || !a.State.BeforeEffect() && !a.State.Done() {
 			root.Actions = append(root.Actions, id) // what is under way is now the root's to wait for
+		}
+		if a.NeedsPerson() {
+			root.HandedAt = later(root.HandedAt, other.HandedAt)
 		}
 	}
 	x.inheritExternals(root, other)
@@ -332,7 +337,7 @@ func (x *step) close(in *Incident, by string) {
 	}
 	x.drop(EffectID("prepare:" + string(in.ID)))
 	x.drop(EffectID("enrich:" + string(in.ID)))
-	x.drop(EffectID("plan:" + string(in.ID)))
+	x.drop(planEffect(in.ID))
 	for _, id := range in.Actions {
 		if a := x.actions[id]; a.State.BeforeEffect() {
 			x.moveAction(in, a, Cancelled, "the incident was resolved before anything was done", Actor{ID: "paramedic", Via: "paramedic"})

@@ -142,11 +142,22 @@ func (x *step) unack(in *Incident, by Actor) {
 // reopen takes up an incident that was resolved while its alerts fired on. Without an alert there is nothing to take up: a person who
 // reopens the page wants to look at it again, and the record says so.
 func (x *step) reopen(in *Incident, by Actor) {
+	keys := x.countActive(in)
+	if in.ActiveAlerts == 0 {
+		x.record(in, Entry{Kind: "note", Actor: by, Text: fmt.Sprintf("reopened in PagerDuty%s; it stays resolved here: none of its alerts fires", byWhom(by))})
+		return
+	}
+	x.takeUp(in, keys)
+	x.record(in, Entry{Kind: "reopened", Actor: by, Text: fmt.Sprintf("reopened in PagerDuty%s", byWhom(by))})
+	x.show(in)
+}
+
+// countActive counts the incident's active alerts anew, and returns the keys that they are found by.
+func (x *step) countActive(in *Incident) (keys []string) {
 	for i := range in.Symptoms {
 		in.Symptoms[i].Active = 0
 	}
 	in.ActiveAlerts = 0
-	var keys []string
 	for _, rec := range x.alertsOf(in) {
 		if !rec.Active {
 			continue
@@ -158,20 +169,22 @@ func (x *step) reopen(in *Incident, by Actor) {
 		keys = append(keys, x.signKeys(rec)...)
 	}
 	x.changedIncident(in)
-	if in.ActiveAlerts == 0 {
-		x.record(in, Entry{Kind: "note", Actor: by, Text: fmt.Sprintf("reopened in PagerDuty%s; it stays resolved here: none of its alerts fires", byWhom(by))})
-		return
-	}
+	return keys
+}
+
+// takeUp opens a resolved incident again, without its acknowledgement.
+func (x *step) takeUp(in *Incident, keys []string) {
 	in.ResolvedAt, in.ResolvedBy = time.Time{}, ""
 	in.AckedAt, in.AckedBy = time.Time{}, Actor{}
-	in.Status = x.activeStatus(in)
+	if in.Status = StatusMonitoring; in.ActiveAlerts > 0 {
+		in.Status = x.activeStatus(in)
+	}
 	x.index(in, keys)
 	x.indexScope(in)
 	x.indexEverywhere(in)
 	in.EnrichAt = x.now
 	x.wantEvidence(in)
-	x.record(in, Entry{Kind: "reopened", Actor: by, Text: fmt.Sprintf("reopened in PagerDuty%s", byWhom(by))})
-	x.show(in)
+	x.changedIncident(in)
 }
 
 func byWhom(by Actor) string {

@@ -19,7 +19,8 @@ func (x *step) beside(in *Incident) []Beside {
 	return out
 }
 
-// mostMoved bounds how many alerts go to another incident at once: one commit takes 999 records (jetstream.MaxRecords), and each alert is one.
+// mostMoved bounds how many alerts go to another incident at once: more than 999 records (jetstream.MaxRecords) are
+// written twice, and each alert is one.
 const mostMoved = 400
 
 // splitOff gives a trouble that came into the incident of another an incident of its own, with the alerts that tell of it. The one that is

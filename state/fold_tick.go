@@ -31,8 +31,9 @@ func (x *step) tick() {
 	}
 }
 
+// expire ends a run that waits for an approval. One that was approved in time may be held for longer; its runner ends it.
 func (x *step) expire(a *Action) {
-	if (a.State == AwaitingApproval || a.State == Approved) && !x.now.Before(a.ExpiresAt) {
+	if a.State == AwaitingApproval && !x.now.Before(a.ExpiresAt) {
 		if in := x.home(a.Incident); in != nil {
 			x.moveAction(in, a, Expired, "nobody approved it in time", Actor{ID: "paramedic", Via: "paramedic"})
 		}
@@ -40,14 +41,24 @@ func (x *step) expire(a *Action) {
 }
 
 func (x *step) woken(in *Incident) {
-	if !in.HoldUntil.IsZero() && in.Status == StatusMonitoring && !x.now.Before(in.HoldUntil) && !x.busy(in) {
-		x.record(in, Entry{Kind: "resolved", Text: fmt.Sprintf("resolved: no alert for %s", x.Settings.ResolveHold)})
-		x.close(in, "alerts")
-		return
+	if a := x.waiting(in); a != nil && in.HandedAt.IsZero() && in.MergedInto == "" { // it was loaded so: no step of a run told of it
+		x.handOver(in, a)
+		x.record(in, Entry{Kind: "action", Action: a.ID, Text: fmt.Sprintf("%s: needs human: %s", a.Change, a.Reason)})
+		in.Rev++
 	}
 	if !in.HoldUntil.IsZero() && in.Status == StatusMonitoring && !x.now.Before(in.HoldUntil) {
-		in.HoldUntil = x.now.Add(x.Settings.ResolveHold) // an action is being verified: the incident stays until it is
-		x.wake(in, in.HoldUntil)
+		switch a := x.waiting(in); {
+		case a != nil:
+			in.HoldUntil = time.Time{} // no time ends it: a person's word does
+			x.record(in, Entry{Kind: "note", Action: a.ID, Quiet: true, Text: fmt.Sprintf("no alert for %s; it stays open, since a person has to see to %s", x.Settings.ResolveHold, a.Change)})
+		case x.busy(in):
+			in.HoldUntil = x.now.Add(x.Settings.ResolveHold) // an action is being verified: the incident stays until it is
+			x.wake(in, in.HoldUntil)
+		default:
+			x.record(in, Entry{Kind: "resolved", Text: fmt.Sprintf("resolved: no alert for %s", x.Settings.ResolveHold)})
+			x.close(in, "alerts")
+			return
+		}
 		x.changedIncident(in)
 	}
 	if !in.SilencedUntil.IsZero() && !x.now.Before(in.SilencedUntil) {
@@ -102,7 +113,7 @@ func (x *step) sweep() {
 		return
 	}
 	for _, in := range x.incidents {
-		if in.Status == StatusResolved && x.now.Sub(in.ResolvedAt) > x.Settings.Retain && x.Settings.Retain > 0 {
+		if in.Status == StatusResolved && x.now.Sub(in.ResolvedAt) > x.Settings.Retain && x.Settings.Retain > 0 && x.waiting(in) == nil {
 			x.forget(in)
 			return // one a sweep, so that a commit stays small
 		}

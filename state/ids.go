@@ -58,7 +58,8 @@ func NewIncidentID(at time.Time, seed string) IncidentID {
 	return IncidentID("INC-" + ulid(at, seed))
 }
 
-// NewActionID is the ID of the action planned at a time; the seed is the incident, the action's kind, its target and the attempt.
+// NewActionID returns the ID of an action. Its time orders it among the actions of its incident and is not when it was planned; the
+// seed is the incident, the action's kind, its target and the attempt.
 func NewActionID(at time.Time, seed string) ActionID {
 	return ActionID("ACT-" + ulid(at, seed))
 }

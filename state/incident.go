@@ -55,6 +55,7 @@ type Incident struct {
 	AckedBy     Actor     `json:"acked_by,omitzero"`
 	ResolvedAt  time.Time `json:"resolved_at,omitzero"`
 	ResolvedBy  string    `json:"resolved_by,omitempty"` // "alerts", a person's name, "merge"
+	HandedAt    time.Time `json:"handed_at,omitzero"`    // when first aid last needed a person: it is routed like a critical one since
 	PageAt      time.Time `json:"page_at,omitzero"`      // when the last event of its page that was applied happened at PagerDuty
 
 	SilencedUntil time.Time `json:"silenced_until,omitzero"` // no notification before this, but for a rise in severity

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// mostUncommitted is how many records may be changed before the keeper commits, though more inputs wait. With what one input can
-// change it stays under the 1,000 messages that JetStream takes in one atomic batch.
+// mostUncommitted is how many changed records make the keeper commit though more inputs wait. With what most inputs change it stays
+// under the 999 records that JetStream takes in one batch; a commit of more costs twice as much.
 const mostUncommitted = 300
 
 // KeeperConfig is what a Keeper needs.
@@ -118,6 +118,7 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 	}
 	defer reader.Close()
 	p.backlog.follow(reader)
+	k.recent.forget(board.incidents)
 	p.mu.Lock()
 	p.board, p.fence, p.ready, p.why = board, fence, true, ""
 	k.agenda.load(p.n, board.allMoves()) // before a reader sees the partition ready

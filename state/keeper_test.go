@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -247,4 +248,24 @@ func TestSubscribersHearOfEveryEntry(t *testing.T) {
 			return false
 		}
 	})
+}
+
+// An input may change more records than one batch of the store takes: first aid of a cluster with many incidents is halted so.
+func TestInputOfManyChangesIsApplied(t *testing.T) {
+	dir, clock := t.TempDir(), newHandClock()
+	b := start(t, dir, clock)
+	const pools = 600
+	batch := &state.AlertBatch{}
+	for i := range pools {
+		one := alert(fmt.Sprint("fp-", i), fmt.Sprint("pool-", i), clock.Now())
+		batch.Alerts = append(batch.Alerts, one.Alerts.Alerts...)
+	}
+	if err := b.Append(t.Context(), state.Input{Cluster: "prod", Alerts: batch}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "each pool has an incident", func() bool { return b.Ready(t.Context()) == nil && len(b.Incidents()) == pools })
+	b.stop()
+	b = start(t, dir, clock)
+	defer b.stop()
+	until(t, "they are remembered", func() bool { return b.Ready(t.Context()) == nil && len(b.Incidents()) == pools })
 }

@@ -35,6 +35,10 @@ func (k *Keeper) LagOf(cluster string) Lag {
 // speedOver is the working time over which speed is measured: short enough to follow a board that grows slow.
 const speedOver = 10 * time.Second
 
+// lostAfter is how much later an input has to be accepted than one that it overtakes, so that the other is lost. Two that are appended
+// at once may change places; an append takes ten seconds at most.
+const lostAfter = time.Minute
+
 // A backlog counts what waits to be applied. What this process appends it knows exactly, before anyone has read it; of what others
 // appended, and of what waited at the start, it knows what the reader knows.
 type backlog struct {
@@ -133,6 +137,9 @@ func (b *backlog) applied(in *Input, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.struck(in)
+	for len(b.order) > 0 && b.order[0].at.Before(in.At.Add(-lostAfter)) { // the disk lost it: a later one would not come first
+		b.struck(&Input{ID: b.order[0].id})
+	}
 	b.count++
 	b.weight += float64(weigh(in))
 	b.spend(now)

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -10,7 +9,7 @@ import (
 // A Place is where a page of a listing ends: the next one begins after it. It stays where it is
 // while new records come.
 type Place struct {
-	At time.Time // when the incident opened; zero for an action
+	At time.Time // when the incident opened, or the action was planned
 	ID string
 }
 
@@ -126,7 +125,8 @@ func (k *Keeper) actionPage(order func(*listings) *index[Action], q ActionQuery)
 	var out ActionPage
 	for i, at := range found[min(q.Skip, len(found)):] {
 		if q.Limit > 0 && i == q.Limit {
-			out.Next = &Place{ID: found[q.Skip+q.Limit-1].id}
+			last := found[q.Skip+q.Limit-1]
+			out.Next = &Place{At: time.Unix(0, last.at).UTC(), ID: last.id}
 			break
 		}
 		if a, ok := at.part.action(ActionID(at.id), q.Match); ok {
@@ -168,7 +168,7 @@ func (k *Keeper) ActionsOf(id IncidentID) []Action {
 		}
 		return true
 	})
-	slices.SortFunc(out, func(x, y Action) int { return cmp.Compare(y.ID, x.ID) })
+	slices.Reverse(out) // an incident lists its actions in the order in which they were planned
 	return out
 }
 

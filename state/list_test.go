@@ -186,3 +186,30 @@ func TestActionsThatNeedAPersonComeFirst(t *testing.T) {
 		t.Errorf("the actions of %s are %v", in.ID, of)
 	}
 }
+
+// The time in an action's ID is not when it was planned: a plan that is made twice must have one ID.
+func TestActionsAreListedAsTheyWerePlanned(t *testing.T) {
+	s := newStory(t)
+	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
+	want := []ActionID{"ACT-5", "ACT-1", "ACT-9", "ACT-3"}
+	for _, id := range want {
+		s.apply(Input{Action: &ActionEvent{Action: s.remedy(in, id, "auto")}})
+		s.wait(time.Minute)
+	}
+	k := &Keeper{subs: map[chan Entry]bool{}, parts: []*partition{{board: s.board, ready: true}}}
+	slices.Reverse(want) // newest first
+	ids := func(list []Action) (ids []ActionID) {
+		for _, a := range list {
+			ids = append(ids, a.ID)
+		}
+		return ids
+	}
+	if got := ids(k.ActionsOf(in.ID)); !slices.Equal(got, want) {
+		t.Errorf("of the incident %v, want %v", got, want)
+	}
+	first := k.ListActions(ActionQuery{Limit: 2})
+	got := slices.Concat(ids(first.Actions), ids(k.ListActions(ActionQuery{After: first.Next, Limit: 2}).Actions))
+	if !slices.Equal(got, want) {
+		t.Errorf("page by page %v, want %v", got, want)
+	}
+}

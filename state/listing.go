@@ -88,9 +88,19 @@ func urgentIncident(in *Incident) place {
 	return place{rank: in.Severity.Rank(), at: in.StartedAt.UnixNano(), id: string(in.ID)}
 }
 
-func newestAction(a *Action) place { return place{id: string(a.ID)} }
+func newestAction(a *Action) place { return place{at: a.planned(), id: string(a.ID)} }
 
-func needyAction(a *Action) place { return place{rank: a.State.Need(), id: string(a.ID)} }
+func needyAction(a *Action) place {
+	return place{rank: a.Need(), at: a.planned(), id: string(a.ID)}
+}
+
+// planned returns when the action was planned, in nanoseconds since 1970; the time in its ID is another.
+func (a *Action) planned() int64 {
+	if len(a.Steps) == 0 {
+		return 0
+	}
+	return a.Steps[0].At.UnixNano()
+}
 
 // relist puts a record that was changed where it belongs now.
 func (b *Board) relist(c changed) {

@@ -245,7 +245,7 @@ func workerKey(cluster, namespace, pod string) string {
 	return cluster + "/" + namespace + "/" + pod
 }
 
-// mostLearned bounds the workers that one gathering writes: a commit takes 999 records (jetstream.MaxRecords).
+// mostLearned bounds the workers that one gathering writes: more than 999 records (jetstream.MaxRecords) are written twice.
 const mostLearned = 250
 
 // learn remembers the workers that a gathering of evidence found. A worker is written again only when something of it has changed, or

@@ -42,6 +42,15 @@ func (r *recent) add(entries []Entry) {
 	}
 }
 
+// forget drops the timelines of incidents that were read anew: another reader, or a rebuilding, may have written others.
+func (r *recent) forget(incidents map[IncidentID]*Incident) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range incidents {
+		r.drop(id)
+	}
+}
+
 func (r *recent) drop(id IncidentID) {
 	r.entries -= len(r.of[id])
 	delete(r.of, id)

@@ -22,6 +22,19 @@ func TestRecentTimelineIsWholeOrNone(t *testing.T) {
 	}
 }
 
+// A timeline that was made again from the log may differ in what it says, not in how many entries it has.
+func TestRecentTimelineIsReadAnewAfterALoad(t *testing.T) {
+	r := newRecent()
+	r.add([]Entry{{Incident: "a", N: 1}, {Incident: "b", N: 1}})
+	r.forget(map[IncidentID]*Incident{"a": {ID: "a"}, "c": {ID: "c"}})
+	if _, ok := r.timeline(Incident{ID: "a", Entries: 1}); ok || r.entries != 1 {
+		t.Errorf("a is held, %d entries", r.entries)
+	}
+	if _, ok := r.timeline(Incident{ID: "b", Entries: 1}); !ok {
+		t.Error("b is not held")
+	}
+}
+
 func TestRecentTimelinesAreBounded(t *testing.T) {
 	r := newRecent()
 	for n := range mostRecent + 10 {

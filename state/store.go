@@ -82,8 +82,7 @@ type View interface {
 	ListActions(q ActionQuery) ActionPage
 	// ActionsOf returns the actions that were planned for an incident, newest first.
 	ActionsOf(id IncidentID) []Action
-	// BegunActions returns the actions that were admitted or recorded an intent, newest first:
-	// guards count them.
+	// BegunActions returns the actions that were admitted, recorded an intent or need a person, newest first: guards count them.
 	BegunActions() []Action
 	// Evidence is the incident's newest gathering of evidence.
 	Evidence(id IncidentID) (Evidence, bool)

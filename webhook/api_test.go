@@ -158,10 +158,21 @@ func TestApprovalAfterExpiryIsRefused(t *testing.T) {
 	w := newWorld().populate()
 	s, clock := door(t, w, nil)
 	clock.advance(15 * time.Minute)
-	expect(t, do(s, "POST", "/api/v1/actions/"+string(action)+"/approve", ``), 409, "expired")
+	path := "/api/v1/actions/" + string(action) + "/approve"
+	expect(t, do(s, "POST", path, ``), 409, "expired at", "ask for a new diagnosis")
+	a := w.actions[action]
+	a.State, a.Reason = state.Expired, "nobody approved it in time"
+	w.actions[action] = a
+	expect(t, do(s, "POST", path, ``), 409, "it is expired: nobody approved it in time", "ask for a new diagnosis")
+	a.State, a.Reason, a.DecidedBy = state.Denied, "capacity: no other worker would be ready", state.Actor{ID: "ana"}
+	w.actions[action] = a
+	expect(t, do(s, "POST", path, ``), 409, "it is denied: capacity: no other worker would be ready")
 	if len(w.inputs) != 0 {
 		t.Error("something was appended")
 	}
+	a.State, a.Mode, a.DecidedBy = state.Proposed, "auto", state.Actor{} // it asks nobody, and may be held for hours
+	w.actions[action] = a
+	expect(t, do(s, "POST", "/api/v1/actions/"+string(action)+"/deny", `{"actor":"ana"}`), 200, `"state":"denied"`)
 }
 
 func TestUnlistedApproverIsRefusedAndRecorded(t *testing.T) {

@@ -113,7 +113,7 @@ func answered(verb state.Verb, seen, now state.Action) bool {
 	switch {
 	case verb == state.VerbApprove:
 		return now.State != seen.State
-	case seen.State == state.NeedsHuman:
+	case seen.NeedsPerson():
 		return now.Journal[state.Released] != seen.Journal[state.Released]
 	case verb == state.VerbDeny && now.DecidedBy != seen.DecidedBy:
 		return true // somebody's yes may have come first
@@ -159,7 +159,7 @@ func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) e
 	if verb == state.VerbCancel {
 		// On a run that needs a person, cancelling is the person's word that it is taken care of.
 		intended := a.State == state.Intent && a.Journal[state.CalledOff] == ""
-		if !a.State.BeforeEffect() && !intended && (a.State != state.NeedsHuman || a.Journal[state.Released] != "") {
+		if !a.State.BeforeEffect() && !intended && !a.NeedsPerson() {
 			return tooLate(verb, a)
 		}
 		return nil
@@ -169,15 +169,18 @@ func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) e
 		switch {
 		case a.State == state.Proposed && (a.Mode == "suggest" || a.Mode == "observe"):
 			reason = "in mode " + a.Mode + " Paramedic does not write; run it yourself: " + a.Command
-		case a.DecidedBy.ID != "":
+		case a.DecidedBy.ID != "" && (a.Reason == "" || a.Declined()):
 			reason += ", decided by " + a.DecidedBy.String()
 		case a.Reason != "":
 			reason += ": " + a.Reason
 		}
+		if a.State == state.Expired {
+			reason += "; " + plannedAgain
+		}
 		return fail(http.StatusConflict, "%s does not await a decision: %s", a.ID, reason)
 	}
-	if !a.ExpiresAt.IsZero() && !s.Clock.Now().Before(a.ExpiresAt) {
-		return fail(http.StatusConflict, "the approval of %s expired at %s; ask for a new diagnosis", a.ID, a.ExpiresAt.UTC().Format(time.RFC3339))
+	if a.State == state.AwaitingApproval && !a.ExpiresAt.IsZero() && !s.Clock.Now().Before(a.ExpiresAt) {
+		return fail(http.StatusConflict, "the approval of %s expired at %s; %s", a.ID, a.ExpiresAt.UTC().Format(time.RFC3339), plannedAgain)
 	}
 	if planHash == "" && verb == state.VerbApprove {
 		none := fail(http.StatusBadRequest, "say which plan you approve: %s (%s) has the plan_hash %s", a.ID, a.Change, state.ShortPlan(a.PlanHash))
@@ -192,6 +195,9 @@ func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) e
 	}
 	return nil
 }
+
+// plannedAgain tells who comes too late what to do.
+const plannedAgain = "it is planned again while the incident is open, at once if you ask for a new diagnosis"
 
 // decided says what became of a decision that was applied: another person's may have come first.
 func (s *Server) decided(o order) (state.Action, error) {
@@ -211,10 +217,9 @@ func (s *Server) decided(o order) (state.Action, error) {
 	switch a.State {
 	case state.Denied, state.Cancelled, state.Expired, state.Superseded:
 		return a, nil // nothing is written, or not any more
-	case state.NeedsHuman:
-		if a.Journal[state.Released] != "" {
-			return a, nil
-		}
+	}
+	if a.Journal[state.Released] != "" {
+		return a, nil
 	}
 	return a, tooLate(o.Verb, a)
 }
@@ -228,7 +233,7 @@ func tooLate(verb state.Verb, a state.Action) error {
 	switch {
 	case a.State == state.Applied, a.State == state.Verifying:
 		then = "; what was written is verified, and undone where it does harm and can be undone"
-	case a.State == state.NeedsHuman && a.Journal[state.Released] == "":
+	case a.NeedsPerson():
 		then = ", which needs a person: " + a.Reason + ". See to it, and cancel it then"
 	case a.State.BeforeEffect():
 		then = "; cancel it"

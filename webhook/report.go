@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -263,9 +264,16 @@ func (b *report) unknown(in state.Incident, actions []state.Action) {
 		b.line("- Evidence was missing: %s", Markdown(m))
 	}
 	for _, a := range actions {
-		switch a.State {
-		case state.RolledBack, state.NeedsHuman, state.Denied, state.Expired:
+		putBack := a.State == state.Superseded && a.Reached(state.Applied)
+		switch {
+		case putBack, slices.Contains([]state.ActionState{state.RolledBack, state.NeedsHuman, state.Denied, state.Expired}, a.State):
 			b.line("- %s ended as %s: %s", Markdown(a.Change), Markdown(string(a.State)), Markdown(a.Reason))
+		}
+		switch by := a.Journal[state.Released]; {
+		case by != "":
+			b.line("- %s was taken care of by %s", Markdown(a.Change), Markdown(by))
+		case a.NeedsPerson():
+			b.line("- %s still waits for a person: see to it, then cancel it", Markdown(a.Change))
 		}
 	}
 	for _, f := range in.Feedback {

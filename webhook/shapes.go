@@ -110,6 +110,9 @@ type ActionJSON struct {
 	Verdict   state.Verdict     `json:"verdict,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 	CalledOff string            `json:"called_off,omitempty"` // what became of a call to stop it once its intent was recorded
+	// NeedsPerson: its target is locked until a person says that it is taken care of. ReleasedBy is who did.
+	NeedsPerson bool   `json:"needs_person"`
+	ReleasedBy  string `json:"released_by,omitempty"`
 }
 
 // GuardJSON is one guard's answer.
@@ -227,7 +230,7 @@ func NewActionJSON(a state.Action) ActionJSON {
 		ID: a.ID, Incident: a.Incident, Kind: a.Kind, Target: a.Target, Change: a.Change, State: a.State, Guards: []GuardJSON{},
 		Mode: a.Mode, Why: a.Why, Command: a.Command, PlanHash: a.PlanHash, Approvers: list(a.Approvers), ExpiresAt: stamp(a.ExpiresAt),
 		DecidedBy: a.DecidedBy.String(), DecidedAt: stamp(a.DecidedAt), Verdict: a.Verify.Verdict, Reason: a.Reason,
-		CalledOff: a.CallOff(),
+		CalledOff: a.CallOff(), NeedsPerson: a.NeedsPerson(), ReleasedBy: a.Journal[state.Released],
 	}
 	for _, g := range a.Guards {
 		out.Guards = append(out.Guards, GuardJSON{Guard: g.Guard, Decision: g.Decision, Reason: g.Reason})

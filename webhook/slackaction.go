@@ -14,6 +14,7 @@ const (
 	buttonAck     = "paramedic.ack"     // value: the incident's ID
 	buttonApprove = "paramedic.approve" // value: action ID | plan hash
 	buttonDeny    = "paramedic.deny"    // value: action ID | plan hash
+	buttonCancel  = "paramedic.cancel"  // value: action ID | plan hash
 )
 
 // slackClick is what is used of a block_actions payload. slack-go's own type decodes the whole message, and would fail a click on a
@@ -54,7 +55,7 @@ func decodeSlackClick(payload string) (*slackClick, error) {
 		return nil, fail(http.StatusBadRequest, "the interaction has %d actions; one was expected", len(c.Actions))
 	}
 	switch c.Actions[0].ActionID {
-	case buttonAck, buttonApprove, buttonDeny:
+	case buttonAck, buttonApprove, buttonDeny, buttonCancel:
 		return &c, nil
 	}
 	return nil, nil
@@ -107,10 +108,7 @@ func (s *Server) slackClick(r *http.Request, click *slackClick) error {
 	if !ok || hash == "" || !known {
 		return fail(http.StatusNotFound, "that action is not remembered any more")
 	}
-	verb := state.VerbApprove
-	if button.ActionID == buttonDeny {
-		verb = state.VerbDeny
-	}
+	verb := map[string]state.Verb{buttonApprove: state.VerbApprove, buttonDeny: state.VerbDeny, buttonCancel: state.VerbCancel}[button.ActionID]
 	_, err := s.slackDecide(r.Context(), c, decision{verb: verb, action: a, planHash: hash})
 	return err
 }

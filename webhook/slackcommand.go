@@ -17,6 +17,7 @@ const slackHelp = "*Paramedic*\n" +
 	"`ack ID` say that you are on it\n" +
 	"`diagnose ID` gather evidence again\n" +
 	"`approve ACT PLAN [reason]` / `deny ACT [reason]` decide on first aid; `show` gives the plan\n" +
+	"`cancel ACT [reason]` call first aid off; where it needs a person: it is taken care of\n" +
 	"`halt [reason]` / `resume` stop and allow all first aid\n" +
 	"An ID may be shortened to any unique beginning; incidents also have a number (7, or prod-7 where there are several clusters)."
 
@@ -90,7 +91,7 @@ func (s *Server) slackRun(ctx context.Context, c slackCall) (string, error) {
 			return "", c.seen(err)
 		}
 		return s.slackIncident(ctx, c, state.Verb(verb), in)
-	case "approve", "deny":
+	case "approve", "deny", "cancel":
 		a, err := s.findAction(name)
 		if err != nil {
 			return "", c.seen(err)
@@ -162,7 +163,10 @@ func (s *Server) slackDecide(ctx context.Context, c slackCall, d decision) (stri
 	if err != nil {
 		return "", err
 	}
-	words := map[state.Verb]string{state.VerbApprove: "Approved: ", state.VerbDeny: "Denied: "}
+	words := map[state.Verb]string{state.VerbApprove: "Approved: ", state.VerbDeny: "Denied: ", state.VerbCancel: "Cancelled: "}
+	if d.verb == state.VerbCancel && d.action.NeedsPerson() {
+		words[d.verb] = "Taken care of: "
+	}
 	return slackOutcome(applied, words[d.verb]+slackEscape(d.action.Change)), nil
 }
 

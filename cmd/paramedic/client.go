@@ -69,6 +69,9 @@ func (c *cli) clientCommands() []*cobra.Command {
 		cl.verb("deny ACTION", "Deny an action", 1, func(ctx context.Context, args []string) error {
 			return cl.post(ctx, actionPath(args[0], "deny"), nil, decidedOn)
 		}),
+		cl.verb("cancel ACTION", "Call an action off; on one that needs a person: say that it is taken care of", 1, func(ctx context.Context, args []string) error {
+			return cl.post(ctx, actionPath(args[0], "cancel"), nil, cancelled)
+		}),
 		cl.verb("halt", "Stop all first aid: nothing new is begun until resume", 0, func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/halt", nil, haltedNow) }),
 		cl.verb("resume", "Allow first aid again", 0, func(ctx context.Context, _ []string) error { return cl.post(ctx, "/api/v1/resume", nil, haltedNow) }),
 	}

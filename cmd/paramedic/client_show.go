@@ -64,8 +64,13 @@ func printIncident(out io.Writer, in webhook.IncidentJSON) {
 		for _, g := range a.Guards {
 			fmt.Fprintf(w, "    %-14s %-6s %s\n", g.Guard, g.Decision, g.Reason)
 		}
-		if a.State == state.AwaitingApproval {
+		switch {
+		case a.State == state.AwaitingApproval:
 			fmt.Fprintf(w, "    paramedic approve %s %s\n", a.ID, state.ShortPlan(a.PlanHash))
+		case a.NeedsPerson:
+			fmt.Fprintf(w, "    when it is taken care of: paramedic cancel %s\n", a.ID)
+		case a.ReleasedBy != "":
+			fmt.Fprintf(w, "    taken care of by %s\n", a.ReleasedBy)
 		}
 	}
 }
@@ -180,6 +185,15 @@ func decidedOn(answer []byte) (string, error) {
 		text += ", decided by " + a.DecidedBy
 	}
 	return text, err
+}
+
+func cancelled(answer []byte) (string, error) {
+	var a webhook.ActionJSON
+	err := json.Unmarshal(answer, &a)
+	if a.ReleasedBy != "" {
+		return fmt.Sprintf("%s is taken care of by %s: %s", a.ID, a.ReleasedBy, a.Change), err
+	}
+	return fmt.Sprintf("%s is %s: %s", a.ID, strings.ReplaceAll(string(a.State), "_", " "), a.Change), err
 }
 
 func haltedNow(answer []byte) (string, error) {

@@ -58,7 +58,7 @@ func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 	says(t, ask(t, exitOK, "halt", server), "first aid is halted in default until `paramedic resume`")
 	says(t, ask(t, exitOK, "resume", server), "first aid is allowed again in default")
 	says(t, ask(t, exitOK, "incidents", "report", "1", "-o", "json", server), `"report": "# Incident INC-`)
-	for _, verb := range []string{"approve", "deny"} {
+	for _, verb := range []string{"approve", "deny", "cancel"} {
 		says(t, ask(t, exitError, verb, "NOPE", server), `no action "NOPE"; give its ID or a unique beginning of it (404)`)
 	}
 	for _, line := range strings.Split(ask(t, exitOK, "incidents", server), "\n") {
@@ -69,6 +69,24 @@ func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 	if by := bot.keeper.Incidents()[0].AckedBy; by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin, Unverified: true}) {
 		t.Errorf("the record says that it was acknowledged by %+v", by)
 	}
+}
+
+func TestCancelSaysWhatItCameTo(t *testing.T) {
+	a := webhook.ActionJSON{ID: "ACT-1", State: state.NeedsHuman, Change: "max_num_seqs 256 → 128"}
+	bot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method+" "+r.URL.Path != "POST /api/v1/actions/ACT-1/cancel" {
+			t.Errorf("it asks for %s %s", r.Method, r.URL.Path)
+		}
+		_ = json.NewEncoder(w).Encode(a)
+	}))
+	defer bot.Close()
+	a.ReleasedBy = "ada"
+	says(t, ask(t, exitOK, "cancel", "ACT-1", "--server", bot.URL), "ACT-1 is taken care of by ada: max_num_seqs 256 → 128")
+	a.State, a.ReleasedBy = state.Cancelled, ""
+	says(t, ask(t, exitOK, "cancel", "ACT-1", "--server", bot.URL), "ACT-1 is cancelled: max_num_seqs 256 → 128")
+	var out bytes.Buffer
+	printIncident(&out, webhook.IncidentJSON{Actions: []webhook.ActionJSON{{ID: "ACT-1", State: state.NeedsHuman, NeedsPerson: true}, {ID: "ACT-2", State: state.NeedsHuman, ReleasedBy: "ada"}}})
+	says(t, out.String(), "when it is taken care of: paramedic cancel ACT-1", "taken care of by ada")
 }
 
 // At the terminal there is not less to read than on the card that the console printed.

@@ -216,13 +216,13 @@ type VerifyConfig struct {
 	Settle     Duration `yaml:"settle" json:"settle,omitempty" jsonschema_description:"Samples this soon after a write do not count. Default: 2m."`
 	Window     Duration `yaml:"window" json:"window,omitempty" jsonschema_description:"How long an action is watched. Default: 10m."`
 	Interval   Duration `yaml:"interval" json:"interval,omitempty" jsonschema_description:"Between two samples. Default: 30s."`
-	MinSamples int      `yaml:"min_samples" json:"min_samples,omitempty" jsonschema_description:"Samples that a verdict needs; window has to have as many at interval. Default: 10."`
+	MinSamples int      `yaml:"min_samples" json:"min_samples,omitempty" jsonschema_description:"Samples that a verdict needs; window has to have as many at interval. Half as many, three at least, are read before the write. Default: 10."`
 }
 
 // WaitConfig is how long an action waits for what is not its own doing; zero keeps the default.
 type WaitConfig struct {
 	Drain   Duration `yaml:"drain" json:"drain,omitempty" jsonschema_description:"For a worker that was taken out of serving to run nothing. Default: 10m."`
-	Blocked Duration `yaml:"blocked" json:"blocked,omitempty" jsonschema_description:"For a disruption budget to allow an eviction, and for what holds an approved action. Default: 15m."`
+	Blocked Duration `yaml:"blocked" json:"blocked,omitempty" jsonschema_description:"For a disruption budget to allow an eviction, and for a hold that names no end, such as another action on the pool. A hold that names one lasts until then. Default: 15m."`
 	Rollout Duration `yaml:"rollout" json:"rollout,omitempty" jsonschema_description:"For a rollout, or a replacement, to be ready. Default: 30m."`
 	Poll    Duration `yaml:"poll" json:"poll,omitempty" jsonschema_description:"Between two looks while it waits. Default: 10s."`
 }

@@ -286,15 +286,19 @@ func (v *visitor) approve(ctx context.Context, a state.Action) error {
 	return fmt.Errorf("%s: %s", resp.Status, e.Error)
 }
 
-// ended says whether the incident's story is over: its first aid is through, or there is none that the bot could give.
+// ended reports whether the incident's story is over: its first aid is through, or there is none that the bot could give. What ran
+// out is planned again while the incident is open.
 func (v *visitor) ended(in state.Incident) bool {
 	if len(in.Actions) == 0 {
 		return !v.treatable()
 	}
-	return !slices.ContainsFunc(in.Actions, func(id state.ActionID) bool {
+	for i, id := range in.Actions {
 		a, _ := v.service.keeper.Action(id)
-		return !a.State.Done()
-	})
+		if last := i == len(in.Actions)-1; !a.State.Done() || last && a.RanOut() && in.Open() {
+			return false
+		}
+	}
+	return true
 }
 
 // treatable says whether the fault's playbook has first aid that the bot can give.

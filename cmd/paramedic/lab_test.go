@@ -71,7 +71,7 @@ func TestALabThatCannotKeepUpEndsWhenToldTo(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("it goes on: %s behind its clock", clock.Now().Sub(fleet.Now()))
 		}
 	}

@@ -126,7 +126,7 @@ notify:
 
 func (o *onCall) await(what string, ok func() bool) {
 	o.t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(time.Minute)
 	for !ok() {
 		select {
 		case <-late:

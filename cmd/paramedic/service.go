@@ -219,9 +219,9 @@ type gauge struct {
 	clock  state.Clock
 }
 
-// Read reads signals now.
+// Read reads signals now, with the times at which they were scraped.
 func (g gauge) Read(ctx context.Context, cluster string, scope state.Scope, onset time.Time, signals []string) state.Evidence {
-	return g.gather.Gather(ctx, enrich.Request{Cluster: cluster, Scope: scope, Onset: onset, Now: g.clock.Now(), Signals: signals})
+	return g.gather.Gather(ctx, enrich.Request{Cluster: cluster, Scope: scope, Onset: onset, Now: g.clock.Now(), Signals: signals, Fresh: true})
 }
 
 // delivery makes an outbox handler of a function that gives an outcome only.

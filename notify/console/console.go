@@ -115,18 +115,23 @@ func headline(m notify.Message) string { return state.Hash(m.Title, string(m.Sev
 func offers(m notify.Message) string {
 	var parts []string
 	for _, o := range m.Actions {
-		if o.Awaits() || o.State == state.Proposed {
+		if offered(o) {
 			parts = append(parts, string(o.ID), string(o.State), o.PlanHash)
 		}
 	}
 	return state.Hash(parts...)
 }
 
+// offered reports whether a person is asked to decide on an action, to do it, or to see to it.
+func offered(o notify.Offer) bool {
+	return o.Awaits() || o.State == state.Proposed || o.NeedsPerson
+}
+
 // waits says whether an action is on offer now.
 func waits(m notify.Message, id state.ActionID) bool {
 	for _, o := range m.Actions {
 		if o.ID == id {
-			return o.Awaits() || o.State == state.Proposed
+			return offered(o)
 		}
 	}
 	return false
@@ -192,7 +197,7 @@ func (p *printer) headline(m notify.Message) {
 // offers are the actions that wait for a person.
 func (p *printer) offers(m notify.Message) {
 	for _, o := range m.Actions {
-		if o.Awaits() || o.State == state.Proposed {
+		if offered(o) {
 			p.b.WriteString("\n")
 			p.offer(o, m.URL)
 			p.b.WriteString("\n")
@@ -292,6 +297,10 @@ func (p *printer) offer(o notify.Offer, page string) {
 	p.row("first aid", fmt.Sprintf("%s (%s)", o.Change, words(o.State)))
 	if o.Result != "" {
 		p.row("", o.Result)
+	}
+	if o.NeedsPerson {
+		p.row("", "The pool gets no other first aid until a person has seen to it, and says so"+onPage(page)+" with")
+		p.item("", "$ paramedic cancel "+string(o.ID))
 	}
 	if !o.State.BeforeEffect() {
 		return

@@ -23,11 +23,18 @@ const (
 
 // event is the trigger of an incident.
 func event(key string, m notify.Message) *api.V2Event {
+	summary, urgency := m.Name()+" "+m.Headline(), severity(m.Severity)
+	if o, needs := m.Handed(); needs && !m.HandedAt.IsZero() {
+		summary = handedSummary(m, o) + " · " + m.Headline()
+		if m.Severity != state.Critical {
+			urgency = "error"
+		}
+	}
 	e := &api.V2Event{
 		RoutingKey: key, Action: "trigger", DedupKey: string(m.Incident), Client: "Paramedic", ClientURL: m.URL,
 		Payload: &api.V2Payload{
-			Summary: text.Cut(m.Name()+" "+m.Headline(), limitSummary), Source: text.Cut(m.Where, limitField),
-			Severity: severity(m.Severity), Timestamp: m.StartedAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+			Summary: text.Cut(summary, limitSummary), Source: text.Cut(m.Where, limitField),
+			Severity: urgency, Timestamp: m.StartedAt.UTC().Format("2006-01-02T15:04:05.000Z07:00"),
 			Class: text.Cut(string(m.Cause), limitField), Details: details(m),
 		},
 	}
@@ -103,6 +110,9 @@ func aid(m notify.Message) []string {
 		line := fmt.Sprintf("%s on %s (%s)", o.Change, o.Target, strings.ReplaceAll(string(o.State), "_", " "))
 		for _, g := range o.Stopped() {
 			line += fmt.Sprintf("; %s says %s: %s", g.Guard, g.Decision, g.Reason)
+		}
+		if o.NeedsPerson {
+			line += "; " + o.Result + "; when it is taken care of: paramedic cancel " + string(o.ID)
 		}
 		if o.Command != "" && o.State.BeforeEffect() {
 			line += "; by hand: " + o.Command
@@ -194,6 +204,21 @@ func causeMark(m notify.Message, before state.Cause) string {
 // causeEvent tells an open page's service that its cause is another one now, where notes cannot.
 func causeEvent(key string, m notify.Message, before state.Cause, now time.Time) api.ChangeEvent {
 	return changeEvent(key, m, fmt.Sprintf("%s is %s, in place of %s: %s", m.Name(), m.Verdict(), before, m.Title), now)
+}
+
+// handedSummary says which first aid needs a person.
+func handedSummary(m notify.Message, o notify.Offer) string {
+	return fmt.Sprintf("%s first aid needs a person: %s on %s", m.Name(), o.Change, o.Target)
+}
+
+// handedText says the same as a note, with the reason and how to end it.
+func handedText(m notify.Message, o notify.Offer, mark string) string {
+	note := fmt.Sprintf("Paramedic %s %s on %s. %s\nThe pool gets no first aid until a person has seen to it: then use the button on the page, or paramedic cancel %s.",
+		mark, o.Change, o.Target, text.Cut(o.Result, 1200), o.ID)
+	if m.URL != "" && len(m.URL) < 300 {
+		note += "\nLive: " + m.URL
+	}
+	return text.Cut(note, limitNote)
 }
 
 // noteText is the diagnosis as a note of plain text.

@@ -66,12 +66,13 @@ func New(cfg Config, opt Options) *Notifier {
 }
 
 // The status of the page, as the handle refStatus keeps it. refMerged says that the page's end was explained, refCause which cause the
-// page names, refCauses how often that has changed.
+// page names, refCauses how often that has changed, refHanded which hand-over to a person it was told of.
 const (
 	refStatus    = "status"
 	refMerged    = "merged"
 	refCause     = "cause"
 	refCauses    = "causes"
+	refHanded    = "handed"
 	triggered    = "triggered"
 	acknowledged = "acknowledged"
 	resolved     = "resolved"
@@ -92,8 +93,11 @@ func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, 
 		}
 		ref[refStatus] = step.status
 		if step.send == "trigger" {
-			ref[refCause] = pageCause(m)
+			ref[refCause], ref[refHanded] = pageCause(m), handedAt(m)
 		}
+	}
+	if err := n.tellHanded(ctx, m, ref); err != nil {
+		return ref, err
 	}
 	if err := n.tellCause(ctx, m, ref); err != nil {
 		return ref, err
@@ -129,9 +133,9 @@ func steps(m notify.Message, status string, fresh bool) []step {
 		return []step{{"resolve", resolved}} // a trigger may have got through
 	case over:
 		return []step{{"resolve", resolved}}
-	case status == "" && m.Cause == state.BenignAlert && fresh:
+	case status == "" && m.Cause == state.BenignAlert && fresh && m.HandedAt.IsZero():
 		return nil // a rule that fires on a healthy engine wakes nobody
-	case status == "" && m.Cause == state.BenignAlert:
+	case status == "" && m.Cause == state.BenignAlert && m.HandedAt.IsZero():
 		return []step{{"", triggered}} // a trigger may have got through: its end has to be told
 	case status == "":
 		out = append(out, step{"trigger", triggered})
@@ -202,6 +206,34 @@ func (n *Notifier) tellCause(ctx context.Context, m notify.Message, ref map[stri
 	}
 	ref[refCause], ref[refCauses] = string(m.Cause), strconv.Itoa(told+1)
 	return nil
+}
+
+// handedAt returns the time of the hand-over to a person as the handle refHanded keeps it.
+func handedAt(m notify.Message) string {
+	if m.HandedAt.IsZero() {
+		return ""
+	}
+	return m.HandedAt.UTC().Format(time.RFC3339)
+}
+
+// tellHanded tells an open page that first aid needs a person. It was sent for the trouble before, and does not ring again.
+func (n *Notifier) tellHanded(ctx context.Context, m notify.Message, ref map[string]string) error {
+	open := ref[refStatus] == triggered || ref[refStatus] == acknowledged
+	at := handedAt(m)
+	o, needs := m.Handed()
+	if !open || at == "" || ref[refHanded] == at || !needs {
+		return nil
+	}
+	var err error
+	if mark := marker(m) + " needs a person " + at + ":"; n.cfg.Notes() {
+		err = n.noteOwn(ctx, m, mark, handedText(m, o, mark))
+	} else {
+		err = n.recordChange(ctx, func(key string) api.ChangeEvent { return changeEvent(key, m, handedSummary(m, o), n.opt.Clock.Now()) })
+	}
+	if err == nil {
+		ref[refHanded] = at
+	}
+	return err
 }
 
 // recordMerge tells the page's service where a merged incident went, where notes cannot: as a change event, which takes the same key, pages

@@ -258,12 +258,21 @@ func said(o notify.Offer) string {
 	if o.Stopping {
 		return "being called off"
 	}
+	switch {
+	case o.NeedsPerson:
+		return "needs a person"
+	case o.ReleasedBy != "":
+		return "taken care of by " + o.ReleasedBy
+	}
 	switch o.State {
 	case state.Proposed:
 		return "suggested, nothing was changed"
 	case state.AwaitingApproval:
 		return "waits for approval"
 	case state.Approved, state.Admitted, state.Intent:
+		if len(o.Stopped()) > 0 {
+			return "approved, held for now"
+		}
 		return "approved, about to start"
 	case state.Applied, state.Verifying:
 		return "done, being verified"
@@ -273,8 +282,6 @@ func said(o notify.Offer) string {
 		return "being undone"
 	case state.RolledBack:
 		return "undone"
-	case state.NeedsHuman:
-		return "needs a person"
 	}
 	return strings.ReplaceAll(string(o.State), "_", " ")
 }
@@ -307,6 +314,9 @@ func (p *page) offer(o notify.Offer, full bool) {
 	p.add(rich(rows...))
 	if full && o.Awaits() && p.decides(o) {
 		p.decide(o)
+	}
+	if full && o.NeedsPerson {
+		p.handed(o)
 	}
 }
 

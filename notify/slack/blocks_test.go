@@ -209,6 +209,27 @@ func TestACallToStopIsTold(t *testing.T) {
 	}
 }
 
+// What was approved may wait for hours until a freeze window ends: it is not about to start.
+func TestHeldRunIsShownAsHeld(t *testing.T) {
+	waits := state.GuardResult{Guard: "approval", Decision: state.Hold, Reason: "waits for approval"}
+	freeze := state.GuardResult{Guard: "freeze_window", Decision: state.Hold, Reason: "freeze window night until 07:00"}
+	for want, guards := range map[string][]state.GuardResult{
+		"approved, about to start": {waits},
+		"approved, held for now":   {waits, freeze},
+	} {
+		n, s := bench(t, Config{}, slacktest.Options{})
+		f := fresh(t)
+		f.Actions[0].State, f.Actions[0].Guards = state.Approved, guards
+		if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil {
+			t.Fatal(err)
+		}
+		blocks := string(s.Messages()[0].Blocks)
+		if !strings.Contains(blocks, want) || strings.Contains(blocks, "waits for approval") {
+			t.Errorf("%q is not in %s", want, blocks)
+		}
+	}
+}
+
 // Nobody may approve from Slack: then there is no button that could only refuse.
 func TestNoDeadButtons(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})

@@ -1,5 +1,5 @@
 // Package slack shows incidents in a Slack channel: one message an incident, posted once and edited in place, its timeline in the
-// message's thread, and buttons to acknowledge, approve and deny.
+// message's thread, and buttons to acknowledge, approve and deny, and to say that a run which needs a person is taken care of.
 //
 // It promises:
 //
@@ -16,6 +16,7 @@
 //	paramedic.ack       the incident's ID
 //	paramedic.approve   <action ID>|<plan hash>
 //	paramedic.deny      <action ID>|<plan hash>
+//	paramedic.cancel    <action ID>|<plan hash>
 //	paramedic.open      none; the button is a link
 package slack
 
@@ -24,6 +25,7 @@ const (
 	ActionAck     = "paramedic.ack"
 	ActionApprove = "paramedic.approve"
 	ActionDeny    = "paramedic.deny"
+	ActionCancel  = "paramedic.cancel"
 	ActionOpen    = "paramedic.open"
 )
 

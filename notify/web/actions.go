@@ -16,6 +16,8 @@ type actionCard struct {
 	state.Action
 	CanDecide bool
 	CanCancel bool
+	Waits     bool                // for a person's word that it is taken care of: to cancel it is that word
+	Released  string              // who gave it
 	Blocked   []state.GuardResult // what holds or denies; that a run which waits for approval has none is no news
 	Passed    []state.GuardResult
 	CalledOff string // what became of a call to stop it
@@ -35,7 +37,14 @@ type metricRow struct {
 
 func newActionCard(a state.Action) actionCard {
 	c := actionCard{Action: a, CanDecide: a.State == state.AwaitingApproval, CalledOff: a.CallOff(), Tone: tone(a.State)}
-	c.CanCancel = a.State.BeforeEffect() && !c.CanDecide || a.State == state.Intent && a.Journal[state.CalledOff] == ""
+	c.Waits, c.Released = a.NeedsPerson(), a.Journal[state.Released]
+	c.CanCancel = c.Waits || a.State.BeforeEffect() && !c.CanDecide || a.State == state.Intent && a.Journal[state.CalledOff] == ""
+	switch {
+	case c.Waits:
+		c.Tone = "bad"
+	case c.Released != "":
+		c.Tone = "mute"
+	}
 	for _, g := range a.Guards {
 		if a.State.Done() {
 			g.RetryAt = time.Time{} // it is over: nothing is tried again
@@ -87,8 +96,6 @@ func tone(s state.ActionState) string {
 	switch s {
 	case state.AwaitingApproval:
 		return "wait"
-	case state.NeedsHuman:
-		return "bad"
 	case state.Succeeded:
 		return "ok"
 	case state.RolledBack, state.RollbackIntent:

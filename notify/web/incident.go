@@ -92,7 +92,7 @@ func (h *Handler) incident(r *http.Request) (view, error) {
 			d.Actions = append(d.Actions, newActionCard(a))
 		}
 	}
-	slices.SortStableFunc(d.Actions, func(a, b actionCard) int { return b.State.Need() - a.State.Need() })
+	slices.SortStableFunc(d.Actions, func(a, b actionCard) int { return b.Need() - a.Need() })
 	var evp *state.Evidence
 	if hasEvidence {
 		evp = &ev

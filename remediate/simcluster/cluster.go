@@ -61,6 +61,9 @@ func (c *Cluster) workload(ref remediate.Ref) (remediate.Workload, error) {
 	}
 	w.Updated = max(w.Updated, w.Replicas)
 	w.Current = min(w.Current, w.Updated)
+	if c.Stuck && w.Generation > 1 {
+		w.Updated = 0
+	}
 	return w, nil
 }
 
@@ -186,6 +189,9 @@ func (c *Cluster) patchWorkload(ref remediate.Ref, body []byte, dryRun bool, obj
 
 // roll replaces every pod of a workload.
 func (c *Cluster) roll(ref remediate.Ref) {
+	if c.Stuck {
+		return
+	}
 	kept := c.pods[:0:0]
 	n := 0
 	for _, p := range c.pods {

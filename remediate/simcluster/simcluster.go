@@ -39,6 +39,8 @@ type Cluster struct {
 	Before, After func(verb, object string) error
 	// StartDelay is how long a new pod takes to be ready.
 	StartDelay time.Duration
+	// Stuck lets no rollout get on: workers stay as they are, and none of them is updated.
+	Stuck bool
 	// OnChange hears of every write that took effect.
 	OnChange func(Change)
 

@@ -27,6 +27,9 @@ type Request struct {
 	Signals  []string // nil: all
 	// Jobs are the scrapes that the incident's alerts name: whose pods they read is looked up, also where they read none any more.
 	Jobs []string
+	// Fresh asks for values that a write may rest on, of the present alone. Each has the time of the
+	// scrape that it was measured at, and one whose time is not known is missing.
+	Fresh bool
 }
 
 // A Query is what a source is asked.
@@ -37,6 +40,7 @@ type Query struct {
 	Now     time.Time
 	Signals []rules.Signal
 	Jobs    []string
+	Fresh   bool
 	// Running is how it is read how many requests run, which every engine tells: what has it is an engine, whatever is asked for.
 	Running rules.Signal
 }
@@ -227,7 +231,7 @@ func (g *Gatherer) query(r Request, signals []rules.Signal) Query {
 	if onset.IsZero() || onset.After(r.Now) {
 		onset = r.Now
 	}
-	return Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: signals, Jobs: r.Jobs, Running: g.byID["requests_running"]}
+	return Query{Cluster: r.Cluster, Scope: r.Scope, Onset: onset, Now: r.Now, Signals: signals, Jobs: r.Jobs, Fresh: r.Fresh, Running: g.byID["requests_running"]}
 }
 
 // JobsOf returns the scrape jobs that an incident's alerts name, for a Request.

@@ -25,6 +25,9 @@ func (m *merge) together(have *state.Sample, more state.Sample) {
 		how = m.signals[i].Combine
 	}
 	have.Value = Combine(how, have.Value, more.Value)
+	if more.At.Before(have.At) {
+		have.At = more.At // it is not newer than its oldest part
+	}
 	for _, past := range [...]struct {
 		have **float64
 		more *float64

@@ -114,13 +114,13 @@ func (q *queue) put(w *write) error {
 	return nil
 }
 
-// take is the next writes that fit one batch, in order; none when nothing waits.
+// take returns the next writes that fit one batch, in order; none when nothing waits. A write larger than a batch's bound goes alone.
 func (q *queue) take() (group []*write, messages int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	bytes, n := 0, 0
 	for _, w := range q.writes {
-		if n > 0 && (messages+len(w.msgs) > maxBatch || bytes+w.bytes > maxJoin) {
+		if len(group) > 0 && (messages+len(w.msgs) > maxBatch || bytes+w.bytes > maxJoin) {
 			break
 		}
 		n++

@@ -29,10 +29,12 @@ type position struct {
 	Commit   string     `json:"commit"`            // tells one's own commit from another's when the answer was lost
 	Sum      *state.Sum `json:"sum,omitempty"`     // of the live records, without timelines; nil: not known, as in what older versions wrote
 	Log      uint64     `json:"log,omitempty"`     // the log went on to here at least
+	Draft    *draft     `json:"draft,omitempty"`   // its records may not be in their places yet; Sum counts them
 	Partial  bool       `json:"partial,omitempty"` // the records are being written anew; Position and Sum are those of before
 }
 
-// Commit writes the records and the position, all or none, if the fence is the partition's newest. At most MaxRecords fit.
+// Commit writes the records and the position, all or none, if the fence is the partition's newest. More than MaxRecords are written
+// twice.
 func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
 	if err := s.alive(ctx); err != nil {
 		return state.Fence{}, err
@@ -40,15 +42,16 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 	if err := checkPartition(partition); err != nil {
 		return state.Fence{}, err
 	}
-	if len(records) > MaxRecords {
-		return state.Fence{}, fmt.Errorf("committing %d records at once: %d is the most", len(records), MaxRecords)
-	}
 	pos := position{Position: to}
 	sum, changes, known := s.sums.after(partition, fence.Rev, records)
 	if known {
 		pos.Sum = &sum
 	}
-	rev, err := s.commit(ctx, partition, fence, pos, records)
+	write := s.commit
+	if len(records) > MaxRecords {
+		write = s.commitLarge
+	}
+	rev, err := write(ctx, partition, fence, pos, records)
 	if err != nil {
 		return state.Fence{}, fmt.Errorf("committing partition %d: %w", partition, err)
 	}

@@ -40,13 +40,12 @@ func (s *Store) damaged(ctx context.Context, partition int, pos position, rev ui
 	defer cancel()
 	d := &state.DamagedError{Partition: partition, Wrong: wrong, Fence: state.Fence{Position: pos.Position, Rev: rev}, Sum: pos.Sum}
 	subject := inputSubject(partition)
-	info, err := s.in.Info(ctx, natsjs.WithSubjectFilter("paramedic.in.*"))
-	if err != nil {
+	info, last, err := s.countInputs(ctx, subject)
+	if err != nil && !errors.Is(err, natsjs.ErrMsgNotFound) {
 		return unavailable("asking the input stream", err)
 	}
 	have := info.State
 	d.Inputs = have.Subjects[subject]
-	last, err := s.in.GetLastMsgForSubject(ctx, subject)
 	switch {
 	case have.FirstSeq > 1:
 		d.Gap = fmt.Sprintf("it begins at input %d, what came before is older than state.retain", have.FirstSeq)
@@ -58,8 +57,6 @@ func (s *Store) damaged(ctx context.Context, partition int, pos position, rev ui
 		d.Gap = fmt.Sprintf("the last input of subject %s cannot be read", subject)
 	case errors.Is(err, natsjs.ErrMsgNotFound):
 		d.Gap = "it has no input of this partition"
-	case err != nil:
-		return unavailable("reading the log", err)
 	default:
 		d.Last = last.Sequence
 	}
@@ -67,6 +64,26 @@ func (s *Store) damaged(ctx context.Context, partition int, pos position, rev ui
 		d.Gap = "the NATS server keeps a record that it cannot read, and would stop writing at it"
 	}
 	return d
+}
+
+// countInputs returns the input stream's counts and the last input of a subject as they were at one time. It fails with
+// ErrMsgNotFound if the last input is missing or cannot be read.
+func (s *Store) countInputs(ctx context.Context, subject string) (*natsjs.StreamInfo, *natsjs.RawStreamMsg, error) {
+	for {
+		info, err := s.in.Info(ctx, natsjs.WithSubjectFilter("paramedic.in.*"))
+		if err != nil {
+			return nil, nil, err
+		}
+		last, err := s.in.GetLastMsgForSubject(ctx, subject)
+		if err != nil && !errors.Is(err, natsjs.ErrMsgNotFound) {
+			return nil, nil, err
+		}
+		if now, infoErr := s.in.Info(ctx); infoErr != nil {
+			return nil, nil, infoErr
+		} else if now.State.LastSeq == info.State.LastSeq {
+			return info, last, err
+		}
+	}
 }
 
 // unreadableRecord is in what is said of a record that the server has and cannot read.
@@ -123,7 +140,7 @@ func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, t
 	if rev, err = s.commit(ctx, partition, state.Fence{Rev: rev}, mark, nil); err != nil {
 		return state.Fence{}, err
 	}
-	for _, kind := range []string{"st", "tl"} {
+	for _, kind := range []string{"st", "tl", "draft"} {
 		if err := s.purge(ctx, fmt.Sprintf("paramedic.%s.%d.>", kind, partition)); err != nil {
 			return state.Fence{}, err
 		}

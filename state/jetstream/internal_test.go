@@ -106,6 +106,12 @@ func TestQueueGroups(t *testing.T) {
 	if got := fmt.Sprint(sizes()); got != "[1]" {
 		t.Errorf("with one that gave up: %s", got)
 	}
+	gone = put(1, 1)
+	put(1, maxJoin+1)
+	gone.taken.Store(true)
+	if got := fmt.Sprint(sizes()); got != "[1]" {
+		t.Errorf("a large one behind one that gave up: %s", got)
+	}
 	if err := q.put(&write{bytes: maxQueue + 1}); !errors.Is(err, state.ErrUnavailable) {
 		t.Errorf("a full queue: %v", err)
 	}

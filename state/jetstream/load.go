@@ -51,6 +51,9 @@ func (s *Store) load(ctx context.Context, partition int, l *loading) ([]any, sta
 	if pos.Partial {
 		return nil, state.Fence{}, s.damaged(ctx, partition, pos, rev, "writing it anew did not come to its end")
 	}
+	if pos.Draft != nil {
+		return nil, state.Fence{}, s.finish(ctx, partition, rev, pos)
+	}
 	filter := []string{recordSubject(partition, ">")}
 	last, err := s.lastOf(ctx, filter)
 	left := uint64(0)

@@ -20,7 +20,8 @@ import (
 const (
 	// partitions is part of the stored form: another number would look for a cluster's records in another place.
 	partitions = 8
-	// MaxRecords is the most records in one commit: a server takes batches of 1000 messages, and one of them is the position.
+	// MaxRecords is the most records that a commit writes at once: a server takes batches of 1000 messages, and one of them is the
+	// position.
 	MaxRecords = maxBatch - 1
 	// MaxValue is the largest record or input of the embedded server. An external one takes what its max_payload says.
 	MaxValue = maxPayload - headerRoom

@@ -80,7 +80,7 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	s.st, err = s.stream(ctx, natsjs.StreamConfig{
 		Name:              stateStream,
 		Description:       "Paramedic: what was made of the inputs; the newest value of each record",
-		Subjects:          []string{"paramedic.st.>", "paramedic.tl.>", "paramedic.pos.*", "paramedic.probe.*"},
+		Subjects:          []string{"paramedic.st.>", "paramedic.tl.>", "paramedic.pos.*", "paramedic.draft.>", "paramedic.probe.*"},
 		Retention:         natsjs.LimitsPolicy,
 		MaxMsgsPerSubject: 1,
 		Storage:           natsjs.FileStorage, Replicas: cfg.Replicas,

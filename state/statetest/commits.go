@@ -40,15 +40,49 @@ func commitsNothingBad(t *testing.T, b Backend) {
 			t.Errorf("committed a record with the key %q", key)
 		}
 	}
-	tooMany := make([]state.Record, 5000)
-	for i := range tooMany {
-		tooMany[i] = rec(fmt.Sprintf("k.%d", i), "x")
+	large := make([]state.Record, 3*MaxRecords)
+	for i := range large {
+		large[i] = rec(fmt.Sprintf("k.%d", i), "x")
 	}
-	if _, err := s.Commit(within(t), 0, state.Fence{}, 1, tooMany); err == nil || errors.Is(err, state.ErrFenced) {
-		t.Errorf("committing %d records: %v, want a refusal", len(tooMany), err)
+	large[2*MaxRecords].Key = "not a key"
+	if _, err := s.Commit(within(t), 0, state.Fence{}, 1, large); err == nil || errors.Is(err, state.ErrFenced) {
+		t.Errorf("committing a bad key among %d records: %v, want a refusal", len(large), err)
 	}
 	if got, fence := load(t, s, 0); len(got) != 0 || fence != (state.Fence{}) {
 		t.Errorf("refused commits left %v at %+v", got, fence)
+	}
+}
+
+func commitsLarge(t *testing.T, b Backend) {
+	s := open(t, b)
+	fence := commit(t, s, 0, state.Fence{}, 1, rec("alert.0", "old"), rec("gone.0", "old"), rec("timeline.INC-1.0", "0"))
+	large := []state.Record{{Key: "gone.0"}}
+	for i := range 3 * MaxRecords {
+		large = append(large, rec(fmt.Sprintf("alert.%d", i), fmt.Sprint(i)))
+	}
+	large = append(large, rec("empty.0", ""), rec("timeline.INC-1.1", "1"), rec("timeline.INC-1.2", "2"))
+	if _, err := s.Commit(within(t), 0, state.Fence{Position: 1, Rev: fence.Rev + 5}, 2, large); !errors.Is(err, state.ErrFenced) {
+		t.Errorf("with a stale fence: %v, want ErrFenced", err)
+	}
+	if got, _ := load(t, s, 0); got["alert.0"] != "old" || len(got) != 2 {
+		t.Errorf("a refused commit left %d records", len(got))
+	}
+	fence = commit(t, s, 0, fence, 2, large...)
+	got, loaded := load(t, s, 0)
+	if _, there := got["empty.0"]; len(got) != 3*MaxRecords+1 || loaded != fence || !there {
+		t.Fatalf("loaded %d records at %+v, want %d at %+v", len(got), loaded, 3*MaxRecords+1, fence)
+	}
+	for _, r := range large[1:] {
+		if value, there := got[r.Key]; there && value != string(r.Value) {
+			t.Fatalf("%s is %q, want %q", r.Key, value, r.Value)
+		}
+	}
+	if list, err := s.List(within(t), 0, "timeline.INC-1"); err != nil || len(list) != 3 || string(list[2].Value) != "2" {
+		t.Errorf("the timeline is %v, %v", list, err)
+	}
+	commit(t, s, 0, fence, 3, rec("alert.0", "new"))
+	if got, _ := load(t, s, 0); got["alert.0"] != "new" || len(got) != 3*MaxRecords+1 {
+		t.Errorf("the next commit left %d records", len(got))
 	}
 }
 

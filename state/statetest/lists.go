@@ -3,6 +3,7 @@ package statetest
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"paramedic/state"
 )
@@ -38,19 +39,27 @@ func after(in state.Incident, p state.Place) bool {
 // ListActions answers a query from a list, as ListIncidents does.
 func ListActions(all []state.Action, q state.ActionQuery) (page state.ActionPage) {
 	all = slices.DeleteFunc(slices.Clone(all), func(a state.Action) bool {
-		return q.Match != nil && !q.Match(&a) || q.After != nil && string(a.ID) >= q.After.ID
+		return q.Match != nil && !q.Match(&a) || q.After != nil && cmp.Or(q.After.At.Compare(planned(a)), cmp.Compare(q.After.ID, string(a.ID))) <= 0
 	})
 	slices.SortFunc(all, func(a, b state.Action) int {
+		age := cmp.Or(planned(b).Compare(planned(a)), cmp.Compare(b.ID, a.ID))
 		if q.Needy {
-			return cmp.Or(b.State.Need()-a.State.Need(), cmp.Compare(b.ID, a.ID))
+			return cmp.Or(b.Need()-a.Need(), age)
 		}
-		return cmp.Compare(b.ID, a.ID)
+		return age
 	})
 	all = all[min(q.Skip, len(all)):]
 	if q.Limit > 0 && len(all) > q.Limit {
 		all = all[:q.Limit]
-		page.Next = &state.Place{ID: string(all[q.Limit-1].ID)}
+		page.Next = &state.Place{At: planned(all[q.Limit-1]), ID: string(all[q.Limit-1].ID)}
 	}
 	page.Actions = all
 	return page
+}
+
+func planned(a state.Action) time.Time {
+	if len(a.Steps) == 0 {
+		return time.Time{}
+	}
+	return a.Steps[0].At
 }

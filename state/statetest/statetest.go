@@ -29,7 +29,7 @@ type Store interface {
 	Close(ctx context.Context) error
 }
 
-// MaxRecords is the number of records that one commit has to take.
+// MaxRecords is the most records that JetStream takes in one batch; a commit may have more.
 const MaxRecords = 999
 
 // patience bounds what should happen at once, on a machine that is busy.
@@ -53,6 +53,7 @@ func Run(t *testing.T, backend func(t *testing.T) Backend) {
 		{"a reader counts what waits in the log", readerCountsWhatWaits},
 		{"a reader ends with its context and when closed", readerEnds},
 		{"a commit of many records is read back whole", commitsMany},
+		{"a commit of more records than a batch takes is whole or refused", commitsLarge},
 		{"a commit with a bad record writes nothing", commitsNothingBad},
 		{"a stale fence is refused and writes nothing", fencesStale},
 		{"an overtaken reader is fenced by another store", fencesAcrossStores},

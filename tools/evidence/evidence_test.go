@@ -37,7 +37,7 @@ func BenchmarkEvidence(b *testing.B) {
 	if series < enough {
 		b.Fatalf("%d series, want %d", series, enough)
 	}
-	address := startPrometheus(b, dir)
+	address := startPrometheus(b, dir, "global: {scrape_interval: 15s}\n")
 	counting := &counter{next: prometheus.Transport()}
 	signals, err := rules.LoadSignals()
 	if err != nil {
@@ -168,7 +168,7 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-func startPrometheus(b *testing.B, dir string) string {
+func startPrometheus(b testing.TB, dir, configured string) string {
 	b.Helper()
 	bin := os.Getenv("PROMETHEUS") // another version's
 	if bin == "" {
@@ -187,7 +187,7 @@ func startPrometheus(b *testing.B, dir string) string {
 		b.Fatal(err)
 	}
 	config := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(config, []byte("global: {scrape_interval: 15s}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(configured), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	out, err := os.Create(filepath.Join(dir, "prometheus.log"))

@@ -196,11 +196,12 @@ func (c *Client) Scrape(ctx context.Context) {
 	g.SetLimit(parallelScrapes)
 	for _, t := range c.list() {
 		g.Go(func() error {
+			began := c.clock.Now() // what the page says may have changed while it was on its way
 			points, err := c.fetch(ctx, t.url, t.page)
 			if ctx.Err() != nil {
 				return nil // stopped, not down
 			}
-			t.record(c.clock.Now(), points, c.health(ctx, t.url), err)
+			t.record(began, points, c.health(ctx, t.url), err)
 			if err != nil {
 				c.log.DebugContext(ctx, "page not read", "instance", t.labels["instance"], "err", err)
 			}

@@ -30,6 +30,15 @@ func (s slot) key() string {
 	return strings.Join([]string{e.Namespace, e.Model, e.Pool, e.Pod, e.Node, e.GPU, s.text, s.instance}, "\x00")
 }
 
+// group returns the key of what the slot's value is a part of: a pod shows one under all its
+// addresses.
+func (s slot) group() string {
+	if s.entity.Pod != "" {
+		s.instance = ""
+	}
+	return s.key()
+}
+
 // evaluation is one source of one signal at one moment, over any number of targets.
 type evaluation struct {
 	cluster string

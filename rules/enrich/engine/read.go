@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -202,10 +203,12 @@ func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
+	e.to = now
+	asOf := e.asOf(targets, q.Fresh)
 	var out []state.Sample
 	for _, k := range keys {
 		f := current[k]
-		sample := state.Sample{Signal: s.ID, Entity: f.entity, Value: f.value, Text: f.text, Unit: s.Unit, At: c.asOf(targets, f, now),
+		sample := state.Sample{Signal: s.ID, Entity: f.entity, Value: f.value, Text: f.text, Unit: s.Unit, At: asOf[k],
 			Series: series[k], Z: enrich.ZScore(f.value, s.Unit, series[k], q.Onset)}
 		if b, ok := before[k]; ok {
 			sample.Baseline = &b.value
@@ -255,21 +258,51 @@ func (e *evaluation) baseline(targets []*target, onset time.Time, evaluate func(
 	return evaluate(past)
 }
 
-// asOf is when the newest page that can have given the value was read.
-func (c *Client) asOf(targets []*target, f found, now time.Time) time.Time {
-	var newest time.Time
-	for _, t := range targets {
-		if f.entity.Instance != "" && t.labels["instance"] != f.entity.Instance {
-			continue
-		}
-		if n := t.history.search(now); n > 0 && t.history.rows[n-1].at.After(newest) {
-			newest = t.history.rows[n-1].at
+// asOf returns when the entities' values were measured, which is when the newest pages were read
+// that have their series. A value of several pages is not newer than the oldest of these. Where no
+// newest page has them, a rate still looks back on the last one that had: a fresh value is of that
+// one.
+func (e *evaluation) asOf(targets []*target, fresh bool) map[string]time.Time {
+	out := map[string]time.Time{}
+	pages := func(visit func(group string, rows []row, series int)) {
+		for _, t := range targets {
+			rows := t.history.rows[:t.history.search(e.to)]
+			for _, metric := range e.source.Metrics() {
+				e.each([]*target{t}, metric, nil, func(_ *target, i int, k string) { visit(e.slots[k].group(), rows, i) })
+			}
 		}
 	}
-	if newest.IsZero() {
-		return now
+	pages(func(g string, rows []row, series int) {
+		if n := len(rows); n > 0 && !math.IsNaN(rows[n-1].value(series)) {
+			if have, ok := out[g]; !ok || rows[n-1].at.Before(have) {
+				out[g] = rows[n-1].at
+			}
+		}
+	})
+	now := maps.Clone(out)
+	pages(func(g string, rows []row, series int) {
+		if _, ok := now[g]; ok || len(rows) == 0 {
+			return
+		}
+		at := rows[len(rows)-1].at
+		if fresh {
+			at = newest(rows, series)
+		}
+		if at.After(out[g]) {
+			out[g] = at
+		}
+	})
+	return out
+}
+
+// newest returns when a series was last read, or the zero time.
+func newest(rows []row, series int) time.Time {
+	for _, r := range slices.Backward(rows) {
+		if !math.IsNaN(r.value(series)) {
+			return r.at
+		}
 	}
-	return newest
+	return time.Time{}
 }
 
 // found is one entity's value.
@@ -286,11 +319,7 @@ func (e *evaluation) entities(targets []*target) map[string]found {
 	out := map[string]found{}
 	for k, v := range e.run(targets) {
 		s := e.slots[k]
-		group := s
-		if s.entity.Pod != "" {
-			group.instance = ""
-		}
-		g := group.key()
+		g := s.group()
 		if parts[g] == nil {
 			parts[g] = &enrich.Parts{}
 			out[g] = found{entity: s.entity, text: s.text}

@@ -39,7 +39,11 @@ type sample struct {
 	week           *enrich.Parts
 	charts         []chart
 	at             time.Time
+	torn           bool // a part of it is no number, so that the rest is not the whole
 }
+
+// given reports whether the sample has a value now.
+func (sm *sample) given() bool { return sm.now != nil && !sm.torn }
 
 // chart is an entity's course as one scrape shows it. Of almost every entity there is one.
 type chart struct {
@@ -53,6 +57,9 @@ type chart struct {
 const young = 2 * time.Hour
 
 func (g *gathering) jobs() []job {
+	if g.query.Fresh {
+		return g.fresh()
+	}
 	var all, past, old, chart []*member
 	for _, s := range g.query.Signals {
 		ms := compile(s, g.scope)
@@ -69,12 +76,7 @@ func (g *gathering) jobs() []job {
 	}
 	now, onset := g.query.Now, g.query.Onset
 	var out []job
-	add := func(j job, ms []*member, unions int) {
-		for _, j.parts = range spread(parts(ms), unions) {
-			j.query = union(j.parts)
-			out = append(out, j)
-		}
-	}
+	add := func(j job, ms []*member, unions int) { out = append(out, j.over(ms, unions)...) }
 	charts := []moment{course}
 	if g.scope.pods != "" && now.Sub(onset) <= young {
 		charts = []moment{present, course}
@@ -165,72 +167,6 @@ func span(onset, now time.Time) *v1.Range {
 	}
 	steps := (whole + step - 1) / step
 	return &v1.Range{Start: now.Add(-steps * step), End: now, Step: step}
-}
-
-// take adds what a query gave.
-func (g *gathering) take(j job, all []series) {
-	histograms, quotients := map[string]*histogram{}, map[quotientKey]*quotient{}
-	for _, s := range all {
-		p, divisor, ok := j.part(s.labels)
-		switch {
-		case !ok:
-		case p.members[0].bucketed():
-			collect(histograms, p, s)
-		case p.members[0].divided():
-			for _, m := range p.members {
-				addTo(quotients, m, s, divisor)
-			}
-		default:
-			for _, m := range p.members {
-				g.put(j, m, s.labels, s.points)
-			}
-		}
-	}
-	for _, h := range histograms {
-		for _, m := range h.part.members {
-			g.put(j, m, h.labels, h.quantile(m.source.Q))
-		}
-	}
-	for of, q := range quotients {
-		g.put(j, of.member, q.labels, q.points(of.member.source))
-	}
-}
-
-// part is the one that a series came from, and whether it is of what a quotient is divided by.
-func (j job) part(labels map[string]string) (p part, divisor, ok bool) {
-	mark := strings.TrimRight(labels[marker], under)
-	i := slices.IndexFunc(j.parts, func(p part) bool { return p.mark == mark })
-	if i < 0 {
-		return part{}, false, false
-	}
-	return j.parts[i], mark != labels[marker], true
-}
-
-// put adds one series of a member to its sample.
-func (g *gathering) put(j job, m *member, labels map[string]string, points []point) {
-	sm, from := g.at(m, labels)
-	if m.source.Engine == target && labels["job"] != "" {
-		g.scraped[scrapedBy(g.query.Cluster, labels)] = true
-	}
-	for _, p := range points {
-		if p.v = m.value(labels, p.v); math.IsNaN(p.v) || math.IsInf(p.v, 0) {
-			continue
-		}
-		switch {
-		case j.span != nil:
-			g.plot(sm, j, m, from, p)
-		case j.at.Sub(p.at) > Stale:
-		case j.gives(baseline):
-			from.add(&sm.base, p.v)
-		case m.week:
-			from.add(&sm.week, p.v)
-		case j.gives(dayAgo):
-			from.add(&sm.day, p.v)
-		default:
-			from.add(&sm.now, p.v)
-			sm.at = p.at
-		}
-	}
 }
 
 // plot adds a point of a range to the sample's chart of this origin, and to its values where the range's ends are those.
@@ -354,7 +290,7 @@ func (g *gathering) finish(r *enrich.Reading) {
 	of := func(sm *sample) slot { return slot{sm.member.signal.ID, enrich.SlotOf(sm.entity)} }
 	first := make(map[slot]int, len(g.samples))
 	for _, sm := range g.samples {
-		if sm.now == nil {
+		if !sm.given() {
 			continue
 		}
 		if i, ok := first[of(sm)]; !ok || sm.member.index < i {
@@ -365,7 +301,7 @@ func (g *gathering) finish(r *enrich.Reading) {
 	g.enginesPages()
 	given := make([]*sample, 0, len(first))
 	for _, sm := range g.samples {
-		if sm.now != nil && first[of(sm)] == sm.member.index {
+		if sm.given() && first[of(sm)] == sm.member.index {
 			given = append(given, sm)
 		}
 	}

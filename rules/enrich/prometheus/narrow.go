@@ -150,7 +150,9 @@ func (c *Client) look(ctx context.Context, q enrich.Query, out *enrich.Reading) 
 }
 
 // comparing says whether a query asks for anything that is compared with the past.
-func comparing(q enrich.Query) bool { return slices.ContainsFunc(q.Signals, rules.Signal.Compared) }
+func comparing(q enrich.Query) bool {
+	return !q.Fresh && slices.ContainsFunc(q.Signals, rules.Signal.Compared)
+}
 
 // byName says whether the scope's pool may be told by the beginning of its pods' names.
 func byName(s state.Scope) bool {

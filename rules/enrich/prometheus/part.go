@@ -16,6 +16,7 @@ const marker = "paramedic_part"
 type part struct {
 	mark    string
 	exprs   []string
+	from    *member // of which the expressions are
 	members []*member
 }
 
@@ -37,18 +38,22 @@ func parts(members []*member) []part {
 		if !ok {
 			i = len(out)
 			at[key] = i
-			out = append(out, part{mark: strconv.Itoa(i), exprs: from.exprs()})
+			out = append(out, part{mark: strconv.Itoa(i), exprs: from.exprs(), from: from})
 		}
 		out[i].members = append(out[i].members, m)
 	}
 	return out
 }
 
-// labelled are the part's expressions, marked, so that no two of a union have a series in common.
-func (p part) labelled() []string {
+// labelled returns the part's expressions, marked, so that no two of a union have a series in
+// common; the last of a timed one gives the times of its scrapes.
+func (p part) labelled(timed bool) []string {
 	out := make([]string, len(p.exprs))
 	for i, expr := range p.exprs {
 		out[i] = marked(expr, p.mark+strings.Repeat(under, i))
+	}
+	if timed {
+		out = append(out, marked(p.from.scraped(), p.mark+when))
 	}
 	return out
 }
@@ -85,10 +90,10 @@ func spread(ps []part, n int) [][]part {
 }
 
 // union is the query of some parts.
-func union(ps []part) string {
+func union(ps []part, timed bool) string {
 	var all []string
 	for _, p := range ps {
-		all = append(all, p.labelled()...)
+		all = append(all, p.labelled(timed)...)
 	}
 	return either(all)
 }

@@ -1,9 +1,11 @@
 // Package prometheus reads signals from a Prometheus-compatible API.
 //
-// It promises to cost the server little: a gathering is at most [MaxQueries] queries, each a union of many signals, and none runs
-// past the caller's deadline. What [Client.Prepare] asks ahead for one is among them, as long as its scope and its onset stay. A query
-// that fails takes its own signals into missing evidence and leaves the others. A value is
-// used only if it is a number and at most five minutes old. Nothing of the server's address or credentials gets into an error.
+// It promises to cost the server little: a gathering is at most [MaxQueries] queries, each a union
+// of many signals, and none runs past the caller's deadline. What [Client.Prepare] asks ahead for
+// one is among them, as long as its scope and its onset stay. A query that fails takes its own
+// signals into missing evidence and leaves the others. A value is used only if it is a number and
+// at most five minutes old. It has the time of the query, or of its scrape where the caller asks
+// for fresh values. Nothing of the server's address or credentials gets into an error.
 package prometheus
 
 import (
@@ -155,6 +157,7 @@ type job struct {
 	query   string // the union of the parts
 	moments []moment
 	at      time.Time // instant
+	timed   bool      // the answer also says when its values were scraped
 	span    *v1.Range // range
 	// settled is the moment up to which the answer is the same whenever it is asked for, once all has come in; zero where nobody will ask again.
 	settled time.Time

@@ -57,7 +57,7 @@ func TestEverySignalCompilesToValidPromQL(t *testing.T) {
 				ids[m.id] = true
 			}
 			for _, p := range parts(ms) {
-				for _, labelled := range p.labelled() {
+				for _, labelled := range p.labelled(false) {
 					expr, err := parser.NewParser(parser.Options{}).ParseExpr(labelled)
 					if err != nil {
 						t.Errorf("%s: %s: %v\n%s", name, s.ID, err, labelled)

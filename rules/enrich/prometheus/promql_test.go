@@ -80,8 +80,8 @@ func (s *store) eval(e parser.Expr, t time.Time) []element {
 		var out []element
 		t = t.Add(-e.OriginalOffset)
 		for _, sr := range s.selected(e) {
-			if p := pointsIn(sr.points, t.Add(-5*time.Minute), t); len(p) > 0 {
-				out = append(out, element{sr.labels, p[len(p)-1].v})
+			if p, ok := sr.newest(t); ok {
+				out = append(out, element{sr.labels, p.v})
 			}
 		}
 		return out
@@ -248,8 +248,8 @@ func (s *store) call(e *parser.Call, t time.Time) []element {
 		sel := e.Args[0].(*parser.VectorSelector)
 		var out []element
 		for _, sr := range s.selected(sel) {
-			if p := pointsIn(sr.points, t.Add(-5*time.Minute), t); len(p) > 0 {
-				out = append(out, element{without(sr.labels, "__name__"), float64(p[len(p)-1].at.UnixMilli()) / 1000})
+			if p, ok := sr.newest(t); ok {
+				out = append(out, element{without(sr.labels, "__name__"), float64(p.at.UnixMilli()) / 1000})
 			}
 		}
 		return out
@@ -278,7 +278,7 @@ func (s *store) rangeCall(e *parser.Call, t time.Time) []element {
 	case *parser.MatrixSelector:
 		t = t.Add(-arg.VectorSelector.(*parser.VectorSelector).OriginalOffset)
 		for _, sr := range s.selected(arg.VectorSelector.(*parser.VectorSelector)) {
-			apply(sr.labels, pointsIn(sr.points, t.Add(-arg.Range), t), arg.Range)
+			apply(sr.labels, unmarked(pointsIn(sr.points, t.Add(-arg.Range), t)), arg.Range)
 		}
 	case *parser.SubqueryExpr:
 		t = t.Add(-arg.OriginalOffset)

@@ -14,20 +14,31 @@ type quotient struct {
 	over, under map[time.Time]float64
 }
 
-type quotientKey struct {
+// seriesKey tells the series of a member apart.
+type seriesKey struct {
 	member *member
 	labels string
 }
 
-// addTo adds one series to the quotient of a member that it belongs to: of a pool, to that of all its pods.
-func addTo(quotients map[quotientKey]*quotient, m *member, s series, divisor bool) {
-	labels := make(map[string]string, len(s.labels))
+// key returns what the series is of, among those of the member.
+func (m *member) key(labels map[string]string) seriesKey { return seriesKey{m, keyOf(m.own(labels))} }
+
+// own returns the labels that the member's series keep.
+func (m *member) own(labels map[string]string) map[string]string {
+	out := make(map[string]string, len(labels))
 	for _, name := range m.labels() {
-		if v := s.labels[name]; v != "" {
-			labels[name] = v
+		if v := labels[name]; v != "" {
+			out[name] = v
 		}
 	}
-	key := quotientKey{m, keyOf(labels)}
+	return out
+}
+
+// addTo adds one series to the quotient of a member that it belongs to: of a pool, to that of all
+// its pods.
+func addTo(quotients map[seriesKey]*quotient, m *member, s series, divisor bool) {
+	labels := m.own(s.labels)
+	key := seriesKey{m, keyOf(labels)}
 	q := quotients[key]
 	if q == nil {
 		q = &quotient{labels: labels, over: map[time.Time]float64{}, under: map[time.Time]float64{}}

@@ -1,0 +1,100 @@
+package remediate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"paramedic/state"
+)
+
+// freshIntent is how long the guards' answers that led to an intent vouch for its write. Usually the write follows within a
+// second; a crash, a busy queue or an API server that was away make it late.
+const freshIntent = 10 * time.Second
+
+// late reports whether the guards' answers that led to the intent are too old to write on.
+func (r *stage) late() bool { return r.cfg.Clock.Now().Sub(r.act.Write.At) > freshIntent }
+
+// mayWrite reports whether the intent's first write may be made now. Where it may not, it returns the step to take instead.
+// The guards are asked first: reading takes a while, and a person may say no meanwhile.
+func (r *stage) mayWrite(ctx context.Context) (advance, bool) {
+	if r.cfg.Clock.Now().Sub(r.act.Write.At) > r.cfg.Timing.Stale {
+		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}, false
+	}
+	if r.late() {
+		switch decision, why, retry := r.askAgain(ctx, guards()); decision {
+		case state.Allow:
+		case state.Hold:
+			return r.stay(pause(r.now, retry, time.Minute)), false
+		default:
+			return advance{to: state.Denied, text: "stopped before the write: " + why}, false
+		}
+	}
+	if why := r.stopped(); why != "" {
+		return advance{to: state.Denied, text: "stopped before the write: " + why}, false
+	}
+	return advance{}, true
+}
+
+// mayEvict reports whether the drained worker may be evicted now. Where it may not, it returns the step to take instead.
+//
+// Its intent is as old as the drain was long. Guards that judge by what the isolation itself changes are not asked: the
+// worker's signals fade or vanish, and the labels are not those that the write was prepared for. In place of their capacity
+// tooFew counts the other workers.
+func (k restartWorker) mayEvict(ctx context.Context, r *stage) (advance, bool) {
+	if r.late() {
+		list := slices.DeleteFunc(guards(), func(g guard) bool {
+			return g.name == "evidence" || g.name == "capacity" || g.name == "verifiability"
+		})
+		switch decision, why, _ := r.askAgain(ctx, list); decision {
+		case state.Allow:
+		case state.Hold:
+			return r.blocked("the eviction was held for %s: %s", why), false
+		default:
+			r.note(keyUndo, why)
+			return r.stay(0), false
+		}
+	}
+	if why := or(k.tooFew(ctx, r), r.stopped()); why != "" {
+		r.note(keyUndo, why)
+		return r.stay(0), false
+	}
+	return advance{}, true
+}
+
+// blocked waits for what keeps the eviction from happening, but not for long: the worker is out of serving meanwhile.
+func (r *stage) blocked(format, why string) advance {
+	if r.now.Sub(r.stamp(keyBlocked)) < r.cfg.Timing.Blocked {
+		return r.stay(r.cfg.Timing.Poll)
+	}
+	r.note(keyUndo, fmt.Sprintf(format, state.FormatDuration(r.cfg.Timing.Blocked), why))
+	return r.stay(0)
+}
+
+// askAgain asks the guards about the run on fresh reads, and records their answers.
+func (r *stage) askAgain(ctx context.Context, list []guard) (state.Decision, string, time.Time) {
+	s := r.cfg.survey(ctx, r.in, r.act)
+	if s.problem == nil {
+		s.peersEvidence(ctx)
+	}
+	r.act.Guards = ask(ctx, s, list)
+	return weigh(r.act.Guards)
+}
+
+// stricter returns the mode that is in force now where it trusts the bot less than the one that the run was planned in.
+func (r *stage) stricter() string {
+	rule := r.cfg.ruleFor(r.act.Cause, r.act.Kind, r.act.Target)
+	if slices.Index(modes, rule.mode) >= slices.Index(modes, Mode(r.act.Mode)) {
+		return ""
+	}
+	return fmt.Sprintf("the mode is %s now (%s)", rule.mode, rule.because)
+}
+
+// pause returns how long to wait until a time, but at most so long; a time that has passed says nothing of when to look again.
+func pause(now, until time.Time, most time.Duration) time.Duration {
+	if wait := until.Sub(now); wait > 0 && wait < most {
+		return wait
+	}
+	return most
+}

@@ -1,0 +1,127 @@
+package jetstream
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	natsjs "github.com/nats-io/nats.go/jetstream"
+
+	"paramedic/state"
+)
+
+// A draft names the records of a commit that is larger than one batch. The records are written twice: first under subjects of the
+// draft, which no load reads, then to their places. The position that names the draft decides between the two: from then on the
+// commit is durable, and a load that finds a draft puts its records in place.
+type draft struct {
+	ID      string `json:"id"`
+	Records uint64 `json:"records"`
+}
+
+// draftKeyHeader holds the key of a draft's record.
+const draftKeyHeader = "Paramedic-Key"
+
+func draftSubject(partition int, rest string) string {
+	return "paramedic.draft." + strconv.Itoa(partition) + "." + rest
+}
+
+// commitLarge writes more records than one batch takes, and returns the revision of the position.
+func (s *Store) commitLarge(ctx context.Context, partition int, fence state.Fence, pos position, records []state.Record) (uint64, error) {
+	pos.Draft = &draft{ID: rand.Text(), Records: uint64(len(records))}
+	rev, err := s.writeDraft(ctx, partition, fence, pos, records)
+	if err != nil {
+		return 0, err
+	}
+	return s.place(ctx, partition, rev, pos, records)
+}
+
+// writeDraft writes the records under the draft's subjects, and then the position that names it.
+func (s *Store) writeDraft(ctx context.Context, partition int, fence state.Fence, pos position, records []state.Record) (uint64, error) {
+	msgs, err := s.recordMessages(partition, records)
+	if err != nil {
+		return 0, err
+	}
+	switch _, now, err := s.boundedPosition(ctx, partition); {
+	case err != nil:
+		return 0, err
+	case now != fence.Rev:
+		return 0, fmt.Errorf("%w: at revision %d, not %d", state.ErrFenced, now, fence.Rev)
+	}
+	for i, m := range msgs {
+		d := nats.NewMsg(draftSubject(partition, pos.Draft.ID+"."+strconv.Itoa(i)))
+		d.Data = m.Data
+		d.Header.Set(draftKeyHeader, records[i].Key)
+		if records[i].Value == nil {
+			d.Header.Set(deletedHeader, "1")
+		}
+		msgs[i] = d
+	}
+	for batch := range slices.Chunk(msgs, maxBatch) {
+		if err := s.writeBatch(ctx, batch); err != nil {
+			return 0, err
+		}
+	}
+	return s.commit(ctx, partition, fence, pos, nil)
+}
+
+func (s *Store) writeBatch(ctx context.Context, msgs []*nats.Msg) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	_, err := s.publish(ctx, msgs)
+	return err
+}
+
+// place writes a draft's records to their places, and the position without the draft last.
+func (s *Store) place(ctx context.Context, partition int, rev uint64, pos position, records []state.Record) (uint64, error) {
+	for len(records) > 0 {
+		n := min(len(records), MaxRecords)
+		batch := records[:n]
+		if records = records[n:]; len(records) == 0 {
+			pos.Draft = nil
+		}
+		var err error
+		if rev, err = s.commit(ctx, partition, state.Fence{Rev: rev}, pos, batch); err != nil {
+			return 0, err
+		}
+	}
+	if err := s.purge(ctx, draftSubject(partition, ">")); err != nil { // the next one tries again
+		s.log.Warn("a draft of a large commit could not be removed", "partition", partition, "err", err)
+	}
+	return rev, nil
+}
+
+// finish puts the records of a draft in place, and returns errMoved: the partition has to be read again.
+func (s *Store) finish(ctx context.Context, partition int, rev uint64, pos position) error {
+	filter := []string{draftSubject(partition, pos.Draft.ID+".>")}
+	last, err := s.lastOf(ctx, filter)
+	if err != nil {
+		return err
+	}
+	var records []state.Record
+	if last > 0 {
+		if _, err := s.scan(ctx, filter, 1, last, func(m natsjs.Msg, _ uint64) { records = append(records, drafted(m)) }); err != nil {
+			return s.unreadable(ctx, partition, pos, rev, err)
+		}
+	}
+	if missing := pos.Draft.Records - uint64(len(records)); missing != 0 {
+		return s.damaged(ctx, partition, pos, rev, fmt.Sprintf("%d of the %d records of its newest commit are missing (stream %s)",
+			missing, pos.Draft.Records, stateStream))
+	}
+	if _, err := s.place(ctx, partition, rev, pos, records); err != nil && !errors.Is(err, state.ErrFenced) { // another reader came first
+		return err
+	}
+	return errMoved
+}
+
+// drafted returns the record that a message of a draft holds.
+func drafted(m natsjs.Msg) state.Record {
+	r := state.Record{Key: m.Headers().Get(draftKeyHeader)}
+	if m.Headers().Get(deletedHeader) == "" {
+		r.Value = slices.Concat([]byte{}, m.Data()) // not nil, which deletes
+	}
+	return r
+}
