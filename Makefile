@@ -3,7 +3,7 @@ SHELL := /bin/bash
 GO ?= go
 BIN := .cache/bin
 
-.PHONY: help build demo test race lint fuzz e2e browser bench generate clean
+.PHONY: help build demo test race lint fuzz mutate e2e browser bench generate clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,7 @@ lint: $(BIN)/golangci-lint ## formatting and the rules of the house
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "gofmt these files:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(BIN)/golangci-lint run --allow-parallel-runners ./...
 	cd tools/evidence && CGO_ENABLED=0 $(GO) vet ./...
+	cd tools/mutate && CGO_ENABLED=0 $(GO) vet ./...
 
 $(BIN)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && CGO_ENABLED=0 $(GO) build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -40,6 +41,10 @@ fuzz: ## every decoder, briefly
 	@set -e; for f in $$(grep -rl --include=*_test.go '^func Fuzz' . --exclude-dir=e2e); do \
 	  for t in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$f); do \
 	    echo "fuzz $$t in $$(dirname $$f)"; CGO_ENABLED=0 $(GO) test -run='^$$' -fuzz="^$$t\$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=10x ./$$(dirname $$f); done; done
+
+# About a thousand runs of small sets of tests: half an hour on two cores. It goes on where it was interrupted.
+mutate: ## change each condition of first aid: a test has to fail, or tools/mutate/survivors.txt says why none does
+	cd tools/mutate && CGO_ENABLED=0 $(GO) run .
 
 KUBECP := $(CURDIR)/.cache/bin/kubecp
 e2e: build $(KUBECP) ## the real bot against a real API server, Prometheus, Alertmanager and browser

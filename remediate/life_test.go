@@ -17,7 +17,7 @@ var later = map[string]func(*world){
 	"the incident is resolved":    func(w *world) { w.in.Status = state.StatusResolved },
 	"no alert of the incident":    func(w *world) { w.in.ActiveAlerts = 0 },
 	"no longer true":              healed,
-	"not among the approvers":  func(w *world) { w.cfg.Policies = []remediate.Policy{{Approvers: []string{"lin"}}} },
+	"not among the approvers":     func(w *world) { w.cfg.Policies = []remediate.Policy{{Approvers: []string{"lin"}}} },
 	"signals still speak":         func(w *world) { w.blind = true },
 	"actions failed within":       tripped,
 	"verdict is now host_failure": func(w *world) { w.in.Diagnosis.Cause = "host_failure" },

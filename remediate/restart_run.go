@@ -35,7 +35,7 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	case a.Journal[keyIsolated] == "":
 		return k.isolate(ctx, r, pod)
 	case pod.Annotations[OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
-		return advance{to: state.NeedsHuman, text: "the worker's labels were changed after it was isolated, and not by Paramedic: they are left as they are"}
+		return advance{to: state.NeedsHuman, text: relabelled}
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid while the worker was isolated")
 	}
@@ -49,14 +49,17 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	return k.evict(ctx, r, pod)
 }
 
-// out says whether every label that was changed still has the isolating value.
+const relabelled = "the worker's labels were changed after it was isolated, and not by Paramedic: they are left as they are"
+
+// out reports whether every label that was changed still has the isolating value. Of a record that cannot be read none has.
 func (restartWorker) out(pod Pod, wr state.Write) bool {
-	for l := range oldLabels(wr) {
+	old := oldLabels(wr)
+	for l := range old {
 		if pod.Labels[l] != wr.New {
 			return false
 		}
 	}
-	return true
+	return len(old) > 0
 }
 
 func oldLabels(wr state.Write) map[string]string {
@@ -75,8 +78,11 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 		r.note(keyIsolated, r.cfg.Clock.Now().Format(time.RFC3339Nano))
 		return r.stay(0)
 	}
-	if pod.Annotations[OpIDAnnotation] == wr.OpID && k.out(pod, wr) {
+	switch ours := pod.Annotations[OpIDAnnotation] == wr.OpID; {
+	case ours && k.out(pod, wr):
 		return done()
+	case ours: // the answer was lost, and some of the labels may still keep the worker from serving
+		return advance{to: state.NeedsHuman, text: relabelled}
 	}
 	old := oldLabels(wr)
 	if len(old) == 0 || !selects(old, pod.Labels) {

@@ -1,0 +1,178 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"paramedic/remediate"
+	"paramedic/remediate/kube"
+)
+
+// Each read may be forbidden, and none of them then answers with a part.
+func TestForbiddenReadFailsAsAWhole(t *testing.T) {
+	ctx := context.Background()
+	w := remediate.Workload{Ref: ref, UID: "u1", Selector: map[string]string{"app": "vllm"}}
+	reads := map[string]struct {
+		read  func(*kube.Cluster) error
+		paths []string
+	}{
+		"deployment": {func(c *kube.Cluster) error { _, err := c.Workload(ctx, ref); return err }, []string{"/deployments/"}},
+		"stateful set": {func(c *kube.Cluster) error {
+			_, err := c.Workload(ctx, remediate.Ref{Namespace: "llm", Kind: "StatefulSet", Name: "x"})
+			return err
+		}, []string{"/statefulsets/"}},
+		"pod":       {func(c *kube.Cluster) error { _, err := c.Pod(ctx, "llm", "p"); return err }, []string{"/pods/"}},
+		"pods":      {func(c *kube.Cluster) error { _, err := c.Pods(ctx, w); return err }, []string{"/replicasets", "/pods"}},
+		"namespace": {func(c *kube.Cluster) error { _, err := c.Namespace(ctx, "llm"); return err }, []string{"/namespaces/llm", "/services", "/poddisruptionbudgets", "/horizontalpodautoscalers"}},
+	}
+	for name, c := range reads {
+		for _, forbidden := range append(c.paths, "") {
+			k, _ := server(t, func(w http.ResponseWriter, r *http.Request) {
+				if forbidden != "" && (strings.HasSuffix(r.URL.Path, forbidden) || strings.HasSuffix(forbidden, "/") && strings.Contains(r.URL.Path, forbidden)) {
+					answer(w, 403, status(403, "Forbidden", "no", ""))
+					return
+				}
+				answer(w, 200, `{}`)
+			})
+			if err := c.read(k); errors.Is(err, remediate.ErrForbidden) != (forbidden != "") || (err != nil) != (forbidden != "") {
+				t.Errorf("%s, where %q is forbidden: %v", name, forbidden, err)
+			}
+		}
+	}
+}
+
+func TestOddRequestsNeverReachTheServer(t *testing.T) {
+	c, _ := server(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s", r.Method, r.URL) })
+	ctx := context.Background()
+	set := remediate.Ref{Namespace: "llm", Kind: "StatefulSet", Name: "x"}
+	_, patched := c.PatchWorkload(ctx, set, []byte(`[]`), false)
+	_, unknown := c.Workload(ctx, remediate.Ref{Namespace: "llm", Kind: "Node", Name: "x"})
+	_, unnamed := c.Pod(ctx, "llm", "")
+	_, unselected := c.Pods(ctx, remediate.Workload{Ref: set})
+	for name, err := range map[string]error{"a patch of a StatefulSet": patched, "an unknown kind": unknown, "pods of no label": unselected, "an eviction by name": c.Evict(ctx, "llm", "p", "", true)} {
+		if !errors.Is(err, remediate.ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if unnamed == nil {
+		t.Error("a pod without a name was read")
+	}
+}
+
+// A dry run says so in the request, and nothing else does.
+func TestDryRunIsAskedForOnlyThen(t *testing.T) {
+	var query, body string
+	c, log := server(t, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		query, body = r.URL.Query().Get("dryRun"), string(b)
+		answer(w, 200, `{}`)
+	})
+	ctx := context.Background()
+	for _, dry := range []bool{true, false} {
+		want := map[bool]string{true: "All"}[dry]
+		for name, write := range map[string]func() error{
+			"workload": func() error { _, err := c.PatchWorkload(ctx, ref, []byte(`[]`), dry); return err },
+			"pod":      func() error { _, err := c.PatchPod(ctx, "llm", "p", []byte(`[]`), dry); return err },
+			"eviction": func() error { return c.Evict(ctx, "llm", "p", "u", dry) },
+		} {
+			if err := write(); err != nil || query != want || name == "eviction" && strings.Contains(body, `"dryRun":["All"]`) != dry {
+				t.Errorf("%s, dry %t: dryRun=%q %s %v", name, dry, query, body, err)
+			}
+		}
+	}
+	// The audit names the op that a patch sets, and not one that it only tests or removes from elsewhere.
+	for patch, op := range map[string]string{
+		`[{"op":"test","path":"/metadata/annotations/paramedic.dev~1op-id","value":"old"},{"op":"replace","path":"/metadata/annotations/paramedic.dev~1op-id","value":"new"}]`: "op=new",
+		`[{"op":"add","path":"/metadata/annotations/paramedic.dev~1op-id","value":"new"},{"op":"test","path":"/metadata/annotations/paramedic.dev~1op-id","value":"old"}]`:     "op=new",
+		`[{"op":"replace","path":"/metadata/labels/serving","value":"x"}]`:                                                                                                     `op=""`,
+		`[{"op":"add","path":"/metadata/annotations","value":{"paramedic.dev/op-id":"all"}}]`:                                                                                  "op=all",
+		`[{"op":"add","path":"/metadata/annotations","value":{"other":"x"}}]`:                                                                                                  `op=""`,
+		`[{"op":"add","path":"/metadata/annotations/paramedic.dev~1op-id","value":"x"},{"op":"add","path":"/metadata/annotations","value":{"other":"x"}}]`:                     "op=x",
+		`{`: `op=""`,
+	} {
+		log.Reset()
+		if _, err := c.PatchPod(ctx, "llm", "p", []byte(patch), false); err != nil || !strings.Contains(log.String(), op+" ") {
+			t.Errorf("%s: %s %v", patch, log, err)
+		}
+	}
+}
+
+// Only an answer of the server that names why proves that nothing was written.
+func TestRefusalsAreToldApart(t *testing.T) {
+	all := []error{remediate.ErrNotFound, remediate.ErrConflict, remediate.ErrBlocked, remediate.ErrForbidden, remediate.ErrRefused}
+	for _, c := range []struct {
+		name string
+		code int
+		body string
+		want error
+	}{
+		{"bad request", 400, status(400, "BadRequest", "bad", ""), remediate.ErrRefused},
+		{"bad method", 405, status(405, "MethodNotAllowed", "no", ""), remediate.ErrRefused},
+		{"too large", 413, status(413, "RequestEntityTooLarge", "big", ""), remediate.ErrRefused},
+		{"bad media", 415, status(415, "UnsupportedMediaType", "no", ""), remediate.ErrRefused},
+		{"a test of a patch with a cause and no field", 422, status(422, "Invalid", "bad", `{"causes":[{"message":"x"}]}`), remediate.ErrConflict},
+		{"a budget by its words", 429, status(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.", ""), remediate.ErrBlocked},
+		{"a budget by its cause", 429, status(429, "TooManyRequests", "no", `{"causes":[{"reason":"DisruptionBudget"}]}`), remediate.ErrBlocked},
+		{"a budget in other words", 503, status(503, "ServiceUnavailable", "the disruption budget controller is away", ""), nil},
+		{"a timeout", 504, status(504, "Timeout", "late", ""), nil},
+		{"broken", 500, status(500, "InternalError", "etcd", ""), nil},
+	} {
+		k, log := server(t, func(w http.ResponseWriter, _ *http.Request) { answer(w, c.code, c.body) })
+		_, err := k.PatchPod(context.Background(), "llm", "p", []byte(`[]`), false)
+		_, err2 := k.PatchWorkload(context.Background(), ref, []byte(`[]`), false)
+		for _, err := range []error{err, err2} {
+			for _, s := range all {
+				if err == nil || errors.Is(err, s) != (s == c.want) {
+					t.Errorf("%s: %v is %v: %t", c.name, err, s, errors.Is(err, s))
+				}
+			}
+		}
+		if !strings.Contains(log.String(), "status=") {
+			t.Errorf("%s: not in the audit: %s", c.name, log)
+		}
+	}
+	// A connection that breaks proves nothing, and is in the audit.
+	k, log := server(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	_, err := k.PatchPod(context.Background(), "llm", "p", []byte(`[]`), false)
+	for _, s := range all {
+		if err == nil || errors.Is(err, s) {
+			t.Errorf("a broken connection is %v: %v", s, err)
+		}
+	}
+	if !strings.Contains(log.String(), "err=") {
+		t.Errorf("a broken connection is not in the audit: %s", log)
+	}
+}
+
+func TestConnectSaysWhatIsMissing(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if _, err := kube.Connect("", "", kube.Options{}); err == nil || !strings.Contains(err.Error(), "this is not a pod") {
+		t.Errorf("%v", err)
+	}
+	dir := t.TempDir()
+	if _, err := kube.Connect(filepath.Join(dir, "none"), "", kube.Options{}); err == nil || !strings.Contains(err.Error(), "reading kubeconfig") {
+		t.Errorf("%v", err)
+	}
+	file := filepath.Join(dir, "config")
+	config := `{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"c","cluster":{"server":"http://127.0.0.1:1"}}],
+ "contexts":[{"name":"a","context":{"cluster":"c"}}]}`
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kube.Connect(file, "", kube.Options{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := kube.Connect(file, "b", kube.Options{}); err == nil {
+		t.Error("an unknown context was taken")
+	}
+	t.Setenv("KUBECONFIG", file)
+	if _, err := kube.Connect("", "a", kube.Options{}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,279 @@
+package remediate
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"paramedic/playbooks"
+	"paramedic/state"
+)
+
+// label is the worker's label that is changed, which says whether it serves.
+func (b *bedside) label(value, op string) *bedside {
+	b.p.pod.Labels["serving"], b.p.pod.Annotations[OpIDAnnotation] = value, op
+	return b
+}
+
+// isolatedWorker is a run whose worker was taken out of serving a minute ago.
+func isolatedWorker() *bedside {
+	b := attend(restartWorkerKind, state.Intent).label(isolated, "op")
+	b.note(keyIsolated, ago(time.Minute))
+	return b
+}
+
+// drainedWorker is a run whose worker runs nothing any more.
+func drainedWorker() *bedside {
+	b := isolatedWorker()
+	b.note(keyDrained, ago(time.Second))
+	return b
+}
+
+func TestWorkerIsIsolatedOnlyAsPlanned(t *testing.T) {
+	begin := func() *bedside { return attend(restartWorkerKind, state.Intent) }
+	failing := func(err error) func(*bedside) { return func(b *bedside) { b.p.patchErr = err } }
+	runStrides(t, begin, restartWorker{}.apply, []stride{
+		{name: "as planned", to: state.Intent, wrote: "patch"},
+		{name: "isolated already", set: func(b *bedside) { b.label(isolated, "op") }, to: state.Intent},
+		{name: "gone", set: func(b *bedside) { b.p.podErr = ErrNotFound }, to: state.Superseded, says: "went away by itself"},
+		{name: "another of its name", set: func(b *bedside) { b.p.pod.UID = "pod-9" }, to: state.Superseded, says: "went away by itself"},
+		{name: "not readable", set: func(b *bedside) { b.p.podErr = errAway }, to: state.Intent, wait: poll},
+		{name: "terminating", set: func(b *bedside) { b.p.pod.Terminating = true }, to: state.Intent, wait: poll},
+		{name: "labelled otherwise", set: func(b *bedside) { b.label("no", "") }, to: state.Superseded, says: "labels were changed before"},
+		{name: "isolated by another", set: func(b *bedside) { b.label(isolated, "op-2") }, to: state.Superseded, says: "labels were changed before"},
+		{name: "isolated, and labelled otherwise since", set: func(b *bedside) { b.label("no", "op") }, to: state.NeedsHuman, says: "labels were changed after"},
+		{name: "no record of the labels", set: func(b *bedside) { b.act.Write.Old = "{}" }, to: state.Superseded, says: "labels were changed before"},
+		{name: "an unreadable record of the labels", set: func(b *bedside) { b.act.Write.Old = `{"serving":1}` }, to: state.Superseded, says: "labels were changed before"},
+		{name: "isolated, by an unreadable record", set: func(b *bedside) { b.label(isolated, "op").act.Write.Old = "" }, to: state.NeedsHuman, says: "labels were changed after"},
+		{name: "halted", set: func(b *bedside) { b.cfg.View.(*memory).halt = &state.Halt{} }, to: state.Denied, says: "halted"},
+		{name: "conflict", set: failing(ErrConflict), to: state.Intent, wait: poll, wrote: "patch"},
+		{name: "conflict for long", set: func(b *bedside) { failing(ErrConflict)(b); b.note("isolate_conflict", ago(10*time.Minute+moment)) },
+			to: state.Superseded, says: "did not succeed for 10m", wrote: "patch"},
+		{name: "conflict for a while", set: func(b *bedside) { failing(ErrConflict)(b); b.note("isolate_conflict", ago(10*time.Minute)) },
+			to: state.Intent, wait: time.Minute, wrote: "patch"},
+		{name: "forbidden", set: failing(ErrForbidden), to: state.Denied, says: "was refused", wrote: "patch"},
+		{name: "refused", set: failing(ErrRefused), to: state.Denied, says: "was refused", wrote: "patch"},
+		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "patch"},
+	})
+}
+
+func TestIsolatedWorkerIsDrained(t *testing.T) {
+	reports := func(value float64, age time.Duration) func(*bedside) {
+		return func(b *bedside) {
+			b.ev.Samples = append(b.ev.Samples, state.Sample{Signal: "requests_running", Value: value, At: noon.Add(-age), Entity: state.Entity{Namespace: "llm", Pod: "vllm-0"}})
+		}
+	}
+	both := func(all ...func(*bedside)) func(*bedside) {
+		return func(b *bedside) {
+			for _, set := range all {
+				set(b)
+			}
+		}
+	}
+	isolatedFor := func(d time.Duration) func(*bedside) { return func(b *bedside) { b.note(keyIsolated, ago(d)) } }
+	asked := func(drain string) func(*bedside) { return func(b *bedside) { b.act.Params["drain"] = drain } }
+	runStrides(t, isolatedWorker, restartWorker{}.apply, []stride{
+		{name: "runs nothing", set: reports(0, time.Second), to: state.Intent},
+		{name: "runs something", set: reports(3, time.Second), to: state.Intent, wait: poll},
+		{name: "reports nothing", to: state.Intent, wait: poll},
+		{name: "reported before Services followed", set: reports(0, time.Minute-following+moment), to: state.Intent, wait: poll},
+		{name: "reported since Services followed", set: reports(0, time.Minute-following), to: state.Intent},
+		{name: "reports no number", set: reports(math.NaN(), time.Second), to: state.Intent, wait: poll},
+		{name: "another worker runs nothing", set: both(reports(0, time.Second), func(b *bedside) { b.ev.Samples[0].Entity.Pod = "vllm-1" }), to: state.Intent, wait: poll},
+		{name: "another worker runs something", set: both(reports(9, time.Second), func(b *bedside) { b.ev.Samples[0].Entity.Pod = "vllm-1" }, reports(0, time.Second)), to: state.Intent},
+		{name: "runs something for long", set: both(reports(3, time.Second), isolatedFor(10*time.Minute)), to: state.Intent},
+		{name: "runs something for less", set: both(reports(3, time.Second), isolatedFor(10*time.Minute-moment)), to: state.Intent, wait: poll},
+		{name: "asked for less", set: asked("1m"), to: state.Intent},
+		{name: "asked for a little more", set: asked("61s"), to: state.Intent, wait: poll},
+		{name: "asked for too much", set: both(asked("1h"), isolatedFor(10*time.Minute)), to: state.Intent},
+		{name: "asked for nothing", set: asked("0s"), to: state.Intent, wait: poll},
+		{name: "asked for less than nothing", set: asked("-1h"), to: state.Intent, wait: poll},
+		{name: "asked for what is no time", set: asked("soon"), to: state.Intent, wait: poll},
+		{name: "labelled otherwise", set: func(b *bedside) { b.label("yes", "op") }, to: state.NeedsHuman, says: "labels were changed after"},
+		{name: "written by another", set: func(b *bedside) { b.label(isolated, "op-2") }, to: state.NeedsHuman, says: "labels were changed after"},
+		{name: "opted out", set: func(b *bedside) { b.optedOut = true }, to: state.NeedsHuman, says: "opted out of first aid while"},
+	})
+	for name, c := range map[string]struct {
+		set  func(*bedside)
+		says string
+	}{
+		"nothing":   {reports(0, time.Second), "it runs nothing"},
+		"something": {both(reports(3, time.Second), isolatedFor(10*time.Minute)), "10m have passed, and 3 requests still run"},
+		"unknown":   {isolatedFor(10 * time.Minute), "10m have passed, and how much it runs cannot be read"},
+	} {
+		b := isolatedWorker()
+		c.set(b)
+		restartWorker{}.apply(t.Context(), b.stage)
+		if b.act.Journal["drained_text"] != c.says || b.act.Journal[keyDrained] == "" {
+			t.Errorf("%s: %v", name, b.act.Journal)
+		}
+	}
+}
+
+func TestDrainedWorkerIsEvictedOnce(t *testing.T) {
+	failing := func(err error) func(*bedside) { return func(b *bedside) { b.p.evictErr = err } }
+	others := func(ready bool) func(*bedside) {
+		return func(b *bedside) {
+			for i := range b.p.pods {
+				b.p.pods[i].Ready = ready == (i > 0)
+			}
+		}
+	}
+	runStrides(t, drainedWorker, restartWorker{}.apply, []stride{
+		{name: "as planned", to: state.Intent, wait: poll, wrote: "evict pod-0"},
+		{name: "gone", set: func(b *bedside) { b.p.podErr = ErrNotFound }, to: state.Applied, says: "is gone"},
+		{name: "another of its name", set: func(b *bedside) { b.p.pod.UID = "pod-9" }, to: state.Applied, says: "is gone"},
+		{name: "terminating", set: func(b *bedside) { b.p.pod.Terminating = true }, to: state.Intent, wait: poll},
+		{name: "no other worker is ready", set: others(false), to: state.Intent},
+		{name: "one other worker is ready", set: func(b *bedside) { b.p.pods = b.p.pods[:2] }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
+		{name: "the pool is not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.Intent},
+		{name: "the workers are not readable", set: func(b *bedside) { b.p.podsErr = errAway }, to: state.Intent},
+		{name: "halted", set: func(b *bedside) { b.cfg.View.(*memory).halt = &state.Halt{} }, to: state.Intent},
+		{name: "late: the guards deny", set: func(b *bedside) {
+			b.act.Write.At, b.in.Status = noon.Add(-freshIntent-moment), state.StatusResolved
+			b.act.Target.UID = "x"
+		}, to: state.Intent},
+		{name: "blocked", set: failing(ErrBlocked), to: state.Intent, wait: poll, wrote: "evict pod-0"},
+		{name: "blocked for less than it may", set: func(b *bedside) { failing(ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute-moment)) }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
+		{name: "blocked for long", set: func(b *bedside) { failing(ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, to: state.Intent, wrote: "evict pod-0"},
+		{name: "forbidden", set: failing(ErrForbidden), to: state.Intent, wrote: "evict pod-0"},
+		{name: "refused", set: failing(ErrRefused), to: state.Intent, wrote: "evict pod-0"},
+		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "evict pod-0"},
+	})
+	for name, c := range map[string]struct {
+		set  func(*bedside)
+		undo string
+	}{
+		"as planned":       {func(*bedside) {}, ""},
+		"no other worker":  {others(false), "no other worker is ready any more"},
+		"pool unknown":     {func(b *bedside) { b.p.wErr = errAway }, "the pool could not be read before the eviction: connection refused"},
+		"workers unknown":  {func(b *bedside) { b.p.podsErr = errAway }, "the pool's workers could not be read before the eviction: connection refused"},
+		"blocked for long": {func(b *bedside) { failing(ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, "the eviction was refused for 15m: blocked by a disruption budget"},
+		"forbidden":        {failing(ErrForbidden), "the eviction was refused: forbidden"},
+		"refused":          {failing(ErrRefused), "the eviction was refused: refused"},
+		"answer lost":      {failing(errAway), ""},
+	} {
+		b := drainedWorker()
+		c.set(b)
+		restartWorker{}.apply(t.Context(), b.stage)
+		if got := b.act.Journal[keyUndo]; got != c.undo {
+			t.Errorf("%s: the worker is put back for %q", name, got)
+		}
+	}
+}
+
+func TestWorkerIsPutBackOnlyIfItIsStillOut(t *testing.T) {
+	begin := func() *bedside {
+		b := drainedWorker()
+		b.note(keyUndo, "why")
+		return b
+	}
+	failing := func(err error) func(*bedside) { return func(b *bedside) { b.p.patchErr = err } }
+	runStrides(t, begin, restartWorker{}.apply, []stride{
+		{name: "out", to: state.Intent, wrote: "inverse"},
+		{name: "back", set: func(b *bedside) { b.label("yes", "op"+undone) }, to: state.NeedsHuman, says: "why; the worker serves again"},
+		{name: "labelled otherwise", set: func(b *bedside) { b.label("no", "op") }, to: state.NeedsHuman, says: "left as they are"},
+		{name: "written by another", set: func(b *bedside) { b.label(isolated, "op-2") }, to: state.NeedsHuman, says: "left as they are"},
+		{name: "forbidden", set: failing(ErrForbidden), to: state.NeedsHuman, says: "could not be put back into serving: forbidden", wrote: "inverse"},
+		{name: "refused", set: failing(ErrRefused), to: state.NeedsHuman, says: "could not be put back into serving: refused", wrote: "inverse"},
+		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "inverse"},
+	})
+	// A person who called it off has taken care of it by that; one who did not is still asked for.
+	for by, released := range map[string]string{"": "", "asha": "asha"} {
+		b := begin().label("yes", "op"+undone)
+		if by != "" {
+			b.note(state.CalledOff, by)
+		}
+		restartWorker{}.apply(t.Context(), b.stage)
+		if got, set := b.act.Journal[state.Released]; got != released || set != (by != "") {
+			t.Errorf("called off by %q: released by %q", by, got)
+		}
+	}
+}
+
+func TestReplacementIsANewReadyWorker(t *testing.T) {
+	fresh := func(change func(*Pod)) func(*bedside) {
+		return func(b *bedside) {
+			p := Pod{Namespace: "llm", Name: "vllm-9", UID: "pod-9", Ready: true, Created: noon.Add(-time.Minute)}
+			change(&p)
+			b.p.pods = append(b.p.pods[1:], p)
+		}
+	}
+	long := func(d time.Duration) func(*bedside) { return func(b *bedside) { b.act.Steps[1].At = noon.Add(-d) } }
+	begin := func() *bedside {
+		b := attend(restartWorkerKind, state.Applied)
+		b.note(keyDrained, ago(time.Minute))
+		return b
+	}
+	runStrides(t, begin, restartWorker{}.live, []stride{
+		{name: "a new one", set: fresh(func(*Pod) {}), to: state.Verifying, says: "replaced by vllm-9"},
+		{name: "one of the same second", set: fresh(func(p *Pod) { p.Created = p.Created.Add(-time.Second) }), to: state.Verifying},
+		{name: "an older one", set: fresh(func(p *Pod) { p.Created = p.Created.Add(-time.Second - moment) }), to: state.Applied, wait: poll},
+		{name: "the old one", set: fresh(func(p *Pod) { p.UID = "pod-0" }), to: state.Applied, wait: poll},
+		{name: "not ready", set: fresh(func(p *Pod) { p.Ready = false }), to: state.Applied, wait: poll},
+		{name: "terminating", set: fresh(func(p *Pod) { p.Terminating = true }), to: state.Applied, wait: poll},
+		{name: "not ready, in a pool that has enough", set: func(b *bedside) { fresh(func(p *Pod) { p.Ready = false })(b); b.p.w.Replicas = 4 }, to: state.Applied, wait: poll},
+		{name: "too few in all", set: func(b *bedside) { fresh(func(*Pod) {})(b); b.p.w.Replicas = 6 }, to: state.Applied, wait: poll},
+		{name: "none", to: state.Applied, wait: poll},
+		{name: "the pool is not readable", set: func(b *bedside) { fresh(func(*Pod) {})(b); b.p.wErr = errAway }, to: state.Applied, wait: poll},
+		{name: "the workers are not readable", set: func(b *bedside) { fresh(func(*Pod) {})(b); b.p.podsErr = errAway }, to: state.Applied, wait: poll},
+		{name: "none for as long as it may take", set: long(30 * time.Minute), to: state.Applied, wait: poll},
+		{name: "none for longer", set: long(30*time.Minute + moment), to: state.NeedsHuman, says: "no ready replacement after 30m"},
+		{name: "no record of the drain", set: func(b *bedside) { fresh(func(*Pod) {})(b); delete(b.act.Journal, keyDrained) }, to: state.Verifying},
+	})
+	for name, c := range map[string]struct {
+		set    func(*bedside)
+		to     state.ActionState
+		failed bool
+	}{
+		"there":        {set: func(*bedside) {}},
+		"not readable": {set: func(b *bedside) { b.p.podErr = errAway }, failed: true},
+		"gone":         {set: func(b *bedside) { b.p.podErr = ErrNotFound }, to: state.NeedsHuman},
+		"terminating":  {set: func(b *bedside) { b.p.pod.Terminating = true }, to: state.NeedsHuman},
+	} {
+		b := attend(restartWorkerKind, state.Verifying)
+		c.set(b)
+		if got, err := (restartWorker{}).still(t.Context(), b.stage); got.to != c.to || (err != nil) != c.failed {
+			t.Errorf("the replacement is %s: %s %v", name, got.to, err)
+		}
+	}
+}
+
+// A second bot, or the same after a crash, may find the run's stage in the middle: what it knows is only the journal.
+func TestRunnerIgnoresUnknownAndEarlyWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(*bedside)
+		done bool
+		to   state.ActionState
+	}{
+		"no such run":                          {func(b *bedside) { b.cfg.View.(*memory).recorded = nil }, true, ""},
+		"proposed, to be approved":             {func(b *bedside) { b.act.State, b.act.Mode = state.Proposed, "approve" }, true, ""},
+		"awaiting, planned as auto":            {func(b *bedside) { b.act.State = state.AwaitingApproval }, true, ""},
+		"ended":                                {func(b *bedside) { b.act.State = state.Succeeded }, true, ""},
+		"not due":                              {func(b *bedside) { b.act.NextAt = noon.Add(moment) }, false, ""},
+		"due":                                  {func(b *bedside) { b.act.NextAt = noon }, true, state.Superseded},
+		"an unknown action":                    {func(b *bedside) { b.act.Kind = "reboot" }, true, state.NeedsHuman},
+		"an unknown cluster":                   {func(b *bedside) { b.cfg.Clusters = nil }, true, state.NeedsHuman},
+		"an unknown action, nothing written":   {func(b *bedside) { b.act.Kind, b.act.State = "reboot", state.Admitted }, true, state.Denied},
+		"an unknown incident, nothing written": {func(b *bedside) { b.act.State = state.Admitted; b.cfg.View.(*memory).incidents = nil }, true, state.Cancelled},
+		"an unknown incident, about to write":  {func(b *bedside) { b.cfg.View.(*memory).incidents = nil }, true, state.Superseded},
+	} {
+		b := attend(restartWorkerKind, state.Intent)
+		m := b.cfg.View.(*memory)
+		b.in.Status = state.StatusResolved // so that nothing is planned again
+		m.recorded, m.incidents = b.act, []state.Incident{b.in}
+		b.cfg.Logger = quietLogger
+		b.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{}, false }
+		b.p.podErr = ErrNotFound
+		c.set(b)
+		res := (&Runner{cfg: b.cfg}).Deliver(context.Background(), state.Effect{ID: "run", Action: "ACT-5"})
+		var to state.ActionState
+		if len(res.Inputs) > 0 {
+			to = res.Inputs[0].Action.Action.State
+		}
+		if res.Outcome.Done != c.done || to != c.to {
+			t.Errorf("%s: done %t, to %q", name, res.Outcome.Done, to)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package remediate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+var errAway = errors.New("connection refused")
+
+var quietLogger = slog.New(slog.DiscardHandler)
+
+// A patient is a cluster of one pool that answers as a test says, and notes what is written.
+type patient struct {
+	w                                                     Workload
+	pod                                                   Pod
+	pods                                                  []Pod
+	ns                                                    Namespace
+	wErr, podErr, podsErr, nsErr, patchErr, evictErr, dry error
+	wrote                                                 []string
+}
+
+func (p *patient) Workload(context.Context, Ref) (Workload, error)      { return p.w, p.wErr }
+func (p *patient) Pod(context.Context, string, string) (Pod, error)     { return p.pod, p.podErr }
+func (p *patient) Pods(context.Context, Workload) ([]Pod, error)        { return p.pods, p.podsErr }
+func (p *patient) Namespace(context.Context, string) (Namespace, error) { return p.ns, p.nsErr }
+func (p *patient) note(dryRun bool, what string, err error) error {
+	if dryRun {
+		return p.dry
+	}
+	p.wrote = append(p.wrote, what)
+	return err
+}
+
+func (p *patient) PatchWorkload(_ context.Context, _ Ref, patch []byte, dryRun bool) (Workload, error) {
+	return p.w, p.note(dryRun, string(patch), p.patchErr)
+}
+
+func (p *patient) PatchPod(_ context.Context, _, _ string, patch []byte, dryRun bool) (Pod, error) {
+	return p.pod, p.note(dryRun, string(patch), p.patchErr)
+}
+
+func (p *patient) Evict(_ context.Context, _, _, uid string, dryRun bool) error {
+	return p.note(dryRun, "evict "+uid, p.evictErr)
+}
+
+// still is a clock that stands at a time.
+type still struct{ time.Time }
+
+func (c still) Now() time.Time                     { return c.Time }
+func (still) After(time.Duration) <-chan time.Time { return nil }
+
+// gauged is a gauge that reads what it holds.
+type gauged struct{ ev *state.Evidence }
+
+func (g gauged) Read(context.Context, string, state.Scope, time.Time, []string) state.Evidence {
+	return *g.ev
+}
+
+func (m *memory) BegunActions() []state.Action {
+	return slices.DeleteFunc(slices.Clone(m.actions), func(a state.Action) bool { return !a.Begun() })
+}
+
+func (m *memory) ActionsOf(id state.IncidentID) []state.Action {
+	return slices.DeleteFunc(slices.Clone(m.actions), func(a state.Action) bool { return a.Incident != id })
+}
+
+func (m *memory) Action(state.ActionID) (state.Action, bool) {
+	if m.recorded == nil {
+		return state.Action{}, false
+	}
+	return *m.recorded, true
+}
+
+// A bedside is a run of a calm scene in one state, with its patient.
+type bedside struct {
+	*stage
+	p  *patient
+	ev *state.Evidence
+}
+
+// attend returns a run that recorded its intent just now and came to its state a minute ago: for a pool, --max-num-seqs 100 becomes 50,
+// for a worker, its label serving is changed. What was written by then is in place.
+func attend(kind string, st state.ActionState) *bedside {
+	s := calm(kind)
+	a := s.act
+	a.State, a.Journal = st, map[string]string{}
+	a.Write = state.Write{OpID: "op", UID: "dep-1", Path: "/spec/template/spec/containers/0/args/0", Old: "--max-num-seqs=100", New: "--max-num-seqs=50", Patch: "patch", Inverse: "inverse", At: noon}
+	s.w.Annotations = map[string]string{}
+	s.pod.Labels = map[string]string{"app": "vllm", "serving": "yes"}
+	s.pod.Annotations = map[string]string{}
+	if kind == restartWorkerKind {
+		a.Write = state.Write{OpID: "op", UID: "pod-0", Path: "/metadata/labels", Old: `{"serving":"yes"}`, New: isolated, Patch: "patch", Inverse: "inverse", At: noon}
+	}
+	a.Steps = []state.ActionStep{{State: state.Intent, At: noon.Add(-2 * time.Minute)}}
+	if st != state.Intent {
+		a.Steps = append(a.Steps, state.ActionStep{State: st, At: noon.Add(-time.Minute), Text: "because"})
+		s.w.Containers[0].Args[0], s.w.Annotations[OpIDAnnotation] = a.Write.New, "op"
+	}
+	p := &patient{w: s.w, pod: s.pod, pods: s.pods, ns: s.ns}
+	s.cfg.Clock, s.cfg.Clusters = still{noon}, map[string]Cluster{"prod": p}
+	b := &bedside{stage: &stage{cfg: s.cfg, cluster: p, act: a, in: s.in, now: noon}, p: p, ev: &s.ev}
+	s.cfg.Gauge = gauged{b.ev}
+	return b
+}
+
+// A stride is a case of one step of a run: what is different, and what comes of it.
+type stride struct {
+	name  string
+	set   func(*bedside)
+	to    state.ActionState
+	says  string
+	wait  time.Duration
+	wrote string // what is written, all of it
+}
+
+func runStrides(t *testing.T, begin func() *bedside, step func(context.Context, *stage) advance, cases []stride) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			b := begin()
+			if c.set != nil {
+				c.set(b)
+			}
+			got := step(t.Context(), b.stage)
+			if got.to != c.to || !strings.Contains(got.text, c.says) || got.wait != c.wait {
+				t.Errorf("to %s after %s: %q, want %s after %s with %q", got.to, got.wait, got.text, c.to, c.wait, c.says)
+			}
+			if wrote := strings.Join(b.p.wrote, ", "); wrote != c.wrote {
+				t.Errorf("wrote %q, want %q", wrote, c.wrote)
+			}
+		})
+	}
+}

@@ -1,0 +1,344 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"go/token"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A target is a package whose conditions are mutated, in all of its files or in those that are named, and whose own tests must notice.
+type target struct {
+	dir   string
+	files []string
+}
+
+var targets = []target{
+	{dir: "remediate"},
+	{dir: "remediate/kube"},
+	{dir: "state", files: []string{"action.go", "fold_action.go"}},
+	{dir: "webhook", files: []string{"writes.go"}},
+}
+
+func main() {
+	root := flag.String("root", "../..", "the repository")
+	only := flag.String("only", "", "regular expression of the mutants to run")
+	workers := flag.Int("workers", 2, "mutants at a time")
+	slow := flag.Duration("slow", 5*time.Second, "leave out tests that take longer than this by themselves")
+	list := flag.String("explained", "survivors.txt", "the survivors that are explained")
+	flag.Parse()
+	explained, err := readExplained(*list)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(2)
+	}
+	pick := regexp.MustCompile(*only)
+	ok := true
+	for _, t := range targets {
+		if flag.NArg() > 0 && !slices.Contains(flag.Args(), t.dir) {
+			maps.DeleteFunc(explained, func(key, _ string) bool { return strings.HasPrefix(key, t.dir+" ") })
+			continue
+		}
+		r := &run{target: t, root: *root, pick: pick, workers: *workers, slow: *slow}
+		if err := r.all(); err != nil {
+			fmt.Fprintf(os.Stderr, "mutate: %s: %v\n", t.dir, err)
+			os.Exit(2)
+		}
+		ok = r.report(explained) && ok
+	}
+	for _, key := range slices.Sorted(maps.Keys(explained)) {
+		if pick.MatchString(key) {
+			fmt.Println("explained, but there is no such mutant:", key)
+			ok = false
+		}
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// readExplained reads the list of explained survivors: a line for each mutant, and below it indented why it is no loss.
+func readExplained(path string) (map[string]string, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	out, last := map[string]string{}, ""
+	for line := range strings.Lines(string(raw)) {
+		text := strings.TrimSpace(line)
+		switch {
+		case text == "" || strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "\t"):
+			out[last] = strings.TrimSpace(out[last] + " " + text)
+		default:
+			last = text
+			out[last] = ""
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(out)) {
+		if out[key] == "" {
+			return nil, fmt.Errorf("%s: %s has no explanation", path, key)
+		}
+	}
+	return out, nil
+}
+
+// A run mutates one package.
+type run struct {
+	target
+	root    string
+	pick    *regexp.Regexp
+	workers int
+	slow    time.Duration
+
+	bin     string
+	mutants []mutant
+	tests   map[int][]string // by mutant: the tests in which it decides otherwise
+	quick   map[string]bool  // tests that are asked first
+
+	mu       sync.Mutex
+	verdicts map[string]bool // by mutant: noticed
+	cache    string
+}
+
+func (r *run) all() error {
+	work, err := filepath.Abs(filepath.Join(r.root, ".cache/mutate", strings.ReplaceAll(r.dir, "/", "-")))
+	if err != nil {
+		return err
+	}
+	if err := r.build(work); err != nil {
+		return err
+	}
+	if err := r.observe(work); err != nil {
+		return err
+	}
+	return r.judge(work)
+}
+
+// build makes the package's test binary with all mutants in it.
+func (r *run) build(work string) error {
+	dir, err := filepath.Abs(filepath.Join(r.root, r.dir))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		return err
+	}
+	if r.files == nil {
+		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			return err
+		}
+		for _, p := range paths {
+			if !strings.HasSuffix(p, "_test.go") {
+				r.files = append(r.files, filepath.Base(p))
+			}
+		}
+	}
+	rw := &rewriter{pkg: r.dir, fset: token.NewFileSet(), seen: map[string]int{}}
+	replace := map[string]string{filepath.Join(dir, "mutant_support.go"): filepath.Join(work, "mutant_support.go")}
+	if err := os.WriteFile(filepath.Join(work, "mutant_support.go"), fmt.Appendf(nil, support, filepath.Base(r.dir)), 0o644); err != nil {
+		return err
+	}
+	for _, name := range r.files {
+		text, err := rw.file(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		replace[filepath.Join(dir, name)] = filepath.Join(work, name)
+		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(work, "overlay.json"), overlay, 0o644); err != nil {
+		return err
+	}
+	r.mutants, r.bin = rw.mutants, filepath.Join(work, "tests")
+	c := exec.Command("go", "test", "-c", "-trimpath", "-vet=off", "-overlay", filepath.Join(work, "overlay.json"), "-o", r.bin, "./"+r.dir)
+	c.Dir, c.Env = r.root, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the mutants: %w\n%s", err, out)
+	}
+	bin, err := os.ReadFile(r.bin)
+	if err != nil {
+		return err
+	}
+	r.cache = filepath.Join(work, fmt.Sprintf("verdicts-%x.json", sha256.Sum256(bin)))
+	return nil
+}
+
+// test runs some of the package's tests and reports whether they pass.
+func (r *run) test(pattern string, most time.Duration, env ...string) (bool, []byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), most+10*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, r.bin, "-test.run", pattern, "-test.failfast", "-test.timeout", most.String())
+	c.Dir, c.Env = filepath.Join(r.root, r.dir), append(os.Environ(), env...)
+	out, err := c.CombinedOutput()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return false, out, nil
+	}
+	return err == nil, out, err
+}
+
+// observe runs every test by itself and notes in which of them each mutant decides otherwise.
+func (r *run) observe(work string) error {
+	c := exec.Command(r.bin, "-test.list", "^(Test|Fuzz)")
+	c.Dir = filepath.Join(r.root, r.dir)
+	names, err := c.Output()
+	if err != nil {
+		return err
+	}
+	r.tests, r.quick = map[int][]string{}, map[string]bool{}
+	noted := filepath.Join(work, "noted")
+	var left []string
+	all := strings.Fields(string(names))
+	for _, name := range all {
+		if err := os.RemoveAll(noted); err != nil {
+			return err
+		}
+		began := time.Now()
+		pass, out, err := r.test("^"+name+"$", 5*time.Minute, "MUTANT_LOG="+noted)
+		if err != nil {
+			return err
+		}
+		if !pass {
+			return fmt.Errorf("%s fails without any mutant:\n%s", name, out)
+		}
+		took := time.Since(began)
+		r.quick[name] = took < r.slow/20
+		if took > r.slow {
+			left = append(left, fmt.Sprintf("%s (%s)", name, took.Round(time.Second)))
+			continue
+		}
+		ids, err := os.ReadFile(noted)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		for _, id := range strings.Fields(string(ids)) {
+			n, err := strconv.Atoi(id)
+			if err != nil {
+				return err
+			}
+			r.tests[n] = append(r.tests[n], name)
+		}
+	}
+	fmt.Printf("%s: %d mutants, %d tests; left out as slow: %s\n", r.dir, len(r.mutants), len(all)-len(left), cmp.Or(strings.Join(left, ", "), "none"))
+	return nil
+}
+
+// judge runs each mutant against the tests in which it decides otherwise.
+func (r *run) judge(work string) error {
+	r.verdicts = map[string]bool{}
+	if raw, err := os.ReadFile(r.cache); err == nil {
+		for line := range strings.Lines(string(raw)) {
+			if verdict, key, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+				r.verdicts[key] = verdict == "noticed"
+			}
+		}
+	} else if old, err := filepath.Glob(filepath.Join(work, "verdicts-*")); err == nil {
+		for _, f := range old {
+			os.Remove(f)
+		}
+	}
+	keep, err := os.OpenFile(r.cache, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer keep.Close()
+	line := bufio.NewWriter(keep)
+	todo := make(chan mutant)
+	var wg sync.WaitGroup
+	var first error
+	for range r.workers {
+		wg.Go(func() {
+			for m := range todo {
+				noticed, err := r.noticed(m)
+				r.mu.Lock()
+				if err != nil {
+					first = cmp.Or(first, err)
+				} else {
+					r.verdicts[m.key] = noticed
+					fmt.Fprintln(line, map[bool]string{true: "noticed", false: "survives"}[noticed], m.key)
+					line.Flush()
+				}
+				r.mu.Unlock()
+			}
+		})
+	}
+	for _, m := range r.mutants {
+		r.mu.Lock()
+		_, known := r.verdicts[m.key]
+		r.mu.Unlock()
+		if !known && r.pick.MatchString(m.key) {
+			todo <- m
+		}
+	}
+	close(todo)
+	wg.Wait()
+	return first
+}
+
+func (r *run) noticed(m mutant) (bool, error) {
+	for _, quick := range []bool{true, false} {
+		var names []string
+		for _, name := range r.tests[m.id] {
+			if r.quick[name] == quick {
+				names = append(names, name)
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		most := 30*time.Second + time.Duration(len(names))*r.slow
+		if pass, _, err := r.test("^("+strings.Join(names, "|")+")$", most, fmt.Sprint("MUTANT=", m.id)); !pass || err != nil {
+			return !pass, err
+		}
+	}
+	return false, nil
+}
+
+// report prints what survives and takes what it met off the explained; it reports whether there is nothing to see to.
+func (r *run) report(explained map[string]string) bool {
+	ok, noticed, why := true, 0, 0
+	for _, m := range r.mutants {
+		if !r.pick.MatchString(m.key) {
+			continue
+		}
+		_, listed := explained[m.key]
+		delete(explained, m.key)
+		switch {
+		case r.verdicts[m.key] && listed:
+			fmt.Printf("explained, but a test notices it by now: %s\n", m.key)
+			ok = false
+		case r.verdicts[m.key]:
+			noticed++
+		case listed:
+			why++
+		default:
+			fmt.Printf("survives: %s\t(%s, in %d tests)\n", m.key, m.line, len(r.tests[m.id]))
+			ok = false
+		}
+	}
+	fmt.Printf("%s: %d noticed, %d explained\n", r.dir, noticed, why)
+	return ok
+}
