@@ -119,7 +119,7 @@ func TestPodIsReadyOnlyByItsCondition(t *testing.T) {
 func TestOwnersAndWritersAreTold(t *testing.T) {
 	yes, no := true, false
 	at := metav1.NewTime(time.Unix(3600, 0))
-	fields := func(s string) *metav1.FieldsV1 { return &metav1.FieldsV1{Raw: []byte(s)} }
+	fields := func(s string) *metav1.FieldsV1 { return metav1.NewFieldsV1(s) }
 	w := deployment(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		OwnerReferences: []metav1.OwnerReference{{Name: "a"}, {Name: "b", Controller: &no}, {Name: "c", Controller: &yes}},
 		ManagedFields: []metav1.ManagedFieldsEntry{
