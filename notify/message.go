@@ -121,8 +121,13 @@ type Offer struct {
 	ReleasedBy  string
 }
 
-// Awaits says whether the offer waits for a person.
+// Awaits reports whether the offer waits for a person.
 func (o Offer) Awaits() bool { return o.State == state.AwaitingApproval }
+
+// ApproveCommand returns the command that approves exactly the plan that is shown.
+func (o Offer) ApproveCommand() string {
+	return fmt.Sprintf("paramedic approve %s %s", o.ID, state.ShortPlan(o.PlanHash))
+}
 
 // Handed returns the first of the actions that need a person, if any does.
 func (m Message) Handed() (Offer, bool) {

@@ -101,7 +101,7 @@ func TestTheReasonIsOfTheValue(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	scene := func(blocks float64) *scene {
 		s := &scene{now: at, pods: []Pod{{Name: "vllm-0"}}}
-		s.rule.Limits = defaults
+		s.rule.Limits = Limits{}.OrDefaults()
 		for signal, v := range map[string]float64{"kv_blocks_total": blocks, "kv_block_size": 16, "prompt_length_mean": 2000, "output_length_mean": 530,
 			"requests_running": 70, "kv_usage": .9} {
 			s.ev.Samples = append(s.ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Pod: "vllm-0"}, Value: v, At: at})

@@ -2,7 +2,6 @@ package remediate
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"paramedic/state"
@@ -55,6 +54,9 @@ func approval(_ context.Context, s *scene) verdict {
 		if !s.rule.mode.Writes() {
 			return deny("nobody is asked in mode %s", s.rule.mode)
 		}
+		if s.rule.noApprover() {
+			return deny("the policies for it name no approver in common: name the same person, in the same way, in each of them")
+		}
 		return hold(a.ExpiresAt, "waits for approval%s", whom(s.rule.approvers))
 	}
 	by, at := a.DecidedBy, s.now
@@ -68,10 +70,11 @@ func approval(_ context.Context, s *scene) verdict {
 		return deny("the plan is not the one that was approved")
 	case !a.DecidedAt.Before(a.ExpiresAt) || !at.Before(approvedUntil(a, s.rule)):
 		return deny("the approval expired at %s", approvedUntil(a, s.rule).Format("15:04:05 MST"))
-	case s.rule.approvers != nil && (by.Unverified || !slices.Contains(s.rule.approvers, by.ID)):
-		return deny("%s is not among the approvers%s", by, whom(s.rule.approvers))
-	case s.rule.approvers == nil && (by.Via == "slack" || !by.Role.Allows(state.Responder)):
-		return deny("%s may not approve: a policy names no approvers, so it takes a responder through the API, page or CLI", by)
+	case s.rule.noApprover():
+		return deny("the policies for it name no approver in common")
+	}
+	if why := by.WhyNotApprove(s.rule.approvers); why != "" {
+		return deny("%s may not approve: %s", by, why)
 	}
 	return allow("approved by %s at %s", by, a.DecidedAt.Format("15:04:05 MST"))
 }

@@ -17,7 +17,7 @@ var later = map[string]func(*world){
 	"the incident is resolved":    func(w *world) { w.in.Status = state.StatusResolved },
 	"no alert of the incident":    func(w *world) { w.in.ActiveAlerts = 0 },
 	"no longer true":              healed,
-	"is not among the approvers":  func(w *world) { w.cfg.Policies = []remediate.Policy{{Approvers: []string{"lin"}}} },
+	"not among the approvers":     func(w *world) { w.cfg.Policies = []remediate.Policy{{Approvers: []string{"lin"}}} },
 	"signals still speak":         func(w *world) { w.blind = true },
 	"actions failed within":       tripped,
 	"verdict is now host_failure": func(w *world) { w.in.Diagnosis.Cause = "host_failure" },
@@ -134,7 +134,7 @@ func TestEvictionIsJudgedAgain(t *testing.T) {
 	}
 	for want, change := range map[string]func(*world){
 		"mode is observe":       later["mode is observe"],
-		"among the approvers":   later["is not among the approvers"],
+		"among the approvers":   later["not among the approvers"],
 		"actions failed within": tripped,
 		"freeze window launch":  freeze,
 		"5 of 5 workers":        storm,

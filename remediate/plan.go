@@ -185,7 +185,7 @@ func (p *Planner) standing(a state.Action, refused bool) (state.Action, bool) {
 		if !b.State.BeforeEffect() {
 			return b, false
 		}
-		same := b.Target.UID == a.Target.UID && b.Mode == a.Mode && b.Params["from"] == a.Params["from"] && b.Params["labels"] == a.Params["labels"] && near(b.Params["to"], a.Params["to"])
+		same := b.Target.UID == a.Target.UID && b.Mode == a.Mode && slices.Equal(b.Approvers, a.Approvers) && b.Params["from"] == a.Params["from"] && b.Params["labels"] == a.Params["labels"] && near(b.Params["to"], a.Params["to"])
 		expired := b.State == state.AwaitingApproval && !b.ExpiresAt.After(p.cfg.Clock.Now())
 		return b, same && !expired
 	}

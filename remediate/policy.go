@@ -36,33 +36,10 @@ type Policy struct {
 	Namespaces []string       `yaml:"namespaces"`
 	Pools      []string       `yaml:"pools"`
 	Mode       Mode           `yaml:"mode"`
-	Approvers  []string       `yaml:"approvers"` // IDs of Slack users or names of API tokens
+	Approvers  []string       `yaml:"approvers"` // IDs of Slack users or names of API tokens; either stands for the person
 	Limits     Limits         `yaml:"limits"`
 	Freeze     []FreezeWindow `yaml:"freeze"`
 }
-
-// Limits bound what may be written and how often. Zero takes the default.
-type Limits struct {
-	Floor            int           `yaml:"floor"`              // smallest max_num_seqs; default 8
-	Ceiling          int           `yaml:"ceiling"`            // largest max_num_seqs; default 1024
-	MaxFactor        float64       `yaml:"max_factor"`         // a change is at most by this factor; default 4
-	EvidenceAge      time.Duration `yaml:"evidence_age"`       // default 2m
-	Signals          int           `yaml:"signals"`            // independent signals that must still speak for the cause, one fewer where a person approves; default 2
-	HumanEdit        time.Duration `yaml:"human_edit"`         // hands off for so long after a person's edit; default 15m
-	Cooldown         time.Duration `yaml:"cooldown"`           // default 30m
-	PerIncident      int           `yaml:"per_incident"`       // default 2
-	PerTargetDay     int           `yaml:"per_target_day"`     // default 3
-	EvictionsPerHour int           `yaml:"evictions_per_hour"` // default 3
-	EvictionPercent  int           `yaml:"eviction_percent"`   // of the pool an hour, one at least; default 25
-	RolloutEvery     time.Duration `yaml:"rollout_every"`      // default 6h
-	ReadyPercent     int           `yaml:"ready_percent"`      // auto: must stay ready; default 80
-	MaxLoad          float64       `yaml:"max_load"`           // auto: projected use of those that remain; default 0.85
-	ApprovalTTL      time.Duration `yaml:"approval_ttl"`       // default 15m
-}
-
-var defaults = Limits{Floor: 8, Ceiling: 1024, MaxFactor: 4, EvidenceAge: 2 * time.Minute, Signals: 2, HumanEdit: 15 * time.Minute,
-	Cooldown: 30 * time.Minute, PerIncident: 2, PerTargetDay: 3, EvictionsPerHour: 3, EvictionPercent: 25, RolloutEvery: 6 * time.Hour,
-	ReadyPercent: 80, MaxLoad: 0.85, ApprovalTTL: 15 * time.Minute}
 
 // A FreezeWindow is a time in which nothing is written: once, from Start to End, or every week on Days between From and To ("22:00",
 // in Zone, which is UTC by default; To before From runs past midnight).
@@ -80,18 +57,17 @@ type FreezeWindow struct {
 type rule struct {
 	Limits
 	mode      Mode
-	approvers []string // nil: anyone whom the doors let approve
+	approvers []string // nil: every responder; empty: no policy's approver is also the others'
 	freeze    []FreezeWindow
 	because   string // which policy set the mode
 }
 
 func (c *Config) ruleFor(cause state.Cause, kind string, t state.Target) rule {
-	r := rule{Limits: defaults, mode: c.Mode, because: "remediate.mode"}
+	r := rule{Limits: c.Limits.OrDefaults(), mode: c.Mode, because: "remediate.mode"}
 	if r.mode == "" {
 		r.mode = Suggest
 	}
 	match := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
-	r.Limits = first(c.Limits, defaults)
 	for _, p := range c.Policies {
 		if !match(p.Causes, string(cause)) || !match(p.Actions, kind) || !match(p.Clusters, t.Cluster) ||
 			!match(p.Namespaces, t.Namespace) || !match(p.Pools, t.Pool) {
@@ -109,7 +85,10 @@ func (c *Config) ruleFor(cause state.Cause, kind string, t state.Target) rule {
 	return r
 }
 
-// common is the approvers whom both name; it is never nil, for an empty list names nobody.
+// noApprover reports whether the policies leave no person who may approve.
+func (r rule) noApprover() bool { return r.approvers != nil && len(r.approvers) == 0 }
+
+// common returns the approvers whom both name; it is never nil, for an empty list names nobody.
 func common(a, b []string) []string {
 	if a == nil {
 		return b
@@ -131,31 +110,21 @@ func or[T comparable](v, otherwise T) T {
 	return v
 }
 
-// first takes each limit from a, or from b where a has none.
-func first(a, b Limits) Limits {
-	return Limits{or(a.Floor, b.Floor), or(a.Ceiling, b.Ceiling), or(a.MaxFactor, b.MaxFactor), or(a.EvidenceAge, b.EvidenceAge),
-		or(a.Signals, b.Signals), or(a.HumanEdit, b.HumanEdit), or(a.Cooldown, b.Cooldown), or(a.PerIncident, b.PerIncident),
-		or(a.PerTargetDay, b.PerTargetDay), or(a.EvictionsPerHour, b.EvictionsPerHour), or(a.EvictionPercent, b.EvictionPercent),
-		or(a.RolloutEvery, b.RolloutEvery), or(a.ReadyPercent, b.ReadyPercent), or(a.MaxLoad, b.MaxLoad), or(a.ApprovalTTL, b.ApprovalTTL)}
-}
-
-// strictest takes the stricter of each limit; b's zero limits say nothing.
-func strictest(a, b Limits) Limits {
-	b = first(b, a)
-	return Limits{max(a.Floor, b.Floor), min(a.Ceiling, b.Ceiling), min(a.MaxFactor, b.MaxFactor), min(a.EvidenceAge, b.EvidenceAge),
-		max(a.Signals, b.Signals), max(a.HumanEdit, b.HumanEdit), max(a.Cooldown, b.Cooldown), min(a.PerIncident, b.PerIncident),
-		min(a.PerTargetDay, b.PerTargetDay), min(a.EvictionsPerHour, b.EvictionsPerHour), min(a.EvictionPercent, b.EvictionPercent),
-		max(a.RolloutEvery, b.RolloutEvery), max(a.ReadyPercent, b.ReadyPercent), min(a.MaxLoad, b.MaxLoad), min(a.ApprovalTTL, b.ApprovalTTL)}
-}
-
 // Validate lists every problem of the policies and the mode.
 func (c *Config) Validate() error {
 	var all []error
 	if c.Mode != "" && !slices.Contains(modes, c.Mode) {
 		all = append(all, fmt.Errorf("remediate.mode: %q is not one of observe, suggest, approve, auto", c.Mode))
 	}
+	for _, w := range c.Limits.Wrong() {
+		all = append(all, fmt.Errorf("remediate.limits.%s: %s", w.Key, w.Text))
+	}
+	general := c.Limits.OrDefaults()
 	for i, p := range c.Policies {
 		at := fmt.Sprintf("remediate.policies[%d] (%s)", i, p.Name)
+		for _, w := range p.Limits.WrongIn(general) {
+			all = append(all, fmt.Errorf("%s: limits.%s: %s", at, w.Key, w.Text))
+		}
 		if p.Mode != "" && !slices.Contains(modes, p.Mode) {
 			all = append(all, fmt.Errorf("%s: mode %q is not one of observe, suggest, approve, auto", at, p.Mode))
 		}

@@ -102,19 +102,22 @@ func (s *scene) compute(from int, direction string) (int, string, error) {
 				return 0, "", fmt.Errorf("how much the KV cache has left is not known, so raising is not safe: %s", why)
 			}
 		}
-		if most := 2 * from; to > most {
+		if most := int(float64(from) * min(2, s.rule.MaxFactor)); to > most {
 			bound = fmt.Sprintf("%d is as high as one step goes from %d; the cache allows %d, %s", most/8*8, from, to, why)
 			to = most
 		}
 	}
 	wanted := to
 	to = to / 8 * 8
-	if low, high := max(s.rule.Floor, 8), s.rule.Ceiling; to < low || to > high {
+	if s.rule.Floor > s.rule.Ceiling {
+		return 0, "", fmt.Errorf("the limits allow no value: the floor is %d and the ceiling %d", s.rule.Floor, s.rule.Ceiling)
+	}
+	if low, high := s.rule.Floor, s.rule.Ceiling; to < low || to > high {
 		bound = fmt.Sprintf("%d is the nearest that floor %d and ceiling %d allow; wanted was %d, %s", min(max(to, low), high), low, high, wanted, why)
 		to = min(max(to, low), high)
 	}
 	if direction == "lower" && to >= from {
-		return 0, "", fmt.Errorf("%d is as low as it may go (floor %d)", from, max(8, s.rule.Floor))
+		return 0, "", fmt.Errorf("%d is as low as it may go (floor %d)", from, s.rule.Floor)
 	}
 	if direction == "raise" && to <= from {
 		return 0, "", fmt.Errorf("more than %d would not be safe: %s (ceiling %d)", from, why, s.rule.Ceiling)

@@ -194,34 +194,6 @@ func TestLateApprovalExpires(t *testing.T) { // 14
 	}
 }
 
-func TestUnlistedApproverIsRefused(t *testing.T) { // 17
-	w := newWorld(t, setArg, remediate.Approve)
-	w.cfg.Policies = []remediate.Policy{{Name: "gpu team", Approvers: []string{"lin"}}}
-	w.plan()
-	w.approve(sre)
-	a := w.step()
-	w.wantDenied(a, "approval")
-	w.wantWrites(0)
-}
-
-func TestUnverifiedNameIsNoApprovers(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
-	w.cfg.Policies = []remediate.Policy{{Name: "gpu team", Approvers: []string{"asha"}}}
-	w.plan()
-	by := sre
-	by.Unverified = true
-	w.approve(by)
-	w.wantDenied(w.step(), "approval")
-	w.wantWrites(0)
-}
-
-func TestSlackApprovesOnlyWhereAPolicyNamesApprovers(t *testing.T) {
-	w := newWorld(t, setArg, remediate.Approve)
-	w.plan()
-	w.approve(state.Actor{ID: "U1", Via: "slack", Role: state.Responder})
-	w.wantDenied(w.step(), "approval")
-}
-
 func TestPlanThatWasTamperedWithIsRefused(t *testing.T) { // 19
 	w := newWorld(t, setArg, remediate.Approve)
 	w.plan()

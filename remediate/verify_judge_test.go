@@ -189,14 +189,14 @@ func TestPoolsValueStandsForItsWorkers(t *testing.T) {
 		"of no pool":       {"", now, false},
 		"before the write": {"llama", now.Add(-90 * time.Second), false},
 	} {
-		s := &scene{cfg: &Config{}, now: now, rule: rule{Limits: defaults}, kind: setEngineArg{}, w: Workload{Ref: Ref{Name: "llama"}},
+		s := &scene{cfg: &Config{}, now: now, rule: rule{Limits: Limits{}.OrDefaults()}, kind: setEngineArg{}, w: Workload{Ref: Ref{Name: "llama"}},
 			act: &state.Action{Params: map[string]string{"direction": "lower"}}}
 		s.ev.Samples = []state.Sample{{Signal: "ttft_p95", Value: 8, At: c.at, Entity: state.Entity{Pool: c.pool}}}
 		if _, got := s.measure("", now.Add(-time.Minute).UnixNano())["ttft_p95"]; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	s := &scene{cfg: &Config{}, now: now, rule: rule{Limits: defaults}, kind: restartWorker{}, w: Workload{Ref: Ref{Name: "llama"}}, act: &state.Action{}}
+	s := &scene{cfg: &Config{}, now: now, rule: rule{Limits: Limits{}.OrDefaults()}, kind: restartWorker{}, w: Workload{Ref: Ref{Name: "llama"}}, act: &state.Action{}}
 	s.ev.Samples = []state.Sample{{Signal: "kv_usage", Value: .9, At: now, Entity: state.Entity{Pool: "llama"}}}
 	if got, ok := s.measure("llama-1", 0)["kv_usage"]; ok {
 		t.Errorf("the pool's value is the worker's: %v", got)

@@ -133,7 +133,7 @@ type Action struct {
 
 	// Approval is bound to exactly this plan.
 	PlanHash  string    `json:"plan_hash"`
-	Approvers []string  `json:"approvers,omitempty"` // who may approve; empty: nobody through Slack, responders through the API
+	Approvers []string  `json:"approvers,omitempty"` // who may approve; empty: responders, through every door
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 	DecidedBy Actor     `json:"decided_by,omitzero"`
 	DecidedAt time.Time `json:"decided_at,omitzero"`

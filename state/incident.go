@@ -150,6 +150,8 @@ type Actor struct {
 	Role Role   `json:"role,omitempty"`
 	// Unverified marks a name that is the person's own word: the token has no name, or the API asks for none.
 	Unverified bool `json:"unverified,omitempty"`
+	// Alias is the person's other ID by auth.api.tokens_file: the Slack user of a token, or the token's name of a Slack user.
+	Alias string `json:"alias,omitempty"`
 }
 
 // String returns the actor's name for people, or the ID where there is no name. A name that people can change, as in Slack and

@@ -114,6 +114,7 @@ func TestWritesAreAppliedWhenAnswered(t *testing.T) {
 	expect(t, do(s, "POST", "/api/v1/incidents/42/feedback", `{}`, auth...), 400, "right")
 	expect(t, do(s, "POST", "/api/v1/incidents/42/feedback", `{"right":false,"cause":"kv_leak"}`, auth...), 200)
 	expect(t, do(s, "POST", "/api/v1/incidents/42/diagnose", ``, auth...), 200)
+	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/approve", ``, auth...), 400, `"missing":"plan_hash"`, "max_num_seqs 256 → 128", "plan1")
 	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/approve", `{"plan_hash":"other"}`, auth...), 409, "has changed")
 	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/approve", `{"plan_hash":"plan1"}`, auth...), 200, `"state":"approved"`, `"decided_by":"ana"`)
 	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/deny", ``, auth...), 409, "decided by ana")
@@ -184,7 +185,7 @@ func TestUnlistedApproverIsRefusedAndRecorded(t *testing.T) {
 	if cmds := w.commands(); len(cmds) != 1 || cmds[0].Refused == "" || cmds[0].Actor.ID != "root" {
 		t.Errorf("recorded %+v", cmds)
 	}
-	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/approve", ``, "Authorization", "Bearer responder-token"), 200)
+	expect(t, do(s, "POST", "/api/v1/actions/ACT-01KA/approve", `{"plan_hash":"plan1"}`, "Authorization", "Bearer responder-token"), 200)
 }
 
 func TestRoles(t *testing.T) {

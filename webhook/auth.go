@@ -88,11 +88,8 @@ func (s *Server) Authenticate(r *http.Request) (state.Actor, bool) {
 	return who.actor, err == nil
 }
 
-// A caller is who sends a request, and under which other name approvers may list them.
-type caller struct {
-	actor     state.Actor
-	slackUser string
-}
+// A caller is who sends a request.
+type caller struct{ actor state.Actor }
 
 func (s *Server) identify(r *http.Request) (caller, error) {
 	via := "api"
@@ -153,7 +150,7 @@ func (s *Server) loggedIn(r *http.Request) (caller, error) {
 }
 
 func callerOf(t Token, via string) caller {
-	who := caller{actor: state.Actor{ID: t.Name, Name: t.Name, Via: via, Role: t.Role}, slackUser: t.SlackUser}
+	who := caller{actor: state.Actor{ID: t.Name, Name: t.Name, Via: via, Role: t.Role, Alias: t.SlackUser}}
 	if t.Name == "" {
 		who.actor.ID, who.actor.Unverified = "token", true
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"paramedic/state"
@@ -154,7 +153,8 @@ func checkIncident(verb state.Verb, in state.Incident) (done bool, err error) {
 	return done, nil
 }
 
-// checkAction says why a decision on an action cannot be taken now. The fold checks all of it again, in the log's order.
+// checkAction returns why a decision on an action cannot be taken now. An approval names the plan that the person saw, wherever it comes
+// from. The fold checks all of it again, in the log's order.
 func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) error {
 	if verb == state.VerbCancel {
 		// On a run that needs a person, cancelling is the person's word that it is taken care of.
@@ -182,7 +182,12 @@ func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) e
 	if a.State == state.AwaitingApproval && !a.ExpiresAt.IsZero() && !s.Clock.Now().Before(a.ExpiresAt) {
 		return fail(http.StatusConflict, "the approval of %s expired at %s; %s", a.ID, a.ExpiresAt.UTC().Format(time.RFC3339), plannedAgain)
 	}
-	if planHash != "" && planHash != a.PlanHash {
+	if planHash == "" && verb == state.VerbApprove {
+		none := fail(http.StatusBadRequest, "say which plan you approve: %s (%s) has the plan_hash %s", a.ID, a.Change, state.ShortPlan(a.PlanHash))
+		none.missing = "plan_hash"
+		return none
+	}
+	if planHash != "" && !a.IsPlan(planHash) {
 		return fail(http.StatusConflict, "the plan of %s has changed since you saw it; look at it again before you decide", a.ID)
 	}
 	if in, ok := s.View.Incident(a.Incident); ok && !in.Open() && verb == state.VerbApprove {
@@ -238,16 +243,6 @@ func tooLate(verb state.Verb, a state.Action) error {
 		then = ": " + a.CallOff()
 	}
 	return fail(http.StatusConflict, "%s can no longer be %s: it is %s%s", a.ID, was, a.State, then)
-}
-
-// mayApprove reports whether a person may approve the action where its policy names approvers. A name that no token vouches for is no
-// approver's.
-func mayApprove(a state.Action, who caller) bool {
-	if len(a.Approvers) == 0 {
-		return true
-	}
-	names := []string{who.actor.ID, who.slackUser}
-	return !who.actor.Unverified && slices.ContainsFunc(names, func(n string) bool { return n != "" && slices.Contains(a.Approvers, n) })
 }
 
 // parseUntil is when a silence ends.

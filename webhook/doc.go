@@ -12,6 +12,7 @@
 //   - Labels, titles and chat text are data. They are checked for size and for characters that no label has, kept as they are, and
 //     escaped where they are shown.
 //   - What needs no proof of who asks is given to requests that name this machine and come from no other site.
+//   - An approval names the plan that the person saw, and the same people may give it at every door (docs/decisions/0029).
 //   - A name that no token vouches for is no approver's. Logins are sessions that end, and guesses at tokens are bounded.
 //   - Secrets are re-read when their files change, compared in constant time, and appear in no log line and no error.
 //

@@ -24,7 +24,7 @@ type Slack struct {
 	SigningSecret *Secret
 	// Authorize says whether the user may do what the verb says, and why not. Action is nil for verbs on incidents and the fleet.
 	// Nil refuses everybody.
-	Authorize func(userID string, verb state.Verb, action *state.Action) (reason string, ok bool)
+	Authorize func(by state.Actor, verb state.Verb, action *state.Action) (reason string, ok bool)
 	// MayRead reports whether a user may list and show incidents; nil refuses everybody.
 	MayRead func(SlackAsker) bool
 	// APIURL is the Web API's base where it is not Slack's own; replies may then go to its host too.
@@ -141,7 +141,8 @@ func slackEscape(s string) string {
 
 // slackOrder makes the order the user's, or says why the user may not.
 func (s *Server) slackOrder(o *order, userID, name, trigger string, a *state.Action) (refused string) {
-	o.Actor = state.Actor{ID: userID, Name: text.Line(name, 80), Via: "slack"}
+	o.Actor = s.API.Tokens.SlackActor(userID)
+	o.Actor.Name = text.Line(name, 80)
 	o.nonce = trigger
 	if o.nonce == "" {
 		o.nonce = s.Clock.Now().Format(time.RFC3339Nano)
@@ -149,7 +150,7 @@ func (s *Server) slackOrder(o *order, userID, name, trigger string, a *state.Act
 	if s.Slack.Authorize == nil {
 		return "nobody is authorised to act through Slack"
 	}
-	reason, ok := s.Slack.Authorize(userID, o.Verb, a)
+	reason, ok := s.Slack.Authorize(o.Actor, o.Verb, a)
 	if ok {
 		return ""
 	}

@@ -45,8 +45,8 @@ func slackDoor(t *testing.T, w *world, change func(*Config)) (*Server, *testCloc
 	return door(t, w, func(c *Config) {
 		c.Slack = Slack{
 			SigningSecret: LiteralSecret(signingSecret),
-			Authorize: func(user string, _ state.Verb, _ *state.Action) (string, bool) {
-				return "you are not on the list", user == "U1"
+			Authorize: func(by state.Actor, _ state.Verb, _ *state.Action) (string, bool) {
+				return "you are not on the list", by.ID == "U1"
 			},
 			MayRead: func(by SlackAsker) bool { return by.User == "U1" || by.User == "U2" },
 		}
@@ -128,11 +128,14 @@ func TestSlashCommands(t *testing.T) {
 		{"U2", "ack INC", "means several"},
 		{"U2", "show inc-", "means several"},
 		{"U2", "dance", "no command"},
-		{"U2", "approve ACT-01KA", "not on the list"},
+		{"U2", "approve ACT-01KA plan1", "not on the list"},
 		{"U2", "halt", "not on the list"},
 		{"U1", "diagnose INC-01KA", "again"},
 		{"U1", "ack #42", "Acknowledged"},
-		{"U1", "approve ACT-01KA", "Approved"},
+		{"U2", "show 42", "/paramedic approve " + string(action) + " plan1"},
+		{"U1", "approve ACT-01KA", "say which plan you approve: /paramedic approve " + string(action) + " plan1 (max_num_seqs 256 → 128)"},
+		{"U1", "approve ACT-01KA plan0", "has changed"},
+		{"U1", "approve ACT-01KA plan1 looks right", "Approved"},
 		{"U1", "deny ACT-01KA too late", "decided by ana"},
 		{"U1", "halt game day", "halted everywhere"},
 		{"U1", "list", "halted in prod"},

@@ -16,7 +16,7 @@ const slackHelp = "*Paramedic*\n" +
 	"`show ID` one incident with its cause, evidence and actions\n" +
 	"`ack ID` say that you are on it\n" +
 	"`diagnose ID` gather evidence again\n" +
-	"`approve ACT` / `deny ACT [reason]` decide on first aid\n" +
+	"`approve ACT PLAN [reason]` / `deny ACT [reason]` decide on first aid; `show` gives the plan\n" +
 	"`cancel ACT [reason]` call first aid off; where it needs a person: it is taken care of\n" +
 	"`halt [reason]` / `resume` stop and allow all first aid\n" +
 	"An ID may be shortened to any unique beginning; incidents also have a number (7, or prod-7 where there are several clusters)."
@@ -96,7 +96,11 @@ func (s *Server) slackRun(ctx context.Context, c slackCall) (string, error) {
 		if err != nil {
 			return "", c.seen(err)
 		}
-		return s.slackDecide(ctx, c, decision{verb: state.Verb(verb), action: a, reason: reason})
+		d := decision{verb: state.Verb(verb), action: a, reason: reason}
+		if d.verb == state.VerbApprove {
+			d.planHash, d.reason, _ = strings.Cut(strings.TrimSpace(reason), " ")
+		}
+		return s.slackDecide(ctx, c, d)
 	case "halt", "resume":
 		return s.slackSwitch(ctx, c, state.Verb(verb), rest)
 	default:
@@ -137,21 +141,22 @@ func (s *Server) slackIncident(ctx context.Context, c slackCall, verb state.Verb
 type decision struct {
 	verb     state.Verb
 	action   state.Action
-	planHash string // what the person saw, where the button says it
+	planHash string // what the person saw, as the button or the command says
 	reason   string
 }
 
 func (s *Server) slackDecide(ctx context.Context, c slackCall, d decision) (string, error) {
 	o := s.onOneAction(d.verb, d.action)
 	o.Reason = text.Line(d.reason, maxReason)
-	if d.planHash != "" {
-		o.PlanHash = d.planHash
-	}
 	if refused := s.slackOrder(&o, c.user, c.name, c.trigger, &d.action); refused != "" {
 		s.refuse(ctx, o, refused)
 		return "", fail(http.StatusForbidden, "%s", refused)
 	}
 	if err := s.checkAction(d.verb, d.action, d.planHash); err != nil {
+		var a *answer
+		if errors.As(err, &a) && a.missing == "plan_hash" {
+			return "", fail(http.StatusBadRequest, "say which plan you approve: %s", approveLine(d.action))
+		}
 		return "", err
 	}
 	applied, err := s.slackDo(ctx, o)
@@ -163,6 +168,11 @@ func (s *Server) slackDecide(ctx context.Context, c slackCall, d decision) (stri
 		words[d.verb] = "Taken care of: "
 	}
 	return slackOutcome(applied, words[d.verb]+slackEscape(d.action.Change)), nil
+}
+
+// approveLine is the command that approves an action's plan, with what the plan does.
+func approveLine(a state.Action) string {
+	return fmt.Sprintf("/paramedic approve %s %s (%s)", a.ID, state.ShortPlan(a.PlanHash), a.Change)
 }
 
 func (s *Server) slackSwitch(ctx context.Context, c slackCall, verb state.Verb, reason string) (string, error) {
@@ -237,6 +247,9 @@ func slackShow(in state.Incident, name string, actions []state.Action) string {
 	}
 	for _, a := range actions[:min(len(actions), 5)] {
 		fmt.Fprintf(&b, "• `%s` %s: %s\n", a.ID, a.State, cut(slackEscape(a.Change), 120))
+		if a.State == state.AwaitingApproval {
+			fmt.Fprintf(&b, "   `/paramedic approve %s %s`\n", a.ID, state.ShortPlan(a.PlanHash))
+		}
 	}
 	return b.String()
 }

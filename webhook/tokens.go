@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -179,16 +180,49 @@ func (t *Tokens) lookup(token string) (Token, bool, error) {
 
 // SlackUser gives the token entry of a Slack user, so that one file can say who may do what in both places.
 func (t *Tokens) SlackUser(userID string) (name string, role state.Role, ok bool) {
-	if t == nil || userID == "" {
+	if userID == "" {
 		return "", "", false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_ = t.refresh() // the API's requests report it
-	for _, token := range t.tokens {
+	for _, token := range t.all() {
 		if token.SlackUser == userID {
 			return token.Name, token.Role, true
 		}
 	}
 	return "", "", false
+}
+
+// SlackActor returns a Slack user as an actor, with the role and the token's name that the file gives the user.
+func (t *Tokens) SlackActor(userID string) state.Actor {
+	name, role, _ := t.SlackUser(userID)
+	return state.Actor{ID: userID, Via: "slack", Role: role, Alias: name}
+}
+
+// slackID is the form of a Slack user's ID.
+var slackID = regexp.MustCompile(`^[UW][A-Z0-9]+$`)
+
+// SlackApproves reports whether any Slack user may approve an action with these approvers: a user whom the file names, or one whom only
+// the approvers name.
+func (t *Tokens) SlackApproves(approvers []string) bool {
+	var users []string
+	names := map[string]bool{}
+	for _, token := range t.all() {
+		users, names[token.Name] = append(users, token.SlackUser), true
+	}
+	for _, id := range approvers {
+		if slackID.MatchString(id) && !names[id] {
+			users = append(users, id)
+		}
+	}
+	return slices.ContainsFunc(users, func(id string) bool { return id != "" && t.SlackActor(id).WhyNotApprove(approvers) == "" })
+}
+
+// all returns the entries of the file as it is now; none where there is no file.
+func (t *Tokens) all() []Token {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_ = t.refresh() // the API's requests report it
+	return t.tokens
 }

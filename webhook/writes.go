@@ -15,7 +15,7 @@ import (
 type WriteJSON struct {
 	Actor    string      `json:"actor,omitempty"` // who, where the token has no name; otherwise the token's name or nothing
 	Reason   string      `json:"reason,omitempty"`
-	PlanHash string      `json:"plan_hash,omitempty"` // approve, deny: the plan that the person saw
+	PlanHash string      `json:"plan_hash,omitempty"` // approve, which needs it, and deny: the plan that the person saw
 	Duration string      `json:"duration,omitempty"`  // silence: "2h"
 	Until    time.Time   `json:"until,omitzero"`      // silence
 	Right    *bool       `json:"right,omitempty"`     // feedback
@@ -147,10 +147,11 @@ func (s *Server) onAction(verb state.Verb) handler {
 		if err := s.prepare(r, &o, req, state.Responder); err != nil {
 			return err
 		}
-		if verb == state.VerbApprove && !mayApprove(a, req.who) {
-			reason := "only these may approve it, each with a token of their own: " + strings.Join(a.Approvers, ", ")
-			s.refuse(r.Context(), o, reason)
-			return fail(http.StatusForbidden, "%s", reason)
+		if verb == state.VerbApprove {
+			if reason := req.who.actor.WhyNotApprove(a.Approvers); reason != "" {
+				s.refuse(r.Context(), o, reason)
+				return fail(http.StatusForbidden, "%s", reason)
+			}
 		}
 		if err := s.checkAction(verb, a, req.PlanHash); err != nil {
 			return err

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paramedic/internal/text"
+	"paramedic/state"
 	"paramedic/webhook"
 )
 
@@ -58,11 +59,13 @@ func (c *cli) clientCommands() []*cobra.Command {
 		return cl.post(ctx, incidentPath(args[0], "silence"), map[string]any{"until": time.Now().Add(forTime).UTC()}, silenced)
 	})
 	silence.Flags().DurationVar(&forTime, "for", time.Hour, "how long")
+	approve := cl.verb("approve ACTION PLAN", "Approve exactly the plan that you were shown", 2, cl.approve)
+	approve.Args = cobra.RangeArgs(1, 2) // without the plan it answers with the command that has it
 	commands := []*cobra.Command{incidents, silence,
 		cl.verb("ack ID", "Acknowledge an incident", 1, func(ctx context.Context, args []string) error {
 			return cl.post(ctx, incidentPath(args[0], "ack"), nil, acknowledged)
 		}),
-		cl.verb("approve ACTION", "Approve exactly the plan that the action has now", 1, cl.approve),
+		approve,
 		cl.verb("deny ACTION", "Deny an action", 1, func(ctx context.Context, args []string) error {
 			return cl.post(ctx, actionPath(args[0], "deny"), nil, decidedOn)
 		}),
@@ -106,14 +109,19 @@ func incidentPath(id, verb string) string {
 
 func actionPath(id, verb string) string { return "/api/v1/actions/" + url.PathEscape(id) + "/" + verb }
 
-// approve binds the approval to the plan that the bot shows now.
+// approve binds the approval to the plan that the person was shown, and names the present one where the person gave none.
 func (c *client) approve(ctx context.Context, args []string) error {
+	if len(args) == 2 {
+		return c.post(ctx, actionPath(args[0], "approve"), map[string]any{"plan_hash": args[1]}, decidedOn)
+	}
 	var a webhook.ActionJSON
 	if err := c.get(ctx, "/api/v1/actions/"+url.PathEscape(args[0]), &a); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.err, "approving: %s (%s)\n", a.Change, a.Target)
-	return c.post(ctx, actionPath(string(a.ID), "approve"), map[string]any{"plan_hash": a.PlanHash}, decidedOn)
+	if a.State != state.AwaitingApproval {
+		return c.post(ctx, actionPath(string(a.ID), "approve"), nil, decidedOn) // the bot says why not
+	}
+	return fmt.Errorf("say which plan you approve. To %s (%s): paramedic approve %s %s", a.Change, a.Target, a.ID, state.ShortPlan(a.PlanHash))
 }
 
 // listPage is how many incidents one request asks for: the largest page that the API gives.

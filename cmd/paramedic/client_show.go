@@ -66,7 +66,7 @@ func printIncident(out io.Writer, in webhook.IncidentJSON) {
 		}
 		switch {
 		case a.State == state.AwaitingApproval:
-			fmt.Fprintf(w, "    paramedic approve %s\n", a.ID)
+			fmt.Fprintf(w, "    paramedic approve %s %s\n", a.ID, state.ShortPlan(a.PlanHash))
 		case a.NeedsPerson:
 			fmt.Fprintf(w, "    when it is taken care of: paramedic cancel %s\n", a.ID)
 		case a.ReleasedBy != "":

@@ -28,7 +28,7 @@ type Config struct {
 type StateConfig struct {
 	Dir    string     `yaml:"dir" json:"dir,omitempty" jsonschema_description:"Directory of the embedded NATS JetStream. Everything is on disk before it is acknowledged."`
 	NATS   NATSConfig `yaml:"nats" json:"nats,omitzero"`
-	Retain Duration   `yaml:"retain" json:"retain,omitempty" jsonschema_description:"How long inputs and resolved incidents are kept."`
+	Retain Duration   `yaml:"retain" json:"retain,omitempty" jsonschema_description:"How long inputs and resolved incidents are kept: at least 24h, and as long as the guards look back (rollout_window, cooldown)."`
 }
 
 // NATSConfig is an external NATS cluster.
@@ -167,7 +167,8 @@ type RouteConfig struct {
 // RemediateConfig says how far first aid may go.
 type RemediateConfig struct {
 	Mode         string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"observe records, suggest also says, approve asks a named person, auto acts."`
-	Policies     []PolicyConfig `yaml:"policies" json:"policies,omitempty" jsonschema_description:"Narrow the mode and its limits; of all that match, the strictest wins."`
+	Policies     []PolicyConfig `yaml:"policies" json:"policies,omitempty" jsonschema_description:"Tighten the mode and the limits; of all that match, the strictest wins."`
+	Limits       LimitsConfig   `yaml:"limits" json:"limits,omitzero" jsonschema_description:"The limits everywhere, looser or stricter than the defaults, within the bounds."`
 	ManagedLabel string         `yaml:"managed_label" json:"managed_label,omitempty" jsonschema_description:"Namespace label, as key=value, that opts a namespace in to first aid; - asks for none. Default: paramedic.dev/managed=true."`
 	Verify       VerifyConfig   `yaml:"verify" json:"verify,omitzero"`
 	Wait         WaitConfig     `yaml:"wait" json:"wait,omitzero"`
@@ -178,20 +179,29 @@ type PolicyConfig struct {
 	Cause     List[string]   `yaml:"cause" json:"cause,omitempty" jsonschema_description:"Matches any of these causes; empty: all."`
 	Action    List[string]   `yaml:"action" json:"action,omitempty" jsonschema_description:"Matches any of set_engine_arg, restart_worker; empty: all."`
 	Scope     PlaceMatch     `yaml:"scope" json:"scope,omitzero"`
-	Mode      string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"The most that is allowed here."`
-	Approvers List[string]   `yaml:"approvers" json:"approvers,omitempty" jsonschema_description:"Slack user IDs and API token names that may approve."`
-	Limits    LimitsConfig   `yaml:"limits" json:"limits,omitzero"`
+	Mode      string         `yaml:"mode" json:"mode,omitempty" jsonschema:"enum=observe,enum=suggest,enum=approve,enum=auto" jsonschema_description:"The most that is allowed here; one that is looser than remediate.mode is refused."`
+	Approvers List[string]   `yaml:"approvers" json:"approvers,omitempty" jsonschema_description:"Slack user IDs and API token names of those who may approve, instead of every responder."`
+	Limits    LimitsConfig   `yaml:"limits" json:"limits,omitzero" jsonschema_description:"Limits for what the policy matches; one that is looser than that of remediate.limits is refused."`
 	Freeze    []FreezeWindow `yaml:"freeze" json:"freeze,omitempty" jsonschema_description:"Times in which nothing is written."`
 }
 
-// LimitsConfig are the numbers of the guards; zero keeps the default.
+// LimitsConfig are the numbers of the guards; one that is not set keeps its default. The bounds are remediate.AllLimits'.
 type LimitsConfig struct {
-	Cooldown        Duration `yaml:"cooldown" json:"cooldown,omitempty" jsonschema_description:"Between two actions on one pool. Default: 30m."`
-	PerIncident     int      `yaml:"per_incident" json:"per_incident,omitempty" jsonschema_description:"Actions for one incident. Default: 2."`
-	EvictionsHour   int      `yaml:"evictions_per_hour" json:"evictions_per_hour,omitempty" jsonschema_description:"Evictions in one pool within an hour. Default: 3."`
-	RolloutWindow   Duration `yaml:"rollout_window" json:"rollout_window,omitempty" jsonschema_description:"At most one rollout of a pool within this. Default: 6h."`
-	ApprovalExpires Duration `yaml:"approval_expires" json:"approval_expires,omitempty" jsonschema_description:"How long an approval may be given. Default: 15m."`
-	MaxLoad         float64  `yaml:"max_load" json:"max_load,omitempty" jsonschema_description:"Projected utilisation of the remaining workers that is still allowed in mode auto, as a ratio. Default: 0.85."`
+	Floor           int      `yaml:"floor" json:"floor,omitempty" jsonschema:"minimum=8,maximum=1024" jsonschema_description:"Smallest max_num_seqs to set, 8 to 1024; larger is stricter. Default: 8."`
+	Ceiling         int      `yaml:"ceiling" json:"ceiling,omitempty" jsonschema:"minimum=8,maximum=8192" jsonschema_description:"Largest max_num_seqs to set, 8 to 8192. Default: 1024."`
+	MaxFactor       float64  `yaml:"max_factor" json:"max_factor,omitempty" jsonschema:"minimum=1.25,maximum=8" jsonschema_description:"A step changes a value at most by this factor, 1.25 to 8; upwards never by more than 2. Default: 4."`
+	EvidenceAge     Duration `yaml:"evidence_age" json:"evidence_age,omitempty" jsonschema_description:"Samples older than this say nothing, 30s to 10m. Default: 2m."`
+	Signals         int      `yaml:"signals" json:"signals,omitempty" jsonschema:"minimum=2,maximum=6" jsonschema_description:"Independent signals that must still speak for the cause in mode auto, 2 to 6, and one fewer where a person approves; more is stricter. Default: 2."`
+	HumanEdit       Duration `yaml:"human_edit" json:"human_edit,omitempty" jsonschema_description:"Hands off a workload for so long after a person's edit, 5m to 24h; longer is stricter. Default: 15m."`
+	Cooldown        Duration `yaml:"cooldown" json:"cooldown,omitempty" jsonschema_description:"Between two actions on one pool, 5m to 24h; longer is stricter. Default: 30m."`
+	PerIncident     int      `yaml:"per_incident" json:"per_incident,omitempty" jsonschema:"minimum=1,maximum=6" jsonschema_description:"Actions for one incident, 1 to 6. Default: 2."`
+	PerTargetDay    int      `yaml:"per_target_day" json:"per_target_day,omitempty" jsonschema:"minimum=1,maximum=12" jsonschema_description:"Actions on one pool within a day, 1 to 12. Default: 3."`
+	EvictionsHour   int      `yaml:"evictions_per_hour" json:"evictions_per_hour,omitempty" jsonschema:"minimum=1,maximum=10" jsonschema_description:"Evictions in one pool within an hour, 1 to 10. Default: 3."`
+	EvictionPercent int      `yaml:"eviction_percent" json:"eviction_percent,omitempty" jsonschema:"minimum=1,maximum=50" jsonschema_description:"The same as a share of the pool, 1 to 50, and one worker at least; the smaller of both holds. Default: 25."`
+	RolloutWindow   Duration `yaml:"rollout_window" json:"rollout_window,omitempty" jsonschema_description:"At most one rollout of a pool within this, 1h to 168h; longer is stricter. Default: 6h."`
+	ReadyPercent    int      `yaml:"ready_percent" json:"ready_percent,omitempty" jsonschema:"minimum=50,maximum=100" jsonschema_description:"Share of the pool that must stay ready in mode auto, 50 to 100; more is stricter. Default: 80."`
+	MaxLoad         float64  `yaml:"max_load" json:"max_load,omitempty" jsonschema:"minimum=0.1,maximum=0.95" jsonschema_description:"Projected utilisation of the remaining workers that is still allowed in mode auto, as a ratio, 0.1 to 0.95. Default: 0.85."`
+	ApprovalExpires Duration `yaml:"approval_expires" json:"approval_expires,omitempty" jsonschema_description:"How long a plan waits for approval, 1m to 4h. Default: 15m."`
 }
 
 // FreezeWindow is a daily or weekly time in which nothing is written.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,6 +158,7 @@ func (v *validator) remediate(r RemediateConfig) {
 		v.at([]string{"remediate", "managed_label"}, "must be key=value, or - for none, not %q", r.ManagedLabel)
 	}
 	v.verification(r)
+	v.limits([]string{"remediate", "limits"}, r.Limits.limits().Wrong())
 	for i, p := range r.Policies {
 		path := []string{"remediate", "policies", strconv.Itoa(i)}
 		key := func(k string) []string { return append(slices.Clone(path), k) }
@@ -165,13 +167,10 @@ func (v *validator) remediate(r RemediateConfig) {
 		}
 		if p.Mode != "" && !slices.Contains(modes, p.Mode) {
 			v.at(key("mode"), "%q is not one of %s", p.Mode, strings.Join(modes, ", "))
+		} else if slices.Index(modes, p.Mode) > slices.Index(modes, r.Mode) && slices.Contains(modes, r.Mode) {
+			v.at(key("mode"), "%s would have no effect, for a policy only tightens and remediate.mode is %s: set remediate.mode to %[1]s and the stricter mode in policies, or take it out", p.Mode, r.Mode)
 		}
-		limit := func(k string) []string { return append(key("limits"), k) }
-		if p.Limits.MaxLoad < 0 || p.Limits.MaxLoad > 1 {
-			v.at(limit("max_load"), "must be a ratio from 0 to 1")
-		}
-		v.notNegative(limit("per_incident"), p.Limits.PerIncident)
-		v.notNegative(limit("evictions_per_hour"), p.Limits.EvictionsHour)
+		v.limits(key("limits"), p.Limits.limits().WrongIn(r.Limits.limits().OrDefaults()))
 		for _, w := range p.Freeze {
 			if _, err := time.Parse("15:04", w.From); err != nil {
 				v.at(key("freeze"), "from: %q is not a time such as 22:00", w.From)
@@ -187,6 +186,22 @@ func (v *validator) remediate(r RemediateConfig) {
 		}
 	}
 }
+
+// limits takes over what is wrong with limits. A limit that is written as zero is one: only one that is left out keeps its default.
+func (v *validator) limits(path []string, wrong []remediate.LimitProblem) {
+	key := func(k string) []string { return append(slices.Clone(path), k) }
+	for _, w := range wrong {
+		v.at(key(w.Key), "%s", w.Text)
+	}
+	for _, l := range remediate.AllLimits {
+		if n := v.node(key(l.Key)); n != nil && zeroText.MatchString(n.Value) {
+			v.at(key(l.Key), "%s; to keep first aid from writing, set mode: suggest", l.OutOfBounds(0))
+		}
+	}
+}
+
+// zeroText is how a file writes a number or a duration of nothing.
+var zeroText = regexp.MustCompile(`^[-+]?(0*\.?0+(ns|us|µs|ms|s|m|h)?)+$`)
 
 // verification refuses times within which nothing can be verified, be they the file's or the defaults.
 func (v *validator) verification(r RemediateConfig) {

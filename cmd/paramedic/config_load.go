@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"paramedic/remediate"
 	"paramedic/state"
 )
 
@@ -239,10 +240,22 @@ func keyPath(path []string) string {
 
 // line is the line of the deepest part of the path that the file has.
 func (v *validator) line(path []string) int {
+	line, _ := v.find(path)
+	return line
+}
+
+// node returns the value at a path; nil where the file has none.
+func (v *validator) node(path []string) *yaml.Node {
+	_, node := v.find(path)
+	return node
+}
+
+// find returns the line of the deepest part of the path that the file has, and the value there if that is the whole path.
+func (v *validator) find(path []string) (line int, at *yaml.Node) {
 	if len(v.root.Content) == 0 {
-		return 0
+		return 0, nil
 	}
-	node, line := v.root.Content[0], 0
+	node := v.root.Content[0]
 	for _, part := range path {
 		next := (*yaml.Node)(nil)
 		switch node.Kind {
@@ -258,11 +271,11 @@ func (v *validator) line(path []string) int {
 			}
 		}
 		if next == nil {
-			break
+			return line, nil
 		}
 		node = next
 	}
-	return line
+	return line, node
 }
 
 func (v *validator) config(c *Config) {
@@ -285,8 +298,9 @@ func (v *validator) config(c *Config) {
 	if r := c.State.NATS.Replicas; c.State.NATS.URL != "" && (r < 1 || r > 5) {
 		v.at([]string{"state", "nats", "replicas"}, "must be 1 to 5, not %d", r)
 	}
-	if c.State.Retain.D() < time.Hour {
-		v.at([]string{"state", "retain"}, "must be at least 1h, so that open incidents outlive a restart")
+	aid := c.firstAid(remediate.Timing{})
+	if least := aid.Horizon(); c.State.Retain.D() < least {
+		v.at([]string{"state", "retain"}, "must be at least %s, for the guards of first aid look back so far (rollout_window, cooldown and actions a day)", state.FormatDuration(least))
 	}
 	if c.Triage.MaxLag.D() < 5*time.Second {
 		v.at([]string{"triage", "max_lag"}, "must be at least 5s, or a payload of an ordinary storm would be refused")

@@ -256,9 +256,9 @@ paramedic.yaml:6: tls: cannot be used: tls: failed to find any PEM data in certi
 paramedic.yaml:9: clusters[0].prometheus.bearer_token_file: the environment variable PARAMEDIC_TEST_BLANK is empty
 paramedic.yaml:11: notify.slack.token_file: is not set, so nothing would be posted: set it, or take notify.slack out
 paramedic.yaml:13: notify.pagerduty.routing_key_file: is not set, so nobody would be paged: set it, or take notify.pagerduty out
-paramedic.yaml:18: remediate.policies[0].limits.per_incident: must not be negative, and is -1
-paramedic.yaml:19: remediate.policies[0].limits.evictions_per_hour: must not be negative, and is -3
-paramedic.yaml:20: remediate.policies[0].limits.max_load: must be a ratio from 0 to 1
+paramedic.yaml:18: remediate.policies[0].limits.per_incident: must be from 1 to 6, and is -1
+paramedic.yaml:19: remediate.policies[0].limits.evictions_per_hour: must be from 1 to 10, and is -3
+paramedic.yaml:20: remediate.policies[0].limits.max_load: must be from 0.1 to 0.95, and is 85
 paramedic.yaml:21: remediate.verify.min_samples: must not be negative, and is -1
 DIR/tokens.yaml:2: entry 2: a token needs at least 8 characters and no spaces
 DIR/tokens.yaml:2: entry 2: role must be viewer, responder or admin
@@ -312,7 +312,7 @@ func TestWhatIsNotYAMLNamesItsLine(t *testing.T) {
 		"a: b: c":                        "paramedic.yaml:1: mapping values are not allowed",
 		"triage: {settle: -1s}\n":        `paramedic.yaml:1: triage.settle: "-1s": a duration cannot be negative`,
 		"triage:\n  settle: 5\n":         `paramedic.yaml:2: triage.settle: "5" is not a duration`,
-		"state: {retain: 1m}\n":          "must be at least 1h",
+		"state: {retain: 1m}\n":          "state.retain: must be at least 24h",
 		"clusters: []\n":                 "needs at least one cluster",
 		"[]\n":                           "paramedic.yaml:1: a list stands where a group of keys (key: value) belongs",
 		"state: no\n":                    `paramedic.yaml:1: state: "no" stands where a group of keys (key: value) belongs`,

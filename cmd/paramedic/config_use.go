@@ -66,14 +66,27 @@ func (c Config) policies() []remediate.Policy {
 	for i, p := range c.Remediate.Policies {
 		q := remediate.Policy{Name: fmt.Sprint(i + 1), Causes: p.Cause, Actions: p.Action, Clusters: one(p.Scope.Cluster),
 			Namespaces: one(p.Scope.Namespace), Pools: one(p.Scope.Pool), Mode: remediate.Mode(p.Mode), Approvers: p.Approvers,
-			Limits: remediate.Limits{Cooldown: p.Limits.Cooldown.D(), PerIncident: p.Limits.PerIncident, EvictionsPerHour: p.Limits.EvictionsHour,
-				RolloutEvery: p.Limits.RolloutWindow.D(), ApprovalTTL: p.Limits.ApprovalExpires.D(), MaxLoad: p.Limits.MaxLoad}}
+			Limits: p.Limits.limits()}
 		for _, w := range p.Freeze {
 			q.Freeze = append(q.Freeze, remediate.FreezeWindow{Days: w.Days, From: w.From, To: w.To})
 		}
 		out = append(out, q)
 	}
 	return out
+}
+
+// firstAid returns what the configuration says of first aid; the times are those given where it says none.
+func (c Config) firstAid(base remediate.Timing) remediate.Config {
+	return remediate.Config{Mode: remediate.Mode(c.Remediate.Mode), Policies: c.policies(), Limits: c.Remediate.Limits.limits(),
+		ManagedLabel: c.Remediate.ManagedLabel, Timing: c.timing(base)}
+}
+
+// limits returns the limits as first aid takes them.
+func (l LimitsConfig) limits() remediate.Limits {
+	return remediate.Limits{Floor: l.Floor, Ceiling: l.Ceiling, MaxFactor: l.MaxFactor, EvidenceAge: l.EvidenceAge.D(), Signals: l.Signals,
+		HumanEdit: l.HumanEdit.D(), Cooldown: l.Cooldown.D(), PerIncident: l.PerIncident, PerTargetDay: l.PerTargetDay,
+		EvictionsPerHour: l.EvictionsHour, EvictionPercent: l.EvictionPercent, RolloutEvery: l.RolloutWindow.D(),
+		ReadyPercent: l.ReadyPercent, MaxLoad: l.MaxLoad, ApprovalTTL: l.ApprovalExpires.D()}
 }
 
 // timing are the times of a run: the configuration's, else those given, else the defaults.

@@ -253,7 +253,7 @@ func (v *visitor) look(ctx context.Context, a state.Action) {
 	}
 	v.told[a.ID] = true
 	if !v.headless {
-		fmt.Fprintf(v.err, "\nTime runs as fast as yours until you decide. Approve it on the page: %s/incidents/%s\nor with: %s approve --server %s %s\n\n", v.base, a.Incident, os.Args[0], v.base, a.ID)
+		fmt.Fprintf(v.err, "\nTime runs as fast as yours until you decide. Approve it on the page: %s/incidents/%s\nor with: %s approve --server %s %s %s\n\n", v.base, a.Incident, os.Args[0], v.base, a.ID, state.ShortPlan(a.PlanHash))
 		return
 	}
 	fmt.Fprintf(v.err, "\nThe visitor approves: %s\n\n", a.Change)

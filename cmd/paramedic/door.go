@@ -26,22 +26,12 @@ import (
 
 // door is everything that comes in over HTTP, pages and metrics included.
 func (s *service) door() (http.Handler, error) {
-	c := s.cfg
-	var tokens *webhook.Tokens
-	if c.Auth.API.TokensFile != "" {
-		var err error
-		if tokens, err = webhook.LoadTokens(c.Auth.API.TokensFile); err != nil {
-			return nil, err
-		}
-	}
+	c, tokens := s.cfg, s.tokens
 	open := loopbackOnly(c.Listen)
 	var server *webhook.Server // the pages ask it who is there, and it serves them
 	cfg := web.Config{Intake: func() web.Intake { return s.intake(server.Refusing()) }}
 	if tokens != nil {
-		cfg.Authenticate = func(r *http.Request) (string, state.Role, bool) {
-			by, ok := server.Authenticate(r)
-			return by.Name, by.Role, ok // a token without a name leaves it empty: the page asks for one
-		}
+		cfg.Authenticate = func(r *http.Request) (state.Actor, bool) { return server.Authenticate(r) }
 		cfg.Login = func(r *http.Request, token string) (string, error) {
 			session, err := server.Login(r, token)
 			if errors.Is(err, webhook.ErrGuesses) {
@@ -63,7 +53,7 @@ func (s *service) door() (http.Handler, error) {
 			ClientCert: c.Auth.Alertmanager.ClientCAFile != "", Open: open,
 		},
 		API: webhook.APIAuth{Tokens: tokens, Open: open},
-		Slack: webhook.Slack{SigningSecret: webhook.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack(tokens), MayRead: s.maySlackRead(tokens), APIURL: c.Notify.Slack.APIURL,
+		Slack: webhook.Slack{SigningSecret: webhook.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack, MayRead: s.maySlackRead(tokens), APIURL: c.Notify.Slack.APIURL,
 			HTTP: &http.Client{Timeout: 5 * time.Second}},
 		PagerDuty: webhook.PagerDuty{Secret: webhook.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
 		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages, Metrics: s.metrics.handler(),
@@ -79,37 +69,23 @@ func loopbackOnly(listen string) bool {
 	return err == nil && loopback(host)
 }
 
-// authorizeSlack says what a Slack user may do: what a policy's approvers may, or the role of the token that names the user.
-func (s *service) authorizeSlack(tokens *webhook.Tokens) func(string, state.Verb, *state.Action) (string, bool) {
-	return func(user string, verb state.Verb, action *state.Action) (string, bool) {
-		role := state.Role("")
-		if tokens != nil {
-			_, role, _ = tokens.SlackUser(user)
-		}
-		approver := action != nil && slices.Contains(action.Approvers, user)
-		switch verb {
-		case state.VerbApprove, state.VerbDeny, state.VerbCancel:
-			if approver || (action != nil && len(action.Approvers) == 0 && role.Allows(state.Responder)) {
-				return "", true
-			}
-			return "you are not among the approvers of this action (remediate.policies[].approvers)", false
-		case state.VerbHalt:
-			// Anybody who may act may stop: stopping is the safe side.
-			if role.Allows(state.Responder) || s.isApprover(user) {
-				return "", true
-			}
-		case state.VerbResume:
-			if role.Allows(state.Admin) {
-				return "", true
-			}
-			return "only an admin may allow first aid again", false
-		default:
-			if role.Allows(state.Responder) || s.isApprover(user) {
-				return "", true
-			}
-		}
-		return "your Slack user is not in auth.api.tokens_file (slack_user) with the role responder, nor an approver in remediate.policies", false
+// authorizeSlack returns why a Slack user may not do what the verb says. Approving follows the rule of all doors; to say no, it is enough to
+// be a responder or among the action's approvers. The tokens file gives a user the role of the token that names them.
+func (s *service) authorizeSlack(by state.Actor, verb state.Verb, action *state.Action) (string, bool) {
+	listed := s.isApprover(by.ID)
+	if action != nil {
+		listed = slices.Contains(action.Approvers, by.ID)
 	}
+	switch {
+	case verb == state.VerbApprove && action != nil:
+		reason := by.WhyNotApprove(action.Approvers)
+		return reason, reason == ""
+	case verb == state.VerbResume:
+		return "only an admin may allow first aid again", by.Role.Allows(state.Admin)
+	case by.Role.Allows(state.Responder), listed:
+		return "", true
+	}
+	return "your Slack user is not in auth.api.tokens_file (slack_user) with the role responder, nor an approver in remediate.policies", false
 }
 
 // maySlackRead says who in Slack may ask what incidents there are: who is known by user ID, and everybody in the channel that they are
@@ -140,7 +116,7 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.slack: %w", err)
 		}
-		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: webhook.NewSecret(n.Slack.TokenFile).Value})
+		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: webhook.NewSecret(n.Slack.TokenFile).Value, Approves: s.tokens.SlackApproves})
 	}
 	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor}
 	if len(n.Templates) > 0 {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -139,6 +140,40 @@ func TestSlackReadersAreKnownOrInTheChannel(t *testing.T) {
 			if got := (&service{cfg: cfg}).maySlackRead(tokens)(c.by); got != want {
 				t.Errorf("%s, channel %q: %+v may read: %t", name, c.channel, c.by, got)
 			}
+		}
+	}
+}
+
+// Anybody who may act may stop: a no takes less than a yes.
+func TestSlackRightsFollowTheVerb(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Remediate.Policies = []PolicyConfig{{Approvers: List[string]{"U0LISTED", "U0OTHER"}}}
+	s, action := &service{cfg: cfg}, &state.Action{Approvers: []string{"U0LISTED"}}
+	people := map[string]state.Actor{"admin": {ID: "U0ADMIN", Role: state.Admin}, "responder": {ID: "U0RESP", Role: state.Responder}, "viewer": {ID: "U0VIEW", Role: state.Viewer},
+		"listed": {ID: "U0LISTED"}, "listed elsewhere": {ID: "U0OTHER"}, "guest": {ID: "U0GUEST"}}
+	for _, c := range []struct {
+		verb   state.Verb
+		action *state.Action
+		may    string
+	}{
+		{state.VerbApprove, action, "listed"},
+		{state.VerbDeny, action, "admin listed responder"},
+		{state.VerbCancel, action, "admin listed responder"},
+		{state.VerbAck, nil, "admin listed listed elsewhere responder"},
+		{state.VerbHalt, nil, "admin listed listed elsewhere responder"},
+		{state.VerbResume, nil, "admin"},
+	} {
+		var may []string
+		for name, by := range people {
+			by.Via = "slack"
+			if reason, ok := s.authorizeSlack(by, c.verb, c.action); ok {
+				may = append(may, name)
+			} else if reason == "" {
+				t.Errorf("%s by the %s is refused without a reason", c.verb, name)
+			}
+		}
+		if slices.Sort(may); strings.Join(may, " ") != c.may {
+			t.Errorf("%s: %q may, want %q", c.verb, may, c.may)
 		}
 	}
 }

@@ -216,6 +216,8 @@ func reference(example string) string {
   ` + "`--online`" + ` also asks everything that the file points at whether it answers.
 - A secret is the path of a file, or ` + "`${NAME}`" + ` for an environment variable. It is never in this file, and it is read again when it changes.
 - A changed file is applied while the bot runs where it is valid, and refused with the old one kept where it is not. ` + "`listen`, `state` and\n  `tls`" + ` take effect at the next start.
+- A limit is set for all pools under ` + "`remediate.limits`, within its bounds, and tightened for some under `remediate.policies`" + `. One beyond
+  its bounds is refused, and so is a policy's limit or mode that is looser than the general one, for it would have no effect.
 - Beyond loopback the bot refuses to start without ` + "`auth.alertmanager` and `auth.api`" + `.
 - Editors that know JSON Schema complete and check the file with ` + "`docs/paramedic.schema.json`" + `.
 
@@ -237,6 +239,9 @@ Durations are written like ` + "`10s`, `2m` or `720h`" + `. A dash means that th
 		}
 		if meaning, otherwise, ok := strings.Cut(strings.TrimSuffix(k.meaning, "."), " Default: "); ok && k.otherwise == "—" {
 			k.meaning, k.otherwise = meaning, otherwise // a default that is not a value of DefaultConfig
+		}
+		if strings.HasPrefix(k.name, "remediate.policies[].limits.") {
+			k.otherwise = "`remediate.limits`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.name, k.kind, k.otherwise, strings.ReplaceAll(k.meaning, "|", "\\|"))
 	}

@@ -54,13 +54,20 @@ func newOnCallAfter(t *testing.T, settle, extra string) *onCall {
 // newOnCallAs also takes more keys of the section notify.
 func newOnCallAs(t *testing.T, settle, extra, notify string) *onCall {
 	o := &onCall{t: t, dir: t.TempDir(), settle: settle, extra: notify + extra, slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
+	o.begin("- {token: 0123456789abcdef0123456789abcdef, name: ada, role: responder, slack_user: U0ADA}\n")
+	return o
+}
+
+// begin starts the bot with a tokens file.
+func (o *onCall) begin(tokens string) {
+	t := o.t
 	t.Cleanup(func() {
 		o.slack.Close()
 		o.pager.Close()
 		http.DefaultClient.CloseIdleConnections()
 	})
 	for name, text := range map[string]string{"slack": "xoxb-1", "signing": onCallSecret, "routing": onCallKey,
-		"tokens.yaml": "- {token: 0123456789abcdef0123456789abcdef, name: ada, role: responder, slack_user: U0ADA}\n"} {
+		"tokens.yaml": tokens} {
 		put(t, o.dir, name, []byte(text))
 	}
 	if err := os.Mkdir(filepath.Join(o.dir, "rules"), 0o700); err != nil {
@@ -68,7 +75,6 @@ func newOnCallAs(t *testing.T, settle, extra, notify string) *onCall {
 	}
 	o.start()
 	t.Cleanup(func() { o.stop() })
-	return o
 }
 
 // start starts the bot on what it remembers.

@@ -59,6 +59,7 @@ type service struct {
 	handler http.Handler
 	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
+	tokens  *webhook.Tokens // nil: the API asks for none
 
 	fleetCache   fleetCache
 	background   []func(ctx context.Context) error
@@ -97,14 +98,17 @@ func newService(cfg Config, deps Deps) (*service, error) {
 			return nil, err
 		}
 	}
-	aid, err := remediate.New(remediate.Config{
-		View: s.keeper, Playbook: s.library.For, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock},
-		Mode: remediate.Mode(cfg.Remediate.Mode), Policies: cfg.policies(), ManagedLabel: cfg.Remediate.ManagedLabel,
-		SelfNamespace: ownNamespace(),
-		Timing:        cfg.timing(deps.Timing), Clock: deps.Clock, Logger: deps.Logger,
-	})
+	first := cfg.firstAid(deps.Timing)
+	first.View, first.Playbook, first.Clusters, first.Gauge = s.keeper, s.library.For, clusters, gauge{s.gather, deps.Clock}
+	first.SelfNamespace, first.Clock, first.Logger = ownNamespace(), deps.Clock, deps.Logger
+	aid, err := remediate.New(first)
 	if err != nil {
 		return nil, fmt.Errorf("first aid: %w", err)
+	}
+	if cfg.Auth.API.TokensFile != "" {
+		if s.tokens, err = webhook.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
+			return nil, err
+		}
 	}
 	links := notify.Links{Base: cfg.publicURL()}
 	told, err := s.notifiers(links)

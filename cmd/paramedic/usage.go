@@ -24,7 +24,8 @@ const (
 // arguments are those of every command that takes one, by its path below paramedic.
 var arguments = map[string]argument{
 	"incidents show": {anIncident, "7"}, "incidents report": {anIncident, "7"}, "ack": {anIncident, "7"}, "silence": {anIncident, "7 --for 45m"},
-	"approve": {anAction, "ACT-01J8"}, "deny": {anAction, "ACT-01J8"},
+	"approve": {anAction, "ACT-01J8 9f2c41d0"}, "deny": {anAction, "ACT-01J8"},
+	"cancel":         {anAction, "ACT-01J8"},
 	"playbooks show": {"which playbook (`paramedic playbooks` lists them)", "kv_exhaustion"},
 	"rules show":     {"which cause or pathology (`paramedic rules` lists them)", "kv_exhaustion"},
 	"playbooks test": {"the directory of your playbooks", "./playbooks"}, "rules test": {"the directory of your cases, or one case", "./rules"},
@@ -57,7 +58,8 @@ func miscalled(cmd *cobra.Command, args []string) error {
 	case takes && (len(args) == 0 || strings.TrimSpace(args[0]) == ""):
 		return fmt.Errorf("say %s, as in %s", arg.what, example)
 	case takes:
-		return fmt.Errorf("`%s` takes one argument and got %d, %s: call it as in %s", cmd.CommandPath(), len(args), quotedList(args), example)
+		most := []string{"no argument", "one argument", "two arguments"}[min(strings.Count(cmd.Use, " "), 2)]
+		return fmt.Errorf("`%s` takes %s and got %d, %s: call it as in %s", cmd.CommandPath(), most, len(args), quotedList(args), example)
 	case cmd.HasAvailableSubCommands():
 		return unknownCommand(cmd, args[0])
 	case cmd.Flags().Lookup("config") != nil:

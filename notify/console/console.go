@@ -316,7 +316,7 @@ func (p *printer) offer(o notify.Offer, page string) {
 		if !o.ExpiresAt.IsZero() {
 			p.row("", "It waits for a person until "+o.ExpiresAt.UTC().Format(clock)+". Approve it"+onPage(page)+" with")
 		}
-		p.item("", "$ paramedic approve "+string(o.ID))
+		p.item("", "$ "+o.ApproveCommand())
 	} else if o.Command != "" {
 		p.item("", "$ "+o.Command)
 	}

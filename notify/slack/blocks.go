@@ -34,6 +34,8 @@ type page struct {
 	left   int
 	cut    bool
 	clicks bool // buttons do something
+	// approves reports whether any Slack user may approve an action with these approvers.
+	approves func(approvers []string) bool
 }
 
 // text takes a text into the page: at most limit of it, and no more than the budget still holds. A block may not be empty, so a text
@@ -106,7 +108,7 @@ func (p *page) list(style api.RichTextListElementType, title string, lines []str
 
 // render makes the blocks of a message.
 func (n *Notifier) render(m notify.Message) []api.Block {
-	p := &page{left: budget, clicks: n.clicks()}
+	p := &page{left: budget, clicks: n.clicks(), approves: n.approves}
 	p.add(api.NewHeaderBlock(plain(p.text(headline(m), limitHeader))))
 	p.add(api.NewContextBlock("", plain(p.text(facts(m), 400))))
 	if m.Status == state.StatusResolved {
@@ -306,7 +308,7 @@ func (p *page) offer(o notify.Offer, full bool) {
 			})
 		}
 		if o.Awaits() && !p.decides(o) {
-			rows = append(rows, row(words("Nobody may approve it from Slack: approve it on the page, or with paramedic approve "+string(o.ID))))
+			rows = append(rows, row(words("Nobody may approve it from Slack: approve it on the page, or with "+o.ApproveCommand())))
 		}
 	}
 	p.add(rich(rows...))
@@ -318,8 +320,8 @@ func (p *page) offer(o notify.Offer, full bool) {
 	}
 }
 
-// decides says whether somebody may decide on an action by a click.
-func (p *page) decides(o notify.Offer) bool { return p.clicks && len(o.Approvers) > 0 }
+// decides reports whether a click may decide on an action: a button that could only refuse is not shown.
+func (p *page) decides(o notify.Offer) bool { return p.clicks && p.approves(o.Approvers) }
 
 // decide adds the buttons of an action that waits for approval. Their value binds the click to exactly the plan that is shown.
 func (p *page) decide(o notify.Offer) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -240,6 +241,26 @@ func TestNoDeadButtons(t *testing.T) {
 	m := s.Messages()[0]
 	if len(m.Buttons(ActionApprove)) != 0 || !strings.Contains(string(m.Blocks), "paramedic approve ACT-01") {
 		t.Errorf("%s", m.Blocks)
+	}
+}
+
+// The buttons are there where any Slack user may approve, whether a policy or the tokens file says so.
+func TestButtonsFollowWhoMayApprove(t *testing.T) { // 17
+	for _, c := range []struct {
+		approvers []string
+		want      int
+	}{{nil, 1}, {[]string{"U1"}, 1}, {[]string{"ana"}, 0}} {
+		n, s := bench(t, Config{}, slacktest.Options{})
+		n.opt.Approves = func(approvers []string) bool { return !slices.Contains(approvers, "ana") }
+		f := fresh(t)
+		f.Actions[0].Approvers = c.approvers
+		if _, err := n.Show(t.Context(), notify.Compose(f), state.Told{}, true); err != nil {
+			t.Fatal(err)
+		}
+		m := s.Messages()[0]
+		if got := len(m.Buttons(ActionApprove)); got != c.want || c.want == strings.Count(string(m.Blocks), "paramedic approve ACT-01 abc123") {
+			t.Errorf("%v: %d buttons in %s", c.approvers, got, m.Blocks)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func Manifest(base string) ([]byte, error) {
 			BotUser: api.BotUser{DisplayName: "paramedic", AlwaysOnline: true},
 			SlashCommands: []api.ManifestSlashCommand{{
 				Command: "/paramedic", Url: base + "/webhook/slack/command", Description: "Incidents, approvals and first aid",
-				UsageHint: "help | list | show ID | ack ID | approve ID | deny ID | cancel ID | diagnose ID | halt | resume",
+				UsageHint: "help | list | show ID | ack ID | approve ID PLAN | deny ID | cancel ID | diagnose ID | halt | resume",
 			}},
 		},
 		OAuthConfig: api.OAuthConfig{Scopes: api.OAuthScopes{Bot: []string{

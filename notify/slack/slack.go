@@ -44,6 +44,8 @@ type Options struct {
 	Log   *slog.Logger           // nil: none
 	HTTP  *http.Client           // nil: a client with a timeout
 	Token func() (string, error) // nil: Config.TokenFile, read anew at every call
+	// Approves reports whether any Slack user may approve an action with these approvers; nil: where there are any.
+	Approves func(approvers []string) bool
 }
 
 // A Notifier shows incidents in a Slack channel. It is safe for concurrent use.
@@ -102,6 +104,14 @@ func (b bounded) Do(r *http.Request) (*http.Response, error) {
 
 // clicks says whether what people click comes to the bot: without the signing secret it could not be believed, and is refused.
 func (n *Notifier) clicks() bool { return n.cfg.SigningSecretFile != "" }
+
+// approves reports whether any Slack user may approve an action with these approvers.
+func (n *Notifier) approves(approvers []string) bool {
+	if n.opt.Approves == nil {
+		return len(approvers) > 0
+	}
+	return n.opt.Approves(approvers)
+}
 
 func (n *Notifier) client() (*api.Client, error) {
 	token, err := n.opt.Token()

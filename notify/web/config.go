@@ -65,9 +65,9 @@ type Config struct {
 	Clock   state.Clock
 	// Clusters are those whose kill switch the pages show; empty means "default".
 	Clusters []string
-	// Authenticate says who sends a request, by its cookie [CookieName] or its Authorization header. Nil lets everybody in, who then
-	// is asked for a name where something is decided.
-	Authenticate func(*http.Request) (name string, role state.Role, ok bool)
+	// Authenticate returns who sends a request, by its cookie [CookieName] or its Authorization header. An actor without a name, and
+	// with Authenticate nil every reader, is asked for one where something is decided.
+	Authenticate func(*http.Request) (by state.Actor, ok bool)
 	// Login begins a session for a token and returns its ID; Logout ends the session of a request. Both go with Authenticate.
 	Login  func(r *http.Request, token string) (session string, err error)
 	Logout func(*http.Request)

@@ -36,7 +36,7 @@ func (h *Handler) funcs() template.FuncMap {
 		"card":      func(a actionCard, f frame) cardFrame { return cardFrame{a, f} },
 		"checkname": checkName,
 		"told":      told,
-		"first8":    func(s string) string { return s[:min(len(s), 8)] },
+		"plan":      state.ShortPlan,
 		"actor":     func(a state.Actor) string { return a.String() },
 	}
 }

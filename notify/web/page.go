@@ -43,10 +43,10 @@ const everything = "all"
 type frame struct {
 	Title, Nav, Mode, Version string
 	User                      string
-	Role                      state.Role
+	By                        state.Actor
 	LoggedIn                  bool
 	Known                     bool // the login has a name: no need to ask for one
-	CanAct                    bool // may acknowledge and approve
+	CanAct                    bool // may acknowledge and deny
 	CanHalt                   bool
 	Outside                   bool // the reader has not logged in: nothing of the fleet is shown, and nothing leads there
 	Now                       time.Time
@@ -79,14 +79,14 @@ func notFound(text string) error { return &pageError{status: http.StatusNotFound
 // guard lets in who may see the page, makes it and writes it.
 func (h *Handler) guard(page func(*http.Request) (view, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := frame{Role: state.Admin}
+		f := frame{By: state.Actor{Role: state.Admin, Unverified: true}}
 		if h.cfg.Authenticate != nil {
-			name, role, ok := h.cfg.Authenticate(r)
+			by, ok := h.cfg.Authenticate(r)
 			if !ok {
 				h.askLogin(w, r)
 				return
 			}
-			f.User, f.Role, f.LoggedIn, f.Known = name, role, true, name != ""
+			f.User, f.By, f.LoggedIn, f.Known = by.Name, by, true, by.Name != ""
 		}
 		v, err := page(r)
 		if err != nil {
@@ -118,7 +118,7 @@ func (h *Handler) failed(err error) view {
 // write renders the page before it answers, so that a template's error is never half a page.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, v view, f frame) {
 	f.Title, f.Nav, f.Mode, f.Version, f.Now, f.Data = v.title, v.nav, h.cfg.Mode, h.cfg.Version, h.now(), v.data
-	f.CanAct, f.CanHalt = f.Role.Allows(state.Responder), f.Role.Allows(state.Admin)
+	f.CanAct, f.CanHalt = f.By.Role.Allows(state.Responder), f.By.Role.Allows(state.Admin)
 	f.JS, f.CSS, f.Stream = h.static["app.js"].url, h.static["app.css"].url, h.static["stream.js"].url
 	f.About, f.Partial = v.about, r.Header.Get(PartialHeader) != ""
 	f.Clusters = h.cfg.Clusters

@@ -76,7 +76,7 @@ func TestNoPageHasInlineScriptsStylesOrForeignResources(t *testing.T) {
 }
 
 func TestAnIncidentsPageTellsTheWholeStory(t *testing.T) {
-	_, body := get(t, handler(t, fixture(), nil), everyPage[1], nil)
+	_, body := get(t, handler(t, fixture(), withLogin), everyPage[1], bearer("good"))
 	contains(t, body, "KV cache exhausted on llama-70b (3 of 4 workers)", "Three of four llama-70b workers", "96% sure",
 		// The sum, for a person to redo: -3 + 8 + 7.5 + 4.2 - 2.5 = 14.2.
 		`data-testid="reason">&#43;8.0: A full cache is needed; an efficient engine shows it too.</div>`, "−3.0", "&#43;8.0", "&#43;7.5", "&#43;4.2", "−2.5", `data-testid="score">&#43;14.2`, "odds of 26 to 1", "concurrency cap", "&#43;9.1 decibans", "KV usage were below 90%",
@@ -91,6 +91,41 @@ func TestAnIncidentsPageTellsTheWholeStory(t *testing.T) {
 	}
 	if strings.Contains(body, "The verdict&#39;s own score") {
 		t.Error("the sum adds up, and the page says that it does not")
+	}
+}
+
+func bearer(token string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+}
+
+// The page offers approval to the people whose approval counts, and tells the others whose it takes. Any responder may deny.
+func TestApproveButtonIsForApprovers(t *testing.T) { // 17
+	for name, c := range map[string]struct {
+		approvers     []string
+		change        func(*Config)
+		token         string
+		approve, deny bool
+		says          string
+	}{
+		"listed under the other name": {[]string{"U02ABC"}, withLogin, "good", true, true, "You approve exactly this plan"},
+		"a responder, none listed":    {nil, withLogin, "good", true, true, "You approve exactly this plan"},
+		"a responder who is not":      {[]string{"U0LIN"}, withLogin, "good", false, true, "You may not approve it: not among the approvers of this action (remediate.policies[].approvers): U0LIN"},
+		"a viewer":                    {[]string{"bob"}, withLogin, "look", false, false, "Your token may look, not approve"},
+		"an open bot, none listed":    {nil, nil, "", true, true, "You approve exactly this plan"},
+		"an open bot":                 {[]string{"U02ABC"}, nil, "", false, true, "no token vouches for this name"},
+	} {
+		v := fixture()
+		for id, a := range v.actions {
+			a.Approvers = c.approvers
+			v.actions[id] = a
+		}
+		for _, path := range []string{everyPage[1], "/actions"} {
+			_, body := get(t, handler(t, v, c.change), path, bearer(c.token))
+			contains(t, body, c.says)
+			if approve, deny := strings.Contains(body, `data-testid="approve"`), strings.Contains(body, `data-testid="deny"`); approve != c.approve || deny != c.deny {
+				t.Errorf("%s, %s: the button to approve is shown: %t, that to deny: %t", name, path, approve, deny)
+			}
+		}
 	}
 }
 
@@ -333,18 +368,18 @@ func withLogin(c *Config) {
 			r.Header.Set("Ended", "yes")
 		}
 	}
-	c.Authenticate = func(r *http.Request) (string, state.Role, bool) {
+	c.Authenticate = func(r *http.Request) (state.Actor, bool) {
 		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if cookie, err := r.Cookie(CookieName); err == nil && token == "" {
 			token = cookie.Value
 		}
 		switch token {
 		case "good":
-			return "ana", state.Responder, true
+			return state.Actor{ID: "ana", Name: "ana", Role: state.Responder, Alias: "U02ABC"}, true
 		case "look":
-			return "bob", state.Viewer, true
+			return state.Actor{ID: "bob", Name: "bob", Role: state.Viewer}, true
 		}
-		return "", "", false
+		return state.Actor{}, false
 	}
 }
 

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/notify/pagerduty/pagerdutytest"
+	"paramedic/notify/slack"
+	"paramedic/notify/slack/slacktest"
+	"paramedic/playbooks"
+	"paramedic/remediate"
+	"paramedic/remediate/simcluster"
+	"paramedic/state"
+	"paramedic/webhook"
+)
+
+// The people who try to approve, each with a token, a Slack user, or both.
+const doorTokens = `- {token: ada-has-a-token, name: ada, role: responder, slack_user: U0ADA}
+- {token: vera-has-a-token, name: vera, role: viewer, slack_user: U0VERA}
+- {token: root-has-a-token, name: root, role: admin}
+- {token: all-share-a-token, role: responder}
+`
+
+type doorPerson struct{ name, token, slackUser string }
+
+var doorPeople = []doorPerson{{"ada", "ada-has-a-token", "U0ADA"}, {"vera", "vera-has-a-token", "U0VERA"}, {"root", "root-has-a-token", ""},
+	{"shared", "all-share-a-token", ""}, {"listed", "", "U0LISTED"}, {"guest", "", "U0GUEST"}}
+
+// atDoors is a bot with an incident, on which plans wait for approval.
+type atDoors struct {
+	*onCall
+	in    state.Incident
+	n     int
+	until time.Time // how long plans wait; zero: an hour
+}
+
+func newDoors(t *testing.T, approvers []string) *atDoors {
+	policy := ""
+	if approvers != nil {
+		policy = ", policies: [{approvers: [" + strings.Join(approvers, ", ") + "]}]"
+	}
+	o := &onCall{t: t, dir: t.TempDir(), settle: "1h", extra: "remediate: {mode: approve" + policy + "}\n", slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
+	o.begin(doorTokens)
+	o.alert(kvFull)
+	o.await("an incident is open", func() bool { return len(o.bot.keeper.Incidents()) == 1 })
+	return &atDoors{onCall: o, in: o.bot.keeper.Incidents()[0]}
+}
+
+// plan puts a plan on record that waits for approval.
+func (d *atDoors) plan(approvers []string) state.Action {
+	d.t.Helper()
+	d.n++
+	if d.until.IsZero() {
+		d.until = time.Now().Add(time.Hour)
+	}
+	a := state.Action{ID: state.NewActionID(time.Now(), fmt.Sprint(d.n)), Incident: d.in.ID, Kind: "restart_worker", Mode: "approve", State: state.AwaitingApproval, Approvers: approvers,
+		Change: fmt.Sprintf("restart pod llm/vllm-%d", d.n), ExpiresAt: d.until, Steps: []state.ActionStep{{State: state.AwaitingApproval, At: time.Now()}},
+		Target: state.Target{Cluster: d.in.Cluster, Namespace: "llm", Kind: "Pod", Name: fmt.Sprintf("vllm-%d", d.n), Pool: "vllm"}}
+	a.PlanHash = state.Hash(string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container, a.Change) // as first aid makes it
+	if err := d.bot.keeper.Append(d.t.Context(), state.Input{Cluster: d.in.Cluster, Action: &state.ActionEvent{Action: a}}); err != nil {
+		d.t.Fatal(err)
+	}
+	d.await("the plan waits", func() bool { _, ok := d.bot.keeper.Action(a.ID); return ok })
+	return a
+}
+
+// answer sends a request and returns what it is answered.
+func (d *atDoors) answer(path string, body []byte, header http.Header) string {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, d.url+path, bytes.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header = header
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// approve lets a person try to approve a plan through a door, and returns what the person is told. It is false where the person has no
+// way to that door.
+func (d *atDoors) approve(door string, who doorPerson, a state.Action, plan string) (told string, can bool) {
+	d.t.Helper()
+	api := func(header http.Header) string {
+		header.Set("Content-Type", "application/json")
+		body, err := json.Marshal(map[string]string{"plan_hash": plan})
+		if who.name == "shared" {
+			body, err = json.Marshal(map[string]string{"plan_hash": plan, "actor": "ada"})
+		}
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		return d.answer("/api/v1/actions/"+string(a.ID)+"/approve", body, header)
+	}
+	switch door {
+	case "api":
+		return api(http.Header{"Authorization": {"Bearer " + who.token}}), who.token != ""
+	case "page":
+		if who.token == "" {
+			return "", false
+		}
+		return api(http.Header{"Cookie": {d.loginTo(who.token)}, "Origin": {d.url}}), true
+	case "cli":
+		d.t.Setenv("PARAMEDIC_TOKEN", who.token)
+		d.t.Setenv("USER", "ada")
+		if who.token == "" {
+			return "", false
+		}
+		var out bytes.Buffer
+		run(d.t.Context(), append([]string{"approve", string(a.ID), "--server", d.url}, strings.Fields(plan)...), &out, &out)
+		return out.String(), true
+	case "button":
+		if who.slackUser == "" || plan == "" { // a button has its plan
+			return "", false
+		}
+		payload, err := json.Marshal(map[string]any{"type": "block_actions", "user": map[string]string{"id": who.slackUser, "username": who.name}, "trigger_id": fmt.Sprint(a.ID, who.name, plan),
+			"response_url": d.slack.URL() + "response_url", "actions": []any{map[string]string{"action_id": slack.ActionApprove, "value": string(a.ID) + "|" + plan}}})
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		body := []byte(url.Values{"payload": {string(payload)}}.Encode())
+		return d.answer("/webhook/slack/interaction", body, slacktest.Sign(onCallSecret, body, time.Now())), true
+	default:
+		body := []byte(url.Values{"command": {"/paramedic"}, "user_id": {who.slackUser}, "user_name": {who.name}, "trigger_id": {fmt.Sprint(a.ID, who.name, plan, "t")}, "channel_name": {"llm-oncall"},
+			"text": {strings.TrimSpace("approve " + string(a.ID) + " " + plan)}}.Encode())
+		return d.answer("/webhook/slack/command", body, slacktest.Sign(onCallSecret, body, time.Now())), who.slackUser != ""
+	}
+}
+
+func (d *atDoors) loginTo(token string) string {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, d.url+"/login", strings.NewReader(url.Values{"token": {token}}.Encode()))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Origin": {d.url}}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	resp.Body.Close()
+	for _, c := range resp.Cookies() {
+		if c.Name == webhook.SessionCookie {
+			return c.Name + "=" + c.Value
+		}
+	}
+	d.t.Fatalf("no login: %s", resp.Status)
+	return ""
+}
+
+// decided reports who approved the plan; empty where it still waits.
+func (d *atDoors) decided(a state.Action) state.Actor {
+	now, _ := d.bot.keeper.Action(a.ID)
+	return now.DecidedBy
+}
+
+// guardOf returns what the guard says of an approval by a person.
+func (d *atDoors) guardOf(a state.Action, by state.Actor) state.GuardResult {
+	d.t.Helper()
+	a.State, a.DecidedBy, a.DecidedAt = state.Approved, by, time.Now()
+	aid, err := remediate.New(remediate.Config{View: oneRun{oneIncident: oneIncident{in: d.in}, run: a}, Gauge: gauge{d.bot.gather, state.SystemClock{}}, Mode: remediate.Approve, Policies: d.bot.cfg.policies(),
+		Playbook: func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{}, false },
+		Clusters: map[string]remediate.Cluster{d.in.Cluster: simcluster.New(state.SystemClock{})}})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, in := range aid.Run.Deliver(d.t.Context(), state.Effect{Action: a.ID}).Inputs {
+		for _, g := range in.Action.Action.Guards {
+			if g.Guard == "approval" {
+				return g
+			}
+		}
+	}
+	d.t.Fatal("the guard was not asked")
+	return state.GuardResult{}
+}
+
+// oneRun is a view of one incident and its one run.
+type oneRun struct {
+	oneIncident
+	run state.Action
+}
+
+func (v oneRun) Action(state.ActionID) (state.Action, bool)               { return v.run, true }
+func (v oneRun) ActionsOf(state.IncidentID) []state.Action                { return []state.Action{v.run} }
+func (v oneRun) BegunActions() []state.Action                             { return nil }
+func (v oneRun) ListIncidents(state.IncidentQuery) (p state.IncidentPage) { return p }
+
+var everyDoor = []string{"api", "page", "cli", "button", "command"}
+
+// Whoever a door lets approve, the guard allows; whoever the guard would deny, no door lets approve, and the refusal is on record.
+func TestDoorsAndGuardAgreeOnApprovers(t *testing.T) { // 17
+	for _, c := range []struct {
+		approvers []string
+		may       []string
+		buttons   bool
+	}{
+		{nil, []string{"ada", "root", "shared"}, true},
+		{[]string{"ada"}, []string{"ada"}, true},
+		{[]string{"U0ADA"}, []string{"ada"}, true},
+		{[]string{"U0LISTED", "vera"}, []string{"listed"}, true},
+		{[]string{"root"}, []string{"root"}, false},
+	} {
+		t.Run(fmt.Sprint(c.approvers), func(t *testing.T) {
+			d := newDoors(t, c.approvers)
+			if got := d.bot.tokens.SlackApproves(c.approvers); got != c.buttons {
+				t.Errorf("the buttons are shown: %t", got)
+			}
+			for _, who := range doorPeople {
+				for _, door := range everyDoor {
+					a := d.plan(c.approvers)
+					told, can := d.approve(door, who, a, a.PlanHash)
+					if !can {
+						continue
+					}
+					by := d.decided(a)
+					if may := slices.Contains(c.may, who.name); may != (by.ID != "") {
+						t.Errorf("%s through the %s: may approve: %t, approved by %q, told %q", who.name, door, may, by, told)
+					}
+					if by.ID != "" {
+						if g := d.guardOf(a, by); g.Decision != state.Allow {
+							t.Errorf("%s was let in by the %s, and the guard says %s", who.name, door, g.Reason)
+						}
+					} else if !d.refusedOnRecord(a) {
+						t.Errorf("%s through the %s: the refusal is not on record", who.name, door)
+					}
+				}
+			}
+		})
+	}
+}
+
+// refusedOnRecord waits until the timeline has the refusal.
+func (d *atDoors) refusedOnRecord(a state.Action) bool {
+	found := false
+	d.await("the refusal is on record", func() bool {
+		entries, err := d.bot.keeper.Timeline(d.t.Context(), d.in.ID)
+		found = err == nil && slices.ContainsFunc(entries, func(e state.Entry) bool { return e.Kind == "refused" && e.Action == a.ID })
+		return found
+	})
+	return found
+}
+
+// An approval names the plan that the person saw, at every door: none without a plan, and none with another.
+func TestApprovalNeedsThePlanAtEveryDoor(t *testing.T) { // 19
+	d := newDoors(t, nil)
+	for _, door := range everyDoor {
+		a, other := d.plan(nil), d.plan(nil)
+		for plan, want := range map[string]string{"": "say which plan you approve", other.PlanHash: "has changed", a.PlanHash[:4]: "has changed"} {
+			told, can := d.approve(door, doorPeople[0], a, plan)
+			if can && door != "button" && !strings.Contains(told, want) {
+				t.Errorf("%s, plan %q: told %q", door, plan, told)
+			}
+			if by := d.decided(a); by.ID != "" {
+				t.Fatalf("%s: approved with the plan %q", door, plan)
+			}
+		}
+		if _, can := d.approve(door, doorPeople[0], a, state.ShortPlan(a.PlanHash)); can && d.decided(a).ID == "" {
+			t.Errorf("%s: the plan as it is shown is not taken", door)
+		}
+	}
+}
+
+// What is over stays over, at every door: an approval after the expiry, after another's yes or no, or after the incident's end does nothing.
+func TestLateApprovalFailsAtEveryDoor(t *testing.T) { // 13, 14, 15, 16
+	d := newDoors(t, nil)
+	ada, root := doorPeople[0], doorPeople[2]
+	post := func(path string) {
+		if told := d.answer(path, []byte("{}"), http.Header{"Authorization": {"Bearer " + root.token}, "Content-Type": {"application/json"}}); strings.Contains(told, `"error"`) {
+			t.Fatal(told)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		before func(a state.Action)
+		by     string // who has decided
+	}{
+		{"expired", func(state.Action) {}, ""},
+		{"approved", func(a state.Action) { d.approve("api", root, a, a.PlanHash) }, "root"},
+		{"denied", func(a state.Action) { post("/api/v1/actions/" + string(a.ID) + "/deny") }, "root"},
+		{"resolved", func(state.Action) { post("/api/v1/incidents/" + string(d.in.ID) + "/resolve") }, ""},
+	} {
+		d.until = time.Time{}
+		if c.name == "expired" {
+			d.until = time.Now().Add(-time.Second)
+		}
+		var plans []state.Action
+		for range everyDoor {
+			plans = append(plans, d.plan(nil))
+		}
+		for i, door := range everyDoor {
+			a := plans[i]
+			if c.before(a); c.name == "resolved" {
+				c.before = func(state.Action) {} // once is enough
+			}
+			told, _ := d.approve(door, ada, a, a.PlanHash)
+			if now, _ := d.bot.keeper.Action(a.ID); now.DecidedBy.ID != c.by || c.by == "" && slices.ContainsFunc(now.Steps, func(s state.ActionStep) bool { return s.State == state.Approved }) {
+				t.Errorf("%s, %s: it is %s, decided by %q, told %q", c.name, door, now.State, now.DecidedBy, told)
+			} else if door != "button" && strings.Contains(told, "Approved:") {
+				t.Errorf("%s, %s: told %q", c.name, door, told)
+			}
+		}
+	}
+}
+
+// A responder whom the tokens file names approves in Slack where no policy names approvers: the buttons are there, and they work.
+func TestResponderApprovesInSlack(t *testing.T) {
+	o := newOnCall(t, "")
+	o.alert(kvFull)
+	o.await("posted", o.paged)
+	d := &atDoors{onCall: o, in: o.bot.keeper.Incidents()[0]}
+	a := d.plan(nil)
+	o.await("the button is there", func() bool { return len(o.slack.Messages()[0].Buttons(slack.ActionApprove)) == 1 })
+	o.click(slack.ActionApprove, 0)
+	o.await("approved", func() bool { return d.decided(a).Alias == "ada" })
+}
