@@ -106,6 +106,21 @@ func TestDeclinedIsWhatAPersonRefused(t *testing.T) {
 	}
 }
 
+func TestRanOutIsWhatNobodyDeclined(t *testing.T) {
+	no := []ActionStep{{State: Denied, Actor: ana}}
+	for name, c := range map[string]struct {
+		a    Action
+		want bool
+	}{
+		"expired": {Action{State: Expired}, true}, "denied by a guard": {Action{State: Denied}, true}, "denied by a person": {Action{State: Denied, DecidedBy: ana, Steps: no}, false},
+		"cancelled": {Action{State: Cancelled}, false}, "done": {Action{State: Succeeded}, false},
+	} {
+		if got := c.a.RanOut(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 func TestCallOffSaysOnlyWhatIsKnown(t *testing.T) {
 	by := map[string]string{CalledOff: "ana"}
 	for name, c := range map[string]struct {
@@ -353,7 +368,7 @@ func TestHoldIsToldOnceForEachEnd(t *testing.T) {
 		}
 	}
 	next := s.take(*a, Admitted, "")
-	next.Action.Action.Journal = nil
+	next.Action.Action.Journal = map[string]string{HeldUntil: "2026-11-21T09:00:00Z"}
 	before := len(s.entries)
 	if s.apply(next); len(s.entries) != before+1 || strings.Contains(s.entries[before].Text, "held") {
 		t.Errorf("%+v", s.entries[before:])
