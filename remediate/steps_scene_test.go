@@ -138,3 +138,14 @@ func runStrides(t *testing.T, begin func() *bedside, step func(context.Context, 
 		})
 	}
 }
+
+// dryRuns is a cluster whose dry runs of a patch and of an eviction end as a test says.
+type dryRuns struct {
+	*patient
+	patch, evict error
+}
+
+func (d *dryRuns) PatchPod(context.Context, string, string, []byte, bool) (Pod, error) {
+	return d.pod, d.patch
+}
+func (d *dryRuns) Evict(context.Context, string, string, string, bool) error { return d.evict }

@@ -97,9 +97,25 @@ func TestDeclinedIsWhatAPersonRefused(t *testing.T) {
 		"approved, then denied": {Action{State: Denied, DecidedBy: ana, Steps: by(Denied, Actor{ID: "paramedic"})}, false},
 		"approved and done":     {Action{State: Succeeded, DecidedBy: ana, Steps: by(Succeeded, ana)}, false},
 		"decided by nobody":     {Action{State: Denied, Steps: by(Denied, Actor{})}, false},
+		"of no known steps":     {Action{State: Denied, DecidedBy: ana}, false},
 		"called off":            {Action{State: NeedsHuman, Journal: map[string]string{CalledOff: "ana"}}, true},
 	} {
 		if got := c.a.Declined(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestRanOutIsWhatNobodyDeclined(t *testing.T) {
+	no := []ActionStep{{State: Denied, Actor: ana}}
+	for name, c := range map[string]struct {
+		a    Action
+		want bool
+	}{
+		"expired": {Action{State: Expired}, true}, "denied by a guard": {Action{State: Denied}, true}, "denied by a person": {Action{State: Denied, DecidedBy: ana, Steps: no}, false},
+		"cancelled": {Action{State: Cancelled}, false}, "done": {Action{State: Succeeded}, false},
+	} {
+		if got := c.a.RanOut(); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -300,20 +316,29 @@ func TestNoIsKeptThroughTheNextStep(t *testing.T) {
 	}
 	// "Too late" is told once, with the step that shows it.
 	s.apply(s.take(*a, Applied, "written"))
+	progress := a.Clone()
+	progress.Journal["rollout"] = "half"
+	s.apply(Input{Action: &ActionEvent{From: Applied, Action: progress}})
 	s.apply(s.take(*a, Verifying, "looking"))
 	texts := []string{a.Steps[len(a.Steps)-2].Text, a.Steps[len(a.Steps)-1].Text}
-	if !strings.Contains(texts[0], "written; called off by ben too late") || texts[1] != "looking" {
+	if strings.Count(texts[0], "called off by ben too late") != 1 || !strings.HasPrefix(texts[0], "written; ") || texts[1] != "looking" {
 		t.Errorf("%q", texts)
 	}
 }
 
 func TestResolvedIncidentOnlyTellsWhereItWasTold(t *testing.T) {
-	for _, channels := range [][]Channel{nil, {"slack"}} {
+	for _, c := range []struct {
+		resolved bool
+		channels []Channel
+		want     bool
+	}{{true, nil, false}, {true, []Channel{"slack"}, true}, {false, nil, true}} {
 		s := newStory(t)
 		in, a := s.intended()
-		s.apply(Input{Command: &Command{Verb: VerbResolve, Incident: in.ID, Actor: ana}})
+		if c.resolved {
+			s.apply(Input{Command: &Command{Verb: VerbResolve, Incident: in.ID, Actor: ana}})
+		}
 		s.deliver(EffectNotify)
-		in.Channels = channels
+		in.Channels = c.channels
 		for id, e := range s.board.effects {
 			if e.Kind == EffectNotify {
 				delete(s.board.effects, id)
@@ -321,8 +346,31 @@ func TestResolvedIncidentOnlyTellsWhereItWasTold(t *testing.T) {
 		}
 		s.fold.Apply(s.board, Input{Seq: s.seq + 1, Cluster: "prod", At: s.now, Action: s.take(*a, Applied, "written").Action})
 		told := slices.ContainsFunc(s.effects(EffectNotify), func(string) bool { return true })
-		if told != (len(channels) > 0) {
-			t.Errorf("channels %v: told %t", channels, told)
+		if told != c.want {
+			t.Errorf("resolved %t, channels %v: told %t", c.resolved, c.channels, told)
 		}
+	}
+}
+
+// A hold is told when it begins, and again only when its end moves.
+func TestHoldIsToldOnceForEachEnd(t *testing.T) {
+	s := newStory(t)
+	_, a := s.proposed("auto")
+	for _, c := range []struct {
+		until string
+		told  bool
+	}{{"2026-11-21T05:00:00Z", true}, {"2026-11-21T05:00:00Z", false}, {"2026-11-21T07:00:00Z", true}, {"soon", false}} {
+		before, next := len(s.entries), a.Clone()
+		next.Journal = map[string]string{HeldUntil: c.until, HeldBy: "freeze window night"}
+		s.apply(Input{Action: &ActionEvent{From: a.State, Action: next}})
+		if told := len(s.entries) > before; told != c.told || told && !strings.Contains(s.entries[before].Text, "held until 2026-11-21 0") {
+			t.Errorf("held until %s: told %t", c.until, told)
+		}
+	}
+	next := s.take(*a, Admitted, "")
+	next.Action.Action.Journal = map[string]string{HeldUntil: "2026-11-21T09:00:00Z"}
+	before := len(s.entries)
+	if s.apply(next); len(s.entries) != before+1 || strings.Contains(s.entries[before].Text, "held") {
+		t.Errorf("%+v", s.entries[before:])
 	}
 }

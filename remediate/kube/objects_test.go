@@ -126,6 +126,7 @@ func TestOwnersAndWritersAreTold(t *testing.T) {
 			{Manager: "kubectl-edit", Time: &at, FieldsV1: fields(`{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"vllm\"}":{".":{},"f:args":{}},"k:{\"id\":7}":{"f:image":{}},"k:x":{},"v:1":{}}}}}}`)},
 			{Manager: "unreadable", FieldsV1: fields(`{`)},
 			{Manager: "status", Subresource: "status"},
+			{Manager: "empty", FieldsV1: fields(`{}`)},
 			{Manager: "flat", FieldsV1: fields(`{"f:spec":1}`)},
 		},
 	}})
@@ -141,7 +142,7 @@ func TestOwnersAndWritersAreTold(t *testing.T) {
 	if !slices.Equal(m[0].Owns, want) || m[0].Status || !m[0].At.Equal(at.Time) {
 		t.Errorf("%+v", m[0])
 	}
-	if len(m[1].Owns) != 0 || !m[1].At.IsZero() || !m[2].Status || len(m[2].Owns) != 0 || m[3].Status || len(m[3].Owns) != 0 {
+	if len(m[1].Owns) != 0 || !m[1].At.IsZero() || !m[2].Status || len(m[2].Owns) != 0 || len(m[3].Owns) != 0 || m[4].Status || len(m[4].Owns) != 0 {
 		t.Errorf("%+v", m[1:])
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/rest"
+
 	"paramedic/remediate"
 	"paramedic/remediate/kube"
 )
@@ -54,14 +56,71 @@ func TestOddRequestsNeverReachTheServer(t *testing.T) {
 	_, patched := c.PatchWorkload(ctx, set, []byte(`[]`), false)
 	_, unknown := c.Workload(ctx, remediate.Ref{Namespace: "llm", Kind: "Node", Name: "x"})
 	_, unnamed := c.Pod(ctx, "llm", "")
+	if unnamed == nil || unnamed.Error() != "a pod needs a name" {
+		t.Errorf("a pod without a name: %v", unnamed)
+	}
 	_, unselected := c.Pods(ctx, remediate.Workload{Ref: set})
 	for name, err := range map[string]error{"a patch of a StatefulSet": patched, "an unknown kind": unknown, "pods of no label": unselected, "an eviction by name": c.Evict(ctx, "llm", "p", "", true)} {
 		if !errors.Is(err, remediate.ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if unnamed == nil {
-		t.Error("a pod without a name was read")
+}
+
+// What the server answers is what first aid sees, of each kind.
+func TestAnswersAreRead(t *testing.T) {
+	ctx := context.Background()
+	object := func(kind string) string {
+		return `{"kind":"` + kind + `","metadata":{"name":"x","namespace":"llm","uid":"u7"},"spec":{"replicas":2}}`
+	}
+	c, _ := server(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.Contains(r.URL.Path, "/deployments/"):
+			answer(w, 200, object("Deployment"))
+		case strings.Contains(r.URL.Path, "/statefulsets/"):
+			answer(w, 200, object("StatefulSet"))
+		default:
+			answer(w, 200, object("Pod"))
+		}
+	})
+	set, err1 := c.Workload(ctx, remediate.Ref{Namespace: "llm", Kind: "StatefulSet", Name: "x"})
+	pod, err2 := c.Pod(ctx, "llm", "x")
+	patched, err3 := c.PatchWorkload(ctx, ref, []byte(`[]`), false)
+	labelled, err4 := c.PatchPod(ctx, "llm", "x", []byte(`[]`), false)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	if set.UID != "u7" || set.Kind != "StatefulSet" || set.Replicas != 2 || pod.UID != "u7" || patched.UID != "u7" || patched.Kind != "Deployment" || labelled.UID != "u7" {
+		t.Errorf("%+v %+v %+v %+v", set, pod, patched, labelled)
+	}
+}
+
+// Pods that ended, and those that nothing controls, are no workers; a StatefulSet's are its own.
+func TestOnlyLivingOwnPodsAreWorkers(t *testing.T) {
+	pod := func(name, phase, owner string) string {
+		refs := ""
+		if owner != "" {
+			refs = `,"ownerReferences":[{"kind":"X","name":"x","uid":"` + owner + `","controller":true}]`
+		}
+		return `{"metadata":{"name":"` + name + `"` + refs + `},"status":{"phase":"` + phase + `"}}`
+	}
+	c, _ := server(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/replicasets") {
+			answer(w, 200, `{"items":[{"metadata":{"name":"none","uid":"r0"}},{"metadata":{"name":"own","uid":"r1","ownerReferences":[{"kind":"Deployment","name":"x","uid":"u1","controller":true}]}}]}`)
+			return
+		}
+		answer(w, 200, `{"items":[`+strings.Join([]string{pod("direct", "Running", "u1"), pod("own", "Running", "r1"), pod("pending", "Pending", "r1"),
+			pod("none", "Running", ""), pod("other", "Running", "r0"), pod("failed", "Failed", "r1"), pod("done", "Succeeded", "r1")}, ",")+`]}`)
+	})
+	for kind, want := range map[string]string{"Deployment": "direct own pending", "StatefulSet": "direct"} {
+		pods, err := c.Pods(context.Background(), remediate.Workload{Ref: remediate.Ref{Namespace: "llm", Kind: kind, Name: "x"}, UID: "u1", Selector: map[string]string{"app": "x"}})
+		var names []string
+		for _, p := range pods {
+			names = append(names, p.Name)
+		}
+		if got := strings.Join(names, " "); err != nil || got != want {
+			t.Errorf("%s: %q %v", kind, got, err)
+		}
 	}
 }
 
@@ -118,6 +177,7 @@ func TestRefusalsAreToldApart(t *testing.T) {
 		{"bad media", 415, status(415, "UnsupportedMediaType", "no", ""), remediate.ErrRefused},
 		{"a test of a patch with a cause and no field", 422, status(422, "Invalid", "bad", `{"causes":[{"message":"x"}]}`), remediate.ErrConflict},
 		{"a budget by its words", 429, status(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.", ""), remediate.ErrBlocked},
+		{"a test of a patch without details", 422, status(422, "Invalid", "bad", ""), remediate.ErrConflict},
 		{"a budget by its cause", 429, status(429, "TooManyRequests", "no", `{"causes":[{"reason":"DisruptionBudget"}]}`), remediate.ErrBlocked},
 		{"a budget in other words", 503, status(503, "ServiceUnavailable", "the disruption budget controller is away", ""), nil},
 		{"a timeout", 504, status(504, "Timeout", "late", ""), nil},
@@ -138,9 +198,16 @@ func TestRefusalsAreToldApart(t *testing.T) {
 			t.Errorf("%s: not in the audit: %s", c.name, log)
 		}
 	}
+	quiet, err := kube.New(&rest.Config{Host: "http://127.0.0.1:1"}, kube.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := quiet.PatchPod(context.Background(), "llm", "p", []byte(`[]`), false); err == nil || errors.Is(err, remediate.ErrRefused) {
+		t.Errorf("without an audit: %v", err)
+	}
 	// A connection that breaks proves nothing, and is in the audit.
 	k, log := server(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	_, err := k.PatchPod(context.Background(), "llm", "p", []byte(`[]`), false)
+	_, err = k.PatchPod(context.Background(), "llm", "p", []byte(`[]`), false)
 	for _, s := range all {
 		if err == nil || errors.Is(err, s) {
 			t.Errorf("a broken connection is %v: %v", s, err)
@@ -168,6 +235,9 @@ func TestConnectSaysWhatIsMissing(t *testing.T) {
 	}
 	if _, err := kube.Connect(file, "", kube.Options{}); err != nil {
 		t.Error(err)
+	}
+	if _, err := kube.New(&rest.Config{Host: "http://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "none")}}, kube.Options{}); err == nil {
+		t.Error("a certificate that is not there was taken")
 	}
 	if _, err := kube.Connect(file, "b", kube.Options{}); err == nil {
 		t.Error("an unknown context was taken")
