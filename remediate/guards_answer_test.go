@@ -3,6 +3,7 @@ package remediate
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -77,6 +78,21 @@ func TestStrictestAnswerIsWeighed(t *testing.T) {
 		if got != c.want || why != c.why || !retry.Equal(c.retry) {
 			t.Errorf("%s: %s %q %s", name, got, why, retry)
 		}
+	}
+}
+
+func TestReasonsReadAsSentences(t *testing.T) {
+	for got, want := range map[string]string{whom(nil): "", whom([]string{"asha", "lin"}): " (asha, lin)", orNone(nil): "none", orNone([]string{"a", "b"}): "a, b", reasonOf("drill"): ": drill"} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if reasonOf("") != "" {
+		t.Error("no reason reads as one")
+	}
+	all := names(setEngineArg{}.metrics())
+	if n := len(all); n < 5 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != n {
+		t.Errorf("%v", all)
 	}
 }
 

@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -136,9 +137,16 @@ func TestPlanningStopsWhereItHelpsNobody(t *testing.T) {
 				fresh++
 			}
 		}
-		if fresh != c.planned || out.Outcome.Done != (c.planned == 0) {
-			t.Errorf("%s: %d planned, done %t", name, fresh, out.Outcome.Done)
+		if fresh != c.planned || out.Outcome.Done != (c.planned == 0) || out.Outcome.RetryAt.IsZero() != (c.planned == 0) {
+			t.Errorf("%s: %d planned, done %t, again at %s", name, fresh, out.Outcome.Done, out.Outcome.RetryAt)
 		}
+	}
+	// A plan that was cut off is made again, and nothing of it is recorded.
+	p, _ := planned()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if out := p.Deliver(ctx, state.Effect{ID: "plan", Incident: "INC-1"}); out.Outcome.Done || len(out.Inputs) > 0 || !out.Outcome.RetryAt.Equal(noon.Add(poll)) {
+		t.Errorf("%+v", out)
 	}
 }
 

@@ -134,6 +134,8 @@ func TestDrainedWorkerIsEvictedOnce(t *testing.T) {
 			b.act.Write.At, b.in.Status = noon.Add(-freshIntent-moment), state.StatusResolved
 			b.act.Target.UID = "x"
 		}, to: state.Intent},
+		{name: "late: the guards hold", set: func(b *bedside) { b.act.Write.At, b.p.w.Paused = noon.Add(-freshIntent-moment), true }, to: state.Intent, wait: poll},
+		{name: "late: the guards allow", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent - moment) }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
 		{name: "blocked", set: failing(ErrBlocked), to: state.Intent, wait: poll, wrote: "evict pod-0"},
 		{name: "blocked for less than it may", set: func(b *bedside) { failing(ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute-moment)) }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
 		{name: "blocked for long", set: func(b *bedside) { failing(ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, to: state.Intent, wrote: "evict pod-0"},
