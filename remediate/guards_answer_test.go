@@ -96,6 +96,24 @@ func TestReasonsReadAsSentences(t *testing.T) {
 	}
 }
 
+func TestEmptyConfigIsValid(t *testing.T) {
+	if err := (&Config{}).Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := (&Config{Policies: []Policy{{Mode: "yolo"}}}).Validate(); err == nil {
+		t.Error("an unknown mode of a policy was taken")
+	}
+	if err := (&Config{Policies: []Policy{{Actions: []string{setEngineArgKind, restartWorkerKind}}}}).Validate(); err != nil {
+		t.Error(err)
+	}
+	window := Timing{Window: 10 * time.Minute, Interval: time.Minute}
+	for samples, fits := range map[int]bool{10: true, 11: true, 12: false} {
+		if window.Samples = samples; (window.Verifiable() == nil) != fits {
+			t.Errorf("%d samples in 10 min: %v", samples, window.Verifiable())
+		}
+	}
+}
+
 func TestHaltDeniesEverything(t *testing.T) {
 	by := state.Actor{ID: "asha", Name: "asha"}
 	halted := func(reason string) func(*scene) {

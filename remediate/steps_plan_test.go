@@ -161,6 +161,12 @@ func TestCallOffEndsOnlyWhatWaits(t *testing.T) {
 			t.Errorf("%s: %+v", st, out.Inputs)
 		}
 	}
+	for _, st := range []state.ActionState{state.Intent, state.Applied, state.Verifying, state.RollbackIntent} {
+		p, m := planned(waiting(func(a *state.Action) { a.State = st }))
+		if got := p.callOff(m.incidents[0], nil, state.Superseded, "the plan changed"); len(got) != 0 {
+			t.Errorf("%s: a run under way was superseded by a plan", st)
+		}
+	}
 	p, m := planned(waiting(nil))
 	if got := p.callOff(m.incidents[0], map[state.ActionID]bool{"ACT-1": true}, state.Superseded, "why"); len(got) != 0 {
 		t.Errorf("%+v", got)

@@ -45,6 +45,7 @@ func TestWorkerIsIsolatedOnlyAsPlanned(t *testing.T) {
 		{name: "isolated, and labelled otherwise since", set: func(b *bedside) { b.label("no", "op") }, to: state.NeedsHuman, says: "labels were changed after"},
 		{name: "no record of the labels", set: func(b *bedside) { b.act.Write.Old = "{}" }, to: state.Superseded, says: "labels were changed before"},
 		{name: "an unreadable record of the labels", set: func(b *bedside) { b.act.Write.Old = `{"serving":1}` }, to: state.Superseded, says: "labels were changed before"},
+		{name: "a record of the labels that is readable in part", set: func(b *bedside) { b.act.Write.Old = `{"serving":"yes","zone":1}` }, to: state.Superseded, says: "labels were changed before"},
 		{name: "isolated, by an unreadable record", set: func(b *bedside) { b.label(isolated, "op").act.Write.Old = "" }, to: state.NeedsHuman, says: "labels were changed after"},
 		{name: "halted", set: func(b *bedside) { b.cfg.View.(*memory).halt = &state.Halt{} }, to: state.Denied, says: "halted"},
 		{name: "conflict", set: failing(ErrConflict), to: state.Intent, wait: poll, wrote: "patch"},
