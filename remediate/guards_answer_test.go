@@ -3,6 +3,7 @@ package remediate
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -76,6 +77,39 @@ func TestStrictestAnswerIsWeighed(t *testing.T) {
 		got, why, retry := weigh(c.list)
 		if got != c.want || why != c.why || !retry.Equal(c.retry) {
 			t.Errorf("%s: %s %q %s", name, got, why, retry)
+		}
+	}
+}
+
+func TestReasonsReadAsSentences(t *testing.T) {
+	for got, want := range map[string]string{whom(nil): "", whom([]string{"asha", "lin"}): " (asha, lin)", orNone(nil): "none", orNone([]string{"a", "b"}): "a, b", reasonOf("drill"): ": drill"} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if reasonOf("") != "" {
+		t.Error("no reason reads as one")
+	}
+	all := names(setEngineArg{}.metrics())
+	if n := len(all); n < 5 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != n {
+		t.Errorf("%v", all)
+	}
+}
+
+func TestEmptyConfigIsValid(t *testing.T) {
+	if err := (&Config{}).Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := (&Config{Policies: []Policy{{Mode: "yolo"}}}).Validate(); err == nil {
+		t.Error("an unknown mode of a policy was taken")
+	}
+	if err := (&Config{Policies: []Policy{{Actions: []string{setEngineArgKind, restartWorkerKind}}}}).Validate(); err != nil {
+		t.Error(err)
+	}
+	window := Timing{Window: 10 * time.Minute, Interval: time.Minute}
+	for samples, fits := range map[int]bool{10: true, 11: true, 12: false} {
+		if window.Samples = samples; (window.Verifiable() == nil) != fits {
+			t.Errorf("%d samples in 10 min: %v", samples, window.Verifiable())
 		}
 	}
 }

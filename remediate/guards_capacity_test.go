@@ -157,7 +157,7 @@ func TestCapacityOfRestartAsksBudgets(t *testing.T) {
 		list[i].kind = restartWorkerKind
 	}
 	runRulings(t, capacity, append(list, ruling{name: "a rollout asks none", set: func(s *scene) {
-		with(Budget{Name: "a", Selector: app})(s)
+		with(Budget{Name: "a", Selector: app}, Budget{Name: "b", Odd: true})(s)
 		s.w.MaxUnavailable = 1
 	}, want: state.Allow}))
 }

@@ -96,17 +96,19 @@ func TestFindingOfThePoolIsJudgedByItsWorkers(t *testing.T) {
 		now       float64
 		still, ok bool
 	}{
-		"too high, one worker still":       {state.Finding{Value: 10, Baseline: ptr(2)}, worst(1, 8, 1), 8, true, true},
-		"too high, none any more":          {state.Finding{Value: 10, Baseline: ptr(2), Unit: "ratio"}, worst(5, 5, 5), 5, false, true},
-		"too high, their sum still":        {state.Finding{Value: 10, Baseline: ptr(2)}, worst(3, 3, 3), 9, true, true},
-		"too low, one worker still":        {state.Finding{Value: 2, Baseline: ptr(10)}, worst(9, 3, 9), 3, true, true},
-		"too low, none any more":           {state.Finding{Value: 2, Baseline: ptr(10)}, worst(9, 7, 9), 7, false, true},
-		"high, no baseline":                {state.Finding{Value: 10, Unit: "ratio"}, worst(1, 5, 1), 5, true, true},
-		"nothing, no baseline":             {state.Finding{Value: 0}, worst(3, 0, 3), 0, true, true},
-		"nothing, no baseline, now some":   {state.Finding{Value: 0}, worst(3, 1, 3), 1, false, true},
-		"nobody reports":                   {state.Finding{Value: 10}, worst(), 0, false, false},
-		"the named worker does not report": {state.Finding{Value: 10, Pod: "vllm-4"}, worst(10, 10, 10), 0, false, false},
-		"the pool's own value first":       {state.Finding{Value: 10}, func(s *scene) { worst(1, 1)(s); s.sample("x", "", 9, 0) }, 9, true, true},
+		"too high, one worker still":        {state.Finding{Value: 10, Baseline: ptr(2)}, worst(1, 8, 1), 8, true, true},
+		"too high, none any more":           {state.Finding{Value: 10, Baseline: ptr(2), Unit: "ratio"}, worst(5, 5, 5), 5, false, true},
+		"too high, their sum still":         {state.Finding{Value: 10, Baseline: ptr(2)}, worst(3, 3, 3), 9, true, true},
+		"too low, one worker still":         {state.Finding{Value: 2, Baseline: ptr(10)}, worst(9, 3, 9), 3, true, true},
+		"too low, none any more":            {state.Finding{Value: 2, Baseline: ptr(10)}, worst(9, 7, 9), 7, false, true},
+		"high, no baseline":                 {state.Finding{Value: 10, Unit: "ratio"}, worst(1, 5, 1), 5, true, true},
+		"nothing, no baseline":              {state.Finding{Value: 0}, worst(3, 0, 3), 0, true, true},
+		"nothing, no baseline, now some":    {state.Finding{Value: 0}, worst(3, 1, 3), 1, false, true},
+		"as its baseline, still":            {state.Finding{Value: 4, Baseline: ptr(4)}, worst(1, 4), 4, true, true},
+		"nothing as its baseline, now some": {state.Finding{Value: 0, Baseline: ptr(0)}, worst(0, 3), 3, false, true},
+		"nobody reports":                    {state.Finding{Value: 10}, worst(), 0, false, false},
+		"the named worker does not report":  {state.Finding{Value: 10, Pod: "vllm-4"}, worst(10, 10, 10), 0, false, false},
+		"the pool's own value first":        {state.Finding{Value: 10}, func(s *scene) { worst(1, 1)(s); s.sample("x", "", 9, 0) }, 9, true, true},
 		"a text of the pool is skipped": {state.Finding{Value: 10}, func(s *scene) {
 			worst(1, 8)(s)
 			s.sample("x", "", 0, 0)

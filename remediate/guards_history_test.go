@@ -220,6 +220,16 @@ func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 		}
 	}
 	s := calm(setEngineArgKind)
+	mine := s.in
+	mine.ID = "INC-0"
+	s.cfg.View.(*memory).incidents = []state.Incident{mine}
+	if s.failed(*s.earlier("ACT-1", state.Verifying, time.Hour, 50*time.Minute)) {
+		t.Error("a run that is verified while its alerts go on is said to have failed")
+	}
+	first := state.Action{Steps: []state.ActionStep{{State: state.Intent, At: noon}}}
+	if !reached(first, state.Intent).At.Equal(noon) || !reached(first, state.Applied).At.IsZero() {
+		t.Error("the first step is not found, or one that was never reached is")
+	}
 	if s.failed(state.Action{State: state.NeedsHuman, Steps: []state.ActionStep{{State: state.Admitted, At: noon}, {State: state.NeedsHuman, At: noon}}}) {
 		t.Error("a run that wrote nothing is said to have failed")
 	}

@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,20 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 	})
 }
 
+func TestGroupNamesItsOwnPods(t *testing.T) {
+	ev := state.Evidence{Workers: []state.Worker{{Namespace: "llm", Pool: "a", Pod: "a-1", Group: "tp"}, {Namespace: "llm", Pool: "a", Pod: "a-0", Group: "tp"},
+		{Namespace: "chat", Pool: "a", Pod: "x", Group: "tp"}, {Namespace: "llm", Pool: "a", Pod: "y", Group: "other"}}}
+	if got := groupOf(ev, "llm", "a-0"); !strings.HasSuffix(got, "(a-0, a-1)") {
+		t.Error(got)
+	}
+	if listed(state.Evidence{Workers: []state.Worker{{Pod: "a"}}}, Pod{Name: "a"}) {
+		t.Error("a worker without a UID is known")
+	}
+	if selects(map[string]string{"a": ""}, map[string]string{}) || !selects(map[string]string{"a": ""}, map[string]string{"a": ""}) {
+		t.Error("a label that is not there is not one that is empty")
+	}
+}
+
 func TestOwnershipHoldsForOthersWork(t *testing.T) {
 	rolling := func(change func(*Workload)) func(*scene) { return func(s *scene) { change(&s.w) } }
 	by := func(m Manager) func(*scene) { return func(s *scene) { s.w.Managers = append(s.w.Managers, m) } }
@@ -73,6 +88,7 @@ func TestOwnershipHoldsForOthersWork(t *testing.T) {
 			{name: "rollout not seen yet", set: rolling(func(w *Workload) { w.Generation, w.Observed = 2, 1 }), want: state.Hold, says: "a rollout of vllm is in progress", free: time.Minute},
 			{name: "rollout that replaces", set: rolling(func(w *Workload) { w.Updated = 4 }), want: state.Hold, says: "a rollout"},
 			{name: "rollout with an old worker left", set: rolling(func(w *Workload) { w.Current = 6 }), want: state.Hold, says: "a rollout"},
+			{name: "rollout that starts more", set: rolling(func(w *Workload) { w.Updated, w.Current = 4, 4 }), want: state.Hold, says: "a rollout"},
 			{name: "paused rollout", set: rolling(func(w *Workload) { w.Paused = true }), want: state.Hold, says: "a rollout"},
 			{name: "edited by hand", set: by(edit), want: state.Hold, says: "kubectl-edit changed vllm at 11:45:00 UTC: hands off for 15m"},
 			{name: "edited by hand just now", set: by(as(edit, func(m *Manager) { m.At = noon })), want: state.Hold, free: 15 * time.Minute},

@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -136,9 +137,16 @@ func TestPlanningStopsWhereItHelpsNobody(t *testing.T) {
 				fresh++
 			}
 		}
-		if fresh != c.planned || out.Outcome.Done != (c.planned == 0) {
-			t.Errorf("%s: %d planned, done %t", name, fresh, out.Outcome.Done)
+		if fresh != c.planned || out.Outcome.Done != (c.planned == 0) || out.Outcome.RetryAt.IsZero() != (c.planned == 0) {
+			t.Errorf("%s: %d planned, done %t, again at %s", name, fresh, out.Outcome.Done, out.Outcome.RetryAt)
 		}
+	}
+	// A plan that was cut off is made again, and nothing of it is recorded.
+	p, _ := planned()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if out := p.Deliver(ctx, state.Effect{ID: "plan", Incident: "INC-1"}); out.Outcome.Done || len(out.Inputs) > 0 || !out.Outcome.RetryAt.Equal(noon.Add(poll)) {
+		t.Errorf("%+v", out)
 	}
 }
 
@@ -151,6 +159,12 @@ func TestCallOffEndsOnlyWhatWaits(t *testing.T) {
 		out := p.Deliver(t.Context(), state.Effect{ID: "plan", Incident: "INC-1"})
 		if (len(out.Inputs) == 1) != ends || ends && out.Inputs[0].Action.Action.State != state.Cancelled {
 			t.Errorf("%s: %+v", st, out.Inputs)
+		}
+	}
+	for _, st := range []state.ActionState{state.Intent, state.Applied, state.Verifying, state.RollbackIntent} {
+		p, m := planned(waiting(func(a *state.Action) { a.State = st }))
+		if got := p.callOff(m.incidents[0], nil, state.Superseded, "the plan changed"); len(got) != 0 {
+			t.Errorf("%s: a run under way was superseded by a plan", st)
 		}
 	}
 	p, m := planned(waiting(nil))

@@ -45,6 +45,7 @@ func TestWorkerIsIsolatedOnlyAsPlanned(t *testing.T) {
 		{name: "isolated, and labelled otherwise since", set: func(b *bedside) { b.label("no", "op") }, to: state.NeedsHuman, says: "labels were changed after"},
 		{name: "no record of the labels", set: func(b *bedside) { b.act.Write.Old = "{}" }, to: state.Superseded, says: "labels were changed before"},
 		{name: "an unreadable record of the labels", set: func(b *bedside) { b.act.Write.Old = `{"serving":1}` }, to: state.Superseded, says: "labels were changed before"},
+		{name: "a record of the labels that is readable in part", set: func(b *bedside) { b.act.Write.Old = `{"serving":"yes","zone":1}` }, to: state.Superseded, says: "labels were changed before"},
 		{name: "isolated, by an unreadable record", set: func(b *bedside) { b.label(isolated, "op").act.Write.Old = "" }, to: state.NeedsHuman, says: "labels were changed after"},
 		{name: "halted", set: func(b *bedside) { b.cfg.View.(*memory).halt = &state.Halt{} }, to: state.Denied, says: "halted"},
 		{name: "conflict", set: failing(ErrConflict), to: state.Intent, wait: poll, wrote: "patch"},
@@ -134,6 +135,8 @@ func TestDrainedWorkerIsEvictedOnce(t *testing.T) {
 			b.act.Write.At, b.in.Status = noon.Add(-freshIntent-moment), state.StatusResolved
 			b.act.Target.UID = "x"
 		}, to: state.Intent},
+		{name: "late: the guards hold", set: func(b *bedside) { b.act.Write.At, b.p.w.Paused = noon.Add(-freshIntent-moment), true }, to: state.Intent, wait: poll},
+		{name: "late: the guards allow", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent - moment) }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
 		{name: "blocked", set: failing(ErrBlocked), to: state.Intent, wait: poll, wrote: "evict pod-0"},
 		{name: "blocked for less than it may", set: func(b *bedside) { failing(ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute-moment)) }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
 		{name: "blocked for long", set: func(b *bedside) { failing(ErrBlocked)(b); b.note(keyBlocked, ago(15*time.Minute)) }, to: state.Intent, wrote: "evict pod-0"},

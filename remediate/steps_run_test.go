@@ -132,11 +132,32 @@ func TestAdmissionEndsWhereTimeOrTrustRanOut(t *testing.T) {
 }
 
 func TestWriteAndBaselineAreRecordedWithTheIntent(t *testing.T) {
-	b := admission(func(b *bedside) { b.readings(4) })
+	b := admission(func(b *bedside) {
+		b.readings(4)
+		b.act.Verify.Before[peerPrefix+"kv_usage"] = []float64{.5, .5}
+		b.in.Scope.Model = "llama"
+		for _, pool := range []string{"b", "", "vllm"} { // of which only one is another pool's
+			b.ev.Samples = append(b.ev.Samples, state.Sample{Signal: "kv_usage", Value: map[string]float64{"b": .5}[pool] + .1, At: noon, Entity: state.Entity{Namespace: "llm", Pool: pool, Pod: "b-0" + pool}})
+		}
+	})
 	(&Runner{cfg: b.cfg}).admit(t.Context(), b.stage, setEngineArg{})
 	w, base := b.act.Write, b.act.Verify.Baseline
 	if w.OpID == "" || w.UID != "dep-1" || !w.At.Equal(noon) || w.Old != "--max-num-seqs=100" || w.New != "--max-num-seqs=50" || base["kv_usage"] != .99 || base["preemption_rate"] != 25 {
 		t.Errorf("%+v %v", w, base)
+	}
+}
+
+// The hand-over names the command that undoes a write, where there was one.
+func TestHandOverNamesTheUndoOfAWrite(t *testing.T) {
+	b := attend(setEngineArgKind, state.Applied)
+	b.act.Journal = nil
+	b.note("a", "b")
+	if got := b.person("why"); b.act.Journal["a"] != "b" || !strings.Contains(got.text, "why; to undo it by hand: kubectl") {
+		t.Errorf("%v %q", b.act.Journal, got.text)
+	}
+	b.act.Write.Inverse = ""
+	if got := b.person("why"); got.text != "why" {
+		t.Errorf("%q", got.text)
 	}
 }
 

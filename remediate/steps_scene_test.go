@@ -59,8 +59,10 @@ func (still) After(time.Duration) <-chan time.Time { return nil }
 // gauged is a gauge that reads what it holds.
 type gauged struct{ ev *state.Evidence }
 
-func (g gauged) Read(context.Context, string, state.Scope, time.Time, []string) state.Evidence {
-	return *g.ev
+func (g gauged) Read(_ context.Context, _ string, sc state.Scope, _ time.Time, _ []string) state.Evidence {
+	ev := *g.ev
+	ev.Samples = slices.DeleteFunc(slices.Clone(ev.Samples), func(v state.Sample) bool { return sc.Pool != "" && v.Entity.Pool != "" && v.Entity.Pool != sc.Pool })
+	return ev
 }
 
 func (m *memory) BegunActions() []state.Action {

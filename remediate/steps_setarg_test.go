@@ -44,6 +44,7 @@ func TestCapIsWrittenOnlyOverWhatWasPlanned(t *testing.T) {
 		{name: "opted out", set: func(b *bedside) { b.optedOut = true }, to: state.Denied, says: "opted out"},
 		{name: "as old as it may be", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent) }, to: state.Applied, wrote: "patch"},
 		{name: "older: the guards deny", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent - moment) }, to: state.Denied, says: "stopped before the write"},
+		{name: "nearly far too old: the guards deny", set: func(b *bedside) { b.act.Write.At = noon.Add(-10 * time.Minute) }, to: state.Denied, says: "stopped before the write"},
 		{name: "far too old", set: func(b *bedside) { b.act.Write.At = noon.Add(-10*time.Minute - moment) }, to: state.Superseded, says: "too old"},
 		{name: "conflict", set: failing(ErrConflict), to: state.Intent, wrote: "patch"},
 		{name: "forbidden", set: failing(ErrForbidden), to: state.Denied, says: "was refused", wrote: "patch"},
