@@ -56,12 +56,12 @@ func (s *scene) observe(due time.Time) bool {
 // goes on.
 func (s *scene) leading(base map[string]float64) []string {
 	var out []string
-	for _, m := range s.kind.metrics() {
-		if m.better == 0 || !m.applies(s.act) {
+	for _, m := range applying(s.kind.metrics(), s.act) {
+		if m.better == 0 {
 			continue
 		}
 		v, ok := base[m.signal]
-		if m.ends && ok && v > m.noise || s.restsOn(m, v, ok) {
+		if m.ends && v > m.noise || s.restsOn(m, v, ok) {
 			out = append(out, m.signal)
 		}
 	}

@@ -21,13 +21,11 @@ func verifiability(ctx context.Context, s *scene) verdict {
 	leading := s.leading(base)
 	shows := false // a leading signal that is no guardrail can be read
 	var have, unread []string
-	for _, m := range s.kind.metrics() {
-		if !m.applies(s.act) {
-			continue
-		}
+	metrics := applying(s.kind.metrics(), s.act)
+	for _, m := range metrics {
 		_, readable := now[m.signal]
 		_, before := base[m.signal]
-		leads := m.better > 0 && slices.Contains(leading, m.signal)
+		leads := slices.Contains(leading, m.signal)
 		switch {
 		case readable && before:
 			have = append(have, m.signal)
@@ -42,7 +40,7 @@ func verifiability(ctx context.Context, s *scene) verdict {
 	}
 	if !shows {
 		return deny("nothing that the verdict rests on would show an improvement (%s)",
-			strings.Join(names(s.kind.metrics()), ", "))
+			strings.Join(names(metrics), ", "))
 	}
 	if !s.rule.mode.Writes() {
 		return allow("baseline of %s; the way back is known; no dry run, for mode %s only reads", strings.Join(have, ", "), s.rule.mode)

@@ -45,6 +45,11 @@ func (m metric) applies(a *state.Action) bool {
 	return (m.cause == "" || m.cause == a.Cause) && (m.direction == "" || m.direction == a.Params["direction"])
 }
 
+// applying returns the metrics of a run's cause and of its remedy's direction.
+func applying(all []metric, a *state.Action) []metric {
+	return slices.DeleteFunc(slices.Clone(all), func(m metric) bool { return !m.applies(a) })
+}
+
 // peerPrefix marks the baseline and the samples of untouched peers.
 const peerPrefix = "peers:"
 
@@ -52,25 +57,22 @@ const peerPrefix = "peers:"
 const errorsToGiveUp = 4
 
 // measure reads each metric off the scene's evidence; pod is the treated worker for metrics of one.
+// It returns nothing if the pool could not be read, because any value may then be another pool's.
 func (s *scene) measure(pod string, oldest int64) map[string]float64 {
+	if s.unread != nil {
+		return nil
+	}
 	out := map[string]float64{}
-	for _, m := range s.kind.metrics() {
-		if !m.applies(s.act) {
-			continue
-		}
+	for _, m := range applying(s.kind.metrics(), s.act) {
 		if m.agg == aggReady {
-			if s.unread == nil {
-				out[m.signal], out[wantedSignal] = float64(ready(s.pods)), float64(s.w.Replicas)
-			}
+			out[m.signal], out[wantedSignal] = float64(ready(s.pods)), float64(s.w.Replicas)
 			continue
 		}
-		mine := s.inPool
+		mine, peer, need := s.inPool, s.inOther, 1
 		if m.target {
 			mine = func(e state.Entity) bool { return e.Pod == pod }
-		}
-		peer := func(e state.Entity) bool { return !mine(e) && (!m.target || s.inPool(e)) }
-		need := 1
-		if m.agg == aggSum && !m.target {
+			peer = func(e state.Entity) bool { return e.Pod != pod && s.inPool(e) }
+		} else if m.agg == aggSum {
 			need = max(1, ready(s.pods)) // a sum that lacks a worker looks like an improvement
 		}
 		if v, ok := m.of(s.ev, oldest, need, mine); ok {
@@ -108,10 +110,15 @@ func (s *scene) peersEvidence(ctx context.Context) {
 	}
 	sc := state.Scope{Cluster: s.act.Target.Cluster, Namespace: s.act.Target.Namespace, Model: s.in.Scope.Model}
 	for _, v := range s.cfg.Gauge.Read(ctx, sc.Cluster, sc, s.in.StartedAt, names(s.kind.metrics())).Samples {
-		if !s.inPool(v.Entity) && v.Entity.Pool != "" && v.Entity.Pool != s.w.Name {
+		if s.inOther(v.Entity) {
 			s.ev.Samples = append(s.ev.Samples, v)
 		}
 	}
+}
+
+// inOther reports whether an entity is of another pool. A worker of this pool that is gone by now is not.
+func (s *scene) inOther(e state.Entity) bool {
+	return e.Pool != "" && e.Pool != s.w.Name && !s.inPool(e)
 }
 
 // A change tells how one metric moved since the baseline.
@@ -161,11 +168,8 @@ func (m metric) change(v *state.Verification, samples map[string][]float64, enou
 func judge(a *state.Action, metrics []metric, enough int) (state.Verdict, string) {
 	var good, bad, breach, same, unread []string
 	stays, leads := false, false // a leading signal is not better; one is
-	for _, m := range metrics {
-		if !m.applies(a) {
-			continue
-		}
-		leading := m.better > 0 && slices.Contains(a.Verify.Leading, m.signal)
+	for _, m := range applying(metrics, a) {
+		leading := slices.Contains(a.Verify.Leading, m.signal)
 		c, known := m.change(&a.Verify, a.Verify.Samples, enough)
 		switch {
 		case !known && (leading || m.guardrail && measured(a, m)):
@@ -289,9 +293,6 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 func (r *Runner) sample(ctx context.Context, st *stage, settled time.Time) map[string]float64 {
 	a := st.act
 	s := r.cfg.survey(ctx, st.in, a)
-	if s.unread != nil {
-		return nil // how many workers are ready is not known
-	}
 	s.peersEvidence(ctx)
 	oldest := max(settled.UnixNano(), st.now.Add(-s.rule.EvidenceAge).UnixNano())
 	return s.measure(or(a.Journal["replacement"], a.Target.Name), oldest)
@@ -307,10 +308,10 @@ func keep(to *map[string][]float64, got map[string]float64) {
 	}
 }
 
-// informative says whether a sampling has anything but guardrails.
+// informative reports whether a sampling has anything but guardrails.
 func informative(kind action, a *state.Action, got map[string]float64) bool {
-	return slices.ContainsFunc(kind.metrics(), func(m metric) bool {
+	return slices.ContainsFunc(applying(kind.metrics(), a), func(m metric) bool {
 		_, ok := got[m.signal]
-		return ok && !m.guardrail && m.applies(a)
+		return ok && !m.guardrail
 	})
 }

@@ -16,10 +16,9 @@ const wantedSignal = "replicas_desired"
 // wanted returns the numbers of ready workers plus those that the pool no longer wants, so that an
 // autoscaler that takes a worker does no harm.
 func wanted(v *state.Verification, samples map[string][]float64, ready []float64) []float64 {
-	before, ok := v.Baseline[wantedSignal]
-	now := samples[wantedSignal]
-	if !ok || len(now) != len(ready) {
-		return ready
+	before, now := v.Baseline[wantedSignal], samples[wantedSignal]
+	if len(now) != len(ready) {
+		return ready // an older version sampled only those that are ready
 	}
 	out := slices.Clone(ready)
 	for i := range out {
@@ -38,15 +37,16 @@ const (
 // costs single bad readings, so a breach has to last for as many readings as the baseline has.
 func (r *stage) watch(ctx context.Context, kind action) string {
 	a, t := r.act, r.cfg.Timing
-	if last, err := time.Parse(time.RFC3339Nano, a.Journal[keyWatched]); err == nil && r.now.Sub(last) < t.Interval {
+	last, _ := time.Parse(time.RFC3339Nano, a.Journal[keyWatched]) // before the first reading the zero time
+	if r.now.Sub(last) < t.Interval {
 		return ""
 	}
 	r.note(keyWatched, r.now.Format(time.RFC3339Nano))
 	s := r.cfg.survey(ctx, r.in, a)
 	got, v := s.reading(), &a.Verify
 	var breached []string
-	for _, m := range kind.metrics() {
-		if !m.guardrail || m.rolling == (rolling{}) || !m.applies(a) {
+	for _, m := range applying(kind.metrics(), a) {
+		if m.rolling == (rolling{}) {
 			continue
 		}
 		if !s.breaches(m, got) {
@@ -144,10 +144,7 @@ func (r *Runner) undo(ctx context.Context, st *stage, kind action) advance {
 // as they were, still worse, or not known.
 func recovered(a *state.Action, metrics []metric, t Timing) (again, still, unread []string) {
 	v := &a.Verify
-	for _, m := range metrics {
-		if !m.applies(a) {
-			continue
-		}
+	for _, m := range applying(metrics, a) {
 		was, _ := m.change(v, v.Samples, t.Samples)
 		if !was.worse && len(v.Watched[m.signal]) < t.readings() {
 			continue

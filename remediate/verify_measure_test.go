@@ -1,0 +1,223 @@
+package remediate
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+// report adds a value that names its pool and its pod, or only one of the two.
+func (s *scene) report(signal, pool, pod string, value float64, age time.Duration) {
+	s.ev.Samples = append(s.ev.Samples, state.Sample{Signal: signal, Value: value, At: s.now.Add(-age),
+		Entity: state.Entity{Cluster: "prod", Namespace: "llm", Pool: pool, Pod: pod}})
+}
+
+func TestReadingKeepsPoolAndPeersApart(t *testing.T) {
+	const minutes = 2 * time.Minute // evidence_age
+	for name, c := range map[string]struct {
+		kind, direction string // empty: set_engine_arg, lower
+		cause           state.Cause
+		set             func(*scene)
+		want            map[string]float64 // beside the number of workers
+	}{
+		"all workers": {set: func(s *scene) { s.each("kv_usage", .5); s.each("preemption_rate", 2) },
+			want: map[string]float64{"kv_usage": .5, "preemption_rate": 10}},
+		"a sum that lacks a worker": {set: func(s *scene) {
+			s.each("preemption_rate", 2)
+			s.ev.Samples = s.ev.Samples[1:]
+			s.report("kv_usage", "vllm", "vllm-1", .5, 0)
+		}, want: map[string]float64{"kv_usage": .5}},
+		"another pool": {set: func(s *scene) {
+			s.each("kv_usage", .5)
+			s.report("kv_usage", "b", "b-0", .7, 0)
+			s.report("kv_usage", "b", "b-1", .8, 0)
+			s.report("preemption_rate", "b", "b-1", 3, 0)
+		}, want: map[string]float64{"kv_usage": .5, "peers:kv_usage": .8, "peers:preemption_rate": 3}},
+		"a worker that is gone": {set: func(s *scene) { s.each("kv_usage", .5); s.report("kv_usage", "vllm", "vllm-9", .99, 0) },
+			want: map[string]float64{"kv_usage": .5}},
+		"a worker of no pool": {set: func(s *scene) { s.each("kv_usage", .5); s.report("kv_usage", "", "x-0", .99, 0) },
+			want: map[string]float64{"kv_usage": .5}},
+		"a worker under another pool's name": {set: func(s *scene) { s.report("kv_usage", "b", "vllm-0", .9, 0) },
+			want: map[string]float64{"kv_usage": .9}},
+		"as old as may be, of the pool": {set: func(s *scene) { s.report("ttft_p95", "vllm", "", 8, minutes) },
+			want: map[string]float64{"ttft_p95": 8}},
+		"older, of the pool": {set: func(s *scene) { s.report("ttft_p95", "vllm", "", 8, minutes+moment) }},
+		"what shows another direction": {direction: "raise", set: func(s *scene) { s.each("kv_usage", .5); s.each("requests_waiting", 4) },
+			want: map[string]float64{"requests_waiting": 20}},
+		"the treated worker": {kind: restartWorkerKind, set: func(s *scene) {
+			s.each("kv_usage", .3)
+			s.ev.Samples[0].Value, s.ev.Samples[2].Value = .9, .4
+			s.report("kv_usage", "b", "b-0", .99, 0)
+			s.each("error_rate", .1)
+			s.report("error_rate", "b", "b-0", .2, 0)
+		}, want: map[string]float64{"kv_usage": .9, "peers:kv_usage": .4, "error_rate": .1, "peers:error_rate": .2}},
+		"the treated worker's own sum": {kind: restartWorkerKind, cause: "engine_hang", set: func(s *scene) { s.report("generation_tokens_rate", "vllm", "vllm-0", 7, 0) },
+			want: map[string]float64{"generation_tokens_rate": 7}},
+		"what shows another cause": {kind: restartWorkerKind, set: func(s *scene) { s.each("generation_tokens_rate", 7) }},
+	} {
+		s := calm(or(c.kind, setEngineArgKind))
+		s.act.Cause, s.act.Params["direction"] = or(c.cause, s.act.Cause), or(c.direction, "lower")
+		c.set(s)
+		want := map[string]float64{"replicas_ready": 5, wantedSignal: 5}
+		maps.Copy(want, c.want)
+		if got := s.reading(); !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// Without the workload and its workers no value can be told from another pool's.
+func TestUnreadPoolHasNoReading(t *testing.T) {
+	s := calm(setEngineArgKind)
+	s.act.Params["direction"] = "lower"
+	s.unread, s.w, s.pods = errAway, Workload{}, nil
+	s.report("error_rate", "", "", .4, 0)
+	s.report("error_rate", "vllm", "vllm-0", .4, 0)
+	if got := s.reading(); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestPeersAreTheModelsOtherPools(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind, model string
+		want        []string
+	}{
+		"a pool":               {setEngineArgKind, "llama", []string{"b-0"}},
+		"of no known model":    {setEngineArgKind, "", nil},
+		"one worker of a pool": {restartWorkerKind, "llama", nil},
+	} {
+		far := calm(c.kind)
+		far.report("kv_usage", "b", "b-0", .5, 0)
+		far.report("kv_usage", "", "x-0", .5, 0)
+		far.report("kv_usage", "vllm", "vllm-9", .5, 0)
+		far.report("kv_usage", "b", "vllm-0", .5, 0)
+		s := calm(c.kind)
+		s.cfg.Gauge, s.in.Scope.Model = gauged{&far.ev}, c.model
+		s.peersEvidence(t.Context())
+		var got []string
+		for _, v := range s.ev.Samples {
+			got = append(got, v.Entity.Pod)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// Two metrics of one signal would be two opinions on one series of samples.
+func TestEachSignalIsJudgedByOneMetric(t *testing.T) {
+	for _, kind := range []action{setEngineArg{}, restartWorker{}} {
+		for _, m := range kind.metrics() {
+			if m.rolling != (rolling{}) && !m.guardrail {
+				t.Errorf("%s is watched while the change takes effect, and is no guardrail", m.signal)
+			}
+			for _, direction := range []string{"lower", "raise"} {
+				a := &state.Action{Cause: m.cause, Params: map[string]string{"direction": direction}}
+				if all := applying(kind.metrics(), a); len(names(all)) != len(all) {
+					t.Errorf("cause %q, %s: %v", m.cause, direction, all)
+				}
+			}
+		}
+	}
+}
+
+func TestBaselineTakesMoreThanHalfOfItsWindow(t *testing.T) {
+	s := calm(setEngineArgKind)
+	s.cfg.Timing = Timing{Samples: 12}.orDefaults() // six readings
+	s.act.Verify.Before = map[string][]float64{"kv_usage": {.9, .9, .9}, "preemption_rate": {5, 5, 5, 5}}
+	if got := s.baseline(); !maps.Equal(got, map[string]float64{"preemption_rate": 5}) {
+		t.Errorf("%v", got)
+	}
+	// A pause as long as the window is none of it yet.
+	for pause, want := range map[time.Duration]int{6 * interval: 2, 6*interval + moment: 1} {
+		s.act.Verify.Before = map[string][]float64{"kv_usage": {.9}}
+		s.act.Params["direction"], s.ev.Samples = "lower", nil
+		s.each("kv_usage", .9)
+		if s.observe(noon.Add(-pause)); len(s.act.Verify.Before["kv_usage"]) != want {
+			t.Errorf("after %s: %v", pause, s.act.Verify.Before)
+		}
+	}
+}
+
+// What a finding weighs nothing for, and what is within the noise, no remedy is measured by.
+func TestNothingToImproveLeadsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		base     map[string]float64
+		findings []state.Finding
+		want     string
+	}{
+		"as much as the noise": {map[string]float64{"preemption_rate": .05}, nil, ""},
+		"more than the noise":  {map[string]float64{"preemption_rate": .06}, nil, "preemption_rate"},
+		"without weight":       {map[string]float64{"kv_usage": .99}, []state.Finding{{Signal: "kv_usage", Value: .99}}, ""},
+		"with weight":          {map[string]float64{"kv_usage": .99}, []state.Finding{{Signal: "kv_usage", Value: .99, Weight: 1}}, "kv_usage"},
+	} {
+		s := calm(setEngineArgKind)
+		s.act.Params["direction"], s.in.Diagnosis.Findings = "lower", c.findings
+		if got := strings.Join(s.leading(c.base), " "); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// First tokens show whether a raised cap helps. Of a lowered one they are only a guardrail.
+func TestGuardrailsAloneTellNothing(t *testing.T) {
+	got := map[string]float64{"ttft_p95": 1, "error_rate": 0, "replicas_ready": 5}
+	for direction, want := range map[string]bool{"lower": false, "raise": true} {
+		if informative(setEngineArg{}, &state.Action{Params: map[string]string{"direction": direction}}, got) != want {
+			t.Errorf("%s: %t", direction, !want)
+		}
+	}
+}
+
+// An idle worker shows nothing of what a request takes.
+func TestIdlePoolHasNoSafeValue(t *testing.T) {
+	for name, c := range map[string]struct {
+		used, running float64
+		want          int
+		says          string
+	}{
+		"runs":              {.5, 10, 17, "a running request holds 5 %"},
+		"runs nothing":      {.5, 0, 0, "it takes kv_usage and requests_running"},
+		"holds nothing":     {0, 10, 0, "it takes kv_usage and requests_running"},
+		"less than nothing": {-.5, 10, 0, "it takes kv_usage and requests_running"},
+	} {
+		s := calm(setEngineArgKind)
+		s.each("kv_usage", c.used)
+		s.each("requests_running", c.running)
+		if got, how := s.safeByUse(); got != c.want || !strings.Contains(how, c.says) {
+			t.Errorf("%s: %d, %s", name, got, how)
+		}
+	}
+}
+
+// What led before has to be readable now, and what is readable now has to have a baseline.
+func TestLeadingSignalNeedsBothEndsOfItsWay(t *testing.T) {
+	both := map[string][]float64{"kv_usage": slices.Repeat([]float64{.99}, 5), "preemption_rate": slices.Repeat([]float64{25}, 5)}
+	seldom := map[string][]float64{"kv_usage": {.99}, "preemption_rate": both["preemption_rate"]}
+	for name, c := range map[string]struct {
+		before map[string][]float64
+		now    []string
+		want   state.Decision
+	}{
+		"both":                 {both, []string{"kv_usage", "preemption_rate"}, state.Allow},
+		"not now":              {both, []string{"preemption_rate"}, state.Deny},
+		"seldom in the window": {seldom, []string{"kv_usage", "preemption_rate"}, state.Deny},
+	} {
+		b, s := attend(setEngineArgKind, state.Admitted), calm(setEngineArgKind)
+		s.cluster, s.act.Params = b.p, map[string]string{"arg": "max_num_seqs", "direction": "lower", "from": "100", "to": "50"}
+		s.in.Diagnosis.Findings = []state.Finding{{Signal: "kv_usage", Value: .99, Baseline: ptr(.6), Weight: 5}}
+		s.act.Verify.Before = c.before
+		for _, signal := range c.now {
+			s.each(signal, map[string]float64{"kv_usage": .99, "preemption_rate": 5}[signal])
+		}
+		if got := verifiability(context.Background(), s); got.decision != c.want || c.want == state.Deny && !strings.Contains(got.reason, "kv_usage cannot be read") {
+			t.Errorf("%s: %s, %s", name, got.decision, got.reason)
+		}
+	}
+}
