@@ -1,0 +1,96 @@
+package remediate
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+// A rollback is over when what it was for is as it was, and never before what it restored has settled.
+func TestRollbackWaitsForWhatItWasFor(t *testing.T) {
+	const settle, window = 2 * time.Minute, 10 * time.Minute
+	run := func(restored time.Duration, harmed bool, sampled int, now float64) func() *bedside {
+		return func() *bedside {
+			base := map[string]float64{"error_rate": .01, "kv_usage": .5}
+			during := map[string]float64{"kv_usage": .5, "error_rate": .01}
+			if harmed {
+				during["error_rate"] = .4
+			}
+			b := verified(setEngineArgKind, 10, base, during, map[string]float64{"kv_usage": .5, "error_rate": now})
+			b.act.State, b.act.Steps[1].State = state.RollbackIntent, state.RollbackIntent
+			b.p.w.Annotations[OpIDAnnotation], b.p.w.Containers[0].Args[0] = "op"+undone, b.act.Write.Old
+			b.act.Verify.Undone = map[string][]float64{"error_rate": slices.Repeat([]float64{now}, sampled)}
+			b.note(keyRestored, ago(restored))
+			return b
+		}
+	}
+	step := func(ctx context.Context, s *stage) advance { return (&Runner{cfg: s.cfg}).undo(ctx, s, setEngineArg{}) }
+	for _, c := range []struct {
+		name  string
+		begin func() *bedside
+		want  stride
+		exact bool
+	}{
+		{"settling", run(settle-moment, true, 9, .01), stride{to: state.RollbackIntent, wait: moment}, false},
+		{"settled", run(settle, true, 9, .01), stride{to: state.RolledBack, says: "the old value is live again (because); error_rate is 1 % again"}, true},
+		{"nothing had got worse", run(settle, false, 0, .01), stride{to: state.RolledBack, says: "the old value is live again (because)"}, true},
+		{"too few samples", run(settle, true, 8, .01), stride{to: state.RollbackIntent, wait: interval}, false},
+		{"still bad", run(settle, true, 9, .4), stride{to: state.RollbackIntent, wait: interval}, false},
+		{"still bad, nearly at the end", run(settle+window-moment, true, 9, .4), stride{to: state.RollbackIntent, wait: moment}, false},
+		{"still bad at the end", run(settle+window, true, 9, .4), stride{to: state.NeedsHuman,
+			says: "the old value is live again (because), and it did not help: error_rate is still 40 %, and was 1 %"}, true},
+		{"too few samples at the end", run(settle+window, true, 8, .01), stride{to: state.NeedsHuman,
+			says: "the old value is live again (because); whether that helped could not be read: error_rate"}, true},
+	} {
+		c.want.name = c.name
+		runStrides(t, c.begin, step, []stride{c.want})
+		if got := step(t.Context(), c.begin().stage).text; c.exact && got != c.want.says {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}
+
+// Only what the change had made worse is asked for after a rollback.
+func TestRecoveryAsksForWhatGotWorse(t *testing.T) {
+	few := func(v float64) []float64 { return slices.Repeat([]float64{v}, 4) }
+	v := func(watched int, now map[string][]float64) state.Verification {
+		return state.Verification{
+			Baseline: map[string]float64{"kv_usage": .5, "error_rate": 0, "ttft_p95": 1, "requests_waiting": 2},
+			Samples:  map[string][]float64{"kv_usage": few(.5), "error_rate": few(.4), "ttft_p95": few(1), "requests_waiting": few(90)},
+			Watched:  map[string][]float64{"ttft_p95": slices.Repeat([]float64{9}, watched)}, Undone: now}
+	}
+	for name, c := range map[string]struct {
+		v                    state.Verification
+		again, still, unread string
+	}{
+		"as it was":           {v(0, map[string][]float64{"error_rate": few(0), "kv_usage": few(.5)}), "error_rate is 0 % again", "", ""},
+		"still worse":         {v(0, map[string][]float64{"error_rate": few(.4), "kv_usage": few(.99)}), "", "error_rate is still 40 %, and was 0 %", ""},
+		"not read":            {v(0, nil), "", "", "error_rate"},
+		"watched":             {v(3, map[string][]float64{"error_rate": few(0), "ttft_p95": few(1)}), "error_rate is 0 % again, ttft_p95 is 1 s again", "", ""},
+		"watched, not enough": {v(2, map[string][]float64{"error_rate": few(0), "ttft_p95": few(9)}), "error_rate is 0 % again", "", ""},
+	} {
+		a := &state.Action{Params: map[string]string{"direction": "lower"}, Verify: c.v}
+		again, still, unread := recovered(a, setEngineArg{}.metrics(), Timing{Samples: 4}.orDefaults())
+		slices.Sort(again)
+		if got := []string{strings.Join(again, ", "), strings.Join(still, ", "), strings.Join(unread, ", ")}; !slices.Equal(got, []string{c.again, c.still, c.unread}) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// A rollback that was not written yet is written, however late. If it meets other changes, it tries for ten minutes.
+func TestLateRollbackIsWritten(t *testing.T) {
+	begin := func() *bedside { return attend(setEngineArgKind, state.RollbackIntent) }
+	conflict := func(since time.Duration) func(*bedside) {
+		return func(b *bedside) { b.p.patchErr = ErrConflict; b.note("undo_conflict", ago(since)) }
+	}
+	runStrides(t, begin, setEngineArg{}.undo, []stride{
+		{name: "long ago", set: func(b *bedside) { b.act.Steps[1].At = noon.Add(-time.Hour) }, to: state.RollbackIntent, wrote: "inverse"},
+		{name: "conflicts for less than ten minutes", set: conflict(10 * time.Minute), to: state.RollbackIntent, wait: time.Minute, wrote: "inverse"},
+		{name: "conflicts for longer", set: conflict(10*time.Minute + moment), to: state.NeedsHuman, says: "the rollback conflicts with other changes", wrote: "inverse"},
+	})
+}
