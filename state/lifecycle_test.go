@@ -196,3 +196,18 @@ func TestHoldIsToldOnce(t *testing.T) {
 		t.Errorf("told %q in %d revisions", got, in.Rev-rev)
 	}
 }
+
+func TestReopenedIncidentIsPlannedAgain(t *testing.T) {
+	s := newStory(t)
+	in, a := s.proposed("approve")
+	s.deliver(EffectPlan)
+	s.page(in, "resolved", ana, 0)
+	if a.State != Cancelled || in.Open() {
+		t.Fatalf("the run is %s, the incident %s", a.State, in.Status)
+	}
+	s.wait(time.Minute)
+	s.page(in, "reopened", ana, 0)
+	if e := s.plan(); !in.Open() || e == nil {
+		t.Errorf("the incident is %s, and its next plan %+v", in.Status, e)
+	}
+}
