@@ -211,3 +211,16 @@ func TestReopenedIncidentIsPlannedAgain(t *testing.T) {
 		t.Errorf("the incident is %s, and its next plan %+v", in.Status, e)
 	}
 }
+
+// No person had decided on it, and it is not the plan itself that was denied.
+func TestAutoRunDeniedDuringAPlanIsPlanned(t *testing.T) {
+	s := newStory(t)
+	_, a := s.proposed("auto")
+	at := *s.plan()
+	s.wait(time.Second)
+	s.apply(s.take(*a, Denied, "capacity: no other worker would be ready"))
+	s.apply(Input{Outcome: &Outcome{Effect: at.ID, Turn: at.Turn, Done: true}})
+	if s.plan() == nil {
+		t.Error("the denied run is not planned again")
+	}
+}
