@@ -224,3 +224,19 @@ func TestAutoRunDeniedDuringAPlanIsPlanned(t *testing.T) {
 		t.Error("the denied run is not planned again")
 	}
 }
+
+func TestPersonsNoOutlivesMerge(t *testing.T) {
+	for name, verb := range map[string]Verb{"a denial": VerbDeny, "a cancel": VerbCancel} {
+		s := newStory(t)
+		in, a := s.proposed("auto")
+		s.apply(s.says(verb, *a))
+		root := &Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: StatusOpen, OpenedAt: s.now, Told: map[Channel]Told{}}
+		s.board.incidents[root.ID] = root
+		x := &step{Fold: s.fold, Board: s.board, now: s.now, in: Input{Cluster: "prod"}}
+		x.merge(root, in)
+		s.apply(Input{Action: &ActionEvent{Action: s.remedy(root, "ACT-2", "auto")}})
+		if s.board.actions["ACT-2"] != nil {
+			t.Errorf("after %s of the same trouble's first incident the remedy is offered again", name)
+		}
+	}
+}
