@@ -222,10 +222,10 @@ func measured(a *state.Action, m metric) bool {
 
 // unseen lists what a success rests on that a reading lacks: enough earlier samples do not tell how it ended.
 func unseen(a *state.Action, metrics []metric, got map[string]float64) (out []string) {
-	for _, m := range metrics {
+	for _, m := range applying(metrics, a) {
 		_, seen := got[m.signal]
-		leading := m.better > 0 && slices.Contains(a.Verify.Leading, m.signal)
-		if !seen && m.applies(a) && (leading || m.guardrail && measured(a, m)) {
+		leading := slices.Contains(a.Verify.Leading, m.signal)
+		if !seen && (leading || m.guardrail && measured(a, m)) {
 			out = append(out, m.signal)
 		}
 	}
@@ -285,17 +285,14 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 		keep(&a.Verify.Samples, got)
 	}
 	verdict, text := judge(a, kind.metrics(), t.Samples)
-	dark := unseen(a, kind.metrics(), got)
-	if verdict == state.Better && len(dark) > 0 {
+	until := a.Verify.Until
+	if dark := unseen(a, kind.metrics(), got); verdict == state.Better && len(dark) > 0 {
 		verdict, text = state.Inconclusive, strings.Join(dark, ", ")+" cannot be read at the end; "+text
-		if !st.now.Before(a.Verify.Until) && st.now.Before(a.Verify.Until.Add(errorsToGiveUp*t.Interval)) {
-			a.Verify.Text = text
-			return st.stay(t.Interval)
-		}
+		until = until.Add(errorsToGiveUp * t.Interval) // a failed scrape or two may be all of it
 	}
 	a.Verify.Text = text
-	if verdict != state.Worse && st.now.Before(a.Verify.Until) {
-		return st.stay(min(t.Interval, a.Verify.Until.Sub(st.now)))
+	if verdict != state.Worse && st.now.Before(until) {
+		return st.stay(min(t.Interval, until.Sub(st.now)))
 	}
 	a.Verify.Verdict = verdict
 	switch {

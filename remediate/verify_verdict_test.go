@@ -93,6 +93,8 @@ func TestHarmEndsTheVerification(t *testing.T) {
 	}
 	runStrides(t, after(setEngineArgKind, 9), step(setEngineArg{}), []stride{
 		{name: "of a cap", to: state.RollbackIntent, says: "guardrail breached: error_rate 0 % → 40 %"}})
+	runStrides(t, after(setEngineArgKind, 10), step(setEngineArg{}), []stride{
+		{name: "of a cap, while what leads cannot be read", set: func(b *bedside) { b.reads(map[string]float64{"error_rate": .4}) }, to: state.RollbackIntent, says: "guardrail breached"}})
 	runStrides(t, after(setEngineArgKind, 8), step(setEngineArg{}), []stride{
 		{name: "of a cap, after too few samples", to: state.Verifying, wait: interval}})
 	runStrides(t, after(restartWorkerKind, 9), step(restartWorker{}), []stride{
@@ -184,5 +186,29 @@ func TestBreachRollsBackOnlyWhatIsInForce(t *testing.T) {
 		{name: "put back by hand", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }, to: state.Superseded},
 		{name: "changed by hand", set: func(b *bedside) { b.p.w.Containers[0].Args[0] = "--max-num-seqs=8" }, to: state.NeedsHuman, says: "left as it is"},
 		{name: "complete", set: func(b *bedside) { b.p.w.Updated = 5 }, to: state.Verifying},
+	})
+}
+
+// A success waits a little for what cannot be read at its end, and ends then without.
+func TestSuccessWaitsForItsLastReading(t *testing.T) {
+	good := map[string]float64{"kv_usage": .6, "preemption_rate": 0}
+	step := func(ctx context.Context, s *stage) advance {
+		return (&Runner{cfg: s.cfg}).verify(ctx, s, setEngineArg{})
+	}
+	begin := func() *bedside {
+		b := verified(setEngineArgKind, 10, map[string]float64{"kv_usage": .99, "preemption_rate": 5}, good, map[string]float64{"preemption_rate": 0})
+		b.act.Verify.Settle, b.act.Verify.Until = noon.Add(-10*time.Minute), noon
+		return b
+	}
+	ended := func(ago time.Duration) func(*bedside) {
+		return func(b *bedside) { b.act.Verify.Until = noon.Add(-ago) }
+	}
+	runStrides(t, begin, step, []stride{
+		{name: "dark", to: state.Verifying, wait: interval},
+		{name: "read", set: func(b *bedside) { b.reads(good) }, to: state.Succeeded},
+		{name: "all that leads is read", set: func(b *bedside) { b.reads(map[string]float64{"kv_usage": .6}) }, to: state.Succeeded},
+		{name: "read again", set: func(b *bedside) { b.reads(good); ended(interval)(b) }, to: state.Succeeded},
+		{name: "dark for two minutes, nearly", set: ended(4*interval - moment), to: state.Verifying, wait: moment},
+		{name: "dark for two minutes", set: ended(4 * interval), to: state.NeedsHuman, says: "kv_usage cannot be read at the end; better: "},
 	})
 }
