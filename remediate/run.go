@@ -158,11 +158,10 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 		return advance{to: state.Expired, text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
 	}
 	s := r.cfg.survey(ctx, st.in, a)
-	s.commit = a.State == state.Admitted
 	if s.problem == nil {
 		s.peersEvidence(ctx)
 	}
-	begun := s.commit && len(a.Verify.Before) > 0
+	begun := len(a.Verify.Before) > 0 // its first reading was taken when it was admitted
 	if begun && s.observe(st.due) {
 		return st.stay(r.cfg.Timing.Interval)
 	}
