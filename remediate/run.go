@@ -43,8 +43,8 @@ func (m moved) ActionsOf(id state.IncidentID) []state.Action {
 // Deliver takes the run's next step, as the view has it now.
 func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	now := r.cfg.Clock.Now()
-	a, ok := r.cfg.View.Action(e.Action)
-	if !ok || !a.State.Running() && !(a.State == state.Proposed && Mode(a.Mode) == Auto) {
+	a, _ := r.cfg.View.Action(e.Action) // one that is not known has no state
+	if !a.State.Running() && !(a.State == state.Proposed && Mode(a.Mode) == Auto) {
 		return done(e)
 	}
 	if a.Form > state.ActionForm {

@@ -36,6 +36,13 @@ func TestWriteBeforeAShutdownIsRecorded(t *testing.T) {
 	}
 }
 
+func TestUnknownRunIsDone(t *testing.T) {
+	b := attend(setEngineArgKind, state.Intent)
+	if out := (&Runner{cfg: b.cfg}).Deliver(t.Context(), state.Effect{ID: "run", Action: "ACT-9"}); !out.Outcome.Done || len(out.Inputs) > 0 || len(b.p.wrote) > 0 {
+		t.Errorf("%+v, wrote %v", out, b.p.wrote)
+	}
+}
+
 func TestRunOfAForgottenIncidentIsCancelled(t *testing.T) {
 	for known, want := range map[bool]state.ActionState{true: state.Admitted, false: state.Cancelled} {
 		b := admission(nil)
@@ -115,7 +122,9 @@ func TestWorkerIsReplacedOnlyByALaterOne(t *testing.T) {
 	runStrides(t, func() *bedside { return attend(restartWorkerKind, state.Intent) }, restartWorker{}.apply, []stride{
 		{name: "not readable when it is drained", set: drained, to: state.Intent, wait: poll},
 		{name: "gone when it is drained", set: func(b *bedside) { drained(b); b.p.podErr = ErrNotFound }, to: state.Applied, says: "is gone"},
-		{name: "the record of its labels is not readable", set: func(b *bedside) { b.act.Write.Old = `{"serving":"yes","zone":1}` }, to: state.Superseded, says: "labels were changed"},
+		{name: "the record of its labels is not readable", set: func(b *bedside) {
+			b.act.Write.Old, b.p.pod.Labels["zone"] = `{"serving":"yes","zone":1}`, ""
+		}, to: state.Superseded, says: "labels were changed"},
 	})
 	fresh := func(created time.Duration, change func(*Pod)) func(*bedside) {
 		return func(b *bedside) {
