@@ -68,8 +68,8 @@ func approval(_ context.Context, s *scene) verdict {
 		return deny("nobody approved it")
 	case a.PlanHash != planHash(a):
 		return deny("the plan is not the one that was approved")
-	case !a.DecidedAt.Before(a.ExpiresAt) || !at.Before(approvedUntil(a, s.rule)):
-		return deny("the approval expired at %s", approvedUntil(a, s.rule).Format("15:04:05 MST"))
+	case !a.DecidedAt.Before(a.ExpiresAt) || !at.Before(s.cfg.approvedUntil(a, s.rule)):
+		return deny("the approval expired at %s", s.cfg.approvedUntil(a, s.rule).Format("15:04:05 MST"))
 	case s.rule.noApprover():
 		return deny("the policies for it name no approver in common")
 	}

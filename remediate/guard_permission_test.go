@@ -16,7 +16,7 @@ func TestApprovalGuardAnswers(t *testing.T) {
 		a := &state.Action{ID: "ACT-1", Kind: "set_engine_arg", Mode: "approve", State: state.Approved, ExpiresAt: at.Add(15 * time.Minute),
 			DecidedBy: state.Actor{ID: "asha", Role: state.Responder}, DecidedAt: at.Add(time.Minute)}
 		a.PlanHash = planHash(a)
-		return &scene{now: at.Add(2 * time.Minute), act: a, rule: rule{Limits: Limits{}.OrDefaults(), mode: Approve}}
+		return &scene{cfg: &Config{}, now: at.Add(2 * time.Minute), act: a, rule: rule{Limits: Limits{}.OrDefaults(), mode: Approve}}
 	}
 	for name, c := range map[string]struct {
 		change func(*scene)

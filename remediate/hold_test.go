@@ -181,3 +181,15 @@ func TestSameDenialIsRecordedOnce(t *testing.T) {
 		t.Errorf("%d records of one denial", len(w.actions)-n)
 	}
 }
+
+// However short an approval is good for, the window before the write fits in.
+func TestShortApprovalOutlastsBaseline(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Minute, 2 * time.Minute, 15 * time.Minute} {
+		w := newWorld(t, setArg, remediate.Approve)
+		w.cfg.Limits.ApprovalTTL = ttl
+		w.plan()
+		w.clock.now = w.clock.now.Add(ttl - time.Second)
+		w.approve(sre)
+		w.until(state.Applied)
+	}
+}

@@ -28,8 +28,7 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 		r.stamp(keyEvicted)
 		return advance{to: state.Applied, text: "the worker is gone"}
 	case pod.Terminating:
-		r.stamp(keyEvicted)
-		return r.stay(r.cfg.Timing.Poll)
+		return r.ending(pod)
 	case a.Journal[keyUndo] != "":
 		return k.putBack(ctx, r, pod)
 	case a.Journal[keyIsolated] == "":
@@ -47,6 +46,18 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 		return k.drain(ctx, r)
 	}
 	return k.evict(ctx, r, pod)
+}
+
+// ending waits for a worker to be gone. It may never be: a kubelet that is away confirms no end, and a finalizer may stay.
+func (r *stage) ending(pod Pod) advance {
+	most := r.cfg.Timing.Rollout
+	switch since := r.stamp(keyEvicted); {
+	case r.now.Sub(since) <= most:
+		return r.stay(r.cfg.Timing.Poll)
+	case pod.Annotations[OpIDAnnotation] != r.act.Write.OpID:
+		return advance{to: state.Superseded, text: "the worker was deleted by another hand before it was isolated; nothing was written"}
+	}
+	return advance{to: state.NeedsHuman, text: fmt.Sprintf("the worker is still terminating after %s: see whether its node is up", state.FormatDuration(most))}
 }
 
 const relabelled = "the worker's labels were changed after it was isolated, and not by Paramedic: they are left as they are"

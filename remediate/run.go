@@ -154,7 +154,7 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	if Mode(a.Mode) != Auto && !a.DecidedAt.Before(a.ExpiresAt) {
 		return advance{to: state.Expired, text: "the approval came too late"}
 	}
-	if end := approvedUntil(a, r.cfg.ruleFor(a.Cause, a.Kind, a.Target)); Mode(a.Mode) != Auto && !st.now.Before(end) {
+	if end := r.cfg.approvedUntil(a, r.cfg.ruleFor(a.Cause, a.Kind, a.Target)); Mode(a.Mode) != Auto && !st.now.Before(end) {
 		return advance{to: state.Expired, text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
 	}
 	s := r.cfg.survey(ctx, st.in, a)
@@ -208,11 +208,13 @@ func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 // keyHeld is the journal's key for since when the run is held by what names no end.
 const keyHeld = "held"
 
-// approvedUntil returns when an approval runs out: some time after the plan's, or after the end of a hold.
-func approvedUntil(a *state.Action, r rule) time.Time {
+// approvedUntil returns when an approval runs out: some time after the plan's, or after the end of a hold. It lasts for the window that
+// is read before the write, however short approval_expires is, or no such approval would ever be carried out.
+func (c *Config) approvedUntil(a *state.Action, r rule) time.Time {
 	end := a.ExpiresAt
 	if held, err := time.Parse(time.RFC3339Nano, a.Journal[state.HeldUntil]); err == nil && held.After(end) {
 		end = held
 	}
-	return end.Add(r.ApprovalTTL)
+	t := c.Timing.orDefaults()
+	return end.Add(max(r.ApprovalTTL, time.Duration(t.readings()+1)*t.Interval))
 }

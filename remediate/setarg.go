@@ -345,6 +345,7 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return r.retry(err)
 	}
+	delete(a.Journal, "trouble")
 	began := reached(*a, state.RollbackIntent)
 	back := w.Annotations[OpIDAnnotation] == wr.OpID+undone
 	live, _ := valueAt(w, wr.Path)
@@ -375,7 +376,7 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
 		return r.person("the rollback was refused: " + err.Error())
 	}
-	return r.retry(err)
+	return r.contend("undo_trouble", err, func(why string) advance { return r.person("the rollback could not be written: " + why) })
 }
 
 // kubectl is the command that does what a patch does.

@@ -216,6 +216,18 @@ func measured(a *state.Action, m metric) bool {
 	return ok
 }
 
+// unseen lists what a success rests on that a reading lacks: enough earlier samples do not tell how it ended.
+func unseen(a *state.Action, metrics []metric, got map[string]float64) (out []string) {
+	for _, m := range metrics {
+		_, seen := got[m.signal]
+		leading := m.better > 0 && slices.Contains(a.Verify.Leading, m.signal)
+		if !seen && m.applies(a) && (leading || m.guardrail && measured(a, m)) {
+			out = append(out, m.signal)
+		}
+	}
+	return out
+}
+
 // expected is what the baseline would have become untouched, going by the peers. They correct it by a factor of two at most.
 func expected(v *state.Verification, samples map[string][]float64, signal string, base float64, enough int) float64 {
 	pb, ok := v.Baseline[peerPrefix+signal]
@@ -269,6 +281,14 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 		keep(&a.Verify.Samples, got)
 	}
 	verdict, text := judge(a, kind.metrics(), t.Samples)
+	dark := unseen(a, kind.metrics(), got)
+	if verdict == state.Better && len(dark) > 0 {
+		verdict, text = state.Inconclusive, strings.Join(dark, ", ")+" cannot be read at the end; "+text
+		if !st.now.Before(a.Verify.Until) && st.now.Before(a.Verify.Until.Add(errorsToGiveUp*t.Interval)) {
+			a.Verify.Text = text
+			return st.stay(t.Interval)
+		}
+	}
 	a.Verify.Text = text
 	if verdict != state.Worse && st.now.Before(a.Verify.Until) {
 		return st.stay(min(t.Interval, a.Verify.Until.Sub(st.now)))

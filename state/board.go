@@ -118,6 +118,7 @@ func boardOf(values []any) *Board {
 		b.put(v)
 	}
 	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) { // in order, so that each goes to the end of its shelves
+		in.Actions = slices.DeleteFunc(in.Actions, func(id ActionID) bool { return b.actions[id] == nil })
 		if in.Open() {
 			b.indexParts(in, in)
 			b.indexEverywhere(in)

@@ -270,8 +270,8 @@ func (x *step) merge(root, other *Incident) {
 	}
 	for _, id := range other.Actions {
 		a := x.actions[id]
-		if a.NeedsPerson() || !a.State.BeforeEffect() && !a.State.Done() {
-			root.Actions = append(root.Actions, id) // what is under way is now the root's to wait for
+		if a.NeedsPerson() || !a.State.BeforeEffect() && !a.State.Done() || a.Declined() {
+			root.Actions = append(root.Actions, id) // what is under way is now the root's to wait for, and a person's no is to the root, too
 		}
 		if a.NeedsPerson() {
 			root.HandedAt = later(root.HandedAt, other.HandedAt)

@@ -148,6 +148,7 @@ func (x *step) reopen(in *Incident, by Actor) {
 		return
 	}
 	x.takeUp(in, keys)
+	x.planAsked(in) // its runs ended when it was resolved, and its verdict may stay as it is
 	x.record(in, Entry{Kind: "reopened", Actor: by, Text: fmt.Sprintf("reopened in PagerDuty%s", byWhom(by))})
 	x.show(in)
 }

@@ -51,8 +51,9 @@ func (x *step) planAgain(in *Incident, a *Action) {
 	if ends > 0 {
 		pause = min(planPause<<min(ends-1, 8), planPauseMost)
 	}
-	// A plan that is being made now may not know of the end of a run that waited for a person: its answer is not taken.
-	if e := x.effects[planEffect(in.ID)]; e != nil && !e.Due.After(x.now) && (a.State == Expired || a.DecidedBy.ID != "") {
+	// A plan that is being made now may not know of the end of a run: its answer is not taken. What it denied itself it knows of.
+	own := a.Steps[0].At.Equal(a.Steps[len(a.Steps)-1].At)
+	if e := x.effects[planEffect(in.ID)]; e != nil && !e.Due.After(x.now) && !own {
 		e.Turn = x.in.Seq
 		x.touch(kindEffect, string(e.ID))
 	}

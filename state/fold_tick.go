@@ -140,15 +140,32 @@ func (x *step) forget(in *Incident) {
 		x.meta.SweptAt = x.now.Add(-sweepEvery) // not done: go on with the next input
 		return
 	}
-	for _, id := range in.Actions {
-		delete(x.actions, id)
-		x.touch(kindAction, string(id))
-	}
 	delete(x.Board.evidence, in.ID)
 	x.touch(kindEvidence, string(in.ID))
 	delete(x.held, in.ID)
 	delete(x.incidents, in.ID)
+	x.forgetRuns(in)
 	for _, id := range slices.Clone(x.wants[in.ID]) {
 		x.drop(id)
+	}
+}
+
+// forgetRuns erases the runs of an incident that is gone. After a merge two incidents list one run: it goes with the one that it was
+// planned for, and no list keeps it.
+func (x *step) forgetRuns(in *Incident) {
+	for at := in; at != nil; at = x.incidents[at.MergedInto] {
+		left := slices.DeleteFunc(slices.Clone(at.Actions), func(id ActionID) bool {
+			a := x.actions[id]
+			if a != nil && x.incidents[a.Incident] != nil {
+				return false
+			}
+			delete(x.actions, id)
+			x.touch(kindAction, string(id))
+			return true
+		})
+		if at != in && len(left) < len(at.Actions) {
+			at.Actions = left
+			x.changedIncident(at)
+		}
 	}
 }

@@ -196,3 +196,47 @@ func TestHoldIsToldOnce(t *testing.T) {
 		t.Errorf("told %q in %d revisions", got, in.Rev-rev)
 	}
 }
+
+func TestReopenedIncidentIsPlannedAgain(t *testing.T) {
+	s := newStory(t)
+	in, a := s.proposed("approve")
+	s.deliver(EffectPlan)
+	s.page(in, "resolved", ana, 0)
+	if a.State != Cancelled || in.Open() {
+		t.Fatalf("the run is %s, the incident %s", a.State, in.Status)
+	}
+	s.wait(time.Minute)
+	s.page(in, "reopened", ana, 0)
+	if e := s.plan(); !in.Open() || e == nil {
+		t.Errorf("the incident is %s, and its next plan %+v", in.Status, e)
+	}
+}
+
+// No person had decided on it, and it is not the plan itself that was denied.
+func TestAutoRunDeniedDuringAPlanIsPlanned(t *testing.T) {
+	s := newStory(t)
+	_, a := s.proposed("auto")
+	at := *s.plan()
+	s.wait(time.Second)
+	s.apply(s.take(*a, Denied, "capacity: no other worker would be ready"))
+	s.apply(Input{Outcome: &Outcome{Effect: at.ID, Turn: at.Turn, Done: true}})
+	if s.plan() == nil {
+		t.Error("the denied run is not planned again")
+	}
+}
+
+func TestPersonsNoOutlivesMerge(t *testing.T) {
+	for name, verb := range map[string]Verb{"a denial": VerbDeny, "a cancel": VerbCancel} {
+		s := newStory(t)
+		in, a := s.proposed("auto")
+		s.apply(s.says(verb, *a))
+		root := &Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: StatusOpen, OpenedAt: s.now, Told: map[Channel]Told{}}
+		s.board.incidents[root.ID] = root
+		x := &step{Fold: s.fold, Board: s.board, now: s.now, in: Input{Cluster: "prod"}}
+		x.merge(root, in)
+		s.apply(Input{Action: &ActionEvent{Action: s.remedy(root, "ACT-2", "auto")}})
+		if s.board.actions["ACT-2"] != nil {
+			t.Errorf("after %s of the same trouble's first incident the remedy is offered again", name)
+		}
+	}
+}

@@ -245,3 +245,63 @@ func TestUnreadableDetailReopensNothing(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// merged is an incident that became part of another while its run was under way. The run has ended since.
+func (s *story) merged() (root, in *Incident, a *Action) {
+	s.t.Helper()
+	in, a = s.intended()
+	root = &Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: StatusOpen, OpenedAt: s.now, Told: map[Channel]Told{}}
+	s.board.incidents[root.ID] = root
+	x := &step{Fold: s.fold, Board: s.board, now: s.now, in: Input{Cluster: "prod"}}
+	x.merge(root, in)
+	s.apply(s.take(*a, Applied, ""))
+	s.apply(s.take(*a, Verifying, ""))
+	s.apply(s.take(*a, Succeeded, "better"))
+	return root, in, a
+}
+
+func TestMergedRunForgottenBeforeRoot(t *testing.T) {
+	s := newStory(t)
+	root, in, a := s.merged()
+	s.fold.Settings.Retain = time.Hour
+	s.wait(3 * time.Hour)
+	s.apply(Input{})
+	if s.board.incidents[in.ID] != nil || s.board.actions[a.ID] != nil {
+		t.Fatal("the merged incident is past retention and still there")
+	}
+	s.apply(Input{Command: &Command{Verb: VerbResolve, Incident: root.ID, Actor: ana}})
+	for range 3 {
+		s.wait(2 * time.Hour)
+		s.apply(Input{})
+	}
+	if s.board.incidents[root.ID] != nil {
+		t.Error("the root is past retention and still there")
+	}
+}
+
+func TestMergedRunForgottenAfterRoot(t *testing.T) {
+	s := newStory(t)
+	root, in, a := s.merged()
+	x := &step{Fold: s.fold, Board: s.board, now: s.now, in: Input{Cluster: "prod"}}
+	root.Status = StatusResolved
+	x.forget(root) // both may be past retention at once, and one goes first
+	if s.board.actions[a.ID] == nil {
+		t.Error("the run of an incident that is remembered was forgotten")
+	}
+	s.fold.Settings.Retain = time.Hour
+	for range 3 {
+		s.wait(2 * time.Hour)
+		s.apply(Input{})
+	}
+	if s.board.incidents[in.ID] != nil || s.board.actions[a.ID] != nil {
+		t.Error("the merged incident is past retention and still there")
+	}
+}
+
+// An earlier version may have stored an incident that lists a forgotten run.
+func TestForgottenRunIsListedNoMore(t *testing.T) {
+	b := boardOf([]any{&Incident{ID: "INC-1", Status: StatusOpen, Actions: []ActionID{"ACT-1", "ACT-2"}}, &Action{ID: "ACT-2", Incident: "INC-1", State: Succeeded}})
+	if got := b.incidents["INC-1"].Actions; len(got) != 1 || got[0] != "ACT-2" {
+		t.Error(got)
+	}
+}
