@@ -126,6 +126,16 @@ func TestWorkerIsReplacedOnlyByALaterOne(t *testing.T) {
 			b.act.Write.Old, b.p.pod.Labels["zone"] = `{"serving":"yes","zone":1}`, ""
 		}, to: state.Superseded, says: "labels were changed"},
 	})
+	ending := func(since time.Duration) func(*bedside) {
+		return func(b *bedside) {
+			b.p.pod.Terminating, b.p.pod.Annotations[OpIDAnnotation] = true, "op"
+			b.note(keyEvicted, ago(since))
+		}
+	}
+	runStrides(t, func() *bedside { return attend(restartWorkerKind, state.Intent) }, restartWorker{}.apply, []stride{
+		{name: "terminating for as long as it may", set: ending(30 * time.Minute), to: state.Intent, wait: poll},
+		{name: "terminating for longer", set: ending(30*time.Minute + moment), to: state.NeedsHuman, says: "still terminating after 30m"},
+	})
 	fresh := func(created time.Duration, change func(*Pod)) func(*bedside) {
 		return func(b *bedside) {
 			b.p.pods[0] = Pod{Namespace: "llm", Name: "vllm-new", UID: "pod-9", Ready: true, Created: noon.Add(-time.Minute + created)}
