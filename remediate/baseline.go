@@ -60,8 +60,8 @@ func (s *scene) leading(base map[string]float64) []string {
 		if m.better == 0 || !m.applies(s.act) {
 			continue
 		}
-		v, known := base[m.signal]
-		if m.ends && v > m.noise || s.restsOn(m, v, known) {
+		v, ok := base[m.signal]
+		if m.ends && ok && v > m.noise || s.restsOn(m, v, ok) {
 			out = append(out, m.signal)
 		}
 	}
