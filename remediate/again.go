@@ -75,9 +75,6 @@ func (r *stage) blocked(format, why string) advance {
 // askAgain asks the guards about the run on fresh reads, and records their answers.
 func (r *stage) askAgain(ctx context.Context, list []guard) (state.Decision, string, time.Time) {
 	s := r.cfg.survey(ctx, r.in, r.act)
-	if s.problem == nil {
-		s.peersEvidence(ctx)
-	}
 	r.act.Guards = ask(ctx, s, list)
 	return weigh(r.act.Guards)
 }

@@ -141,7 +141,9 @@ type Budget struct {
 type Autoscaler struct {
 	Kind, Name string
 	Target     Ref
-	Min, Max   int
+	// Known reports whether its status says how many replicas it wants: Desired, where it saw Current.
+	Known            bool
+	Current, Desired int
 }
 
 // selects says whether a label selector that is not empty matches.

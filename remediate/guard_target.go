@@ -173,10 +173,14 @@ func sharedCause(_ context.Context, s *scene) verdict {
 	return allow("%d of %d workers are in trouble", n, len(s.pods))
 }
 
-// ownership: not during a rollout, not on top of a person's fresh edit, not on a field that something else sets.
+// ownership holds during a rollout, while an autoscaler resizes the pool, and after a person's edit.
+// It denies a write to a field that something else sets.
 func ownership(_ context.Context, s *scene) verdict {
 	if s.w.RollingOut() {
 		return hold(s.now.Add(time.Minute), "a rollout of %s is in progress", s.w.Name)
+	}
+	if why := s.scaling(); why != "" {
+		return hold(s.now.Add(time.Minute), "%s", why)
 	}
 	if m, ok := humanEdit(s.w, s.now.Add(-s.rule.HumanEdit)); ok {
 		return hold(m.At.Add(s.rule.HumanEdit), "%s changed %s at %s: hands off for %s", m.Name, s.w.Name, m.At.Format("15:04:05 MST"), state.FormatDuration(s.rule.HumanEdit))
@@ -199,6 +203,21 @@ func ownership(_ context.Context, s *scene) verdict {
 		return allow("%s: set %s in the release's values as well, or its next upgrade undoes it", release, s.act.Change)
 	}
 	return allow("no rollout, no edit by hand within %s, and nothing else sets the args", state.FormatDuration(s.rule.HumanEdit))
+}
+
+// scaling returns why the pool may be changing its size, or "". An autoscaler that does not report
+// what it wants may be about to.
+func (s *scene) scaling() string {
+	for _, a := range s.ns.Autoscalers {
+		switch {
+		case a.Target != s.w.Ref:
+		case !a.Known:
+			return fmt.Sprintf("%s %s sets the replicas of %s, and does not report how many it wants", a.Kind, a.Name, s.w.Name)
+		case a.Desired != a.Current || a.Desired != s.w.Replicas:
+			return fmt.Sprintf("%s %s is scaling %s: it wants %d replicas, saw %d, and %d are set", a.Kind, a.Name, s.w.Name, a.Desired, a.Current, s.w.Replicas)
+		}
+	}
+	return ""
 }
 
 // controllers write objects by themselves; their entries are no person's edit.

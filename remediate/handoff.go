@@ -6,7 +6,7 @@ import "paramedic/state"
 // elsewhere, or a person, decided so.
 func putBack(w Workload, wr state.Write) bool {
 	live, ok := valueAt(w, wr.Path)
-	return w.UID == wr.UID && ok && live == wr.Old && live != wr.New
+	return w.UID == wr.UID && ok && live == wr.Old
 }
 
 // handedOff ends a run whose write was put back by another hand: nothing of it is left to verify or to undo.

@@ -75,15 +75,15 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		case same && !refused:
 			keep[old.ID] = true
 			continue
-		case same && refused && old.State == state.Denied:
+		case same && old.State == state.Denied:
 			again = true
 			continue
-		case old.ID != "" && (wrote(old) || old.State.Running()):
+		case wrote(old) || old.State.Running():
 			keep[old.ID] = true
 			continue
 		}
 		again = again || refused
-		fresh = append(fresh, p.events(p.identify(a, planned), refused)...)
+		fresh = append(fresh, p.events(p.identify(a, in, planned), refused)...)
 		planned++
 	}
 	return append(p.callOff(in, keep, state.Superseded, "the plan changed"), fresh...), again
@@ -128,7 +128,6 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 		return refuse(err)
 	}
 	a.ExpiresAt = now.Add(s.rule.ApprovalTTL)
-	s.peersEvidence(ctx)
 	a.Guards = ask(ctx, s, guards())
 	if decision, _, _ := weigh(a.Guards); decision == state.Deny && s.rule.mode.Writes() {
 		return a, true
@@ -142,23 +141,14 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 	return a, false
 }
 
-// identify gives the action its hash and its ID, which a second delivery of the same plan gives again. The IDs of an incident's
-// actions are in the order in which they were planned; before says how many of this plan come before it.
-func (p *Planner) identify(a state.Action, before int) state.Action {
+// identify returns the action with its hash and its ID. A second delivery of the same plan gets the
+// same ID. The IDs of an incident's actions are in the order in which they were planned: before
+// counts those of this plan that come first.
+func (p *Planner) identify(a state.Action, in state.Incident, before int) state.Action {
 	a.PlanHash = planHash(&a)
-	all := p.cfg.View.ActionsOf(a.Incident)
-	attempt := 0
-	for _, b := range all {
-		if b.Kind == a.Kind && b.Target.Name == a.Target.Name {
-			attempt++
-		}
-	}
-	seed := strings.Join([]string{string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Params["arg"], strconv.Itoa(attempt)}, "|")
-	at := p.cfg.Clock.Now()
-	if in, ok := p.cfg.View.Incident(a.Incident); ok && !in.OpenedAt.IsZero() {
-		at = in.OpenedAt
-	}
-	a.ID = state.NewActionID(at.Add(time.Duration(len(all)+before)*time.Millisecond), seed)
+	n := len(p.cfg.View.ActionsOf(in.ID)) + before
+	seed := strings.Join([]string{string(in.ID), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Params["arg"]}, "|")
+	a.ID = state.NewActionID(in.OpenedAt.Add(time.Duration(n)*time.Millisecond), seed)
 	return a
 }
 

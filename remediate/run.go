@@ -43,8 +43,8 @@ func (m moved) ActionsOf(id state.IncidentID) []state.Action {
 // Deliver takes the run's next step, as the view has it now.
 func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	now := r.cfg.Clock.Now()
-	a, ok := r.cfg.View.Action(e.Action)
-	if !ok || !a.State.Running() && !(a.State == state.Proposed && Mode(a.Mode) == Auto) {
+	a, _ := r.cfg.View.Action(e.Action) // one that is not known has no state
+	if !a.State.Running() && !(a.State == state.Proposed && Mode(a.Mode) == Auto) {
 		return done(e)
 	}
 	if a.Form > state.ActionForm {
@@ -158,11 +158,10 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 		return advance{to: state.Expired, text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
 	}
 	s := r.cfg.survey(ctx, st.in, a)
-	s.commit = a.State == state.Admitted
 	if s.problem == nil {
 		s.peersEvidence(ctx)
 	}
-	begun := s.commit && len(a.Verify.Before) > 0
+	begun := len(a.Verify.Before) > 0 // its first reading was taken when it was admitted
 	if begun && s.observe(st.due) {
 		return st.stay(r.cfg.Timing.Interval)
 	}

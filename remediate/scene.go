@@ -14,13 +14,12 @@ import (
 
 // A scene is everything that guards judge an action by, read afresh each time.
 type scene struct {
-	cfg    *Config
-	now    time.Time
-	rule   rule
-	in     state.Incident
-	act    *state.Action
-	kind   action
-	commit bool // a write follows at once if all allow
+	cfg  *Config
+	now  time.Time
+	rule rule
+	in   state.Incident
+	act  *state.Action
+	kind action
 
 	cluster Cluster
 	ns      Namespace
@@ -87,11 +86,7 @@ func (s *scene) poolRef() Ref {
 func (s *scene) signals() []string {
 	out := []string{"requests_running", "requests_waiting", "kv_usage", "max_num_seqs",
 		"kv_blocks_total", "kv_block_size", "prompt_length_mean", "output_length_mean"}
-	if s.kind != nil {
-		for _, m := range s.kind.metrics() {
-			out = append(out, m.signal)
-		}
-	}
+	out = append(out, names(s.kind.metrics())...)
 	for _, f := range s.in.Diagnosis.Findings {
 		if f.Weight > 0 && !fromAlert(f) {
 			out = append(out, f.Signal)
@@ -113,7 +108,7 @@ func poolScope(t state.Target, model string) state.Scope {
 func values(ev state.Evidence, signal string, oldest time.Time, take func(state.Entity) bool) []float64 {
 	var out []float64
 	for _, v := range ev.Samples {
-		if v.Signal == signal && v.Entity.Pod != "" && take(v.Entity) && !v.At.Before(oldest) && finite(v.Value) {
+		if v.Signal == signal && take(v.Entity) && !v.At.Before(oldest) && finite(v.Value) {
 			out = append(out, v.Value)
 		}
 	}
@@ -136,7 +131,6 @@ func (s *scene) of(signal string) []float64 {
 // newest is the newest fresh value of a signal on one pod, or of the pool as a whole where pod is empty.
 func (s *scene) newest(signal, pod string) (state.Sample, bool) {
 	var best state.Sample
-	ok := false
 	for _, v := range s.ev.Samples {
 		if v.Signal != signal || v.Entity.Pod != pod || v.At.Before(s.now.Add(-s.rule.EvidenceAge)) || !finite(v.Value) {
 			continue
@@ -144,11 +138,11 @@ func (s *scene) newest(signal, pod string) (state.Sample, bool) {
 		if pod == "" && v.Entity.Pool != "" && v.Entity.Pool != s.w.Name {
 			continue
 		}
-		if !ok || v.At.After(best.At) {
-			best, ok = v, true
+		if v.At.After(best.At) {
+			best = v
 		}
 	}
-	return best, ok
+	return best, best.Signal != ""
 }
 
 // seqs is the pool's max_num_seqs: what the pod template says, else what live signals say.

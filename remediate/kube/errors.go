@@ -3,7 +3,6 @@ package kube
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,7 +43,7 @@ func explain(err error) error {
 // fieldErrors says whether validation named a field.
 func fieldErrors(err error) bool {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil || status.Status().Code != http.StatusUnprocessableEntity {
+	if !errors.As(err, &status) || status.Status().Details == nil {
 		return false
 	}
 	for _, c := range status.Status().Details.Causes {

@@ -190,11 +190,11 @@ func TestNamespaceWithAllThatDecides(t *testing.T) {
 		case "poddisruptionbudgets":
 			answer(w, 200, `{"kind":"PodDisruptionBudgetList","apiVersion":"policy/v1","items":[{"metadata":{"name":"b","generation":2},"spec":{"selector":{"matchLabels":{"app":"vllm"}}},"status":{"disruptionsAllowed":1,"observedGeneration":1}}]}`)
 		default:
-			answer(w, 200, `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v2","items":[{"metadata":{"name":"h"},"spec":{"maxReplicas":9,"scaleTargetRef":{"kind":"Deployment","name":"vllm"}}}]}`)
+			answer(w, 200, `{"kind":"HorizontalPodAutoscalerList","apiVersion":"autoscaling/v2","items":[{"metadata":{"name":"h","namespace":"llm"},"spec":{"maxReplicas":9,"scaleTargetRef":{"kind":"Deployment","name":"vllm"}}}]}`)
 		}
 	})
 	ns, err := c.Namespace(context.Background(), "llm")
-	if err != nil || ns.Labels["paramedic.dev/managed"] != "true" || len(ns.Services) != 1 || ns.Budgets[0].Allowed != 0 || ns.Autoscalers[0].Max != 9 {
+	if err != nil || ns.Labels["paramedic.dev/managed"] != "true" || len(ns.Services) != 1 || ns.Budgets[0].Allowed != 0 || ns.Autoscalers[0].Target != ref || ns.Autoscalers[0].Known {
 		t.Errorf("%+v %v", ns, err)
 	}
 }

@@ -166,10 +166,25 @@ func namespace(ns *corev1.Namespace, services []corev1.Service, budgets []policy
 		}
 		out.Budgets = append(out.Budgets, pdb)
 	}
-	for _, s := range scalers {
-		t := s.Spec.ScaleTargetRef
-		out.Autoscalers = append(out.Autoscalers, remediate.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: s.Name,
-			Target: remediate.Ref{Namespace: ns.Name, Kind: t.Kind, Name: t.Name}, Min: replicas(s.Spec.MinReplicas), Max: int(s.Spec.MaxReplicas)})
+	for i := range scalers {
+		out.Autoscalers = append(out.Autoscalers, autoscaler(&scalers[i]))
 	}
+	return out
+}
+
+// autoscaler returns what the autoscaler wants of its target. It is known only if it could read
+// and set the replicas when it last looked, and its present spec did not come after that.
+func autoscaler(h *autoscalingv2.HorizontalPodAutoscaler) remediate.Autoscaler {
+	t, st := h.Spec.ScaleTargetRef, h.Status
+	out := remediate.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: h.Name, Target: remediate.Ref{Namespace: h.Namespace, Kind: t.Kind, Name: t.Name},
+		Current: int(st.CurrentReplicas), Desired: int(st.DesiredReplicas)}
+	for _, c := range st.Conditions {
+		if c.Type == autoscalingv2.AbleToScale {
+			out.Known = c.Status == corev1.ConditionTrue
+		}
+	}
+	stale := st.ObservedGeneration != nil && *st.ObservedGeneration < h.Generation
+	unmeasured := out.Desired == 0 && out.Current > 0 // it never had its metrics
+	out.Known = out.Known && !stale && !unmeasured
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +87,42 @@ func TestStaleBudgetAllowsNothing(t *testing.T) {
 			Status: policyv1.PodDisruptionBudgetStatus{ObservedGeneration: c.observed, DisruptionsAllowed: 3}}
 		if got := namespace(&corev1.Namespace{}, nil, []policyv1.PodDisruptionBudget{b}, nil).Budgets[0].Allowed; got != c.want {
 			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+// An autoscaler is known only by a status that speaks of its present spec, and of a target that it can scale.
+func TestAutoscalerIsKnownByItsStatus(t *testing.T) {
+	type hpa = autoscalingv2.HorizontalPodAutoscaler
+	able := func(st corev1.ConditionStatus) func(*hpa) {
+		return func(h *hpa) { h.Status.Conditions[1].Status = st }
+	}
+	observed := func(n int64) func(*hpa) { return func(h *hpa) { h.Status.ObservedGeneration = &n } }
+	for name, c := range map[string]struct {
+		set  func(*hpa)
+		want bool
+	}{
+		"reported":                    {func(*hpa) {}, true},
+		"of its generation":           {observed(2), true},
+		"of an older generation":      {observed(1), false},
+		"not reported yet":            {func(h *hpa) { h.Status = autoscalingv2.HorizontalPodAutoscalerStatus{} }, false},
+		"another condition":           {func(h *hpa) { h.Status.Conditions = h.Status.Conditions[:1] }, false},
+		"cannot read its target":      {able(corev1.ConditionFalse), false},
+		"does not know":               {able(corev1.ConditionUnknown), false},
+		"never had its metrics":       {func(h *hpa) { h.Status.DesiredReplicas = 0 }, false},
+		"rests, for none are to run":  {func(h *hpa) { h.Status.CurrentReplicas, h.Status.DesiredReplicas = 0, 0 }, true},
+		"is about to add a first one": {func(h *hpa) { h.Status.CurrentReplicas = 0 }, true},
+	} {
+		h := hpa{ObjectMeta: metav1.ObjectMeta{Namespace: "llm", Name: "llama", Generation: 2},
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", Name: "vllm"}},
+			Status: autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 4, DesiredReplicas: 6, Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{
+				{Type: autoscalingv2.ScalingActive, Status: corev1.ConditionTrue}, {Type: autoscalingv2.AbleToScale, Status: corev1.ConditionTrue}}}}
+		c.set(&h)
+		got := namespace(&corev1.Namespace{}, nil, nil, []hpa{h}).Autoscalers[0]
+		want := remediate.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: "llama", Target: remediate.Ref{Namespace: "llm", Kind: "Deployment", Name: "vllm"},
+			Known: c.want, Current: int(h.Status.CurrentReplicas), Desired: int(h.Status.DesiredReplicas)}
+		if got != want {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -179,6 +179,7 @@ func TestRefusalsAreToldApart(t *testing.T) {
 		{"a budget by its words", 429, status(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.", ""), remediate.ErrBlocked},
 		{"a test of a patch without details", 422, status(422, "Invalid", "bad", ""), remediate.ErrConflict},
 		{"a budget by its cause", 429, status(429, "TooManyRequests", "no", `{"causes":[{"reason":"DisruptionBudget"}]}`), remediate.ErrBlocked},
+		{"a budget whose cause names a field", 429, status(429, "TooManyRequests", "no", `{"causes":[{"reason":"DisruptionBudget","message":"2 of 2 needed","field":"x"}]}`), remediate.ErrBlocked},
 		{"a budget in other words", 503, status(503, "ServiceUnavailable", "the disruption budget controller is away", ""), nil},
 		{"a timeout", 504, status(504, "Timeout", "late", ""), nil},
 		{"broken", 500, status(500, "InternalError", "etcd", ""), nil},
@@ -245,5 +246,20 @@ func TestConnectSaysWhatIsMissing(t *testing.T) {
 	t.Setenv("KUBECONFIG", file)
 	if _, err := kube.Connect("", "a", kube.Options{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A hold by a disruption budget says why, in the cause's words or else in the answer's.
+func TestBlockedEvictionSaysWhy(t *testing.T) {
+	for details, want := range map[string]string{
+		`{"causes":[{"reason":"DisruptionBudget","message":"2 of 2 needed"}]}`: "2 of 2 needed",
+		`{"causes":[{"reason":"DisruptionBudget"}]}`:                           "Cannot evict pod",
+	} {
+		c, _ := server(t, func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, 429, status(429, "TooManyRequests", "Cannot evict pod", details))
+		})
+		if err := c.Evict(context.Background(), "llm", "p", "u", false); !errors.Is(err, remediate.ErrBlocked) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v", err)
+		}
 	}
 }

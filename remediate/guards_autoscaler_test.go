@@ -1,0 +1,42 @@
+package remediate
+
+import (
+	"testing"
+	"time"
+
+	"paramedic/state"
+)
+
+// A pool whose size an autoscaler changes now is left alone until it is done, whatever the action.
+func TestScalingOfThePoolHolds(t *testing.T) {
+	scaler := func(change func(*Autoscaler)) func(*scene) {
+		return func(s *scene) {
+			a := Autoscaler{Kind: "HorizontalPodAutoscaler", Name: "llama", Target: s.w.Ref, Known: true, Current: 5, Desired: 5}
+			change(&a)
+			s.ns.Autoscalers = append(s.ns.Autoscalers, a)
+		}
+	}
+	steady := func(*Autoscaler) {}
+	scaling := func(a *Autoscaler) { a.Desired = 6 }
+	silent := func(a *Autoscaler) { a.Known = false }
+	of := func(target Ref, change func(*Autoscaler)) func(*scene) {
+		return scaler(func(a *Autoscaler) { change(a); a.Target = target })
+	}
+	const wants = "HorizontalPodAutoscaler llama is scaling vllm: it wants "
+	var list []ruling
+	for _, kind := range []string{setEngineArgKind, restartWorkerKind} {
+		list = append(list, []ruling{
+			{name: "it is steady", kind: kind, set: scaler(steady), want: state.Allow},
+			{name: "it adds", kind: kind, set: scaler(scaling), want: state.Hold, says: wants + "6 replicas, saw 5, and 5 are set", free: time.Minute},
+			{name: "it removes", kind: kind, set: scaler(func(a *Autoscaler) { a.Desired = 4 }), want: state.Hold, says: wants + "4 replicas", free: time.Minute},
+			{name: "it has not seen what it set", kind: kind, set: scaler(func(a *Autoscaler) { a.Current, a.Desired = 4, 5 }), want: state.Hold, says: wants + "5 replicas, saw 4"},
+			{name: "another number is set", kind: kind, set: scaler(func(a *Autoscaler) { a.Current, a.Desired = 4, 4 }), want: state.Hold, says: wants + "4 replicas, saw 4, and 5 are set"},
+			{name: "it tells nothing", kind: kind, set: scaler(silent), want: state.Hold, says: "HorizontalPodAutoscaler llama sets the replicas of vllm, and does not report how many", free: time.Minute},
+			{name: "the second one", kind: kind, set: func(s *scene) { scaler(steady)(s); scaler(scaling)(s) }, want: state.Hold, says: wants},
+			{name: "of another pool", kind: kind, set: of(Ref{"llm", "Deployment", "other"}, scaling), want: state.Allow},
+			{name: "of another pool, silent", kind: kind, set: of(Ref{"llm", "Deployment", "other"}, silent), want: state.Allow},
+			{name: "of another kind of its name", kind: kind, set: of(Ref{"llm", "StatefulSet", "vllm"}, scaling), want: state.Allow},
+		}...)
+	}
+	runRulings(t, ownership, list)
+}

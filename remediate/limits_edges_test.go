@@ -1,0 +1,108 @@
+package remediate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHardBoundsMayBeUsed(t *testing.T) {
+	for _, d := range AllLimits {
+		for _, c := range []struct {
+			v  float64
+			in bool
+		}{{d.Least, true}, {d.Most, true}, {d.Least * .99, false}, {d.Most * 1.01, false}} {
+			if got := d.OutOfBounds(c.v); (got == "") != c.in {
+				t.Errorf("%s of %s: %q", d.Key, d.Text(c.v), got)
+			}
+		}
+	}
+}
+
+// Each problem is told once, and only where it is.
+func TestLimitProblemsAreToldOnce(t *testing.T) {
+	list := func(all []LimitProblem) string {
+		var out []string
+		for _, p := range all {
+			out = append(out, p.Key+": "+p.Text)
+		}
+		return strings.Join(out, "; ")
+	}
+	for name, c := range map[string]struct {
+		l    Limits
+		want []string // what each problem says, in order
+	}{
+		"nothing set":                          {},
+		"the floor is the ceiling":             {Limits{Floor: 64, Ceiling: 64}, nil},
+		"the floor is above the ceiling":       {Limits{Floor: 65, Ceiling: 64}, []string{"floor: 65 is above"}},
+		"the floor is out of bounds":           {Limits{Floor: 2000}, []string{"floor: must be from 8 to 1024"}},
+		"the ceiling is out of bounds as well": {Limits{Floor: 2000, Ceiling: 4}, []string{"floor: must be", "ceiling: must be"}},
+	} {
+		if got := c.l.Wrong(); !lists(list(got), len(got), c.want) {
+			t.Errorf("%s: %s", name, list(got))
+		}
+	}
+	defaults := Limits{}.OrDefaults()
+	narrow, wrong := defaults, defaults
+	narrow.Floor, narrow.Ceiling = 64, 64
+	wrong.Floor, wrong.Ceiling = 512, 64
+	for name, c := range map[string]struct {
+		general, l Limits
+		want       []string
+	}{
+		"nothing set":                  {defaults, Limits{}, nil},
+		"the general ones again":       {defaults, defaults, nil},
+		"stricter":                     {defaults, Limits{Floor: 64, Cooldown: time.Hour}, nil},
+		"looser":                       {defaults, Limits{Ceiling: 2048}, []string{"ceiling: 2048 would have no effect"}},
+		"looser, where more is strict": {defaults, Limits{Cooldown: 29 * time.Minute}, []string{"cooldown: 29m would have no effect"}},
+		"out of bounds":                {defaults, Limits{Floor: 2000}, []string{"floor: must be from 8 to 1024"}},
+		"no value is left":             {defaults, Limits{Floor: 512, Ceiling: 256}, []string{"floor: with it the floor of 512"}},
+		"one value is left":            {defaults, Limits{Floor: 256, Ceiling: 256}, nil},
+		"none is left of one":          {narrow, Limits{Floor: 72}, []string{"floor: with it the floor of 72"}},
+		"none was left before":         {wrong, Limits{Cooldown: time.Hour}, nil},
+		"no value, and out of bounds":  {defaults, Limits{Floor: 512, Ceiling: 256, MaxLoad: .99}, []string{"max_load: must be"}},
+	} {
+		if got := c.l.WrongIn(c.general); !lists(list(got), len(got), c.want) {
+			t.Errorf("%s: %s", name, list(got))
+		}
+	}
+}
+
+// lists reports whether there are just so many problems as are wanted, and each is among them.
+func lists(got string, n int, want []string) bool {
+	return n == len(want) && !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(got, w) })
+}
+
+func TestPolicyWithoutApproversAllowsThemAll(t *testing.T) {
+	named, silent := Policy{Approvers: []string{"asha"}}, Policy{Mode: Approve}
+	for _, list := range [][]Policy{{named, silent}, {silent, named}} {
+		s := calm(setEngineArgKind)
+		s.cfg.Policies = list
+		if r := s.cfg.ruleFor(s.act.Cause, s.act.Kind, s.act.Target); !slices.Equal(r.approvers, named.Approvers) || r.noApprover() {
+			t.Errorf("%v", r.approvers)
+		}
+	}
+	s := calm(setEngineArgKind)
+	s.cfg.Policies = []Policy{silent}
+	if r := s.cfg.ruleFor(s.act.Cause, s.act.Kind, s.act.Target); r.approvers != nil {
+		t.Errorf("%v", r.approvers)
+	}
+}
+
+func TestGivenConfigIsKept(t *testing.T) {
+	r, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Run.cfg; c.Clock == nil || c.Clock.Now().IsZero() || c.Logger == nil || c.ManagedLabel != "paramedic.dev/managed=true" {
+		t.Errorf("%+v", c)
+	}
+	given := Config{Clock: still{noon}, Logger: quietLogger, ManagedLabel: "team=llm"}
+	if r, err = New(given); err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Run.cfg; c.Clock != given.Clock || c.Logger != given.Logger || c.ManagedLabel != given.ManagedLabel || r.Plan.cfg != c {
+		t.Errorf("%+v", c)
+	}
+}
