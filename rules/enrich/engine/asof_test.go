@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ type slowPages struct {
 	clock *clock
 	down  map[string]bool
 	takes time.Duration
-	n     int
+	n     atomic.Int64
 }
 
 func (f *slowPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -25,8 +26,7 @@ func (f *slowPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f.down[r.URL.Path]:
 		http.Error(w, "no", http.StatusBadGateway)
 	default:
-		f.n++
-		fmt.Fprintf(w, "vllm:num_requests_running{model_name=\"llama\"} 3\nvllm:num_preemptions_total{model_name=\"llama\"} %d\n", f.n)
+		fmt.Fprintf(w, "vllm:num_requests_running{model_name=\"llama\"} 3\nvllm:num_preemptions_total{model_name=\"llama\"} %d\n", f.n.Add(1))
 		f.clock.pass(f.takes)
 	}
 }
