@@ -1,5 +1,5 @@
-// Package paramedic_test holds the house to its plan: who may import whom, which folder speaks to which vendor, and that nothing is
-// added without its partners.
+// Package paramedic_test holds the house to its plan: who may import whom, which folder speaks to
+// which vendor, and that nothing is added without its partners.
 package paramedic_test
 
 import (
@@ -61,7 +61,8 @@ func files(t *testing.T) []file {
 	return out
 }
 
-// may says which of the product's packages each room may import; rooms below one of these may also import their parents.
+// may says which of the product's packages each room may import; rooms below one of these may also
+// import their parents.
 var may = map[string][]string{
 	"internal":             {}, // leaves that every room but state may import
 	"state":                {},
@@ -189,7 +190,8 @@ func TestEveryCauseHasItsPlaybookAndItsCase(t *testing.T) {
 	}
 }
 
-// What docs/coverage.md calls a proof has to exist: a test somewhere in the repository, or a case of the rules.
+// What docs/coverage.md calls a proof has to exist: a test somewhere in the repository, or a case
+// of the rules.
 func TestCoverageNamesProofsThatThereAre(t *testing.T) {
 	raw, err := os.ReadFile("docs/coverage.md")
 	if err != nil {

@@ -20,8 +20,9 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// A rule that fires on a real Prometheus and not in the lab, or the other way round, is scored wrongly. Prometheus's own engine evaluates
-// the expressions on what the Ruler scraped, at many moments of faults that together make nearly every rule fire.
+// A rule that fires on a real Prometheus and not in the lab, or the other way round, is scored
+// wrongly. Prometheus's own engine evaluates the expressions on what the Ruler scraped, at many
+// moments of faults that together make nearly every rule fire.
 func TestEveryRuleMeansTheSameToPrometheus(t *testing.T) {
 	faults := []string{KVExhaustion, GPUFault, ClientCancellations, EngineHang, GatewayFailure, OOMKilled, PrefixCacheCollapse}
 	if testing.Short() {

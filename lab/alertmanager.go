@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// An AlertmanagerConfig is a route: how alerts are grouped, how long a group waits, and where it is sent.
+// An AlertmanagerConfig is a route: how alerts are grouped, how long a group waits, and where it is
+// sent.
 type AlertmanagerConfig struct {
 	URL            string        // of the webhook receiver
 	Bearer         string        // sent as a bearer token where not empty
@@ -26,9 +27,9 @@ type AlertmanagerConfig struct {
 	Client         *http.Client // default: one with a timeout of 10 s
 }
 
-// An Alertmanager groups alerts and notifies a webhook as the real one does: a new group waits for GroupWait, a changed
-// one for GroupInterval, an unchanged one for RepeatInterval; a 5xx answer or no answer is tried again, any other is not.
-// Its time is that of the calls.
+// An Alertmanager groups alerts and notifies a webhook as the real one does: a new group waits for
+// GroupWait, a changed one for GroupInterval, an unchanged one for RepeatInterval; a 5xx answer or
+// no answer is tried again, any other is not. Its time is that of the calls.
 type Alertmanager struct {
 	cfg    AlertmanagerConfig
 	groups map[string]*alertGroup
@@ -93,7 +94,8 @@ func NewAlertmanager(c AlertmanagerConfig) *Alertmanager {
 	return &Alertmanager{cfg: c, groups: map[string]*alertGroup{}}
 }
 
-// An Inhibition mutes the alerts that are named Target while one named Source fires with the same values of the labels Equal.
+// An Inhibition mutes the alerts that are named Target while one named Source fires with the same
+// values of the labels Equal.
 type Inhibition struct {
 	Source, Target string
 	Equal          []string
@@ -206,8 +208,9 @@ func (m *Alertmanager) Sent(n Notification, now time.Time) {
 	g.sent = m.notification(g).state
 }
 
-// Deliver posts what is due at now. It tries each once: what failed with a 5xx answer or none is due again soon, with a
-// growing pause; any other answer ends it. The errors of all are joined into one.
+// Deliver posts what is due at now. It tries each once: what failed with a 5xx answer or none is
+// due again soon, with a growing pause; any other answer ends it. The errors of all are joined into
+// one.
 func (m *Alertmanager) Deliver(ctx context.Context, now time.Time) error {
 	var failed []string
 	for _, n := range m.Due(now) {

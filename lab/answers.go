@@ -12,8 +12,9 @@ const (
 	answerEmpty
 )
 
-// Even a healthy model refuses now and then, and answers with nothing hardly ever. With a chat template that does not fit the model
-// it takes every third request for something that it must not do, or ends its turn before it has said anything.
+// Even a healthy model refuses now and then, and answers with nothing hardly ever. With a chat
+// template that does not fit the model it takes every third request for something that it must not
+// do, or ends its turn before it has said anything.
 const (
 	refusals, empties               = 0.006, 0.001
 	spoiledRefusals, spoiledEmpties = 0.26, 0.07
@@ -23,7 +24,8 @@ const (
 // templateChecksum is the pod template's annotation by which a new chat template starts a rollout.
 const templateChecksum = "checksum/chat-template"
 
-// judge is the chat service in front of the pool. It looks at the text of every answer, which no engine does, and counts.
+// judge is the chat service in front of the pool. It looks at the text of every answer, which no
+// engine does, and counts.
 type judge struct {
 	rng                       *rand.Rand
 	requests, refusals, empty float64
@@ -93,7 +95,8 @@ func (f *Fleet) clientTarget() Target {
 	}}
 }
 
-// answersShare is the share of answers that a counter of the chat service counts, as PromQL and as Go.
+// answersShare is the share of answers that a counter of the chat service counts, as PromQL and as
+// Go.
 func answersShare(counter string) string {
 	return "sum by (namespace, model_name) (rate(" + counter + "[5m])) / sum by (namespace, model_name) (rate(llm_requests_total[5m]))"
 }

@@ -2,9 +2,9 @@ package lab
 
 import "container/list"
 
-// blockPool is a worker's KV cache. Free blocks stand in a queue in the order in which they were freed, as in vLLM: what
-// they held can be used again until the queue hands them out, so the least recently used content goes first and a block
-// that is only cached counts as free.
+// blockPool is a worker's KV cache. Free blocks stand in a queue in the order in which they were
+// freed, as in vLLM: what they held can be used again until the queue hands them out, so the least
+// recently used content goes first and a block that is only cached counts as free.
 type blockPool struct {
 	total  int
 	free   int
@@ -12,8 +12,8 @@ type blockPool struct {
 	queue  list.List // of *segment
 }
 
-// A segment is a run of free blocks that belonged to one chain. Chains are freed from their tail, so what is left of a
-// segment after some of it was handed out is always the chain's head.
+// A segment is a run of free blocks that belonged to one chain. Chains are freed from their tail,
+// so what is left of a segment after some of it was handed out is always the chain's head.
 type segment struct {
 	n    int
 	at   *list.Element
@@ -85,7 +85,8 @@ type prefix struct {
 	seg      *segment
 }
 
-// cost is how many blocks holding the prefix would take from the free ones, and hit how many need no computing.
+// cost is how many blocks holding the prefix would take from the free ones, and hit how many need
+// no computing.
 func (x *prefix) cost() (take, hit int) {
 	if x.refs > 0 {
 		return x.blocks - x.resident, x.resident

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Clock is simulated time that began at a moment and runs at a multiple of real time. It is a state.Clock, so that a whole
-// bot can live in it. It is safe for concurrent use.
+// A Clock is simulated time that began at a moment and runs at a multiple of real time. It is a
+// state.Clock, so that a whole bot can live in it. It is safe for concurrent use.
 type Clock struct {
 	mu      sync.Mutex
 	from    time.Time // on the machine's clock, when somebody looked last
@@ -16,7 +16,8 @@ type Clock struct {
 	driven  bool
 }
 
-// stall is how much real time may pass at once where a World drives the clock, which looks every beat.
+// stall is how much real time may pass at once where a World drives the clock, which looks every
+// beat.
 const stall = 5 * beat
 
 // NewClock starts a clock at a simulated moment, speed times as fast as real time.
@@ -41,8 +42,8 @@ func (c *Clock) now() time.Time {
 	return c.start
 }
 
-// drive makes simulated time wait for a process that was held up: a machine too busy to run it for seconds takes longer for the same
-// story, and does not tear minutes out of it.
+// drive makes simulated time wait for a process that was held up: a machine too busy to run it for
+// seconds takes longer for the same story, and does not tear minutes out of it.
 func (c *Clock) drive() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +51,8 @@ func (c *Clock) drive() {
 	c.driven = true
 }
 
-// After sends the simulated time once d of it has passed. Nothing has to be stopped where nobody waits any more.
+// After sends the simulated time once d of it has passed. Nothing has to be stopped where nobody
+// waits any more.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	out := make(chan time.Time, 1)
 	c.mu.Lock()

@@ -11,8 +11,8 @@ func (f *Fleet) loadTime() float64 {
 	return f.cfg.ColdStart.Seconds()
 }
 
-// replaceHalf ends half of the workers, drained as an upgrade of their machines does it, and what replaces them loads its model from
-// where nobody has cached it.
+// replaceHalf ends half of the workers, drained as an upgrade of their machines does it, and what
+// replaces them loads its model from where nobody has cached it.
 func (f *Fleet) replaceHalf(severity float64) {
 	f.slowLoad = coldLoad * severity
 	for _, w := range f.workers[len(f.workers)-len(f.workers)/2:] {

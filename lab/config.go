@@ -44,8 +44,9 @@ type Config struct {
 	DCGM DCGM
 }
 
-// DCGM is what the GPU exporter's version and its list of counters make of its page. The zero value is an old version with its own counters
-// switched on; {Labels: true, Uncounted: true} is what a new one shows by default.
+// DCGM is what the GPU exporter's version and its list of counters make of its page. The zero value
+// is an old version with its own counters switched on; {Labels: true, Uncounted: true} is what a
+// new one shows by default.
 type DCGM struct {
 	Labels    bool // err_code and err_msg on the gauge of the last Xid, so that a new code is a new series
 	Uncounted bool // none of DCGM_EXP_*, which are off by default
@@ -108,7 +109,8 @@ func setDefault[T comparable](v *T, def T) {
 	}
 }
 
-// The most that a simulation plays in bearable time and memory: a day at the highest rate takes a minute and half a gigabyte.
+// The most that a simulation plays in bearable time and memory: a day at the highest rate takes a
+// minute and half a gigabyte.
 const (
 	MaxRate    = 1000 // requests a second over the pool
 	MaxWorkers = 256

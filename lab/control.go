@@ -160,7 +160,8 @@ func (f *Fleet) budget() Budget {
 	return b
 }
 
-// An ArgChange edits one argument of the template. The edit happens only if UID and Old, where they are set, still hold.
+// An ArgChange edits one argument of the template. The edit happens only if UID and Old, where they
+// are set, still hold.
 type ArgChange struct {
 	UID         string
 	Name        string // max_num_seqs or max-num-seqs
@@ -214,8 +215,9 @@ func (f *Fleet) Annotate(annotations map[string]string) {
 	}
 }
 
-// Isolate takes a worker out of serving, by the label that the Service selects and the ReplicaSet does not; it finishes
-// what it has. Rejoin puts it back. Both fail with ErrConflict where the UID is another pod's.
+// Isolate takes a worker out of serving, by the label that the Service selects and the ReplicaSet
+// does not; it finishes what it has. Rejoin puts it back. Both fail with ErrConflict where the UID
+// is another pod's.
 func (f *Fleet) Isolate(pod, uid string) error { return f.serving(pod, uid, false) }
 
 // Rejoin undoes Isolate.

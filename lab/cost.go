@@ -4,8 +4,9 @@ package lab
 //
 //	step = Base + PerPrefillToken·prefill tokens + PerSequence·decoded sequences + PerKVToken·KV tokens read
 //
-// The defaults are Llama-3 70B (70.6e9 parameters, 80 layers, 8 KV heads of 128, so 2·80·8·128·2 bytes = 327,680 bytes of
-// bf16 KV a token) with FP8 weights and bf16 arithmetic on two H100 SXM (80 GB, 3.35 TB/s and 989 dense TFLOP/s each):
+// The defaults are Llama-3 70B (70.6e9 parameters, 80 layers, 8 KV heads of 128, so 2·80·8·128·2
+// bytes = 327,680 bytes of bf16 KV a token) with FP8 weights and bf16 arithmetic on two H100 SXM
+// (80 GB, 3.35 TB/s and 989 dense TFLOP/s each):
 //
 //	Base             a decode step is bound by memory: it reads every weight once, 70.6e9 B / (2 · 3.35e12 B/s · 0.85)
 //	                 = 12.4 ms, and 1 ms of launches and all-reduce
@@ -13,8 +14,8 @@ package lab
 //	PerSequence      sampling, detokenizing and scheduling, 30 µs
 //	PerKVToken       paged attention reads with half of the bandwidth: 327,680 B / (2 · 3.35e12 B/s · 0.5) = 98 ns
 //
-// What is left of 2 · 80 GB at a memory utilization of 0.9, after 70.6 GB of weights and 12 GB of activations and CUDA
-// graphs, is KV cache: 61.4e9 / (16 · 327,680) = 11,711 blocks of 16 tokens.
+// What is left of 2 · 80 GB at a memory utilization of 0.9, after 70.6 GB of weights and 12 GB of
+// activations and CUDA graphs, is KV cache: 61.4e9 / (16 · 327,680) = 11,711 blocks of 16 tokens.
 type Cost struct {
 	Base            float64 // seconds
 	PerPrefillToken float64

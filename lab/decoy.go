@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Decoys are things that happen in every healthy fleet and that set off nervous rules. No request suffers, so the right answer is no
-// incident, benign_alert, or unknown.
+// Decoys are things that happen in every healthy fleet and that set off nervous rules. No request
+// suffers, so the right answer is no incident, benign_alert, or unknown.
 const (
 	LoadTest     = "load_test"     // a load test that stays under capacity
 	CleanRollout = "clean_rollout" // a new revision, one worker at a time, with capacity to spare
@@ -21,7 +21,8 @@ func Decoys() []string {
 	return []string{LoadTest, CleanRollout, ScaleDown, QuietHour, FullCache, SlowClient}
 }
 
-// NewDecoy is the scenario of one decoy, for a fleet of the seed. Nervous rules watch it, besides the usual ones.
+// NewDecoy is the scenario of one decoy, for a fleet of the seed. Nervous rules watch it, besides
+// the usual ones.
 func NewDecoy(decoy string, seed uint64) (Scenario, error) {
 	s := Scenario{Name: decoy, Config: Config{Seed: seed}, Length: 20 * time.Minute, Nervous: true}
 	f := Fault{Name: decoy, At: 5 * time.Minute, Worker: 1}

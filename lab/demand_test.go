@@ -14,7 +14,8 @@ func outcomes(f *Fleet) (whole, aborted float64) {
 	return whole, aborted
 }
 
-// Each fault of demand shows what sets it apart from its look-alikes, and not what the look-alike shows.
+// Each fault of demand shows what sets it apart from its look-alikes, and not what the look-alike
+// shows.
 func TestDemandShowsItsEvidence(t *testing.T) {
 	for name, proves := range map[string]func(e evidence, whole, aborted float64) bool{
 		TrafficSurge: func(e evidence, whole, _ float64) bool { // more is answered than ever, and still not enough
@@ -45,7 +46,8 @@ func TestDemandShowsItsEvidence(t *testing.T) {
 	}
 }
 
-// The workers of a retry storm have nothing to recover from: they answer as before soon after the repeats end.
+// The workers of a retry storm have nothing to recover from: they answer as before soon after the
+// repeats end.
 func TestARetryStormEndsWithItsRepeats(t *testing.T) {
 	f, _ := observe(t, RetryStorm, 13*time.Minute)
 	before, _ := outcomes(f)

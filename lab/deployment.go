@@ -67,7 +67,8 @@ func (c Config) args() []string {
 	return out
 }
 
-// changed gives the template its ReplicaSet after an edit: an old one where the template is an old one's.
+// changed gives the template its ReplicaSet after an edit: an old one where the template is an old
+// one's.
 func (d *deployment) changed(f *Fleet) {
 	h := fnv.New64a()
 	for _, a := range d.args {
@@ -92,7 +93,8 @@ func (d *deployment) changed(f *Fleet) {
 	f.event("", "Rollout", "revision "+strconv.Itoa(revision)+" "+strings.Join(d.args, " "))
 }
 
-// engineOf reads what a worker's arguments set, over the fleet's own configuration. The last flag wins, as in vLLM.
+// engineOf reads what a worker's arguments set, over the fleet's own configuration. The last flag
+// wins, as in vLLM.
 func (f *Fleet) engineOf(args []string) Engine {
 	e := f.cfg.Engine
 	for _, a := range args {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A Double is two faults that have nothing to do with each other: on two pools of one cluster, or on two workers of one pool.
+// A Double is two faults that have nothing to do with each other: on two pools of one cluster, or
+// on two workers of one pool.
 type Double struct {
 	A, B    string
 	OnePool bool
@@ -25,7 +26,8 @@ func (d Double) Name() string {
 // local are the faults that break one worker, GPU or machine.
 var local = []string{EngineHang, GPUFault, GPUThrottle, KVLeak, HostMemoryLeak, GPUMemoryLeak, OOMKilled, NodeFailure}
 
-// Doubles lists pairs so that every fault is in two of them, and every pair of two broken workers in one pool.
+// Doubles lists pairs so that every fault is in two of them, and every pair of two broken workers
+// in one pool.
 func Doubles() []Double {
 	var out []Double
 	faults := Faults()
@@ -52,7 +54,8 @@ func ParseDouble(name string) (Double, error) {
 	return Double{A: a, B: b, OnePool: one}, nil
 }
 
-// NewDouble is the scenarios of a pair, one for each pool. The second fault comes at the same time as the first, or up to three minutes later.
+// NewDouble is the scenarios of a pair, one for each pool. The second fault comes at the same time
+// as the first, or up to three minutes later.
 func NewDouble(d Double, seed uint64) ([]Scenario, error) {
 	first, err := NewScenario(d.A, seed)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// frontStats is what Dynamo's frontend sees of the requests that pass it. A nil *frontStats counts nothing: there is no such frontend.
+// frontStats is what Dynamo's frontend sees of the requests that pass it. A nil *frontStats counts
+// nothing: there is no such frontend.
 type frontStats struct {
 	answered, failed, left               float64 // left: by their clients, which this frontend counts as an error
 	tokens                               float64
@@ -62,7 +63,8 @@ var (
 	handlerEdges       = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 )
 
-// frontendPage is the page of Dynamo's frontend. The requests' series have the model's name in lower case, its settings as it is written.
+// frontendPage is the page of Dynamo's frontend. The requests' series have the model's name in
+// lower case, its settings as it is written.
 func (f *Fleet) frontendPage() *page {
 	p := newPage()
 	s := f.gateway.front
@@ -126,7 +128,8 @@ type handlerStats struct {
 	duration                  *histogram
 }
 
-// ended counts a request that the handler is through with. The bytes are those of the recorded page, for each token.
+// ended counts a request that the handler is through with. The bytes are those of the recorded
+// page, for each token.
 func (s *handlerStats) ended(r *request, now float64) {
 	if s == nil {
 		return

@@ -76,7 +76,8 @@ func (e *engine) begin(now float64) {
 	e.stepping, e.stepEnd = true, now+(took+e.gap(len(e.planned)))*(0.97+0.06*e.rng.Float64())
 }
 
-// planRunning gives running requests their tokens, oldest first, and preempts the newest where blocks run out.
+// planRunning gives running requests their tokens, oldest first, and preempts the newest where
+// blocks run out.
 func (e *engine) planRunning(budget int) (left int, preempted bool) {
 	for i := 0; i < len(e.running) && budget > 0; i++ {
 		r := e.running[i]
@@ -104,8 +105,8 @@ func (e *engine) plan(r *request, n int) {
 	e.planned = append(e.planned, r)
 }
 
-// preempt takes the blocks of the newest running request; it waits at the head of the queue and starts over, but for
-// what the cache still holds of it when its turn comes.
+// preempt takes the blocks of the newest running request; it waits at the head of the queue and
+// starts over, but for what the cache still holds of it when its turn comes.
 func (e *engine) preempt() {
 	last := len(e.running) - 1
 	r := e.running[last]
@@ -157,7 +158,8 @@ func (e *engine) admit(budget int, now float64) {
 	}
 }
 
-// start admits a request and says how many tokens its first chunk has; 0: there are not enough blocks.
+// start admits a request and says how many tokens its first chunk has; 0: there are not enough
+// blocks.
 func (e *engine) start(r *request, budget int, now float64) int {
 	x := e.shared(r)
 	take, hit := 0, 0

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A Fault is something that goes wrong at a time. Its Name is the cause that a diagnosis should find.
+// A Fault is something that goes wrong at a time. Its Name is the cause that a diagnosis should
+// find.
 type Fault struct {
 	Name     string        `json:"name"`
 	At       time.Duration `json:"at"`       // since the fleet's start; a time that has passed means now
@@ -196,8 +197,8 @@ func (f *Fleet) strike(a *activeFault) {
 	}
 }
 
-// relieve lets go what wears off by itself: leaks stop, heat gets away, a hang ends. A process or a machine that has died, and what was rolled out,
-// stays until somebody mends it.
+// relieve lets go what wears off by itself: leaks stop, heat gets away, a hang ends. A process or a
+// machine that has died, and what was rolled out, stays until somebody mends it.
 func (a *activeFault) relieve() {
 	w := a.worker
 	switch a.Name {

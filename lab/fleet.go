@@ -12,8 +12,8 @@ import (
 
 const tickEvery = 0.5 // seconds between looks at everything that is slower than a step
 
-// A Fleet is a pool of workers, its nodes, its clients and its controllers. It is safe for concurrent use; Advance is for
-// one caller.
+// A Fleet is a pool of workers, its nodes, its clients and its controllers. It is safe for
+// concurrent use; Advance is for one caller.
 type Fleet struct {
 	mu       sync.Mutex
 	cfg      Config
@@ -115,7 +115,8 @@ func (f *Fleet) Advance(to time.Time) {
 	}
 }
 
-// Run keeps the fleet at a clock's time until the context ends. A machine that is too slow for the clock's speed falls behind it.
+// Run keeps the fleet at a clock's time until the context ends. A machine that is too slow for the
+// clock's speed falls behind it.
 func (f *Fleet) Run(ctx context.Context, c *Clock) {
 	for {
 		select {
@@ -127,7 +128,8 @@ func (f *Fleet) Run(ctx context.Context, c *Clock) {
 	}
 }
 
-// follow simulates up to a moment, or until the context ends: a fleet that is far behind its clock takes longer the later it is.
+// follow simulates up to a moment, or until the context ends: a fleet that is far behind its clock
+// takes longer the later it is.
 func (f *Fleet) follow(ctx context.Context, to time.Time) {
 	for at := f.Now(); at.Before(to) && ctx.Err() == nil; {
 		at = at.Add(min(time.Second, to.Sub(at)))
@@ -165,7 +167,8 @@ func (f *Fleet) run(end float64) {
 	}
 }
 
-// redraw picks the next arrival anew; a Poisson process has no memory, so it may be done at any time.
+// redraw picks the next arrival anew; a Poisson process has no memory, so it may be done at any
+// time.
 func (f *Fleet) redraw() {
 	was := f.rate
 	f.rate = f.mix.rateAt(f.now)
@@ -249,7 +252,8 @@ func (f *Fleet) retry(r *request) {
 	heap.Push(&f.retries, &retry{at: f.now + 1 + 2*f.rng.Float64(), request: again})
 }
 
-// abandon ends everything that a worker is doing, as the end of its process does; the clients see an error.
+// abandon ends everything that a worker is doing, as the end of its process does; the clients see
+// an error.
 func (f *Fleet) abandon(w *worker, failed bool) {
 	if w.eng == nil {
 		return

@@ -2,9 +2,10 @@ package lab
 
 import "fmt"
 
-// gateway is the endpoint picker in front of the pool: every request passes it, and it counts those that it found a worker for, and apart
-// from them those that it did not. It picks with the router; what it can see is its own matter. A worker's error it
-// counts beside the request, as llm-d's does where the proxy tells it the status in the header "status"; Envoy's is ":status".
+// gateway is the endpoint picker in front of the pool: every request passes it, and it counts those
+// that it found a worker for, and apart from them those that it did not. It picks with the router;
+// what it can see is its own matter. A worker's error it counts beside the request, as llm-d's does
+// where the proxy tells it the status in the header "status"; Envoy's is ":status".
 type gateway struct {
 	pod      string
 	blind    bool               // its watch of the pool is broken: it sees no endpoint, whatever Kubernetes says
@@ -45,7 +46,8 @@ func (f *Fleet) endpoints() []*worker {
 	return f.ready
 }
 
-// gatewayPage is the endpoint picker's page: llm-d's names, and the older ones that it still exports beside them.
+// gatewayPage is the endpoint picker's page: llm-d's names, and the older ones that it still
+// exports beside them.
 func (f *Fleet) gatewayPage() *page {
 	p := newPage()
 	g := &f.gateway

@@ -80,13 +80,15 @@ func (f *Fleet) page(t Target, relabelled bool) []*dto.MetricFamily {
 
 // A HandlerConfig says how pages are served.
 type HandlerConfig struct {
-	// TargetLabels adds the labels of Target.Labels to every sample, for a reader that scrapes directly.
+	// TargetLabels adds the labels of Target.Labels to every sample, for a reader that scrapes
+	// directly.
 	TargetLabels bool
 }
 
-// Handler serves every page of the fleet: /worker/<pod>/metrics, /worker/<pod>/health, /dcgm/<node>/metrics,
-// /gateway/metrics, /client/metrics and /kube/metrics, and at / the paths of those that there are now. A page of something that does not
-// listen answers 503, one that cannot be made 500.
+// Handler serves every page of the fleet: /worker/<pod>/metrics, /worker/<pod>/health,
+// /dcgm/<node>/metrics, /gateway/metrics, /client/metrics and /kube/metrics, and at / the paths of
+// those that there are now. A page of something that does not listen answers 503, one that cannot
+// be made 500.
 func (f *Fleet) Handler(c HandlerConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /worker/{pod}/metrics", func(w http.ResponseWriter, r *http.Request) {
@@ -147,7 +149,8 @@ func (f *Fleet) serve(w http.ResponseWriter, job, label, value string, relabelle
 	w.Write(body)
 }
 
-// health is vLLM's: 200 while the API server lives, and so during a hang too; 503 once the engine is known to be dead.
+// health is vLLM's: 200 while the API server lives, and so during a hang too; 503 once the engine
+// is known to be dead.
 func (f *Fleet) health(w http.ResponseWriter, pod string) {
 	f.mu.Lock()
 	ok := false

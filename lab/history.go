@@ -10,7 +10,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// history is as much of a Prometheus as the rules need: scraped samples of some families, and a few of PromQL's functions.
+// history is as much of a Prometheus as the rules need: scraped samples of some families, and a few
+// of PromQL's functions.
 type history struct {
 	series map[string]*family // by metric name
 	last   float64            // the last scrape
@@ -44,7 +45,8 @@ func newHistory(keep float64) *history {
 	return &history{series: map[string]*family{}, keep: keep}
 }
 
-// add records a sample. Its labels are made only for a series that is new; key tells the series of one name apart.
+// add records a sample. Its labels are made only for a series that is new; key tells the series of
+// one name apart.
 func (h *history) add(name, key string, at, value float64, labels func() map[string]string) {
 	f := h.series[name]
 	if f == nil {
@@ -96,7 +98,8 @@ func (h *history) scrape(at float64, families []*dto.MetricFamily, want map[stri
 	}
 }
 
-// seriesKey tells a family's series apart. A page writes a series' labels in the same order each time.
+// seriesKey tells a family's series apart. A page writes a series' labels in the same order each
+// time.
 func seriesKey(labels []*dto.LabelPair) string {
 	var b strings.Builder
 	for _, l := range labels {
@@ -177,8 +180,9 @@ func (h *history) rate(name string, window, offset float64) vector {
 	})
 }
 
-// extrapolation is by how much Prometheus takes a counter to have grown more in a window than between its first and its last sample there: as
-// far as to the window's ends where these samples come near them, else half a step; and not to before the counter was zero.
+// extrapolation is by how much Prometheus takes a counter to have grown more in a window than
+// between its first and its last sample there: as far as to the window's ends where these samples
+// come near them, else half a step; and not to before the counter was zero.
 func extrapolation(p []point, from, to, grown float64) float64 {
 	first, last := p[0], p[len(p)-1]
 	watched := last.at - first.at
@@ -232,8 +236,8 @@ func (h *history) changes(name string, window float64) vector {
 	})
 }
 
-// changesWithout is changes over the largest of the series that differ in the dropped labels only: where a label has the value too, a new value
-// is a new series.
+// changesWithout is changes over the largest of the series that differ in the dropped labels only:
+// where a label has the value too, a new value is a new series.
 func (h *history) changesWithout(name string, window float64, drop ...string) vector {
 	if h.series[name] == nil {
 		return nil
@@ -391,7 +395,8 @@ func (v vector) and(o vector, on ...string) vector {
 	return out
 }
 
-// renamed gives every sample new labels with the values of old ones, as label_replace does: pairs of a new name and an old one.
+// renamed gives every sample new labels with the values of old ones, as label_replace does: pairs
+// of a new name and an old one.
 func (v vector) renamed(pairs ...string) vector {
 	out := make(vector, len(v))
 	for i, s := range v {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A Kind is the software that a pool runs, and so what it exports and how it is told its settings. What happens to requests is the same;
-// see docs/lab.md for what differs.
+// A Kind is the software that a pool runs, and so what it exports and how it is told its settings.
+// What happens to requests is the same; see docs/lab.md for what differs.
 type Kind string
 
 // The kinds.
@@ -46,7 +46,8 @@ type trade struct {
 	container, job string
 	port           int    // of the metrics
 	pool, model    string // unless the config says otherwise
-	// The images that a template can name: what runs, what nobody has pushed, and what starts well and answers badly.
+	// The images that a template can name: what runs, what nobody has pushed, and what starts well
+	// and answers badly.
 	good, missing, flawed string
 	dead                  string // what the engine writes at its end
 }
@@ -80,7 +81,8 @@ func (k Kind) trade() trade {
 	}
 }
 
-// flags are how other engines call what vLLM calls by the names on the left. What has no counterpart is left out.
+// flags are how other engines call what vLLM calls by the names on the left. What has no
+// counterpart is left out.
 var flags = map[Kind]map[string]string{
 	SGLang: {
 		"max-num-seqs": "max-running-requests", "max-num-batched-tokens": "chunked-prefill-size", "gpu-memory-utilization": "mem-fraction-static",

@@ -52,8 +52,9 @@ func (f *Fleet) strikeMachine(a *activeFault, w *worker) {
 	}
 }
 
-// What the control plane does about a silent kubelet: after the grace period the node counts as not ready, and its pods too; they are
-// evicted when the toleration that every pod has runs out. A pod on a dead node is never confirmed as gone.
+// What the control plane does about a silent kubelet: after the grace period the node counts as not
+// ready, and its pods too; they are evicted when the toleration that every pod has runs out. A pod
+// on a dead node is never confirmed as gone.
 const (
 	nodeGrace      = 40.0 // seconds, --node-monitor-grace-period
 	nodeToleration = 300.0
@@ -84,11 +85,13 @@ func (h *history) extreme(name string, window, none float64, pick func(a, b floa
 // burstAfter is how long a worker serves until the next burst of memory, in seconds.
 const burstAfter = 60.0
 
-// logitBytes are what one prompt token takes whose probabilities are asked for: the logits of Llama 3's vocabulary and their logarithm,
-// both in 32 bits. vLLM's profile run, which sizes the KV cache, does not count them.
+// logitBytes are what one prompt token takes whose probabilities are asked for: the logits of Llama
+// 3's vocabulary and their logarithm, both in 32 bits. vLLM's profile run, which sizes the KV
+// cache, does not count them.
 const logitBytes = 2 * 4 * 128256
 
-// spill ends a worker whose step asked for more GPU memory than the cache, and what leaked, have left.
+// spill ends a worker whose step asked for more GPU memory than the cache, and what leaked, have
+// left.
 func (f *Fleet) spill(w *worker) {
 	if w.eng == nil || len(w.gpus) == 0 {
 		return
@@ -118,7 +121,8 @@ func (f *Fleet) powerOff(n *node) {
 	}
 }
 
-// seenReady is what the API server says of the node: the last word of its kubelet, until the grace period is over.
+// seenReady is what the API server says of the node: the last word of its kubelet, until the grace
+// period is over.
 func (n *node) seenReady(now float64) bool { return !n.down || now < n.downAt+nodeGrace }
 
 // seenReady is what the API server says of the pod.

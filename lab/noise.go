@@ -11,8 +11,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Noise is what monitoring adds to the truth. It is drawn from the seed, the target and the moment, so that the same fleet is
-// disturbed in the same way however often it is read.
+// Noise is what monitoring adds to the truth. It is drawn from the seed, the target and the moment,
+// so that the same fleet is disturbed in the same way however often it is read.
 type Noise struct {
 	Missing float64 // the share of scrapes that fail, as by a timeout
 	Gauges  float64 // the relative standard deviation of what the GPUs' sensors say: utilization, power, temperature, clock

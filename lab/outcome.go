@@ -80,8 +80,8 @@ func (e *engine) release(r *request) {
 	r.blocks, r.seg, r.prefix, r.running, r.planned = 0, nil, nil, false, false
 }
 
-// cancel removes the requests that gone selects: their clients have hung up. A leaky engine keeps their blocks; a hung
-// one cannot take the cancellation, and its requests go on "running".
+// cancel removes the requests that gone selects: their clients have hung up. A leaky engine keeps
+// their blocks; a hung one cannot take the cancellation, and its requests go on "running".
 func (e *engine) cancel(now float64, gone func(*request) bool, done func(*request)) {
 	if e.hung {
 		return

@@ -79,8 +79,8 @@ func encode(families []*dto.MetricFamily) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// relabel adds a target's labels as a scrape does. Where the page has a label of the same name, the page's one becomes
-// exported_<name>; with honor, the page's one stays.
+// relabel adds a target's labels as a scrape does. Where the page has a label of the same name, the
+// page's one becomes exported_<name>; with honor, the page's one stays.
 func relabel(families []*dto.MetricFamily, target map[string]string, honor bool) {
 	names := make([]string, 0, len(target))
 	for n := range target {

@@ -7,14 +7,16 @@ import (
 	"strconv"
 )
 
-// xidText is the exporter's own text for a code. It is the same for every Xid 154, whatever the driver asks for.
+// xidText is the exporter's own text for a code. It is the same for every Xid 154, whatever the
+// driver asks for.
 var xidText = map[int]string{0: "No Error", 13: "Graphics Engine Exception", 31: "GPU memory page fault", 43: "GPU stopped processing",
 	45: "Preemptive cleanup, due to previous errors -- Most likely to see when running multiple cuda", 48: "Double Bit ECC Error",
 	63: "ECC page retirement or row remapping recording event", 64: "ECC page retirement or row remapper recording failure", 74: "NVLINK Error",
 	79: "GPU has fallen off the bus", 92: "High single-bit ECC error rate", 94: "Contained ECC error", 95: "Uncontained ECC error", 119: "GSP RPC Timeout",
 	120: "GSP Error", 154: "GPU Recovery Action Changed"}
 
-// dcgmPage is a node's dcgm-exporter page with the default counters, and, unless they are off, the exporter's own.
+// dcgmPage is a node's dcgm-exporter page with the default counters, and, unless they are off, the
+// exporter's own.
 func (f *Fleet) dcgmPage(n *node) *page {
 	p := newPage()
 	for _, g := range n.gpus {

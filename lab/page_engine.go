@@ -18,8 +18,8 @@ func (f *Fleet) enginePage(w *worker) *page {
 	return f.vllmPage(w)
 }
 
-// vllmPage is a worker's page as vLLM V1 with the usual instrumentator serves it, or as Dynamo's runtime does, which has no HTTP server to
-// instrument.
+// vllmPage is a worker's page as vLLM V1 with the usual instrumentator serves it, or as Dynamo's
+// runtime does, which has no HTTP server to instrument.
 func (f *Fleet) vllmPage(w *worker) *page {
 	p := newPage("model_name", f.cfg.Model, "engine", "0")
 	e, s := w.eng, &w.eng.stats

@@ -2,7 +2,8 @@ package lab
 
 import "strconv"
 
-// kubePage is what kube-state-metrics says of the pool and its nodes, and cAdvisor of its containers.
+// kubePage is what kube-state-metrics says of the pool and its nodes, and cAdvisor of its
+// containers.
 func (f *Fleet) kubePage() *page {
 	p := newPage()
 	ns := f.cfg.Namespace

@@ -2,8 +2,9 @@ package lab
 
 import "strconv"
 
-// sglangPage is a worker's /metrics as SGLang serves it: the scheduler's series with its ranks, the requests' with the model alone. Nothing
-// counts failed requests, and nothing tells prefill from decode time.
+// sglangPage is a worker's /metrics as SGLang serves it: the scheduler's series with its ranks, the
+// requests' with the model alone. Nothing counts failed requests, and nothing tells prefill from
+// decode time.
 func (f *Fleet) sglangPage(w *worker) *page {
 	e, s := w.eng, w.eng.sglang
 	model := []string{"model_name", f.cfg.Model}
@@ -45,7 +46,8 @@ func (f *Fleet) sglangPage(w *worker) *page {
 	return p
 }
 
-// sglangUnused are the gauges of what these workers do not use: speculation, disaggregation, offline batches, grammars, hybrid models.
+// sglangUnused are the gauges of what these workers do not use: speculation, disaggregation,
+// offline batches, grammars, hybrid models.
 var sglangUnused = [][2]string{
 	{"sglang:pending_prealloc_token_usage", "The token usage for pending preallocated tokens (not preallocated yet)."},
 	{"sglang:swa_token_usage", "The token usage for SWA layers."},

@@ -51,8 +51,9 @@ func TestEveryPageParses(t *testing.T) {
 	}
 }
 
-// The recorded pages of real engines are not part of the repository; where they are at hand, ours must be like them: every family that is
-// recorded, no other name, and the same types, labels and buckets.
+// The recorded pages of real engines are not part of the repository; where they are at hand, ours
+// must be like them: every family that is recorded, no other name, and the same types, labels and
+// buckets.
 func TestPagesMatchRecordedOnes(t *testing.T) {
 	for _, c := range []struct {
 		kind     Kind
@@ -187,8 +188,9 @@ func TestEveryRuleIsPromQL(t *testing.T) {
 	}
 }
 
-// Exporters differ: newer ones put the code into the gauge's labels, and most leave their own counters off. What the driver reports after an
-// error takes the error's place on the gauge, and the count has both for five minutes.
+// Exporters differ: newer ones put the code into the gauge's labels, and most leave their own
+// counters off. What the driver reports after an error takes the error's place on the gauge, and
+// the count has both for five minutes.
 func TestTheGPUExportersPageInEachOfItsForms(t *testing.T) {
 	for _, form := range []DCGM{{}, {Labels: true}, {Uncounted: true}, {Labels: true, Uncounted: true}} {
 		f := newFleet(t, Config{Seed: 1, DCGM: form})

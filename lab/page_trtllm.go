@@ -3,8 +3,9 @@ package lab
 // trtllmFinished is how TensorRT-LLM calls what vLLM calls by the names on the left.
 var trtllmFinished = map[string]string{finishedStop: "stop", finishedLength: "length", finishedAbort: "cancelled"}
 
-// trtllmPage is a worker's page as TensorRT-LLM writes it with return_perf_metrics and enable_iter_perf_stats. All its series have labels,
-// and a series with labels is not there before it has a value.
+// trtllmPage is a worker's page as TensorRT-LLM writes it with return_perf_metrics and
+// enable_iter_perf_stats. All its series have labels, and a series with labels is not there before
+// it has a value.
 func (f *Fleet) trtllmPage(w *worker) *page {
 	e, s, t := w.eng, &w.eng.stats, w.eng.trtllm
 	p := newPage("model_name", f.cfg.Model, "engine_type", "trtllm")

@@ -56,7 +56,8 @@ func TestBlocksAreTokensOverSixteenRoundedUp(t *testing.T) {
 	}
 }
 
-// Little's law: the mean number of requests in the system is their arrival rate times their mean time in it.
+// Little's law: the mean number of requests in the system is their arrival rate times their mean
+// time in it.
 func TestLittlesLawHolds(t *testing.T) {
 	f := newFleet(t, Config{Seed: 3, Workload: Workload{Rate: 3, Retries: -1}})
 	var inside, samples float64

@@ -19,7 +19,8 @@ func scenarioAt(t *testing.T, fault string, seed uint64, at time.Duration) *Flee
 	return f
 }
 
-// A rollout of an image that does not exist stops at its first worker, and costs none of the old ones.
+// A rollout of an image that does not exist stops at its first worker, and costs none of the old
+// ones.
 func TestAMissingImageStopsTheRollout(t *testing.T) {
 	f := scenarioAt(t, ModelLoadFailure, 2, 14*time.Minute)
 	pods := f.Pods()
@@ -43,7 +44,8 @@ func TestADeniedDownloadCrashLoops(t *testing.T) {
 	}
 }
 
-// Only workers of the flawed revision fail requests, and each of them proves itself before the next old one goes.
+// Only workers of the flawed revision fail requests, and each of them proves itself before the next
+// old one goes.
 func TestAFlawedRevisionFailsWhereItRuns(t *testing.T) {
 	f := scenarioAt(t, BadRollout, 1, 9*time.Minute)
 	old, flawed := 0, 0

@@ -44,7 +44,8 @@ type Ruler struct {
 	seen    map[string]time.Time // when a firing alert was last true
 }
 
-// NewRuler watches a fleet. The URL is the Prometheus that alerts claim to come from; it may be empty.
+// NewRuler watches a fleet. The URL is the Prometheus that alerts claim to come from; it may be
+// empty.
 func NewRuler(f *Fleet, prometheusURL string) *Ruler {
 	if prometheusURL == "" {
 		prometheusURL = "http://prometheus:9090"
@@ -72,8 +73,8 @@ func (r *Ruler) watch(rules []Rule) {
 	}
 }
 
-// Evaluate scrapes every target at the fleet's present and evaluates every rule. It returns what fires, and each alert
-// that has resolved since the last call once.
+// Evaluate scrapes every target at the fleet's present and evaluates every rule. It returns what
+// fires, and each alert that has resolved since the last call once.
 func (r *Ruler) Evaluate() []Alert {
 	now := r.scrape()
 	held := map[string]bool{}

@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Rule is an alert rule, for a real Prometheus as Expr and for the Ruler as Go that means the same.
+// A Rule is an alert rule, for a real Prometheus as Expr and for the Ruler as Go that means the
+// same.
 type Rule struct {
 	Name     string
 	Expr     string
@@ -20,8 +21,9 @@ type Rule struct {
 	eval func(h *history) vector
 }
 
-// Rules are the alert rules of the lab for a kind: the usual ones, with the names and thresholds that people use, in the metric names
-// of the release that is simulated. Where a rule is usually quoted with a ten-minute hold it has it here too.
+// Rules are the alert rules of the lab for a kind: the usual ones, with the names and thresholds
+// that people use, in the metric names of the release that is simulated. Where a rule is usually
+// quoted with a ten-minute hold it has it here too.
 func Rules(k Kind) []Rule {
 	switch k {
 	case SGLang:
@@ -206,7 +208,8 @@ func commonRules(k Kind) []Rule {
 	}
 }
 
-// gatewayErrors is the share of requests that the endpoint picker or what is behind it fails. Its counter of requests leaves out what it fails itself.
+// gatewayErrors is the share of requests that the endpoint picker or what is behind it fails. Its
+// counter of requests leaves out what it fails itself.
 const gatewayErrors = "sum by (namespace, model_name) (rate(llm_d_epp_request_error_total[5m])) / sum by (namespace, model_name) (" +
 	`rate(llm_d_epp_request_total[5m]) or rate(llm_d_epp_request_error_total{error_code!="ModelServerError"}[5m]))`
 
@@ -217,8 +220,8 @@ func (h *history) gatewayErrors() vector {
 	return failed.sum(by...).per(all.sum(by...), by...)
 }
 
-// keepFiring is how long a rule goes on firing after its expression went quiet. Held blocks can only be told from used ones while a worker
-// is idle, and with bursty traffic that comes and goes.
+// keepFiring is how long a rule goes on firing after its expression went quiet. Held blocks can
+// only be told from used ones while a worker is idle, and with bursty traffic that comes and goes.
 func keepFiring(rule string) time.Duration {
 	if strings.HasSuffix(rule, "KVHeldWhileIdle") {
 		return 5 * time.Minute
@@ -259,7 +262,8 @@ func PrometheusRules(k Kind) ([]byte, error) {
 	return body, nil
 }
 
-// asBusy is the condition that as many requests run as five minutes before: a worker that others help out generates less and is well.
+// asBusy is the condition that as many requests run as five minutes before: a worker that others
+// help out generates less and is well.
 func asBusy(by, running string) string {
 	return "sum " + by + " (avg_over_time(" + running + "[2m])) >= 0.9 * sum " + by + " (avg_over_time(" + running + "[5m] offset 5m)) > 0"
 }

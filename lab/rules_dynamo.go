@@ -2,8 +2,9 @@ package lab
 
 import "time"
 
-// dynamoRules are the rules on Dynamo's frontend: those of deploy/prometheus/dynamo.yml, compared with minutes before instead of hours where
-// they compare. This frontend counts a client that hangs up as an error, and so do the rules.
+// dynamoRules are the rules on Dynamo's frontend: those of deploy/prometheus/dynamo.yml, compared
+// with minutes before instead of hours where they compare. This frontend counts a client that hangs
+// up as an error, and so do the rules.
 func dynamoRules() []Rule {
 	pool := []string{"namespace", "model"}
 	const m = 60.0

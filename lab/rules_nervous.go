@@ -2,8 +2,8 @@ package lab
 
 import "time"
 
-// NervousRules are rules that people really have and that fire on healthy fleets: thresholds below what hurts, and rules that take any
-// change for trouble. Decoys are watched by them.
+// NervousRules are rules that people really have and that fire on healthy fleets: thresholds below
+// what hurts, and rules that take any change for trouble. Decoys are watched by them.
 func NervousRules(k Kind) []Rule {
 	job := k.trade().job
 	kv, running, generated, ttft, e2e := "vllm:kv_cache_usage_perc", "vllm:num_requests_running", "vllm:generation_tokens_total", "vllm:time_to_first_token_seconds", "vllm:e2e_request_latency_seconds"

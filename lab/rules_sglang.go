@@ -2,8 +2,9 @@ package lab
 
 import "time"
 
-// sglangRules are the rules on SGLang's series: those of deploy/prometheus/sglang.yml, compared with minutes before instead of hours where
-// they compare, and what people have for vLLM. There is none on failed requests, which SGLang does not count.
+// sglangRules are the rules on SGLang's series: those of deploy/prometheus/sglang.yml, compared
+// with minutes before instead of hours where they compare, and what people have for vLLM. There is
+// none on failed requests, which SGLang does not count.
 func sglangRules() []Rule {
 	pod := []string{"namespace", "model_name", "pod"}
 	pool := []string{"namespace", "model_name"}

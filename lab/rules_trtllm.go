@@ -2,8 +2,9 @@ package lab
 
 import "time"
 
-// trtllmRules are the rules on TensorRT-LLM's series: those of deploy/prometheus/trtllm.yml, compared with minutes before instead of hours
-// where they compare, and what people have for vLLM. Tokens are counted when a request ends, so that those on tokens look back further.
+// trtllmRules are the rules on TensorRT-LLM's series: those of deploy/prometheus/trtllm.yml,
+// compared with minutes before instead of hours where they compare, and what people have for vLLM.
+// Tokens are counted when a request ends, so that those on tokens look back further.
 func trtllmRules() []Rule {
 	pod := []string{"namespace", "model_name", "pod"}
 	pool := []string{"namespace", "model_name"}

@@ -19,7 +19,8 @@ type Scenario struct {
 	Nervous bool
 }
 
-// NewScenario is the scenario of one fault, for a fleet of the seed. The pool is healthy for five minutes first.
+// NewScenario is the scenario of one fault, for a fleet of the seed. The pool is healthy for five
+// minutes first.
 func NewScenario(fault string, seed uint64) (Scenario, error) {
 	s := Scenario{Name: fault, Config: Config{Seed: seed}, Length: 20 * time.Minute}
 	f := Fault{Name: fault, At: 5 * time.Minute, Worker: 1}
@@ -82,15 +83,17 @@ func (s Scenario) Resize(workers int) Scenario {
 	return s
 }
 
-// Diurnal is the scenario with traffic that swings over the day. The fault comes at nine in the morning, while the traffic rises: it is then
-// as much as the scenario has, and an eighth more than an hour ago.
+// Diurnal is the scenario with traffic that swings over the day. The fault comes at nine in the
+// morning, while the traffic rises: it is then as much as the scenario has, and an eighth more than
+// an hour ago.
 func (s Scenario) Diurnal() Scenario {
 	s.Config.Workload.Daily = 0.5
 	s.Config.Start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).Add(-s.Faults[0].At)
 	return s
 }
 
-// Later is the scenario with a longer healthy time before anything goes wrong, which still happens at the same moment.
+// Later is the scenario with a longer healthy time before anything goes wrong, which still happens
+// at the same moment.
 func (s Scenario) Later(by time.Duration) Scenario {
 	s.Config.Start = s.Config.withDefaults().Start.Add(-by)
 	s.Faults = slices.Clone(s.Faults)
@@ -101,7 +104,8 @@ func (s Scenario) Later(by time.Duration) Scenario {
 	return s
 }
 
-// Beginning is the scenario begun at another moment. Its traffic keeps the hours of the day that it has.
+// Beginning is the scenario begun at another moment. Its traffic keeps the hours of the day that it
+// has.
 func (s Scenario) Beginning(at time.Time) Scenario {
 	s.Config.Ahead += s.Config.withDefaults().Start.Sub(at)
 	s.Config.Start = at
@@ -122,7 +126,8 @@ func (s Scenario) Build() (*Fleet, error) {
 	return f, nil
 }
 
-// A World is the fleets of one cluster with the monitoring around them: rules for each, and one Alertmanager.
+// A World is the fleets of one cluster with the monitoring around them: rules for each, and one
+// Alertmanager.
 type World struct {
 	Fleets       []*Fleet // which began at the same moment
 	Rulers       []*Ruler

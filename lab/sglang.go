@@ -2,9 +2,11 @@ package lab
 
 import "slices"
 
-// sglangStats is what an SGLang worker counts, and when. Its scheduler refreshes the gauges when it logs: at every batch with prefill, at every
-// fortieth decode step, and every half minute while it idles. In a hang they keep their last values. Tokens and requests are counted
-// when a request ends, but for realtime_tokens_total. A nil *sglangStats counts nothing: the worker is of another kind.
+// sglangStats is what an SGLang worker counts, and when. Its scheduler refreshes the gauges when it
+// logs: at every batch with prefill, at every fortieth decode step, and every half minute while it
+// idles. In a hang they keep their last values. Tokens and requests are counted when a request
+// ends, but for realtime_tokens_total. A nil *sglangStats counts nothing: the worker is of another
+// kind.
 type sglangStats struct {
 	seen    sglangGauges
 	logged  float64 // when the gauges were refreshed last

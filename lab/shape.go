@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A Shape is how a fault's strength goes over time. It matters to the faults that are in the traffic or in a limit; a process that
-// died has died.
+// A Shape is how a fault's strength goes over time. It matters to the faults that are in the
+// traffic or in a limit; a process that died has died.
 type Shape string
 
 // The shapes.

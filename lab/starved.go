@@ -1,9 +1,10 @@
 package lab
 
-// The host's part of a step. The GPU waits meanwhile: the scheduler picks the next batch, tokens are sampled, detokenized and streamed.
-// An engine with enough CPU hides most of it (it is in Cost.Base and Cost.PerSequence); one whose container is held to a fraction of the
-// cores that it wants does not. Under CFS a process that has used up its quota sleeps until the next period of 100 ms, so that a step
-// that needs little CPU loses most of a period, and a larger batch more.
+// The host's part of a step. The GPU waits meanwhile: the scheduler picks the next batch, tokens
+// are sampled, detokenized and streamed. An engine with enough CPU hides most of it (it is in
+// Cost.Base and Cost.PerSequence); one whose container is held to a fraction of the cores that it
+// wants does not. Under CFS a process that has used up its quota sleeps until the next period of
+// 100 ms, so that a step that needs little CPU loses most of a period, and a larger batch more.
 const (
 	hostGap     = 0.13   // seconds a step at severity 1: most of a period, and now and then the next
 	hostGapSeq  = 0.0004 // and so much for every sequence

@@ -2,8 +2,8 @@ package lab
 
 import "slices"
 
-// An H100's clock, and the heat at which its hardware holds the clock down: little by little from throttleFrom on, to the lowest clock
-// at throttleFull.
+// An H100's clock, and the heat at which its hardware holds the clock down: little by little from
+// throttleFrom on, to the lowest clock at throttleFull.
 const (
 	fullClock    = 1980.0 // MHz
 	lowestClock  = 345.0
@@ -22,9 +22,10 @@ func (g *gpu) govern(now float64) {
 	}
 }
 
-// pace is how many times as long as usual the worker's steps take. All ranks of a tensor-parallel group wait for each other in every
-// layer, so that its slowest GPU paces it. A GPU whose clock is far down cannot keep its memory busy either: decoding, which is bound by
-// memory, slows down with it.
+// pace is how many times as long as usual the worker's steps take. All ranks of a tensor-parallel
+// group wait for each other in every layer, so that its slowest GPU paces it. A GPU whose clock is
+// far down cannot keep its memory busy either: decoding, which is bound by memory, slows down with
+// it.
 func (w *worker) pace() float64 {
 	slow := 1.0
 	for _, g := range w.gpus {

@@ -46,7 +46,8 @@ func (f *Fleet) hangUps(w *worker) {
 	})
 }
 
-// grow moves the host memory of a worker: a little with its load, and by its leak, up to the container's limit.
+// grow moves the host memory of a worker: a little with its load, and by its leak, up to the
+// container's limit.
 func (f *Fleet) grow(w *worker) {
 	if w.phase != podReady {
 		return
@@ -69,7 +70,8 @@ const (
 	crashLoading = 20.0 // seconds into its start at which a worker meets the bad GPU
 )
 
-// broken lets a worker on a faulty GPU fail: errors at first, then the engine core dies, and every new start too.
+// broken lets a worker on a faulty GPU fail: errors at first, then the engine core dies, and every
+// new start too.
 func (f *Fleet) broken(w *worker) {
 	var bad *gpu
 	for _, g := range w.gpus {

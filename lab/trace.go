@@ -29,9 +29,10 @@ type Arrival struct {
 // mooncakeBlock is how many tokens one of Mooncake's prefix hashes stands for.
 const mooncakeBlock = 512
 
-// ReadTrace reads recorded traffic: the CSV of Azure's public LLM inference traces (TIMESTAMP, ContextTokens, GeneratedTokens), or
-// Mooncake's lines of JSON (timestamp in milliseconds, input_length, output_length, hash_ids). Of Mooncake's prefix hashes a request
-// keeps the longest start that another request of the trace has too.
+// ReadTrace reads recorded traffic: the CSV of Azure's public LLM inference traces (TIMESTAMP,
+// ContextTokens, GeneratedTokens), or Mooncake's lines of JSON (timestamp in milliseconds,
+// input_length, output_length, hash_ids). Of Mooncake's prefix hashes a request keeps the longest
+// start that another request of the trace has too.
 func ReadTrace(r io.Reader) (Trace, error) {
 	in := bufio.NewReader(r)
 	head, err := in.Peek(1)
@@ -111,11 +112,13 @@ func readMooncake(r io.Reader) (Trace, error) {
 	return out, nil
 }
 
-// Replay is the scenario with a trace's requests. The trace says when they come, how their lengths spread and what they share; how long they
-// are in the mean is the scenario's own, and so is how busy they keep the pool, because the fleet, its alert rules and the strength of its
-// faults are made for that. A pool is sized for its peak: it is in the busiest five minutes of the trace that the pool is as busy as the
-// scenario's, so that what bursts comes at a lower mean rate. Each seed begins elsewhere in the trace. A scenario that plays a trace already
-// keeps it: it is what the scenario is about.
+// Replay is the scenario with a trace's requests. The trace says when they come, how their lengths
+// spread and what they share; how long they are in the mean is the scenario's own, and so is how
+// busy they keep the pool, because the fleet, its alert rules and the strength of its faults are
+// made for that. A pool is sized for its peak: it is in the busiest five minutes of the trace that
+// the pool is as busy as the scenario's, so that what bursts comes at a lower mean rate. Each seed
+// begins elsewhere in the trace. A scenario that plays a trace already keeps it: it is what the
+// scenario is about.
 func (s Scenario) Replay(t Trace) Scenario {
 	w := &s.Config.Workload
 	if w.Trace != nil {
@@ -131,7 +134,8 @@ func (s Scenario) Replay(t Trace) Scenario {
 // peak is the time that a pool is sized by, here as long as what most alert rules look back on.
 const peak = 5 * time.Minute
 
-// fit is the rate at which the busiest minutes of a trace are as much work a second as the workload: at most the workload's own.
+// fit is the rate at which the busiest minutes of a trace are as much work a second as the
+// workload: at most the workload's own.
 func (w Workload) fit(t Trace) float64 {
 	whole := t.length()
 	ends := make([]float64, 0, 2*len(t)) // two rounds: the busiest minutes may reach over the end
@@ -154,7 +158,8 @@ func (w Workload) fit(t Trace) float64 {
 	return w.Rate * min(1, own*w.Rate*peak.Seconds()/most)
 }
 
-// work is about how many decoded tokens a request is worth: a token of a prompt that is computed costs a fifth of one that is generated.
+// work is about how many decoded tokens a request is worth: a token of a prompt that is computed
+// costs a fifth of one that is generated.
 func (w Workload) work(a Arrival) float64 {
 	shared := float64(a.Shared)
 	if a.Group < 0 && a.Prompt > w.GroupTokens {
@@ -204,7 +209,8 @@ func (t Trace) mean(of func(Arrival) int) float64 {
 	return float64(sum) / float64(len(t))
 }
 
-// length is how long one round of the trace is, in seconds: the pause before it begins again is a mean one.
+// length is how long one round of the trace is, in seconds: the pause before it begins again is a
+// mean one.
 func (t Trace) length() float64 {
 	last := t[len(t)-1].At.Seconds()
 	return last * float64(len(t)) / float64(len(t)-1)
@@ -219,7 +225,8 @@ type tape struct {
 	rate   float64 // the trace's own
 }
 
-// next is when the next arrival is due, if the trace has been played at the rate was since the last call, and is at rate from now on.
+// next is when the next arrival is due, if the trace has been played at the rate was since the last
+// call, and is at rate from now on.
 func (p *tape) next(t Trace, now, was, rate float64) float64 {
 	if p.length == 0 {
 		p.length, p.rate = t.length(), t.Rate()
@@ -233,7 +240,8 @@ func (p *tape) next(t Trace, now, was, rate float64) float64 {
 	return now + max(0, due-p.pos)*p.rate/rate
 }
 
-// take gives a request the lengths of the next arrival, scaled as faults have scaled the workload's.
+// take gives a request the lengths of the next arrival, scaled as faults have scaled the
+// workload's.
 func (p *tape) take(r *request, mix *Workload, c *Config) {
 	a := mix.Trace[p.n%len(mix.Trace)]
 	p.n++

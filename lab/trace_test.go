@@ -36,7 +36,8 @@ func TestReadTrace(t *testing.T) {
 	}
 }
 
-// However fast it was recorded, a trace is played at the workload's rate, and keeps its own lengths.
+// However fast it was recorded, a trace is played at the workload's rate, and keeps its own
+// lengths.
 func TestATraceIsPlayedAtTheAskedRate(t *testing.T) {
 	trace, err := ReadTrace(strings.NewReader(azure))
 	if err != nil {
@@ -55,8 +56,9 @@ func TestATraceIsPlayedAtTheAskedRate(t *testing.T) {
 	}
 }
 
-// In a scenario a trace says when requests come and how their lengths spread: there are as many of them as the scenario has, as long in the
-// mean, in any hour and with any seed. Else the pool would be in trouble before its fault, or not in trouble with it.
+// In a scenario a trace says when requests come and how their lengths spread: there are as many of
+// them as the scenario has, as long in the mean, in any hour and with any seed. Else the pool would
+// be in trouble before its fault, or not in trouble with it.
 func TestAReplayKeepsTheScenariosMeans(t *testing.T) {
 	var trace Trace // bursts of twenty every ten seconds; answers are short but for one in ten
 	for i := range 2000 {
@@ -115,7 +117,8 @@ func TestAReplayKeepsTheScenariosMeans(t *testing.T) {
 	}
 }
 
-// A pool is sized for its peak: what comes three times as fast for ten minutes of an hour comes at a third of the rate in the mean of the rest.
+// A pool is sized for its peak: what comes three times as fast for ten minutes of an hour comes at
+// a third of the rate in the mean of the rest.
 func TestAReplayIsAsBusyAsTheScenarioInItsBusiestMinutes(t *testing.T) {
 	s, err := NewScenario(GPUThrottle, 1)
 	if err != nil {
@@ -155,7 +158,8 @@ func TestRecordedTracesAreRead(t *testing.T) {
 	}
 }
 
-// With a capacity of its slots over the time that a request takes, a pool finishes what arrives below it; above it, the rest waits.
+// With a capacity of its slots over the time that a request takes, a pool finishes what arrives
+// below it; above it, the rest waits.
 func TestArrivalsBeyondCapacityWait(t *testing.T) {
 	load := func(rate float64) (waiting, done float64) {
 		// No shared starts, no retries, nobody gives up: what comes is what has to be done.
@@ -221,7 +225,8 @@ func TestNoiseLosesScrapes(t *testing.T) {
 	}
 }
 
-// A metric that nobody exports is on no page, whichever it would be on; the rest of the page is as it was.
+// A metric that nobody exports is on no page, whichever it would be on; the rest of the page is as
+// it was.
 func TestAMetricThatNobodyExportsIsOnNoPage(t *testing.T) {
 	count := func(without ...string) (xids, running int) {
 		f := newFleet(t, Config{Seed: 1, Without: without})

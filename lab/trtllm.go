@@ -1,8 +1,9 @@
 package lab
 
-// trtllmStats is what a TensorRT-LLM worker counts otherwise than vLLM, and when. Everything of a request is observed when it ends, its
-// first token too. The gauges are of the last iteration, so that they stand still in a hang, and are not there before the first one. A nil
-// *trtllmStats counts nothing: the worker is of another kind.
+// trtllmStats is what a TensorRT-LLM worker counts otherwise than vLLM, and when. Everything of a
+// request is observed when it ends, its first token too. The gauges are of the last iteration, so
+// that they stand still in a hang, and are not there before the first one. A nil *trtllmStats
+// counts nothing: the worker is of another kind.
 type trtllmStats struct {
 	iterated                   bool
 	active, queued             int // requests taken in, and those for which the batch has no place
@@ -37,8 +38,9 @@ func (s *trtllmStats) step(e *engine, prefill int, took float64) {
 	}
 }
 
-// look takes stock of the requests, as iterations do many times between two ticks. The executor takes in as many as its largest batch
-// holds, and calls them active, whether they have KV blocks or wait for them.
+// look takes stock of the requests, as iterations do many times between two ticks. The executor
+// takes in as many as its largest batch holds, and calls them active, whether they have KV blocks
+// or wait for them.
 func (s *trtllmStats) look(e *engine) {
 	if s == nil || e.hung {
 		return

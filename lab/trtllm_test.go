@@ -43,7 +43,8 @@ func TestAFreshTRTLLMWorkerExportsNothingButOneCounter(t *testing.T) {
 	}
 }
 
-// Tokens and times are counted when a request ends, and gauges set by an iteration: a hang moves none of them.
+// Tokens and times are counted when a request ends, and gauges set by an iteration: a hang moves
+// none of them.
 func TestAHangLeavesTRTLLMsPageAsItIs(t *testing.T) {
 	s, err := NewScenario(EngineHang, 3)
 	if err != nil {
@@ -72,7 +73,8 @@ func TestAHangLeavesTRTLLMsPageAsItIs(t *testing.T) {
 	}
 }
 
-// The executor takes in what its largest batch holds: what waits there for KV blocks runs, as its page has it, and is not scheduled.
+// The executor takes in what its largest batch holds: what waits there for KV blocks runs, as its
+// page has it, and is not scheduled.
 func TestTRTLLMCountsWhatWaitsForBlocksAsRunning(t *testing.T) {
 	f := newFleet(t, Config{Seed: 1, Kind: TRTLLM, Engine: Engine{NumGPUBlocks: 2048, MaxNumSeqs: 200}, Workload: Workload{Rate: 20}})
 	f.Advance(f.Start().Add(30 * time.Second))

@@ -88,7 +88,8 @@ func (w *worker) serve(f *Fleet) {
 	}
 }
 
-// die ends the container's process: what it was doing is lost, and the kubelet starts it again after a back-off.
+// die ends the container's process: what it was doing is lost, and the kubelet starts it again
+// after a back-off.
 func (w *worker) die(f *Fleet, reason string, code int) {
 	f.abandon(w, true)
 	w.lastReason, w.lastCode, w.lastAt = reason, code, f.now
@@ -123,7 +124,8 @@ func (w *worker) waitingReason() string {
 
 const podLetters = "bcdfghjklmnpqrstvwxz2456789"
 
-// hashLetters are all that a pod-template-hash is made of: Kubernetes spells the digits of a number with them.
+// hashLetters are all that a pod-template-hash is made of: Kubernetes spells the digits of a number
+// with them.
 const hashLetters = "456789bcdf"
 
 func randomName(rng *rand.Rand, n int) string {

@@ -12,8 +12,8 @@ type Workload struct {
 	Prompt Lengths // default mean 1000, sigma 0.5
 	Output Lengths // default mean 1000, sigma 0.6
 
-	// Groups of prompts share their first GroupTokens tokens (a system prompt, a document); GroupShare of the requests
-	// belong to one. Defaults: 8 groups, 512 tokens, 0.9.
+	// Groups of prompts share their first GroupTokens tokens (a system prompt, a document);
+	// GroupShare of the requests belong to one. Defaults: 8 groups, 512 tokens, 0.9.
 	Groups      int
 	GroupTokens int
 	GroupShare  float64

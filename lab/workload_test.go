@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A day's traffic rises while a scenario is played, and is at its scenario's rate when the fault comes; a day before, it was as much.
+// A day's traffic rises while a scenario is played, and is at its scenario's rate when the fault
+// comes; a day before, it was as much.
 func TestTheRateSwingsOverTheDay(t *testing.T) {
 	s, err := NewScenario(GPUThrottle, 1)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// The bounds of a message: a huge incident makes a message of the same size as any other, and the page has the rest.
+// The bounds of a message: a huge incident makes a message of the same size as any other, and the
+// page has the rest.
 const (
 	maxText     = 2000
 	maxLine     = 600
@@ -84,7 +85,8 @@ func Compose(f Facts) Message {
 	return m
 }
 
-// fill says in plain words what the story leaves out: an incident is told before it has a verdict, too.
+// fill says in plain words what the story leaves out: an incident is told before it has a verdict,
+// too.
 func (m *Message) fill(in *state.Incident) {
 	if m.What == "" {
 		m.What = fmt.Sprintf("%s firing in %s.", count(in.ActiveAlerts, "alert"), m.Where)
@@ -208,8 +210,8 @@ func symptoms(in *state.Incident) []string {
 	return out
 }
 
-// offers returns the actions that matter, those that wait for a person first. A plan that was superseded before it wrote, or that
-// ended so and was made again later, is left out.
+// offers returns the actions that matter, those that wait for a person first. A plan that was
+// superseded before it wrote, or that ended so and was made again later, is left out.
 func offers(actions []state.Action) []Offer {
 	var out []Offer
 	for i, a := range actions {

@@ -19,7 +19,8 @@ var onset = time.Date(2026, 11, 20, 3, 12, 0, 0, time.UTC)
 
 func number(f float64) *float64 { return &f }
 
-// sample is a KV cache exhaustion with first aid on offer: the incident that the adapters' tests show.
+// sample is a KV cache exhaustion with first aid on offer: the incident that the adapters' tests
+// show.
 func sample() Facts {
 	id := state.NewIncidentID(onset, "sample")
 	in := state.Incident{
@@ -113,7 +114,8 @@ func TestComposeTellsTheWholeStory(t *testing.T) {
 	}
 }
 
-// Nobody is told that first aid is about to start, or that it helped, and not that somebody wanted it stopped.
+// Nobody is told that first aid is about to start, or that it helped, and not that somebody wanted
+// it stopped.
 func TestComposeSaysWhatBecameOfACallToStop(t *testing.T) {
 	f := sample()
 	a := &f.Actions[0]

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Refused is a failure that trying again cannot mend: the other side understood and said no, or the configuration is wrong. The
-// next revision of the incident is tried again all the same.
+// A Refused is a failure that trying again cannot mend: the other side understood and said no, or
+// the configuration is wrong. The next revision of the incident is tried again all the same.
 type Refused struct{ Err error }
 
 func (e *Refused) Error() string { return e.Err.Error() }
@@ -14,8 +14,9 @@ func (e *Refused) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *Refused) Unwrap() error { return e.Err }
 
-// A Later is a failure of which it is certain that nothing was shown: the other side, or our own limiter, asked us to wait. Any other
-// failure that is not a Refused leaves open whether the message got through.
+// A Later is a failure of which it is certain that nothing was shown: the other side, or our own
+// limiter, asked us to wait. Any other failure that is not a Refused leaves open whether the
+// message got through.
 type Later struct {
 	After time.Duration
 	Err   error
@@ -34,8 +35,8 @@ const (
 	pageWait = 20 * time.Second
 )
 
-// retryAfter says whether a failed delivery is worth trying again, and how long to wait. It is the only judge of that; adapters mark
-// what they know with Refused and Later.
+// retryAfter says whether a failed delivery is worth trying again, and how long to wait. It is the
+// only judge of that; adapters mark what they know with Refused and Later.
 func retryAfter(err error, attempts int, longest time.Duration) (time.Duration, bool) {
 	var no *Refused
 	if errors.As(err, &no) {

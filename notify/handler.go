@@ -12,17 +12,19 @@ import (
 
 // A Notifier shows incidents on one channel.
 //
-// Show makes the channel show the message, whatever it showed before. It MUST be safe to repeat: told is what the channel is known to
-// have shown, and fresh says that nothing can have been shown since; where it is false an earlier attempt may have got through
-// without our hearing of it, and Show finds out before it repeats it. It returns the channel's handles as they are now, also beside
-// an error where a part was done. It blocks no longer than its context. Errors are marked with Refused and Later where the adapter
-// knows.
+// Show makes the channel show the message, whatever it showed before. It MUST be safe to repeat:
+// told is what the channel is known to have shown, and fresh says that nothing can have been shown
+// since; where it is false an earlier attempt may have got through without our hearing of it, and
+// Show finds out before it repeats it. It returns the channel's handles as they are now, also
+// beside an error where a part was done. It blocks no longer than its context. Errors are marked
+// with Refused and Later where the adapter knows.
 type Notifier interface {
 	Show(ctx context.Context, m Message, told state.Told, fresh bool) (map[string]string, error)
 }
 
-// A Noter writes a message into another tool's incident. Before is the cause that the last note there named; empty: there is none. It
-// MUST leave one note for the same message and the same cause before it, however often it is called.
+// A Noter writes a message into another tool's incident. Before is the cause that the last note
+// there named; empty: there is none. It MUST leave one note for the same message and the same cause
+// before it, however often it is called.
 type Noter interface {
 	Note(ctx context.Context, m Message, ref string, before state.Cause) error
 }
@@ -37,10 +39,11 @@ type HandlerConfig struct {
 	Several   bool // clusters are told of, so that an incident's name says which
 	// Wording gives the operator's own words for a channel; nil: there are none.
 	Wording func(ctx context.Context, ch state.Channel, f Facts, m Message) Words
-	// Playbook is the playbook that fits the incident, with its checks answered from the evidence. Nil: messages have none.
+	// Playbook is the playbook that fits the incident, with its checks answered from the evidence.
+	// Nil: messages have none.
 	Playbook func(in *state.Incident, ev *state.Evidence) Playbook
-	// Since is when this process began to deliver a cluster's effects: what was wanted before may have been tried by another. Nil: when
-	// the handler was made.
+	// Since is when this process began to deliver a cluster's effects: what was wanted before may
+	// have been tried by another. Nil: when the handler was made.
 	Since func(cluster string) time.Time
 	// Timeout bounds one attempt; 20 s where it is zero.
 	Timeout time.Duration
@@ -55,7 +58,8 @@ type Handler struct {
 	tried map[state.EffectID]attempt
 }
 
-// An attempt is what is remembered of the last delivery of an effect, for the case that its outcome could not be kept.
+// An attempt is what is remembered of the last delivery of an effect, for the case that its outcome
+// could not be kept.
 type attempt struct {
 	turn  uint64
 	ended bool // the notifier returned
@@ -69,8 +73,8 @@ func NewHandler(cfg HandlerConfig) *Handler {
 	return &Handler{cfg: cfg, since: cfg.Clock.Now(), tried: map[state.EffectID]attempt{}}
 }
 
-// refDoubt is the handle that the handler itself keeps in a channel's Ref: an attempt ended without our knowing whether it got
-// through.
+// refDoubt is the handle that the handler itself keeps in a channel's Ref: an attempt ended without
+// our knowing whether it got through.
 const refDoubt = "doubt"
 
 // Handle delivers one effect and says what came of it.
@@ -106,7 +110,8 @@ func (h *Handler) notify(ctx context.Context, e state.Effect, in *state.Incident
 		return
 	}
 	if h.cfg.Clock.Now().Before(in.SilencedUntil) {
-		// Nothing is lost: what is not shown is wanted again when the silence ends, or when a rise in severity ends it.
+		// Nothing is lost: what is not shown is wanted again when the silence ends, or when a rise
+		// in severity ends it.
 		out.Done, out.Error = true, fmt.Sprintf("silenced until %s", in.SilencedUntil.UTC().Format(time.RFC3339))
 		return
 	}
@@ -167,7 +172,8 @@ func (h *Handler) settle(out *state.Outcome, e state.Effect, err error) {
 	out.RetryAt = h.cfg.Clock.Now().Add(wait)
 }
 
-// message gathers what is known and composes it. The message is good even where it returns an error: then it lacks the timeline.
+// message gathers what is known and composes it. The message is good even where it returns an
+// error: then it lacks the timeline.
 func (h *Handler) message(ctx context.Context, ch state.Channel, in *state.Incident) (Message, error) {
 	f := Facts{Incident: *in, Links: h.cfg.Links, Several: h.cfg.Several}
 	f.Evidence, _ = h.cfg.View.Evidence(in.ID)
@@ -199,8 +205,9 @@ func (h *Handler) message(ctx context.Context, ch state.Channel, in *state.Incid
 // maxTried bounds what the handler remembers of its attempts.
 const maxTried = 4096
 
-// fresh says whether nothing of this effect can have been shown unknown to us: this process has delivered the cluster's effects since
-// before it was wanted, every attempt so far ended in a known way, and the same turn was not tried here before.
+// fresh says whether nothing of this effect can have been shown unknown to us: this process has
+// delivered the cluster's effects since before it was wanted, every attempt so far ended in a known
+// way, and the same turn was not tried here before.
 func (h *Handler) fresh(e state.Effect, told state.Told) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,11 +11,13 @@ import (
 	"paramedic/state"
 )
 
-// A Limiter keeps calls below a channel's rate, on the clock that it is given. It is safe for concurrent use.
+// A Limiter keeps calls below a channel's rate, on the clock that it is given. It is safe for
+// concurrent use.
 type Limiter struct {
 	clock state.Clock
 	rate  *rate.Limiter
-	// patience is the longest that Wait blocks; a longer wait is given back to the outbox as a Later.
+	// patience is the longest that Wait blocks; a longer wait is given back to the outbox as a
+	// Later.
 	patience time.Duration
 
 	every time.Duration
@@ -32,8 +34,8 @@ func NewLimiter(clock state.Clock, every time.Duration, burst int, patience time
 
 var errTooFast = errors.New("waiting for our own rate limit")
 
-// Wait blocks until a call may be made. Where that takes longer than the limiter's patience it returns a Later instead, and the call
-// must not be made.
+// Wait blocks until a call may be made. Where that takes longer than the limiter's patience it
+// returns a Later instead, and the call must not be made.
 func (l *Limiter) Wait(ctx context.Context) error {
 	now := l.clock.Now()
 	if err := l.shut(now); err != nil {

@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// A Message is an incident as every channel tells it. All of its text is clean (see Clean), bounded, and data: an adapter escapes
-// what its medium would read as markup.
+// A Message is an incident as every channel tells it. All of its text is clean (see Clean),
+// bounded, and data: an adapter escapes what its medium would read as markup.
 type Message struct {
 	Incident   state.IncidentID
 	Number     int
@@ -62,7 +62,8 @@ type Message struct {
 	Entries []state.Entry
 }
 
-// Words are what the operator's templates say on one channel; where a field is empty the built-in words stand.
+// Words are what the operator's templates say on one channel; where a field is empty the built-in
+// words stand.
 type Words struct {
 	Title  string // one line of plain text
 	Text   string // Slack's mrkdwn, safe to show; PagerDuty's details
@@ -83,14 +84,16 @@ type Fact struct {
 	Weight float64
 }
 
-// A Check is one question of the playbook, with the live answer. State is ok, info, warn, bad or unknown.
+// A Check is one question of the playbook, with the live answer. State is ok, info, warn, bad or
+// unknown.
 type Check struct {
 	Ask    string
 	Answer string
 	State  string
 }
 
-// A Playbook is what a message says of the playbook that fits the incident. Whoever has the playbooks fills it in.
+// A Playbook is what a message says of the playbook that fits the incident. Whoever has the
+// playbooks fills it in.
 type Playbook struct {
 	ID       string
 	Title    string
@@ -116,7 +119,8 @@ type Offer struct {
 	DecidedBy string
 	Result    string // why it ended as it did, what verification found, or what became of a call to stop it
 	Stopping  bool   // a person called it off, and whether that was in time is not known yet
-	// NeedsPerson: the run ended half-way, or with no verdict. A person has to see to it and then cancel it. ReleasedBy is who did.
+	// NeedsPerson: the run ended half-way, or with no verdict. A person has to see to it and then
+	// cancel it. ReleasedBy is who did.
 	NeedsPerson bool
 	ReleasedBy  string
 }
@@ -139,8 +143,9 @@ func (m Message) Handed() (Offer, bool) {
 	return Offer{}, false
 }
 
-// Stopped returns the guards' answers that keep the action from running; none where all allow it. It leaves out that an action
-// which waits for approval, or just got it, had none when it was planned.
+// Stopped returns the guards' answers that keep the action from running; none where all allow it.
+// It leaves out that an action which waits for approval, or just got it, had none when it was
+// planned.
 func (o Offer) Stopped() []state.GuardResult {
 	var out []state.GuardResult
 	for _, g := range o.Guards {
@@ -152,7 +157,8 @@ func (o Offer) Stopped() []state.GuardResult {
 	return out
 }
 
-// Links make the addresses of the bot's own pages. Base is the address that people reach it at; without it there are no links.
+// Links make the addresses of the bot's own pages. Base is the address that people reach it at;
+// without it there are no links.
 type Links struct{ Base string }
 
 // Incident is the address of an incident's page.

@@ -8,8 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// A Route sends the incidents that it matches to its channels. An empty field matches everything; all fields have to match. The first
-// route that matches decides.
+// A Route sends the incidents that it matches to its channels. An empty field matches everything;
+// all fields have to match. The first route that matches decides.
 type Route struct {
 	Severity  []state.Severity `yaml:"severity,omitempty" json:"severity,omitempty"`
 	Cause     []state.Cause    `yaml:"cause,omitempty" json:"cause,omitempty"`
@@ -20,7 +20,8 @@ type Route struct {
 	Channels  []state.Channel  `yaml:"channels" json:"channels"`
 }
 
-// Validate reports every problem of a route. Causes are checked against the catalogue by whoever has it.
+// Validate reports every problem of a route. Causes are checked against the catalogue by whoever
+// has it.
 func (r Route) Validate() error {
 	var errs []error
 	for _, s := range r.Severity {
@@ -76,10 +77,11 @@ func NewRouter(routes []Route, enabled []state.Channel) (*Router, error) {
 	return &Router{routes: slices.Clone(routes), enabled: slices.Clone(enabled)}, nil
 }
 
-// Channels returns the channels that hear of the incident. Without routes critical pages, warning posts and info is logged. An alert that
-// fires on a healthy engine never pages, whatever a route says. While first aid needs a person, the channels of a critical incident hear
-// of it, too: what was begun and not ended is urgent whatever it was begun for. A channel that was told once goes on being told, so that
-// its message stays true and its page is closed.
+// Channels returns the channels that hear of the incident. Without routes critical pages, warning
+// posts and info is logged. An alert that fires on a healthy engine never pages, whatever a route
+// says. While first aid needs a person, the channels of a critical incident hear of it, too: what
+// was begun and not ended is urgent whatever it was begun for. A channel that was told once goes on
+// being told, so that its message stays true and its page is closed.
 func (r *Router) Channels(in *state.Incident) []state.Channel {
 	want := r.routed(in)
 	handed := !in.HandedAt.IsZero()

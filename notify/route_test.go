@@ -35,7 +35,8 @@ func TestDefaultRoutes(t *testing.T) {
 	}
 }
 
-// What first aid began and could not end is urgent, whatever the trouble was; whom that wakes is for the routes to say.
+// What first aid began and could not end is urgent, whatever the trouble was; whom that wakes is
+// for the routes to say.
 func TestHandedOverIsRoutedAsCritical(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	standard, err := NewRouter(nil, all)

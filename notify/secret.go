@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// SecretFile reads a secret from a file anew at every call, so that a rotated secret is used at once. The error names the file, never
-// what is in it.
+// SecretFile reads a secret from a file anew at every call, so that a rotated secret is used at
+// once. The error names the file, never what is in it.
 func SecretFile(path string) func() (string, error) {
 	return func() (string, error) {
 		f, err := os.Open(path)

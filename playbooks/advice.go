@@ -9,9 +9,10 @@ import (
 	"paramedic/state"
 )
 
-// Advise says in the story of an incident what to do now and what not to do: the playbook's steps in their order, and what the verdict
-// says and the playbook does not, where the playbook has a place for it, or last. It is the one place where the two meet, so that Slack,
-// PagerDuty, the page, the API, the report and the terminal all give the same lines.
+// Advise says in the story of an incident what to do now and what not to do: the playbook's steps
+// in their order, and what the verdict says and the playbook does not, where the playbook has a
+// place for it, or last. It is the one place where the two meet, so that Slack, PagerDuty, the
+// page, the API, the report and the terminal all give the same lines.
 func (pb Playbook) Advise(in state.Incident, ev state.Evidence) state.Story {
 	story, names := in.Diagnosis.Story, scopeNames(in, ev)
 	d := dialectOf(names.engine)
@@ -58,7 +59,8 @@ func (d *dialect) lines(list []string) []string {
 	return out
 }
 
-// String is the step in one line. The condition belongs to it: steps that are for another case must not read as the next of a sequence.
+// String is the step in one line. The condition belongs to it: steps that are for another case must
+// not read as the next of a sequence.
 func (r Remedy) String() string {
 	when := strings.TrimSuffix(r.When, ".")
 	if when == "" || strings.EqualFold(when, "always") {
@@ -67,12 +69,13 @@ func (r Remedy) String() string {
 	return fmt.Sprintf("%s [when: %s]", strings.TrimSuffix(r.Text, "."), when)
 }
 
-// unsaid are the lines that none of what was said says already. Two sources give advice on the same cause: the playbook, in its own
-// order, and the verdict's story, which names the workers and nodes at hand. Where both say the same in other words a person under
-// stress should read it once.
+// unsaid are the lines that none of what was said says already. Two sources give advice on the same
+// cause: the playbook, in its own order, and the verdict's story, which names the workers and nodes
+// at hand. Where both say the same in other words a person under stress should read it once.
 //
-// A line counts as said only where one other line has most of its words, and every identifier, number and direction in it: "raise
-// max_num_seqs" is never the same advice as "lower max_num_seqs", nor "cordon gpu-7" as "cordon the node". In doubt both are kept.
+// A line counts as said only where one other line has most of its words, and every identifier,
+// number and direction in it: "raise max_num_seqs" is never the same advice as "lower
+// max_num_seqs", nor "cordon gpu-7" as "cordon the node". In doubt both are kept.
 func unsaid(said, lines []string) []string {
 	known := make([]map[string]float64, len(said))
 	for i, s := range said {
@@ -137,7 +140,8 @@ func meaning(line string) map[string]float64 {
 	return out
 }
 
-// stem takes the endings off that do not matter here: restart, restarts and restarting are one word.
+// stem takes the endings off that do not matter here: restart, restarts and restarting are one
+// word.
 func stem(w string) string {
 	for _, end := range []string{"ing", "ies", "ed", "es", "s", "e"} {
 		if rest, ok := strings.CutSuffix(w, end); ok && len(rest) >= 3 {

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Playbooks name vLLM's settings and metrics, which most fleets run. A dialect is what another engine calls them: with it a playbook
-// speaks to the engineers of that engine. Sources: each engine's server arguments, and the metrics that rules/catalog/signals.yaml reads.
+// Playbooks name vLLM's settings and metrics, which most fleets run. A dialect is what another
+// engine calls them: with it a playbook speaks to the engineers of that engine. Sources: each
+// engine's server arguments, and the metrics that rules/catalog/signals.yaml reads.
 type dialect struct {
 	engine   string            // as state.Worker has it
 	title    string            // as people write it
@@ -46,7 +47,8 @@ var dialects = []*dialect{
 			"ttft_p95":         `histogram_quantile(0.95, sum by (le) (rate(sglang:time_to_first_token_seconds_bucket{model_name="{model}"}[5m])))`,
 			"itl_p50":          `histogram_quantile(0.5, sum by (le) (rate(sglang:inter_token_latency_seconds_bucket{model_name="{model}"}[5m])))`,
 			"itl_p95":          `histogram_quantile(0.95, sum by (le, pod) (rate(sglang:inter_token_latency_seconds_bucket{model_name="{model}"}[5m])))`,
-			// The counter of generated tokens moves when a request ends; this one moves while it runs.
+			// The counter of generated tokens moves when a request ends; this one moves while it
+			// runs.
 			"generation_tokens_rate": `sum by (pod) (rate(sglang:realtime_tokens_total{model_name="{model}",mode="decode"}[5m]))`,
 			"output_length_mean":     `sum(rate(sglang:generation_tokens_total{model_name="{model}"}[10m])) / sum(rate(sglang:num_requests_total{model_name="{model}"}[10m]))`,
 			"prompt_length_mean":     `sum(rate(sglang:prompt_tokens_total{model_name="{model}"}[10m])) / sum(rate(sglang:num_requests_total{model_name="{model}"}[10m]))`,
@@ -124,7 +126,8 @@ func dialectOf(engine string) *dialect {
 	return nil
 }
 
-// ownWords marks what is said of vLLM by name: it is not true of another engine by changing its words.
+// ownWords marks what is said of vLLM by name: it is not true of another engine by changing its
+// words.
 const ownWords = "vLLM"
 
 // line is a sentence or two in the engine's own words.
@@ -174,7 +177,8 @@ func (d *dialect) words(s string) string {
 	})
 }
 
-// byHand is how to answer a check without Paramedic, in the words of the engine that runs, or where nobody knows it in those of each.
+// byHand is how to answer a check without Paramedic, in the words of the engine that runs, or where
+// nobody knows it in those of each.
 func byHand(c Check, engine string) string {
 	d := dialectOf(engine)
 	switch {
@@ -211,9 +215,10 @@ func settingsIn(s string) []string {
 	return out
 }
 
-// speak is a body in the engine's own words. What is said of vLLM by name stays as it is, and so that nobody has to guess the names are
-// explained at the end: to one engine's engineers, or to all where nobody knows which runs. The rest is the playbook's other texts, whose
-// names are explained too.
+// speak is a body in the engine's own words. What is said of vLLM by name stays as it is, and so
+// that nobody has to guess the names are explained at the end: to one engine's engineers, or to all
+// where nobody knows which runs. The rest is the playbook's other texts, whose names are explained
+// too.
 func speak(body, rest, engine string) string {
 	d := dialectOf(engine)
 	switch {
@@ -262,7 +267,8 @@ func table(settings []string) string {
 	return b.String()
 }
 
-// body is Markdown in the engine's own words: by paragraph, list item, row and line of code, each of which may be about vLLM by name.
+// body is Markdown in the engine's own words: by paragraph, list item, row and line of code, each
+// of which may be about vLLM by name.
 func (d *dialect) body(md string) string {
 	var out, unit []string
 	flush := func() {

@@ -14,7 +14,8 @@ func incidentOn(engine string) (state.Incident, state.Evidence) {
 	return in, state.Evidence{Workers: []state.Worker{{Namespace: "llm", Pod: "pool-0", Pool: "pool", PoolKind: "Deployment", Model: "llama", Engine: engine}}}
 }
 
-// Whoever runs another engine gets that engine's settings, metrics and ports: in every check that can be answered by hand, in every step.
+// Whoever runs another engine gets that engine's settings, metrics and ports: in every check that
+// can be answered by hand, in every step.
 func TestPlaybooksSpeakTheEnginesLanguage(t *testing.T) {
 	lib := library(t)
 	foreign := regexp.MustCompile(`vllm:[a-z_]+|max_num_seqs|max_num_batched_tokens|max_model_len|gpu_memory_utilization|--gpu-memory-utilization|--max-num-[a-z-]+`)
@@ -47,7 +48,8 @@ func TestPlaybooksSpeakTheEnginesLanguage(t *testing.T) {
 	}
 }
 
-// The story and its findings are told in the words of the engine, too; where nothing was decided, signals are listed by their IDs.
+// The story and its findings are told in the words of the engine, too; where nothing was decided,
+// signals are listed by their IDs.
 func TestWhatWasFoundIsToldInTheEnginesWords(t *testing.T) {
 	pb, _ := library(t).Get("concurrency_cap")
 	in, ev := incidentOn("trtllm")
@@ -111,7 +113,8 @@ func TestFlagsAndPagesAreTranslated(t *testing.T) {
 	}
 }
 
-// dcgm-exporter wrote Hostname for years, and newer ones write hostname: a query that knows one label is empty on half of the fleets.
+// dcgm-exporter wrote Hostname for years, and newer ones write hostname: a query that knows one
+// label is empty on half of the fleets.
 func TestBothSpellingsOfTheHostLabelAreRead(t *testing.T) {
 	for _, pb := range library(t).All() {
 		text := pb.Body

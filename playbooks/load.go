@@ -21,8 +21,9 @@ var builtin embed.FS
 // maxFile bounds one playbook: a person has to read it.
 const maxFile = 256 << 10
 
-// Load reads the built-in playbooks and those of a directory (none if it is ""), which add to them or replace them by ID. The error
-// is [Problems] where playbooks are wrong: all problems of all files.
+// Load reads the built-in playbooks and those of a directory (none if it is ""), which add to them
+// or replace them by ID. The error is [Problems] where playbooks are wrong: all problems of all
+// files.
 func Load(dir string) (*Library, error) {
 	all := map[string]*Playbook{}
 	problems := readAll(builtin, "library", "library", all)
@@ -40,7 +41,8 @@ func Load(dir string) (*Library, error) {
 	return newLibrary(all), nil
 }
 
-// readAll parses every .md file of one directory into all; shown is the directory's name in problems.
+// readAll parses every .md file of one directory into all; shown is the directory's name in
+// problems.
 func readAll(files fs.FS, dir, shown string, all map[string]*Playbook) Problems {
 	entries, err := fs.ReadDir(files, dir)
 	if err != nil {
@@ -153,7 +155,8 @@ func split(s string) (front, body string, line int, ok bool) {
 	return front, body, strings.Count(front, "\n") + 4, true
 }
 
-// index records the line of every key, as "checks.0.signal", counted in the file (the "---" above is line 1).
+// index records the line of every key, as "checks.0.signal", counted in the file (the "---" above
+// is line 1).
 func index(n *yaml.Node, path string, lines map[string]int) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -185,7 +188,8 @@ func (pb *Playbook) line(path string) int {
 	return 1
 }
 
-// yamlLine takes the line out of an error text of the YAML package ("line 3: …" or "yaml: line 3: …").
+// yamlLine takes the line out of an error text of the YAML package ("line 3: …" or "yaml: line 3:
+// …").
 func yamlLine(s string) (int, string) {
 	s = strings.TrimPrefix(s, "yaml: ")
 	if rest, ok := strings.CutPrefix(s, "line "); ok {

@@ -14,7 +14,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markdown never passes raw HTML (goldmark's default) and sees only links that linkGuard let through.
+// markdown never passes raw HTML (goldmark's default) and sees only links that linkGuard let
+// through.
 func markdown() goldmark.Markdown {
 	return goldmark.New(
 		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
@@ -31,8 +32,8 @@ func HTML(md string) (string, error) {
 	return out.String(), nil
 }
 
-// linkGuard empties the destination of links that are not http, https, mailto or on this page or site, and turns images, which would
-// make a reader's browser call somebody, into links.
+// linkGuard empties the destination of links that are not http, https, mailto or on this page or
+// site, and turns images, which would make a reader's browser call somebody, into links.
 type linkGuard struct{}
 
 // Transform implements parser.ASTTransformer.
@@ -72,7 +73,8 @@ func (linkGuard) Transform(doc *ast.Document, reader text.Reader, _ parser.Conte
 	}
 }
 
-// safeLink judges the destination as a browser would read it: control characters and spaces in a scheme do not hide it.
+// safeLink judges the destination as a browser would read it: control characters and spaces in a
+// scheme do not hide it.
 func safeLink(dest string) bool {
 	clean := strings.ToLower(strings.Map(func(r rune) rune {
 		if r <= ' ' || r == 0x7f {
@@ -90,7 +92,8 @@ func safeLink(dest string) bool {
 	return scheme == "http" || scheme == "https" || scheme == "mailto"
 }
 
-// Text turns Markdown into plain text for a terminal: headings, list items and code stand on lines of their own.
+// Text turns Markdown into plain text for a terminal: headings, list items and code stand on lines
+// of their own.
 func Text(md string) string {
 	src := []byte(md)
 	doc := markdown().Parser().Parse(text.NewReader(src))
@@ -180,7 +183,8 @@ func inline(n ast.Node, src []byte) string {
 // HTML is the body as HTML.
 func (r Rendered) HTML() (string, error) { return HTML(r.Body) }
 
-// Text is the whole playbook for a terminal: answers first, because that is what somebody needs first.
+// Text is the whole playbook for a terminal: answers first, because that is what somebody needs
+// first.
 func (r Rendered) Text() string {
 	var b strings.Builder
 	r.checks(&b)
@@ -202,7 +206,8 @@ func (r Rendered) Text() string {
 	return b.String()
 }
 
-// BesideStory is the playbook for a terminal without what to do and what not: the story above it has said so.
+// BesideStory is the playbook for a terminal without what to do and what not: the story above it
+// has said so.
 func (r Rendered) BesideStory() string {
 	var b strings.Builder
 	r.checks(&b)

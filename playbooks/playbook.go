@@ -78,7 +78,8 @@ func (l *Library) Get(id string) (Playbook, bool) {
 	return *l.byID[id], true
 }
 
-// For is the playbook for a verdict: the one that the cause names, else what the cause has by itself.
+// For is the playbook for a verdict: the one that the cause names, else what the cause has by
+// itself.
 func (l *Library) For(d state.Diagnosis) (Playbook, bool) {
 	if pb, ok := l.Get(d.Playbook); ok {
 		return pb, true
@@ -86,8 +87,8 @@ func (l *Library) For(d state.Diagnosis) (Playbook, bool) {
 	return l.ForCause(string(d.Cause))
 }
 
-// ForCause is the playbook of a cause that names none: the one of its name, else one that says it answers that cause, else "unknown",
-// which tells how to triage by hand.
+// ForCause is the playbook of a cause that names none: the one of its name, else one that says it
+// answers that cause, else "unknown", which tells how to triage by hand.
 func (l *Library) ForCause(cause string) (Playbook, bool) {
 	if pb, ok := l.Get(cause); ok {
 		return pb, true

@@ -65,7 +65,8 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 		"gpu_throttle": "", "node_failure": "", "oom_killed": "", "cuda_oom": "", "gpu_memory_leak": "restart_worker",
 		"kv_exhaustion": "set_engine_arg lower", "concurrency_cap": "set_engine_arg raise",
 		"kv_leak": "restart_worker", "host_memory_leak": "restart_worker", "engine_hang": "restart_worker",
-		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at the engines; healthy is left alone.
+		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at
+		// the engines; healthy is left alone.
 		"gpu_fault": "", "routing_skew": "", "prefix_cache_collapse": "", "prefill_starvation": "", "benign_alert": "", "unknown": "", "gateway_failure": "", "monitoring_gap": "",
 	}
 	lib := library(t)

@@ -14,7 +14,8 @@ import (
 // AnswerState says what a check's answer means.
 type AnswerState string
 
-// The states of an answer. Info is an answer without a threshold, for the reader to judge; unknown was not measured.
+// The states of an answer. Info is an answer without a threshold, for the reader to judge; unknown
+// was not measured.
 const (
 	StateOK      AnswerState = "ok"
 	StateWarn    AnswerState = "warn"
@@ -49,7 +50,8 @@ type Answer struct {
 	At       time.Time
 }
 
-// Run answers a playbook's checks from the evidence of an incident. It asks nobody: what the evidence lacks is unknown.
+// Run answers a playbook's checks from the evidence of an incident. It asks nobody: what the
+// evidence lacks is unknown.
 func Run(pb Playbook, in state.Incident, ev state.Evidence) Rendered {
 	names := scopeNames(in, ev)
 	d := dialectOf(names.engine)
@@ -91,7 +93,8 @@ func (e Escalation) String() string {
 	return fmt.Sprintf("If it is not better after %s, call %s.", e.After, e.To)
 }
 
-// asked is the evidence that a check is about: all of it, or for a question about what is broken that of the workers which the verdict names.
+// asked is the evidence that a check is about: all of it, or for a question about what is broken
+// that of the workers which the verdict names.
 func asked(c Check, in state.Incident, ev state.Evidence) state.Evidence {
 	if !c.Broken {
 		return ev
@@ -325,14 +328,15 @@ func entityName(e state.Entity) string {
 	return e.Pool
 }
 
-// names are what the placeholders of a playbook stand for; empty ones stay as they are, for the reader to fill in.
+// names are what the placeholders of a playbook stand for; empty ones stay as they are, for the
+// reader to fill in.
 type names struct {
 	cluster, namespace, model, pool, workload, pod, node string
 	engine                                               string // not a placeholder: whose words are spoken
 }
 
-// safeName is what may be put into a command that somebody will paste: labels come from outside, and a name that a shell, PromQL or
-// Markdown could read as anything but a name is left out.
+// safeName is what may be put into a command that somebody will paste: labels come from outside,
+// and a name that a shell, PromQL or Markdown could read as anything but a name is left out.
 var safeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,252}$`)
 
 func scopeNames(in state.Incident, ev state.Evidence) names {

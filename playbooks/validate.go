@@ -14,7 +14,8 @@ func Sections() []string { return []string{"What it means", "Who is affected", "
 
 var idPattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
 
-// Validate checks what a playbook names outside itself: that its signals are declared (known lists their IDs). The error is [Problems].
+// Validate checks what a playbook names outside itself: that its signals are declared (known lists
+// their IDs). The error is [Problems].
 func (l *Library) Validate(known []string) error {
 	var problems Problems
 	for _, pb := range l.All() {

@@ -17,8 +17,8 @@ const (
 // A Verb is one permission in Kubernetes' terms.
 type Verb struct{ Group, Resource, Verb string }
 
-// An action is one kind of first aid. It MUST take at most one effect per call of apply and undo, and MUST look whether that effect
-// happened before it repeats it.
+// An action is one kind of first aid. It MUST take at most one effect per call of apply and undo,
+// and MUST look whether that effect happened before it repeats it.
 type action interface {
 	// verbs are the writes that it needs; reads are in ReadVerbs.
 	verbs() []Verb
@@ -30,16 +30,19 @@ type action interface {
 	// write prepares the effect and its inverse, from fresh reads.
 	write(s *scene, opID string) (state.Write, error)
 	dryRun(ctx context.Context, s *scene, w state.Write) error
-	// apply goes on from a recorded intent, live waits until the effect is in force, undo goes on from a recorded intent to roll back.
+	// apply goes on from a recorded intent, live waits until the effect is in force, undo goes on
+	// from a recorded intent to roll back.
 	apply(ctx context.Context, r *stage) advance
 	live(ctx context.Context, r *stage) advance
 	undo(ctx context.Context, r *stage) advance
-	// still returns, while the change is verified, where the run goes because the change is no longer its own; no state: it is.
+	// still returns, while the change is verified, where the run goes because the change is no
+	// longer its own; no state: it is.
 	still(ctx context.Context, r *stage) (advance, error)
 	reversible() bool
 }
 
-// actionOf is the action of a kind. To add one, add its file and a case here, and its verbs to the Roles under deploy.
+// actionOf is the action of a kind. To add one, add its file and a case here, and its verbs to the
+// Roles under deploy.
 func actionOf(kind string) (action, bool) {
 	switch kind {
 	case setEngineArgKind:
@@ -76,11 +79,13 @@ type stage struct {
 	in      state.Incident
 	now     time.Time
 	due     time.Time // when the step was to be taken; zero: at once
-	// optedOut says that the namespace is no longer opted in: then not even what was started is undone by the bot.
+	// optedOut says that the namespace is no longer opted in: then not even what was started is
+	// undone by the bot.
 	optedOut bool
 }
 
-// An advance is what came of one step: the state to go to, or to stay in, and how long to wait until the next.
+// An advance is what came of one step: the state to go to, or to stay in, and how long to wait
+// until the next.
 type advance struct {
 	to   state.ActionState
 	text string
@@ -97,8 +102,9 @@ func (r *stage) note(key, value string) {
 	r.act.Journal[key] = value
 }
 
-// stopped says why no new effect may be started; empty: it may. What was started is still verified and undone. It is asked right before each
-// write, and reads what is recorded by then: reading the cluster takes a while, and a person may have said no meanwhile.
+// stopped says why no new effect may be started; empty: it may. What was started is still verified
+// and undone. It is asked right before each write, and reads what is recorded by then: reading the
+// cluster takes a while, and a person may have said no meanwhile.
 func (r *stage) stopped() string {
 	if h, halted := r.cfg.View.Halted(r.act.Target.Cluster); halted {
 		return "first aid was halted by " + h.Actor.String() + reasonOf(h.Reason)

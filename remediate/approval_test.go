@@ -72,7 +72,8 @@ func TestGuardAsksWhoNotWhichDoor(t *testing.T) { // 17
 	}
 }
 
-// Where two policies leave no person who may approve, the plan says so at once instead of waiting for an approval that cannot come.
+// Where two policies leave no person who may approve, the plan says so at once instead of waiting
+// for an approval that cannot come.
 func TestDisjointApproversDenyThePlan(t *testing.T) {
 	w := newWorld(t, setArg, remediate.Approve)
 	w.cfg.Policies = []remediate.Policy{{Name: "1", Approvers: []string{"asha"}}, {Name: "2", Approvers: []string{"lin"}}}
@@ -141,7 +142,8 @@ func TestFirstAidRefusesWrongLimits(t *testing.T) {
 	}
 }
 
-// Two policies that match one pool may leave no value between floor and ceiling: then nothing is set.
+// Two policies that match one pool may leave no value between floor and ceiling: then nothing is
+// set.
 func TestFloorAboveTheCeilingSetsNothing(t *testing.T) {
 	w := newWorld(t, setArg, remediate.Approve)
 	w.cfg.Policies = []remediate.Policy{{Name: "1", Limits: remediate.Limits{Floor: 256}}, {Name: "2", Limits: remediate.Limits{Ceiling: 128}}}

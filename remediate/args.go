@@ -10,7 +10,8 @@ import (
 	"paramedic/internal/text"
 )
 
-// A place is where an engine's flag stands in a workload: the one string of the pod template that a patch replaces.
+// A place is where an engine's flag stands in a workload: the one string of the pod template that a
+// patch replaces.
 type place struct {
 	container int
 	list      string // command or args
@@ -34,9 +35,10 @@ func (p place) path() string {
 	return pointer("spec", "template", "spec", "containers", p.container, p.list, p.index)
 }
 
-// locate finds the flag in the container that has it, in every form that engines take: --max-num-seqs=256, --max-num-seqs 256 as two
-// strings, either with underscores, or within a shell command. The last one wins, as it does for the engine. Where no container has
-// it, the place is absent and in the only engine container's args. What cannot be edited for certain is an error.
+// locate finds the flag in the container that has it, in every form that engines take:
+// --max-num-seqs=256, --max-num-seqs 256 as two strings, either with underscores, or within a shell
+// command. The last one wins, as it does for the engine. Where no container has it, the place is
+// absent and in the only engine container's args. What cannot be edited for certain is an error.
 func locate(containers []Container, flag string) (place, error) {
 	found, in := place{}, -1
 	for i, c := range containers {
@@ -59,8 +61,9 @@ func locate(containers []Container, flag string) (place, error) {
 	return appendPlace(containers, flag)
 }
 
-// What engines call their limit of running requests. trtllm-serve takes its flags with underscores only
-// (https://nvidia.github.io/TensorRT-LLM/commands/trtllm-serve), the others with hyphens as well.
+// What engines call their limit of running requests. trtllm-serve takes its flags with underscores
+// only (https://nvidia.github.io/TensorRT-LLM/commands/trtllm-serve), the others with hyphens as
+// well.
 const (
 	capVLLM   = "max_num_seqs"
 	capSGLang = "max_running_requests"
@@ -93,7 +96,8 @@ func told(c Container) string {
 	return strings.ToLower(strings.Join(slices.Concat([]string{c.Image, c.Name}, c.Command, c.Args), " "))
 }
 
-// appendPlace is where an absent flag would go: at the end of the args of the one container that runs an engine.
+// appendPlace is where an absent flag would go: at the end of the args of the one container that
+// runs an engine.
 func appendPlace(containers []Container, flag string) (place, error) {
 	in := -1
 	for i, c := range containers {
@@ -167,8 +171,8 @@ func shell(c Container) bool {
 	return strings.HasPrefix(all[1], "-") && strings.Contains(all[1], "c") || len(all) > 2 && all[2] == "-c"
 }
 
-// locateShell edits within the script only what is certain to be the flag's literal value: one number, outside a heredoc, with no
-// expansion in it.
+// locateShell edits within the script only what is certain to be the flag's literal value: one
+// number, outside a heredoc, with no expansion in it.
 func locateShell(c Container, flag string) (place, bool, error) {
 	var found place
 	ok := false

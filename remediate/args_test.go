@@ -96,7 +96,8 @@ func FuzzLocate(f *testing.F) {
 	})
 }
 
-// Whoever approves reads why it is this value: also where a bound, and not the formula, makes it so.
+// Whoever approves reads why it is this value: also where a bound, and not the formula, makes it
+// so.
 func TestTheReasonIsOfTheValue(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	scene := func(blocks float64) *scene {

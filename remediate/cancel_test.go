@@ -34,8 +34,8 @@ func (c reading) Pods(ctx context.Context, w remediate.Workload) ([]remediate.Po
 	return pods, err
 }
 
-// A step reads the cluster before it writes, which takes a while. Whoever says no in between was told that nothing is written any more: the
-// record is asked once more right before each write.
+// A step reads the cluster before it writes, which takes a while. Whoever says no in between was
+// told that nothing is written any more: the record is asked once more right before each write.
 func TestANoThatComesWhileAStepReadsStopsItsWrite(t *testing.T) {
 	for name, say := range map[string]func(w *world){
 		"cancelled": func(w *world) { w.actions[0].Journal[state.CalledOff] = "asha" },

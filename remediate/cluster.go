@@ -6,28 +6,34 @@ import (
 	"time"
 )
 
-// OpIDAnnotation marks an object with the run that wrote it last. It is set in the same request as the change.
+// OpIDAnnotation marks an object with the run that wrote it last. It is set in the same request as
+// the change.
 const OpIDAnnotation = "paramedic.dev/op-id"
 
 // FieldManager is the name under which Kubernetes records our writes.
 const FieldManager = "paramedic"
 
-// The errors of a [Cluster] that the runner tells apart. Everything else means that it is not known whether a write happened.
+// The errors of a [Cluster] that the runner tells apart. Everything else means that it is not known
+// whether a write happened.
 var (
 	// ErrNotFound means that there is no such object.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict means that a precondition of the write did not hold, and that nothing was written.
+	// ErrConflict means that a precondition of the write did not hold, and that nothing was
+	// written.
 	ErrConflict = errors.New("the object is not what it was")
-	// ErrBlocked means that a disruption budget refuses the eviction now, and that nothing was written.
+	// ErrBlocked means that a disruption budget refuses the eviction now, and that nothing was
+	// written.
 	ErrBlocked = errors.New("blocked by a disruption budget")
 	// ErrForbidden means that the service account may not do this, and that nothing was written.
 	ErrForbidden = errors.New("forbidden")
-	// ErrRefused means that the request will never be accepted as it is, and that nothing was written.
+	// ErrRefused means that the request will never be accepted as it is, and that nothing was
+	// written.
 	ErrRefused = errors.New("refused")
 )
 
-// A Reader reads one cluster. Every read is uncached: guards judge what is, not what was. Implementations MUST wrap ErrNotFound where
-// the object does not exist, and MUST fail rather than answer with a part.
+// A Reader reads one cluster. Every read is uncached: guards judge what is, not what was.
+// Implementations MUST wrap ErrNotFound where the object does not exist, and MUST fail rather than
+// answer with a part.
 type Reader interface {
 	Workload(ctx context.Context, ref Ref) (Workload, error)
 	Pod(ctx context.Context, namespace, name string) (Pod, error)
@@ -37,9 +43,10 @@ type Reader interface {
 	Namespace(ctx context.Context, name string) (Namespace, error)
 }
 
-// A Writer writes to one cluster. Patches are JSON Patches (RFC 6902) on the object in Kubernetes' JSON form. With dryRun the request
-// is judged and nothing is stored. Implementations MUST apply a patch all or nothing, and MUST wrap the errors above only where they
-// are certain that nothing was written.
+// A Writer writes to one cluster. Patches are JSON Patches (RFC 6902) on the object in Kubernetes'
+// JSON form. With dryRun the request is judged and nothing is stored. Implementations MUST apply a
+// patch all or nothing, and MUST wrap the errors above only where they are certain that nothing was
+// written.
 type Writer interface {
 	PatchWorkload(ctx context.Context, ref Ref, patch []byte, dryRun bool) (Workload, error)
 	PatchPod(ctx context.Context, namespace, name string, patch []byte, dryRun bool) (Pod, error)
@@ -68,12 +75,14 @@ type Workload struct {
 	Owners      []Owner
 	Managers    []Manager
 	Selector    map[string]string
-	// Odd says that the selector has more than plain labels, and that what Selector says is not all.
+	// Odd says that the selector has more than plain labels, and that what Selector says is not
+	// all.
 	Odd        bool
 	Containers []Container
 
 	Replicas, Current, Updated, Ready, Available int
-	// MaxUnavailable and MaxSurge are absolute numbers; Recreate says that a rollout stops everything first.
+	// MaxUnavailable and MaxSurge are absolute numbers; Recreate says that a rollout stops
+	// everything first.
 	MaxUnavailable, MaxSurge int
 	Recreate, Paused         bool
 }
@@ -141,7 +150,8 @@ type Budget struct {
 type Autoscaler struct {
 	Kind, Name string
 	Target     Ref
-	// Known reports whether its status says how many replicas it wants: Desired, where it saw Current.
+	// Known reports whether its status says how many replicas it wants: Desired, where it saw
+	// Current.
 	Known            bool
 	Current, Desired int
 }

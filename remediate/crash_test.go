@@ -13,9 +13,11 @@ import (
 	"paramedic/state"
 )
 
-// TestKilledAtEveryBoundary runs both actions, helpful, harmful and without effect, under seeded interleavings of: the process killed
-// before a write, after it, and before its record; answers lost; halts; a person who edits the target, calls the run off or sets the mode to observe. Whatever comes,
-// one attempt has one effect at most, a rollback that was decided happens, a person's edit stands, and what was called off only undoes.
+// TestKilledAtEveryBoundary runs both actions, helpful, harmful and without effect, under seeded
+// interleavings of: the process killed before a write, after it, and before its record; answers
+// lost; halts; a person who edits the target, calls the run off or sets the mode to observe.
+// Whatever comes, one attempt has one effect at most, a rollback that was decided happens, a
+// person's edit stands, and what was called off only undoes.
 func TestKilledAtEveryBoundary(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(600) {

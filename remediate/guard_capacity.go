@@ -8,9 +8,10 @@ import (
 
 // capacity: would the workers that remain carry the present load?
 //
-// By itself the bot asks that after the disruption at least ready_percent of the pool stay ready and that their projected use stay
-// below max_load, so that a pool of fewer than five workers is never disrupted without a person, unless a rollout adds workers before
-// it removes any. A person's approval lowers that to one other worker that is ready and a projected use of at most 100 %.
+// By itself the bot asks that after the disruption at least ready_percent of the pool stay ready
+// and that their projected use stay below max_load, so that a pool of fewer than five workers is
+// never disrupted without a person, unless a rollout adds workers before it removes any. A person's
+// approval lowers that to one other worker that is ready and a projected use of at most 100 %.
 func capacity(_ context.Context, s *scene) verdict {
 	have := ready(s.pods)
 	total := max(s.w.Replicas, len(s.pods))
@@ -89,8 +90,8 @@ func (s *scene) disruption() (verdict, bool) {
 	return verdict{}, false
 }
 
-// load is the projected use of the workers that remain: the requests that run now over the places that are left. Where the places are
-// not known it is the KV cache's use.
+// load is the projected use of the workers that remain: the requests that run now over the places
+// that are left. Where the places are not known it is the KV cache's use.
 func (s *scene) load(left int) (float64, string, bool) {
 	running := s.of("requests_running")
 	if seqs, ok := s.seqs(); ok && len(running) > 0 && len(running) >= ready(s.pods) {

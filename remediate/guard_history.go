@@ -18,8 +18,8 @@ func written(a state.Action) time.Time {
 	return time.Time{}
 }
 
-// wrote reports whether the run did, or may have done, something to the cluster. One that was superseded did where its write was put back
-// by another hand.
+// wrote reports whether the run did, or may have done, something to the cluster. One that was
+// superseded did where its write was put back by another hand.
 func wrote(a state.Action) bool {
 	if a.State == state.Superseded {
 		return a.Reached(state.Applied)
@@ -36,8 +36,8 @@ func reached(a state.Action, st state.ActionState) state.ActionStep {
 	return a.Steps[i]
 }
 
-// failed reports whether the run did not help: it was undone, put back by another hand, or handed to
-// a person, its symptoms came back within an hour of its success, or its incident never ended.
+// failed reports whether the run did not help: it was undone, put back by another hand, or handed
+// to a person, its symptoms came back within an hour of its success, or its incident never ended.
 func (s *scene) failed(a state.Action) bool {
 	switch a.State {
 	case state.RollbackIntent, state.RolledBack:
@@ -70,7 +70,8 @@ func sameTarget(a, b state.Target) bool {
 	return a.Cluster == b.Cluster && a.Namespace == b.Namespace && (a.Pool != "" && a.Pool == b.Pool || a.Kind == b.Kind && a.Name == b.Name)
 }
 
-// lockGuard: one live run per pool and per incident. A run that needs a person keeps its lock until a person has taken care of it.
+// lockGuard: one live run per pool and per incident. A run that needs a person keeps its lock until
+// a person has taken care of it.
 func lockGuard(_ context.Context, s *scene) verdict {
 	for _, a := range s.actions {
 		if a.ID == s.act.ID || !sameTarget(a.Target, s.act.Target) && a.Incident != s.act.Incident {
@@ -125,7 +126,8 @@ func history(_ context.Context, s *scene) verdict {
 	return allow("%d of %d actions in this incident, %d of %d on this pool today", inIncident, s.rule.PerIncident, today, s.rule.PerTargetDay)
 }
 
-// budget: the smaller of a number and a share. It is counted from the runs that are remembered, so it survives a restart.
+// budget: the smaller of a number and a share. It is counted from the runs that are remembered, so
+// it survives a restart.
 func budget(_ context.Context, s *scene) verdict {
 	if len(s.pods) == 0 || s.w.Replicas <= 0 {
 		return deny("the pool's size is not known")
@@ -152,8 +154,9 @@ func budget(_ context.Context, s *scene) verdict {
 	return allow("%d of %d %s(s) within %s", used, allowed, noun, state.FormatDuration(within))
 }
 
-// breaker: after two failed verifications in an hour the bot stops starting anything in the cluster. Its window is the remembered
-// runs themselves, so no restart resets it, and it never stands in the way of verification or rollback.
+// breaker: after two failed verifications in an hour the bot stops starting anything in the
+// cluster. Its window is the remembered runs themselves, so no restart resets it, and it never
+// stands in the way of verification or rollback.
 func breaker(_ context.Context, s *scene) verdict {
 	n := 0
 	for _, a := range s.actions {

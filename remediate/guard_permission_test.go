@@ -8,8 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// An approval counts where it was given by a person who may, to this plan, before it expired, and is used before it is stale. Every other
-// answer holds or denies.
+// An approval counts where it was given by a person who may, to this plan, before it expired, and
+// is used before it is stale. Every other answer holds or denies.
 func TestApprovalGuardAnswers(t *testing.T) {
 	at := time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
 	good := func() *scene {
@@ -68,7 +68,8 @@ func TestFreezeWindowHoldsOrDenies(t *testing.T) {
 	}
 }
 
-// Of all policies that match, the strictest mode holds, whichever comes first, and one for another place says nothing.
+// Of all policies that match, the strictest mode holds, whichever comes first, and one for another
+// place says nothing.
 func TestStrictestMatchingModeHolds(t *testing.T) {
 	target := state.Target{Cluster: "prod", Namespace: "llm", Pool: "vllm"}
 	for name, c := range map[string]struct {

@@ -42,8 +42,9 @@ func targetGuard(_ context.Context, s *scene) verdict {
 	return allow("%s, uid %s", t, t.UID)
 }
 
-// optedIn says whether first aid may write in the namespace. Where nobody is asked it must carry the label. Where a named person
-// approves every write, and a Role in the namespace lets it happen, only another value of the label says no.
+// optedIn says whether first aid may write in the namespace. Where nobody is asked it must carry
+// the label. Where a named person approves every write, and a Role in the namespace lets it happen,
+// only another value of the label says no.
 func (c *Config) optedIn(ns Namespace, mode Mode) bool {
 	if c.ManagedLabel == "-" {
 		return true
@@ -56,8 +57,9 @@ func (c *Config) optedIn(ns Namespace, mode Mode) bool {
 	return want == "" || have == want
 }
 
-// evidenceGuard: the trouble is still there, and enough independent signals, read just now, still speak for the cause: as many as the
-// policy asks where nobody is asked, one fewer, but one at least, where a person has judged the rest.
+// evidenceGuard: the trouble is still there, and enough independent signals, read just now, still
+// speak for the cause: as many as the policy asks where nobody is asked, one fewer, but one at
+// least, where a person has judged the rest.
 func evidenceGuard(_ context.Context, s *scene) verdict {
 	switch {
 	case !s.in.Open():
@@ -99,8 +101,9 @@ func evidenceGuard(_ context.Context, s *scene) verdict {
 	return allow("still true within %s: %s", state.FormatDuration(s.rule.EvidenceAge), strings.Join(yes, ", "))
 }
 
-// recheck reads a finding's signal again. A finding of the pool as a whole, where no value of the whole is given, is judged by the
-// workers' extreme on its side, or by their sum where the unit can be summed.
+// recheck reads a finding's signal again. A finding of the pool as a whole, where no value of the
+// whole is given, is judged by the workers' extreme on its side, or by their sum where the unit can
+// be summed.
 func (s *scene) recheck(f state.Finding) (now float64, still, ok bool) {
 	if v, ok := s.newest(f.Signal, f.Pod); ok && v.Text == "" {
 		return v.Value, holds(f, v.Value), true
@@ -120,8 +123,8 @@ func (s *scene) recheck(f state.Finding) (now float64, still, ok bool) {
 	return now, holds(f, now), true
 }
 
-// holds says whether a finding is still true: the value is on the finding's side of the middle between it and its baseline, or, where
-// there is none, at least half of it.
+// holds says whether a finding is still true: the value is on the finding's side of the middle
+// between it and its baseline, or, where there is none, at least half of it.
 func holds(f state.Finding, now float64) bool {
 	if f.Baseline != nil && math.Abs(*f.Baseline-f.Value) > 1e-9 {
 		middle := (*f.Baseline + f.Value) / 2
@@ -140,7 +143,8 @@ func orNone(l []string) string {
 	return strings.Join(l, ", ")
 }
 
-// sharedCause: workers that fail together have a cause in common, which no restart of one of them heals.
+// sharedCause: workers that fail together have a cause in common, which no restart of one of them
+// heals.
 func sharedCause(_ context.Context, s *scene) verdict {
 	if s.act.Target.Kind != "Pod" {
 		return allow("the action is for the pool as a whole")
@@ -173,8 +177,8 @@ func sharedCause(_ context.Context, s *scene) verdict {
 	return allow("%d of %d workers are in trouble", n, len(s.pods))
 }
 
-// ownership holds during a rollout, while an autoscaler resizes the pool, and after a person's edit.
-// It denies a write to a field that something else sets.
+// ownership holds during a rollout, while an autoscaler resizes the pool, and after a person's
+// edit. It denies a write to a field that something else sets.
 func ownership(_ context.Context, s *scene) verdict {
 	if s.w.RollingOut() {
 		return hold(s.now.Add(time.Minute), "a rollout of %s is in progress", s.w.Name)
@@ -245,7 +249,8 @@ func gitOps(manager string) bool {
 	return false
 }
 
-// declarative says what declares the pod template from elsewhere, by who wrote it and by the marks that such tools leave.
+// declarative says what declares the pod template from elsewhere, by who wrote it and by the marks
+// that such tools leave.
 func declarative(w Workload) string {
 	for _, m := range w.Managers {
 		if gitOps(m.Name) && (len(m.Owns) == 0 || slices.ContainsFunc(m.Owns, func(p string) bool { return strings.HasPrefix(p, "spec.template") })) {
@@ -266,8 +271,9 @@ func declarative(w Workload) string {
 	return ""
 }
 
-// helmRelease names the Helm release that the workload belongs to. Helm by itself changes nothing between upgrades, so that a person may
-// still decide; what applies releases continuously is found by declarative.
+// helmRelease names the Helm release that the workload belongs to. Helm by itself changes nothing
+// between upgrades, so that a person may still decide; what applies releases continuously is found
+// by declarative.
 func helmRelease(w Workload) string {
 	if v, ok := w.Annotations["meta.helm.sh/release-name"]; ok {
 		return fmt.Sprintf("Helm release %s manages %s", clip(v), w.Name)

@@ -210,11 +210,13 @@ func TestSafeValueComesFromTheCacheAndTheLengths(t *testing.T) {
 	}
 }
 
-// Of a model some of whose layers keep a window or a state, such as Gemma 3, a block keeps tokens of a few layers only, and a request takes
-// blocks for each group of them. The bot does not know the model: what its requests really hold decides, in both directions, and where that
-// cannot be read nothing is raised.
+// Of a model some of whose layers keep a window or a state, such as Gemma 3, a block keeps tokens
+// of a few layers only, and a request takes blocks for each group of them. The bot does not know
+// the model: what its requests really hold decides, in both directions, and where that cannot be
+// read nothing is raised.
 func TestSafeValueHoldsForModelsWhoseLayersDiffer(t *testing.T) {
-	// 512 tokens are 32 blocks of a model whose layers are alike, and 7 · 32 of Gemma 3 27B, with its ten layers of 62 that keep everything.
+	// 512 tokens are 32 blocks of a model whose layers are alike, and 7 · 32 of Gemma 3 27B, with
+	// its ten layers of 62 that keep everything.
 	const blocks, taken = 20000, 7 * 32
 	for _, c := range []struct {
 		name, direction string

@@ -76,7 +76,8 @@ func ask(ctx context.Context, s *scene, list []guard) []state.GuardResult {
 	return out
 }
 
-// weigh is the strictest of the answers, with the reasons of all that are as strict, and when to ask again.
+// weigh is the strictest of the answers, with the reasons of all that are as strict, and when to
+// ask again.
 func weigh(results []state.GuardResult) (state.Decision, string, time.Time) {
 	worst := state.Allow
 	for _, g := range results {

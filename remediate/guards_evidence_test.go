@@ -57,7 +57,8 @@ func TestEvidenceHasToHoldNow(t *testing.T) {
 	})
 }
 
-// The newest value of a worker decides, whatever order they come in, and a value of the pool is that of this pool.
+// The newest value of a worker decides, whatever order they come in, and a value of the pool is
+// that of this pool.
 func TestNewestValueDecides(t *testing.T) {
 	s := calm(setEngineArgKind)
 	for _, age := range []time.Duration{time.Minute, 20 * time.Second, 40 * time.Second} {

@@ -148,7 +148,8 @@ func TestHistoryBoundsWhatIsTried(t *testing.T) {
 	})
 }
 
-// An incident of the same trouble that opens within an hour, or whose alerts go on, means that the action did not help.
+// An incident of the same trouble that opens within an hour, or whose alerts go on, means that the
+// action did not help.
 func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 	const ago = 50 * time.Minute // since the action succeeded
 	reopened := func(after time.Duration, change func(*state.Incident)) func(*scene) {

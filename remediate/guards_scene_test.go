@@ -46,8 +46,8 @@ func (m *memory) Halted(string) (state.Halt, bool) {
 	return *m.halt, true
 }
 
-// calm returns a scene of a sick pool of five ready workers, of which the first is to be restarted, or all of which are to be rolled:
-// every guard that it is made for allows.
+// calm returns a scene of a sick pool of five ready workers, of which the first is to be restarted,
+// or all of which are to be rolled: every guard that it is made for allows.
 func calm(kind string) *scene {
 	sc := state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm"}
 	in := state.Incident{ID: "INC-1", Cluster: "prod", Status: state.StatusOpen, Scope: sc, ActiveAlerts: 1, StartedAt: noon.Add(-10 * time.Minute),
@@ -87,7 +87,8 @@ func (s *scene) each(signal string, value float64) {
 	}
 }
 
-// earlier adds a run of the same kind on the same pool, in another incident, that recorded its intent and came to its state so long ago.
+// earlier adds a run of the same kind on the same pool, in another incident, that recorded its
+// intent and came to its state so long ago.
 func (s *scene) earlier(id state.ActionID, st state.ActionState, intent, last time.Duration) *state.Action {
 	a := state.Action{ID: id, Incident: "INC-0", Cause: s.act.Cause, Kind: s.act.Kind, Target: s.act.Target, State: st, Change: "an earlier change",
 		Journal: map[string]string{}, Steps: []state.ActionStep{{State: state.Proposed, At: s.now.Add(-intent)}, {State: state.Intent, At: s.now.Add(-intent)}}}
@@ -98,7 +99,8 @@ func (s *scene) earlier(id state.ActionID, st state.ActionState, intent, last ti
 	return &s.actions[len(s.actions)-1]
 }
 
-// A ruling is a case of a guard: what is different from the calm scene, and what the guard then answers.
+// A ruling is a case of a guard: what is different from the calm scene, and what the guard then
+// answers.
 type ruling struct {
 	name string
 	kind string // empty: set_engine_arg

@@ -133,7 +133,8 @@ func always(err error) func(string, string) error {
 	return func(string, string) error { return err }
 }
 
-// A write that the cluster takes for a conflict, or does not answer, again and again: each ends, and none is tried in a loop without a pause.
+// A write that the cluster takes for a conflict, or does not answer, again and again: each ends,
+// and none is tried in a loop without a pause.
 func TestWriteWithoutEndComesToAnEnd(t *testing.T) { // 44
 	for name, err := range map[string]error{"conflict": remediate.ErrConflict, "no answer": errLost, "gone": remediate.ErrNotFound} {
 		for what, c := range map[string]struct {
@@ -184,7 +185,8 @@ func (w *world) untilNoted(key string) {
 	w.t.Fatalf("never %s: %s %v", key, w.actions[0].State, w.actions[0].Journal)
 }
 
-// The API server turns requests away for a while: the run waits, writes once, and costs no budget that it did not use.
+// The API server turns requests away for a while: the run waits, writes once, and costs no budget
+// that it did not use.
 func TestTurnedAwayForAWhileWritesOnce(t *testing.T) { // 44
 	w := newWorld(t, setArg, remediate.Approve)
 	w.plan()

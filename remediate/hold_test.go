@@ -98,7 +98,8 @@ func TestHealedPoolIsNotTreatedAfterAHold(t *testing.T) { // 13
 	w.wantWrites(0)
 }
 
-// Nobody can approve what was planned to ask nobody: where people are to be asked now, it is planned for them.
+// Nobody can approve what was planned to ask nobody: where people are to be asked now, it is
+// planned for them.
 func TestStricterModeIsPlannedAgain(t *testing.T) {
 	for mode, want := range map[remediate.Mode]state.ActionState{remediate.Approve: state.AwaitingApproval, remediate.Suggest: state.Proposed} {
 		w := newWorld(t, setArg, remediate.Auto)
@@ -112,7 +113,8 @@ func TestStricterModeIsPlannedAgain(t *testing.T) {
 	}
 }
 
-// What is held in mode auto is not planned anew because the time in which people would approve is over.
+// What is held in mode auto is not planned anew because the time in which people would approve is
+// over.
 func TestHeldRunStaysTheSamePlan(t *testing.T) {
 	w := newWorld(t, setArg, remediate.Auto)
 	w.cfg.Policies = []remediate.Policy{{Freeze: []remediate.FreezeWindow{{Name: "night", Start: w.clock.now, End: w.clock.now.Add(9 * time.Hour)}}}}

@@ -8,7 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// Limits bound what may be written and how often. Zero takes the default; limits has the defaults and the hard bounds.
+// Limits bound what may be written and how often. Zero takes the default; limits has the defaults
+// and the hard bounds.
 type Limits struct {
 	Floor            int           // smallest max_num_seqs
 	Ceiling          int           // largest max_num_seqs
@@ -144,8 +145,8 @@ func (l Limits) Wrong() []LimitProblem {
 	return out
 }
 
-// WrongIn lists what is wrong with a policy's limits, given the general ones: a policy only tightens, so that a looser limit would have no
-// effect.
+// WrongIn lists what is wrong with a policy's limits, given the general ones: a policy only
+// tightens, so that a looser limit would have no effect.
 func (l Limits) WrongIn(general Limits) []LimitProblem {
 	var out []LimitProblem
 	for _, d := range AllLimits {
@@ -165,7 +166,8 @@ func (l Limits) WrongIn(general Limits) []LimitProblem {
 	return out
 }
 
-// Horizon returns how far back the guards look: with a shorter memory they would count too few runs.
+// Horizon returns how far back the guards look: with a shorter memory they would count too few
+// runs.
 func (c *Config) Horizon() time.Duration {
 	t := c.Timing.orDefaults()
 	after := t.Drain + t.Blocked + 2*t.Rollout + t.Settle + t.Window // a run may outlast its incident by this, and its cooldown begins then

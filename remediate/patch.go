@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// An op is one operation of a JSON Patch (RFC 6902). A nil Value is null: a test for null passes where the member is absent.
+// An op is one operation of a JSON Patch (RFC 6902). A nil Value is null: a test for null passes
+// where the member is absent.
 type op struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -37,8 +38,8 @@ func pointer(tokens ...any) string {
 	return b.String()
 }
 
-// mark sets the op-id annotation. Where there are no annotations at all it adds the map, and only if there still are none, for an
-// added map replaces what is there.
+// mark sets the op-id annotation. Where there are no annotations at all it adds the map, and only
+// if there still are none, for an added map replaces what is there.
 func mark(annotations map[string]string, opID string) []op {
 	if len(annotations) == 0 {
 		all := pointer("metadata", "annotations")

@@ -14,11 +14,12 @@ import (
 	"paramedic/state"
 )
 
-// The tests of this file are named after failures that users of other tools have reported. Each says what happened there, and shows
-// that it cannot happen here.
+// The tests of this file are named after failures that users of other tools have reported. Each
+// says what happened there, and shows that it cannot happen here.
 
-// Keep, issue 5038: automation ran again with every firing of its alert, however useless. Here what did not help is not tried again for
-// a day, by a new incident neither, and after a success there is a pause and a number that it does not exceed.
+// Keep, issue 5038: automation ran again with every firing of its alert, however useless. Here what
+// did not help is not tried again for a day, by a new incident neither, and after a success there
+// is a pause and a number that it does not exceed.
 func TestKeep5038WhatDidNotHelpIsNotRunAgain(t *testing.T) {
 	w := newWorld(t, setArg, remediate.Auto)
 	w.sick = harmed
@@ -86,8 +87,9 @@ func evictions(c *simcluster.Cluster) (n int) {
 	return n
 }
 
-// NVSentinel, issue 450: when its breaker was reset, events of days ago were acted on. Here what was begun before a halt, or before the
-// bot was stopped, is old days later: an approval has run out, an intent that was not written is given up, and nothing is written.
+// NVSentinel, issue 450: when its breaker was reset, events of days ago were acted on. Here what
+// was begun before a halt, or before the bot was stopped, is old days later: an approval has run
+// out, an intent that was not written is given up, and nothing is written.
 func TestNVSentinel450WhatIsDaysOldIsNotDone(t *testing.T) {
 	for _, begun := range []state.ActionState{state.Approved, state.Admitted, state.Intent} {
 		for _, kind := range []string{setArg, restart} {
@@ -118,8 +120,9 @@ func TestNVSentinel450WhatIsDaysOldIsNotDone(t *testing.T) {
 	}
 }
 
-// NVSentinel, issue 121: a drain was cancelled, and the node, healthy by now, was rebooted all the same. Here whatever calls a drain off
-// keeps the worker: a person who cancels it, or a halt, gives it back to its Service, and nobody is evicted.
+// NVSentinel, issue 121: a drain was cancelled, and the node, healthy by now, was rebooted all the
+// same. Here whatever calls a drain off keeps the worker: a person who cancels it, or a halt, gives
+// it back to its Service, and nobody is evicted.
 func TestNVSentinel121ADrainThatIsCalledOffEvictsNobody(t *testing.T) {
 	for name, callOff := range map[string]func(w *world){
 		"cancelled": func(w *world) { w.actions[0].Journal[state.CalledOff] = "asha" },
@@ -166,7 +169,8 @@ func TestNVSentinel121ADrainThatIsCalledOffEvictsNobody(t *testing.T) {
 	}
 }
 
-// Called off means called off, where nobody is asked before: a run that had recorded its intent and then wrote nothing is not planned anew.
+// Called off means called off, where nobody is asked before: a run that had recorded its intent and
+// then wrote nothing is not planned anew.
 func TestWhatWasCalledOffIsNotPlannedAgain(t *testing.T) {
 	for name, changed := range map[string]bool{"in time": false, "and overtaken by another change": true} {
 		t.Run(name, func(t *testing.T) {
@@ -189,8 +193,9 @@ func TestWhatWasCalledOffIsNotPlannedAgain(t *testing.T) {
 	}
 }
 
-// NVSentinel, issue 1808: a reboot that had failed looked as if it went on, for ever. Here every wait has an end: a replacement that
-// never gets ready and a rollout that never completes end with a person, and what cannot be written is called off.
+// NVSentinel, issue 1808: a reboot that had failed looked as if it went on, for ever. Here every
+// wait has an end: a replacement that never gets ready and a rollout that never completes end with
+// a person, and what cannot be written is called off.
 func TestNVSentinel1808WhatNeverCompletesEnds(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string
@@ -219,8 +224,9 @@ func TestNVSentinel1808WhatNeverCompletesEnds(t *testing.T) {
 	}
 }
 
-// k8sgpt-operator, issue 717: what a language model wrote as a patch could not be applied, and people had been offered it. Here a patch
-// is made of two numbers and the object as it is, and the API server tries it before anybody is asked: what it refuses is not offered.
+// k8sgpt-operator, issue 717: what a language model wrote as a patch could not be applied, and
+// people had been offered it. Here a patch is made of two numbers and the object as it is, and the
+// API server tries it before anybody is asked: what it refuses is not offered.
 func TestK8sGPT717APatchIsTriedBeforeAnybodyIsAsked(t *testing.T) {
 	for _, kind := range []string{setArg, restart} {
 		w := newWorld(t, kind, remediate.Approve)
@@ -235,7 +241,8 @@ func TestK8sGPT717APatchIsTriedBeforeAnybodyIsAsked(t *testing.T) {
 		}
 		w.wantWrites(0)
 	}
-	// And what is offered applies: the real patch, on the object that it was made for, is taken at the first try.
+	// And what is offered applies: the real patch, on the object that it was made for, is taken at
+	// the first try.
 	for _, kind := range []string{setArg, restart} {
 		w := newWorld(t, kind, remediate.Approve)
 		w.plan()
@@ -259,9 +266,10 @@ func (refusing) PatchPod(context.Context, string, string, []byte, bool) (remedia
 
 func (refusing) Evict(context.Context, string, string, string, bool) error { return errAdmission }
 
-// HolmesGPT, pull request 2388: commands on an allow-list could write, or run others, through their arguments. Here an action has no
-// command and takes no free text: only its own arguments with values of its own making, and names of a cluster's objects stay one word
-// of the command that people are shown.
+// HolmesGPT, pull request 2388: commands on an allow-list could write, or run others, through their
+// arguments. Here an action has no command and takes no free text: only its own arguments with
+// values of its own making, and names of a cluster's objects stay one word of the command that
+// people are shown.
 func TestHolmes2388ArgumentsAreNoDoor(t *testing.T) {
 	for _, params := range []map[string]string{
 		{"arg": "model=x; rm -rf /", "direction": "lower"},
@@ -305,7 +313,8 @@ func TestHolmes2388ArgumentsAreNoDoor(t *testing.T) {
 	}
 }
 
-// shellWords splits a command at the blanks outside of single quotes, which are the only quotes that the bot writes.
+// shellWords splits a command at the blanks outside of single quotes, which are the only quotes
+// that the bot writes.
 func shellWords(command string) ([]string, error) {
 	if strings.Count(strings.ReplaceAll(command, `\'`, ""), "'")%2 != 0 {
 		return nil, fmt.Errorf("a quote is not closed in %q", command)
@@ -313,8 +322,9 @@ func shellWords(command string) ([]string, error) {
 	return regexp.MustCompile(`(?:'[^']*'|\\'|[^\s'])+`).FindAllString(command, -1), nil
 }
 
-// vLLM, issue 5784: an engine that hung after running out of memory stayed so until somebody restarted it. Here, where the owner allows
-// it, the hung worker is taken out of service and replaced, and its drain does not wait for requests that can never end.
+// vLLM, issue 5784: an engine that hung after running out of memory stayed so until somebody
+// restarted it. Here, where the owner allows it, the hung worker is taken out of service and
+// replaced, and its drain does not wait for requests that can never end.
 func TestVLLM5784AHungEngineIsReplaced(t *testing.T) {
 	w := newWorld(t, restart, remediate.Auto)
 	hung := func(pod string) map[string]float64 {

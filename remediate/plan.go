@@ -15,11 +15,12 @@ import (
 	"paramedic/state/outbox"
 )
 
-// A Planner delivers plan effects: it works out and guards the remedies that the incident's playbook offers. It only reads, but for
-// dry runs in the modes that may write.
+// A Planner delivers plan effects: it works out and guards the remedies that the incident's
+// playbook offers. It only reads, but for dry runs in the modes that may write.
 type Planner struct{ cfg *Config }
 
-// Deliver plans for the effect's incident. Delivered again, it finds what it planned in the view and adds nothing.
+// Deliver plans for the effect's incident. Delivered again, it finds what it planned in the view
+// and adds nothing.
 func (p *Planner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	now := p.cfg.Clock.Now()
 	in, ok := p.cfg.View.Incident(e.Incident)
@@ -45,7 +46,8 @@ func done(e state.Effect) outbox.Result {
 	return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}}
 }
 
-// plan gives the events of the new plan, and whether to plan again later because something was denied that may come to be allowed.
+// plan gives the events of the new plan, and whether to plan again later because something was
+// denied that may come to be allowed.
 func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.Input, again bool) {
 	pb, ok := p.cfg.Playbook(in.Diagnosis)
 	if in.Diagnosis.Playbook == "" || !ok || pb.ID == string(state.Unknown) { // how to triage by hand is for people
@@ -89,10 +91,12 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 	return append(p.callOff(in, keep, state.Superseded, "the plan changed"), fresh...), again
 }
 
-// overtakenMost is how many plans of one incident may come to nothing at their write before the bot stays out of the way.
+// overtakenMost is how many plans of one incident may come to nothing at their write before the bot
+// stays out of the way.
 const overtakenMost = 3
 
-// overtaken counts the incident's runs that recorded an intent, and were superseded by another hand or refused by the cluster.
+// overtaken counts the incident's runs that recorded an intent, and were superseded by another hand
+// or refused by the cluster.
 func (p *Planner) overtaken(id state.IncidentID) (n int) {
 	for _, a := range p.cfg.View.ActionsOf(id) {
 		if (a.State == state.Superseded || a.State == state.Denied) && !written(a).IsZero() {
@@ -102,8 +106,8 @@ func (p *Planner) overtaken(id state.IncidentID) (n int) {
 	return n
 }
 
-// draft is the action that the remedy amounts to now. It is refused where it cannot be, or where a guard denies it in a mode that
-// would write: it is then recorded with every reason.
+// draft is the action that the remedy amounts to now. It is refused where it cannot be, or where a
+// guard denies it in a mode that would write: it is then recorded with every reason.
 func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidence, kind action, r playbooks.Remedy) (state.Action, bool) {
 	now := p.cfg.Clock.Now()
 	a := state.Action{Form: state.ActionForm, Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed, Params: map[string]string{}}
@@ -161,9 +165,10 @@ func planHash(a *state.Action) string {
 	return state.Hash(parts...)
 }
 
-// standing returns the incident's newest run of the remedy, and whether it stands for the same plan. A value that moved by less than
-// a quarter is the same plan, so that people are not shown a new one with every breath of the load. A denied run stands for a plan
-// that the same guards refuse; where they allow it now it is offered again.
+// standing returns the incident's newest run of the remedy, and whether it stands for the same
+// plan. A value that moved by less than a quarter is the same plan, so that people are not shown a
+// new one with every breath of the load. A denied run stands for a plan that the same guards
+// refuse; where they allow it now it is offered again.
 func (p *Planner) standing(a state.Action, refused bool) (state.Action, bool) {
 	for _, b := range p.cfg.View.ActionsOf(a.Incident) { // newest first
 		if !b.SameRemedy(&a) {
@@ -202,12 +207,14 @@ func denials(a state.Action) string {
 	return strings.Join(out, " ")
 }
 
-// declined says whether a person said no to the remedy, in whatever form it was planned then: it is not proposed to them again.
+// declined says whether a person said no to the remedy, in whatever form it was planned then: it is
+// not proposed to them again.
 func (p *Planner) declined(a state.Action) bool {
 	return slices.ContainsFunc(p.cfg.View.ActionsOf(a.Incident), func(b state.Action) bool { return b.SameRemedy(&a) && b.Declined() })
 }
 
-// events are the inputs of a new run; a refused one is proposed and denied, so that its reasons are on record.
+// events are the inputs of a new run; a refused one is proposed and denied, so that its reasons are
+// on record.
 func (p *Planner) events(a state.Action, refused bool) []state.Input {
 	now := p.cfg.Clock.Now()
 	a.Steps = []state.ActionStep{{State: a.State, At: now, Text: a.Change, Actor: self}}
@@ -240,7 +247,8 @@ func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to st
 	return out
 }
 
-// event is a step of a run as an input. Its ID names the step, so that the log can tell a repetition.
+// event is a step of a run as an input. Its ID names the step, so that the log can tell a
+// repetition.
 func event(now time.Time, from state.ActionState, a state.Action) state.Input {
 	return state.Input{
 		ID: state.Hash("action", string(a.ID), string(from), string(a.State), strconv.Itoa(len(a.Steps)), fmt.Sprint(now.UnixNano())),

@@ -33,7 +33,8 @@ func TestRefusedRemedyIsPlannedAgain(t *testing.T) {
 	}
 }
 
-// A plan that waits ends when a guard comes to deny it, and the denial is on record with its reasons.
+// A plan that waits ends when a guard comes to deny it, and the denial is on record with its
+// reasons.
 func TestWaitingPlanEndsWhenItIsDenied(t *testing.T) {
 	p, m := planned(waiting(func(a *state.Action) { a.Params["to"], a.Params["labels"] = "48", "" }))
 	p.cfg.Mode = Approve

@@ -26,8 +26,9 @@ var modes = []Mode{Observe, Suggest, Approve, Auto}
 // Writes says whether the mode can lead to a write.
 func (m Mode) Writes() bool { return m == Approve || m == Auto }
 
-// A Policy restricts first aid for the causes, actions and places that it names; an empty list names all. It can only tighten: of the
-// general mode and limits and those of all policies that match, the strictest of each holds.
+// A Policy restricts first aid for the causes, actions and places that it names; an empty list
+// names all. It can only tighten: of the general mode and limits and those of all policies that
+// match, the strictest of each holds.
 type Policy struct {
 	Name       string         `yaml:"name"`
 	Causes     []string       `yaml:"causes"`
@@ -41,8 +42,9 @@ type Policy struct {
 	Freeze     []FreezeWindow `yaml:"freeze"`
 }
 
-// A FreezeWindow is a time in which nothing is written: once, from Start to End, or every week on Days between From and To ("22:00",
-// in Zone, which is UTC by default; To before From runs past midnight).
+// A FreezeWindow is a time in which nothing is written: once, from Start to End, or every week on
+// Days between From and To ("22:00", in Zone, which is UTC by default; To before From runs past
+// midnight).
 type FreezeWindow struct {
 	Name  string    `yaml:"name"`
 	Start time.Time `yaml:"start"`

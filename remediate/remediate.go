@@ -25,7 +25,8 @@ type Config struct {
 	Mode     Mode // empty: suggest
 	Policies []Policy
 	Limits   Limits
-	// ManagedLabel is the namespace label, as key=value, that opts in to writes; empty is paramedic.dev/managed=true, "-" asks for none.
+	// ManagedLabel is the namespace label, as key=value, that opts in to writes; empty is
+	// paramedic.dev/managed=true, "-" asks for none.
 	ManagedLabel string
 	// SelfNamespace is where the bot itself runs: it never treats itself.
 	SelfNamespace string
@@ -54,8 +55,9 @@ func (t Timing) orDefaults() Timing {
 		or(t.Stale, 10*time.Minute), or(t.Replan, 5*time.Minute)}
 }
 
-// Verifiable refuses times within which no verification takes the samples that it needs: every run would end as inconclusive with a person.
-// A sample is taken when the window begins, after each interval, and when it ends.
+// Verifiable refuses times within which no verification takes the samples that it needs: every run
+// would end as inconclusive with a person. A sample is taken when the window begins, after each
+// interval, and when it ends.
 func (t Timing) Verifiable() error {
 	t = t.orDefaults()
 	if most := 1 + int((t.Window+t.Interval-1)/t.Interval); t.Samples > most {
@@ -65,7 +67,8 @@ func (t Timing) Verifiable() error {
 	return nil
 }
 
-// Remediate holds the two deliverers of effects. They keep nothing between deliveries: what they know is in the view.
+// Remediate holds the two deliverers of effects. They keep nothing between deliveries: what they
+// know is in the view.
 type Remediate struct {
 	Plan *Planner // delivers state.EffectPlan
 	Run  *Runner  // delivers state.EffectRun

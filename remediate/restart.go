@@ -12,9 +12,10 @@ import (
 	"paramedic/state"
 )
 
-// restartWorker takes one worker out of serving by changing a label that Services select on and its controller does not, waits until
-// it runs nothing, evicts it under its disruption budget, and waits for the replacement. There is no way back from an eviction; until
-// then the label is put back where the run cannot go on.
+// restartWorker takes one worker out of serving by changing a label that Services select on and its
+// controller does not, waits until it runs nothing, evicts it under its disruption budget, and
+// waits for the replacement. There is no way back from an eviction; until then the label is put
+// back where the run cannot go on.
 type restartWorker struct{}
 
 // isolated is the value that a label is set to while the worker is out of serving.
@@ -112,8 +113,9 @@ func evictionBody(t state.Target) string {
 	return string(b)
 }
 
-// isolation are the labels to change so that no Service selects the worker any more, while its controller and its disruption budget
-// still do: a controller that lost it would start another worker, a budget that lost it would not protect the pool.
+// isolation are the labels to change so that no Service selects the worker any more, while its
+// controller and its disruption budget still do: a controller that lost it would start another
+// worker, a budget that lost it would not protect the pool.
 func (s *scene) isolation() ([]string, error) {
 	if s.w.Odd {
 		return nil, fmt.Errorf("the selector of %s is not only labels, so it is not certain which label is free to change", s.w.Name)

@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// apply takes the next of the steps isolate, drain, evict. Each step's end is in the journal before the next one's effect, so the
-// record that the worker is drained is the intent to evict it.
+// apply takes the next of the steps isolate, drain, evict. Each step's end is in the journal before
+// the next one's effect, so the record that the worker is drained is the intent to evict it.
 func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	a, wr := r.act, r.act.Write
 	pod, err := r.cluster.Pod(ctx, a.Target.Namespace, a.Target.Name)
@@ -48,7 +48,8 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	return k.evict(ctx, r, pod)
 }
 
-// ending waits for a worker to be gone. It may never be: a kubelet that is away confirms no end, and a finalizer may stay.
+// ending waits for a worker to be gone. It may never be: a kubelet that is away confirms no end,
+// and a finalizer may stay.
 func (r *stage) ending(pod Pod) advance {
 	most := r.cfg.Timing.Rollout
 	switch since := r.stamp(keyEvicted); {
@@ -62,7 +63,8 @@ func (r *stage) ending(pod Pod) advance {
 
 const relabelled = "the worker's labels were changed after it was isolated, and not by Paramedic: they are left as they are"
 
-// out reports whether every label that was changed still has the isolating value. Of a record that cannot be read none has.
+// out reports whether every label that was changed still has the isolating value. Of a record that
+// cannot be read none has.
 func (restartWorker) out(pod Pod, wr state.Write) bool {
 	old := oldLabels(wr)
 	for l := range old {
@@ -116,7 +118,8 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod Pod) advance {
 	return r.retry(err)
 }
 
-// drainTime is how long what the worker runs may go on: what a hung engine runs is lost already, so that its playbook asks for less.
+// drainTime is how long what the worker runs may go on: what a hung engine runs is lost already, so
+// that its playbook asks for less.
 func drainTime(a *state.Action, t Timing) time.Duration {
 	if d, err := time.ParseDuration(a.Params["drain"]); err == nil && d > 0 {
 		return min(d, t.Drain)
@@ -171,7 +174,8 @@ func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
 	})
 }
 
-// tooFew asks again, right before the eviction, whether another worker is ready: the drain may have taken minutes.
+// tooFew asks again, right before the eviction, whether another worker is ready: the drain may have
+// taken minutes.
 func (restartWorker) tooFew(ctx context.Context, r *stage) string {
 	a := r.act
 	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
@@ -214,7 +218,8 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod Pod) advance {
 	})
 }
 
-// live waits until the pool has its number of workers again, all of them ready, without the old one.
+// live waits until the pool has its number of workers again, all of them ready, without the old
+// one.
 func (restartWorker) live(ctx context.Context, r *stage) advance {
 	a := r.act
 	since := reached(*a, state.Applied).At
@@ -234,7 +239,8 @@ func (restartWorker) live(ctx context.Context, r *stage) advance {
 	return r.stay(r.cfg.Timing.Poll)
 }
 
-// drainedAt is when the eviction was about to be asked for. What is found to be gone after a crash went at some time after that.
+// drainedAt is when the eviction was about to be asked for. What is found to be gone after a crash
+// went at some time after that.
 func drainedAt(a *state.Action) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, a.Journal[keyDrained])
 	if err != nil {

@@ -74,8 +74,8 @@ func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}, Inputs: inputs}
 }
 
-// interruptible says whether a step that was cut off by a shutdown or a deadline proves nothing: then nothing of it is recorded, and
-// it is taken again. Progress that was seen is recorded.
+// interruptible says whether a step that was cut off by a shutdown or a deadline proves nothing:
+// then nothing of it is recorded, and it is taken again. Progress that was seen is recorded.
 func interruptible(from, to state.ActionState) bool {
 	return to == from || from.BeforeEffect() || to == state.NeedsHuman || to == state.Denied
 }
@@ -141,8 +141,8 @@ func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
 	return r.undo(ctx, st, kind)
 }
 
-// admit asks all guards, on fresh reads: once to admit the run, which takes its lock, and once more,
-// under the lock, before it records the intent. In between it reads the baseline's window.
+// admit asks all guards, on fresh reads: once to admit the run, which takes its lock, and once
+// more, under the lock, before it records the intent. In between it reads the baseline's window.
 func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	a := st.act
 	if !st.in.Open() {
@@ -189,8 +189,9 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	return advance{to: state.Intent, text: "all guards allow, on fresh reads"}
 }
 
-// held waits for what holds the run. A hold that names its end lasts until then, and keeps the approval: people saw it when they
-// approved, and every guard is asked again. One that only asks to be asked again may last for ever, and is given up after a while.
+// held waits for what holds the run. A hold that names its end lasts until then, and keeps the
+// approval: people saw it when they approved, and every guard is asked again. One that only asks to
+// be asked again may last for ever, and is given up after a while.
 func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 	a := st.act
 	if retry.Sub(st.now) > time.Minute {
@@ -208,8 +209,9 @@ func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 // keyHeld is the journal's key for since when the run is held by what names no end.
 const keyHeld = "held"
 
-// approvedUntil returns when an approval runs out: some time after the plan's, or after the end of a hold. It lasts for the window that
-// is read before the write, however short approval_expires is, or no such approval would ever be carried out.
+// approvedUntil returns when an approval runs out: some time after the plan's, or after the end of
+// a hold. It lasts for the window that is read before the write, however short approval_expires is,
+// or no such approval would ever be carried out.
 func (c *Config) approvedUntil(a *state.Action, r rule) time.Time {
 	end := a.ExpiresAt
 	if held, err := time.Parse(time.RFC3339Nano, a.Journal[state.HeldUntil]); err == nil && held.After(end) {

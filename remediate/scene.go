@@ -33,7 +33,8 @@ type scene struct {
 	problem error // why the live reads are not whole; guards that need them deny
 }
 
-// survey reads the target's surroundings. Only what the action needs of a pod is read, and only where it names one.
+// survey reads the target's surroundings. Only what the action needs of a pod is read, and only
+// where it names one.
 func (c *Config) survey(ctx context.Context, in state.Incident, act *state.Action) *scene {
 	s := &scene{cfg: c, now: c.Clock.Now(), in: in, act: act, rule: c.ruleFor(act.Cause, act.Kind, act.Target), cluster: c.Clusters[act.Target.Cluster]}
 	s.kind, _ = actionOf(act.Kind)
@@ -128,7 +129,8 @@ func (s *scene) of(signal string) []float64 {
 	return values(s.ev, signal, s.now.Add(-s.rule.EvidenceAge), s.inPool)
 }
 
-// newest is the newest fresh value of a signal on one pod, or of the pool as a whole where pod is empty.
+// newest is the newest fresh value of a signal on one pod, or of the pool as a whole where pod is
+// empty.
 func (s *scene) newest(signal, pod string) (state.Sample, bool) {
 	var best state.Sample
 	for _, v := range s.ev.Samples {

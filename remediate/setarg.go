@@ -11,8 +11,9 @@ import (
 	"paramedic/state"
 )
 
-// setEngineArg sets max_num_seqs of a Deployment, which SGLang calls max_running_requests and TensorRT-LLM max_batch_size: it replaces the
-// one string of the pod template that holds the flag, which rolls the pool.
+// setEngineArg sets max_num_seqs of a Deployment, which SGLang calls max_running_requests and
+// TensorRT-LLM max_batch_size: it replaces the one string of the pod template that holds the flag,
+// which rolls the pool.
 type setEngineArg struct{}
 
 func (setEngineArg) verbs() []Verb {
@@ -78,9 +79,10 @@ func (setEngineArg) draft(s *scene) error {
 	return nil
 }
 
-// compute is the safe value, or where it is not known half of the present value and, for raising, what goes by the cache's use alone; never
-// against the remedy's direction, within the limits, and rounded down to a multiple of eight, which engines capture graphs for. Where the
-// cache's use is not known nothing is raised.
+// compute is the safe value, or where it is not known half of the present value and, for raising,
+// what goes by the cache's use alone; never against the remedy's direction, within the limits, and
+// rounded down to a multiple of eight, which engines capture graphs for. Where the cache's use is
+// not known nothing is raised.
 func (s *scene) compute(from int, direction string) (int, string, error) {
 	safe, how := s.safe()
 	bound := "" // what keeps the value from being the wanted one
@@ -128,16 +130,17 @@ func (s *scene) compute(from int, direction string) (int, string, error) {
 	return to, fmt.Sprintf("%d is %s.", to, why), nil
 }
 
-// KVFill is how much of the KV cache a safe max_num_seqs plans for; the rest is for requests that are longer than the average one. The tuning
-// formula of the source articles has it.
+// KVFill is how much of the KV cache a safe max_num_seqs plans for; the rest is for requests that
+// are longer than the average one. The tuning formula of the source articles has it.
 const KVFill = .85
 
 // safe is max_num_seqs by what a request takes of the KV cache; 0 where that is not known.
 //
-// It is the smaller of two numbers. One goes by tokens: as many requests of the mean length as the cache has blocks for. It is right only
-// where every block keeps its tokens for all layers: of a model with windows, chunks or states in some layers, each group of layers has
-// blocks of its own, and a request takes several times as many. Nothing that engines export says what model it is, so the other number
-// goes by what the running requests hold, whatever their layers keep.
+// It is the smaller of two numbers. One goes by tokens: as many requests of the mean length as the
+// cache has blocks for. It is right only where every block keeps its tokens for all layers: of a
+// model with windows, chunks or states in some layers, each group of layers has blocks of its own,
+// and a request takes several times as many. Nothing that engines export says what model it is, so
+// the other number goes by what the running requests hold, whatever their layers keep.
 func (s *scene) safe() (int, string) {
 	n, how := s.safeByTokens()
 	if held, text := s.safeByUse(); n > 0 && held < n {
@@ -146,7 +149,8 @@ func (s *scene) safe() (int, string) {
 	return n, how
 }
 
-// safeByUse goes by what the requests hold that run now, over the pool: it is one worker's number, for all have one template.
+// safeByUse goes by what the requests hold that run now, over the pool: it is one worker's number,
+// for all have one template.
 func (s *scene) safeByUse() (int, string) {
 	var used, running float64
 	for _, p := range s.pods {
@@ -184,8 +188,8 @@ func (s *scene) safeByTokens() (int, string) {
 	return int(slices.Min(blocks) * KVFill / (length / size)), fmt.Sprintf("what 85 %% of %s hold at %.0f tokens a sequence", cache, length)
 }
 
-// tokenOf and replaceOf are the value that has to be there before, and the operation that changes it; an absent flag is appended where
-// the list ends now.
+// tokenOf and replaceOf are the value that has to be there before, and the operation that changes
+// it; an absent flag is appended where the list ends now.
 func tokenOf(p place) any {
 	if p.absent {
 		return nil
@@ -217,8 +221,9 @@ func (setEngineArg) write(s *scene, opID string) (state.Write, error) {
 	uid := test(pointer("metadata", "uid"), s.w.UID)
 	name := test(pointer("spec", "template", "spec", "containers", p.container, "name"), s.w.Containers[p.container].Name)
 	value := p.with(flag, to)
-	// The generation changes with the spec and not with the status: a rollout that begins now fails the test, a heartbeat does not.
-	// An absent flag has no old value to test; the generation vouches for the list instead.
+	// The generation changes with the spec and not with the status: a rollout that begins now fails
+	// the test, a heartbeat does not. An absent flag has no old value to test; the generation
+	// vouches for the list instead.
 	ops := []op{uid, test(pointer("metadata", "generation"), s.w.Generation), name}
 	back := []op{uid, test(pointer("metadata", "annotations", OpIDAnnotation), opID), name, test(p.path(), value)}
 	if p.absent {

@@ -12,7 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// delivered returns the states of the events of one delivery of the run, and what is said of the last.
+// delivered returns the states of the events of one delivery of the run, and what is said of the
+// last.
 func (b *bedside) delivered(ctx context.Context, known bool) (states []state.ActionState, text string) {
 	m := b.cfg.View.(*memory)
 	m.recorded, b.cfg.Logger = b.act, quietLogger
@@ -112,7 +113,8 @@ func TestSupersededRunIsPlannedAnewIfOpen(t *testing.T) {
 	}
 }
 
-// A worker is gone only if the API server says so, and its replacement is one that serves and came after it.
+// A worker is gone only if the API server says so, and its replacement is one that serves and came
+// after it.
 func TestWorkerIsReplacedOnlyByALaterOne(t *testing.T) {
 	drained := func(b *bedside) {
 		b.note(keyIsolated, ago(time.Minute))

@@ -243,7 +243,8 @@ func TestReplacementIsANewReadyWorker(t *testing.T) {
 	}
 }
 
-// A second bot, or the same after a crash, may find the run's stage in the middle: what it knows is only the journal.
+// A second bot, or the same after a crash, may find the run's stage in the middle: what it knows is
+// only the journal.
 func TestRunnerIgnoresUnknownAndEarlyWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(*bedside)

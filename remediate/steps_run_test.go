@@ -11,7 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// A step that a shutdown cut off proves nothing where it read or gave up; where it wrote, it is recorded.
+// A step that a shutdown cut off proves nothing where it read or gave up; where it wrote, it is
+// recorded.
 func TestCutOffStepIsRecordedOnlyIfItWrote(t *testing.T) {
 	for _, c := range []struct {
 		from, to state.ActionState
@@ -42,7 +43,8 @@ func TestCutOffStepIsRecordedOnlyIfItWrote(t *testing.T) {
 	}
 }
 
-// admitted steps an approved run through the guards, in a world that is calm but for what a test changes.
+// admitted steps an approved run through the guards, in a world that is calm but for what a test
+// changes.
 func admission(change func(*bedside)) *bedside {
 	b := attend(setEngineArgKind, state.Approved)
 	a := b.act
@@ -171,7 +173,8 @@ func TestWaitEndsWithTheHoldOrBefore(t *testing.T) {
 	}
 }
 
-// Where one step supersedes a run, the plan that follows in the same delivery sees it as superseded.
+// Where one step supersedes a run, the plan that follows in the same delivery sees it as
+// superseded.
 func TestFollowingPlanSeesTheStep(t *testing.T) {
 	run := waiting(func(a *state.Action) { a.State, a.Steps = state.Superseded, []state.ActionStep{{State: state.Intent}} })
 	other := waiting(func(a *state.Action) {

@@ -87,8 +87,9 @@ type bedside struct {
 	ev *state.Evidence
 }
 
-// attend returns a run that recorded its intent just now and came to its state a minute ago: for a pool, --max-num-seqs 100 becomes 50,
-// for a worker, its label serving is changed. What was written by then is in place.
+// attend returns a run that recorded its intent just now and came to its state a minute ago: for a
+// pool, --max-num-seqs 100 becomes 50, for a worker, its label serving is changed. What was written
+// by then is in place.
 func attend(kind string, st state.ActionState) *bedside {
 	s := calm(kind)
 	a := s.act

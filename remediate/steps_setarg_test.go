@@ -133,7 +133,8 @@ func TestCapIsRolledBackOnlyOverItself(t *testing.T) {
 	})
 }
 
-// The runner reads the namespace afresh before each effect: an opt-out stops it, and what cannot be read is waited for.
+// The runner reads the namespace afresh before each effect: an opt-out stops it, and what cannot be
+// read is waited for.
 func TestNamespaceIsReadBeforeEachEffect(t *testing.T) {
 	for _, st := range []state.ActionState{state.Intent, state.RollbackIntent} {
 		begin := func() *bedside { return attend(setEngineArgKind, st) }

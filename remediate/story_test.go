@@ -72,7 +72,8 @@ func TestLeakingWorkerIsDrainedEvictedAndReplaced(t *testing.T) {
 	w.wantWrites(2) // isolate, evict
 }
 
-// What a hung engine runs never ends: its playbook asks for a short drain, and the plan that people approve says so.
+// What a hung engine runs never ends: its playbook asks for a short drain, and the plan that people
+// approve says so.
 func TestAPlaybookMayAskForAShorterDrain(t *testing.T) {
 	w := newWorld(t, restart, remediate.Approve)
 	w.remedy.Params = map[string]string{"drain": "30s"}

@@ -20,7 +20,8 @@ const (
 	aggReady // how many workers are ready, as Kubernetes says
 )
 
-// A metric is one measure of whether the patient got better. A run with no metric that is not a guardrail cannot be verified.
+// A metric is one measure of whether the patient got better. A run with no metric that is not a
+// guardrail cannot be verified.
 type metric struct {
 	signal    string
 	also      []string // signals of a verdict that this one stands for
@@ -116,7 +117,8 @@ func (s *scene) peersEvidence(ctx context.Context) {
 	}
 }
 
-// inOther reports whether an entity is of another pool. A worker of this pool that is gone by now is not.
+// inOther reports whether an entity is of another pool. A worker of this pool that is gone by now
+// is not.
 func (s *scene) inOther(e state.Entity) bool {
 	return e.Pool != "" && e.Pool != s.w.Name && !s.inPool(e)
 }
@@ -131,9 +133,9 @@ type change struct {
 // change compares samples with the baseline; it reports false where either is not known.
 //
 // A metric is better if its median and the last third of its samples are. Of a guardrail the last
-// third decides, because a rollout may cost it most of the window. Peers that got worse make nothing
-// better, because the trouble then goes on. A metric is worse only if its last sample still is: rates
-// and quantiles look back over the rollout, so the first samples show its cost.
+// third decides, because a rollout may cost it most of the window. Peers that got worse make
+// nothing better, because the trouble then goes on. A metric is worse only if its last sample still
+// is: rates and quantiles look back over the rollout, so the first samples show its cost.
 func (m metric) change(v *state.Verification, samples map[string][]float64, enough int) (change, bool) {
 	base, ok := v.Baseline[m.signal]
 	got := samples[m.signal]
@@ -220,7 +222,8 @@ func measured(a *state.Action, m metric) bool {
 	return ok
 }
 
-// unseen lists what a success rests on that a reading lacks: enough earlier samples do not tell how it ended.
+// unseen lists what a success rests on that a reading lacks: enough earlier samples do not tell how
+// it ended.
 func unseen(a *state.Action, metrics []metric, got map[string]float64) (out []string) {
 	for _, m := range applying(metrics, a) {
 		_, seen := got[m.signal]
@@ -232,7 +235,8 @@ func unseen(a *state.Action, metrics []metric, got map[string]float64) (out []st
 	return out
 }
 
-// expected is what the baseline would have become untouched, going by the peers. They correct it by a factor of two at most.
+// expected is what the baseline would have become untouched, going by the peers. They correct it by
+// a factor of two at most.
 func expected(v *state.Verification, samples map[string][]float64, signal string, base float64, enough int) float64 {
 	pb, ok := v.Baseline[peerPrefix+signal]
 	pv := samples[peerPrefix+signal]
@@ -259,7 +263,8 @@ func median(v []float64) float64 {
 	return (s[n/2-1] + s[n/2]) / 2
 }
 
-// verify takes one sample, and the verdict when it is time: harm as soon as there are enough samples, anything else at the end.
+// verify takes one sample, and the verdict when it is time: harm as soon as there are enough
+// samples, anything else at the end.
 func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 	a, t := st.act, r.cfg.Timing
 	if st.now.Before(a.Verify.Settle) {

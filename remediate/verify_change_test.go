@@ -7,7 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// A change is told by the value that decided: the end of the window where that differs from its middle.
+// A change is told by the value that decided: the end of the window where that differs from its
+// middle.
 func TestChangeIsToldByWhatDecided(t *testing.T) {
 	plain := metric{signal: "x", unit: "s", better: .8, worse: 1.25, noise: .1} // of 10: better to 8, worse from 12.5
 	guard := plain

@@ -8,7 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// What verification found is read at night: as percent, GiB and seconds, never 0.8733333 or 1.2e+09.
+// What verification found is read at night: as percent, GiB and seconds, never 0.8733333 or
+// 1.2e+09.
 func TestVerificationReadsAsPeopleSayIt(t *testing.T) {
 	a := &state.Action{Cause: "host_memory_leak", Params: map[string]string{}}
 	a.Verify.Leading = []string{"container_memory"}
@@ -28,8 +29,9 @@ func TestVerificationReadsAsPeopleSayIt(t *testing.T) {
 	}
 }
 
-// Quantiles look back over the rollout, and where the trouble was named at its beginning, the baseline is nearly that of a healthy pool:
-// first tokens that were late when the rollout ended and come sooner and sooner are no harm. Those that stay late are.
+// Quantiles look back over the rollout, and where the trouble was named at its beginning, the
+// baseline is nearly that of a healthy pool: first tokens that were late when the rollout ended and
+// come sooner and sooner are no harm. Those that stay late are.
 func TestWhatGetsWellAgainIsNoHarm(t *testing.T) {
 	a := &state.Action{Cause: "kv_exhaustion", Params: map[string]string{"direction": "lower"}}
 	a.Verify.Leading = []string{"preemption_rate", "kv_usage"}

@@ -10,7 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// A rollback is over when what it was for is as it was, and never before what it restored has settled.
+// A rollback is over when what it was for is as it was, and never before what it restored has
+// settled.
 func TestRollbackWaitsForWhatItWasFor(t *testing.T) {
 	const settle, window = 2 * time.Minute, 10 * time.Minute
 	run := func(restored time.Duration, harmed bool, sampled int, now float64) func() *bedside {
@@ -82,7 +83,8 @@ func TestRecoveryAsksForWhatGotWorse(t *testing.T) {
 	}
 }
 
-// A rollback that was not written yet is written, however late. If it meets other changes, it tries for ten minutes.
+// A rollback that was not written yet is written, however late. If it meets other changes, it tries
+// for ten minutes.
 func TestLateRollbackIsWritten(t *testing.T) {
 	begin := func() *bedside { return attend(setEngineArgKind, state.RollbackIntent) }
 	conflict := func(since time.Duration) func(*bedside) {

@@ -23,7 +23,8 @@ type clock struct{ now time.Time }
 func (c *clock) Now() time.Time                       { return c.now }
 func (c *clock) After(time.Duration) <-chan time.Time { return nil }
 
-// world is a cluster, an incident in it, and what the bot remembers: a fold as small as it can be, over the same rules as the real one.
+// world is a cluster, an incident in it, and what the bot remembers: a fold as small as it can be,
+// over the same rules as the real one.
 type world struct {
 	state.View
 	t       testing.TB

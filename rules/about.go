@@ -14,11 +14,13 @@ const anyTarget = "any_target"
 type subject struct {
 	scopes []state.Scope // the pools that may be meant
 	known  bool          // the alerts say that it is about these
-	// strange is what the alerts name instead of a pool, in words: a job, a pod or a workload without a worker. No pool is meant then.
+	// strange is what the alerts name instead of a pool, in words: a job, a pod or a workload
+	// without a worker. No pool is meant then.
 	strange string
 }
 
-// subject returns the pools that the alerts of an incident can mean. The scope is the incident's, corrected by live context.
+// subject returns the pools that the alerts of an incident can mean. The scope is the incident's,
+// corrected by live context.
 func (c *Catalog) subject(in *state.Incident, scope state.Scope, top *topology) subject {
 	whole := []state.Scope{scope}
 	if scope.Pool != "" || len(scope.Nodes) > 0 {
@@ -41,7 +43,8 @@ func (c *Catalog) subject(in *state.Incident, scope state.Scope, top *topology) 
 	return subject{scopes: pools, known: known}
 }
 
-// ofInference reports whether an alert is of a rule on inference, and not on any workload or target.
+// ofInference reports whether an alert is of a rule on inference, and not on any workload or
+// target.
 func ofInference(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return s.Symptom != state.Unclassified && s.Hints[anyTarget] == "" })
 }
@@ -56,7 +59,8 @@ func (t *topology) placed(in *state.Incident) bool {
 	return false
 }
 
-// scrapedPools returns those of the pools that are read by the jobs, or at the addresses, that the alerts name.
+// scrapedPools returns those of the pools that are read by the jobs, or at the addresses, that the
+// alerts name.
 func (t *topology) scrapedPools(in *state.Incident, pools []state.Scope) []state.Scope {
 	keys := map[string]bool{}
 	for _, s := range in.Symptoms {
@@ -82,8 +86,8 @@ func (t *topology) scrapedPools(in *state.Incident, pools []state.Scope) []state
 	return out
 }
 
-// scrapers returns the workers that are read by the entity's job and through its Service. A Service that Kubernetes knows counts too, since
-// a ServiceMonitor's job is called after it.
+// scrapers returns the workers that are read by the entity's job and through its Service. A Service
+// that Kubernetes knows counts too, since a ServiceMonitor's job is called after it.
 func (t *topology) scrapers(e state.Entity) []*state.Worker {
 	if e.Job == "" && e.Service == "" {
 		return nil
@@ -112,7 +116,8 @@ func (t *topology) ofJob(e state.Entity) state.Entity {
 	return e
 }
 
-// strange returns what the alerts name of which no worker is known, where none of them can be about one; else "".
+// strange returns what the alerts name of which no worker is known, where none of them can be about
+// one; else "".
 func (c *Catalog) strange(in *state.Incident, top *topology) string {
 	var found []string
 	for _, s := range in.Symptoms {
@@ -132,7 +137,8 @@ func (c *Catalog) strange(in *state.Incident, top *topology) string {
 	return names(found)
 }
 
-// stranger returns how the entity calls what no known worker belongs to; "" where it may belong to one, or names nothing.
+// stranger returns how the entity calls what no known worker belongs to; "" where it may belong to
+// one, or names nothing.
 func (t *topology) stranger(e state.Entity) string {
 	switch {
 	case e.Pod != "":
@@ -156,7 +162,8 @@ func (t *topology) jobsKnown(namespace string) bool {
 	return slices.ContainsFunc(t.all, func(w *state.Worker) bool { return len(w.Jobs) > 0 && !differ(w.Namespace, namespace) })
 }
 
-// sibling reports whether the entity's pod is a worker, or is called like one: workers are replaced, and their names go on.
+// sibling reports whether the entity's pod is a worker, or is called like one: workers are
+// replaced, and their names go on.
 func (t *topology) sibling(e state.Entity) bool {
 	if t.byPod[place{e.Namespace, e.Pod}] != nil || len(t.behind(e.Namespace, e.Pool)) > 0 {
 		return true

@@ -7,12 +7,13 @@ import (
 	"paramedic/state"
 )
 
-// mostAside is how many workers and machines, beside those that a verdict found broken, may have alerts of their own and still be looked at one
-// by one. What more of them have is the pool's.
+// mostAside is how many workers and machines, beside those that a verdict found broken, may have
+// alerts of their own and still be looked at one by one. What more of them have is the pool's.
 const mostAside = 8
 
-// Aside finds the alerts of a second trouble in an incident: of a worker or a machine that the verdict does not name, where what is seen
-// there has a name of its own. Alerts alone do not tell: a neighbour's load fills a cache as well as a leak does.
+// Aside finds the alerts of a second trouble in an incident: of a worker or a machine that the
+// verdict does not name, where what is seen there has a name of its own. Alerts alone do not tell:
+// a neighbour's load fills a cache as well as a leak does.
 func (c *Catalog) Aside(in *state.Incident, alerts []*state.AlertRecord, ev *state.Evidence) []*state.AlertRecord {
 	root := c.byID[in.Cause()]
 	if root == nil || !root.local() {
@@ -45,20 +46,22 @@ func (c *Catalog) Aside(in *state.Incident, alerts []*state.AlertRecord, ev *sta
 	return nil
 }
 
-// besides says that the cause breaks single workers, and that the root is not known to bring it about.
+// besides says that the cause breaks single workers, and that the root is not known to bring it
+// about.
 func (c *Cause) besides(root *Cause, symptoms []state.SymptomCount) bool {
 	return c != root && c.local() && !root.leadsTo(c.ID, symptoms)
 }
 
-// takes says that the first cause was found on what is broken already, as the failure of the machine that a broken worker is on: it may be the
-// root, and is no trouble beside it.
+// takes says that the first cause was found on what is broken already, as the failure of the
+// machine that a broken worker is on: it may be the root, and is no trouble beside it.
 func (v verdict) takes(b breakage, top *topology) bool {
 	best := &v.ranked[0]
 	return slices.ContainsFunc(best.pods, func(p string) bool { return b.pod(v.view.scope.Namespace, p) }) ||
 		best.cause.Scope == "node" && slices.ContainsFunc(best.nodes, func(n string) bool { return b.node(n) || top.hosts(n, b) })
 }
 
-// aside sorts alerts by the worker or machine that they are about, without those that are about what is broken, and those about no single one.
+// aside sorts alerts by the worker or machine that they are about, without those that are about
+// what is broken, and those about no single one.
 func (t *topology) aside(alerts []*state.AlertRecord, b breakage) map[string][]*state.AlertRecord {
 	machines := map[string]bool{} // that have alerts themselves
 	for _, a := range alerts {
@@ -126,8 +129,8 @@ func (b breakage) drop(namespace, name string) {
 	b.pods[name] = slices.DeleteFunc(b.pods[name], func(of string) bool { return !differ(of, namespace) })
 }
 
-// broken are the workers that verdicts found broken, with their engines' other pods, and the machines that failed. What is the trouble of a
-// whole pool breaks none by itself.
+// broken are the workers that verdicts found broken, with their engines' other pods, and the
+// machines that failed. What is the trouble of a whole pool breaks none by itself.
 func (c *Catalog) broken(top *topology, by []state.Beside) breakage {
 	out := breakage{pods: map[string][]string{}, nodes: map[string]bool{}}
 	for _, b := range by {
@@ -150,8 +153,9 @@ func (c *Catalog) broken(top *topology, by []state.Beside) breakage {
 	return out
 }
 
-// told are the workers and machines that other incidents' verdicts found broken. What an alert of this one is about is not among them: the
-// other may be a consequence. Where no alert of this one says which worker it is about, it may be any of theirs, and nothing is told elsewhere.
+// told are the workers and machines that other incidents' verdicts found broken. What an alert of
+// this one is about is not among them: the other may be a consequence. Where no alert of this one
+// says which worker it is about, it may be any of theirs, and nothing is told elsewhere.
 func (c *Catalog) told(in *state.Incident, top *topology, ev *state.Evidence) breakage {
 	if len(ev.Beside) == 0 {
 		return breakage{}

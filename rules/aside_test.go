@@ -33,7 +33,8 @@ func firing(c *Catalog, workers []state.Worker, alerts ...map[string]string) *tr
 const hangs = "requests_running b 44 was=60\nrequests_waiting b 35 was=0\ngeneration_tokens_rate b 0 was=2350\nprompt_tokens_rate b 0 was=4200\nfinish_rate b 0 was=3.0\n" +
 	"gpu_util b/* 100 was=91\ngpu_tensor_active b/* 0.01 was=0.37\nttft_p95 b -\n"
 
-// StatefulSets of two namespaces, a model's production and its staging, have pods of the same names: what is told of one is not told of the other.
+// StatefulSets of two namespaces, a model's production and its staging, have pods of the same
+// names: what is told of one is not told of the other.
 func TestWhatIsToldOfAPodIsNotToldOfAnotherNamespaces(t *testing.T) {
 	c := mustLoad(t)
 	ev := gathered(t, c, "a llm vllm-0 vllm llama-70b node-1 0,1\nb llm vllm-1 vllm llama-70b node-2 0,1\nc llm vllm-2 vllm llama-70b node-3 0,1\n", hangs)
@@ -47,7 +48,8 @@ func TestWhatIsToldOfAPodIsNotToldOfAnotherNamespaces(t *testing.T) {
 	}
 }
 
-// A machine failed and an incident tells it; that another tells of a GPU there does not make the machine's failure news.
+// A machine failed and an incident tells it; that another tells of a GPU there does not make the
+// machine's failure news.
 func TestAMachineThatFailedStaysToldBesideAFaultOnIt(t *testing.T) {
 	c := mustLoad(t)
 	ev := gathered(t, c, "a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1\nb llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-2 0,1\n", "")
@@ -61,8 +63,9 @@ func TestAMachineThatFailedStaysToldBesideAFaultOnIt(t *testing.T) {
 	}
 }
 
-// A GPU of one of two workers on a machine fell off the bus, and then the machine failed: the second may be the root of the first, and is
-// no trouble beside it. It would come back to where it was split off, with every gathering.
+// A GPU of one of two workers on a machine fell off the bus, and then the machine failed: the
+// second may be the root of the first, and is no trouble beside it. It would come back to where it
+// was split off, with every gathering.
 func TestTheMachineOfABrokenWorkerIsNoTroubleBesideIt(t *testing.T) {
 	c := mustLoad(t)
 	ev := gathered(t, c, `a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1
@@ -81,8 +84,9 @@ d llm vllm-llama-7d9f8b6c5-ddddd vllm-llama llama-70b node-3 2,3
 	}
 }
 
-// A machine's alert names no pool, and the pool's alert no machine, so that each opens an incident. The pool's finds the machine broken, as it
-// would by itself, and is merged; it would stay open without a name else.
+// A machine's alert names no pool, and the pool's alert no machine, so that each opens an incident.
+// The pool's finds the machine broken, as it would by itself, and is merged; it would stay open
+// without a name else.
 func TestAPoolsAlertFindsTheMachineThatIsToldElsewhere(t *testing.T) {
 	c := mustLoad(t)
 	ev := gathered(t, c, `a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1

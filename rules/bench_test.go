@@ -64,7 +64,8 @@ func BenchmarkDiagnose64Workers(b *testing.B) {
 	}
 }
 
-// The same with the charts that evidence comes with: six lines of sixty points of each charted signal, half of which leave their course.
+// The same with the charts that evidence comes with: six lines of sixty points of each charted
+// signal, half of which leave their course.
 func BenchmarkDiagnose64WorkersWithCharts(b *testing.B) {
 	c := mustLoad(b)
 	in, ev := fleet(c, 64)

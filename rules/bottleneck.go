@@ -10,10 +10,12 @@ import (
 // BottleneckClass is where the time of a pool's requests goes.
 type BottleneckClass string
 
-// The classes, in the order in which they are asked: what keeps the first token comes before what keeps the rest. The order and the
-// thresholds are those of the Dynamo tracing guide's classifier, as shares of the time to the first token; the share of decoding is of the
-// whole request. Where over 90 % of a request is decoding, prefill is no class: it is most of any first token that nothing waits for. The
-// guide names decode_bound (its example of it is 91 %) and leaves it out of its code.
+// The classes, in the order in which they are asked: what keeps the first token comes before what
+// keeps the rest. The order and the thresholds are those of the Dynamo tracing guide's classifier,
+// as shares of the time to the first token; the share of decoding is of the whole request. Where
+// over 90 % of a request is decoding, prefill is no class: it is most of any first token that
+// nothing waits for. The guide names decode_bound (its example of it is 91 %) and leaves it out of
+// its code.
 const (
 	BottleneckQueue      BottleneckClass = "queue_saturation"      // over 60 % of the time to the first token is waiting
 	BottleneckNoCache    BottleneckClass = "prefill_no_cache"      // over 70 % is prefill, and under 10 % of the prompt tokens hit the prefix cache
@@ -35,20 +37,22 @@ const (
 
 // A Bottleneck says where a pool's time goes, and what its latencies together mean.
 //
-// It is made of the latency histograms where the engine has all of them, because they count every request; traces are a sample, and
-// often one of the slow requests. Where histograms are missing (only vLLM has those of prefill and decoding) it is made of the traces,
-// and where there are both, Traced is what the traces say.
+// It is made of the latency histograms where the engine has all of them, because they count every
+// request; traces are a sample, and often one of the slow requests. Where histograms are missing
+// (only vLLM has those of prefill and decoding) it is made of the traces, and where there are both,
+// Traced is what the traces say.
 type Bottleneck struct {
 	Class BottleneckClass `json:"class"`
 	// From is what it is made of; empty where the class is unknown.
 	From BottleneckSource `json:"from,omitempty"`
-	// Queue, Prefill and Decode are shares of a request's time, by E2E = queue + prefill + decode; null where they were not measured.
-	// Route, the choice of a worker, is known from traces only.
+	// Queue, Prefill and Decode are shares of a request's time, by E2E = queue + prefill + decode;
+	// null where they were not measured. Route, the choice of a worker, is known from traces only.
 	Queue   *float64 `json:"queue"`
 	Prefill *float64 `json:"prefill"`
 	Decode  *float64 `json:"decode"`
 	Route   *float64 `json:"route,omitempty"`
-	// Reading is what the first token, the queue and the gaps between tokens mean together; empty where a baseline is missing.
+	// Reading is what the first token, the queue and the gaps between tokens mean together; empty
+	// where a baseline is missing.
 	Reading string `json:"reading,omitempty"`
 	// Requests is how many traced requests there were; zero where there are no traces.
 	Requests int `json:"requests,omitempty"`
@@ -98,7 +102,8 @@ func (b Bottleneck) shares() string {
 	return fmt.Sprintf("%squeue %.0f %%, prefill %.0f %%, decode %.0f %% of a request", route, 100**b.Queue, 100**b.Prefill, 100**b.Decode)
 }
 
-// ofFirst says which share of the first token a class is about, where the shares of the request alone would seem to say otherwise.
+// ofFirst says which share of the first token a class is about, where the shares of the request
+// alone would seem to say otherwise.
 func (b Bottleneck) ofFirst() string {
 	part := 0.0
 	switch b.Class {
@@ -143,7 +148,8 @@ var bottleneckReads = []string{"ttft_p95", "itl_p50", "itl_p95", "queue_time_p95
 // late are the symptoms of requests that take too long, of which people ask where their time goes.
 var late = []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup", "queue_time_high", "slo_burn"}
 
-// whereTimeGoes is the classification in a sentence or two, for an incident whose requests are late; empty where nobody measured it.
+// whereTimeGoes is the classification in a sentence or two, for an incident whose requests are
+// late; empty where nobody measured it.
 func whereTimeGoes(in *state.Incident, v *view) string {
 	if v == nil || !slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return slices.Contains(late, s.Symptom) }) {
 		return ""
@@ -184,7 +190,8 @@ func bottleneckOf(v *view) Bottleneck {
 	return out
 }
 
-// unqueued is a share of waiting that nobody expects while requests wait. Engines observe how long one has waited when it ends (vLLM) or is scheduled (SGLang).
+// unqueued is a share of waiting that nobody expects while requests wait. Engines observe how long
+// one has waited when it ends (vLLM) or is scheduled (SGLang).
 const unqueued = 0.1
 
 // numberOf is a signal's value for the group.
@@ -245,7 +252,8 @@ func (s bottleneckSignals) classify(g *group) Bottleneck {
 // risen is how far over its baseline a latency has to be to count as high.
 const risen = 1.5
 
-// interpret reads the first token, the queue and the gaps between tokens together, by the matrix of the vLLM runbook.
+// interpret reads the first token, the queue and the gaps between tokens together, by the matrix of
+// the vLLM runbook.
 func interpret(g *group) string {
 	var high [3]bool
 	for i, signal := range []string{"ttft_p95", "queue_time_p95", "itl_p95"} {

@@ -41,7 +41,8 @@ func TestBottleneckSaysWhereTheTimeGoes(t *testing.T) {
 	}
 }
 
-// What keeps the first token is told before what keeps the rest, and a threshold itself is not over it.
+// What keeps the first token is told before what keeps the rest, and a threshold itself is not over
+// it.
 func TestBottleneckOrderAndBorders(t *testing.T) {
 	c := mustLoad(t)
 	for _, tc := range []struct {
@@ -86,7 +87,8 @@ func TestBottleneckOrderAndBorders(t *testing.T) {
 	}
 }
 
-// An incident says where the time of its requests goes when that is what its alerts are about, and never guesses.
+// An incident says where the time of its requests goes when that is what its alerts are about, and
+// never guesses.
 func TestTheStorySaysWhereTheTimeOfLateRequestsGoes(t *testing.T) {
 	c := mustLoad(t)
 	pool := state.Entity{Cluster: "prod", Namespace: "llm", Pool: "p", Model: "m"}
@@ -113,7 +115,8 @@ func TestTheStorySaysWhereTheTimeOfLateRequestsGoes(t *testing.T) {
 	}
 }
 
-// Traces speak where histograms are silent, never over them; too few of them are no answer, and that is said.
+// Traces speak where histograms are silent, never over them; too few of them are no answer, and
+// that is said.
 func TestBottleneckFromTraces(t *testing.T) {
 	c := mustLoad(t)
 	traces := map[string]float64{"trace_requests": 120, "trace_queue_time": 6, "trace_prefill_time": 1, "trace_decode_time": 3, "trace_itl_p50": .02, "trace_itl_p95": .03}

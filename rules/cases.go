@@ -48,22 +48,27 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 //	evidence      one a line: signal entity value [was=baseline] [day=a-day-ago] [week=a-week-ago] [z=score] [text=word]
 //	want          what has to come out
 //
-// An entity is a worker's short name, '*' for all workers, "pool", "node:NAME", or a worker's GPU as "name/gpu". A later line replaces
-// an earlier one of the same signal and entity; a '-' for the value takes the sample away. "base FILE" reads a file of such lines
-// first, and "missing SIGNAL reason" says that a signal could not be read. Lines of want are: "incidents N"; "cause ID";
-// "min_confidence X"; "pods short-name…" (exactly these); "nodes NAME…"; "gpus ID…"; "symptoms ID…" (at least these); "not ID…" (causes
-// whose confidence stays below a half of the winner's and that are not named); "looks_like ID…" (as "not", of causes that one would
-// think of first: each explains an alert, and its alerts and evidence for it, without what speaks against it, come to 4 dB or more; a line
-// cause comes before it); "missing SIGNAL…"; "title TEXT". With several incidents, "incident N" says which, in the order in which they
-// opened, the lines after it are about; a second trouble that is split off another's incident opens last.
+// An entity is a worker's short name, '*' for all workers, "pool", "node:NAME", or a worker's GPU
+// as "name/gpu". A later line replaces an earlier one of the same signal and entity; a '-' for the
+// value takes the sample away. "base FILE" reads a file of such lines first, and "missing SIGNAL
+// reason" says that a signal could not be read. Lines of want are: "incidents N"; "cause ID";
+// "min_confidence X"; "pods short-name…" (exactly these); "nodes NAME…"; "gpus ID…"; "symptoms ID…"
+// (at least these); "not ID…" (causes whose confidence stays below a half of the winner's and that
+// are not named); "looks_like ID…" (as "not", of causes that one would think of first: each
+// explains an alert, and its alerts and evidence for it, without what speaks against it, come to 4
+// dB or more; a line cause comes before it); "missing SIGNAL…"; "title TEXT". With several
+// incidents, "incident N" says which, in the order in which they opened, the lines after it are
+// about; a second trouble that is split off another's incident opens last.
 //
-// Every mistake of a case is told at once. What is demanded is only held against the verdict where alerts, workers and evidence have none.
+// Every mistake of a case is told at once. What is demanded is only held against the verdict where
+// alerts, workers and evidence have none.
 //
-// Without alerts.json the symptoms are those that the evidence shows by itself, as in a look at a fleet that no alert has called for.
+// Without alerts.json the symptoms are those that the evidence shows by itself, as in a look at a
+// fleet that no alert has called for.
 func (c *Catalog) RunCases(dir string) ([]CaseResult, error) { return c.RunCasesWith(dir, nil) }
 
-// RunCasesWith is [Catalog.RunCases] of a directory, or of one case by its file, with a reader of recorded pages; without one, cases that
-// have pages fail.
+// RunCasesWith is [Catalog.RunCases] of a directory, or of one case by its file, with a reader of
+// recorded pages; without one, cases that have pages fail.
 func (c *Catalog) RunCasesWith(place string, read PageReader) ([]CaseResult, error) {
 	files, dir, err := caseFiles(place)
 	if err != nil {
@@ -299,7 +304,8 @@ func (k *caseRun) entities(at, name string) []state.Entity {
 	return out
 }
 
-// Partners finds causes that lack a case or a playbook. results come from [Catalog.RunCases]; playbook says whether there is one.
+// Partners finds causes that lack a case or a playbook. results come from [Catalog.RunCases];
+// playbook says whether there is one.
 func (c *Catalog) Partners(results []CaseResult, playbook func(id string) bool) []string {
 	var out []string
 	for _, cause := range c.causes {

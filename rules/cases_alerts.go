@@ -19,10 +19,12 @@ type alertJSON struct {
 	After        string            `json:"after" jsonschema_description:"How long after the first alert it comes, as a duration such as 9m."`
 }
 
-// unread are the keys that an alert has in Alertmanager's webhook and in its API, and that a case does not need.
+// unread are the keys that an alert has in Alertmanager's webhook and in its API, and that a case
+// does not need.
 var unread = []string{"status", "startsAt", "endsAt", "fingerprint", "receivers", "updatedAt"}
 
-// begins are when the alerts begin: two minutes before the case's moment, or so much earlier that the last one still does.
+// begins are when the alerts begin: two minutes before the case's moment, or so much earlier that
+// the last one still does.
 func begins(alerts []alertJSON) []time.Time {
 	out, longest := make([]time.Time, len(alerts)), time.Duration(0)
 	for i, a := range alerts {
@@ -47,7 +49,8 @@ func (a alertJSON) after() (time.Duration, error) {
 	return d, nil
 }
 
-// alerts are the alerts of a case; it must have some, or something else to see symptoms in. One that names nothing is no alert.
+// alerts are the alerts of a case; it must have some, or something else to see symptoms in. One
+// that names nothing is no alert.
 func (k *caseRun) alerts(files map[string]string) []alertJSON {
 	text, ok := files["alerts.json"]
 	if !ok {
@@ -87,7 +90,8 @@ func jsonText(err error) string {
 	return fmt.Sprintf("%s wants a text in quotes, and there is %s", wrong.Field, wrong.Value)
 }
 
-// alertKeys finds keys of alerts that nothing reads, and that Alertmanager does not write either; and alerts that are over.
+// alertKeys finds keys of alerts that nothing reads, and that Alertmanager does not write either;
+// and alerts that are over.
 func (k *caseRun) alertKeys(text []byte) {
 	known := slices.Clone(unread)
 	for f := range reflect.TypeFor[alertJSON]().Fields() {

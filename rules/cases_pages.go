@@ -9,13 +9,15 @@ import (
 	"paramedic/state"
 )
 
-// A CasePage is a worker's /metrics page as it was recorded. In a case, lines of the file pages name them:
+// A CasePage is a worker's /metrics page as it was recorded. In a case, lines of the file pages
+// name them:
 //
 //	a vllm-0.prom
 //	a vllm-0.earlier.prom 5m
 //
-// The file lies in the case itself or beside it; the age, zero where it is left out, is how long before the case the page was taken.
-// One page has gauges, two of the last ten minutes also rates and quantiles, and two of an hour ago the baselines.
+// The file lies in the case itself or beside it; the age, zero where it is left out, is how long
+// before the case the page was taken. One page has gauges, two of the last ten minutes also rates
+// and quantiles, and two of an hour ago the baselines.
 type CasePage struct {
 	Worker state.Worker
 	At     time.Time

@@ -108,8 +108,9 @@ func (k *caseRun) not(d state.Diagnosis, id string) {
 	}
 }
 
-// looksLike checks that causes are not named though one would think of them first. Less than what sets a named cause apart from the next
-// is no look-alike: a case that never resembled a cause does not show that it is told from it.
+// looksLike checks that causes are not named though one would think of them first. Less than what
+// sets a named cause apart from the next is no look-alike: a case that never resembled a cause does
+// not show that it is told from it.
 func (k *caseRun) looksLike(in *state.Incident, ids []string) {
 	v := k.cat.verdict(in, &k.ev)
 	defer v.view.release()

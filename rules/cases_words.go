@@ -14,7 +14,8 @@ import (
 	"paramedic/state"
 )
 
-// caseFiles are the cases of a directory, or the one that is named, and the directory that the files which they name lie in.
+// caseFiles are the cases of a directory, or the one that is named, and the directory that the
+// files which they name lie in.
 func caseFiles(place string) (files []string, dir string, err error) {
 	info, err := os.Stat(place)
 	if err != nil {
@@ -35,7 +36,8 @@ func caseFiles(place string) (files []string, dir string, err error) {
 	return files, place, nil
 }
 
-// parts are the files of a case. One that nothing reads would be taken for something that was tested.
+// parts are the files of a case. One that nothing reads would be taken for something that was
+// tested.
 func (k *caseRun) parts(ar *txtar.Archive) map[string]string {
 	out := map[string]string{}
 	for _, f := range ar.Files {
@@ -65,8 +67,9 @@ type wantLine struct {
 	words []string
 }
 
-// wanted are the lines of what has to come out that mean something; of the others it says why not. It is not clear which incident a line
-// is about, and how many there should be, where one of those lines is wrong.
+// wanted are the lines of what has to come out that mean something; of the others it says why not.
+// It is not clear which incident a line is about, and how many there should be, where one of those
+// lines is wrong.
 func (k *caseRun) wanted(s string) (out []wantLine, certain bool) {
 	certain = true
 	if strings.TrimSpace(s) == "" {
@@ -110,8 +113,8 @@ func (k *caseRun) numbered(l wantLine) {
 	}
 }
 
-// spelt says what is wrong with the words of a line. A cause that does not exist is never named, so that it may be demanded in vain, or
-// "not" without effect.
+// spelt says what is wrong with the words of a line. A cause that does not exist is never named, so
+// that it may be demanded in vain, or "not" without effect.
 func (k *caseRun) spelt(l wantLine) {
 	var what string
 	var known []string

@@ -51,9 +51,11 @@ type Catalog struct {
 type Symptom struct {
 	ID    state.Symptom `json:"id"`
 	Title string        `json:"title"`
-	// Serving symptoms are about requests and engines: they belong with the fleet's other troubles even where they name no model.
+	// Serving symptoms are about requests and engines: they belong with the fleet's other troubles
+	// even where they name no model.
 	Serving bool `json:"serving"`
-	// Own symptoms happen to a worker by itself or by its machine; a neighbour's failure brings it load, and none of these.
+	// Own symptoms happen to a worker by itself or by its machine; a neighbour's failure brings it
+	// load, and none of these.
 	Own bool `json:"own"`
 }
 
@@ -77,7 +79,8 @@ type Cause struct {
 	What     string                    `json:"what"`
 	Explains map[state.Symptom]float64 `json:"explains"`
 	LeadsTo  []state.Cause             `json:"leads_to,omitempty"` // causes that are its consequences
-	// LeadsAfter are symptoms of which the incident must have one before LeadsTo counts; none: it always does.
+	// LeadsAfter are symptoms of which the incident must have one before LeadsTo counts; none: it
+	// always does.
 	LeadsAfter []state.Symptom `json:"leads_after,omitempty"`
 	Evidence   []*Evidence     `json:"evidence"`
 	// LookAlikes are causes that are taken for this one, with what tells them apart.
@@ -109,7 +112,8 @@ type Evidence struct {
 	Expects string  `json:"expects,omitempty"`
 	Signal  string  `json:"signal"`           // the signal that the finding shows
 	Needed  bool    `json:"needed,omitempty"` // where it could not be asked the cause is not named
-	// Settles are the causes that take the verdict over no more once this was seen: what was so before a kill stays so, whatever is seen after it.
+	// Settles are the causes that take the verdict over no more once this was seen: what was so
+	// before a kill stays so, whatever is seen after it.
 	Settles []state.Cause `json:"settles,omitempty"`
 	Else    *Else         `json:"else,omitempty"`
 
@@ -152,7 +156,8 @@ func (c *Catalog) Xids() []Xid {
 	return out
 }
 
-// common says of each symptom how many causes explain it, which is why it cannot speak any louder for one of them.
+// common says of each symptom how many causes explain it, which is why it cannot speak any louder
+// for one of them.
 func (c *Catalog) common() map[state.Symptom]string {
 	counts := map[state.Symptom]int{}
 	for _, cause := range c.causes {

@@ -91,7 +91,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// Of two causes that are taken for each other, each is named where the other one would come to mind first.
+// Of two causes that are taken for each other, each is named where the other one would come to mind
+// first.
 func TestLookAlikesAreToldApartBothWays(t *testing.T) {
 	c := mustLoad(t)
 	results, err := c.RunCases("testdata/cases")
@@ -198,7 +199,8 @@ causes:
 	}
 }
 
-// What loads can be used: a word that nothing stands for, or a weight that is no number, would only show in an incident.
+// What loads can be used: a word that nothing stands for, or a weight that is no number, would only
+// show in an incident.
 func TestWhatCannotBeUsedIsAProblem(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "mine.yaml", `alerts:
@@ -266,7 +268,8 @@ pathologies:
 	}
 }
 
-// Weights can only be disputed by who knows why they are what they are. Write why: below the weight of what this test names.
+// Weights can only be disputed by who knows why they are what they are. Write why: below the weight
+// of what this test names.
 func TestEveryWeightHasItsReason(t *testing.T) {
 	c, _, err := Load("")
 	if err != nil {
@@ -435,7 +438,8 @@ func write(t *testing.T, dir, name, data string) {
 	}
 }
 
-// A verdict stands while what it was concluded from cannot be read; of "this or that", what was never there took no part in it.
+// A verdict stands while what it was concluded from cannot be read; of "this or that", what was
+// never there took no part in it.
 func TestFindingsNameTheSignalsThatWereThere(t *testing.T) {
 	c := mustLoad(t)
 	v := &view{signals: map[string]*series{"requests_waiting": {}}}
@@ -445,7 +449,8 @@ func TestFindingsNameTheSignalsThatWereThere(t *testing.T) {
 	}
 }
 
-// What has been so for minutes settles more than what was seen at first: of two cases with the same evidence, the one whose alert has lasted.
+// What has been so for minutes settles more than what was seen at first: of two cases with the same
+// evidence, the one whose alert has lasted.
 func TestWhatLastsSettles(t *testing.T) {
 	c := mustLoad(t)
 	k := playedIncident(t, c, "testdata/cases/prefill_starvation_for_minutes.txtar")

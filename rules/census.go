@@ -8,7 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// A census finds out what samples are about. Most evidence speaks of the same entities in the same order, signal by signal.
+// A census finds out what samples are about. Most evidence speaks of the same entities in the same
+// order, signal by signal.
 type census struct {
 	view   *view
 	top    *topology
@@ -34,7 +35,8 @@ type sighting struct {
 	next    int // the one that came after it last time
 }
 
-// censuses are those that are done. What one has grown to is a fifth of what a diagnosis would allocate.
+// censuses are those that are done. What one has grown to is a fifth of what a diagnosis would
+// allocate.
 var censuses = sync.Pool{New: func() any { return &census{groups: map[place]*group{}, at: map[state.Entity]int{}} }}
 
 // done forgets everything: the names belong to the evidence, the groups to the view.

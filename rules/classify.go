@@ -38,7 +38,8 @@ type wordRule struct {
 	Symptom state.Symptom
 }
 
-// Classify says what an alert means and what it is about. It never fails: an alert that nothing places is unclassified.
+// Classify says what an alert means and what it is about. It never fails: an alert that nothing
+// places is unclassified.
 func (c *Catalog) Classify(a state.Alert, cluster string) state.Sign {
 	uses := usesOf(expressionOf(a.GeneratorURL))
 	s := state.Sign{Symptom: state.Unclassified, By: "none", Hints: map[string]string{}}
@@ -49,7 +50,8 @@ func (c *Catalog) Classify(a state.Alert, cluster string) state.Sign {
 		if r.Severity != "" {
 			fallback = r.Severity
 		}
-		// Its expression may differ from the one that the name is known for; what it reads is a fact in any case.
+		// Its expression may differ from the one that the name is known for; what it reads is a
+		// fact in any case.
 		if m := c.byMetrics(uses); m != nil && m.Symptom == s.Symptom {
 			addHints(s.Hints, m.Hints)
 		}
@@ -139,7 +141,8 @@ func (r *metricRule) fitsUse(u use) bool {
 	return true
 }
 
-// named says whether a metric goes by a pattern: a name, with '*' for anything. What people write with vllm_ means vllm:.
+// named says whether a metric goes by a pattern: a name, with '*' for anything. What people write
+// with vllm_ means vllm:.
 func named(metric, pattern string) bool {
 	return slices.ContainsFunc([]string{metric, bare(metric), colon(metric), bare(colon(metric))}, func(m string) bool { return goesBy(m, pattern) })
 }
@@ -167,7 +170,8 @@ func readsGPU(uses []use) bool {
 	return slices.ContainsFunc(uses, func(u use) bool { return strings.HasPrefix(u.metric, "DCGM_") })
 }
 
-// readsPicker says whether the expression is about what an InferencePool's endpoint picker measures, under its present prefix or an older one.
+// readsPicker says whether the expression is about what an InferencePool's endpoint picker
+// measures, under its present prefix or an older one.
 func readsPicker(uses []use) bool {
 	return slices.ContainsFunc(uses, func(u use) bool {
 		return slices.ContainsFunc([]string{"llm_d_epp_", "inference_pool_", "inference_objective_", "inference_extension_"}, func(p string) bool {
@@ -227,7 +231,8 @@ var (
 	xidCode = regexp.MustCompile(`^[0-9]{1,3}$`)
 )
 
-// xidOf finds the driver error that an alert carries: in the exporter's labels, or in what its author wrote.
+// xidOf finds the driver error that an alert carries: in the exporter's labels, or in what its
+// author wrote.
 func xidOf(a state.Alert, s state.Symptom) string {
 	if s != "gpu_hardware" {
 		return ""
@@ -246,8 +251,8 @@ func xidOf(a state.Alert, s state.Symptom) string {
 	return ""
 }
 
-// xidHints keeps the driver error that an alert carries, and what the driver asks for, where the alert has its words. A rule on the sticky
-// gauge says nothing of when it was.
+// xidHints keeps the driver error that an alert carries, and what the driver asks for, where the
+// alert has its words. A rule on the sticky gauge says nothing of when it was.
 func (c *Catalog) xidHints(s *state.Sign, a state.Alert) {
 	code := xidOf(a, s.Symptom)
 	if code == "" {
@@ -274,7 +279,8 @@ func (c *Catalog) xidHints(s *state.Sign, a state.Alert) {
 	}
 }
 
-// groupOf keeps alerts that say nothing of inference apart: those of one rule and one place belong together.
+// groupOf keeps alerts that say nothing of inference apart: those of one rule and one place belong
+// together.
 func groupOf(a state.Alert) string {
 	parts := []string{a.Name()}
 	for _, key := range []string{"namespace", "service", "job"} {

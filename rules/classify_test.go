@@ -12,7 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// circulating are the thirty alert rules that users of these engines copy from one another, word for word.
+// circulating are the thirty alert rules that users of these engines copy from one another, word
+// for word.
 var circulating = []struct {
 	name, expr string
 	want       state.Symptom
@@ -146,7 +147,8 @@ func TestOtherRulesByExpression(t *testing.T) {
 	}
 }
 
-// A star stands for anything, wherever it is: a pattern whose star nobody reads is a rule of the catalogue that never fits.
+// A star stands for anything, wherever it is: a pattern whose star nobody reads is a rule of the
+// catalogue that never fits.
 func TestStarsStandForAnything(t *testing.T) {
 	for pattern, names := range map[string]map[string]bool{
 		"a_b":      {"a_b": true, "a_b_c": false, "": false},
@@ -255,7 +257,8 @@ func TestXidComesFromLabelsOrText(t *testing.T) {
 	}
 }
 
-// An expression that does not parse tells which metrics it is about, and not what it asks of them: every rule on metrics can be held against it.
+// An expression that does not parse tells which metrics it is about, and not what it asks of them:
+// every rule on metrics can be held against it.
 func TestExpressionsThatDoNotParseAreHeldAgainstEveryRule(t *testing.T) {
 	c := mustLoad(t)
 	for _, r := range c.metrics {
@@ -312,7 +315,8 @@ func TestPoolOf(t *testing.T) {
 	}
 }
 
-// An unknown is as likely as it is that the best cause is not the one, as the API's description promises.
+// An unknown is as likely as it is that the best cause is not the one, as the API's description
+// promises.
 func TestUnknownIsWhatTheBestCauseIsNot(t *testing.T) {
 	c := mustLoad(t)
 	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
@@ -327,8 +331,8 @@ func TestUnknownIsWhatTheBestCauseIsNot(t *testing.T) {
 	}
 }
 
-// Confidences are shares of one whole: what is told as possible beside a verdict never adds up to more than everything. And what a cause
-// is said to lack is enough to name it.
+// Confidences are shares of one whole: what is told as possible beside a verdict never adds up to
+// more than everything. And what a cause is said to lack is enough to name it.
 func TestAlternativesAreToldRight(t *testing.T) {
 	c := mustLoad(t)
 	for symptom := range c.symptoms {

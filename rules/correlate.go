@@ -9,7 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// together is how long after its last alert an incident takes others that its cause is not known to explain.
+// together is how long after its last alert an incident takes others that its cause is not known to
+// explain.
 const together = time.Hour
 
 // A link is how close two entities are. Higher is closer.
@@ -26,8 +27,9 @@ const (
 	linkGPU
 )
 
-// Correlate chooses the open incident that a sign belongs to. It is the closest one in the topology whose symptoms, with the new
-// one, a single cause can explain. Where the sign is too vague to choose between several, it belongs to none of them.
+// Correlate chooses the open incident that a sign belongs to. It is the closest one in the topology
+// whose symptoms, with the new one, a single cause can explain. Where the sign is too vague to
+// choose between several, it belongs to none of them.
 func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.Incident, now time.Time) (state.IncidentID, bool) {
 	top := newTopology(workers)
 	e := top.resolve(s.Entity)
@@ -54,15 +56,17 @@ func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.
 	return best.ID, true
 }
 
-// over says that the incident's alerts are gone, and that the symptom is none that it had or that its cause leads to: it is held open for what
-// comes back, and this is another trouble. A root of it that shows itself so late absorbs it.
+// over says that the incident's alerts are gone, and that the symptom is none that it had or that
+// its cause leads to: it is held open for what comes back, and this is another trouble. A root of
+// it that shows itself so late absorbs it.
 func over(in *state.Incident, s state.Symptom) bool {
 	had := func(sc state.SymptomCount) bool { return sc.Symptom == s }
 	return in.Status == state.StatusMonitoring && in.Cause() != state.Unknown && in.Cause() != state.BenignAlert && s != state.Unclassified &&
 		!slices.Contains(in.Diagnosis.Explains, s) && !slices.ContainsFunc(in.Symptoms, had) && !aftermath(in, s)
 }
 
-// aftermath says that the symptom is what a restart or a rollout looks like, and that somebody may have mended the incident by one.
+// aftermath says that the symptom is what a restart or a rollout looks like, and that somebody may
+// have mended the incident by one.
 func aftermath(in *state.Incident, s state.Symptom) bool {
 	switch s {
 	case "worker_down", "target_down", "rollout_stuck", "no_endpoints", "prefix_hit_low":
@@ -110,7 +114,8 @@ func (c *Catalog) closeness(s state.Sign, e state.Entity, in *state.Incident, to
 		best = max(best, near(e, top.resolve(other), top))
 	}
 	if best == linkNone && c.symptoms[s.Symptom].Serving && c.serving(in) && (placeless(e) || !about) {
-		// Rules that aggregate everything away still speak of the fleet's one trouble, if it has one.
+		// Rules that aggregate everything away still speak of the fleet's one trouble, if it has
+		// one.
 		if !differ(e.Namespace, in.Scope.Namespace) {
 			best = linkFleet
 			if e.Namespace != "" && e.Namespace == in.Scope.Namespace {
@@ -180,7 +185,8 @@ func near(a, b state.Entity, top *topology) link {
 	return linkNone
 }
 
-// machine links what happens on a node to the pods there: one side has to be about the machine itself.
+// machine links what happens on a node to the pods there: one side has to be about the machine
+// itself.
 func machine(a, b state.Entity, top *topology) link {
 	for _, x := range [][2]state.Entity{{a, b}, {b, a}} {
 		m, other := x[0], x[1]
@@ -204,8 +210,9 @@ func machine(a, b state.Entity, top *topology) link {
 
 func (t *topology) knows(e state.Entity) bool { return t.pools[e.Namespace+"/"+e.Pool] != nil }
 
-// apart says that the sign is about another worker than those that the incident's verdict found broken, and about something that
-// happens to a worker by itself: a second trouble in the same pool. If the first turns out to be behind it after all, it absorbs it.
+// apart says that the sign is about another worker than those that the incident's verdict found
+// broken, and about something that happens to a worker by itself: a second trouble in the same
+// pool. If the first turns out to be behind it after all, it absorbs it.
 func (c *Catalog) apart(s state.Sign, e state.Entity, in *state.Incident) bool {
 	cause, named := c.byID[in.Cause()]
 	broken := in.Diagnosis.Scope
@@ -219,7 +226,8 @@ func (c *Catalog) apart(s state.Sign, e state.Entity, in *state.Incident) bool {
 	return len(broken.Pods) > 0 || len(broken.Nodes) > 0 && e.Node != ""
 }
 
-// own says that a symptom is of what a worker has by itself. KV cache that is held while nothing runs is the worker's, as a full one need not be.
+// own says that a symptom is of what a worker has by itself. KV cache that is held while nothing
+// runs is the worker's, as a full one need not be.
 func (c *Catalog) own(id state.Symptom, hints map[string]string) bool {
 	return c.symptoms[id].Own || hints[heldIdle] != "" || hints["idle_kv"] != ""
 }
@@ -260,9 +268,10 @@ func (c *Catalog) compatible(s state.Sign, l link, in *state.Incident, now time.
 	return c.explains("", symptoms...)
 }
 
-// Absorbs says whether the other incident is a part of the root. It is where all of it is a consequence of the root's cause: its scope
-// overlaps, and it has the same verdict, or its symptoms are explained and it has no verdict of its own or one that the root's cause is
-// known to lead to. Two whose cause is unknown are one where they are about one pool and began together.
+// Absorbs says whether the other incident is a part of the root. It is where all of it is a
+// consequence of the root's cause: its scope overlaps, and it has the same verdict, or its symptoms
+// are explained and it has no verdict of its own or one that the root's cause is known to lead to.
+// Two whose cause is unknown are one where they are about one pool and began together.
 func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	if root.ID == other.ID || root.Cluster != other.Cluster || !root.Open() || !other.Open() {
 		return false
@@ -291,19 +300,21 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	return other.Cause() == state.Unknown || other.Cause() == state.BenignAlert && cause.ID != state.BenignAlert || led
 }
 
-// led says that the cause is known to lead to the other incident's, and can have by now: what began long before the root is not its
-// consequence. The root's own alerts may well be the later ones.
+// led says that the cause is known to lead to the other incident's, and can have by now: what began
+// long before the root is not its consequence. The root's own alerts may well be the later ones.
 func (c *Cause) led(root, other *state.Incident) bool {
 	return c.leadsTo(other.Cause(), root.Symptoms) && root.StartedAt.Sub(other.StartedAt) <= together
 }
 
-// leadsTo says that the cause, where it shows in these symptoms, has the other among its consequences.
+// leadsTo says that the cause, where it shows in these symptoms, has the other among its
+// consequences.
 func (c *Cause) leadsTo(other state.Cause, symptoms []state.SymptomCount) bool {
 	return slices.Contains(c.LeadsTo, other) && (len(c.LeadsAfter) == 0 ||
 		slices.ContainsFunc(symptoms, func(s state.SymptomCount) bool { return slices.Contains(c.LeadsAfter, s.Symptom) }))
 }
 
-// elsewhere says that two different causes, each of single workers, were found, and on different ones.
+// elsewhere says that two different causes, each of single workers, were found, and on different
+// ones.
 func (c *Catalog) elsewhere(root, other *state.Incident) bool {
 	a, b := c.byID[root.Cause()], c.byID[other.Cause()]
 	if a == nil || b == nil || a == b || !a.local() || !b.local() {
@@ -312,8 +323,8 @@ func (c *Catalog) elsewhere(root, other *state.Incident) bool {
 	return disjoint(root.Diagnosis.Scope.Pods, other.Diagnosis.Scope.Pods)
 }
 
-// ofOthers says that the other incident has no name yet and is about what happens to workers by themselves, on others than those that the root's
-// verdict found broken, where it was not seen.
+// ofOthers says that the other incident has no name yet and is about what happens to workers by
+// themselves, on others than those that the root's verdict found broken, where it was not seen.
 func (c *Catalog) ofOthers(root, other *state.Incident) bool {
 	cause := c.byID[root.Cause()]
 	if cause == nil || !cause.local() || other.Cause() != state.Unknown || len(other.Symptoms) == 0 {
@@ -333,8 +344,9 @@ func disjoint(a, b []string) bool {
 	return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(b, func(p string) bool { return contains(a, p) })
 }
 
-// bothUnknown says that two incidents are about one pool and neither has a name. Alerts that call a pool by different names open one each
-// before the evidence shows whose names they are; had that been known, the older would have taken the younger's.
+// bothUnknown says that two incidents are about one pool and neither has a name. Alerts that call a
+// pool by different names open one each before the evidence shows whose names they are; had that
+// been known, the older would have taken the younger's.
 func bothUnknown(root, other *state.Incident) bool {
 	r, o := root.Diagnosis, other.Diagnosis
 	if r.Cause != state.Unknown || o.Cause != state.Unknown || r.Scope.Pool == "" || r.Scope.Pool != o.Scope.Pool || differ(r.Scope.Namespace, o.Scope.Namespace) {
@@ -352,7 +364,8 @@ func bothUnknown(root, other *state.Incident) bool {
 	return older(root, other) && other.OpenedAt.Sub(last) <= together
 }
 
-// saysNothing says that an incident has an alert that neither speaks of inference nor names a place: it stays with its own kind.
+// saysNothing says that an incident has an alert that neither speaks of inference nor names a
+// place: it stays with its own kind.
 func saysNothing(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return s.Symptom == state.Unclassified && s.Hints["group"] != "" })
 }
@@ -362,7 +375,8 @@ func older(a, b *state.Incident) bool {
 	return cmp.Or(a.OpenedAt.Compare(b.OpenedAt), cmp.Compare(a.ID, b.ID)) < 0
 }
 
-// overlaps compares scopes by what the verdict found; a machine's fault reaches whoever is on the machine.
+// overlaps compares scopes by what the verdict found; a machine's fault reaches whoever is on the
+// machine.
 func (c *Catalog) overlaps(root, other *state.Incident) bool {
 	r, o := root.Scope, other.Scope
 	cause := c.byID[root.Cause()]

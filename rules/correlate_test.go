@@ -68,7 +68,8 @@ func TestCorrelate(t *testing.T) {
 	}
 }
 
-// A worker that is away after somebody has restarted it, or rolled out what mends the pool, is no other trouble.
+// A worker that is away after somebody has restarted it, or rolled out what mends the pool, is no
+// other trouble.
 func TestWhatAMendBringsIsNotAnotherTrouble(t *testing.T) {
 	c := mustLoad(t)
 	for name, tt := range map[string]struct {
@@ -186,8 +187,8 @@ func TestAbsorbs(t *testing.T) {
 	}
 }
 
-// Two incidents of one pool without a name are one, but for alerts that say nothing of inference: where a fleet has one pool only, the verdict
-// on a full disk is about that pool too.
+// Two incidents of one pool without a name are one, but for alerts that say nothing of inference:
+// where a fleet has one pool only, the verdict on a full disk is about that pool too.
 func TestTwoUnknownTroublesOfAPool(t *testing.T) {
 	c := mustLoad(t)
 	incident := func(id string, s state.SymptomCount) *state.Incident {
@@ -207,8 +208,9 @@ func TestTwoUnknownTroublesOfAPool(t *testing.T) {
 	}
 }
 
-// A worker that is lost, to memory, to a crash or to a rollout, leaves its load to the others and comes back with a cold cache: pod loss or
-// rollout → survivors hot, cold caches; host leak → OOM kill → cold start → pool overload; Xid → hang (engine.md §4.1).
+// A worker that is lost, to memory, to a crash or to a rollout, leaves its load to the others and
+// comes back with a cold cache: pod loss or rollout → survivors hot, cold caches; host leak → OOM
+// kill → cold start → pool overload; Xid → hang (engine.md §4.1).
 func TestALostWorkerIsTheRootOfAnOverloadedPool(t *testing.T) {
 	c := mustLoad(t)
 	pool := state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b"}
@@ -271,8 +273,9 @@ func TestALostWorkerIsTheRootOfAnOverloadedPool(t *testing.T) {
 	}
 }
 
-// A verdict that names broken workers keeps another worker's own trouble out, and does not swallow it later; what load does to the
-// neighbours of a broken worker is still a part of it, and so is the same leak on one more worker.
+// A verdict that names broken workers keeps another worker's own trouble out, and does not swallow
+// it later; what load does to the neighbours of a broken worker is still a part of it, and so is
+// the same leak on one more worker.
 func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 	c := mustLoad(t)
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
@@ -352,8 +355,8 @@ func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 	}
 }
 
-// What a cause leads to does not keep it from being named, but what is easily taken for it does: a surge that is a little ahead of a full
-// cache is no verdict.
+// What a cause leads to does not keep it from being named, but what is easily taken for it does: a
+// surge that is a little ahead of a full cache is no verdict.
 func TestAConsequenceIsARivalWhereItIsALookAlike(t *testing.T) {
 	c := mustLoad(t)
 	ranked := func(ids ...state.Cause) verdict {
@@ -376,7 +379,8 @@ func TestAConsequenceIsARivalWhereItIsALookAlike(t *testing.T) {
 	}
 }
 
-// An alert of unknown meaning gets a verdict by the evidence, and joins the incident that has the same one on the same pool.
+// An alert of unknown meaning gets a verdict by the evidence, and joins the incident that has the
+// same one on the same pool.
 func TestSameVerdictOfUnclassifiedIsAbsorbed(t *testing.T) {
 	c := mustLoad(t)
 	incident := func(id string, cause state.Cause, pool string, s state.SymptomCount) *state.Incident {

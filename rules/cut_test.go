@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// Long answers are given up first, so that the rest's lengths are none to compare with. Where even they grew, answers did.
+// Long answers are given up first, so that the rest's lengths are none to compare with. Where even
+// they grew, answers did.
 func TestHowLongAnswersAreIsNotKnownWhereManyAreGivenUp(t *testing.T) {
 	c := mustLoad(t)
 	k := playedIncident(t, c, "testdata/cases/unknown_surge_or_longer_answers_given_up.txtar")

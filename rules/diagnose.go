@@ -11,19 +11,24 @@ import (
 )
 
 const (
-	// threshold is the score, in decibans, below which the best cause is not named: its odds against "something else" are under 4:1.
+	// threshold is the score, in decibans, below which the best cause is not named: its odds
+	// against "something else" are under 4:1.
 	threshold = 6
 	// margin is how far it has to be ahead of the next cause.
 	margin = 4
-	// typicalOf is how much a symptom has to speak for a cause to be one of its own, and not one of many.
+	// typicalOf is how much a symptom has to speak for a cause to be one of its own, and not one of
+	// many.
 	typicalOf = 4
 	// unexplained is what each symptom costs a cause that does not explain it.
 	unexplained = -3
-	// beside is what it costs a cause to explain no symptom at all: it may be there, and be another incident's.
+	// beside is what it costs a cause to explain no symptom at all: it may be there, and be another
+	// incident's.
 	beside = -4
-	// anotherPool is what it costs where the alerts do not say which pool, or which phase of it, and this one is only a guess.
+	// anotherPool is what it costs where the alerts do not say which pool, or which phase of it,
+	// and this one is only a guess.
 	anotherPool = -20
-	// elsewhere is what it costs a cause that breaks single workers to be seen on others than all the alerts are about.
+	// elsewhere is what it costs a cause that breaks single workers to be seen on others than all
+	// the alerts are about.
 	elsewhere = -8
 )
 
@@ -35,7 +40,8 @@ const (
 	whyElsewhere   = "What breaks single workers shows on those that the incident is about"
 )
 
-// knownBy is how a symptom is known: an alert told of it, or a look at a fleet that no alert has called for.
+// knownBy is how a symptom is known: an alert told of it, or a look at a fleet that no alert has
+// called for.
 func knownBy(s state.SymptomCount) string {
 	if alerted(s) {
 		return "Alert"
@@ -45,7 +51,8 @@ func knownBy(s state.SymptomCount) string {
 
 func alerted(s state.SymptomCount) bool { return len(s.Rules) > 0 }
 
-// symptomTitle is what a symptom means, in words. KV cache that is held while nothing runs presses as a full one does, and need be far from full.
+// symptomTitle is what a symptom means, in words. KV cache that is held while nothing runs presses
+// as a full one does, and need be far from full.
 func (c *Catalog) symptomTitle(s state.SymptomCount) string {
 	if s.Symptom == "kv_pressure" && s.Hints[heldIdle] != "" {
 		return "KV cache is held while nothing runs"
@@ -88,7 +95,8 @@ type weighed struct {
 	gpus       []string
 }
 
-// seen is one finding. Where it stands out, and its text, is worked out when somebody will read it: of most causes nobody does.
+// seen is one finding. Where it stands out, and its text, is worked out when somebody will read it:
+// of most causes nobody does.
 type seen struct {
 	found
 	form string
@@ -98,7 +106,8 @@ type seen struct {
 	hits     []*group // on whom; nil: it is about the scope
 }
 
-// found is what of a finding is known before it is written out. There are hundreds for each one that is.
+// found is what of a finding is known before it is written out. There are hundreds for each one
+// that is.
 type found struct {
 	Signal, Pod string
 	Value       float64
@@ -118,7 +127,8 @@ type unmet struct {
 	missing bool
 }
 
-// Diagnose weighs every cause and names the one that stands out, or says unknown. It always gives a title, a scope and a story.
+// Diagnose weighs every cause and names the one that stands out, or says unknown. It always gives a
+// title, a scope and a story.
 func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
 	best := c.verdict(in, ev)
 	defer best.view.release()
@@ -159,7 +169,8 @@ func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
 	return w
 }
 
-// pull is how much speaks for the cause at first sight: its alerts, and all that speaks for it and not against it.
+// pull is how much speaks for the cause at first sight: its alerts, and all that speaks for it and
+// not against it.
 func (w *weighed) pull() (alerts, all float64) {
 	for _, f := range w.seen {
 		if f.Weight <= 0 {

@@ -1,13 +1,15 @@
-// Package rules is Paramedic's medical knowledge, and the reasoning over it: what an alert means ([Catalog.Classify]), which alerts
-// are one trouble ([Catalog.Correlate], [Catalog.Absorbs]), and what the trouble's cause is ([Catalog.Diagnose]).
+// Package rules is Paramedic's medical knowledge, and the reasoning over it: what an alert means
+// ([Catalog.Classify]), which alerts are one trouble ([Catalog.Correlate], [Catalog.Absorbs]), and
+// what the trouble's cause is ([Catalog.Diagnose]).
 //
-// It promises to be pure: a catalogue is read once by [Load] and never changes, no function reads a clock, a file or the network,
-// and the same arguments give the same answer to the last byte. It must not guess: evidence that is missing or stale counts for
-// nothing and is named, and where the rest does not decide, the verdict is unknown.
+// It promises to be pure: a catalogue is read once by [Load] and never changes, no function reads a
+// clock, a file or the network, and the same arguments give the same answer to the last byte. It
+// must not guess: evidence that is missing or stale counts for nothing and is named, and where the
+// rest does not decide, the verdict is unknown.
 //
-// The knowledge is in YAML files: those in catalog/ are part of the program, and a user's directory adds to them or replaces
-// entries by ID. A file may have any of these keys; unknown keys, unknown names and expressions that do not compile are problems,
-// reported with file and line:
+// The knowledge is in YAML files: those in catalog/ are part of the program, and a user's directory
+// adds to them or replaces entries by ID. A file may have any of these keys; unknown keys, unknown
+// names and expressions that do not compile are problems, reported with file and line:
 //
 //	symptoms:  [{id, title}]                    what an alert can mean
 //	alerts:    [{name, symptom, hints}]         alert rules that are known by their name
@@ -20,9 +22,10 @@
 //
 // # Evidence
 //
-// A cause's score is in decibans, ten times the decimal logarithm of the odds: +10 makes it ten times likelier. It is the prior, plus
-// what each explained symptom adds, less a fixed sum for each symptom that the cause does not explain, plus the weight of every
-// piece of evidence that holds. Anyone can redo the sum by hand from the findings.
+// A cause's score is in decibans, ten times the decimal logarithm of the odds: +10 makes it ten
+// times likelier. It is the prior, plus what each explained symptom adds, less a fixed sum for each
+// symptom that the cause does not explain, plus the weight of every piece of evidence that holds.
+// Anyone can redo the sum by hand from the findings.
 //
 //	evidence:
 //	  - when: kv_usage.value > 0.95
@@ -33,7 +36,8 @@
 //	    expects: some worker's KV cache above 95 %
 //	    else: {weight: -8, when: kv_usage.max < 0.9, text: "KV cache has room ({kv_usage.max} at most)"}
 //
-// The expression is CEL (https://cel.dev) without macros, so that it always ends soon. Every signal is a variable with the fields
+// The expression is CEL (https://cel.dev) without macros, so that it always ends soon. Every signal
+// is a variable with the fields
 //
 //	value     the entity's own value; of a pool, its own series where there is one, otherwise the mean of its pods
 //	max min avg sum count   over the pods of the scope, whatever entity is looked at
@@ -59,10 +63,12 @@
 //	workers                    how many workers the scope has; 0 if that is not known
 //	pool_known                 the alerts say which pool they are about; where they do not, the health of one that is guessed is no evidence
 //
-// Of a GPU that reported Xids within 15 minutes, gpu_xid is the worst of them: by the exporter's count, the gauge's own course and the alerts
-// that name the GPU. The gauge itself shows the last, which is what the driver did about the worst.
+// Of a GPU that reported Xids within 15 minutes, gpu_xid is the worst of them: by the exporter's
+// count, the gauge's own course and the alerts that name the GPU. The gauge itself shows the last,
+// which is what the driver did about the worst.
 //
-// With "per: pod" (gpu, node) the expression is asked for each, and holds where it holds for any; "of: minority" wants it to hold
-// for at least one and at most half of two or more, "of: all" for each. "marks: true" makes those that satisfied it the broken ones.
-// An expression that needs a signal or field that is not there has no answer: the evidence is neutral and listed as missing.
+// With "per: pod" (gpu, node) the expression is asked for each, and holds where it holds for any;
+// "of: minority" wants it to hold for at least one and at most half of two or more, "of: all" for
+// each. "marks: true" makes those that satisfied it the broken ones. An expression that needs a
+// signal or field that is not there has no answer: the evidence is neutral and listed as missing.
 package rules

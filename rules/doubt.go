@@ -11,12 +11,14 @@ import (
 const (
 	// decisive is what a cause's own sign weighs: ten to one.
 	decisive = 10
-	// fitting is how much the alerts have to speak for a cause of which nothing else is known: two to one.
+	// fitting is how much the alerts have to speak for a cause of which nothing else is known: two
+	// to one.
 	fitting = 3
 )
 
-// askForAlerts takes it back that alerts mean nothing where nobody could look for what they tell of: a cause of which such an alert is typical
-// would be named if what was not measured spoke for it. It moves up before the first and shares its odds.
+// askForAlerts takes it back that alerts mean nothing where nobody could look for what they tell
+// of: a cause of which such an alert is typical would be named if what was not measured spoke for
+// it. It moves up before the first and shares its odds.
 func (v *verdict) askForAlerts(in *state.Incident) {
 	best := v.ranked[0]
 	for i := range v.ranked[1:] {
@@ -35,8 +37,9 @@ func (v *verdict) askForAlerts(in *state.Incident) {
 	}
 }
 
-// silent is what would speak for a cause that single workers have, if it were known of those that the alerts are about as it is of others: a
-// GPU that fell off the bus tells nothing more, while its neighbours tell that they are well. What these tell then speaks against nothing.
+// silent is what would speak for a cause that single workers have, if it were known of those that
+// the alerts are about as it is of others: a GPU that fell off the bus tells nothing more, while
+// its neighbours tell that they are well. What these tell then speaks against nothing.
 func (c *Cause) silent(v *view) float64 {
 	if len(v.alerted) == 0 {
 		return 0
@@ -66,9 +69,10 @@ func (c *Cause) silent(v *view) float64 {
 	return sum
 }
 
-// askForRoots takes a name back that may be a consequence's. A surge, longer prompts and lost prefixes are changes: where nobody knows how
-// things were before, or an engine does not tell, what they lead to stands out, whichever of them it was, and the advice for one makes another
-// worse. Those that could have won if it were known move up behind the first and share its odds.
+// askForRoots takes a name back that may be a consequence's. A surge, longer prompts and lost
+// prefixes are changes: where nobody knows how things were before, or an engine does not tell, what
+// they lead to stands out, whichever of them it was, and the advice for one makes another worse.
+// Those that could have won if it were known move up behind the first and share its odds.
 func (v *verdict) askForRoots(in *state.Incident) {
 	best := &v.ranked[0]
 	for i := range v.ranked[1:] {
@@ -87,10 +91,11 @@ func (v *verdict) askForRoots(in *state.Incident) {
 	}
 }
 
-// askForTwins takes a name back that a look-alike may have as well: without what tells the two apart, the one whose other signs weigh more
-// would be named, whichever of them it was. Those that could be ahead if it were known, so that the first would not be named, move up behind
-// it and share its odds. What nothing speaks for but common alerts could be anywhere, and counts for nothing here, unless its own sign is what
-// could not be looked for.
+// askForTwins takes a name back that a look-alike may have as well: without what tells the two
+// apart, the one whose other signs weigh more would be named, whichever of them it was. Those that
+// could be ahead if it were known, so that the first would not be named, move up behind it and
+// share its odds. What nothing speaks for but common alerts could be anywhere, and counts for
+// nothing here, unless its own sign is what could not be looked for.
 func (v *verdict) askForTwins(in *state.Incident, cat *Catalog) {
 	best := &v.ranked[0]
 	asked := v.view.inQuestion(best.pods)
@@ -111,14 +116,16 @@ func (v *verdict) askForTwins(in *state.Incident, cat *Catalog) {
 	}
 }
 
-// askForProof takes the name of a cause back of which nobody knows whether what it consists in is there. The rest of its signs are others', too.
+// askForProof takes the name of a cause back of which nobody knows whether what it consists in is
+// there. The rest of its signs are others', too.
 func (v *verdict) askForProof() {
 	if best := &v.ranked[0]; best.unproven != "" {
 		v.named, best.confidence = false, round(best.confidence/2, 4)
 	}
 }
 
-// share takes the name from the first, which others might have as well, and gives each of them the same part of its odds.
+// share takes the name from the first, which others might have as well, and gives each of them the
+// same part of its odds.
 func (v *verdict) share(others []state.Cause) {
 	v.named = false
 	place := func(w weighed) int {
@@ -140,7 +147,8 @@ func (w *weighed) typical(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
 }
 
-// mayBe says that alerts speak for the cause, if no more than for others, and that a sign that could not be looked for would decide for it.
+// mayBe says that alerts speak for the cause, if no more than for others, and that a sign that
+// could not be looked for would decide for it.
 func (w *weighed) mayBe(sign float64) bool {
 	alerts, _ := w.pull()
 	return sign >= decisive && alerts >= fitting
@@ -156,7 +164,8 @@ func (c *Cause) apartBy(other state.Cause) []string {
 	return nil
 }
 
-// A swing is what would speak for a cause, and against it, at most, if signals were known that are not, and which those are.
+// A swing is what would speak for a cause, and against it, at most, if signals were known that are
+// not, and which those are.
 type swing struct {
 	gain, loss float64
 	sign       float64 // the most that one of them would speak for it
@@ -167,8 +176,8 @@ func (s *swing) count(weight float64, unknown []string) {
 	s.gain, s.loss, s.sign, s.unknown = s.gain+max(0, weight), s.loss+min(0, weight), max(s.sign, weight), append(s.unknown, unknown...)
 }
 
-// swing adds up the evidence that asks for one of the signals and could not be answered, or that only counts because nobody could answer when it
-// should not.
+// swing adds up the evidence that asks for one of the signals and could not be answered, or that
+// only counts because nobody could answer when it should not.
 func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) swing {
 	var sw swing
 	for _, e := range c.Evidence {
@@ -203,7 +212,8 @@ func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) swing {
 	return sw
 }
 
-// inQuestion are the workers whose silence counts: those that a verdict is about, or else the alerts, or all.
+// inQuestion are the workers whose silence counts: those that a verdict is about, or else the
+// alerts, or all.
 func (v *view) inQuestion(pods []string) []*group {
 	var out []*group
 	for _, g := range v.pods {
@@ -214,8 +224,9 @@ func (v *view) inQuestion(pods []string) []*group {
 	return out
 }
 
-// mute are those of the signals that evidence asks for and that the exporters of one of the workers' machines do not tell, as others' do. What an
-// engine does not tell need not be missing: a ratio of nothing, the cache of a worker that is never idle.
+// mute are those of the signals that evidence asks for and that the exporters of one of the
+// workers' machines do not tell, as others' do. What an engine does not tell need not be missing: a
+// ratio of nothing, the cache of a worker that is never idle.
 func (c *Catalog) mute(signals []string, e *Evidence, of []*group) []string {
 	var out []string
 	for _, id := range signals {
@@ -238,7 +249,8 @@ func (c *Catalog) mute(signals []string, e *Evidence, of []*group) []string {
 	return out
 }
 
-// lacking are those of the signals that an expression asks for and that are not known, now or as they were before.
+// lacking are those of the signals that an expression asks for and that are not known, now or as
+// they were before.
 func (v *view) lacking(signals []string, x *expression, src string, cat *Catalog) []string {
 	var out []string
 	for _, id := range signals {
@@ -287,12 +299,14 @@ func (v *view) unmeasured(x *expression, cat *Catalog) bool {
 	return slices.ContainsFunc(x.signals, func(id string) bool { return v.unheard(id, cat) })
 }
 
-// unheard says that nobody measured a signal. A word that nobody said is none, unless it could not be listened for.
+// unheard says that nobody measured a signal. A word that nobody said is none, unless it could not
+// be listened for.
 func (v *view) unheard(id string, cat *Catalog) bool {
 	return v.signals[id] == nil && (!cat.spoken[id] || v.missing[id] != "")
 }
 
-// untold says that evidence asks for what the engines did not tell: a signal of theirs for which the cause has no other, or what any was before.
+// untold says that evidence asks for what the engines did not tell: a signal of theirs for which
+// the cause has no other, or what any was before.
 func (w *weighed) untold(e *Evidence, v *view, cat *Catalog) bool {
 	return slices.ContainsFunc(e.when.signals, func(id string) bool {
 		s := v.signals[id]

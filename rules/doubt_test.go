@@ -15,12 +15,14 @@ import (
 	"paramedic/state"
 )
 
-// Where something is not measured, a case's cause may become unknown. It may not become another: that would be a guess. So each case is asked
-// again without each of its signals, without what each was before, without each two that its cause or a look-alike reads, and without what
-// exporters tell of the workers that are broken.
+// Where something is not measured, a case's cause may become unknown. It may not become another:
+// that would be a guess. So each case is asked again without each of its signals, without what each
+// was before, without each two that its cause or a look-alike reads, and without what exporters
+// tell of the workers that are broken.
 func TestNoCauseIsNamedForAnotherBecauseSignalsAreMissing(t *testing.T) {
 	known := map[string]string{
-		// What is left looks like the other in every respect, with nothing that would ask for what is missing.
+		// What is left looks like the other in every respect, with nothing that would ask for what
+		// is missing.
 		"bad_rollout_failures_are_empty_answers without error_rate and refusal_ratio":  "quality_regression",
 		"gpu_underutilization_callers_come_again without cpu_throttled and gpu_util":   "retry_storm",
 		"kv_exhaustion_evicts_prefixes without output_length_mean and preemption_rate": "traffic_surge",
@@ -118,7 +120,8 @@ func exporters(signal string) string {
 	return signal
 }
 
-// without leaves out what is said of signals, of some workers and machines, or where none are given of all.
+// without leaves out what is said of signals, of some workers and machines, or where none are given
+// of all.
 func (k caseIncident) without(of []string, signals ...string) *state.Evidence {
 	ev := k.ev
 	gone := func(s state.Sample) bool {

@@ -12,8 +12,9 @@ var workloadLabels = []string{
 	"deployment", "statefulset", "leaderworkerset", "daemonset", "workload", "inference_pool", "dynamo_graph_deployment",
 }
 
-// entityOf reads what an alert is about from its labels. gpu says that the rule reads the DCGM exporter, picker that it reads an endpoint
-// picker, whose pool metrics call the InferencePool "name".
+// entityOf reads what an alert is about from its labels. gpu says that the rule reads the DCGM
+// exporter, picker that it reads an endpoint picker, whose pool metrics call the InferencePool
+// "name".
 func entityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	l := a.Labels
 	e := state.Entity{Cluster: cluster}
@@ -27,7 +28,8 @@ func entityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	}
 	instance := l["instance"]
 	if server := l["server"]; server != "" && !gpu && looksLikeAddress(server) {
-		// The router's copy of an engine's series: pod and instance are the router's, server is the engine.
+		// The router's copy of an engine's series: pod and instance are the router's, server is the
+		// engine.
 		e.Pod, instance = "", hostPort(server)
 	}
 	if endpoint := l["model_server_endpoint"]; endpoint != "" {
@@ -56,13 +58,14 @@ func entityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	return e
 }
 
-// pickers says whether pod, instance and node are an endpoint picker's own: it speaks of the pool behind it.
+// pickers says whether pod, instance and node are an endpoint picker's own: it speaks of the pool
+// behind it.
 func pickers(l map[string]string) bool {
 	return l["exported_pod"] == "" && (l["container"] == "epp" || l["job"] == "epp" || strings.Contains(l["pod"], "-epp-"))
 }
 
-// gpuEntity reads the labels of the DCGM exporter. Without honorLabels, pod and namespace are the exporter's own, and the workload's
-// are exported_pod and exported_namespace.
+// gpuEntity reads the labels of the DCGM exporter. Without honorLabels, pod and namespace are the
+// exporter's own, and the workload's are exported_pod and exported_namespace.
 func gpuEntity(e *state.Entity, l map[string]string) {
 	if e.Node == "" {
 		e.Node = first(l, "Hostname", "hostname")

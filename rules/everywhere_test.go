@@ -8,7 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// An everywhereWorld is a board with the real rules, and alerts of one pod in a pool of its own each.
+// An everywhereWorld is a board with the real rules, and alerts of one pod in a pool of its own
+// each.
 type everywhereWorld struct {
 	*storm
 }

@@ -17,8 +17,8 @@ import (
 	"paramedic/state"
 )
 
-// maxExpression bounds the length of an expression, and with it what an evaluation can cost: there are no macros, hence no loops, and
-// nothing is computed twice.
+// maxExpression bounds the length of an expression, and with it what an evaluation can cost: there
+// are no macros, hence no loops, and nothing is computed twice.
 const maxExpression = 1024
 
 const readingType = "paramedic.Reading"
@@ -39,7 +39,8 @@ type expression struct {
 	program cel.Program
 	fast    condition // the same without CEL; nil where there is none
 	number  int       // among the catalogue's expressions
-	// together says that it asks for the past of several signals, which is then that of one moment: an hour before the onset.
+	// together says that it asks for the past of several signals, which is then that of one moment:
+	// an hour before the onset.
 	together bool
 	signals  []string
 }
@@ -185,7 +186,8 @@ func (e *environment) compile(src string) (*expression, error) {
 	return x, nil
 }
 
-// ofOneMoment reports whether an expression asks for the baselines of several signals. Each may be of another moment of the hour.
+// ofOneMoment reports whether an expression asks for the baselines of several signals. Each may be
+// of another moment of the hour.
 func ofOneMoment(checked *ast.AST) bool {
 	of := map[string]bool{}
 	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.SelectKind)) {
@@ -201,7 +203,8 @@ var baselineField = regexp.MustCompile(`\.baseline\b`)
 // atOneMoment asks for what was an hour before the onset instead of the baselines.
 func atOneMoment(src string) string { return baselineField.ReplaceAllString(src, ".hour_ago") }
 
-// past refuses to ask for a value of the past that is never read: a condition would wait for it for ever.
+// past refuses to ask for a value of the past that is never read: a condition would wait for it for
+// ever.
 func (e *environment) past(checked *ast.AST) error {
 	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.SelectKind)) {
 		s := n.AsSelect()
@@ -239,7 +242,8 @@ func (x *expression) interpret(vars cel.Activation) (holds, ok bool) {
 	return bool(b), ok
 }
 
-// provider tells CEL of the one type of its own, a reading, so that a wrong field is found when the catalogue is loaded.
+// provider tells CEL of the one type of its own, a reading, so that a wrong field is found when the
+// catalogue is loaded.
 type provider struct {
 	*types.Registry
 }
@@ -272,7 +276,8 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 
 const factsType = "paramedic.Facts"
 
-// factsVal is what the alerts say, as expressions see it. It is a CEL value so that functions can take it.
+// factsVal is what the alerts say, as expressions see it. It is a CEL value so that functions can
+// take it.
 type factsVal struct {
 	symptoms map[string]bool
 	began    map[string]time.Time
@@ -290,7 +295,8 @@ func (f *factsVal) before(a, b ref.Val) bool {
 	return f.beganBefore(string(first), string(second))
 }
 
-// ahead is by how much a symptom has to be earlier than another to count as before it: rules that see the same thing hold for different times.
+// ahead is by how much a symptom has to be earlier than another to count as before it: rules that
+// see the same thing hold for different times.
 const ahead = time.Minute
 
 func (f *factsVal) beganBefore(first, second string) bool {

@@ -15,8 +15,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A shape holds a file against what a rules file can say: which keys there are, which have to be there, and what is a number or a list. The
-// decoder could do most of it, but it speaks of Go's types and stops at what it cannot use.
+// A shape holds a file against what a rules file can say: which keys there are, which have to be
+// there, and what is a number or a list. The decoder could do most of it, but it speaks of Go's
+// types and stops at what it cannot use.
 type shape struct {
 	file     string
 	cut      bool // the file ends where it cannot be read: what is missing may have stood there
@@ -155,7 +156,8 @@ func (s *shape) keys(n *yaml.Node, kind string, fields map[string]reflect.Struct
 	return filled
 }
 
-// twice finds keys that stand twice in one entry. The decoder would leave out the entry, and whatever else is wrong with it.
+// twice finds keys that stand twice in one entry. The decoder would leave out the entry, and
+// whatever else is wrong with it.
 func (s *shape) twice(n *yaml.Node) {
 	lines := map[string]int{}
 	var once []*yaml.Node
@@ -216,8 +218,8 @@ func documents(data []byte) ([]*yaml.Node, error) {
 // maxCuts is how many lines from a file's end its fault is looked for.
 const maxCuts = 1000
 
-// sound is how much of a file from its beginning is YAML, and the line after it. The parser itself names the line in which what it could not
-// finish began.
+// sound is how much of a file from its beginning is YAML, and the line after it. The parser itself
+// names the line in which what it could not finish began.
 func sound(data []byte) (end, line int) {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	end = len(data)
@@ -230,7 +232,8 @@ func sound(data []byte) (end, line int) {
 	return 0, 1
 }
 
-// HasRules says whether a directory holds a file of rules: one that begins with what such a file has.
+// HasRules says whether a directory holds a file of rules: one that begins with what such a file
+// has.
 func HasRules(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// ring are two groups of two pods each, a pool for prefill, and what stands before them; and a group whose ranks have a Deployment of their own.
+// ring are two groups of two pods each, a pool for prefill, and what stands before them; and a
+// group whose ranks have a Deployment of their own.
 func ring() []state.Worker {
 	routes := []string{"InferencePool/llama-pool", "Gateway/public"}
 	var out []state.Worker
@@ -68,7 +69,8 @@ func TestAGroupIsOneWorker(t *testing.T) {
 			t.Errorf("%s are %d workers, want %d", pods, got, want)
 		}
 	}
-	// A machine's incident is about every engine that has a rank on it, its leader elsewhere included.
+	// A machine's incident is about every engine that has a rank on it, its leader elsewhere
+	// included.
 	v = newView(&state.Incident{}, state.Scope{Nodes: []string{"node-2"}}, ev, c)
 	if v.workers != 1 || len(v.pods) != 2 {
 		t.Errorf("on node-2: %d workers of %d pods", v.workers, len(v.pods))

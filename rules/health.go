@@ -41,7 +41,8 @@ type PoolHealth struct {
 	Role      string   `json:"role,omitempty"`   // prefill or decode, where a model's two phases are apart
 	Owner     string   `json:"owner,omitempty"`  // the resource that the pool was made of, as kind/name
 	Routes    []string `json:"routes,omitempty"` // what sends it requests, as kind/name
-	// Running is how many requests the pool's workers run together; null where nobody tells. It is no check: many are as well as few.
+	// Running is how many requests the pool's workers run together; null where nobody tells. It is
+	// no check: many are as well as few.
 	Running *float64               `json:"requests_running"`
 	Overall HealthStatus           `json:"overall"`
 	Checks  map[string]HealthCheck `json:"checks"`
@@ -72,10 +73,11 @@ type healthRule struct {
 	warn, crit    float64 // zero: no such threshold
 }
 
-// healthRules are what users feel, and the queue, by the highest value over the pool's pods. The thresholds are those that operators of
-// 70B-class pools publish: time to first token 2/5 s of the slowest hundredth, errors 1/5 %, queue 50/200. Time between tokens is published as
-// 150 ms for the slowest hundredth too, but that is one step with a long prompt in it, which a healthy engine has: here it is the slowest
-// twentieth. Of two rules for one check the worse speaks.
+// healthRules are what users feel, and the queue, by the highest value over the pool's pods. The
+// thresholds are those that operators of 70B-class pools publish: time to first token 2/5 s of the
+// slowest hundredth, errors 1/5 %, queue 50/200. Time between tokens is published as 150 ms for the
+// slowest hundredth too, but that is one step with a long prompt in it, which a healthy engine has:
+// here it is the slowest twentieth. Of two rules for one check the worse speaks.
 var healthRules = []healthRule{
 	{"latency", "ttft_p99", 2, 5},
 	{"latency", "itl_p95", 0.15, 0},
@@ -83,8 +85,8 @@ var healthRules = []healthRule{
 	{"queue", "requests_waiting", 50, 200},
 }
 
-// The published thresholds of machines. None of them is trouble by itself: a full cache that nobody waits behind is well used, and a busy GPU
-// is what it was bought for. What users feel decides.
+// The published thresholds of machines. None of them is trouble by itself: a full cache that nobody
+// waits behind is well used, and a busy GPU is what it was bought for. What users feel decides.
 const (
 	kvHigh, kvFull   = 0.85, 0.95
 	gpuIdle, gpuBusy = 30, 99 // percent
@@ -161,7 +163,8 @@ func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 	}
 }
 
-// listed adds a name to names, each said once: a RayService may serve several models, or both phases of one.
+// listed adds a name to names, each said once: a RayService may serve several models, or both
+// phases of one.
 func listed(names, name string) string {
 	if names == "" || name == "" || contains(strings.Split(names, ", "), name) {
 		return cmp.Or(names, name)
@@ -271,7 +274,8 @@ func (p *PoolHealth) kvCache(felt HealthStatus) HealthCheck {
 	return checkOf(s, Healthy, "")
 }
 
-// budgetOf judges what is left of the error budget that is used up most. A spent one says how the month was, and nothing of now.
+// budgetOf judges what is left of the error budget that is used up most. A spent one says how the
+// month was, and nothing of now.
 func budgetOf(s state.Sample) HealthCheck {
 	of := map[string]string{"ttft": "first tokens in time", "itl": "tokens in time", "e2e": "whole requests in time", "errors": "requests without error"}[s.Text]
 	if of == "" {
@@ -283,8 +287,9 @@ func budgetOf(s state.Sample) HealthCheck {
 	return checkOf(s, Healthy, "for "+of+", of 30 days")
 }
 
-// complete judges whether all workers are there that should be: those that are wanted and ready, where Kubernetes tells, since during a rollout
-// there are more of them; or else the pods that are known. One that is missing is a warning, since its peers may well carry its load.
+// complete judges whether all workers are there that should be: those that are wanted and ready,
+// where Kubernetes tells, since during a rollout there are more of them; or else the pods that are
+// known. One that is missing is a warning, since its peers may well carry its load.
 func (p *PoolHealth) complete() (HealthCheck, bool) {
 	want, ready, signal, what := p.most["replicas_desired"].Value, p.least["replicas_ready"].Value, "replicas_ready", "replicas are ready"
 	if _, known := p.least["replicas_ready"]; !known || want == 0 {

@@ -27,7 +27,8 @@ func TestHealthCountsGroupsAndTellsPhasesApart(t *testing.T) {
 	}
 }
 
-// Pods of one name in two namespaces are two, and an engine that is known by its address alone is not the pod of what names none.
+// Pods of one name in two namespaces are two, and an engine that is known by its address alone is
+// not the pod of what names none.
 func TestHealthKeepsPoolsApart(t *testing.T) {
 	ev := state.Evidence{Workers: []state.Worker{
 		{Namespace: "a", Pool: "vllm", Pod: "vllm-0", Model: "m"}, {Namespace: "b", Pool: "vllm", Pod: "vllm-0", Model: "n"}, {Model: "bare", Instance: "10.0.0.7:8000"},
@@ -46,7 +47,8 @@ func TestHealthKeepsPoolsApart(t *testing.T) {
 	}
 }
 
-// Users decide what a full cache, a busy GPU or an idle one means; a threshold itself is not over it.
+// Users decide what a full cache, a busy GPU or an idle one means; a threshold itself is not over
+// it.
 func TestHealthIsWhatUsersFeel(t *testing.T) {
 	type values map[string][]float64
 	well := values{"ttft_p99": {.4}, "itl_p95": {.03}, "error_rate": {0}, "requests_waiting": {0}, "kv_usage": {.6}, "preemption_rate": {0}, "gpu_util": {70, 80}}
@@ -114,7 +116,8 @@ func TestHealthIsWhatUsersFeel(t *testing.T) {
 	}
 }
 
-// A pool that promised something shows what is left of its budget, by the promise that it kept worst; others have no such side.
+// A pool that promised something shows what is left of its budget, by the promise that it kept
+// worst; others have no such side.
 func TestHealthShowsWhatIsLeftOfTheErrorBudget(t *testing.T) {
 	pool := state.Entity{Namespace: "llm", Pool: "p", Model: "m"}
 	left := func(of map[string]float64) HealthCheck {
@@ -136,8 +139,8 @@ func TestHealthShowsWhatIsLeftOfTheErrorBudget(t *testing.T) {
 	}
 }
 
-// What Health says it reads is what it reads.
-// How many requests run is told of the whole pool: of its workers, or by what stands before them where no worker tells, never both.
+// What Health says it reads is what it reads. How many requests run is told of the whole pool: of
+// its workers, or by what stands before them where no worker tells, never both.
 func TestHealthTellsHowManyRequestsRun(t *testing.T) {
 	of := func(pod, instance string, v float64) state.Sample {
 		return state.Sample{Signal: "requests_running", Entity: state.Entity{Namespace: "llm", Pool: "p", Model: "m", Pod: pod, Instance: instance}, Value: v}
@@ -181,8 +184,9 @@ func TestHealthSignalsAreSignals(t *testing.T) {
 	}
 }
 
-// A pool that lacks workers is not well, however those are that it has: fewer ready than wanted, where Kubernetes says how many, or else pods that
-// are not ready or do not answer. More than are wanted are a rollout.
+// A pool that lacks workers is not well, however those are that it has: fewer ready than wanted,
+// where Kubernetes says how many, or else pods that are not ready or do not answer. More than are
+// wanted are a rollout.
 func TestHealthCountsWhoIsMissing(t *testing.T) {
 	pool := state.Entity{Namespace: "llm", Pool: "p", Model: "m"}
 	pod := func(name string) state.Entity {

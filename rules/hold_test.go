@@ -11,8 +11,9 @@ import (
 	"paramedic/state"
 )
 
-// A trouble whose alerts are gone is held open for what comes back. What comes to its pool in that time and is nothing that its cause leads to is
-// another trouble, with an incident and a name of its own; what had fired before reopens the one that is held.
+// A trouble whose alerts are gone is held open for what comes back. What comes to its pool in that
+// time and is nothing that its cause leads to is another trouble, with an incident and a name of
+// its own; what had fired before reopens the one that is held.
 func TestWhatIsNoPartOfAHeldTroubleIsAnother(t *testing.T) {
 	c := mustLoad(t)
 	load := func(name string) ([]alertJSON, state.Evidence) {

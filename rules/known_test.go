@@ -7,8 +7,9 @@ import (
 	"paramedic/state"
 )
 
-// Every metric that the articles name is known: an engine exports it and something here reads or judges it, or it is not (any more) and
-// there is something to use instead. Those that only callers of an engine can count are theirs to name.
+// Every metric that the articles name is known: an engine exports it and something here reads or
+// judges it, or it is not (any more) and there is something to use instead. Those that only callers
+// of an engine can count are theirs to name.
 func TestEveryMetricOfTheArticlesIsKnown(t *testing.T) {
 	signals, err := LoadSignals()
 	if err != nil {
@@ -60,8 +61,8 @@ func TestEveryMetricOfTheArticlesIsKnown(t *testing.T) {
 	}
 }
 
-// What is to be used instead measures the same thing, and is exported by whom it says: a time is no number of requests, and evicted prefixes
-// are no preempted requests.
+// What is to be used instead measures the same thing, and is exported by whom it says: a time is no
+// number of requests, and evicted prefixes are no preempted requests.
 func TestWhatIsUsedInsteadMeasuresTheSame(t *testing.T) {
 	for name, want := range map[string]string{
 		"dynamo_routing_milliseconds_bucket":          "use `dynamo_router_overhead_total_ms_bucket`",

@@ -21,7 +21,8 @@ type AlertingRule struct {
 	Holds bool // its expression gives series now, so that it fires or is about to; false where that is not known
 }
 
-// A RecordingRule is one of the fleet's recording rules: an alert rule that reads its series is judged by its expression.
+// A RecordingRule is one of the fleet's recording rules: an alert rule that reads its series is
+// judged by its expression.
 type RecordingRule struct {
 	Name   string
 	Expr   string
@@ -30,23 +31,27 @@ type RecordingRule struct {
 
 // Exported is what the fleet's Prometheus holds.
 type Exported struct {
-	// Metrics are the names of all series; nil: they are not known, and nothing is said of metrics that do not exist.
+	// Metrics are the names of all series; nil: they are not known, and nothing is said of metrics
+	// that do not exist.
 	Metrics map[string]bool
-	// Earlier are names of [Suspects] that no series has now, but that some had in the last week; nil: nobody has asked.
+	// Earlier are names of [Suspects] that no series has now, but that some had in the last week;
+	// nil: nobody has asked.
 	Earlier map[string]bool
-	// Router says that vllm:num_requests_* come twice: from engines, and with the label server from a router.
+	// Router says that vllm:num_requests_* come twice: from engines, and with the label server from
+	// a router.
 	Router bool
 	// Recorded are the recording rules.
 	Recorded []RecordingRule
 	// Scraped is how often the targets of each job are scraped, at the shortest; nil: not known.
 	Scraped map[string]time.Duration
-	// Labels are the labels that a metric's series have, and the values of those that [Lookups] asks for (nil: not known). Of a metric
-	// that is not in it nothing is known.
+	// Labels are the labels that a metric's series have, and the values of those that [Lookups]
+	// asks for (nil: not known). Of a metric that is not in it nothing is known.
 	Labels map[string]map[string][]string
 }
 
-// A LintFinding is a reason why an alert rule does not do what it was written for, and what to do about it. It is critical where the rule
-// can never fire or fires always, a warning where it misleads, and information where it may be meant.
+// A LintFinding is a reason why an alert rule does not do what it was written for, and what to do
+// about it. It is critical where the rule can never fire or fires always, a warning where it
+// misleads, and information where it may be meant.
 type LintFinding struct {
 	Group    string         `json:"group"`
 	Rule     string         `json:"rule"`
@@ -143,7 +148,8 @@ func (l *linter) look() {
 	l.habits(slices.DeleteFunc(uses, func(u use) bool { return dead(u.sel) }))
 }
 
-// gone is a selector that finds nothing: nothing has its name, or no label of what has is as a matcher wants it.
+// gone is a selector that finds nothing: nothing has its name, or no label of what has is as a
+// matcher wants it.
 type gone struct {
 	sel     *parser.VectorSelector
 	matcher *labels.Matcher
@@ -215,7 +221,8 @@ func (l *linter) call(x *parser.Call) {
 	}
 }
 
-// unchanging finds what asks how the gauge of the last Xid changes where its exporter puts the code into a label: each series keeps its value.
+// unchanging finds what asks how the gauge of the last Xid changes where its exporter puts the code
+// into a label: each series keeps its value.
 func (l *linter) unchanging(x *parser.Call) {
 	if !slices.Contains(moving, x.Func.Name) {
 		return
@@ -228,7 +235,8 @@ func (l *linter) unchanging(x *parser.Call) {
 		fmt.Sprintf("forget the label first: `changes((max by (UUID) (%s))[15m:15s]) > 0`", xidErrors))
 }
 
-// lastXid is the gauge of the last Xid whose own series a function is over; nil where it is over another metric, or over what was aggregated.
+// lastXid is the gauge of the last Xid whose own series a function is over; nil where it is over
+// another metric, or over what was aggregated.
 func lastXid(x *parser.Call) *parser.VectorSelector {
 	if len(x.Args) == 0 {
 		return nil
@@ -283,7 +291,8 @@ func (l *linter) quantile(x *parser.Call) {
 	}
 }
 
-// plainly is what a quantile is taken of, as its rule writes it where that is short and no other aggregation.
+// plainly is what a quantile is taken of, as its rule writes it where that is short and no other
+// aggregation.
 func (l *linter) plainly(e parser.Expr, metric string) string {
 	if call, ok := unwrap(e).(*parser.Call); ok && len(call.Args) == 1 && selector(call.Args[0]) != nil && len(call.String()) < 200 {
 		return call.String()
@@ -291,7 +300,8 @@ func (l *linter) plainly(e parser.Expr, metric string) string {
 	return "rate(" + metric + "[5m])"
 }
 
-// quantileOf is a quantile by model, which every engine's series tell, and of all together where it is somebody else's.
+// quantileOf is a quantile by model, which every engine's series tell, and of all together where it
+// is somebody else's.
 func quantileOf(q, metric, of string) string {
 	by := "le, model_name"
 	switch family(metric) {
@@ -303,7 +313,8 @@ func quantileOf(q, metric, of string) string {
 	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (%s))", q, by, of)
 }
 
-// parts are the two sides of what is added up or chosen from, of their sides in turn; else the expression itself.
+// parts are the two sides of what is added up or chosen from, of their sides in turn; else the
+// expression itself.
 func parts(e parser.Expr) []parser.Expr {
 	switch x := unwrap(e).(type) {
 	case *parser.BinaryExpr:
@@ -355,7 +366,8 @@ func selectorsOf(n parser.Node) []*parser.VectorSelector {
 	return out
 }
 
-// bucketOf is the first histogram that an expression reads, as its series of buckets; empty where it reads none.
+// bucketOf is the first histogram that an expression reads, as its series of buckets; empty where
+// it reads none.
 func bucketOf(e parser.Expr) string {
 	for _, x := range selectorsOf(e) {
 		if strings.HasSuffix(x.Name, "_bucket") {

@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// standing are engines' gauges that have a value from the start to the end of their process; so have those of [knownTops], and what DCGM
-// reads off a GPU.
+// standing are engines' gauges that have a value from the start to the end of their process; so
+// have those of [knownTops], and what DCGM reads off a GPU.
 var standing = []string{
 	"vllm:num_requests_running", "vllm:num_requests_waiting", "sglang:num_running_reqs", "sglang:num_queue_reqs", "sglang:num_used_tokens", "sglang:gen_throughput",
 	"trtllm_num_requests_running", "trtllm_num_requests_waiting", "dynamo_frontend_active_requests", "dynamo_frontend_inflight_requests",
@@ -20,7 +20,8 @@ var standing = []string{
 // newXid is an expression for an Xid that was not there a quarter of an hour ago.
 const newXid = "changes((max by (UUID) (" + xidErrors + "))[15m:15s]) > 0"
 
-// thresholdless finds rules that compare nothing: Prometheus fires for every series that an expression gives, also where it is 0.
+// thresholdless finds rules that compare nothing: Prometheus fires for every series that an
+// expression gives, also where it is 0.
 func (l *linter) thresholdless() {
 	sel := l.stands(l.expr)
 	if sel == nil {
@@ -39,7 +40,8 @@ func (l *linter) thresholdless() {
 	l.say(state.Critical, fmt.Sprintf("fires always: nothing is compared, and a rule fires whatever the value is, 0 too; %s always has one", sel.Name), fix)
 }
 
-// stands is a gauge by which an expression has a value as long as its exporter is there; nil where it may have none, or nobody knows.
+// stands is a gauge by which an expression has a value as long as its exporter is there; nil where
+// it may have none, or nobody knows.
 func (l *linter) stands(e parser.Expr) *parser.VectorSelector {
 	switch x := unwrap(e).(type) {
 	case *parser.VectorSelector:
@@ -69,7 +71,8 @@ func (l *linter) stands(e parser.Expr) *parser.VectorSelector {
 	return nil
 }
 
-// bothStand is the same of two sides. A comparison chooses among its series, and what another excludes depends on that.
+// bothStand is the same of two sides. A comparison chooses among its series, and what another
+// excludes depends on that.
 func (l *linter) bothStand(x *parser.BinaryExpr) *parser.VectorSelector {
 	if x.Op.IsComparisonOperator() || x.Op == parser.LUNLESS {
 		return nil
@@ -93,7 +96,8 @@ func (l *linter) bothStand(x *parser.BinaryExpr) *parser.VectorSelector {
 	return left
 }
 
-// standing says whether what a selector selects is there whatever happens: values of other labels than those of [identity] come and go.
+// standing says whether what a selector selects is there whatever happens: values of other labels
+// than those of [identity] come and go.
 func (l *linter) standing(x *parser.VectorSelector) bool {
 	known := knownTops[x.Name] > 0 || slices.Contains(standing, x.Name) || strings.HasPrefix(x.Name, "DCGM_FI_")
 	if !known || !l.have.Metrics[x.Name] {

@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// boolean finds comparisons with bool that people take for thresholds: they give 1 or 0 for every series and leave none out, and a rule
-// fires for a 0 as well as for a 1.
+// boolean finds comparisons with bool that people take for thresholds: they give 1 or 0 for every
+// series and leave none out, and a rule fires for a 0 as well as for a 1.
 func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
 	numbers := x.LHS.Type() == parser.ValueTypeScalar && x.RHS.Type() == parser.ValueTypeScalar // which cannot be compared without bool
 	if !x.ReturnBool || numbers || chooses(x.LHS) || chooses(x.RHS) {
@@ -52,7 +52,8 @@ func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
 	l.say(severity, text, comparing(x, top, computed))
 }
 
-// comparing is how to make a threshold of a comparison with bool: without it, or of what was computed from its ones and noughts.
+// comparing is how to make a threshold of a comparison with bool: without it, or of what was
+// computed from its ones and noughts.
 func comparing(x *parser.BinaryExpr, top parser.Node, computed bool) string {
 	const longest = 300
 	if computed {
@@ -90,7 +91,8 @@ func chooses(e parser.Expr) bool {
 	return found
 }
 
-// counted finds a count that is held against zero: where there is nothing to count, it has no value.
+// counted finds a count that is held against zero: where there is nothing to count, it has no
+// value.
 func (l *linter) counted(c bound, x *parser.BinaryExpr, path []parser.Node) {
 	never, always := outside(c.op, c.limit, 1, math.Inf(1))
 	if !never || always || c.filled {
@@ -114,7 +116,8 @@ func (l *linter) counted(c bound, x *parser.BinaryExpr, path []parser.Node) {
 	}
 }
 
-// vanished is an expression for the groups of an aggregation that were there an hour ago and are not any more.
+// vanished is an expression for the groups of an aggregation that were there an hour ago and are
+// not any more.
 func vanished(agg *parser.AggregateExpr) string {
 	by := fmt.Sprintf("by (%s)", strings.Join(agg.Grouping, ", "))
 	if agg.Without {

@@ -56,8 +56,9 @@ func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []
 	}
 }
 
-// recounted says whether what a comparison finds is asked again of buckets of the same histogram, by their edges. Its own threshold may then lie
-// anywhere: it is how a rule is right for releases that have different edges.
+// recounted says whether what a comparison finds is asked again of buckets of the same histogram,
+// by their edges. Its own threshold may then lie anywhere: it is how a rule is right for releases
+// that have different edges.
 func recounted(metric string, n parser.Node, path []parser.Node) bool {
 	for _, around := range slices.Backward(path) {
 		if p, ok := around.(*parser.BinaryExpr); ok && (p.Op == parser.LAND || p.Op == parser.LUNLESS) && p.LHS == n {
@@ -72,7 +73,8 @@ func recounted(metric string, n parser.Node, path []parser.Node) bool {
 	return false
 }
 
-// edges are the finite edges of a histogram: those that it has here, or those that releases of engines give it.
+// edges are the finite edges of a histogram: those that it has here, or those that releases of
+// engines give it.
 func (l *linter) edges(metric string) [][]float64 {
 	var out []float64
 	for _, v := range sortedEdges(l.valuesOf(metric, "le")) {
@@ -85,11 +87,12 @@ func (l *linter) edges(metric string) [][]float64 {
 	return [][]float64{out}
 }
 
-// A gap is what lies between two edges of a histogram that follow each other. The first one begins at zero.
+// A gap is what lies between two edges of a histogram that follow each other. The first one begins
+// at zero.
 type gap struct{ below, above float64 }
 
-// gapsAt are the gaps that a value lies in, one for each release that has other edges; none where it is an edge of one of them, or beyond its
-// last one, for that may be the release that runs.
+// gapsAt are the gaps that a value lies in, one for each release that has other edges; none where
+// it is an edge of one of them, or beyond its last one, for that may be the release that runs.
 func gapsAt(releases [][]float64, value float64) []gap {
 	var out []gap
 	for _, edges := range releases {

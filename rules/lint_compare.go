@@ -13,8 +13,8 @@ import (
 	"paramedic/state"
 )
 
-// A bound is a value held against a number. The number that is written may be in another unit than the value's own, where the rule
-// computes with it: it is value × scale + shift.
+// A bound is a value held against a number. The number that is written may be in another unit than
+// the value's own, where the rule computes with it: it is value × scale + shift.
 type bound struct {
 	of           parser.Expr
 	op           parser.ItemType // with the value on its left
@@ -36,7 +36,8 @@ func (c bound) own() string {
 	return fmt.Sprintf("%s (that is %s)", c.written(c.limit), written(c.limit))
 }
 
-// written is a number as people write it: rounded where only the computer's arithmetic made it long.
+// written is a number as people write it: rounded where only the computer's arithmetic made it
+// long.
 func written(v float64) string {
 	if short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64); err == nil {
 		v = short
@@ -44,7 +45,8 @@ func written(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// boundOf reads a comparison with a number, on whichever side that stands and whatever is computed around the value.
+// boundOf reads a comparison with a number, on whichever side that stands and whatever is computed
+// around the value.
 func boundOf(x *parser.BinaryExpr) (bound, bool) {
 	if !x.Op.IsComparisonOperator() {
 		return bound{}, false
@@ -263,7 +265,8 @@ func (l *linter) window(c bound, call *parser.Call) {
 	}
 }
 
-// outside says whether a comparison of a value from lo to hi is decided before the value is known, and how.
+// outside says whether a comparison of a value from lo to hi is decided before the value is known,
+// and how.
 func outside(op parser.ItemType, limit, lo, hi float64) (decided, always bool) {
 	switch op {
 	case parser.GTR:

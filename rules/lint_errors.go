@@ -12,8 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// ended is vLLM's counter of requests, by why they have ended in the engine. What the API server refuses or answers with a 5xx never gets
-// there; what a client has cancelled does.
+// ended is vLLM's counter of requests, by why they have ended in the engine. What the API server
+// refuses or answers with a 5xx never gets there; what a client has cancelled does.
 const ended = "vllm:request_success_total"
 
 // fixErrors is where errors are counted.
@@ -22,7 +22,8 @@ const fixErrors = "count what the API server answers: `sum(rate(http_requests_to
 // requestCounters are what people hold that counter against.
 var requestCounters = regexp.MustCompile(`requests?(_.*)?_(total|count)$`)
 
-// reasonError finds requests that are to have failed by the reason for which the engine has ended them.
+// reasonError finds requests that are to have failed by the reason for which the engine has ended
+// them.
 func (l *linter) reasonError(x *parser.VectorSelector) {
 	for _, m := range x.LabelMatchers {
 		if m.Name != reasons[ended] || m.Type != labels.MatchEqual && m.Type != labels.MatchRegexp {
@@ -34,7 +35,8 @@ func (l *linter) reasonError(x *parser.VectorSelector) {
 	}
 }
 
-// inferred finds error rates that are what is left of all requests when those are taken away which the engine has ended.
+// inferred finds error rates that are what is left of all requests when those are taken away which
+// the engine has ended.
 func (l *linter) inferred(x *parser.BinaryExpr) {
 	if !leftOver(x) {
 		return
@@ -42,7 +44,8 @@ func (l *linter) inferred(x *parser.BinaryExpr) {
 	l.say(state.Warning, fmt.Sprintf("is no error rate: %s counts what the engine has ended, cancelled requests too, and what it lacks is under way, or was never the engine's, as well as failed", ended), fixErrors)
 }
 
-// leftOver says whether an expression is, or compares, what that counter lacks: 1 - a / b, a / b < 0.99 or (b - a) / b.
+// leftOver says whether an expression is, or compares, what that counter lacks: 1 - a / b, a / b <
+// 0.99 or (b - a) / b.
 func leftOver(x *parser.BinaryExpr) bool {
 	switch x.Op {
 	case parser.SUB:
@@ -60,8 +63,9 @@ func leftOver(x *parser.BinaryExpr) bool {
 	return ok && (c.op == parser.LSS || c.op == parser.LTE) && endedShare(c.of)
 }
 
-// endedShare says whether an expression is a share of requests which the engine has ended. Held against its own past that counter tells of
-// less traffic; and what ended for some other reason than the usual is no success.
+// endedShare says whether an expression is a share of requests which the engine has ended. Held
+// against its own past that counter tells of less traffic; and what ended for some other reason
+// than the usual is no success.
 func endedShare(e parser.Expr) bool {
 	x, ok := unwrap(e).(*parser.BinaryExpr)
 	if !ok || x.Op != parser.DIV {

@@ -12,7 +12,8 @@ import (
 // nameLabel is the label that holds a metric's name.
 const nameLabel = "__name__"
 
-// Bounds of what one alert rule is read as: whoever records records of records may end in more than anybody reads.
+// Bounds of what one alert rule is read as: whoever records records of records may end in more than
+// anybody reads.
 const (
 	maxPutIn = 100 // recording rules that are put into an alert rule
 	maxNamed = 8   // metrics that one selector by a pattern of names is read as
@@ -51,7 +52,8 @@ func (c *inventory) named(m *labels.Matcher) []string {
 	return out
 }
 
-// meant are the metrics that a pattern of names stands for: what there is, or what it spells out; none where it stands for too many.
+// meant are the metrics that a pattern of names stands for: what there is, or what it spells out;
+// none where it stands for too many.
 func (c *inventory) meant(m *labels.Matcher) []string {
 	names := c.named(m)
 	if len(names) == 0 {
@@ -77,15 +79,16 @@ func namesMatcher(x *parser.VectorSelector) *labels.Matcher {
 	return nil
 }
 
-// An expanded is one reading of a rule's expression: recorded series have given way to what they are recorded from, and every selector has
-// the name of one metric, where that can be told.
+// An expanded is one reading of a rule's expression: recorded series have given way to what they
+// are recorded from, and every selector has the name of one metric, where that can be told.
 type expanded struct {
 	expr     parser.Expr
 	from     map[*parser.VectorSelector]string            // the recording rule that a selector stands in
 	recorded map[*parser.ParenExpr]*parser.VectorSelector // what selected the recorded series that this was put in for
 }
 
-// readings are the ways to read an expression. There are several where a pattern of names fits several metrics.
+// readings are the ways to read an expression. There are several where a pattern of names fits
+// several metrics.
 func (c *inventory) readings(expr string) iter.Seq[expanded] {
 	return func(yield func(expanded) bool) {
 		for i, n := 0, 1; i < n; i++ {
@@ -147,7 +150,8 @@ func (x *expansion) expand(e parser.Expr, inside []string) parser.Expr {
 	return e
 }
 
-// selector is what a selector selects: itself, with its name, or the expression of the recording rules whose series it selects.
+// selector is what a selector selects: itself, with its name, or the expression of the recording
+// rules whose series it selects.
 func (x *expansion) selector(sel *parser.VectorSelector, inside []string) parser.Expr {
 	if len(inside) > 0 {
 		x.from[sel] = inside[0]
@@ -198,7 +202,8 @@ func (x *expansion) name(sel *parser.VectorSelector) {
 	}
 }
 
-// records says whether a rule may record what a selector selects: the labels that it sets are as the selector wants them.
+// records says whether a rule may record what a selector selects: the labels that it sets are as
+// the selector wants them.
 func records(r RecordingRule, sel *parser.VectorSelector) bool {
 	for _, m := range sel.LabelMatchers {
 		if v, set := r.Labels[m.Name]; set && m.Name != nameLabel && !m.Matches(v) {

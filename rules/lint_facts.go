@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// families are the prefixes of metrics that inference engines, their routers and GPU exporters export. Rules about anything else are not
-// for this linter to judge.
+// families are the prefixes of metrics that inference engines, their routers and GPU exporters
+// export. Rules about anything else are not for this linter to judge.
 var families = []string{"vllm:", "vllm_", "sglang:", "sglang_", "dynamo_", "trtllm_", "nv_trt_llm_", "llm_d_", "llm_", "inference_pool_", "inference_objective_",
 	"inference_extension_", "inference_model_", "DCGM_"}
 
@@ -32,8 +32,8 @@ type former struct {
 	note string // what else to know of the metric to use
 }
 
-// instead says what to use in place of a name of the metric. What was one of a histogram's series becomes one again only where what replaces
-// it is a histogram too.
+// instead says what to use in place of a name of the metric. What was one of a histogram's series
+// becomes one again only where what replaces it is a histogram too.
 func (f former) instead(name string) string {
 	if f.how != "" {
 		return f.how
@@ -78,7 +78,8 @@ const (
 
 var watchGPU = "GPU memory is preallocated; watch " + vllmCache.watched()
 
-// formers are known by their names without the suffixes of histograms. Names with vllm_ for vllm: are found as those.
+// formers are known by their names without the suffixes of histograms. Names with vllm_ for vllm:
+// are found as those.
 var formers = map[string]former{
 	"vllm:gpu_cache_usage_perc":                 {use: kvUsage, why: renamedV1},
 	"vllm:gpu_prefix_cache_hits_total":          {use: "vllm:prefix_cache_hits_total", why: renamedV1},
@@ -181,7 +182,8 @@ var (
 		"trtllm_e2e_request_latency_seconds":   {requestBuckets},
 		"trtllm_request_queue_time_seconds":    {requestBuckets},
 
-		// Dynamo has had others between tokens since September 2026 (its pull request 14839), and of requests since April (8087).
+		// Dynamo has had others between tokens since September 2026 (its pull request 14839), and
+		// of requests since April (8087).
 		"dynamo_frontend_time_to_first_token_seconds": {{.0022, .0047, .01, .022, .047, .1, .22, .47, 1, 2.2, 4.7, 10, 22, 48, 100, 220, 480}},
 		"dynamo_frontend_inter_token_latency_seconds": {
 			{.0018, .0033, .0059, .011, .02, .035, .064, .12, .21, .38, .69, 1.2, 2.3, 4.1, 7.4, 13, 24, 44, 80},
@@ -198,7 +200,8 @@ var (
 	}
 )
 
-// knownTops are the largest values of gauges that begin at zero: 1 of a ratio, whatever its name says, and 100 of a percentage.
+// knownTops are the largest values of gauges that begin at zero: 1 of a ratio, whatever its name
+// says, and 100 of a percentage.
 var knownTops = map[string]float64{
 	"vllm:kv_cache_usage_perc": 1, "vllm:gpu_cache_usage_perc": 1, "vllm:cpu_cache_usage_perc": 1, "vllm:gpu_prefix_cache_hit_rate": 1,
 	"sglang:token_usage": 1, "sglang:swa_token_usage": 1, "sglang:mamba_usage": 1, "sglang:cache_hit_rate": 1,

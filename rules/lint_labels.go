@@ -19,9 +19,10 @@ type Lookup struct {
 	Labels []string
 }
 
-// Lookups are what has to be known of the labels of series to judge rules by them: [Exported.Labels] takes the answers. Only metrics that
-// exist, and that engines, routers and GPUs export or that are recorded, are asked for; of others only the job, where that says how often they
-// are scraped.
+// Lookups are what has to be known of the labels of series to judge rules by them:
+// [Exported.Labels] takes the answers. Only metrics that exist, and that engines, routers and GPUs
+// export or that are recorded, are asked for; of others only the job, where that says how often
+// they are scraped.
 func Lookups(in []AlertingRule, have Exported) []Lookup {
 	known, asks := newInventory(have), map[string]map[string]bool{}
 	add := func(metric string, names ...string) {
@@ -111,8 +112,8 @@ func (l *linter) unlabelled(x *parser.VectorSelector) []gone {
 	return nil
 }
 
-// identity are the labels that say which worker, model or machine a series is of. Other labels tell what happened, and a value of theirs
-// comes when it happens.
+// identity are the labels that say which worker, model or machine a series is of. Other labels tell
+// what happened, and a value of theirs comes when it happens.
 var identity = []string{"le", "model_name", "model", "engine", "namespace", "exported_namespace", "pod", "exported_pod", "container", "exported_container", "job", "instance",
 	"service", "endpoint", "cluster", "node", "Hostname", "hostname", "gpu", "UUID", "device", "modelName", "pool", "name", "inference_pool", "server"}
 
@@ -124,7 +125,8 @@ func lasting(metric string, m *labels.Matcher) bool {
 	return slices.Contains(identity, m.Name) || reasons[metric] == m.Name
 }
 
-// twins are labels that are taken for each other: exporters of this field name one thing in two ways.
+// twins are labels that are taken for each other: exporters of this field name one thing in two
+// ways.
 var twins = map[string]string{
 	"model": "model_name", "model_name": "model", "pod": "exported_pod", "exported_pod": "pod", "namespace": "exported_namespace", "exported_namespace": "namespace",
 	"container": "exported_container", "exported_container": "container", "hostname": "Hostname", "Hostname": "hostname", "node": "Hostname",
@@ -232,7 +234,8 @@ func few(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// single is the one selector of an expression whose series keep the labels that they are selected with.
+// single is the one selector of an expression whose series keep the labels that they are selected
+// with.
 func single(e parser.Expr) *parser.VectorSelector {
 	switch x := unwrap(e).(type) {
 	case *parser.VectorSelector:
@@ -256,7 +259,8 @@ func single(e parser.Expr) *parser.VectorSelector {
 	return nil
 }
 
-// grouped finds labels to aggregate by that no series has: all of them then end up in one, or one too few apart.
+// grouped finds labels to aggregate by that no series has: all of them then end up in one, or one
+// too few apart.
 func (l *linter) grouped(x *parser.AggregateExpr) {
 	sel := single(x.Expr)
 	if sel == nil || x.Without || len(x.Grouping) == 0 {
@@ -283,7 +287,8 @@ func (l *linter) grouped(x *parser.AggregateExpr) {
 	}
 }
 
-// matched finds two sides whose series never meet, because one has a label by which they are matched and the other has not.
+// matched finds two sides whose series never meet, because one has a label by which they are
+// matched and the other has not.
 func (l *linter) matched(x *parser.BinaryExpr) {
 	v := x.VectorMatching
 	if v == nil || x.Op == parser.LOR || v.Card != parser.CardOneToOne && v.Card != parser.CardManyToMany && !v.On {
@@ -330,7 +335,8 @@ func (l *linter) matched(x *parser.BinaryExpr) {
 	l.say(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what, few(alone)), fix)
 }
 
-// inherent are labels that every series of a metric has if one has it: the exporter makes them. What scrapes and routers add, some may lack.
+// inherent are labels that every series of a metric has if one has it: the exporter makes them.
+// What scrapes and routers add, some may lack.
 var inherent = []string{"le", "finished_reason", "reason", "status", "mode", "UUID"}
 
 // scraped are labels that say who was scraped, which is never the same of two exporters.

@@ -16,16 +16,19 @@ var framebuffers = []string{"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_
 // tebibyte is more memory in MiB than any GPU has.
 const tebibyte = 1 << 20
 
-// growing is a leak of GPU memory: the second half leaves out workers that were still loading three hours ago.
+// growing is a leak of GPU memory: the second half leaves out workers that were still loading three
+// hours ago.
 const growing = "deriv(DCGM_FI_DEV_FB_USED[3h]) > 0.02 and DCGM_FI_DEV_FB_USED offset 3h > 0.5 * DCGM_FI_DEV_FB_USED"
 
-// A cache is what an engine exports of its KV cache, and a rule for one that is too small: full alone, it is an efficient engine.
+// A cache is what an engine exports of its KV cache, and a rule for one that is too small: full
+// alone, it is an efficient engine.
 type cache struct {
 	usage, rule string
 	as          string // the rule of deploy/prometheus that says it for every cluster
 }
 
-// caches are in the order in which they are suggested: the engine's own before what Dynamo's worker says of it.
+// caches are in the order in which they are suggested: the engine's own before what Dynamo's worker
+// says of it.
 var caches = []cache{
 	vllmCache,
 	{"vllm:gpu_cache_usage_perc", pressed("vllm:gpu_cache_usage_perc", `vllm:num_requests_waiting{server=""}`), "VLLMKVCachePressure of deploy/prometheus/vllm.yml"},
@@ -70,7 +73,8 @@ func (l *linter) mebibytes(c bound, x *parser.BinaryExpr, path []parser.Node) {
 	}
 }
 
-// filled finds thresholds for the use of GPU memory, where engines take it at their start: what a rule then says has nothing to do with load.
+// filled finds thresholds for the use of GPU memory, where engines take it at their start: what a
+// rule then says has nothing to do with load.
 func (l *linter) filled(u use, uses []use) {
 	full := map[bool]string{true: "below", false: "above"}[u.metric == "DCGM_FI_DEV_FB_FREE"]
 	itself := slices.ContainsFunc(uses, func(v use) bool { return v.metric == u.metric && v.is != "" && v.is != u.is && !v.under })

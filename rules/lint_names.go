@@ -12,9 +12,10 @@ import (
 	"paramedic/state"
 )
 
-// Names of metrics that are neither an engine's nor a GPU's are judged with care: many a metric comes only once something happens, an
-// exporter may be down, and of other teams nobody here knows. A name that no series has is told only where another, that is here, is so
-// like it that it must have been meant, or where it looks recorded and nothing records it.
+// Names of metrics that are neither an engine's nor a GPU's are judged with care: many a metric
+// comes only once something happens, an exporter may be down, and of other teams nobody here knows.
+// A name that no series has is told only where another, that is here, is so like it that it must
+// have been meant, or where it looks recorded and nothing records it.
 
 // exists says whether series have a name, or a recording rule gives it.
 func (c *inventory) exists(name string) bool { return c.have.Metrics[name] || c.records[name] != nil }
@@ -27,7 +28,8 @@ func (c *inventory) telling(name string) bool {
 	return !c.have.Earlier[name] && c.suspect(name)
 }
 
-// eventual are counters that engines and routers export from the first time on that they count something.
+// eventual are counters that engines and routers export from the first time on that they count
+// something.
 var eventual = []string{
 	"sglang:num_aborted_requests_total", "trtllm_request_error_total", "dynamo_component_errors_total", "dynamo_frontend_model_cancellation_total",
 	"dynamo_frontend_model_migration_total", "dynamo_frontend_model_rejection_total", "llm_d_epp_request_error_total", "llm_d_epp_datalayer_poll_errors_total",
@@ -49,13 +51,15 @@ func (c *inventory) suspect(name string) bool {
 	return strings.Contains(name, ":") || c.have.Metrics[name+"_bucket"] || c.like(name) != ""
 }
 
-// Suspects are the names in rules that are probably wrong. It is worth asking whether series had them earlier, see [Exported.Earlier].
+// Suspects are the names in rules that are probably wrong. It is worth asking whether series had
+// them earlier, see [Exported.Earlier].
 func Suspects(in []AlertingRule, have Exported) []string {
 	known := newInventory(have)
 	return known.nameless(in, func(name string, _ bool) bool { return family(name) == "" && known.suspect(name) })
 }
 
-// Unjudged are the names in rules that no series has, and of which Lint says nothing. Those that a rule wants to be absent are not among them.
+// Unjudged are the names in rules that no series has, and of which Lint says nothing. Those that a
+// rule wants to be absent are not among them.
 func Unjudged(in []AlertingRule, have Exported) []string {
 	known := newInventory(have)
 	out := known.nameless(in, func(name string, absent bool) bool { return !absent && !known.telling(name) })
@@ -65,7 +69,8 @@ func Unjudged(in []AlertingRule, have Exported) []string {
 	return out
 }
 
-// nameless are the names in rules that no series has, and which are as wanted; that is told of each whether its absence is looked for.
+// nameless are the names in rules that no series has, and which are as wanted; that is told of each
+// whether its absence is looked for.
 func (c *inventory) nameless(in []AlertingRule, wanted func(name string, absent bool) bool) []string {
 	found := map[string]bool{}
 	for _, r := range in {
@@ -251,7 +256,8 @@ const (
 // units are the suffixes that people leave out.
 var units = []string{"total", "seconds", "bytes", "ratio"}
 
-// likeness says how alike two names are. Names that differ by a number or a short word are two metrics: p95 and p99, 4xx and 5xx, rx and tx.
+// likeness says how alike two names are. Names that differ by a number or a short word are two
+// metrics: p95 and p99, 4xx and 5xx, rx and tx.
 func likeness(a, b []string) int {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -283,7 +289,8 @@ func likeness(a, b []string) int {
 	return out
 }
 
-// slip says whether two long words differ by one letter behind the first: another one, one too many, or two exchanged.
+// slip says whether two long words differ by one letter behind the first: another one, one too
+// many, or two exchanged.
 func slip(a, b string) bool {
 	const long = 5
 	if len(a) > len(b) {

@@ -13,7 +13,8 @@ import (
 // needTwo are the functions that have no value where there is one sample.
 var needTwo = []string{"rate", "irate", "increase", "delta", "idelta", "deriv", "predict_linear", "double_exponential_smoothing", "holt_winters"}
 
-// ranged is what a function of needTwo looks back on; nil where it is none, or looks back on nothing that is scraped.
+// ranged is what a function of needTwo looks back on; nil where it is none, or looks back on
+// nothing that is scraped.
 func ranged(x *parser.Call) (*parser.VectorSelector, time.Duration) {
 	if !slices.Contains(needTwo, x.Func.Name) {
 		return nil, 0
@@ -37,7 +38,8 @@ func (c *inventory) brief(d time.Duration) bool {
 	return false
 }
 
-// scraped is how often a metric is scraped, at the shortest; zero where that is not known of all of its jobs.
+// scraped is how often a metric is scraped, at the shortest; zero where that is not known of all of
+// its jobs.
 func (c *inventory) scraped(metric string) time.Duration {
 	var out time.Duration
 	for _, job := range c.valuesOf(metric, "job") {
@@ -52,7 +54,8 @@ func (c *inventory) scraped(metric string) time.Duration {
 	return out
 }
 
-// sparse finds ranges that are shorter than two scrapes: what is computed of them has no value, or only now and then.
+// sparse finds ranges that are shorter than two scrapes: what is computed of them has no value, or
+// only now and then.
 func (l *linter) sparse(x *parser.Call, path []parser.Node) {
 	sel, d := ranged(x)
 	if sel == nil {

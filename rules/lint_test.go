@@ -385,7 +385,8 @@ func FuzzLint(f *testing.F) {
 	})
 }
 
-// Every engine has buckets of its own, and Dynamo's newer releases have others than its older ones: of those nothing is said that is wrong for one.
+// Every engine has buckets of its own, and Dynamo's newer releases have others than its older ones:
+// of those nothing is said that is wrong for one.
 func TestThresholdsBetweenTheBucketsOfOtherEngines(t *testing.T) {
 	const itl, e2e = "dynamo_frontend_inter_token_latency_seconds_bucket", "dynamo_frontend_request_duration_seconds_bucket"
 	p95 := func(metric, threshold string) string {
@@ -441,8 +442,8 @@ func TestThresholdsBetweenTheBucketsThatAFleetHas(t *testing.T) {
 	}
 }
 
-// Dynamo spreads its edges evenly over the logarithms from a least to a largest, and rounds them to two figures: generate_log_buckets in
-// lib/llm/src/http/service/metrics.rs.
+// Dynamo spreads its edges evenly over the logarithms from a least to a largest, and rounds them to
+// two figures: generate_log_buckets in lib/llm/src/http/service/metrics.rs.
 func TestTheBucketsOfDynamoAreThoseOfItsFormula(t *testing.T) {
 	type spread struct {
 		least, largest float64

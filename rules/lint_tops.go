@@ -8,7 +8,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// rangeOf is what an expression's value is called and the most that it can be, where it goes from zero to a known number.
+// rangeOf is what an expression's value is called and the most that it can be, where it goes from
+// zero to a known number.
 func rangeOf(e parser.Expr) (what string, top float64) {
 	switch x := unwrap(e).(type) {
 	case *parser.VectorSelector:
@@ -40,8 +41,8 @@ func meanOf(x *parser.BinaryExpr) (string, float64) {
 	return "", 0
 }
 
-// isShare says whether one expression is a part of another: one of what the other adds up, a narrower selection of the same, or a metric
-// that counts some of what another counts.
+// isShare says whether one expression is a part of another: one of what the other adds up, a
+// narrower selection of the same, or a metric that counts some of what another counts.
 func isShare(part, whole parser.Expr) bool {
 	whole = unwrap(whole)
 	if call, ok := whole.(*parser.Call); ok && call.Func.Name == "clamp_min" {
@@ -66,7 +67,8 @@ func isShare(part, whole parser.Expr) bool {
 	})
 }
 
-// added are what a sum adds, as it is written; what may be below zero adds up to nothing that is larger than its parts.
+// added are what a sum adds, as it is written; what may be below zero adds up to nothing that is
+// larger than its parts.
 func added(e parser.Expr) []string {
 	x, ok := unwrap(e).(*parser.BinaryExpr)
 	if ok && x.Op == parser.ADD {

@@ -12,8 +12,9 @@ import (
 	"paramedic/state"
 )
 
-// Load reads the built-in catalogue and, where dir is not empty, the user's rules over it. The catalogue holds everything that was
-// sound; a caller that serves must refuse one with problems. The error is of reading files only.
+// Load reads the built-in catalogue and, where dir is not empty, the user's rules over it. The
+// catalogue holds everything that was sound; a caller that serves must refuse one with problems.
+// The error is of reading files only.
 func Load(dir string) (*Catalog, []Problem, error) {
 	srcs, err := sources(dir)
 	if err != nil {
@@ -63,7 +64,8 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		l.problems = append(l.problems, ps...)
 	}
 	l.twice(srcs, files)
-	// Causes refer to everything else, and a user's entry has to come before a built-in one of the same kind.
+	// Causes refer to everything else, and a user's entry has to come before a built-in one of the
+	// same kind.
 	for i, f := range files {
 		l.file = srcs[i].name
 		l.symptoms(f.Symptoms)
@@ -112,7 +114,8 @@ func (l *loader) bad(line int, format string, args ...any) {
 
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
-// twice finds what is declared twice, or by a name that nobody can write elsewhere, by the user or by us; a user's entry that has a built-in one's name replaces it.
+// twice finds what is declared twice, or by a name that nobody can write elsewhere, by the user or
+// by us; a user's entry that has a built-in one's name replaces it.
 func (l *loader) twice(srcs []source, files []fileYAML) {
 	type name struct {
 		what, id string
@@ -220,7 +223,8 @@ func (l *loader) symptom(line int, id string) bool {
 	return true
 }
 
-// references finds causes that are spoken of and do not exist. Those of the design's list that have no entry yet may be named.
+// references finds causes that are spoken of and do not exist. Those of the design's list that have
+// no entry yet may be named.
 func (l *loader) references() {
 	for _, c := range l.cat.causes {
 		l.file = c.File
@@ -264,8 +268,8 @@ func (c *Catalog) known(id state.Cause) bool {
 	return ok || slices.Contains(Vocabulary, id)
 }
 
-// Vocabulary are the IDs of causes that are agreed between Paramedic and those who read its API. A cause that is not among them can
-// still be declared by a user.
+// Vocabulary are the IDs of causes that are agreed between Paramedic and those who read its API. A
+// cause that is not among them can still be declared by a user.
 var Vocabulary = []state.Cause{
 	"kv_exhaustion", "kv_leak", "concurrency_cap", "traffic_surge", "retry_storm", "long_context_burst", "prefill_starvation",
 	"decode_saturation", "routing_skew", "prefix_cache_collapse", "host_memory_leak", "gpu_memory_leak", "cuda_oom", "oom_killed",

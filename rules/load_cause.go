@@ -58,7 +58,8 @@ func (l *loader) cause(y causeYAML) {
 	}
 }
 
-// advice are the texts of do or avoid, which speak of the whole verdict; a line may also be one of those that stand for the Xid's own.
+// advice are the texts of do or avoid, which speak of the whole verdict; a line may also be one of
+// those that stand for the Xid's own.
 func (l *loader) advice(ts []text, lines ...string) []string {
 	var out []string
 	for _, t := range ts {
@@ -70,7 +71,8 @@ func (l *loader) advice(ts []text, lines ...string) []string {
 	return out
 }
 
-// maxDecibans bounds what one observation can say: it is ten billion to one, and sums of such stay numbers that JSON can hold.
+// maxDecibans bounds what one observation can say: it is ten billion to one, and sums of such stay
+// numbers that JSON can hold.
 const maxDecibans = 100
 
 func (l *loader) decibans(line int, what string, v float64) {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Meant suggests the known name that somebody meant who wrote another, or lists those that there are.
+// Meant suggests the known name that somebody meant who wrote another, or lists those that there
+// are.
 func Meant(name string, known []string) string {
 	best, least := "", max(1, len(name)/3)
 	for _, k := range known {
@@ -20,8 +21,8 @@ func Meant(name string, known []string) string {
 	return "there are " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
 }
 
-// distance is how many letters have to be put in, taken out or exchanged, or swapped with the next, to make one word of another: the optimal
-// string alignment of Damerau and Levenshtein.
+// distance is how many letters have to be put in, taken out or exchanged, or swapped with the next,
+// to make one word of another: the optimal string alignment of Damerau and Levenshtein.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

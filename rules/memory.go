@@ -6,8 +6,8 @@ import (
 	"paramedic/state"
 )
 
-// memory is what a view fills and nothing outlives: diagnoses follow each other, and would otherwise leave a third of a megabyte each to
-// the garbage collector.
+// memory is what a view fills and nothing outlives: diagnoses follow each other, and would
+// otherwise leave a third of a megabyte each to the garbage collector.
 type memory struct {
 	readings arena[reading]
 	samples  arena[int32]
@@ -35,7 +35,8 @@ var memories = sync.Pool{New: func() any {
 	return &memory{byKey: map[string]int{}, bySignal: map[string]*series{}, gpusOf: map[int][]int{}}
 }}
 
-// release gives the view's memory to the next one. The view, and whatever it found, must not be asked afterwards.
+// release gives the view's memory to the next one. The view, and whatever it found, must not be
+// asked afterwards.
 func (v *view) release() {
 	v.memory.readings.reset()
 	v.memory.samples.reset()

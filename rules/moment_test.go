@@ -7,8 +7,9 @@ import (
 	"paramedic/state"
 )
 
-// The cache that a request holds was as it is an hour ago. At the moment of that hour which was busy as now, more ran, of which the cache's
-// use is not known: no expression puts the two together.
+// The cache that a request holds was as it is an hour ago. At the moment of that hour which was
+// busy as now, more ran, of which the cache's use is not known: no expression puts the two
+// together.
 func TestExpressionAsksForOneMoment(t *testing.T) {
 	c := mustLoad(t)
 	env, err := newEnvironment(c)

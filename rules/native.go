@@ -6,9 +6,11 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// Evidence is a few kinds of expression asked of hundreds of entities, and CEL's interpreter boxes every number on the way. What the
-// catalogue's expressions are made of (readings, numbers, texts, comparisons, arithmetic and logic) is therefore compiled to Go functions
-// that answer as CEL does, absorption of what is absent included; TestNativeAnswersAreCELs holds them to that. CEL evaluates the rest.
+// Evidence is a few kinds of expression asked of hundreds of entities, and CEL's interpreter boxes
+// every number on the way. What the catalogue's expressions are made of (readings, numbers, texts,
+// comparisons, arithmetic and logic) is therefore compiled to Go functions that answer as CEL does,
+// absorption of what is absent included; TestNativeAnswersAreCELs holds them to that. CEL evaluates
+// the rest.
 type (
 	condition func(*group) (holds, ok bool)
 	quantum   func(*group) number
@@ -146,7 +148,8 @@ var arithmetic = map[string]func(a, b float64) float64{
 	operators.Divide:   func(a, b float64) float64 { return a / b },
 }
 
-// amount is an expression of numbers. Whole numbers are literals only: CEL's integer arithmetic is another.
+// amount is an expression of numbers. Whole numbers are literals only: CEL's integer arithmetic is
+// another.
 func amount(x ast.Expr, c *Catalog) quantum {
 	switch x.Kind() {
 	case ast.LiteralKind:

@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// What is compiled to Go answers as CEL does, on every expression of the catalogue and on the corners of the language, over evidence in
-// which anything may be missing.
+// What is compiled to Go answers as CEL does, on every expression of the catalogue and on the
+// corners of the language, over evidence in which anything may be missing.
 func TestNativeAnswersAreCELs(t *testing.T) {
 	c := mustLoad(t)
 	env, err := newEnvironment(c)

@@ -7,8 +7,9 @@ import (
 	"paramedic/state"
 )
 
-// observations say from which value on a signal is a symptom, where there are no alerts to say so. They are the thresholds that the
-// alert rules in use agree on most (docs: playbooks of the causes that explain them).
+// observations say from which value on a signal is a symptom, where there are no alerts to say so.
+// They are the thresholds that the alert rules in use agree on most (docs: playbooks of the causes
+// that explain them).
 var observations = []struct {
 	symptom  state.Symptom
 	severity state.Severity
@@ -26,7 +27,8 @@ var observations = []struct {
 	{"gpu_hardware", state.Critical, "gpu_xid_changes", 0},
 }
 
-// Observe names the symptoms that evidence shows by itself, for a look at a fleet that no alert has called for.
+// Observe names the symptoms that evidence shows by itself, for a look at a fleet that no alert has
+// called for.
 func Observe(ev *state.Evidence) []state.SymptomCount {
 	var out []state.SymptomCount
 	seen := map[state.Symptom]int{}
@@ -101,7 +103,8 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 	return out
 }
 
-// staffed are the pools that have all replicas that are wanted of them: a pod beside those that is not ready starts, or ends, in a rollout.
+// staffed are the pools that have all replicas that are wanted of them: a pod beside those that is
+// not ready starts, or ends, in a rollout.
 type staffed struct {
 	pools    map[place]bool
 	notReady map[place]bool // workers
@@ -131,22 +134,26 @@ func (w staffed) without(e state.Entity) bool {
 	return e.Pool != "" && w.pools[place{e.Namespace, e.Pool}]
 }
 
-// heldIdle is the hint that a look has seen KV cache held while nothing runs, and none that is nearly full. A rule's is idle_kv.
+// heldIdle is the hint that a look has seen KV cache held while nothing runs, and none that is
+// nearly full. A rule's is idle_kv.
 const heldIdle = "held_idle"
 
-// brakes are the clock events that slow a GPU down against its own will. A power cap is none: every GPU at full load shows it.
+// brakes are the clock events that slow a GPU down against its own will. A power cap is none: every
+// GPU at full load shows it.
 var brakes = []string{"hw_thermal", "sw_thermal", "hw_slowdown", "hw_power_brake"}
 
-// What makes a slow clock a symptom without the driver's word: more is wanted than gpu_throttle's 0.8 of the peers' clock, and its 1.5 between
-// tokens, since here nothing but the two speaks for it.
+// What makes a slow clock a symptom without the driver's word: more is wanted than gpu_throttle's
+// 0.8 of the peers' clock, and its 1.5 between tokens, since here nothing but the two speaks for
+// it.
 const (
 	atWork    = 50  // percent of gpu_util
 	slowClock = 0.7 // of the median of the busy GPUs
 	slowGaps  = 1.5 // of the quickest worker's
 )
 
-// slowClocks is a symptom of a busy GPU that runs far below its busy peers, where its worker is slow between tokens too: exporters leave clock
-// events out unless they are told to, and a clock alone may be another model's or a sensor's whim.
+// slowClocks is a symptom of a busy GPU that runs far below its busy peers, where its worker is
+// slow between tokens too: exporters leave clock events out unless they are told to, and a clock
+// alone may be another model's or a sensor's whim.
 func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
 	type machine struct{ node, gpu string }
 	busy, quickest := map[machine]bool{}, 0.0
@@ -184,8 +191,9 @@ func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, stat
 	}
 }
 
-// So many of the requests that end are aborted, at such a rate, where it is a symptom: one in twenty is everyday, a third is beyond impatience
-// (as client_cancellations has it), and two aborts within minutes are chance.
+// So many of the requests that end are aborted, at such a rate, where it is a symptom: one in
+// twenty is everyday, a third is beyond impatience (as client_cancellations has it), and two aborts
+// within minutes are chance.
 const (
 	abortShare = 0.3
 	abortFloor = 0.1 // 1/s
@@ -205,7 +213,8 @@ func (e ends) share() float64 {
 // many says that so many are aborted, at more than a rate, that it is a symptom.
 func (e ends) many(floor float64) bool { return e.aborted > floor && e.share() > abortShare }
 
-// hangUps is a symptom of a worker, or of a pool over all its workers, of whose requests a third or more are aborted.
+// hangUps is a symptom of a worker, or of a pool over all its workers, of whose requests a third or
+// more are aborted.
 func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
 	pool := func(e state.Entity) place { return place{e.Namespace + "/" + e.Pool, e.Model} }
 	own, all := map[place]ends{}, map[place]ends{}
@@ -237,7 +246,8 @@ func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.E
 	}
 }
 
-// workerOf names a worker, also one whose page is all that is known of it; it is zero for what belongs to no worker.
+// workerOf names a worker, also one whose page is all that is known of it; it is zero for what
+// belongs to no worker.
 func workerOf(e state.Entity) place {
 	if e.Pod == "" {
 		return place{name: e.Instance}
@@ -245,7 +255,8 @@ func workerOf(e state.Entity) place {
 	return place{e.Namespace, e.Pod}
 }
 
-// memoryGrowth is a symptom where the memory, growing on as it does, meets its limit within four hours.
+// memoryGrowth is a symptom where the memory, growing on as it does, meets its limit within four
+// hours.
 func memoryGrowth(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
 	type memory struct{ used, limit, slope float64 }
 	pods := map[place]*memory{}

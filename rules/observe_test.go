@@ -9,7 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// A look that no alert has called for sees what the gateway and Kubernetes say, and nothing where they say that all is well.
+// A look that no alert has called for sees what the gateway and Kubernetes say, and nothing where
+// they say that all is well.
 func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	pod, pool := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0"}, state.Entity{Namespace: "llm", Pool: "vllm"}
@@ -74,7 +75,8 @@ func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
 	}
 }
 
-// A look that finds KV cache held while nothing runs says so, and not that the cache is full; where another worker's is, it says that.
+// A look that finds KV cache held while nothing runs says so, and not that the cache is full; where
+// another worker's is, it says that.
 func TestALookDoesNotCallAHeldCacheFull(t *testing.T) {
 	c := mustLoad(t)
 	pod := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0"}

@@ -8,8 +8,9 @@ import (
 	"paramedic/state"
 )
 
-// A Pathology is a pattern of several signals that operators know by its numbers. It is told beside a pool's health and never weighed: it
-// knows nothing of the pool's own past, and several causes look like it.
+// A Pathology is a pattern of several signals that operators know by its numbers. It is told beside
+// a pool's health and never weighed: it knows nothing of the pool's own past, and several causes
+// look like it.
 type Pathology struct {
 	ID        string        `json:"id"`
 	Title     string        `json:"title"`
@@ -66,8 +67,8 @@ func (c *Catalog) HealthSignals() []string {
 	return sortedSet(out)
 }
 
-// Health judges every pool that the evidence knows of as the function Health does, and says which pathologies it shows. A pool with one is
-// not healthy.
+// Health judges every pool that the evidence knows of as the function Health does, and says which
+// pathologies it shows. A pool with one is not healthy.
 func (c *Catalog) Health(cluster string, ev state.Evidence) []PoolHealth {
 	pools := Health(cluster, ev)
 	reading, top := c.reading(c.HealthSignals()...), newTopology(ev.Workers)

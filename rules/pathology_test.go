@@ -8,8 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// Each published pathology is seen where its numbers come together, and not where one of them is missing its border, is not there at all, or
-// is what a healthy pool shows.
+// Each published pathology is seen where its numbers come together, and not where one of them is
+// missing its border, is not there at all, or is what a healthy pool shows.
 func TestEveryPathologyBothWays(t *testing.T) {
 	c := mustLoad(t)
 	pod := func(name string) state.Entity {

@@ -12,9 +12,10 @@ import (
 	"paramedic/state"
 )
 
-// HolmesGPT, pull request 2477: it asserted chains of cause and effect that nothing supported. Here a verdict cites only what was read or
-// what its alerts say, with nothing read it names a cause only where its alerts are signs of that very cause, and of two troubles none is
-// called the consequence of the other where nothing connects them.
+// HolmesGPT, pull request 2477: it asserted chains of cause and effect that nothing supported. Here
+// a verdict cites only what was read or what its alerts say, with nothing read it names a cause
+// only where its alerts are signs of that very cause, and of two troubles none is called the
+// consequence of the other where nothing connects them.
 func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 	c := mustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
@@ -92,7 +93,8 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 	}
 }
 
-// ofTheAlert says whether a finding is about what an alert says, or what its rule reads, and says so.
+// ofTheAlert says whether a finding is about what an alert says, or what its rule reads, and says
+// so.
 func ofTheAlert(f state.Finding) bool {
 	text := strings.ToLower(f.Text)
 	return f.Signal == "symptoms" || strings.Contains(text, "alert") || strings.Contains(text, "rule ")

@@ -11,13 +11,15 @@ import (
 	"paramedic/state"
 )
 
-// fixedPlaceholders can stand in any text of a cause; evidence may also use its signals, {kv_usage} or {kv_usage.baseline}.
+// fixedPlaceholders can stand in any text of a cause; evidence may also use its signals, {kv_usage}
+// or {kv_usage.baseline}.
 var fixedPlaceholders = []string{
 	"cluster", "namespace", "model", "pool", "target", "pod", "pods", "node", "nodes", "gpu", "gpus", "workers", "broken",
 	"of_workers", "full_in", "count", "total", "entity", "xid", "xid_title", "xid_name", "xid_meaning", "xid_action", "xid_asks", "xid_beside", "rule",
 }
 
-// Of the fixed placeholders these have a value in evidence alone, which is asked of one entity, or alone in what is said of the whole verdict.
+// Of the fixed placeholders these have a value in evidence alone, which is asked of one entity, or
+// alone in what is said of the whole verdict.
 var ofEvidence, ofVerdicts = []string{"full_in", "count", "total"}, []string{"pods", "nodes", "gpus", "broken", "of_workers"}
 
 var placeholderForm = regexp.MustCompile(`\{([a-z0-9_.]+)\}`)
@@ -59,7 +61,8 @@ func (c *Catalog) singular(s string, p placeholder) string {
 	})
 }
 
-// fill puts values for placeholders. Values are data: what they contain is never read as a placeholder, and control characters go.
+// fill puts values for placeholders. Values are data: what they contain is never read as a
+// placeholder, and control characters go.
 func (c *Catalog) fill(s string, p placeholder) string {
 	return placeholderForm.ReplaceAllStringFunc(c.singular(s, p), func(m string) string {
 		name := m[1 : len(m)-1]
@@ -183,7 +186,8 @@ func (w *weighed) word(name string, v *view) string {
 	return "unknown"
 }
 
-// broken are the machines that were found broken, or those that the alerts name where the cause is about machines.
+// broken are the machines that were found broken, or those that the alerts name where the cause is
+// about machines.
 func (w *weighed) broken(v *view) []string {
 	if len(w.nodes) == 0 && (w.cause.Scope == "gpu" || w.cause.Scope == "node") {
 		return v.scope.Nodes
@@ -213,7 +217,8 @@ func or(words ...string) string {
 	return ""
 }
 
-// plain returns one short line of foreign text. A space before it stays: some words bring the one that parts them from what precedes.
+// plain returns one short line of foreign text. A space before it stays: some words bring the one
+// that parts them from what precedes.
 func plain(s string) string {
 	line := show.Line(s, 160)
 	if line != "" && s[0] == ' ' {
@@ -225,7 +230,8 @@ func plain(s string) string {
 // printable returns foreign text of any length on one line.
 func printable(s string) string { return show.Clean(s) }
 
-// quantity writes a value with its unit for people. What is counted is a bare number: the sentence names it.
+// quantity writes a value with its unit for people. What is counted is a bare number: the sentence
+// names it.
 func quantity(v float64, unit string) string {
 	switch unit {
 	case "requests", "tokens", "blocks", "pods", "events":

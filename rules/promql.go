@@ -58,11 +58,12 @@ func ParsePromQL(expr string) error {
 	return err
 }
 
-// metricName finds what look like metrics in an expression that does not parse. A colon or an underscore tells them from words.
+// metricName finds what look like metrics in an expression that does not parse. A colon or an
+// underscore tells them from words.
 var metricName = regexp.MustCompile(`[a-zA-Z_][a-zA-Z0-9_]*[:_][a-zA-Z0-9_:]*`)
 
-// usesOf lists the metrics of an expression in the order of the text. Expressions that are not valid PromQL (there are such in
-// circulating rules) still tell which metrics they mean.
+// usesOf lists the metrics of an expression in the order of the text. Expressions that are not
+// valid PromQL (there are such in circulating rules) still tell which metrics they mean.
 func usesOf(expr string) []use {
 	if expr == "" {
 		return nil
@@ -178,11 +179,12 @@ func bare(metric string) string {
 	return metric
 }
 
-// onRay are the beginnings of the names that Ray gives to vLLM's metrics: its own name before theirs, and in later releases an underscore in
-// place of the colon.
+// onRay are the beginnings of the names that Ray gives to vLLM's metrics: its own name before
+// theirs, and in later releases an underscore in place of the colon.
 var onRay = []string{"ray_vllm_", "ray_vllm:"}
 
-// OffRay is the name that vLLM itself gives to a metric that Ray exports for it. Other metrics keep their names.
+// OffRay is the name that vLLM itself gives to a metric that Ray exports for it. Other metrics keep
+// their names.
 func OffRay(metric string) string {
 	for _, prefix := range onRay {
 		if name, ok := strings.CutPrefix(metric, prefix); ok {
@@ -192,7 +194,8 @@ func OffRay(metric string) string {
 	return metric
 }
 
-// colon is a metric as vLLM spells it. Its colon is often written as an underscore: many articles do, and so do some that copy its metrics.
+// colon is a metric as vLLM spells it. Its colon is often written as an underscore: many articles
+// do, and so do some that copy its metrics.
 func colon(metric string) string {
 	metric = OffRay(metric)
 	if name, ok := strings.CutPrefix(metric, "vllm_"); ok {

@@ -26,8 +26,8 @@ func optional(p *float64) number {
 	return some(*p)
 }
 
-// reading is one signal as an expression sees it: the looked-at entity's own sample among those of its peers. A sample without a value
-// is NaN.
+// reading is one signal as an expression sees it: the looked-at entity's own sample among those of
+// its peers. A sample without a value is NaN.
 type reading struct {
 	*state.Sample
 	*peers
@@ -144,8 +144,8 @@ func (s *series) of(id int) *state.Sample {
 	return &s.samples[s.by[id]-1]
 }
 
-// summarise works out what all entities of the signal share. The order is that of their names: sums of floating-point numbers depend
-// on it.
+// summarise works out what all entities of the signal share. The order is that of their names: sums
+// of floating-point numbers depend on it.
 func (s *series) summarise(order []int, into *whole) {
 	r := into.reading()
 	var total float64
@@ -288,7 +288,8 @@ func (g *group) readingOf(s *series) *reading {
 	if r.Sample == nil {
 		r.peers, r.Sample = s.whole.peers, s.whole.Sample
 		if s.measured > 0 {
-			// It is measured on pods, GPUs or nodes: what this entity does not have, it does not have.
+			// It is measured on pods, GPUs or nodes: what this entity does not have, it does not
+			// have.
 			if r.Sample = g.own(s); r.Sample == nil {
 				r.Sample = nothing
 			}

@@ -54,7 +54,8 @@ const (
 	FnFlow     Fn = "flow"     // what came in: the rate at which requests leave, plus how fast the gauges in with grow
 )
 
-// Combine is how several series of one entity (data-parallel ranks, finish reasons, containers) become one value.
+// Combine is how several series of one entity (data-parallel ranks, finish reasons, containers)
+// become one value.
 type Combine string
 
 // How series are combined.
@@ -64,7 +65,8 @@ const (
 	CombineMin Combine = "min"
 )
 
-// A Signal is one quantity that evidence, checks and verification speak of, and every place where it can be read.
+// A Signal is one quantity that evidence, checks and verification speak of, and every place where
+// it can be read.
 type Signal struct {
 	ID    string `yaml:"id"`
 	Title string `yaml:"title"`
@@ -74,18 +76,22 @@ type Signal struct {
 	Text bool `yaml:"text"`
 	// Chart marks a signal that is drawn around the onset, and gets a z-score.
 	Chart bool `yaml:"chart"`
-	// Seasonal marks a signal whose values of a day and of a week ago are read. They are read of nothing else: two more moments of every
-	// signal would cost Prometheus as much as the rest of the evidence.
+	// Seasonal marks a signal whose values of a day and of a week ago are read. They are read of
+	// nothing else: two more moments of every signal would cost Prometheus as much as the rest of
+	// the evidence.
 	Seasonal bool `yaml:"seasonal"`
-	// Uncompared marks a signal of which an hour before the onset is not read either: nobody compares it.
+	// Uncompared marks a signal of which an hour before the onset is not read either: nobody
+	// compares it.
 	Uncompared bool `yaml:"uncompared"`
-	// Pooled marks a signal whose pool's value is no aggregate of the pods' values (a quantile, a ratio), so that it is
-	// read per pool too.
+	// Pooled marks a signal whose pool's value is no aggregate of the pods' values (a quantile, a
+	// ratio), so that it is read per pool too.
 	Pooled bool `yaml:"pooled"`
-	// Cut marks a length that is counted when a request ends, and too short where clients gave up before.
+	// Cut marks a length that is counted when a request ends, and too short where clients gave up
+	// before.
 	Cut     bool    `yaml:"cut"`
 	Combine Combine `yaml:"combine"`
-	// By names what else gives the signal: "kubernetes" (the API server), "probe" (the engine's /health), ByTraces (the trace store).
+	// By names what else gives the signal: "kubernetes" (the API server), "probe" (the engine's
+	// /health), ByTraces (the trace store).
 	By      []string `yaml:"by"`
 	Sources []Source `yaml:"-"`
 }
@@ -93,13 +99,14 @@ type Signal struct {
 // ByTraces marks a signal that the traces of single requests give.
 const ByTraces = "traces"
 
-// OnlyTraced says that nothing but traces gives the signal, so that it does not exist where there is no trace store.
+// OnlyTraced says that nothing but traces gives the signal, so that it does not exist where there
+// is no trace store.
 func (s Signal) OnlyTraced() bool {
 	return len(s.Sources) == 0 && len(s.By) == 1 && s.By[0] == ByTraces
 }
 
-// A Source is one metric, of one engine or exporter and its versions, that a signal can be read from. The first source that has
-// data for an entity wins.
+// A Source is one metric, of one engine or exporter and its versions, that a signal can be read
+// from. The first source that has data for an entity wins.
 type Source struct {
 	Engine string `yaml:"engine"` // vllm, sglang, dynamo, trtllm, dcgm, cadvisor, kube_state, process, target, epp (llm-d's router), ingress (a proxy before it: Istio, nginx), client (its callers), slo (what deploy/prometheus/slo.yml records)
 	Note   string `yaml:"note"`   // the versions that have it, and its traps
@@ -107,11 +114,13 @@ type Source struct {
 	Fn     Fn     `yaml:"fn"`
 	Q      float64
 	Window time.Duration
-	// Over is the other metric of ratio, rest, share, less and excess; OverMatch its own matchers (Match where empty).
+	// Over is the other metric of ratio, rest, share, less and excess; OverMatch its own matchers
+	// (Match where empty).
 	Over      string
 	OverMatch []Matcher
-	// With are gauges: those whose growth flow adds; those that total and excess add; for min, those that have to be zero for a point to count. For ratio
-	// they are counters of what Over leaves out, by the same matchers.
+	// With are gauges: those whose growth flow adds; those that total and excess add; for min,
+	// those that have to be zero for a point to count. For ratio they are counters of what Over
+	// leaves out, by the same matchers.
 	With  []string
 	Match []Matcher
 	// Label's value becomes the sample's Text. Value's value (of a label) becomes its value.
@@ -119,12 +128,14 @@ type Source struct {
 	Value string
 	// Nonzero drops points that are zero: for series that exist for every possible word.
 	Nonzero bool
-	// Per, where set, says that the source only knows this much of the entity (a frontend knows the pool, not the worker).
+	// Per, where set, says that the source only knows this much of the entity (a frontend knows the
+	// pool, not the worker).
 	Per   Per
 	Scale float64
 }
 
-// A Matcher selects series by a label, as PromQL writes it: label="v", label!="v", label=~"re", label!~"re".
+// A Matcher selects series by a label, as PromQL writes it: label="v", label!="v", label=~"re",
+// label!~"re".
 type Matcher struct {
 	Label, Op, Value string
 	re               *regexp.Regexp
@@ -151,7 +162,8 @@ func ParseMatcher(s string) (Matcher, error) {
 	return out, nil
 }
 
-// Matches says whether a label's value (empty where the series lacks the label) satisfies the matcher.
+// Matches says whether a label's value (empty where the series lacks the label) satisfies the
+// matcher.
 func (m Matcher) Matches(value string) bool {
 	switch m.Op {
 	case "=":
@@ -193,9 +205,10 @@ func (s Source) Metrics() []string {
 	return append(out, s.With...)
 }
 
-// Compared says whether the signal's value of an hour before the onset is read. What looks back over hours by itself, a slope or a count of
-// changes, is told by its own value, and reading it twice costs hours of samples; a share is told by what it is a share of, and a state of
-// Kubernetes is what it is.
+// Compared says whether the signal's value of an hour before the onset is read. What looks back
+// over hours by itself, a slope or a count of changes, is told by its own value, and reading it
+// twice costs hours of samples; a share is told by what it is a share of, and a state of Kubernetes
+// is what it is.
 func (s Signal) Compared() bool {
 	if s.Text || s.Uncompared {
 		return false

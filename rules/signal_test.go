@@ -26,7 +26,8 @@ func TestBuiltInSignalsLoad(t *testing.T) {
 			t.Errorf("signal %s is not declared", id)
 		}
 	}
-	// The production-stack router exports the same names with a label server: it would be a worker that does not exist.
+	// The production-stack router exports the same names with a label server: it would be a worker
+	// that does not exist.
 	for _, id := range []string{"requests_waiting", "requests_running"} {
 		m := byID[id].Sources[0].Match
 		if len(m) != 1 || m[0].String() != `server=""` {

@@ -18,8 +18,8 @@ type nobody struct{}
 
 func (nobody) Channels(*state.Incident) []state.Channel { return []state.Channel{state.ChannelConsole} }
 
-// A storm is a case as a running bot meets it: alerts in any order, each twice, nothing known of the topology before the first
-// evidence, and evidence for one incident after the other.
+// A storm is a case as a running bot meets it: alerts in any order, each twice, nothing known of
+// the topology before the first evidence, and evidence for one incident after the other.
 type storm struct {
 	t     *testing.T
 	fold  state.Fold
@@ -76,8 +76,9 @@ func (s *storm) run(alerts []alertJSON, ev state.Evidence) []string {
 	return causes
 }
 
-// Whatever the order in which a storm's alerts come, and though each comes twice, what stays open in the end is the same: one incident
-// for each trouble, under its cause. A root that shows itself last takes its consequences; troubles that are not one stay apart.
+// Whatever the order in which a storm's alerts come, and though each comes twice, what stays open
+// in the end is the same: one incident for each trouble, under its cause. A root that shows itself
+// last takes its consequences; troubles that are not one stay apart.
 func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
 	c := mustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
@@ -126,8 +127,9 @@ func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
 	}
 }
 
-// Keep, issue 6702: what stood alone was left out of correlation. Here a rule that nothing is known of, and that fires on five hundred
-// machines, is one incident, and an alert that names no place joins the one trouble that the fleet has.
+// Keep, issue 6702: what stood alone was left out of correlation. Here a rule that nothing is known
+// of, and that fires on five hundred machines, is one incident, and an alert that names no place
+// joins the one trouble that the fleet has.
 func TestKeep6702WhatStandsAloneIsCorrelatedToo(t *testing.T) {
 	c := mustLoad(t)
 	newStorm := func() *storm {
@@ -150,8 +152,9 @@ func TestKeep6702WhatStandsAloneIsCorrelatedToo(t *testing.T) {
 	}
 }
 
-// Kubernaut, issue 209: two duplicates each waited for the other for ever. Here no two causes absorb each other, whatever they are, so
-// that it does not depend on the order of verdicts which of two incidents stays.
+// Kubernaut, issue 209: two duplicates each waited for the other for ever. Here no two causes
+// absorb each other, whatever they are, so that it does not depend on the order of verdicts which
+// of two incidents stays.
 func TestKubernaut209NoTwoCausesAbsorbEachOther(t *testing.T) {
 	c := mustLoad(t)
 	scope := state.Scope{Namespace: "llm", Pool: "vllm", Model: "m", Pods: []string{"vllm-0"}, Nodes: []string{"node-1"}}

@@ -64,7 +64,8 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	return d
 }
 
-// scope is what is broken by the verdict: the marked pods, and nodes and GPUs where the cause is about those.
+// scope is what is broken by the verdict: the marked pods, and nodes and GPUs where the cause is
+// about those.
 func (w *weighed) scope(v *view, was state.Scope) state.Scope {
 	s := copyScope(v.scope)
 	s.Pods = append([]string{}, w.pods...)
@@ -115,7 +116,8 @@ func onlyReason(missing []string) string {
 	return only
 }
 
-// alternatives are the causes that were weighed and not chosen: the runner-up always, others while they count for anything.
+// alternatives are the causes that were weighed and not chosen: the runner-up always, others while
+// they count for anything.
 func (c *Catalog) alternatives(v verdict, from []weighed) []state.Alternative {
 	out := []state.Alternative{}
 	for i := range from {
@@ -128,7 +130,8 @@ func (c *Catalog) alternatives(v verdict, from []weighed) []state.Alternative {
 	return out
 }
 
-// wouldWin says what would have to be different for a cause to be named: as much as one needs, and as far ahead of every other.
+// wouldWin says what would have to be different for a cause to be named: as much as one needs, and
+// as far ahead of every other.
 func wouldWin(v verdict, w *weighed) string {
 	best := &v.ranked[0]
 	if w == best && len(v.roots) > 0 {
@@ -388,7 +391,8 @@ func (v *view) reasons() string {
 	return ": " + strings.Join(out, "; ")
 }
 
-// midSentence writes a title as it reads within a sentence: without its capital, unless it begins with an abbreviation such as KV.
+// midSentence writes a title as it reads within a sentence: without its capital, unless it begins
+// with an abbreviation such as KV.
 func midSentence(title string) string {
 	first, n := utf8.DecodeRuneInString(title)
 	second, _ := utf8.DecodeRuneInString(title[n:])

@@ -20,7 +20,8 @@ func TestATitleWithinASentence(t *testing.T) {
 	}
 }
 
-// A text is told in every case in which its condition holds, and has to be true in each: here the one at the edge.
+// A text is told in every case in which its condition holds, and has to be true in each: here the
+// one at the edge.
 func TestTextsAreTrueAtTheEdgeOfTheirConditions(t *testing.T) {
 	c := mustLoadOnce()
 	entity := state.Entity{Cluster: "prod", Namespace: "llm", Model: "llama", Pool: "vllm", Pod: "vllm-0"}
@@ -61,8 +62,8 @@ func TestTextsAreTrueAtTheEdgeOfTheirConditions(t *testing.T) {
 	}
 }
 
-// Where nobody knows how things were before, what a change leads to is no verdict: each change that may have brought it is named, with the
-// sign that it would be known by.
+// Where nobody knows how things were before, what a change leads to is no verdict: each change that
+// may have brought it is named, with the sign that it would be known by.
 func TestWhatMayHaveBroughtItIsNamedWhereThePastIsUnknown(t *testing.T) {
 	c := mustLoad(t)
 	at := caseTime

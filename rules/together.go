@@ -28,12 +28,14 @@ type track struct {
 	smear  time.Duration // how much later than what it measures it can have left, for the window that it is averaged over
 }
 
-// correlations are the signals that moved together with what users feel: those that the verdict rests on, then the rest, each with those
-// that moved first at the head. Both have to have left
-// their course, and Pearson's coefficient over all points of the chart has to be beyond ±0.8, whichever single point is left out: two
-// series that share one spike have moved together once. Ranks would be deaf here: of sixty points with ten of trouble, two steps at
-// the same moment have a Spearman coefficient of 0.42 only, since fifty calm points have their ranks by chance. The charts are not
-// shifted against each other before: any two steps fit when they may be moved until they do.
+// correlations are the signals that moved together with what users feel: those that the verdict
+// rests on, then the rest, each with those that moved first at the head. Both have to have left
+// their course, and Pearson's coefficient over all points of the chart has to be beyond ±0.8,
+// whichever single point is left out: two series that share one spike have moved together once.
+// Ranks would be deaf here: of sixty points with ten of trouble, two steps at the same moment have
+// a Spearman coefficient of 0.42 only, since fifty calm points have their ranks by chance. The
+// charts are not shifted against each other before: any two steps fit when they may be moved until
+// they do.
 func (c *Catalog) correlations(g *group, findings []state.Finding) []state.Correlation {
 	tracks := make([]track, 0, len(felt)+len(movers))
 	for _, id := range felt {
@@ -64,7 +66,8 @@ func (c *Catalog) correlations(g *group, findings []state.Finding) []state.Corre
 	return out[:min(len(out), mostTogether)]
 }
 
-// rank puts what the verdict rests on first, and what users feel last: that one misery comes with another is no news.
+// rank puts what the verdict rests on first, and what users feel last: that one misery comes with
+// another is no news.
 func rank(c state.Correlation, findings []state.Finding) int {
 	switch {
 	case slices.ContainsFunc(findings, func(f state.Finding) bool { return f.Signal == c.Signal && f.Weight > 0 }):
@@ -112,8 +115,9 @@ func order(lead float64) string {
 	return "as"
 }
 
-// lead is by how long one track left its course before another; none where that is a step of the chart or less, or may only be the
-// other's window: what is averaged over five minutes shows a change when enough of it is inside.
+// lead is by how long one track left its course before another; none where that is a step of the
+// chart or less, or may only be the other's window: what is averaged over five minutes shows a
+// change when enough of it is inside.
 func lead(t, u track) time.Duration {
 	by := u.points[u.moved].At.Sub(t.points[t.moved].At)
 	late := u
@@ -127,8 +131,9 @@ func lead(t, u track) time.Duration {
 	return by
 }
 
-// track is the chart of a signal, if it left its course: that of its first twenty points. It has left where two points in a row and
-// two thirds of all that follow are more than three standard deviations away, on the same side.
+// track is the chart of a signal, if it left its course: that of its first twenty points. It has
+// left where two points in a row and two thirds of all that follow are more than three standard
+// deviations away, on the same side.
 func (c *Catalog) track(g *group, signal string) (track, bool) {
 	t := track{signal: signal, points: g.chart(signal), moved: -1}
 	n := len(t.points)
@@ -164,7 +169,8 @@ func beyond(x, far float64) int {
 	return 0
 }
 
-// usual is the mean of points and how far from it is unusual; of points that stand still as for the anomaly score.
+// usual is the mean of points and how far from it is unusual; of points that stand still as for the
+// anomaly score.
 func usual(points []state.Point, unit string) (mean, far float64) {
 	n := float64(len(points))
 	for _, p := range points {
@@ -177,7 +183,8 @@ func usual(points []state.Point, unit string) (mean, far float64) {
 	return mean, anomalous * math.Max(math.Sqrt(squares/n), math.Max(math.Abs(mean)*0.01, Grain(unit)))
 }
 
-// chart is the signal's series: the worker's own; of the whole scope, its own or the mean of those workers' that go back as far.
+// chart is the signal's series: the worker's own; of the whole scope, its own or the mean of those
+// workers' that go back as far.
 func (g *group) chart(signal string) []state.Point {
 	s := g.view.signals[signal]
 	switch {
@@ -243,7 +250,8 @@ func (v *values) align(a, b []state.Point) {
 	}
 }
 
-// pearson is the correlation of at least twenty points, if it is beyond ±0.8 whichever one is left out.
+// pearson is the correlation of at least twenty points, if it is beyond ±0.8 whichever one is left
+// out.
 func pearson(x, y []float64) (r float64, ok bool) {
 	if len(x) < fewestPoints {
 		return 0, false

@@ -26,7 +26,8 @@ type topology struct {
 // place is a name within a namespace, or a GPU within a node.
 type place struct{ in, name string }
 
-// topologies are those that nobody asks any more: what one has grown to is a sixth of what a diagnosis would allocate.
+// topologies are those that nobody asks any more: what one has grown to is a sixth of what a
+// diagnosis would allocate.
 var topologies = sync.Pool{New: func() any { return newTopology(nil) }}
 
 func newTopology(workers []state.Worker) *topology {
@@ -39,7 +40,8 @@ func newTopology(workers []state.Worker) *topology {
 	return t
 }
 
-// release forgets everything, for the next that needs a topology. Nothing may be asked of it afterwards.
+// release forgets everything, for the next that needs a topology. Nothing may be asked of it
+// afterwards.
 func (t *topology) release() {
 	clear(t.byPod)
 	clear(t.byInstance)
@@ -84,7 +86,8 @@ func (t *topology) learn(workers []state.Worker) {
 	}
 }
 
-// pooled learns which pool a worker is in and which model that serves. A RayService may serve several.
+// pooled learns which pool a worker is in and which model that serves. A RayService may serve
+// several.
 func (t *topology) pooled(w *state.Worker) {
 	key, model := w.Namespace+"/"+w.Pool, strings.ToLower(w.Model)
 	first := t.pools[key]
@@ -103,7 +106,8 @@ func (t *topology) pooled(w *state.Worker) {
 	}
 }
 
-// modelOf is what all workers of a pool serve; empty where they serve different models, or nobody says.
+// modelOf is what all workers of a pool serve; empty where they serve different models, or nobody
+// says.
 func (t *topology) modelOf(key string) string {
 	if w := t.pools[key]; w != nil && !t.several[key] {
 		return w.Model
@@ -145,7 +149,8 @@ func (t *topology) behind(namespace, name string) []string {
 	return t.aliases[place{namespace, name}]
 }
 
-// mates are the workers that run one engine together with the entity's pod, itself included; nil where it is one by itself.
+// mates are the workers that run one engine together with the entity's pod, itself included; nil
+// where it is one by itself.
 func (t *topology) mates(e state.Entity) []*state.Worker {
 	if len(t.groups) == 0 || e.Pod == "" {
 		return nil
@@ -209,7 +214,8 @@ func (t *topology) resolve(e state.Entity) state.Entity {
 	return e
 }
 
-// correct replaces what labels said of a scope's pool where live context knows no such pool, and adds the model that it serves.
+// correct replaces what labels said of a scope's pool where live context knows no such pool, and
+// adds the model that it serves.
 func (t *topology) correct(s state.Scope) state.Scope {
 	if key := s.Namespace + "/" + s.Pool; t.pools[key] != nil {
 		s.Model = cmp.Or(s.Model, t.modelOf(key))
@@ -287,23 +293,27 @@ func contains(list []string, s string) bool {
 }
 
 var (
-	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes leaves vowels out of the hash; a short one is known by its digit.
+	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes leaves vowels out of the
+	// hash; a short one is known by its digit.
 	replicaSetPod = regexp.MustCompile(`^(.+)-(?:[bcdfghjklmnpqrstvwxz0-9]{6,10}|[a-z0-9]*[0-9][a-z0-9]*)-[a-z0-9]{5}$`)
 	// A StatefulSet's or LeaderWorkerSet's pod: name and ordinal.
 	ordinalPod = regexp.MustCompile(`^(.+)-[0-9]{1,4}$`)
-	// A DaemonSet's pod: Kubernetes leaves vowels, and digits that look like them, out of its suffixes.
+	// A DaemonSet's pod: Kubernetes leaves vowels, and digits that look like them, out of its
+	// suffixes.
 	suffixPod = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 )
 
-// DeploymentOf returns the Deployment that made a ReplicaSet; one whose name does not end in a hash is its own workload.
+// DeploymentOf returns the Deployment that made a ReplicaSet; one whose name does not end in a hash
+// is its own workload.
 func DeploymentOf(replicaSet string) string {
 	const pod = "-zzzzz"
 	return or(PoolOf(replicaSet+pod), replicaSet)
 }
 
-// PoolOf guesses the workload from a pod's name, for pods that Kubernetes was not asked about; empty where the name has no known form. A
-// LeaderWorkerSet's rank (name-0-1) cannot be told from a StatefulSet's pod (llama-3-0): it gets its leader's name, of which the topology
-// then knows the pool.
+// PoolOf guesses the workload from a pod's name, for pods that Kubernetes was not asked about;
+// empty where the name has no known form. A LeaderWorkerSet's rank (name-0-1) cannot be told from a
+// StatefulSet's pod (llama-3-0): it gets its leader's name, of which the topology then knows the
+// pool.
 func PoolOf(pod string) string {
 	if m := replicaSetPod.FindStringSubmatch(pod); m != nil {
 		return m[1]

@@ -37,7 +37,8 @@ func Grain(unit string) float64 {
 	return 1e-6
 }
 
-// looked is the one broken worker where the verdict names few, and else the whole scope: whose numbers the explanation gives.
+// looked is the one broken worker where the verdict names few, and else the whole scope: whose
+// numbers the explanation gives.
 func (v *view) looked(pods []string) *group {
 	if n := v.enginesOf(pods); n == 0 || 2*n > v.workers {
 		return v.whole
@@ -60,7 +61,8 @@ func (v *view) looked(pods []string) *group {
 	return best
 }
 
-// anomalies are the key signals that are not as usual: those that the verdict rests on first, then what users feel, then the rest.
+// anomalies are the key signals that are not as usual: those that the verdict rests on first, then
+// what users feel, then the rest.
 func (c *Catalog) anomalies(g *group, findings []state.Finding) []state.Anomaly {
 	order := make([]string, 0, len(findings)+len(keySignals))
 	for _, f := range findings {
@@ -114,7 +116,8 @@ func (c *Catalog) anomaly(g *group, signal string) (state.Anomaly, bool) {
 	return a, true
 }
 
-// Counted says whether a unit is of what workers share, so that a pool's is their sum and a mean over them has to be called one.
+// Counted says whether a unit is of what workers share, so that a pool's is their sum and a mean
+// over them has to be called one.
 func Counted(unit string) bool { return unit == "requests" || unit == "1/s" }
 
 func differs(a, b, grain float64) bool {
@@ -139,9 +142,10 @@ func deviations(z float64) string {
 	return n + " σ above its usual"
 }
 
-// against compares a value with those that are known of an hour, a day and a week ago: "×6 of an hour ago, ×5.8 of this hour yesterday and
-// ×6.1 of this hour last week", or "×3 of an hour ago, but as at this hour yesterday". Where nobody watched an hour ago, what was seen
-// first stands for it.
+// against compares a value with those that are known of an hour, a day and a week ago: "×6 of an
+// hour ago, ×5.8 of this hour yesterday and ×6.1 of this hour last week", or "×3 of an hour ago,
+// but as at this hour yesterday". Where nobody watched an hour ago, what was seen first stands for
+// it.
 func against(v float64, unit string, usual [3]number, watchedSince bool) string {
 	moments := [3]struct{ of, from string }{ // as what follows "×6 of" and "from 0"
 		{"an hour ago", "an hour ago"}, {"this hour yesterday", "at this hour yesterday"}, {"this hour last week", "at this hour last week"},

@@ -49,10 +49,12 @@ func chartOf(n int, value func(i int) float64) []state.Point {
 	return out
 }
 
-// ripple swings around a level by one tenth of amount up and down, so that its standard deviation is known.
+// ripple swings around a level by one tenth of amount up and down, so that its standard deviation
+// is known.
 func ripple(level, amount float64, i int) float64 { return level + amount*float64(i%2*2-1) }
 
-// surge is a pool of four workers whose arrivals, queue and time to first token leave their course at given points of sixty.
+// surge is a pool of four workers whose arrivals, queue and time to first token leave their course
+// at given points of sixty.
 func surge(at map[string]int, to map[string]float64) (*state.Incident, *state.Evidence) {
 	in, ev := fleet(mustLoadOnce(), 4)
 	ev.Samples = slices.DeleteFunc(ev.Samples, func(s state.Sample) bool { return at[s.Signal] == 0 })
@@ -91,8 +93,8 @@ func told(d state.Diagnosis) string {
 	return b.String()
 }
 
-// What moved first is at the head, with how long before; what moved a step before or less did not move first that anybody could tell;
-// and what did not move is not spoken of.
+// What moved first is at the head, with how long before; what moved a step before or less did not
+// move first that anybody could tell; and what did not move is not spoken of.
 func TestWhatMovedFirst(t *testing.T) {
 	c := mustLoadOnce()
 	in, ev := surge(map[string]int{"requests_running": 36, "kv_usage": 39, "requests_waiting": 40, "gpu_util": 90},
@@ -105,8 +107,8 @@ func TestWhatMovedFirst(t *testing.T) {
 	if text := d.Correlations[0].Text; !strings.HasPrefix(text, "Requests running rose 4 min before requests waiting rose (r = 0.8") {
 		t.Errorf("%s", text)
 	}
-	// The independent formula: r of two steps in 60 points, of 20 and 24 points, is sqrt(p(1-q) / (q(1-p))) with p = 20/60 and q = 24/60.
-	// It is 0.87; the ripple moves it a little.
+	// The independent formula: r of two steps in 60 points, of 20 and 24 points, is sqrt(p(1-q) /
+	// (q(1-p))) with p = 20/60 and q = 24/60. It is 0.87; the ripple moves it a little.
 	p, q := 20.0/60, 24.0/60
 	if want := math.Sqrt(p * (1 - q) / (q * (1 - p))); math.Abs(d.Correlations[0].R-want) > 0.02 {
 		t.Errorf("r = %g, want %g", d.Correlations[0].R, want)
@@ -155,7 +157,8 @@ func TestALeadIsMoreThanTheOthersWindow(t *testing.T) {
 	}
 }
 
-// Pearson's coefficient against numbers worked out by hand, and what is no correlation: too few points, one common spike, flat lines.
+// Pearson's coefficient against numbers worked out by hand, and what is no correlation: too few
+// points, one common spike, flat lines.
 func TestPearson(t *testing.T) {
 	series := func(n int, f func(i int) float64) []float64 {
 		out := make([]float64, n)
@@ -186,7 +189,8 @@ func TestPearson(t *testing.T) {
 			t.Errorf("%s: r = %.4f, %v; want %.4f, %v", c.name, r, ok, c.r, c.ok)
 		}
 	}
-	// Two steps in noise-free data: 10 of 60 points and 12 of 60, one within the other: r = sqrt(p(1-q) / (q(1-p))).
+	// Two steps in noise-free data: 10 of 60 points and 12 of 60, one within the other: r =
+	// sqrt(p(1-q) / (q(1-p))).
 	x := series(60, func(i int) float64 { return float64(max(0, min(1, i-49))) })
 	y := series(60, func(i int) float64 { return float64(max(0, min(1, i-47))) })
 	if r, _ := pearson(x, y); math.Abs(r-math.Sqrt((10.0/60*48/60)/(12.0/60*50/60))) > 1e-12 {
@@ -194,7 +198,8 @@ func TestPearson(t *testing.T) {
 	}
 }
 
-// The explanation of a fault that a person would check by hand: the queue of a pool that has never queued, with arrivals as on any Friday.
+// The explanation of a fault that a person would check by hand: the queue of a pool that has never
+// queued, with arrivals as on any Friday.
 func TestAnomaliesOfADiagnosis(t *testing.T) {
 	c := mustLoadOnce()
 	in, ev := fleet(c, 4)
@@ -258,7 +263,8 @@ func TestAnomaliesAreThoseOfTheBrokenWorker(t *testing.T) {
 	}
 }
 
-// Every signal of the explanation exists, is read by some evidence (or it would not be in the view), and is charted where its chart is.
+// Every signal of the explanation exists, is read by some evidence (or it would not be in the
+// view), and is charted where its chart is.
 func TestKeySignalsAreThere(t *testing.T) {
 	c := mustLoadOnce()
 	charted := map[string]bool{}

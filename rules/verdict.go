@@ -27,7 +27,8 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 	var best verdict
 	healthy := 0
 	for i, w := range wards {
-		// Where the alerts name no pool, the pool with the clearest trouble is the one that they are about; and so with its phases.
+		// Where the alerts name no pool, the pool with the clearest trouble is the one that they
+		// are about; and so with its phases.
 		view := top.view(in, w, ev, c)
 		view.guessed, view.strange = !about.known || len(wards) > 1, about.strange
 		v := c.weigh(view, in)
@@ -63,7 +64,8 @@ type verdict struct {
 	twins  []state.Cause // that it may as well be: what tells them from the first was not measured
 	lacks  []string      // … those signals
 	unseen bool          // the first is what an alert tells of, and could not be looked for; the second is that it means nothing
-	// unplaced says that the first is that a pool is healthy which the alerts need not mean, and another one is not known to be.
+	// unplaced says that the first is that a pool is healthy which the alerts need not mean, and
+	// another one is not known to be.
 	unplaced bool
 	margin   float64
 }
@@ -82,8 +84,9 @@ func (v verdict) better(than verdict) bool {
 	return a.score > b.score
 }
 
-// firstRival is what the best has to be ahead of. What it is known to lead to is there with it, and no other answer to the question where
-// the trouble came from; unless it was found on other workers, as a trouble of its own, or is easily taken for the best.
+// firstRival is what the best has to be ahead of. What it is known to lead to is there with it, and
+// no other answer to the question where the trouble came from; unless it was found on other
+// workers, as a trouble of its own, or is easily taken for the best.
 func (v verdict) firstRival(in *state.Incident) *weighed {
 	best := &v.ranked[0]
 	for i := range v.ranked[1:] {
@@ -96,7 +99,8 @@ func (v verdict) firstRival(in *state.Incident) *weighed {
 	return nil
 }
 
-// looksLike says that either of two causes names the other among those that are easily taken for it.
+// looksLike says that either of two causes names the other among those that are easily taken for
+// it.
 func (c *Cause) looksLike(other *Cause) bool {
 	names := func(a, b *Cause) bool {
 		return slices.ContainsFunc(a.LookAlikes, func(l LookAlike) bool { return l.Cause == b.ID })
@@ -113,8 +117,9 @@ func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
 	slices.SortStableFunc(out.ranked, func(a, b weighed) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.cause.ID, b.cause.ID))
 	})
-	// Unknown is one more cause, at 0 decibans: even odds against all that the catalogue does not know, and all in it that no evidence
-	// speaks for. Otherwise every cause that the catalogue learns would make the others less sure. Those causes share what is unknown's.
+	// Unknown is one more cause, at 0 decibans: even odds against all that the catalogue does not
+	// know, and all in it that no evidence speaks for. Otherwise every cause that the catalogue
+	// learns would make the others less sure. Those causes share what is unknown's.
 	total, within := 1.0, 0.0
 	for _, w := range out.ranked {
 		if w.stands() {

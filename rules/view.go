@@ -49,7 +49,8 @@ type view struct {
 	alerted     map[string]bool     // the workers that all alerts are about, with their engines' other pods and their machines; nil: not so
 }
 
-// answers are those for whom an expression holds, and how many had an answer; the pods of one engine count as one.
+// answers are those for whom an expression holds, and how many had an answer; the pods of one
+// engine count as one.
 type answers struct {
 	hits     []*group
 	answered int
@@ -90,7 +91,8 @@ func (v *view) ask(x *expression, per string) *answers {
 	return a
 }
 
-// engines is how many workers the entities are: several pods of one engine are one; GPUs and nodes stand for themselves.
+// engines is how many workers the entities are: several pods of one engine are one; GPUs and nodes
+// stand for themselves.
 func (v *view) engines(of []*group) int {
 	if len(v.engine) == 0 {
 		return len(of)
@@ -199,8 +201,8 @@ func (v *view) take(samples []state.Sample, but string, gathered time.Time, c *c
 	}
 }
 
-// alerted are the workers and machines that an incident's alerts are about, where every alert is of a kind that a worker has by itself and
-// says which worker.
+// alerted are the workers and machines that an incident's alerts are about, where every alert is of
+// a kind that a worker has by itself and says which worker.
 func (c *Catalog) alerted(in *state.Incident, top *topology, workers []state.Worker) map[string]bool {
 	out := map[string]bool{}
 	engines := map[place]bool{}
@@ -227,7 +229,8 @@ func (c *Catalog) alerted(in *state.Incident, top *topology, workers []state.Wor
 	return out
 }
 
-// elsewhere says that what was found is on none of the workers and machines that the alerts are about.
+// elsewhere says that what was found is on none of the workers and machines that the alerts are
+// about.
 func (v *view) elsewhere(pods, nodes []string) bool {
 	found := slices.Concat(pods, nodes)
 	return len(v.alerted) > 0 && len(found) > 0 && !slices.ContainsFunc(found, func(name string) bool { return v.alerted[name] })
@@ -315,7 +318,8 @@ func (v *view) arrange(groups []entry) {
 	}
 }
 
-// roleOf is the phase that the worker of a group computes, where the other has workers of its own; of a scope, the one that all its workers do.
+// roleOf is the phase that the worker of a group computes, where the other has workers of its own;
+// of a scope, the one that all its workers do.
 func (g *group) roleOf() string {
 	if g.key != "" {
 		return g.view.roles[g.pod]
@@ -330,8 +334,8 @@ func (g *group) roleOf() string {
 	return only
 }
 
-// groups are the entities that evidence of a kind is asked of. Where no worker reports by itself (a Dynamo frontend knows the pool
-// only), the pool stands for them.
+// groups are the entities that evidence of a kind is asked of. Where no worker reports by itself (a
+// Dynamo frontend knows the pool only), the pool stands for them.
 func (v *view) groups(per string) []*group {
 	switch per {
 	case "pod":

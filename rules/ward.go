@@ -9,14 +9,16 @@ import (
 	"paramedic/state"
 )
 
-// A ward is what is judged as one: a pool, or of one that has workers for prefill and others for decode, those of one role.
+// A ward is what is judged as one: a pool, or of one that has workers for prefill and others for
+// decode, those of one role.
 type ward struct {
 	scope state.Scope
 	role  string // empty: workers of any
 }
 
-// phases divides a scope by the roles of its workers. What is usual in one phase is trouble in the other (a prefill worker holds blocks and
-// runs nothing, a decode worker computes no prompts), and a mean over both is neither. The workers that the alerts name choose the role.
+// phases divides a scope by the roles of its workers. What is usual in one phase is trouble in the
+// other (a prefill worker holds blocks and runs nothing, a decode worker computes no prompts), and
+// a mean over both is neither. The workers that the alerts name choose the role.
 func (t *topology) phases(s state.Scope, ev *state.Evidence) []ward {
 	roles := map[string]bool{}
 	named := map[string]bool{}

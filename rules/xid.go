@@ -28,7 +28,8 @@ type Recovery struct {
 	rank int // by how much has to be done; 0 is the most
 }
 
-// classRank orders the classes of Xids: the lowest decides. One that the table does not have may be anything.
+// classRank orders the classes of Xids: the lowest decides. One that the table does not have may be
+// anything.
 var classRank = map[string]int{"hardware": 0, "application": 1, "": 2, "notice": 3}
 
 // recovery is the one of an ID; the empty ID has none.
@@ -71,9 +72,11 @@ type gpuNews struct {
 	message string // the exporter's words for the last Xid
 }
 
-// judged are the samples of gpu_xid with each GPU's worst Xid of the window in place of its last one; none where all are the same. The gauge
-// shows the last one only, and what follows a fault (45 for each process that is cleaned up, 63 and 154 from the driver) would hide it. The
-// exporter's count has every code, the gauge's own course those that a scrape saw, and the alerts those that they fired for.
+// judged are the samples of gpu_xid with each GPU's worst Xid of the window in place of its last
+// one; none where all are the same. The gauge shows the last one only, and what follows a fault (45
+// for each process that is cleaned up, 63 and 154 from the driver) would hide it. The exporter's
+// count has every code, the gauge's own course those that a scrape saw, and the alerts those that
+// they fired for.
 func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sample {
 	told, gauges := xidSamples(ev)
 	if len(told) == 0 {
@@ -150,8 +153,8 @@ func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sampl
 	return out
 }
 
-// xidSamples are the places of the samples that tell of Xids of late, and of all gauges of the last one. Where no GPU has any news, as is
-// usual, nothing tells of them.
+// xidSamples are the places of the samples that tell of Xids of late, and of all gauges of the last
+// one. Where no GPU has any news, as is usual, nothing tells of them.
 func xidSamples(ev *state.Evidence) (told, gauges []int) {
 	oldest := ev.At.Add(-stale)
 	tells := func(s *state.Sample) bool { return s.Entity.GPU != "" && (s.At.IsZero() || !s.At.Before(oldest)) }
@@ -187,7 +190,8 @@ func ofXids(ev *state.Evidence, f func(s *state.Sample, i int)) {
 	}
 }
 
-// shown are the codes that the gauge took within the window: its last, and those on its course that were not there before.
+// shown are the codes that the gauge took within the window: its last, and those on its course that
+// were not there before.
 func shown(s state.Sample, now time.Time) []int {
 	var out []int
 	add := func(v float64) {
@@ -214,9 +218,10 @@ func shown(s state.Sample, now time.Time) []int {
 
 var recoveryWords = regexp.MustCompile(`(?i)recovery action changed.{0,40}\bto\b[^(]{0,16}\(([^)]{1,40})\)`)
 
-// askedFor is the recovery that a text of Xid 154 states: "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)". Words
-// that the table does not have are not guessed at, nor is the number, which drivers have given several meanings. The exporter's own text for the
-// code, "GPU Recovery Action Changed", states none.
+// askedFor is the recovery that a text of Xid 154 states: "GPU recovery action changed from 0x0
+// (None) to 0x1 (GPU Reset Required)". Words that the table does not have are not guessed at, nor
+// is the number, which drivers have given several meanings. The exporter's own text for the code,
+// "GPU Recovery Action Changed", states none.
 func (c *Catalog) askedFor(text string) *Recovery {
 	words := strings.TrimSpace(text)
 	if m := recoveryWords.FindStringSubmatch(text); m != nil {
@@ -230,7 +235,8 @@ func (c *Catalog) askedFor(text string) *Recovery {
 	return nil
 }
 
-// xidHint is the hint's name under which an alert's Xid is kept: the hints of many alerts are merged, and one name would keep the first only.
+// xidHint is the hint's name under which an alert's Xid is kept: the hints of many alerts are
+// merged, and one name would keep the first only.
 func xidHint(code string, e state.Entity) string {
 	return "xid:" + code + "@" + e.Node + "/" + e.GPU
 }
@@ -267,7 +273,8 @@ func (c *Catalog) alertedXids(hints map[string]string) []alertedXid {
 	return out
 }
 
-// alertedClass is the class of the worst Xid that an alert carried; empty where none did, or the table does not have it.
+// alertedClass is the class of the worst Xid that an alert carried; empty where none did, or the
+// table does not have it.
 func (f *factsVal) alertedClass(c *Catalog) string {
 	if len(f.xids) == 0 {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Spell is lines of a cause's do or avoid, with the worst recovery's in place of those that depend on the Xid: for a reader who has no GPU
-// before them.
+// Spell is lines of a cause's do or avoid, with the worst recovery's in place of those that depend
+// on the Xid: for a reader who has no GPU before them.
 func (c *Catalog) Spell(lines []string) []string {
 	var out []string
 	for _, l := range lines {
@@ -30,7 +30,8 @@ type XidAdvice struct {
 	Lines []string
 }
 
-// ByXid is what a line that depends on the Xid stands for, the worst Xids first; it is nil for every other line.
+// ByXid is what a line that depends on the Xid stands for, the worst Xids first; it is nil for
+// every other line.
 func (c *Catalog) ByXid(line string) []XidAdvice {
 	if line != xidDo && line != xidAvoid {
 		return nil
@@ -70,8 +71,9 @@ type spoken struct {
 	driver   bool // the driver asks for it
 }
 
-// xid finds the Xid that a text speaks of: the worst that the looked-at GPUs reported within the window, or that an alert carried; and
-// where neither is there and old ones count, the one that a gauge still shows.
+// xid finds the Xid that a text speaks of: the worst that the looked-at GPUs reported within the
+// window, or that an alert carried; and where neither is there and old ones count, the one that a
+// gauge still shows.
 func (c *Catalog) xid(p placeholder, old bool) spoken {
 	groups := p.view.gpus
 	if p.group != nil && p.group.gpu != "" {
@@ -185,8 +187,8 @@ func (c *Catalog) advise(lines []string, p placeholder) []string {
 	return out
 }
 
-// xidNote says what an Xid asks for, where the verdict is not about it: a recent one, or else one that a GPU still shows whose worker is not
-// ready; empty where there is none.
+// xidNote says what an Xid asks for, where the verdict is not about it: a recent one, or else one
+// that a GPU still shows whose worker is not ready; empty where there is none.
 func (c *Catalog) xidNote(p placeholder) string {
 	p = placeholder{view: p.view}
 	if t := c.xid(p, false); t.code >= 0 {

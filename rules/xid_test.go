@@ -10,9 +10,11 @@ import (
 	"paramedic/state"
 )
 
-// What NVIDIA's Xid catalogue asks for after each driver error, by its resolution buckets (Xid-Catalog.xlsx, Ampere and newer, as NVSentinel
-// embeds it, SHA-256 7f70ce96…; engine.md §4.3), written down from there and not from the file that is tested. Repeats of 13 and 31 on one GPU want a diagnosis of it, 45 follows its companion where it has one, 48 is
-// drained first where 63 or 64 came with it, 94 is reset when convenient, and what 154 states is preferred to all.
+// What NVIDIA's Xid catalogue asks for after each driver error, by its resolution buckets
+// (Xid-Catalog.xlsx, Ampere and newer, as NVSentinel embeds it, SHA-256 7f70ce96…; engine.md §4.3),
+// written down from there and not from the file that is tested. Repeats of 13 and 31 on one GPU
+// want a diagnosis of it, 45 follows its companion where it has one, 48 is drained first where 63
+// or 64 came with it, 94 is reset when convenient, and what 154 states is preferred to all.
 var nvidia = map[int]string{
 	13: "RESTART_APP", 31: "RESTART_APP", 94: "RESTART_APP, RESET_LATER",
 	43: "IGNORE", 63: "IGNORE", 92: "IGNORE",
@@ -24,7 +26,8 @@ var nvidia = map[int]string{
 	154: "DRIVER",
 }
 
-// TestEveryXidHasItsCauseAndAction: what the engineer reads is what the catalogue asks for, whatever else stands in the story.
+// TestEveryXidHasItsCauseAndAction: what the engineer reads is what the catalogue asks for,
+// whatever else stands in the story.
 func TestEveryXidHasItsCauseAndAction(t *testing.T) {
 	type told struct {
 		title  string
@@ -99,7 +102,8 @@ func TestEveryXidHasItsCauseAndAction(t *testing.T) {
 			if hard != (c.xids[code].Class == "hardware") {
 				t.Errorf("%s is of class %s", bucket, c.xids[code].Class)
 			}
-			// Hardware is named before a worker has died of it. What an application did is not worth a page until one has.
+			// Hardware is named before a worker has died of it. What an application did is not
+			// worth a page until one has.
 			if d := diagnoseXid(c, gpuCase{last: code}); hard && d.Cause != "gpu_fault" || !hard && strings.Contains(strings.Join(d.Story.Do, "\n"), "Cordon node-1 before") {
 				t.Errorf("healthy workers: %s, %v", d.Cause, d.Story.Do)
 			}
@@ -107,7 +111,8 @@ func TestEveryXidHasItsCauseAndAction(t *testing.T) {
 	}
 }
 
-// Errors follow each other: what a process is cleaned up with, what the driver concludes. The gauge shows the last one only.
+// Errors follow each other: what a process is cleaned up with, what the driver concludes. The gauge
+// shows the last one only.
 func TestTheWorstXidOfLateDecides(t *testing.T) {
 	c := mustLoad(t)
 	before := []state.Point{{At: caseTime.Add(-40 * time.Minute), Value: 0}, {At: caseTime.Add(-20 * time.Minute), Value: 0}}
@@ -164,8 +169,8 @@ func TestTheWorstXidOfLateDecides(t *testing.T) {
 	}
 }
 
-// The driver's own word is preferred to the table: DCGM's field, or the kernel log's line where an alert has it. The exporter's text for the
-// code is the same for each 154 and says nothing.
+// The driver's own word is preferred to the table: DCGM's field, or the kernel log's line where an
+// alert has it. The exporter's text for the code is the same for each 154 and says nothing.
 func TestWhatTheDriverAsksForIsPreferred(t *testing.T) {
 	c := mustLoad(t)
 	line := func(to string) string {
@@ -229,7 +234,8 @@ type gpuCase struct {
 	died      bool
 }
 
-// diagnoseXid is the verdict on a pool of two, of which one GPU has just reported an Xid, and whose worker died or did not.
+// diagnoseXid is the verdict on a pool of two, of which one GPU has just reported an Xid, and whose
+// worker died or did not.
 func diagnoseXid(c *Catalog, x gpuCase) state.Diagnosis {
 	workers := []state.Worker{
 		{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", Model: "llama-70b", Node: "node-1", GPUs: []string{"0"}},

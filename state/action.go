@@ -28,8 +28,9 @@ const (
 	Superseded       ActionState = "superseded"
 )
 
-// legal are the transitions of a run: before any effect it may still be called off; after intent it ends in a proof or with a person.
-// A run that wrote is superseded only where the old value is back by another hand: there is nothing left to verify or to undo.
+// legal are the transitions of a run: before any effect it may still be called off; after intent it
+// ends in a proof or with a person. A run that wrote is superseded only where the old value is back
+// by another hand: there is nothing left to verify or to undo.
 var legal = map[ActionState][]ActionState{
 	Proposed:         {AwaitingApproval, Admitted, Denied, Cancelled, Superseded, Expired},
 	AwaitingApproval: {Approved, Denied, Expired, Cancelled, Superseded},
@@ -41,7 +42,8 @@ var legal = map[ActionState][]ActionState{
 	RollbackIntent:   {RolledBack, NeedsHuman, Superseded},
 }
 
-// Known reports whether this version knows the state. A newer version may have recorded one that it does not.
+// Known reports whether this version knows the state. A newer version may have recorded one that it
+// does not.
 func (s ActionState) Known() bool {
 	switch s {
 	case Succeeded, RolledBack, NeedsHuman, Denied, Expired, Cancelled, Superseded:
@@ -50,8 +52,8 @@ func (s ActionState) Known() bool {
 	return len(legal[s]) > 0
 }
 
-// Done reports whether the run has ended. NeedsHuman is an end for the bot: the run's lock stays until a person acknowledges it. A state
-// that is not known is no end.
+// Done reports whether the run has ended. NeedsHuman is an end for the bot: the run's lock stays
+// until a person acknowledges it. A state that is not known is no end.
 func (s ActionState) Done() bool { return s.Known() && len(legal[s]) == 0 }
 
 // BeforeEffect says whether nothing was written yet, so that the run can be called off.
@@ -114,7 +116,8 @@ func (t Target) String() string {
 // new field would judge a run differently.
 const ActionForm = 1
 
-// An Action is one run of one remedy: the plan, the guards' answers, who approved it, the write and its undoing, the verdict.
+// An Action is one run of one remedy: the plan, the guards' answers, who approved it, the write and
+// its undoing, the verdict.
 type Action struct {
 	ID       ActionID    `json:"id"`
 	Form     int         `json:"form,omitempty"` // the [ActionForm] of the bot that planned it
@@ -150,7 +153,8 @@ type Action struct {
 	NextAt time.Time `json:"next_at,omitzero"`
 }
 
-// A Write is one effect on a cluster: what was there, what is put there, and how to tell that it is ours.
+// A Write is one effect on a cluster: what was there, what is put there, and how to tell that it is
+// ours.
 type Write struct {
 	OpID    string    `json:"op_id,omitempty"` // annotated in the same write
 	UID     string    `json:"uid,omitempty"`
@@ -198,7 +202,8 @@ type ActionStep struct {
 	Actor Actor       `json:"actor,omitzero"`
 }
 
-// Move takes the run to another state. It fails, and changes nothing, where the transition is not legal.
+// Move takes the run to another state. It fails, and changes nothing, where the transition is not
+// legal.
 func (a *Action) Move(to ActionState, at time.Time, text string, by Actor) error {
 	if !slices.Contains(legal[a.State], to) {
 		return fmt.Errorf("action %s cannot go from %s to %s", a.ID, a.State, to)
@@ -211,13 +216,15 @@ func (a *Action) Move(to ActionState, at time.Time, text string, by Actor) error
 	return nil
 }
 
-// NeedsPerson reports whether the run waits for a person's word that it is taken care of. It holds its lock, and keeps its incident open,
-// until then. What cannot be judged, because this version does not know its state, waits for a person, too.
+// NeedsPerson reports whether the run waits for a person's word that it is taken care of. It holds
+// its lock, and keeps its incident open, until then. What cannot be judged, because this version
+// does not know its state, waits for a person, too.
 func (a *Action) NeedsPerson() bool {
 	return (a.State == NeedsHuman || !a.State.Known()) && a.Journal[Released] == ""
 }
 
-// Need orders runs by how much they need a person: those that wait for one, those under way, those not begun, and those that are over.
+// Need orders runs by how much they need a person: those that wait for one, those under way, those
+// not begun, and those that are over.
 func (a *Action) Need() int {
 	switch {
 	case a.State == AwaitingApproval, a.NeedsPerson():
@@ -230,8 +237,8 @@ func (a *Action) Need() int {
 	return 0
 }
 
-// Begun reports whether the run was admitted, or has recorded an intent since: budgets and locks count it. They count what cannot be
-// judged, too.
+// Begun reports whether the run was admitted, or has recorded an intent since: budgets and locks
+// count it. They count what cannot be judged, too.
 func (a *Action) Begun() bool {
 	return a.State == Admitted || a.NeedsPerson() || a.Reached(Intent)
 }
@@ -246,8 +253,9 @@ func (a *Action) SameRemedy(b *Action) bool {
 	return a.Kind == b.Kind && a.Target.Namespace == b.Target.Namespace && a.Target.Name == b.Target.Name
 }
 
-// Declined reports whether a person said no to the run, however it ended then: the remedy is not proposed again for the incident.
-// An approval that a guard overruled, or that a resolution overtook, is no such no.
+// Declined reports whether a person said no to the run, however it ended then: the remedy is not
+// proposed again for the incident. An approval that a guard overruled, or that a resolution
+// overtook, is no such no.
 func (a *Action) Declined() bool {
 	if a.Journal[CalledOff] != "" {
 		return true
@@ -258,13 +266,15 @@ func (a *Action) Declined() bool {
 	return a.DecidedBy.ID != "" && a.Steps[len(a.Steps)-1].Actor == a.DecidedBy
 }
 
-// RanOut reports whether the run ended by time or by a guard before it wrote anything: its remedy is planned again.
+// RanOut reports whether the run ended by time or by a guard before it wrote anything: its remedy
+// is planned again.
 func (a *Action) RanOut() bool {
 	return (a.State == Expired || a.State == Denied) && !a.Declined()
 }
 
-// CallOff says what became of a person's call to stop a run that had recorded its intent; empty: nobody called it off, or it ended without a
-// write and its reason says so. Whether the write is on its way shows only in the run's next state.
+// CallOff says what became of a person's call to stop a run that had recorded its intent; empty:
+// nobody called it off, or it ended without a write and its reason says so. Whether the write is on
+// its way shows only in the run's next state.
 func (a *Action) CallOff() string {
 	by := a.Journal[CalledOff]
 	switch {

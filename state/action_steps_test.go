@@ -81,7 +81,8 @@ func TestRemediesAreOneByKindAndObject(t *testing.T) {
 	}
 }
 
-// A guard's denial is none of a person, and neither is a run that a person decided on and that went on.
+// A guard's denial is none of a person, and neither is a run that a person decided on and that went
+// on.
 func TestDeclinedIsWhatAPersonRefused(t *testing.T) {
 	by := func(st ActionState, who Actor) []ActionStep {
 		return []ActionStep{{State: Proposed}, {State: st, Actor: who}}
@@ -172,7 +173,8 @@ func TestUnfitProposalIsDropped(t *testing.T) {
 	}
 }
 
-// Admission and intent are the bot's own steps: they are on record, and people are not told of them.
+// Admission and intent are the bot's own steps: they are on record, and people are not told of
+// them.
 func TestOwnStepsAreQuiet(t *testing.T) {
 	s := newStory(t)
 	_, a := s.proposed("auto")
@@ -271,7 +273,8 @@ func TestRunEffectIsDueWhenAsked(t *testing.T) {
 	}
 }
 
-// A no that came while the runner took a step is kept through it, and only what is about to be written is looked at again at once.
+// A no that came while the runner took a step is kept through it, and only what is about to be
+// written is looked at again at once.
 func TestNoIsKeptThroughTheNextStep(t *testing.T) {
 	for _, to := range []ActionState{Intent, NeedsHuman} {
 		s := newStory(t)

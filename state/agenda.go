@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A Lane groups effects that must not wait for those of another lane: a kind, and for notifications one channel of it. The first
-// message about an incident has a lane of its own, because edits of older messages must not delay it.
+// A Lane groups effects that must not wait for those of another lane: a kind, and for notifications
+// one channel of it. The first message about an incident has a lane of its own, because edits of
+// older messages must not delay it.
 type Lane struct {
 	Kind    EffectKind
 	Channel Channel // of notifications
@@ -25,14 +26,16 @@ type Task struct {
 }
 
 const (
-	// overdue is how long an effect waits behind more urgent ones before it gets a share of its lane.
+	// overdue is how long an effect waits behind more urgent ones before it gets a share of its
+	// lane.
 	overdue = time.Minute
 	// passes is how many more urgent effects go before one that is overdue.
 	passes = 3
 )
 
-// An agenda orders the committed effects of all partitions by lane and due time. Within a lane the severity of the incident comes
-// first, then an incident without a verdict, then age. It is safe for concurrent use, and asking it costs no more with more effects.
+// An agenda orders the committed effects of all partitions by lane and due time. Within a lane the
+// severity of the incident comes first, then an incident without a verdict, then age. It is safe
+// for concurrent use, and asking it costs no more with more effects.
 type agenda struct {
 	mu    sync.Mutex
 	items map[agendaKey]*item
@@ -89,7 +92,8 @@ func newAgenda() *agenda {
 	return &agenda{items: map[agendaKey]*item{}, loans: map[agendaKey]*loan{}, lanes: map[Lane]*queue{}, away: map[int]bool{}, owed: pile{slot: byOwed}}
 }
 
-// A move is a change of what one effect's place on the agenda rests on; gone says that the effect is not wanted any more.
+// A move is a change of what one effect's place on the agenda rests on; gone says that the effect
+// is not wanted any more.
 type move struct {
 	id      EffectID
 	gone    bool
@@ -123,7 +127,8 @@ func (a *agenda) load(partition int, moves []move) {
 	}
 }
 
-// unload takes a partition off the agenda until it is loaded again. What is in delivery stays known.
+// unload takes a partition off the agenda until it is loaded again. What is in delivery stays
+// known.
 func (a *agenda) unload(partition int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -218,7 +223,8 @@ func (q *queue) wake(now time.Time) {
 	}
 }
 
-// pick takes the next effect out of the lane. The most urgent goes first, but what is overdue keeps a share of the lane.
+// pick takes the next effect out of the lane. The most urgent goes first, but what is overdue keeps
+// a share of the lane.
 func (q *queue) pick(now time.Time) *item {
 	it, old := q.urgent.first(), q.oldest.first()
 	switch {
@@ -233,7 +239,8 @@ func (q *queue) pick(now time.Time) *item {
 	return it
 }
 
-// take gives out due effects, at most room of each lane, and returns when the next one is due (zero: none waits).
+// take gives out due effects, at most room of each lane, and returns when the next one is due
+// (zero: none waits).
 func (a *agenda) take(now time.Time, room func(Lane) int) (tasks []Task, next time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -251,7 +258,8 @@ func (a *agenda) take(now time.Time, room func(Lane) int) (tasks []Task, next ti
 	return tasks, next
 }
 
-// finish takes a task back. Where its outcome is in the log, the effect comes again with another turn only.
+// finish takes a task back. Where its outcome is in the log, the effect comes again with another
+// turn only.
 func (a *agenda) finish(t Task, answered bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -299,7 +307,8 @@ const (
 	piles
 )
 
-// A pile is a heap of items that knows the place of each, so that one can be taken out of its middle.
+// A pile is a heap of items that knows the place of each, so that one can be taken out of its
+// middle.
 type pile struct {
 	slot  int
 	items []*item

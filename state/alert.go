@@ -48,7 +48,8 @@ type Alert struct {
 // Name is the alert's rule: the label alertname.
 func (a Alert) Name() string { return a.Labels["alertname"] }
 
-// An Entity is the one thing that a sign or a sample is about; fields that are not known, or do not apply, are empty.
+// An Entity is the one thing that a sign or a sample is about; fields that are not known, or do not
+// apply, are empty.
 type Entity struct {
 	Cluster   string `json:"cluster,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
@@ -58,12 +59,14 @@ type Entity struct {
 	Instance  string `json:"instance,omitempty"` // scrape address, where the pod is not known
 	Node      string `json:"node,omitempty"`
 	GPU       string `json:"gpu,omitempty"` // index or UUID, as the exporter names it
-	// Job and Service are those of the scrape that an alert is about. Live context knows whose pods they are.
+	// Job and Service are those of the scrape that an alert is about. Live context knows whose pods
+	// they are.
 	Job     string `json:"job,omitempty"`
 	Service string `json:"service,omitempty"`
 }
 
-// A Scope is what an incident is about. Pods, Nodes and GPUs name what is broken, not all of the pool.
+// A Scope is what an incident is about. Pods, Nodes and GPUs name what is broken, not all of the
+// pool.
 type Scope struct {
 	Cluster   string   `json:"cluster"`
 	Namespace string   `json:"namespace"`
@@ -81,11 +84,13 @@ type Sign struct {
 	Entity   Entity   `json:"entity"`
 	// By says how it was recognised: "name", "metrics", "labels" or "none".
 	By string `json:"by"`
-	// Hints are facts that the alert itself carries (an Xid code, that the rule reads FB_USED), for evidence to use.
+	// Hints are facts that the alert itself carries (an Xid code, that the rule reads FB_USED), for
+	// evidence to use.
 	Hints map[string]string `json:"hints,omitempty"`
 }
 
-// An AlertRecord is what is remembered of one alert: its last form, what it means, and the incident that holds it.
+// An AlertRecord is what is remembered of one alert: its last form, what it means, and the incident
+// that holds it.
 type AlertRecord struct {
 	Alert    Alert      `json:"alert"`
 	Sign     Sign       `json:"sign"`

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// WhyNotApprove returns why the person may not approve an action with these approvers, or nothing where the person may. Every door
-// and the guard ask it, so that they agree (docs/decisions/0029-one-rule-for-approvers.md). A viewer approves nothing. Where policies
-// name approvers, only these may, under either of their names; elsewhere a responder may.
+// WhyNotApprove returns why the person may not approve an action with these approvers, or nothing
+// where the person may. Every door and the guard ask it, so that they agree
+// (docs/decisions/0029-one-rule-for-approvers.md). A viewer approves nothing. Where policies name
+// approvers, only these may, under either of their names; elsewhere a responder may.
 func (a Actor) WhyNotApprove(approvers []string) string {
 	named := func(id string) bool { return id != "" && slices.Contains(approvers, id) }
 	list := strings.Join(approvers, ", ")
@@ -33,7 +34,8 @@ const planShown = 8
 // ShortPlan returns the beginning of a plan's hash that people are shown, and type to approve it.
 func ShortPlan(hash string) string { return hash[:min(len(hash), planShown)] }
 
-// IsPlan reports whether a hash is that of the action's plan: the whole hash, or at least as much of it as people are shown.
+// IsPlan reports whether a hash is that of the action's plan: the whole hash, or at least as much
+// of it as people are shown.
 func (a *Action) IsPlan(hash string) bool {
 	return hash != "" && (hash == a.PlanHash || len(hash) >= planShown && strings.HasPrefix(a.PlanHash, hash))
 }

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// A Board is what one partition remembers, in memory. Only a [Fold] changes it, and the board notes what was changed, so that a
-// commit writes that and nothing more. It is not safe for concurrent use.
+// A Board is what one partition remembers, in memory. Only a [Fold] changes it, and the board notes
+// what was changed, so that a commit writes that and nothing more. It is not safe for concurrent
+// use.
 type Board struct {
 	incidents map[IncidentID]*Incident
 	alerts    map[Fingerprint]*AlertRecord
@@ -88,7 +89,8 @@ const (
 	kindMeta     = "meta"
 )
 
-// recordKey is a record's key. Ids that hold bytes which a key may not are hashed; the value carries the id itself.
+// recordKey is a record's key. Ids that hold bytes which a key may not are hashed; the value
+// carries the id itself.
 func recordKey(kind, id string) string {
 	for _, r := range id {
 		if !(r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
@@ -98,7 +100,8 @@ func recordKey(kind, id string) string {
 	return kind + "." + id
 }
 
-// LoadBoard returns the board of the records that [Board.Take] gave, without those that later ones deleted.
+// LoadBoard returns the board of the records that [Board.Take] gave, without those that later ones
+// deleted.
 func LoadBoard(records []Record) (*Board, error) {
 	values := make([]any, 0, len(records))
 	for _, r := range records {
@@ -194,7 +197,8 @@ func decode[T any](value []byte) (*T, error) {
 // Changes is how many records the next Take will give.
 func (b *Board) Changes() int { return len(b.dirty) + len(b.entries) + len(b.erased) }
 
-// Take gives what was changed since the last Take as records to commit, and the timeline entries among them.
+// Take gives what was changed since the last Take as records to commit, and the timeline entries
+// among them.
 func (b *Board) Take() ([]Record, []Entry, error) {
 	records := make([]Record, 0, b.Changes())
 	for _, key := range slices.Sorted(maps.Keys(b.dirty)) {
@@ -292,8 +296,8 @@ func (b *Board) home(id IncidentID) *Incident {
 	return in
 }
 
-// A dueItem is a time at which an incident or an action has to be looked at. Items are never removed early: what is looked at too
-// soon, or no longer there, is left as it is.
+// A dueItem is a time at which an incident or an action has to be looked at. Items are never
+// removed early: what is looked at too soon, or no longer there, is left as it is.
 type dueItem struct {
 	at       time.Time
 	cluster  string // whose timer it is: a tick is an input like any other, and inputs have a cluster
@@ -328,7 +332,8 @@ func (b *Board) scheduleAction(a *Action) {
 	}
 }
 
-// NextDue is when a tick is needed next, and the cluster whose timer it is; the time is zero when nothing waits.
+// NextDue is when a tick is needed next, and the cluster whose timer it is; the time is zero when
+// nothing waits.
 func (b *Board) NextDue() (at time.Time, cluster string) {
 	if len(b.due) == 0 {
 		return time.Time{}, ""

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// plainTriage is the least that a fold needs, so that what is measured is the fold's own: an incident for each pool.
+// plainTriage is the least that a fold needs, so that what is measured is the fold's own: an
+// incident for each pool.
 type plainTriage struct{}
 
 func (plainTriage) Classify(a Alert, cluster string) Sign {
@@ -62,7 +63,8 @@ func BenchmarkFold(b *testing.B) {
 	}
 }
 
-// BenchmarkLoadBoard is what a start costs in memory: the records of so many alerts become a board again.
+// BenchmarkLoadBoard is what a start costs in memory: the records of so many alerts become a board
+// again.
 func BenchmarkLoadBoard(b *testing.B) {
 	const active = 10_000
 	_, board := benchBoard(b, active, 64)
@@ -84,8 +86,8 @@ func BenchmarkLoadBoard(b *testing.B) {
 	}
 }
 
-// BenchmarkKeeperReads is what the outbox and the pages ask of the keeper, by open incidents. Take gives out an effect and takes it
-// back; it must not cost more with more effects that are due.
+// BenchmarkKeeperReads is what the outbox and the pages ask of the keeper, by open incidents. Take
+// gives out an effect and takes it back; it must not cost more with more effects that are due.
 func BenchmarkKeeperReads(b *testing.B) {
 	for _, incidents := range []int{100, 1_000, 25_000} {
 		_, board := benchBoard(b, incidents*2, 2)

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// A person's no and the bot's next step may cross on their way into the log. These tests write both orders down: whatever the order, nothing
-// is written after the no but to undo, and nobody is told that something was called off which happened.
+// A person's no and the bot's next step may cross on their way into the log. These tests write both
+// orders down: whatever the order, nothing is written after the no but to undo, and nobody is told
+// that something was called off which happened.
 
 var ana = Actor{ID: "ana"}
 
@@ -32,7 +33,8 @@ func (s *story) remedy(in *Incident, id ActionID, mode string) Action {
 	return a
 }
 
-// take is the runner's or the planner's step of a run as it knew the run before anything else happened.
+// take is the runner's or the planner's step of a run as it knew the run before anything else
+// happened.
 func (s *story) take(known Action, to ActionState, text string) Input {
 	s.t.Helper()
 	from := known.State
@@ -181,7 +183,8 @@ func TestACallOffThatComesTooLateIsToldAsThat(t *testing.T) {
 	}
 }
 
-// To cancel what needs a person says that it is taken care of. Whoever asked a run to stop has not said that.
+// To cancel what needs a person says that it is taken care of. Whoever asked a run to stop has not
+// said that.
 func TestACallOffTakesCareOfNothing(t *testing.T) {
 	s := newStory(t)
 	in, a := s.intended()

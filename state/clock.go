@@ -2,7 +2,8 @@ package state
 
 import "time"
 
-// A Clock tells the time. Everything that waits or stamps takes one, so that a test or the demo's accelerated fleet can pass its own.
+// A Clock tells the time. Everything that waits or stamps takes one, so that a test or the demo's
+// accelerated fleet can pass its own.
 type Clock interface {
 	Now() time.Time
 	// After sends the time on the channel once d has passed on this clock.

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What Alertmanager said of an incident's notifications is kept with it: the newest sender, and the group labels that all of them had.
+// What Alertmanager said of an incident's notifications is kept with it: the newest sender, and the
+// group labels that all of them had.
 func TestDeliveriesAreRemembered(t *testing.T) {
 	s := newStory(t)
 	deliver := func(name, receiver string, group map[string]string) {

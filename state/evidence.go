@@ -12,14 +12,16 @@ type Evidence struct {
 	At       time.Time  `json:"at"`
 	Samples  []Sample   `json:"samples"`
 	Workers  []Worker   `json:"workers,omitempty"`
-	// Missing are signals that were asked for and did not come, with the reason. Missing evidence is neutral, never zero.
+	// Missing are signals that were asked for and did not come, with the reason. Missing evidence
+	// is neutral, never zero.
 	Missing []Missing `json:"missing,omitempty"`
 	// Gone are the courses of workers that were there around the onset and are no more. They are
 	// drawn, and nothing is diagnosed from them.
 	Gone []Sample `json:"gone,omitempty"`
 	// Curves are what this gathering and those before it drew.
 	Curves []Curve `json:"curves,omitempty"`
-	// Beside are the verdicts of other open incidents about the same pools and machines: what they found broken is told there.
+	// Beside are the verdicts of other open incidents about the same pools and machines: what they
+	// found broken is told there.
 	Beside []Beside `json:"beside,omitempty"`
 }
 
@@ -48,8 +50,8 @@ func (e *Evidence) lacks(signal, pod string) bool {
 		slices.ContainsFunc(e.Workers, func(w Worker) bool { return w.Pod == pod })
 }
 
-// A Sample is one signal's value on one entity. Value is in Unit; a signal that is a word (a termination reason, an image) has Text
-// and no meaningful Value.
+// A Sample is one signal's value on one entity. Value is in Unit; a signal that is a word (a
+// termination reason, an image) has Text and no meaningful Value.
 type Sample struct {
 	Signal   string    `json:"signal"`
 	Entity   Entity    `json:"entity"`
@@ -71,8 +73,8 @@ type Point struct {
 	Value float64   `json:"value"`
 }
 
-// A Worker is one pod that serves a model, as live context found it. The pods of a tensor- or pipeline-parallel group run one engine
-// between them, and count as one.
+// A Worker is one pod that serves a model, as live context found it. The pods of a tensor- or
+// pipeline-parallel group run one engine between them, and count as one.
 type Worker struct {
 	Namespace string   `json:"namespace,omitempty"`
 	Pod       string   `json:"pod"`
@@ -89,23 +91,27 @@ type Worker struct {
 	Group string `json:"group,omitempty"`
 	// Role is prefill or decode where a model's two phases have workers of their own, else empty.
 	Role string `json:"role,omitempty"`
-	// Owner is the resource that the pool was made of: a DynamoGraphDeployment, an InferenceService, a RayService, …
+	// Owner is the resource that the pool was made of: a DynamoGraphDeployment, an
+	// InferenceService, a RayService, …
 	Owner     string `json:"owner,omitempty"`
 	OwnerKind string `json:"owner_kind,omitempty"`
-	// Routes are what sends it requests, as kind/name: Service/llama, InferencePool/llama, Gateway/public.
+	// Routes are what sends it requests, as kind/name: Service/llama, InferencePool/llama,
+	// Gateway/public.
 	Routes []string `json:"routes,omitempty"`
 	// Jobs are the scrapes that read its metrics, or did in the last hours.
 	Jobs []ScrapeJob `json:"jobs,omitempty"`
 }
 
-// A ScrapeJob is what Prometheus calls a group of targets: a PodMonitor's is namespace/name, a ServiceMonitor's is its Service's name or
-// a label of that. Service is that of a ServiceMonitor, else empty.
+// A ScrapeJob is what Prometheus calls a group of targets: a PodMonitor's is namespace/name, a
+// ServiceMonitor's is its Service's name or a label of that. Service is that of a ServiceMonitor,
+// else empty.
 type ScrapeJob struct {
 	Job     string `json:"job"`
 	Service string `json:"service,omitempty"`
 }
 
-// EngineKey names what the worker's pod is a part of within its namespace: its parallel group, or the pod itself.
+// EngineKey names what the worker's pod is a part of within its namespace: its parallel group, or
+// the pod itself.
 func (w Worker) EngineKey() string {
 	if w.Group != "" {
 		return w.Pool + "/" + w.Group
@@ -134,13 +140,15 @@ type Diagnosis struct {
 	Anomalies []Anomaly `json:"anomalies,omitempty"`
 	// Correlations are what moved together with what users feel. None of them is a cause.
 	Correlations []Correlation `json:"correlations,omitempty"`
-	// Symptoms are those that the cause explains: another incident in the same scope that has only these is the same trouble.
+	// Symptoms are those that the cause explains: another incident in the same scope that has only
+	// these is the same trouble.
 	Explains []Symptom `json:"explains,omitempty"`
 	// LeadsTo are the causes that this one is known to bring about.
 	LeadsTo []Cause `json:"leads_to,omitempty"`
 }
 
-// A Finding is one piece of evidence with its weight: decibans for the cause when positive, against it when negative.
+// A Finding is one piece of evidence with its weight: decibans for the cause when positive, against
+// it when negative.
 type Finding struct {
 	Signal   string    `json:"signal"`
 	Pod      string    `json:"pod,omitempty"`
@@ -160,13 +168,15 @@ type Finding struct {
 	Reads []string `json:"reads,omitempty"`
 }
 
-// Measured says whether a number was measured that the finding rests on. Alerts and words have none.
+// Measured says whether a number was measured that the finding rests on. Alerts and words have
+// none.
 func (f Finding) Measured() bool {
 	return f.Signal != "" && f.Unit != "text" && f.Signal != "symptoms" && !strings.HasPrefix(f.Signal, "symptom:")
 }
 
-// An Anomaly is a signal beside its usual values: those of an hour, a day and a week before the onset, as far as they are known, and its
-// distance from the hour before in standard deviations. It is one pod's, or where Pod is empty the pool's.
+// An Anomaly is a signal beside its usual values: those of an hour, a day and a week before the
+// onset, as far as they are known, and its distance from the hour before in standard deviations. It
+// is one pod's, or where Pod is empty the pool's.
 type Anomaly struct {
 	Signal   string   `json:"signal"`
 	Pod      string   `json:"pod,omitempty"`
@@ -179,14 +189,16 @@ type Anomaly struct {
 	Text     string   `json:"text"`
 }
 
-// A Correlation is two signals whose charts moved together: R is Pearson's coefficient over Points of them.
+// A Correlation is two signals whose charts moved together: R is Pearson's coefficient over Points
+// of them.
 type Correlation struct {
 	Signal string  `json:"signal"`
 	With   string  `json:"with"` // what users feel
 	Pod    string  `json:"pod,omitempty"`
 	R      float64 `json:"r"`
 	Points int     `json:"points"`
-	// Lead is by how many seconds Signal moved before With; 0 where the points are too far apart to tell.
+	// Lead is by how many seconds Signal moved before With; 0 where the points are too far apart to
+	// tell.
 	Lead float64 `json:"lead_s"`
 	Text string  `json:"text"`
 }

@@ -9,13 +9,16 @@ import (
 
 // Triage is what the rules know. Every method is pure: the same arguments give the same answer.
 type Triage interface {
-	// Classify says what an alert means. An alert that no rule knows is Unclassified, never dropped.
+	// Classify says what an alert means. An alert that no rule knows is Unclassified, never
+	// dropped.
 	Classify(a Alert, cluster string) Sign
-	// Correlate chooses among open incidents the one that the sign belongs to; false opens a new one.
+	// Correlate chooses among open incidents the one that the sign belongs to; false opens a new
+	// one.
 	Correlate(s Sign, workers []Worker, open []*Incident, now time.Time) (IncidentID, bool)
 	// Diagnose weighs the evidence. It always gives a verdict, which may be Unknown.
 	Diagnose(in *Incident, ev *Evidence, now time.Time) Diagnosis
-	// Aside finds, among an incident's alerts, those of a trouble beside the one that its verdict names; none where there is no such trouble.
+	// Aside finds, among an incident's alerts, those of a trouble beside the one that its verdict
+	// names; none where there is no such trouble.
 	Aside(in *Incident, alerts []*AlertRecord, ev *Evidence) []*AlertRecord
 	// Absorbs says whether all of the other incident is a consequence of the root's cause.
 	Absorbs(root, other *Incident) bool
@@ -37,21 +40,23 @@ type Settings struct {
 	Remediate bool
 }
 
-// DefaultSettings are the documented defaults. StaleAfter is twice Alertmanager's default repeat_interval (4 h) and a group_interval.
+// DefaultSettings are the documented defaults. StaleAfter is twice Alertmanager's default
+// repeat_interval (4 h) and a group_interval.
 func DefaultSettings() Settings {
 	return Settings{Settle: 10 * time.Second, SpeakWithin: 30 * time.Second, ResolveHold: 2 * time.Minute,
 		Retain: 720 * time.Hour, StaleAfter: 8*time.Hour + 5*time.Minute, Remediate: true}
 }
 
-// A Fold applies inputs to a board. It does no I/O and reads no clock: the same inputs on the same board give the same board.
+// A Fold applies inputs to a board. It does no I/O and reads no clock: the same inputs on the same
+// board give the same board.
 type Fold struct {
 	Triage   Triage
 	Routing  Routing
 	Settings Settings
 }
 
-// Apply applies one input. What makes no sense (an unknown incident, an outcome of an older turn, an approval that came too late)
-// changes nothing but, where a person should know, the timeline.
+// Apply applies one input. What makes no sense (an unknown incident, an outcome of an older turn,
+// an approval that came too late) changes nothing but, where a person should know, the timeline.
 func (f *Fold) Apply(b *Board, in Input) {
 	x := &step{Fold: f, Board: b, in: in, now: in.At}
 	before := b.touched
@@ -110,15 +115,16 @@ func oneLine(s string) string {
 	return s
 }
 
-// show makes the incident's newest form visible to people, on every channel that has heard of it or should hear of it now.
+// show makes the incident's newest form visible to people, on every channel that has heard of it or
+// should hear of it now.
 func (x *step) show(in *Incident) {
 	in.Rev++
 	x.changedIncident(in)
 	x.tell(in)
 }
 
-// tell puts a notify effect for every channel of the incident that does not show its newest revision. Nobody is told of an incident
-// before its first verdict or NotifyBy, whichever is first.
+// tell puts a notify effect for every channel of the incident that does not show its newest
+// revision. Nobody is told of an incident before its first verdict or NotifyBy, whichever is first.
 func (x *step) tell(in *Incident) {
 	spoken := len(in.Channels) > 0
 	if !spoken && in.DiagnosedAt.IsZero() && in.Open() && x.now.Before(in.NotifyBy) {
@@ -142,8 +148,9 @@ func (x *step) tell(in *Incident) {
 	}
 }
 
-// notify wants the incident's newest revision shown on the channel. One such effect is pending at most: a storm of changes costs the
-// channel as many calls as it can deliver, and the last one shows the newest state.
+// notify wants the incident's newest revision shown on the channel. One such effect is pending at
+// most: a storm of changes costs the channel as many calls as it can deliver, and the last one
+// shows the newest state.
 func (x *step) notify(in *Incident, ch Channel) {
 	id := EffectID(fmt.Sprintf("notify:%s:%s", ch, in.ID))
 	if e := x.effects[id]; e != nil {

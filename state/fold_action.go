@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// actionMoved applies a runner's step: a new run, or the next state of one. A step from a state that the run has left is dropped.
+// actionMoved applies a runner's step: a new run, or the next state of one. A step from a state
+// that the run has left is dropped.
 func (x *step) actionMoved(ev ActionEvent) {
 	next := ev.Action
 	in := x.home(next.Incident)

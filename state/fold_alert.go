@@ -43,8 +43,8 @@ func (x *step) delivered(in *Incident, b AlertBatch) {
 	x.changedIncident(in)
 }
 
-// twins is how much later the other Prometheus of an HA pair may see the same: each evaluates its rules in its own rhythm, of a minute at
-// most by default.
+// twins is how much later the other Prometheus of an HA pair may see the same: each evaluates its
+// rules in its own rhythm, of a minute at most by default.
 const twins = time.Minute
 
 // alert applies one alert and gives the incident that it changed, if any.
@@ -80,7 +80,8 @@ func (x *step) alert(a Alert) *Incident {
 
 func (x *step) alertResolved(rec *AlertRecord, a Alert) *Incident {
 	if rec == nil {
-		// Resolved before it was ever seen firing: remembered, so that it is known when asked for, and nothing else.
+		// Resolved before it was ever seen firing: remembered, so that it is known when asked for,
+		// and nothing else.
 		x.Board.alerts[a.Fingerprint] = &AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster), FirstAt: x.now, LastAt: x.now}
 		x.touch(kindAlert, string(a.Fingerprint))
 		return nil
@@ -156,8 +157,9 @@ func (x *step) openIncident(rec *AlertRecord) *Incident {
 	return in
 }
 
-// number returns the cluster's next short number. Clusters that share a partition count by themselves, so that the number of one says
-// nothing of another. A board that was written with one count for all goes on from that.
+// number returns the cluster's next short number. Clusters that share a partition count by
+// themselves, so that the number of one says nothing of another. A board that was written with one
+// count for all goes on from that.
 func (x *step) number() int {
 	if x.meta.Numbers == nil {
 		x.meta.Numbers = map[string]int{}
@@ -168,7 +170,8 @@ func (x *step) number() int {
 	return n
 }
 
-// count folds an alert's new episode into its incident. counted says that an older episode of it is counted as active already.
+// count folds an alert's new episode into its incident. counted says that an older episode of it is
+// counted as active already.
 func (x *step) count(in *Incident, rec *AlertRecord, counted bool) {
 	if in.Count(rec, counted, x.now) {
 		if in.Entries > 1 {
@@ -180,8 +183,9 @@ func (x *step) count(in *Incident, rec *AlertRecord, counted bool) {
 	x.changedIncident(in)
 }
 
-// Count adds an alert's new episode to what is known of the incident's symptoms and scope, and says whether its symptom is a new one. counted says
-// that an older episode of it is counted as active already. What the incident's severity and status are after that is not concluded.
+// Count adds an alert's new episode to what is known of the incident's symptoms and scope, and says
+// whether its symptom is a new one. counted says that an older episode of it is counted as active
+// already. What the incident's severity and status are after that is not concluded.
 func (in *Incident) Count(rec *AlertRecord, counted bool, now time.Time) bool {
 	s := rec.Sign
 	i := symptomAt(in, s.Symptom)
@@ -270,7 +274,8 @@ func (x *step) settle(in *Incident) {
 	case in.ActiveAlerts > 0 && in.Status == StatusMonitoring:
 		in.HoldUntil = time.Time{}
 		in.Status = x.activeStatus(in)
-		// Nobody was told that it was over: the message shows its status, and a flapping alert is no news in its thread.
+		// Nobody was told that it was over: the message shows its status, and a flapping alert is
+		// no news in its thread.
 		x.record(in, Entry{Kind: "reopened", Quiet: true, Text: "alerts came back within the hold"})
 		in.Rev++
 	}
@@ -279,7 +284,8 @@ func (x *step) settle(in *Incident) {
 	x.tell(in)
 }
 
-// activeStatus is the status of an incident that has trouble: what people and actions have made of it.
+// activeStatus is the status of an incident that has trouble: what people and actions have made of
+// it.
 func (x *step) activeStatus(in *Incident) Status {
 	for _, id := range in.Actions {
 		switch x.actions[id].State {
@@ -325,7 +331,8 @@ func addTo(list []string, s string, most int) []string {
 	return append(list, s)
 }
 
-// widen adds an entity to a scope. Names that disagree leave the scope's own: the verdict's scope replaces it anyway.
+// widen adds an entity to a scope. Names that disagree leave the scope's own: the verdict's scope
+// replaces it anyway.
 func widen(s *Scope, e Entity) {
 	for _, f := range []struct {
 		to   *string

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// command applies what a person asked for. A command that was refused at the door is recorded and changes nothing.
+// command applies what a person asked for. A command that was refused at the door is recorded and
+// changes nothing.
 func (x *step) command(c Command) {
 	if c.Verb == VerbHalt || c.Verb == VerbResume {
 		x.halt(c)
@@ -134,7 +135,8 @@ func (x *step) approve(in *Incident, a *Action, c Command) {
 	}
 }
 
-// deny takes a person's no. Where a run asks nobody, it may have gone on while the person read its plan: it is cancelled then.
+// deny takes a person's no. Where a run asks nobody, it may have gone on while the person read its
+// plan: it is cancelled then.
 func (x *step) deny(in *Incident, a *Action, c Command) {
 	switch {
 	case a == nil:
@@ -148,11 +150,12 @@ func (x *step) deny(in *Incident, a *Action, c Command) {
 	}
 }
 
-// cancel calls off a run that has not written anything. One with an intent is asked to stop at its next look: a worker that is being
-// drained goes back to its Service. For one that was superseded its successors go, since the person meant the remedy and not the number of
-// its plan. One that has written is verified, and undone where it does harm, as if nobody had said anything: to stop half-way would leave
-// a write that nobody judges. On a run that was seen to need a person it is the person's word that it is taken care of, which frees the
-// run's lock.
+// cancel calls off a run that has not written anything. One with an intent is asked to stop at its
+// next look: a worker that is being drained goes back to its Service. For one that was superseded
+// its successors go, since the person meant the remedy and not the number of its plan. One that has
+// written is verified, and undone where it does harm, as if nobody had said anything: to stop
+// half-way would leave a write that nobody judges. On a run that was seen to need a person it is
+// the person's word that it is taken care of, which frees the run's lock.
 func (x *step) cancel(in *Incident, a *Action, c Command) {
 	switch {
 	case a == nil:
@@ -211,7 +214,8 @@ func (x *step) note(a *Action, key, value string) {
 	x.touch(kindAction, string(a.ID))
 }
 
-// Released is the journal key that says who took care of a run that needed a person; until then it holds its lock.
+// Released is the journal key that says who took care of a run that needed a person; until then it
+// holds its lock.
 const Released = "released_by"
 
 // CalledOff is the journal key that says who called off a run that had recorded its intent.

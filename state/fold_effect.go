@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// outcome applies what came of delivering an effect. An outcome of an older turn is dropped: it was answered already.
+// outcome applies what came of delivering an effect. An outcome of an older turn is dropped: it was
+// answered already.
 func (x *step) outcome(o Outcome) {
 	e := x.effects[o.Effect]
 	if e == nil || e.Turn != o.Turn {
@@ -93,16 +94,18 @@ func (x *step) enriched(in *Incident, e *Effect) {
 	x.wantEvidence(in)
 }
 
-// vanishedSlack is how much later than an alert's last mention Alertmanager must have been asked to prove it gone; mostReconciled
-// and mostEnded bound the alerts that one input ends and the incidents that they are of, each of which is up to six records beside
-// its alerts. The next asking does the rest.
+// vanishedSlack is how much later than an alert's last mention Alertmanager must have been asked to
+// prove it gone; mostReconciled and mostEnded bound the alerts that one input ends and the
+// incidents that they are of, each of which is up to six records beside its alerts. The next asking
+// does the rest.
 const (
 	vanishedSlack  = 30 * time.Second
 	mostReconciled = 150
 	mostEnded      = 70
 )
 
-// vanished ends the episodes of alerts that Alertmanager no longer holds: silenced alerts that resolve are never announced.
+// vanished ends the episodes of alerts that Alertmanager no longer holds: silenced alerts that
+// resolve are never announced.
 func (x *step) vanished(v Vanished) {
 	gone := make(map[Fingerprint]bool, len(v.Fingerprints))
 	for _, fp := range v.Fingerprints {

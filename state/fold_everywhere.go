@@ -8,21 +8,25 @@ import (
 )
 
 const (
-	// mostAlone is how many open incidents a rule that is not known may have opened for itself. With the next one they become one.
+	// mostAlone is how many open incidents a rule that is not known may have opened for itself.
+	// With the next one they become one.
 	mostAlone = 8
-	// atOnce is how far back such incidents count: a rule that fires now and then in other places stays with those.
+	// atOnce is how far back such incidents count: a rule that fires now and then in other places
+	// stays with those.
 	atOnce = time.Hour
-	// mostGathered bounds how many incidents one input merges so: more than 999 records (jetstream.MaxRecords) are written twice, and a merge is
-	// about eight. The next alert of the rule merges the rest.
+	// mostGathered bounds how many incidents one input merges so: more than 999 records
+	// (jetstream.MaxRecords) are written twice, and a merge is about eight. The next alert of the
+	// rule merges the rest.
 	mostGathered = 2 * mostAlone
-	// groupHint marks the alerts that belong together because they are of one group, wherever they are. The rules read it.
+	// groupHint marks the alerts that belong together because they are of one group, wherever they
+	// are. The rules read it.
 	groupHint = "group"
 )
 
 func everywhereKey(cluster, rule string) string { return cluster + "\x00" + rule }
 
-// indexEverywhere makes the incident findable by the rule whose alerts it takes. Where one was reopened there may be two: the one that
-// opened last stays the rule's.
+// indexEverywhere makes the incident findable by the rule whose alerts it takes. Where one was
+// reopened there may be two: the one that opened last stays the rule's.
 func (b *Board) indexEverywhere(in *Incident) {
 	if in.Everywhere == "" {
 		return
@@ -38,15 +42,17 @@ func (in *Incident) takes(rec *AlertRecord) bool {
 	return in.Everywhere != "" && rec.Sign.Symptom == Unclassified && rec.Alert.Name() == in.Everywhere
 }
 
-// spread takes the place out of an alert's sign. What fires everywhere says nothing of any one place, and an incident with the places
-// of some of its alerts would draw the troubles of those to itself.
+// spread takes the place out of an alert's sign. What fires everywhere says nothing of any one
+// place, and an incident with the places of some of its alerts would draw the troubles of those to
+// itself.
 func spread(rec *AlertRecord) {
 	rec.Sign.Entity = Entity{Cluster: rec.Sign.Entity.Cluster}
 	rec.Sign.Hints = map[string]string{groupHint: Hash("everywhere", rec.Alert.Name())}
 }
 
-// gatherRule returns the incident that counts the alerts of a rule that is not known and fires everywhere, or nil. The rule gets that
-// incident when mostAlone others that it opened hold nothing else; they are merged into it.
+// gatherRule returns the incident that counts the alerts of a rule that is not known and fires
+// everywhere, or nil. The rule gets that incident when mostAlone others that it opened hold nothing
+// else; they are merged into it.
 func (x *step) gatherRule(rec *AlertRecord) *Incident {
 	rule := rec.Alert.Name()
 	if rec.Sign.Symptom != Unclassified || rule == "" {
@@ -72,7 +78,8 @@ func (x *step) gatherRule(rec *AlertRecord) *Incident {
 	return in
 }
 
-// gather merges incidents into the one that counts the alerts of their rule, as many as the input may still merge.
+// gather merges incidents into the one that counts the alerts of their rule, as many as the input
+// may still merge.
 func (x *step) gather(in *Incident, alone []*Incident) {
 	for _, other := range alone[:min(len(alone), mostGathered-x.gathered)] {
 		x.gathered++
@@ -83,7 +90,8 @@ func (x *step) gather(in *Incident, alone []*Incident) {
 	}
 }
 
-// alone returns the newest open incidents that hold alerts of this rule and nothing else, and that no person or verdict has touched.
+// alone returns the newest open incidents that hold alerts of this rule and nothing else, and that
+// no person or verdict has touched.
 func (x *step) alone(rule string) []*Incident {
 	var out []*Incident
 	for in := range x.near[ruleKey+":"+strings.ToLower(rule)].newest {

@@ -30,7 +30,8 @@ func (x *step) evidenceCame(ev Evidence) {
 	x.judge(in, ev)
 }
 
-// judge remembers what was gathered for an incident, and takes the verdict on it beside those of others.
+// judge remembers what was gathered for an incident, and takes the verdict on it beside those of
+// others.
 func (x *step) judge(in *Incident, ev Evidence) {
 	if !in.Open() {
 		return
@@ -102,10 +103,11 @@ func (x *step) diagnosed(in *Incident, d Diagnosis) {
 	x.tell(in)
 }
 
-// supersedes says whether a new verdict replaces the one that people were told. As trouble fades, so does its evidence: a verdict is
-// therefore not taken back for unknown, nor for benign, nor for what is only left behind, and not at all once the bot has acted on it or while a
-// person does. Only that nothing is wrong is taken back for unknown, when an alert comes that it does not explain. None of this holds for
-// a trouble that came after the one that was told had ended.
+// supersedes says whether a new verdict replaces the one that people were told. As trouble fades,
+// so does its evidence: a verdict is therefore not taken back for unknown, nor for benign, nor for
+// what is only left behind, and not at all once the bot has acted on it or while a person does.
+// Only that nothing is wrong is taken back for unknown, when an alert comes that it does not
+// explain. None of this holds for a trouble that came after the one that was told had ended.
 func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	if d.Cause == in.Cause() {
 		fades := d.Score < in.Diagnosis.Score && len(d.Scope.Pods) < len(in.Diagnosis.Scope.Pods)
@@ -135,8 +137,8 @@ func (x *step) supersedes(in *Incident, d Diagnosis) bool {
 	return true
 }
 
-// afresh says that a verdict is about what came within the hold, when all alerts of the trouble that was told were gone: it explains a symptom
-// that this trouble never had and does not lead to.
+// afresh says that a verdict is about what came within the hold, when all alerts of the trouble
+// that was told were gone: it explains a symptom that this trouble never had and does not lead to.
 func afresh(in *Incident, d Diagnosis) bool {
 	return len(in.Over) > 0 && slices.ContainsFunc(in.Symptoms, func(s SymptomCount) bool {
 		return s.Active > 0 && !slices.Contains(in.Over, s.Symptom) && !slices.Contains(in.Diagnosis.Explains, s.Symptom) && slices.Contains(d.Explains, s.Symptom)
@@ -151,8 +153,9 @@ func worse(in *Incident) bool {
 	})
 }
 
-// anothers says that a verdict is about other workers than those that the incident was about, and that these have an incident of that cause:
-// when the signs of one trouble fade, what is left to be seen is the other.
+// anothers says that a verdict is about other workers than those that the incident was about, and
+// that these have an incident of that cause: when the signs of one trouble fade, what is left to be
+// seen is the other.
 func (x *step) anothers(in *Incident, d Diagnosis) bool {
 	if len(in.Diagnosis.Scope.Pods) == 0 || intersect(in.Diagnosis.Scope.Pods, d.Scope.Pods) {
 		return false
@@ -162,13 +165,14 @@ func (x *step) anothers(in *Incident, d Diagnosis) bool {
 	})
 }
 
-// fading is for how long what a trouble leaves behind may be taken for another: as long as the longest windows of rules and signals are, and rules wait
-// before they fire.
+// fading is for how long what a trouble leaves behind may be taken for another: as long as the
+// longest windows of rules and signals are, and rules wait before they fire.
 const fading = 15 * time.Minute
 
-// leftBehind says that less speaks for a verdict than did for the one before it: while a trouble ends, queues that drain and clients that come
-// back look like troubles of their own, and what showed the real one is over. None of that is a root of it that an alert tells of, or that is a worker
-// or a machine found broken.
+// leftBehind says that less speaks for a verdict than did for the one before it: while a trouble
+// ends, queues that drain and clients that come back look like troubles of their own, and what
+// showed the real one is over. None of that is a root of it that an alert tells of, or that is a
+// worker or a machine found broken.
 func (x *step) leftBehind(in *Incident, d Diagnosis) bool {
 	unexplained := func(s SymptomCount) bool {
 		return s.Active > 0 && s.Symptom != Unclassified && !slices.Contains(in.Diagnosis.Explains, s.Symptom)
@@ -178,12 +182,13 @@ func (x *step) leftBehind(in *Incident, d Diagnosis) bool {
 	return in.Cause() != BenignAlert && d.Score < in.Diagnosis.Score && x.now.Sub(in.Diagnosis.At) <= fading && !root
 }
 
-// aftermath is for how long a rollout explains what is new: queues move to workers with cold caches and arrive there again, and some
-// workers have the new settings while others have the old.
+// aftermath is for how long a rollout explains what is new: queues move to workers with cold caches
+// and arrive there again, and some workers have the new settings while others have the old.
 const aftermath = 15 * time.Minute
 
-// rolledOut says that somebody answered the verdict with a rollout of the incident's pool, and a moment ago. What came after a verdict is no
-// root of what it was about, however much it looks like one.
+// rolledOut says that somebody answered the verdict with a rollout of the incident's pool, and a
+// moment ago. What came after a verdict is no root of what it was about, however much it looks like
+// one.
 func (x *step) rolledOut(in *Incident) bool {
 	ev := x.evidence[in.ID]
 	return ev != nil && slices.ContainsFunc(ev.Samples, func(s Sample) bool {
@@ -195,11 +200,13 @@ func (x *step) rolledOut(in *Incident) bool {
 	})
 }
 
-// blindness is how long a verdict stands on what was read before. Longer than that, what cannot be read is itself what is wrong.
+// blindness is how long a verdict stands on what was read before. Longer than that, what cannot be
+// read is itself what is wrong.
 const blindness = 3 * time.Minute
 
-// blind says that a verdict would only be another because what the one before it rests on could not be read this time: a scrape that failed is
-// no evidence against what the one before it showed. What spoke against the new one may be as much as what spoke for the old.
+// blind says that a verdict would only be another because what the one before it rests on could not
+// be read this time: a scrape that failed is no evidence against what the one before it showed.
+// What spoke against the new one may be as much as what spoke for the old.
 func (x *step) blind(in *Incident, d Diagnosis) bool {
 	ev := x.evidence[in.ID]
 	i := slices.IndexFunc(d.Alternatives, func(a Alternative) bool { return a.Cause == in.Cause() })
@@ -231,8 +238,9 @@ func (x *step) around(cluster string, s Scope) []*Incident {
 	return slices.DeleteFunc(out, func(in *Incident) bool { return in.Cluster != cluster })
 }
 
-// joinOthers merges incidents that one cause explains. It gives the incident that remains of the given one's trouble where that is
-// the given one, and nil where it was itself merged into an older root.
+// joinOthers merges incidents that one cause explains. It gives the incident that remains of the
+// given one's trouble where that is the given one, and nil where it was itself merged into an older
+// root.
 func (x *step) joinOthers(in *Incident) *Incident {
 	for _, other := range x.around(in.Cluster, in.Scope) {
 		if other.ID == in.ID || !other.Open() {
@@ -250,8 +258,8 @@ func (x *step) joinOthers(in *Incident) *Incident {
 	return in
 }
 
-// merge makes other a part of root. Its alerts stay its own records and are found through MergedInto, so that the cost of a merge
-// does not depend on how many there are.
+// merge makes other a part of root. Its alerts stay its own records and are found through
+// MergedInto, so that the cost of a merge does not depend on how many there are.
 func (x *step) merge(root, other *Incident) {
 	root.Absorbed = append(root.Absorbed, other.ID)
 	root.AlertCount += other.AlertCount
@@ -291,7 +299,8 @@ func (x *step) merge(root, other *Incident) {
 	x.changedIncident(root)
 }
 
-// inherited is a person who acknowledged another page of the same trouble: no tool knows yet that this one is theirs too.
+// inherited is a person who acknowledged another page of the same trouble: no tool knows yet that
+// this one is theirs too.
 func inherited(by Actor) Actor {
 	by.Via = "paramedic"
 	return by
@@ -326,7 +335,8 @@ func mergeSymptom(root *Incident, s SymptomCount) {
 	c.hint(s.Hints)
 }
 
-// close resolves an incident: nothing is gathered or begun for it any more, and everybody who was told is told the end.
+// close resolves an incident: nothing is gathered or begun for it any more, and everybody who was
+// told is told the end.
 func (x *step) close(in *Incident, by string) {
 	in.Status, in.ResolvedAt, in.ResolvedBy = StatusResolved, x.now, by
 	in.HoldUntil, in.NotifyBy, in.EnrichAt, in.SilencedUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}

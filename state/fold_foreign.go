@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// occurred returns when the event happened at the other tool. Its clock may be ahead of ours, and some events come without a time.
+// occurred returns when the event happened at the other tool. Its clock may be ahead of ours, and
+// some events come without a time.
 func (x *step) occurred(fo Foreign) time.Time {
 	if fo.At.IsZero() || fo.At.After(x.now) {
 		return x.now
@@ -15,8 +16,9 @@ func (x *step) occurred(fo Foreign) time.Time {
 	return fo.At
 }
 
-// foreign applies what another tool said: of one of our incidents, or of its own about something that we know the meaning of. Events may
-// come late and out of order: one that is older than what is known changes nothing.
+// foreign applies what another tool said: of one of our incidents, or of its own about something
+// that we know the meaning of. Events may come late and out of order: one that is older than what
+// is known changes nothing.
 func (x *step) foreign(fo Foreign) {
 	if in := x.home(IncidentID(fo.Key)); in != nil {
 		x.foreignOfOurs(in, fo)
@@ -60,7 +62,8 @@ func later(a, b time.Time) time.Time {
 
 func (x *step) foreignOfOurs(in *Incident, fo Foreign) {
 	if in.ID != IncidentID(fo.Key) {
-		// The page of an incident that was merged: its end is our own doing, and says nothing of the page of the root.
+		// The page of an incident that was merged: its end is our own doing, and says nothing of
+		// the page of the root.
 		switch fo.Event {
 		case "acknowledged":
 			x.ack(in, inherited(fo.Actor), "on the page of "+fo.Key)
@@ -139,8 +142,9 @@ func (x *step) unack(in *Incident, by Actor) {
 	x.show(in)
 }
 
-// reopen takes up an incident that was resolved while its alerts fired on. Without an alert there is nothing to take up: a person who
-// reopens the page wants to look at it again, and the record says so.
+// reopen takes up an incident that was resolved while its alerts fired on. Without an alert there
+// is nothing to take up: a person who reopens the page wants to look at it again, and the record
+// says so.
 func (x *step) reopen(in *Incident, by Actor) {
 	keys := x.countActive(in)
 	if in.ActiveAlerts == 0 {
@@ -153,7 +157,8 @@ func (x *step) reopen(in *Incident, by Actor) {
 	x.show(in)
 }
 
-// countActive counts the incident's active alerts anew, and returns the keys that they are found by.
+// countActive counts the incident's active alerts anew, and returns the keys that they are found
+// by.
 func (x *step) countActive(in *Incident) (keys []string) {
 	for i := range in.Symptoms {
 		in.Symptoms[i].Active = 0

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The first note in another tool's incident waits this long for a named cause. A note follows whenever the cause changes, mostNotes in
-// all: whom that tool has paged reads them all.
+// The first note in another tool's incident waits this long for a named cause. A note follows
+// whenever the cause changes, mostNotes in all: whom that tool has paged reads them all.
 const (
 	noteWait  = time.Minute
 	mostNotes = 4
@@ -43,7 +43,8 @@ func (x *step) noteExternals(in *Incident) {
 
 func noteID(ext External) EffectID { return EffectID(fmt.Sprintf("note:%s:%s", ext.Source, ext.ID)) }
 
-// noted remembers which cause a note names, and wants another where the cause has changed since it was composed.
+// noted remembers which cause a note names, and wants another where the cause has changed since it
+// was composed.
 func (x *step) noted(in *Incident, e *Effect, o Outcome) {
 	in.External = slices.Clone(in.External)
 	for i := range in.External {

@@ -15,8 +15,9 @@ func (x *step) waiting(in *Incident) *Action {
 	return nil
 }
 
-// handOver makes sure that people hear of a run that needs one of them. From now on the incident is told like a critical one, and a
-// silence ends. An incident that was resolved while the run went on is taken up again, with a page of its own.
+// handOver makes sure that people hear of a run that needs one of them. From now on the incident is
+// told like a critical one, and a silence ends. An incident that was resolved while the run went on
+// is taken up again, with a page of its own.
 func (x *step) handOver(in *Incident, a *Action) {
 	in.HandedAt, in.SilencedUntil = x.now, time.Time{}
 	x.changedIncident(in)
@@ -28,7 +29,8 @@ func (x *step) handOver(in *Incident, a *Action) {
 	x.record(in, Entry{Kind: "reopened", Action: a.ID, Text: fmt.Sprintf("reopened: a person has to see to %s", a.Change)})
 }
 
-// endHold lets an incident end whose alerts are long gone, once no run of it needs a person any more.
+// endHold lets an incident end whose alerts are long gone, once no run of it needs a person any
+// more.
 func (x *step) endHold(in *Incident) {
 	if x.waiting(in) != nil {
 		return

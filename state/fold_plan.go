@@ -6,10 +6,12 @@ import (
 )
 
 const (
-	// planPause is the time before a remedy is planned again that ended without a write; it doubles with each end in a row.
+	// planPause is the time before a remedy is planned again that ended without a write; it doubles
+	// with each end in a row.
 	planPause     = 5 * time.Minute
 	planPauseMost = time.Hour
-	// askedPause lets the evidence that a person asked for arrive before the plan that is made on it.
+	// askedPause lets the evidence that a person asked for arrive before the plan that is made on
+	// it.
 	askedPause = 15 * time.Second
 )
 
@@ -29,8 +31,9 @@ func (x *step) planAsked(in *Incident) {
 	x.wantPlan(in, x.now.Add(askedPause))
 }
 
-// planAgain asks for a new plan where a run ended without a write, and without a person's no. The more often in a row the
-// remedy ended so, the longer it waits: people must not be asked on and on, nor a guard.
+// planAgain asks for a new plan where a run ended without a write, and without a person's no. The
+// more often in a row the remedy ended so, the longer it waits: people must not be asked on and on,
+// nor a guard.
 func (x *step) planAgain(in *Incident, a *Action) {
 	if !a.RanOut() {
 		return
@@ -51,7 +54,8 @@ func (x *step) planAgain(in *Incident, a *Action) {
 	if ends > 0 {
 		pause = min(planPause<<min(ends-1, 8), planPauseMost)
 	}
-	// A plan that is being made now may not know of the end of a run: its answer is not taken. What it denied itself it knows of.
+	// A plan that is being made now may not know of the end of a run: its answer is not taken. What
+	// it denied itself it knows of.
 	own := a.Steps[0].At.Equal(a.Steps[len(a.Steps)-1].At)
 	if e := x.effects[planEffect(in.ID)]; e != nil && !e.Due.After(x.now) && !own {
 		e.Turn = x.in.Seq

@@ -19,12 +19,12 @@ func (x *step) beside(in *Incident) []Beside {
 	return out
 }
 
-// mostMoved bounds how many alerts go to another incident at once: more than 999 records (jetstream.MaxRecords) are
-// written twice, and each alert is one.
+// mostMoved bounds how many alerts go to another incident at once: more than 999 records
+// (jetstream.MaxRecords) are written twice, and each alert is one.
 const mostMoved = 400
 
-// splitOff gives a trouble that came into the incident of another an incident of its own, with the alerts that tell of it. The one that is
-// named keeps the incident that people know.
+// splitOff gives a trouble that came into the incident of another an incident of its own, with the
+// alerts that tell of it. The one that is named keeps the incident that people know.
 func (x *step) splitOff(in *Incident, ev Evidence) {
 	if in.Cause() == Unknown || in.ActiveAlerts < 2 || in.Everywhere != "" {
 		return
@@ -82,7 +82,8 @@ func (x *step) recount(in *Incident) {
 	x.changedIncident(in)
 }
 
-// alertsOf are the alerts of an incident and of those that were merged into it, the first that fired first.
+// alertsOf are the alerts of an incident and of those that were merged into it, the first that
+// fired first.
 func (b *Board) alertsOf(in *Incident) []*AlertRecord {
 	var out []*AlertRecord
 	for queue := []*Incident{in}; len(queue) > 0; queue = queue[1:] {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// twoTroubles is a triage that knows what a pod's alerts are of; another pod's than the verdict's is another trouble.
+// twoTroubles is a triage that knows what a pod's alerts are of; another pod's than the verdict's
+// is another trouble.
 type twoTroubles struct{ simpleTriage }
 
 func (twoTroubles) Aside(in *Incident, alerts []*AlertRecord, _ *Evidence) []*AlertRecord {
@@ -16,7 +17,8 @@ func (twoTroubles) Aside(in *Incident, alerts []*AlertRecord, _ *Evidence) []*Al
 	})
 }
 
-// The verdict is the cause that the evidence gives to the pods that the incident's alerts are about, and to none that is told elsewhere.
+// The verdict is the cause that the evidence gives to the pods that the incident's alerts are
+// about, and to none that is told elsewhere.
 func (t twoTroubles) Diagnose(in *Incident, ev *Evidence, now time.Time) Diagnosis {
 	mine := *ev
 	mine.Samples = slices.DeleteFunc(slices.Clone(ev.Samples), func(s Sample) bool {
@@ -30,8 +32,8 @@ func (t twoTroubles) Diagnose(in *Incident, ev *Evidence, now time.Time) Diagnos
 	return t.simpleTriage.Diagnose(in, &mine, now)
 }
 
-// A second trouble that came into an incident, even by way of one that was merged into it, gets an incident of its own, with its alerts: each is
-// told, counted and ended by itself.
+// A second trouble that came into an incident, even by way of one that was merged into it, gets an
+// incident of its own, with its alerts: each is told, counted and ended by itself.
 func TestASecondTroubleGetsAnIncidentOfItsOwn(t *testing.T) {
 	s := newStory(t)
 	s.fold.Triage = twoTroubles{}
@@ -96,7 +98,8 @@ func TestASecondTroubleGetsAnIncidentOfItsOwn(t *testing.T) {
 	}
 }
 
-// What the first trouble shows may have faded by the gathering that finds the second: its verdict stands, and its thread is told all the same.
+// What the first trouble shows may have faded by the gathering that finds the second: its verdict
+// stands, and its thread is told all the same.
 func TestTheFirstIncidentTellsOfTheSecondThoughItsVerdictStands(t *testing.T) {
 	s := newStory(t)
 	s.fold.Triage = twoTroubles{}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// simpleTriage knows that an alert's symptom is its label "symptom" and that one pool is one trouble. A verdict is the evidence's
-// one text sample.
+// simpleTriage knows that an alert's symptom is its label "symptom" and that one pool is one
+// trouble. A verdict is the evidence's one text sample.
 type simpleTriage struct{}
 
 func (simpleTriage) Classify(a Alert, cluster string) Sign {
@@ -65,8 +65,8 @@ func (simpleRouting) Channels(in *Incident) []Channel {
 	return []Channel{ChannelSlack, ChannelConsole}
 }
 
-// story drives a fold as the keeper does, and after every input checks that what the board says it changed is all that it changed:
-// a board loaded from the records must be the board itself.
+// story drives a fold as the keeper does, and after every input checks that what the board says it
+// changed is all that it changed: a board loaded from the records must be the board itself.
 type story struct {
 	t       *testing.T
 	fold    *Fold
@@ -169,7 +169,8 @@ func (s *story) make(status AlertStatus, name, symptom, severity, pool string) A
 		Labels: map[string]string{"alertname": name, "symptom": symptom, "severity": severity, "pool": pool}}
 }
 
-// deliver answers every effect of a kind that is due as its adapter would, and gives how many there were.
+// deliver answers every effect of a kind that is due as its adapter would, and gives how many there
+// were.
 func (s *story) deliver(kind EffectKind) int {
 	s.t.Helper()
 	n := 0
@@ -282,7 +283,8 @@ func TestBenignNeverPages(t *testing.T) {
 	}
 }
 
-// How long the diagnosis took is told of the verdict that stands: an "unknown" before it was none, nor was another cause.
+// How long the diagnosis took is told of the verdict that stands: an "unknown" before it was none,
+// nor was another cause.
 func TestACauseIsNamedWhenTheVerdictThatStandsCame(t *testing.T) {
 	s := newStory(t)
 	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
@@ -320,7 +322,8 @@ func TestAVerdictIsNotTakenBackWhenItsEvidenceFades(t *testing.T) {
 	}
 }
 
-// A scrape that fails is no evidence against what the one before it showed; what is gone, and outweighed besides, is.
+// A scrape that fails is no evidence against what the one before it showed; what is gone, and
+// outweighed besides, is.
 func TestAVerdictIsNotReplacedWhileItsEvidenceCannotBeRead(t *testing.T) {
 	idle := Finding{Signal: "gpu_util", Pod: "a", Value: 30, Unit: "percent", Weight: 10, Reads: []string{"requests_running", "gpu_util"}}
 	running := Sample{Signal: "requests_running", Entity: Entity{Pod: "a"}}
@@ -357,7 +360,8 @@ func TestAVerdictIsNotReplacedWhileItsEvidenceCannotBeRead(t *testing.T) {
 	}
 }
 
-// Who answers a verdict with a rollout moves queues and empties caches: what that looks like is no other cause.
+// Who answers a verdict with a rollout moves queues and empties caches: what that looks like is no
+// other cause.
 func TestAVerdictStandsWhileSomebodyAnswersItWithARollout(t *testing.T) {
 	rollout := func(pool string, age time.Duration) []Sample {
 		return []Sample{{Signal: "rollout_age", Entity: Entity{Pool: pool}, Value: age.Seconds()}}
@@ -391,7 +395,8 @@ func TestAVerdictStandsWhileSomebodyAnswersItWithARollout(t *testing.T) {
 	}
 }
 
-// What was seen at a kill, that memory had not grown before, is not undone by what grows after it, even when it is not seen any more.
+// What was seen at a kill, that memory had not grown before, is not undone by what grows after it,
+// even when it is not seen any more.
 func TestWhatAVerdictSettlesIsNotTakenOverLater(t *testing.T) {
 	for next, want := range map[Cause]Cause{"host_memory_leak": "oom_killed", "node_failure": "node_failure"} {
 		s := newStory(t)
@@ -453,8 +458,9 @@ func TestABenignVerdictIsTakenBackWhenItDoesNotExplainWhatComes(t *testing.T) {
 	}
 }
 
-// While a trouble ends, what it leaves behind looks like others: a weaker verdict takes the name only from nothing and from benign, as a root that an
-// alert tells of or that is a broken worker, and when what was seen before is long ago.
+// While a trouble ends, what it leaves behind looks like others: a weaker verdict takes the name
+// only from nothing and from benign, as a root that an alert tells of or that is a broken worker,
+// and when what was seen before is long ago.
 func TestAVerdictIsNotReplacedByWhatTheTroubleLeavesBehind(t *testing.T) {
 	verdict := func(cause Cause, score float64, leads ...Cause) Diagnosis {
 		return Diagnosis{Cause: cause, Score: score, LeadsTo: leads, Explains: []Symptom{"ttft_high"}}
@@ -492,8 +498,9 @@ func TestAVerdictIsNotReplacedByWhatTheTroubleLeavesBehind(t *testing.T) {
 	}
 }
 
-// All alerts of a trouble were gone when another came within the hold, with one that the first reopened: the name is the new one's, though it is
-// weaker, and though that was ruled out before. Without an alert that the first does not lead to it is what the first left behind.
+// All alerts of a trouble were gone when another came within the hold, with one that the first
+// reopened: the name is the new one's, though it is weaker, and though that was ruled out before.
+// Without an alert that the first does not lead to it is what the first left behind.
 func TestATroubleThatComesAfterTheEndGetsItsName(t *testing.T) {
 	first := Diagnosis{Cause: "traffic_surge", Score: 25, Explains: []Symptom{"ttft_high", "kv_pressure"}, Findings: []Finding{{Text: "seen", Settles: []Cause{"oom_killed"}}}}
 	next := Diagnosis{Cause: "oom_killed", Score: 12, Explains: []Symptom{"ttft_high", "kv_pressure", "oom"}}
@@ -522,7 +529,8 @@ func TestATroubleThatComesAfterTheEndGetsItsName(t *testing.T) {
 	}
 }
 
-// Two workers of one place are broken by two causes. When the signs of the one fade, the other does not become its cause.
+// Two workers of one place are broken by two causes. When the signs of the one fade, the other does
+// not become its cause.
 func TestAVerdictIsNotReplacedByAnotherIncidents(t *testing.T) {
 	s := newStory(t)
 	seen := func(in *Incident, cause, pod string) {

@@ -31,7 +31,8 @@ func (x *step) tick() {
 	}
 }
 
-// expire ends a run that waits for an approval. One that was approved in time may be held for longer; its runner ends it.
+// expire ends a run that waits for an approval. One that was approved in time may be held for
+// longer; its runner ends it.
 func (x *step) expire(a *Action) {
 	if a.State == AwaitingApproval && !x.now.Before(a.ExpiresAt) {
 		if in := x.home(a.Incident); in != nil {
@@ -78,8 +79,8 @@ func (x *step) busy(in *Incident) bool {
 	return false
 }
 
-// sweep forgets: alerts that nobody mentions, workers that no evidence mentions, and incidents past retention. Where it finds more than
-// one commit takes it goes on with the next input.
+// sweep forgets: alerts that nobody mentions, workers that no evidence mentions, and incidents past
+// retention. Where it finds more than one commit takes it goes on with the next input.
 func (x *step) sweep() {
 	x.meta.SweptAt = x.now
 	x.touch(kindMeta, "board")
@@ -150,8 +151,8 @@ func (x *step) forget(in *Incident) {
 	}
 }
 
-// forgetRuns erases the runs of an incident that is gone. After a merge two incidents list one run: it goes with the one that it was
-// planned for, and no list keeps it.
+// forgetRuns erases the runs of an incident that is gone. After a merge two incidents list one run:
+// it goes with the one that it was planned for, and no list keeps it.
 func (x *step) forgetRuns(in *Incident) {
 	for at := in; at != nil; at = x.incidents[at.MergedInto] {
 		left := slices.DeleteFunc(slices.Clone(at.Actions), func(id ActionID) bool {

@@ -13,7 +13,8 @@ func (s *story) page(in *Incident, event string, by Actor, ago time.Duration) {
 	s.apply(Input{Foreign: &Foreign{Source: "pagerduty", Event: event, ID: "Q1", Key: string(in.ID), Actor: by, At: s.now.Add(-ago)}})
 }
 
-// An acknowledgement that is taken back in PagerDuty, by a person or for want of one, is taken back here: others see that it is open.
+// An acknowledgement that is taken back in PagerDuty, by a person or for want of one, is taken back
+// here: others see that it is open.
 func TestUnacknowledgedInPagerDutyIsOpenHere(t *testing.T) {
 	for name, by := range map[string]Actor{"by a person": ben, "in time": {}} {
 		s := newStory(t)
@@ -35,7 +36,8 @@ func TestUnacknowledgedInPagerDutyIsOpenHere(t *testing.T) {
 	}
 }
 
-// A page that a person reopens reopens the incident while its alerts fire, and is on record where none does.
+// A page that a person reopens reopens the incident while its alerts fire, and is on record where
+// none does.
 func TestReopenedInPagerDutyIsOpenHere(t *testing.T) {
 	s := newStory(t)
 	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")
@@ -71,7 +73,8 @@ func TestReopenedInPagerDutyIsOpenHere(t *testing.T) {
 	}
 }
 
-// Webhooks come out of order. What happened first never overrides what happened later, here or there.
+// Webhooks come out of order. What happened first never overrides what happened later, here or
+// there.
 func TestOlderPagerDutyEventsChangeNothing(t *testing.T) {
 	s := newStory(t)
 	s.alert(Firing, "KVFull", "kv_pressure", "critical", "llama")

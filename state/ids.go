@@ -14,7 +14,8 @@ type (
 	IncidentID string
 	// ActionID is "ACT-" and a ULID.
 	ActionID string
-	// EffectID is deterministic: the effect's kind and what it is about. One effect of an ID is pending at most.
+	// EffectID is deterministic: the effect's kind and what it is about. One effect of an ID is
+	// pending at most.
 	EffectID string
 	// Fingerprint is Alertmanager's hash of an alert's label set.
 	Fingerprint string
@@ -28,7 +29,8 @@ type (
 const (
 	// Unclassified is the symptom of an alert that no rule could place.
 	Unclassified Symptom = "unclassified"
-	// Unknown is the cause of an incident that has no verdict, or whose verdict is that the evidence does not decide.
+	// Unknown is the cause of an incident that has no verdict, or whose verdict is that the
+	// evidence does not decide.
 	Unknown Cause = "unknown"
 	// BenignAlert is a rule that fires on a healthy engine; it never pages.
 	BenignAlert Cause = "benign_alert"
@@ -36,8 +38,9 @@ const (
 
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// ulid is the ULID of a time and a seed (https://github.com/ulid/spec): 48 bits of milliseconds, then 80 bits that a random ULID
-// draws and this one takes from a hash, because a fold that is replayed has to give the same IDs again.
+// ulid is the ULID of a time and a seed (https://github.com/ulid/spec): 48 bits of milliseconds,
+// then 80 bits that a random ULID draws and this one takes from a hash, because a fold that is
+// replayed has to give the same IDs again.
 func ulid(at time.Time, seed string) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:8], uint64(at.UnixMilli())<<16)
@@ -53,13 +56,15 @@ func ulid(at time.Time, seed string) string {
 	return string(out[:])
 }
 
-// NewIncidentID is the ID of the incident that is opened at a time by a seed (its first alert and log position).
+// NewIncidentID is the ID of the incident that is opened at a time by a seed (its first alert and
+// log position).
 func NewIncidentID(at time.Time, seed string) IncidentID {
 	return IncidentID("INC-" + ulid(at, seed))
 }
 
-// NewActionID returns the ID of an action. Its time orders it among the actions of its incident and is not when it was planned; the
-// seed is the incident, the action's kind, its target and the attempt.
+// NewActionID returns the ID of an action. Its time orders it among the actions of its incident and
+// is not when it was planned; the seed is the incident, the action's kind, its target and the
+// attempt.
 func NewActionID(at time.Time, seed string) ActionID {
 	return ActionID("ACT-" + ulid(at, seed))
 }

@@ -5,7 +5,8 @@ import "time"
 // Status is where an incident is in its life.
 type Status string
 
-// The statuses of an incident. Monitoring holds an incident whose alerts are all gone, until ResolveHold has passed.
+// The statuses of an incident. Monitoring holds an incident whose alerts are all gone, until
+// ResolveHold has passed.
 const (
 	StatusOpen       Status = "open"
 	StatusAcked      Status = "acked"
@@ -24,7 +25,8 @@ const (
 	ChannelPagerDuty Channel = "pagerduty"
 )
 
-// An Incident is one trouble: its alerts folded to symptoms, the verdict, and what people were told of it.
+// An Incident is one trouble: its alerts folded to symptoms, the verdict, and what people were told
+// of it.
 type Incident struct {
 	ID       IncidentID `json:"id"`
 	Number   int        `json:"number"`
@@ -42,9 +44,11 @@ type Incident struct {
 	Delivery Delivery `json:"delivery,omitzero"`
 
 	Diagnosis Diagnosis `json:"diagnosis"`
-	// RuledOut are causes that what was seen for the cause that stands rules out for good, even if it is not seen any more.
+	// RuledOut are causes that what was seen for the cause that stands rules out for good, even if
+	// it is not seen any more.
 	RuledOut []Cause `json:"ruled_out,omitempty"`
-	// Over are the symptoms that it had when all of its alerts were last gone, unless it got another cause since.
+	// Over are the symptoms that it had when all of its alerts were last gone, unless it got
+	// another cause since.
 	Over []Symptom `json:"over,omitempty"`
 
 	StartedAt   time.Time `json:"started_at"`            // the first alert's startsAt: the trouble's onset
@@ -59,7 +63,8 @@ type Incident struct {
 	PageAt      time.Time `json:"page_at,omitzero"`      // when the last event of its page that was applied happened at PagerDuty
 
 	SilencedUntil time.Time `json:"silenced_until,omitzero"` // no notification before this, but for a rise in severity
-	// Everywhere is the rule whose alerts the incident counts wherever it fires: one that is not known and opened an incident for each.
+	// Everywhere is the rule whose alerts the incident counts wherever it fires: one that is not
+	// known and opened an incident for each.
 	Everywhere string       `json:"everywhere,omitempty"`
 	MergedInto IncidentID   `json:"merged_into,omitempty"`
 	Absorbed   []IncidentID `json:"absorbed,omitempty"`
@@ -79,8 +84,8 @@ type Incident struct {
 	Entries  int              `json:"entries"` // timeline entries so far
 }
 
-// A Delivery is what Alertmanager says of a notification. An incident keeps the newest receiver and address, and the group labels that
-// all of its notifications had.
+// A Delivery is what Alertmanager says of a notification. An incident keeps the newest receiver and
+// address, and the group labels that all of its notifications had.
 type Delivery struct {
 	Receiver    string            `json:"receiver,omitempty"`
 	ExternalURL string            `json:"external_url,omitempty"`
@@ -91,8 +96,8 @@ type Delivery struct {
 type Told struct {
 	Rev uint64    `json:"rev"`
 	At  time.Time `json:"at,omitzero"`
-	// Ref are the channel's handles: Slack's "channel", "ts" and "thread" (the last timeline entry posted in the thread);
-	// PagerDuty's "status" (triggered, acknowledged or resolved).
+	// Ref are the channel's handles: Slack's "channel", "ts" and "thread" (the last timeline entry
+	// posted in the thread); PagerDuty's "status" (triggered, acknowledged or resolved).
 	Ref map[string]string `json:"ref,omitempty"`
 }
 
@@ -148,14 +153,17 @@ type Actor struct {
 	Name string `json:"name,omitempty"`
 	Via  string `json:"via"` // slack, pagerduty, api, page, cli, paramedic
 	Role Role   `json:"role,omitempty"`
-	// Unverified marks a name that is the person's own word: the token has no name, or the API asks for none.
+	// Unverified marks a name that is the person's own word: the token has no name, or the API asks
+	// for none.
 	Unverified bool `json:"unverified,omitempty"`
-	// Alias is the person's other ID by auth.api.tokens_file: the Slack user of a token, or the token's name of a Slack user.
+	// Alias is the person's other ID by auth.api.tokens_file: the Slack user of a token, or the
+	// token's name of a Slack user.
 	Alias string `json:"alias,omitempty"`
 }
 
-// String returns the actor's name for people, or the ID where there is no name. A name that people can change, as in Slack and
-// PagerDuty, comes with the ID, and one that no door has checked is marked.
+// String returns the actor's name for people, or the ID where there is no name. A name that people
+// can change, as in Slack and PagerDuty, comes with the ID, and one that no door has checked is
+// marked.
 func (a Actor) String() string {
 	id := a.ID
 	if a.Via == "slack" || a.Via == "pagerduty" {
@@ -172,7 +180,8 @@ func (a Actor) String() string {
 	return a.Name
 }
 
-// Role is what an API token may do: viewers read, responders act on incidents, approve and halt, admins also allow first aid again.
+// Role is what an API token may do: viewers read, responders act on incidents, approve and halt,
+// admins also allow first aid again.
 type Role string
 
 // The roles, least first.

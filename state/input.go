@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// An Input is one thing that happened. It is durable before anybody is told that it was accepted, and is applied once, in its order.
-// Exactly one of the pointers is set, but for a tick, which has none.
+// An Input is one thing that happened. It is durable before anybody is told that it was accepted,
+// and is applied once, in its order. Exactly one of the pointers is set, but for a tick, which has
+// none.
 type Input struct {
 	Seq     uint64    `json:"-"` // position in the log, given by the store when it is read
 	ID      string    `json:"id,omitempty"`
@@ -22,8 +23,8 @@ type Input struct {
 	Vanished *Vanished    `json:"vanished,omitempty"`
 }
 
-// MaxBatch is the most alerts in one AlertBatch: a payload with more is appended as several inputs in one atomic write, and what one
-// input changes always fits one commit.
+// MaxBatch is the most alerts in one AlertBatch: a payload with more is appended as several inputs
+// in one atomic write, and what one input changes always fits one commit.
 const MaxBatch = 100
 
 // An AlertBatch is a webhook payload, or a part of a large one.
@@ -54,7 +55,8 @@ const (
 	VerbResume   Verb = "resume"
 )
 
-// A Command is what a person did. The door that took it has authenticated the actor and checked the role.
+// A Command is what a person did. The door that took it has authenticated the actor and checked the
+// role.
 type Command struct {
 	Verb     Verb       `json:"verb"`
 	Incident IncidentID `json:"incident,omitempty"`
@@ -63,7 +65,8 @@ type Command struct {
 	Reason   string     `json:"reason,omitempty"`
 	Until    time.Time  `json:"until,omitzero"`      // silence
 	PlanHash string     `json:"plan_hash,omitempty"` // approve: the plan that the person saw
-	// Seen is the state that the person saw. To cancel a run that was seen to need a person says that it is taken care of.
+	// Seen is the state that the person saw. To cancel a run that was seen to need a person says
+	// that it is taken care of.
 	Seen  ActionState `json:"seen,omitempty"`
 	Right bool        `json:"right,omitempty"` // feedback
 	Cause Cause       `json:"cause,omitempty"` // feedback
@@ -71,14 +74,15 @@ type Command struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// An ActionEvent is a step of a run, or a new run. It is applied only if the run is still in From ("" for a new run) and the
-// transition is legal: so a runner that was overtaken changes nothing.
+// An ActionEvent is a step of a run, or a new run. It is applied only if the run is still in From
+// ("" for a new run) and the transition is legal: so a runner that was overtaken changes nothing.
 type ActionEvent struct {
 	From   ActionState `json:"from,omitempty"`
 	Action Action      `json:"action"`
 }
 
-// A Foreign is what another tool says of an incident: of one of ours (Key is our incident's ID) or of its own.
+// A Foreign is what another tool says of an incident: of one of ours (Key is our incident's ID) or
+// of its own.
 type Foreign struct {
 	Source  string            `json:"source"` // "pagerduty"
 	Event   string            `json:"event"`  // triggered, acknowledged, unacknowledged, resolved, reopened, annotated
@@ -92,7 +96,8 @@ type Foreign struct {
 	At      time.Time         `json:"at,omitzero"` // when it happened there
 }
 
-// Vanished are alerts that were taken for firing and that Alertmanager does not hold: they have gone without a word.
+// Vanished are alerts that were taken for firing and that Alertmanager does not hold: they have
+// gone without a word.
 type Vanished struct {
 	At           time.Time     `json:"at"` // when Alertmanager was asked
 	Fingerprints []Fingerprint `json:"fingerprints"`
@@ -111,7 +116,8 @@ const (
 	EffectRun     EffectKind = "run"     // take the run's next step
 )
 
-// An Effect is something to be done in the world. It stays on the board until an Outcome says that it is done or given up.
+// An Effect is something to be done in the world. It stays on the board until an Outcome says that
+// it is done or given up.
 type Effect struct {
 	ID       EffectID   `json:"id"`
 	Kind     EffectKind `json:"kind"`
@@ -142,8 +148,10 @@ type Outcome struct {
 	Ref map[string]string `json:"ref,omitempty"`
 }
 
-// ErrFenced means that another reader has committed to the partition: what this one holds in memory is stale.
+// ErrFenced means that another reader has committed to the partition: what this one holds in memory
+// is stale.
 var ErrFenced = errors.New("partition was committed by another reader")
 
-// ErrUnavailable means that an input could not be made durable now, and that nothing of it was kept. The sender should try again.
+// ErrUnavailable means that an input could not be made durable now, and that nothing of it was
+// kept. The sender should try again.
 var ErrUnavailable = errors.New("the log cannot take inputs now")

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// mostUncommitted is how many changed records make the keeper commit though more inputs wait. With what most inputs change it stays
-// under the 999 records that JetStream takes in one batch; a commit of more costs twice as much.
+// mostUncommitted is how many changed records make the keeper commit though more inputs wait. With
+// what most inputs change it stays under the 999 records that JetStream takes in one batch; a
+// commit of more costs twice as much.
 const mostUncommitted = 300
 
 // KeeperConfig is what a Keeper needs.
@@ -22,8 +23,9 @@ type KeeperConfig struct {
 	Logger *slog.Logger
 }
 
-// A Keeper applies every partition's inputs in order and commits what came of them, before anybody can see it. It is the one reader
-// of its partitions: where another one commits, it drops what it holds and reads it again.
+// A Keeper applies every partition's inputs in order and commits what came of them, before anybody
+// can see it. It is the one reader of its partitions: where another one commits, it drops what it
+// holds and reads it again.
 //
 // It implements [View] and [Log], and gives the outbox what is due.
 type Keeper struct {
@@ -61,7 +63,8 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	return k
 }
 
-// Run applies inputs until the context ends. It returns nil then, and an error only where the log cannot be read at all.
+// Run applies inputs until the context ends. It returns nil then, and an error only where the log
+// cannot be read at all.
 func (k *Keeper) Run(ctx context.Context) error {
 	errs := make(chan error, len(k.parts))
 	for _, p := range k.parts {
@@ -74,8 +77,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return all
 }
 
-// Retrying after a failed read or commit waits this long, so that a store that is away is not hammered;
-// where the state is damaged for good, which takes a person to mend, it waits for damagedPause.
+// Retrying after a failed read or commit waits this long, so that a store that is away is not
+// hammered; where the state is damaged for good, which takes a person to mend, it waits for
+// damagedPause.
 const (
 	retryPause   = 500 * time.Millisecond
 	damagedPause = 30 * time.Second
@@ -226,7 +230,8 @@ func (k *Keeper) ring(ctx context.Context, p *partition) {
 			if err := k.cfg.Store.Append(ctx, Input{At: now, Cluster: cluster}); err != nil && ctx.Err() == nil {
 				k.cfg.Logger.Warn("a timer could not be written, trying again", "partition", p.n, "err", err)
 			}
-			// The tick is in the log now; wait for it to be applied, or for a while where it could not be written.
+			// The tick is in the log now; wait for it to be applied, or for a while where it could
+			// not be written.
 			select {
 			case <-ctx.Done():
 			case <-p.wake:
@@ -293,9 +298,9 @@ func (k *Keeper) signal() {
 	}
 }
 
-// Take gives out effects that are due, at most room of each lane, and returns when the next one is due (zero: none waits). In a lane
-// the incidents' severity comes first, then age. An effect that was given out comes again when [Keeper.Finished] gives it back, or
-// when it has another turn.
+// Take gives out effects that are due, at most room of each lane, and returns when the next one is
+// due (zero: none waits). In a lane the incidents' severity comes first, then age. An effect that
+// was given out comes again when [Keeper.Finished] gives it back, or when it has another turn.
 func (k *Keeper) Take(now time.Time, room func(Lane) int) (tasks []Task, next time.Time) {
 	return k.agenda.take(now, room)
 }
@@ -303,8 +308,9 @@ func (k *Keeper) Take(now time.Time, room func(Lane) int) (tasks []Task, next ti
 // Finished ends the delivery of a task. Answered says that its outcome is in the log.
 func (k *Keeper) Finished(t Task, answered bool) { k.agenda.finish(t, answered) }
 
-// OldestDue returns since when the oldest effect has been due, and how many are. Effects in delivery and those that wait for another
-// attempt count, from when they were first wanted. The time is zero when none is due.
+// OldestDue returns since when the oldest effect has been due, and how many are. Effects in
+// delivery and those that wait for another attempt count, from when they were first wanted. The
+// time is zero when none is due.
 func (k *Keeper) OldestDue() (since time.Time, due int) {
 	return k.agenda.oldestOwed(k.cfg.Clock.Now())
 }

@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// poolTriage takes the label symptom for the symptom, and the label pool for the pool, of which each is one trouble.
+// poolTriage takes the label symptom for the symptom, and the label pool for the pool, of which
+// each is one trouble.
 type poolTriage struct{}
 
 func (poolTriage) Classify(a state.Alert, cluster string) state.Sign {
@@ -250,7 +251,8 @@ func TestSubscribersHearOfEveryEntry(t *testing.T) {
 	})
 }
 
-// An input may change more records than one batch of the store takes: first aid of a cluster with many incidents is halted so.
+// An input may change more records than one batch of the store takes: first aid of a cluster with
+// many incidents is halted so.
 func TestInputOfManyChangesIsApplied(t *testing.T) {
 	dir, clock := t.TempDir(), newHandClock()
 	b := start(t, dir, clock)

@@ -14,7 +14,8 @@ type Lag struct {
 	Work      time.Duration // how long they will take at the speed of late; zero while no speed is known
 }
 
-// Behind returns how long the last input will wait, or how long the oldest has waited, whichever is longer.
+// Behind returns how long the last input will wait, or how long the oldest has waited, whichever is
+// longer.
 func (l Lag) Behind() time.Duration { return max(l.Work, l.Age) }
 
 // Lag returns how far every partition is behind.
@@ -32,15 +33,18 @@ func (k *Keeper) LagOf(cluster string) Lag {
 	return k.parts[n].backlog.lag(n, k.cfg.Clock.Now())
 }
 
-// speedOver is the working time over which speed is measured: short enough to follow a board that grows slow.
+// speedOver is the working time over which speed is measured: short enough to follow a board that
+// grows slow.
 const speedOver = 10 * time.Second
 
-// lostAfter is how much later an input has to be accepted than one that it overtakes, so that the other is lost. Two that are appended
-// at once may change places; an append takes ten seconds at most.
+// lostAfter is how much later an input has to be accepted than one that it overtakes, so that the
+// other is lost. Two that are appended at once may change places; an append takes ten seconds at
+// most.
 const lostAfter = time.Minute
 
-// A backlog counts what waits to be applied. What this process appends it knows exactly, before anyone has read it; of what others
-// appended, and of what waited at the start, it knows what the reader knows.
+// A backlog counts what waits to be applied. What this process appends it knows exactly, before
+// anyone has read it; of what others appended, and of what waited at the start, it knows what the
+// reader knows.
 type backlog struct {
 	mu     sync.Mutex
 	booked map[string]booking // this process's alert inputs that are not applied yet, by ID
@@ -72,7 +76,8 @@ func weigh(in *Input) int {
 	return max(1, len(in.Alerts.Alerts))
 }
 
-// book counts an input that is about to be appended. It comes before the append, so that an input cannot be applied first.
+// book counts an input that is about to be appended. It comes before the append, so that an input
+// cannot be applied first.
 func (b *backlog) book(in *Input, now time.Time) {
 	if in.Alerts == nil || in.ID == "" {
 		return // nothing else comes in numbers that matter
@@ -114,7 +119,8 @@ func (b *backlog) struck(in *Input) {
 	}
 }
 
-// follow begins anew with a reader: what was booked before may have been applied by another process.
+// follow begins anew with a reader: what was booked before may have been applied by another
+// process.
 func (b *backlog) follow(reader InputReader) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

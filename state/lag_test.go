@@ -11,7 +11,8 @@ import (
 	"paramedic/state/jetstream"
 )
 
-// A gatedTriage classifies one alert for each value that its gate gives, and all once the gate is closed.
+// A gatedTriage classifies one alert for each value that its gate gives, and all once the gate is
+// closed.
 type gatedTriage struct {
 	poolTriage
 	gate chan struct{}
@@ -47,8 +48,8 @@ func keeping(t *testing.T, store state.Store, clock state.Clock, gate chan struc
 	}
 }
 
-// Lag tells how many alerts wait, since when, and how long they will take at the speed that was measured; so it does for what waited
-// at the start.
+// Lag tells how many alerts wait, since when, and how long they will take at the speed that was
+// measured; so it does for what waited at the start.
 func TestLagIsWhatWaitsInAlertsAndTime(t *testing.T) {
 	store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: t.TempDir(), Retain: time.Hour})
 	if err != nil {

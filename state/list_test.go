@@ -187,7 +187,8 @@ func TestActionsThatNeedAPersonComeFirst(t *testing.T) {
 	}
 }
 
-// The time in an action's ID is not when it was planned: a plan that is made twice must have one ID.
+// The time in an action's ID is not when it was planned: a plan that is made twice must have one
+// ID.
 func TestActionsAreListedAsTheyWerePlanned(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")

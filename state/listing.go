@@ -94,7 +94,8 @@ func needyAction(a *Action) place {
 	return place{rank: a.Need(), at: a.planned(), id: string(a.ID)}
 }
 
-// planned returns when the action was planned, in nanoseconds since 1970; the time in its ID is another.
+// planned returns when the action was planned, in nanoseconds since 1970; the time in its ID is
+// another.
 func (a *Action) planned() int64 {
 	if len(a.Steps) == 0 {
 		return 0

@@ -2,8 +2,8 @@ package state
 
 import "encoding/json"
 
-// missingFor is how missing signals are kept: under their reason, because one reason often holds for all of them. A record that was
-// written before has a signal each.
+// missingFor is how missing signals are kept: under their reason, because one reason often holds
+// for all of them. A record that was written before has a signal each.
 type missingFor struct {
 	Reason  string   `json:"reason"`
 	Signals []string `json:"signals,omitempty"`

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ShortName returns what people call the incident: #7, and #prod-7 where incidents of several clusters are told of side by side, each
-// cluster with numbers of its own.
+// ShortName returns what people call the incident: #7, and #prod-7 where incidents of several
+// clusters are told of side by side, each cluster with numbers of its own.
 func (in *Incident) ShortName(several bool) string { return ShortName(in.Cluster, in.Number, several) }
 
 // ShortName returns the name of the incident with a number.
@@ -18,13 +18,15 @@ func ShortName(cluster string, number int, several bool) string {
 	return fmt.Sprintf("#%d", number)
 }
 
-// A NameQuery is a short name as a person types it, with or without the #. Without a cluster it may mean several incidents.
+// A NameQuery is a short name as a person types it, with or without the #. Without a cluster it may
+// mean several incidents.
 type NameQuery struct {
 	Cluster string
 	Number  int
 }
 
-// ParseShortName parses a short name; false where the text is none. A number with a leading zero is the beginning of an ID.
+// ParseShortName parses a short name; false where the text is none. A number with a leading zero is
+// the beginning of an ID.
 func ParseShortName(text string) (NameQuery, bool) {
 	text = strings.TrimPrefix(text, "#")
 	var q NameQuery

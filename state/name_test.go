@@ -11,7 +11,8 @@ func TestShortNamesAreReadAsTyped(t *testing.T) {
 	}
 }
 
-// Clusters whose partition is the same count by themselves: what #stage-1 is does not depend on what happens in prod.
+// Clusters whose partition is the same count by themselves: what #stage-1 is does not depend on
+// what happens in prod.
 func TestClustersCountByThemselves(t *testing.T) {
 	s := newStory(t)
 	open := func(cluster, pool string) {

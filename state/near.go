@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// mostCandidates bounds how many open incidents a new sign is weighed against, newest first, so that the cost of an alert does not
-// grow with the number of open incidents.
+// mostCandidates bounds how many open incidents a new sign is weighed against, newest first, so
+// that the cost of an alert does not grow with the number of open incidents.
 const mostCandidates = 64
 
-// entityKeys are the words under which an incident about the entity is found. A pod also stands for its pool and its node, a node
-// for the pools that have a worker on it, as far as live context has told.
+// entityKeys are the words under which an incident about the entity is found. A pod also stands for
+// its pool and its node, a node for the pools that have a worker on it, as far as live context has
+// told.
 func (b *Board) entityKeys(e Entity, rule string) []string {
 	var keys []string
 	add := func(kind string, parts ...string) {
@@ -49,7 +50,8 @@ func (b *Board) entityKeys(e Entity, rule string) []string {
 	return slices.Compact(keys)
 }
 
-// An incident about something that no rule knows is also found by the alert's own rule, and one that names no place by that.
+// An incident about something that no rule knows is also found by the alert's own rule, and one
+// that names no place by that.
 const (
 	ruleKey = "rule"
 	nowhere = "nowhere:"
@@ -128,7 +130,8 @@ func (b *Board) index(in *Incident, keys []string) {
 	}
 }
 
-// indexScope makes the incident findable by what its verdict found broken, and by the other names of that.
+// indexScope makes the incident findable by what its verdict found broken, and by the other names
+// of that.
 func (b *Board) indexScope(in *Incident) { b.index(in, b.scopeKeys(in)) }
 
 func (b *Board) scopeKeys(in *Incident) []string {
@@ -142,7 +145,8 @@ func (b *Board) scopeKeys(in *Incident) []string {
 	return keys
 }
 
-// indexParts makes the incident findable by what a part of it is about: itself, or an incident that was merged into it.
+// indexParts makes the incident findable by what a part of it is about: itself, or an incident that
+// was merged into it.
 func (b *Board) indexParts(in, part *Incident) {
 	for fp := range b.held[part.ID] {
 		b.index(in, b.signKeys(b.alerts[fp]))
@@ -171,8 +175,9 @@ func (b *Board) unindex(in *Incident) {
 	}
 }
 
-// candidates are the open incidents that a sign with these keys may belong to, newest first: those that share an entity, and after
-// them those that share the rule or name no place. What names no place itself may belong to any.
+// candidates are the open incidents that a sign with these keys may belong to, newest first: those
+// that share an entity, and after them those that share the rule or name no place. What names no
+// place itself may belong to any.
 func (b *Board) candidates(keys []string) []*Incident {
 	seen := map[*Incident]bool{}
 	var out []*Incident
@@ -210,7 +215,8 @@ func newestFirst(list []*Incident) {
 	slices.SortFunc(list, func(x, y *Incident) int { return byOpening(y, x) })
 }
 
-// topology are the workers that bear on an entity: its pod's, its node's, and those of the pools of its candidates.
+// topology are the workers that bear on an entity: its pod's, its node's, and those of the pools of
+// its candidates.
 func (b *Board) topology(e Entity, open []*Incident) []Worker {
 	if len(b.workers) == 0 {
 		return nil
@@ -245,11 +251,13 @@ func workerKey(cluster, namespace, pod string) string {
 	return cluster + "/" + namespace + "/" + pod
 }
 
-// mostLearned bounds the workers that one gathering writes: more than 999 records (jetstream.MaxRecords) are written twice.
+// mostLearned bounds the workers that one gathering writes: more than 999 records
+// (jetstream.MaxRecords) are written twice.
 const mostLearned = 250
 
-// learn remembers the workers that a gathering of evidence found. A worker is written again only when something of it has changed, or
-// when it would otherwise be forgotten. Of very many, the next gathering writes the rest.
+// learn remembers the workers that a gathering of evidence found. A worker is written again only
+// when something of it has changed, or when it would otherwise be forgotten. Of very many, the next
+// gathering writes the rest.
 func (b *Board) learn(cluster string, workers []Worker, at time.Time) {
 	n := 0
 	for _, w := range workers {

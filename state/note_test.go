@@ -63,7 +63,8 @@ func TestUnknownIsNotedAfterAMinute(t *testing.T) {
 	}
 }
 
-// A verdict that goes to and fro writes a bounded number of notes, and one for each cause that stands when a note is delivered.
+// A verdict that goes to and fro writes a bounded number of notes, and one for each cause that
+// stands when a note is delivered.
 func TestNotesAreBounded(t *testing.T) {
 	s, in := foreignStory(t)
 	total := 0
@@ -117,7 +118,8 @@ func TestNoteTellsTheRootsCause(t *testing.T) {
 	}
 }
 
-// A bot of an older version wrote one note and did not say of which cause: it stays the only one until the cause changes.
+// A bot of an older version wrote one note and did not say of which cause: it stays the only one
+// until the cause changes.
 func TestNoteOfAnOlderVersionStands(t *testing.T) {
 	s, in := foreignStory(t)
 	s.evidence(in, "kv_exhaustion")

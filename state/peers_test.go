@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The tests of this file are named after failures that users of other tools have reported. Each says what happened there, and shows
-// that it cannot happen here.
+// The tests of this file are named after failures that users of other tools have reported. Each
+// says what happened there, and shows that it cannot happen here.
 
 // channelCalls answers whatever is wanted of a channel and gives how many calls that took.
 func (s *story) channelCalls(ch Channel) int {
@@ -53,8 +53,8 @@ func (s *story) told(name, symptom, pool, cause string) *Incident {
 	return in
 }
 
-// Keep, issue 1549: the same alert twice within two seconds made two tickets. Here an alert's identity is its fingerprint and its
-// start, so the twin of a high-availability pair is no news.
+// Keep, issue 1549: the same alert twice within two seconds made two tickets. Here an alert's
+// identity is its fingerprint and its start, so the twin of a high-availability pair is no news.
 func TestKeep1549SameAlertTwoSecondsApartPagesOnce(t *testing.T) {
 	s := newStory(t)
 	twin := s.make(Firing, "KVFull", "kv_pressure", "critical", "llama")
@@ -67,8 +67,9 @@ func TestKeep1549SameAlertTwoSecondsApartPagesOnce(t *testing.T) {
 	}
 }
 
-// The two of an HA pair of Prometheus see the same two seconds apart, each through an Alertmanager of its own: one alert, which is over when
-// either says so; the late end of what was before it is not its end.
+// The two of an HA pair of Prometheus see the same two seconds apart, each through an Alertmanager
+// of its own: one alert, which is over when either says so; the late end of what was before it is
+// not its end.
 func TestTwinsOfAPairOfPrometheusAreOneAlert(t *testing.T) {
 	s := newStory(t)
 	send := func(a Alert) {
@@ -95,7 +96,8 @@ func TestTwinsOfAPairOfPrometheusAreOneAlert(t *testing.T) {
 	}
 }
 
-// Keep, issue 5251: repeats of one alert were sent on. Here a repeat changes nothing that anybody sees, however often it comes.
+// Keep, issue 5251: repeats of one alert were sent on. Here a repeat changes nothing that anybody
+// sees, however often it comes.
 func TestKeep5251RepeatsForADayAreNothingNew(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -115,8 +117,8 @@ func TestKeep5251RepeatsForADayAreNothingNew(t *testing.T) {
 	}
 }
 
-// Keep, issue 5038: automation ran again with every flap of its alert. Here a flap within the hold is the same incident: no page, no
-// line in the thread, no second plan; the one message is edited.
+// Keep, issue 5038: automation ran again with every flap of its alert. Here a flap within the hold
+// is the same incident: no page, no line in the thread, no second plan; the one message is edited.
 func TestKeep5038FlappingWithinTheHoldIsOneIncident(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -143,7 +145,8 @@ func TestKeep5038FlappingWithinTheHoldIsOneIncident(t *testing.T) {
 	}
 }
 
-// Keep, issue 958: deduplication dropped alerts that differed. Here only what has the same fingerprint is the same alert.
+// Keep, issue 958: deduplication dropped alerts that differed. Here only what has the same
+// fingerprint is the same alert.
 func TestKeep958DistinctAlertsAreAllCounted(t *testing.T) {
 	s := newStory(t)
 	a, b := s.make(Firing, "KVFull", "kv_pressure", "critical", "llama"), s.make(Firing, "KVFull", "kv_pressure", "critical", "llama")
@@ -155,8 +158,8 @@ func TestKeep958DistinctAlertsAreAllCounted(t *testing.T) {
 	}
 }
 
-// Keep, issue 2481: an incident that was over took new alerts, and nobody heard of them. Here what comes after the end is a new
-// incident with a page of its own.
+// Keep, issue 2481: an incident that was over took new alerts, and nobody heard of them. Here what
+// comes after the end is a new incident with a page of its own.
 func TestKeep2481ResolvedIncidentTakesNoNewAlerts(t *testing.T) {
 	s := newStory(t)
 	old := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -175,7 +178,8 @@ func TestKeep2481ResolvedIncidentTakesNoNewAlerts(t *testing.T) {
 	}
 }
 
-// Keep, issue 4839: an incident that a person had acknowledged no longer ended with its alerts. Here it does, after the hold.
+// Keep, issue 4839: an incident that a person had acknowledged no longer ended with its alerts.
+// Here it does, after the hold.
 func TestKeep4839AcknowledgedIncidentStillEnds(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -193,8 +197,8 @@ func TestKeep4839AcknowledgedIncidentStillEnds(t *testing.T) {
 	}
 }
 
-// Keep, issue 6732: an incident that had been deleted was used again. Here an alert that comes after its incident was forgotten opens
-// a new one.
+// Keep, issue 6732: an incident that had been deleted was used again. Here an alert that comes
+// after its incident was forgotten opens a new one.
 func TestKeep6732ForgottenIncidentIsNotUsedAgain(t *testing.T) {
 	s := newStory(t)
 	old := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -208,8 +212,8 @@ func TestKeep6732ForgottenIncidentIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// Keep, issue 6702: a service that stood alone in the topology was left out of correlation. Here an alert whose place nobody knows is
-// an incident too, and is told.
+// Keep, issue 6702: a service that stood alone in the topology was left out of correlation. Here an
+// alert whose place nobody knows is an incident too, and is told.
 func TestKeep6702AlertOfAnUnknownPlaceIsTold(t *testing.T) {
 	s := newStory(t)
 	s.apply(Input{Alerts: &AlertBatch{Alerts: []Alert{{Fingerprint: "f", Status: Firing, StartsAt: s.now,
@@ -220,7 +224,8 @@ func TestKeep6702AlertOfAnUnknownPlaceIsTold(t *testing.T) {
 	}
 }
 
-// Robusta, issue 850: alerts that Alertmanager had grouped became one message each. Here a payload about one pool is one message.
+// Robusta, issue 850: alerts that Alertmanager had grouped became one message each. Here a payload
+// about one pool is one message.
 func TestRobusta850GroupedAlertsAreOneMessage(t *testing.T) {
 	s := newStory(t)
 	var batch AlertBatch
@@ -235,8 +240,10 @@ func TestRobusta850GroupedAlertsAreOneMessage(t *testing.T) {
 	}
 }
 
-// Grafana OnCall, issue 4087: a storm ran into Slack's rate limit, and alerts of all teams were late. Here what is pending for an incident and channel is one effect that shows the newest state: two thousand alerts on four
-// pools cost a channel a handful of calls, and Slack's silence does not hold up a page.
+// Grafana OnCall, issue 4087: a storm ran into Slack's rate limit, and alerts of all teams were
+// late. Here what is pending for an incident and channel is one effect that shows the newest state:
+// two thousand alerts on four pools cost a channel a handful of calls, and Slack's silence does not
+// hold up a page.
 func TestOnCall4087StormCostsAHandfulOfCalls(t *testing.T) {
 	s := newStory(t)
 	slack := 0
@@ -269,8 +276,8 @@ func TestOnCall4087StormCostsAHandfulOfCalls(t *testing.T) {
 	}
 }
 
-// Kubernaut, issue 209: two duplicates each waited for the other for ever. Here a merge has one direction: two incidents of one
-// trouble leave exactly one open.
+// Kubernaut, issue 209: two duplicates each waited for the other for ever. Here a merge has one
+// direction: two incidents of one trouble leave exactly one open.
 func TestKubernaut209DuplicatesLeaveOneOpen(t *testing.T) {
 	s := newStory(t)
 	s.fold.Triage = mutual{}
@@ -296,8 +303,9 @@ type mutual struct{ simpleTriage }
 
 func (mutual) Absorbs(_, _ *Incident) bool { return true }
 
-// Kubernaut, issue 1067: a fix replaced the pod, the new pod's alert had a new fingerprint, and deduplication did not know it. Here an
-// alert belongs to the trouble of its pool, whatever its pod is called.
+// Kubernaut, issue 1067: a fix replaced the pod, the new pod's alert had a new fingerprint, and
+// deduplication did not know it. Here an alert belongs to the trouble of its pool, whatever its pod
+// is called.
 func TestKubernaut1067ReplacedPodIsTheSameTrouble(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -311,8 +319,9 @@ func TestKubernaut1067ReplacedPodIsTheSameTrouble(t *testing.T) {
 	}
 }
 
-// Kubernaut, issue 314: "no action needed" closed the case, the alert fired again, and so on for ever. Here a benign verdict closes
-// nothing: the incident stays while its alert does, and nobody is told twice or paged.
+// Kubernaut, issue 314: "no action needed" closed the case, the alert fired again, and so on for
+// ever. Here a benign verdict closes nothing: the incident stays while its alert does, and nobody
+// is told twice or paged.
 func TestKubernaut314NoActionIsNoLoop(t *testing.T) {
 	s := newStory(t)
 	s.alert(Firing, "GPUMem", "gpu_memory_high", "warning", "llama")
@@ -330,7 +339,8 @@ func TestKubernaut314NoActionIsNoLoop(t *testing.T) {
 	}
 }
 
-// lateRoot is a storm whose root shows itself after its consequence was paged and acknowledged in PagerDuty.
+// lateRoot is a storm whose root shows itself after its consequence was paged and acknowledged in
+// PagerDuty.
 func (s *story) lateRoot() (root, consequence *Incident) {
 	s.t.Helper()
 	consequence = s.told("HighTTFT", "ttft_high", "llama", "")
@@ -348,8 +358,9 @@ func (s *story) lateRoot() (root, consequence *Incident) {
 	return root, consequence
 }
 
-// HolmesGPT, pull request 2155: loud symptoms were blamed and the cause came too late to count. Here a root that shows itself late
-// takes the symptoms that were paged before it, and whoever acknowledged them has the root too.
+// HolmesGPT, pull request 2155: loud symptoms were blamed and the cause came too late to count.
+// Here a root that shows itself late takes the symptoms that were paged before it, and whoever
+// acknowledged them has the root too.
 func TestHolmes2155LateRootTakesItsConsequences(t *testing.T) {
 	s := newStory(t)
 	root, consequence := s.lateRoot()
@@ -367,7 +378,8 @@ func TestHolmes2155LateRootTakesItsConsequences(t *testing.T) {
 	}
 }
 
-// The page of a merged incident is resolved by us, and PagerDuty then reports that end back. It is not the end of the root.
+// The page of a merged incident is resolved by us, and PagerDuty then reports that end back. It is
+// not the end of the root.
 func TestTheEndOfAMergedPageDoesNotEndTheRoot(t *testing.T) {
 	s := newStory(t)
 	root, consequence := s.lateRoot()
@@ -382,8 +394,8 @@ func TestTheEndOfAMergedPageDoesNotEndTheRoot(t *testing.T) {
 	}
 }
 
-// NVSentinel, issue 121: a drain that had been cancelled went on. Here the cancelling is remembered though the runner takes a step at the
-// same time, and the runner looks at once.
+// NVSentinel, issue 121: a drain that had been cancelled went on. Here the cancelling is remembered
+// though the runner takes a step at the same time, and the runner looks at once.
 func TestNVSentinel121CancellingADrainIsNotLost(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVHeld", "kv_pressure", "llama", "kv_leak")
@@ -420,9 +432,10 @@ func TestNVSentinel121CancellingADrainIsNotLost(t *testing.T) {
 	}
 }
 
-// GoAlert, issue 4188: a notice in Slack was 16 minutes late, held up by the sender's own limit. Here what is pending is one call for each
-// incident, and who has waited longest is next: while twenty incidents change every second, and Slack takes a call in 1.1 seconds, none
-// of them waits longer than one round.
+// GoAlert, issue 4188: a notice in Slack was 16 minutes late, held up by the sender's own limit.
+// Here what is pending is one call for each incident, and who has waited longest is next: while
+// twenty incidents change every second, and Slack takes a call in 1.1 seconds, none of them waits
+// longer than one round.
 func TestGoAlert4188NobodyWaitsLongerThanOneRound(t *testing.T) {
 	const pools, call = 20, 1100 * time.Millisecond
 	s := newStory(t)
@@ -458,8 +471,8 @@ func TestGoAlert4188NobodyWaitsLongerThanOneRound(t *testing.T) {
 	}
 }
 
-// Keep, issue 4766: one alert was counted 23,696 times, whatever its deduplication said. Here an alert is counted when it begins to fire,
-// and not when it is sent.
+// Keep, issue 4766: one alert was counted 23,696 times, whatever its deduplication said. Here an
+// alert is counted when it begins to fire, and not when it is sent.
 func TestKeep4766AnAlertIsCountedWhenItBegins(t *testing.T) {
 	s := newStory(t)
 	a := s.make(Firing, "KVFull", "kv_pressure", "critical", "llama")
@@ -478,8 +491,9 @@ func TestKeep4766AnAlertIsCountedWhenItBegins(t *testing.T) {
 	}
 }
 
-// Robusta, issue 687: an alert that keeps coming told people every time; they asked for one notice in four hours. Here an incident pages
-// once, however long it lasts and whatever joins it: four hours of new alerts on one pool are one incident, and no news in its thread.
+// Robusta, issue 687: an alert that keeps coming told people every time; they asked for one notice
+// in four hours. Here an incident pages once, however long it lasts and whatever joins it: four
+// hours of new alerts on one pool are one incident, and no news in its thread.
 func TestRobusta687OnePageForAsLongAsItLasts(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -496,9 +510,9 @@ func TestRobusta687OnePageForAsLongAsItLasts(t *testing.T) {
 	}
 }
 
-// Keep, issue 4205: people wanted five minutes before a notice, to hear nothing of what is over by then, and were told to poll. Here
-// nobody is told before there is something to say: the verdict, or that there is none within a minute; all that came until then is one
-// message.
+// Keep, issue 4205: people wanted five minutes before a notice, to hear nothing of what is over by
+// then, and were told to poll. Here nobody is told before there is something to say: the verdict,
+// or that there is none within a minute; all that came until then is one message.
 func TestKeep4205NobodyIsToldBeforeThereIsSomethingToSay(t *testing.T) {
 	s := newStory(t)
 	s.alert(Firing, "HighTTFT", "ttft_high", "warning", "llama")
@@ -524,8 +538,9 @@ func TestKeep4205NobodyIsToldBeforeThereIsSomethingToSay(t *testing.T) {
 	}
 }
 
-// Keep, issue 6567: which alerts are the same and which belong together was one setting. Here an alert keeps its identity wherever its
-// incident goes: alerts that belong together are counted one by one, and after a merge the end of each still finds its own.
+// Keep, issue 6567: which alerts are the same and which belong together was one setting. Here an
+// alert keeps its identity wherever its incident goes: alerts that belong together are counted one
+// by one, and after a merge the end of each still finds its own.
 func TestKeep6567AnAlertKeepsItsIdentityWhereverItsIncidentGoes(t *testing.T) {
 	s := newStory(t)
 	root, consequence := s.lateRoot()
@@ -550,8 +565,9 @@ func TestKeep6567AnAlertKeepsItsIdentityWhereverItsIncidentGoes(t *testing.T) {
 	}
 }
 
-// Keep, issue 5463: deleting a part of the topology that something referred to crashed it. Here workers come, move and go under incidents,
-// merged ones too, and every alert finds a home and every end its alert; after each step a restart remembers the same.
+// Keep, issue 5463: deleting a part of the topology that something referred to crashed it. Here
+// workers come, move and go under incidents, merged ones too, and every alert finds a home and
+// every end its alert; after each step a restart remembers the same.
 func TestKeep5463TopologyThatGoesAwayBreaksNothing(t *testing.T) {
 	s := newStory(t)
 	root, _ := s.lateRoot() // llama-1 runs on gpu-3, whose fault is the root
@@ -583,8 +599,8 @@ func TestKeep5463TopologyThatGoesAwayBreaksNothing(t *testing.T) {
 	}
 }
 
-// Keep, issue 6300: changing one alert took ten seconds where there were 10,000. Here it costs as many writes and as much memory as among
-// ten, since nothing looks through all of them.
+// Keep, issue 6300: changing one alert took ten seconds where there were 10,000. Here it costs as
+// many writes and as much memory as among ten, since nothing looks through all of them.
 func TestKeep6300OneAlertAmongTenThousand(t *testing.T) {
 	among := func(n int) (records int, allocs float64) {
 		b, fold := NewBoard(), &Fold{Triage: simpleTriage{}, Routing: simpleRouting{}, Settings: DefaultSettings()}

@@ -100,7 +100,8 @@ func TestNeedsHumanEndsSilence(t *testing.T) {
 	}
 }
 
-// A person ends the incident while its run is verified. What that comes to must not be lost with it.
+// A person ends the incident while its run is verified. What that comes to must not be lost with
+// it.
 func TestNeedsHumanReopensResolved(t *testing.T) {
 	for _, fires := range []bool{true, false} {
 		s := newStory(t)
@@ -246,7 +247,8 @@ func TestUnreadableDetailReopensNothing(t *testing.T) {
 	}
 }
 
-// merged is an incident that became part of another while its run was under way. The run has ended since.
+// merged is an incident that became part of another while its run was under way. The run has ended
+// since.
 func (s *story) merged() (root, in *Incident, a *Action) {
 	s.t.Helper()
 	in, a = s.intended()

@@ -8,8 +8,9 @@ import (
 // mostRecent bounds how many timeline entries are held in memory.
 const mostRecent = 50_000
 
-// A recent holds the timelines of the incidents that were opened last, so that showing them needs no reading of the store: a message
-// is composed for every incident of a storm. It holds a timeline whole or not at all, and is safe for concurrent use.
+// A recent holds the timelines of the incidents that were opened last, so that showing them needs
+// no reading of the store: a message is composed for every incident of a storm. It holds a timeline
+// whole or not at all, and is safe for concurrent use.
 type recent struct {
 	mu      sync.Mutex
 	of      map[IncidentID][]Entry
@@ -42,7 +43,8 @@ func (r *recent) add(entries []Entry) {
 	}
 }
 
-// forget drops the timelines of incidents that were read anew: another reader, or a rebuilding, may have written others.
+// forget drops the timelines of incidents that were read anew: another reader, or a rebuilding, may
+// have written others.
 func (r *recent) forget(incidents map[IncidentID]*Incident) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,7 +22,8 @@ func TestRecentTimelineIsWholeOrNone(t *testing.T) {
 	}
 }
 
-// A timeline that was made again from the log may differ in what it says, not in how many entries it has.
+// A timeline that was made again from the log may differ in what it says, not in how many entries
+// it has.
 func TestRecentTimelineIsReadAnewAfterALoad(t *testing.T) {
 	r := newRecent()
 	r.add([]Entry{{Incident: "a", N: 1}, {Incident: "b", N: 1}})

@@ -10,8 +10,9 @@ import (
 // unreadable is the journal key that names the fields of a run's record that could not be read.
 const unreadable = "unreadable"
 
-// decodeAction returns the run of a record. A record of which a part cannot be read stops that run alone, not the partition: the run
-// keeps what can be read, waits for a person, and holds its lock until then.
+// decodeAction returns the run of a record. A record of which a part cannot be read stops that run
+// alone, not the partition: the run keeps what can be read, waits for a person, and holds its lock
+// until then.
 func decodeAction(r Record) *Action {
 	a, err := decode[Action](r.Value)
 	if err == nil && a.State != "" && recordKey(kindAction, string(a.ID)) == r.Key {
@@ -58,7 +59,8 @@ func decodeAction(r Record) *Action {
 	return a
 }
 
-// adopt completes a run whose record could not be read whole from the incident that lists it, and has the incident looked at.
+// adopt completes a run whose record could not be read whole from the incident that lists it, and
+// has the incident looked at.
 func (b *Board) adopt(in *Incident) {
 	for _, id := range in.Actions {
 		a := b.actions[id]

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FormatValue writes a value with its unit as people say it: 98 %, 850 ms, 2.5 min, 41.5 GiB, yes. Stories, playbooks and pages all
-// use it, so that a value reads the same wherever it is told.
+// FormatValue writes a value with its unit as people say it: 98 %, 850 ms, 2.5 min, 41.5 GiB, yes.
+// Stories, playbooks and pages all use it, so that a value reads the same wherever it is told.
 func FormatValue(v float64, unit string) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -28,7 +28,8 @@ func FormatValue(v float64, unit string) string {
 	return FormatNumber(v*factor) + suffix
 }
 
-// FormatDuration writes a duration as people write it in a configuration: 2m and 1h30m, without the empty parts that Go adds.
+// FormatDuration writes a duration as people write it in a configuration: 2m and 1h30m, without the
+// empty parts that Go adds.
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	for _, empty := range []string{"m0s", "h0m"} {
@@ -42,8 +43,8 @@ func FormatDuration(d time.Duration) string {
 // mostSure is how sure a text ever is of a cause, in percent: evidence is never complete.
 const mostSure = 99
 
-// FormatShare writes how sure a verdict is as people say it: what was weighed is never at nothing, and never certain. Texts, pages and the
-// terminal all use it.
+// FormatShare writes how sure a verdict is as people say it: what was weighed is never at nothing,
+// and never certain. Texts, pages and the terminal all use it.
 func FormatShare(share float64) string {
 	if share > 0 && share < 0.01 {
 		return "under 1 %"

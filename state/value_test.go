@@ -37,7 +37,8 @@ func TestDurationsReadAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
-// Pages and reports show a finding's number only where one was measured: "0" beside an alert or a word would read as a measurement.
+// Pages and reports show a finding's number only where one was measured: "0" beside an alert or a
+// word would read as a measurement.
 func TestOnlyMeasuredFindingsHaveANumber(t *testing.T) {
 	for want, findings := range map[bool][]state.Finding{
 		true:  {{Signal: "kv_usage", Unit: "ratio"}, {Signal: "gpu_xid", Unit: "code"}},

@@ -127,7 +127,8 @@ func (k *Keeper) Timeline(ctx context.Context, id IncidentID) ([]Entry, error) {
 // subscription is how many entries a subscriber may lag behind before it loses some.
 const subscription = 256
 
-// Subscribe sends every timeline entry from now on, until the context ends; then the channel is closed.
+// Subscribe sends every timeline entry from now on, until the context ends; then the channel is
+// closed.
 func (k *Keeper) Subscribe(ctx context.Context) <-chan Entry {
 	ch := make(chan Entry, subscription)
 	k.mu.Lock()

@@ -14,7 +14,8 @@ func listedApprover(w *world, names ...string) *world {
 	return w
 }
 
-// A token without a name cannot pass for a named approver, and neither can a caller of an API that asks for no token.
+// A token without a name cannot pass for a named approver, and neither can a caller of an API that
+// asks for no token.
 func TestNamelessTokenIsNoNamedApprover(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*Config)
@@ -42,7 +43,8 @@ func TestNamelessTokenIsNoNamedApprover(t *testing.T) {
 	}
 }
 
-// Where the body names another person than the token, nothing is done, and the attempt is on record under the token's name.
+// Where the body names another person than the token, nothing is done, and the attempt is on record
+// under the token's name.
 func TestActorAndTokenMustAgree(t *testing.T) {
 	w := newWorld().populate()
 	s, _ := door(t, w, withTokens(t))

@@ -12,8 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// What one alert may weigh. Labels are an alert's identity, so one that goes beyond is set aside; annotations and URLs are for people
-// and are cut.
+// What one alert may weigh. Labels are an alert's identity, so one that goes beyond is set aside;
+// annotations and URLs are for people and are cut.
 const (
 	maxLabels          = 128
 	maxLabelBytes      = 16 << 10
@@ -22,7 +22,8 @@ const (
 	maxURL             = 8 << 10
 	maxFingerprint     = 64
 	maxClusterName     = 253
-	// maxPart is the most that the alerts of one input may weigh as JSON: an external NATS server takes messages of 1 MiB by default.
+	// maxPart is the most that the alerts of one input may weigh as JSON: an external NATS server
+	// takes messages of 1 MiB by default.
 	maxPart = 768 << 10
 )
 
@@ -48,7 +49,8 @@ func (p *payloadAlert) alert() (state.Alert, error) {
 	if a.StartsAt, err = parseTime(p.StartsAt); err != nil || a.StartsAt.IsZero() {
 		return a, aside(asideTime, "startsAt is not an RFC 3339 time: %q", cut(p.StartsAt, 40))
 	}
-	// A firing alert's end is when its sender would give it up: it differs between the members of a pair, and says nothing.
+	// A firing alert's end is when its sender would give it up: it differs between the members of a
+	// pair, and says nothing.
 	if a.Status == state.Resolved && p.EndsAt != "" {
 		if a.EndsAt, err = parseTime(p.EndsAt); err != nil {
 			return a, aside(asideTime, "endsAt is not an RFC 3339 time: %q", cut(p.EndsAt, 40))
@@ -101,7 +103,8 @@ func checkLabels(labels map[string]string) error {
 	return nil
 }
 
-// hasControl finds characters that no label has and that would act on a terminal: C0 (but for white space in values), DEL and C1.
+// hasControl finds characters that no label has and that would act on a terminal: C0 (but for white
+// space in values), DEL and C1.
 func hasControl(text string, white bool) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		if white && (r == '\n' || r == '\t' || r == '\r') {

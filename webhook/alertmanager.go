@@ -10,7 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// smallerGroups is what to do about a payload that is too large. Not max_alerts: what Alertmanager then leaves out nobody sees.
+// smallerGroups is what to do about a payload that is too large. Not max_alerts: what Alertmanager
+// then leaves out nobody sees.
 const smallerGroups = "let Alertmanager group_by more labels, and shorten the annotations of the rules; max_alerts would only hide alerts"
 
 // alertmanager takes a webhook. Only a nil Append is answered with 200.
@@ -88,7 +89,8 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 // mostProblems bounds how many alerts that were set aside an answer explains.
 const mostProblems = 5
 
-// taken answers a payload. What it says of alerts that were set aside is for people who send a payload by hand.
+// taken answers a payload. What it says of alerts that were set aside is for people who send a
+// payload by hand.
 func taken(count int, lost []SetAside) map[string]any {
 	answer := map[string]any{"accepted": count}
 	var problems []string
@@ -107,7 +109,8 @@ func taken(count int, lost []SetAside) map[string]any {
 	return answer
 }
 
-// takeSlot bounds how many payloads are in memory at once. A burst waits a moment for its turn; then the sender is asked to come back.
+// takeSlot bounds how many payloads are in memory at once. A burst waits a moment for its turn;
+// then the sender is asked to come back.
 func (s *Server) takeSlot(ctx context.Context) error {
 	select {
 	case s.slots <- struct{}{}:
@@ -127,7 +130,8 @@ func (s *Server) takeSlot(ctx context.Context) error {
 	}
 }
 
-// append makes the inputs durable, or says that the sender should try again: nothing of them was kept.
+// append makes the inputs durable, or says that the sender should try again: nothing of them was
+// kept.
 func (s *Server) append(ctx context.Context, inputs ...state.Input) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Limits.Append)
 	defer cancel()

@@ -190,8 +190,8 @@ func TestPayloadIsSplitByClusterAndSizeInOneAppend(t *testing.T) {
 	}
 }
 
-// An alert of a cluster that nobody configured must not be answered with another's evidence, let alone first aid; where there is only
-// one cluster, it is the one that is meant.
+// An alert of a cluster that nobody configured must not be answered with another's evidence, let
+// alone first aid; where there is only one cluster, it is the one that is meant.
 func TestAnAlertOfAnUnknownClusterIsNotAnothers(t *testing.T) {
 	body := []byte(payloadOf(alertOf("atlantis", 1), strings.Replace(alertOf("x", 2), `"cluster":"x"`, `"zone":"x"`, 1)))
 	for _, c := range []struct {

@@ -126,8 +126,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("Referrer-Policy", "same-origin")
 
-	// A body that does not arrive must not hold the connection, neither while a handler reads it nor while net/http skips it after
-	// an early refusal. The deadline is a socket's, so it is the machine's time.
+	// A body that does not arrive must not hold the connection, neither while a handler reads it
+	// nor while net/http skips it after an early refusal. The deadline is a socket's, so it is the
+	// machine's time.
 	if r.Body != nil && r.Body != http.NoBody {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.Limits.ReadTimeout))
 	}
@@ -224,7 +225,8 @@ func decodeOne(body []byte, into any, strict bool) error {
 	return nil
 }
 
-// inWords returns a decoding error without the names of Go's types, which say nothing to the sender.
+// inWords returns a decoding error without the names of Go's types, which say nothing to the
+// sender.
 func inWords(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {

@@ -133,7 +133,8 @@ func TestWritesAreAppliedWhenAnswered(t *testing.T) {
 	}
 }
 
-// Another method on a path that exists is told which it takes, and a guess at Slack's path which there are.
+// Another method on a path that exists is told which it takes, and a guess at Slack's path which
+// there are.
 func TestAnotherMethodIsToldWhichOneToUse(t *testing.T) {
 	s, _ := door(t, newWorld().populate(), nil)
 	for _, c := range []struct{ method, path, allow string }{

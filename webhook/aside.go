@@ -45,7 +45,8 @@ func aside(reason, format string, args ...any) error {
 	return &untaken{reason, fmt.Sprintf(format, args...)}
 }
 
-// excerpt shows what an alert was: its name first, then labels in order of their names, all of it short and printable.
+// excerpt shows what an alert was: its name first, then labels in order of their names, all of it
+// short and printable.
 func excerpt(labels map[string]string) string {
 	names := slices.SortedFunc(maps.Keys(labels), func(a, b string) int {
 		return cmp.Or(boolFirst(a == "alertname", b == "alertname"), strings.Compare(a, b))
@@ -70,7 +71,8 @@ func boolFirst(a, b bool) int {
 	return 1
 }
 
-// An AsideJSON is one kind of alert that was set aside: the same alert again is counted, not listed again.
+// An AsideJSON is one kind of alert that was set aside: the same alert again is counted, not listed
+// again.
 type AsideJSON struct {
 	Reason   string    `json:"reason"`
 	Text     string    `json:"text"`
@@ -81,7 +83,8 @@ type AsideJSON struct {
 	Last     time.Time `json:"last"`
 }
 
-// Aside remembers the last alerts that were set aside, in memory and in bounds. The zero value is ready.
+// Aside remembers the last alerts that were set aside, in memory and in bounds. The zero value is
+// ready.
 type Aside struct {
 	mu    sync.Mutex
 	total uint64
@@ -94,7 +97,8 @@ const (
 	asideSaid = 256
 )
 
-// add counts what a receiver's payload lost, and returns the alerts of which the log should tell: the first of each reason.
+// add counts what a receiver's payload lost, and returns the alerts of which the log should tell:
+// the first of each reason.
 func (b *Aside) add(at time.Time, receiver string, lost []SetAside) []SetAside {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +128,8 @@ func (b *Aside) add(at time.Time, receiver string, lost []SetAside) []SetAside {
 	return tell
 }
 
-// Last lists the last alerts that were set aside, the newest first, and how many there were since the start.
+// Last lists the last alerts that were set aside, the newest first, and how many there were since
+// the start.
 func (b *Aside) Last() (list []AsideJSON, total uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// One alert that cannot be taken costs none of the others of its payload, and says what is wrong with it.
+// One alert that cannot be taken costs none of the others of its payload, and says what is wrong
+// with it.
 func TestBadAlertIsSetAsideAndTheRestTaken(t *testing.T) {
 	big := strings.Repeat("x", 20<<10)
 	many := make([]string, 0, 10_000)
@@ -69,7 +70,8 @@ func TestFiringAlertsEndIsNotRead(t *testing.T) {
 	expect(t, do(s, "POST", "/webhook/alertmanager", body), 200, `"accepted":1}`)
 }
 
-// Alerts that cannot be taken count against the bound, too: each takes memory before it is known to be bad.
+// Alerts that cannot be taken count against the bound, too: each takes memory before it is known to
+// be bad.
 func TestTooManyBadAlertsAreRefused(t *testing.T) {
 	w := newWorld()
 	s, _ := door(t, w, nil)
@@ -82,7 +84,8 @@ func TestTooManyBadAlertsAreRefused(t *testing.T) {
 	expect(t, do(s, "POST", "/webhook/alertmanager", payloadOf(strings.Repeat("{},", most-1)+"{}")), 200, `"accepted":0`, fmt.Sprintf(`"set_aside":%d`, most))
 }
 
-// A payload of which nothing can be taken is answered with 200: Alertmanager would drop it all the same, and it is on the list.
+// A payload of which nothing can be taken is answered with 200: Alertmanager would drop it all the
+// same, and it is on the list.
 func TestPayloadOfBadAlertsOnlyIsCounted(t *testing.T) {
 	w := newWorld()
 	s, _ := door(t, w, nil)
@@ -92,7 +95,8 @@ func TestPayloadOfBadAlertsOnlyIsCounted(t *testing.T) {
 	}
 }
 
-// What Alertmanager itself left out, and a payload that is refused whole, are on the list too: no one else tells.
+// What Alertmanager itself left out, and a payload that is refused whole, are on the list too: no
+// one else tells.
 func TestAlertsThatNeverCameAreCounted(t *testing.T) {
 	w := newWorld()
 	s, _ := door(t, w, func(c *Config) { c.Limits.Alerts = 3 })
@@ -102,7 +106,8 @@ func TestAlertsThatNeverCameAreCounted(t *testing.T) {
 	expect(t, do(s, "GET", "/api/v1/status", ""), 200, `"total":48`, `"reason":"truncated"`, "max_alerts", `"reason":"payload_too_large"`, "group_by")
 }
 
-// The log tells of a reason and a receiver once, however many alerts there are and however often they come.
+// The log tells of a reason and a receiver once, however many alerts there are and however often
+// they come.
 func TestSetAsideAlertsAreLoggedOnce(t *testing.T) {
 	w := newWorld()
 	var log bytes.Buffer
@@ -134,7 +139,8 @@ func TestSetAsideAlertsAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// An alert that is set aside is counted when its payload is taken, not at each try of one that cannot be made durable.
+// An alert that is set aside is counted when its payload is taken, not at each try of one that
+// cannot be made durable.
 func TestSetAsideIsCountedWhenTheRestIsDurable(t *testing.T) {
 	w := newWorld()
 	w.err = state.ErrUnavailable

@@ -10,13 +10,14 @@ import (
 	"paramedic/state"
 )
 
-// AlertmanagerAuth says how Alertmanager proves who it is. Any one of the configured ways is enough.
+// AlertmanagerAuth says how Alertmanager proves who it is. Any one of the configured ways is
+// enough.
 type AlertmanagerAuth struct {
 	Bearer        *Secret
 	BasicUser     string
 	BasicPassword *Secret
-	// ClientCert takes any client whose certificate the TLS layer verified: set tls.Config.ClientCAs to the CA and ClientAuth to
-	// tls.VerifyClientCertIfGiven.
+	// ClientCert takes any client whose certificate the TLS layer verified: set
+	// tls.Config.ClientCAs to the CA and ClientAuth to tls.VerifyClientCertIfGiven.
 	ClientCert bool
 	// Open takes everybody where nothing else is configured. It is for a listener on loopback only.
 	Open bool
@@ -27,7 +28,8 @@ func (a AlertmanagerAuth) Configured() bool {
 	return a.Bearer != nil || a.BasicPassword != nil || a.ClientCert
 }
 
-// allow is nil where the request may pass. A secret that cannot be read now is a reason to try again, not to lose an alert.
+// allow is nil where the request may pass. A secret that cannot be read now is a reason to try
+// again, not to lose an alert.
 func (a AlertmanagerAuth) allow(r *http.Request) (deny error, cause error) {
 	if !a.Configured() {
 		if a.Open {
@@ -38,7 +40,8 @@ func (a AlertmanagerAuth) allow(r *http.Request) (deny error, cause error) {
 	if a.ClientCert && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return nil, nil
 	}
-	// Every configured secret is compared, so that the time taken does not tell which one came close.
+	// Every configured secret is compared, so that the time taken does not tell which one came
+	// close.
 	ok := false
 	if a.Bearer != nil {
 		want, err := a.Bearer.Value()
@@ -76,13 +79,13 @@ func bearer(r *http.Request) (string, bool) {
 // APIAuth says who may use the API and the pages.
 type APIAuth struct {
 	Tokens *Tokens
-	// Open makes everybody an admin where there are no tokens. It is for a listener on loopback only; requests that another site's
-	// page could have sent are refused all the same.
+	// Open makes everybody an admin where there are no tokens. It is for a listener on loopback
+	// only; requests that another site's page could have sent are refused all the same.
 	Open bool
 }
 
-// Authenticate says who sends a request to the API or the pages. It is false for nobody, and for a write that another site's page
-// may have caused.
+// Authenticate says who sends a request to the API or the pages. It is false for nobody, and for a
+// write that another site's page may have caused.
 func (s *Server) Authenticate(r *http.Request) (state.Actor, bool) {
 	who, err := s.identify(r)
 	return who.actor, err == nil
@@ -157,8 +160,8 @@ func callerOf(t Token, via string) caller {
 	return who
 }
 
-// need lets a request pass whose sender has the role. Reads without it are only refused; writes are refused by the handlers of the
-// verbs, which record it.
+// need lets a request pass whose sender has the role. Reads without it are only refused; writes are
+// refused by the handlers of the verbs, which record it.
 func (s *Server) need(role state.Role, h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		who, err := s.identify(r)

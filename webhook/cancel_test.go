@@ -29,8 +29,8 @@ func calledOff(next func(state.Action) state.Action) func(state.Action) state.Ac
 	}
 }
 
-// A run goes on by itself while a person's no is on its way. The answer is what came of it: that nothing was written is said only of what has
-// ended so.
+// A run goes on by itself while a person's no is on its way. The answer is what came of it: that
+// nothing was written is said only of what has ended so.
 func TestANoIsAnsweredWithWhatItCameTo(t *testing.T) {
 	const intent, applied, human = state.Intent, state.Applied, state.NeedsHuman
 	tooLate := []string{"it is applied", "what was written is verified"}

@@ -14,7 +14,8 @@ type order struct {
 	state.Command
 	clusters []string // one input each
 	nonce    string   // makes the input's ID; a repeated delivery of one click has the same
-	// applied says whether the command has taken effect; e is a timeline entry that has just been written, or nil.
+	// applied says whether the command has taken effect; e is a timeline entry that has just been
+	// written, or nil.
 	applied func(e *state.Entry) bool
 }
 
@@ -29,7 +30,8 @@ func (o order) inputs(now time.Time) []state.Input {
 	return out
 }
 
-// carryOut makes the order durable and waits a moment until it is applied. It is false where that takes longer.
+// carryOut makes the order durable and waits a moment until it is applied. It is false where that
+// takes longer.
 func (s *Server) carryOut(ctx context.Context, o order, wait time.Duration) (bool, error) {
 	watch, stop := context.WithCancel(ctx)
 	defer stop()
@@ -58,7 +60,8 @@ func (s *Server) carryOut(ctx context.Context, o order, wait time.Duration) (boo
 	}
 }
 
-// refuse records an attempt that an authenticated person was not allowed. It changes nothing, so failing to record it is only logged.
+// refuse records an attempt that an authenticated person was not allowed. It changes nothing, so
+// failing to record it is only logged.
 func (s *Server) refuse(ctx context.Context, o order, reason string) {
 	o.Refused = reason
 	if err := s.append(ctx, o.inputs(s.Clock.Now())...); err != nil {
@@ -107,8 +110,8 @@ func (s *Server) onOneAction(verb state.Verb, a state.Action) order {
 	}
 }
 
-// answered says whether it is known what came of a decision. A run may take steps of its own while a no is on its way, so that another state
-// alone says nothing: it must have ended, or be written.
+// answered says whether it is known what came of a decision. A run may take steps of its own while
+// a no is on its way, so that another state alone says nothing: it must have ended, or be written.
 func answered(verb state.Verb, seen, now state.Action) bool {
 	switch {
 	case verb == state.VerbApprove:
@@ -133,7 +136,8 @@ func (s *Server) onAll(verb state.Verb, clusters []string) order {
 	}}
 }
 
-// checkIncident says why a command on an incident makes no sense now; done means that it is already so.
+// checkIncident says why a command on an incident makes no sense now; done means that it is already
+// so.
 func checkIncident(verb state.Verb, in state.Incident) (done bool, err error) {
 	if in.MergedInto != "" && verb != state.VerbFeedback {
 		return false, fail(http.StatusConflict, "%s was merged into %s; use that one", in.ID, in.MergedInto)
@@ -153,8 +157,8 @@ func checkIncident(verb state.Verb, in state.Incident) (done bool, err error) {
 	return done, nil
 }
 
-// checkAction returns why a decision on an action cannot be taken now. An approval names the plan that the person saw, wherever it comes
-// from. The fold checks all of it again, in the log's order.
+// checkAction returns why a decision on an action cannot be taken now. An approval names the plan
+// that the person saw, wherever it comes from. The fold checks all of it again, in the log's order.
 func (s *Server) checkAction(verb state.Verb, a state.Action, planHash string) error {
 	if verb == state.VerbCancel {
 		// On a run that needs a person, cancelling is the person's word that it is taken care of.

@@ -15,8 +15,9 @@ const (
 	streamWrite = 10 * time.Second // how long one event may take to be taken
 )
 
-// events streams timeline entries as they are written, of all incidents or of ?incident=. A reader that was away asks the timeline
-// for what it missed: Last-Event-ID is accepted and nothing is repeated.
+// events streams timeline entries as they are written, of all incidents or of ?incident=. A reader
+// that was away asks the timeline for what it missed: Last-Event-ID is accepted and nothing is
+// repeated.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	var only state.IncidentID
 	if name := r.URL.Query().Get("incident"); name != "" {

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // start is when the tests' stories begin.
 var start = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-// testClock stands still but for what a test adds; waiting takes as long as it says, which a synctest bubble makes instant.
+// testClock stands still but for what a test adds; waiting takes as long as it says, which a
+// synctest bubble makes instant.
 type testClock struct {
 	mu  sync.Mutex
 	now time.Time

@@ -11,8 +11,9 @@ import (
 // maxCandidates bounds how many meanings of an ambiguous name are listed.
 const maxCandidates = 10
 
-// findIncident finds an incident by what people type: its ID, any unique prefix of it (with or without INC-), its number, or with its
-// cluster as prod-42. Numbers are given cluster by cluster, so that a bare one can mean several.
+// findIncident finds an incident by what people type: its ID, any unique prefix of it (with or
+// without INC-), its number, or with its cluster as prod-42. Numbers are given cluster by cluster,
+// so that a bare one can mean several.
 func (s *Server) findIncident(name string) (state.Incident, error) {
 	name = strings.ToUpper(strings.TrimSpace(name))
 	if in, ok := s.View.Incident(state.IncidentID(name)); ok {

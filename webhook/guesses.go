@@ -19,9 +19,10 @@ const (
 	guessesKept   = 16
 )
 
-// guesses count wrong tokens, by source and in total. The same wrong token again is a program that was not told of a new one, and no
-// guess. While all sources together guess too much, one that has made no mistake yet still gets its try: an attack from elsewhere must
-// not keep people from halting first aid.
+// guesses count wrong tokens, by source and in total. The same wrong token again is a program that
+// was not told of a new one, and no guess. While all sources together guess too much, one that has
+// made no mistake yet still gets its try: an attack from elsewhere must not keep people from
+// halting first aid.
 type guesses struct {
 	mu      sync.Mutex
 	total   allowance
@@ -48,7 +49,8 @@ func (a *allowance) now(now time.Time, every time.Duration) float64 {
 	return a.used
 }
 
-// source is where a request comes from. An IPv6 network of 64 bits is one source: whoever has one address of it has them all.
+// source is where a request comes from. An IPv6 network of 64 bits is one source: whoever has one
+// address of it has them all.
 func source(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -80,7 +82,8 @@ func (g *guesses) may(from, token string, now time.Time) bool {
 	return one.used < guessesAtOnce && g.total.now(now, guessTotal) < guessesTotal
 }
 
-// failed counts a wrong token. Counted is false for one that was tried before; last says that the source's next is not looked at.
+// failed counts a wrong token. Counted is false for one that was tried before; last says that the
+// source's next is not looked at.
 func (g *guesses) failed(from, token string, now time.Time) (counted, last bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -109,7 +112,8 @@ func (g *guesses) failed(from, token string, now time.Time) (counted, last bool)
 	return true, one.used >= guessesAtOnce || g.total.used >= guessesTotal
 }
 
-// forget makes room: sources whose guesses are made up for go, or else the one that guessed least lately.
+// forget makes room: sources whose guesses are made up for go, or else the one that guessed least
+// lately.
 func (g *guesses) forget(now time.Time) {
 	least, used := "", 0.0
 	for from, one := range g.sources {

@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// A browser on this machine can be made to ask a bot on loopback by any site that it shows. So whatever needs no proof of who asks is
-// given to requests that name this machine and come from no other site.
+// A browser on this machine can be made to ask a bot on loopback by any site that it shows. So
+// whatever needs no proof of who asks is given to requests that name this machine and come from no
+// other site.
 
 const (
 	refusedName = "the bot is open to this machine only and was asked under another name: use 127.0.0.1 or localhost, set public_url to the name, or configure auth"
 	refusedSite = "refused: the request came from another site"
 )
 
-// newOrigins returns the check of where writes come from. The origin of the bot's public URL counts as its own: a proxy may ask under
-// another name.
+// newOrigins returns the check of where writes come from. The origin of the bot's public URL counts
+// as its own: a proxy may ask under another name.
 func newOrigins(public string) *http.CrossOriginProtection {
 	check := http.NewCrossOriginProtection()
 	if u, err := url.Parse(public); err == nil && u.Host != "" {
@@ -26,8 +27,8 @@ func newOrigins(public string) *http.CrossOriginProtection {
 	return check
 }
 
-// checkOrigin refuses a request that a page of another site can have caused, on every path that needs no proof of who asks. Slack and
-// PagerDuty sign theirs, and /healthz tells nothing.
+// checkOrigin refuses a request that a page of another site can have caused, on every path that
+// needs no proof of who asks. Slack and PagerDuty sign theirs, and /healthz tells nothing.
 func (s *Server) checkOrigin(r *http.Request) error {
 	path := r.URL.Path
 	switch {
@@ -57,8 +58,8 @@ func (s *Server) local(r *http.Request) error {
 	return s.ownSite(r)
 }
 
-// ownName reports whether a Host header names this machine or the bot's public URL. Any address passes: another site can point its
-// name here, but not an address.
+// ownName reports whether a Host header names this machine or the bot's public URL. Any address
+// passes: another site can point its name here, but not an address.
 func (s *Server) ownName(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -68,8 +69,8 @@ func (s *Server) ownName(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil || err == nil && host != "" && strings.EqualFold(host, u.Hostname())
 }
 
-// ownSite refuses a write that a page of another site caused, and a read that one made in the background. A link from elsewhere to a
-// page is fine.
+// ownSite refuses a write that a page of another site caused, and a read that one made in the
+// background. A link from elsewhere to a page is fine.
 func (s *Server) ownSite(r *http.Request) error {
 	if s.origins.Check(r) != nil {
 		return fail(http.StatusForbidden, refusedSite)
@@ -84,8 +85,8 @@ func (s *Server) ownSite(r *http.Request) error {
 	return nil
 }
 
-// ownWrite refuses a write of another site's page. A form of another site cannot send JSON without asking first, and gets no answer to
-// that question here.
+// ownWrite refuses a write of another site's page. A form of another site cannot send JSON without
+// asking first, and gets no answer to that question here.
 func (s *Server) ownWrite(r *http.Request) error {
 	switch {
 	case !writes(r):

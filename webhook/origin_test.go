@@ -35,7 +35,8 @@ var firing = payloadOf(alertOf("prod", 1))
 var openPaths = []string{"/", "/incidents", "/incidents/42", "/fleet", "/actions", "/playbooks/kv_leak", "/metrics", "/readyz", "/openapi.yaml",
 	"/api/v1/incidents", "/api/v1/incidents/42/report", "/api/v1/actions", "/api/v1/events", "/webhook/alertmanager"}
 
-// A name that another site points at this machine (DNS rebinding) opens no path of a bot that is open on loopback.
+// A name that another site points at this machine (DNS rebinding) opens no path of a bot that is
+// open on loopback.
 func TestOtherNamesOpenNoPath(t *testing.T) {
 	s, _ := door(t, newWorld().populate(), pages)
 	for _, path := range openPaths {
@@ -85,7 +86,8 @@ func TestOtherSitesMakeNoAlerts(t *testing.T) {
 	expect(t, answerTo(s, request("POST", "127.0.0.1:8080", "/webhook/alertmanager", firing, "Content-Type", json)), 200)
 }
 
-// A proxy in front of a bot that asks for tokens may use any name, as may Slack and PagerDuty, who sign what they send.
+// A proxy in front of a bot that asks for tokens may use any name, as may Slack and PagerDuty, who
+// sign what they send.
 func TestProvenRequestsComeUnderAnyName(t *testing.T) {
 	s, _ := door(t, newWorld().populate(), func(c *Config) {
 		withTokens(t)(c)
@@ -105,7 +107,8 @@ func TestProvenRequestsComeUnderAnyName(t *testing.T) {
 	}
 }
 
-// A proxy that asks under another name than the browser does not make the bot's own page a foreign one.
+// A proxy that asks under another name than the browser does not make the bot's own page a foreign
+// one.
 func TestOwnPagesWriteThroughAProxy(t *testing.T) {
 	s, _ := door(t, newWorld().populate(), func(c *Config) {
 		withTokens(t)(c)

@@ -17,8 +17,9 @@ type Backlog interface {
 	LagOf(cluster string) state.Lag
 }
 
-// A gate refuses alerts of a partition that is too far behind, and takes them again when half of it is done. Only alerts: Alertmanager
-// keeps them and sends them again, while a person's word, Slack's and PagerDuty's come once.
+// A gate refuses alerts of a partition that is too far behind, and takes them again when half of it
+// is done. Only alerts: Alertmanager keeps them and sends them again, while a person's word,
+// Slack's and PagerDuty's come once.
 type gate struct {
 	mu   sync.Mutex
 	shut map[int]refusing // by partition
@@ -55,7 +56,8 @@ func (s *Server) admit(clusters ...string) error {
 	return refused
 }
 
-// look says how long alerts of the lag's partition are to be refused for; zero: they are taken. It logs when that begins and ends.
+// look says how long alerts of the lag's partition are to be refused for; zero: they are taken. It
+// logs when that begins and ends.
 func (g *gate) look(s *Server, lag state.Lag) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,7 +81,8 @@ func (g *gate) look(s *Server, lag state.Lag) time.Duration {
 	return max(behind-s.Limits.Lag/2, time.Second)
 }
 
-// opened opens the gate of a partition that has worked off enough, and reports whether it has. The caller holds the lock.
+// opened opens the gate of a partition that has worked off enough, and reports whether it has. The
+// caller holds the lock.
 func (g *gate) opened(s *Server, lag state.Lag) bool {
 	if lag.Behind() > s.Limits.Lag/2 {
 		return false
@@ -91,8 +94,8 @@ func (g *gate) opened(s *Server, lag state.Lag) bool {
 	return true
 }
 
-// Refusing returns, for people, that alerts are refused now and why; empty: they are taken. It opens the gates of partitions that have
-// caught up: there may be no payload that would.
+// Refusing returns, for people, that alerts are refused now and why; empty: they are taken. It
+// opens the gates of partitions that have caught up: there may be no payload that would.
 func (s *Server) Refusing() string {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()

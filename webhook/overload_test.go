@@ -28,7 +28,8 @@ func (l lagging) Lag() []state.Lag {
 	return out
 }
 
-// Beyond the bound alerts are refused, until half of it is worked off; the log tells of the beginning and the end, and once of each.
+// Beyond the bound alerts are refused, until half of it is worked off; the log tells of the
+// beginning and the end, and once of each.
 func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
 	w := newWorld().populate()
 	var log bytes.Buffer
@@ -119,8 +120,9 @@ func (slowTriage) Aside(*state.Incident, []*state.AlertRecord, *state.Evidence) 
 func (slowTriage) Absorbs(_, _ *state.Incident) bool        { return false }
 func (slowTriage) Channels(*state.Incident) []state.Channel { return nil }
 
-// With the real keeper and the real log: triage takes ten seconds of its clock for each alert, a storm is taken up to the bound and
-// refused beyond, a person is heard all the same, and when triage has caught up alerts are taken again. None that was accepted is lost.
+// With the real keeper and the real log: triage takes ten seconds of its clock for each alert, a
+// storm is taken up to the bound and refused beyond, a person is heard all the same, and when
+// triage has caught up alerts are taken again. None that was accepted is lost.
 func TestStormIsRefusedAtTheBoundAndTakenLater(t *testing.T) {
 	clock := &testClock{now: start}
 	store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: t.TempDir(), Retain: time.Hour})

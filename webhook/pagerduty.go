@@ -24,7 +24,8 @@ type PagerDuty struct {
 
 const pagerBody = 256 << 10 // PagerDuty promises at most 55 KB
 
-// pagerEvent is a V3 webhook, as far as it is used. Data is an incident, or for an annotation a note with its incident.
+// pagerEvent is a V3 webhook, as far as it is used. Data is an incident, or for an annotation a
+// note with its incident.
 type pagerEvent struct {
 	Event struct {
 		ID         string `json:"id"`
@@ -99,7 +100,8 @@ func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]string{"status": "accepted"})
 }
 
-// decodePager makes an input of a webhook, or nil of one that says nothing of interest (a ping, a priority).
+// decodePager makes an input of a webhook, or nil of one that says nothing of interest (a ping, a
+// priority).
 func (s *Server) decodePager(body []byte, now time.Time) (*state.Input, error) {
 	var p pagerEvent
 	err := decodeOne(body, &p, false)

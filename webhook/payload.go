@@ -18,8 +18,9 @@ import (
 	"paramedic/state"
 )
 
-// payload is Alertmanager's webhook message, version 4, as 0.25 to 0.34 send it: what its own templates are given, in its envelope. The
-// group's status and common labels say nothing that the alerts don't, and are wrong when alerts were truncated: they are not used.
+// payload is Alertmanager's webhook message, version 4, as 0.25 to 0.34 send it: what its own
+// templates are given, in its envelope. The group's status and common labels say nothing that the
+// alerts don't, and are wrong when alerts were truncated: they are not used.
 type payload struct {
 	template.Data
 	Version         json.RawMessage `json:"version"`
@@ -45,13 +46,15 @@ type Payload struct {
 	Aside    []SetAside // the alerts that cannot be taken
 }
 
-// DecodeAlertmanager reads a version 4 payload and gives its alerts as inputs, at most [state.MaxBatch] alerts each, sorted so that
-// the two members of an HA pair give the same inputs with the same IDs. It sets an alert aside that cannot be taken, and refuses a
-// payload only as a whole: one that is no such payload, of another version, or without an alert.
+// DecodeAlertmanager reads a version 4 payload and gives its alerts as inputs, at most
+// [state.MaxBatch] alerts each, sorted so that the two members of an HA pair give the same inputs
+// with the same IDs. It sets an alert aside that cannot be taken, and refuses a payload only as a
+// whole: one that is no such payload, of another version, or without an alert.
 //
-// Where there are several clusters, the label cluster says which an alert is of, and an alert without it is of the first. A cluster that
-// the configuration does not name keeps its name: there is no evidence and no first aid for it, but neither do its alerts pass for
-// another's. A single cluster takes every alert, also of another name.
+// Where there are several clusters, the label cluster says which an alert is of, and an alert
+// without it is of the first. A cluster that the configuration does not name keeps its name: there
+// is no evidence and no first aid for it, but neither do its alerts pass for another's. A single
+// cluster takes every alert, also of another name.
 func DecodeAlertmanager(body []byte, clusters []string, now time.Time) (Payload, error) {
 	var p payload
 	if err := p.decode(body); err != nil {
@@ -88,8 +91,8 @@ func DecodeAlertmanager(body []byte, clusters []string, now time.Time) (Payload,
 	return out, nil
 }
 
-// countAlerts counts a payload's alerts, also those that cannot be taken, before memory is spent on each. Where there cannot be more
-// than most, it does not look.
+// countAlerts counts a payload's alerts, also those that cannot be taken, before memory is spent on
+// each. Where there cannot be more than most, it does not look.
 func countAlerts(body []byte, most int) (receiver string, n int) {
 	if bytes.Count(body, []byte(",")) < most {
 		return "", 0
@@ -102,7 +105,8 @@ func countAlerts(body []byte, most int) (receiver string, n int) {
 	return p.Receiver, len(p.Alerts)
 }
 
-// decode reads the payload. Where an alert is not of the form that Alertmanager sends, that one alone is left empty, with what is wrong.
+// decode reads the payload. Where an alert is not of the form that Alertmanager sends, that one
+// alone is left empty, with what is wrong.
 func (p *payload) decode(body []byte) error {
 	err := decodeOne(body, p, false)
 	var kind *json.UnmarshalTypeError
@@ -166,7 +170,8 @@ func cut(text string, n int) string {
 	return text[:end] + "…"
 }
 
-// split makes inputs of the alerts, cluster by cluster. Alerts are sorted by what they are, not by how they came.
+// split makes inputs of the alerts, cluster by cluster. Alerts are sorted by what they are, not by
+// how they came.
 func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []state.Input {
 	var inputs []state.Input
 	group := shown(p.GroupLabels)
@@ -197,7 +202,8 @@ func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []sta
 	return inputs
 }
 
-// batchID is the same for the same alerts, whichever member of an HA pair sent them: it leaves out the sender's URL.
+// batchID is the same for the same alerts, whichever member of an HA pair sent them: it leaves out
+// the sender's URL.
 func batchID(cluster string, b *state.AlertBatch) string {
 	parts := make([]string, 0, 4+len(b.Alerts)*12)
 	parts = append(parts, "alerts", cluster, b.Receiver, b.GroupKey, strconv.FormatUint(b.Truncated, 10))

@@ -13,11 +13,12 @@ import (
 	"paramedic/state"
 )
 
-// The tests of this file are named after failures that users of other tools have reported. Each says what happened there, and shows
-// that it cannot happen here.
+// The tests of this file are named after failures that users of other tools have reported. Each
+// says what happened there, and shows that it cannot happen here.
 
-// NVSentinel, issue 121: a drain could not be called off. Here a run that has recorded its intent takes a cancellation, once; one that
-// has done what it came for does not, and says what it is instead.
+// NVSentinel, issue 121: a drain could not be called off. Here a run that has recorded its intent
+// takes a cancellation, once; one that has done what it came for does not, and says what it is
+// instead.
 func TestNVSentinel121ADrainTakesACancellation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld().populate()
@@ -37,8 +38,9 @@ func TestNVSentinel121ADrainTakesACancellation(t *testing.T) {
 	})
 }
 
-// Robusta, issue 1752: the answer to a button went to another channel than the button's. Here it goes to the address that came with this
-// very click, and only the person who clicked sees it, whoever else clicks at the same time and wherever.
+// Robusta, issue 1752: the answer to a button went to another channel than the button's. Here it
+// goes to the address that came with this very click, and only the person who clicked sees it,
+// whoever else clicks at the same time and wherever.
 func TestRobusta1752AButtonsAnswerGoesWhereTheButtonIs(t *testing.T) {
 	type answer struct{ path, text string }
 	answers := make(chan answer, 8)

@@ -9,7 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// Every door takes a person's word that a run is taken care of, also for a state that only a newer version knows.
+// Every door takes a person's word that a run is taken care of, also for a state that only a newer
+// version knows.
 func TestEveryDoorReleasesWhatNeedsHuman(t *testing.T) {
 	for _, as := range []state.ActionState{state.NeedsHuman, "evacuating"} {
 		for name, say := range map[string]func(s *Server) *httptest.ResponseRecorder{

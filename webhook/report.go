@@ -160,8 +160,8 @@ func measured(f state.Finding) string {
 	return state.FormatValue(f.Value, f.Unit)
 }
 
-// StoryMarkdown is the explanation as Markdown, the same lines in the same words as on the page, in Slack and in the API. It is empty
-// before the first verdict.
+// StoryMarkdown is the explanation as Markdown, the same lines in the same words as on the page, in
+// Slack and in the API. It is empty before the first verdict.
 func StoryMarkdown(s state.Story) string {
 	b := &report{}
 	for _, part := range []struct{ label, text string }{
@@ -189,7 +189,8 @@ func StoryMarkdown(s state.Story) string {
 	return b.String()
 }
 
-// AlternativesMarkdown lists the causes that were weighed and not chosen, with what would have to be different.
+// AlternativesMarkdown lists the causes that were weighed and not chosen, with what would have to
+// be different.
 func AlternativesMarkdown(list []state.Alternative) string {
 	b := &report{}
 	for _, a := range list {

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// A Secret is read from a file or the environment each time it may have changed, so that it can be rotated without a restart. A nil
-// Secret is one that is not configured. It never prints its value.
+// A Secret is read from a file or the environment each time it may have changed, so that it can be
+// rotated without a restart. A nil Secret is one that is not configured. It never prints its value.
 type Secret struct {
 	path, env, literal string
 
@@ -21,7 +21,8 @@ type Secret struct {
 	value string
 }
 
-// NewSecret refers to a secret: "${NAME}" is an environment variable, anything else a file. An empty reference gives nil.
+// NewSecret refers to a secret: "${NAME}" is an environment variable, anything else a file. An
+// empty reference gives nil.
 func NewSecret(ref string) *Secret {
 	if ref == "" {
 		return nil
@@ -38,7 +39,8 @@ func LiteralSecret(value string) *Secret { return &Secret{literal: value} }
 // String hides the value.
 func (s *Secret) String() string { return "<secret>" }
 
-// Value is the secret as it is now, without surrounding white space. An unreadable or empty secret is an error, never "".
+// Value is the secret as it is now, without surrounding white space. An unreadable or empty secret
+// is an error, never "".
 func (s *Secret) Value() (string, error) {
 	if s == nil {
 		return "", errors.New("secret is not configured")
@@ -78,7 +80,8 @@ func (s *Secret) read() (string, error) {
 	return s.value, nil
 }
 
-// changed says whether a file is another one than when it was read. Kubernetes swaps a link, which makes it another file.
+// changed says whether a file is another one than when it was read. Kubernetes swaps a link, which
+// makes it another file.
 func changed(old, now fs.FileInfo) bool {
 	return old == nil || !old.ModTime().Equal(now.ModTime()) || old.Size() != now.Size() || !os.SameFile(old, now)
 }

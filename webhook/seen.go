@@ -28,8 +28,8 @@ func (s *seen) has(key string, now time.Time) bool {
 	return ok
 }
 
-// add remembers the keys. It is false where one was remembered already, or where there is no room: a memory that forgets early could
-// be flushed by whoever wants to replay.
+// add remembers the keys. It is false where one was remembered already, or where there is no room:
+// a memory that forgets early could be flushed by whoever wants to replay.
 func (s *seen) add(now time.Time, keys ...string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 var openAPI []byte
 
 // A Config wires the door. Log and View are required; everything else has a safe default: without
-// authentication every request is refused, without a secret Slack's and PagerDuty's paths are closed.
+// authentication every request is refused, without a secret Slack's and PagerDuty's paths are
+// closed.
 type Config struct {
 	Log    state.Log
 	View   state.View
@@ -50,7 +51,8 @@ type Config struct {
 	Pages http.Handler
 	// Metrics serves /metrics.
 	Metrics http.Handler
-	// PublicURL is how people reach the bot. Its name may ask an open API, besides localhost and plain addresses.
+	// PublicURL is how people reach the bot. Its name may ask an open API, besides localhost and
+	// plain addresses.
 	PublicURL string
 }
 
@@ -110,8 +112,9 @@ type Server struct {
 	work   sync.WaitGroup // replies under way
 }
 
-// New makes the door; a door without a log and a view is a mistake in the program, and panics. Call Close when the HTTP server shuts
-// down (http.Server.RegisterOnShutdown), or event streams would hold it.
+// New makes the door; a door without a log and a view is a mistake in the program, and panics. Call
+// Close when the HTTP server shuts down (http.Server.RegisterOnShutdown), or event streams would
+// hold it.
 func New(c Config) *Server {
 	if c.Log == nil || c.View == nil {
 		panic("webhook: Config needs a Log and a View")
@@ -190,7 +193,8 @@ func (s *Server) routes() map[string]handler {
 	}
 }
 
-// noSuchPath answers what no other pattern takes: a path that exists says by which methods it may be asked.
+// noSuchPath answers what no other pattern takes: a path that exists says by which methods it may
+// be asked.
 func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
@@ -209,8 +213,8 @@ func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
 	return fail(http.StatusNotFound, "%s %s does not exist; /openapi.yaml lists the paths and their methods", r.Method, r.URL.Path)
 }
 
-// health answers a probe. A note changes nothing of a good answer: a bot that refuses alerts for a while must stay reachable for those
-// who approve and halt.
+// health answers a probe. A note changes nothing of a good answer: a bot that refuses alerts for a
+// while must stay reachable for those who approve and halt.
 func (s *Server) health(probe func() func(context.Context) error, notes ...func() string) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if check := probe(); check != nil {
@@ -239,7 +243,8 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// background runs f unless the server is closed or too many such calls are under way, and says whether it does.
+// background runs f unless the server is closed or too many such calls are under way, and says
+// whether it does.
 func (s *Server) background(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

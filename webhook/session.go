@@ -12,7 +12,8 @@ import (
 	"paramedic/internal/text"
 )
 
-// SessionCookie is the cookie of a login to the pages. It holds a random ID, which is worth nothing once the session has ended.
+// SessionCookie is the cookie of a login to the pages. It holds a random ID, which is worth nothing
+// once the session has ended.
 const SessionCookie = "paramedic_session"
 
 const (
@@ -22,8 +23,9 @@ const (
 	sessionsOfToken = 20
 )
 
-// Sessions are the logins to the pages, in memory: a restart ends them all. Each stands on its token, so that it ends when the token
-// is taken out of the file, and has the role that the token has now. The zero value is ready.
+// Sessions are the logins to the pages, in memory: a restart ends them all. Each stands on its
+// token, so that it ends when the token is taken out of the file, and has the role that the token
+// has now. The zero value is ready.
 type Sessions struct {
 	mu   sync.Mutex
 	byID map[string]session
@@ -34,7 +36,8 @@ type session struct {
 	ends  time.Time
 }
 
-// begin makes a session. Where there are too many, the one ends that began first: of the same token, or of all.
+// begin makes a session. Where there are too many, the one ends that began first: of the same
+// token, or of all.
 func (s *Sessions) begin(token string, now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +87,8 @@ func (s *Sessions) end(id string) {
 	delete(s.byID, id)
 }
 
-// ErrLogin is a token that is not known; ErrGuesses means that too many were tried, and this one was not looked at.
+// ErrLogin is a token that is not known; ErrGuesses means that too many were tried, and this one
+// was not looked at.
 var (
 	ErrLogin   = errors.New("the token is not known")
 	ErrGuesses = errors.New("too many tokens were tried that are not known: wait a minute")

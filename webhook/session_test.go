@@ -24,7 +24,8 @@ func loginTo(t testing.TB, s *Server, token string) string {
 	return SessionCookie + "=" + id
 }
 
-// A login's cookie is a session's ID: it is not the token, it ends with the logout, and what it may do is what the token may now.
+// A login's cookie is a session's ID: it is not the token, it ends with the logout, and what it may
+// do is what the token may now.
 func TestSessionEndsWithLogoutTokenAndTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	n := 0
@@ -136,8 +137,9 @@ func from(address, token string) *http.Request {
 	return r
 }
 
-// Guesses at tokens are counted for each source, refused when there are too many, logged without the token, and made up for by time. A
-// program that goes on with its old token is no guesser, and other sources and sessions are not touched.
+// Guesses at tokens are counted for each source, refused when there are too many, logged without
+// the token, and made up for by time. A program that goes on with its old token is no guesser, and
+// other sources and sessions are not touched.
 func TestGuessesAtTokensAreBounded(t *testing.T) {
 	var log bytes.Buffer
 	s, clock := door(t, newWorld().populate(), func(c *Config) {
@@ -170,7 +172,8 @@ func TestGuessesAtTokensAreBounded(t *testing.T) {
 	expect(t, answerTo(s, from("192.0.2.1:3000", "viewer-token")), 200)
 }
 
-// Guesses of many sources are bounded too, and what is remembered of them. A source without a mistake still gets its try.
+// Guesses of many sources are bounded too, and what is remembered of them. A source without a
+// mistake still gets its try.
 func TestGuessesOfManySourcesAreBounded(t *testing.T) {
 	s, _ := door(t, newWorld().populate(), withTokens(t))
 	looked := 0

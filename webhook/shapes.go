@@ -6,7 +6,8 @@ import (
 	"paramedic/state"
 )
 
-// IncidentJSON is an incident as the API shows it. Lists are never null; a time that has not come is.
+// IncidentJSON is an incident as the API shows it. Lists are never null; a time that has not come
+// is.
 type IncidentJSON struct {
 	ID              state.IncidentID  `json:"id"`
 	Number          int               `json:"number"`
@@ -30,11 +31,13 @@ type IncidentJSON struct {
 	NamedAt         *time.Time        `json:"named_at"`     // the first verdict of the cause that stands
 	ResolvedAt      *time.Time        `json:"resolved_at"`
 
-	// What follows lets anyone redo the sum by hand (prior plus weights is score, in decibans) and say what became of it.
+	// What follows lets anyone redo the sum by hand (prior plus weights is score, in decibans) and
+	// say what became of it.
 	Prior  float64 `json:"prior"`
 	Score  float64 `json:"score"`
 	Margin float64 `json:"margin"`
-	// Key signals that are not as usual, and what moved together with what users feel; none of either is a cause by itself.
+	// Key signals that are not as usual, and what moved together with what users feel; none of
+	// either is a cause by itself.
 	Anomalies    []state.Anomaly     `json:"anomalies"`
 	Correlations []state.Correlation `json:"correlations"`
 
@@ -110,7 +113,8 @@ type ActionJSON struct {
 	Verdict   state.Verdict     `json:"verdict,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 	CalledOff string            `json:"called_off,omitempty"` // what became of a call to stop it once its intent was recorded
-	// NeedsPerson: its target is locked until a person says that it is taken care of. ReleasedBy is who did.
+	// NeedsPerson: its target is locked until a person says that it is taken care of. ReleasedBy is
+	// who did.
 	NeedsPerson bool   `json:"needs_person"`
 	ReleasedBy  string `json:"released_by,omitempty"`
 }
@@ -160,8 +164,8 @@ type (
 		Clusters []string `json:"clusters"`
 		Reason   string   `json:"reason,omitempty"`
 	}
-	// ErrorJSON says what went wrong and what to do; Candidates are what an ambiguous name may mean, Missing is the field of the
-	// body that the same request needs to succeed.
+	// ErrorJSON says what went wrong and what to do; Candidates are what an ambiguous name may
+	// mean, Missing is the field of the body that the same request needs to succeed.
 	ErrorJSON struct {
 		Error      string   `json:"error"`
 		Candidates []string `json:"candidates,omitempty"`

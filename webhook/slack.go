@@ -22,14 +22,16 @@ import (
 type Slack struct {
 	// SigningSecret is the app's; without it Slack's paths are closed.
 	SigningSecret *Secret
-	// Authorize says whether the user may do what the verb says, and why not. Action is nil for verbs on incidents and the fleet.
-	// Nil refuses everybody.
+	// Authorize says whether the user may do what the verb says, and why not. Action is nil for
+	// verbs on incidents and the fleet. Nil refuses everybody.
 	Authorize func(by state.Actor, verb state.Verb, action *state.Action) (reason string, ok bool)
 	// MayRead reports whether a user may list and show incidents; nil refuses everybody.
 	MayRead func(SlackAsker) bool
-	// APIURL is the Web API's base where it is not Slack's own; replies may then go to its host too.
+	// APIURL is the Web API's base where it is not Slack's own; replies may then go to its host
+	// too.
 	APIURL string
-	// HTTP sends the replies that a refused button gets; nil is a client of its own with a deadline.
+	// HTTP sends the replies that a refused button gets; nil is a client of its own with a
+	// deadline.
 	HTTP *http.Client
 }
 
@@ -86,7 +88,8 @@ func (s *Server) slackForm(w http.ResponseWriter, r *http.Request) (url.Values, 
 	return form, nil
 }
 
-// verifySlack checks Slack's signature (https://docs.slack.dev/authentication/verifying-requests-from-slack/). It is not slack-go's
+// verifySlack checks Slack's signature
+// (https://docs.slack.dev/authentication/verifying-requests-from-slack/). It is not slack-go's
 // NewSecretsVerifier because that one asks the machine for the time.
 func verifySlack(header http.Header, body []byte, secret string, now time.Time) error {
 	text := header.Get("X-Slack-Request-Timestamp")
@@ -114,7 +117,8 @@ func verifySlack(header http.Header, body []byte, secret string, now time.Time) 
 	return nil
 }
 
-// slackMessage is what a command or a refused button is answered with: only the person who asked sees it.
+// slackMessage is what a command or a refused button is answered with: only the person who asked
+// sees it.
 type slackMessage struct {
 	ResponseType    string `json:"response_type"`
 	ReplaceOriginal bool   `json:"replace_original"`
@@ -127,8 +131,8 @@ func ephemeral(text string) slackMessage {
 
 var slackEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// slackEscape makes text that Slack shows as it is: no mention, link or channel can be made of it. Marks that only change how it
-// looks are taken out.
+// slackEscape makes text that Slack shows as it is: no mention, link or channel can be made of it.
+// Marks that only change how it looks are taken out.
 func slackEscape(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == '`' || r == '*' || r == '~' {

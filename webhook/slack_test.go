@@ -235,7 +235,8 @@ func TestSeenIsBoundedAndForgets(t *testing.T) {
 	}
 }
 
-// Whoever is neither known nor in the incident channel learns nothing of what there is: no list, no names, no candidates.
+// Whoever is neither known nor in the incident channel learns nothing of what there is: no list, no
+// names, no candidates.
 func TestStrangersInSlackLearnNothing(t *testing.T) {
 	w := newWorld().populate()
 	var asked []SlackAsker

@@ -17,8 +17,8 @@ const (
 	buttonCancel  = "paramedic.cancel"  // value: action ID | plan hash
 )
 
-// slackClick is what is used of a block_actions payload. slack-go's own type decodes the whole message, and would fail a click on a
-// block that it does not know.
+// slackClick is what is used of a block_actions payload. slack-go's own type decodes the whole
+// message, and would fail a click on a block that it does not know.
 type slackClick struct {
 	Type        string `json:"type"`
 	TriggerID   string `json:"trigger_id"`
@@ -35,7 +35,8 @@ type slackClick struct {
 	} `json:"actions"`
 }
 
-// decodeSlackClick reads the field payload of an interaction. A click that is none of ours, or only opens a link, gives a nil click.
+// decodeSlackClick reads the field payload of an interaction. A click that is none of ours, or only
+// opens a link, gives a nil click.
 func decodeSlackClick(payload string) (*slackClick, error) {
 	var c slackClick
 	if err := decodeOne([]byte(payload), &c, false); err != nil {
@@ -61,8 +62,8 @@ func decodeSlackClick(payload string) (*slackClick, error) {
 	return nil, nil
 }
 
-// slackInteraction takes a click. The message itself is edited by the notifier; only a refused click is answered here, to the one who
-// clicked.
+// slackInteraction takes a click. The message itself is edited by the notifier; only a refused
+// click is answered here, to the one who clicked.
 func (s *Server) slackInteraction(w http.ResponseWriter, r *http.Request) error {
 	form, err := s.slackForm(w, r)
 	if err != nil {

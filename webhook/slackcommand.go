@@ -57,7 +57,8 @@ type slackCall struct {
 // errSlackReader is the answer to somebody who may not know which incidents there are.
 var errSlackReader = fail(http.StatusForbidden, "ask in the channel that incidents are posted to, or have your Slack user added to auth.api.tokens_file (slack_user)")
 
-// seen returns an error of a search, or for those who may not read, one that tells nothing of what there is.
+// seen returns an error of a search, or for those who may not read, one that tells nothing of what
+// there is.
 func (c slackCall) seen(err error) error {
 	if err != nil && !c.mayRead {
 		return errSlackReader
@@ -212,7 +213,8 @@ func (s *Server) slackList() string {
 	return b.String()
 }
 
-// storyMost is how many steps an answer in Slack shows of each kind; no playbook of ours has as many.
+// storyMost is how many steps an answer in Slack shows of each kind; no playbook of ours has as
+// many.
 const storyMost = 10
 
 func slackShow(in state.Incident, name string, actions []state.Action) string {

@@ -25,7 +25,8 @@ type Token struct {
 	SlackUser string     `yaml:"slack_user"`
 }
 
-// Tokens are the API's tokens, re-read when their file changes. A changed file that is not valid is refused and the old one kept.
+// Tokens are the API's tokens, re-read when their file changes. A changed file that is not valid is
+// refused and the old one kept.
 type Tokens struct {
 	path string
 
@@ -44,7 +45,8 @@ func LoadTokens(path string) (*Tokens, error) {
 	return t, nil
 }
 
-// refresh reads the file where it has changed. The caller holds the lock, or has the only reference.
+// refresh reads the file where it has changed. The caller holds the lock, or has the only
+// reference.
 func (t *Tokens) refresh() error {
 	info, err := os.Stat(t.path)
 	if err != nil {
@@ -93,7 +95,8 @@ func (e *TokensError) Error() string {
 // yamlLine finds the line in the decoder's words, the rest of which may quote a token.
 var yamlLine = regexp.MustCompile(`\bline (\d+):`)
 
-// parseTokens reads every entry; what is wrong names the line and the entry and never shows a token.
+// parseTokens reads every entry; what is wrong names the line and the entry and never shows a
+// token.
 func parseTokens(data []byte) ([]Token, []TokenProblem) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -160,7 +163,8 @@ func parseToken(node *yaml.Node) (t Token, wrong []string) {
 	return t, wrong
 }
 
-// lookup finds a token in a time that does not depend on which one it is. The error says why a changed file was not applied.
+// lookup finds a token in a time that does not depend on which one it is. The error says why a
+// changed file was not applied.
 func (t *Tokens) lookup(token string) (Token, bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,7 +182,8 @@ func (t *Tokens) lookup(token string) (Token, bool, error) {
 	return t.tokens[found], true, err
 }
 
-// SlackUser gives the token entry of a Slack user, so that one file can say who may do what in both places.
+// SlackUser gives the token entry of a Slack user, so that one file can say who may do what in both
+// places.
 func (t *Tokens) SlackUser(userID string) (name string, role state.Role, ok bool) {
 	if userID == "" {
 		return "", "", false
@@ -191,7 +196,8 @@ func (t *Tokens) SlackUser(userID string) (name string, role state.Role, ok bool
 	return "", "", false
 }
 
-// SlackActor returns a Slack user as an actor, with the role and the token's name that the file gives the user.
+// SlackActor returns a Slack user as an actor, with the role and the token's name that the file
+// gives the user.
 func (t *Tokens) SlackActor(userID string) state.Actor {
 	name, role, _ := t.SlackUser(userID)
 	return state.Actor{ID: userID, Via: "slack", Role: role, Alias: name}
@@ -200,8 +206,8 @@ func (t *Tokens) SlackActor(userID string) state.Actor {
 // slackID is the form of a Slack user's ID.
 var slackID = regexp.MustCompile(`^[UW][A-Z0-9]+$`)
 
-// SlackApproves reports whether any Slack user may approve an action with these approvers: a user whom the file names, or one whom only
-// the approvers name.
+// SlackApproves reports whether any Slack user may approve an action with these approvers: a user
+// whom the file names, or one whom only the approvers name.
 func (t *Tokens) SlackApproves(approvers []string) bool {
 	var users []string
 	names := map[string]bool{}

@@ -7,7 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// NoVerdict is what texts say in place of a confidence where no cause is named: how sure the bot is that it does not know helps nobody.
+// NoVerdict is what texts say in place of a confidence where no cause is named: how sure the bot is
+// that it does not know helps nobody.
 const NoVerdict = "no verdict"
 
 // Sureness is how sure a verdict is, as texts say it.
@@ -21,8 +22,9 @@ func Sureness(cause state.Cause, confidence float64) string {
 // namedMissing is how many signals with the same reason are named one by one.
 const namedMissing = 3
 
-// MissingLines says what evidence is missing, a line for every reason and not for every signal. It reads a diagnosis' list, whose entries
-// are "signal" or "signal (reason)", and keeps the order in which the reasons come up.
+// MissingLines says what evidence is missing, a line for every reason and not for every signal. It
+// reads a diagnosis' list, whose entries are "signal" or "signal (reason)", and keeps the order in
+// which the reasons come up.
 func MissingLines(missing []string) []string {
 	var reasons []string
 	signals := map[string][]string{}

@@ -60,8 +60,8 @@ func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
 	}
 }
 
-// Names of labels can carry characters that reorder what stands around them. None of them reaches a report, Slack or the list of alerts
-// that were set aside.
+// Names of labels can carry characters that reorder what stands around them. None of them reaches a
+// report, Slack or the list of alerts that were set aside.
 func TestNoReportOrAnswerReordersText(t *testing.T) {
 	const evil = "pod-\u202Eexe.\u2066gpj\u200F\u061C\u00AD\u200D"
 	w := newWorld().populate()

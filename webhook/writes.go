@@ -11,7 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// WriteJSON is the body of every write of the API; a verb reads what it needs. An empty body is an empty WriteJSON.
+// WriteJSON is the body of every write of the API; a verb reads what it needs. An empty body is an
+// empty WriteJSON.
 type WriteJSON struct {
 	Actor    string      `json:"actor,omitempty"` // who, where the token has no name; otherwise the token's name or nothing
 	Reason   string      `json:"reason,omitempty"`
@@ -58,8 +59,8 @@ func (s *Server) readWrite(w http.ResponseWriter, r *http.Request, verb state.Ve
 	return out, nil
 }
 
-// prepare gives the order its actor. It refuses and records an order whose body names another person than its token, and one whose
-// role is too low.
+// prepare gives the order its actor. It refuses and records an order whose body names another
+// person than its token, and one whose role is too low.
 func (s *Server) prepare(r *http.Request, o *order, in write, need state.Role) error {
 	o.Actor, o.Reason = in.who.actor, in.Reason
 	o.nonce = r.Header.Get("X-Request-Id") + s.Clock.Now().Format(time.RFC3339Nano)

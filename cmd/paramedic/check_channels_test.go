@@ -26,7 +26,8 @@ type channelsCase struct {
 var goodSecrets = map[string]string{"token_file": "xoxb-1", "signing_secret_file": onCallSecret, "routing_key_file": onCallKey,
 	"api_token_file": "y_NbAkKc66ryYTWUXYEu", "webhook_secret_file": "a-secret-of-the-subscription", "from": "bot@example.com"}
 
-// checkOnline runs `check --online` in front of the two fakes, and returns its answers and its exit code.
+// checkOnline runs `check --online` in front of the two fakes, and returns its answers and its exit
+// code.
 func checkOnline(t *testing.T, c channelsCase) (map[string]string, int) {
 	t.Helper()
 	slack, pager := slacktest.New(c.slack), pagerdutytest.New(c.pager)

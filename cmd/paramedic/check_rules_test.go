@@ -14,7 +14,8 @@ import (
 	"paramedic/state"
 )
 
-// fakeFleet is the part of Prometheus' API that check asks, holding one alert rule, and one that records llm:kv.
+// fakeFleet is the part of Prometheus' API that check asks, holding one alert rule, and one that
+// records llm:kv.
 func fakeFleet(t *testing.T, expr string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +151,8 @@ func TestCheckNamesTheLineOfAWrongExpression(t *testing.T) {
 	}
 }
 
-// A cause may have another's playbook; one that names none that there is, or has none, would leave people with triage by hand.
+// A cause may have another's playbook; one that names none that there is, or has none, would leave
+// people with triage by hand.
 func TestCheckFindsACauseWithoutItsPlaybook(t *testing.T) {
 	dir := t.TempDir()
 	const cause = "causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: {ttft_high: 3}, playbook: %q,\n" +

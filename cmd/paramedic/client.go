@@ -109,7 +109,8 @@ func incidentPath(id, verb string) string {
 
 func actionPath(id, verb string) string { return "/api/v1/actions/" + url.PathEscape(id) + "/" + verb }
 
-// approve binds the approval to the plan that the person was shown, and names the present one where the person gave none.
+// approve binds the approval to the plan that the person was shown, and names the present one where
+// the person gave none.
 func (c *client) approve(ctx context.Context, args []string) error {
 	if len(args) == 2 {
 		return c.post(ctx, actionPath(args[0], "approve"), map[string]any{"plan_hash": args[1]}, decidedOn)

@@ -15,7 +15,8 @@ import (
 // longestTitle is how much of a title a line of a table shows.
 const longestTitle = 80
 
-// A forPeople is a terminal on which nothing shows that no reader sees. A write ends where a character does, as those of fmt do.
+// A forPeople is a terminal on which nothing shows that no reader sees. A write ends where a
+// character does, as those of fmt do.
 type forPeople struct{ io.Writer }
 
 func (p forPeople) Write(b []byte) (int, error) {
@@ -23,7 +24,8 @@ func (p forPeople) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// called returns the name that people use for an incident. A bot of an older version sends only its number.
+// called returns the name that people use for an incident. A bot of an older version sends only its
+// number.
 func called(in webhook.IncidentJSON) string { return cmp.Or(in.Name, fmt.Sprintf("#%d", in.Number)) }
 
 // printIncident prints an incident for people.
@@ -75,7 +77,8 @@ func printIncident(out io.Writer, in webhook.IncidentJSON) {
 	}
 }
 
-// printStory prints the explanation, the same lines in the same words as on the page, in Slack and in the API.
+// printStory prints the explanation, the same lines in the same words as on the page, in Slack and
+// in the API.
 func printStory(w io.Writer, indent string, s state.Story) {
 	row := func(label, text string) {
 		if text != "" {

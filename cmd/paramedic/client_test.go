@@ -37,7 +37,8 @@ func says(t *testing.T, text string, words ...string) {
 	}
 }
 
-// A person at a terminal reads what the incident is about, and every command answers with what is true after it.
+// A person at a terminal reads what the incident is about, and every command answers with what is
+// true after it.
 func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 	base, bot := startBot(t)
 	resp, err := http.Post(base+"/webhook/alertmanager", "application/json", strings.NewReader(`{"version":"4","status":"firing","receiver":"r","groupKey":"g","alerts":[
@@ -125,8 +126,8 @@ func TestAnIncidentIsShownWithWhatBecameOfItsFirstAid(t *testing.T) {
 		"denied  restart pod llm/a\n    stopped before the write: called off by asha\n")
 }
 
-// What is not as usual, and what moved with it, is told by `incidents show` and by `diagnose` in the same lines; silence where there is
-// nothing to tell.
+// What is not as usual, and what moved with it, is told by `incidents show` and by `diagnose` in
+// the same lines; silence where there is nothing to tell.
 func TestWhatIsNotAsUsualIsToldAtTheTerminal(t *testing.T) {
 	anomalies := []state.Anomaly{{Signal: "requests_waiting", Text: "Requests waiting 33: from 0 an hour ago"}}
 	correlations := []state.Correlation{{Signal: "arrival_rate", Text: "Requests arriving rose 9 min before requests waiting rose"}}
@@ -169,7 +170,8 @@ func TestCommandsSayWhatToDoWhenRefused(t *testing.T) {
 	says(t, ask(t, exitError, "ack", "INC", "--server", bot.URL), "it means several incidents (409)\n  INC-1 (#1)\n  INC-2 (#2)")
 }
 
-// The command line fills in the user's name for a token that has none, and leaves the name to a token that has one.
+// The command line fills in the user's name for a token that has none, and leaves the name to a
+// token that has one.
 func TestTokensNameWinsOverTheUsers(t *testing.T) {
 	var bodies []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

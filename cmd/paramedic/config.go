@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// Config is paramedic.yaml. The zero value of every key is safe; what a key means is its jsonschema_description, of which the
-// reference and the JSON Schema under docs are generated.
+// Config is paramedic.yaml. The zero value of every key is safe; what a key means is its
+// jsonschema_description, of which the reference and the JSON Schema under docs are generated.
 type Config struct {
 	Listen    string          `yaml:"listen" json:"listen,omitempty" jsonschema_description:"Address that the bot serves on. Beyond loopback, intake and API need authentication."`
 	PublicURL string          `yaml:"public_url" json:"public_url,omitempty" jsonschema_description:"How people reach the pages, for links in messages. A bot on loopback without tokens may be asked under its name, too. Default: http:// and the listen address."`
@@ -143,7 +143,8 @@ type PagerDutyConfig struct {
 	APIURL            string `yaml:"api_url" json:"api_url,omitempty" jsonschema_description:"Base of the REST API, without a path. Default: https://api.pagerduty.com."`
 }
 
-// PlaceMatch is the part of routes and policies that matches where an incident is; what is empty matches everything.
+// PlaceMatch is the part of routes and policies that matches where an incident is; what is empty
+// matches everything.
 type PlaceMatch struct {
 	Cluster   string `yaml:"cluster" json:"cluster,omitempty" jsonschema_description:"Matches the incident's cluster."`
 	Namespace string `yaml:"namespace" json:"namespace,omitempty" jsonschema_description:"Matches its namespace."`
@@ -185,7 +186,8 @@ type PolicyConfig struct {
 	Freeze    []FreezeWindow `yaml:"freeze" json:"freeze,omitempty" jsonschema_description:"Times in which nothing is written."`
 }
 
-// LimitsConfig are the numbers of the guards; one that is not set keeps its default. The bounds are remediate.AllLimits'.
+// LimitsConfig are the numbers of the guards; one that is not set keeps its default. The bounds are
+// remediate.AllLimits'.
 type LimitsConfig struct {
 	Floor           int      `yaml:"floor" json:"floor,omitempty" jsonschema:"minimum=8,maximum=1024" jsonschema_description:"Smallest max_num_seqs to set, 8 to 1024; larger is stricter. Default: 8."`
 	Ceiling         int      `yaml:"ceiling" json:"ceiling,omitempty" jsonschema:"minimum=8,maximum=8192" jsonschema_description:"Largest max_num_seqs to set, 8 to 8192. Default: 1024."`

@@ -99,7 +99,8 @@ func (v *validator) notify(n NotifyConfig) {
 	}
 }
 
-// halfConfigured refuses a channel that has settings and lacks the one that switches it on: nobody would be told anything.
+// halfConfigured refuses a channel that has settings and lacks the one that switches it on: nobody
+// would be told anything.
 func (v *validator) halfConfigured(n NotifyConfig) {
 	s, p := n.Slack, n.PagerDuty
 	if s.TokenFile == "" && (s.APIURL != "" || s.Channel != DefaultConfig().Notify.Slack.Channel) {
@@ -110,8 +111,8 @@ func (v *validator) halfConfigured(n NotifyConfig) {
 	}
 }
 
-// knownCauses are the causes that there are, built in or the user's own; nil where the user's rules are not valid, which is said where
-// they are loaded to be used.
+// knownCauses are the causes that there are, built in or the user's own; nil where the user's rules
+// are not valid, which is said where they are loaded to be used.
 func knownCauses(dir string) []state.Cause {
 	known := append(slices.Clone(rules.Vocabulary), state.Unknown)
 	if dir == "" {
@@ -127,7 +128,8 @@ func knownCauses(dir string) []state.Cause {
 	return known
 }
 
-// causes refuses names that no cause has: a policy that never matches would allow what somebody meant to forbid.
+// causes refuses names that no cause has: a policy that never matches would allow what somebody
+// meant to forbid.
 func (v *validator) causes(path []string, causes []state.Cause) {
 	for _, cause := range causes {
 		if v.known != nil && !slices.Contains(v.known, cause) {
@@ -187,7 +189,8 @@ func (v *validator) remediate(r RemediateConfig) {
 	}
 }
 
-// limits takes over what is wrong with limits. A limit that is written as zero is one: only one that is left out keeps its default.
+// limits takes over what is wrong with limits. A limit that is written as zero is one: only one
+// that is left out keeps its default.
 func (v *validator) limits(path []string, wrong []remediate.LimitProblem) {
 	key := func(k string) []string { return append(slices.Clone(path), k) }
 	for _, w := range wrong {
@@ -203,7 +206,8 @@ func (v *validator) limits(path []string, wrong []remediate.LimitProblem) {
 // zeroText is how a file writes a number or a duration of nothing.
 var zeroText = regexp.MustCompile(`^[-+]?(0*\.?0+(ns|us|µs|ms|s|m|h)?)+$`)
 
-// verification refuses times within which nothing can be verified, be they the file's or the defaults.
+// verification refuses times within which nothing can be verified, be they the file's or the
+// defaults.
 func (v *validator) verification(r RemediateConfig) {
 	path := []string{"remediate", "verify", "min_samples"}
 	v.notNegative(path, r.Verify.MinSamples)
@@ -219,8 +223,8 @@ func (v *validator) notNegative(path []string, n int) {
 	}
 }
 
-// references checks that routes and policies name clusters and actions that there are: a policy that never matches would allow what
-// somebody meant to forbid.
+// references checks that routes and policies name clusters and actions that there are: a policy
+// that never matches would allow what somebody meant to forbid.
 func (v *validator) references(c *Config) {
 	cluster := func(list string, i int, name string) {
 		if name != "" && !slices.Contains(c.clusterNames(), name) {

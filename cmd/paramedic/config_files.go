@@ -70,8 +70,8 @@ func (v *validator) stateDir(c *Config) {
 
 var envRef = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
 
-// secret checks that a referenced secret, a file or an environment variable, is there and not empty. It is read again whenever it is
-// needed.
+// secret checks that a referenced secret, a file or an environment variable, is there and not
+// empty. It is read again whenever it is needed.
 func (v *validator) secret(path []string, name string) {
 	m := envRef.FindStringSubmatch(name)
 	if m == nil {

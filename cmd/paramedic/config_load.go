@@ -186,7 +186,8 @@ func keyOf(node *yaml.Node, line int, value string) string {
 	return found
 }
 
-// decodeError turns the decoder's errors into problems, in the words of the file and not of Go's types.
+// decodeError turns the decoder's errors into problems, in the words of the file and not of Go's
+// types.
 func (v *validator) decodeError(err error) {
 	var many *yaml.TypeError
 	texts := []string{err.Error()}
@@ -250,7 +251,8 @@ func (v *validator) node(path []string) *yaml.Node {
 	return node
 }
 
-// find returns the line of the deepest part of the path that the file has, and the value there if that is the whole path.
+// find returns the line of the deepest part of the path that the file has, and the value there if
+// that is the whole path.
 func (v *validator) find(path []string) (line int, at *yaml.Node) {
 	if len(v.root.Content) == 0 {
 		return 0, nil

@@ -15,7 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The smallest promise to an operator: the file of the design, with every key at its default, is accepted and means the defaults.
+// The smallest promise to an operator: the file of the design, with every key at its default, is
+// accepted and means the defaults.
 const documented = `listen: 127.0.0.1:8080
 state:
   dir: ./paramedic-data            # embedded NATS JetStream, fsync before acknowledging
@@ -159,7 +160,8 @@ remediate:
 	}
 }
 
-// Traces are read from one store, and a token for none is a mistake that would otherwise be noticed in the first incident.
+// Traces are read from one store, and a token for none is a mistake that would otherwise be noticed
+// in the first incident.
 func TestTracesComeFromOneStore(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("s3cret"), 0o600); err != nil {
@@ -219,7 +221,8 @@ remediate:
 	}
 }
 
-// What would make the bot exit, or run without effect, is found before it is started: what the files hold, too.
+// What would make the bot exit, or run without effect, is found before it is started: what the
+// files hold, too.
 func TestWhatServeWouldStumbleOverIsFound(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "empty", []byte(" \n"))
@@ -284,7 +287,8 @@ func TestBeyondLoopbackNeedsAuthentication(t *testing.T) {
 	}
 }
 
-// A verification that never takes the samples it needs hands every action to a person, and is found before it does.
+// A verification that never takes the samples it needs hands every action to a person, and is found
+// before it does.
 func TestAVerificationHasTheSamplesThatItNeeds(t *testing.T) {
 	for verify, want := range map[string]string{
 		"{settle: 5m, window: 1m, interval: 0s, min_samples: 1000}": "paramedic.yaml:1: remediate.verify.min_samples: 1000 samples are needed, and a window of 1m0s at an interval of 30s has 3",
@@ -327,7 +331,8 @@ func TestWhatIsNotYAMLNamesItsLine(t *testing.T) {
 	}
 }
 
-// Every configuration that the repository shows is accepted, once the files that it refers to are there.
+// Every configuration that the repository shows is accepted, once the files that it refers to are
+// there.
 func TestConfigurationsInTheRepositoryLoad(t *testing.T) {
 	t.Setenv("SLACK_SIGNING_SECRET", "x")
 	found := map[string]string{}

@@ -75,7 +75,8 @@ func (c Config) policies() []remediate.Policy {
 	return out
 }
 
-// firstAid returns what the configuration says of first aid; the times are those given where it says none.
+// firstAid returns what the configuration says of first aid; the times are those given where it
+// says none.
 func (c Config) firstAid(base remediate.Timing) remediate.Config {
 	return remediate.Config{Mode: remediate.Mode(c.Remediate.Mode), Policies: c.policies(), Limits: c.Remediate.Limits.limits(),
 		ManagedLabel: c.Remediate.ManagedLabel, Timing: c.timing(base)}

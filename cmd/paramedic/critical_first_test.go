@@ -88,8 +88,9 @@ func (m *memoryStore) List(_ context.Context, _ int, prefix string) ([]state.Rec
 	return out, nil
 }
 
-// Of 60 incidents at once, 40 warnings and after them 20 critical ones, every critical one is posted within 30 s, though
-// Slack takes one message a second; each is posted in one call, and every warning follows.
+// Of 60 incidents at once, 40 warnings and after them 20 critical ones, every critical one is
+// posted within 30 s, though Slack takes one message a second; each is posted in one call, and
+// every warning follows.
 func TestCriticalIncidentsArePostedFirst(t *testing.T) {
 	const warnings, criticals = 40, 20
 	workspace := slacktest.New(slacktest.Options{Burst: 1})

@@ -17,7 +17,8 @@ import (
 	"paramedic/rules"
 )
 
-// dashboardDir holds the dashboards that users load into their Grafana, and the one file that they are made of.
+// dashboardDir holds the dashboards that users load into their Grafana, and the one file that they
+// are made of.
 const dashboardDir = "../../deploy/grafana"
 
 // dashboards is that file.
@@ -79,7 +80,8 @@ func readDashboards(t *testing.T) dashboards {
 	return d
 }
 
-// ofGPUs is a metric of GPUs, whose workload has its labels renamed unless the exporter's labels are honoured.
+// ofGPUs is a metric of GPUs, whose workload has its labels renamed unless the exporter's labels
+// are honoured.
 var ofGPUs = regexp.MustCompile(`(\w+)\{\$gpus\}`)
 
 type object map[string]any
@@ -156,7 +158,8 @@ func (p panel) grafana(out object) object {
 	return out
 }
 
-// variables are the choices at the top. All of a label also takes series that lack it, as a single cluster's lack cluster.
+// variables are the choices at the top. All of a label also takes series that lack it, as a single
+// cluster's lack cluster.
 func variables(source object, of, model string) []object {
 	choice := func(name, metric, label string) object {
 		q := fmt.Sprintf("label_values(%s, %s)", metric, label)
@@ -234,8 +237,9 @@ func loadDashboards(t *testing.T) map[string]grafanaDashboard {
 // selector is the name of what a query selects.
 var selector = regexp.MustCompile(`([a-zA-Z_][\w:]*)\{`)
 
-// Every query of a dashboard is PromQL over metrics that present versions export or the packs record, and none has what the linter finds in
-// rules: names that are gone, quantiles without le, queues counted twice.
+// Every query of a dashboard is PromQL over metrics that present versions export or the packs
+// record, and none has what the linter finds in rules: names that are gone, quantiles without le,
+// queues counted twice.
 func TestDashboardsAskForWhatThereIs(t *testing.T) {
 	have := exported(t)
 	for _, r := range packRules(t) {
@@ -288,7 +292,8 @@ func TestDashboardsAskForWhatThereIs(t *testing.T) {
 	}
 }
 
-// Each dashboard answers what an incident asks: what users feel, whether work queues, whether memory is short, whether the work changed.
+// Each dashboard answers what an incident asks: what users feel, whether work queues, whether
+// memory is short, whether the work changed.
 func TestDashboardsShowWhatAnIncidentAsks(t *testing.T) {
 	everywhere := []string{"Time to first token", "Time between tokens", "Whole request", "How long requests take", "Errors", "Requests", "Running and waiting", "KV cache in use", "Prefix cache hits",
 		"Prompt length", "GPU busy", "GPU memory used", "SM clock", "Power and temperature", "New Xids in 15 minutes", "Error budget left of 30 days"}

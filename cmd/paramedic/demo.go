@@ -58,11 +58,13 @@ func (c *cli) demoCommand() *cobra.Command {
 	return cmd
 }
 
-// The demo shows healthy traffic for this long before the fault, of the five minutes that a scenario begins with.
+// The demo shows healthy traffic for this long before the fault, of the five minutes that a
+// scenario begins with.
 const healthyShown = 100 * time.Second
 
-// demoTiming are the run's times, shorter than in production so that a visitor sees the end. Rates and quantiles look back five minutes:
-// judged much sooner, a pool that has recovered still shows what its rollout cost.
+// demoTiming are the run's times, shorter than in production so that a visitor sees the end. Rates
+// and quantiles look back five minutes: judged much sooner, a pool that has recovered still shows
+// what its rollout cost.
 var demoTiming = remediate.Timing{Settle: 4 * time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8, Poll: 5 * time.Second}
 
 func (d *demo) run(ctx context.Context) error {
@@ -101,7 +103,8 @@ func (d *demo) run(ctx context.Context) error {
 	return d.play(ctx, scenario, fleet, lab.NewClock(begin, d.speed))
 }
 
-// play runs fleet, monitoring and bot together until the visitor has seen enough, or the headless visitor the end.
+// play runs fleet, monitoring and bot together until the visitor has seen enough, or the headless
+// visitor the end.
 func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet, clock *lab.Clock) error {
 	dir, err := os.MkdirTemp("", "paramedic-demo-")
 	if err != nil {
@@ -178,7 +181,8 @@ func demoTargets(fleet *lab.Fleet, base string) []engine.Target {
 	return out
 }
 
-// A visitor watches the incident. The headless one also does what a person would: it approves what is offered, through the API.
+// A visitor watches the incident. The headless one also does what a person would: it approves what
+// is offered, through the API.
 type visitor struct {
 	*demo
 	service  *service
@@ -227,8 +231,8 @@ func (v *visitor) watch(ctx context.Context) error {
 	}
 }
 
-// shown says whether the terminal has all that there is to tell of the incident: nobody acts on what they have not read, and no end is
-// told before what led to it.
+// shown says whether the terminal has all that there is to tell of the incident: nobody acts on
+// what they have not read, and no end is told before what led to it.
 func shown(in state.Incident) bool {
 	return !slices.Contains(in.Channels, state.ChannelConsole) || in.Told[state.ChannelConsole].Rev >= in.Rev
 }
@@ -286,8 +290,8 @@ func (v *visitor) approve(ctx context.Context, a state.Action) error {
 	return fmt.Errorf("%s: %s", resp.Status, e.Error)
 }
 
-// ended reports whether the incident's story is over: its first aid is through, or there is none that the bot could give. What ran
-// out is planned again while the incident is open.
+// ended reports whether the incident's story is over: its first aid is through, or there is none
+// that the bot could give. What ran out is planned again while the incident is open.
 func (v *visitor) ended(in state.Incident) bool {
 	if len(in.Actions) == 0 {
 		return !v.treatable()

@@ -15,8 +15,8 @@ import (
 	"paramedic/remediate"
 )
 
-// A demoCluster lets first aid treat the simulated fleet as it treats a real cluster: the same reads, the same JSON Patches with the
-// same preconditions.
+// A demoCluster lets first aid treat the simulated fleet as it treats a real cluster: the same
+// reads, the same JSON Patches with the same preconditions.
 type demoCluster struct {
 	fleet *lab.Fleet
 
@@ -169,7 +169,8 @@ func (d *demoCluster) PatchWorkload(ctx context.Context, ref remediate.Ref, body
 	return d.Workload(ctx, ref)
 }
 
-// PatchPod edits a worker's labels; the Service lets go of it when its label does not match any more.
+// PatchPod edits a worker's labels; the Service lets go of it when its label does not match any
+// more.
 func (d *demoCluster) PatchPod(ctx context.Context, namespace, name string, body []byte, dryRun bool) (remediate.Pod, error) {
 	p, err := d.Pod(ctx, namespace, name)
 	if err != nil {

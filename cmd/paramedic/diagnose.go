@@ -113,7 +113,8 @@ func (d *diagnosis) run(ctx context.Context) error {
 	return nil
 }
 
-// addresses refuses what is no address before anybody waits for it, and what would have a password printed with what is found.
+// addresses refuses what is no address before anybody waits for it, and what would have a password
+// printed with what is found.
 func (d *diagnosis) addresses() error {
 	check := func(flag, raw, example string) error {
 		u, err := url.Parse(raw)

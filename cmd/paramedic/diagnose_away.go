@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// unreachable is the error of a look at a Prometheus that cannot be asked: where it was looked for, why it gave nothing, and what to try.
+// unreachable is the error of a look at a Prometheus that cannot be asked: where it was looked for,
+// why it gave nothing, and what to try.
 func unreachable(base string, why error) error {
 	shown := base
 	if u, err := url.Parse(base); err == nil {

@@ -12,7 +12,8 @@ import (
 // checkNames are the sides of a pool's health as people read them, where that is not their ID.
 var checkNames = map[string]string{"kv_cache": "KV cache", "gpu": "GPU", "error_budget": "error budget"}
 
-// notes say why a pool that is not healthy is not, where a value alone does not, and which pathologies it shows.
+// notes say why a pool that is not healthy is not, where a value alone does not, and which
+// pathologies it shows.
 func (f foundFleet) notes() []string {
 	var lines []string
 	for _, p := range f.Pools {
@@ -35,7 +36,8 @@ func (f foundFleet) notes() []string {
 
 func poolName(p rules.PoolHealth) string { return orText(p.Pool, orText(p.Model, "the pool")) }
 
-// unmeasured says of every pool which sides of its health nobody could measure, and why: silence would read as health.
+// unmeasured says of every pool which sides of its health nobody could measure, and why: silence
+// would read as health.
 func (f foundFleet) unmeasured() []string {
 	why := map[string]string{}
 	for _, m := range f.Missing {
@@ -66,7 +68,8 @@ func (f foundFleet) unmeasured() []string {
 	return lines
 }
 
-// untraced is why there are no traces in what was asked for; empty where there are, or nobody named a store of them.
+// untraced is why there are no traces in what was asked for; empty where there are, or nobody named
+// a store of them.
 func untraced(ev state.Evidence) string {
 	for _, m := range ev.Missing {
 		if m.Signal == "trace_requests" {

@@ -32,7 +32,8 @@ type foundFleet struct {
 	Verdict []foundPool        `json:"verdicts"`
 	Missing []state.Missing    `json:"missing,omitempty"`
 	Unread  []engine.Problem   `json:"unreadable,omitempty"` // engines' pages that could not be read
-	// Untraced is why no traces were found where somebody asked for them: of the fleet, or of the pools that show symptoms.
+	// Untraced is why no traces were found where somebody asked for them: of the fleet, or of the
+	// pools that show symptoms.
 	Untraced []string `json:"untraced,omitempty"`
 }
 
@@ -102,8 +103,8 @@ func (l lookAt) severity(d state.Diagnosis) rules.HealthStatus {
 	return rules.HealthWarning
 }
 
-// ofModel are those of the pools that serve a model; all, where none is named. Evidence holds all workers whatever it was asked for, since
-// neighbours count in a diagnosis.
+// ofModel are those of the pools that serve a model; all, where none is named. Evidence holds all
+// workers whatever it was asked for, since neighbours count in a diagnosis.
 func ofModel(pools []rules.PoolHealth, workers []state.Worker, model string) []rules.PoolHealth {
 	if model == "" {
 		return pools
@@ -120,7 +121,8 @@ func serves(p rules.PoolHealth, workers []state.Worker, model string) bool {
 	})
 }
 
-// unserved is the error of a look at a model that nothing serves, with those that are served; nil where no model is seen, or none was named.
+// unserved is the error of a look at a model that nothing serves, with those that are served; nil
+// where no model is seen, or none was named.
 func (l lookAt) unserved(ctx context.Context, model string) error {
 	if model == "" {
 		return nil
@@ -144,7 +146,8 @@ func (l lookAt) unserved(ctx context.Context, model string) error {
 	return fmt.Errorf("--model %q is served by nothing that could be seen: use one of %s", model, strings.Join(seen, ", "))
 }
 
-// reasons are the reasons why evidence is missing, each once: first what failed, then what there was nothing of.
+// reasons are the reasons why evidence is missing, each once: first what failed, then what there
+// was nothing of.
 func reasons(missing []state.Missing, unread []engine.Problem) string {
 	var out, absent []string
 	seen := map[string]bool{}

@@ -102,7 +102,8 @@ func sure(v state.Diagnosis) string {
 	return text + " sure"
 }
 
-// printMarkdown prints what was found as Markdown. Everything that came from outside is escaped: a model's name may hold a link.
+// printMarkdown prints what was found as Markdown. Everything that came from outside is escaped: a
+// model's name may hold a link.
 func printMarkdown(out io.Writer, f foundFleet) {
 	w := forPeople{out}
 	md := webhook.Markdown

@@ -16,7 +16,8 @@ import (
 	"paramedic/state"
 )
 
-// A pool is healthy when enough was measured to say so, and what was not measured is said with its reason.
+// A pool is healthy when enough was measured to say so, and what was not measured is said with its
+// reason.
 func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
 	sample := func(signal string, v float64) state.Sample {
 		return state.Sample{Signal: signal, Value: v, Entity: state.Entity{Model: "llama", Instance: "10.0.0.1:8000"}}
@@ -48,7 +49,8 @@ func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
 	}
 }
 
-// What is not well and has no symptom yet is told with its reason, and with the known patterns that it shows.
+// What is not well and has no symptom yet is told with its reason, and with the known patterns that
+// it shows.
 func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
 	catalog, err := loadRules("")
 	if err != nil {
@@ -104,7 +106,8 @@ func (s said) Read(context.Context, enrich.Query) enrich.Reading {
 
 func (said) Ping(context.Context) error { return nil }
 
-// A pool is no better than what is said of it below, and no trouble that shows leaves the exit code at 0: a dead node, a hot GPU, clients that hang up.
+// A pool is no better than what is said of it below, and no trouble that shows leaves the exit code
+// at 0: a dead node, a hot GPU, clients that hang up.
 func TestAPoolIsAsBadAsItsVerdict(t *testing.T) {
 	catalog, library, err := loadKnowledge(DefaultConfig())
 	if err != nil {

@@ -69,8 +69,9 @@ func loopbackOnly(listen string) bool {
 	return err == nil && loopback(host)
 }
 
-// authorizeSlack returns why a Slack user may not do what the verb says. Approving follows the rule of all doors; to say no, it is enough to
-// be a responder or among the action's approvers. The tokens file gives a user the role of the token that names them.
+// authorizeSlack returns why a Slack user may not do what the verb says. Approving follows the rule
+// of all doors; to say no, it is enough to be a responder or among the action's approvers. The
+// tokens file gives a user the role of the token that names them.
 func (s *service) authorizeSlack(by state.Actor, verb state.Verb, action *state.Action) (string, bool) {
 	listed := s.isApprover(by.ID)
 	if action != nil {
@@ -88,8 +89,9 @@ func (s *service) authorizeSlack(by state.Actor, verb state.Verb, action *state.
 	return "your Slack user is not in auth.api.tokens_file (slack_user) with the role responder, nor an approver in remediate.policies", false
 }
 
-// maySlackRead says who in Slack may ask what incidents there are: who is known by user ID, and everybody in the channel that they are
-// posted to. A guest or a stranger elsewhere in the workspace is neither.
+// maySlackRead says who in Slack may ask what incidents there are: who is known by user ID, and
+// everybody in the channel that they are posted to. A guest or a stranger elsewhere in the
+// workspace is neither.
 func (s *service) maySlackRead(tokens *webhook.Tokens) func(webhook.SlackAsker) bool {
 	channel := strings.TrimPrefix(s.cfg.Notify.Slack.Channel, "#")
 	return func(by webhook.SlackAsker) bool {
@@ -143,7 +145,8 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 	return notify.NewHandler(handler), nil
 }
 
-// newRouter makes the routes. A channel that nothing is configured for is not part of the default routes.
+// newRouter makes the routes. A channel that nothing is configured for is not part of the default
+// routes.
 func newRouter(cfg Config) (*notify.Router, error) {
 	var routes []notify.Route
 	for _, r := range cfg.Notify.Routes {
@@ -153,7 +156,8 @@ func newRouter(cfg Config) (*notify.Router, error) {
 	return notify.NewRouter(routes, cfg.channels())
 }
 
-// playbookFor is the playbook that fits the incident's verdict, with its checks answered, as messages show it.
+// playbookFor is the playbook that fits the incident's verdict, with its checks answered, as
+// messages show it.
 func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Playbook {
 	pb, ok := s.library.For(in.Diagnosis)
 	if !ok {
@@ -202,7 +206,8 @@ func (s *service) playbookIDs() []string {
 	return ids
 }
 
-// webPlaybook is a playbook as the pages show it: an incident's, or without one that of the ID, and its checks have no answers.
+// webPlaybook is a playbook as the pages show it: an incident's, or without one that of the ID, and
+// its checks have no answers.
 func (s *service) webPlaybook(id string, in *state.Incident, ev *state.Evidence) (web.Playbook, bool) {
 	pb, ok := s.library.Get(id)
 	var incident state.Incident

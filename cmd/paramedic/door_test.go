@@ -33,7 +33,8 @@ func TestTheNamedPlaybookIsShownEverywhere(t *testing.T) {
 	}
 }
 
-// A site that points its name at this machine reads nothing of a bot that is open on loopback, its pages and metrics included.
+// A site that points its name at this machine reads nothing of a bot that is open on loopback, its
+// pages and metrics included.
 func TestOtherNamesReadNothingOfAnOpenBot(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.PublicURL = "https://oncall.example"
@@ -52,7 +53,8 @@ func TestOtherNamesReadNothingOfAnOpenBot(t *testing.T) {
 	}
 }
 
-// An alert that cannot be taken is shown where people look, and counted; the others of its payload are triaged.
+// An alert that cannot be taken is shown where people look, and counted; the others of its payload
+// are triaged.
 func TestSetAsideAlertsAreShownAndCounted(t *testing.T) {
 	base, bot := startBot(t)
 	bad := `{"status":"firing","labels":{"alertname":"Bad\u001b[2J<b>"},"startsAt":"2026-11-21T02:59:00Z"},`
@@ -109,7 +111,8 @@ func TestMetricsTellHowFarTheBotIsBehind(t *testing.T) {
 	}
 }
 
-// In Slack, incidents are shown to those who are known by user ID and to the incident channel; a guest elsewhere is neither.
+// In Slack, incidents are shown to those who are known by user ID and to the incident channel; a
+// guest elsewhere is neither.
 func TestSlackReadersAreKnownOrInTheChannel(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Notify.Slack.Channel = "#llm-oncall"

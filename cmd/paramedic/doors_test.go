@@ -92,8 +92,8 @@ func (d *atDoors) answer(path string, body []byte, header http.Header) string {
 	return string(raw)
 }
 
-// approve lets a person try to approve a plan through a door, and returns what the person is told. It is false where the person has no
-// way to that door.
+// approve lets a person try to approve a plan through a door, and returns what the person is told.
+// It is false where the person has no way to that door.
 func (d *atDoors) approve(door string, who doorPerson, a state.Action, plan string) (told string, can bool) {
 	d.t.Helper()
 	api := func(header http.Header) string {
@@ -203,7 +203,8 @@ func (v oneRun) ListIncidents(state.IncidentQuery) (p state.IncidentPage) { retu
 
 var everyDoor = []string{"api", "page", "cli", "button", "command"}
 
-// Whoever a door lets approve, the guard allows; whoever the guard would deny, no door lets approve, and the refusal is on record.
+// Whoever a door lets approve, the guard allows; whoever the guard would deny, no door lets
+// approve, and the refusal is on record.
 func TestDoorsAndGuardAgreeOnApprovers(t *testing.T) { // 17
 	for _, c := range []struct {
 		approvers []string
@@ -256,7 +257,8 @@ func (d *atDoors) refusedOnRecord(a state.Action) bool {
 	return found
 }
 
-// An approval names the plan that the person saw, at every door: none without a plan, and none with another.
+// An approval names the plan that the person saw, at every door: none without a plan, and none with
+// another.
 func TestApprovalNeedsThePlanAtEveryDoor(t *testing.T) { // 19
 	d := newDoors(t, nil)
 	for _, door := range everyDoor {
@@ -276,7 +278,8 @@ func TestApprovalNeedsThePlanAtEveryDoor(t *testing.T) { // 19
 	}
 }
 
-// What is over stays over, at every door: an approval after the expiry, after another's yes or no, or after the incident's end does nothing.
+// What is over stays over, at every door: an approval after the expiry, after another's yes or no,
+// or after the incident's end does nothing.
 func TestLateApprovalFailsAtEveryDoor(t *testing.T) { // 13, 14, 15, 16
 	d := newDoors(t, nil)
 	ada, root := doorPeople[0], doorPeople[2]
@@ -318,7 +321,8 @@ func TestLateApprovalFailsAtEveryDoor(t *testing.T) { // 13, 14, 15, 16
 	}
 }
 
-// A responder whom the tokens file names approves in Slack where no policy names approvers: the buttons are there, and they work.
+// A responder whom the tokens file names approves in Slack where no policy names approvers: the
+// buttons are there, and they work.
 func TestResponderApprovesInSlack(t *testing.T) {
 	o := newOnCall(t, "")
 	o.alert(kvFull)

@@ -37,8 +37,8 @@ const fleetFresh = 15 * time.Second
 // fleet is the health as the API gives it.
 func (s *service) fleet(ctx context.Context) (any, error) { return s.fleetHealth(ctx) }
 
-// fleetHealth is the health of every pool of every cluster, at most a moment old. Whoever asked first may leave: what is gathered is for
-// all who wait, and gathering has its own deadline.
+// fleetHealth is the health of every pool of every cluster, at most a moment old. Whoever asked
+// first may leave: what is gathered is for all who wait, and gathering has its own deadline.
 func (s *service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
 	gathered := s.fleetCache.flight.DoChan("", func() (any, error) {
 		if last := s.fleetCache.last.Load(); last == nil || s.deps.Clock.Now().Sub(last.At) >= fleetFresh {
@@ -54,7 +54,8 @@ func (s *service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
 	}
 }
 
-// gatherFleet asks all clusters at once: one that cannot be reached must not make the others' numbers old.
+// gatherFleet asks all clusters at once: one that cannot be reached must not make the others'
+// numbers old.
 func (s *service) gatherFleet(ctx context.Context) *fleetHealth {
 	now := s.deps.Clock.Now()
 	signals := append(s.catalog.HealthSignals(), "pod_node") // tells whose page is at which address
@@ -88,11 +89,12 @@ func (s *service) gatherFleet(ctx context.Context) *fleetHealth {
 // healthChecks are the sides of a pool's health, in the order in which they are shown.
 var healthChecks = []string{"kv_cache", "latency", "errors", "queue", "gpu"}
 
-// enoughChecks is how many sides must have been measured before a pool is called healthy. An idle engine shows its cache and its queue,
-// and no latency.
+// enoughChecks is how many sides must have been measured before a pool is called healthy. An idle
+// engine shows its cache and its queue, and no latency.
 const enoughChecks = 2
 
-// judged calls no pool healthy of which hardly anything was measured: what is not known is not well.
+// judged calls no pool healthy of which hardly anything was measured: what is not known is not
+// well.
 func judged(pools []rules.PoolHealth) []rules.PoolHealth {
 	for i, p := range pools {
 		measured := 0
@@ -108,7 +110,8 @@ func judged(pools []rules.PoolHealth) []rules.PoolHealth {
 	return pools
 }
 
-// openTrouble is how bad the pool's open incidents are: a hung engine's numbers may all be in bounds.
+// openTrouble is how bad the pool's open incidents are: a hung engine's numbers may all be in
+// bounds.
 func openTrouble(incidents []state.Incident, p rules.PoolHealth) rules.HealthStatus {
 	worst := rules.HealthUnknown
 	for _, in := range incidents {

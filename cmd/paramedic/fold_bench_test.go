@@ -17,9 +17,10 @@ type trouble struct {
 	labels func(n int) map[string]string
 }
 
-// troubles are the shapes that alerts come in. In pools every 64 alerts are about a pool and a model of their own; in onemodel all
-// pools serve the same model, so that every open incident is a candidate for every alert; storm is one pool with very many pods; and
-// foreign are alerts that no rule knows and that name nothing of inference.
+// troubles are the shapes that alerts come in. In pools every 64 alerts are about a pool and a
+// model of their own; in onemodel all pools serve the same model, so that every open incident is a
+// candidate for every alert; storm is one pool with very many pods; and foreign are alerts that no
+// rule knows and that name nothing of inference.
 func troubles() []trouble {
 	vllm := func(n int, pool, model string) map[string]string {
 		return map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": model,
@@ -37,7 +38,8 @@ func troubles() []trouble {
 	}
 }
 
-// A fleetBoard is a board that alerts are applied to, as the keeper does it: apply, then take what has to be written.
+// A fleetBoard is a board that alerts are applied to, as the keeper does it: apply, then take what
+// has to be written.
 type fleetBoard struct {
 	fold  *state.Fold
 	board *state.Board
@@ -84,8 +86,8 @@ func benchCatalog(tb testing.TB) *rules.Catalog {
 	return catalog
 }
 
-// BenchmarkApply is what one new alert costs, with so many active already: classified, correlated and counted by the real rules, and
-// encoded for the store.
+// BenchmarkApply is what one new alert costs, with so many active already: classified, correlated
+// and counted by the real rules, and encoded for the store.
 func BenchmarkApply(b *testing.B) {
 	catalog := benchCatalog(b)
 	for _, of := range troubles() {

@@ -13,7 +13,8 @@ import (
 	"paramedic/state"
 )
 
-// knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to do about it.
+// knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to
+// do about it.
 type knowledge struct {
 	*rules.Catalog
 	library *playbooks.Library

@@ -105,7 +105,8 @@ func (c *cli) labRunCommand() *cobra.Command {
 	return cmd
 }
 
-// labBeginning is what [labScenarios] finds, begun now: whoever scrapes its fleets, or takes their alerts, goes by the machine's clock.
+// labBeginning is what [labScenarios] finds, begun now: whoever scrapes its fleets, or takes their
+// alerts, goes by the machine's clock.
 func labBeginning(fault string, seed uint64, options labOptions) ([]lab.Scenario, error) {
 	scenarios, err := labScenarios(fault, seed)
 	if err != nil {
@@ -118,7 +119,8 @@ func labBeginning(fault string, seed uint64, options labOptions) ([]lab.Scenario
 	return scenarios, nil
 }
 
-// announce tells who watches what will go wrong, and when; beside the addresses, which are for programs.
+// announce tells who watches what will go wrong, and when; beside the addresses, which are for
+// programs.
 func (c *cli) announce(scenarios []lab.Scenario, speed float64) {
 	for _, s := range scenarios {
 		for _, f := range s.Faults {
@@ -129,7 +131,8 @@ func (c *cli) announce(scenarios []lab.Scenario, speed float64) {
 	}
 }
 
-// maxSpeed is more than a small fleet's simulation manages on a usual machine; asked for more, it only spins.
+// maxSpeed is more than a small fleet's simulation manages on a usual machine; asked for more, it
+// only spins.
 const maxSpeed = 1000
 
 func checkSpeed(speed float64) error {
@@ -139,7 +142,8 @@ func checkSpeed(speed float64) error {
 	return nil
 }
 
-// labScenarios are what is played of a fault or a decoy, or of a pair of faults: of two pools a scenario for each.
+// labScenarios are what is played of a fault or a decoy, or of a pair of faults: of two pools a
+// scenario for each.
 func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
 	if strings.Contains(name, "+") {
 		d, err := lab.ParseDouble(name)
@@ -210,7 +214,8 @@ func (c *cli) labRun(ctx context.Context, fleets []*lab.Fleet, clock *lab.Clock,
 	return nil
 }
 
-// labPages serves the pages of fleets: those of one as they are, those of several below their pool's name. At / it lists them all.
+// labPages serves the pages of fleets: those of one as they are, those of several below their
+// pool's name. At / it lists them all.
 func labPages(fleets []*lab.Fleet) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {

@@ -45,8 +45,8 @@ func TestAStormCountsWhatWasTaken(t *testing.T) {
 	}
 }
 
-// A fleet that is asked for more than the machine can simulate falls behind its clock, the further the longer it takes. It ends when it
-// is told to all the same.
+// A fleet that is asked for more than the machine can simulate falls behind its clock, the further
+// the longer it takes. It ends when it is told to all the same.
 func TestALabThatCannotKeepUpEndsWhenToldTo(t *testing.T) {
 	for _, webhook := range []string{"", "http://127.0.0.1:1/nobody"} {
 		scenario, err := lab.NewScenario(lab.KVExhaustion, 1)
@@ -97,7 +97,8 @@ func TestSeverityIsOfFaults(t *testing.T) {
 	}
 }
 
-// Whoever scrapes the fleet that is run, or takes its alerts, goes by the machine's clock; its pods began just now, also on a day of its own.
+// Whoever scrapes the fleet that is run, or takes its alerts, goes by the machine's clock; its pods
+// began just now, also on a day of its own.
 func TestAFleetThatIsRunBeginsNow(t *testing.T) {
 	for _, traffic := range []string{"poisson", "diurnal"} {
 		before := time.Now().Truncate(time.Second)
@@ -130,7 +131,8 @@ func TestAFleetMayHaveTwoFaults(t *testing.T) {
 	}
 }
 
-// Two faults in two pools are two fleets of one cluster: each pool has its own pages, and one Alertmanager tells of both.
+// Two faults in two pools are two fleets of one cluster: each pool has its own pages, and one
+// Alertmanager tells of both.
 func TestTwoPoolsAreRunTogether(t *testing.T) {
 	for _, engine := range []lab.Kind{lab.VLLM, lab.SGLang} {
 		scenarios, err := labBeginning("engine_hang+monitoring_gap", 1, labOptions{kind: engine})
@@ -191,7 +193,8 @@ func TestTwoPoolsAreRunTogether(t *testing.T) {
 	}
 }
 
-// An option that was given and cannot be followed is an error, and not the scenario's own value without a word.
+// An option that was given and cannot be followed is an error, and not the scenario's own value
+// without a word.
 func TestAnOptionOfNothingIsRefused(t *testing.T) {
 	for _, flag := range []string{"severity", "workers", "rate"} {
 		var o labOptions

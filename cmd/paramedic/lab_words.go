@@ -9,8 +9,9 @@ import (
 	"paramedic/state"
 )
 
-// lastWords reads what the containers of simulated fleets said at their end, as an API server keeps it in their status. The fleets have
-// no API server; all else that one would tell is on their pages.
+// lastWords reads what the containers of simulated fleets said at their end, as an API server keeps
+// it in their status. The fleets have no API server; all else that one would tell is on their
+// pages.
 type lastWords func() []*lab.Fleet
 
 // Read implements enrich.Source.

@@ -10,7 +10,8 @@ import (
 	"paramedic/remediate"
 )
 
-// A limit that would not hold as it is written is refused, and the answer says what to write instead.
+// A limit that would not hold as it is written is refused, and the answer says what to write
+// instead.
 func TestIneffectiveLimitsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"limits: {cooldown: 5m, approval_expires: 1h}":                                         "",
@@ -36,7 +37,8 @@ func TestIneffectiveLimitsAreRefused(t *testing.T) {
 	}
 }
 
-// Every limit is a key, reaches the guards, and its bounds and default are in the reference and the schema.
+// Every limit is a key, reaches the guards, and its bounds and default are in the reference and the
+// schema.
 func TestEveryLimitCanBeSet(t *testing.T) {
 	limits := reflect.TypeFor[LimitsConfig]()
 	if limits.NumField() != len(remediate.AllLimits) || reflect.TypeFor[remediate.Limits]().NumField() != len(remediate.AllLimits) {

@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// A bot that has watched the pool for half an hour tells of a surge what nobody told it: the arrivals moved with what users feel, not after
-// it, and how far they are from their usual.
+// A bot that has watched the pool for half an hour tells of a surge what nobody told it: the
+// arrivals moved with what users feel, not after it, and how far they are from their usual.
 func TestArrivalsMoveWithWhatUsersFeel(t *testing.T) {
 	tr, err := newTrialOf(kindFault, lab.TrafficSurge, 3, labOptions{})
 	if err != nil {

@@ -133,8 +133,8 @@ var meant = map[state.Symptom]string{
 	"memory_growth":   "InferenceMemoryWillRunOut InferenceMemoryNearLimit",
 }
 
-// The bot understands each rule of its own packs: by its name, and by its expression where somebody renamed it. None is taken for a rule
-// that fires on healthy engines.
+// The bot understands each rule of its own packs: by its name, and by its expression where somebody
+// renamed it. None is taken for a rule that fires on healthy engines.
 func TestEveryAlertOfAPackMeansWhatItSays(t *testing.T) {
 	catalog, err := loadRules("")
 	if err != nil {
@@ -182,7 +182,8 @@ func TestPacksPageOnUserImpact(t *testing.T) {
 	}
 }
 
-// exported is what a fleet with every engine, exporter and router in its present version exports, by file.
+// exported is what a fleet with every engine, exporter and router in its present version exports,
+// by file.
 func exported(t *testing.T) rules.Exported {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/packs/exported.txt")
@@ -228,12 +229,14 @@ func TestTheLinterFindsNothingInThePacks(t *testing.T) {
 	}
 }
 
-// lintQueries is what the linter says of queries that are no alert rules: those need not compare anything.
+// lintQueries is what the linter says of queries that are no alert rules: those need not compare
+// anything.
 func lintQueries(in []rules.AlertingRule, have rules.Exported) []rules.LintFinding {
 	return slices.DeleteFunc(rules.Lint(in, have), func(f rules.LintFinding) bool { return strings.HasPrefix(f.Text, "fires always: nothing is compared") })
 }
 
-// A rule without a test that it fires, and one that it stays quiet, is not proven. promtool runs them: make e2e.
+// A rule without a test that it fires, and one that it stays quiet, is not proven. promtool runs
+// them: make e2e.
 func TestEveryAlertOfAPackIsTestedBothWays(t *testing.T) {
 	type tally struct{ fires, quiet int }
 	tested := map[string]map[string]*tally{}
@@ -291,7 +294,8 @@ func TestTargetsOfTheObjectivesAreEdgesOfBuckets(t *testing.T) {
 		"vllm e2e": "vllm:e2e_request_latency_seconds", "sglang e2e": "sglang:e2e_request_latency_seconds", "trtllm e2e": "trtllm_e2e_request_latency_seconds",
 		"dynamo e2e": "dynamo_frontend_request_duration_seconds", "llm-d e2e": "llm_d_epp_request_duration_seconds",
 	}
-	// What a frontend of Dynamo exports before and after its edges changed. It has one target of each use case: with two its answers count twice.
+	// What a frontend of Dynamo exports before and after its edges changed. It has one target of
+	// each use case: with two its answers count twice.
 	releases := map[string][]string{
 		"dynamo itl": {"0.0019 0.0035 0.0067 0.013 0.024 0.045 0.084 0.16 0.3 0.56 1.1 2", "0.0018 0.0033 0.0059 0.011 0.02 0.035 0.064 0.12 0.21 0.38 0.69 1.2 2.3 4.1 7.4 13 24 44 80"},
 		"dynamo e2e": {"1.9 3.4 6.3 12 22 40 75 140 260", "2 4 8 16 32 64 130 260 510"},

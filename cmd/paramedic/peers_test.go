@@ -24,10 +24,12 @@ import (
 	"paramedic/state/jetstream"
 )
 
-// The tests of this file are named after failures that users of other tools have reported. Each says what happened there, and shows on the
-// whole bot, with a real log on disk and over real HTTP, that it cannot happen here.
+// The tests of this file are named after failures that users of other tools have reported. Each
+// says what happened there, and shows on the whole bot, with a real log on disk and over real HTTP,
+// that it cannot happen here.
 
-// An onCall is a bot as a team runs it: alerts come in over HTTP, Slack and PagerDuty are told, and people click.
+// An onCall is a bot as a team runs it: alerts come in over HTTP, Slack and PagerDuty are told, and
+// people click.
 type onCall struct {
 	t      *testing.T
 	dir    string
@@ -169,9 +171,10 @@ func (o *onCall) settled() {
 	})
 }
 
-// HolmesGPT, issue 2230: the webhooks of an Alertmanager outside of its own stack were taken, and their alerts never looked at. Here
-// whichever Alertmanager sends it, an alert is answered with 200 when it is on disk, and becomes an incident with a verdict that people are
-// told of, with nothing but the URL configured anywhere.
+// HolmesGPT, issue 2230: the webhooks of an Alertmanager outside of its own stack were taken, and
+// their alerts never looked at. Here whichever Alertmanager sends it, an alert is answered with 200
+// when it is on disk, and becomes an incident with a verdict that people are told of, with nothing
+// but the URL configured anywhere.
 func TestHolmes2230TheWebhookOfAnyAlertmanagerIsTriaged(t *testing.T) {
 	o := newOnCall(t, "")
 	o.alert(kvFull)
@@ -185,8 +188,9 @@ func TestHolmes2230TheWebhookOfAnyAlertmanagerIsTriaged(t *testing.T) {
 	}
 }
 
-// Robusta, issue 2102: a step of its enrichment called an endpoint that its vendor had removed, and failed. Here nobody's service is needed
-// to triage, and where what the operator runs itself answers 404 to everything, people are paged all the same and told what is not known.
+// Robusta, issue 2102: a step of its enrichment called an endpoint that its vendor had removed, and
+// failed. Here nobody's service is needed to triage, and where what the operator runs itself
+// answers 404 to everything, people are paged all the same and told what is not known.
 func TestRobusta2102AnEndpointThatIsGoneHoldsUpNoPage(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	defer gone.Close()
@@ -199,8 +203,9 @@ func TestRobusta2102AnEndpointThatIsGoneHoldsUpNoPage(t *testing.T) {
 	}
 }
 
-// Robusta, issue 419: whenever its one runner was restarted alerts were lost or told again. Here a bot that is killed between telling and
-// knowing that it was told tells nobody twice, and what came before it went is told after it is back.
+// Robusta, issue 419: whenever its one runner was restarted alerts were lost or told again. Here a
+// bot that is killed between telling and knowing that it was told tells nobody twice, and what came
+// before it went is told after it is back.
 func TestRobusta419ARestartTellsNobodyTwice(t *testing.T) {
 	o := newOnCall(t, "")
 	o.slack.Inject(slacktest.Fault{Method: "chat.postMessage", Kind: slacktest.Lost}) // posted, and the answer never comes
@@ -220,8 +225,9 @@ func TestRobusta419ARestartTellsNobodyTwice(t *testing.T) {
 	}
 }
 
-// Keep, issue 6793: a rule of one's own was silently ignored. Here a rule is used, or the bot does not start and says in which line it is
-// wrong: one that is misspelt never reads as one that is there.
+// Keep, issue 6793: a rule of one's own was silently ignored. Here a rule is used, or the bot does
+// not start and says in which line it is wrong: one that is misspelt never reads as one that is
+// there.
 func TestKeep6793AnOwnRuleIsUsedOrRefused(t *testing.T) {
 	o := newOnCall(t, "")
 	o.stop()
@@ -248,8 +254,9 @@ func TestKeep6793AnOwnRuleIsUsedOrRefused(t *testing.T) {
 	}
 }
 
-// HolmesGPT, issue 431: buttons were dead where it was hosted by oneself, for clicks went through the vendor. Here Slack signs them and
-// brings them to the bot itself: every button that is shown works, from the click to what is recorded.
+// HolmesGPT, issue 431: buttons were dead where it was hosted by oneself, for clicks went through
+// the vendor. Here Slack signs them and brings them to the bot itself: every button that is shown
+// works, from the click to what is recorded.
 func TestHolmes431EveryButtonThatIsShownWorks(t *testing.T) {
 	o := newOnCall(t, "remediate: {policies: [{scope: {namespace: llm}, approvers: [U0ADA]}]}\n")
 	o.alert(kvFull)

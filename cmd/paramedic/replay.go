@@ -73,7 +73,8 @@ func (c *cli) replay(path string, names []string) error {
 	return nil
 }
 
-// A replay is a board that is driven by recorded payloads instead of a log, and answers its own effects.
+// A replay is a board that is driven by recorded payloads instead of a log, and answers its own
+// effects.
 type replay struct {
 	cfg     Config
 	fold    *state.Fold
@@ -189,7 +190,8 @@ func (r *replay) wait(d time.Duration) {
 	r.answer()
 }
 
-// answer answers the effects that are due as a world would that has nothing to show and takes every message.
+// answer answers the effects that are due as a world would that has nothing to show and takes every
+// message.
 func (r *replay) answer() {
 	for _, e := range r.board.Due(r.now) {
 		out := state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}

@@ -80,7 +80,8 @@ var formats = map[string][]string{
 	"ack": {"json"}, "approve": {"json"}, "deny": {"json"}, "silence": {"json"}, "halt": {"json"}, "resume": {"json"},
 }
 
-// canPrint refuses an output that a command does not have, so that no program takes text for something else.
+// canPrint refuses an output that a command does not have, so that no program takes text for
+// something else.
 func canPrint(cmd *cobra.Command, output string) error {
 	switch output {
 	case "text":
@@ -96,7 +97,8 @@ func canPrint(cmd *cobra.Command, output string) error {
 	return fmt.Errorf("-o %s: `%s` prints %s", output, cmd.CommandPath(), strings.Join(append([]string{"text"}, can...), ", "))
 }
 
-// logger writes for people who operate the bot, on standard error, so that standard output stays the console notifier's.
+// logger writes for people who operate the bot, on standard error, so that standard output stays
+// the console notifier's.
 func (c *cli) logger() *slog.Logger {
 	level := slog.LevelInfo
 	if c.verbose {
@@ -105,7 +107,8 @@ func (c *cli) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(c.err, &slog.HandlerOptions{Level: level}))
 }
 
-// quietLogger is for commands whose result is on standard output: it says what went wrong, and with -v what was done.
+// quietLogger is for commands whose result is on standard output: it says what went wrong, and with
+// -v what was done.
 func (c *cli) quietLogger() *slog.Logger {
 	level := slog.LevelWarn
 	if c.verbose {

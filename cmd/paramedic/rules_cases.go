@@ -22,8 +22,8 @@ import (
 	"paramedic/state"
 )
 
-// testRules runs the cases of a directory, or one case, each against the built-in rules and those of --dir, or where it is not given those
-// that lie beside the case.
+// testRules runs the cases of a directory, or one case, each against the built-in rules and those
+// of --dir, or where it is not given those that lie beside the case.
 func (c *cli) testRules(dir, cases string) error {
 	places, err := casePlaces(cases)
 	if err != nil {
@@ -151,7 +151,8 @@ func (c *cli) soundRules(dir string) (*rules.Catalog, error) {
 	return catalog, nil
 }
 
-// casePlaces are the directories under one that hold cases, itself first, or the one case that is named.
+// casePlaces are the directories under one that hold cases, itself first, or the one case that is
+// named.
 func casePlaces(root string) ([]string, error) {
 	found := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -173,9 +174,10 @@ func casePlaces(root string) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// rulesBeside is the directory whose rules a place's cases are about: the nearest that has any, from the place's own up to the one that was
-// named, and the one above that. Every YAML file is taken for rules there, so that one with a mistake is not passed over, but above what was
-// named only what looks like rules is. It is empty where there are none.
+// rulesBeside is the directory whose rules a place's cases are about: the nearest that has any,
+// from the place's own up to the one that was named, and the one above that. Every YAML file is
+// taken for rules there, so that one with a mistake is not passed over, but above what was named
+// only what looks like rules is. It is empty where there are none.
 func rulesBeside(place, named string) (string, error) {
 	dir, top := filepath.Clean(place), filepath.Clean(named)
 	if filepath.Ext(dir) == ".txtar" && dir == top {
@@ -228,7 +230,8 @@ func (r *recorded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)), Header: http.Header{"Content-Type": {"text/plain; version=0.0.4"}}, Request: req}, nil
 }
 
-// readCasePages reads recorded pages as a look at the live engines would, at the times at which they were recorded.
+// readCasePages reads recorded pages as a look at the live engines would, at the times at which
+// they were recorded.
 func readCasePages(pages []rules.CasePage, at time.Time) (state.Evidence, error) {
 	signals, err := rules.LoadSignals()
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"paramedic/lab"
 )
 
-// record writes the pages of a fleet in trouble, as somebody would with curl, and gives the case's files workers and pages.
+// record writes the pages of a fleet in trouble, as somebody would with curl, and gives the case's
+// files workers and pages.
 func record(t *testing.T, dir, fault string, ages ...time.Duration) (workers, pages string) {
 	t.Helper()
 	scenario, err := lab.NewScenario(fault, 4)
@@ -84,7 +85,8 @@ func TestPagesOfAHealthyFleetShowNoIncident(t *testing.T) {
 	}
 }
 
-// A directory's own rules are part of what its cases are run against, and a rule that is wrong is named with its line.
+// A directory's own rules are part of what its cases are run against, and a rule that is wrong is
+// named with its line.
 func TestOwnRulesAreTestedWithTheirCases(t *testing.T) {
 	dir := t.TempDir()
 	putLines(t, filepath.Join(dir, "ours.yaml"), "symptoms:", "  - {id: our_symptom, title: Ours}", "alerts:", "  - {name: OurAlert, symptom: our_symptom}",
@@ -111,7 +113,8 @@ func TestOwnRulesAreTestedWithTheirCases(t *testing.T) {
 	}
 }
 
-// ourRules puts a cause of the user's own, and a case of it that holds with it only, into a directory each.
+// ourRules puts a cause of the user's own, and a case of it that holds with it only, into a
+// directory each.
 func ourRules(t *testing.T, rulesIn, caseIn string) (file string) {
 	t.Helper()
 	putLines(t, filepath.Join(rulesIn, "ours.yaml"), "causes:", "  - id: our_cause", `    title: "Ours on {target}"`, "    prior: 10", "    scope: pool", "    explains: {queue_buildup: 5}", "    evidence:",
@@ -122,7 +125,8 @@ func ourRules(t *testing.T, rulesIn, caseIn string) (file string) {
 	return file
 }
 
-// Rules are found where people put them beside their cases, whether a case is named or where it lies.
+// Rules are found where people put them beside their cases, whether a case is named or where it
+// lies.
 func TestRulesBesideACaseAreLoaded(t *testing.T) {
 	for name, c := range map[string]struct{ rules, cases, run string }{
 		"a file beside its rules":         {"a", "a", "a/ours.txtar"},
@@ -139,7 +143,8 @@ func TestRulesBesideACaseAreLoaded(t *testing.T) {
 			t.Errorf("%s: exit %d, want %q:\n%s", name, code, want, out)
 		}
 	}
-	// A configuration that happens to lie above is no file of rules; another case in the directory is another case.
+	// A configuration that happens to lie above is no file of rules; another case in the directory
+	// is another case.
 	root := t.TempDir()
 	file := ourRules(t, filepath.Join(root, "elsewhere"), filepath.Join(root, "cases"))
 	putLines(t, filepath.Join(root, "paramedic.yaml"), "listen: 127.0.0.1:8080")
@@ -200,7 +205,8 @@ func TestMisspeltWordsOfACaseAreFound(t *testing.T) {
 	}
 }
 
-// What of a case would be passed over, or taken for something else, is told: such a case proves less than it says.
+// What of a case would be passed over, or taken for something else, is told: such a case proves
+// less than it says.
 func TestNothingOfACaseIsPassedOver(t *testing.T) {
 	parts := map[string]string{
 		"alerts.json": `[{"labels": {"alertname": "VLLMRequestQueueBackup", "model_name": "m", "namespace": "llm"}, "status": "firing", "startsAt": "2026-11-21T03:00:00Z"}]`,
@@ -250,7 +256,8 @@ func TestNothingOfACaseIsPassedOver(t *testing.T) {
 	}
 }
 
-// Whoever wrote a case mends it at one go: one mistake hides no other, in whatever file it is, and none is told that only follows from another.
+// Whoever wrote a case mends it at one go: one mistake hides no other, in whatever file it is, and
+// none is told that only follows from another.
 func TestEveryMistakeOfACaseIsToldAtOnce(t *testing.T) {
 	mistakes := func(files string) (int, []string) {
 		dir := t.TempDir()

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A line that stands for other lines is shown as these: no cause is explained with a placeholder of the rules' own inner workings.
+// A line that stands for other lines is shown as these: no cause is explained with a placeholder of
+// the rules' own inner workings.
 func TestShowSpellsOutWhatTheXidDecides(t *testing.T) {
 	show := func(id string) string {
 		var out bytes.Buffer

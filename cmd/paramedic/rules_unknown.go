@@ -10,8 +10,8 @@ import (
 
 const unknownWhat = "The evidence does not decide: there is too little of it, or two causes are about as likely. An honest unknown with its evidence beats a wrong name."
 
-// An unknownVerdict is what stands in a cause's place where none is named. It is weighed like one more cause, at 0 dB, that has no evidence of
-// its own.
+// An unknownVerdict is what stands in a cause's place where none is named. It is weighed like one
+// more cause, at 0 dB, that has no evidence of its own.
 type unknownVerdict struct {
 	*rules.Cause
 	Threshold int `json:"threshold"`

@@ -154,9 +154,11 @@ func (s scoring) trials() []trialKey {
 	return out
 }
 
-// run plays every trial, as many at a time as there are processors. The results are in the order of the trials.
+// run plays every trial, as many at a time as there are processors. The results are in the order of
+// the trials.
 func (s scoring) run(ctx context.Context, told *progress) ([]played, error) {
-	// Pages are made, parsed and dropped by the thousand, and little of it lives on: collecting it less often saves a fifth of the time.
+	// Pages are made, parsed and dropped by the thousand, and little of it lives on: collecting it
+	// less often saves a fifth of the time.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	defer told.end()
 	keys := s.trials()

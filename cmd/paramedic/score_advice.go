@@ -39,7 +39,8 @@ var treatments = []treatment{
 	{"wait", regexp.MustCompile(`^wait`)},
 }
 
-// implied are treatments that come with others: who restarts all restarts one, and who sets an argument tunes.
+// implied are treatments that come with others: who restarts all restarts one, and who sets an
+// argument tunes.
 var implied = map[string]string{
 	"restart all at once": "restart a worker", "lower max_num_seqs": "tune the engine", "raise max_num_seqs": "tune the engine",
 	"lower gpu_memory_utilization": "tune the engine", "raise gpu_memory_utilization": "tune the engine",
@@ -64,7 +65,8 @@ type adviser struct {
 	library *playbooks.Library
 }
 
-// given are the treatments that a verdict of a cause advises: its first aid in words, and its playbook's actions.
+// given are the treatments that a verdict of a cause advises: its first aid in words, and its
+// playbook's actions.
 func (a *adviser) given(cause state.Cause) []string {
 	var out []string
 	verdict := state.Diagnosis{Cause: cause}
@@ -92,7 +94,8 @@ func (a *adviser) given(cause state.Cause) []string {
 	return out
 }
 
-// avoided are the treatments that make a cause worse. Advice against restarting all at once is none against restarting one.
+// avoided are the treatments that make a cause worse. Advice against restarting all at once is none
+// against restarting one.
 func (a *adviser) avoided(cause state.Cause) []string {
 	var out []string
 	if c, ok := a.catalog.Cause(cause); ok {
@@ -107,8 +110,9 @@ func (a *adviser) avoided(cause state.Cause) []string {
 	return out
 }
 
-// harmful is what a verdict advises and the true cause's entry warns of. What the true cause itself advises is not held against anyone,
-// nor is a restart where the same advice cordons the machine first and the warning is of landing on it again.
+// harmful is what a verdict advises and the true cause's entry warns of. What the true cause itself
+// advises is not held against anyone, nor is a restart where the same advice cordons the machine
+// first and the warning is of landing on it again.
 func (a *adviser) harmful(in *state.Incident, truth string) []string {
 	verdict := in.Cause()
 	if string(verdict) == truth || verdict == state.Unknown {

@@ -14,17 +14,19 @@ type aloneCount struct {
 	Pages         int `json:"pages"`         // incidents at the pager: a group of critical alerts that begins to fire
 }
 
-// lonely is an Alertmanager as it is commonly configured: grouped by alertname and namespace, with its own default times; critical
-// pages, warning is posted, info is only logged; a full KV cache mutes the queue behind it, see [inhibitions]. It hears what the bot hears.
+// lonely is an Alertmanager as it is commonly configured: grouped by alertname and namespace, with
+// its own default times; critical pages, warning is posted, info is only logged; a full KV cache
+// mutes the queue behind it, see [inhibitions]. It hears what the bot hears.
 type lonely struct {
 	manager *lab.Alertmanager
 	open    map[string]bool // pager incidents by group key
 	count   aloneCount
 }
 
-// inhibitions is the one inhibition that the articles ask for, "if the critical KV cache alert is firing, suppress the request queue
-// backup alert", in the names of an engine's alerts. Labels are equal where both alerts have them: Dynamo's frontend calls the model by
-// another label, in another case.
+// inhibitions is the one inhibition that the articles ask for, "if the critical KV cache alert is
+// firing, suppress the request queue backup alert", in the names of an engine's alerts. Labels are
+// equal where both alerts have them: Dynamo's frontend calls the model by another label, in another
+// case.
 func inhibitions(k lab.Kind) []lab.Inhibition {
 	model := []string{"namespace", "model_name"}
 	switch k {

@@ -9,8 +9,9 @@ import (
 	"paramedic/state"
 )
 
-// The Alertmanager that the bot is compared with has the articles' inhibition in the names of the engine at hand: a full KV cache pages,
-// and the queue behind it is not told. Another model's queue is.
+// The Alertmanager that the bot is compared with has the articles' inhibition in the names of the
+// engine at hand: a full KV cache pages, and the queue behind it is not told. Another model's queue
+// is.
 func TestTheBaselineInhibitsOnEveryEngine(t *testing.T) {
 	catalog, _, err := loadKnowledge(DefaultConfig())
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"paramedic/lab"
 )
 
-// Causes whose evidence comes from other metrics on another engine, or from none, are called by their name there too.
+// Causes whose evidence comes from other metrics on another engine, or from none, are called by
+// their name there too.
 func TestCoreCausesAreDiagnosedOnEveryEngine(t *testing.T) {
 	for kind, faults := range map[lab.Kind][]string{
 		lab.SGLang: {lab.KVExhaustion, lab.KVLeak, lab.ConcurrencyCap, lab.PrefillStarvation, lab.PrefixCacheCollapse, lab.EngineHang, lab.RetryStorm, lab.GatewayFailure, lab.BadRollout},

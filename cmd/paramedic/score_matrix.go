@@ -72,7 +72,8 @@ func matrixOf(trials []played) matrix {
 	return m
 }
 
-// svg is the matrix as a picture: green where the name is right, grey where nothing was claimed, red where it is wrong.
+// svg is the matrix as a picture: green where the name is right, grey where nothing was claimed,
+// red where it is wrong.
 func (m matrix) svg() []byte {
 	const cell, left, top = 26, 200, 190
 	width, height := left+cell*len(m.Columns)+90, top+cell*len(m.Rows)+24

@@ -8,7 +8,8 @@ import (
 	"paramedic/notify/console"
 )
 
-// A progress tells a person at a terminal how far long work has come, in one line that is written over. Nil tells nobody.
+// A progress tells a person at a terminal how far long work has come, in one line that is written
+// over. Nil tells nobody.
 type progress struct {
 	out io.Writer
 	all int
@@ -17,7 +18,8 @@ type progress struct {
 	n  int
 }
 
-// scoreProgress is told on standard error, and only where a person looks: a log wants no line that is written over.
+// scoreProgress is told on standard error, and only where a person looks: a log wants no line that
+// is written over.
 func (c *cli) scoreProgress(runs int) *progress {
 	if !console.Attended(c.err) {
 		return nil

@@ -56,7 +56,8 @@ type faultScore struct {
 	Unknown int            `json:"unknown"`
 	Wrong   map[string]int `json:"wrong"`  // by the cause that was named instead
 	Misled  map[string]int `json:"misled"` // causes that were named on the way to another verdict
-	// SecondsToDiagnosis is the mean simulated time from the first alert to the last right verdict; null where there was none.
+	// SecondsToDiagnosis is the mean simulated time from the first alert to the last right verdict;
+	// null where there was none.
 	SecondsToDiagnosis *float64 `json:"seconds_to_diagnosis"`
 	Silent             int      `json:"silent"`       // runs in which the pool bore the fault and no alert fired
 	Missed             int      `json:"missed"`       // runs in which a fault's alerts went to another's incident

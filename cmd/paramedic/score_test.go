@@ -17,7 +17,8 @@ import (
 	"paramedic/state"
 )
 
-// Every fault of the lab is called by its name, and by no other name on the way, in one incident, from webhooks and pages alone.
+// Every fault of the lab is called by its name, and by no other name on the way, in one incident,
+// from webhooks and pages alone.
 func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
 	seeds := []uint64{8, 21}
 	if testing.Short() {
@@ -50,7 +51,8 @@ func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
 	}
 }
 
-// A fault that ends by itself keeps its name: queues that drain and clients that come back are no causes.
+// A fault that ends by itself keeps its name: queues that drain and clients that come back are no
+// causes.
 func TestAFaultThatEndsKeepsItsName(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: played whole by make test")
@@ -79,8 +81,9 @@ func TestAFaultThatEndsKeepsItsName(t *testing.T) {
 	}
 }
 
-// Whatever the GPU exporter's page looks like, and whatever the driver reports after the fault: the worst Xid of late names it. Where the exporter
-// neither counts nor labels, and no scrape saw the gauge before it moved on, there would be no telling; here there are 30 seconds.
+// Whatever the GPU exporter's page looks like, and whatever the driver reports after the fault: the
+// worst Xid of late names it. Where the exporter neither counts nor labels, and no scrape saw the
+// gauge before it moved on, there would be no telling; here there are 30 seconds.
 func TestAGPUFaultIsDiagnosedOnEveryExportersPage(t *testing.T) {
 	for name, form := range map[string]lab.DCGM{"counts": {}, "labels and counts": {Labels: true}, "bare": {Uncounted: true}, "as a new one is by default": {Labels: true, Uncounted: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +187,8 @@ func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
 	}
 }
 
-// What the true cause's entry warns of is harmful in another's advice, unless the true cause advises it too.
+// What the true cause's entry warns of is harmful in another's advice, unless the true cause
+// advises it too.
 func TestHarmfulAdvice(t *testing.T) {
 	catalog, library, err := loadKnowledge(DefaultConfig())
 	if err != nil {
@@ -218,7 +222,8 @@ func TestHarmfulAdvice(t *testing.T) {
 	}
 }
 
-// A cause and its playbook are read as one story: a setting is not turned up in one line of it and down in another.
+// A cause and its playbook are read as one story: a setting is not turned up in one line of it and
+// down in another.
 func TestNoStoryTurnsASettingBothWays(t *testing.T) {
 	catalog, library, err := loadKnowledge(DefaultConfig())
 	if err != nil {
@@ -336,7 +341,8 @@ func TestAScoreIsCheckedBeforeItIsPlayed(t *testing.T) {
 	}
 }
 
-// At a terminal one line is written over with every run that is done, and gone when what was found is printed.
+// At a terminal one line is written over with every run that is done, and gone when what was found
+// is printed.
 func TestAPersonSeesHowFarAScoreIs(t *testing.T) {
 	var line bytes.Buffer
 	told := &progress{out: &line, all: 2}

@@ -20,8 +20,8 @@ import (
 	"paramedic/webhook"
 )
 
-// A trial is a scenario with the bot's own parts around it, on simulated time and in one goroutine: nothing is listened on. Several
-// pools in one cluster have one bot and one Alertmanager.
+// A trial is a scenario with the bot's own parts around it, on simulated time and in one goroutine:
+// nothing is listened on. Several pools in one cluster have one bot and one Alertmanager.
 type trial struct {
 	kind, name string
 	seed       uint64
@@ -66,13 +66,15 @@ type truth struct {
 	at    time.Time // when it was first named
 }
 
-// trialCluster is the name of the lab's cluster; trialScrapes is how often the bot reads pages by itself unless it is told otherwise.
+// trialCluster is the name of the lab's cluster; trialScrapes is how often the bot reads pages by
+// itself unless it is told otherwise.
 const (
 	trialCluster = "default"
 	trialScrapes = 15 * time.Second
 )
 
-// Where traffic varies by itself, the bot has watched the healthy pool for longer: what it is like in a minute and a half says little then.
+// Where traffic varies by itself, the bot has watched the healthy pool for longer: what it is like
+// in a minute and a half says little then.
 const (
 	hourBefore = 70 * time.Minute // by which such a trial is longer: an hour before the first alert, and the minutes that a rate is of
 	sparsely   = time.Minute      // how often pages are read in it

@@ -19,7 +19,8 @@ type played struct {
 	Named   []naming `json:"named"`   // what every fault was called in the end
 	False   []string `json:"false"`   // causes that were named in the end and are not there
 	Harmful []string `json:"harmful"` // advice that was given and makes the fault worse
-	// ToDiagnosis is the simulated time from the first alert to the last right verdict; zero where one is missing.
+	// ToDiagnosis is the simulated time from the first alert to the last right verdict; zero where
+	// one is missing.
 	ToDiagnosis time.Duration `json:"to_diagnosis_ns"`
 	Alerts      int           `json:"alerts"`
 	Incidents   int           `json:"incidents"` // not merged into others
@@ -64,7 +65,8 @@ func (p *trialPool) about(in *state.Incident) bool {
 	return vague
 }
 
-// truth is the fault that an incident's verdict names, if it is there and the incident is about its pool.
+// truth is the fault that an incident's verdict names, if it is there and the incident is about its
+// pool.
 func (t *trial) truth(in *state.Incident) *truth {
 	for _, x := range t.truths {
 		if x.cause == string(in.Cause()) && x.pool.about(in) {
@@ -74,7 +76,8 @@ func (t *trial) truth(in *state.Incident) *truth {
 	return nil
 }
 
-// wrong says whether a verdict says something false: that nothing is known says nothing false, nor does, of a decoy, that it is benign.
+// wrong says whether a verdict says something false: that nothing is known says nothing false, nor
+// does, of a decoy, that it is benign.
 func (t *trial) wrong(in *state.Incident) bool {
 	cause := in.Cause()
 	return cause != state.Unknown && !(t.kind == kindDecoy && cause == state.BenignAlert) && t.truth(in) == nil

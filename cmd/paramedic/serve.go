@@ -35,7 +35,8 @@ func (c *cli) serveCommand() *cobra.Command {
 	return cmd
 }
 
-// Shutting down is bounded: requests are answered and deliveries finished within these, and what is left goes on at the next start.
+// Shutting down is bounded: requests are answered and deliveries finished within these, and what is
+// left goes on at the next start.
 const (
 	drainTime = 4 * time.Second
 	closeTime = 3 * time.Second
@@ -80,8 +81,9 @@ func (c Config) embeddedDir() string {
 	return c.State.Dir
 }
 
-// serveGenerations runs the service, and makes a new one whenever the configuration has changed and is valid. The store, and with it
-// everything that was accepted, outlives them all, and so do the listener and what the metrics have counted.
+// serveGenerations runs the service, and makes a new one whenever the configuration has changed and
+// is valid. The store, and with it everything that was accepted, outlives them all, and so do the
+// listener and what the metrics have counted.
 func serveGenerations(ctx context.Context, path string, cfg Config, deps Deps, host *host) error {
 	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &webhook.Aside{}, &webhook.Sessions{}
 	service, err := newService(cfg, deps)
@@ -115,11 +117,12 @@ func serveGenerations(ctx context.Context, path string, cfg Config, deps Deps, h
 	}
 }
 
-// watchEvery is how often the configuration file is looked at. A ConfigMap takes longer than that to arrive.
+// watchEvery is how often the configuration file is looked at. A ConfigMap takes longer than that
+// to arrive.
 const watchEvery = 3 * time.Second
 
-// watchConfig gives a service made of every valid new version of the configuration file. One that is not valid is refused with all of
-// its problems, and the old one stays.
+// watchConfig gives a service made of every valid new version of the configuration file. One that
+// is not valid is refused with all of its problems, and the old one stays.
 func watchConfig(ctx context.Context, path string, cfg Config, deps Deps) <-chan *service {
 	out := make(chan *service)
 	if path == "" {
@@ -153,8 +156,9 @@ func watchConfig(ctx context.Context, path string, cfg Config, deps Deps) <-chan
 	return out
 }
 
-// reload makes a service of a changed configuration. What the listener and the store are made of cannot change while they are in use,
-// and what stays has to be valid together with what is new: an address that is still open to all must not lose its authentication.
+// reload makes a service of a changed configuration. What the listener and the store are made of
+// cannot change while they are in use, and what stays has to be valid together with what is new: an
+// address that is still open to all must not lose its authentication.
 func reload(path string, raw []byte, running Config, deps Deps) (*service, error) {
 	cfg, err := ParseConfig(path, raw)
 	if err != nil {
@@ -170,7 +174,8 @@ func reload(path string, raw []byte, running Config, deps Deps) (*service, error
 	return newService(cfg, deps)
 }
 
-// A host is the HTTP server with a handler, and a judgement of clients' certificates, that can be exchanged.
+// A host is the HTTP server with a handler, and a judgement of clients' certificates, that can be
+// exchanged.
 type host struct {
 	server  *http.Server
 	current atomic.Pointer[http.Handler]
@@ -204,7 +209,8 @@ func (h *host) use(s *service) {
 	h.current.Store(&s.handler)
 }
 
-// listen begins to serve, before the store is open, so that liveness is answered while a large state is read.
+// listen begins to serve, before the store is open, so that liveness is answered while a large
+// state is read.
 func (h *host) listen(cfg Config, log *slog.Logger) (net.Listener, error) {
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {

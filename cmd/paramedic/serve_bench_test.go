@@ -20,8 +20,9 @@ import (
 	"paramedic/state/jetstream"
 )
 
-// BenchmarkServe is how many alerts a second the whole bot accepts over HTTP: each is on disk before it is answered, and the bot
-// triages them meanwhile. Every alert is new. triaged/s counts until the last of them is part of a committed incident.
+// BenchmarkServe is how many alerts a second the whole bot accepts over HTTP: each is on disk
+// before it is answered, and the bot triages them meanwhile. Every alert is new. triaged/s counts
+// until the last of them is part of a committed incident.
 func BenchmarkServe(b *testing.B) {
 	for _, perPayload := range []int{1, 50, 500} {
 		for _, senders := range []int{1, 8, 64} {

@@ -48,7 +48,8 @@ func TestServeOnADirectoryInUseSaysSo(t *testing.T) {
 	}
 }
 
-// What the configuration says of traces is what the bot reads: the store, and a token from the environment.
+// What the configuration says of traces is what the bot reads: the store, and a token from the
+// environment.
 func TestTheBotReadsTheTracesThatItIsGiven(t *testing.T) {
 	t.Setenv("PARAMEDIC_TEST_TEMPO_TOKEN", "t0ken")
 	store := &tracestest.Store{Token: "t0ken"}
@@ -103,7 +104,8 @@ func TestATokenFromTheEnvironmentReachesPrometheus(t *testing.T) {
 	}
 }
 
-// While symptoms are gathered, Prometheus is asked for the past of the incident: its charts, and the hour, the day and the week before.
+// While symptoms are gathered, Prometheus is asked for the past of the incident: its charts, and
+// the hour, the day and the week before.
 func TestThePastIsReadWhileSymptomsAreGathered(t *testing.T) {
 	var mu sync.Mutex
 	var charts int
@@ -160,7 +162,8 @@ func (c tickedClock) After(d time.Duration) <-chan time.Time {
 	return c.SystemClock.After(d)
 }
 
-// What the metrics have counted goes on when the configuration changes: a counter that falls to zero reads as a restart.
+// What the metrics have counted goes on when the configuration changes: a counter that falls to
+// zero reads as a restart.
 func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "paramedic.yaml")
@@ -230,8 +233,8 @@ func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
 	}
 }
 
-// The listener stays as it is until the next start, and with it what it demands: an address that others reach keeps its logins, and
-// client certificates are not counted on where there is no TLS.
+// The listener stays as it is until the next start, and with it what it demands: an address that
+// others reach keeps its logins, and client certificates are not counted on where there is no TLS.
 func TestAReloadIsRefusedThatDoesNotFitTheRunningListener(t *testing.T) {
 	ca := newAuthority(t, "ca")
 	dir := t.TempDir()

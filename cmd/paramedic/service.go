@@ -31,23 +31,27 @@ type Deps struct {
 	Clock  state.Clock
 	Logger *slog.Logger
 	Out    io.Writer // the console notifier's
-	// Clusters replaces the clusters that first aid writes to; nil: those that the configuration names.
+	// Clusters replaces the clusters that first aid writes to; nil: those that the configuration
+	// names.
 	Clusters map[string]remediate.Cluster
 	Timing   remediate.Timing
 	// Scrape names the pages to scrape instead of the configuration; nil: the configuration does.
 	Scrape func() []engine.Target
-	// Status answers for the default cluster's API server where the configuration names none; nil: nobody does.
+	// Status answers for the default cluster's API server where the configuration names none; nil:
+	// nobody does.
 	Status enrich.Source
 	// ScrapeEvery is the interval of direct scrapes; zero: the default.
 	ScrapeEvery time.Duration
 	Colour      bool
-	// Metrics count on over a change of the configuration, what was set aside stays on the list, and logins last; nil: new ones.
+	// Metrics count on over a change of the configuration, what was set aside stays on the list,
+	// and logins last; nil: new ones.
 	Metrics  *metrics
 	Aside    *webhook.Aside
 	Sessions *webhook.Sessions
 }
 
-// A service is the bot as one configuration makes it: every room, wired. A changed configuration makes a new one on the same store.
+// A service is the bot as one configuration makes it: every room, wired. A changed configuration
+// makes a new one on the same store.
 type service struct {
 	cfg     Config
 	deps    Deps
@@ -67,8 +71,9 @@ type service struct {
 	started      time.Time
 }
 
-// newService wires the rooms. It does no I/O but reading the files that the configuration names; construction is one straight line on
-// purpose, so that what depends on what can be read from top to bottom.
+// newService wires the rooms. It does no I/O but reading the files that the configuration names;
+// construction is one straight line on purpose, so that what depends on what can be read from top
+// to bottom.
 func newService(cfg Config, deps Deps) (*service, error) {
 	s := &service{cfg: cfg, deps: deps, metrics: deps.Metrics, started: deps.Clock.Now()}
 	if s.metrics == nil {
@@ -149,7 +154,8 @@ func ownNamespace() string {
 	return strings.TrimSpace(string(raw))
 }
 
-// Run runs the service until the context ends, and returns when everything that it started has ended.
+// Run runs the service until the context ends, and returns when everything that it started has
+// ended.
 func (s *service) Run(ctx context.Context) error {
 	s.metrics.running.Store(s)
 	group, ctx := errgroup.WithContext(ctx)
@@ -164,7 +170,8 @@ func (s *service) Run(ctx context.Context) error {
 	return nil
 }
 
-// loadKnowledge reads causes and playbooks, the built-in ones and the user's. Every problem of both is in the error.
+// loadKnowledge reads causes and playbooks, the built-in ones and the user's. Every problem of both
+// is in the error.
 func loadKnowledge(cfg Config) (*rules.Catalog, *playbooks.Library, error) {
 	catalog, problems, err := rules.Load(cfg.Triage.RulesDir)
 	if err != nil {

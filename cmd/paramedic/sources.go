@@ -30,9 +30,11 @@ type gathererDeps struct {
 	logger *slog.Logger
 	// interval of direct scrapes; zero: the default.
 	interval time.Duration
-	// discover names the pages of the default cluster instead of the configuration; nil: the configuration does.
+	// discover names the pages of the default cluster instead of the configuration; nil: the
+	// configuration does.
 	discover func() []engine.Target
-	// status answers for the default cluster's API server where the configuration names none; nil: nobody does.
+	// status answers for the default cluster's API server where the configuration names none; nil:
+	// nobody does.
 	status enrich.Source
 }
 
@@ -87,7 +89,8 @@ func newGatherer(cfg Config, deps gathererDeps) (*enrich.Gatherer, []*engine.Cli
 	return enrich.New(enrich.Config{Clusters: clusters, Signals: signals, Log: deps.logger}), scrapers, nil
 }
 
-// secretOf reads what a key refers to, a file or an environment variable, whenever it is asked; nil where the key is empty.
+// secretOf reads what a key refers to, a file or an environment variable, whenever it is asked; nil
+// where the key is empty.
 func secretOf(ref string) func() (string, error) {
 	if ref == "" {
 		return nil
@@ -136,7 +139,8 @@ func (s *service) sources() error {
 	return nil
 }
 
-// reconcileEvery is how often Alertmanager is asked what it still holds. Nothing waits for the answer: it only ends what went silent.
+// reconcileEvery is how often Alertmanager is asked what it still holds. Nothing waits for the
+// answer: it only ends what went silent.
 const reconcileEvery = time.Minute
 
 // reconcile ends alerts that vanished without a word.
@@ -153,8 +157,8 @@ func (s *service) reconcile(ctx context.Context, cluster string, am *alertmanage
 	}
 }
 
-// endVanished asks Alertmanager only while alerts are taken for firing, and records only those that it does not hold: a listing may be
-// long, and the log keeps what it is given.
+// endVanished asks Alertmanager only while alerts are taken for firing, and records only those that
+// it does not hold: a listing may be long, and the log keeps what it is given.
 func (s *service) endVanished(ctx context.Context, cluster string, am *alertmanager.Client) error {
 	firing := s.keeper.Firing(cluster)
 	if len(firing) == 0 {
@@ -175,7 +179,8 @@ func (s *service) endVanished(ctx context.Context, cluster string, am *alertmana
 	return s.keeper.Append(ctx, state.Input{Cluster: cluster, Vanished: &state.Vanished{At: asked, Fingerprints: gone}})
 }
 
-// kubeClusters are the clusters that first aid may write to, as far as their service accounts let it.
+// kubeClusters are the clusters that first aid may write to, as far as their service accounts let
+// it.
 func kubeClusters(cfg Config, log *slog.Logger) (map[string]remediate.Cluster, error) {
 	out := map[string]remediate.Cluster{}
 	for _, c := range cfg.Clusters {
@@ -191,7 +196,8 @@ func kubeClusters(cfg Config, log *slog.Logger) (map[string]remediate.Cluster, e
 	return out, nil
 }
 
-// pingAlertmanagers asks every cluster's Alertmanager whether it answers, and returns the problems by "cluster/alertmanager".
+// pingAlertmanagers asks every cluster's Alertmanager whether it answers, and returns the problems
+// by "cluster/alertmanager".
 func pingAlertmanagers(ctx context.Context, cfg Config) map[string]error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup

@@ -68,7 +68,8 @@ func (l *loopStore) Buffered() int { return len(l.log) }
 func (l *loopStore) Waiting() int  { return len(l.log) }
 func (l *loopStore) Close()        {}
 
-// The log takes no listings: it is told of what vanished, and Alertmanager is asked only while something fires.
+// The log takes no listings: it is told of what vanished, and Alertmanager is asked only while
+// something fires.
 func TestOnlyWhatVanishedIsRecorded(t *testing.T) {
 	const silenced = "00000000000000aa"
 	holds, asked := silenced, 0

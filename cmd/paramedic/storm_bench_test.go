@@ -11,8 +11,9 @@ import (
 	"paramedic/state"
 )
 
-// BenchmarkUnknownRule is how long a payload of 50,000 alerts of one unknown rule, a pod each, takes until all are triaged, and how
-// long a critical alert that comes right behind it waits for its incident.
+// BenchmarkUnknownRule is how long a payload of 50,000 alerts of one unknown rule, a pod each,
+// takes until all are triaged, and how long a critical alert that comes right behind it waits for
+// its incident.
 func BenchmarkUnknownRule(b *testing.B) {
 	const alerts = 50_000
 	for b.Loop() {
@@ -47,8 +48,9 @@ func BenchmarkUnknownRule(b *testing.B) {
 	}
 }
 
-// BenchmarkDiagnoseStorm is how long so many incidents take until each has a verdict, without any source of evidence, and how long one
-// critical incident that comes into the middle of that waits for its own. Both count from the alert, so that settle is in them.
+// BenchmarkDiagnoseStorm is how long so many incidents take until each has a verdict, without any
+// source of evidence, and how long one critical incident that comes into the middle of that waits
+// for its own. Both count from the alert, so that settle is in them.
 func BenchmarkDiagnoseStorm(b *testing.B) {
 	for _, incidents := range []int{1_000, 5_000, 25_000} {
 		b.Run(fmt.Sprintf("incidents=%d", incidents), func(b *testing.B) { benchDiagnoseStorm(b, incidents) })
@@ -84,7 +86,8 @@ func benchDiagnoseStorm(b *testing.B, incidents int) {
 	}
 }
 
-// podsBody is a payload of alerts of one rule, each about a pod of a pool of its own, with the least that Alertmanager sends.
+// podsBody is a payload of alerts of one rule, each about a pod of a pool of its own, with the
+// least that Alertmanager sends.
 func podsBody(rule, severity string, from, alerts int) []byte {
 	body := bytes.NewBufferString(`{"version":"4","receiver":"bench","status":"firing","alerts":[`)
 	at := time.Now().UTC().Format(time.RFC3339)
@@ -111,7 +114,8 @@ func postAlerts(tb testing.TB, url string, body []byte) {
 
 func isCritical(in state.Incident) bool { return in.Severity == state.Critical }
 
-// awaitStorm waits until the incidents are as wanted. It asks every other second only, because that copies them all.
+// awaitStorm waits until the incidents are as wanted. It asks every other second only, because that
+// copies them all.
 func awaitStorm(tb testing.TB, s *service, what string, want func([]state.Incident) bool) {
 	deadline := time.After(10 * time.Minute)
 	every := 200 * time.Millisecond

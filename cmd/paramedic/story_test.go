@@ -34,7 +34,8 @@ type told struct {
 	do, avoid            []string
 }
 
-// The engineer who is paged reads the same explanation wherever it is read first: of every cause, in the same words.
+// The engineer who is paged reads the same explanation wherever it is read first: of every cause,
+// in the same words.
 func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 	catalog, library, err := loadKnowledge(DefaultConfig())
 	if err != nil {
@@ -83,7 +84,8 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 				t.Errorf("%s, %s:\n%s", cause.ID, name, d)
 			}
 		}
-		// A message of bounded size shows the first of each list, whole, and says where the others are.
+		// A message of bounded size shows the first of each list, whole, and says where the others
+		// are.
 		for name, got := range map[string]told{"Slack": inSlack(t, slackServer, message), "console": onTheConsole(t, message)} {
 			if n := len(got.do); n < min(len(want.do), 6) || !slices.Equal(got.do, want.do[:n]) {
 				t.Errorf("%s, %s: do now\n%s", cause.ID, name, cmp.Diff(want.do, got.do))
@@ -101,8 +103,9 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// What to do is said with the names of the incident, from the moment of the verdict: what this very Xid asks for first, in the six lines that
-// Slack and the console show, and nothing beside it that is for another.
+// What to do is said with the names of the incident, from the moment of the verdict: what this very
+// Xid asks for first, in the six lines that Slack and the console show, and nothing beside it that
+// is for another.
 func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
 	catalog, library, err := loadKnowledge(DefaultConfig())
 	if err != nil {
@@ -301,7 +304,8 @@ func inText(print func(*bytes.Buffer)) told {
 	return out
 }
 
-// onTheConsole reads a card: a label in front of each text, which is wrapped under its own beginning.
+// onTheConsole reads a card: a label in front of each text, which is wrapped under its own
+// beginning.
 func onTheConsole(t *testing.T, m notify.Message) told {
 	t.Helper()
 	var b bytes.Buffer

@@ -24,7 +24,8 @@ const ownTemplates = `{{ define "paramedic.slack.title" }}{{ .CommonLabels.team 
 {{ define "paramedic.pagerduty.details" }}{{ dict "runbook" "https://r.example" | toJson }}{{ end }}
 {{ define "paramedic.links" }}https://grafana.example/d/1 Dashboard{{ end }}`
 
-// An operator who has wording of his own reads it in Slack and PagerDuty, and after a restart it is made of the same data.
+// An operator who has wording of his own reads it in Slack and PagerDuty, and after a restart it is
+// made of the same data.
 func TestOwnWordingIsTold(t *testing.T) {
 	o := ownWords(t, ownTemplates)
 	labels := maps.Clone(kvFull)

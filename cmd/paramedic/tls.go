@@ -9,8 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// serverTLS reads the certificate and the clients' CA anew for every connection, so that both may be rotated while the bot runs. While
-// they cannot be read, as in the middle of a rotation, those that were read last stay.
+// serverTLS reads the certificate and the clients' CA anew for every connection, so that both may
+// be rotated while the bot runs. While they cannot be read, as in the middle of a rotation, those
+// that were read last stay.
 func serverTLS(cfg Config, log *slog.Logger) (*tls.Config, error) {
 	first, err := loadTLS(cfg)
 	if err != nil {

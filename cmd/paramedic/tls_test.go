@@ -95,7 +95,8 @@ func clientWith(server *authority, show func(*tls.CertificateRequestInfo) (*tls.
 	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, GetClientCertificate: show}}}
 }
 
-// tlsBot runs `paramedic serve` with TLS until the test ends, and gives its address and the folder of its certificates.
+// tlsBot runs `paramedic serve` with TLS until the test ends, and gives its address and the folder
+// of its certificates.
 func tlsBot(t *testing.T, ca *authority) (address, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -150,7 +151,8 @@ func put(t *testing.T, dir, name string, raw []byte) {
 const oneAlert = `{"version":"4","status":"firing","receiver":"paramedic","groupKey":"g","groupLabels":{},"commonLabels":{},"commonAnnotations":{},"externalURL":"http://am",
 "alerts":[{"status":"firing","labels":{"alertname":"HighTTFT","severity":"warning"},"annotations":{},"startsAt":"2026-11-21T12:00:00Z","endsAt":"0001-01-01T00:00:00Z","generatorURL":"","fingerprint":"00000000000000aa"}]}`
 
-// post sends an alert, again while the bot is still starting, and gives the status and the serial number of the server's certificate.
+// post sends an alert, again while the bot is still starting, and gives the status and the serial
+// number of the server's certificate.
 func post(t *testing.T, c *http.Client, address string) (status int, serial int64, err error) {
 	t.Helper()
 	again := time.NewTicker(50 * time.Millisecond)
@@ -214,7 +216,8 @@ func TestAlertmanagerMayProveItselfByCertificate(t *testing.T) {
 	}
 }
 
-// Another CA in the configuration counts from the next connection after it was applied: the old one's clients are no longer let in.
+// Another CA in the configuration counts from the next connection after it was applied: the old
+// one's clients are no longer let in.
 func TestAReloadExchangesTheClientsCA(t *testing.T) {
 	old, next := newAuthority(t, "old"), newAuthority(t, "next")
 	dir := t.TempDir()

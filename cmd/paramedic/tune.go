@@ -108,7 +108,8 @@ type tuneAdvice struct {
 	Finding  bool          `json:"finding"` // it does not fit, is beyond what is safe, or misses a target that the user gave
 }
 
-// A tuneSetting is one flag with its advice. Now is what a live engine has, 0 where that is not known.
+// A tuneSetting is one flag with its advice. Now is what a live engine has, 0 where that is not
+// known.
 type tuneSetting struct {
 	Flag  string `json:"flag"`
 	Value int    `json:"value"`
@@ -164,7 +165,8 @@ func (t *tuning) run(ctx context.Context) error {
 	return nil
 }
 
-// numbers refuses what no flag can mean. Flags that were not given are 0, and mean that nothing is known.
+// numbers refuses what no flag can mean. Flags that were not given are 0, and mean that nothing is
+// known.
 func (t *tuning) numbers(f *pflag.FlagSet) error {
 	for _, n := range []struct {
 		flag        string
@@ -271,7 +273,8 @@ func (t *tuning) readModel(s *tuneSheet) error {
 	return nil
 }
 
-// readWeights takes the size of the weights from flags, or from the number of parameters and the size of one. 0: not known.
+// readWeights takes the size of the weights from flags, or from the number of parameters and the
+// size of one. 0: not known.
 func (t *tuning) readWeights(m *tuneModel, weight, params float64) error {
 	var err error
 	if t.weightDtype != "" {

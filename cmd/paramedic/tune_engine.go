@@ -4,13 +4,14 @@ package main
 type tuneEngine struct {
 	name        string
 	seqs, chunk string // the flags
-	// shared says that decoded tokens count against a chunk, so that it may not be smaller than the sequences.
+	// shared says that decoded tokens count against a chunk, so that it may not be smaller than the
+	// sequences.
 	shared bool
 	notes  []string
 }
 
-// tuneEngines are the engines' flags, by the engine's name in signals. Sources: their command lines (vllm serve, sglang.launch_server,
-// trtllm-serve).
+// tuneEngines are the engines' flags, by the engine's name in signals. Sources: their command lines
+// (vllm serve, sglang.launch_server, trtllm-serve).
 var tuneEngines = map[string]tuneEngine{
 	"vllm": {name: "vLLM", seqs: "--max-num-seqs", chunk: "--max-num-batched-tokens", shared: true,
 		notes: []string{
@@ -30,7 +31,8 @@ var tuneEngines = map[string]tuneEngine{
 		}},
 }
 
-// unknownEngine is one that nothing tells the kind of, such as behind a frontend that alone is scraped.
+// unknownEngine is one that nothing tells the kind of, such as behind a frontend that alone is
+// scraped.
 var unknownEngine = tuneEngine{name: "unknown engine", seqs: "sequences at a time", chunk: "tokens of a prefill chunk",
 	notes: []string{
 		"What runs the model was not seen, only what stands before it. vLLM calls the two --max-num-seqs and --max-num-batched-tokens, SGLang --max-running-requests and " +

@@ -16,8 +16,9 @@ const (
 	keepsState  = "linear_attention"
 )
 
-// uncomputed are keys of configurations whose layers differ in ways that are not computed here: layers with states of other kinds (Jamba,
-// Nemotron-H, Zamba, MiniMax, Kimi Linear), windows with heads of their own (Gemma 4, MiMo), a cache that is compressed (DeepSeek V4).
+// uncomputed are keys of configurations whose layers differ in ways that are not computed here:
+// layers with states of other kinds (Jamba, Nemotron-H, Zamba, MiniMax, Kimi Linear), windows with
+// heads of their own (Gemma 4, MiMo), a cache that is compressed (DeepSeek V4).
 var uncomputed = []string{"hybrid_override_pattern", "hybrid_layer_pattern", "attn_layer_period", "attn_layer_indices", "layers_block_type", "attn_type_list",
 	"linear_attn_config", "block_configs", "compress_ratios", "mamba_d_state", "mamba_num_heads", "ssm_cfg", "ssm_state_size", "state_size", "global_head_dim",
 	"num_global_key_value_heads", "swa_num_key_value_heads", "swa_head_dim", "cross_attention_layers"}
@@ -25,7 +26,8 @@ var uncomputed = []string{"hybrid_override_pattern", "hybrid_layer_pattern", "at
 // byShape is what helps where a configuration does not.
 const byShape = "give --layers, --kv-heads and --head-dim of the layers that keep every token"
 
-// encoders are kinds of models that read a text as a whole and write none: nothing of them is kept for a next token.
+// encoders are kinds of models that read a text as a whole and write none: nothing of them is kept
+// for a next token.
 var encoders = []string{"albert", "bert", "camembert", "convbert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "eurobert", "ibert", "jina_bert", "modernbert",
 	"mpnet", "neobert", "new", "nomic_bert", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xlm-roberta-flash"}
 
@@ -45,11 +47,13 @@ func (c *modelConfig) noKVCache() error {
 	return nil
 }
 
-// windowPatterns are models whose configuration need not say that every so many layers one keeps everything, as transformers fills it in.
+// windowPatterns are models whose configuration need not say that every so many layers one keeps
+// everything, as transformers fills it in.
 var windowPatterns = map[string]int{"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4, "gpt_oss": 2}
 
-// kinds are the kinds of the model's layers, in their order. Sources: transformers' configuration classes of the models that are named here
-// and, for a window that no layer is said to be without, vLLM's ModelConfig.get_sliding_window.
+// kinds are the kinds of the model's layers, in their order. Sources: transformers' configuration
+// classes of the models that are named here and, for a window that no layer is said to be without,
+// vLLM's ModelConfig.get_sliding_window.
 func (c *modelConfig) kinds() ([]string, error) {
 	for _, key := range uncomputed {
 		if v, ok := c.raw[key]; ok && string(v) != "null" && string(v) != "[]" {
@@ -171,7 +175,8 @@ func (c *modelConfig) shape() (tuneModel, error) {
 	return m, nil
 }
 
-// shaped is the model as --layers and its like describe it, which win: all those layers keep every token.
+// shaped is the model as --layers and its like describe it, which win: all those layers keep every
+// token.
 func (c *modelConfig) shaped(layers, kvHeads, headDim int) tuneModel {
 	m := tuneModel{Layers: firstOf(layers, c.Layers), KVHeads: firstOf(kvHeads, firstOf(c.KVHeads, c.Heads)), HeadDim: firstOf(headDim, c.HeadDim), Heads: max(0, c.Heads)}
 	if m.HeadDim == 0 && c.Heads > 0 {
@@ -180,7 +185,8 @@ func (c *modelConfig) shaped(layers, kvHeads, headDim int) tuneModel {
 	return m
 }
 
-// window is how many tokens the layers with a window keep. A layer of chunked attention keeps its chunk.
+// window is how many tokens the layers with a window keep. A layer of chunked attention keeps its
+// chunk.
 func (c *modelConfig) window(kinds []string) (int, error) {
 	w := c.Window
 	if slices.Contains(kinds, keepsChunk) {
@@ -195,13 +201,14 @@ func (c *modelConfig) window(kinds []string) (int, error) {
 	return *w, nil
 }
 
-// stateBytes is what a layer of gated linear attention (Qwen3-Next, Qwen3.5) keeps of a request: the last inputs of its convolution, and a
-// matrix a value head.
+// stateBytes is what a layer of gated linear attention (Qwen3-Next, Qwen3.5) keeps of a request:
+// the last inputs of its convolution, and a matrix a value head.
 //
 //	(2 · key heads · key dim + value heads · value dim) · (kernel − 1) · bytes + value heads · value dim · key dim · state bytes
 //
-// Qwen3-Next: 8,192·3·2 + 32·128·128·2 = 1,097,728. Source: vLLM's MambaStateShapeCalculator.gated_delta_net_state_shape; the type of the
-// matrix is mamba_ssm_dtype where the configuration has it.
+// Qwen3-Next: 8,192·3·2 + 32·128·128·2 = 1,097,728. Source: vLLM's
+// MambaStateShapeCalculator.gated_delta_net_state_shape; the type of the matrix is mamba_ssm_dtype
+// where the configuration has it.
 func (c *modelConfig) stateBytes() (float64, error) {
 	if c.ConvKernel < 1 || c.KeyHeads < 1 || c.KeyDim < 1 || c.ValueHeads < 1 || c.ValueDim < 1 {
 		return 0, fmt.Errorf("it has layers that keep states whose size cannot be told (linear_num_value_heads and its like): %s", byShape)
@@ -220,9 +227,10 @@ func (c *modelConfig) stateBytes() (float64, error) {
 	return convolution*number + float64(c.ValueHeads*c.ValueDim*c.KeyDim)*state, nil
 }
 
-// latentBytes is what a layer of DeepSeek's sparse attention (V3.2) keeps of a token, in the KV cache's default type for it: 656 bytes of
-// packed fp8 with its scales, or the latent vector in another type, and the indexer's key in fp8 with a scale every 128 numbers.
-// Source: vLLM's MLAAttentionSpec (fp8_ds_mla) and ModelArchitectureConfig.get_indexer_cache_head_size.
+// latentBytes is what a layer of DeepSeek's sparse attention (V3.2) keeps of a token, in the KV
+// cache's default type for it: 656 bytes of packed fp8 with its scales, or the latent vector in
+// another type, and the indexer's key in fp8 with a scale every 128 numbers. Source: vLLM's
+// MLAAttentionSpec (fp8_ds_mla) and ModelArchitectureConfig.get_indexer_cache_head_size.
 func (c *modelConfig) latentBytes(m tuneModel, kvDtype string, number float64) float64 {
 	if m.Latent == 0 || c.IndexDim == 0 {
 		return 0

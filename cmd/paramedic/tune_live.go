@@ -121,7 +121,8 @@ func newLivePool(name string, ev state.Evidence) livePool {
 	return p
 }
 
-// advise computes the settings from what the engines tell; what the command line says of lengths wins.
+// advise computes the settings from what the engines tell; what the command line says of lengths
+// wins.
 func (p livePool) advise(known tuneSheet, u useCase) tuneAdvice {
 	a := tuneAdvice{Pool: p.name, Engine: p.engine.name, UseCase: u, Model: known.model, Hardware: known.hardware, Settings: []tuneSetting{}, Facts: []tuneFact{},
 		Targets: []tuneTarget{}, Notes: []string{}}

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// tuneGPUs are GPUs by name, from their makers' data sheets: memory as the driver reports it, bandwidth, dense 16-bit arithmetic.
+// tuneGPUs are GPUs by name, from their makers' data sheets: memory as the driver reports it,
+// bandwidth, dense 16-bit arithmetic.
 var tuneGPUs = map[string]tuneHardware{
 	"h100":      {MemoryBytes: 81559 << 20, Bandwidth: 3.35e12, FLOPS: 989e12},
 	"h200":      {MemoryBytes: 143771 << 20, Bandwidth: 4.8e12, FLOPS: 989e12},
@@ -121,10 +122,12 @@ type quantization struct {
 	Bits   float64 `json:"bits"`
 }
 
-// largestSize is the largest number that a configuration's sizes may be: anything larger is a mistake, and would overflow what is computed of it.
+// largestSize is the largest number that a configuration's sizes may be: anything larger is a
+// mistake, and would overflow what is computed of it.
 const largestSize = 1 << 24
 
-// readModelConfig reads a config.json, or that of a directory. Where the index of the weights lies beside it, their size is known exactly.
+// readModelConfig reads a config.json, or that of a directory. Where the index of the weights lies
+// beside it, their size is known exactly.
 func readModelConfig(path string) (*modelConfig, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "config.json")
@@ -203,11 +206,13 @@ func parseModelConfig(raw []byte) (*modelConfig, error) {
 	return &c, nil
 }
 
-// experts says whether the model is a mixture of experts, whose size its configuration does not tell simply.
+// experts says whether the model is a mixture of experts, whose size its configuration does not
+// tell simply.
 func (c *modelConfig) experts() bool { return max(c.Experts, c.MoreExperts, c.RoutedExperts) > 1 }
 
-// params counts the parameters of a dense transformer: embeddings, and in every layer the four projections of attention and the three of a
-// gated feed-forward network. 0: its layers are not all of that form.
+// params counts the parameters of a dense transformer: embeddings, and in every layer the four
+// projections of attention and the three of a gated feed-forward network. 0: its layers are not all
+// of that form.
 func (c *modelConfig) params(m tuneModel) float64 {
 	if m.StateLayers > 0 || m.Latent > 0 || c.experts() {
 		return 0
@@ -220,7 +225,8 @@ func (c *modelConfig) params(m tuneModel) float64 {
 	return embeddings + float64(c.Layers)*(attention+3*float64(c.Hidden)*float64(c.Intermediate))
 }
 
-// tied says whether the output uses the weights of the input's embeddings. Gemma and Command need not say that theirs does.
+// tied says whether the output uses the weights of the input's embeddings. Gemma and Command need
+// not say that theirs does.
 func (c *modelConfig) tied() bool {
 	if c.Tied != nil {
 		return *c.Tied

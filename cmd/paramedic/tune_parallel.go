@@ -8,8 +8,9 @@ import (
 // mostRanks is the largest tensor-parallel group that is spoken of.
 const mostRanks = 64
 
-// divides says whether so many GPUs can share the model: each has as many attention heads as the others, and as many KV heads, or one that
-// as many others keep as well. Sources: vLLM's ModelConfig.verify_with_parallel_config and QKVParallelLinear; SGLang's is the same.
+// divides says whether so many GPUs can share the model: each has as many attention heads as the
+// others, and as many KV heads, or one that as many others keep as well. Sources: vLLM's
+// ModelConfig.verify_with_parallel_config and QKVParallelLinear; SGLang's is the same.
 func (m tuneModel) divides(tensorParallel int) bool {
 	if m.Heads%tensorParallel != 0 { // not known: 0
 		return false

@@ -23,7 +23,8 @@ func (s tuneSheet) times() bool {
 	return s.model != nil && s.hardware != nil && s.hardware.Bandwidth > 0 && s.hardware.FLOPS > 0 && s.model.WeightBytes > 0 && s.model.ActiveParams > 0
 }
 
-// advise computes everything from the model and the GPUs, for vLLM: what other engines give the KV cache is another share of the memory.
+// advise computes everything from the model and the GPUs, for vLLM: what other engines give the KV
+// cache is another share of the memory.
 func (s tuneSheet) advise(u useCase) (tuneAdvice, error) {
 	engine := tuneEngines["vllm"]
 	a := tuneAdvice{Engine: engine.name, UseCase: u, Model: s.model, Hardware: s.hardware, Settings: []tuneSetting{}, Targets: []tuneTarget{}, Notes: []string{}}
@@ -74,8 +75,8 @@ func (s tuneSheet) cache(blocks int) string {
 	return fmt.Sprintf("%d blocks, %d tokens", blocks, blocks*s.blockSize)
 }
 
-// each is how many blocks a request of so many tokens takes on an engine. Other engines than vLLM tell the size of the pool that the layers
-// share which keep everything.
+// each is how many blocks a request of so many tokens takes on an engine. Other engines than vLLM
+// tell the size of the pool that the layers share which keep everything.
 func (s tuneSheet) each(e tuneEngine, tokens float64) float64 {
 	if s.model != nil && e.name == tuneEngines["vllm"].name {
 		return s.model.blocksOf(tokens, s.blockSize)
@@ -208,7 +209,8 @@ func (s tuneSheet) settings(a tuneAdvice, p tunePool) (tuneAdvice, error) {
 	return a, nil
 }
 
-// sequences is how many sequences are safe at a time, and why: as many as the KV cache holds, fewer where their tokens would come too slowly.
+// sequences is how many sequences are safe at a time, and why: as many as the KV cache holds, fewer
+// where their tokens would come too slowly.
 func (s tuneSheet) sequences(u useCase, p tunePool) (int, string) {
 	fit := safeMaxNumSeqs(p.blocks, s.each(p.engine, p.average))
 	if fit < 1 {

@@ -10,7 +10,8 @@ import (
 // A tuneVerdict says how a target stands.
 type tuneVerdict string
 
-// The verdicts. What is possible is in time as far as it is known: a first token on an idle worker, before which nothing waits.
+// The verdicts. What is possible is in time as far as it is known: a first token on an idle worker,
+// before which nothing waits.
 const (
 	targetMet      tuneVerdict = "met"
 	targetPossible tuneVerdict = "possible"
@@ -91,8 +92,8 @@ func (s tuneSheet) judgeBetween(t *tuneTarget, p tunePool, seqs int) {
 	}
 }
 
-// judgeWhole judges the whole answer: its first token on an idle worker, and the others as they come in the mean with as many sequences as
-// are advised.
+// judgeWhole judges the whole answer: its first token on an idle worker, and the others as they
+// come in the mean with as many sequences as are advised.
 func (s tuneSheet) judgeWhole(t *tuneTarget, p tunePool, seqs, chunk int) {
 	if p.prompt <= 0 || p.answer <= 0 {
 		t.Verdict, t.Why = targetUnknown, "how long answers are is not known: --prompt-tokens and --answer-tokens instead of --avg-tokens"

@@ -40,8 +40,9 @@ func TestKVBytesOfATokenAndOfItsShare(t *testing.T) {
 	}
 }
 
-// 2 × 80 GB at 0.9, less 70.6 GB of weights and 12 GB besides, are 61.4 GB: 11,711 blocks of 16 tokens of 327,680 bytes. On one GPU the
-// weights would take all there is; a formula that forgets the division among the ranks finds no room on two either.
+// 2 × 80 GB at 0.9, less 70.6 GB of weights and 12 GB besides, are 61.4 GB: 11,711 blocks of 16
+// tokens of 327,680 bytes. On one GPU the weights would take all there is; a formula that forgets
+// the division among the ranks finds no room on two either.
 func TestTensorParallelismDividesWeightsAndHeads(t *testing.T) {
 	h := tuneHardware{MemoryBytes: 80e9, Utilization: 0.9, OverheadBytes: 6e9, TensorParallel: 2}
 	if got := h.kvBlocks(llama70B, 2, 16); got != 11711 {
@@ -73,8 +74,8 @@ func TestSafeMaxNumSeqs(t *testing.T) {
 	}
 }
 
-// Two H100: weights 70.6e9 / (2 · 3.35e12 · 0.85) = 12.4 ms and 1 ms besides, a KV token 163,840 / (3.35e12 · 0.5) = 97.8 ns, a prompt
-// token 2 · 70.6e9 / (2 · 989e12 · 0.35) = 204 µs.
+// Two H100: weights 70.6e9 / (2 · 3.35e12 · 0.85) = 12.4 ms and 1 ms besides, a KV token 163,840 /
+// (3.35e12 · 0.5) = 97.8 ns, a prompt token 2 · 70.6e9 / (2 · 989e12 · 0.35) = 204 µs.
 func TestStepsTakeWhatTheHardwareAllows(t *testing.T) {
 	h := tuneGPUs["h100"]
 	h.TensorParallel = 2
@@ -92,7 +93,8 @@ func TestStepsTakeWhatTheHardwareAllows(t *testing.T) {
 	if got := h.seqsWithin(llama70B, 2, tuneLoad{average: 1000}, 0.05); got != 286 {
 		t.Errorf("%d sequences within 50 ms, want 286", got)
 	}
-	// and with a prompt of 750 for each answer of 250 tokens: (50 ms − 13.4 ms) / (127.8 µs + 3 · 204 µs)
+	// and with a prompt of 750 for each answer of 250 tokens: (50 ms − 13.4 ms) / (127.8 µs + 3 ·
+	// 204 µs)
 	chat := tuneLoad{average: 1000, prompt: 750, answer: 250}
 	if got := h.seqsWithin(llama70B, 2, chat, 0.05); got != 49 {
 		t.Errorf("%d sequences within 50 ms beside their prefill, want 49", got)
@@ -175,8 +177,9 @@ func TestModelConfigurations(t *testing.T) {
 	}
 }
 
-// What layers keep, by the configurations that models are published with, and what vLLM makes of it. The blocks of Qwen3.5 9B and of Qwen3.6 27B,
-// 528 and 784 tokens, are those that vLLM logs for them.
+// What layers keep, by the configurations that models are published with, and what vLLM makes of
+// it. The blocks of Qwen3.5 9B and of Qwen3.6 27B, 528 and 784 tokens, are those that vLLM logs for
+// them.
 func TestLayersThatKeepLess(t *testing.T) {
 	for _, c := range []struct {
 		name, config         string
@@ -228,7 +231,8 @@ func TestLayersThatKeepLess(t *testing.T) {
 	}
 }
 
-// Sparse attention keeps 656 bytes and an indexer's key of 128 with its scale; in another type the latent vector of 576 numbers, and the same key.
+// Sparse attention keeps 656 bytes and an indexer's key of 128 with its scale; in another type the
+// latent vector of 576 numbers, and the same key.
 func TestWhatSparseAttentionKeeps(t *testing.T) {
 	config, err := parseModelConfig([]byte(`{"model_type":"deepseek_v32","num_hidden_layers":61,"num_attention_heads":128,"kv_lora_rank":512,"qk_rope_head_dim":64,"index_head_dim":128}`))
 	if err != nil {
@@ -246,7 +250,8 @@ func TestWhatSparseAttentionKeeps(t *testing.T) {
 	}
 }
 
-// What is not computed is refused with what to give instead, and never counted as if all layers kept everything.
+// What is not computed is refused with what to give instead, and never counted as if all layers
+// kept everything.
 func TestLayersThatAreNotComputedAreRefused(t *testing.T) {
 	const shape = `"num_hidden_layers":4,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":128`
 	for config, want := range map[string]string{
@@ -298,7 +303,8 @@ func TestTensorParallelismThatEnginesRefuse(t *testing.T) {
 	}
 }
 
-// Where nobody knows how fast a GPU is, memory alone must not set the cap; what was seen in time may.
+// Where nobody knows how fast a GPU is, memory alone must not set the cap; what was seen in time
+// may.
 func TestWithoutTheGPUsSpeedSequencesAreCapped(t *testing.T) {
 	chat, err := useCaseOf("chat")
 	if err != nil {
@@ -325,7 +331,8 @@ func TestWithoutTheGPUsSpeedSequencesAreCapped(t *testing.T) {
 	}
 }
 
-// Measured values are held against the targets; what users do not ask for is no fault of the engine.
+// Measured values are held against the targets; what users do not ask for is no fault of the
+// engine.
 func TestLiveTargets(t *testing.T) {
 	chat, err := useCaseOf("chat")
 	if err != nil {
@@ -362,7 +369,8 @@ func TestLiveTargets(t *testing.T) {
 	}
 }
 
-// The answer within a time is a target like the others. Llama 3.3 70B on four H100: 399 tokens every 50 ms take 20 s, and not 10.
+// The answer within a time is a target like the others. Llama 3.3 70B on four H100: 399 tokens
+// every 50 ms take 20 s, and not 10.
 func TestTheWholeAnswerIsJudged(t *testing.T) {
 	chat, err := useCaseOf("chat")
 	if err != nil {

@@ -11,12 +11,14 @@ type useCase struct {
 	Throughput float64 `json:"throughput,omitempty"` // tokens a second that a worker is to generate; 0: nobody asks
 	chunk      int
 	reads      bool // somebody reads along, and notices when it stops
-	// ttftGiven, itlGiven and e2eGiven say that the targets are the user's own: advice that misses one is a finding.
+	// ttftGiven, itlGiven and e2eGiven say that the targets are the user's own: advice that misses
+	// one is a finding.
 	ttftGiven, itlGiven, e2eGiven bool
 }
 
-// useCases are targets that operators publish for each kind of service. The chunks follow vLLM's guide to optimization: 2048 where the time
-// between tokens counts, 8192 and more where the first token or throughput does.
+// useCases are targets that operators publish for each kind of service. The chunks follow vLLM's
+// guide to optimization: 2048 where the time between tokens counts, 8192 and more where the first
+// token or throughput does.
 var useCases = []useCase{
 	{Name: "chat", TTFT: 0.5, ITL: 0.05, E2E: 10, chunk: 2048, reads: true},
 	{Name: "code", TTFT: 0.2, ITL: 0.03, E2E: 3, chunk: 2048, reads: true},
@@ -34,7 +36,8 @@ func useCaseOf(name string) (useCase, error) {
 	return useCase{}, fmt.Errorf("--use-case %q is unknown: use chat, code, batch, rag or agents", name)
 }
 
-// targeted is the use case with the user's own targets in place of its own. Who names a time between tokens has somebody who reads along.
+// targeted is the use case with the user's own targets in place of its own. Who names a time
+// between tokens has somebody who reads along.
 func (u useCase) targeted(ttft, itl, throughput float64) useCase {
 	if ttft > 0 {
 		u.TTFT, u.ttftGiven = ttft, true
@@ -54,8 +57,9 @@ func (u useCase) whole(e2e float64) useCase {
 	return u
 }
 
-// answerWithin is how many tokens an answer can have within the end-to-end target, when first token and time between tokens use theirs up:
-// E2E = TTFT + (tokens − 1) · ITL. 0: the first token alone may take longer.
+// answerWithin is how many tokens an answer can have within the end-to-end target, when first token
+// and time between tokens use theirs up: E2E = TTFT + (tokens − 1) · ITL. 0: the first token alone
+// may take longer.
 func (u useCase) answerWithin() int {
 	if u.E2E < u.TTFT {
 		return 0
@@ -63,8 +67,9 @@ func (u useCase) answerWithin() int {
 	return int((u.E2E-u.TTFT)/u.ITL+1e-9) + 1
 }
 
-// Where nobody knows how fast the GPU is, these cap the sequences: 512 is the largest batch that vLLM captures a graph for unless it is told
-// otherwise, 64 is what published guides begin with where tokens have to come faster than one in 50 ms.
+// Where nobody knows how fast the GPU is, these cap the sequences: 512 is the largest batch that
+// vLLM captures a graph for unless it is told otherwise, 64 is what published guides begin with
+// where tokens have to come faster than one in 50 ms.
 const (
 	untimedSeqs  = 512
 	untimedTight = 64
@@ -82,16 +87,17 @@ func (u useCase) untimedCap() int {
 // A pause of the tokens that is longer than this many of them is noticed; it is our own measure.
 const pauseTokens = 10
 
-// smallestChunk is where smaller chunks cost more in weights that are read again than they gain, and readersChunk the largest that guides
-// give where somebody reads along.
+// smallestChunk is where smaller chunks cost more in weights that are read again than they gain,
+// and readersChunk the largest that guides give where somebody reads along.
 const (
 	smallestChunk = 512
 	readersChunk  = 2048
 )
 
-// chunkFor is the size of prefill chunks: the use case's, halved while a step with a whole chunk would be a pause that readers notice.
-// pause says how long a step with a chunk takes; nil: that is not known, and a tight time between tokens takes small chunks. least is how many
-// tokens the engine demands.
+// chunkFor is the size of prefill chunks: the use case's, halved while a step with a whole chunk
+// would be a pause that readers notice. pause says how long a step with a chunk takes; nil: that is
+// not known, and a tight time between tokens takes small chunks. least is how many tokens the
+// engine demands.
 func chunkFor(u useCase, least int, pause func(chunk int) float64) int {
 	chunk := u.chunk
 	if pause == nil && u.itlGiven && u.ITL < tightITL {

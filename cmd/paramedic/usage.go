@@ -32,7 +32,8 @@ var arguments = map[string]argument{
 	"replay": {"the recorded payloads, as JSON or one a line", "payload.json"},
 }
 
-// explain makes every command say in our words what is wrong with how it was called, and what to type instead.
+// explain makes every command say in our words what is wrong with how it was called, and what to
+// type instead.
 func explain(cmd *cobra.Command) {
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(flagError)
@@ -139,7 +140,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// The library's words for flags that exclude or need each other; it has no errors of a type of their own for them.
+// The library's words for flags that exclude or need each other; it has no errors of a type of
+// their own for them.
 var (
 	exclusive = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.+)\] were all set$`)
 	together  = regexp.MustCompile(`^if any flags in the group \[.*\] are set they must all be set; missing \[(.+)\]$`)

@@ -15,8 +15,9 @@ import (
 	"paramedic/webhook"
 )
 
-// Do asks the running bot. A body that is []byte is sent as it is, anything else but nil as JSON; a 2xx answer is decoded into the
-// last argument where it is not nil. The error is about the exchange: any answer at all is none.
+// Do asks the running bot. A body that is []byte is sent as it is, anything else but nil as JSON; a
+// 2xx answer is decoded into the last argument where it is not nil. The error is about the
+// exchange: any answer at all is none.
 func (b *Bot) Do(method, path string, body, into any) (status int, answer string, err error) {
 	var reader io.Reader
 	switch v := body.(type) {
@@ -107,7 +108,8 @@ type finalError struct{ error }
 // Final marks an error of an Eventually condition that waiting cannot mend.
 func Final(err error) error { return finalError{err} }
 
-// Eventually asks until the condition holds, and fails the test with its last error where it does not within the limit.
+// Eventually asks until the condition holds, and fails the test with its last error where it does
+// not within the limit.
 func Eventually(t testing.TB, limit time.Duration, what string, condition func() error) {
 	t.Helper()
 	deadline := time.After(limit)

@@ -1,8 +1,9 @@
-// Package bot runs the real paramedic binary as a child process for end-to-end tests: it writes a configuration, starts the bot and
-// waits until it is ready, kills it the hard way, starts it again on the same address and the same state, and reads its API.
+// Package bot runs the real paramedic binary as a child process for end-to-end tests: it writes a
+// configuration, starts the bot and waits until it is ready, kills it the hard way, starts it again
+// on the same address and the same state, and reads its API.
 //
-// The binary is the one that $PARAMEDIC_BIN names; without it a test fails and says how to build it. Whatever a bot printed is shown
-// when its test fails. A bot dies with the test process.
+// The binary is the one that $PARAMEDIC_BIN names; without it a test fails and says how to build
+// it. Whatever a bot printed is shown when its test fails. A bot dies with the test process.
 package bot
 
 import (
@@ -96,8 +97,8 @@ func (b *Bot) Secret(name, value string) string {
 	return path
 }
 
-// Configure writes paramedic.yaml: the given tree, with the bot's address and state directory where it sets none. The file is
-// replaced in one step, as a mounted ConfigMap is.
+// Configure writes paramedic.yaml: the given tree, with the bot's address and state directory where
+// it sets none. The file is replaced in one step, as a mounted ConfigMap is.
 func (b *Bot) Configure(config map[string]any) {
 	b.t.Helper()
 	full := map[string]any{"listen": b.listen, "state": map[string]any{"dir": filepath.Join(b.dir, "data")}}
@@ -154,7 +155,8 @@ func (b *Bot) Start() {
 	Eventually(b.t, 30*time.Second, "the bot is ready", b.Ready)
 }
 
-// Ready is nil once the running process answers /readyz with 200. A process that has ended is an error for good.
+// Ready is nil once the running process answers /readyz with 200. A process that has ended is an
+// error for good.
 func (b *Bot) Ready() error {
 	b.mu.Lock()
 	done := b.done
@@ -175,8 +177,8 @@ func (b *Bot) Ready() error {
 	return nil
 }
 
-// Kill ends the process with SIGKILL, in the middle of whatever it does, and waits until it is gone. It does nothing where no
-// process runs.
+// Kill ends the process with SIGKILL, in the middle of whatever it does, and waits until it is
+// gone. It does nothing where no process runs.
 func (b *Bot) Kill() {
 	b.mu.Lock()
 	cmd, done := b.cmd, b.done

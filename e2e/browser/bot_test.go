@@ -16,7 +16,8 @@ import (
 	"paramedic/e2e/freeport"
 )
 
-// patience is how long a test waits for what has to come. The demo's story takes less than a minute at the speed that the tests ask for.
+// patience is how long a test waits for what has to come. The demo's story takes less than a minute
+// at the speed that the tests ask for.
 const patience = 120 * time.Second
 
 // A bot is a running demo.
@@ -80,7 +81,8 @@ func startDemo(t *testing.T, args ...string) *bot {
 	return b
 }
 
-// until asks again and again whether something has come about, and fails the test with the last answer when it does not.
+// until asks again and again whether something has come about, and fails the test with the last
+// answer when it does not.
 func until(t *testing.T, what string, ask func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

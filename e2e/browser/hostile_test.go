@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Whoever can name a pod or write an alert rule can put any text into a label. It is shown as the text that it is, and bends nothing.
+// Whoever can name a pod or write an alert rule can put any text into a label. It is shown as the
+// text that it is, and bends nothing.
 func TestHostileLabelsAreText(t *testing.T) {
 	b := startDemo(t, "--fault", "concurrency_cap", "--speed", "1")
 	tb := openTab(t, b)

@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The whole story as the person on call sees it: an incident comes up by itself, says what is wrong and why, offers first aid, and
-// shows how it goes once somebody has approved it.
+// The whole story as the person on call sees it: an incident comes up by itself, says what is wrong
+// and why, offers first aid, and shows how it goes once somebody has approved it.
 func TestAnIncidentFromItsFirstAlertToItsCure(t *testing.T) {
 	b := startDemo(t, "--speed", "30", "--seed", "1")
 	tb := openTab(t, b)
@@ -117,7 +117,8 @@ func TestDarkModeIsReadable(t *testing.T) {
 	tb.clean()
 }
 
-// contrast lists the texts that stand out from what is behind them by less than WCAG's 4.5 to 1, and checks that the page is dark at all.
+// contrast lists the texts that stand out from what is behind them by less than WCAG's 4.5 to 1,
+// and checks that the page is dark at all.
 const contrast = `(() => {
 	const parse = (c) => (c.match(/[\d.]+/g) || []).map(Number);
 	const light = (c) => { const [r, g, b] = c.slice(0, 3).map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };

@@ -46,8 +46,9 @@ func openTab(t *testing.T, b *bot, options ...chromedp.ExecAllocatorOption) *tab
 	if chromium == "" {
 		t.Fatal("no Chromium: apt-get install chromium")
 	}
-	// A test's context ends before its cleanups run, and would kill the browser instead of closing it. The allocator makes the profile's
-	// folder and removes it: Chromium's helpers may still write there for a moment after it has ended.
+	// A test's context ends before its cleanups run, and would kill the browser instead of closing
+	// it. The allocator makes the profile's folder and removes it: Chromium's helpers may still
+	// write there for a moment after it has ended.
 	options = append(options, chromedp.ExecPath(chromium), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.NoFirstRun, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.WSURLReadTimeout(patience))
@@ -96,7 +97,8 @@ func (tb *tab) begin() {
 	tb.t.Helper()
 	chromedp.ListenTarget(tb.ctx, tb.hear)
 	tb.do(network.Enable(), cdplog.Enable(), runtime.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
-		// A violation of the content security policy is told to the page; the tab keeps it where a test finds it.
+		// A violation of the content security policy is told to the page; the tab keeps it where a
+		// test finds it.
 		_, err := page.AddScriptToEvaluateOnNewDocument(`window.violations = [];
 			addEventListener("securitypolicyviolation", (e) => violations.push(e.violatedDirective + " " + e.blockedURI));`).Do(ctx)
 		return err
@@ -150,7 +152,8 @@ func (tb *tab) do(actions ...chromedp.Action) {
 	}
 }
 
-// eval is the value of a JavaScript expression. It is the debugger that asks, so the page's own policy stays as it is.
+// eval is the value of a JavaScript expression. It is the debugger that asks, so the page's own
+// policy stays as it is.
 func (tb *tab) eval(expression string, out any) {
 	tb.t.Helper()
 	tb.do(chromedp.Evaluate(expression, out))
@@ -222,7 +225,8 @@ func (tb *tab) fits(width int64) {
 	}
 }
 
-// shot keeps a picture of the page in the folder that $E2E_SHOTS names, at both widths and in both schemes, for people to look at.
+// shot keeps a picture of the page in the folder that $E2E_SHOTS names, at both widths and in both
+// schemes, for people to look at.
 func (tb *tab) shot(name string) {
 	tb.t.Helper()
 	dir := os.Getenv("E2E_SHOTS")

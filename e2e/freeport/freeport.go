@@ -8,8 +8,9 @@ import (
 	"strconv"
 )
 
-// Find returns n ports of 127.0.0.1 that nothing listens on. They lie below the range that systems hand out by themselves (Linux from
-// 32768, others from 49152), so that no connection and no listener on port 0 takes one before the server does that it is meant for.
+// Find returns n ports of 127.0.0.1 that nothing listens on. They lie below the range that systems
+// hand out by themselves (Linux from 32768, others from 49152), so that no connection and no
+// listener on port 0 takes one before the server does that it is meant for.
 func Find(n int) ([]int, error) {
 	var ports []int
 	for range 1000 {

@@ -51,7 +51,8 @@ func (e auditEvent) wrote() bool {
 	return e.mutating() && !e.dryRun() && e.ResponseStatus.Code >= 200 && e.ResponseStatus.Code < 300
 }
 
-// audit is every request that the bot's account made since a time, in a namespace or, where that is empty, anywhere.
+// audit is every request that the bot's account made since a time, in a namespace or, where that is
+// empty, anywhere.
 func audit(t *testing.T, namespace string, since time.Time) []auditEvent {
 	t.Helper()
 	raw := must(os.ReadFile(auditLog))(t)

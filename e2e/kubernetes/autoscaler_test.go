@@ -25,7 +25,8 @@ func held(a webhook.ActionJSON) error {
 	return fmt.Errorf("%s: no autoscaler holds it: %+v", a.State, a.Guards)
 }
 
-// An autoscaler whose metrics nothing serves does not report how many workers it wants: it may begin to scale at any time.
+// An autoscaler whose metrics nothing serves does not report how many workers it wants: it may
+// begin to scale at any time.
 func TestAnAutoscalerThatReportsNothingHoldsTheWrite(t *testing.T) {
 	t.Parallel()
 	s := setting(t, options{mode: "approve", engines: exhausted()})

@@ -11,8 +11,9 @@ import (
 	"paramedic/webhook"
 )
 
-// approvedBehindGate plays a scene up to the approver's click. What the gate does to the one write is armed before it; the channel
-// gives the state that the API showed when the write was on its way, after the bot was killed.
+// approvedBehindGate plays a scene up to the approver's click. What the gate does to the one write
+// is armed before it; the channel gives the state that the API showed when the write was on its
+// way, after the bot was killed.
 func approvedBehindGate(t *testing.T, arm func(s *scene, kill func())) (*scene, webhook.ActionJSON, <-chan state.ActionState) {
 	t.Helper()
 	s := setting(t, options{mode: "approve", engines: exhausted(), gated: true})

@@ -28,17 +28,20 @@ const (
 	pace = 4
 )
 
-// A flock is the simulated engines behind one namespace's pods. The pods that have the same --max-num-seqs share one simulated fleet,
-// which a router feeds as the real one would; a pod with another value gets a worker of another fleet, brought forward to the moment
-// at which that value has taken effect.
+// A flock is the simulated engines behind one namespace's pods. The pods that have the same
+// --max-num-seqs share one simulated fleet, which a router feeds as the real one would; a pod with
+// another value gets a worker of another fleet, brought forward to the moment at which that value
+// has taken effect.
 type flock struct {
 	seed     uint64
 	scenario string
 	// shape is what else differs for engines with a value of --max-num-seqs; nil: nothing.
 	shape func(c *lab.Config, maxNumSeqs int)
-	// past is how much simulated time engines with a value have behind them when they are first seen.
+	// past is how much simulated time engines with a value have behind them when they are first
+	// seen.
 	past func(maxNumSeqs int) time.Duration
-	// busy makes every page say that a request still runs, as of a client that keeps its stream open.
+	// busy makes every page say that a request still runs, as of a client that keeps its stream
+	// open.
 	busy atomic.Bool
 
 	mu     sync.Mutex
@@ -137,7 +140,8 @@ func (f *flock) fleet(seqs int) *lab.Fleet {
 	return fleet
 }
 
-// build makes the engines with one value, with the scenario's fault to come or without. It cannot fail but by a mistake of a test.
+// build makes the engines with one value, with the scenario's fault to come or without. It cannot
+// fail but by a mistake of a test.
 func (f *flock) build(seqs int, healthy bool) *lab.Fleet {
 	s, err := lab.NewScenario(f.scenario, f.seed)
 	if err != nil {
@@ -161,8 +165,8 @@ func (f *flock) build(seqs int, healthy bool) *lab.Fleet {
 	return fleet
 }
 
-// exhausted is a pool whose cache cannot hold what max_num_seqs 256 admits. With a lower value the queue takes a while to drain, which
-// the new workers have behind them when they come up.
+// exhausted is a pool whose cache cannot hold what max_num_seqs 256 admits. With a lower value the
+// queue takes a while to drain, which the new workers have behind them when they come up.
 func exhausted() *flock {
 	return &flock{scenario: lab.KVExhaustion, seed: 4, past: func(seqs int) time.Duration {
 		if seqs >= 256 {
@@ -172,8 +176,8 @@ func exhausted() *flock {
 	}}
 }
 
-// worsening is the same pool, whose new workers come up with a third of the cache, while clients wait longer than before: what was
-// meant to help does harm.
+// worsening is the same pool, whose new workers come up with a third of the cache, while clients
+// wait longer than before: what was meant to help does harm.
 func worsening() *flock {
 	f := exhausted()
 	f.past = func(int) time.Duration { return 9 * time.Minute }
@@ -186,7 +190,8 @@ func worsening() *flock {
 	return f
 }
 
-// leaking is a pool of which one worker keeps the blocks of cancelled requests, in the middle of a burst of traffic.
+// leaking is a pool of which one worker keeps the blocks of cancelled requests, in the middle of a
+// burst of traffic.
 func leaking() *flock {
 	return &flock{scenario: lab.KVLeak, seed: 1, past: func(int) time.Duration { return 15*time.Minute + 20*time.Second }}
 }

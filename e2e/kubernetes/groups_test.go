@@ -25,7 +25,8 @@ func withGPU(image string, command ...string) corev1.Container {
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}
 }
 
-// predictor makes what KServe makes of an InferenceService with worker pods: a Deployment of the head and one of the workers.
+// predictor makes what KServe makes of an InferenceService with worker pods: a Deployment of the
+// head and one of the workers.
 func predictor(t *testing.T, ns, name string, service *unstructured.Unstructured) {
 	t.Helper()
 	const image = "kserve/huggingfaceserver:v0.15.2-gpu"
@@ -113,8 +114,8 @@ func nodesOf(t *testing.T, ns, name string, replicas int32, c corev1.Container) 
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{c}}}}}, metav1.CreateOptions{}))(t)
 }
 
-// Parallel groups of kinds that say less of them than a LeaderWorkerSet does. Where a RayService has more than one engine nobody but Ray
-// knows which pods are whose, and is asked.
+// Parallel groups of kinds that say less of them than a LeaderWorkerSet does. Where a RayService
+// has more than one engine nobody but Ray knows which pods are whose, and is asked.
 func TestParallelGroupsOfServicesAndStatefulSets(t *testing.T) {
 	t.Parallel()
 	ns := stage(t)

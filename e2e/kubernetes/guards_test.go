@@ -73,7 +73,8 @@ func (s *scene) untouched(value int) {
 	s.settled()
 }
 
-// budget sets how many workers the disruption budget keeps, and waits until Kubernetes reckons with it.
+// budget sets how many workers the disruption budget keeps, and waits until Kubernetes reckons with
+// it.
 func (s *scene) budget(keep, allowed int) {
 	s.Helper()
 	n := intstr.FromInt(keep)

@@ -16,7 +16,8 @@ import (
 	"paramedic/e2e/cluster"
 )
 
-// One control plane and one Prometheus serve all tests; each test has a namespace, a pool and a bot of its own.
+// One control plane and one Prometheus serve all tests; each test has a namespace, a pool and a bot
+// of its own.
 var (
 	control    *cluster.Cluster
 	admin      *kubernetes.Clientset

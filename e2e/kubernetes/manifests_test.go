@@ -27,7 +27,8 @@ import (
 // botAccount is who the audit log must name.
 const botAccount = "system:serviceaccount:paramedic:paramedic"
 
-// shipped applies a manifest of deploy/kubernetes as it is, in a namespace where its objects name none, like kubectl -n.
+// shipped applies a manifest of deploy/kubernetes as it is, in a namespace where its objects name
+// none, like kubectl -n.
 func shipped(ctx context.Context, file, namespace string) error {
 	raw, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", file))
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// What Prometheus knows of a pool from before a test: minutes in which all was well, up to some that it missed. Those are as many as rates are
-// over, and as a last value counts for, so that what is measured now is of the trouble alone.
+// What Prometheus knows of a pool from before a test: minutes in which all was well, up to some
+// that it missed. Those are as many as rates are over, and as a last value counts for, so that what
+// is measured now is of the trouble alone.
 const (
 	remembered = 15 * time.Minute
 	missed     = 11 * time.Minute
@@ -19,8 +20,8 @@ const (
 // pastPath is where a worker's past is, as one page of late samples.
 const pastPath = "/past"
 
-// healthy are the pages of that time of each worker, their samples with their moments: the same engines with nothing wrong, at work for two
-// minutes already.
+// healthy are the pages of that time of each worker, their samples with their moments: the same
+// engines with nothing wrong, at work for two minutes already.
 func (f *flock) healthy(seqs int) [][]byte {
 	fleet := f.build(seqs, true)
 	begin, from := fleet.Start().Add(2*time.Minute), time.Now().Add(-missed-remembered)

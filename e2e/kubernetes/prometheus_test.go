@@ -42,8 +42,8 @@ scrape_configs:
     metric_relabel_configs: [{target_label: job, replacement: vllm}]
 `
 
-// discovery lists the pods that run, as Prometheus' own discovery of pods does; Debian's build has none. Under /past it lists those that have
-// a past which Prometheus does not know.
+// discovery lists the pods that run, as Prometheus' own discovery of pods does; Debian's build has
+// none. Under /past it lists those that have a past which Prometheus does not know.
 func discovery(w http.ResponseWriter, r *http.Request) {
 	list, err := admin.CoreV1().Pods("").List(r.Context(), metav1.ListOptions{FieldSelector: "status.phase=Running"})
 	if err != nil {
@@ -158,7 +158,8 @@ func (p *prometheus) knows(namespace string) error {
 	return err
 }
 
-// rested says whether a worker was seen at work, and idle at a moment that a reading every quarter of a minute meets.
+// rested says whether a worker was seen at work, and idle at a moment that a reading every quarter
+// of a minute meets.
 func (p *prometheus) rested(pod string) error {
 	_, err := p.ask(fmt.Sprintf(`sum(increase(vllm:request_success_total{pod=%[1]q}[1m])) > 2 and
 		count_over_time((sum(vllm:num_requests_running{pod=%[1]q} + vllm:num_requests_waiting{pod=%[1]q}) == 0)[1m:15s]) > 0`, pod))

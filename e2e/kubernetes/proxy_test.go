@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// A gate stands between one bot and the API server, and can hold the bot's writes at either side of their effect.
+// A gate stands between one bot and the API server, and can hold the bot's writes at either side of
+// their effect.
 type gate struct {
 	URL string
 

@@ -53,7 +53,8 @@ func TestObserveAndSuggestMakeNoMutatingCall(t *testing.T) {
 	}
 }
 
-// refusals are what the bot's account may not do, whatever the mode; the first name is a pod of the namespace.
+// refusals are what the bot's account may not do, whatever the mode; the first name is a pod of the
+// namespace.
 func refusals(ctx context.Context, c kubernetes.Interface, ns, pod string) map[string]error {
 	merge := []byte(`{"metadata":{"annotations":{"e2e":"1"}}}`)
 	out := map[string]error{}

@@ -241,7 +241,8 @@ func (s *scene) offered(kind string, want state.ActionState) webhook.ActionJSON 
 	return found
 }
 
-// becomes waits until an action is in one of the states, and fails at once where it ended in another.
+// becomes waits until an action is in one of the states, and fails at once where it ended in
+// another.
 func (s *scene) becomes(id state.ActionID, within time.Duration, want ...state.ActionState) webhook.ActionJSON {
 	s.Helper()
 	var now webhook.ActionJSON
@@ -310,7 +311,8 @@ func (s *scene) diagnosed(cause string) webhook.IncidentJSON {
 	return in
 }
 
-// click signs and sends a click of a person on a button of the incident's message, once the message has the button.
+// click signs and sends a click of a person on a button of the incident's message, once the message
+// has the button.
 func (s *scene) click(who slacktest.Person, actionID string) {
 	s.Helper()
 	var body []byte

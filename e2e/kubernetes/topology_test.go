@@ -142,7 +142,8 @@ func fleet(b *bot.Bot, ns string) (map[string]string, fleetJSON, error) {
 	return pools, f, nil
 }
 
-// sees waits until a bot's fleet has exactly these pools in the namespace, and may read all that it reads.
+// sees waits until a bot's fleet has exactly these pools in the namespace, and may read all that it
+// reads.
 func sees(t *testing.T, b *bot.Bot, ns string, want map[string]string) {
 	t.Helper()
 	bot.Eventually(t, 60*time.Second, "the fleet has its pools", func() error {
@@ -168,7 +169,8 @@ func sees(t *testing.T, b *bot.Bot, ns string, want map[string]string) {
 const gated = `huggingface_hub.errors.GatedRepoError: 403 Client Error.
 Cannot access gated repo for url https://huggingface.co/acme/secret-model/resolve/main/config.json.`
 
-// died writes the end of a pod's container into its status, as a kubelet does that falls back to the log.
+// died writes the end of a pod's container into its status, as a kubelet does that falls back to
+// the log.
 func died(t *testing.T, ns, pod, message string) {
 	t.Helper()
 	bot.Eventually(t, 30*time.Second, pod+" has died", func() error {
@@ -187,7 +189,8 @@ func died(t *testing.T, ns, pod, message string) {
 	})
 }
 
-// bystander is a kubeconfig of an account that may read pods and what is built in, and no custom resource.
+// bystander is a kubeconfig of an account that may read pods and what is built in, and no custom
+// resource.
 func bystander(t *testing.T, ns, dir string) string {
 	t.Helper()
 	must(admin.CoreV1().ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "bystander"}}, metav1.CreateOptions{}))(t)
@@ -323,7 +326,8 @@ func TestTopologyAndLastWords(t *testing.T) {
 		t.Errorf("observer.yaml does not let the bot read a log: %v", err)
 	}
 
-	// Without the right to read any of it: labels still tell of groups and graphs, and what is missing is said.
+	// Without the right to read any of it: labels still tell of groups and graphs, and what is
+	// missing is said.
 	blind := watcher(t, func(dir string) string { return bystander(t, ns, dir) })
 	bot.Eventually(t, 60*time.Second, "labels tell of the pools", func() error {
 		pools, f, err := fleet(blind, ns)

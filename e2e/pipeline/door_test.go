@@ -164,7 +164,8 @@ func TestBadPayloadsLeaveNoIncident(t *testing.T) {
 		t.Errorf("GET is answered with %d, %v", status, err)
 	}
 
-	// What was refused or set aside left no incident: the next alert is incident number one and the only one, also for a bot that reads its log anew.
+	// What was refused or set aside left no incident: the next alert is incident number one and the
+	// only one, also for a bot that reads its log anew.
 	b.Kill()
 	b.Start()
 	hostile := map[string]string{"pod": "", "model_name": `<script>alert(1)</script>*_~<!channel>{{ .Secret }}$(reboot)'";--`, "namespace": "../../etc"}

@@ -33,7 +33,8 @@ func newChats(t *testing.T) chats {
 	return c
 }
 
-// configure writes the bot's configuration: bearer authentication, the fakes, and what the test adds.
+// configure writes the bot's configuration: bearer authentication, the fakes, and what the test
+// adds.
 func configure(b *bot.Bot, c chats, more map[string]any) map[string]any {
 	config := map[string]any{
 		"auth":   map[string]any{"alertmanager": map[string]any{"bearer_token_file": b.Secret("intake", intakeToken)}},
@@ -57,7 +58,8 @@ func (c chats) clean(t *testing.T) {
 	}
 }
 
-// told checks that exactly these incidents were told of, each once in each place, and that PagerDuty's are in the given state.
+// told checks that exactly these incidents were told of, each once in each place, and that
+// PagerDuty's are in the given state.
 func (c chats) told(incidents []webhook.IncidentJSON, status string) error {
 	messages, pages := c.slack.Messages(), c.pager.Incidents()
 	if len(messages) != len(incidents) || len(pages) != len(incidents) {

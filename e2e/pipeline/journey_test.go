@@ -12,8 +12,9 @@ import (
 	"paramedic/state"
 )
 
-// TestOneFaultIsOneIncidentFromFirstAlertToLast follows KV exhaustion from the first alert that a real Prometheus raises to the last
-// that a real Alertmanager resolves, and looks at the same world with the commands that need no running bot.
+// TestOneFaultIsOneIncidentFromFirstAlertToLast follows KV exhaustion from the first alert that a
+// real Prometheus raises to the last that a real Alertmanager resolves, and looks at the same world
+// with the commands that need no running bot.
 func TestOneFaultIsOneIncidentFromFirstAlertToLast(t *testing.T) {
 	chats, b := newChats(t), bot.New(t)
 	w := newWorld(t, lab.KVExhaustion, b.URL()+"/webhook/alertmanager", intakeToken)

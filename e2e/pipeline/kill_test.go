@@ -17,8 +17,9 @@ import (
 	"paramedic/webhook"
 )
 
-// TestNothingAcceptedIsLostWhenTheBotIsKilled kills the bot at seeded moments of a storm, while it starts among them, and holds it to
-// its promise: what was answered with 200 is in its incident, and each incident was told of once in each place.
+// TestNothingAcceptedIsLostWhenTheBotIsKilled kills the bot at seeded moments of a storm, while it
+// starts among them, and holds it to its promise: what was answered with 200 is in its incident,
+// and each incident was told of once in each place.
 func TestNothingAcceptedIsLostWhenTheBotIsKilled(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -45,7 +46,8 @@ func killed(t *testing.T, seed uint64) {
 		})
 	}
 	for range 2 + random.IntN(2) {
-		// The moment is the point here: anywhere between the first instruction of a start and the last message of the storm.
+		// The moment is the point here: anywhere between the first instruction of a start and the
+		// last message of the storm.
 		<-time.After(time.Duration(random.IntN(1500)) * time.Millisecond)
 		b.Kill()
 		b.Launch()
@@ -84,8 +86,9 @@ func killed(t *testing.T, seed uint64) {
 	chats.clean(t)
 }
 
-// A storm is everything that Alertmanager says of one pool, in its order: groups that grow while they fire, then their end. No other
-// pool has anything to do with it, so its alerts have one incident.
+// A storm is everything that Alertmanager says of one pool, in its order: groups that grow while
+// they fire, then their end. No other pool has anything to do with it, so its alerts have one
+// incident.
 type storm struct {
 	pool         string
 	alerts       int
@@ -136,7 +139,8 @@ func payload(status string, alerts []lab.WebhookAlert) lab.Webhook {
 		Version: "4", GroupKey: fmt.Sprintf("{}:{alertname=%q, pod=%q}", name, alerts[0].Labels["pod"])}
 }
 
-// heard waits until people heard of so many incidents: what is over before that is rightly no reason to wake anybody.
+// heard waits until people heard of so many incidents: what is over before that is rightly no
+// reason to wake anybody.
 func (c chats) heard(ctx context.Context, n int) error {
 	beat := time.NewTicker(20 * time.Millisecond)
 	defer beat.Stop()
@@ -150,8 +154,9 @@ func (c chats) heard(ctx context.Context, n int) error {
 	return nil
 }
 
-// send posts the payloads as Alertmanager does: what is answered with a 5xx or not at all is sent again until it is taken. Some come
-// twice at once, as from two Alertmanagers that lost sight of each other.
+// send posts the payloads as Alertmanager does: what is answered with a 5xx or not at all is sent
+// again until it is taken. Some come twice at once, as from two Alertmanagers that lost sight of
+// each other.
 func (s *storm) send(ctx context.Context, url string, payloads []lab.Webhook) error {
 	for _, p := range payloads {
 		raw, err := json.Marshal(p)

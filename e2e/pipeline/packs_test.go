@@ -42,7 +42,8 @@ func TestPromtoolPassesEveryPack(t *testing.T) {
 	}
 }
 
-// What is told to people who copy the Alertmanager example: the bot sees everything, the pager only what is critical.
+// What is told to people who copy the Alertmanager example: the bot sees everything, the pager only
+// what is critical.
 func TestTheAlertmanagerExampleRoutesEverythingToTheBot(t *testing.T) {
 	const example = "../../deploy/alertmanager/alertmanager.yml"
 	if out, err := exec.Command("amtool", "check-config", example).CombinedOutput(); err != nil {
@@ -56,8 +57,8 @@ func TestTheAlertmanagerExampleRoutesEverythingToTheBot(t *testing.T) {
 	}
 }
 
-// patience finds how long a rule waits. A test cannot wait for it; the ranges of the expressions stay as they are, for Prometheus knows
-// the fleet's past.
+// patience finds how long a rule waits. A test cannot wait for it; the ranges of the expressions
+// stay as they are, for Prometheus knows the fleet's past.
 var patience = regexp.MustCompile(`(?m)^( *for:) \d+[mh]`)
 
 // hurried are all packs, without their patience.
@@ -74,8 +75,9 @@ func hurried(t *testing.T) map[string][]byte {
 	return out
 }
 
-// TestThePacksFireForWhatIsBroken loads every pack into one real Prometheus beside a broken fleet: each rule can be evaluated, those that
-// should fire do, those that would mislead don't, and the bot finds the cause from nothing but the packs' alerts.
+// TestThePacksFireForWhatIsBroken loads every pack into one real Prometheus beside a broken fleet:
+// each rule can be evaluated, those that should fire do, those that would mislead don't, and the
+// bot finds the cause from nothing but the packs' alerts.
 func TestThePacksFireForWhatIsBroken(t *testing.T) {
 	for _, c := range []struct {
 		kind  lab.Kind

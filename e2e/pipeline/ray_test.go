@@ -19,7 +19,8 @@ import (
 
 var relabeling = regexp.MustCompile("(?s)```yaml\n(metric_relabel_configs:\n.+?)```")
 
-// What is told to people whose vLLM runs on Ray gives its series, gauges and histograms, the names that rules and signals have.
+// What is told to people whose vLLM runs on Ray gives its series, gauges and histograms, the names
+// that rules and signals have.
 func TestTheRelabelingGivesRaysSeriesVLLMsNames(t *testing.T) {
 	readme, err := os.ReadFile("../../deploy/prometheus/README.md")
 	if err != nil {

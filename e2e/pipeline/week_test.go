@@ -13,8 +13,9 @@ import (
 	"paramedic/state"
 )
 
-// A real Prometheus holds a week of a pool whose KV cache has been full for twelve minutes. Diagnose reads all four moments out of it, in
-// queries that it accepts, and says how far from its usual the cache is and what moved with it.
+// A real Prometheus holds a week of a pool whose KV cache has been full for twelve minutes.
+// Diagnose reads all four moments out of it, in queries that it accepts, and says how far from its
+// usual the cache is and what moved with it.
 func TestDiagnoseComparesWithAnHourADayAndAWeekAgo(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir()}
 	at := time.Now().UTC().Add(-2 * time.Minute).Truncate(time.Second)
@@ -62,7 +63,8 @@ func TestDiagnoseComparesWithAnHourADayAndAWeekAgo(t *testing.T) {
 	t.Errorf("what moved together: %+v", found.Verdicts[0].Diagnosis.Correlations)
 }
 
-// aWeek is what two workers exported around a moment, an hour, a day and a week before it, every 15 seconds.
+// aWeek is what two workers exported around a moment, an hour, a day and a week before it, every 15
+// seconds.
 func aWeek(now time.Time) []byte {
 	var out bytes.Buffer
 	for _, span := range []struct {

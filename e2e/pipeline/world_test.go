@@ -25,13 +25,13 @@ import (
 	"paramedic/lab"
 )
 
-// past is how much of the fleet's life Prometheus knows at the start: the fault comes after the healthy time, and its first alert, with the
-// rules' usual waiting, half a minute after this.
+// past is how much of the fleet's life Prometheus knows at the start: the fault comes after the
+// healthy time, and its first alert, with the rules' usual waiting, half a minute after this.
 const (
 	healthy = 25 * time.Minute
 	past    = healthy + 4*time.Minute
-	// Then the load that brought the fault passes, at the fleet's pace: longer than anybody looks at the broken fleet, and soon where
-	// somebody hurries it.
+	// Then the load that brought the fault passes, at the fleet's pace: longer than anybody looks
+	// at the broken fleet, and soon where somebody hurries it.
 	passes = past + 5*time.Minute
 )
 
@@ -52,7 +52,8 @@ type world struct {
 	since time.Time // real
 }
 
-// newWorld starts everything with the lab's rules. The webhook's URL is the bot's, which need not run yet.
+// newWorld starts everything with the lab's rules. The webhook's URL is the bot's, which need not
+// run yet.
 func newWorld(t *testing.T, fault, webhook, token string) *world {
 	t.Helper()
 	rules, err := lab.PrometheusRules(lab.VLLM)
@@ -167,8 +168,9 @@ func (w *world) hurry(speed float64) {
 	w.base, w.since, w.speed = now, time.Now(), speed
 }
 
-// mend does what the playbook says: fewer concurrent requests, by a rollout. It also hurries the fleet, so that the load passes: as long as it is
-// there, tokens come a little too slowly with few requests, too.
+// mend does what the playbook says: fewer concurrent requests, by a rollout. It also hurries the
+// fleet, so that the load passes: as long as it is there, tokens come a little too slowly with few
+// requests, too.
 func (w *world) mend() {
 	w.t.Helper()
 	d := w.fleet.Deployment()
@@ -235,7 +237,8 @@ func (w *world) startPrometheus() {
 	w.prometheus = "http://" + address
 	w.child("prometheus", "--config.file="+w.write("prometheus.yml", []byte(config)), "--storage.tsdb.path="+filepath.Join(w.dir, "tsdb"),
 		"--web.listen-address="+address, "--log.level=warn",
-		// What fires before Alertmanager is discovered is lost, and sent again after a minute where nothing else is said.
+		// What fires before Alertmanager is discovered is lost, and sent again after a minute where
+		// nothing else is said.
 		"--rules.alert.resend-delay=2s")
 	bot.Eventually(w.t, 20*time.Second, "Prometheus is ready", answers(w.prometheus+"/-/ready"))
 }
@@ -245,8 +248,9 @@ var (
 	waits   = regexp.MustCompile(`(?m)for: (\d+)s$`)
 )
 
-// hasten divides every range, offset and `for` of a rules file by 20: a minute becomes three seconds. Left as it is is the rule that
-// looks an hour ahead: half a minute of a worker that loads its model says nothing about an hour.
+// hasten divides every range, offset and `for` of a rules file by 20: a minute becomes three
+// seconds. Left as it is is the rule that looks an hour ahead: half a minute of a worker that loads
+// its model says nothing about an hour.
 func hasten(rules []byte) []byte {
 	parts := strings.SplitAfter(strings.Replace(string(rules), "interval: 5s", "interval: 1s", 1), "- alert:")
 	for i, rule := range parts {

@@ -1,8 +1,11 @@
-// Package text makes text from outside fit to be shown: labels, annotations, chat, errors of other programs.
+// Package text makes text from outside fit to be shown: labels, annotations, chat, errors of other
+// programs.
 //
-// It takes out what no reader sees and what acts on what they see: control characters, which a terminal obeys, and the format characters
-// of Unicode, which reorder, hide or smuggle text. A label can carry a right-to-left override that turns "exe.gpj" into "jpg.exe". The
-// package has no opinion on markup: where text goes into HTML, Markdown or Slack's format, it has to be escaped there as well.
+// It takes out what no reader sees and what acts on what they see: control characters, which a
+// terminal obeys, and the format characters of Unicode, which reorder, hide or smuggle text. A
+// label can carry a right-to-left override that turns "exe.gpj" into "jpg.exe". The package has no
+// opinion on markup: where text goes into HTML, Markdown or Slack's format, it has to be escaped
+// there as well.
 //
 // It imports the standard library only, and every room may import it but state.
 package text
@@ -13,7 +16,8 @@ import (
 	"unicode/utf8"
 )
 
-// Hidden reports whether a character has no glyph of its own: it reorders its neighbours, joins or hides them, or is not seen at all.
+// Hidden reports whether a character has no glyph of its own: it reorders its neighbours, joins or
+// hides them, or is not seen at all.
 func Hidden(r rune) bool {
 	if r < 0xAD {
 		return false
@@ -21,8 +25,9 @@ func Hidden(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || r == 0x2800
 }
 
-// Clean returns s on one line: without control and hidden characters and what is not UTF-8, and with every run of white space as one
-// space. Control characters count as white space, so that a terminal's escape sequence does not glue two words together.
+// Clean returns s on one line: without control and hidden characters and what is not UTF-8, and
+// with every run of white space as one space. Control characters count as white space, so that a
+// terminal's escape sequence does not glue two words together.
 func Clean(s string) string {
 	if clean(s) {
 		return s
@@ -47,7 +52,8 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// clean reports whether s is as Clean would leave it, for the text that most of it is: printable ASCII.
+// clean reports whether s is as Clean would leave it, for the text that most of it is: printable
+// ASCII.
 func clean(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == ' ' && (i == 0 || i == len(s)-1 || s[i-1] == ' ') {
@@ -57,7 +63,8 @@ func clean(s string) bool {
 	return true
 }
 
-// Lines returns s with its line breaks and tabs, and without other control characters, hidden characters and what is not UTF-8.
+// Lines returns s with its line breaks and tabs, and without other control characters, hidden
+// characters and what is not UTF-8.
 func Lines(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -70,7 +77,8 @@ func Lines(s string) string {
 	}, s)
 }
 
-// Line returns s cleaned and cut to at most that many units of [Len]. Of a text of an absurd length it looks at the beginning only.
+// Line returns s cleaned and cut to at most that many units of [Len]. Of a text of an absurd length
+// it looks at the beginning only.
 func Line(s string, most int) string {
 	if far := 16 * most; far > 0 && len(s) > far {
 		s = s[:far] + "…"
@@ -78,7 +86,8 @@ func Line(s string, most int) string {
 	return Cut(Clean(s), most)
 }
 
-// Len returns a text's length as chat tools count it: in UTF-16 code units, which is never less than its characters.
+// Len returns a text's length as chat tools count it: in UTF-16 code units, which is never less
+// than its characters.
 func Len(s string) int {
 	n := 0
 	for _, r := range s {
@@ -94,7 +103,8 @@ func units(r rune) int {
 	return 1
 }
 
-// Cut shortens a text to at most limit units of [Len], with an ellipsis where something is missing. A limit below one gives nothing.
+// Cut shortens a text to at most limit units of [Len], with an ellipsis where something is missing.
+// A limit below one gives nothing.
 func Cut(s string, limit int) string {
 	if limit < 1 {
 		return ""

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Nothing that reorders, hides or smuggles text passes, in whatever alphabet; what people write does.
+// Nothing that reorders, hides or smuggles text passes, in whatever alphabet; what people write
+// does.
 func TestCleanTakesOutWhatNoReaderSees(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\x1b[31mred\x1b[0m\nb\t c":           "a [31mred [0m b c",

@@ -1,9 +1,10 @@
-// Package console tells incidents to the person at the terminal, or to a log file: a card once an incident has a verdict or another
-// one, and a line for every step in between. What was said is not said again: a change of the wording is a line, first aid that waits
-// for a person is a few.
+// Package console tells incidents to the person at the terminal, or to a log file: a card once an
+// incident has a verdict or another one, and a line for every step in between. What was said is not
+// said again: a change of the wording is a line, first aid that waits for a person is a few.
 //
-// It promises to be readable at a glance and on 80 columns, to use colour only where it was told that a person looks, and to keep what
-// came out of an alert from steering the terminal. Lines may come twice after a crash; they are never lost.
+// It promises to be readable at a glance and on 80 columns, to use colour only where it was told
+// that a person looks, and to keep what came out of an alert from steering the terminal. Lines may
+// come twice after a crash; they are never lost.
 package console
 
 import (
@@ -33,10 +34,12 @@ type Options struct {
 	Colour bool
 }
 
-// Terminal says whether a person looks at the writer who wants colours: it is a terminal, and not told to be plain (https://no-color.org).
+// Terminal says whether a person looks at the writer who wants colours: it is a terminal, and not
+// told to be plain (https://no-color.org).
 func Terminal(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && Attended(w) }
 
-// Attended says whether a person looks at the writer: it is a terminal, and one where a line can be written over.
+// Attended says whether a person looks at the writer: it is a terminal, and one where a line can be
+// written over.
 func Attended(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
@@ -57,7 +60,8 @@ var _ notify.Notifier = (*Notifier)(nil)
 // New makes a notifier.
 func New(opt Options) *Notifier { return &Notifier{opt: opt} }
 
-// The handles in the channel's Ref: the last timeline entry written, and what the last card, headline and offers said.
+// The handles in the channel's Ref: the last timeline entry written, and what the last card,
+// headline and offers said.
 const (
 	refThread = "thread"
 	refCard   = "card"
@@ -103,7 +107,8 @@ func (n *Notifier) Show(_ context.Context, m notify.Message, told state.Told, _ 
 	return ref, nil
 }
 
-// verdict is what a card is about: a new one is written when it changes, and not for every alert more.
+// verdict is what a card is about: a new one is written when it changes, and not for every alert
+// more.
 func verdict(m notify.Message) string {
 	return state.Hash(string(m.Cause), fmt.Sprint(m.Diagnosed, m.Status == state.StatusResolved), m.MergedInto)
 }

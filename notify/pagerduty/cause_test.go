@@ -33,7 +33,8 @@ func causes(t *testing.T, n *Notifier, list ...state.Cause) map[string]string {
 	return ref
 }
 
-// A page that went out before its cause was known says later which one it is, and pages nobody a second time.
+// A page that went out before its cause was known says later which one it is, and pages nobody a
+// second time.
 func TestPageIsToldItsNewCause(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{RoutingKey: key, Token: "token", From: []string{"bot@example.com"}})
 	causes(t, n, "", state.Unknown, "kv_exhaustion", "kv_leak")
@@ -66,7 +67,8 @@ func TestPageIsToldABoundedNumberOfCauses(t *testing.T) {
 	}
 }
 
-// What hinders the note keeps neither an acknowledgement nor the end from PagerDuty, and a lost answer writes it once.
+// What hinders the note keeps neither an acknowledgement nor the end from PagerDuty, and a lost
+// answer writes it once.
 func TestCauseNoteIsTriedAgain(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
 	ref := causes(t, n, state.Unknown)

@@ -11,7 +11,8 @@ import (
 type Config struct {
 	RoutingKeyFile    string `yaml:"routing_key_file" json:"routing_key_file,omitempty"`
 	WebhookSecretFile string `yaml:"webhook_secret_file" json:"webhook_secret_file,omitempty"`
-	// APITokenFile and From are for notes in incidents that other tools opened and in merged ones of our own; From is the e-mail address of a PagerDuty user.
+	// APITokenFile and From are for notes in incidents that other tools opened and in merged ones
+	// of our own; From is the e-mail address of a PagerDuty user.
 	APITokenFile string `yaml:"api_token_file" json:"api_token_file,omitempty"`
 	From         string `yaml:"from" json:"from,omitempty"`
 	// EventsURL and APIURL are bases without a path; empty: PagerDuty's own.

@@ -13,7 +13,8 @@ import (
 	"paramedic/state"
 )
 
-// PagerDuty's limits (https://developer.pagerduty.com/docs/events-api-v2-overview). The body's leaves room for its envelope.
+// PagerDuty's limits (https://developer.pagerduty.com/docs/events-api-v2-overview). The body's
+// leaves room for its envelope.
 const (
 	limitSummary = 1024
 	limitBody    = 500 << 10
@@ -60,7 +61,8 @@ func severity(s state.Severity) string {
 	return "error"
 }
 
-// details is what the page shows below the summary. Keys are read by people, in alphabetical order, hence the numbers.
+// details is what the page shows below the summary. Keys are read by people, in alphabetical order,
+// hence the numbers.
 func details(m notify.Message) map[string]any {
 	if m.Words.Text != "" {
 		return ownDetails(m)
@@ -175,7 +177,8 @@ func mergeText(m notify.Message, mark string) string {
 	return text.Cut(note, limitNote)
 }
 
-// mergeEvent says the same as an event. It has no key: one that is sent again, because its answer was lost, is a second line in a list.
+// mergeEvent says the same as an event. It has no key: one that is sent again, because its answer
+// was lost, is a second line in a list.
 func mergeEvent(key string, m notify.Message, now time.Time) api.ChangeEvent {
 	return changeEvent(key, m, fmt.Sprintf("%s is the same trouble as %s, which goes on with a page of its own", m.Name(), text.Cut(m.MergedInto, 500)), now)
 }

@@ -18,8 +18,9 @@ func merged(t *testing.T) notify.Message {
 	return notify.Compose(f)
 }
 
-// Robusta, issue 1350: the end of an alert left its first message as it was. Here the page of an incident that was merged ends, and a
-// note says into which one; what hinders the note does not keep the page ringing, and trying again writes no second one.
+// Robusta, issue 1350: the end of an alert left its first message as it was. Here the page of an
+// incident that was merged ends, and a note says into which one; what hinders the note does not
+// keep the page ringing, and trying again writes no second one.
 func TestRobusta1350MergedPageSaysWhereItWent(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{RoutingKey: key, Token: "token", From: []string{"bot@example.com"}})
 	ref, err := n.Show(t.Context(), notify.Compose(facts(t)), state.Told{}, true)
@@ -54,7 +55,8 @@ func TestAMergedIncidentThatPagedNobodyIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Without a token no note can be written: the page ends, and the service's recent changes say where its incident went, once, and page nobody.
+// Without a token no note can be written: the page ends, and the service's recent changes say where
+// its incident went, once, and page nobody.
 func TestAMergedPageLeavesAChangeWhereNoNoteCanBeWritten(t *testing.T) {
 	for name, c := range map[string]struct {
 		key  string

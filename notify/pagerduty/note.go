@@ -14,7 +14,8 @@ import (
 	"paramedic/state"
 )
 
-// Note writes the diagnosis into an incident that another tool opened, once for each change of the cause.
+// Note writes the diagnosis into an incident that another tool opened, once for each change of the
+// cause.
 func (n *Notifier) Note(ctx context.Context, m notify.Message, ref string, before state.Cause) error {
 	if !n.cfg.Notes() {
 		return &notify.Refused{Err: errors.New("notes need notify.pagerduty.api_token_file and from")}
@@ -56,10 +57,11 @@ func (n *Notifier) note(ctx context.Context, token, ref, mark, words string) err
 	return judge(n.rest, call.verdict("note in "+ref))
 }
 
-// noteMerge writes into our own page where its incident went: an event that resolves cannot say why, and a trigger that does would open
-// a second incident where somebody has ended the page in PagerDuty without our hearing of it, or where the end overtakes it: PagerDuty
-// takes events asynchronously, in no promised order. Events know an incident by our key, notes by PagerDuty's ID, so it is looked up; where
-// it is not found, nobody was paged and nothing is to be explained.
+// noteMerge writes into our own page where its incident went: an event that resolves cannot say
+// why, and a trigger that does would open a second incident where somebody has ended the page in
+// PagerDuty without our hearing of it, or where the end overtakes it: PagerDuty takes events
+// asynchronously, in no promised order. Events know an incident by our key, notes by PagerDuty's
+// ID, so it is looked up; where it is not found, nobody was paged and nothing is to be explained.
 func (n *Notifier) noteMerge(ctx context.Context, m notify.Message) error {
 	mark := marker(m) + " merged"
 	return n.noteOwn(ctx, m, mark, mergeText(m, mark))

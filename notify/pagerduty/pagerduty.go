@@ -22,7 +22,8 @@ const (
 	restEvery   = 100 * time.Millisecond
 	patience    = 8 * time.Second
 
-	// orchestrationKey is how the keys of global orchestrations and rulesets begin (https://support.pagerduty.com/main/docs/change-events).
+	// orchestrationKey is how the keys of global orchestrations and rulesets begin
+	// (https://support.pagerduty.com/main/docs/change-events).
 	orchestrationKey = "R"
 )
 
@@ -65,8 +66,9 @@ func New(cfg Config, opt Options) *Notifier {
 	}
 }
 
-// The status of the page, as the handle refStatus keeps it. refMerged says that the page's end was explained, refCause which cause the
-// page names, refCauses how often that has changed, refHanded which hand-over to a person it was told of.
+// The status of the page, as the handle refStatus keeps it. refMerged says that the page's end was
+// explained, refCause which cause the page names, refCauses how often that has changed, refHanded
+// which hand-over to a person it was told of.
 const (
 	refStatus    = "status"
 	refMerged    = "merged"
@@ -78,8 +80,9 @@ const (
 	resolved     = "resolved"
 )
 
-// Show brings the page to where the incident is: triggered, acknowledged or resolved. What it has to do is decided from what was sent,
-// never from what PagerDuty holds; sending the same again changes nothing there.
+// Show brings the page to where the incident is: triggered, acknowledged or resolved. What it has
+// to do is decided from what was sent, never from what PagerDuty holds; sending the same again
+// changes nothing there.
 func (n *Notifier) Show(ctx context.Context, m notify.Message, told state.Told, fresh bool) (map[string]string, error) {
 	ref := maps.Clone(told.Ref)
 	if ref == nil {
@@ -179,8 +182,9 @@ func pageCause(m notify.Message) string {
 	return string(m.Cause)
 }
 
-// tellCause tells an open page that its cause is another than the one that it names. A trigger with the same key only adds a line to the
-// page's log, and opens a second page where a person has ended the first without our hearing of it; so it is a note, or a change event.
+// tellCause tells an open page that its cause is another than the one that it names. A trigger with
+// the same key only adds a line to the page's log, and opens a second page where a person has ended
+// the first without our hearing of it; so it is a note, or a change event.
 func (n *Notifier) tellCause(ctx context.Context, m notify.Message, ref map[string]string) error {
 	open := ref[refStatus] == triggered || ref[refStatus] == acknowledged
 	before := ref[refCause]
@@ -216,7 +220,8 @@ func handedAt(m notify.Message) string {
 	return m.HandedAt.UTC().Format(time.RFC3339)
 }
 
-// tellHanded tells an open page that first aid needs a person. It was sent for the trouble before, and does not ring again.
+// tellHanded tells an open page that first aid needs a person. It was sent for the trouble before,
+// and does not ring again.
 func (n *Notifier) tellHanded(ctx context.Context, m notify.Message, ref map[string]string) error {
 	open := ref[refStatus] == triggered || ref[refStatus] == acknowledged
 	at := handedAt(m)
@@ -236,8 +241,9 @@ func (n *Notifier) tellHanded(ctx context.Context, m notify.Message, ref map[str
 	return err
 }
 
-// recordMerge tells the page's service where a merged incident went, where notes cannot: as a change event, which takes the same key, pages
-// nobody and shows among the recent changes of the service and of its incidents. Keys of an orchestration of events take none.
+// recordMerge tells the page's service where a merged incident went, where notes cannot: as a
+// change event, which takes the same key, pages nobody and shows among the recent changes of the
+// service and of its incidents. Keys of an orchestration of events take none.
 func (n *Notifier) recordMerge(ctx context.Context, m notify.Message) error {
 	return n.recordChange(ctx, func(key string) api.ChangeEvent { return mergeEvent(key, m, n.opt.Clock.Now()) })
 }
@@ -258,7 +264,8 @@ func (n *Notifier) recordChange(ctx context.Context, made func(key string) api.C
 	return judge(n.events, call.verdict("change"))
 }
 
-// client makes a client for one call. The library's package-level functions are of no use: they know one endpoint and no timeout.
+// client makes a client for one call. The library's package-level functions are of no use: they
+// know one endpoint and no timeout.
 func (n *Notifier) client(token string) (*api.Client, *call) {
 	var options []api.ClientOptions
 	if n.cfg.EventsURL != "" {

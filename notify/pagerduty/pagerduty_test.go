@@ -139,7 +139,8 @@ func TestStateTable(t *testing.T) {
 	}
 }
 
-// Every event is lost on its way back once; the page ends where it should all the same, and nobody is paged twice.
+// Every event is lost on its way back once; the page ends where it should all the same, and nobody
+// is paged twice.
 func TestRetriesKeepTheOrder(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
 	f := facts(t)

@@ -17,11 +17,12 @@ import (
 // keyShape is the form of an integration key, and of an orchestration's.
 var keyShape = regexp.MustCompile(`^[0-9A-Za-z]{32}$`)
 
-// nowhere is the ID of an incident that no account has: a note for it is judged like any other, and written nowhere.
+// nowhere is the ID of an incident that no account has: a note for it is judged like any other, and
+// written nowhere.
 const nowhere = "Q0000000000000"
 
-// Probe asks PagerDuty whether the bot can do its work: the routing key by its form, the API token by what it may do, and the webhook's
-// secret. It sends no event, so that nobody is paged.
+// Probe asks PagerDuty whether the bot can do its work: the routing key by its form, the API token
+// by what it may do, and the webhook's secret. It sends no event, so that nobody is paged.
 func (n *Notifier) Probe(ctx context.Context, webhookSecret func() (string, error)) []notify.Probe {
 	out := []notify.Probe{{What: "pagerduty routing key", Err: n.probeKey()}}
 	if n.cfg.Notes() {
@@ -52,7 +53,8 @@ func (n *Notifier) probeKey() error {
 	return nil
 }
 
-// probeToken proves that the token may write notes, and that the user whom they are written as exists.
+// probeToken proves that the token may write notes, and that the user whom they are written as
+// exists.
 func (n *Notifier) probeToken(ctx context.Context) error {
 	const fix = "open Integrations, API Access Keys, Create New API Key, and leave Read-only off"
 	token, err := n.opt.APIToken()

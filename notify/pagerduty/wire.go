@@ -22,8 +22,8 @@ const busy = 30 * time.Second
 // maxReply bounds what is read of an answer.
 const maxReply = 4 << 20
 
-// A call records what the library hides: the status, Retry-After and the body of an answer that is an error, and the real error where
-// there was no answer. One is made for every request.
+// A call records what the library hides: the status, Retry-After and the body of an answer that is
+// an error, and the real error where there was no answer. One is made for every request.
 type call struct {
 	http   *http.Client
 	status int
@@ -51,8 +51,9 @@ func (c *call) Do(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// verdict says what came of the call: nothing where it got through, and otherwise whether trying again can help, and when. It is the
-// package's only judge of that; the library's own error is not asked.
+// verdict says what came of the call: nothing where it got through, and otherwise whether trying
+// again can help, and when. It is the package's only judge of that; the library's own error is not
+// asked.
 func (c *call) verdict(what string) error {
 	switch {
 	case c.err != nil && (errors.Is(c.err, context.Canceled) || errors.Is(c.err, context.DeadlineExceeded)):
@@ -78,7 +79,8 @@ func (c *call) verdict(what string) error {
 	return &notify.Refused{Err: err}
 }
 
-// reason is what an answer's body says is wrong; the events API and the REST API say it in different places.
+// reason is what an answer's body says is wrong; the events API and the REST API say it in
+// different places.
 func reason(body []byte) string {
 	var said struct {
 		Message string `json:"message"`

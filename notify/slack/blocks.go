@@ -12,8 +12,9 @@ import (
 	"paramedic/state"
 )
 
-// Slack's limits that this package reaches (https://docs.slack.dev/reference/block-kit/blocks). The cap on all text of a message is
-// not documented; messages of 11,300 characters were seen refused as msg_blocks_too_long, so ours stay below ten thousand.
+// Slack's limits that this package reaches (https://docs.slack.dev/reference/block-kit/blocks). The
+// cap on all text of a message is not documented; messages of 11,300 characters were seen refused
+// as msg_blocks_too_long, so ours stay below ten thousand.
 const (
 	limitBlocks  = 50
 	limitHeader  = 150
@@ -38,8 +39,8 @@ type page struct {
 	approves func(approvers []string) bool
 }
 
-// text takes a text into the page: at most limit of it, and no more than the budget still holds. A block may not be empty, so a text
-// that is gives a dash.
+// text takes a text into the page: at most limit of it, and no more than the budget still holds. A
+// block may not be empty, so a text that is gives a dash.
 func (p *page) text(s string, limit int) string {
 	limit = min(limit, p.left)
 	if text.Len(s) > limit {
@@ -71,7 +72,8 @@ func code(s string) api.RichTextSectionElement {
 
 func row(e ...api.RichTextSectionElement) api.RichTextElement { return api.NewRichTextSection(e...) }
 
-// rich is a block of rows, each on a line of its own: Slack's clients differ in whether a section ends one.
+// rich is a block of rows, each on a line of its own: Slack's clients differ in whether a section
+// ends one.
 func rich(rows ...api.RichTextElement) api.Block {
 	for i, r := range rows[:len(rows)-1] {
 		if s, ok := r.(*api.RichTextSection); ok && rows[i+1].RichTextElementType() == api.RTESection {
@@ -160,8 +162,9 @@ func clock(t time.Time) string { return t.UTC().Format("Jan 2 15:04 UTC") }
 // limitOwn is the most of the operator's own text that is shown, in one block.
 const limitOwn = 2900
 
-// own shows the operator's own text in place of the built-in words, and says whether there is one. It comes with its markup, in which
-// nothing of an alert makes a link or a mention; verbatim, Slack adds none by itself.
+// own shows the operator's own text in place of the built-in words, and says whether there is one.
+// It comes with its markup, in which nothing of an alert makes a link or a mention; verbatim, Slack
+// adds none by itself.
 func (p *page) own(m notify.Message) bool {
 	if m.Words.Text == "" {
 		return false
@@ -320,10 +323,12 @@ func (p *page) offer(o notify.Offer, full bool) {
 	}
 }
 
-// decides reports whether a click may decide on an action: a button that could only refuse is not shown.
+// decides reports whether a click may decide on an action: a button that could only refuse is not
+// shown.
 func (p *page) decides(o notify.Offer) bool { return p.clicks && p.approves(o.Approvers) }
 
-// decide adds the buttons of an action that waits for approval. Their value binds the click to exactly the plan that is shown.
+// decide adds the buttons of an action that waits for approval. Their value binds the click to
+// exactly the plan that is shown.
 func (p *page) decide(o notify.Offer) {
 	value := fmt.Sprintf("%s|%s", o.ID, o.PlanHash)
 	if len(value) > limitValue {

@@ -73,7 +73,8 @@ func TestHostileTextIsNeverMarkup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range append(s.Messages(), s.Thread(ref["ts"])...) {
-		// The fake refuses mentions and broadcasts; what is left is that nothing is of a type that Slack reads as markup.
+		// The fake refuses mentions and broadcasts; what is left is that nothing is of a type that
+		// Slack reads as markup.
 		if bytes.Contains(m.Blocks, []byte(`"mrkdwn"`)) {
 			t.Errorf("markup in %s", m.Blocks)
 		}
@@ -188,7 +189,8 @@ func huge(t *testing.T, r *rand.Rand) notify.Facts {
 	return f
 }
 
-// A run that somebody called off is not about to start, and one that was called off too late says so.
+// A run that somebody called off is not about to start, and one that was called off too late says
+// so.
 func TestACallToStopIsTold(t *testing.T) {
 	for at, want := range map[state.ActionState]string{
 		state.Intent:  "being called off|called off by asha; nothing is written any more, unless it was on its way",
@@ -244,7 +246,8 @@ func TestNoDeadButtons(t *testing.T) {
 	}
 }
 
-// The buttons are there where any Slack user may approve, whether a policy or the tokens file says so.
+// The buttons are there where any Slack user may approve, whether a policy or the tokens file says
+// so.
 func TestButtonsFollowWhoMayApprove(t *testing.T) { // 17
 	for _, c := range []struct {
 		approvers []string

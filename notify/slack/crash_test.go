@@ -26,7 +26,8 @@ func (b *board) Timeline(context.Context, state.IncidentID) ([]state.Entry, erro
 	return b.facts.Timeline, nil
 }
 
-// The process dies after Slack took the message and before the outcome is kept, again and again: there is one message.
+// The process dies after Slack took the message and before the outcome is kept, again and again:
+// there is one message.
 func TestACrashBetweenPostAndOutcomeLeavesOneMessage(t *testing.T) {
 	n, s := bench(t, Config{}, slacktest.Options{})
 	b := &board{facts: fresh(t)}

@@ -1,14 +1,17 @@
-// Package slack shows incidents in a Slack channel: one message an incident, posted once and edited in place, its timeline in the
-// message's thread, and buttons to acknowledge, approve and deny, and to say that a run which needs a person is taken care of.
+// Package slack shows incidents in a Slack channel: one message an incident, posted once and edited
+// in place, its timeline in the message's thread, and buttons to acknowledge, approve and deny, and
+// to say that a run which needs a person is taken care of.
 //
 // It promises:
 //
-//   - One message: after an attempt whose outcome is not known it looks for the message by its metadata (event type
-//     paramedic_incident) before it posts again, and the same for what it wrote into the thread.
-//   - Slack's limits are held by shortening with a link to the incident's page. Where Slack refuses the blocks all the same, the
-//     message goes out in its shortest form.
-//   - What came out of an alert is never markup: all of it travels as rich text or plain text, in which Slack reads no mentions, links
-//     or formatting; the one text that is read as markup, the notification's, is escaped.
+//   - One message: after an attempt whose outcome is not known it looks for the message by its
+//     metadata (event type paramedic_incident) before it posts again, and the same for what it
+//     wrote into the thread.
+//   - Slack's limits are held by shortening with a link to the incident's page. Where Slack refuses
+//     the blocks all the same, the message goes out in its shortest form.
+//   - What came out of an alert is never markup: all of it travels as rich text or plain text, in
+//     which Slack reads no mentions, links or formatting; the one text that is read as markup, the
+//     notification's, is escaped.
 //
 // The buttons are a contract with whoever receives the clicks:
 //

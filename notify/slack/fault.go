@@ -15,7 +15,8 @@ import (
 // busy is how long to wait where Slack says that we are too fast and names no time.
 const busy = 10 * time.Second
 
-// passing are the errors that Slack answers with and that pass by themselves. After these it is open whether the call took effect.
+// passing are the errors that Slack answers with and that pass by themselves. After these it is
+// open whether the call took effect.
 var passing = map[string]bool{
 	"internal_error": true, "fatal_error": true, "request_timeout": true, "service_unavailable": true, "team_added_to_org": true,
 }
@@ -35,7 +36,8 @@ var hints = map[string]string{
 	"cant_update_message": "the message belongs to another app",
 }
 
-// verdict says what a failed call means: whether trying again can help, and when. It is the package's only judge of that.
+// verdict says what a failed call means: whether trying again can help, and when. It is the
+// package's only judge of that.
 func verdict(method string, err error) error {
 	if err == nil {
 		return nil

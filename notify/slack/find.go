@@ -15,7 +15,8 @@ import (
 	"paramedic/notify"
 )
 
-// The bounds of a search: how far before the incident it begins, because clocks differ, and how much of the channel it reads.
+// The bounds of a search: how far before the incident it begins, because clocks differ, and how
+// much of the channel it reads.
 const (
 	searchSlack = 10 * time.Minute
 	searchPages = 15
@@ -26,8 +27,8 @@ var idShape = regexp.MustCompile(`^[CGD][A-Z0-9]{6,}$`)
 
 func isID(channel string) bool { return idShape.MatchString(channel) }
 
-// find looks for the incident's message in the channel, and puts its handles into ref. Where Slack does not let us look it gives up:
-// two messages are better than none.
+// find looks for the incident's message in the channel, and puts its handles into ref. Where Slack
+// does not let us look it gives up: two messages are better than none.
 func (n *Notifier) find(ctx context.Context, c *api.Client, m notify.Message, ref map[string]string) error {
 	channel, err := n.channelID(ctx, c)
 	if err == nil {
@@ -48,7 +49,8 @@ func (n *Notifier) find(ctx context.Context, c *api.Client, m notify.Message, re
 	return err
 }
 
-// search returns the incident's message in the channel, and the last timeline entry that it tells; both are empty where there is none.
+// search returns the incident's message in the channel, and the last timeline entry that it tells;
+// both are empty where there is none.
 func (n *Notifier) search(ctx context.Context, c *api.Client, channel string, m notify.Message) (ts, to string, err error) {
 	q := &api.GetConversationHistoryParameters{
 		ChannelID: channel, Limit: searchLimit, IncludeAllMetadata: true,

@@ -9,8 +9,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Manifest is the manifest of the Slack app, for https://api.slack.com/apps: it asks for the scopes that this package uses, and points
-// Slack at the bot's doors below base (https://paramedic.example.com).
+// Manifest is the manifest of the Slack app, for https://api.slack.com/apps: it asks for the scopes
+// that this package uses, and points Slack at the bot's doors below base
+// (https://paramedic.example.com).
 func Manifest(base string) ([]byte, error) {
 	base = strings.TrimRight(base, "/")
 	m := api.Manifest{

@@ -29,7 +29,8 @@ type place struct {
 	err                    error
 }
 
-// Probe asks Slack whether the bot can do its work: the token, its scopes, the channel and the signing secret. It posts nothing.
+// Probe asks Slack whether the bot can do its work: the token, its scopes, the channel and the
+// signing secret. It posts nothing.
 func (n *Notifier) Probe(ctx context.Context, signing func() (string, error)) []notify.Probe {
 	var who *api.AuthTestResponse
 	c, err := n.client()
@@ -77,8 +78,8 @@ func missing(given, need []string) error {
 	return fmt.Errorf("missing %s: %s, Scopes, Bot Token Scopes, Add an OAuth Scope, then Reinstall to Workspace", strings.Join(need, ", "), atPermissions)
 }
 
-// probeSecret judges the signing secret by its form: Slack lets nobody try one. An app that has commands sends what the bot refuses
-// without it.
+// probeSecret judges the signing secret by its form: Slack lets nobody try one. An app that has
+// commands sends what the bot refuses without it.
 func (n *Notifier) probeSecret(signing func() (string, error), commands bool) notify.Probe {
 	p := notify.Probe{What: "slack signing secret"}
 	const set = "set notify.slack.signing_secret_file to the Signing Secret (" + atBasics + ")"

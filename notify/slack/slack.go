@@ -20,8 +20,9 @@ import (
 	"paramedic/state"
 )
 
-// Slack takes about one message a second and channel, and of other methods so many calls a minute and workspace: 50 of tier 3, 20 of
-// tier 2 (https://docs.slack.dev/apis/web-api/rate-limits). Burst and rate together stay below that in every minute.
+// Slack takes about one message a second and channel, and of other methods so many calls a minute
+// and workspace: 50 of tier 3, 20 of tier 2 (https://docs.slack.dev/apis/web-api/rate-limits).
+// Burst and rate together stay below that in every minute.
 const (
 	postEvery   = 1050 * time.Millisecond
 	tier3Every  = 1500 * time.Millisecond
@@ -44,7 +45,8 @@ type Options struct {
 	Log   *slog.Logger           // nil: none
 	HTTP  *http.Client           // nil: a client with a timeout
 	Token func() (string, error) // nil: Config.TokenFile, read anew at every call
-	// Approves reports whether any Slack user may approve an action with these approvers; nil: where there are any.
+	// Approves reports whether any Slack user may approve an action with these approvers; nil:
+	// where there are any.
 	Approves func(approvers []string) bool
 }
 
@@ -102,7 +104,8 @@ func (b bounded) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// clicks says whether what people click comes to the bot: without the signing secret it could not be believed, and is refused.
+// clicks says whether what people click comes to the bot: without the signing secret it could not
+// be believed, and is refused.
 func (n *Notifier) clicks() bool { return n.cfg.SigningSecretFile != "" }
 
 // approves reports whether any Slack user may approve an action with these approvers.
@@ -125,7 +128,8 @@ func (n *Notifier) client() (*api.Client, error) {
 	return api.New(token, options...), nil
 }
 
-// The handles in a channel's Ref: where the message is, the last timeline entry in its thread, and a digest of what it shows.
+// The handles in a channel's Ref: where the message is, the last timeline entry in its thread, and
+// a digest of what it shows.
 const (
 	refChannel = "channel"
 	refTS      = "ts"
@@ -183,7 +187,8 @@ func (n *Notifier) message(ctx context.Context, c *api.Client, m notify.Message,
 	}
 	ref[refShown] = shown
 	if !edit && len(m.Entries) > 0 {
-		// The message tells what happened so far: the thread begins with what comes after it, and a first message is one call.
+		// The message tells what happened so far: the thread begins with what comes after it, and a
+		// first message is one call.
 		ref[refThread] = lastEntry(m)
 	}
 	return nil
@@ -240,7 +245,8 @@ func notice(m notify.Message) string {
 	return escape(text.Cut(fmt.Sprintf("%s %s: %s", m.Name(), word, m.Headline()), 300))
 }
 
-// judge turns a failed call into what the outbox needs to know, and makes later calls of the method wait where Slack asked for it.
+// judge turns a failed call into what the outbox needs to know, and makes later calls of the method
+// wait where Slack asked for it.
 func (n *Notifier) judge(method string, err error) error {
 	var own *notify.Later
 	if errors.As(err, &own) {

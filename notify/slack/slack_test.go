@@ -48,7 +48,8 @@ func (q *quick) After(d time.Duration) <-chan time.Time {
 	return c
 }
 
-// bench is a notifier in front of a fake workspace. No call that Slack would refuse is expected, but for those that a test names.
+// bench is a notifier in front of a fake workspace. No call that Slack would refuse is expected,
+// but for those that a test names.
 func bench(t testing.TB, cfg Config, opt slacktest.Options, expected ...string) (*Notifier, *slacktest.Server) {
 	t.Helper()
 	s := slacktest.New(opt)
@@ -177,7 +178,8 @@ func TestAnUnknownOutcomeLeavesOneMessage(t *testing.T) {
 			if errors.As(err, &no) {
 				t.Fatalf("given up: %v", err)
 			}
-			// A new process, which has not learnt the channel's ID: the outcome of the first was not kept, or was.
+			// A new process, which has not learnt the channel's ID: the outcome of the first was
+			// not kept, or was.
 			again := New(n.cfg, n.opt)
 			if ref, err = again.Show(t.Context(), m, state.Told{Ref: ref}, false); err != nil {
 				t.Fatal(err)

@@ -9,7 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// The operator's own words stand in place of the built-in ones, within Slack's limits; what a person decides on stays.
+// The operator's own words stand in place of the built-in ones, within Slack's limits; what a
+// person decides on stays.
 func TestOwnWordsKeepLimitsAndButtons(t *testing.T) {
 	n, s := bench(t, Config{SigningSecretFile: "x"}, slacktest.Options{})
 	m := notify.Compose(facts0(t))

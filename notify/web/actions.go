@@ -79,7 +79,8 @@ func newActionCard(a state.Action) actionCard {
 	return c
 }
 
-// Allowed says how many guards allow the action: of how many, where not all do. That is as many as every other channel counts.
+// Allowed says how many guards allow the action: of how many, where not all do. That is as many as
+// every other channel counts.
 func (c actionCard) Allowed() string {
 	guards, verb := plural(len(c.Guards), "guard"), "allow"
 	if n := len(c.Passed); n < len(c.Guards) {

@@ -82,7 +82,8 @@ func (l Line) Class() string {
 	return "s" + strconv.Itoa(l.Color%maxSeries)
 }
 
-// The chart's size in its own units: a phone shows it at about this size, so text is readable there.
+// The chart's size in its own units: a phone shows it at about this size, so text is readable
+// there.
 const (
 	chartW, chartH          = 440.0, 240.0
 	padL, padR, padT, padB  = 50.0, 12.0, 46.0, 30.0
@@ -167,7 +168,8 @@ func (c Chart) line(s *strings.Builder, l Line, x func(time.Time) float64, y fun
 	}
 }
 
-// bounds finds what the axes have to show: every point, zero where it is near, the threshold where it is not far off.
+// bounds finds what the axes have to show: every point, zero where it is near, the threshold where
+// it is not far off.
 func (c Chart) bounds() (bounds, bool) {
 	b := bounds{low: math.Inf(1), top: math.Inf(-1)}
 	for _, l := range c.Series {
@@ -293,7 +295,8 @@ func typicalStep(points []state.Point) time.Duration {
 	return steps[len(steps)/2]
 }
 
-// bar draws a weight of decibans as a bar that goes right from the middle for the cause, and left against it.
+// bar draws a weight of decibans as a bar that goes right from the middle for the cause, and left
+// against it.
 func bar(weight, most float64) template.HTML {
 	if !finite(weight) || most <= 0 || !finite(most) {
 		return ""

@@ -10,7 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// keySignals are charted where the evidence has them, in this order, after those that decided the verdict.
+// keySignals are charted where the evidence has them, in this order, after those that decided the
+// verdict.
 var keySignals = []string{"kv_usage", "requests_waiting", "ttft_p95", "preemption_rate", "requests_running", "itl_p95", "generation_tokens_rate",
 	"arrival_rate", "prefix_hit_ratio", "container_memory", "error_rate", "gpu_util", "kv_idle_usage", "prompt_length_p95"}
 
@@ -24,7 +25,8 @@ const (
 	lately = 3 * time.Minute
 )
 
-// charts picks the signals worth drawing: those that speak for the verdict, strongest first, then the key signals.
+// charts picks the signals worth drawing: those that speak for the verdict, strongest first, then
+// the key signals.
 func (h *Handler) charts(in state.Incident, ev state.Evidence, checks []Check, marks []Mark) []Chart {
 	bySignal := map[string][]state.Curve{}
 	var order, rest []string

@@ -12,7 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// A Playbook is what a page shows of a playbook: rendered, with its checks answered where it is shown with an incident.
+// A Playbook is what a page shows of a playbook: rendered, with its checks answered where it is
+// shown with an incident.
 type Playbook struct {
 	ID       string
 	Title    string
@@ -65,10 +66,12 @@ type Config struct {
 	Clock   state.Clock
 	// Clusters are those whose kill switch the pages show; empty means "default".
 	Clusters []string
-	// Authenticate returns who sends a request, by its cookie [CookieName] or its Authorization header. An actor without a name, and
-	// with Authenticate nil every reader, is asked for one where something is decided.
+	// Authenticate returns who sends a request, by its cookie [CookieName] or its Authorization
+	// header. An actor without a name, and with Authenticate nil every reader, is asked for one
+	// where something is decided.
 	Authenticate func(*http.Request) (by state.Actor, ok bool)
-	// Login begins a session for a token and returns its ID; Logout ends the session of a request. Both go with Authenticate.
+	// Login begins a session for a token and returns its ID; Logout ends the session of a request.
+	// Both go with Authenticate.
 	Login  func(r *http.Request, token string) (session string, err error)
 	Logout func(*http.Request)
 	Logger *slog.Logger
@@ -86,7 +89,8 @@ type Handler struct {
 	mux      *http.ServeMux
 }
 
-// New makes the pages' handler. It serves /, /incidents/, /actions, /playbooks/, /fleet, /static/, /login and /logout.
+// New makes the pages' handler. It serves /, /incidents/, /actions, /playbooks/, /fleet, /static/,
+// /login and /logout.
 func New(cfg Config) (*Handler, error) {
 	if cfg.View == nil || cfg.Clock == nil {
 		return nil, errors.New("the pages need a view and a clock")

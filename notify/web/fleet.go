@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// A Fleet is the health of every pool at one moment. A status is healthy, warning, critical or unknown; what was not measured is
-// unknown, never healthy.
+// A Fleet is the health of every pool at one moment. A status is healthy, warning, critical or
+// unknown; what was not measured is unknown, never healthy.
 type Fleet struct {
 	At      time.Time
 	Overall string
@@ -84,8 +84,9 @@ type worker struct {
 
 type poolKey struct{ cluster, namespace, name string }
 
-// fleet shows every pool's health now, and beside it the workers that evidence has named. The latter is no inventory: Paramedic reads
-// single workers when there is an incident, and the page says so.
+// fleet shows every pool's health now, and beside it the workers that evidence has named. The
+// latter is no inventory: Paramedic reads single workers when there is an incident, and the page
+// says so.
 func (h *Handler) fleet(r *http.Request) (view, error) {
 	var d fleetData
 	if h.cfg.Fleet != nil {

@@ -130,8 +130,8 @@ const mostMeanings = 20
 // name is what people call an incident of this bot.
 func (h *Handler) name(in state.Incident) string { return in.ShortName(len(h.cfg.Clusters) > 1) }
 
-// find takes an ID, a number with or without "#" and its cluster (prod-42), or a unique beginning of an ID with or without "INC-". Where
-// several are meant the reader chooses.
+// find takes an ID, a number with or without "#" and its cluster (prod-42), or a unique beginning
+// of an ID with or without "INC-". Where several are meant the reader chooses.
 func (h *Handler) find(asked string) (state.Incident, error) {
 	if in, ok := h.cfg.View.Incident(state.IncidentID(asked)); ok {
 		return in, nil

@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	// CookieName is the cookie that carries the ID of a login, for the pages and for what their script asks of the API.
+	// CookieName is the cookie that carries the ID of a login, for the pages and for what their
+	// script asks of the API.
 	CookieName = "paramedic_session"
-	// oldCookie held the token itself, in versions before sessions. A browser that still has it is told to forget it.
+	// oldCookie held the token itself, in versions before sessions. A browser that still has it is
+	// told to forget it.
 	oldCookie = "paramedic_token"
 	// loginTime is how long a browser keeps the cookie; the session may end sooner.
 	loginTime = 12 * 3600
@@ -96,7 +98,8 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// cookie is out of scripts' and other sites' reach, and never leaves TLS where the page came over it.
+// cookie is out of scripts' and other sites' reach, and never leaves TLS where the page came over
+// it.
 func (h *Handler) cookie(r *http.Request, name, value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")}

@@ -188,7 +188,8 @@ func (h *Handler) parse(funcs template.FuncMap) (map[string]*template.Template, 
 	return pages, nil
 }
 
-// An asset is a static file, addressed by its content so that a new version is never hidden by a cache.
+// An asset is a static file, addressed by its content so that a new version is never hidden by a
+// cache.
 type asset struct {
 	data []byte
 	kind string

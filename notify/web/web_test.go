@@ -98,7 +98,8 @@ func bearer(token string) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 }
 
-// The page offers approval to the people whose approval counts, and tells the others whose it takes. Any responder may deny.
+// The page offers approval to the people whose approval counts, and tells the others whose it
+// takes. Any responder may deny.
 func TestApproveButtonIsForApprovers(t *testing.T) { // 17
 	for name, c := range map[string]struct {
 		approvers     []string

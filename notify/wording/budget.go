@@ -68,9 +68,11 @@ func (b *budget) weigh(v reflect.Value) (reflect.Value, error) {
 	return v, b.spend(size(v, maxValue+1, 0))
 }
 
-// funcs are Alertmanager's functions and those of Go's templates that make text, each within the budget and on the given clock.
+// funcs are Alertmanager's functions and those of Go's templates that make text, each within the
+// budget and on the given clock.
 //
-// Those that encode give text in which foreign characters are harmless, and see them as they are; what those that decode give is foreign.
+// Those that encode give text in which foreign characters are harmless, and see them as they are;
+// what those that decode give is foreign.
 func (b *budget) funcs(now time.Time) gotext.FuncMap {
 	out := gotext.FuncMap{stepName: b.step, weighName: b.weigh}
 	for name, fn := range template.DefaultFuncs {
@@ -145,8 +147,8 @@ func (b *budget) within(name string, fn any) any {
 // wide is a width or a precision that alone makes a long text, or one that an argument says.
 var wide = regexp.MustCompile(`%[^a-zA-Z%]*(?:[0-9]{5,}|\*)`)
 
-// multiplies is how long the result of a function may be that repeats one argument for each part of another; 0 for the others, whose
-// results are at most a few times as long as their arguments.
+// multiplies is how long the result of a function may be that repeats one argument for each part of
+// another; 0 for the others, whose results are at most a few times as long as their arguments.
 func multiplies(name string, args []reflect.Value) int {
 	switch name {
 	case "printf":
@@ -166,7 +168,8 @@ func multiplies(name string, args []reflect.Value) int {
 // deepest is how far size looks into lists of lists.
 const deepest = 100
 
-// size is about how long a value is as text; once it is more than most it may be any number above that.
+// size is about how long a value is as text; once it is more than most it may be any number above
+// that.
 func size(v reflect.Value, most, depth int) int {
 	if depth > deepest {
 		return most + 1

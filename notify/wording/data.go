@@ -19,10 +19,12 @@ const maxAlerts = 100
 // maxText bounds each text in the data.
 const maxText = 2000
 
-// Data is what templates are given: what Alertmanager gives its own, of all alerts of the incident, and the incident.
+// Data is what templates are given: what Alertmanager gives its own, of all alerts of the incident,
+// and the incident.
 //
-// Receiver, ExternalURL and GroupLabels are those of the notifications that brought the alerts: the newest, and the group labels that all
-// of them had. There are no route labels, and the reason is "all alerts resolved" or "unknown".
+// Receiver, ExternalURL and GroupLabels are those of the notifications that brought the alerts: the
+// newest, and the group labels that all of them had. There are no route labels, and the reason is
+// "all alerts resolved" or "unknown".
 type Data struct {
 	template.Data
 	Incident Incident
@@ -62,11 +64,13 @@ func plain(s string) string { return text.Cut(text.Clean(s), maxText) }
 // lines is the same of several lines, for where a line more is only a line more.
 func lines(s string) string { return text.Cut(paragraphs(s), maxText) }
 
-// mrkdwn is a text for Slack's mrkdwn. The characters that begin links, mentions and entities there are kept aside while a template is
-// rendered, so that no function of a template can bring them back.
+// mrkdwn is a text for Slack's mrkdwn. The characters that begin links, mentions and entities there
+// are kept aside while a template is rendered, so that no function of a template can bring them
+// back.
 func mrkdwn(s string) string { return asideOf.Replace(lines(s)) }
 
-// The characters that stand for &, < and > of foreign text while a template is rendered: nothing in Unicode is named by them.
+// The characters that stand for &, < and > of foreign text while a template is rendered: nothing in
+// Unicode is named by them.
 var (
 	asideOf = strings.NewReplacer("\uE000", "", "\uE001", "", "\uE002", "", "\uE003", "", "\uE004", "", "&", "\uE000", "<", "\uE001", ">", "\uE002")
 	backOf  = strings.NewReplacer("\uE000", "&", "\uE001", "<", "\uE002", ">")
@@ -111,7 +115,8 @@ func data(f notify.Facts, m notify.Message, v voice) Data {
 	return d
 }
 
-// alerts are at most maxAlerts of an incident's, those that fire first, each group in the order in which it began.
+// alerts are at most maxAlerts of an incident's, those that fire first, each group in the order in
+// which it began.
 func (v voice) alerts(records []state.AlertRecord) template.Alerts {
 	records = slices.Clone(records)
 	slices.SortStableFunc(records, func(a, b state.AlertRecord) int {

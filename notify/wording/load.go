@@ -59,14 +59,15 @@ type Templates struct {
 	log *slog.Logger
 }
 
-// stepName is the function that counts steps; it is put into every template and every loop. weighName counts what a method makes of an
-// argument; it is put behind each such call.
+// stepName is the function that counts steps; it is put into every template and every loop.
+// weighName counts what a method makes of an argument; it is put behind each such call.
 const (
 	stepName  = "paramedic_step"
 	weighName = "paramedic_weigh"
 )
 
-// Load parses the files that the patterns match, and reports every problem of theirs. Templates are nil where there is one.
+// Load parses the files that the patterns match, and reports every problem of theirs. Templates are
+// nil where there is one.
 func Load(patterns []string, log *slog.Logger) (*Templates, []Problem) {
 	if len(patterns) == 0 {
 		return nil, nil
@@ -250,8 +251,8 @@ func branch(n parse.Node) *parse.BranchNode {
 	return nil
 }
 
-// count puts the function that counts steps at the beginning of every template and of every loop's body, so that neither a loop nor
-// templates that call each other go on without it.
+// count puts the function that counts steps at the beginning of every template and of every loop's
+// body, so that neither a loop nor templates that call each other go on without it.
 func (l *loader) count() error {
 	stepper, err := l.set.New(stepName).Parse("{{" + stepName + "}}")
 	if err != nil {
@@ -290,8 +291,8 @@ func (l *loader) count() error {
 	return nil
 }
 
-// weighCalls puts the function that counts bytes behind every call of a method with an argument: a time's Format makes two characters
-// of one, and templates can feed it its own result.
+// weighCalls puts the function that counts bytes behind every call of a method with an argument: a
+// time's Format makes two characters of one, and templates can feed it its own result.
 func weighCalls(n parse.Node, weigh *parse.CommandNode, done map[*parse.PipeNode]bool) {
 	switch n := n.(type) {
 	case *parse.ActionNode:
@@ -326,7 +327,8 @@ func weighCalls(n parse.Node, weigh *parse.CommandNode, done map[*parse.PipeNode
 	}
 }
 
-// try renders every template once with a sample: a field that there is not is found before an incident needs it.
+// try renders every template once with a sample: a field that there is not is found before an
+// incident needs it.
 func (l *loader) try(t *Templates) {
 	for _, name := range Names {
 		if t.set.Lookup(name) == nil {

@@ -18,7 +18,8 @@ import (
 // mostLinks bounds the links of a message.
 const mostLinks = 5
 
-// Words renders the templates of a channel. What fails is left to the built-in words, with the reason in the log and in Failed.
+// Words renders the templates of a channel. What fails is left to the built-in words, with the
+// reason in the log and in Failed.
 func (t *Templates) Words(ctx context.Context, ch state.Channel, f notify.Facts, m notify.Message, now time.Time) notify.Words {
 	var w notify.Words
 	as := map[string]voice{}
@@ -96,7 +97,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// paragraphs is a text of several lines: each is clean, and no more than one empty line stands between two others.
+// paragraphs is a text of several lines: each is clean, and no more than one empty line stands
+// between two others.
 func paragraphs(s string) string {
 	var out []string
 	for line := range strings.Lines(s) {
@@ -121,8 +123,8 @@ func marked(literal []byte) []byte {
 	return mention.ReplaceAllFunc(literal, func(found []byte) []byte { return []byte(markOf.Replace(string(found))) })
 }
 
-// disarmed takes the power from mentions that the operator has not written out: one that is put together of a template's own brackets
-// and a label's text calls people by the label's will.
+// disarmed takes the power from mentions that the operator has not written out: one that is put
+// together of a template's own brackets and a label's text calls people by the label's will.
 func disarmed(s string) string {
 	return mention.ReplaceAllStringFunc(s, func(found string) string {
 		return strings.NewReplacer("<", "&lt;", ">", "&gt;").Replace(found)

@@ -107,7 +107,8 @@ func TestWordsTakeTheirPlaces(t *testing.T) {
 	}
 }
 
-// What comes out of an alert makes no link and calls nobody, whatever the template does with it; what the operator wrote does.
+// What comes out of an alert makes no link and calls nobody, whatever the template does with it;
+// what the operator wrote does.
 func TestLabelsAreNoMarkup(t *testing.T) {
 	evil := map[string]string{"evil": "<!channel> <https://evil.example|x>", "coded": "%3C%21channel%3E", "b64": "PCFjaGFubmVsPg==", "link": "%3Chttps://evil.example%7Cx%3E", "amp": "a&b", "bare": "!channel", "user": "@U012345"}
 	for body, want := range map[string]string{
@@ -152,7 +153,8 @@ func TestMethodsAreWithinTheBudget(t *testing.T) {
 	}
 }
 
-// No template runs without end or grows without bound, and what it was to say is left to the built-in words.
+// No template runs without end or grows without bound, and what it was to say is left to the
+// built-in words.
 func TestTemplatesAreBounded(t *testing.T) {
 	many := strings.Repeat(`{{ $s = printf "%s%s" $s $s }}`, 60)
 	for body, want := range map[string]error{

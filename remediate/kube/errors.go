@@ -13,8 +13,8 @@ import (
 // twoBudgets is what the API server says (with 500) of a pod that two disruption budgets cover.
 const twoBudgets = "more than one PodDisruptionBudget"
 
-// explain maps the API server's answers to what the runner tells apart. Only an answer of the server proves that nothing was written:
-// a timeout or a broken connection stays as it is.
+// explain maps the API server's answers to what the runner tells apart. Only an answer of the
+// server proves that nothing was written: a timeout or a broken connection stays as it is.
 func explain(err error) error {
 	if err == nil {
 		return nil

@@ -1,8 +1,10 @@
-// Package kube is the only code of Paramedic that writes to a Kubernetes cluster. It implements remediate.Cluster.
+// Package kube is the only code of Paramedic that writes to a Kubernetes cluster. It implements
+// remediate.Cluster.
 //
-// Every read is uncached. Writes are JSON Patches of Deployments and pods, and evictions with a UID precondition; there is no call
-// that deletes a pod, and none that touches a Secret or a node. Each write request is logged by the transport itself, with its
-// outcome, so that a write that some caller forgot to record is still on record. Writes are not retried here: the runner looks first.
+// Every read is uncached. Writes are JSON Patches of Deployments and pods, and evictions with a UID
+// precondition; there is no call that deletes a pod, and none that touches a Secret or a node. Each
+// write request is logged by the transport itself, with its outcome, so that a write that some
+// caller forgot to record is still on record. Writes are not retried here: the runner looks first.
 package kube
 
 import (
@@ -93,7 +95,8 @@ func (c *Cluster) Pod(ctx context.Context, namespace, name string) (remediate.Po
 	return pod(p), nil
 }
 
-// Pods lists the pods that the workload controls: those of its selector whose controller is it or one of its ReplicaSets.
+// Pods lists the pods that the workload controls: those of its selector whose controller is it or
+// one of its ReplicaSets.
 func (c *Cluster) Pods(ctx context.Context, w remediate.Workload) ([]remediate.Pod, error) {
 	if len(w.Selector) == 0 {
 		return nil, fmt.Errorf("%s selects its pods by no plain label: %w", w.Name, remediate.ErrRefused)

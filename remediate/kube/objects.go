@@ -104,7 +104,8 @@ func managers(entries []metav1.ManagedFieldsEntry) []remediate.Manager {
 	return out
 }
 
-// flatten turns a FieldsV1 tree into paths: {"f:spec":{"f:containers":{"k:{\"name\":\"vllm\"}":{"f:args":{}}}}} is
+// flatten turns a FieldsV1 tree into paths:
+// {"f:spec":{"f:containers":{"k:{\"name\":\"vllm\"}":{"f:args":{}}}}} is
 // spec.containers[vllm].args.
 func flatten(prefix string, tree map[string]any, out *[]string) {
 	leaf := true

@@ -91,7 +91,8 @@ func TestStaleBudgetAllowsNothing(t *testing.T) {
 	}
 }
 
-// An autoscaler is known only by a status that speaks of its present spec, and of a target that it can scale.
+// An autoscaler is known only by a status that speaks of its present spec, and of a target that it
+// can scale.
 func TestAutoscalerIsKnownByItsStatus(t *testing.T) {
 	type hpa = autoscalingv2.HorizontalPodAutoscaler
 	able := func(st corev1.ConditionStatus) func(*hpa) {

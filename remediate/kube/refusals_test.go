@@ -145,7 +145,8 @@ func TestDryRunIsAskedForOnlyThen(t *testing.T) {
 			}
 		}
 	}
-	// The audit names the op that a patch sets, and not one that it only tests or removes from elsewhere.
+	// The audit names the op that a patch sets, and not one that it only tests or removes from
+	// elsewhere.
 	for patch, op := range map[string]string{
 		`[{"op":"test","path":"/metadata/annotations/paramedic.dev~1op-id","value":"old"},{"op":"replace","path":"/metadata/annotations/paramedic.dev~1op-id","value":"new"}]`: "op=new",
 		`[{"op":"add","path":"/metadata/annotations/paramedic.dev~1op-id","value":"new"},{"op":"test","path":"/metadata/annotations/paramedic.dev~1op-id","value":"old"}]`:     "op=new",

@@ -10,8 +10,8 @@ import (
 	"paramedic/remediate"
 )
 
-// apply is the document after a JSON Patch (RFC 6902: test, add, replace, remove); the document itself is left as it is. As in the API
-// server, a test for null passes where the member is absent.
+// apply is the document after a JSON Patch (RFC 6902: test, add, replace, remove); the document
+// itself is left as it is. As in the API server, a test for null passes where the member is absent.
 func apply(doc map[string]any, body []byte) (map[string]any, error) {
 	var ops []struct {
 		Op, Path string

@@ -1,6 +1,7 @@
-// Package simcluster is a Kubernetes cluster in memory, as far as first aid sees one: Deployments whose pods follow their template,
-// JSON Patches that apply all or nothing, evictions under disruption budgets with UID preconditions. The demo and the tests write to
-// it; hooks let them lose a request or an answer, and let workers take time to start.
+// Package simcluster is a Kubernetes cluster in memory, as far as first aid sees one: Deployments
+// whose pods follow their template, JSON Patches that apply all or nothing, evictions under
+// disruption budgets with UID preconditions. The demo and the tests write to it; hooks let them
+// lose a request or an answer, and let workers take time to start.
 package simcluster
 
 import (
@@ -35,7 +36,8 @@ type Change struct {
 
 // A Cluster is a cluster in memory. Its zero value is not usable; see [New].
 type Cluster struct {
-	// Before is asked ahead of a request that is not a dry run, After once it took effect: an error of After loses the answer.
+	// Before is asked ahead of a request that is not a dry run, After once it took effect: an error
+	// of After loses the answer.
 	Before, After func(verb, object string) error
 	// StartDelay is how long a new pod takes to be ready.
 	StartDelay time.Duration
@@ -140,7 +142,8 @@ func (c *Cluster) start(ref remediate.Ref, name string, isReady bool) {
 	c.pods = append(c.pods, p)
 }
 
-// Edit changes a workload as a person with kubectl does: the template's args, or what else the function sets.
+// Edit changes a workload as a person with kubectl does: the template's args, or what else the
+// function sets.
 func (c *Cluster) Edit(ref remediate.Ref, manager string, edit func(doc map[string]any)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

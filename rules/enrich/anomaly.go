@@ -10,19 +10,22 @@ import (
 	"paramedic/state"
 )
 
-// The anomaly score is that of the detectors that circulate for inference fleets: how many standard deviations a value lies from the
-// mean of the points before it, over a window of at most zWindow points and with at least zPoints of them.
+// The anomaly score is that of the detectors that circulate for inference fleets: how many standard
+// deviations a value lies from the mean of the points before it, over a window of at most zWindow
+// points and with at least zPoints of them.
 const (
 	zWindow = 100
 	zPoints = 20
 	zMost   = 100
 )
 
-// ZScore is a value's distance from its usual, z = (value - mean) / max(σ, 1 % of |mean|, the unit's grain), over the last hundred
-// points of the hour before the onset, bounded to ±100; nil where there are fewer than twenty. σ is the population's standard
-// deviation, as in numpy.std. The detectors skip a series that stood still, since σ is 0 there, and so miss the jump from a flat line,
-// which is what a full KV cache and the first preemption look like. Here its deviation is taken to be one percent of its level, and
-// at least what is no change at all in its unit: a queue of one request after an hour of none is one grain, not a catastrophe.
+// ZScore is a value's distance from its usual, z = (value - mean) / max(σ, 1 % of |mean|, the
+// unit's grain), over the last hundred points of the hour before the onset, bounded to ±100; nil
+// where there are fewer than twenty. σ is the population's standard deviation, as in numpy.std. The
+// detectors skip a series that stood still, since σ is 0 there, and so miss the jump from a flat
+// line, which is what a full KV cache and the first preemption look like. Here its deviation is
+// taken to be one percent of its level, and at least what is no change at all in its unit: a queue
+// of one request after an hour of none is one grain, not a catastrophe.
 func ZScore(value float64, unit string, series []state.Point, onset time.Time) *float64 {
 	before := usual(series, onset)
 	if len(before) < zPoints || math.IsNaN(value) {
@@ -42,19 +45,23 @@ func ZScore(value float64, unit string, series []state.Point, onset time.Time) *
 	return &z
 }
 
-// swinging are the units of what goes up and down with the traffic. Memory and shares drift: where they were an hour ago is what matters.
+// swinging are the units of what goes up and down with the traffic. Memory and shares drift: where
+// they were an hour ago is what matters.
 var swinging = []string{"1/s", "requests", "s"}
 
-// Troubled is how long before its first alert a trouble may have begun unseen: rules look at rates of five minutes, held for ten.
+// Troubled is how long before its first alert a trouble may have begun unseen: rules look at rates
+// of five minutes, held for ten.
 const Troubled = 15 * time.Minute
 
-// usualPoints is how many points of the hour it takes: four without the highest and the lowest. What is known for half an hour has them.
+// usualPoints is how many points of the hour it takes: four without the highest and the lowest.
+// What is known for half an hour has them.
 const usualPoints = 6
 
-// usually is what a sample of a signal that swings with the traffic is compared with: the value of the hour before the trouble that is nearest
-// to it, without the highest and the lowest. A burst as there were others within the hour is then no change, whether or not there was one
-// exactly an hour ago. Where the hour was even, an hour ago is as good, and stays. The trouble may be older than its first alert; what the
-// signal itself shows of it is not counted.
+// usually is what a sample of a signal that swings with the traffic is compared with: the value of
+// the hour before the trouble that is nearest to it, without the highest and the lowest. A burst as
+// there were others within the hour is then no change, whether or not there was one exactly an hour
+// ago. Where the hour was even, an hour ago is as good, and stays. The trouble may be older than
+// its first alert; what the signal itself shows of it is not counted.
 func usually(s *state.Sample, onset time.Time) *float64 {
 	if s.Baseline == nil || !slices.Contains(swinging, s.Unit) {
 		return s.Baseline
@@ -88,8 +95,9 @@ const (
 	doubling = 2.0 // by how much the mean has to have changed for what swings
 )
 
-// left returns when a signal left its course of the hour before the onset for where it is now; the onset where it did not. Of all moments at
-// which its points fall in two it takes the one that divides them best.
+// left returns when a signal left its course of the hour before the onset for where it is now; the
+// onset where it did not. Of all moments at which its points fall in two it takes the one that
+// divides them best.
 func left(s *state.Sample, onset time.Time) time.Time {
 	from := slices.IndexFunc(s.Series, func(p state.Point) bool { return !p.At.Before(onset.Add(-time.Hour)) })
 	if from < 0 {
@@ -160,9 +168,10 @@ const (
 	coarsest    = time.Hour / (zPoints + 1) // however its points fall, an hour has twenty
 )
 
-// ChartStep is how far apart the points of a chart are, which begins an hour before the onset: forty of them, since much of it are rates
-// of five minutes, and of a longer incident as many as it takes to leave the hour before its onset the twenty that a z-score needs, up to
-// a hundred and twenty.
+// ChartStep is how far apart the points of a chart are, which begins an hour before the onset:
+// forty of them, since much of it are rates of five minutes, and of a longer incident as many as it
+// takes to leave the hour before its onset the twenty that a z-score needs, up to a hundred and
+// twenty.
 func ChartStep(onset, now time.Time) time.Duration {
 	whole := now.Sub(onset) + time.Hour
 	if step := whole / chartPoints; step < coarsest {

@@ -60,7 +60,8 @@ func TestZScore(t *testing.T) {
 	}
 }
 
-// However long an incident lasts, the hour before it is drawn finely enough to be compared with, for as long as a chart has room.
+// However long an incident lasts, the hour before it is drawn finely enough to be compared with,
+// for as long as a chart has room.
 func TestTheHourBeforeKeepsItsPoints(t *testing.T) {
 	for _, c := range []struct {
 		lasted, want time.Duration
@@ -75,8 +76,9 @@ func TestTheHourBeforeKeepsItsPoints(t *testing.T) {
 	}
 }
 
-// What comes and goes in bursts is compared with the bursts of the hour before, what is even with an hour ago, and what drifts with where
-// it was. The last quarter of an hour may be the trouble itself, and one point alone is no habit.
+// What comes and goes in bursts is compared with the bursts of the hour before, what is even with
+// an hour ago, and what drifts with where it was. The last quarter of an hour may be the trouble
+// itself, and one point alone is no habit.
 func TestABurstIsComparedWithTheHoursOthers(t *testing.T) {
 	bursts := func(i int) float64 { // ten minutes in which nothing comes, then ten of 6 a second; in the last quarter 40
 		if i >= 60-15 {
@@ -110,7 +112,8 @@ func TestABurstIsComparedWithTheHoursOthers(t *testing.T) {
 	}
 }
 
-// A rule may fire long after the trouble began. What the hour shows of the trouble is not what is usual.
+// A rule may fire long after the trouble began. What the hour shows of the trouble is not what is
+// usual.
 func TestOldTroubleIsNotItsOwnBaseline(t *testing.T) {
 	since := func(began int, before, after func(i int) float64) func(int) float64 {
 		return func(i int) float64 {

@@ -7,10 +7,12 @@ import (
 	"paramedic/state"
 )
 
-// chartedEntities is how many entities of a signal keep their series: the evidence is stored, and a chart of more lines is unreadable.
+// chartedEntities is how many entities of a signal keep their series: the evidence is stored, and a
+// chart of more lines is unreadable.
 const chartedEntities = 6
 
-// keepSeries drops the series that no chart will show: it keeps the scope's own pods, then those furthest from their usual.
+// keepSeries drops the series that no chart will show: it keeps the scope's own pods, then those
+// furthest from their usual.
 func keepSeries(samples []state.Sample, scope state.Scope) {
 	bySignal := map[string][]int{}
 	for i, s := range samples {

@@ -10,7 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// CombineOf says how a source's values of one entity become one. Quantiles and ratios cannot be added up: the worst speaks.
+// CombineOf says how a source's values of one entity become one. Quantiles and ratios cannot be
+// added up: the worst speaks.
 func CombineOf(sig rules.Signal, src rules.Source) rules.Combine {
 	switch src.Fn {
 	case rules.FnQuantile, rules.FnMean, rules.FnRatio, rules.FnShare, rules.FnLess:
@@ -19,8 +20,8 @@ func CombineOf(sig rules.Signal, src rules.Source) rules.Combine {
 	return sig.Combine
 }
 
-// SlotOf is what a source's value is about, for choosing between sources: a pod or an address is one worker, whatever model the
-// series names, since some series of a worker name none.
+// SlotOf is what a source's value is about, for choosing between sources: a pod or an address is
+// one worker, whatever model the series names, since some series of a worker name none.
 func SlotOf(e state.Entity) state.Entity {
 	if e.Pod != "" {
 		return state.Entity{Namespace: e.Namespace, Pod: e.Pod, Node: e.Node, GPU: e.GPU}
@@ -43,8 +44,9 @@ func Combine(how rules.Combine, a, b float64) float64 {
 	}
 }
 
-// Parts are the values that one entity has under several addresses, and in several series of one address, as a Deployment has one for each
-// of its ReplicaSets. The same address scraped by two jobs is one part, not two.
+// Parts are the values that one entity has under several addresses, and in several series of one
+// address, as a Deployment has one for each of its ReplicaSets. The same address scraped by two
+// jobs is one part, not two.
 type Parts struct{ all []scraped }
 
 type scraped struct {

@@ -25,10 +25,11 @@ type Request struct {
 	Onset    time.Time
 	Now      time.Time
 	Signals  []string // nil: all
-	// Jobs are the scrapes that the incident's alerts name: whose pods they read is looked up, also where they read none any more.
+	// Jobs are the scrapes that the incident's alerts name: whose pods they read is looked up, also
+	// where they read none any more.
 	Jobs []string
-	// Fresh asks for values that a write may rest on, of the present alone. Each has the time of the
-	// scrape that it was measured at, and one whose time is not known is missing.
+	// Fresh asks for values that a write may rest on, of the present alone. Each has the time of
+	// the scrape that it was measured at, and one whose time is not known is missing.
 	Fresh bool
 }
 
@@ -41,13 +42,15 @@ type Query struct {
 	Signals []rules.Signal
 	Jobs    []string
 	Fresh   bool
-	// Running is how it is read how many requests run, which every engine tells: what has it is an engine, whatever is asked for.
+	// Running is how it is read how many requests run, which every engine tells: what has it is an
+	// engine, whatever is asked for.
 	Running rules.Signal
 }
 
-// A Reading is what a source knows. Failed says by signal why a source could not answer; a signal with neither a sample nor a reason
-// has no data. Notes are other things that did not come ("baseline", "series") with the reason. Engines are the engines of workers by
-// their WorkerKey, as the metrics tell that they export.
+// A Reading is what a source knows. Failed says by signal why a source could not answer; a signal
+// with neither a sample nor a reason has no data. Notes are other things that did not come
+// ("baseline", "series") with the reason. Engines are the engines of workers by their WorkerKey, as
+// the metrics tell that they export.
 type Reading struct {
 	Samples []state.Sample
 	Gone    []state.Sample // the courses of the pool's workers that are no more, without a value
@@ -65,10 +68,12 @@ type Scraped struct {
 	By     state.ScrapeJob
 }
 
-// WorkerKey is what an entity's worker goes by before anybody has resolved it: its pod, or its address.
+// WorkerKey is what an entity's worker goes by before anybody has resolved it: its pod, or its
+// address.
 func WorkerKey(e state.Entity) string { return e.Namespace + "/" + cmp.Or(e.Pod, e.Instance) }
 
-// runs are the engines that run a model themselves; Dynamo's workers run one of them, and export its metrics too.
+// runs are the engines that run a model themselves; Dynamo's workers run one of them, and export
+// its metrics too.
 var runs = []string{"vllm", "sglang", "trtllm"}
 
 // Runs records that a worker exports a metric of an engine.
@@ -92,8 +97,9 @@ func (r *Reading) Fail(signal, reason string) {
 	}
 }
 
-// A Source reads signals. Read MUST return when the context ends, with what it has; errors are in the reading. One that does not is left
-// behind with all it has. Ping says whether the source can be reached. Both are safe for concurrent use.
+// A Source reads signals. Read MUST return when the context ends, with what it has; errors are in
+// the reading. One that does not is left behind with all it has. Ping says whether the source can
+// be reached. Both are safe for concurrent use.
 type Source interface {
 	Read(ctx context.Context, q Query) Reading
 	Ping(ctx context.Context) error
@@ -107,8 +113,9 @@ type Cluster struct {
 	Traces     Source
 }
 
-// A Preparer is a source that can ask ahead for what Read will want to know of the past. Prepare MUST return when the context ends; what did
-// not come is asked for by Read. It is safe for concurrent use.
+// A Preparer is a source that can ask ahead for what Read will want to know of the past. Prepare
+// MUST return when the context ends; what did not come is asked for by Read. It is safe for
+// concurrent use.
 type Preparer interface {
 	Prepare(ctx context.Context, q Query)
 }
@@ -184,8 +191,9 @@ func New(c Config) *Gatherer {
 	return g
 }
 
-// Gather reads every source of the cluster and puts their answers together. It returns within the deadline, or when the context
-// ends, or a moment later, and never fails: what did not come is in Missing.
+// Gather reads every source of the cluster and puts their answers together. It returns within the
+// deadline, or when the context ends, or a moment later, and never fails: what did not come is in
+// Missing.
 func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 	ev := state.Evidence{Incident: r.Incident, At: r.Now}
 	cluster, ok := g.clusters[r.Cluster]
@@ -210,8 +218,8 @@ func (g *Gatherer) Gather(ctx context.Context, r Request) state.Evidence {
 	return ev
 }
 
-// Prepare has the cluster's sources ask ahead for what gathering this evidence soon will want to know of the past. It returns when all have, or
-// the deadline or the context ends.
+// Prepare has the cluster's sources ask ahead for what gathering this evidence soon will want to
+// know of the past. It returns when all have, or the deadline or the context ends.
 func (g *Gatherer) Prepare(ctx context.Context, r Request) {
 	ctx, cancel := context.WithTimeout(ctx, g.deadline)
 	defer cancel()
@@ -248,8 +256,8 @@ func JobsOf(in state.Incident) []string {
 	return out
 }
 
-// wanted are the signals that were asked for; a name that nobody declared is missing. Those of traces do not exist in a cluster without
-// a trace store, unless somebody asks for one by name.
+// wanted are the signals that were asked for; a name that nobody declared is missing. Those of
+// traces do not exist in a cluster without a trace store, unless somebody asks for one by name.
 func (g *Gatherer) wanted(ids []string, cluster Cluster) ([]rules.Signal, []state.Missing) {
 	if ids == nil && cluster.Traces == nil {
 		return g.untraced, nil
@@ -277,7 +285,8 @@ func (g *Gatherer) wanted(ids []string, cluster Cluster) ([]rules.Signal, []stat
 // grace is how long sources have to come back with what they have, when their time is over.
 const grace = 500 * time.Millisecond
 
-// read asks all sources at once. A source that does not come back by the deadline is left behind: its reading is a failure.
+// read asks all sources at once. A source that does not come back by the deadline is left behind:
+// its reading is a failure.
 func (g *Gatherer) read(ctx context.Context, sources []named, q Query) []Reading {
 	ctx, cancel := context.WithTimeout(ctx, g.deadline)
 	defer cancel()
@@ -311,7 +320,8 @@ func (g *Gatherer) read(ctx context.Context, sources []named, q Query) []Reading
 	return out
 }
 
-// Ping asks every source of every cluster whether it can be reached, and returns the problems by "cluster/source".
+// Ping asks every source of every cluster whether it can be reached, and returns the problems by
+// "cluster/source".
 func (g *Gatherer) Ping(ctx context.Context) map[string]error {
 	ctx, cancel := context.WithTimeout(ctx, g.deadline)
 	defer cancel()
@@ -332,7 +342,8 @@ func (g *Gatherer) Ping(ctx context.Context) map[string]error {
 	return out
 }
 
-// Explain is an error of a call as evidence shows it: short, with what to look at, and no address or credential in it.
+// Explain is an error of a call as evidence shows it: short, with what to look at, and no address
+// or credential in it.
 func Explain(who string, err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

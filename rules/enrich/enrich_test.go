@@ -95,7 +95,8 @@ func TestKubernetesTellsWhichPodIsWhere(t *testing.T) {
 	}
 }
 
-// Engines of two models may share a pod, as Ray places them: none of the models is the pod's, and each sample keeps its own.
+// Engines of two models may share a pod, as Ray places them: none of the models is the pod's, and
+// each sample keeps its own.
 func TestAPodOfTwoModelsIsNoneOfThem(t *testing.T) {
 	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: "chat-w1", Pool: "vllm-llama"}, {Namespace: "llm", Pod: "chat-w2", Pool: "vllm-llama"}}}}
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
@@ -175,7 +176,8 @@ func TestWithoutKubernetesRanksAreKnownByTheirLeadersNames(t *testing.T) {
 	}
 }
 
-// What an alert's labels call the pool finds its samples again, where nothing but pods' names tells pools.
+// What an alert's labels call the pool finds its samples again, where nothing but pods' names tells
+// pools.
 func TestWithoutKubernetesTheAlertsPoolIsTheSamples(t *testing.T) {
 	for pod, want := range map[string]string{"llama-3-0": "llama-3-0 llama-3-1", "ring-0-1": "ring-0 ring-0-1", "vllm-x7k2q": "vllm-x7k2q"} {
 		prom := &fixed{reading: Reading{Samples: []state.Sample{
@@ -218,7 +220,8 @@ func TestWithoutKubernetesWorkersComeFromLabels(t *testing.T) {
 	}
 }
 
-// First minutes stand for the past where no source knows the hour itself, and where they do that is said.
+// First minutes stand for the past where no source knows the hour itself, and where they do that is
+// said.
 func TestTheHourBeforeIsBetterThanFirstMinutes(t *testing.T) {
 	worker := state.Entity{Namespace: "llm", Pod: pod0, Model: "llama-70b"}
 	reading := func(began time.Time, baseline float64) *fixed {
@@ -363,7 +366,8 @@ func TestRollbackIsKnownByKubernetes(t *testing.T) {
 	}
 }
 
-// The engines of one pod may serve a model each. A worker's cache is full where one of theirs is, and it runs what all of them run.
+// The engines of one pod may serve a model each. A worker's cache is full where one of theirs is,
+// and it runs what all of them run.
 func TestModelsOfOnePodAreCombined(t *testing.T) {
 	a, b := state.Entity{Namespace: "llm", Pod: pod0, Model: "chat"}, state.Entity{Namespace: "llm", Pod: pod0, Model: "embed"}
 	was := func(s state.Sample, v float64) state.Sample {

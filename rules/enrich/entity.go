@@ -8,8 +8,9 @@ import (
 	"paramedic/state"
 )
 
-// Identify says what entity a series is about, by its labels. The exporter's own pod is never mistaken for the workload's: where
-// Prometheus renamed the workload's labels (exported_pod, exported_namespace), those count.
+// Identify says what entity a series is about, by its labels. The exporter's own pod is never
+// mistaken for the workload's: where Prometheus renamed the workload's labels (exported_pod,
+// exported_namespace), those count.
 func Identify(cluster string, sig rules.Signal, src rules.Source, labels map[string]string) state.Entity {
 	first := func(names ...string) string {
 		for _, n := range names {

@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// guessWorkers makes workers of labels: whatever reports a model is one, and what Kubernetes counts to its pool is another, though its own
-// page may not answer.
+// guessWorkers makes workers of labels: whatever reports a model is one, and what Kubernetes counts
+// to its pool is another, though its own page may not answer.
 func (m *merge) guessWorkers() {
 	found := map[string]*state.Worker{}
 	for _, r := range m.readings {
@@ -57,8 +57,8 @@ func (m *merge) guessWorkers() {
 // rankPod is the form of a LeaderWorkerSet's pods that follow a leader: its name, and the rank.
 var rankPod = regexp.MustCompile(`^(.+-([0-9]+))-[0-9]+$`)
 
-// guessRanks finds the pods that run an engine together with one that was found. Only the leader of a LeaderWorkerSet's group reports a
-// model; the pods whose names go on from its own are its ranks.
+// guessRanks finds the pods that run an engine together with one that was found. Only the leader of
+// a LeaderWorkerSet's group reports a model; the pods whose names go on from its own are its ranks.
 func (m *merge) guessRanks(found map[string]*state.Worker) {
 	for _, r := range m.readings {
 		for _, s := range r.Samples {
@@ -81,8 +81,9 @@ func (m *merge) guessRanks(found map[string]*state.Worker) {
 	}
 }
 
-// guessSilent finds the workers whose pages do not answer, and perhaps never did: the pods that Kubernetes counts to the pool of a worker that was
-// found, and those that hold GPUs, of whom a page was asked for.
+// guessSilent finds the workers whose pages do not answer, and perhaps never did: the pods that
+// Kubernetes counts to the pool of a worker that was found, and those that hold GPUs, of whom a
+// page was asked for.
 func (m *merge) guessSilent(found map[string]*state.Worker) {
 	pools := map[[2]string]*state.Worker{}
 	for _, k := range slices.Sorted(maps.Keys(found)) {
@@ -121,8 +122,8 @@ func (m *merge) guessSilent(found map[string]*state.Worker) {
 	}
 }
 
-// unserved is the one model that something speaks of, a gateway or a frontend, and none of the workers serves; empty where there is none, or
-// more than one.
+// unserved is the one model that something speaks of, a gateway or a frontend, and none of the
+// workers serves; empty where there is none, or more than one.
 func (m *merge) unserved(found map[string]*state.Worker) string {
 	served := map[string]bool{}
 	for _, w := range found {
@@ -143,8 +144,9 @@ func (m *merge) unserved(found map[string]*state.Worker) string {
 	return only
 }
 
-// locate says of which pod a page is that does not say so itself, and that nothing else has named: Kubernetes' metrics tell the pods'
-// addresses, and a page that is read through a proxy has its pod's name in its path.
+// locate says of which pod a page is that does not say so itself, and that nothing else has named:
+// Kubernetes' metrics tell the pods' addresses, and a page that is read through a proxy has its
+// pod's name in its path.
 func (m *merge) locate() {
 	byIP, byName := map[string]state.Entity{}, map[string]state.Entity{}
 	learn := func(known map[string]state.Entity, name string, e state.Entity) {

@@ -8,8 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// scraped gives the workers the jobs that read them. A page of a pod that is gone speaks for the workers that came after it, since a job
-// selects pods by their labels.
+// scraped gives the workers the jobs that read them. A page of a pod that is gone speaks for the
+// workers that came after it, since a job selects pods by their labels.
 func (m *merge) scraped() {
 	for _, r := range m.readings {
 		for _, s := range r.Scraped {

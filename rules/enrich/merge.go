@@ -106,8 +106,9 @@ func (m *merge) evidence(ev *state.Evidence) {
 	slices.SortStableFunc(ev.Missing, func(a, b state.Missing) int { return cmp.Compare(a.Signal, b.Signal) })
 }
 
-// once leaves out what a gateway counts of a pool whose workers count it themselves: the two are not the same quantity, and one of them
-// says nothing of a worker. Where the pool's value is no aggregate of the workers' (a quantile, a ratio), it stays.
+// once leaves out what a gateway counts of a pool whose workers count it themselves: the two are
+// not the same quantity, and one of them says nothing of a worker. Where the pool's value is no
+// aggregate of the workers' (a quantile, a ratio), it stays.
 func (m *merge) once(samples []state.Sample) []state.Sample {
 	apart := map[string]bool{}
 	for _, s := range m.query.Signals {
@@ -160,7 +161,8 @@ func fill(have *state.Sample, more state.Sample) {
 	}
 }
 
-// findWorkers takes the workers that Kubernetes knows, or else makes them of the labels of what was read.
+// findWorkers takes the workers that Kubernetes knows, or else makes them of the labels of what was
+// read.
 func (m *merge) findWorkers() {
 	known := map[string]bool{}
 	for _, r := range m.readings {
@@ -246,8 +248,9 @@ func (m *merge) index() {
 	}
 }
 
-// pooled gives a scope its pool's own name where an alert called it after its owner, its leader or what routes to it. A name that stands for
-// several pools leaves the choice to the diagnosis, and so does a strange one where nobody knows what routes to whom.
+// pooled gives a scope its pool's own name where an alert called it after its owner, its leader or
+// what routes to it. A name that stands for several pools leaves the choice to the diagnosis, and
+// so does a strange one where nobody knows what routes to whom.
 func (m *merge) pooled(s state.Scope) state.Scope {
 	if s.Pool == "" {
 		return s
@@ -326,7 +329,8 @@ func (m *merge) onlyPool(namespace string) string {
 	return only
 }
 
-// inScope says whether an entity belongs to what the incident is about, its peers included. What is not known does not exclude.
+// inScope says whether an entity belongs to what the incident is about, its peers included. What is
+// not known does not exclude.
 func (m *merge) inScope(e state.Entity) bool {
 	s := m.query.Scope
 	if e.Pod == "" && e.Instance == "" && (e.Node != "" || e.GPU != "") {
@@ -344,7 +348,8 @@ func (m *merge) inScope(e state.Entity) bool {
 	if s.Namespace == "" && s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 && !slices.Contains(s.Nodes, e.Node) {
 		return false
 	}
-	// Something that scrapes like a worker and is none (a router, the exporters) has neither a model nor a pool of the fleet.
+	// Something that scrapes like a worker and is none (a router, the exporters) has neither a
+	// model nor a pool of the fleet.
 	return e.Model != "" || e.Pool != "" && m.servesPool(e) || e.Instance != "" && m.byInstance[e.Instance] != nil
 }
 
@@ -373,7 +378,8 @@ func (m *merge) servesPool(e state.Entity) bool {
 
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// exitCodes completes the termination's word with its exit code, where they were read as two series.
+// exitCodes completes the termination's word with its exit code, where they were read as two
+// series.
 func (m *merge) exitCodes(samples []state.Sample) {
 	codes := map[place]float64{}
 	for _, s := range samples {

@@ -36,7 +36,8 @@ func (m *merge) missing(had map[string]bool) []state.Missing {
 	return out
 }
 
-// standIn says so where samples are compared with the first minutes of a past: began has by sample when that begins, or zero.
+// standIn says so where samples are compared with the first minutes of a past: began has by sample
+// when that begins, or zero.
 func standIn(began []time.Time) []state.Missing {
 	began = slices.DeleteFunc(began, time.Time.IsZero)
 	if len(began) == 0 {

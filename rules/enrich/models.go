@@ -18,7 +18,8 @@ func (o origin) another(first origin) bool {
 	return first.model != "" && o.model != "" && o.model != first.model && o.reading == first.reading
 }
 
-// together makes what a worker's engines have of a signal the worker's: the engines of one pod may serve a model each.
+// together makes what a worker's engines have of a signal the worker's: the engines of one pod may
+// serve a model each.
 func (m *merge) together(have *state.Sample, more state.Sample) {
 	how := rules.CombineMax // of quantiles and ratios the worst speaks
 	if i := slices.IndexFunc(m.signals, func(s rules.Signal) bool { return s.ID == have.Signal }); i >= 0 && !m.signals[i].Pooled {

@@ -2,8 +2,9 @@ package enrich
 
 import "paramedic/state"
 
-// share finds the addresses at which pages of others are: machines', whose pods may use their network, and those of which a page names its
-// pod, so that one beside it that does not is of something else.
+// share finds the addresses at which pages of others are: machines', whose pods may use their
+// network, and those of which a page names its pod, so that one beside it that does not is of
+// something else.
 func (m *merge) share() {
 	m.shared = map[string]bool{}
 	page := func(e state.Entity) {
@@ -21,7 +22,8 @@ func (m *merge) share() {
 	}
 }
 
-// ofAnother reports whether a page that shows no model may be of something else than the pod at its address.
+// ofAnother reports whether a page that shows no model may be of something else than the pod at its
+// address.
 func (m *merge) ofAnother(e state.Entity) bool {
 	return e.Model == "" && m.shared[host(e.Instance)]
 }

@@ -8,8 +8,9 @@ import (
 // A Bucket is one bucket of a histogram: how much was observed up to an upper bound, or its rate.
 type Bucket struct{ Le, Count float64 }
 
-// Quantile is Prometheus' histogram_quantile: linear within a bucket, from 0 in the first, and the last finite bound for what lies above
-// it. It sorts the buckets. False where nothing was observed, or where the bucket of everything is not among them.
+// Quantile is Prometheus' histogram_quantile: linear within a bucket, from 0 in the first, and the
+// last finite bound for what lies above it. It sorts the buckets. False where nothing was observed,
+// or where the bucket of everything is not among them.
 func Quantile(q float64, buckets []Bucket) (float64, bool) {
 	slices.SortFunc(buckets, func(a, b Bucket) int {
 		if a.Le < b.Le {

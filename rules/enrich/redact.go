@@ -13,8 +13,9 @@ import (
 
 var credential = regexp.MustCompile(`(?i)(bearer\s+|basic\s+|token=|password=|//[^/\s:@]+:)[^\s"'@&]+`)
 
-// Redact is an error's text without the URL of the call, which can hold a password, without the addresses of either end, and without
-// anything that looks like a credential, in at most 200 characters of one line.
+// Redact is an error's text without the URL of the call, which can hold a password, without the
+// addresses of either end, and without anything that looks like a credential, in at most 200
+// characters of one line.
 func Redact(err error) string {
 	if u := new(url.Error); errors.As(err, &u) {
 		err = u.Err

@@ -14,19 +14,23 @@ import (
 )
 
 const (
-	// joinFrom is the number of waiting messages from which one atomic batch is cheaper than a synced write for each: setting a batch
-	// up costs the server about as much as this many synced writes. BenchmarkAppend shows it.
+	// joinFrom is the number of waiting messages from which one atomic batch is cheaper than a
+	// synced write for each: setting a batch up costs the server about as much as this many synced
+	// writes. BenchmarkAppend shows it.
 	joinFrom = 8
-	// writeTimeout is how long a write may hold up those behind it. A server without a leader says nothing.
+	// writeTimeout is how long a write may hold up those behind it. A server without a leader says
+	// nothing.
 	writeTimeout = 5 * time.Second
 	// maxJoin bounds what one batch holds in memory at the server.
 	maxJoin = 32 << 20
-	// maxQueue bounds what waits to be written. Beyond it Append refuses, and the sender keeps what it has.
+	// maxQueue bounds what waits to be written. Beyond it Append refuses, and the sender keeps what
+	// it has.
 	maxQueue = 128 << 20
 )
 
-// Append makes the inputs durable, all or none. Calls that come while a write is under way share the next one. When the context ends
-// before the answer, the inputs may have been kept all the same: sending them again does no harm.
+// Append makes the inputs durable, all or none. Calls that come while a write is under way share
+// the next one. When the context ends before the answer, the inputs may have been kept all the
+// same: sending them again does no harm.
 func (s *Store) Append(ctx context.Context, inputs ...state.Input) error {
 	if err := s.alive(ctx); err != nil {
 		return err
@@ -114,7 +118,8 @@ func (q *queue) put(w *write) error {
 	return nil
 }
 
-// take returns the next writes that fit one batch, in order; none when nothing waits. A write larger than a batch's bound goes alone.
+// take returns the next writes that fit one batch, in order; none when nothing waits. A write
+// larger than a batch's bound goes alone.
 func (q *queue) take() (group []*write, messages int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -146,8 +151,9 @@ func (q *queue) close() {
 	}
 }
 
-// flush writes what waits until the queue is closed and empty. One write is under way at a time, which is what lets others gather
-// behind it: the server syncs each message of its own, and a batch once.
+// flush writes what waits until the queue is closed and empty. One write is under way at a time,
+// which is what lets others gather behind it: the server syncs each message of its own, and a batch
+// once.
 func (s *Store) flush() {
 	for open := true; open; {
 		_, open = <-s.queue.wake

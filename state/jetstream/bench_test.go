@@ -110,8 +110,8 @@ func recordsOf(n int) []state.Record {
 	return records
 }
 
-// A start opens the directory, loads every partition and takes up the log after its position: what it costs depends on the live
-// records, not on the inputs that were ever made.
+// A start opens the directory, loads every partition and takes up the log after its position: what
+// it costs depends on the live records, not on the inputs that were ever made.
 func BenchmarkStart(b *testing.B) {
 	dir := b.TempDir()
 	fill(b, dir, *benchInputs, *benchRecords)
@@ -150,7 +150,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// fill makes a log whose inputs are all applied, and live records beside as many that were overwritten and a timeline.
+// fill makes a log whose inputs are all applied, and live records beside as many that were
+// overwritten and a timeline.
 func fill(b *testing.B, dir string, inputs, records int) {
 	s := openStore(b, jetstream.Config{Dir: dir})
 	defer closeStore(b, s)

@@ -30,8 +30,9 @@ func (c clustered) Open(t *testing.T) statetest.Store {
 
 func serveCluster(t *testing.T) clustered {
 	t.Helper()
-	// Each takes a port that the system gives it and the first tells the others of each other: a port chosen beforehand may be somebody
-	// else's by then. JetStream reckons its first majority by the number of configured routes: there are three, and some lead nowhere.
+	// Each takes a port that the system gives it and the first tells the others of each other: a
+	// port chosen beforehand may be somebody else's by then. JetStream reckons its first majority
+	// by the number of configured routes: there are three, and some lead nowhere.
 	nowhere := &url.URL{Scheme: "nats", Host: "127.0.0.1:1"}
 	routes := []*url.URL{nowhere, nowhere, nowhere}
 	var c clustered

@@ -33,8 +33,8 @@ type position struct {
 	Partial  bool       `json:"partial,omitempty"` // the records are being written anew; Position and Sum are those of before
 }
 
-// Commit writes the records and the position, all or none, if the fence is the partition's newest. More than MaxRecords are written
-// twice.
+// Commit writes the records and the position, all or none, if the fence is the partition's newest.
+// More than MaxRecords are written twice.
 func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
 	if err := s.alive(ctx); err != nil {
 		return state.Fence{}, err
@@ -105,7 +105,8 @@ func (s *Store) recordMessages(partition int, records []state.Record) ([]*nats.M
 			m.Header.Set(deletedHeader, "1")
 			m.Header.Set(ttlHeader, tombstoneTTL)
 		case isTimeline(m.Subject):
-			// Timelines are only ever added to. Expecting that costs nothing, and rewrite puts right what was not so.
+			// Timelines are only ever added to. Expecting that costs nothing, and rewrite puts
+			// right what was not so.
 			m.Header.Set(expectLastHeader, "0")
 		}
 		msgs = append(msgs, m)
@@ -115,8 +116,8 @@ func (s *Store) recordMessages(partition int, records []state.Record) ([]*nats.M
 
 func isTimeline(subject string) bool { return strings.HasPrefix(subject, "paramedic.tl.") }
 
-// rewrite tries a refused commit again if it was not the position that was refused, but a timeline record that was there already: it
-// keeps its place in the order.
+// rewrite tries a refused commit again if it was not the position that was refused, but a timeline
+// record that was there already: it keeps its place in the order.
 func (s *Store) rewrite(ctx context.Context, partition int, fence state.Fence, msgs []*nats.Msg) (uint64, error) {
 	_, now, err := s.position(ctx, partition)
 	if err != nil {
@@ -142,8 +143,8 @@ func (s *Store) rewrite(ctx context.Context, partition int, fence state.Fence, m
 	return s.publish(ctx, msgs)
 }
 
-// settle finds out what became of a commit whose answer was lost. Where it cannot, the failure stands; a commit that is still on its
-// way is then fenced off by the next.
+// settle finds out what became of a commit whose answer was lost. Where it cannot, the failure
+// stands; a commit that is still on its way is then fenced off by the next.
 func (s *Store) settle(partition int, id string, failure error) (uint64, error) {
 	ctx, cancel := bounded(context.Background()) // the caller's own may be what ended
 	defer cancel()
@@ -159,7 +160,8 @@ func (s *Store) settle(partition int, id string, failure error) (uint64, error) 
 	return rev, nil
 }
 
-// position reads a partition's position and its revision from the stream's leader; both are zero before the first commit.
+// position reads a partition's position and its revision from the stream's leader; both are zero
+// before the first commit.
 func (s *Store) position(ctx context.Context, partition int) (position, uint64, error) {
 	subject := positionSubject(partition)
 	m, err := s.st.GetLastMsgForSubject(ctx, subject)

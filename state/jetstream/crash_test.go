@@ -67,7 +67,8 @@ func victim(dir string) {
 	}
 }
 
-// Whatever a killed process called accepted is there afterwards, and no commit and no append is torn.
+// Whatever a killed process called accepted is there afterwards, and no commit and no append is
+// torn.
 func TestKilledProcessLosesNothing(t *testing.T) {
 	seeds := uint64(6)
 	if testing.Short() {

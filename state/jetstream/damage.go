@@ -66,8 +66,8 @@ func (s *Store) damaged(ctx context.Context, partition int, pos position, rev ui
 	return d
 }
 
-// countInputs returns the input stream's counts and the last input of a subject as they were at one time. It fails with
-// ErrMsgNotFound if the last input is missing or cannot be read.
+// countInputs returns the input stream's counts and the last input of a subject as they were at one
+// time. It fails with ErrMsgNotFound if the last input is missing or cannot be read.
 func (s *Store) countInputs(ctx context.Context, subject string) (*natsjs.StreamInfo, *natsjs.RawStreamMsg, error) {
 	for {
 		info, err := s.in.Info(ctx, natsjs.WithSubjectFilter("paramedic.in.*"))

@@ -31,9 +31,10 @@ type embedded struct {
 
 // start starts the server; the caller holds the lock, or is the only one that knows of it.
 //
-// The server keeps in a file which sequence expires when. If the end of the stream was lost since that file was written, new records
-// get the lost sequences, and the server would remove them at the time of the lost ones (nats-server 2.15.2). It then starts again
-// without the file, and reads the times from the messages.
+// The server keeps in a file which sequence expires when. If the end of the stream was lost since
+// that file was written, new records get the lost sequences, and the server would remove them at
+// the time of the lost ones (nats-server 2.15.2). It then starts again without the file, and reads
+// the times from the messages.
 func (e *embedded) start() error {
 	upTo, err := e.expiries(stateStream)
 	if err != nil {
@@ -63,7 +64,8 @@ func (e *embedded) start() error {
 	return nil
 }
 
-// expiries returns the sequence up to which the file of the stream's expiries goes, exclusively, or 0 if there is no such file.
+// expiries returns the sequence up to which the file of the stream's expiries goes, exclusively, or
+// 0 if there is no such file.
 func (e *embedded) expiries(stream string) (upTo uint64, err error) {
 	files, err := e.files(stream, expiriesFile)
 	if err != nil {

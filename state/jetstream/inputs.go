@@ -13,7 +13,8 @@ import (
 	"paramedic/state"
 )
 
-// Inputs reads the partition's inputs after a position. It acknowledges nothing: the position that a commit keeps is the only truth.
+// Inputs reads the partition's inputs after a position. It acknowledges nothing: the position that
+// a commit keeps is the only truth.
 func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.InputReader, error) {
 	if err := s.alive(ctx); err != nil {
 		return nil, err
@@ -65,8 +66,9 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	return r, nil
 }
 
-// backlog returns how many inputs of the partition come after the position, and the sequence at which all of them have come: that of
-// the partition's last input, or of the log's if the last input cannot be read. Both are zero if inputs came too fast to count.
+// backlog returns how many inputs of the partition come after the position, and the sequence at
+// which all of them have come: that of the partition's last input, or of the log's if the last
+// input cannot be read. Both are zero if inputs came too fast to count.
 func (s *Store) backlog(ctx context.Context, partition int, after uint64) (waiting, end uint64, err error) {
 	for range backlogTries {
 		before, err := s.in.Info(ctx)
@@ -162,7 +164,8 @@ func (r *reader) count(seq uint64) {
 	}
 }
 
-// Next blocks for the next input, until the context ends, or until the reader or the store is closed.
+// Next blocks for the next input, until the context ends, or until the reader or the store is
+// closed.
 func (r *reader) Next(ctx context.Context) (state.Input, error) {
 	select { // closed wins over what is buffered
 	case <-r.done:
@@ -191,7 +194,8 @@ func (r *reader) closedError() error {
 // Buffered is how many inputs have come and were not asked for yet.
 func (r *reader) Buffered() int { return len(r.inputs) }
 
-// Waiting is how many inputs have come and were not asked for yet, with those that were behind the last of them in the log.
+// Waiting is how many inputs have come and were not asked for yet, with those that were behind the
+// last of them in the log.
 func (r *reader) Waiting() int { return len(r.inputs) + int(r.behind.Load()) }
 
 // Close ends the reader; it may be called more than once.

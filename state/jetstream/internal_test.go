@@ -66,7 +66,8 @@ func TestTombstonesGo(t *testing.T) {
 	}
 }
 
-// Waiting appends are taken together up to what a batch holds; those whose caller gave up are left out.
+// Waiting appends are taken together up to what a batch holds; those whose caller gave up are left
+// out.
 func TestQueueGroups(t *testing.T) {
 	q := newQueue()
 	put := func(messages, bytes int) *write {
@@ -199,7 +200,8 @@ func TestDamagedRecordNamesItself(t *testing.T) {
 	}
 }
 
-// After an unclean end the server reads its files anew and drops what follows a damaged record: also the position.
+// After an unclean end the server reads its files anew and drops what follows a damaged record:
+// also the position.
 func TestStateWithoutPositionIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := openIn(t, dir)

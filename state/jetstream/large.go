@@ -14,9 +14,10 @@ import (
 	"paramedic/state"
 )
 
-// A draft names the records of a commit that is larger than one batch. The records are written twice: first under subjects of the
-// draft, which no load reads, then to their places. The position that names the draft decides between the two: from then on the
-// commit is durable, and a load that finds a draft puts its records in place.
+// A draft names the records of a commit that is larger than one batch. The records are written
+// twice: first under subjects of the draft, which no load reads, then to their places. The position
+// that names the draft decides between the two: from then on the commit is durable, and a load that
+// finds a draft puts its records in place.
 type draft struct {
 	ID      string `json:"id"`
 	Records uint64 `json:"records"`
@@ -94,7 +95,8 @@ func (s *Store) place(ctx context.Context, partition int, rev uint64, pos positi
 	return rev, nil
 }
 
-// finish puts the records of a draft in place, and returns errMoved: the partition has to be read again.
+// finish puts the records of a draft in place, and returns errMoved: the partition has to be read
+// again.
 func (s *Store) finish(ctx context.Context, partition int, rev uint64, pos position) error {
 	filter := []string{draftSubject(partition, pos.Draft.ID+".>")}
 	last, err := s.lastOf(ctx, filter)

@@ -10,7 +10,8 @@ import (
 	"paramedic/state/statetest"
 )
 
-// leaveDraft leaves a partition as a bot leaves it that dies between the two halves of a large commit.
+// leaveDraft leaves a partition as a bot leaves it that dies between the two halves of a large
+// commit.
 func leaveDraft(t *testing.T, dir string) {
 	t.Helper()
 	s := openIn(t, dir)

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// A dirLock keeps a second process out of the directory: two embedded servers would overwrite each other's files. The kernel lets go
-// of it when the process dies, however it dies.
+// A dirLock keeps a second process out of the directory: two embedded servers would overwrite each
+// other's files. The kernel lets go of it when the process dies, however it dies.
 type dirLock struct{ file *os.File }
 
 func lockDir(path string) (*dirLock, error) {

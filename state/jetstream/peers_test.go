@@ -34,9 +34,10 @@ func (oneTrouble) Aside(*state.Incident, []*state.AlertRecord, *state.Evidence) 
 func (oneTrouble) Absorbs(_, _ *state.Incident) bool        { return false }
 func (oneTrouble) Channels(*state.Incident) []state.Channel { return nil }
 
-// Keep, issue 4155: after its Redis had dropped the connection the workers of its queue stayed dead, until somebody restarted them. Here
-// the server is stopped under a bot that goes on: while it is away nothing is accepted, and when it is back what was accepted is there
-// and what comes is read, by the same process.
+// Keep, issue 4155: after its Redis had dropped the connection the workers of its queue stayed
+// dead, until somebody restarted them. Here the server is stopped under a bot that goes on: while
+// it is away nothing is accepted, and when it is back what was accepted is there and what comes is
+// read, by the same process.
 func TestKeep4155ReadersOutliveTheServer(t *testing.T) {
 	opts := server.Options{JetStream: true, SyncAlways: true, MaxPayload: jetstream.MaxValue + 64<<10}
 	first := serve(t, opts)

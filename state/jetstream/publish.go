@@ -14,7 +14,8 @@ import (
 	"paramedic/state"
 )
 
-// The headers of an atomic batch (https://github.com/nats-io/nats-architecture-and-design, ADR-50). nats.go has no helper for them.
+// The headers of an atomic batch (https://github.com/nats-io/nats-architecture-and-design, ADR-50).
+// nats.go has no helper for them.
 const (
 	batchIDHeader     = "Nats-Batch-Id"
 	batchSeqHeader    = "Nats-Batch-Sequence"
@@ -23,7 +24,8 @@ const (
 	ttlHeader         = "Nats-TTL"
 )
 
-// The server's codes for a failed compare-and-set: with the sequence it found, and without (replicated streams).
+// The server's codes for a failed compare-and-set: with the sequence it found, and without
+// (replicated streams).
 const (
 	codeWrongLast         = 10071
 	codeWrongLastConstant = 10164
@@ -51,8 +53,9 @@ func (s *Store) publish(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 	return seq, err
 }
 
-// send writes the messages to one stream, all or none, and returns the sequence of the last. A failed compare-and-set is
-// state.ErrFenced; any other failure is state.ErrUnavailable, and after a lost answer it is not known whether they were written.
+// send writes the messages to one stream, all or none, and returns the sequence of the last. A
+// failed compare-and-set is state.ErrFenced; any other failure is state.ErrUnavailable, and after a
+// lost answer it is not known whether they were written.
 func (s *Store) send(ctx context.Context, msgs []*nats.Msg) (uint64, error) {
 	last := msgs[len(msgs)-1]
 	if len(msgs) > 1 {

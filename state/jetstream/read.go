@@ -44,7 +44,8 @@ type placed struct {
 	deleted    bool
 }
 
-// keepNewest takes a message unless a newer one of its subject was seen: a replica that is behind gives both.
+// keepNewest takes a message unless a newer one of its subject was seen: a replica that is behind
+// gives both.
 func keepNewest(newest map[string]placed, subject string, p placed) {
 	if old, ok := newest[subject]; !ok || old.seq < p.seq {
 		newest[subject] = p
@@ -62,7 +63,8 @@ func (s *Store) boundedPosition(ctx context.Context, partition int) (position, u
 	return s.position(ctx, partition)
 }
 
-// List reads the records whose key is the prefix or goes on from it with a dot, in the order in which they were first written.
+// List reads the records whose key is the prefix or goes on from it with a dot, in the order in
+// which they were first written.
 func (s *Store) List(ctx context.Context, partition int, prefix string) ([]state.Record, error) {
 	if err := s.alive(ctx); err != nil {
 		return nil, err
@@ -118,7 +120,8 @@ func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error
 	return records, nil
 }
 
-// lastOf is the newest sequence that the filters match, as the stream's leader knows it; 0 where there is none.
+// lastOf is the newest sequence that the filters match, as the stream's leader knows it; 0 where
+// there is none.
 func (s *Store) lastOf(ctx context.Context, filters []string) (uint64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()

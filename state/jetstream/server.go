@@ -79,7 +79,8 @@ func dial(ctx context.Context, cfg Config, log *slog.Logger, opts []nats.Option)
 	return nc, nil
 }
 
-// serverLog sends the embedded server's log to slog. What the server calls a notice is of no interest to an operator of Paramedic.
+// serverLog sends the embedded server's log to slog. What the server calls a notice is of no
+// interest to an operator of Paramedic.
 type serverLog struct{ log *slog.Logger }
 
 func (l serverLog) Noticef(f string, v ...any) { l.say(slog.LevelDebug, f, v) }

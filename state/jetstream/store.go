@@ -18,12 +18,14 @@ import (
 )
 
 const (
-	// partitions is part of the stored form: another number would look for a cluster's records in another place.
+	// partitions is part of the stored form: another number would look for a cluster's records in
+	// another place.
 	partitions = 8
-	// MaxRecords is the most records that a commit writes at once: a server takes batches of 1000 messages, and one of them is the
-	// position.
+	// MaxRecords is the most records that a commit writes at once: a server takes batches of 1000
+	// messages, and one of them is the position.
 	MaxRecords = maxBatch - 1
-	// MaxValue is the largest record or input of the embedded server. An external one takes what its max_payload says.
+	// MaxValue is the largest record or input of the embedded server. An external one takes what
+	// its max_payload says.
 	MaxValue = maxPayload - headerRoom
 
 	maxPayload = 8 << 20  // the most that a NATS server takes without warning of it at every start
@@ -95,8 +97,8 @@ type Store struct {
 
 var _ state.Store = (*Store)(nil)
 
-// Open starts the embedded server or connects to the external one, creates or updates the streams and proves that they take atomic
-// batches. It waits for an external server until the context ends.
+// Open starts the embedded server or connects to the external one, creates or updates the streams
+// and proves that they take atomic batches. It waits for an external server until the context ends.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -117,7 +119,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// Close writes what Append has taken, and stops the embedded server. Inputs that are not written when the context ends fail.
+// Close writes what Append has taken, and stops the embedded server. Inputs that are not written
+// when the context ends fail.
 func (s *Store) Close(ctx context.Context) error {
 	var err error
 	s.closing.Do(func() {
@@ -168,7 +171,8 @@ func (s *Store) Partition(cluster string) int {
 	return int(h.Sum32() % partitions)
 }
 
-// Ready writes a probe to disk and looks whether the input stream answers, so it says what an input would meet.
+// Ready writes a probe to disk and looks whether the input stream answers, so it says what an input
+// would meet.
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.alive(ctx); err != nil {
 		return err

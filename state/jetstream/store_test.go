@@ -23,8 +23,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimEnv); dir != "" {
 		victim(dir)
 	}
-	// A NATS server that is told to end while its cluster still places a stream leaves that stream's two goroutines behind. Every other one
-	// of a server that is not shut down would be found.
+	// A NATS server that is told to end while its cluster still places a stream leaves that
+	// stream's two goroutines behind. Every other one of a server that is not shut down would be
+	// found.
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).flushStreamStateLoop"),
 		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server/ats.Register.func1"))
@@ -93,7 +94,8 @@ func serve(t *testing.T, opts server.Options) *server.Server {
 	return srv
 }
 
-// serverLog keeps what a NATS server logs. Its own logger would write to the test's output whether or not the test fails.
+// serverLog keeps what a NATS server logs. Its own logger would write to the test's output whether
+// or not the test fails.
 type serverLog struct {
 	mu    sync.Mutex
 	lines strings.Builder

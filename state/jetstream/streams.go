@@ -44,7 +44,8 @@ func recordKey(subject string) string {
 	return parts[3]
 }
 
-// validKey says whether a key is dot-separated tokens of letters, digits, '-' and '_': anything else could be a wildcard.
+// validKey says whether a key is dot-separated tokens of letters, digits, '-' and '_': anything
+// else could be a wildcard.
 func validKey(key string) bool {
 	for token := range strings.SplitSeq(key, ".") {
 		if token == "" {
@@ -104,8 +105,9 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	return s.mend(ctx)
 }
 
-// answered publishes the messages until somebody answers. For a moment nobody does: a replicated stream that was just created has no
-// leader, and the server at the other end of the connection has yet to hear of it.
+// answered publishes the messages until somebody answers. For a moment nobody does: a replicated
+// stream that was just created has no leader, and the server at the other end of the connection has
+// yet to hear of it.
 func (s *Store) answered(ctx context.Context, stream string, msgs ...*nats.Msg) error {
 	retry := time.NewTicker(50 * time.Millisecond)
 	defer retry.Stop()

@@ -21,8 +21,8 @@ const (
 	appendTimeout = 10 * time.Second
 )
 
-// deliver gives the effect to its handler. It returns false where our own shutdown cut the delivery off: that is no fault of the
-// neighbour's, and there is nothing to answer.
+// deliver gives the effect to its handler. It returns false where our own shutdown cut the delivery
+// off: that is no fault of the neighbour's, and there is nothing to answer.
 func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) (Result, bool) {
 	began := d.cfg.Clock.Now()
 	res, panicked := d.attempt(ctx, e)
@@ -35,7 +35,8 @@ func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) (Result, bool)
 	return res, true
 }
 
-// attempt calls the handler with its deadline. A panic becomes an outcome: one effect must not take the bot down.
+// attempt calls the handler with its deadline. A panic becomes an outcome: one effect must not take
+// the bot down.
 func (d *Dispatcher) attempt(ctx context.Context, e state.Effect) (res Result, panicked bool) {
 	h := d.cfg.Handlers[e.Kind]
 	if h == nil {
@@ -71,8 +72,8 @@ func (d *Dispatcher) complete(res *Result, e state.Effect, now time.Time) {
 	}
 }
 
-// backoff doubles from retryFirst to retryMost, more or less a fifth. The jitter comes from the ID, so that effects that failed
-// together do not come back together, and a test knows when they do.
+// backoff doubles from retryFirst to retryMost, more or less a fifth. The jitter comes from the ID,
+// so that effects that failed together do not come back together, and a test knows when they do.
 func backoff(id state.EffectID, attempts int) time.Duration {
 	wait := retryMost
 	if attempts < 8 {
@@ -84,7 +85,8 @@ func backoff(id state.EffectID, attempts int) time.Duration {
 	return min(wait, retryMost)
 }
 
-// answer appends the inputs and the outcome, again and again until the log takes them or the dispatcher stops.
+// answer appends the inputs and the outcome, again and again until the log takes them or the
+// dispatcher stops.
 func (d *Dispatcher) answer(ctx context.Context, e state.Effect, res Result) bool {
 	for wait := appendFirst; ; wait = min(2*wait, appendMost) {
 		err := d.append(ctx, e, res)
@@ -96,7 +98,8 @@ func (d *Dispatcher) answer(ctx context.Context, e state.Effect, res Result) boo
 		}
 		d.cfg.Logger.Warn("the log does not take an outcome, trying again", "effect", e.ID, "incident", e.Incident, "action", e.Action, "err", err)
 		if !errors.Is(err, state.ErrUnavailable) && len(res.Inputs) > 0 {
-			// It never will take them: let people see that, instead of an effect that hangs for ever.
+			// It never will take them: let people see that, instead of an effect that hangs for
+			// ever.
 			res = Result{Outcome: state.Outcome{Error: "its result could not be recorded: " + err.Error()}}
 			d.complete(&res, e, d.cfg.Clock.Now())
 		}

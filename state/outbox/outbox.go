@@ -1,12 +1,15 @@
-// Package outbox delivers committed effects. It asks its source what is due, hands each effect to the handler of its kind, and puts
-// what came of it into the input log.
+// Package outbox delivers committed effects. It asks its source what is due, hands each effect to
+// the handler of its kind, and puts what came of it into the input log.
 //
-// Delivery is at least once. An effect is in flight once at most, and is not given to its handler again until its turn has changed:
-// that is, until the outcome was applied. The source sees to that. After a crash between effect and outcome it is given again, so a handler has to find out
+// Delivery is at least once. An effect is in flight once at most, and is not given to its handler
+// again until its turn has changed: that is, until the outcome was applied. The source sees to
+// that. After a crash between effect and outcome it is given again, so a handler has to find out
 // whether its effect happened before it repeats it.
 //
-// Every kind of effect has a lane of its own, and every channel of a notification: what is slow or dead delays only itself. In a lane
-// the severity of the incident decides, then age. A handler that panics, fails or overruns its deadline is tried again later; nothing that it does stops the others.
+// Every kind of effect has a lane of its own, and every channel of a notification: what is slow or
+// dead delays only itself. In a lane the severity of the incident decides, then age. A handler that
+// panics, fails or overruns its deadline is tried again later; nothing that it does stops the
+// others.
 package outbox
 
 import (
@@ -20,14 +23,15 @@ import (
 	"paramedic/state"
 )
 
-// A Handler delivers the effects of one kind. It MUST be safe for concurrent use, MUST return soon after its context ends, and MUST
-// expect an effect that it has delivered before.
+// A Handler delivers the effects of one kind. It MUST be safe for concurrent use, MUST return soon
+// after its context ends, and MUST expect an effect that it has delivered before.
 type Handler interface {
 	Deliver(ctx context.Context, e state.Effect) Result
 }
 
-// A Result is what came of one attempt. The dispatcher fills the outcome's Effect and Turn, and RetryAt where it is not done and
-// names no later time. Inputs go into the log before the outcome, in the same atomic write; their cluster and time are filled if empty.
+// A Result is what came of one attempt. The dispatcher fills the outcome's Effect and Turn, and
+// RetryAt where it is not done and names no later time. Inputs go into the log before the outcome,
+// in the same atomic write; their cluster and time are filled if empty.
 type Result struct {
 	Outcome state.Outcome
 	Inputs  []state.Input
@@ -35,10 +39,12 @@ type Result struct {
 
 // A Source knows what is due. *state.Keeper is one.
 type Source interface {
-	// Take gives out due effects, at most room of each lane, the most urgent first, and returns when the next one is due (zero: none
-	// waits). It MUST NOT give out an effect that is out already, nor a turn again whose outcome is in the log.
+	// Take gives out due effects, at most room of each lane, the most urgent first, and returns
+	// when the next one is due (zero: none waits). It MUST NOT give out an effect that is out
+	// already, nor a turn again whose outcome is in the log.
 	Take(now time.Time, room func(state.Lane) int) (tasks []state.Task, next time.Time)
-	// Finished ends the delivery of a task. Answered says that its outcome is in the log; otherwise the effect is due again.
+	// Finished ends the delivery of a task. Answered says that its outcome is in the log; otherwise
+	// the effect is due again.
 	Finished(t state.Task, answered bool)
 	// Changed has a value when Take may give something else than before.
 	Changed() <-chan struct{}
@@ -53,7 +59,8 @@ type Attempt struct {
 	Panic  bool
 }
 
-// A Lane says how the effects of a kind are delivered. It holds for each [state.Lane] of the kind by itself.
+// A Lane says how the effects of a kind are delivered. It holds for each [state.Lane] of the kind
+// by itself.
 type Lane struct {
 	Workers  int           // deliveries at a time
 	Deadline time.Duration // of one delivery
@@ -68,13 +75,15 @@ type Config struct {
 	Lanes    map[state.EffectKind]Lane // replaces the kind's default
 	Grace    time.Duration             // how long deliveries may go on after Run's context has ended; 5 s by default
 	Logger   *slog.Logger
-	// Observe is called after every delivery, before its outcome is in the log, by several goroutines at a time.
+	// Observe is called after every delivery, before its outcome is in the log, by several
+	// goroutines at a time.
 	Observe func(Attempt)
 }
 
 const defaultGrace = 5 * time.Second
 
-// defaultLanes: a run waits for cluster writes, evidence for several sources, a notification for one call.
+// defaultLanes: a run waits for cluster writes, evidence for several sources, a notification for
+// one call.
 func defaultLanes() map[state.EffectKind]Lane {
 	return map[state.EffectKind]Lane{
 		state.EffectPrepare: {Workers: 2, Deadline: 10 * time.Second},

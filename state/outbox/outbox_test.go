@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A world is a source and a log: outcomes that are appended are applied at once, unless it is told to hold them.
+// A world is a source and a log: outcomes that are appended are applied at once, unless it is told
+// to hold them.
 type world struct {
 	mu       sync.Mutex
 	effects  map[state.EffectID]*state.Effect

@@ -8,8 +8,9 @@ import (
 	"paramedic/state"
 )
 
-// Run delivers until the context ends. Deliveries in flight then have Config.Grace to finish; after that their contexts end, and what
-// has not answered is delivered again after the next start. Run is called once.
+// Run delivers until the context ends. Deliveries in flight then have Config.Grace to finish; after
+// that their contexts end, and what has not answered is delivered again after the next start. Run
+// is called once.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -34,8 +35,8 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	}
 }
 
-// start begins what is due and has a free worker, and returns when to look again at the latest. What waits for a worker is looked at
-// when one is free.
+// start begins what is due and has a free worker, and returns when to look again at the latest.
+// What waits for a worker is looked at when one is free.
 func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
 	tasks, next := d.cfg.Source.Take(now, d.room)
 	for _, t := range tasks {
@@ -46,8 +47,8 @@ func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
 	return next
 }
 
-// carry delivers a task and puts its outcome into the log. The worker is free as soon as the neighbour has answered: many outcomes
-// then share one write.
+// carry delivers a task and puts its outcome into the log. The worker is free as soon as the
+// neighbour has answered: many outcomes then share one write.
 func (d *Dispatcher) carry(ctx context.Context, t state.Task) {
 	res, ok := d.deliver(ctx, t.Effect)
 	d.progress <- progress{task: t}
@@ -55,8 +56,8 @@ func (d *Dispatcher) carry(ctx context.Context, t state.Task) {
 	d.progress <- progress{task: t, over: true, answered: answered}
 }
 
-// room returns how many workers of a lane are free. A kind that no lane was made for has one: its effects are refused, which takes
-// no time. While the log is behind, nothing new begins.
+// room returns how many workers of a lane are free. A kind that no lane was made for has one: its
+// effects are refused, which takes no time. While the log is behind, nothing new begins.
 func (d *Dispatcher) room(l state.Lane) int {
 	if d.answering >= mostAnswering {
 		return 0
@@ -75,8 +76,9 @@ func (d *Dispatcher) advance(p progress) {
 	d.cfg.Source.Finished(p.task, p.answered)
 }
 
-// drain waits for what is in flight: for the grace period, and then as long again for handlers to see that their context has ended.
-// The grace is the machine's time, because whoever waits for the process to end counts in that.
+// drain waits for what is in flight: for the grace period, and then as long again for handlers to
+// see that their context has ended. The grace is the machine's time, because whoever waits for the
+// process to end counts in that.
 func (d *Dispatcher) drain(stop context.CancelFunc) error {
 	grace := time.NewTimer(d.cfg.Grace)
 	defer grace.Stop()

@@ -1,4 +1,5 @@
-// Package statetest is the conformance suite of [state.Store]: what the contract says, as tests that every implementation passes.
+// Package statetest is the conformance suite of [state.Store]: what the contract says, as tests
+// that every implementation passes.
 package statetest
 
 import (
@@ -16,8 +17,8 @@ import (
 
 // A Backend is one place that keeps state for the length of one test.
 type Backend interface {
-	// Open opens a store over what the backend keeps; an empty backend at first. A test closes one before it opens the next, unless
-	// Shared says that several may be open.
+	// Open opens a store over what the backend keeps; an empty backend at first. A test closes one
+	// before it opens the next, unless Shared says that several may be open.
 	Open(t *testing.T) Store
 	// Shared says whether several stores may be open at a time, as several bots on one cluster.
 	Shared() bool

@@ -23,10 +23,12 @@ import (
 	"paramedic/state"
 )
 
-// BenchmarkEvidence is one incident's evidence, of a pool of 64 workers, from a real Prometheus that holds 100,000 series: that of go.mod,
-// or the one at $PROMETHEUS. It reports the median, the 95th percentile, the number of queries and what they cost Prometheus: of asking ahead for
-// the past when an incident opens, of its first gathering after the ten seconds in which its symptoms are gathered, and of those that follow;
-// of a gathering for which nothing was asked ahead; and how long the diagnosis of what came takes.
+// BenchmarkEvidence is one incident's evidence, of a pool of 64 workers, from a real Prometheus
+// that holds 100,000 series: that of go.mod, or the one at $PROMETHEUS. It reports the median, the
+// 95th percentile, the number of queries and what they cost Prometheus: of asking ahead for the
+// past when an incident opens, of its first gathering after the ten seconds in which its symptoms
+// are gathered, and of those that follow; of a gathering for which nothing was asked ahead; and how
+// long the diagnosis of what came takes.
 func BenchmarkEvidence(b *testing.B) {
 	dir := b.TempDir()
 	start := time.Now().Add(-healthy - sick).Truncate(time.Second)
@@ -107,7 +109,8 @@ func (g *gatherings) report(b *testing.B, kind string) {
 	b.ReportMetric(float64(g.queries)/n, kind+"queries")
 }
 
-// diagnose is how long the diagnosis of the evidence takes, many times over, with the alerts that the fault raises.
+// diagnose is how long the diagnosis of the evidence takes, many times over, with the alerts that
+// the fault raises.
 func diagnose(b *testing.B, request enrich.Request, ev state.Evidence) []time.Duration {
 	b.Helper()
 	catalog, problems, err := rules.Load("")

@@ -30,8 +30,8 @@ const (
 	brief    = 15 * time.Minute // of the day before and of the week before, around the same time of day
 )
 
-// A history writes samples into a Prometheus' storage: the fleet's hour where Prometheus has the newest hours, in its head, and the days
-// before as blocks.
+// A history writes samples into a Prometheus' storage: the fleet's hour where Prometheus has the
+// newest hours, in its head, and the days before as blocks.
 type history struct {
 	spans  []*span
 	pools  int
@@ -151,7 +151,8 @@ func (h *history) end() error {
 	return nil
 }
 
-// renamed gives a series the names of another pool: its own workload, machines and addresses. The first pool keeps its own.
+// renamed gives a series the names of another pool: its own workload, machines and addresses. The
+// first pool keeps its own.
 func renamed(ls labels.Labels, pool int) labels.Labels {
 	if pool == 0 {
 		return ls
@@ -163,7 +164,8 @@ func renamed(ls labels.Labels, pool int) labels.Labels {
 	return b.Labels()
 }
 
-// record plays the fleet's hour and writes it to a storage's directory. It returns the moment at which it ends and the series of it.
+// record plays the fleet's hour and writes it to a storage's directory. It returns the moment at
+// which it ends and the series of it.
 func record(dir string, start time.Time) (time.Time, int, error) {
 	s, err := lab.NewScenario(lab.KVExhaustion, 7)
 	if err != nil {

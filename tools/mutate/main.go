@@ -22,7 +22,8 @@ import (
 	"time"
 )
 
-// A target is a package whose conditions are mutated, in all of its files or in those that are named, and whose own tests must notice.
+// A target is a package whose conditions are mutated, in all of its files or in those that are
+// named, and whose own tests must notice.
 type target struct {
 	dir   string
 	files []string
@@ -72,7 +73,8 @@ func main() {
 	}
 }
 
-// readExplained reads the list of explained survivors: a line for each mutant, and below it indented why it is no loss.
+// readExplained reads the list of explained survivors: a line for each mutant, and below it
+// indented why it is no loss.
 func readExplained(path string) (map[string]string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -317,7 +319,8 @@ func (r *run) noticed(m mutant) (bool, error) {
 	return false, nil
 }
 
-// report prints what survives and takes what it met off the explained; it reports whether there is nothing to see to.
+// report prints what survives and takes what it met off the explained; it reports whether there is
+// nothing to see to.
 func (r *run) report(explained map[string]string) bool {
 	ok, noticed, why := true, 0, 0
 	for _, m := range r.mutants {

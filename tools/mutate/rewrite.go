@@ -31,14 +31,16 @@ type rewriter struct {
 	cuts    []cut
 }
 
-// A cut is a text to insert. Of several at one offset, openings go outermost first and closings innermost first.
+// A cut is a text to insert. Of several at one offset, openings go outermost first and closings
+// innermost first.
 type cut struct {
 	at    int
 	text  string
 	close bool
 }
 
-// support is what the copy calls: it decides for the mutant of this run, and otherwise notes which mutants would decide differently.
+// support is what the copy calls: it decides for the mutant of this run, and otherwise notes which
+// mutants would decide differently.
 const support = `package %s
 
 import (
@@ -134,7 +136,8 @@ func (r *rewriter) decision(e ast.Expr, yes, no bool) {
 	case *ast.BinaryExpr:
 		if x.Op == token.LAND || x.Op == token.LOR {
 			and := x.Op == token.LAND
-			// An operand of && that is false makes the whole false: one mutant is enough. One that is true shows more than a whole that is.
+			// An operand of && that is false makes the whole false: one mutant is enough. One that
+			// is true shows more than a whole that is.
 			if and && no || !and && yes {
 				r.force(e, !and)
 			}
@@ -156,7 +159,8 @@ func (r *rewriter) force(e ast.Expr, to bool) {
 	r.wrap(e, fmt.Sprintf("mutant(%d, ", id), fmt.Sprintf(", %t)", to))
 }
 
-// cases makes the mutants of a switch: each case never and, for each clause, always. A switch over a value becomes one over comparisons.
+// cases makes the mutants of a switch: each case never and, for each clause, always. A switch over
+// a value becomes one over comparisons.
 func (r *rewriter) cases(s *ast.SwitchStmt) {
 	value := "mutantTag"
 	switch _, plain := s.Tag.(*ast.Ident); {

@@ -96,7 +96,8 @@ func (s *Server) enqueue(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A change is an event that pages nobody (https://developer.pagerduty.com/docs/events-api-v2/send-change-events).
+// A change is an event that pages nobody
+// (https://developer.pagerduty.com/docs/events-api-v2/send-change-events).
 type change struct {
 	RoutingKey string `json:"routing_key"`
 	Images     []any  `json:"images"`

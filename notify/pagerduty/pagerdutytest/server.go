@@ -1,9 +1,11 @@
-// Package pagerdutytest is a stateful fake of PagerDuty's Events API v2, for alerts and for changes, and of the part of its REST API that finds incidents and writes notes, as a real
-// HTTP server that is as strict as PagerDuty.
+// Package pagerdutytest is a stateful fake of PagerDuty's Events API v2, for alerts and for
+// changes, and of the part of its REST API that finds incidents and writes notes, as a real HTTP
+// server that is as strict as PagerDuty.
 //
-// It keeps incidents by deduplication key as PagerDuty does: a trigger folds into an open incident, and opens a new one after a
-// resolve. It enforces routing keys, the limits of every field and of the body, and the rate. What PagerDuty would refuse or drop it
-// remembers as a failure: a test asserts that [Server.Failures] is empty. Faults are injected with [Server.Inject].
+// It keeps incidents by deduplication key as PagerDuty does: a trigger folds into an open incident,
+// and opens a new one after a resolve. It enforces routing keys, the limits of every field and of
+// the body, and the rate. What PagerDuty would refuse or drop it remembers as a failure: a test
+// asserts that [Server.Failures] is empty. Faults are injected with [Server.Inject].
 //
 // [Sign] signs what PagerDuty would send, and [Webhook] makes it.
 package pagerdutytest

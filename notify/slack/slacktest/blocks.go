@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// The limits of Block Kit (https://docs.slack.dev/reference/block-kit). textCap is not documented: Slack refused messages of that
-// much text.
+// The limits of Block Kit (https://docs.slack.dev/reference/block-kit). textCap is not documented:
+// Slack refused messages of that much text.
 const (
 	maxBlocks = 50
 	textCap   = 11000
@@ -27,7 +27,8 @@ func length(s string) int {
 
 type object = map[string]any
 
-// checkBlocks says what Slack would answer to a message's blocks: an error code and the reason, or nothing.
+// checkBlocks says what Slack would answer to a message's blocks: an error code and the reason, or
+// nothing.
 func checkBlocks(raw []byte) (code, why string) {
 	var blocks []object
 	if err := json.Unmarshal(raw, &blocks); err != nil {
@@ -188,7 +189,8 @@ func rich(e object) error {
 				}
 				return str(link, 1, 3000)
 			}
-			// Mentions, broadcasts and emoji are valid in Slack; nothing here has a reason to send one.
+			// Mentions, broadcasts and emoji are valid in Slack; nothing here has a reason to send
+			// one.
 			return fmt.Errorf("unexpected element %v", o["type"])
 		})
 	}

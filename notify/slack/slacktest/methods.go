@@ -15,7 +15,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// call answers one call: with its result, or with Slack's error code. A code other than ratelimited is a failure.
+// call answers one call: with its result, or with Slack's error code. A code other than ratelimited
+// is a failure.
 func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 	r.Body = http.MaxBytesReader(nil, r.Body, 4<<20)
 	if err := r.ParseForm(); errors.Is(err, io.ErrUnexpectedEOF) {
@@ -75,7 +76,8 @@ func (s *Server) channel(given string, names bool) string {
 	return ""
 }
 
-// tiers are the calls of a method that a workspace may make in a minute (https://docs.slack.dev/apis/web-api/rate-limits).
+// tiers are the calls of a method that a workspace may make in a minute
+// (https://docs.slack.dev/apis/web-api/rate-limits).
 var tiers = map[string]int{"chat.update": 50, "conversations.history": 50, "conversations.replies": 50, "conversations.list": 20}
 
 // overTier reports whether the call is one too many in the minute before it.

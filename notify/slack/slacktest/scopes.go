@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// scopes are what a token needs for a method; one of them is enough (https://docs.slack.dev/reference/methods).
+// scopes are what a token needs for a method; one of them is enough
+// (https://docs.slack.dev/reference/methods).
 var scopes = map[string][]string{
 	"chat.postMessage": {"chat:write"}, "chat.update": {"chat:write"},
 	"conversations.history": {"channels:history", "groups:history"}, "conversations.replies": {"channels:history", "groups:history"},

@@ -13,17 +13,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Options are a fake workspace. The zero value has the channel #llm-oncall with the ID C0000ONCALL, and takes any token that starts
-// with xoxb-.
+// Options are a fake workspace. The zero value has the channel #llm-oncall with the ID C0000ONCALL,
+// and takes any token that starts with xoxb-.
 type Options struct {
 	Token    string            // the only token that is taken
 	Channels map[string]string // name, without #, to ID
-	// Private, Archived and Absent name channels: those that are private or archived, and those that the bot is not in.
+	// Private, Archived and Absent name channels: those that are private or archived, and those
+	// that the bot is not in.
 	Private, Archived, Absent []string
 	// Scopes are what the token may do; nil: all that this package's methods ask for.
 	Scopes []string
-	// Burst limits messages to one a second and channel, with this burst; 0: no limit. The calls of methods that have a tier are
-	// limited always.
+	// Burst limits messages to one a second and channel, with this burst; 0: no limit. The calls of
+	// methods that have a tier are limited always.
 	Burst int
 	Now   func() time.Time // time.Now where it is nil
 }
@@ -105,7 +106,8 @@ func (s *Server) Close() {
 // URL is the API's base, with the trailing slash that clients need.
 func (s *Server) URL() string { return s.http.URL + "/api/" }
 
-// Client returns a client that reaches the fake without a socket, on the clock of the calling goroutine's bubble where it is in one.
+// Client returns a client that reaches the fake without a socket, on the clock of the calling
+// goroutine's bubble where it is in one.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: direct{s}} }
 
 // A direct hands requests to the fake.
@@ -171,7 +173,8 @@ func (s *Server) Failures() []string {
 	return slices.Clone(s.failures)
 }
 
-// Inject makes calls to come fail. Faults of one method are used up in the order in which they were injected.
+// Inject makes calls to come fail. Faults of one method are used up in the order in which they were
+// injected.
 func (s *Server) Inject(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,8 +63,8 @@ func (m Message) Buttons(actionID string) []string {
 	return out
 }
 
-// Click is the body that Slack sends when a person clicks the n-th button with the action ID in a message. It fails where the message
-// has no such button now.
+// Click is the body that Slack sends when a person clicks the n-th button with the action ID in a
+// message. It fails where the message has no such button now.
 func (s *Server) Click(who Person, ts, actionID string, n int) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,8 @@ func Command(who Person, text string) []byte {
 	}.Encode())
 }
 
-// responseURL is the path of the URL that a click comes with. It is a secret in itself: Slack asks for no token there.
+// responseURL is the path of the URL that a click comes with. It is a secret in itself: Slack asks
+// for no token there.
 const responseURL = "response_url"
 
 // whisper takes a reply to a click, which only the person who clicked would see.

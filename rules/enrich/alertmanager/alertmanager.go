@@ -1,8 +1,8 @@
-// Package alertmanager lists what an Alertmanager holds, so that an alert that went without a word (silenced or inhibited and then
-// resolved) can be reconciled.
+// Package alertmanager lists what an Alertmanager holds, so that an alert that went without a word
+// (silenced or inhibited and then resolved) can be reconciled.
 //
-// It promises a whole listing or an error, never a part of one: what is not in a listing counts as gone. Fingerprints are those of
-// the webhook's payloads. It only reads.
+// It promises a whole listing or an error, never a part of one: what is not in a listing counts as
+// gone. Fingerprints are those of the webhook's payloads. It only reads.
 package alertmanager
 
 import (
@@ -51,7 +51,8 @@ func New(c Config) (*Client, error) {
 
 var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// Present lists the fingerprints of every alert that Alertmanager holds, sorted: active, silenced, inhibited and not yet processed.
+// Present lists the fingerprints of every alert that Alertmanager holds, sorted: active, silenced,
+// inhibited and not yet processed.
 func (c *Client) Present(ctx context.Context) ([]state.Fingerprint, error) {
 	q := url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"true"}, "unprocessed": {"true"}}
 	body, err := c.get(ctx, "api/v2/alerts", q)

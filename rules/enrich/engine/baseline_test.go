@@ -14,8 +14,9 @@ import (
 	"paramedic/state"
 )
 
-// The bot may have been started minutes before trouble. It then compares with what it saw first, as a rate over the time that it
-// watched, and with nothing where that is too close to the onset to be normal.
+// The bot may have been started minutes before trouble. It then compares with what it saw first, as
+// a rate over the time that it watched, and with nothing where that is too close to the onset to be
+// normal.
 func TestShortHistoryComparesWithItsBeginning(t *testing.T) {
 	for name, tc := range map[string]struct {
 		onset time.Duration // after the first page
@@ -79,7 +80,8 @@ func show(p *float64) string {
 	return fmt.Sprint(*p)
 }
 
-// The gauge of the last Xid keeps its value: until somebody has watched for as long as an Xid is news, "none is new" is more than is known.
+// The gauge of the last Xid keeps its value: until somebody has watched for as long as an Xid is
+// news, "none is new" is more than is known.
 func TestAnXidFromBeforeTheFirstPageIsSaidToBeUnseen(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code    int

@@ -1,9 +1,12 @@
-// Package engine reads signals straight from engines' and exporters' /metrics pages, for fleets without a Prometheus.
+// Package engine reads signals straight from engines' and exporters' /metrics pages, for fleets
+// without a Prometheus.
 //
-// It keeps a short history of every page in memory and evaluates the same signals on it as package prometheus compiles to PromQL,
-// by the same rules, so that both tell the same story of the same pages. It promises bounded work: pages are bounded in size and
-// time, only the lines that some signal reads are kept, densely for a quarter of an hour and thinly for six. A page that cannot be
-// read is the signal up with the value 0. History ends with the process: there is no value of a day ago.
+// It keeps a short history of every page in memory and evaluates the same signals on it as package
+// prometheus compiles to PromQL, by the same rules, so that both tell the same story of the same
+// pages. It promises bounded work: pages are bounded in size and time, only the lines that some
+// signal reads are kept, densely for a quarter of an hour and thinly for six. A page that cannot be
+// read is the signal up with the value 0. History ends with the process: there is no value of a day
+// ago.
 package engine
 
 import (
@@ -25,7 +28,8 @@ import (
 	"paramedic/state"
 )
 
-// A Target is one page, and labels that its series get where the page has none: pod, namespace, node, model_name.
+// A Target is one page, and labels that its series get where the page has none: pod, namespace,
+// node, model_name.
 type Target struct {
 	URL    string
 	Labels map[string]string
@@ -34,7 +38,8 @@ type Target struct {
 // Config says what is scraped.
 type Config struct {
 	Targets []Target
-	// Discover, where there is one, names the targets anew before every scrape; a page that stays keeps its history.
+	// Discover, where there is one, names the targets anew before every scrape; a page that stays
+	// keeps its history.
 	Discover  func() []Target
 	Signals   []rules.Signal // whose metrics are kept
 	Interval  time.Duration  // zero: 15 s
@@ -44,7 +49,8 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// A Client scrapes targets and evaluates signals on what it remembers. It is safe for concurrent use.
+// A Client scrapes targets and evaluates signals on what it remembers. It is safe for concurrent
+// use.
 type Client struct {
 	discover func() []Target
 	listed   sync.Mutex
@@ -92,7 +98,8 @@ func (c *Client) list() []*target {
 	return c.targets
 }
 
-// retarget makes these the pages. One that is known already keeps its history, one that is gone takes its history with it.
+// retarget makes these the pages. One that is known already keeps its history, one that is gone
+// takes its history with it.
 func (c *Client) retarget(now []Target) {
 	known := map[string]*target{}
 	for _, t := range c.list() {
@@ -116,8 +123,8 @@ func (c *Client) retarget(now []Target) {
 	c.targets = targets
 }
 
-// apart gives targets that share an address their paths as well, where nothing else names them: several engines behind one address are
-// several workers.
+// apart gives targets that share an address their paths as well, where nothing else names them:
+// several engines behind one address are several workers.
 func apart(targets []Target) []Target {
 	paths := map[string]map[string]bool{}
 	address := func(t Target) (host, path string) {
@@ -153,7 +160,8 @@ type Problem struct {
 	Reason string `json:"reason"`
 }
 
-// Problems are the pages that the newest round could not read, in the order in which they were named.
+// Problems are the pages that the newest round could not read, in the order in which they were
+// named.
 func (c *Client) Problems() []Problem {
 	var out []Problem
 	for _, t := range c.list() {
@@ -181,7 +189,8 @@ func (c *Client) Run(ctx context.Context) {
 // parallelScrapes bounds how many pages are read at once.
 const parallelScrapes = 16
 
-// Scrape reads every page once and remembers what it says. Where another round still runs when the context ends, there is none.
+// Scrape reads every page once and remembers what it says. Where another round still runs when the
+// context ends, there is none.
 func (c *Client) Scrape(ctx context.Context) {
 	select {
 	case c.scraping <- struct{}{}:
@@ -211,8 +220,9 @@ func (c *Client) Scrape(ctx context.Context) {
 	_ = g.Wait() // no scrape returns an error: it is recorded
 }
 
-// Ping reads every page once, remembers none, and says which cannot be read. It reads them as a scrape does, some at once: one after the
-// other, those that hang would use up the time of those that answer.
+// Ping reads every page once, remembers none, and says which cannot be read. It reads them as a
+// scrape does, some at once: one after the other, those that hang would use up the time of those
+// that answer.
 func (c *Client) Ping(ctx context.Context) error {
 	targets := c.list()
 	errs := make([]error, len(targets))

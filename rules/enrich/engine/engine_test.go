@@ -102,7 +102,8 @@ func readAll(t testing.TB, c *Client, at time.Time) map[string]state.Sample {
 	return out
 }
 
-// grow multiplies every counter of a recorded page, as if the same work had been done again and again.
+// grow multiplies every counter of a recorded page, as if the same work had been done again and
+// again.
 func grow(page []byte, by float64) string {
 	var b strings.Builder
 	kind := ""
@@ -159,7 +160,8 @@ func TestRecordedPagesGiveTheRightSignals(t *testing.T) {
 	}
 }
 
-// Ray exports vLLM's metrics under names of its own, and counters also as gauges without their suffix.
+// Ray exports vLLM's metrics under names of its own, and counters also as gauges without their
+// suffix.
 func TestAPageThatRayExportsIsReadAsVLLMs(t *testing.T) {
 	const page = `# TYPE %[1]skv_cache_usage_perc gauge
 %[1]skv_cache_usage_perc{Component="core_worker",ReplicaId="r",SessionName="s",WorkerId="w",engine="0",model_name="m"} 0.97
@@ -185,8 +187,9 @@ func TestAPageThatRayExportsIsReadAsVLLMs(t *testing.T) {
 	}
 }
 
-// Each rank of data-parallel attention has its own requests, where phases are split they wait in queues of their own, and what waits by priority is
-// in the total too. Every rank tells how much its cache holds.
+// Each rank of data-parallel attention has its own requests, where phases are split they wait in
+// queues of their own, and what waits by priority is in the total too. Every rank tells how much
+// its cache holds.
 func TestEveryRankAndQueueOfSGLangCounts(t *testing.T) {
 	gauge := func(name string, v float64, labels string) string {
 		return fmt.Sprintf("# TYPE sglang:%s gauge\nsglang:%s{model_name=\"m\"%s} %g\n", name, name, labels, v)
@@ -253,7 +256,8 @@ func TestOneScrapeIsNotEnoughForARate(t *testing.T) {
 	}
 }
 
-// Three looks within thirty seconds tell what happens in a second, though a rate's window is five minutes.
+// Three looks within thirty seconds tell what happens in a second, though a rate's window is five
+// minutes.
 func TestARateOfAShortWatchIsNotThatOfItsWholeWindow(t *testing.T) {
 	const page = "# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total{model_name=\"m\"} %d\n"
 	client, clk := pages(t, fmt.Sprintf(page, 500), fmt.Sprintf(page, 530), fmt.Sprintf(page, 560))

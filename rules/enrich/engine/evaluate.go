@@ -345,7 +345,8 @@ func (e *evaluation) quantiles(targets []*target) values {
 	return out
 }
 
-// minimumWhileIdle is the lowest value among the pages in the window on which every gauge of With was zero.
+// minimumWhileIdle is the lowest value among the pages in the window on which every gauge of With
+// was zero.
 func (e *evaluation) minimumWhileIdle(targets []*target) values {
 	out := values{}
 	for _, t := range targets {

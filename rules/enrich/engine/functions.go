@@ -7,10 +7,12 @@ import (
 	"paramedic/rules"
 )
 
-// at is one value of a series; seconds count from the end of the window, so they are zero or negative.
+// at is one value of a series; seconds count from the end of the window, so they are zero or
+// negative.
 type at struct{ seconds, value float64 }
 
-// over applies a function to the points of one series in (to-window, to], as Prometheus does; false where it has no answer.
+// over applies a function to the points of one series in (to-window, to], as Prometheus does; false
+// where it has no answer.
 func over(fn rules.Fn, points []at, window time.Duration) (float64, bool) {
 	if len(points) == 0 {
 		return 0, false
@@ -47,9 +49,10 @@ func over(fn rules.Fn, points []at, window time.Duration) (float64, bool) {
 	return 0, false
 }
 
-// increase is Prometheus's: resets are healed, and what was seen is extrapolated to the window's edges, but never below a counter's
-// zero, nor further than half an interval where the series begins or ends within the window. A direct scrape and a Prometheus then
-// tell the same story of the same pages.
+// increase is Prometheus's: resets are healed, and what was seen is extrapolated to the window's
+// edges, but never below a counter's zero, nor further than half an interval where the series
+// begins or ends within the window. A direct scrape and a Prometheus then tell the same story of
+// the same pages.
 func increase(points []at, window time.Duration) (float64, bool) {
 	if len(points) < 2 {
 		return 0, false

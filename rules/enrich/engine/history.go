@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// How long history is kept, and how densely: rates need every scrape of the last minutes, baselines and slopes do not.
+// How long history is kept, and how densely: rates need every scrape of the last minutes, baselines
+// and slopes do not.
 const (
 	denseFor = 16 * time.Minute
 	thinFor  = 3 * time.Hour // one row a minute
@@ -30,7 +31,8 @@ func newHistory() *history {
 	return &history{byKey: map[string]int{}, byMetric: map[string][]int{}}
 }
 
-// add remembers a page. Series that come and go are bounded: past the limit, the history is begun anew.
+// add remembers a page. Series that come and go are bounded: past the limit, the history is begun
+// anew.
 func (h *history) add(at time.Time, points []point) {
 	if n := len(h.rows); n > 0 && !at.After(h.rows[n-1].at) {
 		return

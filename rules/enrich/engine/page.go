@@ -21,7 +21,8 @@ import (
 // MaxPage is the largest page that is read, in bytes after decompression.
 const MaxPage = 16 << 20
 
-// maxSeries is how many series of one target are kept: a target with more is misread, not worth the memory.
+// maxSeries is how many series of one target are kept: a target with more is misread, not worth the
+// memory.
 const maxSeries = 20000
 
 // A line is one series of a page, without its value.
@@ -50,8 +51,9 @@ func newLine(metric string, ls map[string]string, le float64) *line {
 	return &line{metric, ls, le, b.String()}
 }
 
-// A reader reads one target's pages in the text format, as Prometheus reads them. A page repeats the series of the page before, so that
-// the reader knows them by their text: only new ones are taken apart. It is not safe for concurrent use.
+// A reader reads one target's pages in the text format, as Prometheus reads them. A page repeats
+// the series of the page before, so that the reader knows them by their text: only new ones are
+// taken apart. It is not safe for concurrent use.
 type reader struct {
 	wanted  map[string]bool
 	lines   map[string]*line // by their text; nil for one that does not matter
@@ -62,7 +64,8 @@ func newReader(wanted map[string]bool) *reader {
 	return &reader{wanted: wanted, lines: map[string]*line{}, symbols: labels.NewSymbolTable()}
 }
 
-// read gives the lines of wanted series. A page that is not in the text format is an error, whatever of it could be read.
+// read gives the lines of wanted series. A page that is not in the text format is an error,
+// whatever of it could be read.
 func (r *reader) read(body io.Reader) ([]point, error) {
 	page, err := io.ReadAll(body)
 	if err != nil {
@@ -99,7 +102,8 @@ func (r *reader) read(body io.Reader) ([]point, error) {
 	}
 }
 
-// line takes a series apart; nil if it does not matter. A summary's quantiles are of one process since its start: they cannot be joined.
+// line takes a series apart; nil if it does not matter. A summary's quantiles are of one process
+// since its start: they cannot be joined.
 func (r *reader) line(text []byte, parser textparse.Parser) *line {
 	if name, _, _ := bytes.Cut(text, []byte("{")); len(name) > 0 && !r.wanted[rules.OffRay(string(name))] {
 		return nil

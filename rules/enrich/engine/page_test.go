@@ -13,7 +13,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Recorded pages of real engines and exporters mean to the reader what they mean to Prometheus' own client library.
+// Recorded pages of real engines and exporters mean to the reader what they mean to Prometheus' own
+// client library.
 func TestRecordedPagesReadAsTheClientLibraryReadsThem(t *testing.T) {
 	pages := recordedPages(t)
 	for _, path := range pages {

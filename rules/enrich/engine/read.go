@@ -71,8 +71,8 @@ func oldest(pages []*target) time.Time {
 	return first
 }
 
-// unseen says of what would be news that some of it may have come before the first page was read: of a gauge that keeps its last value and shows
-// one, nobody knows since when.
+// unseen says of what would be news that some of it may have come before the first page was read:
+// of a gauge that keeps its last value and shows one, nobody knows since when.
 func unseen(q enrich.Query, pages []*target, now time.Time) []state.Missing {
 	began := oldest(pages)
 	var out []state.Missing
@@ -94,7 +94,8 @@ func unseen(q enrich.Query, pages []*target, now time.Time) []state.Missing {
 	return out
 }
 
-// why is the reason for which a signal has no value: no time was left to look for it, or some page has its metric and was read too seldom.
+// why is the reason for which a signal has no value: no time was left to look for it, or some page
+// has its metric and was read too seldom.
 func why(ctx context.Context, s rules.Signal, pages []*target) string {
 	if own, pool := levels(s); ctx.Err() != nil && len(own)+len(pool) > 0 {
 		return enrich.Explain("the scrape of engines", ctx.Err())
@@ -114,7 +115,8 @@ type level struct {
 	pool   bool
 }
 
-// levels are the ways to read a signal, first the best, once for its own entity and once for its pool.
+// levels are the ways to read a signal, first the best, once for its own entity and once for its
+// pool.
 func levels(s rules.Signal) (own, pool []level) {
 	if slices.Contains(s.By, "probe") {
 		own = append(own, level{source: rules.Source{Engine: "target", Metric: healthMetric, Fn: rules.FnLast, Scale: 1}})
@@ -218,14 +220,16 @@ func (c *Client) samples(s rules.Signal, way level, targets []*target, q enrich.
 	return out
 }
 
-// Of a history that is shorter than an hour, the beginning is what was normal: this much of it, where that is so much older than the
-// onset that the trouble, which comes before its first alert, was most likely not there yet.
+// Of a history that is shorter than an hour, the beginning is what was normal: this much of it,
+// where that is so much older than the onset that the trouble, which comes before its first alert,
+// was most likely not there yet.
 const (
 	beginning = 90 * time.Second
 	headStart = 2 * time.Minute
 )
 
-// baseline evaluates what values are compared with: those of an hour before the onset, or as near to that as history goes back.
+// baseline evaluates what values are compared with: those of an hour before the onset, or as near
+// to that as history goes back.
 func (e *evaluation) baseline(targets []*target, onset time.Time, evaluate func(time.Time) map[string]found) map[string]found {
 	var rows []row
 	for _, t := range targets {

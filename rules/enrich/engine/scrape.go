@@ -69,7 +69,8 @@ func (c *Client) health(ctx context.Context, url string) float64 {
 
 var errTooLarge = errors.New("page is too large")
 
-// bounded fails, instead of ending, where a page is too long: a page cut in the middle would be read as counters that fell.
+// bounded fails, instead of ending, where a page is too long: a page cut in the middle would be
+// read as counters that fell.
 type bounded struct {
 	r    io.Reader
 	left int64

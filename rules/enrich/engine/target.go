@@ -20,7 +20,8 @@ type target struct {
 	mu      sync.Mutex
 	history *history
 	problem string // of the newest scrape; empty when it worked
-	// own is the model that the page last named, and the pod if it did: a target that is down is still known to serve it.
+	// own is the model that the page last named, and the pod if it did: a target that is down is
+	// still known to serve it.
 	own map[string]string
 }
 
@@ -35,7 +36,8 @@ func newTarget(c Target, wanted map[string]bool) *target {
 	return &target{url: c.URL, labels: labels, page: newReader(wanted), history: newHistory()}
 }
 
-// with is a series' labels with the target's: the page's own win, as an exporter that speaks of others' pods knows best.
+// with is a series' labels with the target's: the page's own win, as an exporter that speaks of
+// others' pods knows best.
 func (t *target) with(labels map[string]string) map[string]string {
 	out := make(map[string]string, len(labels)+len(t.labels))
 	maps.Copy(out, t.labels)
@@ -71,8 +73,8 @@ func (t *target) record(now time.Time, points []point, health float64, err error
 	t.history.add(now, points)
 }
 
-// ofOthers says whether a metric is an endpoint picker's or a caller's (llm_requests_total and its like), who speak of a model that
-// others serve.
+// ofOthers says whether a metric is an endpoint picker's or a caller's (llm_requests_total and its
+// like), who speak of a model that others serve.
 func ofOthers(metric string) bool {
 	for _, prefix := range []string{"llm_", "inference_objective_", "inference_pool_"} {
 		if strings.HasPrefix(metric, prefix) {
@@ -111,8 +113,8 @@ func (t *target) points(i int, to time.Time, window time.Duration) []at {
 	return out
 }
 
-// watched is how much of a window the page has been read for. A rate of what was seen in twenty seconds, divided by five minutes, would be a
-// fifteenth of what it is.
+// watched is how much of a window the page has been read for. A rate of what was seen in twenty
+// seconds, divided by five minutes, would be a fifteenth of what it is.
 func (t *target) watched(to time.Time, window time.Duration) time.Duration {
 	if since := to.Sub(t.history.rows[0].at); since > 0 {
 		return min(window, since)

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// trtllmBehindDynamo is what ai-dynamo/dynamo recorded of a TensorRT-LLM worker (docs/observability/metrics_examples/trtllm.log): the names, labels,
-// edges and sums of its series, after two requests of which each latency was within one of the edges.
+// trtllmBehindDynamo is what ai-dynamo/dynamo recorded of a TensorRT-LLM worker
+// (docs/observability/metrics_examples/trtllm.log): the names, labels, edges and sums of its
+// series, after two requests of which each latency was within one of the edges.
 func trtllmBehindDynamo() []byte {
 	var b strings.Builder
 	const model = `engine_type="trtllm",model_name="Qwen/Qwen3-0.6B"`
@@ -64,7 +65,8 @@ func TestWhatAWorkerDoesNotTellDynamoIsNotKnown(t *testing.T) {
 			t.Errorf("%s is %g, and nobody told it", id, s.Value)
 		}
 	}
-	// Failed requests are counted apart from those that end, as aborted ones are by Dynamo's worker.
+	// Failed requests are counted apart from those that end, as aborted ones are by Dynamo's
+	// worker.
 	failed := string(page) + `# TYPE trtllm_request_error_total counter
 trtllm_request_error_total{engine_type="trtllm",http_code="500",model_name="Qwen/Qwen3-0.6B"} 1.0
 trtllm_request_error_total{engine_type="trtllm",http_code="400",model_name="Qwen/Qwen3-0.6B"} 1.0

@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// commandOf is a container's whole command line as words; a shell's script is split into its own words.
+// commandOf is a container's whole command line as words; a shell's script is split into its own
+// words.
 func commandOf(c corev1.Container) []string {
 	var out []string
 	words := append(append([]string(nil), c.Command...), c.Args...)
@@ -30,8 +31,9 @@ func isShell(w string) bool {
 	return false
 }
 
-// shellWords splits a script at blanks outside quotes. It expands nothing: a word with a variable stays as it is, and is no number. What is
-// given to eval is split once more, as the shell does it: KServe starts the engine of an LLMInferenceService so.
+// shellWords splits a script at blanks outside quotes. It expands nothing: a word with a variable
+// stays as it is, and is no number. What is given to eval is split once more, as the shell does it:
+// KServe starts the engine of an LLMInferenceService so.
 func shellWords(script string) []string {
 	var out []string
 	words := wordsOf(script)
@@ -74,7 +76,8 @@ func wordsOf(script string) []string {
 	return out
 }
 
-// flag is the value of a command-line flag, in whichever form it is written (--a-b=1, --a_b 1); the last one wins, as in engines.
+// flag is the value of a command-line flag, in whichever form it is written (--a-b=1, --a_b 1); the
+// last one wins, as in engines.
 func flag(words []string, name string) (string, bool) {
 	value, found := "", false
 	for i, w := range words {
@@ -96,8 +99,8 @@ func flag(words []string, name string) (string, bool) {
 	return value, found
 }
 
-// MaxNumSeqs is the concurrency cap that an engine's container was started with; false where its command line does not say, or says
-// it with something that is no number.
+// MaxNumSeqs is the concurrency cap that an engine's container was started with; false where its
+// command line does not say, or says it with something that is no number.
 func MaxNumSeqs(c corev1.Container) (int, bool) {
 	words := commandOf(c)
 	for _, name := range []string{"max-num-seqs", "max-running-requests"} {
@@ -138,7 +141,8 @@ func modelOf(c corev1.Container) string {
 	return ""
 }
 
-// engineContainer is the container that runs the engine: the one that is recognised, else the first.
+// engineContainer is the container that runs the engine: the one that is recognised, else the
+// first.
 func engineContainer(spec corev1.PodSpec) (corev1.Container, string) {
 	for _, c := range spec.Containers {
 		if e := engineOf(c); e != "" && !isRouter(c) {

@@ -15,9 +15,11 @@ import (
 	"paramedic/state"
 )
 
-// customKinds are the custom resources that own workers or send them requests, each with its versions, newest first. None of them
-// need be installed. InferenceServices own by their names in other objects' owner references, and need no reading. InferencePools of the
-// older group are no older version of the newer ones: releases 1.0 to 1.4 of the extension install both, and each pool is in one of them.
+// customKinds are the custom resources that own workers or send them requests, each with its
+// versions, newest first. None of them need be installed. InferenceServices own by their names in
+// other objects' owner references, and need no reading. InferencePools of the older group are no
+// older version of the newer ones: releases 1.0 to 1.4 of the extension install both, and each pool
+// is in one of them.
 var customKinds = []struct {
 	kind     string
 	versions []schema.GroupVersionResource
@@ -41,7 +43,8 @@ func versions(group, resource string, names ...string) []schema.GroupVersionReso
 }
 
 const (
-	// customDeadline is shorter than a gathering's: what custom resources add is worth less than all the rest.
+	// customDeadline is shorter than a gathering's: what custom resources add is worth less than
+	// all the rest.
 	customDeadline = 2 * time.Second
 	// absentFor is how long a kind that was not installed is not asked for again.
 	absentFor = 10 * time.Minute

@@ -13,8 +13,9 @@ type component struct {
 	counted  bool // it says how many replicas it wants
 }
 
-// componentsOf reads the parts of DynamoGraphDeployments: spec.services by name in v1alpha1, a list spec.components in v1beta1. The
-// operator turns them into workloads by rules that changed between its releases, and labels the pods with the part's name.
+// componentsOf reads the parts of DynamoGraphDeployments: spec.services by name in v1alpha1, a list
+// spec.components in v1beta1. The operator turns them into workloads by rules that changed between
+// its releases, and labels the pods with the part's name.
 func componentsOf(graphs []unstructured.Unstructured) map[object]component {
 	out := map[object]component{}
 	add := func(g *unstructured.Unstructured, name string, spec map[string]any) {

@@ -1,9 +1,11 @@
-// Package kubernetes reads live context from a cluster's API server: which pod is in which pool on which node, and what happened
-// to it.
+// Package kubernetes reads live context from a cluster's API server: which pod is in which pool on
+// which node, and what happened to it.
 //
-// It promises only to read (get and list, never watch or write), a bounded number of calls a gathering whatever the size of the
-// cluster, each bounded in length. Where Ray alone knows which pods run one engine it asks the head of the RayCluster, too. Of a container's log, and of its termination message, nothing leaves the package but the class of the
-// error that it ends with. What it was not allowed to read, or what did not come in time, is missing evidence with the
+// It promises only to read (get and list, never watch or write), a bounded number of calls a
+// gathering whatever the size of the cluster, each bounded in length. Where Ray alone knows which
+// pods run one engine it asks the head of the RayCluster, too. Of a container's log, and of its
+// termination message, nothing leaves the package but the class of the error that it ends with.
+// What it was not allowed to read, or what did not come in time, is missing evidence with the
 // reason; it never stands in for "nothing is wrong".
 package kubernetes
 
@@ -32,8 +34,8 @@ const (
 	maxPages = 4
 )
 
-// Connect makes a reader of the cluster that a kubeconfig names, or of the one that the process runs in when both are empty. It does
-// not call it.
+// Connect makes a reader of the cluster that a kubeconfig names, or of the one that the process
+// runs in when both are empty. It does not call it.
 func Connect(kubeconfig, kubecontext string) (*Client, error) {
 	cfg, err := restConfig(kubeconfig, kubecontext)
 	if err != nil {
@@ -75,12 +77,14 @@ type Client struct {
 	ray    *rayReader
 }
 
-// New makes a client; without the second the custom resources that own workers are known by labels only.
+// New makes a client; without the second the custom resources that own workers are known by labels
+// only.
 func New(api kubernetes.Interface, custom dynamic.Interface) *Client {
 	return &Client{api: api, custom: newCustomReader(custom), ray: newRayReader()}
 }
 
-// Ping asks for one pod, which shows that the server can be reached and that pods may be listed: without them there is no worker.
+// Ping asks for one pod, which shows that the server can be reached and that pods may be listed:
+// without them there is no worker.
 func (c *Client) Ping(ctx context.Context) error {
 	if _, err := c.api.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return errors.New(enrich.Explain("Kubernetes, listing pods", err))
@@ -212,7 +216,8 @@ func (c *Client) fetch(ctx context.Context, q enrich.Query, out *enrich.Reading)
 	return &s
 }
 
-// keep appends one page and says where the next begins. Each list has its own goroutine and its own slice.
+// keep appends one page and says where the next begins. Each list has its own goroutine and its own
+// slice.
 func keep[T any](into *[]T, list metav1.ListInterface, err error, items func() []T) (string, error) {
 	if err != nil {
 		return "", err

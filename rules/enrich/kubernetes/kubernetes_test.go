@@ -92,8 +92,8 @@ func query(t *testing.T) enrich.Query {
 	return enrich.Query{Cluster: "default", Scope: state.Scope{Namespace: "llm"}, Now: now, Onset: now, Signals: signals}
 }
 
-// A pod that no node takes has no age and no containers that wait: the scheduler's word is all that is known of it. Once it has its place the
-// word is another, whatever its old events say.
+// A pod that no node takes has no age and no containers that wait: the scheduler's word is all that
+// is known of it. Once it has its place the word is another, whatever its old events say.
 func TestAPodThatNoNodeTakesIsKnown(t *testing.T) {
 	for word, want := range map[corev1.ConditionStatus]float64{corev1.ConditionFalse: 1, corev1.ConditionTrue: 0} {
 		all := objects()

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// What is read of a log: the end of it, so much of it, of so many pods, within so long. A traceback of an engine and of the process
-	// that started it are some 80 lines.
+	// What is read of a log: the end of it, so much of it, of so many pods, within so long. A
+	// traceback of an engine and of the process that started it are some 80 lines.
 	logLines    = int64(160)
 	logBytes    = int64(64 << 10)
 	logPods     = 4
@@ -45,9 +45,10 @@ func deathOf(p *corev1.Pod) (death, bool) {
 	return d, d.end != nil
 }
 
-// lastWords says of what class the last words of the pods are that died of an error lately. The termination message is in the pod's
-// status (all of them can have it: terminationMessagePolicy FallbackToLogsOnError); where it tells nothing the end of the container's log
-// is read, which needs the verb get on pods/log.
+// lastWords says of what class the last words of the pods are that died of an error lately. The
+// termination message is in the pod's status (all of them can have it: terminationMessagePolicy
+// FallbackToLogsOnError); where it tells nothing the end of the container's log is read, which
+// needs the verb get on pods/log.
 func (c *Client) lastWords(ctx context.Context, b *builder, out *enrich.Reading) {
 	if !b.wanted["pod_last_error"] {
 		return
@@ -79,7 +80,8 @@ func (c *Client) lastWords(ctx context.Context, b *builder, out *enrich.Reading)
 	}
 }
 
-// logs reads the ends of the logs of dead containers, and gives one of the reasons why not where it could not.
+// logs reads the ends of the logs of dead containers, and gives one of the reasons why not where it
+// could not.
 func (c *Client) logs(ctx context.Context, of []death) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, logDeadline)
 	defer cancel()

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A word is a line that an engine is known to die with. Of several, those of the lowest rank speak: a lost rank of a collective or a
-// dead engine process is what somebody else's trouble looks like from outside. Within a rank the last one said counts: what came
-// before it was survived.
+// A word is a line that an engine is known to die with. Of several, those of the lowest rank speak:
+// a lost rank of a collective or a dead engine process is what somebody else's trouble looks like
+// from outside. Within a rank the last one said counts: what came before it was survived.
 type word struct {
 	class string
 	rank  int
@@ -43,7 +43,8 @@ var words = compile([]struct{ class, line, rank string }{
 	// TensorRT-LLM _torch/pyexecutor/py_executor_creator.py.
 	{"cuda_oom", `executor creation failed due to insufficient gpu memory`, "cause"},
 
-	// Python argparse, which vLLM, SGLang, Dynamo and trtllm-serve read their flags with; click for trtllm-serve.
+	// Python argparse, which vLLM, SGLang, Dynamo and trtllm-serve read their flags with; click for
+	// trtllm-serve.
 	{"bad_argument", `error: (unrecognized arguments|argument -|the following arguments are required|ambiguous option)|error: no such option`, "cause"},
 	// vLLM config.py through pydantic.
 	{"bad_argument", `validation errors? for \w*(config|args)\b`, "cause"},
@@ -54,7 +55,8 @@ var words = compile([]struct{ class, line, rank string }{
 
 	// PyTorch torch/cuda/__init__.py (c10/cuda/CUDAFunctions.cpp).
 	{"driver_mismatch", `the nvidia driver on your system is too old`, "cause"},
-	// CUDA runtime: cudaErrorInsufficientDriver, cudaErrorSystemDriverMismatch, cudaErrorCompatNotSupportedOnDevice.
+	// CUDA runtime: cudaErrorInsufficientDriver, cudaErrorSystemDriverMismatch,
+	// cudaErrorCompatNotSupportedOnDevice.
 	{"driver_mismatch", `cuda driver version is insufficient for cuda runtime version|system has unsupported display driver / cuda driver combination|forward compatibility was attempted on non supported hw`, "cause"},
 	// NVML after a driver was upgraded under a running node.
 	{"driver_mismatch", `driver/library version mismatch`, "cause"},
@@ -63,7 +65,8 @@ var words = compile([]struct{ class, line, rank string }{
 
 	// huggingface_hub utils/_http.py: GatedRepoError; transformers utils/hub.py for the second.
 	{"hub_denied", `gatedrepoerror|cannot access gated repo|you are trying to access a gated repo`, "cause"},
-	// huggingface_hub utils/_http.py by requests' or httpx' words. A repository that is private looks like one that does not exist.
+	// huggingface_hub utils/_http.py by requests' or httpx' words. A repository that is private
+	// looks like one that does not exist.
 	{"hub_denied", `(401|403) client error|invalid user token|invalid username or password`, "cause"},
 	// huggingface_hub utils/_http.py; the second is the Hub's own sentence.
 	{"hub_rate_limited", `429 client error|429 too many requests.*huggingface|we had to rate limit`, "cause"},
@@ -101,7 +104,8 @@ func compile(table []struct{ class, line, rank string }) []word {
 	return out
 }
 
-// LastError is the class of a container's last words; empty where no line of them is known. The text itself goes no further than this.
+// LastError is the class of a container's last words; empty where no line of them is known. The
+// text itself goes no further than this.
 func LastError(text string) string {
 	text = strings.ToLower(text)
 	best, rank, at := "", rankDead+1, -1

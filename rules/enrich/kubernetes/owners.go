@@ -45,7 +45,8 @@ const (
 // An object is named by its namespace, kind and name.
 type object struct{ namespace, kind, name string }
 
-// made are the kinds that people write and controllers turn into workloads; what owns them is of no interest.
+// made are the kinds that people write and controllers turn into workloads; what owns them is of no
+// interest.
 var made = map[string]bool{
 	"DynamoGraphDeployment": true, "InferenceService": true, "LLMInferenceService": true, "RayService": true, "DisaggregatedSet": true,
 }
@@ -90,9 +91,10 @@ func controllerOf(m metav1.Object) (object, bool) {
 	return object{}, false
 }
 
-// workloadOf is what a pod is rolled out with: the Deployment past its ReplicaSet, the whole LeaderWorkerSet past the StatefulSets of its
-// groups, the RayService past the RayCluster that it replaces at an upgrade, the Deployment of the head for KServe's worker pods, which have
-// one of their own.
+// workloadOf is what a pod is rolled out with: the Deployment past its ReplicaSet, the whole
+// LeaderWorkerSet past the StatefulSets of its groups, the RayService past the RayCluster that it
+// replaces at an upgrade, the Deployment of the head for KServe's worker pods, which have one of
+// their own.
 func (b *builder) workloadOf(p *corev1.Pod) object {
 	ns := p.Namespace
 	if lws := p.Labels[lwsName]; lws != "" {
@@ -116,7 +118,8 @@ func (b *builder) workloadOf(p *corev1.Pod) object {
 	case o.kind == "ReplicaSet" && known, o.kind == "RayCluster" && up.kind == "RayService":
 		return up
 	case o.kind == "ReplicaSet":
-		// The ReplicaSets could not be listed: its name is the Deployment's and the template's hash.
+		// The ReplicaSets could not be listed: its name is the Deployment's and the template's
+		// hash.
 		if hash := p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" && strings.HasSuffix(o.name, "-"+hash) {
 			return object{ns, "Deployment", strings.TrimSuffix(o.name, "-"+hash)}
 		}
@@ -124,7 +127,8 @@ func (b *builder) workloadOf(p *corev1.Pod) object {
 	return o
 }
 
-// ownerOf is the resource that a workload was made of; by owner references as far as they were read, else by labels.
+// ownerOf is the resource that a workload was made of; by owner references as far as they were
+// read, else by labels.
 func (b *builder) ownerOf(p *corev1.Pod, w object) object {
 	top, at := object{}, w
 	for range 8 { // owner references are not checked for circles
@@ -151,14 +155,16 @@ func (b *builder) ownerOf(p *corev1.Pod, w object) object {
 	return top
 }
 
-// severalNodes says whether the pod is the head of a KServe predictor with worker pods, or one of these. They find each other by a Service
-// that chooses the pods of one generation of the InferenceService, and are one engine: KServe makes as many workers as one head needs and
-// refuses to autoscale them.
+// severalNodes says whether the pod is the head of a KServe predictor with worker pods, or one of
+// these. They find each other by a Service that chooses the pods of one generation of the
+// InferenceService, and are one engine: KServe makes as many workers as one head needs and refuses
+// to autoscale them.
 func severalNodes(p *corev1.Pod) bool {
 	return p.Labels[kserveService] != "" && p.Labels[kserveNodes] != ""
 }
 
-// groupOf names the parallel group that a pod is part of within its workload; empty for an engine of one pod.
+// groupOf names the parallel group that a pod is part of within its workload; empty for an engine
+// of one pod.
 func (b *builder) groupOf(p *corev1.Pod, w object, command []string) string {
 	l := p.Labels
 	ray := rayClusterOf(p)
@@ -234,17 +240,18 @@ func (b *builder) roleOf(p *corev1.Pod, command []string) string {
 	return ""
 }
 
-// Programs and images of what looks like an engine and only passes requests on, makes tokens of them for what does, or sends them.
+// Programs and images of what looks like an engine and only passes requests on, makes tokens of
+// them for what does, or sends them.
 var (
 	routerPrograms = []string{"dynamo.frontend", "dynamo.planner", "dynamo.router", "vllm-router", "sglang_router.launch_router", "sglang-router", "sglang.bench_serving"}
 	routerImages   = []string{"router", "routing-sidecar", "inference-scheduler", "endpoint-picker", "/epp:", "/epp@", "tokenizer"}
-	// What an engine's own program does besides serving a model: llm-d's picker and KServe have tokens made by vLLM, and TensorRT-LLM's
-	// disaggregated server stands before both phases.
+	// What an engine's own program does besides serving a model: llm-d's picker and KServe have
+	// tokens made by vLLM, and TensorRT-LLM's disaggregated server stands before both phases.
 	routerCommands = map[string][]string{"vllm": {"launch", "bench"}, "trtllm-serve": {"disaggregated"}}
 )
 
-// isRouter says whether a container passes requests on to engines. Its arguments name engines and models too, so that only its image and
-// the programs that it runs are looked at.
+// isRouter says whether a container passes requests on to engines. Its arguments name engines and
+// models too, so that only its image and the programs that it runs are looked at.
 func isRouter(c corev1.Container) bool {
 	image := strings.ToLower(c.Image)
 	image = "/" + image[strings.LastIndexByte(image, '/')+1:]
@@ -260,7 +267,8 @@ func isRouter(c corev1.Container) bool {
 	return false
 }
 
-// isFrontend says whether a pod stands before the workers of a DynamoGraphDeployment, or beside them.
+// isFrontend says whether a pod stands before the workers of a DynamoGraphDeployment, or beside
+// them.
 func isFrontend(p *corev1.Pod) bool {
 	switch p.Labels[dynamoType] {
 	case "frontend", "planner", "epp", "global-router", "profiler":

@@ -18,8 +18,9 @@ type placed struct {
 	group  string   // of the pods that share engines; empty for one that shares none
 }
 
-// heads are the dashboards of the RayClusters that have to be asked what runs where, by address, empty where a head has none: those of
-// RayServices with several GPU pods, unless each engine is known to take one GPU and to serve the same as every other.
+// heads are the dashboards of the RayClusters that have to be asked what runs where, by address,
+// empty where a head has none: those of RayServices with several GPU pods, unless each engine is
+// known to take one GPU and to serve the same as every other.
 func (b *builder) heads() map[object]string {
 	gpuPods, dashboards := map[object]int{}, map[object]string{}
 	for i := range b.snap.pods {
@@ -60,8 +61,9 @@ func dashboardPort(head *corev1.Pod) string {
 	return "8265"
 }
 
-// place puts the engines that Ray told of on their pods, and notes whose pods cannot be told. Pods of one engine are one group, and so are those
-// that two engines tie together by sharing one between them: what befalls it befalls both.
+// place puts the engines that Ray told of on their pods, and notes whose pods cannot be told. Pods
+// of one engine are one group, and so are those that two engines tie together by sharing one
+// between them: what befalls it befalls both.
 func (b *builder) place(answers map[object]rayAnswer) []state.Missing {
 	pods := b.addressed(answers)
 	var notes []state.Missing
@@ -93,8 +95,9 @@ func (b *builder) place(answers map[object]rayAnswer) []state.Missing {
 	return notes
 }
 
-// addressed are the pods by their addresses, of which Ray uses one; none where several on the network of one node share it. A pod that is
-// younger than the answer has none of its engines, although it may have the address of one that had.
+// addressed are the pods by their addresses, of which Ray uses one; none where several on the
+// network of one node share it. A pod that is younger than the answer has none of its engines,
+// although it may have the address of one that had.
 func (b *builder) addressed(answers map[object]rayAnswer) map[object]map[netip.Addr]string {
 	out := map[object]map[netip.Addr]string{}
 	for i := range b.snap.pods {
@@ -122,7 +125,8 @@ func (b *builder) addressed(answers map[object]rayAnswer) map[object]map[netip.A
 	return out
 }
 
-// tie makes the pods one group with all whose groups they are in already. A pod that has an engine for itself is in none.
+// tie makes the pods one group with all whose groups they are in already. A pod that has an engine
+// for itself is in none.
 func (b *builder) tie(pods []string, id string, spans bool) {
 	old := map[string]bool{}
 	for _, pod := range pods {

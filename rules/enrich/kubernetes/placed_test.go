@@ -29,7 +29,8 @@ type rayWorld struct {
 	t       *testing.T
 }
 
-// newRayWorld makes a head, and workers w1, w2 … with four GPUs each at 10.1.0.1, 10.1.0.2 …, which nobody calls.
+// newRayWorld makes a head, and workers w1, w2 … with four GPUs each at 10.1.0.1, 10.1.0.2 …, which
+// nobody calls.
 func newRayWorld(t *testing.T, workers int, args string) *rayWorld {
 	t.Helper()
 	w := &rayWorld{Dashboard: &raytest.Dashboard{}, t: t, query: query(t)}
@@ -167,7 +168,8 @@ func TestEnginesOfTwoModelsHaveTheirOwnLimits(t *testing.T) {
 	}
 }
 
-// A head that is away moves nothing: what it said last holds for the pods that were there, and that it is not news is said.
+// A head that is away moves nothing: what it said last holds for the pods that were there, and that
+// it is not news is said.
 func TestWhatRaySaidLastHoldsWhileItIsAway(t *testing.T) {
 	w := newRayWorld(t, 4, oneModel)
 	w.Set(engineOn("LLMServer:deepseek#a", 1, 2), engineOn("LLMServer:deepseek#b", 3, 4))
@@ -203,7 +205,8 @@ func TestWhatRaySaidLastHoldsWhileItIsAway(t *testing.T) {
 	}
 }
 
-// Ray knows a pod by one of its addresses, which need not be the first; and pods that share one it cannot tell apart, nor can anybody.
+// Ray knows a pod by one of its addresses, which need not be the first; and pods that share one it
+// cannot tell apart, nor can anybody.
 func TestPodsAreKnownByAnyAddressThatIsTheirsAlone(t *testing.T) {
 	w := newRayWorld(t, 4, oneModel)
 	w.Set(engineOn("LLMServer:deepseek#a", 1, 2), engineOn("LLMServer:deepseek#b", 3, 4))

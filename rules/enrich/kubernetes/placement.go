@@ -15,11 +15,14 @@ import (
 )
 
 const (
-	// rayDeadline is as short as that of custom resources, and for the same reason: what it adds is worth less than all the rest.
+	// rayDeadline is as short as that of custom resources, and for the same reason: what it adds is
+	// worth less than all the rest.
 	rayDeadline = customDeadline
-	// rayFresh is how long an answer is used again, one that did not come too: a storm of incidents is no storm of questions.
+	// rayFresh is how long an answer is used again, one that did not come too: a storm of incidents
+	// is no storm of questions.
 	rayFresh = 15 * time.Second
-	// rayKept is how long an answer stands in for one that does not come: while the head is away nothing moves.
+	// rayKept is how long an answer stands in for one that does not come: while the head is away
+	// nothing moves.
 	rayKept = time.Hour
 )
 
@@ -86,7 +89,8 @@ func (r *rayReader) forget(now time.Time) {
 	maps.DeleteFunc(r.known, func(_ object, a rayAnswer) bool { return now.Sub(a.asked) > rayKept })
 }
 
-// ask asks one head, unless that was done a moment ago. Where another gathering asks it already, one answer serves both.
+// ask asks one head, unless that was done a moment ago. Where another gathering asks it already,
+// one answer serves both.
 func (r *rayReader) ask(ctx context.Context, cluster object, dashboard string, now time.Time) rayAnswer {
 	limited, cancel := context.WithTimeout(ctx, rayDeadline)
 	defer cancel()

@@ -29,7 +29,8 @@ func slowHead(t *testing.T, wait func(*http.Request)) (heads map[object]string, 
 	return map[object]string{someCluster: srv.URL}, n
 }
 
-// gatherings are so many at once, and what each of them notes. All of them have begun once begun is done.
+// gatherings are so many at once, and what each of them notes. All of them have begun once begun is
+// done.
 func gatherings(ctx context.Context, r *rayReader, n int, heads map[object]string, begun *sync.WaitGroup) [][]state.Missing {
 	var wg sync.WaitGroup
 	out := make([][]state.Missing, n)
@@ -44,7 +45,8 @@ func gatherings(ctx context.Context, r *rayReader, n int, heads map[object]strin
 	return out
 }
 
-// A storm of incidents is no storm of questions: those that come while one is under way wait for its answer.
+// A storm of incidents is no storm of questions: those that come while one is under way wait for
+// its answer.
 func TestGatheringsBesideEachOtherAskAHeadOnce(t *testing.T) {
 	var begun sync.WaitGroup
 	heads, asked := slowHead(t, func(*http.Request) { begun.Wait() })
@@ -71,7 +73,8 @@ func TestAHeadThatHangsIsNotWaitedForTwice(t *testing.T) {
 	}
 }
 
-// Where the gathering's own time was over, the head is not held to have been silent: the next one asks it.
+// Where the gathering's own time was over, the head is not held to have been silent: the next one
+// asks it.
 func TestAGatheringWithoutTimeSaysNothingOfTheHead(t *testing.T) {
 	var quick atomic.Bool
 	heads, _ := slowHead(t, func(r *http.Request) {

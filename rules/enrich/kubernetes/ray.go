@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A serveModel is what a RayService's configuration says of a model that it serves, or of one phase of it.
+// A serveModel is what a RayService's configuration says of a model that it serves, or of one phase
+// of it.
 type serveModel struct {
 	id         string // empty where the configuration is in a file
 	deployment string // Ray's name for what serves it, after its kind; empty as well
@@ -47,7 +48,8 @@ func (a serveApp) common() serveModel {
 	return out
 }
 
-// alone is how many GPUs an engine takes where there is one model and nothing else; 0 where there is more, or nobody says.
+// alone is how many GPUs an engine takes where there is one model and nothing else; 0 where there
+// is more, or nobody says.
 func (a serveApp) alone() int64 {
 	if len(a) != 1 {
 		return 0
@@ -55,9 +57,10 @@ func (a serveApp) alone() int64 {
 	return a[0].gpus
 }
 
-// of are the models that a deployment of the application may serve, by the name that Ray gives it: LLMServer:qwen2_5-7b, Prefill:qwen--qwq
-// (python/ray/llm/_internal/serve/core/server/builder.py). One that no model is known to go by serves one whose configuration is in a file, or,
-// in an upgrade, one of the configuration before.
+// of are the models that a deployment of the application may serve, by the name that Ray gives it:
+// LLMServer:qwen2_5-7b, Prefill:qwen--qwq (python/ray/llm/_internal/serve/core/server/builder.py).
+// One that no model is known to go by serves one whose configuration is in a file, or, in an
+// upgrade, one of the configuration before.
 func (a serveApp) of(deployment string) serveApp {
 	kind, name, _ := strings.Cut(deployment, ":")
 	role := map[string]string{"Prefill": "prefill", "Decode": "decode"}[kind]
@@ -82,8 +85,8 @@ func (a serveApp) of(deployment string) serveApp {
 	return serveApp{{engine: a.common().engine, role: role}}
 }
 
-// serveAppsOf reads the applications that Ray Serve's builders for language models make: of one model or several, of one with data-parallel
-// ranks, and of one with prefill and decode apart.
+// serveAppsOf reads the applications that Ray Serve's builders for language models make: of one
+// model or several, of one with data-parallel ranks, and of one with prefill and decode apart.
 func serveAppsOf(services []unstructured.Unstructured) map[object]serveApp {
 	out := map[object]serveApp{}
 	for i := range services {
@@ -160,7 +163,8 @@ func serveModelOf(node yaml.Node, role string) serveModel {
 	return out
 }
 
-// oneEngines are the RayClusters that run a single engine over all their pods: vLLM was started on the head, and takes the others' GPUs.
+// oneEngines are the RayClusters that run a single engine over all their pods: vLLM was started on
+// the head, and takes the others' GPUs.
 func oneEngines(pods []corev1.Pod) map[object]bool {
 	out := map[object]bool{}
 	for i := range pods {
@@ -177,9 +181,10 @@ func oneEngines(pods []corev1.Pod) map[object]bool {
 	return out
 }
 
-// spanningEngines are the RayClusters of RayServices all of whose GPU pods run one engine between them: it would not fit on fewer.
-// What the cluster wants counts, so that two engines do not pass for one while half of their pods are lost. Where an engine needs fewer
-// pods than there are, Ray puts it wherever there is room, and Ray alone can say where that is.
+// spanningEngines are the RayClusters of RayServices all of whose GPU pods run one engine between
+// them: it would not fit on fewer. What the cluster wants counts, so that two engines do not pass
+// for one while half of their pods are lost. Where an engine needs fewer pods than there are, Ray
+// puts it wherever there is room, and Ray alone can say where that is.
 func spanningEngines(s *snapshot, apps map[object]serveApp, owners map[object]object) map[object]bool {
 	smallest := map[object]int64{} // the GPUs of each cluster's smallest pod
 	for i := range s.pods {
@@ -199,7 +204,8 @@ func spanningEngines(s *snapshot, apps map[object]serveApp, owners map[object]ob
 	return out
 }
 
-// desiredGPUs is how many GPUs a RayCluster has once all its pods run; 0 where KubeRay does not tell, as before 1.1 and of TPUs.
+// desiredGPUs is how many GPUs a RayCluster has once all its pods run; 0 where KubeRay does not
+// tell, as before 1.1 and of TPUs.
 func desiredGPUs(cluster *unstructured.Unstructured) int64 {
 	text, _, _ := unstructured.NestedString(cluster.Object, "status", "desiredGPU")
 	n, err := resource.ParseQuantity(text)
@@ -225,7 +231,8 @@ func gpusOf(p *corev1.Pod) int64 {
 	return sum
 }
 
-// served is what all engines of a pod of a RayService share, as far as anybody says which run there.
+// served is what all engines of a pod of a RayService share, as far as anybody says which run
+// there.
 func (b *builder) served(p *corev1.Pod, load object) serveModel {
 	if at := b.placed[p.Namespace+"/"+p.Name]; len(at.models) > 0 {
 		return at.models.common()

@@ -7,11 +7,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// revisionKey is the annotation by which a Deployment numbers its ReplicaSets. One that it goes back to gets a new number, and keeps its age.
+// revisionKey is the annotation by which a Deployment numbers its ReplicaSets. One that it goes
+// back to gets a new number, and keeps its age.
 const revisionKey = "deployment.kubernetes.io/revision"
 
-// rolledOut returns when the last rollout of a Deployment began: that of its newest ReplicaSet, or, after it went back to an older one, when
-// the first pod was made of that again. Zero where it has none.
+// rolledOut returns when the last rollout of a Deployment began: that of its newest ReplicaSet, or,
+// after it went back to an older one, when the first pod was made of that again. Zero where it has
+// none.
 func (b *builder) rolledOut(deployment object) time.Time {
 	var newest, current *appsv1.ReplicaSet
 	for i := range b.snap.replicaSets {

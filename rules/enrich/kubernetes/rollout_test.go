@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// Going back to an older ReplicaSet is a rollout, too: it began when the first pod was made of that again.
+// Going back to an older ReplicaSet is a rollout, too: it began when the first pod was made of that
+// again.
 func TestRollbackIsTheLastRollout(t *testing.T) {
 	for name, c := range map[string]struct {
 		revision string // of the old ReplicaSet; the newer one, of ten minutes ago, has 2

@@ -138,8 +138,9 @@ func (b *builder) podSamples() {
 	}
 }
 
-// containers tells of restarts, ends and waits. The API server keeps the count of all restarts and the time of the last, so that the
-// restarts of the last hour are known to be at least one, and exactly only for a young pod.
+// containers tells of restarts, ends and waits. The API server keeps the count of all restarts and
+// the time of the last, so that the restarts of the last hour are known to be at least one, and
+// exactly only for a young pod.
 func (b *builder) containers(p *corev1.Pod, e state.Entity) {
 	restarts := 0.0
 	for _, s := range append(slices.Clone(p.Status.InitContainerStatuses), p.Status.ContainerStatuses...) {
@@ -234,7 +235,8 @@ func (b *builder) revision(of object, e state.Entity) {
 	b.age(newest, e)
 }
 
-// customSamples counts the replicas of pools that no built-in workload stands for. A replica of a parallel group is the group.
+// customSamples counts the replicas of pools that no built-in workload stands for. A replica of a
+// parallel group is the group.
 func (b *builder) customSamples(p pool, e state.Entity) {
 	if p.key.kind == "LeaderWorkerSet" {
 		sets := b.snap.custom["LeaderWorkerSet"]

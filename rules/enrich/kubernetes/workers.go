@@ -38,7 +38,8 @@ func (b *builder) workers() {
 	b.complete()
 }
 
-// engineOf is the container of a pod that runs an engine, and which one. What passes requests on is none.
+// engineOf is the container of a pod that runs an engine, and which one. What passes requests on is
+// none.
 func (b *builder) engineOf(p *corev1.Pod, load object) (corev1.Container, string) {
 	c, engine := engineContainer(p.Spec)
 	ray := p.Labels[rayCluster]
@@ -70,8 +71,9 @@ func (b *builder) worker(p *corev1.Pod, load object, c corev1.Container, engine 
 	return w
 }
 
-// complete fills in what one worker says of others: the ranks of a group serve what their leader serves, and a phase is one only where the
-// other has workers too (controllers label workers decode that do both).
+// complete fills in what one worker says of others: the ranks of a group serve what their leader
+// serves, and a phase is one only where the other has workers too (controllers label workers decode
+// that do both).
 func (b *builder) complete() {
 	type key struct{ namespace, name string }
 	models, engines, prefill := map[key]string{}, map[key]string{}, map[string]bool{}

@@ -35,8 +35,9 @@ type point struct {
 	v  float64
 }
 
-// ask sends a query. The answers of a gathering are thousands of series, which the API client of client_golang reads three times over: it
-// would take half of the bot's time for a gathering. They are read once here, with the decoder that client_golang uses itself.
+// ask sends a query. The answers of a gathering are thousands of series, which the API client of
+// client_golang reads three times over: it would take half of the bot's time for a gathering. They
+// are read once here, with the decoder that client_golang uses itself.
 func (c *Client) ask(ctx context.Context, j job) answer {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

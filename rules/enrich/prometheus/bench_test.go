@@ -14,8 +14,9 @@ import (
 	"paramedic/state"
 )
 
-// BenchmarkGather is one gathering over 64 workers: the answers of Prometheus are made beforehand, so that what is measured is the
-// bot's own work. It reports the size of the evidence, which is stored.
+// BenchmarkGather is one gathering over 64 workers: the answers of Prometheus are made beforehand,
+// so that what is measured is the bot's own work. It reports the size of the evidence, which is
+// stored.
 func BenchmarkGather(b *testing.B) {
 	s := &store{}
 	for i := range 64 {

@@ -7,7 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// Check compiles every signal as a gathering would, for a whole cluster and for one pool, and gives what is not valid PromQL.
+// Check compiles every signal as a gathering would, for a whole cluster and for one pool, and gives
+// what is not valid PromQL.
 func Check(signals []rules.Signal) []error {
 	var out []error
 	for _, sig := range signals {

@@ -10,7 +10,8 @@ import (
 	"paramedic/rules"
 )
 
-// The labels that say what entity a series is about; everything else (ranks, finish reasons, containers) is combined away.
+// The labels that say what entity a series is about; everything else (ranks, finish reasons,
+// containers) is combined away.
 var (
 	workerLabels = []string{"namespace", "kubernetes_namespace", "pod", "kubernetes_pod_name", "pod_name", "instance", "job", "model_name", "model", "node"}
 	poolLabels   = []string{"namespace", "kubernetes_namespace", "model_name", "model"}
@@ -21,7 +22,8 @@ var (
 	ownerLabels  = []string{"namespace", "exported_namespace", "deployment", "statefulset", "replicaset"}
 )
 
-// weekAfter is how much longer ago than a day a week is: both are asked for in one query, the week with an offset.
+// weekAfter is how much longer ago than a day a week is: both are asked for in one query, the week
+// with an offset.
 const weekAfter = 6 * 24 * time.Hour
 
 // A member is one source of one signal, at the moments that a query is about.
@@ -37,7 +39,8 @@ type member struct {
 	week   bool    // six days before the moment that it is asked for, which is a day before the onset
 }
 
-// compile makes the members of a signal: each source, and each again per pool where the pool's value is no aggregate of the pods'.
+// compile makes the members of a signal: each source, and each again per pool where the pool's
+// value is no aggregate of the pods'.
 func compile(sig rules.Signal, scope narrow) []*member {
 	var out []*member
 	for i, src := range sig.Sources {
@@ -58,14 +61,14 @@ func compile(sig rules.Signal, scope narrow) []*member {
 	return out
 }
 
-// twin says that the member has each pod's value of what another member has for the pool as a whole, and is dear to read: a quantile is
-// made of dozens of series, a ratio of two.
+// twin says that the member has each pod's value of what another member has for the pool as a
+// whole, and is dear to read: a quantile is made of dozens of series, a ratio of two.
 func (m *member) twin() bool {
 	return !m.pool && m.signal.Pooled && summable(m.source.Fn)
 }
 
-// bucketed says that the member is a quantile of a whole pool. It is made here of the sums of the buckets, which are few, and which every
-// quantile of the same histogram shares.
+// bucketed says that the member is a quantile of a whole pool. It is made here of the sums of the
+// buckets, which are few, and which every quantile of the same histogram shares.
 func (m *member) bucketed() bool {
 	return m.source.Fn == rules.FnQuantile && (m.pool || m.signal.Per == rules.PerPool) && m.source.Scale == 1
 }
@@ -75,15 +78,17 @@ func summable(fn rules.Fn) bool {
 	return fn == rules.FnQuantile || fn == rules.FnMean || fn == rules.FnRatio
 }
 
-// divided says that the member is a quotient of two sums. Both are asked for and divided here: in PromQL the whole would be read twice, since a
-// part that is not there is nothing of it, and the series of a pool again after those of its pods.
+// divided says that the member is a quotient of two sums. Both are asked for and divided here: in
+// PromQL the whole would be read twice, since a part that is not there is nothing of it, and the
+// series of a pool again after those of its pods.
 func (m *member) divided() bool {
 	return m.source.Fn == rules.FnMean || m.source.Fn == rules.FnRatio
 }
 
-// exprs is the PromQL of the member's source: one expression, of a quotient what is divided and each that it is divided by. Series are
-// narrowed to the scope as far as their labels can be trusted to be there: a label that a fleet does not set must not empty the evidence, so
-// most matchers also accept its absence.
+// exprs is the PromQL of the member's source: one expression, of a quotient what is divided and
+// each that it is divided by. Series are narrowed to the scope as far as their labels can be
+// trusted to be there: a label that a fleet does not set must not empty the evidence, so most
+// matchers also accept its absence.
 func (m *member) exprs() []string {
 	src := m.source
 	b := builder{sig: m.signal, src: src, by: strings.Join(m.labels(), ", ")}
@@ -174,7 +179,8 @@ func (b builder) at(sel string) string { return sel + b.offset() }
 
 func (b builder) over(sel, w string) string { return sel + "[" + w + "]" + b.offset() }
 
-// steps is the range of a subquery. Exporters are scraped every 15 to 60 s (kube-prometheus' default is 30): a step of 15 s misses no scrape.
+// steps is the range of a subquery. Exporters are scraped every 15 to 60 s (kube-prometheus'
+// default is 30): a step of 15 s misses no scrape.
 func (builder) steps(w string) string { return "[" + w + ":15s]" }
 
 func (b builder) offset() string {
@@ -219,7 +225,8 @@ func (b builder) build() string {
 	case rules.FnNews:
 		return "changes((" + b.agg(op, b.at(one)) + ")" + b.steps(w) + ")"
 	case rules.FnSlope:
-		// A series that is gone keeps a slope for the whole window: only those that are still there count.
+		// A series that is gone keeps a slope for the whole window: only those that are still there
+		// count.
 		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s", b.over(one, w), b.over(one, w), SlopePoints, b.at(one)))
 	case rules.FnQuantile:
 		return "histogram_quantile(" + number(s.Q) + ", " + b.buckets() + ")"
@@ -290,7 +297,8 @@ func (b builder) clock() string {
 // SlopePoints is how many points a slope needs.
 const SlopePoints = 10
 
-// minimum is the lowest value over the window, among the moments at which all gauges of With were zero.
+// minimum is the lowest value over the window, among the moments at which all gauges of With were
+// zero.
 func (b builder) minimum(w string) string {
 	s := b.src
 	one := b.sel(s.Metric, s.Match)

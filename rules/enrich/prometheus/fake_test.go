@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// fakeAPI is a Prometheus HTTP API over a store. It is as strict as the real one about its parameters, and fails the queries that
-// contain a given text.
+// fakeAPI is a Prometheus HTTP API over a store. It is as strict as the real one about its
+// parameters, and fails the queries that contain a given text.
 type fakeAPI struct {
 	t       testing.TB
 	store   *store

@@ -25,26 +25,29 @@ const (
 	MaxRules = 5000
 	// MaxNames is how many names of metrics are read.
 	MaxNames = 200_000
-	// MaxLookups is how many queries are spent on the labels of series; with the others a fleet costs at most 400.
+	// MaxLookups is how many queries are spent on the labels of series; with the others a fleet
+	// costs at most 400.
 	MaxLookups = 390
 	// MaxValues is how many values of a label are read.
 	MaxValues = 5000
 	// atOnce is how many lookups are asked at the same time.
 	atOnce = 4
 
-	// namesFor is how long a metric is called exported after its last sample. Prometheus keeps blocks of two hours, so that this is only
-	// the least it remembers.
+	// namesFor is how long a metric is called exported after its last sample. Prometheus keeps
+	// blocks of two hours, so that this is only the least it remembers.
 	namesFor = time.Hour
 	// earlierFor is how far back it is looked for names that are missing now.
 	earlierFor = 7 * 24 * time.Hour
-	// Names that are asked for with one query, so that it fits into an address, and how many such queries there are at most.
+	// Names that are asked for with one query, so that it fits into an address, and how many such
+	// queries there are at most.
 	namesAtOnce, askedEarlier = 50, 4
 )
 
 // ErrNoRules says that the server has no rules API: it only answers queries.
 var ErrNoRules = errors.New("the server has no rules API")
 
-// Rules reads the rules that are loaded: those that alert, and those that record. Each kind has at most [MaxRules].
+// Rules reads the rules that are loaded: those that alert, and those that record. Each kind has at
+// most [MaxRules].
 func (c *Client) Rules(ctx context.Context) ([]rules.AlertingRule, []rules.RecordingRule, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -85,8 +88,8 @@ func words(set model.LabelSet) map[string]string {
 	return out
 }
 
-// MetricNames reads the names of all series that had a sample lately. More than [MaxNames] are an error: half of them would only let what
-// exists look as if it did not.
+// MetricNames reads the names of all series that had a sample lately. More than [MaxNames] are an
+// error: half of them would only let what exists look as if it did not.
 func (c *Client) MetricNames(ctx context.Context, now time.Time) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -104,7 +107,8 @@ func (c *Client) MetricNames(ctx context.Context, now time.Time) (map[string]boo
 	return out, nil
 }
 
-// Earlier says which of some metrics had series in the last week. Those that are too many to be asked for are among them: nobody knows.
+// Earlier says which of some metrics had series in the last week. Those that are too many to be
+// asked for are among them: nobody knows.
 func (c *Client) Earlier(ctx context.Context, names []string, now time.Time) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -132,7 +136,8 @@ func (c *Client) Earlier(ctx context.Context, names []string, now time.Time) (ma
 	return out, nil
 }
 
-// Router says whether the requests of vLLM are there twice: from the engines, and with the label server from a router.
+// Router says whether the requests of vLLM are there twice: from the engines, and with the label
+// server from a router.
 func (c *Client) Router(ctx context.Context, now time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -148,8 +153,8 @@ func (c *Client) Router(ctx context.Context, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// Scraped reads how often the targets of each job are scraped, at the shortest. It is nil where the server does not tell: not every one that
-// answers queries scrapes.
+// Scraped reads how often the targets of each job are scraped, at the shortest. It is nil where the
+// server does not tell: not every one that answers queries scrapes.
 func (c *Client) Scraped(ctx context.Context) (map[string]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -188,9 +193,10 @@ func (c *Client) Scraped(ctx context.Context) (map[string]time.Duration, error) 
 	return out, nil
 }
 
-// Labels reads which labels the series of metrics have and had lately, and the values of those that are looked up, with at most
-// [MaxLookups] queries. Values of which there are more than [MaxValues] are not in the answer. left is how many metrics were not looked at to
-// the end: those beyond the queries, and those that come after an error, which does not take away what was found.
+// Labels reads which labels the series of metrics have and had lately, and the values of those that
+// are looked up, with at most [MaxLookups] queries. Values of which there are more than [MaxValues]
+// are not in the answer. left is how many metrics were not looked at to the end: those beyond the
+// queries, and those that come after an error, which does not take away what was found.
 func (c *Client) Labels(ctx context.Context, lookups []rules.Lookup, now time.Time) (found map[string]map[string][]string, left int, err error) {
 	found = map[string]map[string][]string{}
 	var mu sync.Mutex
@@ -221,7 +227,8 @@ func (c *Client) Labels(ctx context.Context, lookups []rules.Lookup, now time.Ti
 	return found, left, err
 }
 
-// labelsOf looks one metric up. What is known of a label's values is nil where it was not asked for; all says that everything was.
+// labelsOf looks one metric up. What is known of a label's values is nil where it was not asked
+// for; all says that everything was.
 func (c *Client) labelsOf(ctx context.Context, l rules.Lookup, now time.Time, spend func() bool) (has map[string][]string, all bool, err error) {
 	if !spend() {
 		return nil, false, nil

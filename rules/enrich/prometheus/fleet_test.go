@@ -209,7 +209,8 @@ func TestNamesOfLastWeekAreAskedForTogether(t *testing.T) {
 	}
 }
 
-// Not every server that answers queries scrapes, and one that does tells it of what it scrapes at present.
+// Not every server that answers queries scrapes, and one that does tells it of what it scrapes at
+// present.
 func TestHowOftenJobsAreScraped(t *testing.T) {
 	c := fleetAPI(t, func(_ http.ResponseWriter, r *http.Request) any {
 		if r.URL.Path != "/api/v1/targets" || r.URL.Query().Get("state") != "active" {

@@ -30,7 +30,8 @@ type sampleKey struct {
 	text   string
 }
 
-// sample is one signal on one entity as one source gives it, before the sources are weighed against each other.
+// sample is one signal on one entity as one source gives it, before the sources are weighed against
+// each other.
 type sample struct {
 	member         *member
 	entity         state.Entity
@@ -51,9 +52,10 @@ type chart struct {
 	points []state.Point
 }
 
-// young is the age until which an incident's charts also give the present and the hour before it, which are their ends, so that each
-// series of its pool is read once. Of an older one, and of more than one pool, the charts may take longer than a verdict should wait,
-// or not come at all, and are asked for apart.
+// young is the age until which an incident's charts also give the present and the hour before it,
+// which are their ends, so that each series of its pool is read once. Of an older one, and of more
+// than one pool, the charts may take longer than a verdict should wait, or not come at all, and are
+// asked for apart.
 const young = 2 * time.Hour
 
 func (g *gathering) jobs() []job {
@@ -94,7 +96,8 @@ func (g *gathering) jobs() []job {
 	return out
 }
 
-// settled is a moment that may be asked for again: an incident's onset stays, that of a look at the fleet is now.
+// settled is a moment that may be asked for again: an incident's onset stays, that of a look at the
+// fleet is now.
 func (g *gathering) settled(moment time.Time) time.Time {
 	if !g.query.Onset.Before(g.query.Now) {
 		return time.Time{}
@@ -102,7 +105,8 @@ func (g *gathering) settled(moment time.Time) time.Time {
 	return moment.Round(0).UTC() // what compares with itself
 }
 
-// shared are all members but those that charts give, and the charts' members with those that need no expression of their own there.
+// shared are all members but those that charts give, and the charts' members with those that need
+// no expression of their own there.
 func shared(all, chart []*member) (others, charts []*member) {
 	drawn := map[string]bool{}
 	for _, m := range chart {
@@ -127,8 +131,9 @@ func apart(members, others []*member) []*member {
 	return slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return given[m.id] })
 }
 
-// daysAgo are the members a day ago with themselves a week ago; of quantiles and ratios the pool's. The hour before is asked for apart
-// from them: old data can be slow to come, from an object store or not at all, and what a verdict rests on most must not wait for it.
+// daysAgo are the members a day ago with themselves a week ago; of quantiles and ratios the pool's.
+// The hour before is asked for apart from them: old data can be slow to come, from an object store
+// or not at all, and what a verdict rests on most must not wait for it.
 func daysAgo(ms []*member) []*member {
 	var out []*member
 	for _, m := range ms {
@@ -141,8 +146,8 @@ func daysAgo(ms []*member) []*member {
 	return out
 }
 
-// charted are the members whose course is asked for: that of quantiles and ratios for the pool, and for the pods that the incident is
-// about.
+// charted are the members whose course is asked for: that of quantiles and ratios for the pool, and
+// for the pods that the incident is about.
 func (g *gathering) charted(ms []*member) []*member {
 	own, few := g.scope.named()
 	var out []*member
@@ -158,7 +163,8 @@ func (g *gathering) charted(ms []*member) []*member {
 	return out
 }
 
-// span is the hour before the onset until now, in steps of whole seconds, of which the last one ends now.
+// span is the hour before the onset until now, in steps of whole seconds, of which the last one
+// ends now.
 func span(onset, now time.Time) *v1.Range {
 	whole := now.Sub(onset) + time.Hour
 	step := max(enrich.ChartStep(onset, now), 15*time.Second)
@@ -169,7 +175,8 @@ func span(onset, now time.Time) *v1.Range {
 	return &v1.Range{Start: now.Add(-steps * step), End: now, Step: step}
 }
 
-// plot adds a point of a range to the sample's chart of this origin, and to its values where the range's ends are those.
+// plot adds a point of a range to the sample's chart of this origin, and to its values where the
+// range's ends are those.
 func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
 	if j.gives(present) && !m.few && j.span.End.Sub(p.at) < j.span.Step {
 		from.add(&sm.now, p.v)
@@ -194,8 +201,9 @@ func (g *gathering) plot(sm *sample, j job, m *member, from origin, p point) {
 	}
 }
 
-// series is the entity's course: where several scrapes show it (a pod under two addresses, or by two jobs), their parts are combined
-// moment by moment, as its values are, or else the chart and the value would not be of the same quantity.
+// series is the entity's course: where several scrapes show it (a pod under two addresses, or by
+// two jobs), their parts are combined moment by moment, as its values are, or else the chart and
+// the value would not be of the same quantity.
 func (sm *sample) series(how rules.Combine) []state.Point {
 	switch len(sm.charts) {
 	case 0:

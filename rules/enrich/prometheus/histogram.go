@@ -20,7 +20,8 @@ type histogram struct {
 	buckets map[time.Time][]enrich.Bucket
 }
 
-// collect adds one bucket's series to the histogram that it belongs to; one without an edge counts nothing that is known.
+// collect adds one bucket's series to the histogram that it belongs to; one without an edge counts
+// nothing that is known.
 func collect(to map[string]*histogram, p part, s series) {
 	le, err := strconv.ParseFloat(s.labels[model.BucketLabel], 64)
 	if err != nil {

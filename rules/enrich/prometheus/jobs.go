@@ -18,11 +18,12 @@ import (
 // target is the engine of what Prometheus says of its own scrapes.
 const target = "target"
 
-// scrapedFor is how long before the onset a target is looked for that is gone: absent() fires at once or after minutes, and people may have
-// looked at it first.
+// scrapedFor is how long before the onset a target is looked for that is gone: absent() fires at
+// once or after minutes, and people may have looked at it first.
 const scrapedFor = 6 * time.Hour
 
-// earlierTargets is the query of whom the jobs of a query read before the onset, whether or not they do now.
+// earlierTargets is the query of whom the jobs of a query read before the onset, whether or not
+// they do now.
 func earlierTargets(q enrich.Query, in []string) string {
 	var names []string
 	for _, job := range q.Jobs {
@@ -49,8 +50,9 @@ func (g *gathering) readBy(earlier []enrich.Scraped) []enrich.Scraped {
 	})
 }
 
-// enginesPages lets a worker's scrape and its process be those of its engine's page, where that answers: a proxy beside the engine has pages too, and ports that
-// are no page are scraped as if they were.
+// enginesPages lets a worker's scrape and its process be those of its engine's page, where that
+// answers: a proxy beside the engine has pages too, and ports that are no page are scraped as if
+// they were.
 func (g *gathering) enginesPages() {
 	several := map[string][]*sample{} // what is told of a worker by more than one page
 	for _, sm := range g.samples {

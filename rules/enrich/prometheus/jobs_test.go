@@ -11,8 +11,9 @@ import (
 	"paramedic/state"
 )
 
-// twoPools are two pools of a namespace, of which one is called as the other's name begins, and a database beside them, as PodMonitors
-// read them. quiet is how long ago the targets of the first were seen last.
+// twoPools are two pools of a namespace, of which one is called as the other's name begins, and a
+// database beside them, as PodMonitors read them. quiet is how long ago the targets of the first
+// were seen last.
 func twoPools(quiet time.Duration) *store {
 	s := &store{}
 	add := func(job, pod, model string, i int, down bool) {
@@ -48,7 +49,8 @@ func twoPools(quiet time.Duration) *store {
 	return s
 }
 
-// A job's targets tell which pool its alert is about, also where they are gone; of a job of strangers no pool is meant.
+// A job's targets tell which pool its alert is about, also where they are gone; of a job of
+// strangers no pool is meant.
 func TestJobNamesItsPool(t *testing.T) {
 	catalog, problems, err := rules.Load("")
 	if err != nil || len(problems) > 0 {

@@ -13,19 +13,25 @@ import (
 )
 
 const (
-	// remembered is how long an answer is used again: what comes in late, or from a store that did not answer, is seen after that.
+	// remembered is how long an answer is used again: what comes in late, or from a store that did
+	// not answer, is seen after that.
 	remembered = 30 * time.Minute
-	// mostAnswers is how many are remembered: those of ten incidents, about 36 MB for pools of 64 workers.
+	// mostAnswers is how many are remembered: those of ten incidents, about 36 MB for pools of 64
+	// workers.
 	mostAnswers = 64
-	// shortly is how long what may soon be another is used again: that there is nothing, and, by the one gathering that it was asked ahead for,
-	// which engines there are. What comes up meanwhile is seen by the next. An incident's first gathering is ten seconds after its opening.
+	// shortly is how long what may soon be another is used again: that there is nothing, and, by
+	// the one gathering that it was asked ahead for, which engines there are. What comes up
+	// meanwhile is seen by the next. An incident's first gathering is ten seconds after its
+	// opening.
 	shortly = 30 * time.Second
-	// late is how long after its moment a sample may come in: the longest interval at which engines are usually scraped.
+	// late is how long after its moment a sample may come in: the longest interval at which engines
+	// are usually scraped.
 	late = time.Minute
 )
 
-// A memory keeps what Prometheus said of the past. The evidence of an open incident is gathered again and again, and more than half of what
-// that costs Prometheus is of what is over and does not change: the charts up to the onset, the hour before it, the day and the week before.
+// A memory keeps what Prometheus said of the past. The evidence of an open incident is gathered
+// again and again, and more than half of what that costs Prometheus is of what is over and does not
+// change: the charts up to the onset, the hour before it, the day and the week before.
 type memory struct {
 	answers *lru.Cache[question, recollection]
 	looks   *lru.Cache[place, recentLook]
@@ -68,8 +74,8 @@ func (m *memory) looked(q enrich.Query) (look, bool) {
 	return l.look, ok && within(shortly, l.at, q.Now)
 }
 
-// crowded says that there is no room for more answers but that of those that came shortly before: in a storm of incidents those asked ahead would
-// push each other out before anybody wants them.
+// crowded says that there is no room for more answers but that of those that came shortly before:
+// in a storm of incidents those asked ahead would push each other out before anybody wants them.
 func (m *memory) crowded(more int, now time.Time) bool {
 	_, oldest, ok := m.answers.GetOldest()
 	return ok && m.answers.Len()+more > mostAnswers && within(shortly, oldest.asked, now)
@@ -89,7 +95,8 @@ type question struct {
 
 func (j job) question() question { return question{j.query, j.span != nil, j.settled} }
 
-// recollection is what is remembered of an answer: nothing that is later than the question's moment, or may still have changed.
+// recollection is what is remembered of an answer: nothing that is later than the question's
+// moment, or may still have changed.
 type recollection struct {
 	asked  time.Time // when
 	until  time.Time
@@ -97,7 +104,8 @@ type recollection struct {
 	series []series
 }
 
-// holds says whether it can be used. That there is nothing may be so because of a store that was not there.
+// holds says whether it can be used. That there is nothing may be so because of a store that was
+// not there.
 func (r recollection) holds(now time.Time) bool {
 	return !r.asked.IsZero() && (len(r.series) > 0 || within(shortly, r.asked, now))
 }
@@ -108,8 +116,9 @@ type known struct {
 	series []series
 }
 
-// recall divides jobs into what is known of them now and what has to be asked. Charts are known all or none: what moved together is told by
-// points of the same moments, and those of two gatherings before the onset are others.
+// recall divides jobs into what is known of them now and what has to be asked. Charts are known all
+// or none: what moved together is told by points of the same moments, and those of two gatherings
+// before the onset are others.
 func (m *memory) recall(jobs []job, now time.Time) (answered []known, rest []job) {
 	found := make([]recollection, len(jobs))
 	var drawn []time.Time // when the charts that have points were asked for, zero where one is not known
@@ -143,7 +152,8 @@ func (m *memory) recall(jobs []job, now time.Time) (answered []known, rest []job
 	return answered, rest
 }
 
-// keep remembers what is settled of an answer. One that is not whole may be so because of what did not answer behind the server.
+// keep remembers what is settled of an answer. One that is not whole may be so because of what did
+// not answer behind the server.
 func (m *memory) keep(j job, a answer, now time.Time) {
 	if j.settled.IsZero() || a.err != nil || a.partial {
 		return

@@ -15,7 +15,8 @@ import (
 	"paramedic/state"
 )
 
-// historic is a fleet whose gauges and counters have a day and a week ago, too, and go on after now.
+// historic is a fleet whose gauges and counters have a day and a week ago, too, and go on after
+// now.
 func historic(t *testing.T) *store {
 	t.Helper()
 	s := &store{}
@@ -52,13 +53,15 @@ func fresh(t *testing.T, f *fakeAPI) *Client {
 	return c
 }
 
-// The queries of a gathering for which nothing is known, and of one that knows the past. The first of both is which engines there are.
+// The queries of a gathering for which nothing is known, and of one that knows the past. The first
+// of both is which engines there are.
 const (
 	whole = 1 + unionsRange + unionsNow + unionsBefore + unionsDistant
 	rest  = 1 + unionsRange + unionsNow
 )
 
-// What was before the onset is asked for once: later gatherings ask for what came since, and say what one that asks for all would.
+// What was before the onset is asked for once: later gatherings ask for what came since, and say
+// what one that asks for all would.
 func TestThePastIsAskedForOnce(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t)}
 	c, onset, later := fresh(t, f), now.Add(-10*time.Minute), now.Add(2*time.Minute)
@@ -124,8 +127,8 @@ func TestThePastIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// While an incident's symptoms are gathered its past is asked for ahead: the first gathering has only the present to wait for, and says what one
-// says that had to ask for all.
+// While an incident's symptoms are gathered its past is asked for ahead: the first gathering has
+// only the present to wait for, and says what one says that had to ask for all.
 func TestThePastIsAskedForAhead(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t)}
 	c, onset := fresh(t, f), now.Add(-3*time.Minute)
@@ -156,8 +159,8 @@ func TestThePastIsAskedForAhead(t *testing.T) {
 	}
 }
 
-// Up to its first verdict an incident costs no more queries than a gathering may, where its pool and its onset stay, and where asking ahead
-// is in vain hardly more than if nobody had.
+// Up to its first verdict an incident costs no more queries than a gathering may, where its pool
+// and its onset stay, and where asking ahead is in vain hardly more than if nobody had.
 func TestAskingAheadCostsNoMoreQueries(t *testing.T) {
 	onset := now.Add(-20 * time.Second)
 	pool := state.Scope{Namespace: "llm", Pool: "vllm-llama"}
@@ -212,7 +215,8 @@ func TestAStormAsksForNothingInVain(t *testing.T) {
 	}
 }
 
-// An incident's chart and the hour before the onset of another, which began an hour later, are not the same question.
+// An incident's chart and the hour before the onset of another, which began an hour later, are not
+// the same question.
 func TestAChartIsNoBaseline(t *testing.T) {
 	f := &fakeAPI{t: t, store: &store{}}
 	for at := now.Add(-3 * time.Hour); !at.After(now); at = at.Add(15 * time.Second) {
@@ -294,7 +298,8 @@ func TestWhatMayStillChangeIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// Samples come in late. What may still do so is asked for again, as soon as an incident has begun, and nothing else.
+// Samples come in late. What may still do so is asked for again, as soon as an incident has begun,
+// and nothing else.
 func TestTheLastMinuteIsAskedForAgain(t *testing.T) {
 	f := &fakeAPI{t: t, store: &store{}}
 	onset, later := now.Add(-20*time.Second), now.Add(15*time.Second)
@@ -330,7 +335,8 @@ func TestTheLastMinuteIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// What moved together is told by points of the same moments: charts of several gatherings have none in common.
+// What moved together is told by points of the same moments: charts of several gatherings have none
+// in common.
 func TestChartsAreOfTheSameMoments(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t), refuse: "vllm:kv_cache_usage_perc"}
 	c, onset := fresh(t, f), now.Add(-10*time.Minute)
@@ -351,7 +357,8 @@ func TestChartsAreOfTheSameMoments(t *testing.T) {
 	}
 }
 
-// A few signals have charts of which one is of an engine that nobody runs: that it is empty does not keep the others from being remembered.
+// A few signals have charts of which one is of an engine that nobody runs: that it is empty does
+// not keep the others from being remembered.
 func TestAnEmptyChartIsNoOtherGatherings(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t)}
 	c, onset := fresh(t, f), now.Add(-10*time.Minute)

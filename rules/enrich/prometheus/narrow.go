@@ -19,7 +19,8 @@ type narrow struct {
 	pods string // a regular expression that all pods of the scope match; empty where nobody knows one
 	// engines are the kinds of engine that run in those pods; nil where nobody knows.
 	engines map[string]bool
-	// began is when the first of the scope's engines was first scraped, of the time that is looked at; zero where nobody knows.
+	// began is when the first of the scope's engines was first scraped, of the time that is looked
+	// at; zero where nobody knows.
 	began time.Time
 }
 
@@ -34,8 +35,9 @@ var engines = []string{"vllm", "sglang", "trtllm"}
 // few is how many pods a query names one by one.
 const few = 8
 
-// matchers are those that keep a source's series to the scope, as far as their labels can be trusted to be there: one that a fleet does
-// not set must not empty the evidence. Two sets are alternatives: the workload's namespace may be in either of two labels.
+// matchers are those that keep a source's series to the scope, as far as their labels can be
+// trusted to be there: one that a fleet does not set must not empty the evidence. Two sets are
+// alternatives: the workload's namespace may be in either of two labels.
 func (n narrow) matchers(src rules.Source, per rules.Per) [][]string {
 	if n.Namespace == "" || per == rules.PerNode {
 		return [][]string{nil}
@@ -92,8 +94,9 @@ func (n narrow) named() (narrow, bool) {
 	return n, true
 }
 
-// A look is what is seen of the engines where a scope is: when each was first scraped of the time that is looked at, which kinds run in pods that
-// are called as the scope's pool is, and whether there is one without a pod.
+// A look is what is seen of the engines where a scope is: when each was first scraped of the time
+// that is looked at, which kinds run in pods that are called as the scope's pool is, and whether
+// there is one without a pod.
 type look struct {
 	scraped []scraped
 	engines map[string]bool
@@ -101,8 +104,8 @@ type look struct {
 	jobs    []enrich.Scraped // of the jobs that are asked for, in the last hours
 }
 
-// look asks which engines there are, and since when there are samples where something is compared with the past. It says whether all was
-// answered.
+// look asks which engines there are, and since when there are samples where something is compared
+// with the past. It says whether all was answered.
 func (c *Client) look(ctx context.Context, q enrich.Query, out *enrich.Reading) (look, bool) {
 	named, compared := byName(q.Scope), comparing(q)
 	var in []string
@@ -159,8 +162,9 @@ func byName(s state.Scope) bool {
 	return s.Namespace != "" && s.Pool != "" && !slices.ContainsFunc(s.Pods, func(pod string) bool { return !strings.HasPrefix(pod, s.Pool+"-") })
 }
 
-// narrowed takes the pool's name as the beginning of its pods' names where that is what is seen: a namespace with many pools costs many times
-// what the pool alone does. Where nobody answers, or names are given otherwise, the whole namespace is read.
+// narrowed takes the pool's name as the beginning of its pods' names where that is what is seen: a
+// namespace with many pools costs many times what the pool alone does. Where nobody answers, or
+// names are given otherwise, the whole namespace is read.
 func narrowed(q enrich.Query, l look) narrow {
 	scope := narrow{Scope: q.Scope, began: since(l.scraped, q.Scope)}
 	if byName(q.Scope) && !l.unnamed && len(l.engines) > 0 {

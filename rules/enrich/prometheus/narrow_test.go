@@ -25,7 +25,8 @@ func TestAMachinesGPUsAreReadWhoeverRunsOnThem(t *testing.T) {
 	}
 }
 
-// A proxy's own namespace is not whom it answers for: its codes are read for the namespace that it sends requests to, and for no other.
+// A proxy's own namespace is not whom it answers for: its codes are read for the namespace that it
+// sends requests to, and for no other.
 func TestAGatewaysCodesAreOfWhomItServes(t *testing.T) {
 	s := fleet()
 	count := func(labels map[string]string, rate float64) {
@@ -59,7 +60,8 @@ func TestAGatewaysCodesAreOfWhomItServes(t *testing.T) {
 	}
 }
 
-// First aid watches a few signals of one pool, and that does not cost what the namespace does either.
+// First aid watches a few signals of one pool, and that does not cost what the namespace does
+// either.
 func TestAFewSignalsAreReadOfThePoolAlone(t *testing.T) {
 	f := &fakeAPI{t: t, store: fleet()}
 	q := asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now.Add(-10*time.Minute), now)
@@ -75,8 +77,8 @@ func TestAFewSignalsAreReadOfThePoolAlone(t *testing.T) {
 	}
 }
 
-// A pool's evidence costs what the pool costs, not what its namespace does; where names do not say which pods are the pool's, nothing of
-// it is left out.
+// A pool's evidence costs what the pool costs, not what its namespace does; where names do not say
+// which pods are the pool's, nothing of it is left out.
 func TestAPoolIsReadAloneWhereNamesTellItApart(t *testing.T) {
 	const own, other = "vllm-llama-7d9f8b6c5-aaaa1", "vllm-qwen-5c6f7d8b9-bbbb1"
 	also := func(labels map[string]string) *store {

@@ -12,7 +12,8 @@ import (
 // marker is the label that tells the parts of a union apart.
 const marker = "paramedic_part"
 
-// A part is one expression of a union, of a quotient one for each sum, and the members that are read from its series.
+// A part is one expression of a union, of a quotient one for each sum, and the members that are
+// read from its series.
 type part struct {
 	mark    string
 	exprs   []string
@@ -20,11 +21,12 @@ type part struct {
 	members []*member
 }
 
-// under follows a part's mark on the series of what is divided by, once more for each further counter of that.
+// under follows a part's mark on the series of what is divided by, once more for each further
+// counter of that.
 const under = "/"
 
-// parts are the fewest expressions that give all members. Their marks are numbers, so that no two of a moment are alike, and a moment's queries
-// do not change with what is asked of another.
+// parts are the fewest expressions that give all members. Their marks are numbers, so that no two
+// of a moment are alike, and a moment's queries do not change with what is asked of another.
 func parts(members []*member) []part {
 	var out []part
 	at := map[string]int{}
@@ -63,7 +65,8 @@ func marked(expr, mark string) string {
 	return fmt.Sprintf(`label_replace(%s, "%s", "%s", "", "")`, expr, marker, mark)
 }
 
-// cost is about what a part costs Prometheus, in metrics of one series for each entity, as tools/evidence measured it for 64 workers.
+// cost is about what a part costs Prometheus, in metrics of one series for each entity, as
+// tools/evidence measured it for 64 workers.
 func (p part) cost() int {
 	switch s := p.members[0].source; s.Fn {
 	case rules.FnQuantile:
@@ -98,8 +101,8 @@ func union(ps []part, timed bool) string {
 	return either(all)
 }
 
-// either is the union of expressions that have no series in common. Prometheus goes over all series on the left for every "or", so that
-// halves of halves cost it far less than one after the other.
+// either is the union of expressions that have no series in common. Prometheus goes over all series
+// on the left for every "or", so that halves of halves cost it far less than one after the other.
 func either(exprs []string) string {
 	if len(exprs) <= 2 {
 		return strings.Join(exprs, "\nor\n")

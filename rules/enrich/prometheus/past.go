@@ -11,11 +11,12 @@ import (
 	"paramedic/state"
 )
 
-// beginning is how much of a past that is shorter than an hour is what was normal: the first minutes, over which rates are, where the trouble was
-// not there yet.
+// beginning is how much of a past that is shorter than an hour is what was normal: the first
+// minutes, over which rates are, where the trouble was not there yet.
 const beginning = 5 * time.Minute
 
-// before is the moment that is compared with: an hour before the onset, or as near to it as the past goes back.
+// before is the moment that is compared with: an hour before the onset, or as near to it as the
+// past goes back.
 func (g *gathering) before() time.Time {
 	if g.brief() {
 		return g.scope.began.Add(beginning)
@@ -35,8 +36,8 @@ type scraped struct {
 	first      time.Time
 }
 
-// firstScrapes is the query of when engines were first scraped. It looks so far back that what was there an hour before the onset is known to
-// have been, at the usual intervals.
+// firstScrapes is the query of when engines were first scraped. It looks so far back that what was
+// there an hour before the onset is known to have been, at the usual intervals.
 func firstScrapes(b builder, q enrich.Query) string {
 	look := fmt.Sprintf("[%ds:1m]", int((time.Hour + beginning + 2*time.Minute).Seconds()))
 	if ago := int(q.Now.Sub(q.Onset).Seconds()); ago > 0 { // Prometheus 2 takes no offset of nothing
@@ -45,7 +46,8 @@ func firstScrapes(b builder, q enrich.Query) string {
 	return "min by (pod, model_name) (min_over_time(timestamp(" + b.sel(b.src.Metric, b.src.Match) + ")" + look + "))"
 }
 
-// since is when the first was scraped of what the scope is about: of the pool's own pods where their names tell, else of its model, else of all.
+// since is when the first was scraped of what the scope is about: of the pool's own pods where
+// their names tell, else of its model, else of all.
 func since(seen []scraped, scope state.Scope) time.Time {
 	own := func(s scraped) bool {
 		pool := rules.PoolOf(s.pod)
@@ -67,8 +69,9 @@ func since(seen []scraped, scope state.Scope) time.Time {
 	return time.Time{}
 }
 
-// succeed compares a pool's workers with those whose places they took, where none of them was there before: a rollout makes new pods, and its
-// past is the pool's. What is counted is shared by as many as there are now; of all else it is the mean. GPUs have no heirs.
+// succeed compares a pool's workers with those whose places they took, where none of them was there
+// before: a rollout makes new pods, and its past is the pool's. What is counted is shared by as
+// many as there are now; of all else it is the mean. GPUs have no heirs.
 func (g *gathering) succeed() {
 	renewed := g.renewed()
 	type kind struct{ pool, signal, text string }
@@ -111,7 +114,8 @@ func (g *gathering) succeed() {
 	}
 }
 
-// renewed are the pools of which other pods ran before, and none of those that run now, with the number of these.
+// renewed are the pools of which other pods ran before, and none of those that run now, with the
+// number of these.
 func (g *gathering) renewed() map[string]int {
 	type times struct{ now, before bool }
 	pods := map[string]map[string]times{}

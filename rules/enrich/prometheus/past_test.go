@@ -11,7 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// youngFleet is a pool that is scraped since a moment, and whose traffic, cache and prompts grow six minutes before now.
+// youngFleet is a pool that is scraped since a moment, and whose traffic, cache and prompts grow
+// six minutes before now.
 func youngFleet(began time.Time) *store {
 	s := &store{}
 	var tokens, prompts, count float64
@@ -36,8 +37,9 @@ func youngFleet(began time.Time) *store {
 	return s
 }
 
-// What is compared with the past has one where the pool is younger than an hour, as soon as its first minutes are so much older than the onset
-// that they were before the trouble; and says so. Of a still younger one nothing stands for the past.
+// What is compared with the past has one where the pool is younger than an hour, as soon as its
+// first minutes are so much older than the onset that they were before the trouble; and says so. Of
+// a still younger one nothing stands for the past.
 func TestAPoolYoungerThanAnHourIsComparedWithItsFirstMinutes(t *testing.T) {
 	onset := now.Add(-5 * time.Minute)
 	for _, c := range []struct {
@@ -64,7 +66,8 @@ func TestAPoolYoungerThanAnHourIsComparedWithItsFirstMinutes(t *testing.T) {
 	}
 }
 
-// rolledOut are pods by name, with what they show; those "old" ran until twenty-five minutes ago, those "new" since then.
+// rolledOut are pods by name, with what they show; those "old" ran until twenty-five minutes ago,
+// those "new" since then.
 type rolledOut map[string]map[string]float64
 
 func (pods rolledOut) store() *store {
@@ -94,8 +97,9 @@ func (pods rolledOut) store() *store {
 	return s
 }
 
-// A rollout makes new pods. Where all of a pool's are new, they are compared with those whose places they took: with the mean of what each had,
-// and with their share of what was counted. Where some stayed there is nobody to compare with.
+// A rollout makes new pods. Where all of a pool's are new, they are compared with those whose
+// places they took: with the mean of what each had, and with their share of what was counted. Where
+// some stayed there is nobody to compare with.
 func TestAPoolAfterARolloutIsComparedWithThePodsBefore(t *testing.T) {
 	worker := func(kv, tokens float64) map[string]float64 {
 		return map[string]float64{"vllm:num_requests_running": 3, "vllm:kv_cache_usage_perc": kv, "vllm:generation_tokens_total": tokens}

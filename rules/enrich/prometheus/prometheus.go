@@ -40,7 +40,8 @@ const (
 // A moment is what a query is about, or part of it.
 type moment string
 
-// The moments. What is missing where a query fails is called by their names, and by the present's signals.
+// The moments. What is missing where a query fails is called by their names, and by the present's
+// signals.
 const (
 	present  moment = "now"
 	baseline moment = "baseline" // an hour before the onset
@@ -66,8 +67,8 @@ type Client struct {
 	past    *memory
 }
 
-// Transport keeps a connection for each query of a gathering. http.DefaultTransport keeps two, so that all others would shake hands again
-// each time, and with TLS that is dear.
+// Transport keeps a connection for each query of a gathering. http.DefaultTransport keeps two, so
+// that all others would shake hands again each time, and with TLS that is dear.
 func Transport() http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok { // somebody else's
@@ -98,7 +99,8 @@ func New(c Config) (*Client, error) {
 	return &Client{api: v1.NewAPI(client), url: client.URL, http: plain, timeout: c.Timeout, past: past}, nil
 }
 
-// bearer adds the token as it is now, and bounds what is read. It would add it to a redirected request too, so that none is followed.
+// bearer adds the token as it is now, and bounds what is read. It would add it to a redirected
+// request too, so that none is followed.
 type bearer struct {
 	token func() (string, error)
 	next  http.RoundTripper
@@ -125,7 +127,8 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 // maxAnswer is the largest answer in bytes that is read.
 const maxAnswer = 64 << 20
 
-// capped is a body that fails when it goes on for too long: a part of an answer must not pass for all of it.
+// capped is a body that fails when it goes on for too long: a part of an answer must not pass for
+// all of it.
 type capped struct {
 	io.ReadCloser
 	left int64
@@ -159,7 +162,8 @@ type job struct {
 	at      time.Time // instant
 	timed   bool      // the answer also says when its values were scraped
 	span    *v1.Range // range
-	// settled is the moment up to which the answer is the same whenever it is asked for, once all has come in; zero where nobody will ask again.
+	// settled is the moment up to which the answer is the same whenever it is asked for, once all
+	// has come in; zero where nobody will ask again.
 	settled time.Time
 }
 
@@ -171,9 +175,10 @@ func (j job) but(m moment) []moment {
 	return slices.DeleteFunc(slices.Clone(j.moments), func(x moment) bool { return x == m })
 }
 
-// Prepare asks ahead for what a gathering about the same will want to know of the past, so that it has only the present to wait for. What
-// does not come is asked for then. It gives up where the server does not say all about what runs, since it would not about the rest, and
-// where answers that were asked ahead for others would have to go for these.
+// Prepare asks ahead for what a gathering about the same will want to know of the past, so that it
+// has only the present to wait for. What does not come is asked for then. It gives up where the
+// server does not say all about what runs, since it would not about the rest, and where answers
+// that were asked ahead for others would have to go for these.
 func (c *Client) Prepare(ctx context.Context, q enrich.Query) {
 	if !q.Onset.Before(q.Now) { // nothing of it would be remembered
 		return

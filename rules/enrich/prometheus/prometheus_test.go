@@ -194,7 +194,8 @@ func valueBaselineAndZ(t *testing.T, scope state.Scope) {
 	}
 }
 
-// What deploy/prometheus/slo.yml records is read for the model, and says which promise is kept worst; each layer has a budget of its own.
+// What deploy/prometheus/slo.yml records is read for the model, and says which promise is kept
+// worst; each layer has a budget of its own.
 func TestTheErrorBudgetIsReadWithWhatItIsFor(t *testing.T) {
 	s := fleet()
 	for engine, left := range map[string]map[string]float64{"vllm": {"ttft": 0.8, "errors": -0.4}, "dynamo": {"ttft": 0.6}} {
@@ -268,8 +269,8 @@ func TestFailedQueryIsMissingEvidence(t *testing.T) {
 	}
 }
 
-// The charts of a pool's young incident are also its present and its hour before; of an old one, and of more than a pool, whose charts may
-// not come, these are asked for apart. Both say the same.
+// The charts of a pool's young incident are also its present and its hour before; of an old one,
+// and of more than a pool, whose charts may not come, these are asked for apart. Both say the same.
 func TestWhatIsLargeDoesNotWaitForItsCharts(t *testing.T) {
 	const pod = "vllm-llama-7d9f8b6c5-aaaa1"
 	pool, namespace := state.Scope{Namespace: "llm", Pool: "vllm-llama"}, state.Scope{Namespace: "llm"}

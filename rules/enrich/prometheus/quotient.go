@@ -53,8 +53,8 @@ func addTo(quotients map[seriesKey]*quotient, m *member, s series, divisor bool)
 	}
 }
 
-// points is the quotient at each moment at which there is something to divide by. Without a series for the part (no 5xx was ever seen), a
-// ratio's part is nothing of the whole; a mean needs both.
+// points is the quotient at each moment at which there is something to divide by. Without a series
+// for the part (no 5xx was ever seen), a ratio's part is nothing of the whole; a mean needs both.
 func (q *quotient) points(src rules.Source) []point {
 	var out []point
 	for at, whole := range q.under {

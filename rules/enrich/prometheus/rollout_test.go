@@ -11,7 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// A Deployment keeps ten ReplicaSets of its past. Its last rollout is that of the newest, in whatever order they are told.
+// A Deployment keeps ten ReplicaSets of its past. Its last rollout is that of the newest, in
+// whatever order they are told.
 func TestRolloutAgeIsOfTheNewestReplicaSet(t *testing.T) {
 	for _, sets := range []map[string]time.Duration{
 		{"vllm-llama-5f6d4c9b8": 20 * time.Minute, "vllm-llama-7d9f8b6c5": 240 * time.Hour, "vllm-llama-9cc48d7b6": 90 * time.Hour},
@@ -39,7 +40,8 @@ func TestRolloutAgeIsOfTheNewestReplicaSet(t *testing.T) {
 	}
 }
 
-// What one entity has of several series of one scrape is combined, as the signal says, and does not hang on the order in which they come.
+// What one entity has of several series of one scrape is combined, as the signal says, and does not
+// hang on the order in which they come.
 func TestSeriesOfOneScrapeAreCombined(t *testing.T) {
 	for _, order := range [][]float64{{3, 1, 2}, {1, 2, 3}, {2, 3, 1}} {
 		for how, want := range map[rules.Combine]float64{rules.CombineMin: 1, rules.CombineMax: 3} {

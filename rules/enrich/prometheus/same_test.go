@@ -36,7 +36,8 @@ func (c *tickClock) set(t time.Time) {
 
 func (c *tickClock) After(time.Duration) <-chan time.Time { return nil }
 
-// workerPage is what a worker exports after n scrapes of 15 seconds; worker 1 restarts at n=150, and idles every eighth page.
+// workerPage is what a worker exports after n scrapes of 15 seconds; worker 1 restarts at n=150,
+// and idles every eighth page.
 func workerPage(worker, n int) string {
 	age := n
 	if worker == 1 && n >= 150 {
@@ -78,7 +79,8 @@ func workerPage(worker, n int) string {
 	return b.String()
 }
 
-// trtllmPage is what a TensorRT-LLM worker exports, some of whose requests wait for KV blocks now and then.
+// trtllmPage is what a TensorRT-LLM worker exports, some of whose requests wait for KV blocks now
+// and then.
 func trtllmPage(n int) string {
 	var b strings.Builder
 	l := `{engine_type="trtllm",model_name="llama-70b"}`
@@ -92,7 +94,8 @@ func trtllmPage(n int) string {
 	return b.String()
 }
 
-// sglangPage is what a decode worker of SGLang exports that has two ranks of data-parallel attention and counts priorities apart.
+// sglangPage is what a decode worker of SGLang exports that has two ranks of data-parallel
+// attention and counts priorities apart.
 func sglangPage(n int) string {
 	var b strings.Builder
 	for i, gauge := range []string{"num_queue_reqs", "num_running_reqs", "num_decode_prealloc_queue_reqs", "num_decode_transfer_queue_reqs", "num_prefill_bootstrap_queue_reqs", "num_prefill_inflight_queue_reqs", "token_usage"} {
@@ -116,8 +119,9 @@ func sglangPage(n int) string {
 	return b.String()
 }
 
-// pickerPage is what an endpoint picker exports that finds no worker any more: its counter of requests stands still, and that of errors begins.
-// Some clients send nonsense, and some of that names no model.
+// pickerPage is what an endpoint picker exports that finds no worker any more: its counter of
+// requests stands still, and that of errors begins. Some clients send nonsense, and some of that
+// names no model.
 func pickerPage(n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# TYPE llm_d_epp_request_total counter\nllm_d_epp_request_total{model_name=\"llama-70b\",priority=\"0\"} %d\n", 20*min(n, 450))
@@ -147,9 +151,10 @@ func gpuPage(n int) string {
 	return b.String()
 }
 
-// The same pages, once scraped by a Prometheus and queried, once scraped directly: both have to say the same of every signal. Rates
-// agree exactly where the history is dense, since package engine extrapolates as Prometheus does; an hour ago it keeps one page in
-// a minute, where the edges of a window fall differently, so that baselines of rates may differ by a few percent.
+// The same pages, once scraped by a Prometheus and queried, once scraped directly: both have to say
+// the same of every signal. Rates agree exactly where the history is dense, since package engine
+// extrapolates as Prometheus does; an hour ago it keeps one page in a minute, where the edges of a
+// window fall differently, so that baselines of rates may differ by a few percent.
 func TestDirectScrapeAgreesWithPromQL(t *testing.T) {
 	clock := &tickClock{}
 	var n int

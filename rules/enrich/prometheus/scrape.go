@@ -13,8 +13,8 @@ import (
 // Where a write may rest on the values, each part of the query also asks when its series were
 // scraped.
 
-// fresh are the queries of values that a write may rest on: of the present alone, and not off the end
-// of a chart, which does not tell when its last point was scraped.
+// fresh are the queries of values that a write may rest on: of the present alone, and not off the
+// end of a chart, which does not tell when its last point was scraped.
 func (g *gathering) fresh() []job {
 	var all []*member
 	for _, s := range g.query.Signals {

@@ -15,7 +15,8 @@ import (
 	"paramedic/state"
 )
 
-// A world is a cluster as kube-prometheus scrapes it: a pool of three workers by a PodMonitor, and all that runs on their machines.
+// A world is a cluster as kube-prometheus scrapes it: a pool of three workers by a PodMonitor, and
+// all that runs on their machines.
 type world struct {
 	*store
 	workers []string
@@ -29,8 +30,9 @@ func (w world) add(at time.Time, v float64, labels ...string) {
 	w.store.add(l, at, v)
 }
 
-// aWorld makes one in which the machines' exporters have as many targets as the pool. host says that the workers use their machines' network;
-// silent are those whose pages have not answered for ten minutes.
+// aWorld makes one in which the machines' exporters have as many targets as the pool. host says
+// that the workers use their machines' network; silent are those whose pages have not answered for
+// ten minutes.
 func aWorld(host bool, silent ...int) world {
 	w := world{store: &store{}, workers: []string{"vllm-llama-7d9f8b6c5-aaaaa", "vllm-llama-7d9f8b6c5-bbbbb", "vllm-llama-7d9f8b6c5-ccccc"}}
 	for at := now.Add(-70 * time.Minute); !at.After(now); at = at.Add(30 * time.Second) {
@@ -78,7 +80,8 @@ func measured(ev state.Evidence, signal string) []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// What runs on the workers' machines is none of the workers, whether the machine is known by its name, its address or both.
+// What runs on the workers' machines is none of the workers, whether the machine is known by its
+// name, its address or both.
 func TestExportersAreNoWorkers(t *testing.T) {
 	catalog, _, err := rules.Load("")
 	if err != nil {
@@ -135,7 +138,8 @@ func TestExportersAreNoWorkers(t *testing.T) {
 	}
 }
 
-// A worker is scraped where its engine's page answers. What else of the pod is scraped, a proxy's page or a port that is none, says nothing.
+// A worker is scraped where its engine's page answers. What else of the pod is scraped, a proxy's
+// page or a port that is none, says nothing.
 func TestUpIsOfTheEnginesPage(t *testing.T) {
 	for name, c := range map[string]struct{ engine, proxy, want float64 }{
 		"all answer": {1, 1, 1}, "the proxy does not": {1, 0, 1}, "the engine does not": {0, 1, 0}, "neither does": {0, 0, 0},

@@ -1,8 +1,10 @@
-// Package ray asks the head of a Ray cluster which engines Ray Serve runs and on which of the cluster's nodes each of them is. No object of
-// Kubernetes says that: Ray chooses the nodes itself, by placement groups.
+// Package ray asks the head of a Ray cluster which engines Ray Serve runs and on which of the
+// cluster's nodes each of them is. No object of Kubernetes says that: Ray chooses the nodes itself,
+// by placement groups.
 //
-// It promises only to read (two GETs of the dashboard's state API, no credential, no redirect followed), answers that are bounded in length,
-// and the whole of what there is or an error, never a part of it.
+// It promises only to read (two GETs of the dashboard's state API, no credential, no redirect
+// followed), answers that are bounded in length, and the whole of what there is or an error, never
+// a part of it.
 package ray
 
 import (
@@ -24,8 +26,8 @@ import (
 )
 
 const (
-	// Serve names a placement group after the replica that it was made for, or for whose gang of data-parallel ranks, which live and die
-	// together (python/ray/serve/_private/common.py).
+	// Serve names a placement group after the replica that it was made for, or for whose gang of
+	// data-parallel ranks, which live and die together (python/ray/serve/_private/common.py).
 	replicaPrefix = "SERVE_REPLICA::"
 	gangPrefix    = "SERVE_GANG::"
 
@@ -36,20 +38,23 @@ const (
 
 // An Engine is a replica of a deployment of Ray Serve that holds accelerators, or a gang of them.
 type Engine struct {
-	// Deployment is the name of the replica's deployment, LLMServer:qwen-7b; empty for a gang, whose name cannot be taken apart.
+	// Deployment is the name of the replica's deployment, LLMServer:qwen-7b; empty for a gang,
+	// whose name cannot be taken apart.
 	Deployment string
 	// ID tells the engine from every other of its cluster.
 	ID string
 	// Hosts are the addresses of the nodes where it holds accelerators, each once, in order.
 	Hosts []netip.Addr
-	// Lost says that some of its accelerators are nowhere now: their node is gone, or was not found yet.
+	// Lost says that some of its accelerators are nowhere now: their node is gone, or was not found
+	// yet.
 	Lost bool
 }
 
 // A Client reads the dashboards of Ray clusters. It is safe for concurrent use.
 type Client struct{ http *http.Client }
 
-// New makes a client. It uses no proxy: a head's address is one of its cluster's, which no proxy knows.
+// New makes a client. It uses no proxy: a head's address is one of its cluster's, which no proxy
+// knows.
 func New() *Client {
 	direct := http.DefaultTransport.(*http.Transport).Clone()
 	direct.Proxy = nil
@@ -59,14 +64,16 @@ func New() *Client {
 // ErrToken is the answer of a cluster that wants a token.
 var ErrToken = errors.New("it asks for a token, and this bot holds none")
 
-// Engines are those of the cluster whose dashboard answers at an address, http://10.0.0.7:8265, in a stable order. Errors may hold the address,
-// as those of net/http do: enrich.Explain says them without.
+// Engines are those of the cluster whose dashboard answers at an address, http://10.0.0.7:8265, in
+// a stable order. Errors may hold the address, as those of net/http do: enrich.Explain says them
+// without.
 func (c *Client) Engines(ctx context.Context, dashboard string) ([]Engine, error) {
 	groups, err := list[placementGroup](ctx, c, dashboard, "placement_groups", filter{"state", "!=", "REMOVED"})
 	if err != nil {
 		return nil, err
 	}
-	// Not "=", "ALIVE": by equality the GCS itself leaves nodes out, and the dashboard of Ray's main branch counts these as cut off.
+	// Not "=", "ALIVE": by equality the GCS itself leaves nodes out, and the dashboard of Ray's
+	// main branch counts these as cut off.
 	nodes, err := list[node](ctx, c, dashboard, "nodes", filter{"state", "!=", "DEAD"})
 	if err != nil {
 		return nil, err
@@ -91,8 +98,8 @@ func (c *Client) Engines(ctx context.Context, dashboard string) ([]Engine, error
 	return engines, nil
 }
 
-// A placementGroup is what the state API says of one (PlacementGroupState in python/ray/util/state/common.py, bundles as in
-// src/ray/protobuf/common.proto).
+// A placementGroup is what the state API says of one (PlacementGroupState in
+// python/ray/util/state/common.py, bundles as in src/ray/protobuf/common.proto).
 type placementGroup struct {
 	ID      string      `json:"placement_group_id"`
 	Name    string      `json:"name"`
@@ -110,7 +117,8 @@ type node struct {
 	IP string `json:"node_ip"`
 }
 
-// engine is the replica that a placement group was made for; none where it has no accelerator, or where somebody else made it.
+// engine is the replica that a placement group was made for; none where it has no accelerator, or
+// where somebody else made it.
 func (g placementGroup) engine(hosts map[string]netip.Addr) (Engine, bool) {
 	name, replica := strings.CutPrefix(g.Name, replicaPrefix)
 	if !replica && !strings.HasPrefix(g.Name, gangPrefix) {
@@ -137,8 +145,8 @@ func (g placementGroup) engine(hosts map[string]netip.Addr) (Engine, bool) {
 	return e, accelerated
 }
 
-// few is a list that is refused once it is longer than Ray's are: a hostile one may have as many items as its length allows, and each takes
-// many times the room that it took there.
+// few is a list that is refused once it is longer than Ray's are: a hostile one may have as many
+// items as its length allows, and each takes many times the room that it took there.
 type few[T any] []T
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -33,7 +33,8 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%s answers %d to %s", e.who, e.code, e.path)
 }
 
-// get asks for a path and decodes the answer. An answer is whole or an error: a part of one must not pass for all of it.
+// get asks for a path and decodes the answer. An answer is whole or an error: a part of one must
+// not pass for all of it.
 func (c caller) get(ctx context.Context, path string, q url.Values, into any) error {
 	u := c.base.JoinPath(path)
 	u.RawQuery = q.Encode()

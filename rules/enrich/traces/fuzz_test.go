@@ -27,8 +27,8 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
 }
 
-// Whatever a store says of a request, what becomes of twenty such requests can be stored and shown: numbers that are numbers, and texts
-// of one short line.
+// Whatever a store says of a request, what becomes of twenty such requests can be stored and shown:
+// numbers that are numbers, and texts of one short line.
 func FuzzAnswers(f *testing.F) {
 	store := &tracestest.Store{}
 	r := requests(1, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "vllm-llama"})[0]

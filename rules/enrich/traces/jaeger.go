@@ -14,15 +14,17 @@ import (
 	"paramedic/state"
 )
 
-// jaeger is Jaeger's query service by its API v3 (cmd/query/app/apiv3 in 1.53 to 1.76, cmd/jaeger/…/apiv3 in 2.x): GET /api/v3/services
-// and GET /api/v3/traces. The older GET /api/traces is gone after 2.20. The parameters have the names that all of these versions take.
+// jaeger is Jaeger's query service by its API v3 (cmd/query/app/apiv3 in 1.53 to 1.76,
+// cmd/jaeger/…/apiv3 in 2.x): GET /api/v3/services and GET /api/v3/traces. The older GET
+// /api/traces is gone after 2.20. The parameters have the names that all of these versions take.
 type jaeger struct{ caller }
 
-// usualServices are the names under which engines' spans come where nobody named the service: SGLang's own, that of vLLM's
-// documentation, and what OpenTelemetry's SDK says for none.
+// usualServices are the names under which engines' spans come where nobody named the service:
+// SGLang's own, that of vLLM's documentation, and what OpenTelemetry's SDK says for none.
 var usualServices = []string{"sglang", "vllm-server", "unknown_service"}
 
-// find asks which services there are, since Jaeger finds traces by service, and then for the traces of the one that fits best.
+// find asks which services there are, since Jaeger finds traces by service, and then for the traces
+// of the one that fits best.
 func (j jaeger) find(ctx context.Context, scope state.Scope, from, to time.Time) ([]span, error) {
 	services, err := j.services(ctx)
 	if err != nil {

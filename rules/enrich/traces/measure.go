@@ -87,7 +87,8 @@ func (g *group) mean(of func(request) float64) float64 {
 	return sum / float64(len(values))
 }
 
-// hits is the share of the prompts' tokens that came from the prefix cache, where enough requests tell.
+// hits is the share of the prompts' tokens that came from the prefix cache, where enough requests
+// tell.
 func (g *group) hits() float64 {
 	n, cached, prompt := 0, 0.0, 0.0
 	for _, r := range g.requests {
@@ -101,7 +102,8 @@ func (g *group) hits() float64 {
 	return cached / prompt
 }
 
-// quantile is the smallest of the values that a share q of them does not exceed; NaN where there are too few to speak of.
+// quantile is the smallest of the values that a share q of them does not exceed; NaN where there
+// are too few to speak of.
 func quantile(values []float64, q float64) float64 {
 	if len(values) < MinRequests {
 		return math.NaN()

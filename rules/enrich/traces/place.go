@@ -25,7 +25,8 @@ func placeOf(s span) place {
 	return p
 }
 
-// of says whether a request from here is of the scope's pool; known is false where it does not say which pool it is of.
+// of says whether a request from here is of the scope's pool; known is false where it does not say
+// which pool it is of.
 func (p place) of(scope state.Scope) (yes, known bool) {
 	if p.namespace != "" && scope.Namespace != "" && p.namespace != scope.Namespace {
 		return false, true
@@ -47,9 +48,10 @@ type group struct {
 	requests []request
 }
 
-// grouped divides requests by pool: with a pool in the scope, it keeps those that are of it; without, there are as many groups as the
-// requests name. Requests that name no pool are one group where they come from one service, and nobody's where from several. It says how
-// many it left out because they do not say which pool they are of.
+// grouped divides requests by pool: with a pool in the scope, it keeps those that are of it;
+// without, there are as many groups as the requests name. Requests that name no pool are one group
+// where they come from one service, and nobody's where from several. It says how many it left out
+// because they do not say which pool they are of.
 func grouped(requests []request, q enrich.Query) ([]*group, int) {
 	if q.Scope.Pool != "" {
 		g := &group{entity: state.Entity{Cluster: q.Cluster, Namespace: q.Scope.Namespace, Pool: q.Scope.Pool}}

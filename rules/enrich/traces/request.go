@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A request is one traced request on one engine. Times are in seconds; what the engine does not write is NaN.
+// A request is one traced request on one engine. Times are in seconds; what the engine does not
+// write is NaN.
 type request struct {
 	trace                  string
 	end                    time.Time
@@ -91,8 +92,9 @@ func tokens(n float64) float64 {
 // longestRequest bounds what is taken for a request's time, in seconds.
 const longestRequest = 24 * 60 * 60
 
-// fits says whether a request's times are there, are times, and fit into the request. Other engines write the same names in other
-// units, and a request that ended before its first token has nonsense for its times.
+// fits says whether a request's times are there, are times, and fit into the request. Other engines
+// write the same names in other units, and a request that ended before its first token has nonsense
+// for its times.
 func (r request) fits() bool {
 	for _, t := range []float64{r.queue, r.prefill, r.decode} {
 		if math.IsNaN(t) || math.IsInf(t, 0) || t < 0 {
@@ -115,8 +117,9 @@ func stageOf(s span) bool {
 	return s.text(keyModule) == moduleSGLang || s.name == nameWaiting || s.name == namePrefill
 }
 
-// take adds a span. Every rank of a parallel group writes the same stage: the slowest counts. Of the two roots of a request that
-// prefills in one place and decodes in another, the one that decodes is the request.
+// take adds a span. Every rank of a parallel group writes the same stage: the slowest counts. Of
+// the two roots of a request that prefills in one place and decodes in another, the one that
+// decodes is the request.
 func (st *stage) take(s span) {
 	switch {
 	case s.text(keyModule) == moduleSGLang:

@@ -26,8 +26,8 @@ const (
 	keyWhole     = "gen_ai.latency.e2e"
 )
 
-// The resource attributes that say where a span is from: OpenTelemetry's, as its SDKs and the collector's k8sattributes processor set
-// them.
+// The resource attributes that say where a span is from: OpenTelemetry's, as its SDKs and the
+// collector's k8sattributes processor set them.
 const (
 	keyService     = "service.name"
 	keyNamespace   = "k8s.namespace.name"
@@ -41,7 +41,8 @@ var (
 	resourceKeys = []string{keyService, keyNamespace, keyPod, keyDeployment, keyStatefulSet}
 )
 
-// A span is what is known of one span, whichever store it is from. Its attributes and its resource's are in one map: no name is in both.
+// A span is what is known of one span, whichever store it is from. Its attributes and its
+// resource's are in one map: no name is in both.
 type span struct {
 	trace    string
 	id, root string // Tempo only: root is the service that the trace begins in
@@ -73,7 +74,8 @@ type value struct {
 	number float64
 }
 
-// UnmarshalJSON reads an OTLP value. Its integers are strings, and their writers not always strict about it.
+// UnmarshalJSON reads an OTLP value. Its integers are strings, and their writers not always strict
+// about it.
 func (v *value) UnmarshalJSON(b []byte) error {
 	var raw struct {
 		String *string  `json:"stringValue"`

@@ -12,14 +12,17 @@ import (
 	"paramedic/state"
 )
 
-// tempo is Grafana Tempo: GET /api/search with TraceQL (pkg/api/http.go, pkg/tempopb/tempo.proto, 2.x and 3.x).
+// tempo is Grafana Tempo: GET /api/search with TraceQL (pkg/api/http.go, pkg/tempopb/tempo.proto,
+// 2.x and 3.x).
 type tempo struct{ caller }
 
-// spansOfTrace is how many spans of a trace are asked for: an engine's request, its stages on every rank, the router's choice.
+// spansOfTrace is how many spans of a trace are asked for: an engine's request, its stages on every
+// rank, the router's choice.
 const spansOfTrace = 40
 
-// find asks for the pool's own spans first, and then for the router's in the same traces, which are of another service. Where the first
-// gives too few, it asks for the spans of all engines instead: where traces do not say which pool they are of, a filter finds nothing.
+// find asks for the pool's own spans first, and then for the router's in the same traces, which are
+// of another service. Where the first gives too few, it asks for the spans of all engines instead:
+// where traces do not say which pool they are of, a filter finds nothing.
 func (t tempo) find(ctx context.Context, scope state.Scope, from, to time.Time) ([]span, error) {
 	var own []span
 	if q := "{ (" + engines + ") && (" + placesOf(scope.Pool) + ") }"; scope.Pool != "" && len(q+fields) <= longest {
@@ -47,13 +50,15 @@ func (t tempo) ping(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// longest is how long a query may be: of some that are over a kilobyte Tempo's parser (3.1) loses the end.
+// longest is how long a query may be: of some that are over a kilobyte Tempo's parser (3.1) loses
+// the end.
 const longest = 1024
 
 // engines is the condition on the spans that engines write.
 const engines = `name =~ "` + nameRequest + `|` + nameWaiting + `|` + namePrefill + `" || span.` + keyModule + ` = "` + moduleSGLang + `"`
 
-// placesOf is the condition that a span says it is of a pool. The name comes from outside and is quoted.
+// placesOf is the condition that a span says it is of a pool. The name comes from outside and is
+// quoted.
 func placesOf(pool string) string {
 	return "resource." + keyService + " = " + strconv.Quote(pool) + " || resource." + keyDeployment + " = " + strconv.Quote(pool) +
 		" || resource." + keyPod + " =~ " + strconv.Quote(regexp.QuoteMeta(pool)+"-.+")
@@ -71,7 +76,8 @@ var fields = func() string {
 	return " | select(" + strings.Join(out, ", ") + ")"
 }()
 
-// tempoAnswer is a search's answer. Tempo writes a trace's spans as one or several sets; spanSet is the older form of the first.
+// tempoAnswer is a search's answer. Tempo writes a trace's spans as one or several sets; spanSet is
+// the older form of the first.
 type tempoAnswer struct {
 	Traces []struct {
 		TraceID  string     `json:"traceID"`

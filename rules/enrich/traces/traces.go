@@ -1,26 +1,35 @@
 // Package traces reads where requests spent their time from a trace store: Tempo or Jaeger.
 //
-// It promises to cost the store little: a gathering is at most two requests, each bounded in time, in traces and in bytes. What the
-// store says is data: names from it are compared and shown, never put into a query, and what goes into a query is quoted. A span whose
-// times do not fit into it, or that does not tell which pool it is of, is not counted. Fewer than [MinRequests] traced requests give
-// no times: a handful says nothing. Nothing of the store's address or credentials gets into an error. It only reads.
+// It promises to cost the store little: a gathering is at most two requests, each bounded in time,
+// in traces and in bytes. What the store says is data: names from it are compared and shown, never
+// put into a query, and what goes into a query is quoted. A span whose times do not fit into it, or
+// that does not tell which pool it is of, is not counted. Fewer than [MinRequests] traced requests
+// give no times: a handful says nothing. Nothing of the store's address or credentials gets into an
+// error. It only reads.
 //
-// Traces are sampled, often the slow ones rather than the others, so that their means are no means of all requests: they have
-// signals of their own (trace_…), without baselines, and never stand in for those of histograms.
+// Traces are sampled, often the slow ones rather than the others, so that their means are no means
+// of all requests: they have signals of their own (trace_…), without baselines, and never stand in
+// for those of histograms.
 //
 // What engines write, and where each name was read:
 //
-//   - vLLM writes one span, llm_request, for a finished request, with times in seconds. V1 (vllm/v1/engine/output_processor.py, since
-//     0.10.1) has gen_ai.latency.time_in_queue, time_in_model_prefill, time_in_model_decode, time_to_first_token and e2e. V0
-//     (vllm/engine/llm_engine.py) has time_in_queue, time_to_first_token and e2e, which give the same by E2E = queue + prefill +
-//     decode, and gen_ai.response.model. Both have gen_ai.usage.prompt_tokens and completion_tokens (vllm/tracing).
-//   - SGLang (python/sglang/srt/observability, with --enable-trace) writes a tree: a root with module = sglang::request, the same
-//     gen_ai names, gen_ai.usage.cached_tokens and gen_ai.response.model, and a span for each stage. Its time_in_model_prefill begins
-//     when the request is handed to the scheduler and holds the queue too; so the queue and the prefill are the durations of the
-//     spans prefill_waiting and prefill_forward, which every rank of a parallel group writes.
-//   - Dynamo's frontend writes kv_router.select_worker (lib/llm/src/kv_router) for choosing a worker, in the trace of the engine.
+//   - vLLM writes one span, llm_request, for a finished request, with times in seconds. V1
+//     (vllm/v1/engine/output_processor.py, since 0.10.1) has gen_ai.latency.time_in_queue,
+//     time_in_model_prefill, time_in_model_decode, time_to_first_token and e2e. V0
+//     (vllm/engine/llm_engine.py) has time_in_queue, time_to_first_token and e2e, which give the
+//     same by E2E = queue + prefill + decode, and gen_ai.response.model. Both have
+//     gen_ai.usage.prompt_tokens and completion_tokens (vllm/tracing).
+//   - SGLang (python/sglang/srt/observability, with --enable-trace) writes a tree: a root with
+//     module = sglang::request, the same gen_ai names, gen_ai.usage.cached_tokens and
+//     gen_ai.response.model, and a span for each stage. Its time_in_model_prefill begins when the
+//     request is handed to the scheduler and holds the queue too; so the queue and the prefill are
+//     the durations of the spans prefill_waiting and prefill_forward, which every rank of a
+//     parallel group writes.
+//   - Dynamo's frontend writes kv_router.select_worker (lib/llm/src/kv_router) for choosing a
+//     worker, in the trace of the engine.
 //
-// None of them writes the time of each token: the gaps between tokens are a request's decoding divided by its tokens.
+// None of them writes the time of each token: the gaps between tokens are a request's decoding
+// divided by its tokens.
 package traces
 
 import (
@@ -57,8 +66,8 @@ type Config struct {
 	Clock     state.Clock            // nil: the machine's; only a ping reads it
 }
 
-// A store is one kind of trace store. Find gives the spans of engines between two times that may be of the scope, in at most two
-// requests; it may give spans of others too.
+// A store is one kind of trace store. Find gives the spans of engines between two times that may be
+// of the scope, in at most two requests; it may give spans of others too.
 type store interface {
 	name() string
 	find(ctx context.Context, scope state.Scope, from, to time.Time) ([]span, error)

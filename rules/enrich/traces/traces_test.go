@@ -118,7 +118,8 @@ func TestWhereTheTimeOfTracedRequestsGoes(t *testing.T) {
 	}
 }
 
-// One engine's names mean another thing than the other's: SGLang's prefill attribute holds the queue, V0 has no prefill at all.
+// One engine's names mean another thing than the other's: SGLang's prefill attribute holds the
+// queue, V0 has no prefill at all.
 func TestEnginesSayItDifferently(t *testing.T) {
 	times := tracestest.Times{Queue: 3 * s, Prefill: 2 * s, Decode: 10 * s}
 	want := map[string]float64{"trace_requests": 30, "trace_queue_time": 3, "trace_prefill_time": 2, "trace_decode_time": 10, "trace_itl_p50": 0.1}
@@ -185,7 +186,8 @@ func TestRequestsThatNameNoPoolAreNobodys(t *testing.T) {
 		if len(got.Samples) > 0 || !strings.Contains(got.Failed["trace_queue_time"], "30 traced requests that do not say they are of this pool: give the engines its name as OTEL_SERVICE_NAME") {
 			t.Errorf("%s: %+v, %v", kind, got.Samples, got.Failed)
 		}
-		// Where nothing is known of pools and there is one service, it is the service that is looked at.
+		// Where nothing is known of pools and there is one service, it is the service that is
+		// looked at.
 		wantValues(t, c.Read(t.Context(), query(t, state.Scope{Cluster: "prod", Model: "llama-70b"})), map[string]float64{"trace_requests": 30, "trace_queue_time": 1})
 	}
 	for i, r := range requests(30, tracestest.Times{Queue: 9 * s, Prefill: s, Decode: s}, map[string]any{"service.name": "another"}) {
@@ -211,7 +213,8 @@ func TestTooFewTracesSayNothing(t *testing.T) {
 	}
 }
 
-// The same names are written by others in nanoseconds, and by requests that never had a first token with nonsense.
+// The same names are written by others in nanoseconds, and by requests that never had a first token
+// with nonsense.
 func TestTimesThatDoNotFitIntoTheirRequestAreDropped(t *testing.T) {
 	store := &tracestest.Store{}
 	for i, r := range requests(80, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "vllm-llama"}) {
@@ -243,7 +246,8 @@ func TestAGatheringIsAtMostTwoBoundedRequests(t *testing.T) {
 		if len(got.Failed) == 0 {
 			t.Errorf("%s: nothing was found and nothing said", kind)
 		}
-		// Where an engine's spans are found and nothing stands before the engine in their traces, one search is enough.
+		// Where an engine's spans are found and nothing stands before the engine in their traces,
+		// one search is enough.
 		own := state.Scope{Pool: "own"}
 		for _, r := range requests(20, tracestest.Times{Queue: s, Prefill: s, Decode: s}, map[string]any{"service.name": "own"}) {
 			store.Add(tracestest.VLLM(r)...)

@@ -1,8 +1,9 @@
-// Package raytest is a strict double of the part of Ray's dashboard that package ray reads: the state API
-// (python/ray/dashboard/modules/state/state_head.py, state_api_utils.py).
+// Package raytest is a strict double of the part of Ray's dashboard that package ray reads: the
+// state API (python/ray/dashboard/modules/state/state_head.py, state_api_utils.py).
 //
-// It promises to answer as Ray does, with every field that Ray gives, and to fail on what Ray refuses and on what nobody expected: another
-// method, path or parameter, a limit above Ray's, a filter on what cannot be filtered.
+// It promises to answer as Ray does, with every field that Ray gives, and to fail on what Ray
+// refuses and on what nobody expected: another method, path or parameter, a limit above Ray's, a
+// filter on what cannot be filtered.
 package raytest
 
 import (
@@ -28,7 +29,8 @@ type Bundle struct {
 	IP   string  // of its node; empty: it has no place
 }
 
-// A Dashboard is the head's. Its zero value has no nodes and no replicas. It is safe for concurrent use.
+// A Dashboard is the head's. Its zero value has no nodes and no replicas. It is safe for concurrent
+// use.
 type Dashboard struct {
 	mu       sync.Mutex
 	token    string
@@ -42,7 +44,8 @@ type Dashboard struct {
 // Set replaces the replicas.
 func (d *Dashboard) Set(replicas ...Replica) { d.do(func() { d.replicas = replicas }) }
 
-// Kill makes the node with an address a dead one. Ray lists it for long, and names it as the node of no bundle.
+// Kill makes the node with an address a dead one. Ray lists it for long, and names it as the node
+// of no bundle.
 func (d *Dashboard) Kill(ip string) {
 	d.do(func() {
 		if d.dead == nil {

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// query is the part of TraceQL that is spoken here: spansets of comparisons, joined by && and ||, and a select.
+// query is the part of TraceQL that is spoken here: spansets of comparisons, joined by && and ||,
+// and a select.
 //
 //	query   = sets "|" "select" "(" field { "," field } ")"
 //	sets    = set { ( "&&" | "||" ) set }

@@ -1,7 +1,8 @@
 // Package tracestest is a Tempo and a Jaeger for tests.
 //
-// They are as strict as the real ones about paths, parameters and TraceQL, and stricter: a parameter or a part of the language that no
-// reader of traces here uses is refused. They answer in the forms of Tempo 3 (pkg/tempopb) and Jaeger 1.53 to 2.20 (api_v3).
+// They are as strict as the real ones about paths, parameters and TraceQL, and stricter: a
+// parameter or a part of the language that no reader of traces here uses is refused. They answer in
+// the forms of Tempo 3 (pkg/tempopb) and Jaeger 1.53 to 2.20 (api_v3).
 package tracestest
 
 import (
@@ -173,7 +174,8 @@ func (s *Store) of(trace string) []Span {
 	return out
 }
 
-// Jaeger answers GET /api/v3/services and GET /api/v3/traces; every other path is the page, as in the real one.
+// Jaeger answers GET /api/v3/services and GET /api/v3/traces; every other path is the page, as in
+// the real one.
 func (s *Store) Jaeger() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
