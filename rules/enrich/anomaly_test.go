@@ -62,7 +62,7 @@ func TestZScore(t *testing.T) {
 
 // However long an incident lasts, the hour before it is drawn finely enough to be compared with,
 // for as long as a chart has room.
-func TestTheHourBeforeKeepsItsPoints(t *testing.T) {
+func TestChartStepKeepsTwentyPointsPerHour(t *testing.T) {
 	for _, c := range []struct {
 		lasted, want time.Duration
 	}{{0, 90 * time.Second}, {time.Hour, time.Hour / 21}, {3 * time.Hour, time.Hour / 21}, {4 * time.Hour, time.Hour / 21}, {20 * time.Hour, 21 * time.Hour / 119}} {
@@ -79,7 +79,7 @@ func TestTheHourBeforeKeepsItsPoints(t *testing.T) {
 // What comes and goes in bursts is compared with the bursts of the hour before, what is even with
 // an hour ago, and what drifts with where it was. The last quarter of an hour may be the trouble
 // itself, and one point alone is no habit.
-func TestABurstIsComparedWithTheHoursOthers(t *testing.T) {
+func TestBurstIsComparedWithEarlierBursts(t *testing.T) {
 	bursts := func(i int) float64 { // ten minutes in which nothing comes, then ten of 6 a second; in the last quarter 40
 		if i >= 60-15 {
 			return 40
@@ -114,7 +114,7 @@ func TestABurstIsComparedWithTheHoursOthers(t *testing.T) {
 
 // A rule may fire long after the trouble began. What the hour shows of the trouble is not what is
 // usual.
-func TestOldTroubleIsNotItsOwnBaseline(t *testing.T) {
+func TestOldFaultIsNotItsOwnBaseline(t *testing.T) {
 	since := func(began int, before, after func(i int) float64) func(int) float64 {
 		return func(i int) float64 {
 			if i >= 60-began {

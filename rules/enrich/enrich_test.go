@@ -65,7 +65,7 @@ func sampleOf(signal string, e state.Entity, v float64) state.Sample {
 
 const pod0, pod1 = "vllm-llama-7d9f8b6c5-aaaa0", "vllm-llama-7d9f8b6c5-aaaa1"
 
-func TestKubernetesTellsWhichPodIsWhere(t *testing.T) {
+func TestKubernetesPlacesPods(t *testing.T) {
 	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Node: "node-a", Instance: "10.0.0.1:8000", Model: "/models/llama"},
 		{Namespace: "llm", Pod: "other-5f6d7c8b9-bbbbb", Pool: "other", Node: "node-b"}}}}
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
@@ -97,7 +97,7 @@ func TestKubernetesTellsWhichPodIsWhere(t *testing.T) {
 
 // Engines of two models may share a pod, as Ray places them: none of the models is the pod's, and
 // each sample keeps its own.
-func TestAPodOfTwoModelsIsNoneOfThem(t *testing.T) {
+func TestPodOfTwoModelsHasNoModel(t *testing.T) {
 	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: "chat-w1", Pool: "vllm-llama"}, {Namespace: "llm", Pod: "chat-w2", Pool: "vllm-llama"}}}}
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
 		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "chat-w1", Model: "Qwen"}, 0.9),
@@ -118,7 +118,7 @@ func TestAPodOfTwoModelsIsNoneOfThem(t *testing.T) {
 	}
 }
 
-func TestAPoolIsReadByTheNameOfWhatRoutesToIt(t *testing.T) {
+func TestPoolIsFoundByItsRoutesName(t *testing.T) {
 	kube := &fixed{reading: Reading{Workers: []state.Worker{{Namespace: "llm", Pod: pod0, Pool: "vllm-llama", Node: "node-a", Routes: []string{"InferencePool/front", "Gateway/public"}},
 		{Namespace: "llm", Pod: "other-5f6d7c8b9-bbbbb", Pool: "other", Node: "node-b", Routes: []string{"Gateway/public"}}}}}
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
@@ -146,7 +146,7 @@ func TestAPoolIsReadByTheNameOfWhatRoutesToIt(t *testing.T) {
 	}
 }
 
-func TestWithoutKubernetesAStrangePoolsNameHidesNobody(t *testing.T) {
+func TestUnknownPoolLabelKeepsWorkers(t *testing.T) {
 	prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "llama-70b"}, 0.9)}}}
 	r := request("kv_usage")
 	r.Scope.Pool = "front" // an InferencePool
@@ -155,7 +155,7 @@ func TestWithoutKubernetesAStrangePoolsNameHidesNobody(t *testing.T) {
 	}
 }
 
-func TestWithoutKubernetesRanksAreKnownByTheirLeadersNames(t *testing.T) {
+func TestRanksAreFoundByTheirLeadersName(t *testing.T) {
 	prom := &fixed{reading: Reading{Samples: []state.Sample{
 		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "ring-0", Model: "llama-405b"}, 0.9),
 		sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "ring-1", Model: "llama-405b"}, 0.9),
@@ -178,7 +178,7 @@ func TestWithoutKubernetesRanksAreKnownByTheirLeadersNames(t *testing.T) {
 
 // What an alert's labels call the pool finds its samples again, where nothing but pods' names tells
 // pools.
-func TestWithoutKubernetesTheAlertsPoolIsTheSamples(t *testing.T) {
+func TestAlertPoolMatchesPodNames(t *testing.T) {
 	for pod, want := range map[string]string{"llama-3-0": "llama-3-0 llama-3-1", "ring-0-1": "ring-0 ring-0-1", "vllm-x7k2q": "vllm-x7k2q"} {
 		prom := &fixed{reading: Reading{Samples: []state.Sample{
 			sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: "llama-3-0", Model: "llama-8b"}, 0.9),
@@ -222,7 +222,7 @@ func TestWithoutKubernetesWorkersComeFromLabels(t *testing.T) {
 
 // First minutes stand for the past where no source knows the hour itself, and where they do that is
 // said.
-func TestTheHourBeforeIsBetterThanFirstMinutes(t *testing.T) {
+func TestHourBeforeIsPreferredToFirstMinutes(t *testing.T) {
 	worker := state.Entity{Namespace: "llm", Pod: pod0, Model: "llama-70b"}
 	reading := func(began time.Time, baseline float64) *fixed {
 		s := sampleOf("kv_usage", worker, 0.9)
@@ -251,7 +251,7 @@ func TestTheHourBeforeIsBetterThanFirstMinutes(t *testing.T) {
 	}
 }
 
-func TestASlowSourceCostsItsOwnSignalsOnly(t *testing.T) {
+func TestSlowSourceLosesOnlyItsOwnSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kube := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("pod_ready", state.Entity{Namespace: "llm", Pod: pod0, Pool: "vllm-llama"}, 1)}}}
 		began := time.Now()
@@ -272,7 +272,7 @@ type stuck chan struct{}
 func (s stuck) Read(context.Context, Query) Reading { <-s; return Reading{} }
 func (s stuck) Ping(context.Context) error          { return nil }
 
-func TestASourceThatDoesNotComeBackIsLeftBehind(t *testing.T) {
+func TestStuckSourceIsAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := make(stuck)
 		defer close(never)
@@ -289,7 +289,7 @@ func TestASourceThatDoesNotComeBackIsLeftBehind(t *testing.T) {
 	})
 }
 
-func TestUnknownClusterIsSaid(t *testing.T) {
+func TestUnknownClusterIsReported(t *testing.T) {
 	ev := gatherer(t, Cluster{}).Gather(t.Context(), Request{Cluster: "mars", Now: now, Signals: []string{"kv_usage"}})
 	if len(ev.Missing) != 1 || !strings.Contains(ev.Missing[0].Reason, "mars") {
 		t.Errorf("%+v", ev.Missing)
@@ -353,7 +353,7 @@ func TestErrorsHoldNoAddress(t *testing.T) {
 }
 
 // Going back to an older ReplicaSet makes none, which is all that metrics tell of.
-func TestRollbackIsKnownByKubernetes(t *testing.T) {
+func TestRolloutAgeTakesTheNewerSource(t *testing.T) {
 	pool := state.Entity{Namespace: "llm", Pool: "vllm-llama"}
 	for _, c := range []struct{ metrics, kubernetes, want float64 }{{18000, 120, 120}, {600, 600.4, 600}} {
 		prom := &fixed{reading: Reading{Samples: []state.Sample{sampleOf("rollout_age", pool, c.metrics), sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: "m"}, 0.9)}}}

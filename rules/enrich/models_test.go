@@ -9,7 +9,7 @@ import (
 
 // A worker of two models is measured when the page of both was: the newer one alone does not make
 // the value new.
-func TestValueOfTwoModelsIsOfTheOlder(t *testing.T) {
+func TestValueOfTwoModelsHasTheOlderTime(t *testing.T) {
 	of := func(model string, at time.Time) state.Sample {
 		s := sampleOf("kv_usage", state.Entity{Namespace: "llm", Pod: pod0, Model: model}, 0.9)
 		s.At = at

@@ -13,7 +13,7 @@ import (
 // A worker whose page does not answer, and never named itself, is known all the same: Kubernetes
 // counts it to its peers' pool, or it holds GPUs. What its page and its node say is evidence on the
 // pool.
-func TestAWorkerWhosePageDoesNotAnswerIsKnownAllTheSame(t *testing.T) {
+func TestUnreachableWorkerIsStillListed(t *testing.T) {
 	alive, dead := state.Entity{Namespace: "llm", Pod: pod0}, state.Entity{Namespace: "llm", Pod: pod1}
 	nodeOf := func(e state.Entity, ip, node string) state.Sample {
 		e.Instance = ip
