@@ -12,7 +12,8 @@ func TestQuantileMatchesPrometheus(t *testing.T) {
 			t.Errorf("quantile %g: %g, want %g", q, got, want)
 		}
 	}
-	for name, none := range map[string][]Bucket{"nothing observed": {{1, 0}, {math.Inf(1), 0}}, "no bucket of everything": {{1, 5}, {2, 9}}} {
+	for name, none := range map[string][]Bucket{"nothing observed": {{1, 0}, {math.Inf(1), 0}},
+		"no bucket of everything": {{1, 5}, {2, 9}}} {
 		if v, ok := Quantile(0.5, none); ok {
 			t.Errorf("%s: %g", name, v)
 		}

@@ -359,7 +359,7 @@ func TestChartsShareTheirTimes(t *testing.T) {
 
 // A few signals have charts of which one is of an engine that nobody runs: that it is empty does
 // not keep the others from being remembered.
-func TestEmptyChartIsNotShared(t *testing.T) {
+func TestEmptyChartKeepsOthersCached(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t)}
 	c, onset := fresh(t, f), now.Add(-10*time.Minute)
 	few := slices.DeleteFunc(builtIn(t), func(s rules.Signal) bool { return s.ID != "requests_running" })
