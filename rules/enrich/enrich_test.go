@@ -132,7 +132,7 @@ func TestPoolIsFoundByItsRoutesName(t *testing.T) {
 		sampleOf("gpu_util", state.Entity{Namespace: "llm", Pod: pod0, Node: "node-a", GPU: "1"}, 90),
 		sampleOf("gpu_util", state.Entity{Namespace: "llm", Pod: pod0, Node: "node-a", GPU: "0"}, 91),
 	}}}
-	for pool, want := range map[string]int{"front": 1, "vllm-llama": 1, "public": 2, "nobody": 0} {
+	for pool, want := range map[string]int{"front": 1, "vllm-llama": 1, "public": 2, "unknown": 0} {
 		r := request("kv_usage", "gpu_util")
 		r.Scope.Pool = pool
 		ev := gatherer(t, Cluster{Prometheus: prom, Kubernetes: kube}).Gather(t.Context(), r)

@@ -215,7 +215,7 @@ func (m *merge) resolve(e state.Entity) state.Entity {
 		e.Namespace, e.Pod = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Pod, e.Pod)
 		e.Pool, e.Model, e.Node = cmp.Or(w.Pool, e.Pool), cmp.Or(w.Model, e.Model), cmp.Or(w.Node, e.Node)
 		if e.Pod != "" {
-			e.Instance = "" // one worker has one name, whatever the source
+			e.Instance = "" // one worker has one name in all sources
 		}
 	}
 	if e.Pool == "" && e.Pod != "" {
