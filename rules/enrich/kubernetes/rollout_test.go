@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// Going back to an older ReplicaSet is a rollout, too: it began when the first pod was made of that
-// again.
+// A rollback to an older ReplicaSet is a rollout. It began with the first new pod of that
+// ReplicaSet.
 func TestRollbackCountsAsTheLastRollout(t *testing.T) {
 	for name, c := range map[string]struct {
 		revision string // of the old ReplicaSet; the newer one, of ten minutes ago, has 2
