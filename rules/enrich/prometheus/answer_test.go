@@ -33,13 +33,13 @@ func TestAnswersAreReadOrRefused(t *testing.T) {
 		"empty":               {``, `! the answer cannot be read`},
 	} {
 		got, err := decode([]byte(c.body))
-		if text := told(got.series, err); text != c.want && (!strings.HasPrefix(c.want, "!") || !strings.HasPrefix(text, c.want)) {
+		if text := format(got.series, err); text != c.want && (!strings.HasPrefix(c.want, "!") || !strings.HasPrefix(text, c.want)) {
 			t.Errorf("%s: %s, want %s", name, text, c.want)
 		}
 	}
 }
 
-// Thanos and Mimir warn, and VictoriaMetrics has a field for it.
+// Thanos and Mimir send warnings, VictoriaMetrics sets a field.
 func TestIncompleteAnswersAreReported(t *testing.T) {
 	for said, want := range map[string]bool{``: false, `,"warnings":["No StoreAPIs matched for this query"]`: true, `,"isPartial":true`: true, `,"isPartial":false`: false} {
 		got, err := decode([]byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"2"]}]}` + said + `}`))
@@ -49,7 +49,7 @@ func TestIncompleteAnswersAreReported(t *testing.T) {
 	}
 }
 
-func told(all []series, err error) string {
+func format(all []series, err error) string {
 	if err != nil {
 		return "! " + err.Error()
 	}
@@ -79,7 +79,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// Some proxies before Prometheus take no POST, and some answer in its place.
+// Some proxies refuse POST, and some answer instead of Prometheus.
 func TestAnswersOfProxiesAreExplained(t *testing.T) {
 	const answer = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"2"]}]}}`
 	for name, c := range map[string]struct {
@@ -116,8 +116,8 @@ func TestAnswersOfProxiesAreExplained(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := client.ask(t.Context(), job{query: "up", at: now})
-			if text := told(got.series, got.err); text != c.want {
+			got := client.ask(t.Context(), plannedQuery{query: "up", at: now})
+			if text := format(got.series, got.err); text != c.want {
 				t.Errorf("%s, want %s", text, c.want)
 			}
 		})
@@ -138,7 +138,8 @@ func TestRangesEndNow(t *testing.T) {
 	}
 }
 
-// With TLS each new connection is a handshake: those of a gathering are used again by the next.
+// With TLS, each new connection needs a handshake. A gathering must reuse the connections of the
+// previous one.
 func TestConnectionsAreReused(t *testing.T) {
 	var made atomic.Int64
 	srv := httptest.NewUnstartedServer(&fakeAPI{t: t, store: fleet()})
@@ -155,7 +156,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 	const gatherings = 6
 	for range gatherings {
-		client.Read(t.Context(), asks(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now, now))
+		client.Read(t.Context(), queryAll(t, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, now, now))
 	}
 	if n := made.Load(); n > gatherings*MaxQueries/2 {
 		t.Errorf("%d connections for %d gatherings", n, gatherings)

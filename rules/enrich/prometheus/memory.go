@@ -13,159 +13,159 @@ import (
 )
 
 const (
-	// remembered is how long an answer is used again: what comes in late, or from a store that did
-	// not answer, is seen after that.
-	remembered = 30 * time.Minute
-	// mostAnswers is how many are remembered: those of ten incidents, about 36 MB for pools of 64
+	// cacheFor is the time for which an answer is reused. Late samples, or those of a store that
+	// did not answer, appear after it.
+	cacheFor = 30 * time.Minute
+	// maxAnswers limits the cached answers: those of ten incidents, about 36 MB for pools of 64
 	// workers.
-	mostAnswers = 64
-	// shortly is how long what may soon be another is used again: that there is nothing, and, by
-	// the one gathering that it was asked ahead for, which engines there are. What comes up
-	// meanwhile is seen by the next. An incident's first gathering is ten seconds after its
-	// opening.
-	shortly = 30 * time.Second
-	// late is how long after its moment a sample may come in: the longest interval at which engines
-	// are usually scraped.
-	late = time.Minute
+	maxAnswers = 64
+	// shortCacheFor is the time for which an answer is reused that may change soon: an empty
+	// answer, and the prefetched discovery of engines, which one gathering uses. The first
+	// gathering of an incident starts ten seconds after its opening.
+	shortCacheFor = 30 * time.Second
+	// lateness is the assumed longest delay of a sample: the longest usual scrape interval of
+	// engines.
+	lateness = time.Minute
 )
 
-// A memory keeps what Prometheus said of the past. The evidence of an open incident is gathered
-// again and again, and more than half of what that costs Prometheus is of what is over and does not
-// change: the charts up to the onset, the hour before it, the day and the week before.
-type memory struct {
-	answers *lru.Cache[question, recollection]
-	looks   *lru.Cache[place, recentLook]
+// A pastCache keeps answers about the past. An open incident is gathered repeatedly. More than half
+// of Prometheus' work for it would be on data that no longer change: the charts up to the onset,
+// the hour before it, the day and the week before.
+type pastCache struct {
+	answers     *lru.Cache[cacheKey, cachedAnswer]
+	discoveries *lru.Cache[discoveryKey, recentDiscovery]
 }
 
-func newMemory() (*memory, error) {
-	answers, err := lru.New[question, recollection](mostAnswers)
+func newPastCache() (*pastCache, error) {
+	answers, err := lru.New[cacheKey, cachedAnswer](maxAnswers)
 	if err != nil {
-		return nil, fmt.Errorf("making a memory of %d answers: %w", mostAnswers, err)
+		return nil, fmt.Errorf("making a memory of %d answers: %w", maxAnswers, err)
 	}
-	looks, err := lru.New[place, recentLook](mostAnswers)
+	looks, err := lru.New[discoveryKey, recentDiscovery](maxAnswers)
 	if err != nil {
-		return nil, fmt.Errorf("making a memory of %d looks: %w", mostAnswers, err)
+		return nil, fmt.Errorf("making a memory of %d looks: %w", maxAnswers, err)
 	}
-	return &memory{answers, looks}, nil
+	return &pastCache{answers, looks}, nil
 }
 
-// place is what a look at the engines is about.
-type place struct {
+// A discoveryKey identifies a discovery of engines.
+type discoveryKey struct {
 	namespace, pool string
 	named, compared bool
 	onset           time.Time
 	jobs            string
 }
 
-func placeOf(q enrich.Query) place {
-	return place{q.Scope.Namespace, q.Scope.Pool, byName(q.Scope), comparing(q), q.Onset.Round(0).UTC(), strings.Join(q.Jobs, "\n")}
+func discoveryKeyOf(q enrich.Query) discoveryKey {
+	return discoveryKey{q.Scope.Namespace, q.Scope.Pool, byName(q.Scope), comparing(q), q.Onset.Round(0).UTC(),
+		strings.Join(q.Jobs, "\n")}
 }
 
-type recentLook struct {
-	look
+type recentDiscovery struct {
+	discovery
 	at time.Time
 }
 
-// looked is the look that was taken ahead, once.
-func (m *memory) looked(q enrich.Query) (look, bool) {
-	of := placeOf(q)
-	l, ok := m.looks.Get(of)
-	m.looks.Remove(of)
-	return l.look, ok && within(shortly, l.at, q.Now)
+// takeDiscovery returns the prefetched discovery and removes it.
+func (m *pastCache) takeDiscovery(q enrich.Query) (discovery, bool) {
+	of := discoveryKeyOf(q)
+	l, ok := m.discoveries.Get(of)
+	m.discoveries.Remove(of)
+	return l.discovery, ok && within(shortCacheFor, l.at, q.Now)
 }
 
-// crowded says that there is no room for more answers but that of those that came shortly before:
-// in a storm of incidents those asked ahead would push each other out before anybody wants them.
-func (m *memory) crowded(more int, now time.Time) bool {
+// isFull reports whether more answers would evict recent ones. In a storm of incidents, prefetched
+// answers would otherwise evict each other before use.
+func (m *pastCache) isFull(more int, now time.Time) bool {
 	_, oldest, ok := m.answers.GetOldest()
-	return ok && m.answers.Len()+more > mostAnswers && within(shortly, oldest.asked, now)
+	return ok && m.answers.Len()+more > maxAnswers && within(shortCacheFor, oldest.asked, now)
 }
 
-// within says whether a moment came so long after another at most, and not before it.
+// within reports whether a time is not before another, and at most that much later.
 func within(most time.Duration, from, to time.Time) bool {
 	return !to.Before(from) && to.Sub(from) <= most
 }
 
-// question is what an answer is to.
-type question struct {
+// A cacheKey identifies a cached answer.
+type cacheKey struct {
 	query   string
-	chart   bool // a range; of few signals its query reads as an instant's
+	chart   bool // a range; with few signals, an instant query has the same text
 	settled time.Time
 }
 
-func (j job) question() question { return question{j.query, j.span != nil, j.settled} }
+func (j plannedQuery) cacheKey() cacheKey { return cacheKey{j.query, j.span != nil, j.settled} }
 
-// recollection is what is remembered of an answer: nothing that is later than the question's
-// moment, or may still have changed.
-type recollection struct {
-	asked  time.Time // when
+// A cachedAnswer holds the part of an answer that no longer changes: points up to the key's moment
+// that are older than the lateness.
+type cachedAnswer struct {
+	asked  time.Time // the time of the query
 	until  time.Time
-	span   *v1.Range // that was asked for
+	span   *v1.Range // of the query
 	series []series
 }
 
-// holds says whether it can be used. That there is nothing may be so because of a store that was
-// not there.
-func (r recollection) holds(now time.Time) bool {
-	return !r.asked.IsZero() && (len(r.series) > 0 || within(shortly, r.asked, now))
+// usable reports whether the answer can be used. An empty answer may come from a store that was
+// down, so it is used only briefly.
+func (r cachedAnswer) usable(now time.Time) bool {
+	return !r.asked.IsZero() && (len(r.series) > 0 || within(shortCacheFor, r.asked, now))
 }
 
-// known is a job with its answer.
-type known struct {
-	job
+// A knownQuery is a query with its cached answer.
+type knownQuery struct {
+	plannedQuery
 	series []series
 }
 
-// recall divides jobs into what is known of them now and what has to be asked. Charts are known all
-// or none: what moved together is told by points of the same moments, and those of two gatherings
-// before the onset are others.
-func (m *memory) recall(jobs []job, now time.Time) (answered []known, rest []job) {
-	found := make([]recollection, len(jobs))
-	var drawn []time.Time // when the charts that have points were asked for, zero where one is not known
+// lookup divides queries into those with a cached answer and those to send. Charts are used only if
+// all of them were queried at the same time. Signals are correlated by points of the same times,
+// and two gatherings have different times before the onset.
+func (m *pastCache) lookup(jobs []plannedQuery, now time.Time) (answered []knownQuery, rest []plannedQuery) {
+	found := make([]cachedAnswer, len(jobs))
+	var chartsAsked []time.Time // when the charts with points were queried; zero if one is not cached
 	for i, j := range jobs {
-		if r, ok := m.answers.Get(j.question()); ok && within(remembered, r.asked, now) {
+		if r, ok := m.answers.Get(j.cacheKey()); ok && within(cacheFor, r.asked, now) {
 			found[i] = r
 		}
 		if r := found[i]; j.span != nil && (r.asked.IsZero() || len(r.series) > 0) {
-			drawn = append(drawn, r.asked)
+			chartsAsked = append(chartsAsked, r.asked)
 		}
 	}
-	apart := len(slices.Compact(drawn)) > 1
+	mixed := len(slices.Compact(chartsAsked)) > 1
 	for i, j := range jobs {
 		r := found[i]
-		if !r.holds(now) || j.span != nil && apart {
+		if !r.usable(now) || j.span != nil && mixed {
 			rest = append(rest, j)
 			continue
 		}
 		past := j
 		past.span = r.span
 		if j.span != nil {
-			past.moments = j.but(present)
+			past.moments = j.momentsExcept(present)
 			since := j
-			since.moments = j.but(baseline)
+			since.moments = j.momentsExcept(baseline)
 			since.settled = time.Time{}
 			since.span = after(j.span, r.until)
 			rest = append(rest, since)
 		}
-		answered = append(answered, known{past, r.series})
+		answered = append(answered, knownQuery{past, r.series})
 	}
 	return answered, rest
 }
 
-// keep remembers what is settled of an answer. One that is not whole may be so because of what did
-// not answer behind the server.
-func (m *memory) keep(j job, a answer, now time.Time) {
+// keep caches the settled part of an answer. It skips a partial answer, because a store behind the
+// server did not answer.
+func (m *pastCache) keep(j plannedQuery, a answer, now time.Time) {
 	if j.settled.IsZero() || a.err != nil || a.partial {
 		return
 	}
 	last := j.settled
-	if latest := now.Add(-late); latest.Before(last) {
+	if latest := now.Add(-lateness); latest.Before(last) {
 		last = latest
 	}
-	m.answers.Add(j.question(), recollection{asked: now, until: last, span: j.span, series: until(a.series, last)})
+	m.answers.Add(j.cacheKey(), cachedAnswer{asked: now, until: last, span: j.span, series: until(a.series, last)})
 }
 
-// until are the series without their points after a moment.
+// until returns the series without their points after a moment.
 func until(all []series, moment time.Time) []series {
 	out := make([]series, 0, len(all))
 	for _, s := range all {
@@ -176,13 +176,14 @@ func until(all []series, moment time.Time) []series {
 			return -1
 		})
 		if n > 0 {
-			out = append(out, series{s.labels, slices.Clone(s.points[:n])}) // or the later points would be kept with them
+			out = append(out,
+				series{s.labels, slices.Clone(s.points[:n])}) // a copy, so that the later points can be freed
 		}
 	}
 	return out
 }
 
-// after is the part of a range that is later than a moment.
+// after returns the part of a range after a moment.
 func after(span *v1.Range, moment time.Time) *v1.Range {
 	steps := span.End.Sub(moment.Add(1)) / span.Step
 	return &v1.Range{Start: span.End.Add(-steps * span.Step), End: span.End, Step: span.Step}

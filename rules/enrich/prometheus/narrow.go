@@ -13,32 +13,32 @@ import (
 	"paramedic/state"
 )
 
-// narrow is what may be left out of a query for a scope.
-type narrow struct {
+// A scopeFilter restricts queries to a scope.
+type scopeFilter struct {
 	state.Scope
-	pods string // a regular expression that all pods of the scope match; empty where nobody knows one
-	// engines are the kinds of engine that run in those pods; nil where nobody knows.
+	pods string // a regular expression that matches all pods of the scope; empty if there is none
+	// engines are the kinds of engine that run in those pods; nil if unknown.
 	engines map[string]bool
-	// began is when the first of the scope's engines was first scraped, of the time that is looked
-	// at; zero where nobody knows.
+	// began is the time of the first scrape of the scope's engines within the searched range; zero
+	// if unknown.
 	began time.Time
 }
 
-// asks says whether a source can have anything: a pool of one engine has no series of another.
-func (n narrow) asks(src rules.Source) bool {
+// canHave reports whether a source can have series. A pool of one engine has no series of another.
+func (n scopeFilter) canHave(src rules.Source) bool {
 	return n.engines == nil || n.engines[src.Engine] || !slices.Contains(engines, src.Engine)
 }
 
-// engines are the kinds that report by themselves what runs on them.
+// engines are the kinds of engine whose metrics name the worker.
 var engines = []string{"vllm", "sglang", "trtllm"}
 
-// few is how many pods a query names one by one.
-const few = 8
+// maxNamedPods limits the pods that a query names one by one.
+const maxNamedPods = 8
 
-// matchers are those that keep a source's series to the scope, as far as their labels can be
-// trusted to be there: one that a fleet does not set must not empty the evidence. Two sets are
-// alternatives: the workload's namespace may be in either of two labels.
-func (n narrow) matchers(src rules.Source, per rules.Per) [][]string {
+// matchers returns the matchers that restrict a source's series to the scope. They use only labels
+// that exist for sure, so that a fleet that does not set a label still gets evidence. Several sets
+// are alternatives, because different labels may hold the workload's namespace.
+func (n scopeFilter) matchers(src rules.Source, per rules.Per) [][]string {
 	if n.Namespace == "" || per == rules.PerNode {
 		return [][]string{nil}
 	}
@@ -61,7 +61,7 @@ func (n narrow) matchers(src rules.Source, per rules.Per) [][]string {
 		return [][]string{n.ofPods([]string{namespace("namespace")})}
 	case "dcgm":
 		m := []string{absentOr("exported_namespace")}
-		if n.pods != "" && len(n.Nodes) == 0 { // a machine's GPUs count whoever runs on them
+		if n.pods != "" && len(n.Nodes) == 0 { // all GPUs of a node count
 			m = append(m, "exported_pod=~"+strconv.Quote(n.pods+"|"))
 		}
 		return [][]string{m}
@@ -74,39 +74,39 @@ func (n narrow) matchers(src rules.Source, per rules.Per) [][]string {
 	return [][]string{{absentOr("namespace")}}
 }
 
-func (n narrow) ofPods(matchers []string) []string {
+func (n scopeFilter) ofPods(matchers []string) []string {
 	if n.pods == "" {
 		return matchers
 	}
 	return append(matchers, "pod=~"+strconv.Quote(n.pods))
 }
 
-// named is the scope of its own pods alone; false where there are none, or too many.
-func (n narrow) named() (narrow, bool) {
-	if len(n.Pods) == 0 || len(n.Pods) > few {
-		return narrow{}, false
+// onlyNamedPods returns the scope of its named pods. It returns false if there are none, or too
+// many.
+func (n scopeFilter) onlyNamedPods() (scopeFilter, bool) {
+	if len(n.Pods) == 0 || len(n.Pods) > maxNamedPods {
+		return scopeFilter{}, false
 	}
 	var all []string
 	for _, p := range n.Pods {
 		all = append(all, regexp.QuoteMeta(p))
 	}
-	n.pods = strings.Join(all, "|") + "|" // and what has no such label
+	n.pods = strings.Join(all, "|") + "|" // also series without the label
 	return n, true
 }
 
-// A look is what is seen of the engines where a scope is: when each was first scraped of the time
-// that is looked at, which kinds run in pods that are called as the scope's pool is, and whether
-// there is one without a pod.
-type look struct {
-	scraped []scraped
+// A discovery describes the engines of a scope: when each was first scraped, which kinds run in
+// pods whose names begin with the pool's, and whether there is an engine without a pod.
+type discovery struct {
+	scraped []firstSample
 	engines map[string]bool
 	unnamed bool
-	jobs    []enrich.Scraped // of the jobs that are asked for, in the last hours
+	jobs    []enrich.Scraped // targets of the query's jobs in the last hours
 }
 
-// look asks which engines there are, and since when there are samples where something is compared
-// with the past. It says whether all was answered.
-func (c *Client) look(ctx context.Context, q enrich.Query, out *enrich.Reading) (look, bool) {
+// discover queries the engines, and the start of their samples if a signal is compared with the
+// past. It reports whether the answer was complete.
+func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Reading) (discovery, bool) {
 	named, compared := byName(q.Scope), comparing(q)
 	var in []string
 	if q.Scope.Namespace != "" {
@@ -114,7 +114,7 @@ func (c *Client) look(ctx context.Context, q enrich.Query, out *enrich.Reading) 
 	}
 	var parts []string
 	for _, src := range q.Running.Sources {
-		b := builder{sig: q.Running, src: src, narrow: in}
+		b := builder{sig: q.Running, src: src, matchers: in}
 		if !slices.Contains(engines, src.Engine) {
 			continue
 		}
@@ -122,29 +122,31 @@ func (c *Client) look(ctx context.Context, q enrich.Query, out *enrich.Reading) 
 			parts = append(parts, marked("max by (pod) ("+b.sel(src.Metric, nil)+")", src.Engine))
 		}
 		if compared {
-			parts = append(parts, marked(firstScrapes(b, q), src.Engine+under))
+			parts = append(parts, marked(firstScrapes(b, q), src.Engine+divisorMark))
 		}
 	}
 	if len(q.Jobs) > 0 {
 		parts = append(parts, marked(earlierTargets(q, in), target))
 	}
 	if len(parts) == 0 {
-		return look{}, true
+		return discovery{}, true
 	}
-	got := c.ask(ctx, job{query: either(parts), at: q.Now})
+	got := c.ask(ctx, plannedQuery{query: unionOf(parts), at: q.Now})
 	if got.err != nil && compared {
-		out.Notes = append(out.Notes, state.Missing{Signal: string(baseline), Reason: "since when there are samples: " + enrich.Explain("Prometheus", got.err)})
+		out.Notes = append(out.Notes, state.Missing{Signal: string(baseline), Reason: "since when there are samples: " +
+			enrich.Explain("Prometheus", got.err)})
 	}
-	l := look{engines: map[string]bool{}}
+	l := discovery{engines: map[string]bool{}}
 	for _, s := range got.series {
-		engine, first := strings.CutSuffix(s.labels[marker], under)
+		engine, first := strings.CutSuffix(s.labels[marker], divisorMark)
 		switch pod := s.labels["pod"]; {
 		case engine == target:
 			l.jobs = append(l.jobs, scrapedBy(q.Cluster, s.labels))
 		case first:
-			l.scraped = append(l.scraped, scraped{pod, s.labels["model_name"], time.UnixMilli(int64(1000 * s.points[0].v)).UTC()})
+			l.scraped = append(l.scraped, firstSample{pod, s.labels["model_name"],
+				time.UnixMilli(int64(1000 * s.points[0].v)).UTC()})
 		case pod == "":
-			l.unnamed = true // an engine that nothing but its address names may be one of the pool
+			l.unnamed = true // an engine with only an address may belong to the pool
 		case strings.HasPrefix(pod, q.Scope.Pool+"-"):
 			l.engines[engine] = true
 		}
@@ -152,21 +154,22 @@ func (c *Client) look(ctx context.Context, q enrich.Query, out *enrich.Reading) 
 	return l, got.err == nil && !got.partial
 }
 
-// comparing says whether a query asks for anything that is compared with the past.
+// comparing reports whether a query includes signals that are compared with the past.
 func comparing(q enrich.Query) bool {
 	return !q.Fresh && slices.ContainsFunc(q.Signals, rules.Signal.Compared)
 }
 
-// byName says whether the scope's pool may be told by the beginning of its pods' names.
+// byName reports whether the names of the pool's pods may begin with the pool's name.
 func byName(s state.Scope) bool {
-	return s.Namespace != "" && s.Pool != "" && !slices.ContainsFunc(s.Pods, func(pod string) bool { return !strings.HasPrefix(pod, s.Pool+"-") })
+	return s.Namespace != "" && s.Pool != "" &&
+		!slices.ContainsFunc(s.Pods, func(pod string) bool { return !strings.HasPrefix(pod, s.Pool+"-") })
 }
 
-// narrowed takes the pool's name as the beginning of its pods' names where that is what is seen: a
-// namespace with many pools costs many times what the pool alone does. Where nobody answers, or
-// names are given otherwise, the whole namespace is read.
-func narrowed(q enrich.Query, l look) narrow {
-	scope := narrow{Scope: q.Scope, began: since(l.scraped, q.Scope)}
+// filterFor returns the filter of a scope. If the discovery confirms it, the filter selects pods by
+// names that begin with the pool's name, because a namespace with many pools is many times as
+// expensive. Otherwise, the whole namespace is read.
+func filterFor(q enrich.Query, l discovery) scopeFilter {
+	scope := scopeFilter{Scope: q.Scope, began: firstScrape(l.scraped, q.Scope)}
 	if byName(q.Scope) && !l.unnamed && len(l.engines) > 0 {
 		scope.pods, scope.engines = regexp.QuoteMeta(q.Scope.Pool+"-")+".*", l.engines
 	}

@@ -27,7 +27,7 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
 }
 
-// Any answer of a store must result in samples that can be stored and shown: finite numbers and
+// FuzzAnswers checks that any answer of a store results in samples that can be stored and shown: finite numbers and
 // short texts of one line.
 func FuzzAnswers(f *testing.F) {
 	store := &tracestest.Store{}
