@@ -31,7 +31,6 @@ var pending = []string{
 	"playbooks/",
 	"remediate/",
 	"rules/",
-	"rules/enrich/",
 	"state/",
 	"tools/",
 	"webhook/",

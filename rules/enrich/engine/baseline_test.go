@@ -34,7 +34,8 @@ func TestShortHistoryUsesItsBeginningAsBaseline(t *testing.T) {
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				var b bytes.Buffer
 				fmt.Fprintf(&b,
-					"vllm:generation_tokens_total{model_name=\"m\"} %g\nvllm:prefix_cache_queries_total{model_name=\"m\"} %g\nvllm:prefix_cache_hits_total{model_name=\"m\"} %g\n", tokens, tokens, hits)
+					"vllm:generation_tokens_total{model_name=\"m\"} %g\nvllm:prefix_cache_queries_total{model_name=\"m\"} %g\n"+
+						"vllm:prefix_cache_hits_total{model_name=\"m\"} %g\n", tokens, tokens, hits)
 				_, _ = w.Write(b.Bytes()) // the client reports a failed write
 			}))
 			defer srv.Close()

@@ -59,8 +59,8 @@ type Client struct {
 	clock    state.Clock
 	http     *http.Client
 	log      *slog.Logger
-	// scraping is held during a round, because two rounds at once would halve the intervals. Waiting
-	// for it can end with the context, unlike for a mutex.
+	// scraping is held during a round, because two rounds at once would halve the intervals.
+	// Waiting for it can end with the context, unlike for a mutex.
 	scraping chan struct{}
 }
 

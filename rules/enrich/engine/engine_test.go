@@ -260,7 +260,7 @@ func TestTargetThatIsDownIsUpZero(t *testing.T) {
 	}
 }
 
-func TestOneScrapeIsNotEnoughForARate(t *testing.T) {
+func TestSingleScrapeGivesNoRate(t *testing.T) {
 	client, clk := pages(t, "# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total{model_name=\"m\"} 5\n")
 	r := client.Read(t.Context(), enrich.Query{Signals: builtIn(t), Now: clk.Now(), Onset: clk.Now()})
 	if why := r.Failed["preemption_rate"]; !strings.Contains(why, "not enough pages") {
@@ -454,7 +454,8 @@ func TestCallerIsNotAWorker(t *testing.T) {
 
 // An endpoint picker's page names models that others serve. Its own scrape is not a worker's.
 func TestEndpointPickerIsNotAWorker(t *testing.T) {
-	const page = "# TYPE llm_d_epp_request_total counter\nllm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\"} 5\n# TYPE llm_d_epp_ready_endpoints gauge\nllm_d_epp_ready_endpoints{name=\"pool\"} 0\n"
+	const page = "# TYPE llm_d_epp_request_total counter\nllm_d_epp_request_total{model_name=\"m\",target_model_name=\"m\"} 5\n" +
+		"# TYPE llm_d_epp_ready_endpoints gauge\nllm_d_epp_ready_endpoints{name=\"pool\"} 0\n"
 	client, clk := pages(t, page, page)
 	got := readAll(t, client, clk.Now())
 	if s := got["gateway_ready_endpoints pool"]; s.Value != 0 || s.Signal == "" {

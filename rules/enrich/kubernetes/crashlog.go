@@ -29,7 +29,7 @@ type crash struct {
 	pod       *corev1.Pod
 	container string
 	end       *corev1.ContainerStateTerminated
-	previous  bool // its log is that of the previous container
+	previous  bool // read the log of the previous container
 }
 
 // crashOf returns the pod's last container end that was not a success.

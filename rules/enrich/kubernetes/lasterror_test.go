@@ -23,7 +23,9 @@ import (
 func TestLastErrorOfEngineCrashes(t *testing.T) {
 	for _, c := range []struct{ want, text string }{
 		{"no_kv_memory",
-			"(EngineCore pid=110) ERROR 08-28 07:39:28 [core.py:1346] ValueError: To serve at least one request with the model's max seq len (40960), (4.38 GiB KV cache is needed, which is larger than the available KV cache memory (1.0 GiB).\n(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above."},
+			"(EngineCore pid=110) ERROR 08-28 07:39:28 [core.py:1346] ValueError: To serve at least one request with the model's max seq len (40960), (4.38 GiB KV " +
+				"cache is needed, which is larger than the available KV cache memory (1.0 GiB).\n" +
+				"(APIServer pid=1) RuntimeError: Engine core initialization failed. See root cause above."},
 		{"no_kv_memory",
 			"ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."},
 		{"no_kv_memory", "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."},
@@ -33,28 +35,34 @@ func TestLastErrorOfEngineCrashes(t *testing.T) {
 		{"cuda_oom",
 			"[TRT-LLM] [E] Executor creation failed due to insufficient GPU memory.\nRuntimeError: Executor worker died during initialization"},
 		{"nccl_timeout",
-			"[rank0]:[E1218 20:27:21.426415540 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, Timeout(ms)=600000) ran for 600043 milliseconds\nvllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."},
+			"[rank0]:[E1218 20:27:21.426415540 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, " +
+				"Timeout(ms)=600000) ran for 600043 milliseconds\nvllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue."},
 		{"engine_dead",
 			"ERROR [async_llm.py:538] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause."},
 		{"engine_dead",
 			"[2026-03-29 18:56:25 TP0] Scheduler hit an exception: Traceback (most recent call last):\nRuntimeError: shape mismatch"},
 		{"engine_dead", "RuntimeError: Executor worker died during initialization"},
 		{"hub_denied",
-			"huggingface_hub.errors.GatedRepoError: 403 Client Error.\nCannot access gated repo for url https://huggingface.co/meta-llama/Llama-3.1-8B/resolve/main/config.json."},
+			"huggingface_hub.errors.GatedRepoError: 403 Client Error.\n" +
+				"Cannot access gated repo for url https://huggingface.co/meta-llama/Llama-3.1-8B/resolve/main/config.json."},
 		{"hub_denied",
-			"401 Client Error. Repository Not Found for url: https://huggingface.co/api/models/x/y.\nOSError: x/y is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'"},
+			"401 Client Error. Repository Not Found for url: https://huggingface.co/api/models/x/y.\n" +
+				"OSError: x/y is not a local folder and is not a valid model identifier listed on 'https://huggingface.co/models'"},
 		{"hub_rate_limited",
-			"HfHubHTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/api/models/m\nhuggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the file on the Hub"},
+			"HfHubHTTPError: 429 Client Error: Too Many Requests for url: https://huggingface.co/api/models/m\n" +
+				"huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the file on the Hub"},
 		{"weights_missing", "RuntimeError: Cannot find any model weights with `/mnt/models`"},
 		{"weights_missing", "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer"},
 		{"bad_argument", "vllm serve: error: unrecognized arguments: --max-num-seq=256"},
 		{"bad_argument",
-			"pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n  Value error, User-specified max_model_len (65536) is greater than the derived max_model_len"},
+			"pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n" +
+				"  Value error, User-specified max_model_len (65536) is greater than the derived max_model_len"},
 		{"driver_mismatch", "RuntimeError: The NVIDIA driver on your system is too old (found version 12040)."},
 		{"driver_mismatch", "Failed to initialize NVML: Driver/library version mismatch"},
 		// The engine survived the earlier errors.
 		{"cuda_oom",
-			"WARNING 429 Client Error: Too Many Requests for url: https://huggingface.co; retrying\nINFO Loading weights took 31 s\ntorch.OutOfMemoryError: CUDA out of memory."},
+			"WARNING 429 Client Error: Too Many Requests for url: https://huggingface.co; retrying\nINFO Loading weights took 31 s\n" +
+				"torch.OutOfMemoryError: CUDA out of memory."},
 		// The access log's lines about clients are not errors of the engine.
 		{"", `INFO: 10.0.0.9:5123 - "POST /v1/chat/completions HTTP/1.1" 401 Unauthorized` + "\n" + `INFO: "POST /v1/completions HTTP/1.1" 429 Too Many Requests`},
 		{"", "INFO Application shutdown complete."},

@@ -164,8 +164,8 @@ func serveModelOf(node yaml.Node, role string) serveModel {
 	return out
 }
 
-// singleEngines returns the RayClusters that run a single engine over all their pods: vLLM was started
-// on the head and uses the GPUs of the others.
+// singleEngines returns the RayClusters that run a single engine over all their pods: vLLM was
+// started on the head and uses the GPUs of the others.
 func singleEngines(pods []corev1.Pod) map[object]bool {
 	out := map[object]bool{}
 	for i := range pods {

@@ -58,7 +58,8 @@ func newRayWorld(t *testing.T, workers int, args string) *rayWorld {
 	w.cluster = fake.NewClientset(objects...)
 	w.client = New(w.cluster,
 		customClient(written(t,
-			"apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: chat-x7k2p, labels: {ray.io/originated-from-crd: RayService, ray.io/originated-from-cr-name: chat}}\n---\n"+
+			"apiVersion: ray.io/v1\nkind: RayCluster\n"+
+				"metadata: {name: chat-x7k2p, labels: {ray.io/originated-from-crd: RayService, ray.io/originated-from-cr-name: chat}}\n---\n"+
 				"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: chat}\nspec:\n  serveConfigV2: |\n    applications:\n    - name: llms\n      args:\n"+args)...))
 	return w
 }
@@ -100,11 +101,14 @@ func engineOn(name string, workers ...int) raytest.Replica {
 const (
 	oneModel  = "        llm_configs:\n        - {model_loading_config: {model_id: deepseek}, engine_kwargs: {tensor_parallel_size: 4, pipeline_parallel_size: 2}}\n"
 	byHand    = "        llm_configs:\n        - {model_loading_config: {model_id: deepseek}, placement_group_config: {bundles: [{GPU: 1}, {GPU: 1}]}}\n"
-	twoModels = "        llm_configs:\n        - {model_loading_config: {model_id: deepseek-ai/V3.1}, engine_kwargs: {tensor_parallel_size: 8, max_num_seqs: 32}}\n        - {model_loading_config: {model_id: qwen-7b}, engine_kwargs: {max_num_seqs: 256}}\n"
-	apart     = "        prefill_config: {model_loading_config: {model_id: qwen-7b}}\n        decode_config: {model_loading_config: {model_id: qwen-7b}, engine_kwargs: {tensor_parallel_size: 8}}\n"
-	ranks     = "        llm_config: {model_loading_config: {model_id: moe}, engine_kwargs: {data_parallel_size: 2}}\n"
-	named     = "        llm_configs:\n        - {model_loading_config: {model_id: deepseek}, deployment_config: {name: mine}}\n        - {model_loading_config: {model_id: qwen-7b}}\n"
-	inFiles   = "        llm_configs: [/configs/a.yaml, /configs/b.yaml]\n"
+	twoModels = "        llm_configs:\n        - {model_loading_config: {model_id: deepseek-ai/V3.1}, engine_kwargs: {tensor_parallel_size: 8, max_num_seqs: 32}}\n" +
+		"        - {model_loading_config: {model_id: qwen-7b}, engine_kwargs: {max_num_seqs: 256}}\n"
+	apart = "        prefill_config: {model_loading_config: {model_id: qwen-7b}}\n" +
+		"        decode_config: {model_loading_config: {model_id: qwen-7b}, engine_kwargs: {tensor_parallel_size: 8}}\n"
+	ranks = "        llm_config: {model_loading_config: {model_id: moe}, engine_kwargs: {data_parallel_size: 2}}\n"
+	named = "        llm_configs:\n        - {model_loading_config: {model_id: deepseek}, deployment_config: {name: mine}}\n" +
+		"        - {model_loading_config: {model_id: qwen-7b}}\n"
+	inFiles = "        llm_configs: [/configs/a.yaml, /configs/b.yaml]\n"
 )
 
 func TestRayPodsAreGroupedByEngine(t *testing.T) {
@@ -272,9 +276,11 @@ func TestRayIsQueriedOnlyIfNeeded(t *testing.T) {
 		"several models":            {twoModels, 2, true},
 		"data-parallel ranks":       {ranks, 2, true},
 		"an unknown number in each": {inFiles, 2, true},
-		"SGLang's name for several": {"        llm_configs:\n        - {model_loading_config: {model_id: qwen-7b}, server_cls: 'ray.llm:SGLangServer', engine_kwargs: {tp_size: 8}}\n", 2, true},
-		"SGLang's gangs":            {"        llm_configs:\n        - {model_loading_config: {model_id: qwen-7b}, server_cls: 'ray.llm:SGLangDPServer', engine_kwargs: {moe_dp_size: 2}}\n", 2, true},
-		"a model and none":          {single + "        llm_config: null\n        decode_config: ~\n", 3, false},
+		"SGLang's name for several": {"        llm_configs:\n        - {model_loading_config: {model_id: qwen-7b}, server_cls: 'ray.llm:SGLangServer', engine_kwargs: " +
+			"{tp_size: 8}}\n", 2, true},
+		"SGLang's gangs": {"        llm_configs:\n        - {model_loading_config: {model_id: qwen-7b}, server_cls: 'ray.llm:SGLangDPServer', " +
+			"engine_kwargs: {moe_dp_size: 2}}\n", 2, true},
+		"a model and none": {single + "        llm_config: null\n        decode_config: ~\n", 3, false},
 	} {
 		w := newRayWorld(t, c.workers, c.args)
 		if w.look(); (len(w.Asked()) > 0) != c.want {

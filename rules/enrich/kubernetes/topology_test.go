@@ -130,8 +130,10 @@ func worlds() map[string]world {
 		return p
 	}
 	rayService := func(engine, status string) string {
-		return "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: chat-x7k2p, labels: {ray.io/originated-from-crd: RayService, ray.io/originated-from-cr-name: chat}}\nstatus: {" + status + "}\n---\n" +
-			"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: chat}\nspec:\n  serveConfigV2: |\n    applications:\n    - args:\n        llm_configs:\n        - model_loading_config: {model_id: deepseek}\n          " + engine + "\n"
+		return "apiVersion: ray.io/v1\nkind: RayCluster\n" +
+			"metadata: {name: chat-x7k2p, labels: {ray.io/originated-from-crd: RayService, ray.io/originated-from-cr-name: chat}}\nstatus: {" + status + "}\n---\n" +
+			"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: chat}\nspec:\n  serveConfigV2: |\n    applications:\n    - args:\n        llm_configs:\n" +
+			"        - model_loading_config: {model_id: deepseek}\n          " + engine + "\n"
 	}
 	const noHead = "topology: Ray of llm/chat-x7k2p: its head has no address; which of its pods run one engine is judged by their objects alone"
 	const overTwo = "engine_kwargs: {tensor_parallel_size: 4, pipeline_parallel_size: 2}" // a worker's pod has four GPUs
@@ -167,8 +169,10 @@ func worlds() map[string]world {
 					"llama-405b"),
 				&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "ring-abc", Namespace: "llm",
 					OwnerReferences: owned("LeaderWorkerSet", "ring"), CreationTimestamp: ago(5 * time.Minute)}}},
-			custom: "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: ring, ownerReferences: [{apiVersion: v1, kind: LLMInferenceService, name: llama, uid: u, controller: true}]}\n" +
-				"spec: {replicas: 2, leaderWorkerTemplate: {size: 2, workerTemplate: {spec: {containers: [{name: main, image: 'vllm/vllm-openai:v0.25.0'}]}}}}\nstatus: {readyReplicas: 1, updatedReplicas: 1}",
+			custom: "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\n" +
+				"metadata: {name: ring, ownerReferences: [{apiVersion: v1, kind: LLMInferenceService, name: llama, uid: u, controller: true}]}\n" +
+				"spec: {replicas: 2, leaderWorkerTemplate: {size: 2, workerTemplate: {spec: {containers: [{name: main, image: 'vllm/vllm-openai:v0.25.0'}]}}}}\n" +
+				"status: {readyReplicas: 1, updatedReplicas: 1}",
 			want: map[string]string{ // no worker does only prefill, so decode is no separate phase
 				"ring-0":   "LeaderWorkerSet/ring of LLMInferenceService/llama group 0 model llama-405b",
 				"ring-0-1": "LeaderWorkerSet/ring of LLMInferenceService/llama group 0 model llama-405b",
@@ -185,8 +189,11 @@ func worlds() map[string]world {
 					"--model", "qwen")},
 				deploymentOf("graph-frontend", nil), deploymentOf("graph-decode", owned("DynamoComponentDeployment", "graph-decode")),
 				deploymentOf("graph-prefill", nil)),
-			custom: "apiVersion: nvidia.com/v1alpha1\nkind: DynamoComponentDeployment\nmetadata: {name: graph-decode, ownerReferences: [{apiVersion: v1, kind: DynamoGraphDeployment, name: graph, uid: u, controller: true}]}\n---\n" +
-				"apiVersion: nvidia.com/v1alpha1\nkind: DynamoGraphDeployment\nmetadata: {name: graph}\nspec: {services: {Frontend: {componentType: frontend, replicas: 1}, Decode: {componentType: worker, subComponentType: decode, replicas: 1}, Prefill: {componentType: worker, subComponentType: prefill, replicas: 1}}}",
+			custom: "apiVersion: nvidia.com/v1alpha1\nkind: DynamoComponentDeployment\n" +
+				"metadata: {name: graph-decode, ownerReferences: [{apiVersion: v1, kind: DynamoGraphDeployment, name: graph, uid: u, controller: true}]}\n---\n" +
+				"apiVersion: nvidia.com/v1alpha1\nkind: DynamoGraphDeployment\nmetadata: {name: graph}\n" +
+				"spec: {services: {Frontend: {componentType: frontend, replicas: 1}, Decode: {componentType: worker, subComponentType: decode, replicas: 1}, Prefill: " +
+				"{componentType: worker, subComponentType: prefill, replicas: 1}}}",
 			want: map[string]string{"graph-decode-1-a": "Deployment/graph-decode of DynamoGraphDeployment/graph role decode model qwen",
 				"graph-prefill-1-a": "Deployment/graph-prefill of DynamoGraphDeployment/graph role prefill model qwen"},
 			routes: map[string]string{"graph-decode-1-a": "Deployment/graph-frontend"},
@@ -201,7 +208,8 @@ func worlds() map[string]world {
 					"dynamo.vllm"),
 				enginePod("g-0-fill-a", tags{dynamoGraph: "g", dynamoComponent: "fill"}, owned("PodClique", "g-0-fill"), "python3", "-m",
 					"dynamo.vllm", "--model", "qwen")},
-			custom: "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: g}\nspec: {components: [{name: decode, type: decode, replicas: 3}, {name: fill, type: prefill, replicas: 1}]}",
+			custom: "apiVersion: nvidia.com/v1beta1\nkind: DynamoGraphDeployment\nmetadata: {name: g}\n" +
+				"spec: {components: [{name: decode, type: decode, replicas: 3}, {name: fill, type: prefill, replicas: 1}]}",
 			want: map[string]string{"g-0-decode-0-ldr": "PodCliqueScalingGroup/g-0-decode of DynamoGraphDeployment/g group 0 role decode model qwen",
 				"g-0-decode-0-wkr": "PodCliqueScalingGroup/g-0-decode of DynamoGraphDeployment/g group 0 role decode model qwen",
 				"g-0-fill-a":       "PodClique/g-0-fill of DynamoGraphDeployment/g role prefill model qwen"},
@@ -243,7 +251,9 @@ func worlds() map[string]world {
 			objects: slices.Concat(deploymentOf("l-kserve", owned("LLMInferenceService", "l")), deploymentOf("l-tokenizer",
 				owned("LLMInferenceService", "l")), []runtime.Object{
 				llmisvc("l-kserve-1-a", "l-kserve-1", "llminferenceservice-workload",
-					"if true; then\n  KV_TRANSFER_ARGS=\"\"\nfi\n\neval \"exec vllm serve /mnt/models \\\n  --served-model-name \"m\" \"publishers/llm/models/m\" \\\n  --port 8000 \\\n  ${VLLM_ADDITIONAL_ARGS} \\\n  $@\""),
+					"if true; then\n  KV_TRANSFER_ARGS=\"\"\nfi\n\n"+
+						"eval \"exec vllm serve /mnt/models \\\n  --served-model-name \"m\" \"publishers/llm/models/m\" \\\n  --port 8000 \\\n  "+
+						"${VLLM_ADDITIONAL_ARGS} \\\n  $@\""),
 				llmisvc("l-tokenizer-1-a", "l-tokenizer-1", "tokenizer", "exec vllm launch render /mnt/models/base \\\n  --port=8000"),
 			}),
 			want: map[string]string{"l-kserve-1-a": "Deployment/l-kserve of LLMInferenceService/l model m"},
@@ -251,8 +261,12 @@ func worlds() map[string]world {
 		"a DynamoGraphDeployment by a DisaggregatedSet": {
 			objects: []runtime.Object{dsPod("g-disagg-0-5f2c-fill-0", "fill", "prefill"), dsPod("g-disagg-0-5f2c-decode-0", "decode",
 				"decode")},
-			custom: "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: g-disagg-0-5f2c-fill, ownerReferences: [{apiVersion: v1, kind: DisaggregatedSet, name: g-disagg, uid: u, controller: true}]}\nspec: {replicas: 1}\n---\n" +
-				"apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\nmetadata: {name: g-disagg-0-5f2c-decode, ownerReferences: [{apiVersion: v1, kind: DisaggregatedSet, name: g-disagg, uid: u, controller: true}]}\nspec: {replicas: 1}\n",
+			custom: "apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\n" +
+				"metadata: {name: g-disagg-0-5f2c-fill, ownerReferences: [{apiVersion: v1, kind: DisaggregatedSet, name: g-disagg, uid: u, controller: true}]}\n" +
+				"spec: {replicas: 1}\n---\n" +
+				"apiVersion: leaderworkerset.x-k8s.io/v1\nkind: LeaderWorkerSet\n" +
+				"metadata: {name: g-disagg-0-5f2c-decode, ownerReferences: [{apiVersion: v1, kind: DisaggregatedSet, name: g-disagg, uid: u, controller: true}]}\n" +
+				"spec: {replicas: 1}\n",
 			want: map[string]string{"g-disagg-0-5f2c-fill-0": "LeaderWorkerSet/g-disagg-0-5f2c-fill of DynamoGraphDeployment/g group 0 role prefill model qwen",
 				"g-disagg-0-5f2c-decode-0": "LeaderWorkerSet/g-disagg-0-5f2c-decode of DynamoGraphDeployment/g group 0 role decode model qwen"},
 		},
@@ -278,16 +292,20 @@ func worlds() map[string]world {
 					return p
 				}()),
 			custom: "apiVersion: inference.networking.k8s.io/v1\nkind: InferencePool\nmetadata: {name: new-pool}\nspec: {selector: {matchLabels: {app: llama}}}\n---\n" +
-				"apiVersion: inference.networking.x-k8s.io/v1alpha2\nkind: InferencePool\nmetadata: {name: old-pool}\nspec: {selector: {app: old}, targetPortNumber: 8000}\n---\n" +
-				"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\nspec: {parentRefs: [{name: public}], rules: [{backendRefs: [{group: inference.networking.x-k8s.io, kind: InferencePool, name: old-pool}]}]}",
+				"apiVersion: inference.networking.x-k8s.io/v1alpha2\nkind: InferencePool\nmetadata: {name: old-pool}\n" +
+				"spec: {selector: {app: old}, targetPortNumber: 8000}\n---\n" +
+				"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\n" +
+				"spec: {parentRefs: [{name: public}], rules: [{backendRefs: [{group: inference.networking.x-k8s.io, kind: InferencePool, name: old-pool}]}]}",
 			want:   map[string]string{"vllm-llama-1-a": "Deployment/vllm-llama model m", "old": "/ model n"},
 			routes: map[string]string{"vllm-llama-1-a": "InferencePool/new-pool", "old": "Gateway/public InferencePool/old-pool"},
 		},
 		"a RayService": {
 			objects: []runtime.Object{ray("head", "head", "ray", "start", "--head"), ray("w1", "worker", "ray", "start"),
 				ray("w2", "worker", "ray", "start")},
-			custom: "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: chat-x7k2p, labels: {ray.io/originated-from-crd: RayService, ray.io/originated-from-cr-name: chat}}\n---\n" +
-				"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: chat}\nspec:\n  serveConfigV2: |\n    applications:\n    - args:\n        llm_configs:\n        - model_loading_config: {model_id: qwen-7b}\n          engine_kwargs: {max_num_seqs: 64}\n",
+			custom: "apiVersion: ray.io/v1\nkind: RayCluster\n" +
+				"metadata: {name: chat-x7k2p, labels: {ray.io/originated-from-crd: RayService, ray.io/originated-from-cr-name: chat}}\n---\n" +
+				"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: chat}\nspec:\n  serveConfigV2: |\n    applications:\n    - args:\n        llm_configs:\n" +
+				"        - model_loading_config: {model_id: qwen-7b}\n          engine_kwargs: {max_num_seqs: 64}\n",
 			want:    map[string]string{"w1": "RayService/chat model qwen-7b", "w2": "RayService/chat model qwen-7b"},
 			samples: map[string]float64{"max_num_seqs": 64},
 		},
@@ -340,7 +358,8 @@ func worlds() map[string]world {
 				p.Labels[rayReplica] = "tpu-af03d"
 				return p
 			}()},
-			custom: "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: chat-x7k2p, ownerReferences: [{apiVersion: v1, kind: RayService, name: chat, uid: u, controller: true}]}\n---\n" +
+			custom: "apiVersion: ray.io/v1\nkind: RayCluster\n" +
+				"metadata: {name: chat-x7k2p, ownerReferences: [{apiVersion: v1, kind: RayService, name: chat, uid: u, controller: true}]}\n---\n" +
 				"apiVersion: ray.io/v1\nkind: RayService\nmetadata: {name: chat}\nspec: {serveConfigV2: 'applications: [{args: {llm_configs: [a.yaml]}}]'}",
 			want: map[string]string{"w1": "RayService/chat group tpu-af03d"},
 		},
@@ -360,7 +379,9 @@ func worlds() map[string]world {
 					Spec: corev1.ServiceSpec{Selector: tags{"app": "llama"}}},
 				&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "headless", Namespace: "llm"}}),
 			custom: "apiVersion: inference.networking.k8s.io/v1\nkind: InferencePool\nmetadata: {name: llama-pool}\nspec: {selector: {matchLabels: {app: llama}}}\n---\n" +
-				"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\nspec: {parentRefs: [{name: public, namespace: gateways}], rules: [{backendRefs: [{group: inference.networking.k8s.io, kind: InferencePool, name: llama-pool}]}]}",
+				"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r}\n" +
+				"spec: {parentRefs: [{name: public, namespace: gateways}], rules: [{backendRefs: [{group: inference.networking.k8s.io, kind: InferencePool, name: " +
+				"llama-pool}]}]}",
 			want:   map[string]string{"vllm-llama-1-a": "Deployment/vllm-llama model m", "other": "/ model n"},
 			routes: map[string]string{"vllm-llama-1-a": "Gateway/public InferencePool/llama-pool Service/llama", "other": ""},
 		},

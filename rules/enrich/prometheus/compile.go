@@ -36,8 +36,8 @@ type member struct {
 	scope  scopeFilter
 	index  int  // of the source in the signal
 	pool   bool // read per pool, not per pod
-	// pods is set for a pool's quotient if the pool's sums can be made from those of its pods. It is
-	// the member of the pods. It is nil if they lack a label of the pool's.
+	// pods is the member of a pool's pods, set for a pool's quotient that can be summed from them.
+	// It is nil if they lack a label of the pool's.
 	pods      *member
 	namedPods bool // only for the pods that the incident names
 	// week: six days before the query's moment, which is a day before the onset.

@@ -3,8 +3,8 @@
 // It costs the store little: a gathering sends at most two requests, bounded in time, traces and
 // bytes. Names from the store are compared and shown, but never put into a query. The package
 // quotes pool names in queries. It does not count a span whose times are inconsistent, or whose
-// pool is unknown. It reports means and quantiles only if there are at least [MinRequests] traced requests.
-// Errors contain neither the store's address nor its credentials. The package only reads.
+// pool is unknown. It reports means and quantiles only if there are at least [MinRequests] traced
+// requests. Errors contain neither the store's address nor its credentials. The package only reads.
 //
 // Traces are sampled, and slow requests are often preferred. Their means are therefore not means of
 // all requests. So traces have signals of their own (trace_…), without baselines, which never
@@ -21,8 +21,8 @@
 //   - SGLang (python/sglang/srt/observability, with --enable-trace) writes a tree. Its root has
 //     module = sglang::request, the same gen_ai names, gen_ai.usage.cached_tokens and
 //     gen_ai.response.model. Each stage has a span. The attribute time_in_model_prefill begins when
-//     the scheduler receives the request, and so includes the queue. The package therefore takes the
-//     durations of the spans prefill_waiting and prefill_forward, which every rank writes.
+//     the scheduler receives the request, and so includes the queue. The package therefore takes
+//     the durations of the spans prefill_waiting and prefill_forward, which every rank writes.
 //   - Dynamo's frontend writes kv_router.select_worker (lib/llm/src/kv_router) for choosing a
 //     worker, in the engine's trace.
 //
