@@ -260,8 +260,8 @@ func (m *merge) inScope(e state.Entity) bool {
 	if e.GPU != "" && slices.Contains(s.Nodes, e.Node) {
 		return true
 	}
-	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) || differ(strings.ToLower(e.Model),
-		strings.ToLower(s.Model)) {
+	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) ||
+		differ(strings.ToLower(e.Model), strings.ToLower(s.Model)) {
 		return false
 	}
 	if s.Namespace == "" && s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 && !slices.Contains(s.Nodes, e.Node) {
@@ -284,8 +284,8 @@ func (m *merge) nodeInScope(node string) bool {
 		return true
 	}
 	return slices.ContainsFunc(m.byNode[node], func(w *state.Worker) bool {
-		return !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) && !differ(strings.ToLower(w.Model),
-			strings.ToLower(s.Model))
+		return !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) &&
+			!differ(strings.ToLower(w.Model), strings.ToLower(s.Model))
 	})
 }
 

@@ -254,8 +254,9 @@ func (e *evaluation) derivative(targets []*target, metric string) values {
 }
 
 // collect applies a function to each series of a metric and combines the results by entity.
-func (e *evaluation) collect(targets []*target, metric string, match []rules.Matcher, how rules.Combine,
-	fn rules.Fn) values {
+func (e *evaluation) collect(
+	targets []*target, metric string, match []rules.Matcher, how rules.Combine, fn rules.Fn,
+) values {
 	out := values{}
 	e.each(targets, metric, match, func(t *target, i int, k string) {
 		v, ok := e.one(t, i, fn)
@@ -295,8 +296,9 @@ func (e *evaluation) one(t *target, i int, fn rules.Fn) (float64, bool) {
 }
 
 // each visits every matching series of a metric.
-func (e *evaluation) each(targets []*target, metric string, match []rules.Matcher, visit func(t *target, series int,
-	slot string)) {
+func (e *evaluation) each(
+	targets []*target, metric string, match []rules.Matcher, visit func(t *target, series int, slot string),
+) {
 	for _, t := range targets {
 		for _, i := range t.history.byMetric[metric] {
 			if s := t.history.series[i]; matches(match, s.labels) {

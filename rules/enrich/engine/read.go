@@ -42,8 +42,8 @@ func (c *Client) Read(ctx context.Context, q enrich.Query) enrich.Reading {
 	out.Notes = append(out.Notes, unseen(q, pages, now)...)
 	for _, t := range pages {
 		if t.problem != "" && len(out.Notes) < 3 {
-			out.Notes = append(out.Notes, state.Missing{Signal: "engines", Reason: t.labels["instance"] + ": " +
-				t.problem})
+			out.Notes = append(out.Notes, state.Missing{Signal: "engines",
+				Reason: t.labels["instance"] + ": " + t.problem})
 		}
 	}
 	return out
@@ -138,8 +138,9 @@ func levels(s rules.Signal) (own, pool []level) {
 }
 
 // signal evaluates a signal on every entity. The first source with a value wins.
-func (c *Client) signal(ctx context.Context, s rules.Signal, q enrich.Query, pages []*target, now time.Time,
-	r *enrich.Reading) []state.Sample {
+func (c *Client) signal(
+	ctx context.Context, s rules.Signal, q enrich.Query, pages []*target, now time.Time, r *enrich.Reading,
+) []state.Sample {
 	own, pool := levels(s)
 	var out []state.Sample
 	for _, ways := range [][]level{own, pool} {

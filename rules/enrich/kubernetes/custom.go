@@ -64,8 +64,9 @@ func newCustomReader(api dynamic.Interface) *customReader {
 
 // list reads all kinds in parallel. A kind that is not installed has no objects; a failed read is a
 // note.
-func (r *customReader) list(ctx context.Context, q enrich.Query) (map[string][]unstructured.Unstructured,
-	[]state.Missing) {
+func (r *customReader) list(
+	ctx context.Context, q enrich.Query,
+) (map[string][]unstructured.Unstructured, []state.Missing) {
 	if r.api == nil {
 		return nil, nil
 	}

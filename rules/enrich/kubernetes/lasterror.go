@@ -75,14 +75,14 @@ var crashLines = compile([]struct{ class, line, rank string }{
 	{"hub_rate_limited", `429 client error|429 too many requests.*huggingface|we had to rate limit`, "cause"},
 
 	// vLLM and SGLang model_loader/weight_utils.py, loader.py.
-	{"weights_missing", `cannot find any model weights with`, "missed"},
+	{"weights_missing", `cannot find any model weights with`, "missing"},
 	// transformers utils/hub.py.
 	{"weights_missing", `does not appear to have a file named|is not a local folder and is not a valid model identifier|` +
-		`can't load the configuration of|is not the path to a directory containing`, "missed"},
+		`can't load the configuration of|is not the path to a directory containing`, "missing"},
 	// huggingface_hub: nothing cached, and the Hub is unreachable.
-	{"weights_missing", `localentrynotfounderror|repositorynotfounderror|revisionnotfounderror|entrynotfounderror`, "missed"},
+	{"weights_missing", `localentrynotfounderror|repositorynotfounderror|revisionnotfounderror|entrynotfounderror`, "missing"},
 	// safetensors, on a truncated file.
-	{"weights_missing", `error while deserializing header|no such file or directory: '?[^\n']*\.(safetensors|bin|pt|gguf)`, "missed"},
+	{"weights_missing", `error while deserializing header|no such file or directory: '?[^\n']*\.(safetensors|bin|pt|gguf)`, "missing"},
 
 	// PyTorch ProcessGroupNCCL.cpp.
 	{"nccl_timeout", `watchdog caught collective operation timeout|some nccl operations have failed or timed out`, "group"},
@@ -103,7 +103,7 @@ var crashLines = compile([]struct{ class, line, rank string }{
 })
 
 func compile(table []struct{ class, line, rank string }) []crashLine {
-	ranks := map[string]int{"cause": rankCause, "missed": rankMissing, "group": rankGroup, "dead": rankDead}
+	ranks := map[string]int{"cause": rankCause, "missing": rankMissing, "group": rankGroup, "dead": rankDead}
 	out := make([]crashLine, 0, len(table))
 	for _, w := range table {
 		out = append(out, crashLine{w.class, ranks[w.rank], regexp.MustCompile(w.line)})

@@ -74,8 +74,8 @@ func ownersOf(s *snapshot) map[object]object {
 			add(kind, &list[i])
 			// A RayCluster keeps this label even if it has lost its RayService's reference.
 			if l := list[i].GetLabels(); kind == "RayCluster" && l[rayFromName] != "" {
-				owners[object{list[i].GetNamespace(), kind, list[i].GetName()}] = object{list[i].GetNamespace(),
-					l[rayFromKind], l[rayFromName]}
+				ns := list[i].GetNamespace()
+				owners[object{ns, kind, list[i].GetName()}] = object{ns, l[rayFromKind], l[rayFromName]}
 			}
 		}
 	}

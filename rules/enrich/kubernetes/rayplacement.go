@@ -91,8 +91,8 @@ func (b *builder) place(answers map[object]rayAnswer) []state.Missing {
 		if len(unknown) > 0 && a.err == nil { // an old answer has a note already
 			notes = append(notes, state.Missing{Signal: "topology",
 				Reason: fmt.Sprintf("Ray of %s/%s runs engines at addresses that none of its pods has, or several have (%d); "+
-					"which of its pods run one engine is not known of these", cluster.namespace, cluster.name,
-					len(unknown))})
+					"which of its pods run one engine is not known of these",
+					cluster.namespace, cluster.name, len(unknown))})
 		}
 	}
 	slices.SortFunc(notes, func(a, b state.Missing) int { return cmp.Compare(a.Reason, b.Reason) })

@@ -48,8 +48,9 @@ func newRayReader() *rayReader {
 }
 
 // read asks the heads at their dashboards' addresses, and returns notes for those that failed.
-func (r *rayReader) read(ctx context.Context, heads map[object]string, now time.Time) (map[object]rayAnswer,
-	[]state.Missing) {
+func (r *rayReader) read(
+	ctx context.Context, heads map[object]string, now time.Time,
+) (map[object]rayAnswer, []state.Missing) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	answers := map[object]rayAnswer{}

@@ -41,11 +41,11 @@ func newPastCache() (*pastCache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a memory of %d answers: %w", maxAnswers, err)
 	}
-	looks, err := lru.New[discoveryKey, recentDiscovery](maxAnswers)
+	discoveries, err := lru.New[discoveryKey, recentDiscovery](maxAnswers)
 	if err != nil {
 		return nil, fmt.Errorf("making a memory of %d looks: %w", maxAnswers, err)
 	}
-	return &pastCache{answers, looks}, nil
+	return &pastCache{answers, discoveries}, nil
 }
 
 // A discoveryKey identifies a discovery of engines.
@@ -119,10 +119,10 @@ type knownQuery struct {
 // lookup divides queries into those with a cached answer and those to send. Charts are used only if
 // all of them were queried at the same time. Signals are correlated by points of the same times,
 // and two gatherings have different times before the onset.
-func (m *pastCache) lookup(jobs []plannedQuery, now time.Time) (answered []knownQuery, rest []plannedQuery) {
-	found := make([]cachedAnswer, len(jobs))
+func (m *pastCache) lookup(planned []plannedQuery, now time.Time) (answered []knownQuery, rest []plannedQuery) {
+	found := make([]cachedAnswer, len(planned))
 	var chartsAsked []time.Time // when the charts with points were queried; zero if one is not cached
-	for i, j := range jobs {
+	for i, j := range planned {
 		if r, ok := m.answers.Get(j.cacheKey()); ok && within(cacheFor, r.asked, now) {
 			found[i] = r
 		}
@@ -131,7 +131,7 @@ func (m *pastCache) lookup(jobs []plannedQuery, now time.Time) (answered []known
 		}
 	}
 	mixed := len(slices.Compact(chartsAsked)) > 1
-	for i, j := range jobs {
+	for i, j := range planned {
 		r := found[i]
 		if !r.usable(now) || j.span != nil && mixed {
 			rest = append(rest, j)
@@ -176,8 +176,8 @@ func until(all []series, moment time.Time) []series {
 			return -1
 		})
 		if n > 0 {
-			out = append(out,
-				series{s.labels, slices.Clone(s.points[:n])}) // a copy, so that the later points can be freed
+			// A copy, so that the later points can be freed.
+			out = append(out, series{s.labels, slices.Clone(s.points[:n])})
 		}
 	}
 	return out

@@ -319,8 +319,8 @@ func TestLastMinuteIsQueriedAgain(t *testing.T) {
 	seen := 0
 	for _, form := range asked {
 		start := form.Get("start")
-		if start == "" || !strings.Contains(form.Get("query"), "sum by ("+strings.Join(workerLabels,
-			", ")+") (vllm:num_requests_running{") {
+		if start == "" || !strings.Contains(form.Get("query"),
+			"sum by ("+strings.Join(workerLabels, ", ")+") (vllm:num_requests_running{") {
 			continue // the other charts are empty
 		}
 		seen++

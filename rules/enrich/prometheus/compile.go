@@ -53,8 +53,8 @@ func compile(sig rules.Signal, scope scopeFilter) []*member {
 			continue
 		}
 		id := sig.ID + "#" + strconv.Itoa(i)
-		m := &member{id: id, signal: sig, source: src, scope: scope, index: i, pool: src.Per == rules.PerPool &&
-			sig.Per == rules.PerPod}
+		m := &member{id: id, signal: sig, source: src, scope: scope, index: i,
+			pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
 		out = append(out, m)
 		if sig.Pooled && !m.pool && summable(src.Fn) {
 			whole := &member{id: id + "#pool", signal: sig, source: src, scope: scope, index: i, pool: true}
@@ -232,8 +232,8 @@ func (b builder) build() string {
 		return "changes((" + b.agg(op, b.at(one)) + ")" + b.steps(w) + ")"
 	case rules.FnSlope:
 		// deriv of a series that ended remains for the whole window, so only current series count.
-		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s", b.over(one, w), b.over(one, w),
-			SlopePoints, b.at(one)))
+		return b.agg(op, fmt.Sprintf("deriv(%s) and count_over_time(%s) >= %d and %s",
+			b.over(one, w), b.over(one, w), SlopePoints, b.at(one)))
 	case rules.FnQuantile:
 		return "histogram_quantile(" + number(s.Q) + ", " + b.buckets() + ")"
 	case rules.FnRest:

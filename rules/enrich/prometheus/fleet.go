@@ -198,8 +198,9 @@ func (c *Client) Scraped(ctx context.Context) (map[string]time.Duration, error) 
 // requested labels, with at most [MaxLookups] queries. It leaves out the values of a label that has
 // more than [MaxValues]. left is the number of metrics that were not read completely: those beyond
 // the limit, and those after an error. An error keeps the earlier results.
-func (c *Client) Labels(ctx context.Context, lookups []rules.Lookup,
-	now time.Time) (found map[string]map[string][]string, left int, err error) {
+func (c *Client) Labels(
+	ctx context.Context, lookups []rules.Lookup, now time.Time,
+) (found map[string]map[string][]string, left int, err error) {
 	found = map[string]map[string][]string{}
 	var mu sync.Mutex
 	budget := MaxLookups
@@ -231,8 +232,9 @@ func (c *Client) Labels(ctx context.Context, lookups []rules.Lookup,
 
 // labelsOf reads the labels of one metric. A label whose values were not read is nil; all reports
 // whether everything was read.
-func (c *Client) labelsOf(ctx context.Context, l rules.Lookup, now time.Time,
-	spend func() bool) (has map[string][]string, all bool, err error) {
+func (c *Client) labelsOf(
+	ctx context.Context, l rules.Lookup, now time.Time, spend func() bool,
+) (has map[string][]string, all bool, err error) {
 	if !spend() {
 		return nil, false, nil
 	}

@@ -31,8 +31,8 @@ func earlierTargets(q enrich.Query, in []string) string {
 	}
 	sel := "up{" + strings.Join(append([]string{"job=~" + strconv.Quote(strings.Join(names, "|"))}, in...), ",") + "}"
 	back := q.Now.Sub(q.Onset) + scrapedFor
-	return fmt.Sprintf("max by (%s, service) (max_over_time(%s[%ds]))", strings.Join(workerLabels, ", "), sel,
-		int(back.Seconds()))
+	return fmt.Sprintf("max by (%s, service) (max_over_time(%s[%ds]))",
+		strings.Join(workerLabels, ", "), sel, int(back.Seconds()))
 }
 
 // scrapedBy returns the page and the job of a series of up.

@@ -55,8 +55,8 @@ func (b builder) timed() []string {
 	s := b.src
 	switch s.Fn {
 	case rules.FnQuantile:
-		return []string{b.sel(s.Metric+"_bucket", append(slices.Clone(s.Match), rules.Matcher{Label: "le", Op: "=",
-			Value: "+Inf"}))}
+		all := rules.Matcher{Label: "le", Op: "=", Value: "+Inf"}
+		return []string{b.sel(s.Metric+"_bucket", append(slices.Clone(s.Match), all))}
 	case rules.FnMean:
 		return []string{b.sel(s.Metric+"_count", s.Match)}
 	case rules.FnRatio:

@@ -148,8 +148,8 @@ func reasonForNone(who string, found finding, unplaced int) string {
 		return fmt.Sprintf("%s has %d traced requests that do not say they are of this pool: "+
 			"give the engines its name as OTEL_SERVICE_NAME, or the resource attribute k8s.pod.name", who, unplaced)
 	case found.unfit > 0 && len(found.requests) == 0:
-		return fmt.Sprintf("%s has %d spans of requests without the times of queue, prefill and decoding", who,
-			found.unfit)
+		return fmt.Sprintf("%s has %d spans of requests without the times of queue, prefill and decoding",
+			who, found.unfit)
 	case len(found.requests) > 0:
 		return fmt.Sprintf("%s has %d traced requests, and none of this pool", who, len(found.requests))
 	}

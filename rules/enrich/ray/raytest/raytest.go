@@ -184,8 +184,8 @@ func (d *Dashboard) groups() []map[string]any {
 			if b.IP != "" && !d.dead[b.IP] {
 				node = nodeID(b.IP)
 			}
-			bundles = append(bundles, map[string]any{"bundle_id": map[string]any{"placement_group_id": id,
-				"bundle_index": n},
+			bundles = append(bundles, map[string]any{
+				"bundle_id":      map[string]any{"placement_group_id": id, "bundle_index": n},
 				"unit_resources": resources, "node_id": node, "label_selector": map[string]any{}})
 		}
 		out = append(out, map[string]any{"placement_group_id": id, "name": r.Name, "creator_job_id": "01000000",
