@@ -1,17 +1,19 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
 // anyTarget is the hint of an alert whose rule fires for every scrape target, inference or not.
 const anyTarget = "any_target"
 
-// A subject is what the alerts of an incident are about, as far as live context can tell.
-type subject struct {
+// An about holds what the alerts of an incident are about, as far as live context can tell.
+type about struct {
 	scopes []state.Scope // the pools that may be meant
 	known  bool          // the alerts say that it is about these
 	// strange is what the alerts name instead of a pool, in words: a job, a pod or a workload
@@ -21,26 +23,26 @@ type subject struct {
 
 // subject returns the pools that the alerts of an incident can mean. The scope is the incident's,
 // corrected by live context.
-func (c *Catalog) subject(in *state.Incident, scope state.Scope, top *topology) subject {
+func (c *Catalog) subject(in *state.Incident, scope state.Scope, top *topology) about {
 	whole := []state.Scope{scope}
 	if scope.Pool != "" || len(scope.Nodes) > 0 {
-		return subject{scopes: whole, known: true}
+		return about{scopes: whole, known: true}
 	}
 	known := scope.Model != "" || ofInference(in)
 	if len(top.pools) == 0 {
-		return subject{scopes: whole, known: known || top.placed(in)}
+		return about{scopes: whole, known: known || top.placed(in)}
 	}
 	pools := top.poolsIn(scope)
 	if scraped := top.scrapedPools(in, pools); len(scraped) > 0 {
-		return subject{scopes: scraped, known: true}
+		return about{scopes: scraped, known: true}
 	}
 	if strange := c.strange(in, top); strange != "" {
-		return subject{scopes: whole, strange: strange}
+		return about{scopes: whole, strange: strange}
 	}
 	if len(pools) == 0 {
-		return subject{scopes: whole, known: known}
+		return about{scopes: whole, known: known}
 	}
-	return subject{scopes: pools, known: known}
+	return about{scopes: pools, known: known}
 }
 
 // ofInference reports whether an alert is of a rule on inference, and not on any workload or
@@ -98,7 +100,7 @@ func (t *topology) scrapers(e state.Entity) []*state.Worker {
 			continue
 		}
 		read := slices.ContainsFunc(w.Jobs, func(j state.ScrapeJob) bool { return !differ(j.Job, e.Job) && !differ(j.Service, e.Service) })
-		behind := len(w.Jobs) == 0 && contains(w.Routes, "Service/"+or(e.Service, e.Job))
+		behind := len(w.Jobs) == 0 && slices.Contains(w.Routes, "Service/"+cmp.Or(e.Service, e.Job))
 		if read || behind {
 			out = append(out, w)
 		}
@@ -129,12 +131,12 @@ func (c *Catalog) strange(in *state.Incident, top *topology) string {
 			if name == "" {
 				return ""
 			}
-			if !contains(found, name) {
+			if !slices.Contains(found, name) {
 				found = append(found, name)
 			}
 		}
 	}
-	return names(found)
+	return text.List(found)
 }
 
 // stranger returns how the entity calls what no known worker belongs to; "" where it may belong to

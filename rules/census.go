@@ -91,7 +91,7 @@ func (c *census) counted(k *sighting) *sighting {
 		c.add("gpu", group{key: gpu, pod: e.Pod, node: e.Node, gpu: e.GPU})
 		k.id = v.id(gpu)
 		if pod := v.id(e.Pod); e.Pod != "" && !slices.Contains(v.gpusOf[pod], k.id) {
-			v.gpusOf[pod] = append(v.memory.ids.more(v.gpusOf[pod], 1), k.id)
+			v.gpusOf[pod] = append(v.memory.ids.Grow(v.gpusOf[pod], 1), k.id)
 		}
 	case key != "":
 		c.add("pod", group{key: key, pod: key, node: e.Node})
@@ -109,7 +109,7 @@ func (c *census) add(kind string, g group) {
 		return
 	}
 	g.view = c.view
-	own := &c.view.memory.groups.take(1)[0]
+	own := &c.view.memory.groups.Take(1)[0]
 	*own = g
 	c.groups[place{kind, g.key}] = own
 	c.found = append(c.found, entry{kind, own})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -63,7 +64,7 @@ func (c *Catalog) Classify(a state.Alert, cluster string) state.Sign {
 	}
 	s.Severity = severityOf(a.Labels, fallback)
 	s.Entity = entityOf(a, cluster, readsGPU(uses) || strings.HasPrefix(string(s.Symptom), "gpu_"), readsPicker(uses) || s.Symptom == "no_endpoints")
-	if name := plain(a.Name()); name != "" && s.Hints["benign"] != "" {
+	if name := text.Phrase(a.Name()); name != "" && s.Hints["benign"] != "" {
 		s.Hints["rule"] = name
 	}
 	c.xidHints(&s, a)
@@ -261,7 +262,7 @@ func (c *Catalog) xidHints(s *state.Sign, a state.Alert) {
 	s.Hints["xid"] = code
 	n, _ := strconv.Atoi(code) // digits only, by xidOf
 	x := c.xids[n]
-	if name := plain(a.Name()); name != "" && x.Class == "notice" {
+	if name := text.Phrase(a.Name()); name != "" && x.Class == "notice" {
 		s.Hints["rule"] = name
 	}
 	var asked *Recovery

@@ -131,16 +131,16 @@ type unmet struct {
 // title, a scope and a story.
 func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
 	best := c.verdict(in, ev)
-	defer best.view.release()
+	defer best.release()
 	d := c.diagnosis(in, ev, best, now)
 	d.Story.Time = whereTimeGoes(in, best.view)
 	return d
 }
 
 // weigh adds up what speaks for and against the cause.
-func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
-	w := weighed{cause: c, score: c.Prior, seen: v.memory.seen.take(len(signs) + 2 + len(c.Evidence))[:0], unmet: v.memory.unmet.take(len(c.Evidence))[:0],
-		unanswered: v.memory.evidence.take(len(c.Evidence))[:0]}
+func (c *Cause) weigh(v *view, signs []sign, cat *Catalog, mem *weighing) weighed {
+	w := weighed{cause: c, score: c.Prior, seen: mem.seen.Take(len(signs) + 2 + len(c.Evidence))[:0], unmet: mem.unmet.Take(len(c.Evidence))[:0],
+		unanswered: mem.evidence.Take(len(c.Evidence))[:0]}
 	strange := 0
 	for _, s := range signs {
 		if d, ok := c.Explains[s.Symptom]; !ok {
@@ -158,7 +158,7 @@ func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
 		w.add(seen{found: found{Signal: "symptoms", Weight: beside, Text: "Nothing that this incident is about is a sign of it", Why: whyBeside}})
 	}
 	for _, e := range c.Evidence {
-		w.observe(e, v, cat)
+		w.observe(e, v, cat, mem)
 	}
 	if c.local() && v.elsewhere(w.pods, w.nodes) {
 		w.add(seen{found: found{Signal: "symptoms", Weight: elsewhere, Text: "It shows on other workers than the incident is about", Why: whyElsewhere}})
@@ -167,6 +167,11 @@ func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
 	slices.SortStableFunc(w.unmet, func(a, b unmet) int { return cmp.Compare(b.weight, a.weight) })
 	w.pods, w.nodes, w.gpus = sortedSet(w.pods), sortedSet(w.nodes), sortedSet(w.gpus)
 	return w
+}
+
+// marks returns the entities that the cause was found on.
+func (w *weighed) marks() *marked {
+	return &marked{pods: w.pods, nodes: w.nodes, gpus: w.gpus, ofMachine: w.cause.Scope == "gpu" || w.cause.Scope == "node"}
 }
 
 // pull is how much speaks for the cause at first sight: its alerts, and all that speaks for it and
@@ -230,7 +235,7 @@ func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 }
 
 // observe asks one piece of evidence of every entity that it is about.
-func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
+func (w *weighed) observe(e *Evidence, v *view, cat *Catalog, mem *weighing) {
 	if e.unless != nil {
 		if holds, ok := e.unless.answer(v.whole); ok && holds {
 			return
@@ -275,7 +280,7 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 		w.add(seen{found: found{Signal: e.Signal, Unit: cat.units[e.Signal], Weight: e.Weight, Why: e.Why, reads: e.when.signals, settles: e.Settles},
 			form: e.Text, together: e.when.together, of: placeholder{view: v, count: broken, total: answered}, hits: hits})
 		if e.Marks {
-			w.mark(e, hits, v)
+			w.mark(e, hits, v, mem)
 		}
 	default:
 		if e.Weight > 0 && e.Expects != "" {
@@ -308,10 +313,10 @@ func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
 	w.add(seen{found: f, form: e.Else.Text, of: placeholder{view: v, group: v.whole, total: answered}})
 }
 
-func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
-	w.pods = v.memory.names.more(w.pods, len(hits))
+func (w *weighed) mark(e *Evidence, hits []*group, v *view, mem *weighing) {
+	w.pods = mem.names.Grow(w.pods, len(hits))
 	if e.Per != "pod" {
-		w.gpus, w.nodes = v.memory.names.more(w.gpus, len(hits)), v.memory.names.more(w.nodes, len(hits))
+		w.gpus, w.nodes = mem.names.Grow(w.gpus, len(hits)), mem.names.Grow(w.nodes, len(hits))
 	}
 	for _, g := range hits {
 		if g.key == "" {
@@ -334,22 +339,10 @@ func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
 	}
 }
 
-// locate finds the entity on which it stands out most, and says what was seen there.
+// locate shows the finding of the entity on which it stands out most.
 func (s *seen) locate() {
-	worst, far := s.hits[0], -1.0
-	signal := s.of.view.signals[s.Signal]
-	for _, g := range s.hits {
-		r := g.readingOf(signal)
-		if r == nil || !r.value().ok {
-			continue
-		}
-		// Away from the middle of all, or upwards where all are alike.
-		d := math.Abs(r.Value-r.avg.v) + 1e-9*math.Max(r.Value, 0)
-		if d > far {
-			worst, far = g, d
-		}
-	}
-	if r := worst.readingOf(signal); r != nil {
+	worst := standsOut(s.hits, s.Signal)
+	if r := worst.reading(s.Signal); r != nil {
 		s.Value, s.Baseline = r.value().v, pointer(r.baseline())
 		if s.together {
 			s.Baseline = pointer(r.hourAgo())
@@ -359,6 +352,24 @@ func (s *seen) locate() {
 		s.Pod = worst.pod
 	}
 	s.of.group = worst
+}
+
+// standsOut returns the one of the entities whose signal is farthest from the mean of all, or the
+// one with the highest value if all are alike. There has to be one at least.
+func standsOut(hits []*group, signal string) *group {
+	worst, far := hits[0], -1.0
+	readings := hits[0].view.signals[signal]
+	for _, g := range hits {
+		r := g.readingOf(readings)
+		if r == nil || !r.value().ok {
+			continue
+		}
+		d := math.Abs(r.Value-r.avg.v) + 1e-9*math.Max(r.Value, 0)
+		if d > far {
+			worst, far = g, d
+		}
+	}
+	return worst
 }
 
 // present is a value that may not be there, and is not when it is no number.

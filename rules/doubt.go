@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -280,7 +281,7 @@ func (v *view) absent(x *expression, src string) []string {
 		s := v.signals[id]
 		switch {
 		case s == nil && v.missing[id] != "":
-			out = append(out, fmt.Sprintf("%s (%s)", id, plain(v.missing[id])))
+			out = append(out, fmt.Sprintf("%s (%s)", id, text.Phrase(v.missing[id])))
 		case s == nil:
 			out = append(out, id)
 		case s.lacksPast(src):

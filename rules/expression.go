@@ -13,8 +13,6 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
-
-	"paramedic/state"
 )
 
 // maxExpression bounds the length of an expression, and with it what an evaluation can cost: there
@@ -28,10 +26,17 @@ const poolKnown = "pool_known"
 
 // environment compiles expressions over the catalogue's signals.
 type environment struct {
-	env     *cel.Env
-	signals map[string]string
-	known   map[string]*expression // by source
-	catalog *Catalog
+	env        *cel.Env
+	known      map[string]*expression // by source
+	vocabulary vocabulary
+}
+
+// A vocabulary names everything that an expression may use.
+type vocabulary struct {
+	signals  map[string]int             // signal → its number, by which a subject finds its reading
+	past     map[string]map[string]bool // baseline, hour_ago, day_ago and week_ago → signals that have it
+	symptoms func(id string) bool       // reports whether a symptom exists
+	xidClass func(code int) string      // returns the class of an Xid; empty if the table has none
 }
 
 // expression is one compiled condition with the signals that it reads.
@@ -45,7 +50,8 @@ type expression struct {
 	signals  []string
 }
 
-func newEnvironment(c *Catalog) (*environment, error) {
+// newEnvironment returns an environment that compiles expressions over the vocabulary.
+func newEnvironment(voc vocabulary) (*environment, error) {
 	registry, err := types.NewRegistry()
 	if err != nil {
 		return nil, fmt.Errorf("building the expression types: %w", err)
@@ -58,7 +64,7 @@ func newEnvironment(c *Catalog) (*environment, error) {
 			if a.Kind() != ast.LiteralKind || !ok {
 				return nil, eh.NewError(a.ID(), "wants a symptom's ID in quotes")
 			}
-			if _, known := c.symptoms[state.Symptom(id)]; !known {
+			if !voc.symptoms(string(id)) {
 				return nil, eh.NewError(a.ID(), fmt.Sprintf("no symptom %q", string(id)))
 			}
 		}
@@ -125,19 +131,23 @@ func newEnvironment(c *Catalog) (*environment, error) {
 				if !ok {
 					return types.MaybeNoSuchOverloadErr(v)
 				}
-				return types.String(c.xids[int(d)].Class)
+				return types.String(voc.xidClass(int(d)))
 			}))),
 	}
-	for id := range c.units {
+	for id := range voc.signals {
 		opts = append(opts, cel.Variable(id, cel.ObjectType(readingType)))
 	}
 	env, err := cel.NewCustomEnv(append([]cel.EnvOption{cel.StdLib()}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("building the expression language: %w", err)
 	}
-	return &environment{env: env, signals: c.units, known: map[string]*expression{}, catalog: c}, nil
+	return &environment{env: env, known: map[string]*expression{}, vocabulary: voc}, nil
 }
 
+// count returns the number of different expressions that were compiled.
+func (e *environment) count() int { return len(e.known) }
+
+// compile checks and compiles an expression. It returns the same one for the same source.
 func (e *environment) compile(src string) (*expression, error) {
 	if len(src) > maxExpression {
 		return nil, fmt.Errorf("the expression has %d characters; %d are allowed", len(src), maxExpression)
@@ -169,11 +179,11 @@ func (e *environment) compile(src string) (*expression, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the expression: %w", err)
 	}
-	x := &expression{together: together, program: prg, fast: native(checked.NativeRep().Expr(), e.catalog)}
+	x := &expression{together: together, program: prg, fast: native(checked.NativeRep().Expr(), e.vocabulary)}
 	root := ast.NavigateAST(checked.NativeRep())
 	for _, n := range ast.MatchDescendants(root, ast.KindMatcher(ast.IdentKind)) {
 		if id := n.AsIdent(); !slices.Contains(x.signals, id) {
-			if _, ok := e.signals[id]; ok {
+			if _, ok := e.vocabulary.signals[id]; ok {
 				x.signals = append(x.signals, id)
 			}
 		}
@@ -182,7 +192,6 @@ func (e *environment) compile(src string) (*expression, error) {
 	slices.SortStableFunc(x.signals, func(a, b string) int { return strings.Index(src, a) - strings.Index(src, b) })
 	x.number = len(e.known)
 	e.known[src] = x
-	e.catalog.expressions = len(e.known)
 	return x, nil
 }
 
@@ -209,7 +218,7 @@ func (e *environment) past(checked *ast.AST) error {
 	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.SelectKind)) {
 		s := n.AsSelect()
 		id, field := s.Operand().AsIdent(), s.FieldName()
-		read, past := e.catalog.past[field]
+		read, past := e.vocabulary.past[field]
 		if !past || read[id] {
 			continue
 		}
@@ -226,7 +235,7 @@ func (e *environment) past(checked *ast.AST) error {
 }
 
 // answer evaluates the expression. ok is false where what it needs is not there.
-func (x *expression) answer(g *group) (holds, ok bool) {
+func (x *expression) answer(g subject) (holds, ok bool) {
 	if x.fast != nil {
 		return x.fast(g)
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"paramedic/internal/text"
 )
 
 // A shape holds a file against what a rules file can say: which keys there are, which have to be
@@ -29,7 +31,7 @@ func (s *shape) bad(n *yaml.Node, format string, args ...any) {
 	s.problems = append(s.problems, Problem{File: s.file, Line: n.Line, Text: fmt.Sprintf(format, args...)})
 }
 
-var textType = reflect.TypeFor[text]()
+var textType = reflect.TypeFor[textAt]()
 
 // kinds is what the entries of a file are called.
 var kinds = map[reflect.Type]string{
@@ -147,7 +149,7 @@ func (s *shape) keys(n *yaml.Node, kind string, fields map[string]reflect.Struct
 		}
 		f, ok := fields[k.Value]
 		if !ok {
-			s.bad(k, "%s has no key %s; %s", kind, k.Value, Meant(k.Value, names))
+			s.bad(k, "%s has no key %s; %s", kind, k.Value, text.DidYouMean(k.Value, names))
 			continue
 		}
 		filled[k.Value] = (v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) != "" && v.ShortTag() != "!!null") && (v.Kind != yaml.SequenceNode || len(v.Content) > 0)
@@ -275,5 +277,5 @@ var yamlWhere = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)
 
 // yamlText is what the parser says, without a place.
 func yamlText(err error) string {
-	return yamlWhere.ReplaceAllString(plain(err.Error()), "")
+	return yamlWhere.ReplaceAllString(text.Phrase(err.Error()), "")
 }

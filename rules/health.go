@@ -157,7 +157,7 @@ func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 		p.Owner = w.OwnerKind + "/" + w.Owner
 	}
 	for _, r := range w.Routes {
-		if !contains(p.Routes, r) {
+		if !slices.Contains(p.Routes, r) {
 			p.Routes = append(p.Routes, r)
 		}
 	}
@@ -166,7 +166,7 @@ func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 // listed adds a name to names, each said once: a RayService may serve several models, or both
 // phases of one.
 func listed(names, name string) string {
-	if names == "" || name == "" || contains(strings.Split(names, ", "), name) {
+	if names == "" || name == "" || slices.Contains(strings.Split(names, ", "), name) {
 		return cmp.Or(names, name)
 	}
 	return names + ", " + name

@@ -3,6 +3,7 @@ package rules
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -178,7 +179,7 @@ func TestHealthSignalsAreSignals(t *testing.T) {
 		}
 	}
 	for _, r := range healthRules {
-		if !contains(read, r.signal) {
+		if !slices.Contains(read, r.signal) {
 			t.Errorf("%s is not read", r.signal)
 		}
 	}

@@ -110,7 +110,7 @@ func TestThePastIsAskedForWhereItIsRead(t *testing.T) {
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
-	env, err := newEnvironment(c)
+	env, err := newEnvironment(c.vocabulary())
 	if err != nil {
 		t.Fatal(err)
 	}

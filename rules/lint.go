@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -84,11 +85,11 @@ type linter struct {
 }
 
 // say adds a finding. PromQL in a fix stands in backquotes, and nothing else does.
-func (l *linter) say(s state.Severity, text, fix string) {
+func (l *linter) say(s state.Severity, what, fix string) {
 	if l.behind != "" {
-		text += ", in the recording rule " + l.behind
+		what += ", in the recording rule " + l.behind
 	}
-	f := LintFinding{Group: plain(l.rule.Group), Rule: plain(l.rule.Name), Severity: s, Text: printable(text), Fix: printable(fix)}
+	f := LintFinding{Group: text.Phrase(l.rule.Group), Rule: text.Phrase(l.rule.Name), Severity: s, Text: text.Clean(what), Fix: text.Clean(fix)}
 	if !slices.Contains(l.found, f) {
 		l.found = append(l.found, f)
 	}
@@ -100,7 +101,7 @@ func (l *linter) lint() {
 		return
 	}
 	if _, err := promql.ParseExpr(l.rule.Expr); err != nil {
-		l.say(state.Critical, "the expression does not parse: "+plain(err.Error()), "correct it; promtool check rules shows the place")
+		l.say(state.Critical, "the expression does not parse: "+text.Phrase(err.Error()), "correct it; promtool check rules shows the place")
 		return
 	}
 	for e := range l.readings(l.rule.Expr) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -60,7 +61,7 @@ func (l *loader) cause(y causeYAML) {
 
 // advice are the texts of do or avoid, which speak of the whole verdict; a line may also be one of
 // those that stand for the Xid's own.
-func (l *loader) advice(ts []text, lines ...string) []string {
+func (l *loader) advice(ts []textAt, lines ...string) []string {
 	var out []string
 	for _, t := range ts {
 		if !slices.Contains(lines, t.s) {
@@ -109,7 +110,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	if e.Marks && e.Per == "" {
 		fail(y.When.line, "marks needs per: it names the broken pods, gpus or nodes")
 	}
-	compile := func(t text) *expression {
+	compile := func(t textAt) *expression {
 		if t.s == "" {
 			return nil
 		}
@@ -140,7 +141,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	}
 	if e.Signal != "" {
 		if _, ok := l.cat.units[e.Signal]; !ok {
-			l.bad(y.When.line, "no signal %q; %s", e.Signal, Meant(e.Signal, words(l.cat.units)))
+			l.bad(y.When.line, "no signal %q; %s", e.Signal, text.DidYouMean(e.Signal, words(l.cat.units)))
 			return nil
 		}
 	}
@@ -148,11 +149,11 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 }
 
 // signals are those that exist of the ones that are named.
-func (l *loader) signals(names []text) []string {
+func (l *loader) signals(names []textAt) []string {
 	var out []string
 	for _, t := range names {
 		if _, ok := l.cat.units[t.s]; !ok {
-			l.bad(t.line, "no signal %q; %s", t.s, Meant(t.s, words(l.cat.units)))
+			l.bad(t.line, "no signal %q; %s", t.s, text.DidYouMean(t.s, words(l.cat.units)))
 			continue
 		}
 		out = append(out, t.s)
@@ -163,7 +164,7 @@ func (l *loader) signals(names []text) []string {
 // braced are placeholders as they are written.
 func braced(names []string) string { return "{" + strings.Join(names, "}, {") + "}" }
 
-func (l *loader) placeholders(t text, signals bool) {
+func (l *loader) placeholders(t textAt, signals bool) {
 	for _, name := range placeholders(t.s) {
 		base, field, _ := strings.Cut(name, ".")
 		if slices.Contains(fixedPlaceholders, name) {

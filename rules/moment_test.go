@@ -12,7 +12,7 @@ import (
 // together.
 func TestExpressionAsksForOneMoment(t *testing.T) {
 	c := mustLoad(t)
-	env, err := newEnvironment(c)
+	env, err := newEnvironment(c.vocabulary())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 // corners of the language, over evidence in which anything may be missing.
 func TestNativeAnswersAreCELs(t *testing.T) {
 	c := mustLoad(t)
-	env, err := newEnvironment(c)
+	env, err := newEnvironment(c.vocabulary())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -179,7 +179,7 @@ func TestHealthReadsWhatPathologiesAskFor(t *testing.T) {
 	}
 	for _, p := range c.Pathologies() {
 		for _, signal := range p.when.signals {
-			if !contains(read, signal) {
+			if !slices.Contains(read, signal) {
 				t.Errorf("%s asks for %s, which a health report does not read", p.ID, signal)
 			}
 		}

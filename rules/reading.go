@@ -119,6 +119,18 @@ var fields = map[string]func(*reading) number{
 // lowerBound is a signal that was cut short: all that it tells is what it is at least.
 type lowerBound struct{ *reading }
 
+// A subject is the entity that a condition is evaluated for.
+type subject interface {
+	activation
+	facts() *factsVal                  // what the alerts report
+	readingAt(signal int) *reading     // by the signal's number; nil if the scope has none
+	lowerBound(signal string) *reading // the truncated reading; nil if the signal is not truncated
+	poolKnown() bool                   // reports whether the alerts name the pool
+	workers() int                      // in the scope
+	roleOf() string
+	podName() string
+}
+
 // series is one signal over the scope, by what it was measured on.
 type series struct {
 	signal   string
@@ -259,7 +271,7 @@ func (g *group) ResolveName(name string) (any, bool) {
 	if r := g.reading(name); r != nil {
 		return r, true
 	}
-	if r := g.readingOf(g.view.cutShort[name]); r != nil {
+	if r := g.lowerBound(name); r != nil {
 		return &lowerBound{r}, true
 	}
 	return nil, false
@@ -267,6 +279,17 @@ func (g *group) ResolveName(name string) (any, bool) {
 
 // Parent is part of cel.Activation.
 func (g *group) Parent() activation { return nil }
+
+func (g *group) facts() *factsVal { return g.view.facts }
+
+func (g *group) poolKnown() bool { return !g.view.guessed }
+
+func (g *group) workers() int { return g.view.workers }
+
+func (g *group) podName() string { return g.pod }
+
+// lowerBound returns the truncated reading of a signal, or nil if the signal is not truncated.
+func (g *group) lowerBound(signal string) *reading { return g.readingOf(g.view.cutShort[signal]) }
 
 // reading is the signal as this entity has it; nil where nothing of the scope has it.
 func (g *group) reading(signal string) *reading { return g.readingOf(g.view.signals[signal]) }
@@ -282,7 +305,7 @@ func (g *group) readingOf(s *series) *reading {
 		return s.whole
 	}
 	if g.cache == nil {
-		g.cache = g.view.memory.readings.take(len(g.view.signals))
+		g.cache = g.view.memory.readings.Take(len(g.view.signals))
 	}
 	r := &g.cache[s.index]
 	if r.Sample == nil {

@@ -157,7 +157,7 @@ func TestTheReferencesExamplesAreSound(t *testing.T) {
 	if cause, ok := c.Cause("batch_hog"); !ok || cause.File != filepath.Join(dir, "mine.yaml") {
 		t.Errorf("the example's cause is %+v", cause)
 	}
-	env, err := newEnvironment(c)
+	env, err := newEnvironment(c.vocabulary())
 	if err != nil {
 		t.Fatal(err)
 	}

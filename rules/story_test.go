@@ -39,7 +39,7 @@ func TestTextsAreTrueAtTheEdgeOfTheirConditions(t *testing.T) {
 	var texts []string
 	for _, cause := range c.Causes() {
 		v := newView(in, in.Scope, &ev, c)
-		w := cause.weigh(v, c.signs(in), c)
+		w := cause.weigh(v, c.signs(in), c, new(weighing))
 		for _, f := range w.findings(c, ev.At) {
 			texts = append(texts, f.Text)
 			if f.Why == "" {

@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -101,7 +102,7 @@ func (t *topology) pooled(w *state.Worker) {
 	default:
 		t.several[key] = true
 	}
-	if !contains(t.ofModel[model], key) {
+	if !slices.Contains(t.ofModel[model], key) {
 		t.ofModel[model] = append(t.ofModel[model], key)
 	}
 }
@@ -122,7 +123,7 @@ func (t *topology) alias(w *state.Worker) {
 	}
 	add := func(name string) {
 		for _, key := range []place{{w.Namespace, name}, {"", name}} {
-			if name != "" && name != w.Pool && !contains(t.aliases[key], w.Pool) {
+			if name != "" && name != w.Pool && !slices.Contains(t.aliases[key], w.Pool) {
 				t.aliases[key] = append(t.aliases[key], w.Pool)
 			}
 		}
@@ -253,7 +254,7 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 	if e.Pod == "" && e.Instance != "" && e.Model == "" && e.Pool == "" && len(t.all) > 0 && t.byInstance[e.Instance] == nil {
 		return false // the page of something that runs beside workers
 	}
-	onNode := e.Node != "" && contains(s.Nodes, e.Node)
+	onNode := e.Node != "" && slices.Contains(s.Nodes, e.Node)
 	if !onNode && e.Pod != "" && len(t.groups) > 0 { // an engine is where any of its pods is
 		for _, n := range s.Nodes {
 			onNode = onNode || t.reaches(e, n)
@@ -283,15 +284,6 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 // differ says that both are known and not the same.
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
 var (
 	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes leaves vowels out of the
 	// hash; a short one is known by its digit.
@@ -307,7 +299,7 @@ var (
 // is its own workload.
 func DeploymentOf(replicaSet string) string {
 	const pod = "-zzzzz"
-	return or(PoolOf(replicaSet+pod), replicaSet)
+	return cmp.Or(PoolOf(replicaSet+pod), replicaSet)
 }
 
 // PoolOf guesses the workload from a pod's name, for pods that Kubernetes was not asked about;

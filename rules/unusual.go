@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -104,7 +105,7 @@ func (c *Catalog) anomaly(g *group, signal string) (state.Anomaly, bool) {
 		value += " a worker"
 	}
 	if g.key != "" {
-		value += " on " + plain(g.name())
+		value += " on " + text.Phrase(g.name())
 	}
 	a.Text = fmt.Sprintf("%s %s", c.titles[signal], value)
 	if than := against(r.Value, a.Unit, [3]number{hour, day, week}, g.view.missing["baseline"] != ""); than != "" {

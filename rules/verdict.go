@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-// verdict weighs every cause in the scope that the incident is about. Its view has to be released.
+// verdict weighs every cause in the scope that the incident is about. It has to be released.
 func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 	base, top := in.Scope, topologies.Get().(*topology)
 	defer top.release()
@@ -36,11 +36,11 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 			healthy++
 		}
 		if i > 0 && !v.better(best) {
-			view.release()
+			v.release()
 			continue
 		}
 		if i > 0 {
-			best.view.release()
+			best.release()
 		}
 		best = v
 	}
@@ -57,6 +57,7 @@ func (v verdict) benign() bool { return v.named && v.ranked[0].cause.ID == state
 // verdict is the outcome of weighing all causes in one scope.
 type verdict struct {
 	view   *view
+	memory *weighing
 	ranked []weighed     // best first
 	rival  *weighed      // the best of the rest that is no consequence of the first; nil: there is none
 	named  bool          // the first stands out
@@ -109,10 +110,11 @@ func (c *Cause) looksLike(other *Cause) bool {
 }
 
 func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
-	out := verdict{view: v, ranked: v.memory.ranked.take(len(c.causes))}
+	mem := weighings.Get().(*weighing)
+	out := verdict{view: v, memory: mem, ranked: mem.ranked.Take(len(c.causes))}
 	signs := c.signs(in)
 	for i, cause := range c.causes {
-		out.ranked[i] = cause.weigh(v, signs, c)
+		out.ranked[i] = cause.weigh(v, signs, c, mem)
 	}
 	slices.SortStableFunc(out.ranked, func(a, b weighed) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.cause.ID, b.cause.ID))

@@ -59,13 +59,13 @@ type answers struct {
 func (v *view) ask(x *expression, per string) *answers {
 	asked := v.asked[per]
 	if asked == nil {
-		asked = v.memory.asked.take(v.expressions)
+		asked = v.memory.asked.Take(v.expressions)
 		v.asked[per] = asked
 	}
 	if a := asked[x.number]; a != nil {
 		return a
 	}
-	a := &v.memory.answers.take(1)[0]
+	a := &v.memory.answers.Take(1)[0]
 	asked[x.number] = a
 	var told []*group
 	groups := v.groups(per)
@@ -80,7 +80,7 @@ func (v *view) ask(x *expression, per string) *answers {
 		}
 		if holds {
 			if a.hits == nil {
-				a.hits = v.memory.hits.take(len(groups) - i)[:0]
+				a.hits = v.memory.hits.Take(len(groups) - i)[:0]
 			}
 			a.hits = append(a.hits, g)
 		}
@@ -115,7 +115,7 @@ func (v *view) enginesOf(pods []string) int {
 	}
 	seen := map[string]bool{}
 	for _, p := range pods {
-		seen[or(v.engine[p], p)] = true
+		seen[cmp.Or(v.engine[p], p)] = true
 	}
 	return len(seen)
 }
@@ -148,7 +148,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	c := censuses.Get().(*census)
 	defer c.done()
 	c.view, c.top = v, t
-	ours := mem.names.take(len(ev.Workers))[:0]
+	ours := mem.names.Take(len(ev.Workers))[:0]
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
 		if w.Pod != "" && c.top.inScope(e, scope) && !differ(w.Role, role) {
@@ -256,7 +256,7 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 	ser := v.recent
 	if ser == nil || ser.signal != s.Signal {
 		if ser = v.signals[s.Signal]; ser == nil {
-			ser = &v.memory.series.take(1)[0]
+			ser = &v.memory.series.Take(1)[0]
 			*ser = series{signal: s.Signal, index: len(v.signals), samples: samples}
 			v.signals[s.Signal] = ser
 			if n, ok := v.numbers[s.Signal]; ok {
@@ -273,7 +273,7 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 		return
 	}
 	if k.id >= len(ser.by) {
-		by := v.memory.samples.take(max(len(v.keys), 4*v.workers))
+		by := v.memory.samples.Take(max(len(v.keys), 4*v.workers))
 		copy(by, ser.by)
 		ser.by = by
 	}
@@ -288,9 +288,9 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 // arrange orders the groups and sums the signals up.
 func (v *view) arrange(groups []entry) {
 	slices.SortStableFunc(groups, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
-	v.order = v.memory.ids.take(len(groups))[:0]
+	v.order = v.memory.ids.Take(len(groups))[:0]
 	for _, of := range []*[]*group{&v.pods, &v.gpus, &v.nodes} {
-		*of = v.memory.hits.take(len(groups))[:0]
+		*of = v.memory.hits.Take(len(groups))[:0]
 	}
 	for i, g := range groups {
 		g.id, g.podID, g.nodeID = v.id(g.key), v.id(g.pod), v.id(g.node)
@@ -314,7 +314,7 @@ func (v *view) arrange(groups []entry) {
 		slices.SortFunc(gpus, byKey)
 	}
 	for _, s := range v.signals {
-		s.summarise(v.order, &v.memory.wholes.take(1)[0])
+		s.summarise(v.order, &v.memory.wholes.Take(1)[0])
 	}
 }
 
@@ -358,6 +358,8 @@ func (c *Catalog) factsOf(in *state.Incident) *factsVal {
 		maps.Copy(f.hints, s.Hints)
 	}
 	f.xids = c.alertedXids(f.hints)
-	f.xidClass = f.alertedClass(c)
+	if len(f.xids) > 0 {
+		f.xidClass = c.xids[f.xids[0].code].Class
+	}
 	return f
 }

@@ -273,15 +273,6 @@ func (c *Catalog) alertedXids(hints map[string]string) []alertedXid {
 	return out
 }
 
-// alertedClass is the class of the worst Xid that an alert carried; empty where none did, or the
-// table does not have it.
-func (f *factsVal) alertedClass(c *Catalog) string {
-	if len(f.xids) == 0 {
-		return ""
-	}
-	return c.xids[f.xids[0].code].Class
-}
-
 // The lines of a cause's do and avoid that stand for those of the Xid.
 const (
 	xidDo    = "{xid_do}"

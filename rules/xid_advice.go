@@ -82,7 +82,7 @@ func (c *Catalog) xid(p placeholder, old bool) spoken {
 	out := spoken{code: -1}
 	gauge := -1
 	for _, g := range groups {
-		if b := p.best; b != nil && len(b.gpus) > 0 && (!contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !contains(b.nodes, g.node)) {
+		if b := p.best; b != nil && len(b.gpus) > 0 && (!slices.Contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !slices.Contains(b.nodes, g.node)) {
 			continue
 		}
 		if r := g.reading("gpu_xid"); r != nil && r.value().ok && r.Value > 0 && gauge < 0 {
