@@ -214,7 +214,7 @@ func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 		}
 		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, Why: s.Why, Settles: s.settles, At: at}
 		for _, signal := range s.reads {
-			if s.of.view.signals[signal] != nil { // what was not there took no part in it
+			if s.of.view.series(signal) != nil { // what was not there took no part in it
 				f.Reads = append(f.Reads, signal)
 			}
 		}

@@ -148,6 +148,9 @@ func (s *series) lacksPast(src string) bool {
 	return asks && !s.whole.baseline().ok
 }
 
+// ofPool reports whether the pool has a series of its own.
+func (s *series) ofPool() bool { return s.pool != nil }
+
 // of is the sample of an ID; nil where there is none.
 func (s *series) of(id int) *state.Sample {
 	if id < 0 || id >= len(s.by) || s.by[id] == 0 {

@@ -95,7 +95,7 @@ func missing(v verdict) []string {
 	for i := range min(2, len(v.ranked)) {
 		out = append(out, v.ranked[i].missing(v.view)...)
 	}
-	if reason := onlyReason(out); len(v.view.signals) == 0 && len(out) > fewMissing && reason != "" {
+	if reason := onlyReason(out); v.view.empty() && len(out) > fewMissing && reason != "" {
 		return []string{"every signal " + reason} // a cluster without a source: the record would say it for each
 	}
 	return sortedSet(out)
@@ -273,7 +273,7 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	best := &v.ranked[0]
 	where := text.Phrase(target(in.Scope))
 	note := c.xidNote(placeholder{view: v.view})
-	if len(v.view.signals) == 0 {
+	if v.view.empty() {
 		return state.Story{
 			What:  strings.TrimSpace(fmt.Sprintf("What is wrong with %s cannot be told from the alerts alone. %s", where, note)),
 			Why:   "No evidence could be gathered" + v.view.reasons() + ".",

@@ -30,7 +30,7 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 		// Where the alerts name no pool, the pool with the clearest trouble is the one that they
 		// are about; and so with its phases.
 		view := top.view(in, w, ev, c)
-		view.guessed, view.strange = !about.known || len(wards) > 1, about.strange
+		view.concerns(about.known && len(wards) == 1, about.strange)
 		v := c.weigh(view, in)
 		if v.benign() {
 			healthy++

@@ -49,6 +49,28 @@ type view struct {
 	alerted     map[string]bool     // the workers that all alerts are about, with their engines' other pods and their machines; nil: not so
 }
 
+// series returns the samples of a signal, or nil if the scope has none.
+func (v *view) series(signal string) *series { return v.signals[signal] }
+
+// empty reports whether the scope has no sample of any signal.
+func (v *view) empty() bool { return len(v.signals) == 0 }
+
+// whyMissing returns the reason for which a signal is missing; empty if none is known.
+func (v *view) whyMissing(signal string) string { return v.missing[signal] }
+
+// isTruncated reports whether only a lower bound of a signal is known.
+func (v *view) isTruncated(signal string) bool { return v.cutShort[signal] != nil }
+
+// alertsAnywhere reports whether some alert is about no single worker, so that any may be meant.
+func (v *view) alertsAnywhere() bool { return len(v.alerted) == 0 }
+
+// isAlerted reports whether the alerts are about the entity's worker or machine.
+func (v *view) isAlerted(g *group) bool { return v.alerted[g.pod] || v.alerted[g.node] }
+
+// concerns records whether the alerts name this pool or phase, and what they are about if it is no
+// pool.
+func (v *view) concerns(known bool, strange string) { v.guessed, v.strange = !known, strange }
+
 // answers are those for whom an expression holds, and how many had an answer; the pods of one
 // engine count as one.
 type answers struct {
