@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Meant suggests the known name that somebody meant who wrote another, or lists those that there
-// are.
+// Meant suggests the known name that is most similar to an unknown one, or lists the known names.
 func Meant(name string, known []string) string {
 	best, least := "", max(1, len(name)/3)
 	for _, k := range known {
@@ -21,8 +20,8 @@ func Meant(name string, known []string) string {
 	return "there are " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
 }
 
-// distance is how many letters have to be put in, taken out or exchanged, or swapped with the next,
-// to make one word of another: the optimal string alignment of Damerau and Levenshtein.
+// distance returns the number of letters to insert, delete, replace, or swap with the next one, to
+// turn one word into the other. It is the optimal string alignment of Damerau and Levenshtein.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -6,8 +6,8 @@ import (
 	"paramedic/state"
 )
 
-// memory is what a view fills and nothing outlives: diagnoses follow each other, and would
-// otherwise leave a third of a megabyte each to the garbage collector.
+// memory holds the allocations of one view, for reuse by the next. Otherwise each diagnosis would
+// leave a third of a megabyte to the garbage collector.
 type memory struct {
 	readings arena[reading]
 	samples  arena[int32]
@@ -35,8 +35,7 @@ var memories = sync.Pool{New: func() any {
 	return &memory{byKey: map[string]int{}, bySignal: map[string]*series{}, gpusOf: map[int][]int{}}
 }}
 
-// release gives the view's memory to the next one. The view, and whatever it found, must not be
-// asked afterwards.
+// release recycles the view's memory. Afterwards neither the view nor its results may be used.
 func (v *view) release() {
 	v.memory.readings.reset()
 	v.memory.samples.reset()
@@ -63,23 +62,23 @@ func (v *view) release() {
 	v.memory = nil
 }
 
-// An arena hands out slices of zeroes that are given back together.
+// An arena hands out zeroed slices that are released together.
 type arena[T any] struct{ used []T }
 
-// least is how many elements an arena begins with.
+// least is the initial number of elements of an arena.
 const least = 1 << 8
 
 func (a *arena[T]) take(n int) []T {
 	from := len(a.used)
 	if from+n > cap(a.used) {
-		// What was taken before keeps its own memory.
+		// Slices from earlier calls keep their own array.
 		a.used, from = make([]T, 0, max(2*cap(a.used), n, least)), 0
 	}
 	a.used = a.used[:from+n]
 	return a.used[from : from+n : from+n]
 }
 
-// more is a list with room for n more elements.
+// more returns the list with room for n more elements.
 func (a *arena[T]) more(list []T, n int) []T {
 	if cap(list)-len(list) >= n {
 		return list
