@@ -15,16 +15,16 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// maxExpression bounds the length of an expression, and with it what an evaluation can cost: there
-// are no macros, hence no loops, and nothing is computed twice.
+// maxExpression limits the length of an expression, and so the cost of an evaluation: without
+// macros there are no loops, and nothing is computed twice.
 const maxExpression = 1024
 
 const readingType = "paramedic.Reading"
 
-// poolKnown is the variable that reports whether the alerts say which pool they are about.
+// poolKnown is the variable that reports whether the alerts name their pool.
 const poolKnown = "pool_known"
 
-// environment compiles expressions over the catalogue's signals.
+// An environment compiles expressions over the catalogue's signals.
 type environment struct {
 	env        *cel.Env
 	known      map[string]*expression // by source
@@ -39,13 +39,13 @@ type vocabulary struct {
 	xidClass func(code int) string      // returns the class of an Xid; empty if the table has none
 }
 
-// expression is one compiled condition with the signals that it reads.
+// An expression is one compiled condition with the signals that it reads.
 type expression struct {
 	program cel.Program
-	fast    condition // the same without CEL; nil where there is none
-	number  int       // among the catalogue's expressions
-	// together says that it asks for the past of several signals, which is then that of one moment:
-	// an hour before the onset.
+	fast    condition // the same condition without CEL; nil if CEL is needed
+	number  int       // index among the catalogue's expressions
+	// together means that it reads the past of several signals. All are then the values an hour
+	// before the onset.
 	together bool
 	signals  []string
 }
@@ -188,15 +188,15 @@ func (e *environment) compile(src string) (*expression, error) {
 			}
 		}
 	}
-	// The order of the source, so that the first signal is the one the expression is about.
+	// The order of the source: the first signal is the expression's subject.
 	slices.SortStableFunc(x.signals, func(a, b string) int { return strings.Index(src, a) - strings.Index(src, b) })
 	x.number = len(e.known)
 	e.known[src] = x
 	return x, nil
 }
 
-// ofOneMoment reports whether an expression asks for the baselines of several signals. Each may be
-// of another moment of the hour.
+// ofOneMoment reports whether an expression reads the baselines of several signals. Each baseline
+// may be of another moment of the hour.
 func ofOneMoment(checked *ast.AST) bool {
 	of := map[string]bool{}
 	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.SelectKind)) {
@@ -209,11 +209,10 @@ func ofOneMoment(checked *ast.AST) bool {
 
 var baselineField = regexp.MustCompile(`\.baseline\b`)
 
-// atOneMoment asks for what was an hour before the onset instead of the baselines.
+// atOneMoment replaces the baselines by the values an hour before the onset.
 func atOneMoment(src string) string { return baselineField.ReplaceAllString(src, ".hour_ago") }
 
-// past refuses to ask for a value of the past that is never read: a condition would wait for it for
-// ever.
+// past rejects a past value that no query reads: the condition would never have an answer.
 func (e *environment) past(checked *ast.AST) error {
 	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.SelectKind)) {
 		s := n.AsSelect()
@@ -234,7 +233,7 @@ func (e *environment) past(checked *ast.AST) error {
 	return nil
 }
 
-// answer evaluates the expression. ok is false where what it needs is not there.
+// answer evaluates the expression. ok is false if a value that it needs is missing.
 func (x *expression) answer(g subject) (holds, ok bool) {
 	if x.fast != nil {
 		return x.fast(g)
@@ -251,8 +250,7 @@ func (x *expression) interpret(vars cel.Activation) (holds, ok bool) {
 	return bool(b), ok
 }
 
-// provider tells CEL of the one type of its own, a reading, so that a wrong field is found when the
-// catalogue is loaded.
+// A provider defines the type of a reading for CEL, so that loading finds unknown fields.
 type provider struct {
 	*types.Registry
 }
@@ -285,15 +283,15 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 
 const factsType = "paramedic.Facts"
 
-// factsVal is what the alerts say, as expressions see it. It is a CEL value so that functions can
+// factsVal holds the facts of the alerts for expressions. It is a CEL value, so that functions can
 // take it.
 type factsVal struct {
 	symptoms map[string]bool
 	began    map[string]time.Time
-	at       time.Time // of the evidence
+	at       time.Time // time of the evidence
 	hints    map[string]string
 	xids     []alertedXid // the worst first
-	xidClass string       // of the first
+	xidClass string       // class of the first of xids
 }
 
 func (f *factsVal) has(s ref.Val) bool  { id, _ := s.(types.String); return f.symptoms[string(id)] }
@@ -304,8 +302,8 @@ func (f *factsVal) before(a, b ref.Val) bool {
 	return f.beganBefore(string(first), string(second))
 }
 
-// ahead is by how much a symptom has to be earlier than another to count as before it: rules that
-// see the same thing hold for different times.
+// ahead is the lead that a symptom needs to count as earlier than another, since rules for the same
+// event have different "for" times.
 const ahead = time.Minute
 
 func (f *factsVal) beganBefore(first, second string) bool {
@@ -314,7 +312,7 @@ func (f *factsVal) beganBefore(first, second string) bool {
 	return aok && bok && b.Sub(a) > ahead
 }
 
-// lasted says whether a symptom has been there for so many seconds.
+// lasted reports whether a symptom is at least this many seconds old.
 func (f *factsVal) lasted(id string, seconds float64) bool {
 	began, ok := f.began[id]
 	return ok && !began.IsZero() && f.at.Sub(began).Seconds() >= seconds

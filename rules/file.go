@@ -10,10 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxFile bounds a catalogue file: the largest of ours is a few KiB.
+// maxFile limits the size of a catalogue file; the largest built-in file has a few KiB.
 const maxFile = 1 << 20
 
-// text is a string that knows its line, for problems.
+// text is a string with its line, for problems.
 type textAt struct {
 	s    string
 	line int
@@ -28,7 +28,7 @@ func (t *textAt) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// fileYAML is one catalogue file as it is written.
+// fileYAML is the format of a catalogue file.
 type fileYAML struct {
 	Symptoms []symptomYAML `yaml:"symptoms" jsonschema_description:"What alerts can mean, beyond the built-in symptoms."`
 	Alerts   []alertYAML   `yaml:"alerts" jsonschema_description:"What alert rules mean by their name."`
@@ -146,14 +146,14 @@ type elseYAML struct {
 	Text   textAt  `yaml:"text" jsonschema:"required" jsonschema_description:"What was seen."`
 }
 
-// source is one file with where it came from.
+// A source is one file with its origin.
 type source struct {
 	name string
 	data []byte
-	own  bool // the user's
+	own  bool // from the user
 }
 
-// sources are the built-in files, then the user's, each set in the order of its names.
+// sources returns the built-in files, then the user's, each sorted by name.
 func sources(dir string) ([]source, error) {
 	var out []source
 	names, err := fs.Glob(embedded, "catalog/*.yaml")

@@ -59,8 +59,8 @@ func (l *loader) cause(y causeYAML) {
 	}
 }
 
-// advice are the texts of do or avoid, which speak of the whole verdict; a line may also be one of
-// those that stand for the Xid's own.
+// advice returns the texts of do or avoid, which may use the placeholders of a verdict. A line may
+// also be one of the given lines, which stand for an Xid's own advice.
 func (l *loader) advice(ts []textAt, lines ...string) []string {
 	var out []string
 	for _, t := range ts {
@@ -72,12 +72,12 @@ func (l *loader) advice(ts []textAt, lines ...string) []string {
 	return out
 }
 
-// maxDecibans bounds what one observation can say: it is ten billion to one, and sums of such stay
-// numbers that JSON can hold.
+// maxDecibans limits the weight of one observation to ten billion to one. Sums of such weights are
+// numbers that JSON can represent.
 const maxDecibans = 100
 
 func (l *loader) decibans(line int, what string, v float64) {
-	if !(math.Abs(v) <= maxDecibans) { // NaN is neither
+	if !(math.Abs(v) <= maxDecibans) { // also true for NaN
 		l.bad(line, "%s is %g dB: give a number from -%d to %d", what, v, maxDecibans, maxDecibans)
 	}
 }
@@ -121,7 +121,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 		}
 		return x
 	}
-	sound = sound && e.When != "" && e.Text != "" // told when the file was read
+	sound = sound && e.When != "" && e.Text != "" // decode has reported it
 	l.decibans(y.When.line, "weight", e.Weight)
 	e.when, e.unless = compile(y.When), compile(y.Unless)
 	if e.when != nil && e.when.together {
@@ -148,7 +148,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	return e
 }
 
-// signals are those that exist of the ones that are named.
+// signals returns the names that are signals, and reports the others.
 func (l *loader) signals(names []textAt) []string {
 	var out []string
 	for _, t := range names {
@@ -161,7 +161,7 @@ func (l *loader) signals(names []textAt) []string {
 	return out
 }
 
-// braced are placeholders as they are written.
+// braced returns placeholders in their written form.
 func braced(names []string) string { return "{" + strings.Join(names, "}, {") + "}" }
 
 func (l *loader) placeholders(t textAt, signals bool) {

@@ -7,8 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// memory is what a view fills and nothing outlives: diagnoses follow each other, and would
-// otherwise leave a third of a megabyte each to the garbage collector.
+// memory holds the allocations of one view, for reuse by the next. Otherwise each diagnosis would
+// leave a third of a megabyte to the garbage collector.
 type memory struct {
 	readings arena.Arena[reading]
 	samples  arena.Arena[int32]
@@ -32,8 +32,7 @@ var memories = sync.Pool{New: func() any {
 	return &memory{byKey: map[string]int{}, bySignal: map[string]*series{}, gpusOf: map[int][]int{}}
 }}
 
-// release gives the view's memory to the next one. The view, and whatever it found, must not be
-// asked afterwards.
+// release recycles the view's memory. Afterwards neither the view nor its results may be used.
 func (v *view) release() {
 	v.memory.readings.Reset()
 	v.memory.samples.Reset()

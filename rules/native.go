@@ -6,18 +6,18 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// Evidence is a few kinds of expression asked of hundreds of entities, and CEL's interpreter boxes
-// every number on the way. What the catalogue's expressions are made of (readings, numbers, texts,
-// comparisons, arithmetic and logic) is therefore compiled to Go functions that answer as CEL does,
-// absorption of what is absent included; TestNativeAnswersAreCELs holds them to that. CEL evaluates
-// the rest.
+// Evidence is a few kinds of expression that are evaluated for hundreds of entities, and CEL's
+// interpreter allocates for every number. Therefore the catalogue's common expressions are compiled
+// to Go functions: readings, numbers, texts, comparisons, arithmetic and logic. They give the same
+// answers as CEL, also if values are missing; TestNativeAnswersAreCELs verifies it. CEL evaluates
+// all other expressions.
 type (
 	condition func(subject) (holds, ok bool)
 	quantum   func(subject) number
 	word      func(subject) (string, bool)
 )
 
-// native compiles a checked expression; nil where it has something that only CEL can evaluate.
+// native compiles a checked expression. It returns nil if only CEL can evaluate a part of it.
 func native(x ast.Expr, voc vocabulary) condition {
 	switch x.Kind() {
 	case ast.LiteralKind:
@@ -82,7 +82,7 @@ func native(x ast.Expr, voc vocabulary) condition {
 	return comparison(call.FunctionName(), args, voc)
 }
 
-// connective is && or, with either, ||: the side that decides need not know the other.
+// connective returns a && b or, with either, a || b. If one side decides, the other may be missing.
 func connective(a, b condition, either bool) condition {
 	if a == nil || b == nil {
 		return nil
@@ -109,7 +109,7 @@ func comparison(op string, args []ast.Expr, voc vocabulary) condition {
 		if compare == nil {
 			return nil
 		}
-		if args[1].Kind() == ast.LiteralKind { // most compare with one
+		if args[1].Kind() == ast.LiteralKind { // the most frequent case
 			y := b(nil).v
 			return func(g subject) (bool, bool) {
 				x := a(g)
@@ -148,8 +148,8 @@ var arithmetic = map[string]func(a, b float64) float64{
 	operators.Divide:   func(a, b float64) float64 { return a / b },
 }
 
-// amount is an expression of numbers. Whole numbers are literals only: CEL's integer arithmetic is
-// another.
+// amount compiles a number expression. Integers are accepted only as literals, since CEL's integer
+// arithmetic differs.
 func amount(x ast.Expr, voc vocabulary) quantum {
 	switch x.Kind() {
 	case ast.LiteralKind:
@@ -193,7 +193,7 @@ func integer(x ast.Expr) bool {
 	return x.Kind() == ast.LiteralKind && is
 }
 
-// field is a number of a reading: kv_usage.max.
+// field compiles a number of a reading, such as kv_usage.max.
 func field(s ast.SelectExpr, voc vocabulary) quantum {
 	if s.IsTestOnly() || s.Operand().Kind() != ast.IdentKind || s.FieldName() == "text" {
 		return nil
@@ -216,7 +216,7 @@ func field(s ast.SelectExpr, voc vocabulary) quantum {
 	}
 }
 
-// spelling is an expression of texts.
+// spelling compiles a text expression.
 func spelling(x ast.Expr, voc vocabulary) word {
 	switch x.Kind() {
 	case ast.LiteralKind:

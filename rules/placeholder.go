@@ -12,15 +12,15 @@ import (
 	"paramedic/state"
 )
 
-// fixedPlaceholders can stand in any text of a cause; evidence may also use its signals, {kv_usage}
-// or {kv_usage.baseline}.
+// fixedPlaceholders are valid in any text of a cause. Evidence may also use its signals, such as
+// {kv_usage} or {kv_usage.baseline}.
 var fixedPlaceholders = []string{
 	"cluster", "namespace", "model", "pool", "target", "pod", "pods", "node", "nodes", "gpu", "gpus", "workers", "broken",
 	"of_workers", "full_in", "count", "total", "entity", "xid", "xid_title", "xid_name", "xid_meaning", "xid_action", "xid_asks", "xid_beside", "rule",
 }
 
-// Of the fixed placeholders these have a value in evidence alone, which is asked of one entity, or
-// alone in what is said of the whole verdict.
+// Fixed placeholders that are valid only in evidence, which is about one entity, or only in texts
+// about the whole verdict.
 var ofEvidence, ofVerdicts = []string{"full_in", "count", "total"}, []string{"pods", "nodes", "gpus", "broken", "of_workers"}
 
 var placeholderForm = regexp.MustCompile(`\{([a-z0-9_.]+)\}`)
@@ -33,7 +33,7 @@ func placeholders(s string) []string {
 	return out
 }
 
-// placeholder is what a text can speak of.
+// A placeholder holds the values for a text.
 type placeholder struct {
 	view         *view
 	group        *group
@@ -41,10 +41,10 @@ type placeholder struct {
 	best         *marked // by the verdict, for titles and stories
 }
 
-// manyRequests is how texts speak of a number of requests.
+// manyRequests matches a number of requests in a text.
 var manyRequests = regexp.MustCompile(`\{([a-z0-9_.]+)\} requests( run| wait)?\b`)
 
-// singular speaks of one request where it is one.
+// singular changes "requests" to the singular if the number is one.
 func (c *Catalog) singular(s string, p placeholder) string {
 	if p.group == nil || !strings.Contains(s, "} requests") {
 		return s
@@ -62,8 +62,8 @@ func (c *Catalog) singular(s string, p placeholder) string {
 	})
 }
 
-// fill puts values for placeholders. Values are data: what they contain is never read as a
-// placeholder, and control characters go.
+// fill replaces placeholders by their values. Placeholders inside values are not replaced, and
+// control characters are removed.
 func (c *Catalog) fill(s string, p placeholder) string {
 	return placeholderForm.ReplaceAllStringFunc(c.singular(s, p), func(m string) string {
 		name := m[1 : len(m)-1]
@@ -93,13 +93,13 @@ func (g *group) format(signal, field, unit string) string {
 	if !n.ok {
 		return "unknown"
 	}
-	if field == "count" || field == "z" || field == "sum" && unit == "bool" { // of what is yes or no, a sum counts
+	if field == "count" || field == "z" || field == "sum" && unit == "bool" { // a sum of booleans is a count
 		unit = ""
 	}
 	return quantity(n.v, unit)
 }
 
-// memoryFullIn is when the container's memory, growing on as it does, meets its limit.
+// memoryFullIn returns the time until the container reaches its memory limit at the present growth.
 func (g *group) memoryFullIn() string {
 	of := func(signal string) number {
 		if r := g.reading(signal); r != nil {
@@ -193,8 +193,8 @@ func (w *marked) word(name string, v *view) string {
 	return "unknown"
 }
 
-// broken are the machines that were found broken, or those that the alerts name where the cause is
-// about machines.
+// broken returns the nodes that the cause found broken. If it found none but is about GPUs or
+// nodes, it returns those of the alerts.
 func (w *marked) broken(v *view) []string {
 	if len(w.nodes) == 0 && w.ofMachine {
 		return v.scope.Nodes
@@ -202,13 +202,12 @@ func (w *marked) broken(v *view) []string {
 	return w.nodes
 }
 
-// target is the best name for what is affected.
+// target returns the most specific known name of the affected scope.
 func target(s state.Scope) string {
 	return cmp.Or(s.Model, s.Pool, text.List(s.Pods), text.List(s.Nodes), s.Namespace, "the fleet")
 }
 
-// quantity writes a value with its unit for people. What is counted is a bare number: the sentence
-// names it.
+// quantity formats a value with its unit. Counts have no unit, since the sentence names it.
 func quantity(v float64, unit string) string {
 	switch unit {
 	case "requests", "tokens", "blocks", "pods", "events":

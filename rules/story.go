@@ -14,7 +14,7 @@ import (
 	"paramedic/state"
 )
 
-// diagnosis puts a verdict into words.
+// diagnosis writes a verdict's title, scope and story.
 func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, now time.Time) state.Diagnosis {
 	d := state.Diagnosis{
 		Cause: state.Unknown, Confidence: 1, Scope: copyScope(in.Scope), Findings: []state.Finding{}, Alternatives: []state.Alternative{},
@@ -65,7 +65,7 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	return d
 }
 
-// scope is what is broken by the verdict: the marked pods, and nodes and GPUs where the cause is
+// scope returns what the verdict found broken: the marked pods, and nodes and GPUs if the cause is
 // about those.
 func (w *weighed) scope(v *view, was state.Scope) state.Scope {
 	s := copyScope(v.scope)
@@ -89,22 +89,22 @@ func copyScope(s state.Scope) state.Scope {
 	return s
 }
 
-// missing are the signals that the leader and the runner-up lacked.
+// missing returns the signals that the first and the second cause lacked.
 func missing(v verdict) []string {
 	out := []string{}
 	for i := range min(2, len(v.ranked)) {
 		out = append(out, v.ranked[i].missing(v.view)...)
 	}
 	if reason := onlyReason(out); v.view.empty() && len(out) > fewMissing && reason != "" {
-		return []string{"every signal " + reason} // a cluster without a source: the record would say it for each
+		return []string{"every signal " + reason} // a cluster without any source: one line instead of one per signal
 	}
 	return sortedSet(out)
 }
 
-// fewMissing is how many signals are named one by one though nothing at all was read.
+// fewMissing is the number of missing signals up to which each is listed if no signal was read.
 const fewMissing = 8
 
-// onlyReason returns the reason in brackets that all have, or nothing.
+// onlyReason returns the reason in brackets that all have in common, or "".
 func onlyReason(missing []string) string {
 	only := ""
 	for _, m := range missing {
@@ -117,8 +117,8 @@ func onlyReason(missing []string) string {
 	return only
 }
 
-// alternatives are the causes that were weighed and not chosen: the runner-up always, others while
-// they count for anything.
+// alternatives returns the causes that were not chosen: always the second, others if their
+// confidence matters.
 func (c *Catalog) alternatives(v verdict, from []weighed) []state.Alternative {
 	out := []state.Alternative{}
 	for i := range from {
@@ -131,8 +131,8 @@ func (c *Catalog) alternatives(v verdict, from []weighed) []state.Alternative {
 	return out
 }
 
-// wouldWin says what would have to be different for a cause to be named: as much as one needs, and
-// as far ahead of every other.
+// wouldWin describes the changes after which a cause would be named: a score above the threshold,
+// and a lead over every other cause.
 func wouldWin(v verdict, w *weighed) string {
 	best := &v.ranked[0]
 	if w == best && len(v.roots) > 0 {
@@ -167,7 +167,7 @@ func wouldWin(v verdict, w *weighed) string {
 		seen = append(seen, fmt.Sprintf("%s, %+g dB", text, u.weight))
 		sum += u.weight
 	}
-	switch { // or else the sum would not come out
+	switch { // without these words the weights would not add up to the need
 	case sum >= need:
 	case len(seen) < len(w.unmet):
 		seen = append(seen, "and more of its signs")
@@ -194,7 +194,7 @@ func (c *Cause) differs(other state.Cause) string {
 	return ""
 }
 
-// why names the strongest findings and shows the sum.
+// why lists the strongest findings and the sum of the weights.
 func why(d state.Diagnosis) string {
 	var reasons, against []string
 	support, oppose := 0.0, 0.0
@@ -223,7 +223,7 @@ func why(d state.Diagnosis) string {
 	return fmt.Sprintf("%s. Sum: prior %+g, for %+g, against %g = %+g dB.", out, d.Prior, round(support, 1), round(oppose, 1), d.Score)
 }
 
-// otherwise names the runner-up.
+// otherwise names the second cause.
 func (c *Catalog) otherwise(v verdict) string {
 	if len(v.ranked) < 2 {
 		return ""
@@ -258,7 +258,7 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 	return fmt.Sprintf("Undiagnosed: %s on %s", what, text.Phrase(target(in.Scope)))
 }
 
-// strangeStory is the story of alerts that are about no pool.
+// strangeStory returns the story for alerts that are about no pool.
 func strangeStory(strange string) state.Story {
 	strange = text.Phrase(strange)
 	return state.Story{
@@ -331,7 +331,7 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	return s
 }
 
-// signsOfRoots says by what each root would be known.
+// signsOfRoots returns the sign of each possible root.
 func (v verdict) signsOfRoots() string {
 	signs := make([]string, len(v.roots))
 	for i := range v.roots {
@@ -340,7 +340,7 @@ func (v verdict) signsOfRoots() string {
 	return strings.Join(signs, "; ")
 }
 
-// signsOfTwins says by what the first, and each of its look-alikes, would be known.
+// signsOfTwins returns the signs that distinguish the first cause and its look-alikes.
 func (v verdict) signsOfTwins() string {
 	best := v.ranked[0].cause
 	var signs []string
@@ -353,20 +353,20 @@ func (v verdict) signsOfTwins() string {
 	return strings.Join(signs, "; ")
 }
 
-// sign is what a cause would be known by best, of what could not be read.
+// sign returns the heaviest sign of a cause that could not be read.
 func (v verdict) sign(w *weighed) string {
 	for _, u := range w.unmet {
 		if u.missing {
 			return fmt.Sprintf("%s (%s)", u.expects, w.cause.ID)
 		}
 	}
-	if len(w.unmet) > 0 { // others were asked
+	if len(w.unmet) > 0 { // all missing signs were read for others
 		return fmt.Sprintf("%s (%s)", w.unmet[0].expects, w.cause.ID)
 	}
 	return string(w.cause.ID)
 }
 
-// eitherOf lists causes of which one may be it.
+// eitherOf joins causes with "or".
 func eitherOf(causes []state.Cause) string {
 	words := make([]string, len(causes))
 	for i, c := range causes {
@@ -378,7 +378,7 @@ func eitherOf(causes []state.Cause) string {
 	return words[0]
 }
 
-// reasons are why there is no evidence, each once.
+// reasons returns up to three distinct reasons for missing evidence.
 func (v *view) reasons() string {
 	var out []string
 	for _, id := range slices.Sorted(maps.Keys(v.missing)) {
@@ -392,8 +392,8 @@ func (v *view) reasons() string {
 	return ": " + strings.Join(out, "; ")
 }
 
-// midSentence writes a title as it reads within a sentence: without its capital, unless it begins
-// with an abbreviation such as KV.
+// midSentence returns a title for use within a sentence: without its capital, unless it begins with
+// an abbreviation such as KV.
 func midSentence(title string) string {
 	first, n := utf8.DecodeRuneInString(title)
 	second, _ := utf8.DecodeRuneInString(title[n:])

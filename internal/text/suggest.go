@@ -21,8 +21,8 @@ func DidYouMean(name string, known []string) string {
 	return "there are " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
 }
 
-// distance returns the number of letters to insert, delete, substitute or swap with the next one to
-// make b of a: the optimal string alignment distance of Damerau and Levenshtein.
+// distance returns the number of letters to insert, delete, replace, or swap with the next one, to
+// turn one word into the other. It is the optimal string alignment of Damerau and Levenshtein.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
