@@ -16,7 +16,8 @@ type Gauge interface {
 	Read(ctx context.Context, cluster string, scope state.Scope, onset time.Time, signals []string) state.Evidence
 }
 
-// A Config is all that first aid needs. View, Playbook, Clusters and Gauge are required.
+// A Config holds the settings and dependencies of first aid. View, Playbook, Clusters and Gauge are
+// required.
 type Config struct {
 	View     state.View
 	Playbook func(state.Diagnosis) (playbooks.Playbook, bool)
@@ -67,14 +68,14 @@ func (t Timing) Verifiable() error {
 	return nil
 }
 
-// Remediate holds the two deliverers of effects. They keep nothing between deliveries: what they
-// know is in the view.
+// Remediate holds the two deliverers of effects. They keep no state between deliveries: all of it
+// is in the view.
 type Remediate struct {
 	Plan *Planner // delivers state.EffectPlan
 	Run  *Runner  // delivers state.EffectRun
 }
 
-// New makes the deliverers.
+// New returns the deliverers, or an error that lists every problem of the policies.
 func New(c Config) (*Remediate, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -92,5 +93,5 @@ func New(c Config) (*Remediate, error) {
 	return &Remediate{Plan: &Planner{cfg: &c}, Run: &Runner{cfg: &c}}, nil
 }
 
-// self is the actor of what the bot does by itself.
+// self is the actor of steps that the bot takes by itself.
 var self = state.Actor{ID: "paramedic", Via: "paramedic"}

@@ -174,9 +174,9 @@ func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
 	})
 }
 
-// tooFew asks again, right before the eviction, whether another worker is ready: the drain may have
+// noOtherReady asks again, right before the eviction, whether another worker is ready: the drain may have
 // taken minutes.
-func (restartWorker) tooFew(ctx context.Context, r *stage) string {
+func (restartWorker) noOtherReady(ctx context.Context, r *stage) string {
 	a := r.act
 	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
 	if err != nil {

@@ -144,6 +144,9 @@ func newEnvironment(voc vocabulary) (*environment, error) {
 	return &environment{env: env, known: map[string]*expression{}, vocabulary: voc}, nil
 }
 
+// all returns the compiled expressions by source.
+func (e *environment) all() map[string]*expression { return e.known }
+
 // count returns the number of different expressions that were compiled.
 func (e *environment) count() int { return len(e.known) }
 
@@ -241,6 +244,10 @@ func (x *expression) answer(g subject) (holds, ok bool) {
 	return x.interpret(g)
 }
 
+// isNative reports whether the expression is evaluated without CEL's interpreter.
+func (x *expression) isNative() bool { return x.fast != nil }
+
+// interpret evaluates the expression with CEL's interpreter. answer gives the same result.
 func (x *expression) interpret(vars cel.Activation) (holds, ok bool) {
 	out, _, err := x.program.Eval(vars)
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 // knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to
 // do about it.
 type knowledge struct {
-	*rules.Catalog
+	rules.Rules
 	library *playbooks.Library
 }
 
 // Diagnose names the cause and says what to do and what not to do about it.
 func (k knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
-	d := k.Catalog.Diagnose(in, ev, now)
+	d := k.Rules.Diagnose(in, ev, now)
 	pb, ok := k.library.For(d)
 	if !ok {
 		return d
