@@ -22,14 +22,11 @@ type Verb struct{ Group, Resource, Verb string }
 type action interface {
 	// verbs are the writes that it needs; reads are in ReadVerbs.
 	verbs() []Verb
-	metrics() []metric
+	kindOfAction
 	// target chooses the one object, from what the incident says.
 	target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error)
 	// draft completes the plan from live reads; an error says why the remedy does not apply.
 	draft(s *scene) error
-	// write prepares the effect and its inverse, from fresh reads.
-	write(s *scene, opID string) (state.Write, error)
-	dryRun(ctx context.Context, s *scene, w state.Write) error
 	// apply goes on from a recorded intent, live waits until the effect is in force, undo goes on
 	// from a recorded intent to roll back.
 	apply(ctx context.Context, r *stage) advance

@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -59,7 +60,7 @@ func (k restartWorker) mayEvict(ctx context.Context, r *stage) (advance, bool) {
 			return r.stay(0), false
 		}
 	}
-	if why := or(k.tooFew(ctx, r), r.stopped()); why != "" {
+	if why := cmp.Or(k.tooFew(ctx, r), r.stopped()); why != "" {
 		r.note(keyUndo, why)
 		return r.stay(0), false
 	}
@@ -86,8 +87,8 @@ func (r *stage) askAgain(ctx context.Context, list []guard) (state.Decision, str
 // stricter returns the mode that is in force now where it trusts the bot less than the one that the
 // run was planned in.
 func (r *stage) stricter() string {
-	rule := r.cfg.ruleFor(r.act.Cause, r.act.Kind, r.act.Target)
-	if slices.Index(modes, rule.mode) >= slices.Index(modes, Mode(r.act.Mode)) {
+	rule := r.cfg.For(r.act.Cause, r.act.Kind, r.act.Target)
+	if !rule.mode.StricterThan(Mode(r.act.Mode)) {
 		return ""
 	}
 	return fmt.Sprintf("the mode is %s now (%s)", rule.mode, rule.because)

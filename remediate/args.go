@@ -30,11 +30,6 @@ func (p place) with(flag string, value int) string {
 	return p.token[:p.from] + strconv.Itoa(value) + p.token[p.to:]
 }
 
-// path is the JSON pointer of the string within a workload.
-func (p place) path() string {
-	return pointer("spec", "template", "spec", "containers", p.container, p.list, p.index)
-}
-
 // locate finds the flag in the container that has it, in every form that engines take:
 // --max-num-seqs=256, --max-num-seqs 256 as two strings, either with underscores, or within a shell
 // command. The last one wins, as it does for the engine. Where no container has it, the place is

@@ -121,7 +121,7 @@ func TestTheReasonIsOfTheValue(t *testing.T) {
 		{16, "lower", 800, 8, "8 is the nearest that floor 8 and ceiling 1024 allow; wanted was 4, what 85 % of 800 blocks of 16 tokens hold at 2530 tokens a sequence."},
 		{8, "raise", 11711, 16, "16 is as high as one step goes from 8; the cache allows 62, what 85 % of 11711 blocks of 16 tokens hold at 2530 tokens a sequence."},
 	} {
-		to, why, err := scene(c.blocks).compute(c.from, c.direction)
+		to, why, err := compute(scene(c.blocks), c.from, c.direction)
 		if err != nil || to != c.to || why != c.why {
 			t.Errorf("%s from %d: %d, %q, %v; want %d, %q", c.direction, c.from, to, why, err, c.to, c.why)
 		}
@@ -132,7 +132,7 @@ func TestTheReasonIsOfTheValue(t *testing.T) {
 			s.Value = 1
 		}
 	}
-	if _, why, err := sglang.compute(128, "lower"); err != nil || !strings.Contains(why, "what 85 % of 187376 tokens of KV cache hold at 2530 tokens a sequence") {
+	if _, why, err := compute(sglang, 128, "lower"); err != nil || !strings.Contains(why, "what 85 % of 187376 tokens of KV cache hold at 2530 tokens a sequence") {
 		t.Errorf("an engine that counts tokens: %q, %v", why, err)
 	}
 }

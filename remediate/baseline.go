@@ -7,10 +7,6 @@ import (
 	"paramedic/state"
 )
 
-// readings returns how many readings, an interval apart, make the baseline. Their median is not
-// moved by one odd moment.
-func (t Timing) readings() int { return max(3, t.Samples/2) }
-
 // reading returns the action's metrics as they are now, before the write.
 func (s *scene) reading() map[string]float64 {
 	return s.measure(s.act.Target.Name, s.now.Add(-s.rule.EvidenceAge).UnixNano())
@@ -24,7 +20,7 @@ func (s *scene) baseline() map[string]float64 {
 	}
 	out := map[string]float64{}
 	for k, v := range s.act.Verify.Before {
-		if 2*len(v) > s.cfg.Timing.readings() {
+		if 2*len(v) > s.site.Timing.readings() {
 			out[k] = median(v)
 		}
 	}
@@ -35,12 +31,12 @@ func (s *scene) baseline() map[string]float64 {
 // A pause as long as the window begins it anew. If nothing can be read it reports false, because
 // the guards then say why.
 func (s *scene) observe(due time.Time) bool {
-	v, t := &s.act.Verify, s.cfg.Timing
+	v, t := &s.act.Verify, s.site.Timing
 	if !due.IsZero() && s.now.Sub(due) > time.Duration(t.readings())*t.Interval {
 		v.Before = nil
 	}
 	got := s.reading()
-	if !informative(s.kind, s.act, got) {
+	if !informative(s.kind.Metrics(), s.act, got) {
 		return false
 	}
 	keep(&v.Before, got)
@@ -56,7 +52,7 @@ func (s *scene) observe(due time.Time) bool {
 // goes on.
 func (s *scene) leading(base map[string]float64) []string {
 	var out []string
-	for _, m := range applying(s.kind.metrics(), s.act) {
+	for _, m := range applying(s.kind.Metrics(), s.act) {
 		if m.better == 0 {
 			continue
 		}

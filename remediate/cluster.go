@@ -168,3 +168,12 @@ func selects(selector, labels map[string]string) bool {
 	}
 	return true
 }
+
+func ready(pods []Pod) (n int) {
+	for _, p := range pods {
+		if p.Ready && !p.Terminating {
+			n++
+		}
+	}
+	return n
+}

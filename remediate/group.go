@@ -46,7 +46,7 @@ func spans(containers []Container) string {
 // entire returns why the action would take a part of an engine, or "" where it is known that it
 // does not.
 func (s *scene) entire() string {
-	seen, _ := s.cfg.View.Evidence(s.in.ID)
+	seen, _ := s.site.View.Evidence(s.in.ID)
 	if why := spans(s.w.Containers); why != "" {
 		return why
 	}

@@ -1,40 +1,12 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"paramedic/state"
 )
-
-// written is when the run recorded its intent, zero if it never did.
-func written(a state.Action) time.Time {
-	for _, st := range a.Steps {
-		if st.State == state.Intent {
-			return st.At
-		}
-	}
-	return time.Time{}
-}
-
-// wrote reports whether the run did, or may have done, something to the cluster. One that was
-// superseded did where its write was put back by another hand.
-func wrote(a state.Action) bool {
-	if a.State == state.Superseded {
-		return a.Reached(state.Applied)
-	}
-	return !written(a).IsZero() && a.State != state.Denied
-}
-
-// reached is the step at which the run first came to a state; the zero one where it never did.
-func reached(a state.Action, st state.ActionState) state.ActionStep {
-	i := slices.IndexFunc(a.Steps, func(s state.ActionStep) bool { return s.State == st })
-	if i < 0 {
-		return state.ActionStep{}
-	}
-	return a.Steps[i]
-}
 
 // failed reports whether the run did not help: it was undone, put back by another hand, or handed
 // to a person, its symptoms came back within an hour of its success, or its incident never ended.
@@ -49,8 +21,8 @@ func (s *scene) failed(a state.Action) bool {
 		alike := func(in *state.Incident) bool {
 			return in.Cluster == a.Target.Cluster && in.Scope.Namespace == a.Target.Namespace && in.Scope.Pool == a.Target.Pool && in.Cause() == a.Cause
 		}
-		seen := append(s.cfg.View.ListIncidents(state.IncidentQuery{Since: at, Match: alike}).Incidents, s.in)
-		if own, ok := s.cfg.View.Incident(a.Incident); ok {
+		seen := append(s.site.View.ListIncidents(state.IncidentQuery{Since: at, Match: alike}).Incidents, s.in)
+		if own, ok := s.site.View.Incident(a.Incident); ok {
 			seen = append(seen, own)
 		}
 		for _, in := range seen {
@@ -86,7 +58,7 @@ func lockGuard(_ context.Context, s *scene) verdict {
 			return hold(s.now.Add(time.Minute), "action %s (%s) is under way: %s", a.ID, a.Change, a.State)
 		}
 	}
-	return allow("no other action is under way on %s", or(s.act.Target.Pool, s.act.Target.Name))
+	return allow("no other action is under way on %s", cmp.Or(s.act.Target.Pool, s.act.Target.Name))
 }
 
 // history: what failed is not tried again, and nothing is tried often.

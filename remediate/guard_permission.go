@@ -9,17 +9,10 @@ import (
 
 // killSwitch: nothing new while first aid is halted.
 func killSwitch(_ context.Context, s *scene) verdict {
-	if h, halted := s.cfg.View.Halted(s.act.Target.Cluster); halted {
+	if h, halted := s.site.View.Halted(s.act.Target.Cluster); halted {
 		return deny("first aid is halted in %s by %s%s", s.act.Target.Cluster, h.Actor, reasonOf(h.Reason))
 	}
 	return allow("first aid is not halted")
-}
-
-func reasonOf(r string) string {
-	if r == "" {
-		return ""
-	}
-	return ": " + r
 }
 
 // modeGuard: observe and suggest never write.
@@ -33,7 +26,7 @@ func modeGuard(_ context.Context, s *scene) verdict {
 // freezeWindow: not while a policy freezes changes.
 func freezeWindow(_ context.Context, s *scene) verdict {
 	for _, w := range s.rule.freeze {
-		in, end, err := w.in(s.now)
+		in, end, err := w.Covers(s.now)
 		if err != nil {
 			return deny("freeze window %s cannot be read: %v", w.Name, err)
 		}
@@ -68,8 +61,8 @@ func approval(_ context.Context, s *scene) verdict {
 		return deny("nobody approved it")
 	case a.PlanHash != planHash(a):
 		return deny("the plan is not the one that was approved")
-	case !a.DecidedAt.Before(a.ExpiresAt) || !at.Before(s.cfg.approvedUntil(a, s.rule)):
-		return deny("the approval expired at %s", s.cfg.approvedUntil(a, s.rule).Format("15:04:05 MST"))
+	case !a.DecidedAt.Before(a.ExpiresAt) || !at.Before(s.site.ApprovedUntil(a, s.rule)):
+		return deny("the approval expired at %s", s.site.ApprovedUntil(a, s.rule).Format("15:04:05 MST"))
 	case s.rule.noApprover():
 		return deny("the policies for it name no approver in common")
 	}

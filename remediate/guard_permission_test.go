@@ -16,7 +16,7 @@ func TestApprovalGuardAnswers(t *testing.T) {
 		a := &state.Action{ID: "ACT-1", Kind: "set_engine_arg", Mode: "approve", State: state.Approved, ExpiresAt: at.Add(15 * time.Minute),
 			DecidedBy: state.Actor{ID: "asha", Role: state.Responder}, DecidedAt: at.Add(time.Minute)}
 		a.PlanHash = planHash(a)
-		return &scene{cfg: &Config{}, now: at.Add(2 * time.Minute), act: a, rule: rule{Limits: Limits{}.OrDefaults(), mode: Approve}}
+		return &scene{site: &Site{}, now: at.Add(2 * time.Minute), act: a, rule: rule{Limits: Limits{}.OrDefaults(), mode: Approve}}
 	}
 	for name, c := range map[string]struct {
 		change func(*scene)
@@ -87,12 +87,12 @@ func TestStrictestMatchingModeHolds(t *testing.T) {
 		"this very place": {[]Policy{{Causes: []string{"kv_exhaustion"}, Actions: []string{"set_engine_arg"}, Clusters: []string{"prod"}, Namespaces: []string{"llm"},
 			Pools: []string{"vllm"}, Mode: Suggest}}, Suggest},
 	} {
-		cfg := &Config{Mode: Auto, Policies: c.policies}
-		if got := cfg.ruleFor("kv_exhaustion", "set_engine_arg", target).mode; got != c.want {
+		cfg := &Rules{Mode: Auto, Policies: c.policies}
+		if got := cfg.For("kv_exhaustion", "set_engine_arg", target).mode; got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
-	if got := (&Config{}).ruleFor("kv_exhaustion", "set_engine_arg", target).mode; got != Suggest {
+	if got := (&Rules{}).For("kv_exhaustion", "set_engine_arg", target).mode; got != Suggest {
 		t.Errorf("without a mode it is %s", got)
 	}
 }
@@ -107,8 +107,8 @@ func TestStrictestOfEachLimitHolds(t *testing.T) {
 			loose, strict = strict, loose
 		}
 		for _, policies := range [][]Policy{{{Limits: loose}, {Limits: strict}}, {{Limits: strict}, {}, {Limits: loose}}} {
-			cfg := &Config{Limits: loose, Policies: policies}
-			if got := l.Get(cfg.ruleFor("", "", state.Target{}).Limits); got != l.Get(strict) {
+			cfg := &Rules{Limits: loose, Policies: policies}
+			if got := l.Get(cfg.For("", "", state.Target{}).Limits); got != l.Get(strict) {
 				t.Errorf("%s is %s, want %s", l.Key, l.Text(got), l.Text(l.Get(strict)))
 			}
 		}

@@ -26,7 +26,7 @@ func targetGuard(_ context.Context, s *scene) verdict {
 		return deny("%s is not the object that was planned for", t)
 	case t.Namespace == "kube-system" || t.Namespace == "kube-public" || t.Namespace == "kube-node-lease":
 		return deny("namespace %s belongs to the cluster itself", t.Namespace)
-	case s.cfg.SelfNamespace != "" && t.Namespace == s.cfg.SelfNamespace:
+	case s.site.SelfNamespace != "" && t.Namespace == s.site.SelfNamespace:
 		return deny("namespace %s is the bot's own", t.Namespace)
 	case t.Kind == "Pod" && s.pod.Terminating:
 		return deny("%s is terminating already", t)
@@ -36,25 +36,10 @@ func targetGuard(_ context.Context, s *scene) verdict {
 	if why := s.entire(); why != "" {
 		return deny("%s", why)
 	}
-	if !s.cfg.optedIn(s.ns, s.rule.mode) {
-		return deny("namespace %s has not opted in: kubectl label namespace %s %s", t.Namespace, t.Namespace, s.cfg.ManagedLabel)
+	if !s.site.OptedIn(s.ns.Labels, s.rule.mode) {
+		return deny("namespace %s has not opted in: kubectl label namespace %s %s", t.Namespace, t.Namespace, s.site.ManagedLabel)
 	}
 	return allow("%s, uid %s", t, t.UID)
-}
-
-// optedIn says whether first aid may write in the namespace. Where nobody is asked it must carry
-// the label. Where a named person approves every write, and a Role in the namespace lets it happen,
-// only another value of the label says no.
-func (c *Config) optedIn(ns Namespace, mode Mode) bool {
-	if c.ManagedLabel == "-" {
-		return true
-	}
-	key, want, _ := strings.Cut(c.ManagedLabel, "=")
-	have, ok := ns.Labels[key]
-	if !ok {
-		return mode != Auto
-	}
-	return want == "" || have == want
 }
 
 // evidenceGuard: the trouble is still there, and enough independent signals, read just now, still
@@ -153,7 +138,7 @@ func sharedCause(_ context.Context, s *scene) verdict {
 	near := func(in *state.Incident) bool {
 		return in.Open() && in.Cluster == s.in.Cluster && in.Scope.Namespace == s.act.Target.Namespace
 	}
-	for _, in := range append(s.cfg.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Match: near}).Incidents, s.in) {
+	for _, in := range append(s.site.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Match: near}).Incidents, s.in) {
 		if !near(&in) {
 			continue
 		}
@@ -186,7 +171,7 @@ func ownership(_ context.Context, s *scene) verdict {
 	if why := s.scaling(); why != "" {
 		return hold(s.now.Add(time.Minute), "%s", why)
 	}
-	if m, ok := humanEdit(s.w, s.now.Add(-s.rule.HumanEdit)); ok {
+	if m, ok := s.w.HumanEdit(s.now.Add(-s.rule.HumanEdit)); ok {
 		return hold(m.At.Add(s.rule.HumanEdit), "%s changed %s at %s: hands off for %s", m.Name, s.w.Name, m.At.Format("15:04:05 MST"), state.FormatDuration(s.rule.HumanEdit))
 	}
 	if s.act.Kind != setEngineArgKind {
@@ -197,10 +182,10 @@ func ownership(_ context.Context, s *scene) verdict {
 			return deny("%s is made by %s %s: set %s there", s.w.Name, o.Kind, o.Name, s.act.Change)
 		}
 	}
-	if owner := declarative(s.w); owner != "" {
+	if owner := s.w.Declared(); owner != "" {
 		return deny("%s, which would undo the change: set %s in its source", owner, s.act.Change)
 	}
-	if release := helmRelease(s.w); release != "" {
+	if release := s.w.HelmRelease(); release != "" {
 		if s.rule.mode == Auto {
 			return deny("%s: its next upgrade would undo the change: set %s in the release's values", release, s.act.Change)
 		}
@@ -220,66 +205,6 @@ func (s *scene) scaling() string {
 		case a.Desired != a.Current || a.Desired != s.w.Replicas:
 			return fmt.Sprintf("%s %s is scaling %s: it wants %d replicas, saw %d, and %d are set", a.Kind, a.Name, s.w.Name, a.Desired, a.Current, s.w.Replicas)
 		}
-	}
-	return ""
-}
-
-// controllers write objects by themselves; their entries are no person's edit.
-var controllers = []string{"kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver", FieldManager}
-
-func humanEdit(w Workload, since time.Time) (Manager, bool) {
-	for _, m := range w.Managers {
-		if m.Status || !m.At.After(since) || slices.Contains(controllers, m.Name) || gitOps(m.Name) || m.Name == "helm" {
-			continue
-		}
-		if m.At.Sub(w.Created).Abs() <= time.Second {
-			continue // the creation itself
-		}
-		return m, true
-	}
-	return Manager{}, false
-}
-
-func gitOps(manager string) bool {
-	for _, known := range []string{"argocd", "kustomize-controller", "helm-controller", "flux", "fleetagent", "keda"} {
-		if strings.HasPrefix(strings.ToLower(manager), known) {
-			return true
-		}
-	}
-	return false
-}
-
-// declarative says what declares the pod template from elsewhere, by who wrote it and by the marks
-// that such tools leave.
-func declarative(w Workload) string {
-	for _, m := range w.Managers {
-		if gitOps(m.Name) && (len(m.Owns) == 0 || slices.ContainsFunc(m.Owns, func(p string) bool { return strings.HasPrefix(p, "spec.template") })) {
-			return fmt.Sprintf("%s sets the pod template of %s", m.Name, w.Name)
-		}
-	}
-	marks := []struct{ key, tool string }{
-		{"argocd.argoproj.io/tracking-id", "Argo CD"}, {"argocd.argoproj.io/instance", "Argo CD"},
-		{"kustomize.toolkit.fluxcd.io/name", "Flux"}, {"helm.toolkit.fluxcd.io/name", "Flux"},
-	}
-	for _, m := range marks {
-		for _, set := range []map[string]string{w.Labels, w.Annotations} {
-			if v, ok := set[m.key]; ok {
-				return fmt.Sprintf("%s (%s) manages %s", m.tool, clip(v), w.Name)
-			}
-		}
-	}
-	return ""
-}
-
-// helmRelease names the Helm release that the workload belongs to. Helm by itself changes nothing
-// between upgrades, so that a person may still decide; what applies releases continuously is found
-// by declarative.
-func helmRelease(w Workload) string {
-	if v, ok := w.Annotations["meta.helm.sh/release-name"]; ok {
-		return fmt.Sprintf("Helm release %s manages %s", clip(v), w.Name)
-	}
-	if w.Labels["app.kubernetes.io/managed-by"] == "Helm" || slices.ContainsFunc(w.Managers, func(m Manager) bool { return m.Name == "helm" }) {
-		return "a Helm release manages " + w.Name
 	}
 	return ""
 }

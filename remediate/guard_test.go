@@ -184,7 +184,9 @@ func TestTheStrictestPolicyHolds(t *testing.T) {
 }
 
 func TestConfigProblemsAreAllListed(t *testing.T) {
-	_, err := remediate.New(remediate.Config{Mode: "yolo", Policies: []remediate.Policy{{Actions: []string{"reboot"}, Freeze: []remediate.FreezeWindow{{Days: []string{"someday"}, From: "1", To: "2"}}}}})
+	_, err := remediate.New(remediate.Config{Site: remediate.Site{Rules: remediate.Rules{Mode: "yolo", Policies: []remediate.Policy{
+		{Actions: []string{"reboot"}, Freeze: []remediate.FreezeWindow{{Days: []string{"someday"}, From: "1", To: "2"}}},
+	}}}})
 	for _, want := range []string{"yolo", "reboot", "22:00"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %s", err, want)

@@ -10,7 +10,7 @@ import (
 // verifiability allows if each leading signal has a baseline, the way back is known, and the API
 // server would take the writes.
 func verifiability(ctx context.Context, s *scene) verdict {
-	w, err := s.kind.write(s, "check")
+	w, err := s.kind.Write(s, "check")
 	if err != nil {
 		return deny("the write cannot be prepared: %v", err)
 	}
@@ -21,7 +21,7 @@ func verifiability(ctx context.Context, s *scene) verdict {
 	leading := s.leading(base)
 	shows := false // a leading signal that is no guardrail can be read
 	var have, unread []string
-	metrics := applying(s.kind.metrics(), s.act)
+	metrics := applying(s.kind.Metrics(), s.act)
 	for _, m := range metrics {
 		_, readable := now[m.signal]
 		_, before := base[m.signal]
@@ -45,24 +45,14 @@ func verifiability(ctx context.Context, s *scene) verdict {
 	if !s.rule.mode.Writes() {
 		return allow("baseline of %s; the way back is known; no dry run, for mode %s only reads", strings.Join(have, ", "), s.rule.mode)
 	}
-	if err := s.kind.dryRun(ctx, s, w); err != nil {
+	if err := s.kind.DryRun(ctx, s, w); err != nil {
 		switch {
 		case errors.Is(err, ErrForbidden):
 			return deny("the service account may not do this: apply the namespaced Role for first aid (%v)", err)
 		case errors.Is(err, ErrBlocked):
-			return hold(s.now.Add(s.cfg.Timing.Poll), "a dry run of the eviction is refused now: %v", err)
+			return hold(s.now.Add(s.site.Timing.Poll), "a dry run of the eviction is refused now: %v", err)
 		}
 		return deny("a dry run failed: %v", err)
 	}
 	return allow("baseline of %s; the way back is known; the dry run passed", strings.Join(have, ", "))
-}
-
-func names(ms []metric) []string {
-	out := make([]string, 0, len(ms))
-	for _, m := range ms {
-		if !slices.Contains(out, m.signal) {
-			out = append(out, m.signal)
-		}
-	}
-	return out
 }

@@ -90,20 +90,20 @@ func TestReasonsReadAsSentences(t *testing.T) {
 	if reasonOf("") != "" {
 		t.Error("no reason reads as one")
 	}
-	all := names(setEngineArg{}.metrics())
+	all := names(setEngineArg{}.Metrics())
 	if n := len(all); n < 5 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != n {
 		t.Errorf("%v", all)
 	}
 }
 
 func TestEmptyConfigIsValid(t *testing.T) {
-	if err := (&Config{}).Validate(); err != nil {
+	if err := (&Rules{}).Validate(); err != nil {
 		t.Error(err)
 	}
-	if err := (&Config{Policies: []Policy{{Mode: "yolo"}}}).Validate(); err == nil {
+	if err := (&Rules{Policies: []Policy{{Mode: "yolo"}}}).Validate(); err == nil {
 		t.Error("an unknown mode of a policy was taken")
 	}
-	if err := (&Config{Policies: []Policy{{Actions: []string{setEngineArgKind, restartWorkerKind}}}}).Validate(); err != nil {
+	if err := (&Rules{Policies: []Policy{{Actions: []string{setEngineArgKind, restartWorkerKind}}}}).Validate(); err != nil {
 		t.Error(err)
 	}
 	window := Timing{Window: 10 * time.Minute, Interval: time.Minute}
@@ -117,7 +117,7 @@ func TestEmptyConfigIsValid(t *testing.T) {
 func TestHaltDeniesEverything(t *testing.T) {
 	by := state.Actor{ID: "asha", Name: "asha"}
 	halted := func(reason string) func(*scene) {
-		return func(s *scene) { s.cfg.View.(*memory).halt = &state.Halt{Actor: by, Reason: reason} }
+		return func(s *scene) { s.site.View.(*memory).halt = &state.Halt{Actor: by, Reason: reason} }
 	}
 	runRulings(t, killSwitch, []ruling{
 		{name: "not halted", want: state.Allow},

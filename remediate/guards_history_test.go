@@ -159,7 +159,7 @@ func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 			if change != nil {
 				change(&in)
 			}
-			s.cfg.View.(*memory).incidents = []state.Incident{in}
+			s.site.View.(*memory).incidents = []state.Incident{in}
 		}
 	}
 	own := func(change func(*scene, *state.Incident)) func(*scene) {
@@ -167,7 +167,7 @@ func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 			in := s.in
 			in.ID, in.OpenedAt = "INC-0", noon.Add(-2*time.Hour)
 			change(s, &in)
-			s.cfg.View.(*memory).incidents = []state.Incident{in}
+			s.site.View.(*memory).incidents = []state.Incident{in}
 		}
 	}
 	for _, c := range []struct {
@@ -223,7 +223,7 @@ func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 	s := calm(setEngineArgKind)
 	mine := s.in
 	mine.ID = "INC-0"
-	s.cfg.View.(*memory).incidents = []state.Incident{mine}
+	s.site.View.(*memory).incidents = []state.Incident{mine}
 	if s.failed(*s.earlier("ACT-1", state.Verifying, time.Hour, 50*time.Minute)) {
 		t.Error("a run that is verified while its alerts go on is said to have failed")
 	}

@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -52,7 +53,7 @@ func calm(kind string) *scene {
 	sc := state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm"}
 	in := state.Incident{ID: "INC-1", Cluster: "prod", Status: state.StatusOpen, Scope: sc, ActiveAlerts: 1, StartedAt: noon.Add(-10 * time.Minute),
 		OpenedAt: noon.Add(-9 * time.Minute), Diagnosis: state.Diagnosis{Cause: "kv_leak", Scope: sc}}
-	s := &scene{cfg: &Config{View: &memory{}, Mode: Auto, ManagedLabel: "paramedic.dev/managed=true", Timing: Timing{}.orDefaults()}, now: noon, in: in}
+	s := &scene{site: &Site{Rules: Rules{Mode: Auto, ManagedLabel: "paramedic.dev/managed=true", Timing: Timing{}.OrDefaults()}, View: &memory{}}, now: noon, in: in}
 	s.act = &state.Action{ID: "ACT-5", Incident: in.ID, Cause: "kv_leak", Kind: kind, Mode: "auto", State: state.Proposed, Params: map[string]string{},
 		Target: state.Target{Cluster: "prod", Namespace: "llm", Kind: "Deployment", Name: "vllm", UID: "dep-1", Pool: "vllm"}}
 	s.ns = Namespace{Name: "llm", Labels: map[string]string{"paramedic.dev/managed": "true"}}
@@ -70,7 +71,7 @@ func calm(kind string) *scene {
 		s.act.Params["pool_kind"] = "Deployment"
 	}
 	s.kind, _ = actionOf(kind)
-	s.rule = s.cfg.ruleFor(s.act.Cause, kind, s.act.Target)
+	s.rule = s.site.For(s.act.Cause, kind, s.act.Target)
 	return s
 }
 
@@ -114,7 +115,7 @@ func runRulings(t *testing.T, guard func(context.Context, *scene) verdict, cases
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			s := calm(or(c.kind, setEngineArgKind))
+			s := calm(cmp.Or(c.kind, setEngineArgKind))
 			if c.set != nil {
 				c.set(s)
 			}

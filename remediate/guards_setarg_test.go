@@ -107,7 +107,7 @@ func TestUseCountsWholeWorkersOnly(t *testing.T) {
 	s.sample("requests_running", "vllm-0", 64, 0)
 	s.sample("kv_usage", "vllm-1", .85, 0)
 	s.sample("requests_running", "vllm-2", 64, 0)
-	if n, how := s.safeByUse(); n != 64 {
+	if n, how := safeByUse(s); n != 64 {
 		t.Errorf("%d: %s", n, how)
 	}
 }
@@ -121,7 +121,7 @@ func TestAbsentFlagIsAppendedAndTakenAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := setEngineArg{}.write(s, "op")
+	w, err := setEngineArg{}.Write(s, "op")
 	path := `"path":"/spec/template/spec/containers/0/args/1"`
 	if err != nil || w.Old != "" || w.New != "--max-num-seqs=48" || !strings.Contains(w.Patch, `{"op":"add",`+path+`,"value":"--max-num-seqs=48"}`) || strings.Contains(w.Patch, `"op":"test",`+path) ||
 		!strings.Contains(w.Inverse, `{"op":"remove",`+path) {
@@ -139,12 +139,12 @@ func TestAbsentFlagIsAppendedAndTakenAway(t *testing.T) {
 func TestRestartIsDryRunInBothSteps(t *testing.T) {
 	b, s := attend(restartWorkerKind, state.Admitted), calm(restartWorkerKind)
 	s.cluster = b.p
-	if err := (restartWorker{}).dryRun(t.Context(), s, state.Write{}); err != nil || len(b.p.wrote) != 0 {
+	if err := (restartWorker{}).DryRun(t.Context(), s, state.Write{}); err != nil || len(b.p.wrote) != 0 {
 		t.Errorf("%v %v", err, b.p.wrote)
 	}
 	for _, c := range []struct{ patch, evict error }{{ErrForbidden, nil}, {nil, ErrBlocked}} {
 		s.cluster = &dryRuns{b.p, c.patch, c.evict}
-		if err := (restartWorker{}).dryRun(t.Context(), s, state.Write{}); err == nil {
+		if err := (restartWorker{}).DryRun(t.Context(), s, state.Write{}); err == nil {
 			t.Errorf("%+v passes", c)
 		}
 	}

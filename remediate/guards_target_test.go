@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 		return func(s *scene) { s.ns.Labels, s.rule.mode = l, m }
 	}
 	wanted := func(label string, set func(*scene)) func(*scene) {
-		return func(s *scene) { s.cfg.ManagedLabel = label; set(s) }
+		return func(s *scene) { s.site.ManagedLabel = label; set(s) }
 	}
 	pod := func(change func(*Pod)) func(*scene) { return func(s *scene) { change(&s.pod) } }
 	runRulings(t, targetGuard, []ruling{
@@ -29,8 +30,8 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 		{name: "kube-system", set: target(func(t *state.Target) { t.Namespace = "kube-system" }), want: state.Deny, says: "belongs to the cluster itself"},
 		{name: "kube-public", set: target(func(t *state.Target) { t.Namespace = "kube-public" }), want: state.Deny, says: "belongs to the cluster itself"},
 		{name: "kube-node-lease", set: target(func(t *state.Target) { t.Namespace = "kube-node-lease" }), want: state.Deny, says: "belongs to the cluster itself"},
-		{name: "where the bot runs", set: func(s *scene) { s.cfg.SelfNamespace = "llm" }, want: state.Deny, says: "the bot's own"},
-		{name: "where the bot does not run", set: func(s *scene) { s.cfg.SelfNamespace = "paramedic" }, want: state.Allow},
+		{name: "where the bot runs", set: func(s *scene) { s.site.SelfNamespace = "llm" }, want: state.Deny, says: "the bot's own"},
+		{name: "where the bot does not run", set: func(s *scene) { s.site.SelfNamespace = "paramedic" }, want: state.Allow},
 		{name: "a worker that terminates", kind: restartWorkerKind, set: pod(func(p *Pod) { p.Terminating = true }), want: state.Deny, says: "terminating already"},
 		{name: "a worker that Kubernetes' evidence lacks", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers = nil }, want: state.Deny, says: "is not known"},
 		{name: "a worker of another UID in the evidence", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers[0].UID = "pod-9" }, want: state.Deny, says: "is not known"},
@@ -38,11 +39,11 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 			s.ev.Workers[0].UID, s.pod.UID, s.act.Target.UID = "", "pod-0", "pod-0"
 		}, want: state.Deny, says: "is not known"},
 		{name: "a worker that was seen before", kind: restartWorkerKind, set: func(s *scene) {
-			s.cfg.View.(*memory).evidence, s.ev = s.ev, state.Evidence{}
+			s.site.View.(*memory).evidence, s.ev = s.ev, state.Evidence{}
 		}, want: state.Allow},
 		{name: "one rank of a group", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers[0].Group = "tp" }, want: state.Deny, says: "parallel group tp"},
 		{name: "one rank of a group, as was seen before", kind: restartWorkerKind, set: func(s *scene) {
-			s.cfg.View.(*memory).evidence.Workers = []state.Worker{{Namespace: "llm", Pod: "vllm-0", UID: "pod-0", Group: "tp"}}
+			s.site.View.(*memory).evidence.Workers = []state.Worker{{Namespace: "llm", Pod: "vllm-0", UID: "pod-0", Group: "tp"}}
 		}, want: state.Deny, says: "parallel group tp"},
 		{name: "one beside a group", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers[1].Group = "tp" }, want: state.Allow},
 		{name: "a group's rank of its name elsewhere", kind: restartWorkerKind, set: func(s *scene) {
@@ -104,7 +105,7 @@ func TestOwnershipHoldsForOthersWork(t *testing.T) {
 			{name: "an edit soon after creation", set: func(s *scene) { s.w.Created = edit.At.Add(-time.Second - moment); by(edit)(s) }, want: state.Hold},
 		}...)
 		for i := range list {
-			list[i].kind = or(list[i].kind, kind)
+			list[i].kind = cmp.Or(list[i].kind, kind)
 		}
 	}
 	runRulings(t, ownership, list)
@@ -165,7 +166,7 @@ func TestSharedTroubleForbidsOneRestart(t *testing.T) {
 			if change != nil {
 				change(&in)
 			}
-			s.cfg.View.(*memory).incidents = []state.Incident{in}
+			s.site.View.(*memory).incidents = []state.Incident{in}
 		}
 	}
 	list := []ruling{

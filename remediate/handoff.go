@@ -1,6 +1,10 @@
 package remediate
 
-import "paramedic/state"
+import (
+	"cmp"
+
+	"paramedic/state"
+)
 
 // putBack reports whether the run's write is undone, though not by the run: the value is the one
 // from before. What declares the workload elsewhere, or a person, decided so.
@@ -13,7 +17,7 @@ func putBack(w Workload, wr state.Write) bool {
 // to undo.
 func handedOff(w Workload) advance {
 	text := "the old value is back, and Paramedic did not put it there: it is not written again"
-	if owner := or(declarative(w), helmRelease(w)); owner != "" {
+	if owner := cmp.Or(w.Declared(), w.HelmRelease()); owner != "" {
 		text += "; " + owner + ": set it in its source"
 	}
 	return advance{to: state.Superseded, text: text}

@@ -165,16 +165,3 @@ func (l Limits) WrongIn(general Limits) []LimitProblem {
 	}
 	return out
 }
-
-// Horizon returns how far back the guards look: with a shorter memory they would count too few
-// runs.
-func (c *Config) Horizon() time.Duration {
-	t := c.Timing.orDefaults()
-	after := t.Drain + t.Blocked + 2*t.Rollout + t.Settle + t.Window // a run may outlast its incident by this, and its cooldown begins then
-	all := c.Limits.OrDefaults()
-	longest := max(24*time.Hour, all.RolloutEvery, all.Cooldown+after) // per_target_day counts a day
-	for _, p := range c.Policies {
-		longest = max(longest, p.Limits.RolloutEvery, p.Limits.Cooldown+after)
-	}
-	return longest
-}

@@ -78,14 +78,14 @@ func TestPolicyWithoutApproversAllowsThemAll(t *testing.T) {
 	named, silent := Policy{Approvers: []string{"asha"}}, Policy{Mode: Approve}
 	for _, list := range [][]Policy{{named, silent}, {silent, named}} {
 		s := calm(setEngineArgKind)
-		s.cfg.Policies = list
-		if r := s.cfg.ruleFor(s.act.Cause, s.act.Kind, s.act.Target); !slices.Equal(r.approvers, named.Approvers) || r.noApprover() {
+		s.site.Policies = list
+		if r := s.site.For(s.act.Cause, s.act.Kind, s.act.Target); !slices.Equal(r.approvers, named.Approvers) || r.noApprover() {
 			t.Errorf("%v", r.approvers)
 		}
 	}
 	s := calm(setEngineArgKind)
-	s.cfg.Policies = []Policy{silent}
-	if r := s.cfg.ruleFor(s.act.Cause, s.act.Kind, s.act.Target); r.approvers != nil {
+	s.site.Policies = []Policy{silent}
+	if r := s.site.For(s.act.Cause, s.act.Kind, s.act.Target); r.approvers != nil {
 		t.Errorf("%v", r.approvers)
 	}
 }
@@ -98,7 +98,7 @@ func TestGivenConfigIsKept(t *testing.T) {
 	if c := r.Run.cfg; c.Clock == nil || c.Clock.Now().IsZero() || c.Logger == nil || c.ManagedLabel != "paramedic.dev/managed=true" {
 		t.Errorf("%+v", c)
 	}
-	given := Config{Clock: still{noon}, Logger: quietLogger, ManagedLabel: "team=llm"}
+	given := Config{Site: Site{Clock: still{noon}, Rules: Rules{ManagedLabel: "team=llm"}}, Logger: quietLogger}
 	if r, err = New(given); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -114,8 +115,8 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 	maps.Copy(a.Params, r.Params)
 	refuse := func(err error) (state.Action, bool) {
 		a.Guards = append(a.Guards, state.GuardResult{Guard: "plan", Decision: state.Deny, Reason: err.Error(), At: now})
-		a.Change = or(a.Change, r.Action)
-		a.Why = or(a.Why, r.Text)
+		a.Change = cmp.Or(a.Change, r.Action)
+		a.Why = cmp.Or(a.Why, r.Text)
 		return a, true
 	}
 	t, err := kind.target(in, ev, a.Params)

@@ -12,7 +12,7 @@ import (
 func TestHalfOfTheReadingsMakeNoBaseline(t *testing.T) {
 	for n, known := range map[int]bool{3: false, 4: true, 6: true} {
 		s := calm(setEngineArgKind)
-		s.cfg.Timing.Samples = 12 // six readings
+		s.site.Timing.Samples = 12 // six readings
 		s.act.Verify.Before = map[string][]float64{"kv_usage": slices.Repeat([]float64{.9}, n)}
 		if _, ok := s.baseline()["kv_usage"]; ok != known {
 			t.Errorf("%d of 6 readings: %t", n, ok)
@@ -95,14 +95,14 @@ func TestSafeValueNeedsEachOfItsSignals(t *testing.T) {
 					s.each(signal, 0)
 				}
 			}
-			if n, how := s.safeByTokens(); strings.HasPrefix(how, "it takes") != (without != "") || n < 0 {
+			if n, how := safeByTokens(s); strings.HasPrefix(how, "it takes") != (without != "") || n < 0 {
 				t.Errorf("without %q: %d, %s", without, n, how)
 			}
 		}
 	}
 	s := calm(setEngineArgKind) // nothing at all
 	s.each("kv_blocks_total", 1000)
-	if _, how := s.safeByTokens(); !strings.HasPrefix(how, "it takes") {
+	if _, how := safeByTokens(s); !strings.HasPrefix(how, "it takes") {
 		t.Error(how)
 	}
 }
@@ -110,11 +110,11 @@ func TestSafeValueNeedsEachOfItsSignals(t *testing.T) {
 func TestOnlyValueBetweenTheLimitsIsTaken(t *testing.T) {
 	s := calm(setEngineArgKind)
 	s.rule.Floor, s.rule.Ceiling = 64, 64
-	if to, _, err := s.compute(100, "lower"); to != 64 || err != nil {
+	if to, _, err := compute(s, 100, "lower"); to != 64 || err != nil {
 		t.Errorf("%d %v", to, err)
 	}
 	s.rule.Floor = 65
-	if _, _, err := s.compute(100, "lower"); err == nil || !strings.Contains(err.Error(), "the limits allow no value") {
+	if _, _, err := compute(s, 100, "lower"); err == nil || !strings.Contains(err.Error(), "the limits allow no value") {
 		t.Errorf("%v", err)
 	}
 }

@@ -36,7 +36,7 @@ func (restartWorker) verbs() []Verb {
 
 func (restartWorker) reversible() bool { return false }
 
-func (restartWorker) metrics() []metric {
+func (restartWorker) Metrics() []metric {
 	return []metric{
 		{signal: "kv_usage", also: []string{"kv_idle_usage"}, unit: "ratio", agg: aggMax, target: true, better: 0.8, worse: 1.2, noise: 0.05},
 		{signal: "container_memory", also: []string{"container_memory_slope"}, unit: "bytes", agg: aggMax, target: true, better: 0.85, worse: 1.2},
@@ -85,7 +85,7 @@ func (restartWorker) draft(s *scene) error {
 	if !slices.ContainsFunc(s.pods, func(p Pod) bool { return p.UID == s.pod.UID }) {
 		return fmt.Errorf("pod %s does not belong to %s", s.pod.Name, s.w.Name)
 	}
-	labels, err := s.isolation()
+	labels, err := isolation(s)
 	if err != nil {
 		return err
 	}
@@ -93,13 +93,13 @@ func (restartWorker) draft(s *scene) error {
 	a.Params["pod"] = s.pod.Name
 	a.Params["labels"] = strings.Join(labels, ",")
 	a.Why = fmt.Sprintf("A restart frees what only this worker holds. It is taken out of serving (%s), runs what it has begun for up to %s, and is then evicted under its disruption budget; what still runs then is lost, and so is its prefix cache.",
-		a.Params["labels"], state.FormatDuration(drainTime(a, s.cfg.Timing)))
+		a.Params["labels"], state.FormatDuration(drainTime(a, s.site.Timing)))
 	set := make([]string, len(labels))
 	for i, l := range labels {
 		set[i] = l + "=" + isolated
 	}
 	a.Command = fmt.Sprintf("kubectl -n %[1]s label pod %[2]s --overwrite %[3]s && sleep %.0[4]f && kubectl create --raw /api/v1/namespaces/%[1]s/pods/%[2]s/eviction -f - <<< %[5]s",
-		a.Target.Namespace, s.pod.Name, strings.Join(set, " "), drainTime(a, s.cfg.Timing).Seconds(), quote(evictionBody(a.Target)))
+		a.Target.Namespace, s.pod.Name, strings.Join(set, " "), drainTime(a, s.site.Timing).Seconds(), quote(evictionBody(a.Target)))
 	return nil
 }
 
@@ -116,7 +116,7 @@ func evictionBody(t state.Target) string {
 // isolation are the labels to change so that no Service selects the worker any more, while its
 // controller and its disruption budget still do: a controller that lost it would start another
 // worker, a budget that lost it would not protect the pool.
-func (s *scene) isolation() ([]string, error) {
+func isolation(s *scene) ([]string, error) {
 	if s.w.Odd {
 		return nil, fmt.Errorf("the selector of %s is not only labels, so it is not certain which label is free to change", s.w.Name)
 	}
@@ -149,8 +149,8 @@ func (s *scene) isolation() ([]string, error) {
 	return out, nil
 }
 
-func (restartWorker) write(s *scene, opID string) (state.Write, error) {
-	labels, err := s.isolation()
+func (restartWorker) Write(s *scene, opID string) (state.Write, error) {
+	labels, err := isolation(s)
 	if err != nil {
 		return state.Write{}, err
 	}
@@ -176,7 +176,7 @@ func (restartWorker) write(s *scene, opID string) (state.Write, error) {
 	return state.Write{OpID: opID, UID: s.pod.UID, Old: string(was), New: isolated, Path: "/metadata/labels", Patch: encode(ops...), Inverse: encode(back...)}, nil
 }
 
-func (restartWorker) dryRun(ctx context.Context, s *scene, w state.Write) error {
+func (restartWorker) DryRun(ctx context.Context, s *scene, w state.Write) error {
 	if _, err := s.cluster.PatchPod(ctx, s.pod.Namespace, s.pod.Name, []byte(w.Patch), true); err != nil {
 		return err
 	}

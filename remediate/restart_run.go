@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,7 +39,7 @@ func (k restartWorker) apply(ctx context.Context, r *stage) advance {
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid while the worker was isolated")
 	}
-	if why := or(r.stopped(), r.watch(ctx, k)); why != "" { // the others carry its load: if they fail at that, it is put back
+	if why := cmp.Or(r.stopped(), r.watch(ctx, k)); why != "" { // the others carry its load: if they fail at that, it is put back
 		r.note(keyUndo, why)
 		return r.stay(0)
 	}
@@ -178,7 +179,7 @@ func (k restartWorker) evict(ctx context.Context, r *stage, pod Pod) advance {
 // taken minutes.
 func (restartWorker) tooFew(ctx context.Context, r *stage) string {
 	a := r.act
-	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
+	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, cmp.Or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
 	if err != nil {
 		return fmt.Sprintf("the pool could not be read before the eviction: %v", err)
 	}
@@ -223,7 +224,7 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod Pod) advance {
 func (restartWorker) live(ctx context.Context, r *stage) advance {
 	a := r.act
 	since := reached(*a, state.Applied).At
-	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
+	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, cmp.Or(a.Params["pool_kind"], "Deployment"), a.Target.Pool})
 	if err == nil {
 		var pods []Pod
 		if pods, err = r.cluster.Pods(ctx, w); err == nil {

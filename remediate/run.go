@@ -126,7 +126,7 @@ func (r *Runner) step(ctx context.Context, st *stage, kind action) advance {
 	if a.State == state.Intent || a.State == state.RollbackIntent {
 		if ns, err := st.cluster.Namespace(ctx, a.Target.Namespace); err != nil {
 			return st.retry(err)
-		} else if !r.cfg.optedIn(ns, Mode(a.Mode)) {
+		} else if !r.cfg.OptedIn(ns.Labels, Mode(a.Mode)) {
 			st.optedOut = true
 		}
 	}
@@ -154,7 +154,7 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	if Mode(a.Mode) != Auto && !a.DecidedAt.Before(a.ExpiresAt) {
 		return advance{to: state.Expired, text: "the approval came too late"}
 	}
-	if end := r.cfg.approvedUntil(a, r.cfg.ruleFor(a.Cause, a.Kind, a.Target)); Mode(a.Mode) != Auto && !st.now.Before(end) {
+	if end := r.cfg.ApprovedUntil(a, r.cfg.For(a.Cause, a.Kind, a.Target)); Mode(a.Mode) != Auto && !st.now.Before(end) {
 		return advance{to: state.Expired, text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
 	}
 	s := r.cfg.survey(ctx, st.in, a)
@@ -179,7 +179,7 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 		s.observe(time.Time{})
 		return advance{to: state.Admitted, text: "all guards allow", wait: r.cfg.Timing.Interval}
 	}
-	w, err := kind.write(s, state.Hash("op", string(a.ID), a.PlanHash, strconv.Itoa(len(a.Steps))))
+	w, err := kind.Write(s, state.Hash("op", string(a.ID), a.PlanHash, strconv.Itoa(len(a.Steps))))
 	if err != nil {
 		return advance{to: state.Denied, text: "the write cannot be prepared: " + err.Error()}
 	}
@@ -208,15 +208,3 @@ func (r *Runner) held(st *stage, why string, retry time.Time) advance {
 
 // keyHeld is the journal's key for since when the run is held by what names no end.
 const keyHeld = "held"
-
-// approvedUntil returns when an approval runs out: some time after the plan's, or after the end of
-// a hold. It lasts for the window that is read before the write, however short approval_expires is,
-// or no such approval would ever be carried out.
-func (c *Config) approvedUntil(a *state.Action, r rule) time.Time {
-	end := a.ExpiresAt
-	if held, err := time.Parse(time.RFC3339Nano, a.Journal[state.HeldUntil]); err == nil && held.After(end) {
-		end = held
-	}
-	t := c.Timing.orDefaults()
-	return end.Add(max(r.ApprovalTTL, time.Duration(t.readings()+1)*t.Interval))
-}

@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,12 +15,12 @@ import (
 
 // A scene is everything that guards judge an action by, read afresh each time.
 type scene struct {
-	cfg  *Config
+	site *Site
 	now  time.Time
 	rule rule
 	in   state.Incident
 	act  *state.Action
-	kind action
+	kind kindOfAction
 
 	cluster Cluster
 	ns      Namespace
@@ -31,26 +32,6 @@ type scene struct {
 	actions []state.Action
 	unread  error // why the pool could not be read
 	problem error // why the live reads are not whole; guards that need them deny
-}
-
-// survey reads the target's surroundings. Only what the action needs of a pod is read, and only
-// where it names one.
-func (c *Config) survey(ctx context.Context, in state.Incident, act *state.Action) *scene {
-	s := &scene{cfg: c, now: c.Clock.Now(), in: in, act: act, rule: c.ruleFor(act.Cause, act.Kind, act.Target), cluster: c.Clusters[act.Target.Cluster]}
-	s.kind, _ = actionOf(act.Kind)
-	s.actions = remembered(c.View, act.Incident)
-	if s.cluster == nil || s.kind == nil {
-		s.problem = fmt.Errorf("there is no write access configured for cluster %q", act.Target.Cluster)
-		s.unread = s.problem
-		return s
-	}
-	s.unread = s.look(ctx, s.poolRef())
-	s.problem = s.unread
-	if s.problem == nil && act.Target.Kind == "Pod" {
-		s.pod, s.problem = s.cluster.Pod(ctx, act.Target.Namespace, act.Target.Name)
-	}
-	s.ev = c.Gauge.Read(ctx, act.Target.Cluster, poolScope(act.Target, in.Scope.Model), in.StartedAt, s.signals())
-	return s
 }
 
 // remembered returns the runs that guards count: all that began, and the incident's own.
@@ -78,7 +59,7 @@ func (s *scene) look(ctx context.Context, ref Ref) error {
 func (s *scene) poolRef() Ref {
 	t := s.act.Target
 	if t.Kind == "Pod" {
-		return Ref{t.Namespace, or(s.act.Params["pool_kind"], "Deployment"), t.Pool}
+		return Ref{t.Namespace, cmp.Or(s.act.Params["pool_kind"], "Deployment"), t.Pool}
 	}
 	return Ref{t.Namespace, t.Kind, t.Name}
 }
@@ -87,7 +68,7 @@ func (s *scene) poolRef() Ref {
 func (s *scene) signals() []string {
 	out := []string{"requests_running", "requests_waiting", "kv_usage", "max_num_seqs",
 		"kv_blocks_total", "kv_block_size", "prompt_length_mean", "output_length_mean"}
-	out = append(out, names(s.kind.metrics())...)
+	out = append(out, names(s.kind.Metrics())...)
 	for _, f := range s.in.Diagnosis.Findings {
 		if f.Weight > 0 && !fromAlert(f) {
 			out = append(out, f.Signal)
@@ -158,18 +139,18 @@ func (s *scene) seqs() (int, bool) {
 	return 0, false
 }
 
-func ready(pods []Pod) (n int) {
-	for _, p := range pods {
-		if p.Ready && !p.Terminating {
-			n++
-		}
-	}
-	return n
-}
-
 func sum(v []float64) (t float64) {
 	for _, x := range v {
 		t += x
 	}
 	return t
+}
+
+// A kindOfAction is as much of a kind of action as guards have to know.
+type kindOfAction interface {
+	Metrics() []metric
+	// Write prepares the effect and its inverse, from fresh reads.
+	Write(s *scene, opID string) (state.Write, error)
+	// DryRun has the API server judge the writes without storing them.
+	DryRun(ctx context.Context, s *scene, w state.Write) error
 }

@@ -1,6 +1,6 @@
 package remediate
 
-func (setEngineArg) metrics() []metric {
+func (setEngineArg) Metrics() []metric {
 	return []metric{
 		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "lower", ends: true, better: 0.2, worse: 1.5, noise: 0.05},
 		{signal: "preemption_rate", unit: "1/s", agg: aggSum, direction: "raise", guardrail: true, worse: 1.5, noise: 0.2},

@@ -193,7 +193,7 @@ func TestCapIsJudgedOnlyByWhatWasRead(t *testing.T) {
 	})
 	s := calm(setEngineArgKind)
 	s.w.Containers, s.act.Params["from"], s.act.Params["to"] = nil, "0", "8"
-	if _, err := (setEngineArg{}).write(s, "op"); err == nil || !strings.Contains(err.Error(), "no container is known") {
+	if _, err := (setEngineArg{}).Write(s, "op"); err == nil || !strings.Contains(err.Error(), "no container is known") {
 		t.Errorf("%v", err)
 	}
 }

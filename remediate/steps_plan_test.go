@@ -14,15 +14,16 @@ import (
 // planned is a planner of one remedy, with what it remembers of the incident.
 func planned(remember ...state.Action) (*Planner, *memory) {
 	s := calm(setEngineArgKind)
-	m := s.cfg.View.(*memory)
+	m := s.site.View.(*memory)
 	s.in.Diagnosis.Playbook = "pb"
 	m.incidents, m.actions = []state.Incident{s.in}, remember
-	s.cfg.Clock, s.cfg.Gauge, s.cfg.Logger = still{noon}, gauged{&s.ev}, quietLogger
-	s.cfg.Clusters = map[string]Cluster{"prod": &patient{w: s.w, pods: s.pods, ns: s.ns}}
-	s.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) {
+	cfg := &Config{Site: *s.site, Logger: quietLogger}
+	cfg.Clock, cfg.Gauge = still{noon}, gauged{&s.ev}
+	cfg.Clusters = map[string]Cluster{"prod": &patient{w: s.w, pods: s.pods, ns: s.ns}}
+	cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) {
 		return playbooks.Playbook{FirstAid: []playbooks.Remedy{{Action: setEngineArgKind, Params: map[string]string{"arg": "max_num_seqs", "direction": "lower"}}}}, true
 	}
-	return &Planner{cfg: s.cfg}, m
+	return &Planner{cfg: cfg}, m
 }
 
 // a plan of the pool that waits for approval.
@@ -231,13 +232,13 @@ func TestIsolationTakesOnlyFreeLabels(t *testing.T) {
 		s.w.Selector = map[string]string{"app": "1"}
 		s.ns.Services = []Selection{service("app", "serving")}
 		c.set(s)
-		got, err := s.isolation()
+		got, err := isolation(s)
 		if !slices.Equal(got, c.want) || (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
 		// The write is of the labels that were planned, or none.
 		s.act.Params["labels"] = "serving"
-		if _, err := (restartWorker{}).write(s, "op"); (err == nil) != slices.Equal(c.want, []string{"serving"}) {
+		if _, err := (restartWorker{}).Write(s, "op"); (err == nil) != slices.Equal(c.want, []string{"serving"}) {
 			t.Errorf("%s: writes %v", name, err)
 		}
 	}

@@ -107,9 +107,10 @@ func attend(kind string, st state.ActionState) *bedside {
 		s.w.Containers[0].Args[0], s.w.Annotations[OpIDAnnotation] = a.Write.New, "op"
 	}
 	p := &patient{w: s.w, pod: s.pod, pods: s.pods, ns: s.ns}
-	s.cfg.Clock, s.cfg.Clusters = still{noon}, map[string]Cluster{"prod": p}
-	b := &bedside{stage: &stage{cfg: s.cfg, cluster: p, act: a, in: s.in, now: noon}, p: p, ev: &s.ev}
-	s.cfg.Gauge = gauged{b.ev}
+	cfg := &Config{Site: *s.site}
+	cfg.Clock, cfg.Clusters = still{noon}, map[string]Cluster{"prod": p}
+	b := &bedside{stage: &stage{cfg: cfg, cluster: p, act: a, in: s.in, now: noon}, p: p, ev: &s.ev}
+	cfg.Gauge = gauged{b.ev}
 	return b
 }
 

@@ -15,13 +15,13 @@ func TestVerificationReadsAsPeopleSayIt(t *testing.T) {
 	a.Verify.Leading = []string{"container_memory"}
 	a.Verify.Baseline = map[string]float64{"container_memory": 61e9, "kv_usage": 0.8733333, peerPrefix + "kv_usage": 0.5}
 	a.Verify.Samples = map[string][]float64{"container_memory": {1.2e9, 1.2e9}, "kv_usage": {0.0048, 0.0048}, peerPrefix + "kv_usage": {0.25, 0.25}}
-	verdict, text := judge(a, restartWorker{}.metrics(), 2)
+	verdict, text := judge(a, restartWorker{}.Metrics(), 2)
 	want := "better: kv_usage 87.3 % → 0.48 % (by its peers it would be 43.7 % untouched), container_memory 56.8 GiB → 1.12 GiB"
 	if verdict != state.Better || text != want {
 		t.Errorf("%s %q\nwant %q", verdict, text, want)
 	}
 	for _, kind := range []action{setEngineArg{}, restartWorker{}} {
-		for _, m := range kind.metrics() {
+		for _, m := range kind.Metrics() {
 			if m.unit == "" {
 				t.Errorf("%s has no unit", m.signal)
 			}
@@ -46,7 +46,7 @@ func TestWhatGetsWellAgainIsNoHarm(t *testing.T) {
 		"rising":  {[]float64{4, 5, 9, 16, 17.5, 18, 19, 21}, state.Worse},
 	} {
 		a.Verify.Samples = map[string][]float64{"preemption_rate": calm, "kv_usage": slices.Repeat([]float64{.65}, 8), "ttft_p95": c.ttft}
-		if got, text := judge(a, setEngineArg{}.metrics(), 8); got != c.want {
+		if got, text := judge(a, setEngineArg{}.Metrics(), 8); got != c.want {
 			t.Errorf("%s: %s, %s", name, got, text)
 		}
 	}
@@ -102,11 +102,11 @@ func TestPeersAloneMakeNothingBetter(t *testing.T) {
 	a.Verify.Leading = []string{"kv_usage"}
 	a.Verify.Baseline = map[string]float64{"kv_usage": .99, peerPrefix + "kv_usage": .4}
 	a.Verify.Samples = map[string][]float64{"kv_usage": {.99, .99, .99}, peerPrefix + "kv_usage": {.8, .8, .8}}
-	if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Inconclusive {
+	if got, text := judge(a, setEngineArg{}.Metrics(), 3); got != state.Inconclusive {
 		t.Errorf("%s: %s", got, text)
 	}
 	a.Verify.Samples["kv_usage"] = []float64{.6, .6, .6}
-	if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Better {
+	if got, text := judge(a, setEngineArg{}.Metrics(), 3); got != state.Better {
 		t.Errorf("%s: %s", got, text)
 	}
 }
@@ -126,18 +126,18 @@ func TestUnknownIsNeverSuccess(t *testing.T) {
 		a.Verify = state.Verification{Leading: []string{"preemption_rate", "kv_usage"},
 			Baseline: map[string]float64{"preemption_rate": 5, "kv_usage": .99, "error_rate": 0},
 			Samples:  map[string][]float64{"preemption_rate": {0, 0, 0}, "kv_usage": {.6, .6, .6}, "error_rate": {0, 0, 0}}}
-		if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Better {
+		if got, text := judge(a, setEngineArg{}.Metrics(), 3); got != state.Better {
 			t.Fatalf("as it is: %s: %s", got, text)
 		}
 		change(&a.Verify)
-		if got, text := judge(a, setEngineArg{}.metrics(), 3); got != state.Inconclusive {
+		if got, text := judge(a, setEngineArg{}.Metrics(), 3); got != state.Inconclusive {
 			t.Errorf("%s: %s: %s", name, got, text)
 		}
 	}
 }
 
 func TestBaselineLacksWhatIsSeldomRead(t *testing.T) {
-	s := &scene{cfg: &Config{Timing: Timing{}.orDefaults()}, act: &state.Action{}}
+	s := &scene{site: &Site{Rules: Rules{Timing: Timing{}.OrDefaults()}}, act: &state.Action{}}
 	s.act.Verify.Before = map[string][]float64{"kv_usage": {.9, .99, .98}, "error_rate": {0, 0}}
 	if got := s.baseline(); len(got) != 1 || got["kv_usage"] != .98 {
 		t.Errorf("%v", got)
@@ -173,7 +173,7 @@ func TestCourseOfTheSamplesDecides(t *testing.T) {
 	} {
 		a := &state.Action{Cause: c.cause, Params: map[string]string{"direction": "lower"}}
 		a.Verify.Leading, a.Verify.Baseline, a.Verify.Samples = c.leading, c.base, c.samples
-		if got, text := judge(a, c.kind.metrics(), 9); got != c.want {
+		if got, text := judge(a, c.kind.Metrics(), 9); got != c.want {
 			t.Errorf("%s: %s, %s", name, got, text)
 		}
 	}
@@ -191,14 +191,14 @@ func TestPoolsValueStandsForItsWorkers(t *testing.T) {
 		"of no pool":       {"", now, false},
 		"before the write": {"llama", now.Add(-90 * time.Second), false},
 	} {
-		s := &scene{cfg: &Config{}, now: now, rule: rule{Limits: Limits{}.OrDefaults()}, kind: setEngineArg{}, w: Workload{Ref: Ref{Name: "llama"}},
+		s := &scene{site: &Site{}, now: now, rule: rule{Limits: Limits{}.OrDefaults()}, kind: setEngineArg{}, w: Workload{Ref: Ref{Name: "llama"}},
 			act: &state.Action{Params: map[string]string{"direction": "lower"}}}
 		s.ev.Samples = []state.Sample{{Signal: "ttft_p95", Value: 8, At: c.at, Entity: state.Entity{Pool: c.pool}}}
 		if _, got := s.measure("", now.Add(-time.Minute).UnixNano())["ttft_p95"]; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	s := &scene{cfg: &Config{}, now: now, rule: rule{Limits: Limits{}.OrDefaults()}, kind: restartWorker{}, w: Workload{Ref: Ref{Name: "llama"}}, act: &state.Action{}}
+	s := &scene{site: &Site{}, now: now, rule: rule{Limits: Limits{}.OrDefaults()}, kind: restartWorker{}, w: Workload{Ref: Ref{Name: "llama"}}, act: &state.Action{}}
 	s.ev.Samples = []state.Sample{{Signal: "kv_usage", Value: .9, At: now, Entity: state.Entity{Pool: "llama"}}}
 	if got, ok := s.measure("llama-1", 0)["kv_usage"]; ok {
 		t.Errorf("the pool's value is the worker's: %v", got)

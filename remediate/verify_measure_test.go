@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -60,8 +61,8 @@ func TestReadingKeepsPoolAndPeersApart(t *testing.T) {
 			want: map[string]float64{"generation_tokens_rate": 7}},
 		"what shows another cause": {kind: restartWorkerKind, set: func(s *scene) { s.each("generation_tokens_rate", 7) }},
 	} {
-		s := calm(or(c.kind, setEngineArgKind))
-		s.act.Cause, s.act.Params["direction"] = or(c.cause, s.act.Cause), or(c.direction, "lower")
+		s := calm(cmp.Or(c.kind, setEngineArgKind))
+		s.act.Cause, s.act.Params["direction"] = cmp.Or(c.cause, s.act.Cause), cmp.Or(c.direction, "lower")
 		c.set(s)
 		want := map[string]float64{"replicas_ready": 5, wantedSignal: 5}
 		maps.Copy(want, c.want)
@@ -98,7 +99,7 @@ func TestPeersAreTheModelsOtherPools(t *testing.T) {
 		far.report("kv_usage", "vllm", "vllm-9", .5, 0)
 		far.report("kv_usage", "b", "vllm-0", .5, 0)
 		s := calm(c.kind)
-		s.cfg.Gauge, s.in.Scope.Model = gauged{&far.ev}, c.model
+		s.site.Gauge, s.in.Scope.Model = gauged{&far.ev}, c.model
 		s.peersEvidence(t.Context())
 		var got []string
 		for _, v := range s.ev.Samples {
@@ -113,13 +114,13 @@ func TestPeersAreTheModelsOtherPools(t *testing.T) {
 // Two metrics of one signal would be two opinions on one series of samples.
 func TestEachSignalIsJudgedByOneMetric(t *testing.T) {
 	for _, kind := range []action{setEngineArg{}, restartWorker{}} {
-		for _, m := range kind.metrics() {
+		for _, m := range kind.Metrics() {
 			if m.rolling != (rolling{}) && !m.guardrail {
 				t.Errorf("%s is watched while the change takes effect, and is no guardrail", m.signal)
 			}
 			for _, direction := range []string{"lower", "raise"} {
 				a := &state.Action{Cause: m.cause, Params: map[string]string{"direction": direction}}
-				if all := applying(kind.metrics(), a); len(names(all)) != len(all) {
+				if all := applying(kind.Metrics(), a); len(names(all)) != len(all) {
 					t.Errorf("cause %q, %s: %v", m.cause, direction, all)
 				}
 			}
@@ -129,7 +130,7 @@ func TestEachSignalIsJudgedByOneMetric(t *testing.T) {
 
 func TestBaselineTakesMoreThanHalfOfItsWindow(t *testing.T) {
 	s := calm(setEngineArgKind)
-	s.cfg.Timing = Timing{Samples: 12}.orDefaults() // six readings
+	s.site.Timing = Timing{Samples: 12}.OrDefaults() // six readings
 	s.act.Verify.Before = map[string][]float64{"kv_usage": {.9, .9, .9}, "preemption_rate": {5, 5, 5, 5}}
 	if got := s.baseline(); !maps.Equal(got, map[string]float64{"preemption_rate": 5}) {
 		t.Errorf("%v", got)
@@ -169,7 +170,7 @@ func TestNothingToImproveLeadsNothing(t *testing.T) {
 func TestGuardrailsAloneTellNothing(t *testing.T) {
 	got := map[string]float64{"ttft_p95": 1, "error_rate": 0, "replicas_ready": 5}
 	for direction, want := range map[string]bool{"lower": false, "raise": true} {
-		if informative(setEngineArg{}, &state.Action{Params: map[string]string{"direction": direction}}, got) != want {
+		if informative(setEngineArg{}.Metrics(), &state.Action{Params: map[string]string{"direction": direction}}, got) != want {
 			t.Errorf("%s: %t", direction, !want)
 		}
 	}
@@ -190,7 +191,7 @@ func TestIdlePoolHasNoSafeValue(t *testing.T) {
 		s := calm(setEngineArgKind)
 		s.each("kv_usage", c.used)
 		s.each("requests_running", c.running)
-		if got, how := s.safeByUse(); got != c.want || !strings.Contains(how, c.says) {
+		if got, how := safeByUse(s); got != c.want || !strings.Contains(how, c.says) {
 			t.Errorf("%s: %d, %s", name, got, how)
 		}
 	}

@@ -75,7 +75,7 @@ func TestRecoveryAsksForWhatGotWorse(t *testing.T) {
 		"watched, not enough": {v(2, map[string][]float64{"error_rate": few(0), "ttft_p95": few(9)}), "error_rate is 0 % again", "", ""},
 	} {
 		a := &state.Action{Params: map[string]string{"direction": "lower"}, Verify: c.v}
-		again, still, unread := recovered(a, setEngineArg{}.metrics(), Timing{Samples: 4}.orDefaults())
+		again, still, unread := recovered(a, setEngineArg{}.Metrics(), 4, 3)
 		slices.Sort(again)
 		if got := []string{strings.Join(again, ", "), strings.Join(still, ", "), strings.Join(unread, ", ")}; !slices.Equal(got, []string{c.again, c.still, c.unread}) {
 			t.Errorf("%s: %q", name, got)

@@ -52,7 +52,7 @@ func TestVerdictNamesWhatWasSeen(t *testing.T) {
 		for signal, x := range c.now {
 			a.Verify.Samples[signal] = slices.Repeat([]float64{x}, 3)
 		}
-		if got, text := judge(a, c.kind.metrics(), 3); got != c.verdict || text != c.says {
+		if got, text := judge(a, c.kind.Metrics(), 3); got != c.verdict || text != c.says {
 			t.Errorf("%s: %s, %q\nwant %s, %q", name, got, text, c.verdict, c.says)
 		}
 	}

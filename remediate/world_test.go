@@ -196,10 +196,13 @@ func newWorld(t testing.TB, kind string, mode remediate.Mode) *world {
 	}
 	d.Scope = sc
 	w.in = state.Incident{ID: "INC-1", Cluster: "prod", Status: state.StatusOpen, Scope: sc, Diagnosis: d, ActiveAlerts: 3, StartedAt: w.clock.now.Add(-10 * time.Minute), OpenedAt: w.clock.now.Add(-9 * time.Minute)}
-	w.cfg = remediate.Config{View: w, Gauge: w, Clock: w.clock, Mode: mode, Clusters: map[string]remediate.Cluster{"prod": w.cluster},
+	w.cfg = remediate.Config{
+		Site: remediate.Site{Rules: remediate.Rules{Mode: mode}, View: w, Gauge: w, Clock: w.clock,
+			Clusters: map[string]remediate.Cluster{"prod": w.cluster}},
 		Playbook: func(state.Diagnosis) (playbooks.Playbook, bool) {
 			return playbooks.Playbook{FirstAid: []playbooks.Remedy{w.remedy}}, true
-		}}
+		},
+	}
 	return w
 }
 

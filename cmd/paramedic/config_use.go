@@ -77,8 +77,8 @@ func (c Config) policies() []remediate.Policy {
 
 // firstAid returns what the configuration says of first aid; the times are those given where it
 // says none.
-func (c Config) firstAid(base remediate.Timing) remediate.Config {
-	return remediate.Config{Mode: remediate.Mode(c.Remediate.Mode), Policies: c.policies(), Limits: c.Remediate.Limits.limits(),
+func (c Config) firstAid(base remediate.Timing) remediate.Rules {
+	return remediate.Rules{Mode: remediate.Mode(c.Remediate.Mode), Policies: c.policies(), Limits: c.Remediate.Limits.limits(),
 		ManagedLabel: c.Remediate.ManagedLabel, Timing: c.timing(base)}
 }
 

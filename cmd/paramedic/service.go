@@ -104,9 +104,11 @@ func newService(cfg Config, deps Deps) (*service, error) {
 		}
 	}
 	first := cfg.firstAid(deps.Timing)
-	first.View, first.Playbook, first.Clusters, first.Gauge = s.keeper, s.library.For, clusters, gauge{s.gather, deps.Clock}
-	first.SelfNamespace, first.Clock, first.Logger = ownNamespace(), deps.Clock, deps.Logger
-	aid, err := remediate.New(first)
+	first.SelfNamespace = ownNamespace()
+	aid, err := remediate.New(remediate.Config{
+		Site:     remediate.Site{Rules: first, View: s.keeper, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock}, Clock: deps.Clock},
+		Playbook: s.library.For, Logger: deps.Logger,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("first aid: %w", err)
 	}

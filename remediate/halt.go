@@ -1,0 +1,8 @@
+package remediate
+
+func reasonOf(r string) string {
+	if r == "" {
+		return ""
+	}
+	return ": " + r
+}
