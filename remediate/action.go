@@ -104,7 +104,7 @@ func (r *stage) note(key, value string) {
 // cluster takes a while, and a person may have said no meanwhile.
 func (r *stage) stopped() string {
 	if h, halted := r.cfg.View.Halted(r.act.Target.Cluster); halted {
-		return "first aid was halted by " + h.Actor.String() + reasonOf(h.Reason)
+		return "first aid was halted by " + haltedBy(h)
 	}
 	if now, ok := r.cfg.View.Action(r.act.ID); ok && now.Journal[state.CalledOff] != "" {
 		r.note(state.CalledOff, now.Journal[state.CalledOff])

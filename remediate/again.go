@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"paramedic/state"
@@ -48,9 +47,7 @@ func (r *stage) mayWrite(ctx context.Context) (advance, bool) {
 // write was prepared for. In place of their capacity tooFew counts the other workers.
 func (k restartWorker) mayEvict(ctx context.Context, r *stage) (advance, bool) {
 	if r.late() {
-		list := slices.DeleteFunc(guards(), func(g guard) bool {
-			return g.name == "evidence" || g.name == "capacity" || g.name == "verifiability"
-		})
+		list := guardsBut("evidence", "capacity", "verifiability")
 		switch decision, why, _ := r.askAgain(ctx, list); decision {
 		case state.Allow:
 		case state.Hold:

@@ -10,7 +10,7 @@ import (
 // killSwitch: nothing new while first aid is halted.
 func killSwitch(_ context.Context, s *scene) verdict {
 	if h, halted := s.site.View.Halted(s.act.Target.Cluster); halted {
-		return deny("first aid is halted in %s by %s%s", s.act.Target.Cluster, h.Actor, reasonOf(h.Reason))
+		return deny("first aid is halted in %s by %s", s.act.Target.Cluster, haltedBy(h))
 	}
 	return allow("first aid is not halted")
 }
@@ -77,4 +77,12 @@ func whom(approvers []string) string {
 		return ""
 	}
 	return " (" + strings.Join(approvers, ", ") + ")"
+}
+
+// haltedBy names the person who halted first aid, and the reason if there is one.
+func haltedBy(h state.Halt) string {
+	if h.Reason == "" {
+		return h.Actor.String()
+	}
+	return h.Actor.String() + ": " + h.Reason
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/playbooks"
 	"paramedic/state"
 )
 
@@ -174,7 +175,7 @@ func ownership(_ context.Context, s *scene) verdict {
 	if m, ok := s.w.HumanEdit(s.now.Add(-s.rule.HumanEdit)); ok {
 		return hold(m.At.Add(s.rule.HumanEdit), "%s changed %s at %s: hands off for %s", m.Name, s.w.Name, m.At.Format("15:04:05 MST"), state.FormatDuration(s.rule.HumanEdit))
 	}
-	if s.act.Kind != setEngineArgKind {
+	if s.act.Kind != playbooks.ActionSetEngineArg {
 		return allow("no rollout, and no edit by hand within %s", state.FormatDuration(s.rule.HumanEdit))
 	}
 	for _, o := range s.w.Owners {

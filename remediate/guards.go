@@ -3,6 +3,7 @@ package remediate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,4 +98,9 @@ func weigh(results []state.GuardResult) (state.Decision, string, time.Time) {
 		}
 	}
 	return worst, strings.Join(reasons, "; "), retry
+}
+
+// guardsBut returns the guards without those named.
+func guardsBut(names ...string) []guard {
+	return slices.DeleteFunc(guards(), func(g guard) bool { return slices.Contains(names, g.name) })
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/playbooks"
 	"paramedic/state"
 )
 
@@ -24,7 +25,7 @@ func TestScalingOfThePoolHolds(t *testing.T) {
 	}
 	const wants = "HorizontalPodAutoscaler llama is scaling vllm: it wants "
 	var list []ruling
-	for _, kind := range []string{setEngineArgKind, restartWorkerKind} {
+	for _, kind := range []string{playbooks.ActionSetEngineArg, playbooks.ActionRestartWorker} {
 		list = append(list, []ruling{
 			{name: "it is steady", kind: kind, set: scaler(steady), want: state.Allow},
 			{name: "it adds", kind: kind, set: scaler(scaling), want: state.Hold, says: wants + "6 replicas, saw 5, and 5 are set", free: time.Minute},

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/playbooks"
 	"paramedic/state"
 )
 
@@ -17,12 +18,12 @@ func TestCapacityOfRolloutIsBounded(t *testing.T) {
 				c(s)
 			}
 			if len(s.ev.Samples) == 0 {
-				s.each("requests_running", 60)
+				each(s, "requests_running", 60)
 			}
 		}
 	}
 	mode := func(m Mode) func(*scene) { return func(s *scene) { s.rule.mode = m } }
-	running := func(each float64) func(*scene) { return func(s *scene) { s.each("requests_running", each) } }
+	running := func(value float64) func(*scene) { return func(s *scene) { each(s, "requests_running", value) } }
 	runRulings(t, capacity, []ruling{
 		{name: "adds before it removes", want: state.Allow, says: "adds before it removes"},
 		{name: "adds, but none is ready", set: func(s *scene) {
@@ -60,44 +61,44 @@ func TestCapacityUnknownDenies(t *testing.T) {
 	with := func(set func(*scene)) func(*scene) {
 		return func(s *scene) { s.w.MaxUnavailable, s.w.MaxSurge = 1, 0; set(s) }
 	}
-	kv := func(s *scene, each float64) { s.w.Containers = nil; s.each("kv_usage", each) }
+	kv := func(s *scene, value float64) { s.w.Containers = nil; each(s, "kv_usage", value) }
 	runRulings(t, capacity, []ruling{
 		{name: "nothing is reported", set: with(func(*scene) {}), want: state.Deny, says: "0 of 5 workers report"},
 		{name: "one worker reports nothing", set: with(func(s *scene) {
 			for _, p := range s.pods[1:] {
-				s.sample("requests_running", p.Name, 1, 0)
+				sample(s, "requests_running", p.Name, 1, 0)
 			}
 		}), want: state.Deny, says: "4 of 5 workers report"},
 		{name: "one worker's value is stale", set: with(func(s *scene) {
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 			s.ev.Samples[0].At = s.now.Add(-2*time.Minute - moment)
 		}), want: state.Deny, says: "4 of 5"},
 		{name: "values as old as they may be", set: with(func(s *scene) {
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 			s.ev.Samples[0].At = s.now.Add(-2 * time.Minute)
 		}), want: state.Allow},
 		{name: "one worker's value is no number", set: with(func(s *scene) {
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 			s.ev.Samples[0].Value = math.NaN()
 		}), want: state.Deny, says: "4 of 5"},
 		{name: "one worker's value has no end", set: with(func(s *scene) {
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 			s.ev.Samples[0].Value = math.Inf(-1)
 		}), want: state.Deny, says: "4 of 5"},
 		{name: "a value of the pool is no worker's", set: with(func(s *scene) {
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 			s.ev.Samples[0].Entity.Pod = ""
 		}), want: state.Deny, says: "4 of 5"},
 		{name: "a worker of another pool does not count", set: with(func(s *scene) {
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 			s.ev.Samples[0].Entity.Pod = "other-0"
 		}), want: state.Deny, says: "4 of 5"},
 		{name: "a worker of another namespace does not count", set: with(func(s *scene) {
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 			s.ev.Samples[0].Entity.Namespace = "chat"
 		}), want: state.Deny, says: "4 of 5"},
 		{name: "a worker whose namespace is not told counts", set: with(func(s *scene) {
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 			s.ev.Samples[0].Entity.Namespace = ""
 		}), want: state.Allow},
 		{name: "by the caches' use where places are not known", set: with(func(s *scene) { kv(s, .5) }), want: state.Allow, says: "KV cache would be 62 % full"},
@@ -105,28 +106,28 @@ func TestCapacityUnknownDenies(t *testing.T) {
 		{name: "one worker's cache is not known", set: with(func(s *scene) { kv(s, .5); s.ev.Samples = s.ev.Samples[1:] }), want: state.Deny, says: "0 of 5"},
 		{name: "places by what the engines say", set: with(func(s *scene) {
 			s.w.Containers = nil
-			s.each("max_num_seqs", 10)
-			s.each("requests_running", 9)
+			each(s, "max_num_seqs", 10)
+			each(s, "requests_running", 9)
 		}), want: state.Deny, says: "112 % of their places"},
 		{name: "engines that say different places", set: with(func(s *scene) {
 			s.w.Containers = nil
-			s.each("max_num_seqs", 10)
+			each(s, "max_num_seqs", 10)
 			s.ev.Samples[0].Value = 100
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 		}), want: state.Deny, says: "not known"},
 		{name: "engines that say no places", set: with(func(s *scene) {
 			s.w.Containers = nil
-			s.each("max_num_seqs", 0)
-			s.each("requests_running", 1)
+			each(s, "max_num_seqs", 0)
+			each(s, "requests_running", 1)
 		}), want: state.Deny, says: "not known"},
 		{name: "engines with one place", set: with(func(s *scene) {
 			s.w.Containers = nil
-			s.each("max_num_seqs", 1)
-			s.each("requests_running", 0)
+			each(s, "max_num_seqs", 1)
+			each(s, "requests_running", 0)
 		}), want: state.Allow, says: "0 %"},
 		{name: "the default of engines is not guessed", set: with(func(s *scene) {
 			s.w.Containers[0].Args = []string{"--model=m"}
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 		}), want: state.Deny, says: "not known"},
 	})
 }
@@ -134,7 +135,7 @@ func TestCapacityUnknownDenies(t *testing.T) {
 func TestCapacityOfRestartAsksBudgets(t *testing.T) {
 	app := map[string]string{"app": "vllm"}
 	with := func(budgets ...Budget) func(*scene) {
-		return func(s *scene) { s.ns.Budgets = budgets; s.each("requests_running", 1) }
+		return func(s *scene) { s.ns.Budgets = budgets; each(s, "requests_running", 1) }
 	}
 	list := []ruling{
 		{name: "no budget", set: with(), want: state.Allow, says: "one is restarted"},
@@ -146,15 +147,15 @@ func TestCapacityOfRestartAsksBudgets(t *testing.T) {
 		{name: "two", set: with(Budget{Name: "a", Selector: app, Allowed: 1}, Budget{Name: "b", Selector: app, Allowed: 1}), want: state.Deny, says: "(a, b)"},
 		{name: "the worker is not ready", set: func(s *scene) {
 			s.pods[0].Ready, s.pod.Ready = false, false
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 		}, want: state.Allow, says: "is not ready"},
 		{name: "the worker is the only one", set: func(s *scene) {
 			s.w.Replicas, s.pods = 1, s.pods[:1]
-			s.each("requests_running", 1)
+			each(s, "requests_running", 1)
 		}, want: state.Deny, says: "no other worker"},
 	}
 	for i := range list {
-		list[i].kind = restartWorkerKind
+		list[i].kind = playbooks.ActionRestartWorker
 	}
 	runRulings(t, capacity, append(list, ruling{name: "a rollout asks none", set: func(s *scene) {
 		with(Budget{Name: "a", Selector: app}, Budget{Name: "b", Odd: true})(s)

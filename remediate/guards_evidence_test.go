@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/playbooks"
 	"paramedic/state"
 )
 
@@ -16,8 +17,8 @@ func TestEvidenceHasToHoldNow(t *testing.T) {
 	found := func(set func(*scene), findings ...state.Finding) func(*scene) {
 		return func(s *scene) {
 			s.in.Diagnosis.Findings = findings
-			s.sample("kv_usage", "vllm-0", .9, 0)
-			s.sample("container_memory", "vllm-0", 90e9, 0)
+			sample(s, "kv_usage", "vllm-0", .9, 0)
+			sample(s, "container_memory", "vllm-0", 90e9, 0)
 			if set != nil {
 				set(s)
 			}
@@ -32,14 +33,14 @@ func TestEvidenceHasToHoldNow(t *testing.T) {
 		{name: "no signal, approved", set: found(mode(Approve)), want: state.Deny, says: "it takes 1"},
 		{name: "no signal is never enough", set: found(func(s *scene) { s.rule.mode, s.rule.Signals = Approve, 1 }), want: state.Deny, says: "it takes 1"},
 		{name: "one signal, told of twice", set: found(nil, leak, leak), want: state.Deny, says: "only 1 signals"},
-		{name: "an alert is no signal of its own", set: found(func(s *scene) { s.sample("symptom:x", "vllm-0", .9, 0) }, leak, with(leak, func(f *state.Finding) { f.Signal = "symptom:x" })),
+		{name: "an alert is no signal of its own", set: found(func(s *scene) { sample(s, "symptom:x", "vllm-0", .9, 0) }, leak, with(leak, func(f *state.Finding) { f.Signal = "symptom:x" })),
 			want: state.Deny, says: "only 1 signals"},
 		{name: "what weighs nothing", set: found(nil, leak, with(memory, func(f *state.Finding) { f.Weight = 0 })), want: state.Deny, says: "only 1 signals"},
 		{name: "what speaks against the cause", set: found(nil, leak, with(memory, func(f *state.Finding) { f.Weight = -2 })), want: state.Deny, says: "only 1 signals"},
 		{name: "more has ended than goes on", set: found(func(s *scene) {
 			s.rule.mode = Approve
 			s.ev.Samples[1].Value = 40e9
-			s.sample("process_rss", "vllm-0", 0, 0)
+			sample(s, "process_rss", "vllm-0", 0, 0)
 		}, leak, memory, with(memory, func(f *state.Finding) { f.Signal = "process_rss" })), want: state.Deny, says: "no longer true: container_memory"},
 		{name: "as much has ended as goes on", set: found(func(s *scene) {
 			s.rule.mode = Approve
@@ -60,9 +61,9 @@ func TestEvidenceHasToHoldNow(t *testing.T) {
 // The newest value of a worker decides, whatever order they come in, and a value of the pool is
 // that of this pool.
 func TestNewestValueDecides(t *testing.T) {
-	s := calm(setEngineArgKind)
+	s := calm(playbooks.ActionSetEngineArg)
 	for _, age := range []time.Duration{time.Minute, 20 * time.Second, 40 * time.Second} {
-		s.sample("kv_usage", "vllm-0", age.Seconds(), age)
+		sample(s, "kv_usage", "vllm-0", age.Seconds(), age)
 	}
 	if v, ok := s.newest("kv_usage", "vllm-0"); !ok || v.Value != 20 {
 		t.Errorf("%v %t", v.Value, ok)
@@ -70,7 +71,7 @@ func TestNewestValueDecides(t *testing.T) {
 	if _, ok := s.newest("kv_usage", ""); ok {
 		t.Error("a worker's value was taken for the pool's")
 	}
-	s.sample("requests_waiting", "", 7, 0)
+	sample(s, "requests_waiting", "", 7, 0)
 	s.ev.Samples[len(s.ev.Samples)-1].Entity.Pool = "other"
 	if _, ok := s.newest("requests_waiting", ""); ok {
 		t.Error("another pool's value was taken")
@@ -87,7 +88,7 @@ func TestFindingOfThePoolIsJudgedByItsWorkers(t *testing.T) {
 	worst := func(values ...float64) func(*scene) {
 		return func(s *scene) {
 			for i, v := range values {
-				s.sample("x", s.pods[i].Name, v, 0)
+				sample(s, "x", s.pods[i].Name, v, 0)
 			}
 		}
 	}
@@ -109,14 +110,14 @@ func TestFindingOfThePoolIsJudgedByItsWorkers(t *testing.T) {
 		"nothing as its baseline, now some": {state.Finding{Value: 0, Baseline: ptr(0)}, worst(0, 3), 3, false, true},
 		"nobody reports":                    {state.Finding{Value: 10}, worst(), 0, false, false},
 		"the named worker does not report":  {state.Finding{Value: 10, Pod: "vllm-4"}, worst(10, 10, 10), 0, false, false},
-		"the pool's own value first":        {state.Finding{Value: 10}, func(s *scene) { worst(1, 1)(s); s.sample("x", "", 9, 0) }, 9, true, true},
+		"the pool's own value first":        {state.Finding{Value: 10}, func(s *scene) { worst(1, 1)(s); sample(s, "x", "", 9, 0) }, 9, true, true},
 		"a text of the pool is skipped": {state.Finding{Value: 10}, func(s *scene) {
 			worst(1, 8)(s)
-			s.sample("x", "", 0, 0)
+			sample(s, "x", "", 0, 0)
 			s.ev.Samples[2].Text = "x"
 		}, 8, true, true},
 	} {
-		s := calm(setEngineArgKind)
+		s := calm(playbooks.ActionSetEngineArg)
 		c.set(s)
 		c.f.Signal = "x"
 		if now, still, ok := s.recheck(c.f); now != c.now || still != c.still || ok != c.ok {
@@ -139,6 +140,16 @@ func TestFindingHoldsUpToTheMiddle(t *testing.T) {
 	} {
 		if got := holds(c.f, c.now); got != c.want {
 			t.Errorf("%+v at %v: %t", c.f, c.now, got)
+		}
+	}
+}
+
+func TestVerdictRestsOnPositiveWeights(t *testing.T) {
+	for weight, rests := range map[float64]bool{-1: false, 0: false, 1: true} {
+		s := calm(playbooks.ActionSetEngineArg)
+		s.in.Diagnosis.Findings = []state.Finding{{Signal: "kv_usage", Value: .9, Weight: weight}}
+		if got := s.restsOn(metric{signal: "kv_usage"}, .9, true); got != rests {
+			t.Errorf("weight %g: %t", weight, got)
 		}
 	}
 }

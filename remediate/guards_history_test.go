@@ -1,9 +1,11 @@
 package remediate
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"paramedic/playbooks"
 	"paramedic/state"
 )
 
@@ -159,7 +161,7 @@ func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 			if change != nil {
 				change(&in)
 			}
-			s.site.View.(*memory).incidents = []state.Incident{in}
+			s.site.View.(*View).Incidents = []state.Incident{in}
 		}
 	}
 	own := func(change func(*scene, *state.Incident)) func(*scene) {
@@ -167,7 +169,7 @@ func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 			in := s.in
 			in.ID, in.OpenedAt = "INC-0", noon.Add(-2*time.Hour)
 			change(s, &in)
-			s.site.View.(*memory).incidents = []state.Incident{in}
+			s.site.View.(*View).Incidents = []state.Incident{in}
 		}
 	}
 	for _, c := range []struct {
@@ -199,7 +201,7 @@ func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 		{name: "alerts of an older incident go on", set: own(func(_ *scene, in *state.Incident) { in.ID = "INC-9" }), want: false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := calm(setEngineArgKind)
+			s := calm(playbooks.ActionSetEngineArg)
 			s.in.OpenedAt = noon.Add(-3 * time.Hour)
 			if c.set != nil {
 				c.set(s)
@@ -214,16 +216,16 @@ func TestTroubleBackWithinTheHourIsAFailure(t *testing.T) {
 		})
 	}
 	for st, want := range map[state.ActionState]bool{state.RollbackIntent: true, state.RolledBack: true, state.NeedsHuman: true, state.Verifying: false, state.Denied: false} {
-		s := calm(setEngineArgKind)
+		s := calm(playbooks.ActionSetEngineArg)
 		s.in.OpenedAt = noon.Add(-time.Minute)
 		if got := s.failed(*s.earlier("ACT-1", st, time.Hour, 50*time.Minute)); got != want {
 			t.Errorf("%s did not help: %t", st, got)
 		}
 	}
-	s := calm(setEngineArgKind)
+	s := calm(playbooks.ActionSetEngineArg)
 	mine := s.in
 	mine.ID = "INC-0"
-	s.site.View.(*memory).incidents = []state.Incident{mine}
+	s.site.View.(*View).Incidents = []state.Incident{mine}
 	if s.failed(*s.earlier("ACT-1", state.Verifying, time.Hour, 50*time.Minute)) {
 		t.Error("a run that is verified while its alerts go on is said to have failed")
 	}
@@ -253,18 +255,20 @@ func TestBudgetBoundsDisruptions(t *testing.T) {
 		{name: "rolled out six hours ago", set: func(s *scene) { s.earlier("ACT-1", state.Succeeded, 6*time.Hour, time.Hour) }, want: state.Allow, says: "0 of 1"},
 		{name: "rolled out by this run", set: func(s *scene) { s.earlier(s.act.ID, state.Intent, time.Minute, 0) }, want: state.Allow},
 		{name: "another pool was rolled out", set: func(s *scene) { elsewhere(s.earlier("ACT-1", state.Succeeded, time.Hour, time.Hour)) }, want: state.Allow},
-		{name: "a worker was restarted", set: func(s *scene) { s.earlier("ACT-1", state.Succeeded, time.Hour, time.Hour).Kind = restartWorkerKind }, want: state.Allow},
+		{name: "a worker was restarted", set: func(s *scene) {
+			s.earlier("ACT-1", state.Succeeded, time.Hour, time.Hour).Kind = playbooks.ActionRestartWorker
+		}, want: state.Allow},
 		{name: "a rollout that wrote nothing", set: func(s *scene) { s.earlier("ACT-1", state.Superseded, time.Hour, time.Hour) }, want: state.Allow},
-		{name: "one eviction of five workers", kind: restartWorkerKind, set: evicted(1), want: state.Deny, says: "the budget is 1"},
-		{name: "one eviction of eight workers", kind: restartWorkerKind, set: func(s *scene) { s.w.Replicas = 8; evicted(1)(s) }, want: state.Allow, says: "1 of 2"},
-		{name: "two evictions of eight workers", kind: restartWorkerKind, set: func(s *scene) { s.w.Replicas = 8; evicted(2)(s) }, want: state.Deny, says: "free at 12:10"},
-		{name: "the order of two does not matter", kind: restartWorkerKind, set: func(s *scene) {
+		{name: "one eviction of five workers", kind: playbooks.ActionRestartWorker, set: evicted(1), want: state.Deny, says: "the budget is 1"},
+		{name: "one eviction of eight workers", kind: playbooks.ActionRestartWorker, set: func(s *scene) { s.w.Replicas = 8; evicted(1)(s) }, want: state.Allow, says: "1 of 2"},
+		{name: "two evictions of eight workers", kind: playbooks.ActionRestartWorker, set: func(s *scene) { s.w.Replicas = 8; evicted(2)(s) }, want: state.Deny, says: "free at 12:10"},
+		{name: "the order of two does not matter", kind: playbooks.ActionRestartWorker, set: func(s *scene) {
 			s.w.Replicas = 8
 			s.earlier("ACT-1", state.Succeeded, 40*time.Minute, time.Minute)
 			s.earlier("ACT-2", state.Succeeded, 50*time.Minute, time.Minute)
 		}, want: state.Deny, says: "free at 12:10"},
-		{name: "three evictions of many workers", kind: restartWorkerKind, set: func(s *scene) { s.w.Replicas = 100; evicted(3)(s) }, want: state.Deny, says: "the budget is 3"},
-		{name: "evicted an hour ago", kind: restartWorkerKind, set: func(s *scene) { s.earlier("ACT-1", state.Succeeded, time.Hour, 0) }, want: state.Allow},
+		{name: "three evictions of many workers", kind: playbooks.ActionRestartWorker, set: func(s *scene) { s.w.Replicas = 100; evicted(3)(s) }, want: state.Deny, says: "the budget is 3"},
+		{name: "evicted an hour ago", kind: playbooks.ActionRestartWorker, set: func(s *scene) { s.earlier("ACT-1", state.Succeeded, time.Hour, 0) }, want: state.Allow},
 	})
 }
 
@@ -289,4 +293,19 @@ func TestBreakerTripsOnTwoFailuresAnHour(t *testing.T) {
 			a.State, a.Steps[len(a.Steps)-1].State, a.Target.Pool = state.Succeeded, state.Succeeded, "b"
 		}), want: state.Allow},
 	})
+}
+
+func TestGuardsRememberWhatBeganAndTheIncidentsOwn(t *testing.T) {
+	begun := []state.ActionStep{{State: state.Intent}}
+	of := func(id state.ActionID, in state.IncidentID, steps []state.ActionStep) state.Action {
+		return waiting(func(a *state.Action) { a.ID, a.Incident, a.Steps = id, in, steps })
+	}
+	_, m := planned(of("own, begun", "INC-1", begun), of("own, waits", "INC-1", nil), of("other, begun", "INC-2", begun), of("other, waits", "INC-2", nil))
+	var got []string
+	for _, a := range remembered(m, "INC-1") {
+		got = append(got, string(a.ID))
+	}
+	if want := "own, begun; other, begun; own, waits"; strings.Join(got, "; ") != want {
+		t.Errorf("%q", got)
+	}
 }

@@ -3,90 +3,13 @@ package remediate
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"paramedic/playbooks"
 	"paramedic/state"
-	"paramedic/state/statetest"
 )
-
-var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
-
-// memory is a view that holds incidents and a halt.
-type memory struct {
-	state.View
-	incidents []state.Incident
-	evidence  state.Evidence
-	halt      *state.Halt
-	recorded  *state.Action // the run as it is on record
-	actions   []state.Action
-}
-
-func (m *memory) Evidence(state.IncidentID) (state.Evidence, bool) { return m.evidence, true }
-
-func (m *memory) ListIncidents(q state.IncidentQuery) state.IncidentPage {
-	return statetest.ListIncidents(m.incidents, q)
-}
-
-func (m *memory) Incident(id state.IncidentID) (state.Incident, bool) {
-	for _, in := range m.incidents {
-		if in.ID == id {
-			return in, true
-		}
-	}
-	return state.Incident{}, false
-}
-
-func (m *memory) Halted(string) (state.Halt, bool) {
-	if m.halt == nil {
-		return state.Halt{}, false
-	}
-	return *m.halt, true
-}
-
-// calm returns a scene of a sick pool of five ready workers, of which the first is to be restarted,
-// or all of which are to be rolled: every guard that it is made for allows.
-func calm(kind string) *scene {
-	sc := state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm"}
-	in := state.Incident{ID: "INC-1", Cluster: "prod", Status: state.StatusOpen, Scope: sc, ActiveAlerts: 1, StartedAt: noon.Add(-10 * time.Minute),
-		OpenedAt: noon.Add(-9 * time.Minute), Diagnosis: state.Diagnosis{Cause: "kv_leak", Scope: sc}}
-	s := &scene{site: &Site{Rules: Rules{Mode: Auto, ManagedLabel: "paramedic.dev/managed=true", Timing: Timing{}.OrDefaults()}, View: &memory{}}, now: noon, in: in}
-	s.act = &state.Action{ID: "ACT-5", Incident: in.ID, Cause: "kv_leak", Kind: kind, Mode: "auto", State: state.Proposed, Params: map[string]string{},
-		Target: state.Target{Cluster: "prod", Namespace: "llm", Kind: "Deployment", Name: "vllm", UID: "dep-1", Pool: "vllm"}}
-	s.ns = Namespace{Name: "llm", Labels: map[string]string{"paramedic.dev/managed": "true"}}
-	s.w = Workload{Ref: Ref{"llm", "Deployment", "vllm"}, UID: "dep-1", Created: noon.Add(-240 * time.Hour), Replicas: 5, Current: 5, Updated: 5, Ready: 5,
-		MaxSurge: 1, Containers: []Container{{Name: "vllm", Image: "vllm", Args: []string{"--max-num-seqs=100"}}}}
-	for i := range 5 {
-		s.pods = append(s.pods, Pod{Namespace: "llm", Name: fmt.Sprintf("vllm-%d", i), UID: fmt.Sprintf("pod-%d", i), Ready: true, Labels: map[string]string{"app": "vllm"}})
-	}
-	for _, p := range s.pods {
-		s.ev.Workers = append(s.ev.Workers, state.Worker{Namespace: "llm", Pod: p.Name, UID: p.UID, Pool: "vllm"})
-	}
-	if kind == playbooks.ActionRestartWorker {
-		s.pod = s.pods[0]
-		s.act.Target.Kind, s.act.Target.Name, s.act.Target.UID = "Pod", s.pod.Name, s.pod.UID
-		s.act.Params["pool_kind"] = "Deployment"
-	}
-	s.kind, _ = actionOf(kind)
-	s.rule = s.site.For(s.act.Cause, kind, s.act.Target)
-	return s
-}
-
-// sample adds a value that a worker reports.
-func (s *scene) sample(signal, pod string, value float64, age time.Duration) {
-	s.ev.Samples = append(s.ev.Samples, state.Sample{Signal: signal, Value: value, At: s.now.Add(-age),
-		Entity: state.Entity{Cluster: "prod", Namespace: "llm", Pool: "vllm", Pod: pod}})
-}
-
-// each adds a value that every worker of the pool reports now.
-func (s *scene) each(signal string, value float64) {
-	for _, p := range s.pods {
-		s.sample(signal, p.Name, value, 0)
-	}
-}
 
 // earlier adds a run of the same kind on the same pool, in another incident, that recorded its
 // intent and came to its state so long ago.
@@ -115,7 +38,7 @@ func runRulings(t *testing.T, guard func(context.Context, *scene) verdict, cases
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			s := calm(cmp.Or(c.kind, setEngineArgKind))
+			s := calm(cmp.Or(c.kind, playbooks.ActionSetEngineArg))
 			if c.set != nil {
 				c.set(s)
 			}
@@ -127,5 +50,27 @@ func runRulings(t *testing.T, guard func(context.Context, *scene) verdict, cases
 				t.Errorf("asks again at %s", got.retryAt)
 			}
 		})
+	}
+}
+
+var noon = Noon
+
+// calm returns a scene of a sick pool for which every guard that it is made for allows.
+func calm(kind string) *scene {
+	c := Calm(kind)
+	s := &scene{site: &Site{Rules: c.Rules, View: c.View}, now: noon, in: c.Incident, act: c.Action, ns: c.Namespace, w: c.Workload, pods: c.Pods, pod: c.Pod, ev: c.Evidence}
+	s.rule = s.site.For(s.act.Cause, kind, s.act.Target)
+	return s
+}
+
+// sample adds a value that a worker reports.
+func sample(s *scene, signal, pod string, value float64, age time.Duration) {
+	Add(&s.ev, signal, pod, value, s.now.Add(-age))
+}
+
+// each adds a value that every worker of the pool reports now.
+func each(s *scene, signal string, value float64) {
+	for _, p := range s.pods {
+		sample(s, signal, p.Name, value, 0)
 	}
 }

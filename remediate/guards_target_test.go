@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/playbooks"
 	"paramedic/state"
 )
 
@@ -22,31 +23,31 @@ func TestTargetIsTheObjectThatWasPlanned(t *testing.T) {
 	pod := func(change func(*Pod)) func(*scene) { return func(s *scene) { change(&s.pod) } }
 	runRulings(t, targetGuard, []ruling{
 		{name: "a workload", want: state.Allow, says: "uid dep-1"},
-		{name: "a worker", kind: restartWorkerKind, want: state.Allow, says: "uid pod-0"},
+		{name: "a worker", kind: playbooks.ActionRestartWorker, want: state.Allow, says: "uid pod-0"},
 		{name: "no name", set: target(func(t *state.Target) { t.Name = "" }), want: state.Deny, says: "not one known object"},
 		{name: "no UID", set: func(s *scene) { s.act.Target.UID, s.w.UID = "", "" }, want: state.Deny, says: "not one known object"},
 		{name: "another workload of its name", set: func(s *scene) { s.w.UID = "dep-2" }, want: state.Deny, says: "not the object that was planned for"},
-		{name: "another worker of its name", kind: restartWorkerKind, set: pod(func(p *Pod) { p.UID = "pod-9" }), want: state.Deny, says: "not the object that was planned for"},
+		{name: "another worker of its name", kind: playbooks.ActionRestartWorker, set: pod(func(p *Pod) { p.UID = "pod-9" }), want: state.Deny, says: "not the object that was planned for"},
 		{name: "kube-system", set: target(func(t *state.Target) { t.Namespace = "kube-system" }), want: state.Deny, says: "belongs to the cluster itself"},
 		{name: "kube-public", set: target(func(t *state.Target) { t.Namespace = "kube-public" }), want: state.Deny, says: "belongs to the cluster itself"},
 		{name: "kube-node-lease", set: target(func(t *state.Target) { t.Namespace = "kube-node-lease" }), want: state.Deny, says: "belongs to the cluster itself"},
 		{name: "where the bot runs", set: func(s *scene) { s.site.SelfNamespace = "llm" }, want: state.Deny, says: "the bot's own"},
 		{name: "where the bot does not run", set: func(s *scene) { s.site.SelfNamespace = "paramedic" }, want: state.Allow},
-		{name: "a worker that terminates", kind: restartWorkerKind, set: pod(func(p *Pod) { p.Terminating = true }), want: state.Deny, says: "terminating already"},
-		{name: "a worker that Kubernetes' evidence lacks", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers = nil }, want: state.Deny, says: "is not known"},
-		{name: "a worker of another UID in the evidence", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers[0].UID = "pod-9" }, want: state.Deny, says: "is not known"},
-		{name: "a worker without a UID", kind: restartWorkerKind, set: func(s *scene) {
+		{name: "a worker that terminates", kind: playbooks.ActionRestartWorker, set: pod(func(p *Pod) { p.Terminating = true }), want: state.Deny, says: "terminating already"},
+		{name: "a worker that Kubernetes' evidence lacks", kind: playbooks.ActionRestartWorker, set: func(s *scene) { s.ev.Workers = nil }, want: state.Deny, says: "is not known"},
+		{name: "a worker of another UID in the evidence", kind: playbooks.ActionRestartWorker, set: func(s *scene) { s.ev.Workers[0].UID = "pod-9" }, want: state.Deny, says: "is not known"},
+		{name: "a worker without a UID", kind: playbooks.ActionRestartWorker, set: func(s *scene) {
 			s.ev.Workers[0].UID, s.pod.UID, s.act.Target.UID = "", "pod-0", "pod-0"
 		}, want: state.Deny, says: "is not known"},
-		{name: "a worker that was seen before", kind: restartWorkerKind, set: func(s *scene) {
-			s.site.View.(*memory).evidence, s.ev = s.ev, state.Evidence{}
+		{name: "a worker that was seen before", kind: playbooks.ActionRestartWorker, set: func(s *scene) {
+			s.site.View.(*View).Seen, s.ev = s.ev, state.Evidence{}
 		}, want: state.Allow},
-		{name: "one rank of a group", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers[0].Group = "tp" }, want: state.Deny, says: "parallel group tp"},
-		{name: "one rank of a group, as was seen before", kind: restartWorkerKind, set: func(s *scene) {
-			s.site.View.(*memory).evidence.Workers = []state.Worker{{Namespace: "llm", Pod: "vllm-0", UID: "pod-0", Group: "tp"}}
+		{name: "one rank of a group", kind: playbooks.ActionRestartWorker, set: func(s *scene) { s.ev.Workers[0].Group = "tp" }, want: state.Deny, says: "parallel group tp"},
+		{name: "one rank of a group, as was seen before", kind: playbooks.ActionRestartWorker, set: func(s *scene) {
+			s.site.View.(*View).Seen.Workers = []state.Worker{{Namespace: "llm", Pod: "vllm-0", UID: "pod-0", Group: "tp"}}
 		}, want: state.Deny, says: "parallel group tp"},
-		{name: "one beside a group", kind: restartWorkerKind, set: func(s *scene) { s.ev.Workers[1].Group = "tp" }, want: state.Allow},
-		{name: "a group's rank of its name elsewhere", kind: restartWorkerKind, set: func(s *scene) {
+		{name: "one beside a group", kind: playbooks.ActionRestartWorker, set: func(s *scene) { s.ev.Workers[1].Group = "tp" }, want: state.Allow},
+		{name: "a group's rank of its name elsewhere", kind: playbooks.ActionRestartWorker, set: func(s *scene) {
 			s.ev.Workers = append(s.ev.Workers, state.Worker{Namespace: "chat", Pod: "vllm-0", UID: "x", Group: "tp"})
 		}, want: state.Allow},
 		{name: "a pool of groups", set: func(s *scene) { s.ev.Workers[1].Group = "tp" }, want: state.Deny, says: "parallel group tp"},
@@ -83,7 +84,7 @@ func TestOwnershipHoldsForOthersWork(t *testing.T) {
 	edit := Manager{Name: "kubectl-edit", At: noon.Add(-15*time.Minute + moment)}
 	as := func(m Manager, change func(*Manager)) Manager { change(&m); return m }
 	var list []ruling
-	for _, kind := range []string{setEngineArgKind, restartWorkerKind} {
+	for _, kind := range []string{playbooks.ActionSetEngineArg, playbooks.ActionRestartWorker} {
 		list = append(list, []ruling{
 			{name: "nothing", want: state.Allow},
 			{name: "rollout not seen yet", set: rolling(func(w *Workload) { w.Generation, w.Observed = 2, 1 }), want: state.Hold, says: "a rollout of vllm is in progress", free: time.Minute},
@@ -147,7 +148,7 @@ func TestFieldOfAnotherOwnerIsLeftAlone(t *testing.T) {
 		list = append(list, ruling{name: "the mark " + key, set: mark(key), want: state.Deny, says: "manages vllm"})
 	}
 	runRulings(t, ownership, append(list,
-		ruling{name: "a restart changes no field", kind: restartWorkerKind, set: owner(Owner{Kind: "LLMInferenceService", Name: "x", Controller: true}), want: state.Allow}))
+		ruling{name: "a restart changes no field", kind: playbooks.ActionRestartWorker, set: owner(Owner{Kind: "LLMInferenceService", Name: "x", Controller: true}), want: state.Allow}))
 }
 
 func TestSharedTroubleForbidsOneRestart(t *testing.T) {
@@ -166,7 +167,7 @@ func TestSharedTroubleForbidsOneRestart(t *testing.T) {
 			if change != nil {
 				change(&in)
 			}
-			s.site.View.(*memory).incidents = []state.Incident{in}
+			s.site.View.(*View).Incidents = []state.Incident{in}
 		}
 	}
 	list := []ruling{
@@ -197,7 +198,15 @@ func TestSharedTroubleForbidsOneRestart(t *testing.T) {
 			want: state.Allow, says: "1 of 12"},
 	}
 	for i := range list {
-		list[i].kind = restartWorkerKind
+		list[i].kind = playbooks.ActionRestartWorker
 	}
 	runRulings(t, sharedCause, append(list, ruling{name: "a rollout is for all", set: sick(5, 5, nil), want: state.Allow}))
+}
+
+func TestResolvedIncidentMakesNoStorm(t *testing.T) {
+	s := calm(playbooks.ActionRestartWorker)
+	s.in.Status, s.in.Scope.Pods = state.StatusResolved, []string{"vllm-0", "vllm-1", "vllm-2"}
+	if got := sharedCause(t.Context(), s); got.decision != state.Allow {
+		t.Errorf("%s: %s", got.decision, got.reason)
+	}
 }

@@ -1,6 +1,7 @@
 package remediate
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -33,4 +34,13 @@ func reached(a state.Action, st state.ActionState) state.ActionStep {
 		return state.ActionStep{}
 	}
 	return a.Steps[i]
+}
+
+// planHash binds an approval to what is done to which object.
+func planHash(a *state.Action) string {
+	parts := []string{string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container, a.Change}
+	for _, k := range slices.Sorted(maps.Keys(a.Params)) {
+		parts = append(parts, k, a.Params[k])
+	}
+	return state.Hash(parts...)
 }

@@ -62,7 +62,11 @@ func (m metric) of(ev state.Evidence, oldest int64, need int, take func(state.En
 		return 0, false
 	}
 	if m.agg == aggSum {
-		return sum(v), true
+		var total float64
+		for _, x := range v {
+			total += x
+		}
+		return total, true
 	}
 	return slices.Max(v), true
 }

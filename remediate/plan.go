@@ -157,15 +157,6 @@ func (p *Planner) identify(a state.Action, in state.Incident, before int) state.
 	return a
 }
 
-// planHash binds an approval to what is done to which object.
-func planHash(a *state.Action) string {
-	parts := []string{string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container, a.Change}
-	for _, k := range slices.Sorted(maps.Keys(a.Params)) {
-		parts = append(parts, k, a.Params[k])
-	}
-	return state.Hash(parts...)
-}
-
 // standing returns the incident's newest run of the remedy, and whether it stands for the same
 // plan. A value that moved by less than a quarter is the same plan, so that people are not shown a
 // new one with every breath of the load. A denied run stands for a plan that the same guards

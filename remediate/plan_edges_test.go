@@ -39,7 +39,7 @@ func TestWaitingPlanEndsWhenItIsDenied(t *testing.T) {
 	p, m := planned(waiting(func(a *state.Action) { a.Params["to"], a.Params["labels"] = "48", "" }))
 	p.cfg.Mode = Approve
 	got := map[state.ActionState]int{}
-	inputs, again := p.plan(t.Context(), m.incidents[0]) // no evidence speaks for it
+	inputs, again := p.plan(t.Context(), m.Incidents[0]) // no evidence speaks for it
 	for _, in := range inputs {
 		a := in.Action.Action
 		if got[a.State]++; a.State == state.Superseded && a.ID != "ACT-1" {
@@ -56,7 +56,7 @@ func TestProposalExpiresOnlyIfItMayBeWritten(t *testing.T) {
 	for mode, expires := range map[Mode]time.Time{Observe: {}, Suggest: {}, Approve: noon.Add(15 * time.Minute), Auto: noon.Add(15 * time.Minute)} {
 		p, m := planned()
 		p.cfg.Mode = mode
-		inputs, _ := p.plan(t.Context(), m.incidents[0])
+		inputs, _ := p.plan(t.Context(), m.Incidents[0])
 		if len(inputs) == 0 || !inputs[0].Action.Action.ExpiresAt.Equal(expires) {
 			t.Errorf("%s: %+v", mode, inputs)
 		}
@@ -66,7 +66,7 @@ func TestProposalExpiresOnlyIfItMayBeWritten(t *testing.T) {
 // The IDs of an incident's actions are those of a second delivery, and in the order of the plans.
 func TestActionIDsRepeatAndKeepTheirOrder(t *testing.T) {
 	p, m := planned()
-	in := m.incidents[0]
+	in := m.Incidents[0]
 	var ids []state.ActionID
 	for n, c := range []struct {
 		change func(*state.Action)
@@ -79,7 +79,7 @@ func TestActionIDsRepeatAndKeepTheirOrder(t *testing.T) {
 		}
 		ids = append(ids, first.ID)
 	}
-	m.actions = []state.Action{waiting(nil), waiting(nil), waiting(nil), waiting(nil)}
+	m.Actions = []state.Action{waiting(nil), waiting(nil), waiting(nil), waiting(nil)}
 	ids = append(ids, p.identify(waiting(nil), in, 0).ID) // once more, after those
 	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 5 {
 		t.Errorf("%v", ids)

@@ -5,13 +5,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"paramedic/state"
 )
 
 func TestHalfOfTheReadingsMakeNoBaseline(t *testing.T) {
 	for n, known := range map[int]bool{3: false, 4: true, 6: true} {
-		s := calm(setEngineArgKind)
+		s := calm2(setEngineArgKind)
 		s.site.Timing.Samples = 12 // six readings
 		s.act.Verify.Before = map[string][]float64{"kv_usage": slices.Repeat([]float64{.9}, n)}
 		if _, ok := s.baseline()["kv_usage"]; ok != known {
@@ -23,9 +21,9 @@ func TestHalfOfTheReadingsMakeNoBaseline(t *testing.T) {
 func TestPauseAsLongAsTheWindowBeginsItAnew(t *testing.T) {
 	const window = 5 * interval
 	for late, kept := range map[time.Duration]int{0: 2, window: 2, window + moment: 1} {
-		s := calm(setEngineArgKind)
+		s := calm2(setEngineArgKind)
 		s.act.Params["direction"] = "lower"
-		s.each("kv_usage", .9)
+		each2(s, "kv_usage", .9)
 		s.act.Verify.Before = map[string][]float64{"kv_usage": {.9}}
 		if more := s.observe(s.now.Add(-late)); !more || len(s.act.Verify.Before["kv_usage"]) != kept {
 			t.Errorf("%s late: %v, more %t", late, s.act.Verify.Before, more)
@@ -33,35 +31,18 @@ func TestPauseAsLongAsTheWindowBeginsItAnew(t *testing.T) {
 	}
 }
 
-func TestOnlyMeasuredTroubleLeads(t *testing.T) {
-	for base, leads := range map[float64]bool{0: false, .05: false, .06: true} {
-		s := calm(setEngineArgKind)
-		s.act.Params["direction"] = "lower"
-		if got := s.leading(map[string]float64{"preemption_rate": base}); slices.Contains(got, "preemption_rate") != leads {
-			t.Errorf("%g a second: %v", base, got)
-		}
-	}
-	for weight, rests := range map[float64]bool{-1: false, 0: false, 1: true} {
-		s := calm(setEngineArgKind)
-		s.in.Diagnosis.Findings = []state.Finding{{Signal: "kv_usage", Value: .9, Weight: weight}}
-		if got := s.restsOn(metric{signal: "kv_usage"}, .9, true); got != rests {
-			t.Errorf("weight %g: %t", weight, got)
-		}
-	}
-}
-
 // A worker is known by its name: exporters differ in what they call its pool.
 func TestWorkerIsReadWhateverItsPoolIsCalled(t *testing.T) {
 	for _, pool := range []string{"vllm", "", "engine"} {
-		s := calm(setEngineArgKind)
-		s.sample("kv_usage", "vllm-0", .5, 0)
+		s := calm2(setEngineArgKind)
+		sample2(s, "kv_usage", "vllm-0", .5, 0)
 		s.ev.Samples[0].Entity.Pool = pool
 		if got, ok := s.newest("kv_usage", "vllm-0"); !ok || got.Value != .5 {
 			t.Errorf("pool %q: %v %t", pool, got, ok)
 		}
 	}
-	s := calm(setEngineArgKind)
-	s.sample("kv_usage", "", .5, 0)
+	s := calm2(setEngineArgKind)
+	sample2(s, "kv_usage", "", .5, 0)
 	s.ev.Samples[0].Entity.Pool = "engine"
 	if _, ok := s.newest("kv_usage", ""); ok {
 		t.Error("another pool's value is this one's")
@@ -70,7 +51,7 @@ func TestWorkerIsReadWhateverItsPoolIsCalled(t *testing.T) {
 
 func TestPoolIsReadAsTheKindThatItIs(t *testing.T) {
 	for kind, want := range map[string]Ref{setEngineArgKind: {"llm", "StatefulSet", "vllm"}, restartWorkerKind: {"llm", "LeaderWorkerSet", "vllm"}} {
-		s := calm(kind)
+		s := calm2(kind)
 		if s.act.Params["pool_kind"] = "LeaderWorkerSet"; kind == setEngineArgKind {
 			s.act.Target.Kind = "StatefulSet"
 		}
@@ -85,14 +66,14 @@ func TestSafeValueNeedsEachOfItsSignals(t *testing.T) {
 	signals := []string{"kv_blocks_total", "kv_block_size", "prompt_length_mean", "output_length_mean"}
 	for _, without := range append(signals, "") {
 		for _, v := range []float64{-1, 0} {
-			s := calm(setEngineArgKind)
+			s := calm2(setEngineArgKind)
 			for _, signal := range signals {
 				if signal != without {
-					s.each(signal, 16)
+					each2(s, signal, 16)
 				} else if signal != "kv_blocks_total" && v < 0 {
-					s.each(signal, v)
+					each2(s, signal, v)
 				} else if signal == "kv_block_size" {
-					s.each(signal, 0)
+					each2(s, signal, 0)
 				}
 			}
 			if n, how := safeByTokens(s); strings.HasPrefix(how, "it takes") != (without != "") || n < 0 {
@@ -100,15 +81,15 @@ func TestSafeValueNeedsEachOfItsSignals(t *testing.T) {
 			}
 		}
 	}
-	s := calm(setEngineArgKind) // nothing at all
-	s.each("kv_blocks_total", 1000)
+	s := calm2(setEngineArgKind) // nothing at all
+	each2(s, "kv_blocks_total", 1000)
 	if _, how := safeByTokens(s); !strings.HasPrefix(how, "it takes") {
 		t.Error(how)
 	}
 }
 
 func TestOnlyValueBetweenTheLimitsIsTaken(t *testing.T) {
-	s := calm(setEngineArgKind)
+	s := calm2(setEngineArgKind)
 	s.rule.Floor, s.rule.Ceiling = 64, 64
 	if to, _, err := compute(s, 100, "lower"); to != 64 || err != nil {
 		t.Errorf("%d %v", to, err)
@@ -116,5 +97,15 @@ func TestOnlyValueBetweenTheLimitsIsTaken(t *testing.T) {
 	s.rule.Floor = 65
 	if _, _, err := compute(s, 100, "lower"); err == nil || !strings.Contains(err.Error(), "the limits allow no value") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestOnlyMeasuredTroubleLeads(t *testing.T) {
+	for base, leads := range map[float64]bool{0: false, .05: false, .06: true} {
+		s := calm2(setEngineArgKind)
+		s.act.Params["direction"] = "lower"
+		if got := s.leading(map[string]float64{"preemption_rate": base}); slices.Contains(got, "preemption_rate") != leads {
+			t.Errorf("%g a second: %v", base, got)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -25,10 +26,10 @@ func (setEngineArg) reversible() bool { return true }
 
 func (setEngineArg) target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error) {
 	if arg := params["arg"]; arg != "max_num_seqs" {
-		return state.Target{}, fmt.Errorf("only max_num_seqs can be set, not %q", clip(arg))
+		return state.Target{}, fmt.Errorf("only max_num_seqs can be set, not %q", text.Line(arg, 60))
 	}
 	if d := params["direction"]; d != "lower" && d != "raise" {
-		return state.Target{}, fmt.Errorf("direction is lower or raise, not %q", clip(d))
+		return state.Target{}, fmt.Errorf("direction is lower or raise, not %q", text.Line(d, 60))
 	}
 	t, err := poolTarget(in, ev)
 	t.Name = t.Pool
@@ -173,7 +174,7 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
 		return advance{to: state.Applied, text: "the cluster has it"}
 	case !ok || live != wr.Old:
-		return advance{to: state.Superseded, text: fmt.Sprintf("the value was changed to %q before the write; nothing was written", clip(live))}
+		return advance{to: state.Superseded, text: fmt.Sprintf("the value was changed to %q before the write; nothing was written", text.Line(live, 60))}
 	case a.Journal["conflict"] != "":
 		return advance{to: state.Superseded, text: "the workload's spec changed under the plan; nothing was written"}
 	}

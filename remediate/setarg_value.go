@@ -99,7 +99,11 @@ func safeByTokens(s *scene) (int, string) {
 		if len(v) == 0 {
 			return 0
 		}
-		return sum(v) / float64(len(v))
+		var total float64
+		for _, x := range v {
+			total += x
+		}
+		return total / float64(len(v))
 	}
 	blocks, size := s.of("kv_blocks_total"), mean("kv_block_size")
 	prompt, output := mean("prompt_length_mean"), mean("output_length_mean")

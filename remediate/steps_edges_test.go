@@ -15,10 +15,10 @@ import (
 // delivered returns the states of the events of one delivery of the run, and what is said of the
 // last.
 func (b *bedside) delivered(ctx context.Context, known bool) (states []state.ActionState, text string) {
-	m := b.cfg.View.(*memory)
-	m.recorded, b.cfg.Logger = b.act, quietLogger
+	m := b.cfg.View.(*View)
+	m.Recorded, b.cfg.Logger = b.act, quietLogger
 	if known {
-		m.incidents = []state.Incident{b.in}
+		m.Incidents = []state.Incident{b.in}
 	}
 	for _, in := range (&Runner{cfg: b.cfg}).Deliver(ctx, state.Effect{ID: "run", Action: b.act.ID}).Inputs {
 		a := in.Action.Action
@@ -191,7 +191,7 @@ func TestCapIsJudgedOnlyByWhatWasRead(t *testing.T) {
 		{name: "conflict for long", set: func(b *bedside) { b.p.patchErr = ErrConflict; b.note("undo_conflict", ago(10*time.Minute+moment)) },
 			to: state.NeedsHuman, says: "conflicts with other changes", wrote: "inverse"},
 	})
-	s := calm(setEngineArgKind)
+	s := calm2(setEngineArgKind)
 	s.w.Containers, s.act.Params["from"], s.act.Params["to"] = nil, "0", "8"
 	if _, err := (setEngineArg{}).Write(s, "op"); err == nil || !strings.Contains(err.Error(), "no container is known") {
 		t.Errorf("%v", err)

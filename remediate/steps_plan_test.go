@@ -12,11 +12,11 @@ import (
 )
 
 // planned is a planner of one remedy, with what it remembers of the incident.
-func planned(remember ...state.Action) (*Planner, *memory) {
-	s := calm(setEngineArgKind)
-	m := s.site.View.(*memory)
+func planned(remember ...state.Action) (*Planner, *View) {
+	s := calm2(setEngineArgKind)
+	m := s.site.View.(*View)
 	s.in.Diagnosis.Playbook = "pb"
-	m.incidents, m.actions = []state.Incident{s.in}, remember
+	m.Incidents, m.Actions = []state.Incident{s.in}, remember
 	cfg := &Config{Site: *s.site, Logger: quietLogger}
 	cfg.Clock, cfg.Gauge = still{noon}, gauged{&s.ev}
 	cfg.Clusters = map[string]Cluster{"prod": &patient{w: s.w, pods: s.pods, ns: s.ns}}
@@ -79,7 +79,7 @@ func TestStandingPlanIsTheSameInAllThatMatters(t *testing.T) {
 		if (got.ID != "") != c.stands || same != c.same {
 			t.Errorf("%s: %q stands, same %t", name, got.ID, same)
 		}
-		if m.actions = nil; !c.stands {
+		if m.Actions = nil; !c.stands {
 			continue
 		}
 		if _, same := p.standing(waiting(c.fresh), c.refused); same {
@@ -98,23 +98,23 @@ func TestPlanningStopsWhereItHelpsNobody(t *testing.T) {
 	never := func(a state.Action) state.Action { a.Steps = a.Steps[1:]; return a }
 	wrote := func(a state.Action) state.Action { a.State = state.Succeeded; return a }
 	for name, c := range map[string]struct {
-		set      func(*Planner, *memory)
+		set      func(*Planner, *View)
 		remember []state.Action
 		planned  int
 	}{
 		"a remedy":              {planned: 1},
-		"no verdict's playbook": {set: func(_ *Planner, m *memory) { m.incidents[0].Diagnosis.Playbook = "" }},
-		"no such playbook": {set: func(p *Planner, _ *memory) {
+		"no verdict's playbook": {set: func(_ *Planner, m *View) { m.Incidents[0].Diagnosis.Playbook = "" }},
+		"no such playbook": {set: func(p *Planner, _ *View) {
 			was := p.cfg.Playbook
 			p.cfg.Playbook = func(d state.Diagnosis) (playbooks.Playbook, bool) { pb, _ := was(d); return pb, false }
 		}},
-		"the incident is resolved":         {set: func(_ *Planner, m *memory) { m.incidents[0].Status = state.StatusResolved }},
-		"the incident is forgotten":        {set: func(_ *Planner, m *memory) { m.incidents = nil }},
+		"the incident is resolved":         {set: func(_ *Planner, m *View) { m.Incidents[0].Status = state.StatusResolved }},
+		"the incident is forgotten":        {set: func(_ *Planner, m *View) { m.Incidents = nil }},
 		"overtaken thrice":                 {remember: []state.Action{overtaken("A"), overtaken("B"), overtaken("C")}},
 		"overtaken twice":                  {remember: []state.Action{overtaken("A"), overtaken("B")}, planned: 1},
 		"superseded before any intent":     {remember: []state.Action{overtaken("A"), overtaken("B"), never(overtaken("C"))}, planned: 1},
 		"written thrice":                   {remember: []state.Action{wrote(overtaken("A")), wrote(overtaken("B")), wrote(overtaken("C"))}, planned: 1},
-		"no cluster, in a mode that reads": {set: func(p *Planner, _ *memory) { p.cfg.Clusters, p.cfg.Mode = nil, Suggest }},
+		"no cluster, in a mode that reads": {set: func(p *Planner, _ *View) { p.cfg.Clusters, p.cfg.Mode = nil, Suggest }},
 		"a person said no": {remember: []state.Action{waiting(func(a *state.Action) {
 			a.State, a.Journal = state.Succeeded, map[string]string{state.CalledOff: "asha"}
 		})}},
@@ -156,7 +156,7 @@ func TestCallOffEndsOnlyWhatWaits(t *testing.T) {
 	for st, ends := range map[state.ActionState]bool{state.Proposed: true, state.AwaitingApproval: true, state.Approved: true, state.Admitted: true,
 		state.Intent: false, state.Verifying: false, state.Succeeded: false, state.Denied: false} {
 		p, m := planned(waiting(func(a *state.Action) { a.State = st }))
-		m.incidents[0].Status = state.StatusResolved
+		m.Incidents[0].Status = state.StatusResolved
 		out := p.Deliver(t.Context(), state.Effect{ID: "plan", Incident: "INC-1"})
 		if (len(out.Inputs) == 1) != ends || ends && out.Inputs[0].Action.Action.State != state.Cancelled {
 			t.Errorf("%s: %+v", st, out.Inputs)
@@ -164,12 +164,12 @@ func TestCallOffEndsOnlyWhatWaits(t *testing.T) {
 	}
 	for _, st := range []state.ActionState{state.Intent, state.Applied, state.Verifying, state.RollbackIntent} {
 		p, m := planned(waiting(func(a *state.Action) { a.State = st }))
-		if got := p.callOff(m.incidents[0], nil, state.Superseded, "the plan changed"); len(got) != 0 {
+		if got := p.callOff(m.Incidents[0], nil, state.Superseded, "the plan changed"); len(got) != 0 {
 			t.Errorf("%s: a run under way was superseded by a plan", st)
 		}
 	}
 	p, m := planned(waiting(nil))
-	if got := p.callOff(m.incidents[0], map[state.ActionID]bool{"ACT-1": true}, state.Superseded, "why"); len(got) != 0 {
+	if got := p.callOff(m.Incidents[0], map[state.ActionID]bool{"ACT-1": true}, state.Superseded, "why"); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -186,18 +186,18 @@ func TestDryRunRefusedIsNoPlan(t *testing.T) {
 		"blocked":               {func(b *bedside, _ *scene) { b.p.dry = ErrBlocked }, state.Hold, "is refused now"},
 		"failed":                {func(b *bedside, _ *scene) { b.p.dry = errAway }, state.Deny, "a dry run failed"},
 		"nothing to read":       {func(_ *bedside, s *scene) { s.ev.Samples = nil }, state.Deny, "would show an improvement"},
-		"only guardrails":       {func(_ *bedside, s *scene) { s.ev.Samples = nil; s.each("ttft_p95", 1) }, state.Deny, "would show an improvement"},
+		"only guardrails":       {func(_ *bedside, s *scene) { s.ev.Samples = nil; each2(s, "ttft_p95", 1) }, state.Deny, "would show an improvement"},
 		"the value moved on":    {func(_ *bedside, s *scene) { s.act.Params["from"] = "64" }, state.Deny, "cannot be prepared"},
 		"the plan has no value": {func(_ *bedside, s *scene) { s.act.Params["to"] = "" }, state.Deny, "cannot be prepared"},
 		"the value is unsure":   {func(_ *bedside, s *scene) { s.w.Containers = nil }, state.Deny, "cannot be prepared"},
 	} {
-		b, s := attend(setEngineArgKind, state.Admitted), calm(setEngineArgKind)
+		b, s := attend(setEngineArgKind, state.Admitted), calm2(setEngineArgKind)
 		s.cluster, s.act.Params = b.p, map[string]string{"arg": "max_num_seqs", "direction": "lower", "from": "100", "to": "50"}
-		s.each("kv_usage", .99)
-		s.each("preemption_rate", 5)
+		each2(s, "kv_usage", .99)
+		each2(s, "preemption_rate", 5)
 		c.set(b, s)
-		if got := verifiability(t.Context(), s); got.decision != c.want || !strings.Contains(got.reason, c.says) {
-			t.Errorf("%s: %s %q", name, got.decision, got.reason)
+		if got := answer(t.Context(), s, "verifiability"); got.Decision != c.want || !strings.Contains(got.Reason, c.says) {
+			t.Errorf("%s: %s %q", name, got.Decision, got.Reason)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func TestIsolationTakesOnlyFreeLabels(t *testing.T) {
 		"two labels for two services":   {func(s *scene) { s.ns.Services = append(s.ns.Services, service("zone")) }, []string{"serving", "zone"}, ""},
 		"a value that is not the pod's": {func(s *scene) { s.pod.Labels["serving"] = "2" }, nil, "no Service selects"},
 	} {
-		s := calm(restartWorkerKind)
+		s := calm2(restartWorkerKind)
 		s.pod.Labels = map[string]string{"app": "1", "serving": "1", "zone": "1"}
 		s.w.Selector = map[string]string{"app": "1"}
 		s.ns.Services = []Selection{service("app", "serving")}
@@ -270,7 +270,7 @@ func TestRestartNeedsOneKnownWorker(t *testing.T) {
 			in.Diagnosis.Scope, in.Scope = state.Scope{Pool: "vllm", Pods: []string{"a"}}, state.Scope{}
 		}, ""},
 	} {
-		in := calm(restartWorkerKind).in
+		in := calm2(restartWorkerKind).in
 		c.set(&in)
 		got, err := restartWorker{}.target(in, state.Evidence{}, map[string]string{})
 		if (err == nil) != (c.want != "") || err == nil && got.Name != c.want {
@@ -278,7 +278,7 @@ func TestRestartNeedsOneKnownWorker(t *testing.T) {
 		}
 	}
 	// It has to be one of the pool's, by its UID.
-	s := calm(restartWorkerKind)
+	s := calm2(restartWorkerKind)
 	s.pod.UID = "pod-9"
 	if err := (restartWorker{}).draft(s); err == nil || !strings.Contains(err.Error(), "does not belong to vllm") {
 		t.Errorf("%v", err)
@@ -295,7 +295,7 @@ func TestPoolKindComesFromItsWorkers(t *testing.T) {
 		"another's":     {[]state.Worker{{Pool: "b", PoolKind: "StatefulSet"}}, "Deployment"},
 		"not told last": {[]state.Worker{{Pool: "vllm", PoolKind: "StatefulSet"}, {Pool: "vllm"}}, "StatefulSet"},
 	} {
-		if got, err := poolTarget(calm(setEngineArgKind).in, state.Evidence{Workers: c.workers}); err != nil || got.Kind != c.want {
+		if got, err := poolTarget(calm2(setEngineArgKind).in, state.Evidence{Workers: c.workers}); err != nil || got.Kind != c.want {
 			t.Errorf("%s: %s %v", name, got.Kind, err)
 		}
 	}

@@ -47,7 +47,7 @@ func TestWorkerIsIsolatedOnlyAsPlanned(t *testing.T) {
 		{name: "an unreadable record of the labels", set: func(b *bedside) { b.act.Write.Old = `{"serving":1}` }, to: state.Superseded, says: "labels were changed before"},
 		{name: "a record of the labels that is readable in part", set: func(b *bedside) { b.act.Write.Old = `{"serving":"yes","zone":1}` }, to: state.Superseded, says: "labels were changed before"},
 		{name: "isolated, by an unreadable record", set: func(b *bedside) { b.label(isolated, "op").act.Write.Old = "" }, to: state.NeedsHuman, says: "labels were changed after"},
-		{name: "halted", set: func(b *bedside) { b.cfg.View.(*memory).halt = &state.Halt{} }, to: state.Denied, says: "halted"},
+		{name: "halted", set: func(b *bedside) { b.cfg.View.(*View).Halt = &state.Halt{} }, to: state.Denied, says: "halted"},
 		{name: "conflict", set: failing(ErrConflict), to: state.Intent, wait: poll, wrote: "patch"},
 		{name: "conflict for long", set: func(b *bedside) { failing(ErrConflict)(b); b.note("isolate_conflict", ago(10*time.Minute+moment)) },
 			to: state.Superseded, says: "did not succeed for 10m", wrote: "patch"},
@@ -130,7 +130,7 @@ func TestDrainedWorkerIsEvictedOnce(t *testing.T) {
 		{name: "one other worker is ready", set: func(b *bedside) { b.p.pods = b.p.pods[:2] }, to: state.Intent, wait: poll, wrote: "evict pod-0"},
 		{name: "the pool is not readable", set: func(b *bedside) { b.p.wErr = errAway }, to: state.Intent},
 		{name: "the workers are not readable", set: func(b *bedside) { b.p.podsErr = errAway }, to: state.Intent},
-		{name: "halted", set: func(b *bedside) { b.cfg.View.(*memory).halt = &state.Halt{} }, to: state.Intent},
+		{name: "halted", set: func(b *bedside) { b.cfg.View.(*View).Halt = &state.Halt{} }, to: state.Intent},
 		{name: "late: the guards deny", set: func(b *bedside) {
 			b.act.Write.At, b.in.Status = noon.Add(-freshIntent-moment), state.StatusResolved
 			b.act.Target.UID = "x"
@@ -251,7 +251,7 @@ func TestRunnerIgnoresUnknownAndEarlyWork(t *testing.T) {
 		done bool
 		to   state.ActionState
 	}{
-		"no such run":                          {func(b *bedside) { b.cfg.View.(*memory).recorded = nil }, true, ""},
+		"no such run":                          {func(b *bedside) { b.cfg.View.(*View).Recorded = nil }, true, ""},
 		"proposed, to be approved":             {func(b *bedside) { b.act.State, b.act.Mode = state.Proposed, "approve" }, true, ""},
 		"awaiting, planned as auto":            {func(b *bedside) { b.act.State = state.AwaitingApproval }, true, ""},
 		"ended":                                {func(b *bedside) { b.act.State = state.Succeeded }, true, ""},
@@ -260,13 +260,13 @@ func TestRunnerIgnoresUnknownAndEarlyWork(t *testing.T) {
 		"an unknown action":                    {func(b *bedside) { b.act.Kind = "reboot" }, true, state.NeedsHuman},
 		"an unknown cluster":                   {func(b *bedside) { b.cfg.Clusters = nil }, true, state.NeedsHuman},
 		"an unknown action, nothing written":   {func(b *bedside) { b.act.Kind, b.act.State = "reboot", state.Admitted }, true, state.Denied},
-		"an unknown incident, nothing written": {func(b *bedside) { b.act.State = state.Admitted; b.cfg.View.(*memory).incidents = nil }, true, state.Cancelled},
-		"an unknown incident, about to write":  {func(b *bedside) { b.cfg.View.(*memory).incidents = nil }, true, state.Superseded},
+		"an unknown incident, nothing written": {func(b *bedside) { b.act.State = state.Admitted; b.cfg.View.(*View).Incidents = nil }, true, state.Cancelled},
+		"an unknown incident, about to write":  {func(b *bedside) { b.cfg.View.(*View).Incidents = nil }, true, state.Superseded},
 	} {
 		b := attend(restartWorkerKind, state.Intent)
-		m := b.cfg.View.(*memory)
+		m := b.cfg.View.(*View)
 		b.in.Status = state.StatusResolved // so that nothing is planned again
-		m.recorded, m.incidents = b.act, []state.Incident{b.in}
+		m.Recorded, m.Incidents = b.act, []state.Incident{b.in}
 		b.cfg.Logger = quietLogger
 		b.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{}, false }
 		b.p.podErr = ErrNotFound

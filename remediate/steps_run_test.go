@@ -28,8 +28,8 @@ func TestCutOffStepIsRecordedOnlyIfItWrote(t *testing.T) {
 	}
 	for _, cut := range []bool{false, true} {
 		b := attend(setEngineArgKind, state.Applied)
-		m := b.cfg.View.(*memory)
-		m.recorded, m.incidents, b.cfg.Logger = b.act, []state.Incident{b.in}, quietLogger
+		m := b.cfg.View.(*View)
+		m.Recorded, m.Incidents, b.cfg.Logger = b.act, []state.Incident{b.in}, quietLogger
 		b.p.w.Updated = 1 // so that it stays
 		ctx, cancel := context.WithCancel(t.Context())
 		if cut {
@@ -200,21 +200,6 @@ func TestFollowingPlanSeesTheStep(t *testing.T) {
 	}
 }
 
-func TestGuardsRememberWhatBeganAndTheIncidentsOwn(t *testing.T) {
-	begun := []state.ActionStep{{State: state.Intent}}
-	of := func(id state.ActionID, in state.IncidentID, steps []state.ActionStep) state.Action {
-		return waiting(func(a *state.Action) { a.ID, a.Incident, a.Steps = id, in, steps })
-	}
-	_, m := planned(of("own, begun", "INC-1", begun), of("own, waits", "INC-1", nil), of("other, begun", "INC-2", begun), of("other, waits", "INC-2", nil))
-	var got []string
-	for _, a := range remembered(m, "INC-1") {
-		got = append(got, string(a.ID))
-	}
-	if want := "own, begun; other, begun; own, waits"; strings.Join(got, "; ") != want {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestSurveyNamesWhatCannotBeRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(*bedside)
@@ -235,7 +220,10 @@ func TestSurveyNamesWhatCannotBeRead(t *testing.T) {
 	}
 	b := attend(restartWorkerKind, state.Approved)
 	b.in.Diagnosis.Findings = []state.Finding{{Signal: "a", Weight: 1}, {Signal: "b"}, {Signal: "c", Weight: -1}, {Signal: "symptom:d", Weight: 1}}
-	if got := b.cfg.survey(t.Context(), b.in, b.act).signals(); !slices.Contains(got, "a") || slices.Contains(got, "b") || slices.Contains(got, "c") || slices.Contains(got, "symptom:d") ||
+	asked := &asked{}
+	b.cfg.Gauge = asked
+	b.cfg.survey(t.Context(), b.in, b.act)
+	if got := asked.signals; !slices.Contains(got, "a") || slices.Contains(got, "b") || slices.Contains(got, "c") || slices.Contains(got, "symptom:d") ||
 		!slices.Contains(got, "container_memory") {
 		t.Errorf("%v", got)
 	}

@@ -65,21 +65,6 @@ func (g gauged) Read(_ context.Context, _ string, sc state.Scope, _ time.Time, _
 	return ev
 }
 
-func (m *memory) BegunActions() []state.Action {
-	return slices.DeleteFunc(slices.Clone(m.actions), func(a state.Action) bool { return !a.Begun() })
-}
-
-func (m *memory) ActionsOf(id state.IncidentID) []state.Action {
-	return slices.DeleteFunc(slices.Clone(m.actions), func(a state.Action) bool { return a.Incident != id })
-}
-
-func (m *memory) Action(state.ActionID) (state.Action, bool) {
-	if m.recorded == nil {
-		return state.Action{}, false
-	}
-	return *m.recorded, true
-}
-
 // A bedside is a run of a calm scene in one state, with its patient.
 type bedside struct {
 	*stage
@@ -91,7 +76,7 @@ type bedside struct {
 // pool, --max-num-seqs 100 becomes 50, for a worker, its label serving is changed. What was written
 // by then is in place.
 func attend(kind string, st state.ActionState) *bedside {
-	s := calm(kind)
+	s := calm2(kind)
 	a := s.act
 	a.State, a.Journal = st, map[string]string{}
 	a.Write = state.Write{OpID: "op", UID: "dep-1", Path: "/spec/template/spec/containers/0/args/0", Old: "--max-num-seqs=100", New: "--max-num-seqs=50", Patch: "patch", Inverse: "inverse", At: noon}
@@ -153,3 +138,44 @@ func (d *dryRuns) PatchPod(context.Context, string, string, []byte, bool) (Pod, 
 	return d.pod, d.patch
 }
 func (d *dryRuns) Evict(context.Context, string, string, string, bool) error { return d.evict }
+
+var noon2 = Noon
+
+// calm returns a scene of a sick pool for which every guard that it is made for allows.
+func calm2(kind string) *scene {
+	c := Calm(kind)
+	s := &scene{site: &Site{Rules: c.Rules, View: c.View}, now: noon, in: c.Incident, act: c.Action, ns: c.Namespace, w: c.Workload, pods: c.Pods, pod: c.Pod, ev: c.Evidence}
+	s.kind, _ = actionOf(kind)
+	s.rule = s.site.For(s.act.Cause, kind, s.act.Target)
+	return s
+}
+
+// sample adds a value that a worker reports.
+func sample2(s *scene, signal, pod string, value float64, age time.Duration) {
+	Add(&s.ev, signal, pod, value, s.now.Add(-age))
+}
+
+// each adds a value that every worker of the pool reports now.
+func each2(s *scene, signal string, value float64) {
+	for _, p := range s.pods {
+		sample2(s, signal, p.Name, value, 0)
+	}
+}
+
+// asked is a gauge that notes the signals that it is asked for.
+type asked struct{ signals []string }
+
+func (a *asked) Read(_ context.Context, _ string, _ state.Scope, _ time.Time, signals []string) state.Evidence {
+	a.signals = signals
+	return state.Evidence{}
+}
+
+// answer returns what one guard says of a scene.
+func answer(ctx context.Context, s *scene, name string) state.GuardResult {
+	for _, g := range ask(ctx, s, guards()) {
+		if g.Guard == name {
+			return g
+		}
+	}
+	return state.GuardResult{}
+}

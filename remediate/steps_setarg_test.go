@@ -37,10 +37,10 @@ func TestCapIsWrittenOnlyOverWhatWasPlanned(t *testing.T) {
 		}, to: state.Applied, says: "was written", wrote: "patch"},
 		{name: "after a conflict", set: func(b *bedside) { b.note("conflict", "x") }, to: state.Superseded, says: "changed under the plan"},
 		{name: "called off", set: func(b *bedside) {
-			b.cfg.View.(*memory).recorded = &state.Action{Journal: map[string]string{state.CalledOff: "asha"}}
+			b.cfg.View.(*View).Recorded = &state.Action{Journal: map[string]string{state.CalledOff: "asha"}}
 		}, to: state.Denied, says: "called off by asha"},
-		{name: "not called off", set: func(b *bedside) { b.cfg.View.(*memory).recorded = b.act }, to: state.Applied, wrote: "patch"},
-		{name: "halted", set: func(b *bedside) { b.cfg.View.(*memory).halt = &state.Halt{} }, to: state.Denied, says: "halted"},
+		{name: "not called off", set: func(b *bedside) { b.cfg.View.(*View).Recorded = b.act }, to: state.Applied, wrote: "patch"},
+		{name: "halted", set: func(b *bedside) { b.cfg.View.(*View).Halt = &state.Halt{} }, to: state.Denied, says: "halted"},
 		{name: "opted out", set: func(b *bedside) { b.optedOut = true }, to: state.Denied, says: "opted out"},
 		{name: "as old as it may be", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent) }, to: state.Applied, wrote: "patch"},
 		{name: "older: the guards deny", set: func(b *bedside) { b.act.Write.At = noon.Add(-freshIntent - moment) }, to: state.Denied, says: "stopped before the write"},

@@ -97,6 +97,13 @@ func TestLeadingSignalsAreTheVerdicts(t *testing.T) {
 }
 
 // Peers that got worse show that it was not the change. They do not end the trouble.
+func TestSignalIsNamedOnce(t *testing.T) {
+	all := names(setEngineArg{}.Metrics())
+	if n := len(all); n < 5 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != n {
+		t.Errorf("%v", all)
+	}
+}
+
 func TestPeersAloneMakeNothingBetter(t *testing.T) {
 	a := &state.Action{Params: map[string]string{"direction": "lower"}}
 	a.Verify.Leading = []string{"kv_usage"}

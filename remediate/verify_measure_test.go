@@ -2,7 +2,6 @@ package remediate
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -26,42 +25,42 @@ func TestReadingKeepsPoolAndPeersApart(t *testing.T) {
 		set             func(*scene)
 		want            map[string]float64 // beside the number of workers
 	}{
-		"all workers": {set: func(s *scene) { s.each("kv_usage", .5); s.each("preemption_rate", 2) },
+		"all workers": {set: func(s *scene) { each2(s, "kv_usage", .5); each2(s, "preemption_rate", 2) },
 			want: map[string]float64{"kv_usage": .5, "preemption_rate": 10}},
 		"a sum that lacks a worker": {set: func(s *scene) {
-			s.each("preemption_rate", 2)
+			each2(s, "preemption_rate", 2)
 			s.ev.Samples = s.ev.Samples[1:]
 			s.report("kv_usage", "vllm", "vllm-1", .5, 0)
 		}, want: map[string]float64{"kv_usage": .5}},
 		"another pool": {set: func(s *scene) {
-			s.each("kv_usage", .5)
+			each2(s, "kv_usage", .5)
 			s.report("kv_usage", "b", "b-0", .7, 0)
 			s.report("kv_usage", "b", "b-1", .8, 0)
 			s.report("preemption_rate", "b", "b-1", 3, 0)
 		}, want: map[string]float64{"kv_usage": .5, "peers:kv_usage": .8, "peers:preemption_rate": 3}},
-		"a worker that is gone": {set: func(s *scene) { s.each("kv_usage", .5); s.report("kv_usage", "vllm", "vllm-9", .99, 0) },
+		"a worker that is gone": {set: func(s *scene) { each2(s, "kv_usage", .5); s.report("kv_usage", "vllm", "vllm-9", .99, 0) },
 			want: map[string]float64{"kv_usage": .5}},
-		"a worker of no pool": {set: func(s *scene) { s.each("kv_usage", .5); s.report("kv_usage", "", "x-0", .99, 0) },
+		"a worker of no pool": {set: func(s *scene) { each2(s, "kv_usage", .5); s.report("kv_usage", "", "x-0", .99, 0) },
 			want: map[string]float64{"kv_usage": .5}},
 		"a worker under another pool's name": {set: func(s *scene) { s.report("kv_usage", "b", "vllm-0", .9, 0) },
 			want: map[string]float64{"kv_usage": .9}},
 		"as old as may be, of the pool": {set: func(s *scene) { s.report("ttft_p95", "vllm", "", 8, minutes) },
 			want: map[string]float64{"ttft_p95": 8}},
 		"older, of the pool": {set: func(s *scene) { s.report("ttft_p95", "vllm", "", 8, minutes+moment) }},
-		"what shows another direction": {direction: "raise", set: func(s *scene) { s.each("kv_usage", .5); s.each("requests_waiting", 4) },
+		"what shows another direction": {direction: "raise", set: func(s *scene) { each2(s, "kv_usage", .5); each2(s, "requests_waiting", 4) },
 			want: map[string]float64{"requests_waiting": 20}},
 		"the treated worker": {kind: restartWorkerKind, set: func(s *scene) {
-			s.each("kv_usage", .3)
+			each2(s, "kv_usage", .3)
 			s.ev.Samples[0].Value, s.ev.Samples[2].Value = .9, .4
 			s.report("kv_usage", "b", "b-0", .99, 0)
-			s.each("error_rate", .1)
+			each2(s, "error_rate", .1)
 			s.report("error_rate", "b", "b-0", .2, 0)
 		}, want: map[string]float64{"kv_usage": .9, "peers:kv_usage": .4, "error_rate": .1, "peers:error_rate": .2}},
 		"the treated worker's own sum": {kind: restartWorkerKind, cause: "engine_hang", set: func(s *scene) { s.report("generation_tokens_rate", "vllm", "vllm-0", 7, 0) },
 			want: map[string]float64{"generation_tokens_rate": 7}},
-		"what shows another cause": {kind: restartWorkerKind, set: func(s *scene) { s.each("generation_tokens_rate", 7) }},
+		"what shows another cause": {kind: restartWorkerKind, set: func(s *scene) { each2(s, "generation_tokens_rate", 7) }},
 	} {
-		s := calm(cmp.Or(c.kind, setEngineArgKind))
+		s := calm2(cmp.Or(c.kind, setEngineArgKind))
 		s.act.Cause, s.act.Params["direction"] = cmp.Or(c.cause, s.act.Cause), cmp.Or(c.direction, "lower")
 		c.set(s)
 		want := map[string]float64{"replicas_ready": 5, wantedSignal: 5}
@@ -74,7 +73,7 @@ func TestReadingKeepsPoolAndPeersApart(t *testing.T) {
 
 // Without the workload and its workers no value can be told from another pool's.
 func TestUnreadPoolHasNoReading(t *testing.T) {
-	s := calm(setEngineArgKind)
+	s := calm2(setEngineArgKind)
 	s.act.Params["direction"] = "lower"
 	s.unread, s.w, s.pods = errAway, Workload{}, nil
 	s.report("error_rate", "", "", .4, 0)
@@ -93,12 +92,12 @@ func TestPeersAreTheModelsOtherPools(t *testing.T) {
 		"of no known model":    {setEngineArgKind, "", nil},
 		"one worker of a pool": {restartWorkerKind, "llama", nil},
 	} {
-		far := calm(c.kind)
+		far := calm2(c.kind)
 		far.report("kv_usage", "b", "b-0", .5, 0)
 		far.report("kv_usage", "", "x-0", .5, 0)
 		far.report("kv_usage", "vllm", "vllm-9", .5, 0)
 		far.report("kv_usage", "b", "vllm-0", .5, 0)
-		s := calm(c.kind)
+		s := calm2(c.kind)
 		s.site.Gauge, s.in.Scope.Model = gauged{&far.ev}, c.model
 		s.peersEvidence(t.Context())
 		var got []string
@@ -129,7 +128,7 @@ func TestEachSignalIsJudgedByOneMetric(t *testing.T) {
 }
 
 func TestBaselineTakesMoreThanHalfOfItsWindow(t *testing.T) {
-	s := calm(setEngineArgKind)
+	s := calm2(setEngineArgKind)
 	s.site.Timing = Timing{Samples: 12}.OrDefaults() // six readings
 	s.act.Verify.Before = map[string][]float64{"kv_usage": {.9, .9, .9}, "preemption_rate": {5, 5, 5, 5}}
 	if got := s.baseline(); !maps.Equal(got, map[string]float64{"preemption_rate": 5}) {
@@ -139,7 +138,7 @@ func TestBaselineTakesMoreThanHalfOfItsWindow(t *testing.T) {
 	for pause, want := range map[time.Duration]int{6 * interval: 2, 6*interval + moment: 1} {
 		s.act.Verify.Before = map[string][]float64{"kv_usage": {.9}}
 		s.act.Params["direction"], s.ev.Samples = "lower", nil
-		s.each("kv_usage", .9)
+		each2(s, "kv_usage", .9)
 		if s.observe(noon.Add(-pause)); len(s.act.Verify.Before["kv_usage"]) != want {
 			t.Errorf("after %s: %v", pause, s.act.Verify.Before)
 		}
@@ -158,7 +157,7 @@ func TestNothingToImproveLeadsNothing(t *testing.T) {
 		"without weight":       {map[string]float64{"kv_usage": .99}, []state.Finding{{Signal: "kv_usage", Value: .99}}, ""},
 		"with weight":          {map[string]float64{"kv_usage": .99}, []state.Finding{{Signal: "kv_usage", Value: .99, Weight: 1}}, "kv_usage"},
 	} {
-		s := calm(setEngineArgKind)
+		s := calm2(setEngineArgKind)
 		s.act.Params["direction"], s.in.Diagnosis.Findings = "lower", c.findings
 		if got := strings.Join(s.leading(c.base), " "); got != c.want {
 			t.Errorf("%s: %q", name, got)
@@ -188,9 +187,9 @@ func TestIdlePoolHasNoSafeValue(t *testing.T) {
 		"holds nothing":     {0, 10, 0, "it takes kv_usage and requests_running"},
 		"less than nothing": {-.5, 10, 0, "it takes kv_usage and requests_running"},
 	} {
-		s := calm(setEngineArgKind)
-		s.each("kv_usage", c.used)
-		s.each("requests_running", c.running)
+		s := calm2(setEngineArgKind)
+		each2(s, "kv_usage", c.used)
+		each2(s, "requests_running", c.running)
 		if got, how := safeByUse(s); got != c.want || !strings.Contains(how, c.says) {
 			t.Errorf("%s: %d, %s", name, got, how)
 		}
@@ -210,15 +209,15 @@ func TestLeadingSignalNeedsBothEndsOfItsWay(t *testing.T) {
 		"not now":              {both, []string{"preemption_rate"}, state.Deny},
 		"seldom in the window": {seldom, []string{"kv_usage", "preemption_rate"}, state.Deny},
 	} {
-		b, s := attend(setEngineArgKind, state.Admitted), calm(setEngineArgKind)
+		b, s := attend(setEngineArgKind, state.Admitted), calm2(setEngineArgKind)
 		s.cluster, s.act.Params = b.p, map[string]string{"arg": "max_num_seqs", "direction": "lower", "from": "100", "to": "50"}
 		s.in.Diagnosis.Findings = []state.Finding{{Signal: "kv_usage", Value: .99, Baseline: ptr(.6), Weight: 5}}
 		s.act.Verify.Before = c.before
 		for _, signal := range c.now {
-			s.each(signal, map[string]float64{"kv_usage": .99, "preemption_rate": 5}[signal])
+			each2(s, signal, map[string]float64{"kv_usage": .99, "preemption_rate": 5}[signal])
 		}
-		if got := verifiability(context.Background(), s); got.decision != c.want || c.want == state.Deny && !strings.Contains(got.reason, "kv_usage cannot be read") {
-			t.Errorf("%s: %s, %s", name, got.decision, got.reason)
+		if got := answer(t.Context(), s, "verifiability"); got.Decision != c.want || c.want == state.Deny && !strings.Contains(got.Reason, "kv_usage cannot be read") {
+			t.Errorf("%s: %s, %s", name, got.Decision, got.Reason)
 		}
 	}
 }

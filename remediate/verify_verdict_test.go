@@ -112,20 +112,6 @@ func TestUnknownReplacementIsNoSample(t *testing.T) {
 	}
 }
 
-// What was sampled by a version that did not count the workers wanted is judged by the ready ones.
-func TestOldSamplesAreJudgedByReadyWorkers(t *testing.T) {
-	v := &state.Verification{Baseline: map[string]float64{wantedSignal: 5}}
-	for name, c := range map[string]struct{ wanted, want []float64 }{
-		"counted":         {[]float64{5, 4}, []float64{5, 5}},
-		"not counted":     {nil, []float64{5, 4}},
-		"counted at last": {[]float64{4}, []float64{5, 4}},
-	} {
-		if got := wanted(v, map[string][]float64{wantedSignal: c.wanted}, []float64{5, 4}); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
 // rollout is a run whose rollout goes on, and that has seen harm for so many readings.
 func rollout(seen int, now map[string]float64) *bedside {
 	b := verified(setEngineArgKind, 0, map[string]float64{"error_rate": .01, "ttft_p95": 1, "kv_usage": .5, "replicas_ready": 5, wantedSignal: 5}, nil, now)

@@ -1,8 +1,0 @@
-package remediate
-
-func reasonOf(r string) string {
-	if r == "" {
-		return ""
-	}
-	return ": " + r
-}
