@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
 	"paramedic/state"
 )
 
@@ -22,11 +24,11 @@ type Verb struct{ Group, Resource, Verb string }
 type action interface {
 	// verbs are the writes that it needs; reads are in ReadVerbs.
 	verbs() []Verb
-	kindOfAction
+	guard.Kind
 	// target chooses the one object, from what the incident says.
 	target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error)
 	// draft completes the plan from live reads; an error says why the remedy does not apply.
-	draft(s *scene) error
+	draft(s *guard.Scene) error
 	// apply goes on from a recorded intent, live waits until the effect is in force, undo goes on
 	// from a recorded intent to roll back.
 	apply(ctx context.Context, r *stage) advance
@@ -71,7 +73,7 @@ func ReadVerbs() []Verb {
 // A stage is one delivery of a run's effect.
 type stage struct {
 	cfg     *Config
-	cluster Cluster
+	cluster cluster.Cluster
 	act     *state.Action // the runner's own copy, whose journal may be written
 	in      state.Incident
 	now     time.Time
@@ -104,7 +106,7 @@ func (r *stage) note(key, value string) {
 // cluster takes a while, and a person may have said no meanwhile.
 func (r *stage) stopped() string {
 	if h, halted := r.cfg.View.Halted(r.act.Target.Cluster); halted {
-		return "first aid was halted by " + haltedBy(h)
+		return "first aid was halted by " + guard.HaltedBy(h)
 	}
 	if now, ok := r.cfg.View.Action(r.act.ID); ok && now.Journal[state.CalledOff] != "" {
 		r.note(state.CalledOff, now.Journal[state.CalledOff])

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -25,7 +27,7 @@ func (r *stage) mayWrite(ctx context.Context) (advance, bool) {
 		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}, false
 	}
 	if r.late() {
-		switch decision, why, retry := r.askAgain(ctx, guards()); decision {
+		switch decision, why, retry := r.askAgain(ctx, guard.All()); decision {
 		case state.Allow:
 		case state.Hold:
 			return r.stay(pause(r.now, retry, time.Minute)), false
@@ -47,7 +49,7 @@ func (r *stage) mayWrite(ctx context.Context) (advance, bool) {
 // write was prepared for. In place of their capacity tooFew counts the other workers.
 func (k restartWorker) mayEvict(ctx context.Context, r *stage) (advance, bool) {
 	if r.late() {
-		list := guardsBut("evidence", "capacity", "verifiability")
+		list := guard.Without("evidence", "capacity", "verifiability")
 		switch decision, why, _ := r.askAgain(ctx, list); decision {
 		case state.Allow:
 		case state.Hold:
@@ -75,20 +77,20 @@ func (r *stage) blocked(format, why string) advance {
 }
 
 // askAgain asks the guards about the run on fresh reads, and records their answers.
-func (r *stage) askAgain(ctx context.Context, list []guard) (state.Decision, string, time.Time) {
+func (r *stage) askAgain(ctx context.Context, list []guard.Guard) (state.Decision, string, time.Time) {
 	s := r.cfg.survey(ctx, r.in, r.act)
-	r.act.Guards = ask(ctx, s, list)
-	return weigh(r.act.Guards)
+	r.act.Guards = guard.Ask(ctx, s, list)
+	return guard.Weigh(r.act.Guards)
 }
 
 // stricter returns the mode that is in force now where it trusts the bot less than the one that the
 // run was planned in.
 func (r *stage) stricter() string {
 	rule := r.cfg.For(r.act.Cause, r.act.Kind, r.act.Target)
-	if !rule.mode.StricterThan(Mode(r.act.Mode)) {
+	if !rule.Mode.StricterThan(policy.Mode(r.act.Mode)) {
 		return ""
 	}
-	return fmt.Sprintf("the mode is %s now (%s)", rule.mode, rule.because)
+	return fmt.Sprintf("the mode is %s now (%s)", rule.Mode, rule.Because)
 }
 
 // pause returns how long to wait until a time, but at most so long; a time that has passed says

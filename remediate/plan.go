@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 	"paramedic/state/outbox"
 )
@@ -81,7 +83,7 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		case same && old.State == state.Denied:
 			again = true
 			continue
-		case wrote(old) || old.State.Running():
+		case guard.Wrote(old) || old.State.Running():
 			keep[old.ID] = true
 			continue
 		}
@@ -100,7 +102,7 @@ const overtakenMost = 3
 // or refused by the cluster.
 func (p *Planner) overtaken(id state.IncidentID) (n int) {
 	for _, a := range p.cfg.View.ActionsOf(id) {
-		if (a.State == state.Superseded || a.State == state.Denied) && !written(a).IsZero() {
+		if (a.State == state.Superseded || a.State == state.Denied) && !guard.Written(a).IsZero() {
 			n++
 		}
 	}
@@ -125,22 +127,22 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 		return refuse(err)
 	}
 	s := p.cfg.survey(ctx, in, &a)
-	a.Mode, a.Approvers = string(s.rule.mode), s.rule.approvers
-	if s.problem != nil {
-		return refuse(s.problem)
+	a.Mode, a.Approvers = string(s.Rule.Mode), s.Rule.Approvers
+	if s.Problem != nil {
+		return refuse(s.Problem)
 	}
 	if err := kind.draft(s); err != nil {
 		return refuse(err)
 	}
-	a.ExpiresAt = now.Add(s.rule.ApprovalTTL)
-	a.Guards = ask(ctx, s, guards())
-	if decision, _, _ := weigh(a.Guards); decision == state.Deny && s.rule.mode.Writes() {
+	a.ExpiresAt = now.Add(s.Rule.ApprovalTTL)
+	a.Guards = guard.Ask(ctx, s, guard.All())
+	if decision, _, _ := guard.Weigh(a.Guards); decision == state.Deny && s.Rule.Mode.Writes() {
 		return a, true
 	}
-	if s.rule.mode == Approve {
+	if s.Rule.Mode == policy.Approve {
 		a.State = state.AwaitingApproval
 	}
-	if !s.rule.mode.Writes() {
+	if !s.Rule.Mode.Writes() {
 		a.ExpiresAt = time.Time{}
 	}
 	return a, false
@@ -150,7 +152,7 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 // same ID. The IDs of an incident's actions are in the order in which they were planned: before
 // counts those of this plan that come first.
 func (p *Planner) identify(a state.Action, in state.Incident, before int) state.Action {
-	a.PlanHash = planHash(&a)
+	a.PlanHash = guard.PlanHash(&a)
 	n := len(p.cfg.View.ActionsOf(in.ID)) + before
 	seed := strings.Join([]string{string(in.ID), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Params["arg"]}, "|")
 	a.ID = state.NewActionID(in.OpenedAt.Add(time.Duration(n)*time.Millisecond), seed)
@@ -215,7 +217,7 @@ func (p *Planner) events(a state.Action, refused bool) []state.Input {
 	}
 	a.State, a.Steps[0].State = state.Proposed, state.Proposed
 	first := event(now, "", a)
-	_, why, _ := weigh(a.Guards)
+	_, why, _ := guard.Weigh(a.Guards)
 	a.Steps = slices.Clone(a.Steps)
 	if a.Move(state.Denied, now, why, self) != nil {
 		return []state.Input{first}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -25,7 +26,7 @@ func TestRefusedRemedyIsPlannedAgain(t *testing.T) {
 		"there is only wrong": {[]playbooks.Remedy{refused}, true},
 	} {
 		p, _ := planned()
-		p.cfg.Mode = Suggest
+		p.cfg.Mode = policy.Suggest
 		p.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{FirstAid: c.list}, true }
 		if out := p.Deliver(t.Context(), state.Effect{ID: "plan", Incident: "INC-1"}); out.Outcome.Done == c.again || out.Outcome.RetryAt.IsZero() == c.again {
 			t.Errorf("%s: %+v", name, out.Outcome)
@@ -37,7 +38,7 @@ func TestRefusedRemedyIsPlannedAgain(t *testing.T) {
 // reasons.
 func TestWaitingPlanEndsWhenItIsDenied(t *testing.T) {
 	p, m := planned(waiting(func(a *state.Action) { a.Params["to"], a.Params["labels"] = "48", "" }))
-	p.cfg.Mode = Approve
+	p.cfg.Mode = policy.Approve
 	got := map[state.ActionState]int{}
 	inputs, again := p.plan(t.Context(), m.Incidents[0]) // no evidence speaks for it
 	for _, in := range inputs {
@@ -53,7 +54,7 @@ func TestWaitingPlanEndsWhenItIsDenied(t *testing.T) {
 
 // What only reads never runs out, and what waits for a person does.
 func TestProposalExpiresOnlyIfItMayBeWritten(t *testing.T) {
-	for mode, expires := range map[Mode]time.Time{Observe: {}, Suggest: {}, Approve: noon.Add(15 * time.Minute), Auto: noon.Add(15 * time.Minute)} {
+	for mode, expires := range map[policy.Mode]time.Time{policy.Observe: {}, policy.Suggest: {}, policy.Approve: noon.Add(15 * time.Minute), policy.Auto: noon.Add(15 * time.Minute)} {
 		p, m := planned()
 		p.cfg.Mode = mode
 		inputs, _ := p.plan(t.Context(), m.Incidents[0])

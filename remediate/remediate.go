@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/guard"
 	"paramedic/state"
 )
 
@@ -38,13 +39,13 @@ var self = state.Actor{ID: "paramedic", Via: "paramedic"}
 
 // A Config is all that first aid needs. View, Playbook, Clusters and Gauge are required.
 type Config struct {
-	Site
+	guard.Site
 	Playbook func(state.Diagnosis) (playbooks.Playbook, bool)
 	Logger   *slog.Logger // nil: silent
 }
 
 // survey reads the surroundings of an action's target.
-func (c *Config) survey(ctx context.Context, in state.Incident, act *state.Action) *scene {
+func (c *Config) survey(ctx context.Context, in state.Incident, act *state.Action) *guard.Scene {
 	kind, _ := actionOf(act.Kind)
 	return c.Site.Survey(ctx, in, act, kind)
 }

@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"paramedic/internal/text"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/engineflag"
+	"paramedic/remediate/guard"
 	"paramedic/state"
 )
 
@@ -51,21 +54,21 @@ func poolTarget(in state.Incident, ev state.Evidence) (state.Target, error) {
 	return t, nil
 }
 
-func (setEngineArg) draft(s *scene) error {
-	a, arg := s.act, capFlag(s.w.Containers)
+func (setEngineArg) draft(s *guard.Scene) error {
+	a, arg := s.Action, engineflag.CapFlag(s.Workload.Containers)
 	a.Change = arg // until the values are known, for refusals
-	if s.w.Kind != "Deployment" {
-		return fmt.Errorf("%s is a %s: set %s in it by hand", s.w.Name, s.w.Kind, arg)
+	if s.Workload.Kind != "Deployment" {
+		return fmt.Errorf("%s is a %s: set %s in it by hand", s.Workload.Name, s.Workload.Kind, arg)
 	}
-	p, err := locate(s.w.Containers, arg)
+	p, err := engineflag.Locate(s.Workload.Containers, arg)
 	if err != nil {
 		return err
 	}
-	from := p.value
-	if p.absent {
-		v := s.of("max_num_seqs")
+	from := p.Value
+	if p.Absent {
+		v := s.Of("max_num_seqs")
 		if len(v) == 0 || slices.Min(v) != slices.Max(v) {
-			return fmt.Errorf("--%s is not set and its default depends on the GPU: set it once by hand to the value in force", spelt(arg))
+			return fmt.Errorf("--%s is not set and its default depends on the GPU: set it once by hand to the value in force", engineflag.Spelled(arg))
 		}
 		from = int(v[0])
 	}
@@ -73,34 +76,34 @@ func (setEngineArg) draft(s *scene) error {
 	if err != nil {
 		return err
 	}
-	a.Target.UID, a.Target.Container = s.w.UID, s.w.Containers[p.container].Name
+	a.Target.UID, a.Target.Container = s.Workload.UID, s.Workload.Containers[p.Container].Name
 	a.Params["from"], a.Params["to"] = strconv.Itoa(from), strconv.Itoa(to)
 	a.Change = fmt.Sprintf("%s %d → %d", arg, from, to)
 	a.Why = why
-	a.Command = kubectl(a.Target, encode(test(pathOf(p), tokenOf(p)), replaceOf(p, p.with(arg, to))))
+	a.Command = kubectl(a.Target, encode(test(pathOf(p), tokenOf(p)), replaceOf(p, p.With(arg, to))))
 	return nil
 }
 
 // tokenOf and replaceOf are the value that has to be there before, and the operation that changes
 // it; an absent flag is appended where the list ends now.
-func tokenOf(p place) any {
-	if p.absent {
+func tokenOf(p engineflag.Place) any {
+	if p.Absent {
 		return nil
 	}
-	return p.token
+	return p.Token
 }
 
-func replaceOf(p place, value string) op {
-	if p.absent {
+func replaceOf(p engineflag.Place, value string) op {
+	if p.Absent {
 		return add(pathOf(p), value)
 	}
 	return replace(pathOf(p), value)
 }
 
-func (setEngineArg) Write(s *scene, opID string) (state.Write, error) {
-	a := s.act
-	flag := capFlag(s.w.Containers)
-	p, err := locate(s.w.Containers, flag)
+func (setEngineArg) Write(s *guard.Scene, opID string) (state.Write, error) {
+	a := s.Action
+	flag := engineflag.CapFlag(s.Workload.Containers)
+	p, err := engineflag.Locate(s.Workload.Containers, flag)
 	if err != nil {
 		return state.Write{}, err
 	}
@@ -108,39 +111,39 @@ func (setEngineArg) Write(s *scene, opID string) (state.Write, error) {
 	if err != nil {
 		return state.Write{}, fmt.Errorf("the plan has no value: %w", err)
 	}
-	if !p.absent && strconv.Itoa(p.value) != a.Params["from"] {
-		return state.Write{}, fmt.Errorf("%s is %d now, and was %s when this was planned", flag, p.value, a.Params["from"])
+	if !p.Absent && strconv.Itoa(p.Value) != a.Params["from"] {
+		return state.Write{}, fmt.Errorf("%s is %d now, and was %s when this was planned", flag, p.Value, a.Params["from"])
 	}
-	uid := test(pointer("metadata", "uid"), s.w.UID)
-	name := test(pointer("spec", "template", "spec", "containers", p.container, "name"), s.w.Containers[p.container].Name)
-	value := p.with(flag, to)
+	uid := test(pointer("metadata", "uid"), s.Workload.UID)
+	name := test(pointer("spec", "template", "spec", "containers", p.Container, "name"), s.Workload.Containers[p.Container].Name)
+	value := p.With(flag, to)
 	// The generation changes with the spec and not with the status: a rollout that begins now fails
 	// the test, a heartbeat does not. An absent flag has no old value to test; the generation
 	// vouches for the list instead.
-	ops := []op{uid, test(pointer("metadata", "generation"), s.w.Generation), name}
-	back := []op{uid, test(pointer("metadata", "annotations", OpIDAnnotation), opID), name, test(pathOf(p), value)}
-	if p.absent {
+	ops := []op{uid, test(pointer("metadata", "generation"), s.Workload.Generation), name}
+	back := []op{uid, test(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID), name, test(pathOf(p), value)}
+	if p.Absent {
 		back = append(back, op{"remove", pathOf(p), nil})
 	} else {
-		ops = append(ops, test(pathOf(p), p.token))
-		back = append(back, replace(pathOf(p), p.token))
+		ops = append(ops, test(pathOf(p), p.Token))
+		back = append(back, replace(pathOf(p), p.Token))
 	}
 	ops = append(ops, replaceOf(p, value))
-	ops = append(ops, mark(s.w.Annotations, opID)...)
-	back = append(back, replace(pointer("metadata", "annotations", OpIDAnnotation), opID+undone))
-	return state.Write{OpID: opID, UID: s.w.UID, Old: p.token, New: value, Path: pathOf(p), Patch: encode(ops...), Inverse: encode(back...)}, nil
+	ops = append(ops, mark(s.Workload.Annotations, opID)...)
+	back = append(back, replace(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID+undone))
+	return state.Write{OpID: opID, UID: s.Workload.UID, Old: p.Token, New: value, Path: pathOf(p), Patch: encode(ops...), Inverse: encode(back...)}, nil
 }
 
 // undone marks the op-id of a write that was rolled back.
 const undone = "-undone"
 
-func (setEngineArg) DryRun(ctx context.Context, s *scene, w state.Write) error {
-	_, err := s.cluster.PatchWorkload(ctx, s.poolRef(), []byte(w.Patch), true)
+func (setEngineArg) DryRun(ctx context.Context, s *guard.Scene, w state.Write) error {
+	_, err := s.Cluster.PatchWorkload(ctx, s.PoolRef(), []byte(w.Patch), true)
 	return err
 }
 
 // valueAt is the string of a workload's pod template at a path that a place made.
-func valueAt(w Workload, path string) (string, bool) {
+func valueAt(w cluster.Workload, path string) (string, bool) {
 	t := strings.Split(path, "/")
 	if len(t) != 8 {
 		return "", false
@@ -162,15 +165,15 @@ func valueAt(w Workload, path string) (string, bool) {
 
 func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	a, wr := r.act, r.act.Write
-	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, a.Target.Kind, a.Target.Name})
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	w, err := r.cluster.Workload(ctx, cluster.Ref{Namespace: a.Target.Namespace, Kind: a.Target.Kind, Name: a.Target.Name})
+	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return r.retry(err)
 	}
 	live, ok := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
 		return advance{to: state.Superseded, text: "the workload was replaced before the write; nothing was written"}
-	case w.Annotations[OpIDAnnotation] == wr.OpID:
+	case w.Annotations[cluster.OpIDAnnotation] == wr.OpID:
 		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
 		return advance{to: state.Applied, text: "the cluster has it"}
 	case !ok || live != wr.Old:
@@ -186,29 +189,29 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	case err == nil:
 		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
 		return advance{to: state.Applied, text: a.Change + " was written"}
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, cluster.ErrConflict):
 		r.note("conflict", err.Error())
 		return r.stay(0)
-	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
 		return advance{to: state.Denied, text: "the write was refused, nothing was written: " + err.Error()}
 	}
 	return r.retry(err)
 }
 
 // ours says whether the live value is still what the run wrote.
-func ours(w Workload, wr state.Write) bool {
+func ours(w cluster.Workload, wr state.Write) bool {
 	live, ok := valueAt(w, wr.Path)
-	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[OpIDAnnotation] == wr.OpID
+	return w.UID == wr.UID && ok && live == wr.New && w.Annotations[cluster.OpIDAnnotation] == wr.OpID
 }
 
 func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	a := r.act
-	w, err := r.cluster.Workload(ctx, Ref{a.Target.Namespace, a.Target.Kind, a.Target.Name})
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	w, err := r.cluster.Workload(ctx, cluster.Ref{Namespace: a.Target.Namespace, Kind: a.Target.Kind, Name: a.Target.Name})
+	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return r.retry(err)
 	}
 	delete(a.Journal, "trouble")
-	since := reached(*a, state.Applied).At
+	since := guard.FirstStep(*a, state.Applied).At
 	switch {
 	case err == nil && putBack(w, a.Write):
 		return handedOff(w)
@@ -224,9 +227,9 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 
 func (setEngineArg) still(ctx context.Context, r *stage) (advance, error) {
 	t := r.act.Target
-	w, err := r.cluster.Workload(ctx, Ref{t.Namespace, t.Kind, t.Name})
+	w, err := r.cluster.Workload(ctx, cluster.Ref{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name})
 	switch {
-	case err != nil && !errors.Is(err, ErrNotFound):
+	case err != nil && !errors.Is(err, cluster.ErrNotFound):
 		return advance{}, err
 	case err == nil && putBack(w, r.act.Write):
 		return handedOff(w), nil
@@ -238,14 +241,14 @@ func (setEngineArg) still(ctx context.Context, r *stage) (advance, error) {
 
 func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 	a, wr := r.act, r.act.Write
-	ref := Ref{a.Target.Namespace, a.Target.Kind, a.Target.Name}
+	ref := cluster.Ref{Namespace: a.Target.Namespace, Kind: a.Target.Kind, Name: a.Target.Name}
 	w, err := r.cluster.Workload(ctx, ref)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return r.retry(err)
 	}
 	delete(a.Journal, "trouble")
-	began := reached(*a, state.RollbackIntent)
-	back := w.Annotations[OpIDAnnotation] == wr.OpID+undone
+	began := guard.FirstStep(*a, state.RollbackIntent)
+	back := w.Annotations[cluster.OpIDAnnotation] == wr.OpID+undone
 	live, _ := valueAt(w, wr.Path)
 	switch {
 	case err != nil || w.UID != wr.UID:
@@ -269,9 +272,9 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 	switch {
 	case err == nil:
 		return r.stay(0) // the next look tells
-	case errors.Is(err, ErrConflict):
+	case errors.Is(err, cluster.ErrConflict):
 		return r.contend("undo_conflict", err, func(why string) advance { return r.person("the rollback conflicts with other changes: " + why) })
-	case errors.Is(err, ErrForbidden), errors.Is(err, ErrRefused):
+	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
 		return r.person("the rollback was refused: " + err.Error())
 	}
 	return r.contend("undo_trouble", err, func(why string) advance { return r.person("the rollback could not be written: " + why) })
@@ -288,6 +291,6 @@ func undoCommand(a *state.Action) string { return kubectl(a.Target, a.Write.Inve
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // path is the JSON pointer of the string within a workload.
-func pathOf(p place) string {
-	return pointer("spec", "template", "spec", "containers", p.container, p.list, p.index)
+func pathOf(p engineflag.Place) string {
+	return pointer("spec", "template", "spec", "containers", p.Container, p.List, p.Index)
 }

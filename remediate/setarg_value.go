@@ -3,6 +3,8 @@ package remediate
 import (
 	"fmt"
 	"slices"
+
+	"paramedic/remediate/guard"
 )
 
 // KVFill is how much of the KV cache a safe max_num_seqs plans for; the rest is for requests that
@@ -13,7 +15,7 @@ const KVFill = .85
 // what goes by the cache's use alone; never against the remedy's direction, within the limits, and
 // rounded down to a multiple of eight, which engines capture graphs for. Where the cache's use is
 // not known nothing is raised.
-func compute(s *scene, from int, direction string) (int, string, error) {
+func compute(s *guard.Scene, from int, direction string) (int, string, error) {
 	safe, how := safe(s)
 	bound := "" // what keeps the value from being the wanted one
 	to, why := from/2, fmt.Sprintf("half of %d, for the safe value cannot be computed: %s", from, how)
@@ -24,8 +26,8 @@ func compute(s *scene, from int, direction string) (int, string, error) {
 		if safe >= from {
 			to, why = from/2, fmt.Sprintf("half of %d: the formula allows more (%s), but the cache is exhausted", from, how)
 		}
-		if least := int(float64(from) / s.rule.MaxFactor); to < least {
-			bound = fmt.Sprintf("%d is as low as one step goes from %d (max_factor %g); wanted was %d, %s", least/8*8, from, s.rule.MaxFactor, to, why)
+		if least := int(float64(from) / s.Rule.MaxFactor); to < least {
+			bound = fmt.Sprintf("%d is as low as one step goes from %d (max_factor %g); wanted was %d, %s", least/8*8, from, s.Rule.MaxFactor, to, why)
 			to = least
 		}
 	} else {
@@ -34,25 +36,25 @@ func compute(s *scene, from int, direction string) (int, string, error) {
 				return 0, "", fmt.Errorf("how much the KV cache has left is not known, so raising is not safe: %s", why)
 			}
 		}
-		if most := int(float64(from) * min(2, s.rule.MaxFactor)); to > most {
+		if most := int(float64(from) * min(2, s.Rule.MaxFactor)); to > most {
 			bound = fmt.Sprintf("%d is as high as one step goes from %d; the cache allows %d, %s", most/8*8, from, to, why)
 			to = most
 		}
 	}
 	wanted := to
 	to = to / 8 * 8
-	if s.rule.Floor > s.rule.Ceiling {
-		return 0, "", fmt.Errorf("the limits allow no value: the floor is %d and the ceiling %d", s.rule.Floor, s.rule.Ceiling)
+	if s.Rule.Floor > s.Rule.Ceiling {
+		return 0, "", fmt.Errorf("the limits allow no value: the floor is %d and the ceiling %d", s.Rule.Floor, s.Rule.Ceiling)
 	}
-	if low, high := s.rule.Floor, s.rule.Ceiling; to < low || to > high {
+	if low, high := s.Rule.Floor, s.Rule.Ceiling; to < low || to > high {
 		bound = fmt.Sprintf("%d is the nearest that floor %d and ceiling %d allow; wanted was %d, %s", min(max(to, low), high), low, high, wanted, why)
 		to = min(max(to, low), high)
 	}
 	if direction == "lower" && to >= from {
-		return 0, "", fmt.Errorf("%d is as low as it may go (floor %d)", from, s.rule.Floor)
+		return 0, "", fmt.Errorf("%d is as low as it may go (floor %d)", from, s.Rule.Floor)
 	}
 	if direction == "raise" && to <= from {
-		return 0, "", fmt.Errorf("more than %d would not be safe: %s (ceiling %d)", from, why, s.rule.Ceiling)
+		return 0, "", fmt.Errorf("more than %d would not be safe: %s (ceiling %d)", from, why, s.Rule.Ceiling)
 	}
 	if bound != "" {
 		return to, bound + ".", nil
@@ -67,7 +69,7 @@ func compute(s *scene, from int, direction string) (int, string, error) {
 // model with windows, chunks or states in some layers, each group of layers has blocks of its own,
 // and a request takes several times as many. Nothing that engines export says what model it is, so
 // the other number goes by what the running requests hold, whatever their layers keep.
-func safe(s *scene) (int, string) {
+func safe(s *guard.Scene) (int, string) {
 	n, how := safeByTokens(s)
 	if held, text := safeByUse(s); n > 0 && held < n {
 		return held, text
@@ -77,11 +79,11 @@ func safe(s *scene) (int, string) {
 
 // safeByUse goes by what the requests hold that run now, over the pool: it is one worker's number,
 // for all have one template.
-func safeByUse(s *scene) (int, string) {
+func safeByUse(s *guard.Scene) (int, string) {
 	var used, running float64
-	for _, p := range s.pods {
-		u, ok1 := s.newest("kv_usage", p.Name)
-		r, ok2 := s.newest("requests_running", p.Name)
+	for _, p := range s.Pods {
+		u, ok1 := s.Newest("kv_usage", p.Name)
+		r, ok2 := s.Newest("requests_running", p.Name)
 		if ok1 && ok2 {
 			used, running = used+u.Value, running+r.Value
 		}
@@ -93,9 +95,9 @@ func safeByUse(s *scene) (int, string) {
 }
 
 // safeByTokens goes by the cache's size and the present lengths.
-func safeByTokens(s *scene) (int, string) {
+func safeByTokens(s *guard.Scene) (int, string) {
 	mean := func(signal string) float64 {
-		v := s.of(signal)
+		v := s.Of(signal)
 		if len(v) == 0 {
 			return 0
 		}
@@ -105,7 +107,7 @@ func safeByTokens(s *scene) (int, string) {
 		}
 		return total / float64(len(v))
 	}
-	blocks, size := s.of("kv_blocks_total"), mean("kv_block_size")
+	blocks, size := s.Of("kv_blocks_total"), mean("kv_block_size")
 	prompt, output := mean("prompt_length_mean"), mean("output_length_mean")
 	if len(blocks) == 0 || size <= 0 || prompt <= 0 || output <= 0 {
 		return 0, "it takes kv_blocks_total, kv_block_size, prompt_length_mean and output_length_mean"

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -12,12 +15,12 @@ import (
 // so.
 func TestTheReasonIsOfTheValue(t *testing.T) {
 	at := time.Unix(1e9, 0)
-	scene := func(blocks float64) *scene {
-		s := &scene{now: at, pods: []Pod{{Name: "vllm-0"}}}
-		s.rule.Limits = Limits{}.OrDefaults()
+	scene := func(blocks float64) *guard.Scene {
+		s := &guard.Scene{Now: at, Pods: []cluster.Pod{{Name: "vllm-0"}}}
+		s.Rule.Limits = policy.Limits{}.OrDefaults()
 		for signal, v := range map[string]float64{"kv_blocks_total": blocks, "kv_block_size": 16, "prompt_length_mean": 2000, "output_length_mean": 530,
 			"requests_running": 70, "kv_usage": .9} {
-			s.ev.Samples = append(s.ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Pod: "vllm-0"}, Value: v, At: at})
+			s.Evidence.Samples = append(s.Evidence.Samples, state.Sample{Signal: signal, Entity: state.Entity{Pod: "vllm-0"}, Value: v, At: at})
 		}
 		return s
 	}
@@ -39,8 +42,8 @@ func TestTheReasonIsOfTheValue(t *testing.T) {
 		}
 	}
 	sglang := scene(187376)
-	for i := range sglang.ev.Samples {
-		if s := &sglang.ev.Samples[i]; s.Signal == "kv_block_size" {
+	for i := range sglang.Evidence.Samples {
+		if s := &sglang.Evidence.Samples[i]; s.Signal == "kv_block_size" {
 			s.Value = 1
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
@@ -28,7 +29,7 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 	if err == nil {
 		got = r.sample(ctx, st, a.Verify.Settle)
 	}
-	if !informative(kind.Metrics(), a, got) {
+	if !verify.Informative(kind.Metrics(), a, got) {
 		a.Verify.Errors++
 		a.Verify.Text = "nothing could be read"
 		if a.Verify.Errors >= errorsToGiveUp {
@@ -37,11 +38,11 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 		}
 	} else {
 		a.Verify.Errors = 0
-		keep(&a.Verify.Samples, got)
+		verify.Keep(&a.Verify.Samples, got)
 	}
-	verdict, text := judge(a, kind.Metrics(), t.Samples)
+	verdict, text := verify.Judge(a, kind.Metrics(), t.Samples)
 	until := a.Verify.Until
-	if dark := unseen(a, kind.Metrics(), got); verdict == state.Better && len(dark) > 0 {
+	if dark := verify.Unseen(a, kind.Metrics(), got); verdict == state.Better && len(dark) > 0 {
 		verdict, text = state.Inconclusive, strings.Join(dark, ", ")+" cannot be read at the end; "+text
 		until = until.Add(errorsToGiveUp * t.Interval) // a failed scrape or two may be all of it
 	}
@@ -65,7 +66,7 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 func (r *Runner) sample(ctx context.Context, st *stage, settled time.Time) map[string]float64 {
 	a := st.act
 	s := r.cfg.survey(ctx, st.in, a)
-	s.peersEvidence(ctx)
-	oldest := max(settled.UnixNano(), st.now.Add(-s.rule.EvidenceAge).UnixNano())
-	return s.measure(cmp.Or(a.Journal["replacement"], a.Target.Name), oldest)
+	s.PeersEvidence(ctx)
+	oldest := max(settled.UnixNano(), st.now.Add(-s.Rule.EvidenceAge).UnixNano())
+	return s.Measure(cmp.Or(a.Journal["replacement"], a.Target.Name), oldest)
 }

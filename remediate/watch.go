@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/remediate/verify"
 	"paramedic/state"
 )
 
@@ -25,20 +26,20 @@ func (r *stage) watch(ctx context.Context, kind action) string {
 	}
 	r.note(keyWatched, r.now.Format(time.RFC3339Nano))
 	s := r.cfg.survey(ctx, r.in, a)
-	got, v := s.reading(), &a.Verify
+	got, v := s.Reading(), &a.Verify
 	var breached []string
-	for _, m := range applying(kind.Metrics(), a) {
-		if m.rolling == (rolling{}) {
+	for _, m := range verify.Applying(kind.Metrics(), a) {
+		if m.Rolling == (verify.Rolling{}) {
 			continue
 		}
-		if !s.breaches(m, got) {
-			delete(v.Watched, m.signal)
+		if !s.Breaches(m, got) {
+			delete(v.Watched, m.Signal)
 			continue
 		}
-		keep(&v.Watched, map[string]float64{m.signal: got[m.signal]})
-		if len(v.Watched[m.signal]) >= t.readings() {
-			breached = append(breached, fmt.Sprintf("%s %s → %s", m.signal,
-				state.FormatValue(v.Baseline[m.signal], m.unit), state.FormatValue(got[m.signal], m.unit)))
+		verify.Keep(&v.Watched, map[string]float64{m.Signal: got[m.Signal]})
+		if len(v.Watched[m.Signal]) >= t.Readings() {
+			breached = append(breached, fmt.Sprintf("%s %s → %s", m.Signal,
+				state.FormatValue(v.Baseline[m.Signal], m.Unit), state.FormatValue(got[m.Signal], m.Unit)))
 		}
 	}
 	if len(breached) == 0 {
@@ -78,8 +79,8 @@ func (r *Runner) undo(ctx context.Context, st *stage, kind action) advance {
 	if st.now.Before(settled) {
 		return st.stay(settled.Sub(st.now))
 	}
-	keep(&a.Verify.Undone, r.sample(ctx, st, settled))
-	again, still, unread := recovered(a, kind.Metrics(), t.Samples, t.readings())
+	verify.Keep(&a.Verify.Undone, r.sample(ctx, st, settled))
+	again, still, unread := verify.Recovered(a, kind.Metrics(), t.Samples, t.Readings())
 	until := settled.Add(t.Window)
 	switch {
 	case len(still)+len(unread) == 0:

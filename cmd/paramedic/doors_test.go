@@ -17,6 +17,9 @@ import (
 	"paramedic/notify/slack/slacktest"
 	"paramedic/playbooks"
 	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/remediate/simcluster"
 	"paramedic/state"
 	"paramedic/webhook"
@@ -174,10 +177,10 @@ func (d *atDoors) guardOf(a state.Action, by state.Actor) state.GuardResult {
 	d.t.Helper()
 	a.State, a.DecidedBy, a.DecidedAt = state.Approved, by, time.Now()
 	aid, err := remediate.New(remediate.Config{
-		Site: remediate.Site{
-			Rules: remediate.Rules{Mode: remediate.Approve, Policies: d.bot.cfg.policies()},
+		Site: guard.Site{
+			Rules: policy.Rules{Mode: policy.Approve, Policies: d.bot.cfg.policies()},
 			View:  oneRun{oneIncident: oneIncident{in: d.in}, run: a}, Gauge: gauge{d.bot.gather, state.SystemClock{}},
-			Clusters: map[string]remediate.Cluster{d.in.Cluster: simcluster.New(state.SystemClock{})}},
+			Clusters: map[string]cluster.Cluster{d.in.Cluster: simcluster.New(state.SystemClock{})}},
 		Playbook: func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{}, false },
 	})
 	if err != nil {

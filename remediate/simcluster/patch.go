@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 )
 
 // apply is the document after a JSON Patch (RFC 6902: test, add, replace, remove); the document
@@ -18,7 +18,7 @@ func apply(doc map[string]any, body []byte) (map[string]any, error) {
 		Value    any
 	}
 	if err := json.Unmarshal(body, &ops); err != nil {
-		return nil, fmt.Errorf("reading the patch: %w: %w", remediate.ErrRefused, err)
+		return nil, fmt.Errorf("reading the patch: %w: %w", cluster.ErrRefused, err)
 	}
 	next := clone(doc)
 	for _, o := range ops {
@@ -42,7 +42,7 @@ func applyOne(doc map[string]any, op, path string, value any) (map[string]any, e
 	}
 	m, ok := out.(map[string]any)
 	if !ok {
-		return nil, remediate.ErrRefused
+		return nil, cluster.ErrRefused
 	}
 	return m, nil
 }
@@ -55,7 +55,7 @@ func at(node any, tokens []string, op string, value any) (any, error) {
 		have, ok := n[key]
 		if !last {
 			if !ok {
-				return nil, remediate.ErrConflict
+				return nil, cluster.ErrConflict
 			}
 			sub, err := at(have, tokens[1:], op, value)
 			n[key] = sub
@@ -63,7 +63,7 @@ func at(node any, tokens []string, op string, value any) (any, error) {
 		}
 		switch {
 		case op == "test" && !(ok && reflect.DeepEqual(have, value)) && !(value == nil && !ok), op == "replace" && !ok, op == "remove" && !ok:
-			return nil, remediate.ErrConflict
+			return nil, cluster.ErrConflict
 		case op == "remove":
 			delete(n, key)
 		case op != "test":
@@ -76,7 +76,7 @@ func at(node any, tokens []string, op string, value any) (any, error) {
 			i, err = len(n), nil
 		}
 		if err != nil || i < 0 || i > len(n) || i == len(n) && op != "add" {
-			return nil, remediate.ErrConflict
+			return nil, cluster.ErrConflict
 		}
 		if !last {
 			sub, err := at(n[i], tokens[1:], op, value)
@@ -86,7 +86,7 @@ func at(node any, tokens []string, op string, value any) (any, error) {
 		switch op {
 		case "test":
 			if !reflect.DeepEqual(n[i], value) {
-				return nil, remediate.ErrConflict
+				return nil, cluster.ErrConflict
 			}
 		case "add":
 			return append(n[:i:i], append([]any{value}, n[i:]...)...), nil
@@ -97,5 +97,5 @@ func at(node any, tokens []string, op string, value any) (any, error) {
 		}
 		return n, nil
 	}
-	return nil, remediate.ErrConflict
+	return nil, cluster.ErrConflict
 }
