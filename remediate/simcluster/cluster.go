@@ -172,7 +172,7 @@ func (c *Cluster) patchWorkload(ref cluster.Ref, body []byte, dryRun bool, objec
 	if !ok {
 		return cluster.Workload{}, cluster.ErrNotFound
 	}
-	next, err := apply(doc, body)
+	next, err := patched(doc, body)
 	if err != nil || dryRun {
 		return cluster.Workload{}, err
 	}
@@ -241,7 +241,7 @@ func (c *Cluster) patchPod(namespace, name string, body []byte, dryRun bool, obj
 	if len(p.Annotations) > 0 {
 		meta["annotations"] = p.Annotations
 	}
-	next, err := apply(clone(map[string]any{"metadata": meta}), body)
+	next, err := patched(map[string]any{"metadata": meta}, body)
 	if err != nil || dryRun {
 		return c.seen(p), err
 	}

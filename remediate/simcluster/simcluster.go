@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
 	"paramedic/remediate/cluster"
 	"paramedic/state"
 )
@@ -187,17 +189,25 @@ func anys(s []string) []any {
 	return out
 }
 
-// clone is a deep copy of a JSON document.
-func clone(doc map[string]any) map[string]any {
-	b, err := json.Marshal(doc)
+// patched returns the document after a JSON Patch, as the API server applies it: all or nothing. The
+// document itself is left as it is.
+func patched(doc map[string]any, body []byte) (map[string]any, error) {
+	patch, err := jsonpatch.DecodePatch(body)
 	if err != nil {
-		panic(fmt.Sprintf("simcluster: %v", err)) // documents are made of JSON's own types
+		return nil, fmt.Errorf("%w: reading the patch: %w", cluster.ErrRefused, err)
+	}
+	raw, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the object: %w", err)
+	}
+	if raw, err = patch.Apply(raw); err != nil {
+		return nil, fmt.Errorf("%w: %w", cluster.ErrConflict, err)
 	}
 	var out map[string]any
-	if err := json.Unmarshal(b, &out); err != nil {
-		panic(fmt.Sprintf("simcluster: %v", err))
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("%w: reading the patched object: %w", cluster.ErrRefused, err)
 	}
-	return out
+	return out, nil
 }
 
 func interrupted(ctx context.Context, hook func(string, string) error, verb, object string) error {
