@@ -36,7 +36,8 @@ func (p *Planner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 	}
 	inputs, again := p.plan(ctx, in)
 	if err := ctx.Err(); err != nil {
-		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "planning was interrupted", RetryAt: now.Add(p.cfg.Timing.Poll)}}
+		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "planning was interrupted",
+			RetryAt: now.Add(p.cfg.Timing.Poll)}}
 	}
 	out := outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: !again}, Inputs: inputs}
 	if again {
@@ -57,7 +58,8 @@ func (p *Planner) plan(ctx context.Context, in state.Incident) (inputs []state.I
 		return p.callOff(in, nil, state.Superseded, "there is no playbook for it"), false
 	}
 	if p.overtaken(in.ID) >= overtakenMost {
-		return p.callOff(in, nil, state.Superseded, "its plans come to nothing at their write: the workload changes, or the cluster refuses"), false
+		return p.callOff(in, nil, state.Superseded,
+			"its plans come to nothing at their write: the workload changes, or the cluster refuses"), false
 	}
 	if p.cfg.Clusters[in.Cluster] == nil && !p.cfg.Mode.Writes() {
 		return nil, false // nothing to propose where the workload cannot even be read; the playbook says it in words
@@ -111,12 +113,15 @@ func (p *Planner) overtaken(id state.IncidentID) (n int) {
 
 // draft is the action that the remedy amounts to now. It is refused where it cannot be, or where a
 // guard denies it in a mode that would write: it is then recorded with every reason.
-func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidence, kind action, r playbooks.Remedy) (state.Action, bool) {
+func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidence, kind action,
+	r playbooks.Remedy) (state.Action, bool) {
 	now := p.cfg.Clock.Now()
-	a := state.Action{Form: state.ActionForm, Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed, Params: map[string]string{}}
+	a := state.Action{Form: state.ActionForm, Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed,
+		Params: map[string]string{}}
 	maps.Copy(a.Params, r.Params)
 	refuse := func(err error) (state.Action, bool) {
-		a.Guards = append(a.Guards, state.GuardResult{Guard: "plan", Decision: state.Deny, Reason: err.Error(), At: now})
+		a.Guards = append(a.Guards, state.GuardResult{Guard: "plan", Decision: state.Deny, Reason: err.Error(),
+			At: now})
 		a.Change = cmp.Or(a.Change, r.Action)
 		a.Why = cmp.Or(a.Why, r.Text)
 		return a, true
@@ -154,7 +159,8 @@ func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidenc
 func (p *Planner) identify(a state.Action, in state.Incident, before int) state.Action {
 	a.PlanHash = guard.PlanHash(&a)
 	n := len(p.cfg.View.ActionsOf(in.ID)) + before
-	seed := strings.Join([]string{string(in.ID), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Params["arg"]}, "|")
+	seed := strings.Join([]string{string(in.ID), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID,
+		a.Params["arg"]}, "|")
 	a.ID = state.NewActionID(in.OpenedAt.Add(time.Duration(n)*time.Millisecond), seed)
 	return a
 }
@@ -174,7 +180,9 @@ func (p *Planner) standing(a state.Action, refused bool) (state.Action, bool) {
 		if !b.State.BeforeEffect() {
 			return b, false
 		}
-		same := b.Target.UID == a.Target.UID && b.Mode == a.Mode && slices.Equal(b.Approvers, a.Approvers) && b.Params["from"] == a.Params["from"] && b.Params["labels"] == a.Params["labels"] && near(b.Params["to"], a.Params["to"])
+		same := b.Target.UID == a.Target.UID && b.Mode == a.Mode && slices.Equal(b.Approvers, a.Approvers) &&
+			b.Params["from"] == a.Params["from"] && b.Params["labels"] == a.Params["labels"] &&
+			near(b.Params["to"], a.Params["to"])
 		expired := b.State == state.AwaitingApproval && !b.ExpiresAt.After(p.cfg.Clock.Now())
 		return b, same && !expired
 	}
@@ -204,7 +212,8 @@ func denials(a state.Action) string {
 // declined says whether a person said no to the remedy, in whatever form it was planned then: it is
 // not proposed to them again.
 func (p *Planner) declined(a state.Action) bool {
-	return slices.ContainsFunc(p.cfg.View.ActionsOf(a.Incident), func(b state.Action) bool { return b.SameRemedy(&a) && b.Declined() })
+	return slices.ContainsFunc(p.cfg.View.ActionsOf(a.Incident),
+		func(b state.Action) bool { return b.SameRemedy(&a) && b.Declined() })
 }
 
 // events are the inputs of a new run; a refused one is proposed and denied, so that its reasons are
@@ -226,7 +235,8 @@ func (p *Planner) events(a state.Action, refused bool) []state.Input {
 }
 
 // callOff ends the incident's actions that have not written anything, but for those to keep.
-func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to state.ActionState, why string) []state.Input {
+func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to state.ActionState,
+	why string) []state.Input {
 	var out []state.Input
 	now := p.cfg.Clock.Now()
 	for _, a := range p.cfg.View.ActionsOf(in.ID) {
@@ -245,7 +255,8 @@ func (p *Planner) callOff(in state.Incident, keep map[state.ActionID]bool, to st
 // repetition.
 func event(now time.Time, from state.ActionState, a state.Action) state.Input {
 	return state.Input{
-		ID: state.Hash("action", string(a.ID), string(from), string(a.State), strconv.Itoa(len(a.Steps)), fmt.Sprint(now.UnixNano())),
+		ID: state.Hash("action", string(a.ID), string(from), string(a.State), strconv.Itoa(len(a.Steps)),
+			fmt.Sprint(now.UnixNano())),
 		At: now, Cluster: a.Target.Cluster, Action: &state.ActionEvent{From: from, Action: a},
 	}
 }

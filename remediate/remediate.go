@@ -9,14 +9,14 @@ import (
 	"paramedic/state"
 )
 
-// Remediate holds the two deliverers of effects. They keep nothing between deliveries: what they
-// know is in the view.
+// Remediate holds the two deliverers of effects. They keep no state between deliveries: all of it
+// is in the view.
 type Remediate struct {
 	Plan *Planner // delivers state.EffectPlan
 	Run  *Runner  // delivers state.EffectRun
 }
 
-// New makes the deliverers.
+// New returns the deliverers, or an error that lists every problem of the policies.
 func New(c Config) (*Remediate, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -34,17 +34,18 @@ func New(c Config) (*Remediate, error) {
 	return &Remediate{Plan: &Planner{cfg: &c}, Run: &Runner{cfg: &c}}, nil
 }
 
-// self is the actor of what the bot does by itself.
+// self is the actor of steps that the bot takes by itself.
 var self = state.Actor{ID: "paramedic", Via: "paramedic"}
 
-// A Config is all that first aid needs. View, Playbook, Clusters and Gauge are required.
+// A Config holds the settings and dependencies of first aid. View, Playbook, Clusters and Gauge are
+// required.
 type Config struct {
 	guard.Site
 	Playbook func(state.Diagnosis) (playbooks.Playbook, bool)
 	Logger   *slog.Logger // nil: silent
 }
 
-// survey reads the surroundings of an action's target.
+// survey reads the cluster around an action's target.
 func (c *Config) survey(ctx context.Context, in state.Incident, act *state.Action) *guard.Scene {
 	kind, _ := actionOf(act.Kind)
 	return c.Site.Survey(ctx, in, act, kind)

@@ -41,14 +41,20 @@ func (restartWorker) reversible() bool { return false }
 
 func (restartWorker) Metrics() []verify.Metric {
 	return []verify.Metric{
-		{Signal: "kv_usage", Also: []string{"kv_idle_usage"}, Unit: "ratio", Agg: verify.AggMax, Target: true, Better: 0.8, Worse: 1.2, Noise: 0.05},
-		{Signal: "container_memory", Also: []string{"container_memory_slope"}, Unit: "bytes", Agg: verify.AggMax, Target: true, Better: 0.85, Worse: 1.2},
+		{Signal: "kv_usage", Also: []string{"kv_idle_usage"}, Unit: "ratio", Agg: verify.AggMax, Target: true, Better: 0.8, Worse: 1.2,
+			Noise: 0.05},
+		{Signal: "container_memory", Also: []string{"container_memory_slope"}, Unit: "bytes", Agg: verify.AggMax, Target: true,
+			Better: 0.85, Worse: 1.2},
 		{Signal: "process_rss", Unit: "bytes", Agg: verify.AggMax, Target: true, Better: 0.85, Worse: 1.2},
-		{Signal: "gpu_fb_used", Also: []string{"gpu_fb_slope"}, Unit: "MiB", Agg: verify.AggMax, Target: true, Better: 0.98, Worse: 1.02, Cause: "gpu_memory_leak"},
-		{Signal: "generation_tokens_rate", Unit: "1/s", Agg: verify.AggSum, Target: true, Higher: true, Better: 1.3, Worse: 0.5, Noise: 1, Cause: "engine_hang"},
+		{Signal: "gpu_fb_used", Also: []string{"gpu_fb_slope"}, Unit: "MiB", Agg: verify.AggMax, Target: true, Better: 0.98, Worse: 1.02,
+			Cause: "gpu_memory_leak"},
+		{Signal: "generation_tokens_rate", Unit: "1/s", Agg: verify.AggSum, Target: true, Higher: true, Better: 1.3, Worse: 0.5, Noise: 1,
+			Cause: "engine_hang"},
 		{Signal: "ttft_p95", Unit: "s", Agg: verify.AggMax, Guardrail: true, Worse: 1.5, Noise: 0.5},
-		{Signal: "error_rate", Unit: "ratio", Agg: verify.AggMax, Guardrail: true, Worse: 1.5, Noise: 0.02, Rolling: verify.Rolling{Worse: 2, Noise: 0.1}},
-		{Signal: "replicas_ready", Unit: "pods", Agg: verify.AggReady, Guardrail: true, Higher: true, Worse: 0.99, Rolling: verify.Rolling{Worse: 0.99}},
+		{Signal: "error_rate", Unit: "ratio", Agg: verify.AggMax, Guardrail: true, Worse: 1.5, Noise: 0.02,
+			Rolling: verify.Rolling{Worse: 2, Noise: 0.1}},
+		{Signal: "replicas_ready", Unit: "pods", Agg: verify.AggReady, Guardrail: true, Higher: true, Worse: 0.99,
+			Rolling: verify.Rolling{Worse: 0.99}},
 	}
 }
 
@@ -102,7 +108,8 @@ func (restartWorker) draft(s *guard.Scene) error {
 		set[i] = l + "=" + isolated
 	}
 	a.Command = fmt.Sprintf("kubectl -n %[1]s label pod %[2]s --overwrite %[3]s && sleep %.0[4]f && kubectl create --raw /api/v1/namespaces/%[1]s/pods/%[2]s/eviction -f - <<< %[5]s",
-		a.Target.Namespace, s.Pod.Name, strings.Join(set, " "), drainTime(a, s.Site.Timing).Seconds(), quote(evictionBody(a.Target)))
+		a.Target.Namespace, s.Pod.Name, strings.Join(set, " "), drainTime(a,
+			s.Site.Timing).Seconds(), quote(evictionBody(a.Target)))
 	return nil
 }
 
@@ -120,7 +127,7 @@ func evictionBody(t state.Target) string {
 // controller and its disruption budget still do: a controller that lost it would start another
 // worker, a budget that lost it would not protect the pool.
 func isolation(s *guard.Scene) ([]string, error) {
-	if s.Workload.Odd {
+	if s.Workload.ComplexSelector {
 		return nil, fmt.Errorf("the selector of %s is not only labels, so it is not certain which label is free to change", s.Workload.Name)
 	}
 	taken := maps.Clone(s.Workload.Selector)
@@ -137,7 +144,8 @@ func isolation(s *guard.Scene) ([]string, error) {
 			continue
 		}
 		serving = true
-		free := slices.DeleteFunc(slices.Sorted(maps.Keys(svc.Selector)), func(k string) bool { _, is := taken[k]; return is })
+		free := slices.DeleteFunc(slices.Sorted(maps.Keys(svc.Selector)),
+			func(k string) bool { _, is := taken[k]; return is })
 		if len(free) == 0 {
 			return nil, fmt.Errorf("every label that Service %s selects on is also its controller's or disruption budget's: add a label such as paramedic.dev/serving=true to the pod template and to that Service's selector", svc.Name)
 		}
@@ -158,7 +166,8 @@ func (restartWorker) Write(s *guard.Scene, opID string) (state.Write, error) {
 		return state.Write{}, err
 	}
 	if joined := strings.Join(labels, ","); joined != s.Action.Params["labels"] {
-		return state.Write{}, fmt.Errorf("the labels to change are %s now, and were %s when this was planned", joined, s.Action.Params["labels"])
+		return state.Write{}, fmt.Errorf("the labels to change are %s now, and were %s when this was planned", joined,
+			s.Action.Params["labels"])
 	}
 	uid := test(pointer("metadata", "uid"), s.Pod.UID)
 	ops := []op{uid}
@@ -176,7 +185,8 @@ func (restartWorker) Write(s *guard.Scene, opID string) (state.Write, error) {
 	if err != nil {
 		return state.Write{}, fmt.Errorf("recording the labels: %w", err)
 	}
-	return state.Write{OpID: opID, UID: s.Pod.UID, Old: string(was), New: isolated, Path: "/metadata/labels", Patch: encode(ops...), Inverse: encode(back...)}, nil
+	return state.Write{OpID: opID, UID: s.Pod.UID, Old: string(was), New: isolated, Path: "/metadata/labels",
+		Patch: encode(ops...), Inverse: encode(back...)}, nil
 }
 
 func (restartWorker) DryRun(ctx context.Context, s *guard.Scene, w state.Write) error {

@@ -60,9 +60,12 @@ func (r *stage) ending(pod cluster.Pod) advance {
 	case r.now.Sub(since) <= most:
 		return r.stay(r.cfg.Timing.Poll)
 	case pod.Annotations[cluster.OpIDAnnotation] != r.act.Write.OpID:
-		return advance{to: state.Superseded, text: "the worker was deleted by another hand before it was isolated; nothing was written"}
+		return advance{to: state.Superseded,
+			text: "the worker was deleted by another hand before it was isolated; nothing was written"}
 	}
-	return advance{to: state.NeedsHuman, text: fmt.Sprintf("the worker is still terminating after %s: see whether its node is up", state.FormatDuration(most))}
+	return advance{to: state.NeedsHuman,
+		text: fmt.Sprintf("the worker is still terminating after %s: see whether its node is up",
+			state.FormatDuration(most))}
 }
 
 const relabelled = "the worker's labels were changed after it was isolated, and not by Paramedic: they are left as they are"
@@ -103,7 +106,8 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod cluster.Pod) a
 	}
 	old := oldLabels(wr)
 	if len(old) == 0 || !cluster.Selects(old, pod.Labels) {
-		return advance{to: state.Superseded, text: "the worker's labels were changed before it was isolated; nothing was written"}
+		return advance{to: state.Superseded,
+			text: "the worker's labels were changed before it was isolated; nothing was written"}
 	}
 	if instead, ok := r.mayWrite(ctx); !ok {
 		return instead
@@ -114,7 +118,8 @@ func (k restartWorker) isolate(ctx context.Context, r *stage, pod cluster.Pod) a
 		return done()
 	case errors.Is(err, cluster.ErrConflict):
 		return r.contend("isolate_conflict", err, func(why string) advance {
-			return advance{to: state.Superseded, text: "isolating the worker conflicts with other changes, nothing was written: " + why}
+			return advance{to: state.Superseded,
+				text: "isolating the worker conflicts with other changes, nothing was written: " + why}
 		})
 	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
 		return advance{to: state.Denied, text: "isolating the worker was refused, nothing was written: " + err.Error()}
@@ -139,17 +144,21 @@ const following = 5 * time.Second
 // or until the deadline.
 func (k restartWorker) drain(ctx context.Context, r *stage) advance {
 	a, since, most := r.act, r.stamp(keyIsolated), drainTime(r.act, r.cfg.Timing)
-	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, guard.PoolScope(a.Target, ""), r.in.StartedAt, []string{"requests_running"})
-	v := guard.ValuesOf(ev, "requests_running", since.Add(following), func(e state.Entity) bool { return e.Pod == a.Target.Name })
+	ev := r.cfg.Gauge.Read(ctx, a.Target.Cluster, guard.PoolScope(a.Target, ""), r.in.StartedAt,
+		[]string{"requests_running"})
+	v := guard.ValuesOf(ev, "requests_running", since.Add(following),
+		func(e state.Entity) bool { return e.Pod == a.Target.Name })
 	switch {
 	case len(v) > 0 && slices.Max(v) == 0:
 		r.note("drained_text", "it runs nothing")
 	case r.now.Sub(since) < most:
 		return r.stay(r.cfg.Timing.Poll)
 	case len(v) > 0:
-		r.note("drained_text", fmt.Sprintf("%s have passed, and %.0f requests still run", state.FormatDuration(most), slices.Max(v)))
+		r.note("drained_text", fmt.Sprintf("%s have passed, and %.0f requests still run", state.FormatDuration(most),
+			slices.Max(v)))
 	default:
-		r.note("drained_text", fmt.Sprintf("%s have passed, and how much it runs cannot be read", state.FormatDuration(most)))
+		r.note("drained_text", fmt.Sprintf("%s have passed, and how much it runs cannot be read",
+			state.FormatDuration(most)))
 	}
 	r.stamp(keyDrained)
 	return r.stay(0)
@@ -178,11 +187,13 @@ func (k restartWorker) evict(ctx context.Context, r *stage, pod cluster.Pod) adv
 	})
 }
 
-// tooFew asks again, right before the eviction, whether another worker is ready: the drain may have
+// noOtherReady asks again, right before the eviction, whether another worker is ready: the drain may have
 // taken minutes.
-func (restartWorker) tooFew(ctx context.Context, r *stage) string {
+func (restartWorker) noOtherReady(ctx context.Context, r *stage) string {
 	a := r.act
-	w, err := r.cluster.Workload(ctx, cluster.Ref{Namespace: a.Target.Namespace, Kind: cmp.Or(a.Params["pool_kind"], "Deployment"), Name: a.Target.Pool})
+	w, err := r.cluster.Workload(ctx,
+		cluster.Ref{Namespace: a.Target.Namespace, Kind: cmp.Or(a.Params["pool_kind"], "Deployment"),
+			Name: a.Target.Pool})
 	if err != nil {
 		return fmt.Sprintf("the pool could not be read before the eviction: %v", err)
 	}
@@ -208,7 +219,8 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod cluster.Pod) a
 		}
 		return advance{to: state.NeedsHuman, text: why + "; the worker serves again"}
 	case pod.Annotations[cluster.OpIDAnnotation] != wr.OpID || !k.out(pod, wr):
-		return advance{to: state.NeedsHuman, text: why + "; the worker's labels were changed, and not by Paramedic: they are left as they are"}
+		return advance{to: state.NeedsHuman,
+			text: why + "; the worker's labels were changed, and not by Paramedic: they are left as they are"}
 	}
 	_, err := r.cluster.PatchPod(ctx, pod.Namespace, pod.Name, []byte(wr.Inverse), false)
 	if errors.Is(err, cluster.ErrForbidden) || errors.Is(err, cluster.ErrRefused) {
@@ -227,7 +239,9 @@ func (k restartWorker) putBack(ctx context.Context, r *stage, pod cluster.Pod) a
 func (restartWorker) live(ctx context.Context, r *stage) advance {
 	a := r.act
 	since := guard.FirstStep(*a, state.Applied).At
-	w, err := r.cluster.Workload(ctx, cluster.Ref{Namespace: a.Target.Namespace, Kind: cmp.Or(a.Params["pool_kind"], "Deployment"), Name: a.Target.Pool})
+	w, err := r.cluster.Workload(ctx,
+		cluster.Ref{Namespace: a.Target.Namespace, Kind: cmp.Or(a.Params["pool_kind"], "Deployment"),
+			Name: a.Target.Pool})
 	if err == nil {
 		var pods []cluster.Pod
 		if pods, err = r.cluster.Pods(ctx, w); err == nil {
@@ -238,7 +252,9 @@ func (restartWorker) live(ctx context.Context, r *stage) advance {
 		}
 	}
 	if r.now.Sub(since) > r.cfg.Timing.Rollout {
-		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the worker is gone, and the pool has no ready replacement after %s", state.FormatDuration(r.cfg.Timing.Rollout))}
+		return advance{to: state.NeedsHuman,
+			text: fmt.Sprintf("the worker is gone, and the pool has no ready replacement after %s",
+				state.FormatDuration(r.cfg.Timing.Rollout))}
 	}
 	return r.stay(r.cfg.Timing.Poll)
 }
@@ -256,7 +272,8 @@ func drainedAt(a *state.Action) time.Time {
 // replacement is the ready worker that came after the drain. Kubernetes' times are whole seconds.
 func replacement(pods []cluster.Pod, a *state.Action, drained time.Time) string {
 	for _, p := range pods {
-		if p.UID != a.Write.UID && p.Ready && !p.Terminating && !p.Created.Before(drained.Truncate(time.Second).Add(-time.Second)) {
+		if p.UID != a.Write.UID && p.Ready && !p.Terminating &&
+			!p.Created.Before(drained.Truncate(time.Second).Add(-time.Second)) {
 			return p.Name
 		}
 	}

@@ -70,7 +70,8 @@ func (r *Runner) Deliver(ctx context.Context, e state.Effect) outbox.Result {
 		adv = r.step(ctx, st, kind)
 	}
 	if ctx.Err() != nil && interruptible(from, adv.to) {
-		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "interrupted", RetryAt: now.Add(r.cfg.Timing.Poll)}}
+		return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "interrupted",
+			RetryAt: now.Add(r.cfg.Timing.Poll)}}
 	}
 	inputs := r.advance(ctx, st, from, adv)
 	return outbox.Result{Outcome: state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true}, Inputs: inputs}
@@ -108,7 +109,8 @@ func (r *Runner) advance(ctx context.Context, st *stage, from state.ActionState,
 		a.Verify.Until = a.Verify.Settle.Add(r.cfg.Timing.Window)
 		a.NextAt = a.Verify.Settle
 	}
-	r.cfg.Logger.InfoContext(ctx, "step", "action", a.ID, "incident", a.Incident, "from", from, "to", a.State, "reason", adv.text)
+	r.cfg.Logger.InfoContext(ctx, "step", "action", a.ID, "incident", a.Incident, "from", from, "to", a.State, "reason",
+		adv.text)
 	inputs := []state.Input{event(st.now, from, *a)}
 	if adv.to == state.Superseded && st.in.Open() {
 		cfg := *r.cfg
@@ -156,8 +158,10 @@ func (r *Runner) admit(ctx context.Context, st *stage, kind action) advance {
 	if policy.Mode(a.Mode) != policy.Auto && !a.DecidedAt.Before(a.ExpiresAt) {
 		return advance{to: state.Expired, text: "the approval came too late"}
 	}
-	if end := r.cfg.ApprovedUntil(a, r.cfg.For(a.Cause, a.Kind, a.Target)); policy.Mode(a.Mode) != policy.Auto && !st.now.Before(end) {
-		return advance{to: state.Expired, text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
+	if end := r.cfg.ApprovedUntil(a, r.cfg.For(a.Cause, a.Kind, a.Target)); policy.Mode(a.Mode) != policy.Auto &&
+		!st.now.Before(end) {
+		return advance{to: state.Expired,
+			text: fmt.Sprintf("nothing was begun before the approval ran out at %s", end.Format("15:04:05 MST"))}
 	}
 	s := r.cfg.survey(ctx, st.in, a)
 	if s.Problem == nil {

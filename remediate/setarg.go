@@ -42,7 +42,8 @@ func (setEngineArg) target(in state.Incident, ev state.Evidence, params map[stri
 // poolTarget is the pool that the incident is about.
 func poolTarget(in state.Incident, ev state.Evidence) (state.Target, error) {
 	sc := in.Diagnosis.Scope
-	t := state.Target{Cluster: in.Cluster, Namespace: cmp.Or(sc.Namespace, in.Scope.Namespace), Pool: cmp.Or(sc.Pool, in.Scope.Pool), Kind: "Deployment"}
+	t := state.Target{Cluster: in.Cluster, Namespace: cmp.Or(sc.Namespace, in.Scope.Namespace),
+		Pool: cmp.Or(sc.Pool, in.Scope.Pool), Kind: "Deployment"}
 	if t.Namespace == "" || t.Pool == "" {
 		return t, errors.New("the incident does not name one pool")
 	}
@@ -112,16 +113,19 @@ func (setEngineArg) Write(s *guard.Scene, opID string) (state.Write, error) {
 		return state.Write{}, fmt.Errorf("the plan has no value: %w", err)
 	}
 	if !p.Absent && strconv.Itoa(p.Value) != a.Params["from"] {
-		return state.Write{}, fmt.Errorf("%s is %d now, and was %s when this was planned", flag, p.Value, a.Params["from"])
+		return state.Write{}, fmt.Errorf("%s is %d now, and was %s when this was planned", flag, p.Value,
+			a.Params["from"])
 	}
 	uid := test(pointer("metadata", "uid"), s.Workload.UID)
-	name := test(pointer("spec", "template", "spec", "containers", p.Container, "name"), s.Workload.Containers[p.Container].Name)
+	name := test(pointer("spec", "template", "spec", "containers", p.Container, "name"),
+		s.Workload.Containers[p.Container].Name)
 	value := p.With(flag, to)
 	// The generation changes with the spec and not with the status: a rollout that begins now fails
 	// the test, a heartbeat does not. An absent flag has no old value to test; the generation
 	// vouches for the list instead.
 	ops := []op{uid, test(pointer("metadata", "generation"), s.Workload.Generation), name}
-	back := []op{uid, test(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID), name, test(pathOf(p), value)}
+	back := []op{uid, test(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID), name,
+		test(pathOf(p), value)}
 	if p.Absent {
 		back = append(back, op{"remove", pathOf(p), nil})
 	} else {
@@ -131,7 +135,8 @@ func (setEngineArg) Write(s *guard.Scene, opID string) (state.Write, error) {
 	ops = append(ops, replaceOf(p, value))
 	ops = append(ops, mark(s.Workload.Annotations, opID)...)
 	back = append(back, replace(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID+undone))
-	return state.Write{OpID: opID, UID: s.Workload.UID, Old: p.Token, New: value, Path: pathOf(p), Patch: encode(ops...), Inverse: encode(back...)}, nil
+	return state.Write{OpID: opID, UID: s.Workload.UID, Old: p.Token, New: value, Path: pathOf(p),
+		Patch: encode(ops...), Inverse: encode(back...)}, nil
 }
 
 // undone marks the op-id of a write that was rolled back.
@@ -165,7 +170,8 @@ func valueAt(w cluster.Workload, path string) (string, bool) {
 
 func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 	a, wr := r.act, r.act.Write
-	w, err := r.cluster.Workload(ctx, cluster.Ref{Namespace: a.Target.Namespace, Kind: a.Target.Kind, Name: a.Target.Name})
+	w, err := r.cluster.Workload(ctx,
+		cluster.Ref{Namespace: a.Target.Namespace, Kind: a.Target.Kind, Name: a.Target.Name})
 	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return r.retry(err)
 	}
@@ -177,7 +183,8 @@ func (setEngineArg) apply(ctx context.Context, r *stage) advance {
 		a.Write.AsOf = strconv.FormatInt(w.Generation, 10)
 		return advance{to: state.Applied, text: "the cluster has it"}
 	case !ok || live != wr.Old:
-		return advance{to: state.Superseded, text: fmt.Sprintf("the value was changed to %q before the write; nothing was written", text.Line(live, 60))}
+		return advance{to: state.Superseded,
+			text: fmt.Sprintf("the value was changed to %q before the write; nothing was written", text.Line(live, 60))}
 	case a.Journal["conflict"] != "":
 		return advance{to: state.Superseded, text: "the workload's spec changed under the plan; nothing was written"}
 	}
@@ -206,7 +213,8 @@ func ours(w cluster.Workload, wr state.Write) bool {
 
 func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	a := r.act
-	w, err := r.cluster.Workload(ctx, cluster.Ref{Namespace: a.Target.Namespace, Kind: a.Target.Kind, Name: a.Target.Name})
+	w, err := r.cluster.Workload(ctx,
+		cluster.Ref{Namespace: a.Target.Namespace, Kind: a.Target.Kind, Name: a.Target.Name})
 	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
 		return r.retry(err)
 	}
@@ -216,11 +224,14 @@ func (setEngineArg) live(ctx context.Context, r *stage) advance {
 	case err == nil && putBack(w, a.Write):
 		return handedOff(w)
 	case err != nil || !ours(w, a.Write):
-		return advance{to: state.NeedsHuman, text: "the workload was changed after the write, and not by Paramedic: it is left as it is"}
+		return advance{to: state.NeedsHuman,
+			text: "the workload was changed after the write, and not by Paramedic: it is left as it is"}
 	case !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.Verifying, text: "the rollout is complete"}
 	case r.now.Sub(since) > r.cfg.Timing.Rollout:
-		return advance{to: state.RollbackIntent, text: fmt.Sprintf("the rollout is not complete after %s (%d of %d updated, %d ready)", state.FormatDuration(r.cfg.Timing.Rollout), w.Updated, w.Replicas, w.Ready)}
+		return advance{to: state.RollbackIntent,
+			text: fmt.Sprintf("the rollout is not complete after %s (%d of %d updated, %d ready)",
+				state.FormatDuration(r.cfg.Timing.Rollout), w.Updated, w.Replicas, w.Ready)}
 	}
 	return r.stay(r.cfg.Timing.Poll)
 }
@@ -234,7 +245,9 @@ func (setEngineArg) still(ctx context.Context, r *stage) (advance, error) {
 	case err == nil && putBack(w, r.act.Write):
 		return handedOff(w), nil
 	case err != nil || !ours(w, r.act.Write):
-		return advance{to: state.NeedsHuman, text: "the workload was changed while the write was verified, and not by Paramedic: it is left as it is"}, nil
+		return advance{to: state.NeedsHuman,
+				text: "the workload was changed while the write was verified, and not by Paramedic: it is left as it is"},
+			nil
 	}
 	return advance{}, nil
 }
@@ -254,11 +267,14 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 	case err != nil || w.UID != wr.UID:
 		return advance{to: state.NeedsHuman, text: "the workload was replaced; there is nothing of ours to undo"}
 	case back && live != wr.Old:
-		return advance{to: state.NeedsHuman, text: "the workload was changed after the rollback: it is left as it is now"}
+		return advance{to: state.NeedsHuman,
+			text: "the workload was changed after the rollback: it is left as it is now"}
 	case back && !w.RollingOut() && w.Ready >= w.Replicas:
 		return advance{to: state.RolledBack, text: fmt.Sprintf("the old value is live again (%s)", began.Text)}
 	case back && r.now.Sub(began.At) > r.cfg.Timing.Rollout:
-		return advance{to: state.NeedsHuman, text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready)", w.Ready, w.Replicas)}
+		return advance{to: state.NeedsHuman,
+			text: fmt.Sprintf("the old value is back, but its rollout is not complete (%d of %d ready)", w.Ready,
+				w.Replicas)}
 	case back:
 		return r.stay(r.cfg.Timing.Poll)
 	case putBack(w, wr):
@@ -266,23 +282,27 @@ func (setEngineArg) undo(ctx context.Context, r *stage) advance {
 	case r.optedOut:
 		return r.person("the namespace opted out of first aid before the rollback")
 	case !ours(w, wr):
-		return advance{to: state.NeedsHuman, text: "the workload was changed after the write: it is not rolled back over that change"}
+		return advance{to: state.NeedsHuman,
+			text: "the workload was changed after the write: it is not rolled back over that change"}
 	}
 	_, err = r.cluster.PatchWorkload(ctx, ref, []byte(wr.Inverse), false)
 	switch {
 	case err == nil:
 		return r.stay(0) // the next look tells
 	case errors.Is(err, cluster.ErrConflict):
-		return r.contend("undo_conflict", err, func(why string) advance { return r.person("the rollback conflicts with other changes: " + why) })
+		return r.contend("undo_conflict", err,
+			func(why string) advance { return r.person("the rollback conflicts with other changes: " + why) })
 	case errors.Is(err, cluster.ErrForbidden), errors.Is(err, cluster.ErrRefused):
 		return r.person("the rollback was refused: " + err.Error())
 	}
-	return r.contend("undo_trouble", err, func(why string) advance { return r.person("the rollback could not be written: " + why) })
+	return r.contend("undo_trouble", err,
+		func(why string) advance { return r.person("the rollback could not be written: " + why) })
 }
 
 // kubectl is the command that does what a patch does.
 func kubectl(t state.Target, patch string) string {
-	return fmt.Sprintf("kubectl -n %s patch %s %s --type=json -p %s", t.Namespace, strings.ToLower(t.Kind), t.Name, quote(patch))
+	return fmt.Sprintf("kubectl -n %s patch %s %s --type=json -p %s", t.Namespace, strings.ToLower(t.Kind), t.Name,
+		quote(patch))
 }
 
 func undoCommand(a *state.Action) string { return kubectl(a.Target, a.Write.Inverse) }

@@ -24,10 +24,12 @@ func compute(s *guard.Scene, from int, direction string) (int, string, error) {
 	}
 	if direction == "lower" {
 		if safe >= from {
-			to, why = from/2, fmt.Sprintf("half of %d: the formula allows more (%s), but the cache is exhausted", from, how)
+			to, why = from/2, fmt.Sprintf("half of %d: the formula allows more (%s), but the cache is exhausted", from,
+				how)
 		}
 		if least := int(float64(from) / s.Rule.MaxFactor); to < least {
-			bound = fmt.Sprintf("%d is as low as one step goes from %d (max_factor %g); wanted was %d, %s", least/8*8, from, s.Rule.MaxFactor, to, why)
+			bound = fmt.Sprintf("%d is as low as one step goes from %d (max_factor %g); wanted was %d, %s", least/8*8,
+				from, s.Rule.MaxFactor, to, why)
 			to = least
 		}
 	} else {
@@ -37,17 +39,20 @@ func compute(s *guard.Scene, from int, direction string) (int, string, error) {
 			}
 		}
 		if most := int(float64(from) * min(2, s.Rule.MaxFactor)); to > most {
-			bound = fmt.Sprintf("%d is as high as one step goes from %d; the cache allows %d, %s", most/8*8, from, to, why)
+			bound = fmt.Sprintf("%d is as high as one step goes from %d; the cache allows %d, %s", most/8*8, from, to,
+				why)
 			to = most
 		}
 	}
 	wanted := to
 	to = to / 8 * 8
 	if s.Rule.Floor > s.Rule.Ceiling {
-		return 0, "", fmt.Errorf("the limits allow no value: the floor is %d and the ceiling %d", s.Rule.Floor, s.Rule.Ceiling)
+		return 0, "", fmt.Errorf("the limits allow no value: the floor is %d and the ceiling %d", s.Rule.Floor,
+			s.Rule.Ceiling)
 	}
 	if low, high := s.Rule.Floor, s.Rule.Ceiling; to < low || to > high {
-		bound = fmt.Sprintf("%d is the nearest that floor %d and ceiling %d allow; wanted was %d, %s", min(max(to, low), high), low, high, wanted, why)
+		bound = fmt.Sprintf("%d is the nearest that floor %d and ceiling %d allow; wanted was %d, %s",
+			min(max(to, low), high), low, high, wanted, why)
 		to = min(max(to, low), high)
 	}
 	if direction == "lower" && to >= from {
@@ -91,7 +96,8 @@ func safeByUse(s *guard.Scene) (int, string) {
 	if used <= 0 || running <= 0 {
 		return 0, "it takes kv_usage and requests_running of a worker that runs something"
 	}
-	return int(KVFill * running / used), fmt.Sprintf("what 85 %% of the KV cache hold, of which a running request holds %.2g %%", 100*used/running)
+	return int(KVFill * running / used),
+		fmt.Sprintf("what 85 %% of the KV cache hold, of which a running request holds %.2g %%", 100*used/running)
 }
 
 // safeByTokens goes by the cache's size and the present lengths.
@@ -117,5 +123,6 @@ func safeByTokens(s *guard.Scene) (int, string) {
 	if size == 1 { // SGLang counts its cache in tokens
 		cache = fmt.Sprintf("%.0f tokens of KV cache", slices.Min(blocks))
 	}
-	return int(slices.Min(blocks) * KVFill / (length / size)), fmt.Sprintf("what 85 %% of %s hold at %.0f tokens a sequence", cache, length)
+	return int(slices.Min(blocks) * KVFill / (length / size)),
+		fmt.Sprintf("what 85 %% of %s hold at %.0f tokens a sequence", cache, length)
 }

@@ -220,7 +220,7 @@ func TestIsolationTakesOnlyFreeLabels(t *testing.T) {
 		says string
 	}{
 		"one label":                  {func(*guard.Scene) {}, []string{"serving"}, ""},
-		"a selector that is odd":     {func(s *guard.Scene) { s.Workload.Odd = true }, nil, "not only labels"},
+		"a selector that is odd":     {func(s *guard.Scene) { s.Workload.ComplexSelector = true }, nil, "not only labels"},
 		"no service":                 {func(s *guard.Scene) { s.Namespace.Services = nil }, nil, "no Service selects"},
 		"a service of other workers": {func(s *guard.Scene) { s.Namespace.Services = append(s.Namespace.Services, service("other")) }, []string{"serving"}, ""},
 		"only a service of others":   {func(s *guard.Scene) { s.Namespace.Services = []cluster.Selection{service("other")} }, nil, "no Service selects"},

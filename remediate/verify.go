@@ -34,7 +34,8 @@ func (r *Runner) verify(ctx context.Context, st *stage, kind action) advance {
 		a.Verify.Text = "nothing could be read"
 		if a.Verify.Errors >= errorsToGiveUp {
 			a.Verify.Verdict = state.VerifyError
-			return st.person(fmt.Sprintf("verification could not read anything %d times in a row; the change is kept", a.Verify.Errors))
+			return st.person(fmt.Sprintf("verification could not read anything %d times in a row; the change is kept",
+				a.Verify.Errors))
 		}
 	} else {
 		a.Verify.Errors = 0

@@ -11,7 +11,7 @@ import (
 	"paramedic/remediate/cluster"
 )
 
-// A place is where an engine's flag stands in a workload: the one string of the pod template that a
+// A Place is where an engine's flag stands in a workload: the one string of the pod template that a
 // patch replaces.
 type Place struct {
 	Container int
@@ -20,10 +20,10 @@ type Place struct {
 	Token     string // the whole string as it is
 	from, to  int    // the value's bytes within token
 	Value     int
-	Absent    bool // the flag is not there; it would be appended at index
+	Absent    bool // the flag is missing; it would be appended at Index
 }
 
-// with is the string with another value in the flag's place.
+// With returns the string with another value of the flag.
 func (p Place) With(flag string, value int) string {
 	if p.Absent {
 		return fmt.Sprintf("--%s=%d", Spelled(flag), value)
@@ -31,10 +31,11 @@ func (p Place) With(flag string, value int) string {
 	return p.Token[:p.from] + strconv.Itoa(value) + p.Token[p.to:]
 }
 
-// locate finds the flag in the container that has it, in every form that engines take:
+// Locate finds the flag in the container that has it, in every form that engines take:
 // --max-num-seqs=256, --max-num-seqs 256 as two strings, either with underscores, or within a shell
-// command. The last one wins, as it does for the engine. Where no container has it, the place is
-// absent and in the only engine container's args. What cannot be edited for certain is an error.
+// command. The last one wins, as it does for the engine. If no container has the flag, the place is
+// absent, in the args of the only engine container. It returns an error for a form that it cannot
+// edit for certain.
 func Locate(containers []cluster.Container, flag string) (Place, error) {
 	found, in := Place{}, -1
 	for i, c := range containers {
@@ -46,7 +47,8 @@ func Locate(containers []cluster.Container, flag string) (Place, error) {
 			continue
 		}
 		if in >= 0 {
-			return Place{}, fmt.Errorf("containers %s and %s both set --%s: change it by hand", containers[in].Name, c.Name, flag)
+			return Place{}, fmt.Errorf("containers %s and %s both set --%s: change it by hand", containers[in].Name,
+				c.Name, flag)
 		}
 		p.Container = i
 		found, in = p, i
@@ -57,16 +59,16 @@ func Locate(containers []cluster.Container, flag string) (Place, error) {
 	return appendPlace(containers, flag)
 }
 
-// What engines call their limit of running requests. trtllm-serve takes its flags with underscores
-// only (https://nvidia.github.io/TensorRT-LLM/commands/trtllm-serve), the others with hyphens as
-// well.
+// The names that engines give to their limit of running requests. trtllm-serve takes its flags with
+// underscores only (https://nvidia.github.io/TensorRT-LLM/commands/trtllm-serve), the others with
+// hyphens as well.
 const (
 	capVLLM   = "max_num_seqs"
 	capSGLang = "max_running_requests"
 	capTRTLLM = "max_batch_size"
 )
 
-// spelt is a flag as its engine takes it.
+// Spelled returns a flag as its engine takes it.
 func Spelled(flag string) string {
 	if flag == capTRTLLM {
 		return flag
@@ -74,13 +76,14 @@ func Spelled(flag string) string {
 	return strings.ReplaceAll(flag, "_", "-")
 }
 
-// capFlag is what the engine of the containers calls its limit of running requests.
+// CapFlag returns the name of the engine's limit of running requests, given the containers.
 func CapFlag(containers []cluster.Container) string {
 	for _, c := range containers {
 		switch all := told(c); {
 		case strings.Contains(all, "sglang"):
 			return capSGLang
-		case strings.Contains(all, "trtllm"), strings.Contains(all, "tensorrt-llm"), strings.Contains(all, "tensorrt_llm"):
+		case strings.Contains(all, "trtllm"), strings.Contains(all, "tensorrt-llm"),
+			strings.Contains(all, "tensorrt_llm"):
 			return capTRTLLM
 		}
 	}
@@ -101,7 +104,8 @@ func appendPlace(containers []cluster.Container, flag string) (Place, error) {
 			continue
 		}
 		if in >= 0 {
-			return Place{}, fmt.Errorf("--%s is not set, and both %s and %s may run the engine", flag, containers[in].Name, c.Name)
+			return Place{}, fmt.Errorf("--%s is not set, and both %s and %s may run the engine", flag,
+				containers[in].Name, c.Name)
 		}
 		in = i
 	}
@@ -117,7 +121,8 @@ func appendPlace(containers []cluster.Container, flag string) (Place, error) {
 
 func engineContainer(c cluster.Container) bool {
 	all := told(c)
-	return strings.Contains(all, "vllm") || CapFlag([]cluster.Container{c}) != capVLLM || len(c.Args) > 0 && strings.Contains(all, "--model")
+	return strings.Contains(all, "vllm") || CapFlag([]cluster.Container{c}) != capVLLM ||
+		len(c.Args) > 0 && strings.Contains(all, "--model")
 }
 
 func LocateIn(c cluster.Container, flag string) (Place, bool, error) {
@@ -154,7 +159,7 @@ func LocateIn(c cluster.Container, flag string) (Place, bool, error) {
 	return found, ok, nil
 }
 
-// shell says whether the container runs its command line through a shell.
+// shell reports whether the container runs its command line through a shell.
 func shell(c cluster.Container) bool {
 	all := append(append([]string{}, c.Command...), c.Args...)
 	if len(all) < 2 {
@@ -167,8 +172,8 @@ func shell(c cluster.Container) bool {
 	return strings.HasPrefix(all[1], "-") && strings.Contains(all[1], "c") || len(all) > 2 && all[2] == "-c"
 }
 
-// locateShell edits within the script only what is certain to be the flag's literal value: one
-// number, outside a heredoc, with no expansion in it.
+// locateShell finds the flag within a script. It accepts only a literal value: one number, outside
+// a heredoc, with no expansion in it.
 func locateShell(c cluster.Container, flag string) (Place, bool, error) {
 	var found Place
 	ok := false
@@ -193,7 +198,8 @@ func locateShell(c cluster.Container, flag string) (Place, bool, error) {
 			}
 			all := re.FindAllStringSubmatchIndex(t, -1)
 			if len(all) != 1 || said != 1 || ok {
-				return Place{}, false, fmt.Errorf("--%s is in the script more than once or in a form that is not understood: change it by hand", flag)
+				return Place{}, false,
+					fmt.Errorf("--%s is in the script more than once or in a form that is not understood: change it by hand", flag)
 			}
 			from, to := all[0][2], all[0][3]
 			if to-from >= 2 && (t[from] == '"' || t[from] == '\'') {
@@ -209,7 +215,7 @@ func locateShell(c cluster.Container, flag string) (Place, bool, error) {
 	return found, ok, nil
 }
 
-// number reads a flag's value, and refuses one that something else decides.
+// number parses a flag's value. It refuses a value that a variable sets.
 func number(flag, s string) (int, error) {
 	if strings.ContainsAny(s, "$`") {
 		return 0, fmt.Errorf("--%s is set from a variable (%s): change it where the variable is set", flag, clip(s))
@@ -221,7 +227,7 @@ func number(flag, s string) (int, error) {
 	return n, nil
 }
 
-// isFlag compares a token with a flag's name; engines take - and _ alike.
+// isFlag reports whether a token is the flag. Engines take - and _ alike.
 func isFlag(token, flag string) bool {
 	if !strings.HasPrefix(token, "--") {
 		return false
@@ -233,5 +239,5 @@ func flagPattern(flag string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(strings.ReplaceAll(flag, "_", "-")), "-", "[-_]")
 }
 
-// clip keeps foreign text short in messages.
+// clip shortens foreign text for messages.
 func clip(s string) string { return text.Line(s, 60) }

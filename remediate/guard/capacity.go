@@ -24,7 +24,8 @@ func capacity(_ context.Context, s *Scene) verdict {
 	lost, how := s.lost()
 	left := have - lost
 	if lost == 0 && left >= 1 && s.Action.Target.Kind != "Pod" {
-		return allow("%d workers are ready, and the rollout adds before it removes (maxUnavailable 0, maxSurge %d)", have, s.Workload.MaxSurge)
+		return allow("%d workers are ready, and the rollout adds before it removes (maxUnavailable 0, maxSurge %d)",
+			have, s.Workload.MaxSurge)
 	}
 	if left < 1 {
 		return deny("no other worker would be ready (%d ready, %s)", have, how)
@@ -77,7 +78,7 @@ func (s *Scene) disruption() (verdict, bool) {
 	}
 	var covering []cluster.Budget
 	for _, b := range s.Namespace.Budgets {
-		if b.Odd {
+		if b.ComplexSelector {
 			return deny("disruption budget %s has a selector that is not understood", b.Name), true
 		}
 		if cluster.Selects(b.Selector, s.Pod.Labels) {
@@ -105,5 +106,6 @@ func (s *Scene) load(left int) (float64, string, bool) {
 		u := sum(kv) / float64(left)
 		return u, fmt.Sprintf("their KV cache would be %.0f %% full", 100*u), true
 	}
-	return 0, fmt.Sprintf("%d of %d workers report requests_running or kv_usage", len(running), cluster.CountReady(s.Pods)), false
+	return 0, fmt.Sprintf("%d of %d workers report requests_running or kv_usage", len(running),
+		cluster.CountReady(s.Pods)), false
 }

@@ -143,7 +143,7 @@ func TestCapacityOfRestartAsksBudgets(t *testing.T) {
 		{name: "no budget", set: with(), want: state.Allow, says: "one is restarted"},
 		{name: "one that allows it", set: with(cluster.Budget{Name: "a", Selector: app, Allowed: 1}), want: state.Allow},
 		{name: "one that does not", set: with(cluster.Budget{Name: "a", Selector: app}), want: state.Hold, says: "allows no disruption now", free: time.Minute},
-		{name: "one that is not understood", set: with(cluster.Budget{Name: "a", Odd: true}), want: state.Deny, says: "not understood"},
+		{name: "one that is not understood", set: with(cluster.Budget{Name: "a", ComplexSelector: true}), want: state.Deny, says: "not understood"},
 		{name: "one of other workers", set: with(cluster.Budget{Name: "a", Selector: map[string]string{"app": "b"}}, cluster.Budget{Name: "b", Selector: app, Allowed: 1}), want: state.Allow},
 		{name: "one of nothing", set: with(cluster.Budget{Name: "a", Selector: map[string]string{}}), want: state.Allow},
 		{name: "two", set: with(cluster.Budget{Name: "a", Selector: app, Allowed: 1}, cluster.Budget{Name: "b", Selector: app, Allowed: 1}), want: state.Deny, says: "(a, b)"},
@@ -160,7 +160,7 @@ func TestCapacityOfRestartAsksBudgets(t *testing.T) {
 		list[i].kind = playbooks.ActionRestartWorker
 	}
 	runRulings(t, capacity, append(list, ruling{name: "a rollout asks none", set: func(s *Scene) {
-		with(cluster.Budget{Name: "a", Selector: app}, cluster.Budget{Name: "b", Odd: true})(s)
+		with(cluster.Budget{Name: "a", Selector: app}, cluster.Budget{Name: "b", ComplexSelector: true})(s)
 		s.Workload.MaxUnavailable = 1
 	}, want: state.Allow}))
 }

@@ -39,7 +39,8 @@ func spans(containers []cluster.Container) string {
 		case err != nil:
 			return fmt.Sprintf("whether the engine runs on this pod alone is not known: %v", err)
 		case ok && p.Value > 1:
-			return fmt.Sprintf("its engine runs over several pods (--nnodes %d): restart them together by hand", p.Value)
+			return fmt.Sprintf("its engine runs over several pods (--nnodes %d): restart them together by hand",
+				p.Value)
 		}
 	}
 	return ""

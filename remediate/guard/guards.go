@@ -72,7 +72,8 @@ func Ask(ctx context.Context, s *Scene, list []Guard) []state.GuardResult {
 		if v.reason == "" {
 			v.decision, v.reason = state.Deny, "the guard gave no reason"
 		}
-		out = append(out, state.GuardResult{Guard: g.name, Decision: v.decision, Reason: v.reason, RetryAt: v.retryAt, At: s.Now})
+		out = append(out, state.GuardResult{Guard: g.name, Decision: v.decision, Reason: v.reason, RetryAt: v.retryAt,
+			At: s.Now})
 	}
 	return out
 }

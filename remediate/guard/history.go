@@ -19,7 +19,8 @@ func (s *Scene) failed(a state.Action) bool {
 	case state.Succeeded:
 		at := FirstStep(a, state.Succeeded).At
 		alike := func(in *state.Incident) bool {
-			return in.Cluster == a.Target.Cluster && in.Scope.Namespace == a.Target.Namespace && in.Scope.Pool == a.Target.Pool && in.Cause() == a.Cause
+			return in.Cluster == a.Target.Cluster && in.Scope.Namespace == a.Target.Namespace &&
+				in.Scope.Pool == a.Target.Pool && in.Cause() == a.Cause
 		}
 		seen := append(s.Site.View.ListIncidents(state.IncidentQuery{Since: at, Match: alike}).Incidents, s.Incident)
 		if own, ok := s.Site.View.Incident(a.Incident); ok {
@@ -39,7 +40,8 @@ func (s *Scene) failed(a state.Action) bool {
 }
 
 func sameTarget(a, b state.Target) bool {
-	return a.Cluster == b.Cluster && a.Namespace == b.Namespace && (a.Pool != "" && a.Pool == b.Pool || a.Kind == b.Kind && a.Name == b.Name)
+	return a.Cluster == b.Cluster && a.Namespace == b.Namespace &&
+		(a.Pool != "" && a.Pool == b.Pool || a.Kind == b.Kind && a.Name == b.Name)
 }
 
 // lockGuard: one live run per pool and per incident. A run that needs a person keeps its lock until
@@ -52,7 +54,8 @@ func lockGuard(_ context.Context, s *Scene) verdict {
 		switch {
 		case a.NeedsPerson():
 			return deny("action %s (%s) waits for a person: see to it, then cancel it", a.ID, a.Change)
-		case a.State == state.Admitted && (s.Action.State == state.Intent || s.Action.State == state.Admitted && s.Action.ID < a.ID):
+		case a.State == state.Admitted &&
+			(s.Action.State == state.Intent || s.Action.State == state.Admitted && s.Action.ID < a.ID):
 			continue // both were admitted at once: the one with an intent goes first, else the older
 		case a.State.Running() && a.State != state.Approved:
 			return hold(s.Now.Add(time.Minute), "action %s (%s) is under way: %s", a.ID, a.Change, a.State)
@@ -79,7 +82,8 @@ func history(_ context.Context, s *Scene) verdict {
 		if s.Now.Sub(at) < 24*time.Hour {
 			today++
 			if a.Kind == s.Action.Kind && s.failed(a) {
-				return deny("%s did not help at %s (%s): it is not tried again by itself", a.Change, at.Format("15:04 MST"), a.State)
+				return deny("%s did not help at %s (%s): it is not tried again by itself", a.Change,
+					at.Format("15:04 MST"), a.State)
 			}
 		}
 		if n := len(a.Steps); n > 0 && a.Steps[n-1].At.After(last) {
@@ -95,7 +99,8 @@ func history(_ context.Context, s *Scene) verdict {
 		until := last.Add(s.Rule.Cooldown)
 		return hold(until, "cooling down until %s after the last action", until.Format("15:04:05 MST"))
 	}
-	return allow("%d of %d actions in this incident, %d of %d on this pool today", inIncident, s.Rule.PerIncident, today, s.Rule.PerTargetDay)
+	return allow("%d of %d actions in this incident, %d of %d on this pool today", inIncident, s.Rule.PerIncident,
+		today, s.Rule.PerTargetDay)
 }
 
 // budget: the smaller of a number and a share. It is counted from the runs that are remembered, so
@@ -121,7 +126,8 @@ func budget(_ context.Context, s *Scene) verdict {
 		}
 	}
 	if used >= allowed {
-		return deny("%d %s(s) of this pool within %s, the budget is %d; free at %s", used, noun, state.FormatDuration(within), allowed, oldest.Add(within).Format("15:04 MST"))
+		return deny("%d %s(s) of this pool within %s, the budget is %d; free at %s", used, noun,
+			state.FormatDuration(within), allowed, oldest.Add(within).Format("15:04 MST"))
 	}
 	return allow("%d of %d %s(s) within %s", used, allowed, noun, state.FormatDuration(within))
 }

@@ -29,7 +29,8 @@ func (s *Scene) Measure(pod string, oldest int64) map[string]float64 {
 		}
 		if v, ok := m.Of(s.Evidence, oldest, need, mine); ok {
 			out[m.Signal] = v
-		} else if v, ok := s.Newest(m.Signal, ""); ok && !m.Target && v.Entity.Pool == s.Workload.Name && v.At.UnixNano() >= oldest {
+		} else if v, ok := s.Newest(m.Signal, ""); ok && !m.Target && v.Entity.Pool == s.Workload.Name &&
+			v.At.UnixNano() >= oldest {
 			out[m.Signal] = v.Value // some gateways tell it of the pool only
 		}
 		if v, ok := m.Of(s.Evidence, oldest, 1, peer); ok {
@@ -44,8 +45,10 @@ func (s *Scene) PeersEvidence(ctx context.Context) {
 	if s.Action.Target.Kind == "Pod" || s.Incident.Scope.Model == "" {
 		return
 	}
-	sc := state.Scope{Cluster: s.Action.Target.Cluster, Namespace: s.Action.Target.Namespace, Model: s.Incident.Scope.Model}
-	for _, v := range s.Site.Gauge.Read(ctx, sc.Cluster, sc, s.Incident.StartedAt, verify.Signals(s.Kind.Metrics())).Samples {
+	sc := state.Scope{Cluster: s.Action.Target.Cluster, Namespace: s.Action.Target.Namespace,
+		Model: s.Incident.Scope.Model}
+	for _, v := range s.Site.Gauge.Read(ctx, sc.Cluster, sc, s.Incident.StartedAt,
+		verify.Signals(s.Kind.Metrics())).Samples {
 		if s.inOther(v.Entity) {
 			s.Evidence.Samples = append(s.Evidence.Samples, v)
 		}

@@ -38,7 +38,8 @@ func FirstStep(a state.Action, st state.ActionState) state.ActionStep {
 
 // planHash binds an approval to what is done to which object.
 func PlanHash(a *state.Action) string {
-	parts := []string{string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container, a.Change}
+	parts := []string{string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container,
+		a.Change}
 	for _, k := range slices.Sorted(maps.Keys(a.Params)) {
 		parts = append(parts, k, a.Params[k])
 	}

@@ -63,7 +63,8 @@ func (s *Scene) look(ctx context.Context, ref cluster.Ref) error {
 func (s *Scene) PoolRef() cluster.Ref {
 	t := s.Action.Target
 	if t.Kind == "Pod" {
-		return cluster.Ref{Namespace: t.Namespace, Kind: cmp.Or(s.Action.Params["pool_kind"], "Deployment"), Name: t.Pool}
+		return cluster.Ref{Namespace: t.Namespace, Kind: cmp.Or(s.Action.Params["pool_kind"], "Deployment"),
+			Name: t.Pool}
 	}
 	return cluster.Ref{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name}
 }
@@ -106,7 +107,8 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // inPool says whether an entity is a worker of the scene's pool.
 func (s *Scene) inPool(e state.Entity) bool {
-	return slices.ContainsFunc(s.Pods, func(p cluster.Pod) bool { return p.Name == e.Pod && (e.Namespace == "" || e.Namespace == p.Namespace) })
+	return slices.ContainsFunc(s.Pods,
+		func(p cluster.Pod) bool { return p.Name == e.Pod && (e.Namespace == "" || e.Namespace == p.Namespace) })
 }
 
 // of are the fresh values of a signal on the pool's workers.
@@ -119,7 +121,8 @@ func (s *Scene) Of(signal string) []float64 {
 func (s *Scene) Newest(signal, pod string) (state.Sample, bool) {
 	var best state.Sample
 	for _, v := range s.Evidence.Samples {
-		if v.Signal != signal || v.Entity.Pod != pod || v.At.Before(s.Now.Add(-s.Rule.EvidenceAge)) || !finite(v.Value) {
+		if v.Signal != signal || v.Entity.Pod != pod || v.At.Before(s.Now.Add(-s.Rule.EvidenceAge)) ||
+			!finite(v.Value) {
 			continue
 		}
 		if pod == "" && v.Entity.Pool != "" && v.Entity.Pool != s.Workload.Name {
@@ -134,7 +137,8 @@ func (s *Scene) Newest(signal, pod string) (state.Sample, bool) {
 
 // seqs is the pool's max_num_seqs: what the pod template says, else what live signals say.
 func (s *Scene) seqs() (int, bool) {
-	if p, err := engineflag.Locate(s.Workload.Containers, engineflag.CapFlag(s.Workload.Containers)); err == nil && !p.Absent {
+	if p, err := engineflag.Locate(s.Workload.Containers, engineflag.CapFlag(s.Workload.Containers)); err == nil &&
+		!p.Absent {
 		return p.Value, true
 	}
 	if v := s.Of("max_num_seqs"); len(v) > 0 && slices.Min(v) == slices.Max(v) && v[0] >= 1 {

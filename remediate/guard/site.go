@@ -28,7 +28,8 @@ type Site struct {
 // survey reads the target's surroundings. Only what the action needs of a pod is read, and only
 // where it names one.
 func (c *Site) Survey(ctx context.Context, in state.Incident, act *state.Action, kind Kind) *Scene {
-	s := &Scene{Site: c, Now: c.Clock.Now(), Incident: in, Action: act, Kind: kind, Rule: c.For(act.Cause, act.Kind, act.Target), Cluster: c.Clusters[act.Target.Cluster]}
+	s := &Scene{Site: c, Now: c.Clock.Now(), Incident: in, Action: act, Kind: kind,
+		Rule: c.For(act.Cause, act.Kind, act.Target), Cluster: c.Clusters[act.Target.Cluster]}
 	s.actions = remembered(c.View, act.Incident)
 	if s.Cluster == nil || s.Kind == nil {
 		s.Problem = fmt.Errorf("there is no write access configured for cluster %q", act.Target.Cluster)

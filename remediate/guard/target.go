@@ -39,7 +39,8 @@ func targetGuard(_ context.Context, s *Scene) verdict {
 		return deny("%s", why)
 	}
 	if !s.Site.OptedIn(s.Namespace.Labels, s.Rule.Mode) {
-		return deny("namespace %s has not opted in: kubectl label namespace %s %s", t.Namespace, t.Namespace, s.Site.ManagedLabel)
+		return deny("namespace %s has not opted in: kubectl label namespace %s %s", t.Namespace, t.Namespace,
+			s.Site.ManagedLabel)
 	}
 	return allow("%s, uid %s", t, t.UID)
 }
@@ -70,7 +71,8 @@ func evidenceGuard(_ context.Context, s *Scene) verdict {
 		case still:
 			yes = append(yes, fmt.Sprintf("%s %s", f.Signal, state.FormatValue(now, f.Unit)))
 		default:
-			no = append(no, fmt.Sprintf("%s is %s, was %s", f.Signal, state.FormatValue(now, f.Unit), state.FormatValue(f.Value, f.Unit)))
+			no = append(no, fmt.Sprintf("%s is %s, was %s", f.Signal, state.FormatValue(now, f.Unit),
+				state.FormatValue(f.Value, f.Unit)))
 		}
 		seen[f.Signal] = true
 	}
@@ -82,7 +84,8 @@ func evidenceGuard(_ context.Context, s *Scene) verdict {
 		need = max(1, need-1)
 	}
 	if len(yes) < need {
-		return deny("only %d signals still speak for %s, it takes %d: %s; no longer true: %s; not fresh: %s", len(yes), s.Action.Cause, need,
+		return deny("only %d signals still speak for %s, it takes %d: %s; no longer true: %s; not fresh: %s", len(yes),
+			s.Action.Cause, need,
 			orNone(yes), orNone(no), orNone(blind))
 	}
 	return allow("still true within %s: %s", state.FormatDuration(s.Rule.EvidenceAge), strings.Join(yes, ", "))
@@ -140,7 +143,8 @@ func sharedCause(_ context.Context, s *Scene) verdict {
 	near := func(in *state.Incident) bool {
 		return in.Open() && in.Cluster == s.Incident.Cluster && in.Scope.Namespace == s.Action.Target.Namespace
 	}
-	for _, in := range append(s.Site.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Match: near}).Incidents, s.Incident) {
+	for _, in := range append(s.Site.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents,
+		Match: near}).Incidents, s.Incident) {
 		if !near(&in) {
 			continue
 		}
@@ -159,7 +163,8 @@ func sharedCause(_ context.Context, s *Scene) verdict {
 		return deny("the pool has no workers")
 	}
 	if n > 1 && (n >= 3 || n*100 >= 30*len(s.Pods)) {
-		return deny("%d of %d workers are in trouble at once (%s): look for what they share", n, len(s.Pods), strings.Join(names, ", "))
+		return deny("%d of %d workers are in trouble at once (%s): look for what they share", n, len(s.Pods),
+			strings.Join(names, ", "))
 	}
 	return allow("%d of %d workers are in trouble", n, len(s.Pods))
 }
@@ -174,7 +179,8 @@ func ownership(_ context.Context, s *Scene) verdict {
 		return hold(s.Now.Add(time.Minute), "%s", why)
 	}
 	if m, ok := s.Workload.HumanEdit(s.Now.Add(-s.Rule.HumanEdit)); ok {
-		return hold(m.At.Add(s.Rule.HumanEdit), "%s changed %s at %s: hands off for %s", m.Name, s.Workload.Name, m.At.Format("15:04:05 MST"), state.FormatDuration(s.Rule.HumanEdit))
+		return hold(m.At.Add(s.Rule.HumanEdit), "%s changed %s at %s: hands off for %s", m.Name, s.Workload.Name,
+			m.At.Format("15:04:05 MST"), state.FormatDuration(s.Rule.HumanEdit))
 	}
 	if s.Action.Kind != playbooks.ActionSetEngineArg {
 		return allow("no rollout, and no edit by hand within %s", state.FormatDuration(s.Rule.HumanEdit))
@@ -189,11 +195,14 @@ func ownership(_ context.Context, s *Scene) verdict {
 	}
 	if release := s.Workload.HelmRelease(); release != "" {
 		if s.Rule.Mode == policy.Auto {
-			return deny("%s: its next upgrade would undo the change: set %s in the release's values", release, s.Action.Change)
+			return deny("%s: its next upgrade would undo the change: set %s in the release's values", release,
+				s.Action.Change)
 		}
-		return allow("%s: set %s in the release's values as well, or its next upgrade undoes it", release, s.Action.Change)
+		return allow("%s: set %s in the release's values as well, or its next upgrade undoes it", release,
+			s.Action.Change)
 	}
-	return allow("no rollout, no edit by hand within %s, and nothing else sets the args", state.FormatDuration(s.Rule.HumanEdit))
+	return allow("no rollout, no edit by hand within %s, and nothing else sets the args",
+		state.FormatDuration(s.Rule.HumanEdit))
 }
 
 // scaling returns why the pool may be changing its size, or "". An autoscaler that does not report
@@ -203,9 +212,11 @@ func (s *Scene) scaling() string {
 		switch {
 		case a.Target != s.Workload.Ref:
 		case !a.Known:
-			return fmt.Sprintf("%s %s sets the replicas of %s, and does not report how many it wants", a.Kind, a.Name, s.Workload.Name)
+			return fmt.Sprintf("%s %s sets the replicas of %s, and does not report how many it wants", a.Kind, a.Name,
+				s.Workload.Name)
 		case a.Desired != a.Current || a.Desired != s.Workload.Replicas:
-			return fmt.Sprintf("%s %s is scaling %s: it wants %d replicas, saw %d, and %d are set", a.Kind, a.Name, s.Workload.Name, a.Desired, a.Current, s.Workload.Replicas)
+			return fmt.Sprintf("%s %s is scaling %s: it wants %d replicas, saw %d, and %d are set", a.Kind, a.Name,
+				s.Workload.Name, a.Desired, a.Current, s.Workload.Replicas)
 		}
 	}
 	return ""

@@ -46,7 +46,8 @@ func verifiability(ctx context.Context, s *Scene) verdict {
 			strings.Join(verify.Signals(metrics), ", "))
 	}
 	if !s.Rule.Mode.Writes() {
-		return allow("baseline of %s; the way back is known; no dry run, for mode %s only reads", strings.Join(have, ", "), s.Rule.Mode)
+		return allow("baseline of %s; the way back is known; no dry run, for mode %s only reads",
+			strings.Join(have, ", "), s.Rule.Mode)
 	}
 	if err := s.Kind.DryRun(ctx, s, w); err != nil {
 		switch {

@@ -31,7 +31,8 @@ func explain(err error) error {
 		return wrap(cluster.ErrConflict) // a failed test of a JSON Patch is a 422 that names no field
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return wrap(cluster.ErrForbidden)
-	case apierrors.HasStatusCause(err, "DisruptionBudget"), apierrors.IsTooManyRequests(err) && strings.Contains(err.Error(), "disruption budget"):
+	case apierrors.HasStatusCause(err, "DisruptionBudget"), apierrors.IsTooManyRequests(err) &&
+		strings.Contains(err.Error(), "disruption budget"):
 		return fmt.Errorf("%w: %s", cluster.ErrBlocked, detail(err))
 	case strings.Contains(err.Error(), twoBudgets), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
 		apierrors.IsRequestEntityTooLargeError(err), apierrors.ReasonForError(err) == "UnsupportedMediaType":

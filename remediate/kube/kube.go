@@ -78,7 +78,8 @@ func (c *Cluster) Workload(ctx context.Context, ref cluster.Ref) (cluster.Worklo
 		}
 		return statefulSet(s), nil
 	}
-	return cluster.Workload{}, fmt.Errorf("a %s is not a workload that first aid can treat: %w", ref.Kind, cluster.ErrRefused)
+	return cluster.Workload{}, fmt.Errorf("a %s is not a workload that first aid can treat: %w", ref.Kind,
+		cluster.ErrRefused)
 }
 
 // Pod reads a pod.
@@ -124,7 +125,8 @@ func (c *Cluster) Pods(ctx context.Context, w cluster.Workload) ([]cluster.Pod, 
 	for i := range list.Items {
 		p := &list.Items[i]
 		o := metav1.GetControllerOf(p)
-		if o == nil || !controllers[o.UID] || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		if o == nil || !controllers[o.UID] || p.Status.Phase == corev1.PodSucceeded ||
+			p.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		out = append(out, pod(p))
@@ -156,14 +158,17 @@ func (c *Cluster) Namespace(ctx context.Context, name string) (cluster.Namespace
 }
 
 // PatchWorkload applies a JSON Patch to a Deployment.
-func (c *Cluster) PatchWorkload(ctx context.Context, ref cluster.Ref, patch []byte, dryRun bool) (cluster.Workload, error) {
+func (c *Cluster) PatchWorkload(ctx context.Context, ref cluster.Ref, patch []byte, dryRun bool) (cluster.Workload,
+	error) {
 	if ref.Kind != "Deployment" {
-		return cluster.Workload{}, fmt.Errorf("only Deployments are patched, not a %s: %w", ref.Kind, cluster.ErrRefused)
+		return cluster.Workload{}, fmt.Errorf("only Deployments are patched, not a %s: %w", ref.Kind,
+			cluster.ErrRefused)
 	}
 	ctx, cancel := context.WithTimeout(withOp(ctx, patch), c.timeout)
 	defer cancel()
 	var d appsv1.Deployment
-	err := patching(c.client.AppsV1().RESTClient(), "deployments", ref.Namespace, ref.Name, patch, dryRun).Do(ctx).Into(&d)
+	err := patching(c.client.AppsV1().RESTClient(), "deployments", ref.Namespace, ref.Name, patch,
+		dryRun).Do(ctx).Into(&d)
 	if err != nil {
 		return cluster.Workload{}, explain(err)
 	}

@@ -68,19 +68,23 @@ func replicas(n *int32) int {
 	return int(*n)
 }
 
-func workload(kind string, m *metav1.ObjectMeta, sel *metav1.LabelSelector, containers []corev1.Container) cluster.Workload {
+func workload(kind string, m *metav1.ObjectMeta, sel *metav1.LabelSelector,
+	containers []corev1.Container) cluster.Workload {
 	w := cluster.Workload{
-		Ref: cluster.Ref{Namespace: m.Namespace, Kind: kind, Name: m.Name}, UID: string(m.UID), Generation: m.Generation,
+		Ref: cluster.Ref{Namespace: m.Namespace, Kind: kind,
+			Name: m.Name}, UID: string(m.UID), Generation: m.Generation,
 		Created: m.CreationTimestamp.UTC(), Labels: m.Labels, Annotations: m.Annotations, Managers: managers(m.ManagedFields),
 	}
 	for _, o := range m.OwnerReferences {
-		w.Owners = append(w.Owners, cluster.Owner{Kind: o.Kind, Name: o.Name, Controller: o.Controller != nil && *o.Controller})
+		w.Owners = append(w.Owners, cluster.Owner{Kind: o.Kind, Name: o.Name, Controller: o.Controller != nil &&
+			*o.Controller})
 	}
 	if sel != nil {
-		w.Selector, w.Odd = sel.MatchLabels, len(sel.MatchExpressions) > 0
+		w.Selector, w.ComplexSelector = sel.MatchLabels, len(sel.MatchExpressions) > 0
 	}
 	for _, c := range containers {
-		w.Containers = append(w.Containers, cluster.Container{Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args})
+		w.Containers = append(w.Containers,
+			cluster.Container{Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args})
 	}
 	return w
 }
@@ -152,15 +156,17 @@ func pod(p *corev1.Pod) cluster.Pod {
 	return out
 }
 
-func namespace(ns *corev1.Namespace, services []corev1.Service, budgets []policyv1.PodDisruptionBudget, scalers []autoscalingv2.HorizontalPodAutoscaler) cluster.Namespace {
+func namespace(ns *corev1.Namespace, services []corev1.Service, budgets []policyv1.PodDisruptionBudget,
+	scalers []autoscalingv2.HorizontalPodAutoscaler) cluster.Namespace {
 	out := cluster.Namespace{Name: ns.Name, Labels: ns.Labels}
 	for _, s := range services {
 		out.Services = append(out.Services, cluster.Selection{Name: s.Name, Selector: s.Spec.Selector})
 	}
 	for _, b := range budgets {
-		pdb := cluster.Budget{Name: b.Name, Allowed: int(b.Status.DisruptionsAllowed), Odd: b.Spec.Selector == nil}
+		pdb := cluster.Budget{Name: b.Name, Allowed: int(b.Status.DisruptionsAllowed),
+			ComplexSelector: b.Spec.Selector == nil}
 		if b.Spec.Selector != nil {
-			pdb.Selector, pdb.Odd = b.Spec.Selector.MatchLabels, len(b.Spec.Selector.MatchExpressions) > 0 || len(b.Spec.Selector.MatchLabels) == 0
+			pdb.Selector, pdb.ComplexSelector = b.Spec.Selector.MatchLabels, len(b.Spec.Selector.MatchExpressions) > 0 || len(b.Spec.Selector.MatchLabels) == 0
 		}
 		if b.Status.ObservedGeneration < b.Generation {
 			pdb.Allowed = 0 // stale: the API server refuses too
@@ -177,7 +183,8 @@ func namespace(ns *corev1.Namespace, services []corev1.Service, budgets []policy
 // and set the replicas when it last looked, and its present spec did not come after that.
 func autoscaler(h *autoscalingv2.HorizontalPodAutoscaler) cluster.Autoscaler {
 	t, st := h.Spec.ScaleTargetRef, h.Status
-	out := cluster.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: h.Name, Target: cluster.Ref{Namespace: h.Namespace, Kind: t.Kind, Name: t.Name},
+	out := cluster.Autoscaler{Kind: "HorizontalPodAutoscaler", Name: h.Name,
+		Target:  cluster.Ref{Namespace: h.Namespace, Kind: t.Kind, Name: t.Name},
 		Current: int(st.CurrentReplicas), Desired: int(st.DesiredReplicas)}
 	for _, c := range st.Conditions {
 		if c.Type == autoscalingv2.AbleToScale {

@@ -71,8 +71,8 @@ func TestSelectorsThatAreNotPlainAreOdd(t *testing.T) {
 	} {
 		w := deployment(&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Selector: c.sel}})
 		b := namespace(&corev1.Namespace{}, nil, []policyv1.PodDisruptionBudget{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: c.sel}}}, nil).Budgets[0]
-		if w.Odd != c.workload || b.Odd != c.budget || len(w.Selector) != c.selects || len(b.Selector) != c.covers {
-			t.Errorf("%s: workload %t %v, budget %t %v", name, w.Odd, w.Selector, b.Odd, b.Selector)
+		if w.ComplexSelector != c.workload || b.ComplexSelector != c.budget || len(w.Selector) != c.selects || len(b.Selector) != c.covers {
+			t.Errorf("%s: workload %t %v, budget %t %v", name, w.ComplexSelector, w.Selector, b.ComplexSelector, b.Selector)
 		}
 	}
 }

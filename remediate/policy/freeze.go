@@ -46,7 +46,8 @@ func (w FreezeWindow) Covers(now time.Time) (bool, time.Time, error) {
 	now = now.In(zone)
 	for back := range 2 { // a window that began yesterday may reach into today
 		day := now.AddDate(0, 0, -back)
-		if len(w.Days) > 0 && !slices.ContainsFunc(w.Days, func(d string) bool { return strings.EqualFold(d, days[day.Weekday()]) }) {
+		if len(w.Days) > 0 && !slices.ContainsFunc(w.Days,
+			func(d string) bool { return strings.EqualFold(d, days[day.Weekday()]) }) {
 			continue
 		}
 		start := time.Date(day.Year(), day.Month(), day.Day(), from.Hour(), from.Minute(), 0, 0, zone)

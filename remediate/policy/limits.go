@@ -140,7 +140,9 @@ func (l Limits) Wrong() []LimitProblem {
 		}
 	}
 	if all := l.OrDefaults(); len(out) == 0 && all.Floor > all.Ceiling {
-		out = append(out, LimitProblem{"floor", fmt.Sprintf("%d is above the ceiling of %d, so that no value could be set: lower floor or raise ceiling", all.Floor, all.Ceiling)})
+		out = append(out, LimitProblem{"floor",
+			fmt.Sprintf("%d is above the ceiling of %d, so that no value could be set: lower floor or raise ceiling",
+				all.Floor, all.Ceiling)})
 	}
 	return out
 }
@@ -156,12 +158,15 @@ func (l Limits) WrongIn(general Limits) []LimitProblem {
 		case d.OutOfBounds(v) != "":
 			out = append(out, LimitProblem{d.Key, d.OutOfBounds(v)})
 		case d.looser(v, most):
-			out = append(out, LimitProblem{d.Key, fmt.Sprintf("%s would have no effect, for a policy only tightens and %s holds everywhere: set remediate.limits.%s to %[1]s, or take it out",
-				d.Text(v), d.Text(most), d.Key)})
+			out = append(out, LimitProblem{d.Key,
+				fmt.Sprintf("%s would have no effect, for a policy only tightens and %s holds everywhere: set remediate.limits.%s to %[1]s, or take it out",
+					d.Text(v), d.Text(most), d.Key)})
 		}
 	}
 	if all := strictest(general, l); len(out) == 0 && all.Floor > all.Ceiling && general.Floor <= general.Ceiling {
-		out = append(out, LimitProblem{"floor", fmt.Sprintf("with it the floor of %d is above the ceiling of %d, so that no value could be set", all.Floor, all.Ceiling)})
+		out = append(out, LimitProblem{"floor",
+			fmt.Sprintf("with it the floor of %d is above the ceiling of %d, so that no value could be set", all.Floor,
+				all.Ceiling)})
 	}
 	return out
 }

@@ -21,8 +21,10 @@ type Timing struct {
 }
 
 func (t Timing) OrDefaults() Timing {
-	return Timing{cmp.Or(t.Settle, 2*time.Minute), cmp.Or(t.Window, 10*time.Minute), cmp.Or(t.Interval, 30*time.Second), cmp.Or(t.Samples, 10),
-		cmp.Or(t.Drain, 10*time.Minute), cmp.Or(t.Blocked, 15*time.Minute), cmp.Or(t.Rollout, 30*time.Minute), cmp.Or(t.Poll, 10*time.Second),
+	return Timing{cmp.Or(t.Settle, 2*time.Minute), cmp.Or(t.Window, 10*time.Minute), cmp.Or(t.Interval, 30*time.Second),
+		cmp.Or(t.Samples, 10),
+		cmp.Or(t.Drain, 10*time.Minute), cmp.Or(t.Blocked, 15*time.Minute), cmp.Or(t.Rollout,
+			30*time.Minute), cmp.Or(t.Poll, 10*time.Second),
 		cmp.Or(t.Stale, 10*time.Minute), cmp.Or(t.Replan, 5*time.Minute)}
 }
 

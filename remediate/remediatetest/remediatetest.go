@@ -80,19 +80,27 @@ type Case struct {
 // or all of which are to be rolled: every guard that it is made for allows.
 func Calm(kind string) Case {
 	sc := state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm"}
-	in := state.Incident{ID: "INC-1", Cluster: "prod", Status: state.StatusOpen, Scope: sc, ActiveAlerts: 1, StartedAt: Noon.Add(-10 * time.Minute),
-		OpenedAt: Noon.Add(-9 * time.Minute), Diagnosis: state.Diagnosis{Cause: "kv_leak", Scope: sc}}
-	c := Case{Rules: policy.Rules{Mode: policy.Auto, ManagedLabel: "paramedic.dev/managed=true", Timing: policy.Timing{}.OrDefaults()}, View: &View{}, Incident: in}
-	c.Action = &state.Action{ID: "ACT-5", Incident: in.ID, Cause: "kv_leak", Kind: kind, Mode: "auto", State: state.Proposed, Params: map[string]string{},
-		Target: state.Target{Cluster: "prod", Namespace: "llm", Kind: "Deployment", Name: "vllm", UID: "dep-1", Pool: "vllm"}}
+	in := state.Incident{ID: "INC-1", Cluster: "prod", Status: state.StatusOpen, Scope: sc, ActiveAlerts: 1,
+		StartedAt: Noon.Add(-10 * time.Minute),
+		OpenedAt:  Noon.Add(-9 * time.Minute), Diagnosis: state.Diagnosis{Cause: "kv_leak", Scope: sc}}
+	c := Case{Rules: policy.Rules{Mode: policy.Auto, ManagedLabel: "paramedic.dev/managed=true",
+		Timing: policy.Timing{}.OrDefaults()}, View: &View{}, Incident: in}
+	c.Action = &state.Action{ID: "ACT-5", Incident: in.ID, Cause: "kv_leak", Kind: kind, Mode: "auto",
+		State: state.Proposed, Params: map[string]string{},
+		Target: state.Target{Cluster: "prod", Namespace: "llm", Kind: "Deployment", Name: "vllm", UID: "dep-1",
+			Pool: "vllm"}}
 	c.Namespace = cluster.Namespace{Name: "llm", Labels: map[string]string{"paramedic.dev/managed": "true"}}
-	c.Workload = cluster.Workload{Ref: cluster.Ref{Namespace: "llm", Kind: "Deployment", Name: "vllm"}, UID: "dep-1", Created: Noon.Add(-240 * time.Hour), Replicas: 5, Current: 5, Updated: 5, Ready: 5,
-		MaxSurge: 1, Containers: []cluster.Container{{Name: "vllm", Image: "vllm", Args: []string{"--max-num-seqs=100"}}}}
+	c.Workload = cluster.Workload{Ref: cluster.Ref{Namespace: "llm", Kind: "Deployment", Name: "vllm"}, UID: "dep-1",
+		Created: Noon.Add(-240 * time.Hour), Replicas: 5, Current: 5, Updated: 5, Ready: 5,
+		MaxSurge: 1, Containers: []cluster.Container{{Name: "vllm", Image: "vllm",
+			Args: []string{"--max-num-seqs=100"}}}}
 	for i := range 5 {
-		c.Pods = append(c.Pods, cluster.Pod{Namespace: "llm", Name: fmt.Sprintf("vllm-%d", i), UID: fmt.Sprintf("pod-%d", i), Ready: true, Labels: map[string]string{"app": "vllm"}})
+		c.Pods = append(c.Pods, cluster.Pod{Namespace: "llm", Name: fmt.Sprintf("vllm-%d", i),
+			UID: fmt.Sprintf("pod-%d", i), Ready: true, Labels: map[string]string{"app": "vllm"}})
 	}
 	for _, p := range c.Pods {
-		c.Evidence.Workers = append(c.Evidence.Workers, state.Worker{Namespace: "llm", Pod: p.Name, UID: p.UID, Pool: "vllm"})
+		c.Evidence.Workers = append(c.Evidence.Workers,
+			state.Worker{Namespace: "llm", Pod: p.Name, UID: p.UID, Pool: "vllm"})
 	}
 	if kind == playbooks.ActionRestartWorker {
 		c.Pod = c.Pods[0]

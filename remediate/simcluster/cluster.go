@@ -48,7 +48,8 @@ func (c *Cluster) workload(ref cluster.Ref) (cluster.Workload, error) {
 		return cluster.Workload{}, fmt.Errorf("reading %s: %w", ref.Name, err)
 	}
 	d := c.specs[ref]
-	w := cluster.Workload{Ref: ref, UID: o.Metadata.UID, Generation: o.Metadata.Generation, Observed: o.Metadata.Generation, Created: c.created[ref],
+	w := cluster.Workload{Ref: ref, UID: o.Metadata.UID, Generation: o.Metadata.Generation,
+		Observed: o.Metadata.Generation, Created: c.created[ref],
 		Labels: d.Labels, Annotations: o.Metadata.Annotations, Managers: c.managers[ref], Selector: d.Selector, Containers: o.Spec.Template.Spec.Containers,
 		Replicas: o.Spec.Replicas, MaxUnavailable: d.MaxUnavailable, MaxSurge: d.MaxSurge}
 	for _, p := range c.of(ref) {
@@ -151,7 +152,8 @@ func matches(selector, labels map[string]string) bool {
 }
 
 // PatchWorkload applies a JSON Patch; a changed template replaces the pods.
-func (c *Cluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body []byte, dryRun bool) (cluster.Workload, error) {
+func (c *Cluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body []byte, dryRun bool) (cluster.Workload,
+	error) {
 	object := "deployments/" + ref.Name
 	if !dryRun {
 		if err := interrupted(ctx, c.Before, "patch", object); err != nil {

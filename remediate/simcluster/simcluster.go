@@ -72,8 +72,9 @@ var _ cluster.Cluster = (*Cluster)(nil)
 
 // New makes an empty cluster.
 func New(clock state.Clock) *Cluster {
-	return &Cluster{clock: clock, docs: map[cluster.Ref]map[string]any{}, specs: map[cluster.Ref]Deployment{}, managers: map[cluster.Ref][]cluster.Manager{},
-		created: map[cluster.Ref]time.Time{}, namespaces: map[string]*cluster.Namespace{}, budgets: map[string]map[string]int{}}
+	return &Cluster{clock: clock, docs: map[cluster.Ref]map[string]any{}, specs: map[cluster.Ref]Deployment{},
+		managers: map[cluster.Ref][]cluster.Manager{},
+		created:  map[cluster.Ref]time.Time{}, namespaces: map[string]*cluster.Namespace{}, budgets: map[string]map[string]int{}}
 }
 
 // AddNamespace makes a namespace, or sets its labels and Services.
@@ -112,7 +113,8 @@ func (c *Cluster) AddDeployment(d Deployment) {
 		container["args"] = anys(d.Args)
 	}
 	c.docs[ref] = map[string]any{
-		"metadata": map[string]any{"name": d.Name, "namespace": d.Namespace, "uid": c.uid("dep"), "generation": float64(1), "annotations": annotations},
+		"metadata": map[string]any{"name": d.Name, "namespace": d.Namespace, "uid": c.uid("dep"), "generation": float64(1),
+			"annotations": annotations},
 		"spec": map[string]any{"replicas": float64(d.Replicas),
 			"template": map[string]any{"spec": map[string]any{"containers": []any{container}}}},
 	}
@@ -136,8 +138,9 @@ func (c *Cluster) start(ref cluster.Ref, name string, isReady bool) {
 	if name == "" {
 		name = fmt.Sprintf("%s-%05x", d.Name, 0x7d9f8+c.n*7919)
 	}
-	p := &pod{of: ref, Pod: cluster.Pod{Namespace: d.Namespace, Name: name, UID: uid, Labels: maps.Clone(d.PodLabels), Annotations: map[string]string{},
-		Created: c.clock.Now(), Owner: cluster.Owner{Kind: "ReplicaSet", Name: d.Name, Controller: true}}}
+	p := &pod{of: ref, Pod: cluster.Pod{Namespace: d.Namespace, Name: name, UID: uid, Labels: maps.Clone(d.PodLabels),
+		Annotations: map[string]string{},
+		Created:     c.clock.Now(), Owner: cluster.Owner{Kind: "ReplicaSet", Name: d.Name, Controller: true}}}
 	if !isReady {
 		p.readyAt = c.clock.Now().Add(c.StartDelay)
 	}
@@ -152,7 +155,8 @@ func (c *Cluster) Edit(ref cluster.Ref, manager string, edit func(doc map[string
 	edit(c.docs[ref])
 	meta := c.docs[ref]["metadata"].(map[string]any)
 	meta["generation"] = meta["generation"].(float64) + 1
-	c.managers[ref] = append(c.managers[ref], cluster.Manager{Name: manager, At: c.clock.Now(), Owns: []string{"spec.template"}})
+	c.managers[ref] = append(c.managers[ref],
+		cluster.Manager{Name: manager, At: c.clock.Now(), Owns: []string{"spec.template"}})
 }
 
 // SetArgs is an edit of the first container's args.

@@ -45,7 +45,8 @@ func Judge(a *state.Action, metrics []Metric, enough int) (state.Verdict, string
 	case len(bad) > len(good):
 		return state.Worse, "worse: " + strings.Join(bad, ", ")
 	case len(unread) > 0 && len(good)+len(bad)+len(same) > 0:
-		return state.Inconclusive, strings.Join(unread, ", ") + " could not be read often enough after the change; " + text
+		return state.Inconclusive, strings.Join(unread, ", ") + " could not be read often enough after the change; " +
+			text
 	case leads && !stays && len(bad) == 0:
 		return state.Better, "better: " + strings.Join(good, ", ")
 	case stays && len(good) > 0:

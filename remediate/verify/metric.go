@@ -54,7 +54,8 @@ const PeerPrefix = "peers:"
 func (m Metric) Of(ev state.Evidence, oldest int64, need int, take func(state.Entity) bool) (float64, bool) {
 	var v []float64
 	for _, x := range ev.Samples {
-		if x.Signal == m.Signal && x.Entity.Pod != "" && x.At.UnixNano() >= oldest && !math.IsNaN(x.Value) && !math.IsInf(x.Value, 0) && take(x.Entity) {
+		if x.Signal == m.Signal && x.Entity.Pod != "" && x.At.UnixNano() >= oldest && !math.IsNaN(x.Value) &&
+			!math.IsInf(x.Value, 0) && take(x.Entity) {
 			v = append(v, x.Value)
 		}
 	}
