@@ -95,7 +95,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	}
 	s.keeper = state.NewKeeper(state.KeeperConfig{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
-		Fold: &state.Fold{Triage: knowledge{s.catalog, s.library}, Routing: router, Settings: cfg.settings()},
+		Fold: &state.Fold{Triage: knowledge{rules.Rules{Catalog: s.catalog}, s.library}, Routing: router, Settings: cfg.settings()},
 	})
 	if err := s.sources(); err != nil {
 		return nil, err

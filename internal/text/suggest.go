@@ -1,4 +1,4 @@
-package rules
+package text
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Meant suggests the known name that somebody meant who wrote another, or lists those that there
-// are.
-func Meant(name string, known []string) string {
+// DidYouMean returns the known name that is most like an unknown one as a question, or the list of
+// the known names if none is like it.
+func DidYouMean(name string, known []string) string {
 	best, least := "", max(1, len(name)/3)
 	for _, k := range known {
 		if d := distance(name, k); d <= least && d < len(name) && (best == "" || d < least) {
@@ -21,8 +21,8 @@ func Meant(name string, known []string) string {
 	return "there are " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
 }
 
-// distance is how many letters have to be put in, taken out or exchanged, or swapped with the next,
-// to make one word of another: the optimal string alignment of Damerau and Levenshtein.
+// distance returns the number of letters to insert, delete, replace, or swap with the next one, to
+// turn one word into the other. It is the optimal string alignment of Damerau and Levenshtein.
 func distance(a, b string) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
