@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"paramedic/playbooks"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
 	"paramedic/state"
 )
 
@@ -22,15 +24,12 @@ type Verb struct{ Group, Resource, Verb string }
 type action interface {
 	// verbs lists the write permissions that the action needs. Reads are in ReadVerbs.
 	verbs() []Verb
-	metrics() []metric
+	guard.Kind
 	// target chooses the one object to act on, given the incident.
 	target(in state.Incident, ev state.Evidence, params map[string]string) (state.Target, error)
 	// draft completes the plan from live reads. It returns an error that says why the remedy does
 	// not apply.
-	draft(s *scene) error
-	// write prepares the effect and its inverse, from fresh reads.
-	write(s *scene, opID string) (state.Write, error)
-	dryRun(ctx context.Context, s *scene, w state.Write) error
+	draft(s *guard.Scene) error
 	// apply continues from a recorded intent. live waits until the effect is in force. undo
 	// continues from a recorded intent to roll back.
 	apply(ctx context.Context, r *stage) advance
@@ -76,7 +75,7 @@ func ReadVerbs() []Verb {
 // A stage is one delivery of a run's effect.
 type stage struct {
 	cfg     *Config
-	cluster Cluster
+	cluster cluster.Cluster
 	act     *state.Action // the runner's own copy, whose journal may be written
 	in      state.Incident
 	now     time.Time
@@ -109,7 +108,7 @@ func (r *stage) note(key, value string) {
 // reading the cluster takes a while, and a person may cancel meanwhile.
 func (r *stage) stopped() string {
 	if h, halted := r.cfg.View.Halted(r.act.Target.Cluster); halted {
-		return "first aid was halted by " + h.Actor.String() + reasonOf(h.Reason)
+		return "first aid was halted by " + guard.HaltedBy(h)
 	}
 	if now, ok := r.cfg.View.Action(r.act.ID); ok && now.Journal[state.CalledOff] != "" {
 		r.note(state.CalledOff, now.Journal[state.CalledOff])

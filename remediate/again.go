@@ -1,11 +1,13 @@
 package remediate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/state"
 )
 
@@ -20,10 +22,11 @@ func (r *stage) late() bool { return r.cfg.Clock.Now().Sub(r.act.Write.At) > fre
 // take instead. It asks the guards first: reading takes a while, and a person may cancel meanwhile.
 func (r *stage) mayWrite(ctx context.Context) (advance, bool) {
 	if r.cfg.Clock.Now().Sub(r.act.Write.At) > r.cfg.Timing.Stale {
-		return advance{to: state.Superseded, text: "the intent is too old to be carried out; nothing was written"}, false
+		tooOld := "the intent is too old to be carried out; nothing was written"
+		return advance{to: state.Superseded, text: tooOld}, false
 	}
 	if r.late() {
-		switch decision, why, retry := r.askAgain(ctx, guards()); decision {
+		switch decision, why, retry := r.askAgain(ctx, guard.All()); decision {
 		case state.Allow:
 		case state.Hold:
 			return r.stay(pause(r.now, retry, time.Minute)), false
@@ -45,9 +48,7 @@ func (r *stage) mayWrite(ctx context.Context) (advance, bool) {
 // that the write was prepared for. Instead of capacity, noOtherReady counts the other workers.
 func (k restartWorker) mayEvict(ctx context.Context, r *stage) (advance, bool) {
 	if r.late() {
-		list := slices.DeleteFunc(guards(), func(g guard) bool {
-			return g.name == "evidence" || g.name == "capacity" || g.name == "verifiability"
-		})
+		list := guard.Without("evidence", "capacity", "verifiability")
 		switch decision, why, _ := r.askAgain(ctx, list); decision {
 		case state.Allow:
 		case state.Hold:
@@ -57,7 +58,7 @@ func (k restartWorker) mayEvict(ctx context.Context, r *stage) (advance, bool) {
 			return r.stay(0), false
 		}
 	}
-	if why := or(k.noOtherReady(ctx, r), r.stopped()); why != "" {
+	if why := cmp.Or(k.noOtherReady(ctx, r), r.stopped()); why != "" {
 		r.note(keyUndo, why)
 		return r.stay(0), false
 	}
@@ -75,20 +76,20 @@ func (r *stage) blocked(format, why string) advance {
 }
 
 // askAgain asks the guards about the run on fresh reads, and records their answers.
-func (r *stage) askAgain(ctx context.Context, list []guard) (state.Decision, string, time.Time) {
+func (r *stage) askAgain(ctx context.Context, list []guard.Guard) (state.Decision, string, time.Time) {
 	s := r.cfg.survey(ctx, r.in, r.act)
-	r.act.Guards = ask(ctx, s, list)
-	return weigh(r.act.Guards)
+	r.act.Guards = guard.Ask(ctx, s, list)
+	return guard.Weigh(r.act.Guards)
 }
 
 // stricter returns the mode in force now, if it trusts the bot less than the mode in which the run
 // was planned. Otherwise it returns "".
 func (r *stage) stricter() string {
-	rule := r.cfg.ruleFor(r.act.Cause, r.act.Kind, r.act.Target)
-	if slices.Index(modes, rule.mode) >= slices.Index(modes, Mode(r.act.Mode)) {
+	rule := r.cfg.For(r.act.Cause, r.act.Kind, r.act.Target)
+	if !rule.Mode.StricterThan(policy.Mode(r.act.Mode)) {
 		return ""
 	}
-	return fmt.Sprintf("the mode is %s now (%s)", rule.mode, rule.because)
+	return fmt.Sprintf("the mode is %s now (%s)", rule.Mode, rule.Because)
 }
 
 // pause returns how long to wait until a time, and at most the given time. It returns the latter if

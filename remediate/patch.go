@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"paramedic/remediate/cluster"
 )
 
 // An op is one operation of a JSON Patch (RFC 6902). A nil Value is null: a test for null passes if
@@ -43,7 +45,7 @@ func pointer(tokens ...any) string {
 func mark(annotations map[string]string, opID string) []op {
 	if len(annotations) == 0 {
 		all := pointer("metadata", "annotations")
-		return []op{test(all, nil), add(all, map[string]string{OpIDAnnotation: opID})}
+		return []op{test(all, nil), add(all, map[string]string{cluster.OpIDAnnotation: opID})}
 	}
-	return []op{add(pointer("metadata", "annotations", OpIDAnnotation), opID)}
+	return []op{add(pointer("metadata", "annotations", cluster.OpIDAnnotation), opID)}
 }

@@ -12,7 +12,8 @@ func (r *stage) retry(err error) advance {
 	since := r.stamp("trouble")
 	r.note("trouble_text", err.Error())
 	if r.now.Sub(since) > r.cfg.Timing.Stale {
-		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v", state.FormatDuration(r.now.Sub(since).Truncate(1e9)), err))
+		return r.person(fmt.Sprintf("the cluster cannot be reached for %s: %v",
+			state.FormatDuration(r.now.Sub(since).Truncate(1e9)), err))
 	}
 	return r.backOff(since)
 }
