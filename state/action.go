@@ -202,10 +202,13 @@ type ActionStep struct {
 	Actor Actor       `json:"actor,omitzero"`
 }
 
+// LeadsTo reports whether a run may go from this state to the next.
+func (s ActionState) LeadsTo(next ActionState) bool { return slices.Contains(legal[s], next) }
+
 // Move takes the run to another state. It fails, and changes nothing, where the transition is not
 // legal.
 func (a *Action) Move(to ActionState, at time.Time, text string, by Actor) error {
-	if !slices.Contains(legal[a.State], to) {
+	if !a.State.LeadsTo(to) {
 		return fmt.Errorf("action %s cannot go from %s to %s", a.ID, a.State, to)
 	}
 	a.State = to
@@ -287,3 +290,16 @@ func (a *Action) CallOff() string {
 	}
 	return ""
 }
+
+// Released is the journal key that says who took care of a run that needed a person; until then it
+// holds its lock.
+const Released = "released_by"
+
+// CalledOff is the journal key that says who called off a run that had recorded its intent.
+const CalledOff = "called_off_by"
+
+// The journal keys of a run that a guard holds: until when, if the guard names an end, and why.
+const (
+	HeldUntil = "held_until"
+	HeldBy    = "held_by"
+)

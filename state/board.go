@@ -37,8 +37,6 @@ type Board struct {
 	touched    uint64             // how often records were changed
 	entries    []Entry            // timeline entries to be written
 	erased     []string           // keys of timeline entries to be deleted
-
-	listings listings
 }
 
 // boardMeta is what the partition counts.
@@ -72,8 +70,6 @@ func NewBoard() *Board {
 		everywhere: map[string]*Incident{},
 		onNode:     map[string]map[string]bool{},
 		dirty:      map[string]changed{},
-
-		listings: newListings(),
 	}
 }
 
@@ -105,17 +101,17 @@ func recordKey(kind, id string) string {
 func LoadBoard(records []Record) (*Board, error) {
 	values := make([]any, 0, len(records))
 	for _, r := range records {
-		v, err := decodeRecord(r)
+		v, err := DecodeRecord(r)
 		if err != nil {
 			return nil, fmt.Errorf("reading record %s: %w", r.Key, err)
 		}
 		values = append(values, v)
 	}
-	return boardOf(values), nil
+	return BoardOf(values), nil
 }
 
-// boardOf makes a board of what decodeRecord made of the records that a store holds.
-func boardOf(values []any) *Board {
+// BoardOf returns the board of what DecodeRecord made of the records that a store holds.
+func BoardOf(values []any) *Board {
 	b := NewBoard()
 	for _, v := range values {
 		b.put(v)
@@ -134,7 +130,6 @@ func boardOf(values []any) *Board {
 	for _, a := range b.actions {
 		b.scheduleAction(a)
 	}
-	b.list()
 	return b
 }
 
@@ -160,8 +155,8 @@ func (b *Board) put(v any) {
 	}
 }
 
-// decodeRecord makes of a record what a board holds.
-func decodeRecord(r Record) (any, error) {
+// DecodeRecord decodes a record to what a board holds. It is a [Decoder].
+func DecodeRecord(r Record) (any, error) {
 	kind, _, _ := strings.Cut(r.Key, ".")
 	switch kind {
 	case kindIncident:
@@ -203,7 +198,6 @@ func (b *Board) Take() ([]Record, []Entry, error) {
 	records := make([]Record, 0, b.Changes())
 	for _, key := range slices.Sorted(maps.Keys(b.dirty)) {
 		r := Record{Key: key}
-		b.relist(b.dirty[key])
 		if v := b.lookup(b.dirty[key]); v != nil { // otherwise deleted
 			raw, err := json.Marshal(v)
 			if err != nil {
@@ -361,4 +355,28 @@ func (b *Board) Due(now time.Time) []Effect {
 	}
 	sortEffects(due)
 	return due
+}
+
+// want adds an effect.
+func (b *Board) want(e *Effect) {
+	b.effects[e.ID] = e
+	b.wants[e.Incident] = append(b.wants[e.Incident], e.ID)
+}
+
+// unwant takes an effect away.
+func (b *Board) unwant(e *Effect) {
+	delete(b.effects, e.ID)
+	left := slices.DeleteFunc(b.wants[e.Incident], func(id EffectID) bool { return id == e.ID })
+	if len(left) == 0 {
+		delete(b.wants, e.Incident)
+		return
+	}
+	b.wants[e.Incident] = left
+}
+
+// sortEffects orders effects by how long they have been wanted.
+func sortEffects(effects []Effect) {
+	slices.SortFunc(effects, func(x, y Effect) int {
+		return cmp.Or(x.Due.Compare(y.Due), x.Since.Compare(y.Since), strings.Compare(string(x.ID), string(y.ID)))
+	})
 }

@@ -91,8 +91,8 @@ func BenchmarkLoadBoard(b *testing.B) {
 func BenchmarkKeeperReads(b *testing.B) {
 	for _, incidents := range []int{100, 1_000, 25_000} {
 		_, board := benchBoard(b, incidents*2, 2)
-		k := &Keeper{parts: []*partition{{board: board, ready: true}}, agenda: newAgenda(), subs: map[chan Entry]bool{}}
-		k.agenda.load(0, board.allMoves())
+		k := &Keeper{parts: []*partition{partitionOf(0, board)}, agenda: newAgenda(), subs: map[chan Entry]bool{}}
+		k.agenda.load(0, allMoves(board))
 		late := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC) // everything is due
 		b.Run(fmt.Sprintf("Take/incidents=%d", incidents), func(b *testing.B) {
 			for b.Loop() {

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"slices"
 	"strings"
 	"time"
 )
@@ -36,18 +35,6 @@ type Beside struct {
 type Missing struct {
 	Signal string `json:"signal"`
 	Reason string `json:"reason"`
-}
-
-// lacks says that a signal was not read: of nobody, or not of this worker, which is there.
-func (e *Evidence) lacks(signal, pod string) bool {
-	of := func(s Sample) bool {
-		return s.Signal == signal && (pod == "" || s.Entity.Pod == pod || s.Entity.Pod == "")
-	}
-	if slices.ContainsFunc(e.Samples, of) {
-		return false
-	}
-	return slices.ContainsFunc(e.Missing, func(m Missing) bool { return m.Signal == signal }) ||
-		slices.ContainsFunc(e.Workers, func(w Worker) bool { return w.Pod == pod })
 }
 
 // A Sample is one signal's value on one entity. Value is in Unit; a signal that is a word (a

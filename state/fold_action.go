@@ -21,7 +21,7 @@ func (x *step) actionMoved(ev ActionEvent) {
 		x.actionProposed(in, ev)
 		return
 	}
-	if cur.State != ev.From || (next.State != cur.State && !slices.Contains(legal[cur.State], next.State)) {
+	if cur.State != ev.From || (next.State != cur.State && !cur.State.LeadsTo(next.State)) {
 		return
 	}
 	moved := next.State != cur.State

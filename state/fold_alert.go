@@ -3,7 +3,6 @@ package state
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 )
@@ -71,7 +70,7 @@ func (x *step) alert(a Alert) *Incident {
 	in := old
 	if old == nil || !old.Open() {
 		in = x.attach(rec)
-	} else if old.takes(rec) {
+	} else if countsEverywhere(old, rec) {
 		spread(rec)
 	}
 	x.count(in, rec, wasActive)
@@ -104,8 +103,8 @@ func (x *step) gone(rec *AlertRecord) *Incident {
 		return nil
 	}
 	in.ActiveAlerts--
-	if i := symptomAt(in, rec.Sign.Symptom); i >= 0 {
-		in.Symptoms[i].Active--
+	if c := in.Symptom(rec.Sign.Symptom); c != nil {
+		c.Active--
 	}
 	x.changedIncident(in)
 	return in
@@ -183,61 +182,6 @@ func (x *step) count(in *Incident, rec *AlertRecord, counted bool) {
 	x.changedIncident(in)
 }
 
-// Count adds an alert's new episode to what is known of the incident's symptoms and scope, and says
-// whether its symptom is a new one. counted says that an older episode of it is counted as active
-// already. What the incident's severity and status are after that is not concluded.
-func (in *Incident) Count(rec *AlertRecord, counted bool, now time.Time) bool {
-	s := rec.Sign
-	i := symptomAt(in, s.Symptom)
-	fresh := i < 0
-	if fresh {
-		i = len(in.Symptoms)
-		in.Symptoms = append(in.Symptoms, SymptomCount{Symptom: s.Symptom})
-	}
-	c := &in.Symptoms[i]
-	in.AlertCount++
-	c.Alerts++
-	c.Last = now
-	c.learn(rec)
-	if !counted {
-		in.ActiveAlerts++
-		c.Active++
-	}
-	if rec.Alert.StartsAt.Before(in.StartedAt) && !rec.Alert.StartsAt.IsZero() {
-		in.StartedAt = rec.Alert.StartsAt
-	}
-	widen(&in.Scope, s.Entity)
-	return fresh
-}
-
-// learn folds what an alert says into the symptom that it is a sign of.
-func (c *SymptomCount) learn(rec *AlertRecord) {
-	s := rec.Sign
-	if s.Severity.Rank() > c.Severity.Rank() {
-		c.Severity = s.Severity
-	}
-	if c.First.IsZero() || rec.Alert.StartsAt.Before(c.First) {
-		c.First = rec.Alert.StartsAt
-	}
-	c.Rules = addTo(c.Rules, rec.Alert.Name(), 16)
-	if len(c.Entities) < 32 && !slices.Contains(c.Entities, s.Entity) {
-		c.Entities = append(c.Entities, s.Entity)
-	}
-	c.hint(s.Hints)
-}
-
-// hint adds the hints that the symptom does not have yet.
-func (c *SymptomCount) hint(hints map[string]string) {
-	for k, v := range hints {
-		if c.Hints[k] == "" {
-			if c.Hints == nil {
-				c.Hints = map[string]string{}
-			}
-			c.Hints[k] = v
-		}
-	}
-}
-
 // settle draws the conclusions of what a payload did to an incident: severity, status, what is due.
 func (x *step) settle(in *Incident) {
 	worst := Info
@@ -306,10 +250,6 @@ func (x *step) wantEvidence(in *Incident) {
 	}
 }
 
-func symptomAt(in *Incident, s Symptom) int {
-	return slices.IndexFunc(in.Symptoms, func(c SymptomCount) bool { return c.Symptom == s })
-}
-
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -322,29 +262,6 @@ func orDash(s string) string {
 		return "—"
 	}
 	return s
-}
-
-func addTo(list []string, s string, most int) []string {
-	if s == "" || len(list) >= most || slices.Contains(list, s) {
-		return list
-	}
-	return append(list, s)
-}
-
-// widen adds an entity to a scope. Names that disagree leave the scope's own: the verdict's scope
-// replaces it anyway.
-func widen(s *Scope, e Entity) {
-	for _, f := range []struct {
-		to   *string
-		from string
-	}{{&s.Cluster, e.Cluster}, {&s.Namespace, e.Namespace}, {&s.Model, e.Model}, {&s.Pool, e.Pool}} {
-		if *f.to == "" {
-			*f.to = f.from
-		}
-	}
-	s.Pods = addTo(s.Pods, e.Pod, 64)
-	s.Nodes = addTo(s.Nodes, e.Node, 64)
-	s.GPUs = addTo(s.GPUs, e.GPU, 64)
 }
 
 // provisionalTitle names an incident that has no verdict yet by its symptoms and where they are.

@@ -105,12 +105,12 @@ func (x *step) halt(c Command) {
 	x.touch(kindHalt, x.in.Cluster)
 	for _, in := range x.incidents {
 		if in.Open() && in.Cluster == x.in.Cluster && len(in.Actions) > 0 {
-			x.record(in, Entry{Kind: c.verbText(), Actor: c.Actor, Text: fmt.Sprintf("first aid in cluster %s: %s by %s%s", x.in.Cluster, c.verbText(), c.Actor, because(c.Reason))})
+			x.record(in, Entry{Kind: verbText(c), Actor: c.Actor, Text: fmt.Sprintf("first aid in cluster %s: %s by %s%s", x.in.Cluster, verbText(c), c.Actor, because(c.Reason))})
 		}
 	}
 }
 
-func (c Command) verbText() string {
+func verbText(c Command) string {
 	if c.Verb == VerbHalt {
 		return "halted"
 	}
@@ -213,16 +213,3 @@ func (x *step) note(a *Action, key, value string) {
 	a.Journal[key] = value
 	x.touch(kindAction, string(a.ID))
 }
-
-// Released is the journal key that says who took care of a run that needed a person; until then it
-// holds its lock.
-const Released = "released_by"
-
-// CalledOff is the journal key that says who called off a run that had recorded its intent.
-const CalledOff = "called_off_by"
-
-// The journal keys of a run that a guard holds: until when, if the guard names an end, and why.
-const (
-	HeldUntil = "held_until"
-	HeldBy    = "held_by"
-)

@@ -37,8 +37,8 @@ func (b *Board) indexEverywhere(in *Incident) {
 	}
 }
 
-// takes reports whether the incident counts the alert wherever it fires.
-func (in *Incident) takes(rec *AlertRecord) bool {
+// countsEverywhere reports whether the incident counts the alert wherever it fires.
+func countsEverywhere(in *Incident, rec *AlertRecord) bool {
 	return in.Everywhere != "" && rec.Sign.Symptom == Unclassified && rec.Alert.Name() == in.Everywhere
 }
 

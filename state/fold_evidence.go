@@ -215,7 +215,7 @@ func (x *step) blind(in *Incident, d Diagnosis) bool {
 	}
 	unread := 0.0
 	for _, f := range in.Diagnosis.Findings {
-		if f.Weight > 0 && slices.ContainsFunc(f.Reads, func(signal string) bool { return ev.lacks(signal, f.Pod) }) {
+		if f.Weight > 0 && slices.ContainsFunc(f.Reads, func(signal string) bool { return lacks(ev, signal, f.Pod) }) {
 			unread += f.Weight
 		}
 	}
@@ -271,7 +271,7 @@ func (x *step) merge(root, other *Incident) {
 		root.Severity = other.Severity
 	}
 	for _, s := range other.Symptoms {
-		mergeSymptom(root, s)
+		root.MergeSymptom(s)
 	}
 	if root.AckedAt.IsZero() && !other.AckedAt.IsZero() {
 		root.AckedAt, root.AckedBy = other.AckedAt, inherited(other.AckedBy)
@@ -306,35 +306,6 @@ func inherited(by Actor) Actor {
 	return by
 }
 
-func mergeSymptom(root *Incident, s SymptomCount) {
-	i := symptomAt(root, s.Symptom)
-	if i < 0 {
-		root.Symptoms = append(root.Symptoms, s.clone())
-		return
-	}
-	c := &root.Symptoms[i]
-	c.Alerts += s.Alerts
-	c.Active += s.Active
-	if s.First.Before(c.First) {
-		c.First = s.First
-	}
-	if s.Last.After(c.Last) {
-		c.Last = s.Last
-	}
-	if s.Severity.Rank() > c.Severity.Rank() {
-		c.Severity = s.Severity
-	}
-	for _, rule := range s.Rules {
-		c.Rules = addTo(c.Rules, rule, 16)
-	}
-	for _, e := range s.Entities {
-		if len(c.Entities) < 32 && !slices.Contains(c.Entities, e) {
-			c.Entities = append(c.Entities, e)
-		}
-	}
-	c.hint(s.Hints)
-}
-
 // close resolves an incident: nothing is gathered or begun for it any more, and everybody who was
 // told is told the end.
 func (x *step) close(in *Incident, by string) {
@@ -342,7 +313,7 @@ func (x *step) close(in *Incident, by string) {
 	in.HoldUntil, in.NotifyBy, in.EnrichAt, in.SilencedUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	x.unindex(in)
 	if ev := x.evidence[in.ID]; ev != nil {
-		x.evidence[in.ID] = ev.withoutSeries()
+		x.evidence[in.ID] = withoutSeries(ev)
 		x.touch(kindEvidence, string(in.ID))
 	}
 	x.drop(EffectID("prepare:" + string(in.ID)))
@@ -386,4 +357,16 @@ func mergeScope(verdict, alerts Scope) Scope {
 		}
 	}
 	return s
+}
+
+// lacks reports whether a signal was not read: of nobody, or not of this worker, which is there.
+func lacks(e *Evidence, signal, pod string) bool {
+	of := func(s Sample) bool {
+		return s.Signal == signal && (pod == "" || s.Entity.Pod == pod || s.Entity.Pod == "")
+	}
+	if slices.ContainsFunc(e.Samples, of) {
+		return false
+	}
+	return slices.ContainsFunc(e.Missing, func(m Missing) bool { return m.Signal == signal }) ||
+		slices.ContainsFunc(e.Workers, func(w Worker) bool { return w.Pod == pod })
 }

@@ -164,13 +164,13 @@ func (x *step) countActive(in *Incident) (keys []string) {
 		in.Symptoms[i].Active = 0
 	}
 	in.ActiveAlerts = 0
-	for _, rec := range x.alertsOf(in) {
+	for _, rec := range x.AlertsOf(in) {
 		if !rec.Active {
 			continue
 		}
 		in.ActiveAlerts++
-		if i := symptomAt(in, rec.Sign.Symptom); i >= 0 {
-			in.Symptoms[i].Active++
+		if c := in.Symptom(rec.Sign.Symptom); c != nil {
+			c.Active++
 		}
 		keys = append(keys, x.signKeys(rec)...)
 	}

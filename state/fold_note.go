@@ -14,9 +14,6 @@ const (
 	mostNotes = 4
 )
 
-// RefCause is the handle of a note's outcome that names the cause that was written.
-const RefCause = "cause"
-
 // noteExternals wants the verdict written into the incidents of other tools about the same trouble.
 func (x *step) noteExternals(in *Incident) {
 	if in.DiagnosedAt.IsZero() {

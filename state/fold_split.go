@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -51,9 +50,9 @@ func (x *step) splitOff(in *Incident, ev Evidence) {
 func (x *step) move(rec *AlertRecord, from, to *Incident) {
 	from.AlertCount--
 	from.ActiveAlerts--
-	if i := symptomAt(from, rec.Sign.Symptom); i >= 0 {
-		from.Symptoms[i].Alerts--
-		from.Symptoms[i].Active--
+	if c := from.Symptom(rec.Sign.Symptom); c != nil {
+		c.Alerts--
+		c.Active--
 	}
 	delete(x.held[rec.Incident], rec.Alert.Fingerprint)
 	rec.Incident = to.ID
@@ -65,13 +64,13 @@ func (x *step) move(rec *AlertRecord, from, to *Incident) {
 
 // recount makes what is known of an incident's symptoms what the alerts tell that it still has.
 func (x *step) recount(in *Incident) {
-	alerts := x.alertsOf(in)
+	alerts := x.AlertsOf(in)
 	kept := make([]SymptomCount, 0, len(in.Symptoms))
 	for _, was := range in.Symptoms {
 		c := SymptomCount{Symptom: was.Symptom, Alerts: was.Alerts, Active: was.Active, Last: was.Last}
 		for _, rec := range alerts {
 			if rec.Sign.Symptom == was.Symptom {
-				c.learn(rec)
+				c.Learn(rec)
 			}
 		}
 		if len(c.Entities) > 0 {
@@ -82,27 +81,7 @@ func (x *step) recount(in *Incident) {
 	x.changedIncident(in)
 }
 
-// alertsOf are the alerts of an incident and of those that were merged into it, the first that
-// fired first.
-func (b *Board) alertsOf(in *Incident) []*AlertRecord {
-	var out []*AlertRecord
-	for queue := []*Incident{in}; len(queue) > 0; queue = queue[1:] {
-		for fp := range b.held[queue[0].ID] {
-			out = append(out, b.alerts[fp])
-		}
-		for _, id := range queue[0].Absorbed {
-			if merged := b.incidents[id]; merged != nil {
-				queue = append(queue, merged)
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b *AlertRecord) int {
-		return cmp.Or(a.Alert.StartsAt.Compare(b.Alert.StartsAt), cmp.Compare(a.Alert.Fingerprint, b.Alert.Fingerprint))
-	})
-	return out
-}
-
 // firing are those of an incident's alerts that fire.
 func (b *Board) firing(in *Incident) []*AlertRecord {
-	return slices.DeleteFunc(b.alertsOf(in), func(rec *AlertRecord) bool { return !rec.Active })
+	return slices.DeleteFunc(b.AlertsOf(in), func(rec *AlertRecord) bool { return !rec.Active })
 }

@@ -210,3 +210,6 @@ type Entry struct {
 	// Quiet entries are for the record; the others are also told in the Slack thread.
 	Quiet bool `json:"quiet,omitempty"`
 }
+
+// RefCause is the handle of a note's outcome that names the cause that was written.
+const RefCause = "cause"

@@ -46,6 +46,7 @@ type partition struct {
 	n     int
 	mu    sync.RWMutex // held for writing from the first change until its commit, so that readers see committed state only
 	board *Board
+	lists listings
 	fence Fence
 	ready bool
 	why   string        // it is not ready
@@ -58,7 +59,7 @@ type partition struct {
 func NewKeeper(cfg KeeperConfig) *Keeper {
 	k := &Keeper{cfg: cfg, agenda: newAgenda(), recent: newRecent(), changed: make(chan struct{}, 1), subs: map[chan Entry]bool{}}
 	for n := range cfg.Store.Partitions() {
-		k.parts = append(k.parts, &partition{n: n, board: NewBoard(), wake: make(chan struct{}, 1)})
+		k.parts = append(k.parts, &partition{n: n, board: NewBoard(), lists: newListings(), wake: make(chan struct{}, 1)})
 	}
 	return k
 }
@@ -122,10 +123,11 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 	}
 	defer reader.Close()
 	p.backlog.follow(reader)
-	k.recent.forget(board.incidents)
+	k.recent.forget(board.EveryIncident())
+	lists := listingsOf(board)
 	p.mu.Lock()
-	p.board, p.fence, p.ready, p.why = board, fence, true, ""
-	k.agenda.load(p.n, board.allMoves()) // before a reader sees the partition ready
+	p.board, p.lists, p.fence, p.ready, p.why = board, lists, fence, true, ""
+	k.agenda.load(p.n, allMoves(board)) // before a reader sees the partition ready
 	p.mu.Unlock()
 	k.signal()
 	ringing, stop := context.WithCancel(ctx)
@@ -151,7 +153,7 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 
 // load reads the partition's board, or makes it again where it is damaged.
 func (k *Keeper) load(ctx context.Context, p *partition) (*Board, Fence, error) {
-	values, fence, err := k.cfg.Store.Load(ctx, p.n, decodeRecord)
+	values, fence, err := k.cfg.Store.Load(ctx, p.n, DecodeRecord)
 	var damage *DamagedError
 	switch {
 	case errors.As(err, &damage) && damage.Gap == "":
@@ -159,7 +161,7 @@ func (k *Keeper) load(ctx context.Context, p *partition) (*Board, Fence, error) 
 	case err != nil:
 		return nil, Fence{}, fmt.Errorf("loading partition %d: %w", p.n, err)
 	}
-	return boardOf(values), fence, nil
+	return BoardOf(values), fence, nil
 }
 
 // say notes why the partition is not ready.
@@ -192,7 +194,8 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader InputReader, in
 			}
 			in = next
 		}
-		moves := p.board.moves()
+		moves := changedMoves(p.board)
+		p.lists.follow(p.board)
 		records, entries, err := p.board.Take()
 		if err != nil {
 			return nil, err

@@ -6,71 +6,6 @@ import (
 	"time"
 )
 
-// A Place is where a page of a listing ends: the next one begins after it. It stays where it is
-// while new records come.
-type Place struct {
-	At time.Time // when the incident opened, or the action was planned
-	ID string
-}
-
-// Which says which incidents a listing has.
-type Which int
-
-// The choices of a listing.
-const (
-	AllIncidents Which = iota
-	OpenIncidents
-	ResolvedIncidents
-)
-
-// An IncidentQuery asks for incidents. Its zero value asks for all of them, newest first.
-type IncidentQuery struct {
-	Which Which
-	// Urgent lists the open incidents, the most severe first, then those that began last.
-	Urgent bool
-	// Match chooses; nil takes all. It runs under the keeper's lock: it must be quick, and neither
-	// change nor keep the incident.
-	Match func(*Incident) bool
-	// Since ends a listing by age at what opened before it.
-	Since time.Time
-	// After is where the page before ended, in a listing by age; nil begins with the newest.
-	After *Place
-	// Skip leaves out the first ones that match; Limit bounds the rest, and zero takes all.
-	Skip, Limit int
-}
-
-// An IncidentPage is one page of a listing. Next is where it ends, and nil where no more match.
-type IncidentPage struct {
-	Incidents []Incident
-	Next      *Place
-}
-
-// An ActionQuery asks for actions. Its zero value asks for all of them, newest first.
-type ActionQuery struct {
-	// Needy lists those first that need a person, then those that run, those not begun, and those
-	// that are over.
-	Needy bool
-	// Match chooses; nil takes all. It runs under the keeper's lock: it must be quick, and neither
-	// change nor keep the action.
-	Match func(*Action) bool
-	// After is where the page before ended, in a listing by age; nil begins with the newest.
-	After *Place
-	// Skip leaves out the first ones that match; Limit bounds the rest, and zero takes all.
-	Skip, Limit int
-}
-
-// An ActionPage is one page of a listing. Next is where it ends, and nil where no more match.
-type ActionPage struct {
-	Actions []Action
-	Next    *Place
-}
-
-// A Tally counts what a keeper remembers.
-type Tally struct {
-	Open, Resolved int // incidents
-	Actions        int
-}
-
 // ListIncidents returns one page of the incidents that match.
 func (k *Keeper) ListIncidents(q IncidentQuery) IncidentPage {
 	indexes := []func(*listings) *index[Incident]{
@@ -138,12 +73,13 @@ func (k *Keeper) actionPage(order func(*listings) *index[Action], q ActionQuery)
 
 // Tally counts the incidents and actions within retention.
 func (k *Keeper) Tally() (t Tally) {
-	k.find(func(b *Board) bool {
-		t.Open += len(b.listings.open.rows)
-		t.Resolved += len(b.listings.resolved.rows)
-		t.Actions += len(b.listings.actions.rows)
-		return false
-	})
+	for _, p := range k.parts {
+		p.mu.RLock()
+		t.Open += len(p.lists.open.rows)
+		t.Resolved += len(p.lists.resolved.rows)
+		t.Actions += len(p.lists.actions.rows)
+		p.mu.RUnlock()
+	}
 	return t
 }
 
@@ -151,16 +87,16 @@ func (k *Keeper) Tally() (t Tally) {
 func (k *Keeper) ActionsOf(id IncidentID) []Action {
 	var out []Action
 	k.find(func(b *Board) bool {
-		in := b.incidents[id]
+		in := b.Incident(id)
 		if in == nil {
 			return false
 		}
 		seen := map[ActionID]bool{}
 		// What was planned before the incident was merged may have reached the log after: the root
 		// lists it.
-		for ; in != nil; in = b.incidents[in.MergedInto] {
+		for ; in != nil; in = b.Incident(in.MergedInto) {
 			for _, aid := range in.Actions {
-				if a := b.actions[aid]; a != nil && a.Incident == id && !seen[aid] {
+				if a := b.Action(aid); a != nil && a.Incident == id && !seen[aid] {
 					seen[aid] = true
 					out = append(out, a.Clone())
 				}
@@ -175,7 +111,7 @@ func (k *Keeper) ActionsOf(id IncidentID) []Action {
 func (p *partition) incident(id IncidentID, match func(*Incident) bool) (Incident, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	in := p.board.incidents[id]
+	in := p.board.Incident(id)
 	if in == nil || match != nil && !match(in) {
 		return Incident{}, false
 	}
@@ -185,7 +121,7 @@ func (p *partition) incident(id IncidentID, match func(*Incident) bool) (Inciden
 func (p *partition) action(id ActionID, match func(*Action) bool) (Action, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	a := p.board.actions[id]
+	a := p.board.Action(id)
 	if a == nil || match != nil && !match(a) {
 		return Action{}, false
 	}
@@ -261,7 +197,7 @@ func (l *lister[T]) walk(p *partition, of func(*listings) *index[T]) {
 func (l *lister[T]) chunk(p *partition, of func(*listings) *index[T], at place, start int) (place, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	x := of(&p.board.listings)
+	x := of(&p.lists)
 	for i, walked := x.seek(at)-1, 0; i >= 0 && len(l.found)-start < l.need; i-- {
 		r := x.rows[i]
 		if r.compare(l.last) < 0 {

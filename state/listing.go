@@ -88,59 +88,59 @@ func urgentIncident(in *Incident) place {
 	return place{rank: in.Severity.Rank(), at: in.StartedAt.UnixNano(), id: string(in.ID)}
 }
 
-func newestAction(a *Action) place { return place{at: a.planned(), id: string(a.ID)} }
+func newestAction(a *Action) place { return place{at: planned(a), id: string(a.ID)} }
 
 func needyAction(a *Action) place {
-	return place{rank: a.Need(), at: a.planned(), id: string(a.ID)}
+	return place{rank: a.Need(), at: planned(a), id: string(a.ID)}
 }
 
 // planned returns when the action was planned, in nanoseconds since 1970; the time in its ID is
 // another.
-func (a *Action) planned() int64 {
+func planned(a *Action) int64 {
 	if len(a.Steps) == 0 {
 		return 0
 	}
 	return a.Steps[0].At.UnixNano()
 }
 
-// relist puts a record that was changed where it belongs now.
-func (b *Board) relist(c changed) {
-	switch c.kind {
-	case kindIncident:
-		in := b.incidents[IncidentID(c.id)]
+// follow puts the records that the board has changed since its last Take where they belong now.
+func (l *listings) follow(b *Board) {
+	for id := range b.ChangedIncidents() {
+		in := b.Incident(id)
 		if in != nil && in.Open() {
-			b.listings.open.set(newestIncident(in), in)
-			b.listings.urgent.set(urgentIncident(in), in)
+			l.open.set(newestIncident(in), in)
+			l.urgent.set(urgentIncident(in), in)
 		} else {
-			b.listings.open.remove(c.id)
-			b.listings.urgent.remove(c.id)
+			l.open.remove(string(id))
+			l.urgent.remove(string(id))
 		}
 		if in != nil && !in.Open() {
-			b.listings.resolved.set(newestIncident(in), in)
+			l.resolved.set(newestIncident(in), in)
 		} else {
-			b.listings.resolved.remove(c.id)
+			l.resolved.remove(string(id))
 		}
-	case kindAction:
-		a := b.actions[ActionID(c.id)]
+	}
+	for id := range b.ChangedActions() {
+		a := b.Action(id)
 		if a == nil {
-			b.listings.actions.remove(c.id)
-			b.listings.needy.remove(c.id)
+			l.actions.remove(string(id))
+			l.needy.remove(string(id))
 		} else {
-			b.listings.actions.set(newestAction(a), a)
-			b.listings.needy.set(needyAction(a), a)
+			l.actions.set(newestAction(a), a)
+			l.needy.set(needyAction(a), a)
 		}
 		if a != nil && a.Begun() {
-			b.listings.begun.set(newestAction(a), a)
+			l.begun.set(newestAction(a), a)
 		} else {
-			b.listings.begun.remove(c.id)
+			l.begun.remove(string(id))
 		}
 	}
 }
 
-// list lists all that was loaded.
-func (b *Board) list() {
+// listingsOf returns the listings of all that a board holds.
+func listingsOf(b *Board) listings {
 	var open, urgent, resolved []indexRow[Incident]
-	for _, in := range b.incidents {
+	for in := range b.EveryIncident() {
 		if in.Open() {
 			open = append(open, indexRow[Incident]{newestIncident(in), in})
 			urgent = append(urgent, indexRow[Incident]{urgentIncident(in), in})
@@ -149,17 +149,19 @@ func (b *Board) list() {
 		}
 	}
 	var actions, needy, begun []indexRow[Action]
-	for _, a := range b.actions {
+	for a := range b.EveryAction() {
 		actions = append(actions, indexRow[Action]{newestAction(a), a})
 		needy = append(needy, indexRow[Action]{needyAction(a), a})
 		if a.Begun() {
 			begun = append(begun, indexRow[Action]{newestAction(a), a})
 		}
 	}
-	b.listings.open.fill(open)
-	b.listings.urgent.fill(urgent)
-	b.listings.resolved.fill(resolved)
-	b.listings.actions.fill(actions)
-	b.listings.needy.fill(needy)
-	b.listings.begun.fill(begun)
+	l := newListings()
+	l.open.fill(open)
+	l.urgent.fill(urgent)
+	l.resolved.fill(resolved)
+	l.actions.fill(actions)
+	l.needy.fill(needy)
+	l.begun.fill(begun)
+	return l
 }

@@ -302,7 +302,7 @@ func TestMergedRunForgottenAfterRoot(t *testing.T) {
 
 // An earlier version may have stored an incident that lists a forgotten run.
 func TestForgottenRunIsListedNoMore(t *testing.T) {
-	b := boardOf([]any{&Incident{ID: "INC-1", Status: StatusOpen, Actions: []ActionID{"ACT-1", "ACT-2"}}, &Action{ID: "ACT-2", Incident: "INC-1", State: Succeeded}})
+	b := BoardOf([]any{&Incident{ID: "INC-1", Status: StatusOpen, Actions: []ActionID{"ACT-1", "ACT-2"}}, &Action{ID: "ACT-2", Incident: "INC-1", State: Succeeded}})
 	if got := b.incidents["INC-1"].Actions; len(got) != 1 || got[0] != "ACT-2" {
 		t.Error(got)
 	}

@@ -65,7 +65,7 @@ func (k *Keeper) rebuild(ctx context.Context, p *partition, damage *DamagedError
 
 // damageOf looks again how far the log of a damaged partition goes.
 func (k *Keeper) damageOf(ctx context.Context, p *partition) (*DamagedError, error) {
-	_, _, err := k.cfg.Store.Load(ctx, p.n, decodeRecord)
+	_, _, err := k.cfg.Store.Load(ctx, p.n, DecodeRecord)
 	var damage *DamagedError
 	switch {
 	case err == nil:
@@ -153,18 +153,18 @@ func (r *rebuilding) caution(ctx context.Context) (appended int, err error) {
 	now := r.cfg.Clock.Now()
 	clusters := map[string]bool{}
 	var inputs []Input
-	for _, in := range r.board.incidents {
-		if !clusters[in.Cluster] && r.board.halts[in.Cluster] == nil {
+	for in := range r.board.EveryIncident() {
+		if !clusters[in.Cluster] && r.board.Halt(in.Cluster) == nil {
 			clusters[in.Cluster] = true
 			inputs = append(inputs, Input{At: now, Cluster: in.Cluster, Command: &Command{Verb: VerbHalt, Actor: Actor{ID: "paramedic", Via: "paramedic"},
 				Reason: "the state was damaged and made again from the log: look at what was under way, then resume"}})
 		}
 	}
-	for _, e := range r.board.effects {
+	for e := range r.board.EveryEffect() {
 		if e.Kind == EffectRun {
 			continue // it tells nobody anything, and its run would want it again: under the halt it ends what was begun
 		}
-		if in := r.board.incidents[e.Incident]; in == nil || !in.Open() {
+		if in := r.board.Incident(e.Incident); in == nil || !in.Open() {
 			inputs = append(inputs, Input{At: now, Cluster: e.Cluster, Outcome: &Outcome{Effect: e.ID, Turn: e.Turn, Done: true,
 				Error: "the state was made again from the log, and this is over"}})
 		}

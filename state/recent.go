@@ -1,6 +1,7 @@
 package state
 
 import (
+	"iter"
 	"slices"
 	"sync"
 )
@@ -45,11 +46,11 @@ func (r *recent) add(entries []Entry) {
 
 // forget drops the timelines of incidents that were read anew: another reader, or a rebuilding, may
 // have written others.
-func (r *recent) forget(incidents map[IncidentID]*Incident) {
+func (r *recent) forget(incidents iter.Seq[*Incident]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id := range incidents {
-		r.drop(id)
+	for in := range incidents {
+		r.drop(in.ID)
 	}
 }
 

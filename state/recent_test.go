@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -27,7 +28,7 @@ func TestRecentTimelineIsWholeOrNone(t *testing.T) {
 func TestRecentTimelineIsReadAnewAfterALoad(t *testing.T) {
 	r := newRecent()
 	r.add([]Entry{{Incident: "a", N: 1}, {Incident: "b", N: 1}})
-	r.forget(map[IncidentID]*Incident{"a": {ID: "a"}, "c": {ID: "c"}})
+	r.forget(slices.Values([]*Incident{{ID: "a"}, {ID: "c"}}))
 	if _, ok := r.timeline(Incident{ID: "a", Entries: 1}); ok || r.entries != 1 {
 		t.Errorf("a is held, %d entries", r.entries)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // find runs a function on every board until it says that it found what it looked for.
@@ -24,7 +23,7 @@ func (k *Keeper) find(look func(b *Board) bool) {
 // Incident gives a copy of the incident.
 func (k *Keeper) Incident(id IncidentID) (out Incident, ok bool) {
 	k.find(func(b *Board) bool {
-		if in := b.incidents[id]; in != nil {
+		if in := b.Incident(id); in != nil {
 			out, ok = in.Clone(), true
 		}
 		return ok
@@ -39,7 +38,7 @@ func (k *Keeper) Incidents() []Incident { return k.ListIncidents(IncidentQuery{}
 // Action gives a copy of the action.
 func (k *Keeper) Action(id ActionID) (out Action, ok bool) {
 	k.find(func(b *Board) bool {
-		if a := b.actions[id]; a != nil {
+		if a := b.Action(id); a != nil {
 			out, ok = a.Clone(), true
 		}
 		return ok
@@ -50,7 +49,7 @@ func (k *Keeper) Action(id ActionID) (out Action, ok bool) {
 // Evidence is the incident's newest gathering of evidence. What it points to is never changed.
 func (k *Keeper) Evidence(id IncidentID) (out Evidence, ok bool) {
 	k.find(func(b *Board) bool {
-		if ev := b.evidence[id]; ev != nil {
+		if ev := b.Evidence(id); ev != nil {
 			out, ok = *ev, true
 		}
 		return ok
@@ -62,11 +61,11 @@ func (k *Keeper) Evidence(id IncidentID) (out Evidence, ok bool) {
 func (k *Keeper) Alerts(id IncidentID) []AlertRecord {
 	var out []AlertRecord
 	k.find(func(b *Board) bool {
-		in := b.incidents[id]
+		in := b.Incident(id)
 		if in == nil {
 			return false
 		}
-		for _, rec := range b.alertsOf(in) {
+		for _, rec := range b.AlertsOf(in) {
 			out = append(out, *rec)
 		}
 		return true
@@ -78,11 +77,7 @@ func (k *Keeper) Alerts(id IncidentID) []AlertRecord {
 func (k *Keeper) Firing(cluster string) []Fingerprint {
 	var out []Fingerprint
 	k.find(func(b *Board) bool {
-		for fp, rec := range b.alerts {
-			if in := b.home(rec.Incident); rec.Active && in != nil && in.Cluster == cluster && !strings.HasPrefix(string(fp), "pagerduty-") {
-				out = append(out, fp)
-			}
-		}
+		out = append(out, b.Firing(cluster)...)
 		return false
 	})
 	return out
@@ -91,7 +86,7 @@ func (k *Keeper) Firing(cluster string) []Fingerprint {
 // Halted says whether first aid is halted in a cluster.
 func (k *Keeper) Halted(cluster string) (halt Halt, ok bool) {
 	k.find(func(b *Board) bool {
-		if h := b.halts[cluster]; h != nil {
+		if h := b.Halt(cluster); h != nil {
 			halt, ok = *h, true
 		}
 		return ok
@@ -154,11 +149,4 @@ func (k *Keeper) publish(entries []Entry) {
 			}
 		}
 	}
-}
-
-// sortEffects orders effects by how long they have been wanted.
-func sortEffects(effects []Effect) {
-	slices.SortFunc(effects, func(x, y Effect) int {
-		return cmp.Or(x.Due.Compare(y.Due), x.Since.Compare(y.Since), strings.Compare(string(x.ID), string(y.ID)))
-	})
 }

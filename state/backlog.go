@@ -5,19 +5,6 @@ import (
 	"time"
 )
 
-// A Lag is how far a partition is behind its log.
-type Lag struct {
-	Partition int
-	Inputs    int           // accepted and not applied
-	Alerts    int           // in them; estimated for those that another process accepted
-	Age       time.Duration // since the oldest of them was accepted
-	Work      time.Duration // how long they will take at the speed of late; zero while no speed is known
-}
-
-// Behind returns how long the last input will wait, or how long the oldest has waited, whichever is
-// longer.
-func (l Lag) Behind() time.Duration { return max(l.Work, l.Age) }
-
 // Lag returns how far every partition is behind.
 func (k *Keeper) Lag() []Lag {
 	out := make([]Lag, len(k.parts))
