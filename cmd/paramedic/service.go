@@ -21,6 +21,8 @@ import (
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
+	"paramedic/state/fold"
+	"paramedic/state/keeper"
 	"paramedic/state/outbox"
 	"paramedic/webhook"
 )
@@ -57,7 +59,7 @@ type service struct {
 	deps    Deps
 	catalog *rules.Catalog
 	library *playbooks.Library
-	keeper  *state.Keeper
+	keeper  *keeper.Keeper
 	gather  *enrich.Gatherer
 	outbox  *outbox.Dispatcher
 	handler http.Handler
@@ -90,9 +92,9 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.keeper = state.NewKeeper(state.KeeperConfig{
+	s.keeper = keeper.New(keeper.Config{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
-		Fold: &state.Fold{Triage: knowledge{s.catalog, s.library}, Routing: router, Settings: cfg.settings()},
+		Fold: &fold.Fold{Triage: knowledge{s.catalog, s.library}, Routing: router, Settings: cfg.settings()},
 	})
 	if err := s.sources(); err != nil {
 		return nil, err

@@ -11,7 +11,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 	"paramedic/state/jetstream"
+	"paramedic/state/keeper"
 	"paramedic/state/statetest"
 )
 
@@ -43,8 +45,8 @@ func TestKeep4155ReadersOutliveTheServer(t *testing.T) {
 	first := serve(t, opts)
 	store := openStore(t, jetstream.Config{URL: first.ClientURL(), Replicas: 1, Retain: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	defer closeStore(t, store)
-	k := state.NewKeeper(state.KeeperConfig{Store: store, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler),
-		Fold: &state.Fold{Triage: oneTrouble{}, Routing: oneTrouble{}, Settings: state.DefaultSettings()}})
+	k := keeper.New(keeper.Config{Store: store, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler),
+		Fold: &fold.Fold{Triage: oneTrouble{}, Routing: oneTrouble{}, Settings: state.DefaultSettings()}})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- k.Run(ctx) }()

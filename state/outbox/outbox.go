@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/keeper"
 )
 
 // A Handler delivers the effects of one kind. It MUST be safe for concurrent use, MUST return soon
@@ -37,15 +38,15 @@ type Result struct {
 	Inputs  []state.Input
 }
 
-// A Source knows what is due. *state.Keeper is one.
+// A Source knows what is due. *keeper.Keeper is one.
 type Source interface {
 	// Take gives out due effects, at most room of each lane, the most urgent first, and returns
 	// when the next one is due (zero: none waits). It MUST NOT give out an effect that is out
 	// already, nor a turn again whose outcome is in the log.
-	Take(now time.Time, room func(state.Lane) int) (tasks []state.Task, next time.Time)
+	Take(now time.Time, room func(keeper.Lane) int) (tasks []keeper.Task, next time.Time)
 	// Finished ends the delivery of a task. Answered says that its outcome is in the log; otherwise
 	// the effect is due again.
-	Finished(t state.Task, answered bool)
+	Finished(t keeper.Task, answered bool)
 	// Changed has a value when Take may give something else than before.
 	Changed() <-chan struct{}
 }
@@ -59,7 +60,7 @@ type Attempt struct {
 	Panic  bool
 }
 
-// A Lane says how the effects of a kind are delivered. It holds for each [state.Lane] of the kind
+// A Lane says how the effects of a kind are delivered. It holds for each [keeper.Lane] of the kind
 // by itself.
 type Lane struct {
 	Workers  int           // deliveries at a time
@@ -102,7 +103,7 @@ type Dispatcher struct {
 
 	// Of Run's own goroutine.
 	inFlight  int
-	busy      map[state.Lane]int
+	busy      map[keeper.Lane]int
 	answering int // deliveries whose outcome is on its way to the log
 	progress  chan progress
 }
@@ -112,7 +113,7 @@ const mostAnswering = 256
 
 // A progress says that a task's handler has returned, or that the task is over.
 type progress struct {
-	task     state.Task
+	task     keeper.Task
 	over     bool
 	answered bool // the outcome is in the log
 }
@@ -139,6 +140,6 @@ func New(cfg Config) (*Dispatcher, error) {
 		cfg.Observe = func(Attempt) {}
 	}
 	return &Dispatcher{
-		cfg: cfg, lanes: lanes, busy: map[state.Lane]int{}, progress: make(chan progress),
+		cfg: cfg, lanes: lanes, busy: map[keeper.Lane]int{}, progress: make(chan progress),
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"paramedic/state"
+	"paramedic/state/keeper"
 	"paramedic/state/outbox"
 )
 
@@ -60,14 +61,14 @@ func (w *world) tell() {
 
 func (w *world) Changed() <-chan struct{} { return w.changed }
 
-func (w *world) Take(now time.Time, room func(state.Lane) int) (tasks []state.Task, next time.Time) {
+func (w *world) Take(now time.Time, room func(keeper.Lane) int) (tasks []keeper.Task, next time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	given := map[state.Lane]int{}
+	given := map[keeper.Lane]int{}
 	for _, id := range slices.Sorted(maps.Keys(w.effects)) {
 		e := w.effects[id]
 		turn, out := w.out[id]
-		lane := state.Lane{Kind: e.Kind, Channel: e.Channel}
+		lane := keeper.Lane{Kind: e.Kind, Channel: e.Channel}
 		switch {
 		case e.Due.After(now):
 			if next.IsZero() || e.Due.Before(next) {
@@ -77,13 +78,13 @@ func (w *world) Take(now time.Time, room func(state.Lane) int) (tasks []state.Ta
 		default:
 			w.out[id], w.running[id] = e.Turn, true
 			given[lane]++
-			tasks = append(tasks, state.Task{Effect: *e, Lane: lane})
+			tasks = append(tasks, keeper.Task{Effect: *e, Lane: lane})
 		}
 	}
 	return tasks, next
 }
 
-func (w *world) Finished(t state.Task, answered bool) {
+func (w *world) Finished(t keeper.Task, answered bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.running, t.Effect.ID)

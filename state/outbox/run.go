@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"paramedic/state"
+	"paramedic/state/keeper"
 )
 
 // Run delivers until the context ends. Deliveries in flight then have Config.Grace to finish; after
@@ -49,7 +49,7 @@ func (d *Dispatcher) start(ctx context.Context, now time.Time) time.Time {
 
 // carry delivers a task and puts its outcome into the log. The worker is free as soon as the
 // neighbour has answered: many outcomes then share one write.
-func (d *Dispatcher) carry(ctx context.Context, t state.Task) {
+func (d *Dispatcher) carry(ctx context.Context, t keeper.Task) {
 	res, ok := d.deliver(ctx, t.Effect)
 	d.progress <- progress{task: t}
 	answered := ok && d.answer(ctx, t.Effect, res)
@@ -58,7 +58,7 @@ func (d *Dispatcher) carry(ctx context.Context, t state.Task) {
 
 // room returns how many workers of a lane are free. A kind that no lane was made for has one: its
 // effects are refused, which takes no time. While the log is behind, nothing new begins.
-func (d *Dispatcher) room(l state.Lane) int {
+func (d *Dispatcher) room(l keeper.Lane) int {
 	if d.answering >= mostAnswering {
 		return 0
 	}
