@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Clone is a copy that shares nothing that a fold changes.
+// Clone returns a copy that shares nothing that a fold changes.
 func (in *Incident) Clone() Incident {
 	c := *in
 	c.Scope = in.Scope.clone()
@@ -18,7 +18,7 @@ func (in *Incident) Clone() Incident {
 	c.Actions = slices.Clone(in.Actions)
 	c.External = slices.Clone(in.External)
 	c.Channels = slices.Clone(in.Channels)
-	c.Told = maps.Clone(in.Told) // a Told's Ref is replaced, never changed
+	c.Told = maps.Clone(in.Told) // the fold replaces a Told's Ref, and never changes it
 	return c
 }
 
@@ -35,7 +35,7 @@ func (s SymptomCount) clone() SymptomCount {
 	return s
 }
 
-// Clone is a copy that shares nothing that a fold or a runner changes.
+// Clone returns a copy that shares nothing that a fold or a runner changes.
 func (a *Action) Clone() Action {
 	c := *a
 	c.Params, c.Journal = maps.Clone(a.Params), maps.Clone(a.Journal)

@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// A Curve is the course of one signal on one entity over the whole incident. Gatherings are merged
-// into it: a worker that a rollout replaced keeps its curve, though no gathering reads it any more.
+// A Curve holds the values of one signal on one entity over the whole incident. Each gathering of
+// evidence is merged into it. A worker that a rollout replaced keeps its curve, although no
+// gathering reads it again.
 type Curve struct {
 	Signal string    `json:"signal"`
 	Unit   string    `json:"unit,omitempty"`
 	Entity Entity    `json:"entity"`
-	Begin  int64     `json:"begin"`          // when the first point is, in seconds since 1970
+	Begin  int64     `json:"begin"`          // time of the first point, in seconds since 1970
 	Steps  []int64   `json:"steps,omitzero"` // seconds from each point to the next
-	Values []float64 `json:"values"`         // to four digits
+	Values []float64 `json:"values"`         // rounded to four digits
 }
 
 // Points returns the curve's points, oldest first.
@@ -46,7 +47,7 @@ func NewCurve(signal, unit string, e Entity, points []Point) Curve {
 	return c
 }
 
-// digits rounds a value to four digits, which is more than a chart shows.
+// digits rounds a value to four digits. A chart shows fewer.
 func digits(v float64) float64 {
 	if v == 0 {
 		return 0
@@ -58,8 +59,8 @@ func digits(v float64) float64 {
 	return v
 }
 
-// Charted returns what can be drawn: the curves, or of evidence that an older bot kept the series
-// of its samples.
+// Charted returns the curves to draw. Evidence of an older version has none: it returns the series
+// of the samples.
 func (e *Evidence) Charted() []Curve {
 	if len(e.Curves) > 0 {
 		return e.Curves

@@ -2,14 +2,14 @@ package state
 
 import "time"
 
-// A Place is where a page of a listing ends: the next one begins after it. It stays where it is
-// while new records come.
+// A Place is the end of a page of a listing. The next page begins after it. New records do not move
+// it.
 type Place struct {
-	At time.Time // when the incident opened, or the action was planned
+	At time.Time // when the incident opened or the action was planned
 	ID string
 }
 
-// Which says which incidents a listing has.
+// Which selects incidents by status.
 type Which int
 
 // The choices of a listing.
@@ -19,63 +19,63 @@ const (
 	ResolvedIncidents
 )
 
-// An IncidentQuery asks for incidents. Its zero value asks for all of them, newest first.
+// An IncidentQuery selects incidents. Its zero value selects all of them, newest first.
 type IncidentQuery struct {
 	Which Which
-	// Urgent lists the open incidents, the most severe first, then those that began last.
+	// Urgent lists the open incidents, the most severe first, then those with the latest onset.
 	Urgent bool
-	// Match chooses; nil takes all. It runs under the keeper's lock: it must be quick, and neither
-	// change nor keep the incident.
+	// Match selects incidents; nil takes all. It runs under the keeper's lock: it must be quick,
+	// and must neither change nor keep the incident.
 	Match func(*Incident) bool
-	// Since ends a listing by age at what opened before it.
+	// Since ends a listing by age at incidents that opened before it.
 	Since time.Time
-	// After is where the page before ended, in a listing by age; nil begins with the newest.
+	// After is the end of the page before, in a listing by age. Nil begins with the newest.
 	After *Place
-	// Skip leaves out the first ones that match; Limit bounds the rest, and zero takes all.
+	// Skip leaves out the first matches. Limit is the size of the page; zero takes all.
 	Skip, Limit int
 }
 
-// An IncidentPage is one page of a listing. Next is where it ends, and nil where no more match.
+// An IncidentPage is one page of a listing. Next is its end, or nil if no more match.
 type IncidentPage struct {
 	Incidents []Incident
 	Next      *Place
 }
 
-// An ActionQuery asks for actions. Its zero value asks for all of them, newest first.
+// An ActionQuery selects actions. Its zero value selects all of them, newest first.
 type ActionQuery struct {
-	// Needy lists those first that need a person, then those that run, those not begun, and those
-	// that are over.
+	// Needy lists first the actions that need a person, then those in progress, then those that
+	// have not begun, then those that have ended.
 	Needy bool
-	// Match chooses; nil takes all. It runs under the keeper's lock: it must be quick, and neither
-	// change nor keep the action.
+	// Match selects actions; nil takes all. It runs under the keeper's lock: it must be quick, and
+	// must neither change nor keep the action.
 	Match func(*Action) bool
-	// After is where the page before ended, in a listing by age; nil begins with the newest.
+	// After is the end of the page before, in a listing by age. Nil begins with the newest.
 	After *Place
-	// Skip leaves out the first ones that match; Limit bounds the rest, and zero takes all.
+	// Skip leaves out the first matches. Limit is the size of the page; zero takes all.
 	Skip, Limit int
 }
 
-// An ActionPage is one page of a listing. Next is where it ends, and nil where no more match.
+// An ActionPage is one page of a listing. Next is its end, or nil if no more match.
 type ActionPage struct {
 	Actions []Action
 	Next    *Place
 }
 
-// A Tally counts what a keeper remembers.
+// A Tally counts the stored incidents and actions.
 type Tally struct {
 	Open, Resolved int // incidents
 	Actions        int
 }
 
-// A Lag is how far a partition is behind its log.
+// A Lag is the distance of a partition from the end of its log.
 type Lag struct {
 	Partition int
-	Inputs    int           // accepted and not applied
-	Alerts    int           // in them; estimated for those that another process accepted
+	Inputs    int           // accepted and not applied yet
+	Alerts    int           // alerts in them; estimated for those that another process accepted
 	Age       time.Duration // since the oldest of them was accepted
-	Work      time.Duration // how long they will take at the speed of late; zero while no speed is known
+	Work      time.Duration // expected time to apply them at the current speed; zero if no speed is known
 }
 
-// Behind returns how long the last input will wait, or how long the oldest has waited, whichever is
-// longer.
+// Behind returns the expected wait of the newest input, or the wait of the oldest so far, whichever
+// is longer.
 func (l Lag) Behind() time.Duration { return max(l.Work, l.Age) }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Count adds an alert's new episode to what is known of the incident's symptoms and scope, and says
-// whether its symptom is a new one. counted says that an older episode of it is counted as active
-// already. What the incident's severity and status are after that is not concluded.
+// Count adds an alert's new episode to the incident's symptoms and scope, and reports whether its
+// symptom is new. If counted is set, an older episode of the alert already counts as active. Count
+// does not update the incident's severity and status.
 func (in *Incident) Count(rec *AlertRecord, counted bool, now time.Time) bool {
 	s := rec.Sign
 	i := in.symptomAt(s.Symptom)
@@ -32,7 +32,7 @@ func (in *Incident) Count(rec *AlertRecord, counted bool, now time.Time) bool {
 	return fresh
 }
 
-// Learn folds what an alert says into the symptom that it is a sign of.
+// Learn adds an alert's rule, entity, severity and hints to its symptom.
 func (c *SymptomCount) Learn(rec *AlertRecord) {
 	s := rec.Sign
 	if s.Severity.Rank() > c.Severity.Rank() {
@@ -67,8 +67,8 @@ func addTo(list []string, s string, most int) []string {
 	return append(list, s)
 }
 
-// widen adds an entity to a scope. Names that disagree leave the scope's own: the verdict's scope
-// replaces it anyway.
+// widen adds an entity to a scope. The scope keeps its own names if they differ; the verdict's
+// scope replaces them anyway.
 func widen(s *Scope, e Entity) {
 	for _, f := range []struct {
 		to   *string
@@ -87,7 +87,7 @@ func (in *Incident) symptomAt(s Symptom) int {
 	return slices.IndexFunc(in.Symptoms, func(c SymptomCount) bool { return c.Symptom == s })
 }
 
-// MergeSymptom adds what is known of a symptom in another incident.
+// MergeSymptom adds the counts and facts of another incident's symptom.
 func (in *Incident) MergeSymptom(s SymptomCount) {
 	i := in.symptomAt(s.Symptom)
 	if i < 0 {
@@ -117,7 +117,7 @@ func (in *Incident) MergeSymptom(s SymptomCount) {
 	c.hint(s.Hints)
 }
 
-// Symptom returns what the incident counts of a symptom, or nil.
+// Symptom returns the incident's count of a symptom, or nil.
 func (in *Incident) Symptom(s Symptom) *SymptomCount {
 	if i := in.symptomAt(s); i >= 0 {
 		return &in.Symptoms[i]
