@@ -9,12 +9,12 @@ import (
 	"paramedic/state"
 )
 
-// alerts applies a webhook payload.
-func (x *step) alerts(batch state.AlertBatch) {
+// applyAlerts applies a webhook payload.
+func (x *step) applyAlerts(batch state.AlertBatch) {
 	moved := map[state.IncidentID]bool{}
 	var order []*state.Incident
 	for _, a := range batch.Alerts {
-		in := x.alert(a)
+		in := x.applyAlert(a)
 		if in != nil && !moved[in.ID] {
 			moved[in.ID] = true
 			order = append(order, in)
@@ -22,19 +22,19 @@ func (x *step) alerts(batch state.AlertBatch) {
 	}
 	for _, in := range order {
 		if !in.Open() {
-			continue // merged by a later alert of the payload, into one that is in order too
+			continue // a later alert of the payload merged it into an incident that is in order, too
 		}
-		x.delivered(in, batch)
+		x.recordDelivery(in, batch)
 		if batch.Truncated > 0 {
 			x.record(in, state.Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
 				"Alertmanager left %d alerts out of a payload (max_alerts of receiver %q): what is not here may still be firing", batch.Truncated, batch.Receiver)})
 		}
-		x.settle(in)
+		x.updateStatus(in)
 	}
 }
 
-// delivered remembers what Alertmanager said of the notification that brought an incident's alerts.
-func (x *step) delivered(in *state.Incident, b state.AlertBatch) {
+// recordDelivery records the Alertmanager notification that brought an incident's alerts.
+func (x *step) recordDelivery(in *state.Incident, b state.AlertBatch) {
 	now := state.Delivery{Receiver: b.Receiver, ExternalURL: b.ExternalURL, GroupLabels: b.GroupLabels}
 	if before := in.Delivery; before.Receiver != "" || before.ExternalURL != "" {
 		now.GroupLabels = maps.Clone(b.GroupLabels)
@@ -44,27 +44,27 @@ func (x *step) delivered(in *state.Incident, b state.AlertBatch) {
 	x.changedIncident(in)
 }
 
-// twins is how much later the other Prometheus of an HA pair may see the same: each evaluates its
-// rules in its own rhythm, of a minute at most by default.
-const twins = time.Minute
+// haSkew is how much later the other Prometheus of an HA pair may see the same alert. Each
+// evaluates its rules at its own phase, by default once a minute.
+const haSkew = time.Minute
 
-// alert applies one alert and gives the incident that it changed, if any.
-func (x *step) alert(a state.Alert) *state.Incident {
+// applyAlert applies one alert and returns the incident that it changed, or nil.
+func (x *step) applyAlert(a state.Alert) *state.Incident {
 	rec := x.Board.alerts[a.Fingerprint]
 	if a.Status == state.Resolved {
-		return x.alertResolved(rec, a)
+		return x.resolveAlert(rec, a)
 	}
 	if rec == nil {
 		rec = &state.AlertRecord{FirstAt: x.now}
 		x.Board.alerts[a.Fingerprint] = rec
 	}
 	defer x.touch(kindAlert, string(a.Fingerprint))
-	again := rec.Active && a.StartsAt.Before(rec.Alert.StartsAt.Add(twins))
+	again := rec.Active && a.StartsAt.Before(rec.Alert.StartsAt.Add(haSkew))
 	rec.LastAt = x.now
 	if again {
-		return nil // a repeat, or the twin from the other Prometheus or Alertmanager of an HA pair
+		return nil // a repeat, or the same alert from the other Prometheus or Alertmanager of an HA pair
 	}
-	old := x.home(rec.Incident)
+	old := x.root(rec.Incident)
 	wasActive := rec.Active && old != nil && old.Open()
 	rec.Alert, rec.Active = a, true
 	rec.Sign = x.Triage.Classify(a, x.in.Cluster)
@@ -73,16 +73,16 @@ func (x *step) alert(a state.Alert) *state.Incident {
 	if old == nil || !old.Open() {
 		in = x.attach(rec)
 	} else if countsEverywhere(old, rec) {
-		spread(rec)
+		clearPlace(rec)
 	}
 	x.count(in, rec, wasActive)
 	return in
 }
 
-func (x *step) alertResolved(rec *state.AlertRecord, a state.Alert) *state.Incident {
+func (x *step) resolveAlert(rec *state.AlertRecord, a state.Alert) *state.Incident {
 	if rec == nil {
-		// Resolved before it was ever seen firing: remembered, so that it is known when asked for,
-		// and nothing else.
+		// Resolved before it was ever seen firing. It is stored for later questions, and opens
+		// nothing.
 		x.Board.alerts[a.Fingerprint] = &state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster), FirstAt: x.now, LastAt: x.now}
 		x.touch(kindAlert, string(a.Fingerprint))
 		return nil
@@ -90,17 +90,17 @@ func (x *step) alertResolved(rec *state.AlertRecord, a state.Alert) *state.Incid
 	rec.LastAt = x.now
 	x.touch(kindAlert, string(a.Fingerprint))
 	if older := a.StartsAt.Before(rec.Alert.StartsAt) && !a.EndsAt.After(rec.Alert.StartsAt); older || !rec.Active {
-		return nil // known, or the late end of an older episode
+		return nil // already resolved, or the late end of an older episode
 	}
 	rec.Alert.Status, rec.Alert.EndsAt = state.Resolved, a.EndsAt
-	return x.gone(rec)
+	return x.endEpisode(rec)
 }
 
-// gone ends an alert's episode.
-func (x *step) gone(rec *state.AlertRecord) *state.Incident {
+// endEpisode ends an alert's episode.
+func (x *step) endEpisode(rec *state.AlertRecord) *state.Incident {
 	rec.Active = false
 	x.touch(kindAlert, string(rec.Alert.Fingerprint))
-	in := x.home(rec.Incident)
+	in := x.root(rec.Incident)
 	if in == nil || !in.Open() {
 		return nil
 	}
@@ -112,17 +112,17 @@ func (x *step) gone(rec *state.AlertRecord) *state.Incident {
 	return in
 }
 
-// attach finds the open incident that an alert belongs to, or opens one.
+// attach finds the open incident of an alert, or opens one.
 func (x *step) attach(rec *state.AlertRecord) *state.Incident {
 	e, keys := rec.Sign.Entity, x.signKeys(rec)
 	var in *state.Incident
 	if open := x.candidates(keys); len(open) > 0 {
-		if id, ok := x.Triage.Correlate(rec.Sign, x.topology(e, open), open, x.now); ok {
+		if id, ok := x.Triage.Correlate(rec.Sign, x.workersAround(e, open), open, x.now); ok {
 			in = x.incidents[id]
 		}
 	}
 	if in == nil {
-		in = x.gatherRule(rec)
+		in = x.everywhereIncident(rec)
 		keys = x.signKeys(rec)
 	}
 	if in == nil {
@@ -132,7 +132,7 @@ func (x *step) attach(rec *state.AlertRecord) *state.Incident {
 		delete(x.held[rec.Incident], rec.Alert.Fingerprint)
 	}
 	rec.Incident = in.ID
-	x.hold(rec)
+	x.attachAlert(rec)
 	x.index(in, keys)
 	return in
 }
@@ -141,7 +141,7 @@ func (x *step) attach(rec *state.AlertRecord) *state.Incident {
 func (x *step) openIncident(rec *state.AlertRecord) *state.Incident {
 	seed := fmt.Sprintf("%s/%d/%s", x.in.Cluster, x.in.Seq, rec.Alert.Fingerprint)
 	in := &state.Incident{
-		ID: state.NewIncidentID(x.now, seed), Number: x.number(), Cluster: x.in.Cluster, Status: state.StatusOpen, Severity: state.Info,
+		ID: state.NewIncidentID(x.now, seed), Number: x.nextNumber(), Cluster: x.in.Cluster, Status: state.StatusOpen, Severity: state.Info,
 		OpenedAt: x.now, StartedAt: rec.Alert.StartsAt, Told: map[state.Channel]state.Told{},
 		Scope: state.Scope{Cluster: rec.Sign.Entity.Cluster},
 	}
@@ -149,19 +149,18 @@ func (x *step) openIncident(rec *state.AlertRecord) *state.Incident {
 		in.StartedAt = x.now
 	}
 	in.EnrichAt = x.now.Add(x.Settings.Settle)
-	x.put(state.Effect{ID: state.EffectID("prepare:" + string(in.ID)), Kind: state.EffectPrepare, Cluster: in.Cluster, Incident: in.ID, Due: x.now})
+	x.wantEffect(state.Effect{ID: state.EffectID("prepare:" + string(in.ID)), Kind: state.EffectPrepare, Cluster: in.Cluster, Incident: in.ID, Due: x.now})
 	in.NotifyBy = x.now.Add(2 * x.Settings.SpeakWithin)
-	x.wake(in, in.NotifyBy)
+	x.setTimer(in, in.NotifyBy)
 	x.incidents[in.ID] = in
 	text := fmt.Sprintf("opened by alert %s (%s)", orDash(rec.Alert.Name()), rec.Sign.Symptom)
 	x.record(in, state.Entry{Kind: "opened", Text: text})
 	return in
 }
 
-// number returns the cluster's next short number. Clusters that share a partition count by
-// themselves, so that the number of one says nothing of another. A board that was written with one
-// count for all goes on from that.
-func (x *step) number() int {
+// nextNumber returns the cluster's next short number. Clusters in one partition count separately.
+// Older boards had one count for all clusters, which goes on from there.
+func (x *step) nextNumber() int {
 	if x.meta.Numbers == nil {
 		x.meta.Numbers = map[string]int{}
 	}
@@ -171,8 +170,8 @@ func (x *step) number() int {
 	return n
 }
 
-// count folds an alert's new episode into its incident. counted says that an older episode of it is
-// counted as active already.
+// count adds an alert's new episode to its incident. If counted is set, an older episode already
+// counts as active.
 func (x *step) count(in *state.Incident, rec *state.AlertRecord, counted bool) {
 	if in.Count(rec, counted, x.now) {
 		if in.Entries > 1 {
@@ -184,8 +183,8 @@ func (x *step) count(in *state.Incident, rec *state.AlertRecord, counted bool) {
 	x.changedIncident(in)
 }
 
-// settle draws the conclusions of what a payload did to an incident: severity, status, what is due.
-func (x *step) settle(in *state.Incident) {
+// updateStatus updates an incident after a payload: severity, status and timers.
+func (x *step) updateStatus(in *state.Incident) {
 	worst := state.Info
 	for _, s := range in.Symptoms {
 		if s.Active > 0 && s.Severity.Rank() > worst.Rank() {
@@ -199,7 +198,7 @@ func (x *step) settle(in *state.Incident) {
 			in.SilencedUntil = time.Time{} // a rise in severity ends a silence
 			if len(in.Channels) == 0 {
 				in.NotifyBy = sooner(in.NotifyBy, x.now.Add(x.Settings.SpeakWithin))
-				x.wake(in, in.NotifyBy)
+				x.setTimer(in, in.NotifyBy)
 			}
 		}
 	}
@@ -214,24 +213,24 @@ func (x *step) settle(in *state.Incident) {
 		for _, s := range in.Symptoms {
 			in.Over = append(in.Over, s.Symptom)
 		}
-		x.wake(in, in.HoldUntil)
+		x.setTimer(in, in.HoldUntil)
 		x.record(in, state.Entry{Kind: "monitoring", Quiet: true, Text: "all alerts are gone; held open in case they come back"})
 		in.Rev++
 	case in.ActiveAlerts > 0 && in.Status == state.StatusMonitoring:
 		in.HoldUntil = time.Time{}
 		in.Status = x.activeStatus(in)
-		// Nobody was told that it was over: the message shows its status, and a flapping alert is
-		// no news in its thread.
+		// No channel has reported the end: messages show the status, and a flapping alert needs no
+		// entry in the thread.
 		x.record(in, state.Entry{Kind: "reopened", Quiet: true, Text: "alerts came back within the hold"})
 		in.Rev++
 	}
 	x.changedIncident(in)
 	x.wantEvidence(in)
-	x.tell(in)
+	x.notifyChannels(in)
 }
 
-// activeStatus is the status of an incident that has trouble: what people and actions have made of
-// it.
+// activeStatus returns the status of an incident with active alerts. It depends on its actions and
+// its acknowledgement.
 func (x *step) activeStatus(in *state.Incident) state.Status {
 	for _, id := range in.Actions {
 		switch x.actions[id].State {
@@ -245,10 +244,10 @@ func (x *step) activeStatus(in *state.Incident) state.Status {
 	return state.StatusOpen
 }
 
-// wantEvidence puts the enrich effect at the time that the incident wants it.
+// wantEvidence schedules the enrich effect at the incident's EnrichAt.
 func (x *step) wantEvidence(in *state.Incident) {
 	if in.Open() && !in.EnrichAt.IsZero() {
-		x.put(state.Effect{ID: state.EffectID("enrich:" + string(in.ID)), Kind: state.EffectEnrich, Cluster: in.Cluster, Incident: in.ID, Due: in.EnrichAt})
+		x.wantEffect(state.Effect{ID: state.EffectID("enrich:" + string(in.ID)), Kind: state.EffectEnrich, Cluster: in.Cluster, Incident: in.ID, Due: in.EnrichAt})
 	}
 }
 
@@ -266,7 +265,7 @@ func orDash(s string) string {
 	return s
 }
 
-// provisionalTitle names an incident that has no verdict yet by its symptoms and where they are.
+// provisionalTitle returns a title for an incident without a verdict: its symptoms and their place.
 func provisionalTitle(in *state.Incident) string {
 	if in.Everywhere != "" {
 		return oneLine(fmt.Sprintf("%s, %d alerts, on %s", in.Everywhere, in.ActiveAlerts, in.Cluster))

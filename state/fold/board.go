@@ -14,64 +14,64 @@ import (
 	"paramedic/state"
 )
 
-// A Board is what one partition remembers, in memory. Only a [Fold] changes it, and the board notes
-// what was changed, so that a commit writes that and nothing more. It is not safe for concurrent
-// use.
+// A Board holds the state of one partition in memory. Only a [Fold] changes it. The board notes its
+// changes, so that a commit writes only those. It is not safe for concurrent use.
 type Board struct {
 	incidents map[state.IncidentID]*state.Incident
 	alerts    map[state.Fingerprint]*state.AlertRecord
-	held      map[state.IncidentID]map[state.Fingerprint]bool // the alerts that an incident holds itself, not those of incidents merged into it
-	actions   map[state.ActionID]*state.Action
-	effects   map[state.EffectID]*state.Effect
-	wants     map[state.IncidentID][]state.EffectID // the effects of an incident
-	evidence  map[state.IncidentID]*state.Evidence
-	workers   map[string]*workerRecord // by cluster, namespace and pod
-	halts     map[string]*state.Halt   // by cluster
-	meta      boardMeta
+	// held has the alerts of each incident, without those of incidents merged into it.
+	held              map[state.IncidentID]map[state.Fingerprint]bool
+	actions           map[state.ActionID]*state.Action
+	effects           map[state.EffectID]*state.Effect
+	effectsByIncident map[state.IncidentID][]state.EffectID // the effects of an incident
+	evidence          map[state.IncidentID]*state.Evidence
+	workers           map[string]*workerRecord // by cluster, namespace and pod
+	halts             map[string]*state.Halt   // by cluster
+	meta              boardMeta
 
-	open       shelf                                // every open incident
-	near       map[string]shelf                     // open incidents by what they are about
-	keys       map[state.IncidentID]map[string]bool // the reverse of near
-	everywhere map[string]*state.Incident           // open incidents that take the alerts of one rule wherever it fires
+	open       incidentList                         // every open incident
+	byKey      map[string]incidentList              // open incidents by the keys of their entities
+	keysOf     map[state.IncidentID]map[string]bool // the reverse of byKey
+	everywhere map[string]*state.Incident           // open incidents that count one rule's alerts wherever they fire
 	onNode     map[string]map[string]bool           // worker keys by cluster and node
-	due        dueHeap
-	dirty      map[string]changed // records to be written, or deleted where they are gone, by key
-	touched    uint64             // how often records were changed
-	entries    []state.Entry      // timeline entries to be written
-	erased     []string           // keys of timeline entries to be deleted
+	timers     timerHeap
+	dirty      map[string]change // records to write, or to delete, by key
+	touched    uint64            // number of changes to records
+	entries    []state.Entry     // timeline entries to write
+	erased     []string          // keys of timeline entries to delete
 }
 
-// boardMeta is what the partition counts.
+// boardMeta holds the partition's counters.
 type boardMeta struct {
-	Incidents int            `json:"incidents,omitempty"` // the last short number of boards that had one count for all clusters
+	Incidents int            `json:"incidents,omitempty"` // the last short number of older boards, which had one count for all clusters
 	Numbers   map[string]int `json:"numbers,omitempty"`   // by cluster: the last short number
 	SweptAt   time.Time      `json:"swept_at,omitzero"`
 }
 
-// A workerRecord is a worker with the time it was last seen.
+// A workerRecord is a worker with the time of the last evidence about it.
 type workerRecord struct {
 	Cluster string       `json:"cluster"`
 	Worker  state.Worker `json:"worker"`
 	At      time.Time    `json:"at"`
 }
 
-// NewBoard is an empty board.
+// NewBoard returns an empty board.
 func NewBoard() *Board {
 	return &Board{
-		incidents:  map[state.IncidentID]*state.Incident{},
-		alerts:     map[state.Fingerprint]*state.AlertRecord{},
-		held:       map[state.IncidentID]map[state.Fingerprint]bool{},
-		actions:    map[state.ActionID]*state.Action{},
-		effects:    map[state.EffectID]*state.Effect{},
-		wants:      map[state.IncidentID][]state.EffectID{},
-		evidence:   map[state.IncidentID]*state.Evidence{},
-		workers:    map[string]*workerRecord{},
-		halts:      map[string]*state.Halt{},
-		near:       map[string]shelf{},
-		keys:       map[state.IncidentID]map[string]bool{},
-		everywhere: map[string]*state.Incident{},
-		onNode:     map[string]map[string]bool{},
-		dirty:      map[string]changed{},
+		incidents:         map[state.IncidentID]*state.Incident{},
+		alerts:            map[state.Fingerprint]*state.AlertRecord{},
+		held:              map[state.IncidentID]map[state.Fingerprint]bool{},
+		actions:           map[state.ActionID]*state.Action{},
+		effects:           map[state.EffectID]*state.Effect{},
+		effectsByIncident: map[state.IncidentID][]state.EffectID{},
+		evidence:          map[state.IncidentID]*state.Evidence{},
+		workers:           map[string]*workerRecord{},
+		halts:             map[string]*state.Halt{},
+		byKey:             map[string]incidentList{},
+		keysOf:            map[state.IncidentID]map[string]bool{},
+		everywhere:        map[string]*state.Incident{},
+		onNode:            map[string]map[string]bool{},
+		dirty:             map[string]change{},
 	}
 }
 
@@ -87,8 +87,8 @@ const (
 	kindMeta     = "meta"
 )
 
-// recordKey is a record's key. Ids that hold bytes which a key may not are hashed; the value
-// carries the id itself.
+// recordKey returns a record's key. An ID with bytes that a key may not have is hashed. The value
+// has the ID itself.
 func recordKey(kind, id string) string {
 	for _, r := range id {
 		if !(r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
@@ -98,8 +98,8 @@ func recordKey(kind, id string) string {
 	return kind + "." + id
 }
 
-// LoadBoard returns the board of the records that [Board.Take] gave, without those that later ones
-// deleted.
+// LoadBoard returns the board of the records that [Board.Take] returned, without those that were
+// deleted later.
 func LoadBoard(records []state.Record) (*Board, error) {
 	values := make([]any, 0, len(records))
 	for _, r := range records {
@@ -112,22 +112,22 @@ func LoadBoard(records []state.Record) (*Board, error) {
 	return BoardOf(values), nil
 }
 
-// BoardOf returns the board of what DecodeRecord made of the records that a store holds.
+// BoardOf returns the board of the values that [DecodeRecord] returned for a partition's records.
 func BoardOf(values []any) *Board {
 	b := NewBoard()
 	for _, v := range values {
 		b.put(v)
 	}
-	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) { // in order, so that each goes to the end of its shelves
+	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) { // in order, so that each insertion is at the end of its lists
 		in.Actions = slices.DeleteFunc(in.Actions, func(id state.ActionID) bool { return b.actions[id] == nil })
 		if in.Open() {
 			b.indexParts(in, in)
 			b.indexEverywhere(in)
 		}
-		b.wake(in, in.NotifyBy)
-		b.wake(in, in.HoldUntil)
-		b.wake(in, in.SilencedUntil)
-		b.adopt(in)
+		b.setTimer(in, in.NotifyBy)
+		b.setTimer(in, in.HoldUntil)
+		b.setTimer(in, in.SilencedUntil)
+		b.completeUnreadable(in)
 	}
 	for _, a := range b.actions {
 		b.scheduleAction(a)
@@ -141,15 +141,15 @@ func (b *Board) put(v any) {
 		b.incidents[v.ID] = v
 	case *state.AlertRecord:
 		b.alerts[v.Alert.Fingerprint] = v
-		b.hold(v)
+		b.attachAlert(v)
 	case *state.Action:
 		b.actions[v.ID] = v
 	case *state.Effect:
-		b.want(v)
+		b.addEffect(v)
 	case *state.Evidence:
 		b.evidence[v.Incident] = v
 	case *workerRecord:
-		b.addWorker(v)
+		b.putWorker(v)
 	case *haltRecord:
 		b.halts[v.Cluster] = &v.Halt
 	case *boardMeta:
@@ -157,7 +157,7 @@ func (b *Board) put(v any) {
 	}
 }
 
-// DecodeRecord decodes a record to what a board holds. It is a [Decoder].
+// DecodeRecord decodes a record to the value that a board holds. It is a [state.Decoder].
 func DecodeRecord(r state.Record) (any, error) {
 	kind, _, _ := strings.Cut(r.Key, ".")
 	switch kind {
@@ -191,16 +191,16 @@ func decode[T any](value []byte) (*T, error) {
 	return v, json.Unmarshal(value, v)
 }
 
-// Changes is how many records the next Take will give.
+// Changes returns the number of records that the next Take returns.
 func (b *Board) Changes() int { return len(b.dirty) + len(b.entries) + len(b.erased) }
 
-// Take gives what was changed since the last Take as records to commit, and the timeline entries
-// among them.
+// Take returns the records that were changed since the last Take, and the timeline entries among
+// them.
 func (b *Board) Take() ([]state.Record, []state.Entry, error) {
 	records := make([]state.Record, 0, b.Changes())
 	for _, key := range slices.Sorted(maps.Keys(b.dirty)) {
 		r := state.Record{Key: key}
-		if v := b.lookup(b.dirty[key]); v != nil { // otherwise deleted
+		if v := b.lookup(b.dirty[key]); v != nil { // nil: deleted
 			raw, err := json.Marshal(v)
 			if err != nil {
 				return nil, nil, fmt.Errorf("encoding record %s: %w", key, err)
@@ -229,11 +229,11 @@ func timelineKey(id state.IncidentID, n int) string {
 	return state.TimelinePrefix + "." + string(id) + "." + strconv.Itoa(n)
 }
 
-// A changed names a record that was written or is gone.
-type changed struct{ kind, id string }
+// A change names a record that was written or deleted.
+type change struct{ kind, id string }
 
-// lookup is the record behind a change; nil where it is gone.
-func (b *Board) lookup(c changed) any {
+// lookup returns the changed record, or nil if it was deleted.
+func (b *Board) lookup(c change) any {
 	switch c.kind {
 	case kindIncident:
 		return orNil(b.incidents[state.IncidentID(c.id)])
@@ -267,11 +267,11 @@ func orNil[T any](p *T) any {
 // touch notes that a record was changed.
 func (b *Board) touch(kind, id string) {
 	b.touched++
-	b.dirty[recordKey(kind, id)] = changed{kind, id}
+	b.dirty[recordKey(kind, id)] = change{kind, id}
 }
 
-// hold notes which incident holds the alert.
-func (b *Board) hold(rec *state.AlertRecord) {
+// attachAlert adds the alert to the alerts of its incident.
+func (b *Board) attachAlert(rec *state.AlertRecord) {
 	if rec.Incident == "" {
 		return
 	}
@@ -283,8 +283,8 @@ func (b *Board) hold(rec *state.AlertRecord) {
 	set[rec.Alert.Fingerprint] = true
 }
 
-// home is the incident that now stands for the given one: itself, or what it was merged into.
-func (b *Board) home(id state.IncidentID) *state.Incident {
+// root returns the incident itself, or the one that it was merged into.
+func (b *Board) root(id state.IncidentID) *state.Incident {
 	in := b.incidents[id]
 	for in != nil && in.MergedInto != "" {
 		in = b.incidents[in.MergedInto]
@@ -292,52 +292,51 @@ func (b *Board) home(id state.IncidentID) *state.Incident {
 	return in
 }
 
-// A dueItem is a time at which an incident or an action has to be looked at. Items are never
-// removed early: what is looked at too soon, or no longer there, is left as it is.
-type dueItem struct {
+// A timer is a time at which an incident or an action must be looked at. Timers are never
+// cancelled. One that fires early, or for a deleted record, does nothing.
+type timer struct {
 	at       time.Time
-	cluster  string // whose timer it is: a tick is an input like any other, and inputs have a cluster
+	cluster  string // the cluster of the tick: a tick is an input, and every input has a cluster
 	incident state.IncidentID
 	action   state.ActionID
 }
 
-type dueHeap []dueItem
+type timerHeap []timer
 
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *dueHeap) Push(x any)        { *h = append(*h, x.(dueItem)) }
-func (h *dueHeap) Pop() any {
+func (h timerHeap) Len() int           { return len(h) }
+func (h timerHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h timerHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *timerHeap) Push(x any)        { *h = append(*h, x.(timer)) }
+func (h *timerHeap) Pop() any {
 	old := *h
 	x := old[len(old)-1]
 	*h = old[:len(old)-1]
 	return x
 }
 
-// wake makes sure that the incident is looked at when the time comes; a zero time asks for nothing.
-func (b *Board) wake(in *state.Incident, at time.Time) {
+// setTimer sets a timer for the incident. A zero time sets none.
+func (b *Board) setTimer(in *state.Incident, at time.Time) {
 	if !at.IsZero() {
-		heap.Push(&b.due, dueItem{at: at, cluster: in.Cluster, incident: in.ID})
+		heap.Push(&b.timers, timer{at: at, cluster: in.Cluster, incident: in.ID})
 	}
 }
 
 func (b *Board) scheduleAction(a *state.Action) {
 	in := b.incidents[a.Incident]
 	if in != nil && !a.ExpiresAt.IsZero() && a.State == state.AwaitingApproval {
-		heap.Push(&b.due, dueItem{at: a.ExpiresAt, cluster: in.Cluster, action: a.ID})
+		heap.Push(&b.timers, timer{at: a.ExpiresAt, cluster: in.Cluster, action: a.ID})
 	}
 }
 
-// NextDue is when a tick is needed next, and the cluster whose timer it is; the time is zero when
-// nothing waits.
+// NextDue returns the time of the next timer and its cluster. The time is zero if no timer is set.
 func (b *Board) NextDue() (at time.Time, cluster string) {
-	if len(b.due) == 0 {
+	if len(b.timers) == 0 {
 		return time.Time{}, ""
 	}
-	return b.due[0].at, b.due[0].cluster
+	return b.timers[0].at, b.timers[0].cluster
 }
 
-// Incidents are copies of all incidents on the board, in the order of their short numbers.
+// Incidents returns copies of all incidents on the board, in the order of their short numbers.
 func (b *Board) Incidents() []state.Incident {
 	out := make([]state.Incident, 0, len(b.incidents))
 	for _, in := range b.incidents {
@@ -347,7 +346,7 @@ func (b *Board) Incidents() []state.Incident {
 	return out
 }
 
-// Due are the effects that are due, the oldest first.
+// Due returns the effects that are due, the oldest first.
 func (b *Board) Due(now time.Time) []state.Effect {
 	var due []state.Effect
 	for _, e := range b.effects {
@@ -360,23 +359,23 @@ func (b *Board) Due(now time.Time) []state.Effect {
 }
 
 // want adds an effect.
-func (b *Board) want(e *state.Effect) {
+func (b *Board) addEffect(e *state.Effect) {
 	b.effects[e.ID] = e
-	b.wants[e.Incident] = append(b.wants[e.Incident], e.ID)
+	b.effectsByIncident[e.Incident] = append(b.effectsByIncident[e.Incident], e.ID)
 }
 
-// unwant takes an effect away.
-func (b *Board) unwant(e *state.Effect) {
+// removeEffect removes an effect.
+func (b *Board) removeEffect(e *state.Effect) {
 	delete(b.effects, e.ID)
-	left := slices.DeleteFunc(b.wants[e.Incident], func(id state.EffectID) bool { return id == e.ID })
+	left := slices.DeleteFunc(b.effectsByIncident[e.Incident], func(id state.EffectID) bool { return id == e.ID })
 	if len(left) == 0 {
-		delete(b.wants, e.Incident)
+		delete(b.effectsByIncident, e.Incident)
 		return
 	}
-	b.wants[e.Incident] = left
+	b.effectsByIncident[e.Incident] = left
 }
 
-// sortEffects orders effects by how long they have been wanted.
+// sortEffects orders effects by due time, then by age.
 func sortEffects(effects []state.Effect) {
 	slices.SortFunc(effects, func(x, y state.Effect) int {
 		return cmp.Or(x.Due.Compare(y.Due), x.Since.Compare(y.Since), strings.Compare(string(x.ID), string(y.ID)))

@@ -9,9 +9,9 @@ import (
 	"paramedic/state"
 )
 
-// command applies what a person asked for. A command that was refused at the door is recorded and
+// applyCommand applies a person's command. A command that was refused on arrival is recorded and
 // changes nothing.
-func (x *step) command(c state.Command) {
+func (x *step) applyCommand(c state.Command) {
 	if c.Verb == state.VerbHalt || c.Verb == state.VerbResume {
 		x.halt(c)
 		return
@@ -21,7 +21,7 @@ func (x *step) command(c state.Command) {
 	if a != nil {
 		id = a.Incident
 	}
-	in := x.home(id)
+	in := x.root(id)
 	if in == nil {
 		return
 	}
@@ -36,19 +36,19 @@ func (x *step) command(c state.Command) {
 		x.resolve(in, c.Actor, c.Reason)
 	case state.VerbSilence:
 		in.SilencedUntil = c.Until
-		x.wake(in, c.Until)
-		x.record(in, state.Entry{Kind: "silenced", Actor: c.Actor, Quiet: true, Text: fmt.Sprintf("silenced by %s until %s%s", c.Actor, c.Until.Format(time.RFC3339), because(c.Reason))})
+		x.setTimer(in, c.Until)
+		x.record(in, state.Entry{Kind: "silenced", Actor: c.Actor, Quiet: true, Text: fmt.Sprintf("silenced by %s until %s%s", c.Actor, c.Until.Format(time.RFC3339), withReason(c.Reason))})
 	case state.VerbFeedback:
 		in.Feedback = append(in.Feedback, state.Feedback{At: x.now, Actor: c.Actor, Right: c.Right, Cause: c.Cause, Reason: oneLine(c.Reason)})
 		said := "right"
 		if !c.Right {
 			said = "wrong"
 		}
-		x.record(in, state.Entry{Kind: "feedback", Actor: c.Actor, Quiet: true, Text: fmt.Sprintf("%s says that the verdict is %s%s", c.Actor, said, because(c.Reason))})
+		x.record(in, state.Entry{Kind: "feedback", Actor: c.Actor, Quiet: true, Text: fmt.Sprintf("%s says that the verdict is %s%s", c.Actor, said, withReason(c.Reason))})
 	case state.VerbDiagnose:
 		in.EnrichAt = x.now
 		x.wantEvidence(in)
-		x.planAsked(in)
+		x.planNow(in)
 		x.changedIncident(in)
 	case state.VerbApprove:
 		x.approve(in, a, c)
@@ -59,7 +59,7 @@ func (x *step) command(c state.Command) {
 	}
 }
 
-func because(reason string) string {
+func withReason(reason string) string {
 	if reason == "" {
 		return ""
 	}
@@ -74,16 +74,16 @@ func (x *step) ack(in *state.Incident, by state.Actor, reason string) {
 	if in.Status == state.StatusOpen {
 		in.Status = state.StatusAcked
 	}
-	x.record(in, state.Entry{Kind: "acked", Actor: by, Text: fmt.Sprintf("acknowledged by %s%s", by, because(reason))})
-	x.show(in)
+	x.record(in, state.Entry{Kind: "acked", Actor: by, Text: fmt.Sprintf("acknowledged by %s%s", by, withReason(reason))})
+	x.publish(in)
 }
 
 func (x *step) resolve(in *state.Incident, by state.Actor, reason string) {
 	if !in.Open() {
 		return
 	}
-	text := fmt.Sprintf("resolved by %s%s", by, because(reason))
-	if a := x.waiting(in); a != nil {
+	text := fmt.Sprintf("resolved by %s%s", by, withReason(reason))
+	if a := x.runNeedingPerson(in); a != nil {
 		text += fmt.Sprintf("; %s (%s) still locks %s: see to it, then cancel it", a.Change, a.ID, a.Target)
 	}
 	x.record(in, state.Entry{Kind: "resolved", Actor: by, Text: text})
@@ -92,7 +92,7 @@ func (x *step) resolve(in *state.Incident, by state.Actor, reason string) {
 			x.callOff(in, a, by, "the incident is resolved")
 		}
 	}
-	x.close(in, by.String())
+	x.resolveIncident(in, by.String())
 }
 
 func (x *step) halt(c state.Command) {
@@ -107,7 +107,7 @@ func (x *step) halt(c state.Command) {
 	x.touch(kindHalt, x.in.Cluster)
 	for _, in := range x.incidents {
 		if in.Open() && in.Cluster == x.in.Cluster && len(in.Actions) > 0 {
-			x.record(in, state.Entry{Kind: verbText(c), Actor: c.Actor, Text: fmt.Sprintf("first aid in cluster %s: %s by %s%s", x.in.Cluster, verbText(c), c.Actor, because(c.Reason))})
+			x.record(in, state.Entry{Kind: verbText(c), Actor: c.Actor, Text: fmt.Sprintf("first aid in cluster %s: %s by %s%s", x.in.Cluster, verbText(c), c.Actor, withReason(c.Reason))})
 		}
 	}
 }
@@ -119,7 +119,7 @@ func verbText(c state.Command) string {
 	return "resumed"
 }
 
-// approve takes a person's yes, if it is for exactly the plan that the person saw and came in time.
+// approve applies an approval if it came in time and is for the current plan.
 func (x *step) approve(in *state.Incident, a *state.Action, c state.Command) {
 	switch {
 	case a == nil:
@@ -133,37 +133,39 @@ func (x *step) approve(in *state.Incident, a *state.Action, c state.Command) {
 		x.moveAction(in, a, state.Cancelled, "the incident was resolved before the approval", state.Actor{ID: "paramedic", Via: "paramedic"})
 	default:
 		a.DecidedBy, a.DecidedAt = c.Actor, x.now
-		x.moveAction(in, a, state.Approved, fmt.Sprintf("approved by %s%s", c.Actor, because(c.Reason)), c.Actor)
+		x.moveAction(in, a, state.Approved, fmt.Sprintf("approved by %s%s", c.Actor, withReason(c.Reason)), c.Actor)
 	}
 }
 
-// deny takes a person's no. Where a run asks nobody, it may have gone on while the person read its
-// plan: it is cancelled then.
+// deny applies a denial. A run that needs no approval may have gone on while the person read its
+// plan: it is cancelled.
 func (x *step) deny(in *state.Incident, a *state.Action, c state.Command) {
 	switch {
 	case a == nil:
 	case a.State == state.AwaitingApproval, a.State == state.Proposed:
 		a.DecidedBy, a.DecidedAt = c.Actor, x.now
-		x.moveAction(in, a, state.Denied, fmt.Sprintf("denied by %s%s", c.Actor, because(c.Reason)), c.Actor)
+		x.moveAction(in, a, state.Denied, fmt.Sprintf("denied by %s%s", c.Actor, withReason(c.Reason)), c.Actor)
 	case a.DecidedBy.ID == "":
 		x.cancel(in, a, c)
 	default:
-		x.cameWhen(in, a, c)
+		x.recordTooLate(in, a, c)
 	}
 }
 
-// cancel calls off a run that has not written anything. One with an intent is asked to stop at its
-// next look: a worker that is being drained goes back to its Service. For one that was superseded
-// its successors go, since the person meant the remedy and not the number of its plan. One that has
-// written is verified, and undone where it does harm, as if nobody had said anything: to stop
-// half-way would leave a write that nobody judges. On a run that was seen to need a person it is
-// the person's word that it is taken care of, which frees the run's lock.
+// cancel stops a run.
+//
+// A run that has written nothing is cancelled. A run with an intent is asked to stop at its next
+// step: a worker that is being drained returns to its Service. For a superseded run its successors
+// are cancelled, because the person meant the remedy and not one plan of it. A run that has written
+// is verified as usual, and rolled back if it does harm: to stop in between would leave an
+// unverified write. If the person saw that the run needs a person, cancel confirms that it is
+// handled and releases its lock.
 func (x *step) cancel(in *state.Incident, a *state.Action, c state.Command) {
 	switch {
 	case a == nil:
 	case a.State.BeforeEffect():
 		a.DecidedBy, a.DecidedAt = c.Actor, x.now
-		x.moveAction(in, a, state.Cancelled, fmt.Sprintf("cancelled by %s%s", c.Actor, because(c.Reason)), c.Actor)
+		x.moveAction(in, a, state.Cancelled, fmt.Sprintf("cancelled by %s%s", c.Actor, withReason(c.Reason)), c.Actor)
 	case a.State == state.Superseded:
 		x.callOff(in, a, c.Actor, c.Reason)
 		for _, id := range in.Actions {
@@ -174,32 +176,32 @@ func (x *step) cancel(in *state.Incident, a *state.Action, c state.Command) {
 	case a.State.Running():
 		x.callOff(in, a, c.Actor, c.Reason)
 	case a.NeedsPerson() && c.Seen == a.State:
-		x.note(a, state.Released, c.Actor.String())
-		x.record(in, state.Entry{Kind: "action", Actor: c.Actor, Action: a.ID, Text: fmt.Sprintf("%s: taken care of by %s%s", a.Change, c.Actor, because(c.Reason))})
-		x.show(in)
+		x.setJournal(a, state.Released, c.Actor.String())
+		x.record(in, state.Entry{Kind: "action", Actor: c.Actor, Action: a.ID, Text: fmt.Sprintf("%s: taken care of by %s%s", a.Change, c.Actor, withReason(c.Reason))})
+		x.publish(in)
 		x.endHold(in)
 	default:
-		x.cameWhen(in, a, c)
+		x.recordTooLate(in, a, c)
 	}
 }
 
-// callOff notes that a person wants the run to stop, and lets the runner look at once.
+// callOff records that a person wants the run to stop, and schedules the runner at once.
 func (x *step) callOff(in *state.Incident, a *state.Action, by state.Actor, reason string) {
 	if a.Journal[state.CalledOff] != "" {
 		return
 	}
-	x.note(a, state.CalledOff, by.String())
+	x.setJournal(a, state.CalledOff, by.String())
 	if a.State == state.Intent {
 		a.NextAt = time.Time{}
 	}
 	text := cmp.Or(a.CallOff(), "called off by "+by.String())
-	x.record(in, state.Entry{Kind: "action", Actor: by, Action: a.ID, Text: fmt.Sprintf("%s: %s%s", a.Change, text, because(reason))})
-	x.show(in)
-	x.runAction(a)
+	x.record(in, state.Entry{Kind: "action", Actor: by, Action: a.ID, Text: fmt.Sprintf("%s: %s%s", a.Change, text, withReason(reason))})
+	x.publish(in)
+	x.scheduleRun(a)
 }
 
-// cameWhen records a no that the run's state leaves no room for any more.
-func (x *step) cameWhen(in *state.Incident, a *state.Action, c state.Command) {
+// recordTooLate records a denial or a cancel that came after the run's state left room for it.
+func (x *step) recordTooLate(in *state.Incident, a *state.Action, c state.Command) {
 	what := "cancel"
 	if c.Verb == state.VerbDeny {
 		what = "denial"
@@ -208,7 +210,7 @@ func (x *step) cameWhen(in *state.Incident, a *state.Action, c state.Command) {
 		Text: fmt.Sprintf("%s: the %s by %s came when the action was %s", a.Change, what, c.Actor, strings.ReplaceAll(string(a.State), "_", " "))})
 }
 
-func (x *step) note(a *state.Action, key, value string) {
+func (x *step) setJournal(a *state.Action, key, value string) {
 	if a.Journal == nil {
 		a.Journal = map[string]string{}
 	}

@@ -9,24 +9,24 @@ import (
 	"paramedic/state"
 )
 
-// The bounds of what is kept to draw an incident: about 50 kB as JSON.
+// The limits of an incident's curves, about 50 kB as JSON.
 const (
 	curvesSignals  = 8
 	curvesEntities = 8
-	curvesLate     = 3 // of these, for those that came after the verdict where there are as many
+	curvesLate     = 3 // of these, at most this many for workers that appeared after the verdict
 	curvesPoints   = 100
-	curvesNear     = 70 // of these, around the onset where the incident is long
+	curvesNear     = 70 // of these, around the onset of a long incident
 )
 
-// The part of a long incident that keeps most points: what led to it, and what was done about it.
+// The part of a long incident that keeps most points: the onset, and the response to it.
 const (
 	beforeOnset = 15 * time.Minute
 	afterOnset  = 45 * time.Minute
 )
 
-// withoutSeries returns the evidence of an incident that is over: nothing is diagnosed from it
-// again, and its curves draw it.
-func withoutSeries(e *state.Evidence) *state.Evidence {
+// archived returns the evidence of a resolved incident. It keeps the curves and drops the series,
+// because nothing is diagnosed from it again.
+func archived(e *state.Evidence) *state.Evidence {
 	c := *e
 	c.Curves, c.Gone = e.Charted(), nil
 	c.Samples = slices.Clone(e.Samples)
@@ -36,7 +36,8 @@ func withoutSeries(e *state.Evidence) *state.Evidence {
 	return &c
 }
 
-// curveKey tells curves apart. A pod is one wherever it runs, and a model is only another name.
+// curveKey identifies a curve. A pod stays the same on another node, and the model is only another
+// name.
 type curveKey struct{ signal, namespace, pool, pod, instance, node, gpu string }
 
 func keyOf(signal string, e state.Entity) curveKey {
@@ -46,19 +47,19 @@ func keyOf(signal string, e state.Entity) curveKey {
 	return curveKey{signal, e.Namespace, e.Pool, "", e.Instance, e.Node, e.GPU}
 }
 
-// A drawing is a curve while gatherings are merged into it.
-type drawing struct {
+// A draft is a curve during a merge.
+type draft struct {
 	signal, unit string
 	entity       state.Entity
 	points       []state.Point
-	far          float64 // how far its newest value is from its usual one
+	far          float64 // distance of its newest value from the usual value, in standard deviations
 }
 
-// mergeCurves adds what a gathering read to the curves of those before it, and keeps those that
-// tell the incident's story: of the signals that the verdict rests on, then of those that are
-// furthest from their usual values.
+// mergeCurves merges the series of a gathering into the curves of those before it. It keeps the
+// curves of the signals that the verdict rests on, and then of those that are furthest from their
+// usual values.
 func mergeCurves(old []state.Curve, ev *state.Evidence, in *state.Incident) []state.Curve {
-	all := map[curveKey]*drawing{}
+	all := map[curveKey]*draft{}
 	var order []curveKey
 	add := func(signal, unit string, e state.Entity, points []state.Point, z *float64) {
 		points = slices.DeleteFunc(slices.Clone(points), func(p state.Point) bool { return math.IsNaN(p.Value) || math.IsInf(p.Value, 0) })
@@ -68,7 +69,7 @@ func mergeCurves(old []state.Curve, ev *state.Evidence, in *state.Incident) []st
 		key := keyOf(signal, e)
 		d := all[key]
 		if d == nil {
-			d = &drawing{signal: signal, unit: unit, entity: e}
+			d = &draft{signal: signal, unit: unit, entity: e}
 			all[key] = d
 			order = append(order, key)
 		}
@@ -87,7 +88,7 @@ func mergeCurves(old []state.Curve, ev *state.Evidence, in *state.Incident) []st
 			}
 		}
 	}
-	bySignal := map[string][]*drawing{}
+	bySignal := map[string][]*draft{}
 	far := map[string]float64{}
 	var signals []string
 	for _, key := range order {
@@ -98,7 +99,7 @@ func mergeCurves(old []state.Curve, ev *state.Evidence, in *state.Incident) []st
 		bySignal[d.signal] = append(bySignal[d.signal], d)
 		far[d.signal] = math.Max(far[d.signal], d.far)
 	}
-	told := toldSignals(in)
+	told := verdictSignals(in)
 	rank := func(signal string) int {
 		if i := slices.Index(told, signal); i >= 0 {
 			return i
@@ -108,15 +109,15 @@ func mergeCurves(old []state.Curve, ev *state.Evidence, in *state.Incident) []st
 	slices.SortStableFunc(signals, func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(far[b], far[a])) })
 	var out []state.Curve
 	for _, signal := range signals[:min(curvesSignals, len(signals))] {
-		for _, d := range chosen(bySignal[signal], in) {
-			out = append(out, state.NewCurve(d.signal, d.unit, d.entity, thin(d.points, in.StartedAt)))
+		for _, d := range keptCurves(bySignal[signal], in) {
+			out = append(out, state.NewCurve(d.signal, d.unit, d.entity, downsample(d.points, in.StartedAt)))
 		}
 	}
 	return out
 }
 
-// toldSignals are the signals that the verdict's text speaks of, the weightiest first.
-func toldSignals(in *state.Incident) []string {
+// verdictSignals returns the signals in the verdict's text, the heaviest first.
+func verdictSignals(in *state.Incident) []string {
 	var out []string
 	for _, f := range in.Diagnosis.Findings {
 		out = append(out, f.Signal)
@@ -130,14 +131,14 @@ func toldSignals(in *state.Incident) []string {
 	return out
 }
 
-// chosen are the curves of a signal that are kept: those of the pods that the verdict names, the
-// pool's own, and those furthest from their usual; among them some of the workers that came later,
-// which show whether the trouble is over.
-func chosen(all []*drawing, in *state.Incident) []*drawing {
+// keptCurves selects the curves of a signal to keep: those of the pods that the verdict names, then
+// the pool's own, then those furthest from their usual values. Some places are for workers that
+// appeared after the verdict, because they show whether the trouble is over.
+func keptCurves(all []*draft, in *state.Incident) []*draft {
 	if len(all) <= curvesEntities {
 		return all
 	}
-	rank := func(d *drawing) int {
+	rank := func(d *draft) int {
 		pod := d.entity.Pod
 		named := func(f state.Finding) bool { return f.Signal == d.signal && f.Pod != "" && f.Pod == pod }
 		switch {
@@ -151,10 +152,10 @@ func chosen(all []*drawing, in *state.Incident) []*drawing {
 		return 3
 	}
 	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b *drawing) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(b.far, a.far)) })
+	slices.SortStableFunc(sorted, func(a, b *draft) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(b.far, a.far)) })
 	verdict := in.DiagnosedAt
-	late := func(d *drawing) bool { return !verdict.IsZero() && d.points[0].At.After(verdict) }
-	var first, second []*drawing
+	late := func(d *draft) bool { return !verdict.IsZero() && d.points[0].At.After(verdict) }
+	var first, second []*draft
 	for _, d := range sorted {
 		if late(d) {
 			second = append(second, d)
@@ -167,10 +168,11 @@ func chosen(all []*drawing, in *state.Incident) []*drawing {
 	return append(first, second[:min(curvesEntities-len(first), len(second))]...)
 }
 
-// apart is how far points of two gatherings have to be from each other to be two.
-const apart = 5 * time.Second
+// minSpacing is the least time between two points. Points of two gatherings that are closer count
+// as one.
+const minSpacing = 5 * time.Second
 
-// mergePoints puts newer points among older ones. Where both have one, the newer stands.
+// mergePoints merges newer points into older ones. If both have a point, the newer one stays.
 func mergePoints(old, more []state.Point) []state.Point {
 	out := make([]state.Point, 0, len(old)+len(more))
 	for i, j := 0, 0; i < len(old) || j < len(more); {
@@ -178,8 +180,8 @@ func mergePoints(old, more []state.Point) []state.Point {
 		case j == len(more):
 			out = append(out, old[i])
 			i++
-		case i == len(old) || more[j].At.Sub(old[i].At) < apart:
-			if i < len(old) && more[j].At.Sub(old[i].At) > -apart {
+		case i == len(old) || more[j].At.Sub(old[i].At) < minSpacing:
+			if i < len(old) && more[j].At.Sub(old[i].At) > -minSpacing {
 				i++
 				continue
 			}
@@ -193,8 +195,8 @@ func mergePoints(old, more []state.Point) []state.Point {
 	return out
 }
 
-// thin keeps as many points as a curve may have, most of them around the onset.
-func thin(points []state.Point, onset time.Time) []state.Point {
+// downsample limits a curve to curvesPoints points, most of them around the onset.
+func downsample(points []state.Point, onset time.Time) []state.Point {
 	if len(points) <= curvesPoints {
 		return points
 	}
@@ -206,17 +208,17 @@ func thin(points []state.Point, onset time.Time) []state.Point {
 	for to < len(points) && near(points[to]) {
 		to++
 	}
-	around := buckets(points[from:to], curvesNear)
+	around := peaks(points[from:to], curvesNear)
 	rest := curvesPoints - len(around)
-	before := buckets(points[:from], max(rest*from/max(from+len(points)-to, 1), 1))
-	out := slices.Concat(before, around, buckets(points[to:], rest-len(before)))
-	out[len(out)-1] = points[len(points)-1] // a line ends where the gathering did
+	before := peaks(points[:from], max(rest*from/max(from+len(points)-to, 1), 1))
+	out := slices.Concat(before, around, peaks(points[to:], rest-len(before)))
+	out[len(out)-1] = points[len(points)-1] // the curve ends at the last point of the gathering
 	return out
 }
 
-// buckets keeps n points at most: of each stretch of time the one that differs most from the one
-// kept before it, so that no peak is lost.
-func buckets(points []state.Point, n int) []state.Point {
+// peaks returns at most n points. Of each interval it keeps the point that differs most from the
+// point kept before it.
+func peaks(points []state.Point, n int) []state.Point {
 	if len(points) <= n {
 		return points
 	}

@@ -9,16 +9,16 @@ import (
 	"paramedic/state"
 )
 
-// outcome applies what came of delivering an effect. An outcome of an older turn is dropped: it was
-// answered already.
-func (x *step) outcome(o state.Outcome) {
+// applyOutcome applies the result of an effect's delivery. An outcome of an older turn is dropped:
+// that turn was answered already.
+func (x *step) applyOutcome(o state.Outcome) {
 	e := x.effects[o.Effect]
 	if e == nil || e.Turn != o.Turn {
 		return
 	}
 	in := x.incidents[e.Incident]
 	if in != nil && e.Kind == state.EffectNotify {
-		x.told(in, e, o)
+		x.recordShown(in, e, o)
 	}
 	if !o.Done {
 		e.Attempts++
@@ -26,28 +26,28 @@ func (x *step) outcome(o state.Outcome) {
 		x.touch(kindEffect, string(e.ID))
 		return
 	}
-	x.drop(e.ID)
+	x.dropEffect(e.ID)
 	if in == nil {
 		return
 	}
 	switch e.Kind {
 	case state.EffectNotify:
 		if o.Error == "" && in.Rev > o.Rev {
-			x.notify(in, e.Channel)
+			x.wantNotify(in, e.Channel)
 		}
 	case state.EffectEnrich:
-		x.enriched(in, e)
+		x.scheduleEnrich(in, e)
 	case state.EffectRun:
 		if a := x.actions[e.Action]; a != nil {
-			x.runAction(a)
+			x.scheduleRun(a)
 		}
 	case state.EffectNote:
-		x.noted(in, e, o)
+		x.recordNote(in, e, o)
 	}
 }
 
-// told notes what a channel has shown.
-func (x *step) told(in *state.Incident, e *state.Effect, o state.Outcome) {
+// recordShown records the revision that a channel has shown.
+func (x *step) recordShown(in *state.Incident, e *state.Effect, o state.Outcome) {
 	t, before := in.Told[e.Channel], in.Told[e.Channel].Rev
 	if len(o.Ref) > 0 {
 		t.Ref = maps.Clone(t.Ref)
@@ -75,8 +75,8 @@ func (x *step) told(in *state.Incident, e *state.Effect, o state.Outcome) {
 	}
 }
 
-// enriched plans the next gathering of evidence.
-func (x *step) enriched(in *state.Incident, e *state.Effect) {
+// scheduleEnrich schedules the next gathering of evidence.
+func (x *step) scheduleEnrich(in *state.Incident, e *state.Effect) {
 	if !in.Open() {
 		return
 	}
@@ -89,26 +89,25 @@ func (x *step) enriched(in *state.Incident, e *state.Effect) {
 	}
 	next := x.now.Add(every)
 	if in.EnrichAt.After(e.Due) {
-		next = sooner(next, in.EnrichAt) // a symptom came while evidence was being gathered
+		next = sooner(next, in.EnrichAt) // a symptom came during the gathering
 	}
 	in.EnrichAt = next
 	x.changedIncident(in)
 	x.wantEvidence(in)
 }
 
-// vanishedSlack is how much later than an alert's last mention Alertmanager must have been asked to
-// prove it gone; mostReconciled and mostEnded bound the alerts that one input ends and the
-// incidents that they are of, each of which is up to six records beside its alerts. The next asking
-// does the rest.
+// An alert is gone if Alertmanager was queried vanishedSlack after its last report, or later.
+// maxEndedAlerts and maxEndedIncidents bound the changes of one input: each incident is up to six
+// records beside its alerts. The next query ends the rest.
 const (
-	vanishedSlack  = 30 * time.Second
-	mostReconciled = 150
-	mostEnded      = 70
+	vanishedSlack     = 30 * time.Second
+	maxEndedAlerts    = 150
+	maxEndedIncidents = 70
 )
 
-// vanished ends the episodes of alerts that Alertmanager no longer holds: silenced alerts that
-// resolve are never announced.
-func (x *step) vanished(v state.Vanished) {
+// applyVanished ends the episodes of alerts that Alertmanager no longer has. It never announces the
+// end of silenced alerts.
+func (x *step) applyVanished(v state.Vanished) {
 	gone := make(map[state.Fingerprint]bool, len(v.Fingerprints))
 	for _, fp := range v.Fingerprints {
 		gone[fp] = true
@@ -118,7 +117,8 @@ func (x *step) vanished(v state.Vanished) {
 	})
 }
 
-// endAlerts ends active alerts that went without a word, and reports whether there were any.
+// endAlerts ends active alerts for which no resolution was sent, and reports whether there were
+// any.
 func (x *step) endAlerts(why string, gone func(*state.AlertRecord) bool) bool {
 	var ended []*state.Incident
 	n := 0
@@ -127,17 +127,17 @@ func (x *step) endAlerts(why string, gone func(*state.AlertRecord) bool) bool {
 		if !rec.Active || !gone(rec) {
 			continue
 		}
-		if n++; n > mostReconciled || len(ended) == mostEnded {
+		if n++; n > maxEndedAlerts || len(ended) == maxEndedIncidents {
 			break
 		}
 		rec.Alert.Status = state.Resolved
-		if in := x.gone(rec); in != nil && !slices.Contains(ended, in) {
+		if in := x.endEpisode(rec); in != nil && !slices.Contains(ended, in) {
 			ended = append(ended, in)
 			x.record(in, state.Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf("%s: %s", orDash(rec.Alert.Name()), why)})
 		}
 	}
 	for _, in := range ended {
-		x.settle(in)
+		x.updateStatus(in)
 	}
 	return n > 0
 }

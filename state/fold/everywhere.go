@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// mostAlone is how many open incidents a rule that is not known may have opened for itself.
-	// With the next one they become one.
-	mostAlone = 8
-	// atOnce is how far back such incidents count: a rule that fires now and then in other places
-	// stays with those.
-	atOnce = time.Hour
-	// mostGathered bounds how many incidents one input merges so: more than 999 records
-	// (jetstream.MaxRecords) are written twice, and a merge is about eight. The next alert of the
-	// rule merges the rest.
-	mostGathered = 2 * mostAlone
-	// groupHint marks the alerts that belong together because they are of one group, wherever they
-	// are. The rules read it.
+	// maxSameRule is how many open incidents of its own an unknown rule may have. The next alert
+	// merges them into one.
+	maxSameRule = 8
+	// sameRuleWindow is the age up to which such incidents count. A rule that fires now and then in
+	// different places keeps its separate incidents.
+	sameRuleWindow = time.Hour
+	// maxRuleMerges bounds the merges of one input. A commit of more than 999 records
+	// (jetstream.MaxRecords) is written twice, and a merge is about eight records. The next alert
+	// of the rule merges the rest.
+	maxRuleMerges = 2 * maxSameRule
+	// groupHint marks alerts that belong together although they are in different places. The rules
+	// read it.
 	groupHint = "group"
 )
 
 func everywhereKey(cluster, rule string) string { return cluster + "\x00" + rule }
 
-// indexEverywhere makes the incident findable by the rule whose alerts it takes. Where one was
-// reopened there may be two: the one that opened last stays the rule's.
+// indexEverywhere makes the incident findable by the rule whose alerts it counts. A reopened
+// incident can make two of them: the one that opened last is used.
 func (b *Board) indexEverywhere(in *state.Incident) {
 	if in.Everywhere == "" {
 		return
@@ -44,47 +44,47 @@ func countsEverywhere(in *state.Incident, rec *state.AlertRecord) bool {
 	return in.Everywhere != "" && rec.Sign.Symptom == state.Unclassified && rec.Alert.Name() == in.Everywhere
 }
 
-// spread takes the place out of an alert's sign. What fires everywhere says nothing of any one
-// place, and an incident with the places of some of its alerts would draw the troubles of those to
-// itself.
-func spread(rec *state.AlertRecord) {
+// clearPlace removes the place from an alert's sign. An alert that fires everywhere says nothing
+// about one place. With the places of some alerts the incident would attract unrelated alerts from
+// there.
+func clearPlace(rec *state.AlertRecord) {
 	rec.Sign.Entity = state.Entity{Cluster: rec.Sign.Entity.Cluster}
 	rec.Sign.Hints = map[string]string{groupHint: state.Hash("everywhere", rec.Alert.Name())}
 }
 
-// gatherRule returns the incident that counts the alerts of a rule that is not known and fires
-// everywhere, or nil. The rule gets that incident when mostAlone others that it opened hold nothing
-// else; they are merged into it.
-func (x *step) gatherRule(rec *state.AlertRecord) *state.Incident {
+// everywhereIncident returns the incident that counts the alerts of an unknown rule that fires
+// everywhere, or nil. It opens that incident if maxSameRule others have alerts of the rule only,
+// and merges them into it.
+func (x *step) everywhereIncident(rec *state.AlertRecord) *state.Incident {
 	rule := rec.Alert.Name()
 	if rec.Sign.Symptom != state.Unclassified || rule == "" {
 		return nil
 	}
 	if in := x.everywhere[everywhereKey(x.in.Cluster, rule)]; in != nil {
-		spread(rec)
-		x.gather(in, x.alone(rule))
+		clearPlace(rec)
+		x.mergeSameRule(in, x.sameRuleIncidents(rule))
 		return in
 	}
-	alone := x.alone(rule)
-	if len(alone) < mostAlone || x.gathered+mostAlone > mostGathered {
+	alone := x.sameRuleIncidents(rule)
+	if len(alone) < maxSameRule || x.ruleMerges+maxSameRule > maxRuleMerges {
 		return nil
 	}
-	spread(rec)
+	clearPlace(rec)
 	in := x.openIncident(rec)
 	in.Everywhere = rule
 	x.indexEverywhere(in)
 	x.index(in, x.signKeys(rec))
 	x.record(in, state.Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
-		"no rule here knows %s, and it opened %d incidents within %s: this one counts its alerts from now on", rule, len(alone), atOnce)})
-	x.gather(in, alone)
+		"no rule here knows %s, and it opened %d incidents within %s: this one counts its alerts from now on", rule, len(alone), sameRuleWindow)})
+	x.mergeSameRule(in, alone)
 	return in
 }
 
-// gather merges incidents into the one that counts the alerts of their rule, as many as the input
+// mergeSameRule merges incidents into the one that counts their rule's alerts, as many as the input
 // may still merge.
-func (x *step) gather(in *state.Incident, alone []*state.Incident) {
-	for _, other := range alone[:min(len(alone), mostGathered-x.gathered)] {
-		x.gathered++
+func (x *step) mergeSameRule(in *state.Incident, alone []*state.Incident) {
+	for _, other := range alone[:min(len(alone), maxRuleMerges-x.ruleMerges)] {
+		x.ruleMerges++
 		x.merge(in, other)
 		for i := range in.Symptoms {
 			in.Symptoms[i].Entities = []state.Entity{{Cluster: in.Scope.Cluster}}
@@ -92,12 +92,12 @@ func (x *step) gather(in *state.Incident, alone []*state.Incident) {
 	}
 }
 
-// alone returns the newest open incidents that hold alerts of this rule and nothing else, and that
-// no person or verdict has touched.
-func (x *step) alone(rule string) []*state.Incident {
+// sameRuleIncidents returns the newest open incidents that have only alerts of this rule, no
+// verdict, no acknowledgement and no actions.
+func (x *step) sameRuleIncidents(rule string) []*state.Incident {
 	var out []*state.Incident
-	for in := range x.near[ruleKey+":"+strings.ToLower(rule)].newest {
-		if in.Everywhere != "" || in.Cluster != x.in.Cluster || x.now.Sub(in.OpenedAt) > atOnce {
+	for in := range x.byKey[ruleKey+":"+strings.ToLower(rule)].newest {
+		if in.Everywhere != "" || in.Cluster != x.in.Cluster || x.now.Sub(in.OpenedAt) > sameRuleWindow {
 			continue
 		}
 		touched := in.Cause() != state.Unknown || !in.AckedAt.IsZero() || len(in.Actions) > 0

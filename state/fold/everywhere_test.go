@@ -26,7 +26,7 @@ func TestManyUnknownRulesFitOneCommit(t *testing.T) {
 	const rules = 20
 	s := newStory(t)
 	for r := range rules {
-		s.unknown(fmt.Sprint("Rule", r), 0, mostAlone)
+		s.unknown(fmt.Sprint("Rule", r), 0, maxSameRule)
 	}
 	for _, in := range s.open() {
 		s.evidence(in, "")
@@ -34,7 +34,7 @@ func TestManyUnknownRulesFitOneCommit(t *testing.T) {
 	s.wait(s.fold.Settings.SpeakWithin * 2)
 	var batch state.AlertBatch
 	for r := range rules {
-		for n := mostAlone; n < mostAlone+5; n++ {
+		for n := maxSameRule; n < maxSameRule+5; n++ {
 			rule := fmt.Sprint("Rule", r)
 			batch.Alerts = append(batch.Alerts, s.make(state.Firing, rule, "", "warning", fmt.Sprint(rule, "-", n)))
 		}

@@ -10,9 +10,9 @@ import (
 	"paramedic/state"
 )
 
-// Evidence is gathered again while an incident is open: often while it is young, then less.
+// While an incident is open, evidence is gathered again: often at first, then less often.
 const (
-	enrichUndecided = 15 * time.Second // while there is no verdict: rates need a moment to show what began just now
+	enrichUndecided = 15 * time.Second // while there is no verdict: rates need time to show a recent change
 	undecided       = 3 * time.Minute
 
 	enrichYoung = time.Minute
@@ -20,25 +20,24 @@ const (
 	youth       = 15 * time.Minute
 )
 
-// evidenceCame applies a gathering of live context: the topology it found, and the verdict on it.
-func (x *step) evidenceCame(ev state.Evidence) {
+// applyEvidence applies a gathering of live context: its workers, and the verdict on it.
+func (x *step) applyEvidence(ev state.Evidence) {
 	in := x.incidents[ev.Incident]
 	if in == nil || !in.Open() {
 		return
 	}
-	x.learn(in.Cluster, ev.Workers, x.now)
-	ev.Beside = x.beside(in)
-	x.splitOff(in, ev)
-	x.judge(in, ev)
+	x.rememberWorkers(in.Cluster, ev.Workers, x.now)
+	ev.Beside = x.otherVerdicts(in)
+	x.split(in, ev)
+	x.diagnose(in, ev)
 }
 
-// judge remembers what was gathered for an incident, and takes the verdict on it beside those of
-// others.
-func (x *step) judge(in *state.Incident, ev state.Evidence) {
+// diagnose stores an incident's evidence and applies the verdict on it.
+func (x *step) diagnose(in *state.Incident, ev state.Evidence) {
 	if !in.Open() {
 		return
 	}
-	ev.Incident, ev.Beside = in.ID, x.beside(in)
+	ev.Incident, ev.Beside = in.ID, x.otherVerdicts(in)
 	var drawn []state.Curve
 	if before := x.evidence[in.ID]; before != nil {
 		drawn = before.Curves
@@ -46,14 +45,14 @@ func (x *step) judge(in *state.Incident, ev state.Evidence) {
 	ev.Curves = mergeCurves(drawn, &ev, in)
 	x.evidence[in.ID] = &ev
 	x.touch(kindEvidence, string(in.ID))
-	x.diagnosed(in, x.Triage.Diagnose(in, &ev, x.now))
-	if in.Open() { // else its evidence is settled
-		ev.Curves, ev.Gone = mergeCurves(drawn, &ev, in), nil // again: the verdict says which signals tell the story
+	x.takeVerdict(in, x.Triage.Diagnose(in, &ev, x.now))
+	if in.Open() { // else its evidence is archived
+		ev.Curves, ev.Gone = mergeCurves(drawn, &ev, in), nil // again: the verdict selects the signals to draw
 	}
 }
 
-// diagnosed takes a verdict, unless the one before it should stand.
-func (x *step) diagnosed(in *state.Incident, d state.Diagnosis) {
+// takeVerdict applies a verdict, unless the one before it should stay.
+func (x *step) takeVerdict(in *state.Incident, d state.Diagnosis) {
 	first := in.DiagnosedAt.IsZero()
 	before := in.Cause()
 	if !first && !x.supersedes(in, d) {
@@ -61,7 +60,7 @@ func (x *step) diagnosed(in *state.Incident, d state.Diagnosis) {
 		return
 	}
 	if first {
-		x.drop(state.EffectID("prepare:" + string(in.ID)))
+		x.dropEffect(state.EffectID("prepare:" + string(in.ID)))
 	}
 	in.Diagnosis = d
 	if before != in.Cause() {
@@ -102,32 +101,33 @@ func (x *step) diagnosed(in *state.Incident, d state.Diagnosis) {
 	}
 	x.noteExternals(in)
 	x.changedIncident(in)
-	x.tell(in)
+	x.notifyChannels(in)
 }
 
-// supersedes says whether a new verdict replaces the one that people were told. As trouble fades,
-// so does its evidence: a verdict is therefore not taken back for unknown, nor for benign, nor for
-// what is only left behind, and not at all once the bot has acted on it or while a person does.
-// Only that nothing is wrong is taken back for unknown, when an alert comes that it does not
-// explain. None of this holds for a trouble that came after the one that was told had ended.
+// supersedes reports whether a new verdict replaces the one that was published.
+//
+// The evidence fades with the trouble. A verdict is therefore not replaced by unknown, by benign,
+// or by a mere consequence. It is not replaced at all after the bot has acted on it, or while a
+// person does. Only a benign verdict is replaced by unknown, if an alert fires that it does not
+// explain. None of this applies to a new trouble after the end of the first one.
 func (x *step) supersedes(in *state.Incident, d state.Diagnosis) bool {
 	if d.Cause == in.Cause() {
 		fades := d.Score < in.Diagnosis.Score && len(d.Scope.Pods) < len(in.Diagnosis.Scope.Pods)
-		return in.ActiveAlerts > 0 && in.Status != state.StatusMitigating && !fades // the peak is what the report tells
+		return in.ActiveAlerts > 0 && in.Status != state.StatusMitigating && !fades // the report keeps the peak
 	}
 	if in.Cause() == state.Unknown {
 		return true
 	}
 	if in.Cause() == state.BenignAlert && d.Cause == state.Unknown {
-		return worse(in)
+		return hasUnexplainedAlert(in)
 	}
-	if d.Cause == state.Unknown || d.Cause == state.BenignAlert || in.ActiveAlerts == 0 || x.anothers(in, d) || x.blind(in, d) || x.rolledOut(in) {
+	if d.Cause == state.Unknown || d.Cause == state.BenignAlert || in.ActiveAlerts == 0 || x.belongsToOther(in, d) || x.restsOnMissing(in, d) || x.followsRollout(in) {
 		return false
 	}
-	if afresh(in, d) {
-		return !x.busy(in)
+	if isNewTrouble(in, d) {
+		return !x.hasOpenWrite(in)
 	}
-	if x.leftBehind(in, d) || slices.Contains(in.RuledOut, d.Cause) {
+	if x.isAftermath(in, d) || slices.Contains(in.RuledOut, d.Cause) {
 		return false
 	}
 	for _, id := range in.Actions {
@@ -139,85 +139,86 @@ func (x *step) supersedes(in *state.Incident, d state.Diagnosis) bool {
 	return true
 }
 
-// afresh says that a verdict is about what came within the hold, when all alerts of the trouble
-// that was told were gone: it explains a symptom that this trouble never had and does not lead to.
-func afresh(in *state.Incident, d state.Diagnosis) bool {
+// isNewTrouble reports whether a verdict is about a new trouble that came within the hold, after
+// all alerts of the first had resolved. It explains a symptom that the first trouble neither had
+// nor leads to.
+func isNewTrouble(in *state.Incident, d state.Diagnosis) bool {
 	return len(in.Over) > 0 && slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool {
 		return s.Active > 0 && !slices.Contains(in.Over, s.Symptom) && !slices.Contains(in.Diagnosis.Explains, s.Symptom) && slices.Contains(d.Explains, s.Symptom)
 	})
 }
 
-// worse says that an alert fires that the verdict neither explains nor was weighed with.
-func worse(in *state.Incident) bool {
+// hasUnexplainedAlert reports whether an active symptom is neither explained by the verdict nor
+// among its findings.
+func hasUnexplainedAlert(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool {
 		weighed := func(f state.Finding) bool { return f.Signal == "symptom:"+string(s.Symptom) }
 		return s.Active > 0 && s.Symptom != state.Unclassified && !slices.Contains(in.Diagnosis.Explains, s.Symptom) && !slices.ContainsFunc(in.Diagnosis.Findings, weighed)
 	})
 }
 
-// anothers says that a verdict is about other workers than those that the incident was about, and
-// that these have an incident of that cause: when the signs of one trouble fade, what is left to be
-// seen is the other.
-func (x *step) anothers(in *state.Incident, d state.Diagnosis) bool {
+// belongsToOther reports whether a verdict is about other pods than the incident, and these have an
+// incident with the same cause. When the evidence of one trouble fades, only that of the other
+// remains.
+func (x *step) belongsToOther(in *state.Incident, d state.Diagnosis) bool {
 	if len(in.Diagnosis.Scope.Pods) == 0 || intersect(in.Diagnosis.Scope.Pods, d.Scope.Pods) {
 		return false
 	}
-	return slices.ContainsFunc(x.around(in.Cluster, d.Scope), func(other *state.Incident) bool {
+	return slices.ContainsFunc(x.nearby(in.Cluster, d.Scope), func(other *state.Incident) bool {
 		return other.ID != in.ID && other.Open() && other.Cause() == d.Cause && intersect(other.Diagnosis.Scope.Pods, d.Scope.Pods)
 	})
 }
 
-// fading is for how long what a trouble leaves behind may be taken for another: as long as the
-// longest windows of rules and signals are, and rules wait before they fire.
-const fading = 15 * time.Minute
+// fadeTime is how long the consequences of a trouble may look like another trouble. It covers the
+// longest windows of rules and signals, and the time that rules wait before they fire.
+const fadeTime = 15 * time.Minute
 
-// leftBehind says that less speaks for a verdict than did for the one before it: while a trouble
-// ends, queues that drain and clients that come back look like troubles of their own, and what
-// showed the real one is over. None of that is a root of it that an alert tells of, or that is a
-// worker or a machine found broken.
-func (x *step) leftBehind(in *state.Incident, d state.Diagnosis) bool {
+// isAftermath reports whether a verdict has a lower score than the one before it and comes soon
+// after. While a trouble ends, draining queues and returning clients look like a trouble of their
+// own, and the evidence of the real one is gone. A root cause of the first verdict is no aftermath
+// if an alert or a broken worker or node shows it.
+func (x *step) isAftermath(in *state.Incident, d state.Diagnosis) bool {
 	unexplained := func(s state.SymptomCount) bool {
 		return s.Active > 0 && s.Symptom != state.Unclassified && !slices.Contains(in.Diagnosis.Explains, s.Symptom)
 	}
 	broken := len(d.Scope.Pods)+len(d.Scope.Nodes) > 0
 	root := slices.Contains(d.LeadsTo, in.Cause()) && (broken || slices.ContainsFunc(in.Symptoms, unexplained))
-	return in.Cause() != state.BenignAlert && d.Score < in.Diagnosis.Score && x.now.Sub(in.Diagnosis.At) <= fading && !root
+	return in.Cause() != state.BenignAlert && d.Score < in.Diagnosis.Score && x.now.Sub(in.Diagnosis.At) <= fadeTime && !root
 }
 
-// aftermath is for how long a rollout explains what is new: queues move to workers with cold caches
-// and arrive there again, and some workers have the new settings while others have the old.
-const aftermath = 15 * time.Minute
+// rolloutTime is how long a rollout explains new symptoms. Queues move to workers with cold caches,
+// and some workers have the new settings while others have the old.
+const rolloutTime = 15 * time.Minute
 
-// rolledOut says that somebody answered the verdict with a rollout of the incident's pool, and a
-// moment ago. What came after a verdict is no root of what it was about, however much it looks like
-// one.
-func (x *step) rolledOut(in *state.Incident) bool {
+// followsRollout reports whether someone started a rollout of the incident's pool soon after the
+// verdict. A change after the verdict cannot be its root cause.
+func (x *step) followsRollout(in *state.Incident) bool {
 	ev := x.evidence[in.ID]
 	return ev != nil && slices.ContainsFunc(ev.Samples, func(s state.Sample) bool {
 		if s.Signal != "rollout_age" || in.Scope.Pool != "" && s.Entity.Pool != "" && s.Entity.Pool != in.Scope.Pool {
 			return false
 		}
 		began := s.At.Add(-time.Duration(s.Value * float64(time.Second)))
-		return began.After(in.NamedAt) && x.now.Sub(began) <= aftermath
+		return began.After(in.NamedAt) && x.now.Sub(began) <= rolloutTime
 	})
 }
 
-// blindness is how long a verdict stands on what was read before. Longer than that, what cannot be
-// read is itself what is wrong.
-const blindness = 3 * time.Minute
+// scrapeGap is how long a verdict is kept although its signals cannot be read. After that the
+// missing signals are themselves a symptom.
+const scrapeGap = 3 * time.Minute
 
-// blind says that a verdict would only be another because what the one before it rests on could not
-// be read this time: a scrape that failed is no evidence against what the one before it showed.
-// What spoke against the new one may be as much as what spoke for the old.
-func (x *step) blind(in *state.Incident, d state.Diagnosis) bool {
+// restsOnMissing reports whether a verdict is different only because signals of the one before it
+// could not be read this time. A failed scrape is no evidence against the earlier verdict. The
+// missing findings count twice, because they may also have spoken against the new cause.
+func (x *step) restsOnMissing(in *state.Incident, d state.Diagnosis) bool {
 	ev := x.evidence[in.ID]
 	i := slices.IndexFunc(d.Alternatives, func(a state.Alternative) bool { return a.Cause == in.Cause() })
-	if ev == nil || i < 0 || x.now.Sub(in.Diagnosis.At) > blindness {
+	if ev == nil || i < 0 || x.now.Sub(in.Diagnosis.At) > scrapeGap {
 		return false
 	}
 	unread := 0.0
 	for _, f := range in.Diagnosis.Findings {
-		if f.Weight > 0 && slices.ContainsFunc(f.Reads, func(signal string) bool { return lacks(ev, signal, f.Pod) }) {
+		if f.Weight > 0 && slices.ContainsFunc(f.Reads, func(signal string) bool { return isMissing(ev, signal, f.Pod) }) {
 			unread += f.Weight
 		}
 	}
@@ -228,8 +229,8 @@ func intersect(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// around are the incidents that a scope may concern.
-func (x *step) around(cluster string, s state.Scope) []*state.Incident {
+// nearby returns the incidents that may concern a scope.
+func (x *step) nearby(cluster string, s state.Scope) []*state.Incident {
 	out := x.candidates(x.entityKeys(scopeEntity(s), ""))
 	for _, pod := range s.Pods {
 		out = append(out, x.candidates(x.entityKeys(state.Entity{Cluster: cluster, Namespace: s.Namespace, Pod: pod}, ""))...)
@@ -240,11 +241,10 @@ func (x *step) around(cluster string, s state.Scope) []*state.Incident {
 	return slices.DeleteFunc(out, func(in *state.Incident) bool { return in.Cluster != cluster })
 }
 
-// joinOthers merges incidents that one cause explains. It gives the incident that remains of the
-// given one's trouble where that is the given one, and nil where it was itself merged into an older
-// root.
+// joinOthers merges incidents that one cause explains. It returns nil if the incident itself was
+// merged into an older root.
 func (x *step) joinOthers(in *state.Incident) *state.Incident {
-	for _, other := range x.around(in.Cluster, in.Scope) {
+	for _, other := range x.nearby(in.Cluster, in.Scope) {
 		if other.ID == in.ID || !other.Open() {
 			continue
 		}
@@ -253,15 +253,15 @@ func (x *step) joinOthers(in *state.Incident) *state.Incident {
 			x.merge(in, other)
 		case !other.DiagnosedAt.IsZero() && x.Triage.Absorbs(other, in):
 			x.merge(other, in)
-			x.tell(other)
+			x.notifyChannels(other)
 			return nil
 		}
 	}
 	return in
 }
 
-// merge makes other a part of root. Its alerts stay its own records and are found through
-// MergedInto, so that the cost of a merge does not depend on how many there are.
+// merge makes other a part of root. Its alerts keep their records and are found through MergedInto,
+// so that the cost of a merge does not depend on their number.
 func (x *step) merge(root, other *state.Incident) {
 	root.Absorbed = append(root.Absorbed, other.ID)
 	root.AlertCount += other.AlertCount
@@ -276,24 +276,24 @@ func (x *step) merge(root, other *state.Incident) {
 		root.MergeSymptom(s)
 	}
 	if root.AckedAt.IsZero() && !other.AckedAt.IsZero() {
-		root.AckedAt, root.AckedBy = other.AckedAt, inherited(other.AckedBy)
+		root.AckedAt, root.AckedBy = other.AckedAt, ackedElsewhere(other.AckedBy)
 	}
 	for _, id := range other.Actions {
 		a := x.actions[id]
 		if a.NeedsPerson() || !a.State.BeforeEffect() && !a.State.Done() || a.Declined() {
-			root.Actions = append(root.Actions, id) // what is under way is now the root's to wait for, and a person's no is to the root, too
+			root.Actions = append(root.Actions, id) // root waits for runs in progress, and a person's refusal applies to root, too
 		}
 		if a.NeedsPerson() {
 			root.HandedAt = later(root.HandedAt, other.HandedAt)
 		}
 	}
 	x.inheritExternals(root, other)
-	x.index(root, slices.Collect(maps.Keys(x.keys[other.ID])))
+	x.index(root, slices.Collect(maps.Keys(x.keysOf[other.ID])))
 	x.record(root, state.Entry{Kind: "merged", Text: fmt.Sprintf("%s (%s) is the same trouble and was merged into this incident", other.ID, other.Title)})
 	x.record(other, state.Entry{Kind: "merged", Text: fmt.Sprintf("merged into %s: %s", root.ID, root.Title)})
 	other.MergedInto = root.ID
 	other.ActiveAlerts = 0
-	x.close(other, "merge")
+	x.resolveIncident(other, "merge")
 	root.Rev++
 	if root.Status == state.StatusMonitoring && root.ActiveAlerts > 0 {
 		root.Status, root.HoldUntil = x.activeStatus(root), time.Time{}
@@ -301,32 +301,32 @@ func (x *step) merge(root, other *state.Incident) {
 	x.changedIncident(root)
 }
 
-// inherited is a person who acknowledged another page of the same trouble: no tool knows yet that
-// this one is theirs too.
-func inherited(by state.Actor) state.Actor {
+// ackedElsewhere returns a person who acknowledged another page of the same trouble. No tool knows
+// yet that this page is acknowledged, too.
+func ackedElsewhere(by state.Actor) state.Actor {
 	by.Via = "paramedic"
 	return by
 }
 
-// close resolves an incident: nothing is gathered or begun for it any more, and everybody who was
-// told is told the end.
-func (x *step) close(in *state.Incident, by string) {
+// resolveIncident resolves an incident. It stops gathering and plans, and publishes the end on all
+// of its channels.
+func (x *step) resolveIncident(in *state.Incident, by string) {
 	in.Status, in.ResolvedAt, in.ResolvedBy = state.StatusResolved, x.now, by
 	in.HoldUntil, in.NotifyBy, in.EnrichAt, in.SilencedUntil = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	x.unindex(in)
 	if ev := x.evidence[in.ID]; ev != nil {
-		x.evidence[in.ID] = withoutSeries(ev)
+		x.evidence[in.ID] = archived(ev)
 		x.touch(kindEvidence, string(in.ID))
 	}
-	x.drop(state.EffectID("prepare:" + string(in.ID)))
-	x.drop(state.EffectID("enrich:" + string(in.ID)))
-	x.drop(planEffect(in.ID))
+	x.dropEffect(state.EffectID("prepare:" + string(in.ID)))
+	x.dropEffect(state.EffectID("enrich:" + string(in.ID)))
+	x.dropEffect(planEffect(in.ID))
 	for _, id := range in.Actions {
 		if a := x.actions[id]; a.State.BeforeEffect() {
 			x.moveAction(in, a, state.Cancelled, "the incident was resolved before anything was done", state.Actor{ID: "paramedic", Via: "paramedic"})
 		}
 	}
-	x.show(in)
+	x.publish(in)
 }
 
 func verdictText(d state.Diagnosis) string {
@@ -335,19 +335,19 @@ func verdictText(d state.Diagnosis) string {
 		if len(d.Alternatives) > 0 {
 			var names []string
 			for _, alt := range d.Alternatives[:min(2, len(d.Alternatives))] {
-				names = append(names, fmt.Sprintf("%s (%s)", alt.Cause, percent(alt.Confidence)))
+				names = append(names, fmt.Sprintf("%s (%s)", alt.Cause, percentText(alt.Confidence)))
 			}
 			text += ": the evidence does not decide between " + strings.Join(names, " and ")
 		}
 		return text
 	}
-	return fmt.Sprintf("%s, %s sure: %s", d.Cause, percent(d.Confidence), d.Title)
+	return fmt.Sprintf("%s, %s sure: %s", d.Cause, percentText(d.Confidence), d.Title)
 }
 
-// percent is a confidence as people read it; no verdict is quite certain.
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", min(99, 100*share)) }
+// percentText writes a confidence, 99 % at most. No verdict is certain.
+func percentText(share float64) string { return fmt.Sprintf("%.0f %%", min(99, 100*share)) }
 
-// mergeScope is the verdict's scope, with names that only the alerts gave.
+// mergeScope returns the verdict's scope, with the names that only the alerts have.
 func mergeScope(verdict, alerts state.Scope) state.Scope {
 	s := verdict
 	for _, f := range []struct {
@@ -361,8 +361,9 @@ func mergeScope(verdict, alerts state.Scope) state.Scope {
 	return s
 }
 
-// lacks reports whether a signal was not read: of nobody, or not of this worker, which is there.
-func lacks(e *state.Evidence, signal, pod string) bool {
+// isMissing reports whether no sample has the signal for the pod, or for any pod if pod is empty,
+// although the signal was queried or the worker exists.
+func isMissing(e *state.Evidence, signal, pod string) bool {
 	of := func(s state.Sample) bool {
 		return s.Signal == signal && (pod == "" || s.Entity.Pod == pod || s.Entity.Pod == "")
 	}

@@ -9,7 +9,7 @@ import (
 	"paramedic/state"
 )
 
-// A Fold applies inputs to a board. It does no I/O and reads no clock: the same inputs on the same
+// A Fold applies inputs to a board. It does no I/O and reads no clock. The same inputs on the same
 // board give the same board.
 type Fold struct {
 	Triage   state.Triage
@@ -17,30 +17,30 @@ type Fold struct {
 	Settings state.Settings
 }
 
-// Apply applies one input. What makes no sense (an unknown incident, an outcome of an older turn,
-// an approval that came too late) changes nothing but, where a person should know, the timeline.
+// Apply applies one input. An input that does not fit (an unknown incident, an outcome of an older
+// turn, a late approval) changes nothing but the timeline, if a person should know.
 func (f *Fold) Apply(b *Board, in state.Input) {
 	x := &step{Fold: f, Board: b, in: in, now: in.At}
 	before := b.touched
 	switch {
 	case in.Alerts != nil:
-		x.alerts(*in.Alerts)
+		x.applyAlerts(*in.Alerts)
 	case in.Evidence != nil:
-		x.evidenceCame(*in.Evidence)
+		x.applyEvidence(*in.Evidence)
 	case in.Command != nil:
-		x.command(*in.Command)
+		x.applyCommand(*in.Command)
 	case in.Outcome != nil:
-		x.outcome(*in.Outcome)
+		x.applyOutcome(*in.Outcome)
 	case in.Action != nil:
-		x.actionMoved(*in.Action)
+		x.applyActionEvent(*in.Action)
 	case in.Foreign != nil:
-		x.foreign(*in.Foreign)
+		x.applyForeign(*in.Foreign)
 	case in.Vanished != nil:
-		x.vanished(*in.Vanished)
+		x.applyVanished(*in.Vanished)
 	default:
 		x.tick()
 	}
-	small := b.touched-before <= mostBeforeSweep // with what a sweep changes a commit takes it
+	small := b.touched-before <= maxBeforeSweep // one commit takes the input's changes and those of a sweep
 	if b.meta.SweptAt.IsZero() || small && x.now.Sub(b.meta.SweptAt) >= sweepEvery {
 		x.sweep()
 	}
@@ -53,10 +53,10 @@ type step struct {
 	in  state.Input
 	now time.Time
 
-	gathered int // incidents merged because a rule fires everywhere
+	ruleMerges int // incidents merged because their rule fires everywhere
 }
 
-// changedIncident notes that the incident must be written.
+// changedIncident marks the incident for the next commit.
 func (x *step) changedIncident(in *state.Incident) { x.touch(kindIncident, string(in.ID)) }
 
 // record adds an entry to the incident's timeline.
@@ -68,7 +68,7 @@ func (x *step) record(in *state.Incident, e state.Entry) {
 	x.changedIncident(in)
 }
 
-// oneLine keeps text that came from outside on one line and of a length that a timeline can show.
+// oneLine shortens text from outside to one line of at most 500 characters.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > 500 {
@@ -77,17 +77,16 @@ func oneLine(s string) string {
 	return s
 }
 
-// show makes the incident's newest form visible to people, on every channel that has heard of it or
-// should hear of it now.
-func (x *step) show(in *state.Incident) {
+// publish makes a new revision of the incident and sends it to its channels.
+func (x *step) publish(in *state.Incident) {
 	in.Rev++
 	x.changedIncident(in)
-	x.tell(in)
+	x.notifyChannels(in)
 }
 
-// tell puts a notify effect for every channel of the incident that does not show its newest
-// revision. Nobody is told of an incident before its first verdict or NotifyBy, whichever is first.
-func (x *step) tell(in *state.Incident) {
+// notifyChannels wants a notification on every channel of the incident that has not shown its
+// newest revision. There is none before the first verdict or NotifyBy, whichever is first.
+func (x *step) notifyChannels(in *state.Incident) {
 	spoken := len(in.Channels) > 0
 	if !spoken && in.DiagnosedAt.IsZero() && in.Open() && x.now.Before(in.NotifyBy) {
 		return
@@ -105,15 +104,15 @@ func (x *step) tell(in *state.Incident) {
 	x.changedIncident(in)
 	for _, ch := range in.Channels {
 		if in.Told[ch].Rev < in.Rev {
-			x.notify(in, ch)
+			x.wantNotify(in, ch)
 		}
 	}
 }
 
-// notify wants the incident's newest revision shown on the channel. One such effect is pending at
-// most: a storm of changes costs the channel as many calls as it can deliver, and the last one
-// shows the newest state.
-func (x *step) notify(in *state.Incident, ch state.Channel) {
+// wantNotify wants the incident's newest revision shown on the channel. At most one such effect is
+// pending. In a storm of changes a channel thus gets as many calls as it can deliver, and the last
+// one shows the newest state.
+func (x *step) wantNotify(in *state.Incident, ch state.Channel) {
 	id := state.EffectID(fmt.Sprintf("notify:%s:%s", ch, in.ID))
 	if e := x.effects[id]; e != nil {
 		if e.Want != in.Rev {
@@ -122,11 +121,11 @@ func (x *step) notify(in *state.Incident, ch state.Channel) {
 		}
 		return
 	}
-	x.put(state.Effect{ID: id, Kind: state.EffectNotify, Cluster: in.Cluster, Incident: in.ID, Channel: ch, Want: in.Rev, Due: x.now})
+	x.wantEffect(state.Effect{ID: id, Kind: state.EffectNotify, Cluster: in.Cluster, Incident: in.ID, Channel: ch, Want: in.Rev, Due: x.now})
 }
 
-// put wants an effect; one that is wanted already is only made due sooner.
-func (x *step) put(e state.Effect) {
+// wantEffect wants an effect. If it is wanted already, only its due time may move forward.
+func (x *step) wantEffect(e state.Effect) {
 	if old := x.effects[e.ID]; old != nil {
 		if e.Due.Before(old.Due) && old.Attempts == 0 {
 			old.Due = e.Due
@@ -135,13 +134,13 @@ func (x *step) put(e state.Effect) {
 		return
 	}
 	e.Since, e.Turn = x.now, x.in.Seq
-	x.want(&e)
+	x.addEffect(&e)
 	x.touch(kindEffect, string(e.ID))
 }
 
-func (x *step) drop(id state.EffectID) {
+func (x *step) dropEffect(id state.EffectID) {
 	if e := x.effects[id]; e != nil {
-		x.unwant(e)
+		x.removeEffect(e)
 		x.touch(kindEffect, string(id))
 	}
 }

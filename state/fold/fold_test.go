@@ -431,7 +431,7 @@ func TestAVerdictIsNotReplacedByWhatTheTroubleLeavesBehind(t *testing.T) {
 		"weaker, and might be a root":    {verdict("kv_exhaustion", 17), verdict("retry_storm", 8, "kv_exhaustion"), 4 * time.Minute, "kv_exhaustion"},
 		"a root that an alert tells of":  {untold, verdict("gpu_fault", 8, "kv_exhaustion"), 4 * time.Minute, "gpu_fault"},
 		"a root that is a broken worker": {verdict("kv_exhaustion", 17), found, 4 * time.Minute, "gpu_fault"},
-		"weaker, long afterwards":        {verdict("routing_skew", 17), verdict("retry_storm", 8), fading + time.Second, "retry_storm"},
+		"weaker, long afterwards":        {verdict("routing_skew", 17), verdict("retry_storm", 8), fadeTime + time.Second, "retry_storm"},
 		"weaker than that all is well":   {verdict(state.BenignAlert, 17), verdict("retry_storm", 8), 4 * time.Minute, "retry_storm"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -885,7 +885,7 @@ func TestARestartKeepsWhereAMergedIncidentWas(t *testing.T) {
 	if first.MergedInto == "" {
 		t.Fatal("not merged")
 	}
-	root := s.board.home(first.ID)
+	root := s.board.root(first.ID)
 	var all []state.Record
 	for key, value := range s.records {
 		if !strings.HasPrefix(key, state.TimelinePrefix+".") && !strings.HasPrefix(key, kindWorker+".") { // a worker is forgotten sooner
@@ -893,8 +893,8 @@ func TestARestartKeepsWhereAMergedIncidentWas(t *testing.T) {
 		}
 	}
 	loaded := loadBoard(t, all)
-	for key := range s.board.keys[root.ID] {
-		if !loaded.keys[root.ID][key] {
+	for key := range s.board.keysOf[root.ID] {
+		if !loaded.keysOf[root.ID][key] {
 			t.Errorf("after a restart the root is no longer found by %q", key)
 		}
 	}
@@ -918,7 +918,7 @@ func TestVanishedAlertsFitOneCommit(t *testing.T) {
 		for _, ch := range s.board.incidents[i].Channels {
 			e := s.board.effects[state.EffectID(fmt.Sprintf("notify:%s:%s", ch, i))]
 			s.board.incidents[i].Told[ch] = state.Told{Rev: s.board.incidents[i].Rev}
-			s.board.unwant(e)
+			s.board.removeEffect(e)
 			delete(s.records, recordKey(kindEffect, string(e.ID)))
 		}
 		s.board.touch(kindIncident, string(i))

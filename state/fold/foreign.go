@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// occurred returns when the event happened at the other tool. Its clock may be ahead of ours, and
-// some events come without a time.
+// occurred returns the time of the event at the other tool. That tool's clock may be ahead, and
+// some events have no time.
 func (x *step) occurred(fo state.Foreign) time.Time {
 	if fo.At.IsZero() || fo.At.After(x.now) {
 		return x.now
@@ -18,12 +18,12 @@ func (x *step) occurred(fo state.Foreign) time.Time {
 	return fo.At
 }
 
-// foreign applies what another tool said: of one of our incidents, or of its own about something
-// that we know the meaning of. Events may come late and out of order: one that is older than what
-// is known changes nothing.
-func (x *step) foreign(fo state.Foreign) {
-	if in := x.home(state.IncidentID(fo.Key)); in != nil {
-		x.foreignOfOurs(in, fo)
+// applyForeign applies another tool's event: about one of our incidents, or about an incident of
+// its own that a rule recognises. Events may come late and out of order. An event that is older
+// than the known state changes nothing.
+func (x *step) applyForeign(fo state.Foreign) {
+	if in := x.root(state.IncidentID(fo.Key)); in != nil {
+		x.applyPageEvent(in, fo)
 		return
 	}
 	at := x.occurred(fo)
@@ -35,15 +35,15 @@ func (x *step) foreign(fo state.Foreign) {
 	case rec != nil && at.Before(later(rec.Alert.StartsAt, rec.Alert.EndsAt)):
 		return
 	case rec == nil && x.Triage.Classify(a, x.in.Cluster).Symptom == state.Unclassified:
-		return // not about an inference service, as far as its text tells
+		return // its text names no inference service
 	case fo.Event == "resolved":
 		a.Status, a.EndsAt = state.Resolved, at
-		if in := x.alertResolved(rec, a); in != nil {
-			x.settle(in)
+		if in := x.resolveAlert(rec, a); in != nil {
+			x.updateStatus(in)
 		}
 		return
 	}
-	in := x.alert(a)
+	in := x.applyAlert(a)
 	if in == nil {
 		return
 	}
@@ -51,7 +51,7 @@ func (x *step) foreign(fo state.Foreign) {
 		in.External = append(in.External, state.External{Source: fo.Source, ID: fo.ID, URL: fo.URL, Title: oneLine(fo.Title)})
 		x.record(in, state.Entry{Kind: "note", Text: fmt.Sprintf("%s incident %s is about this: %s", fo.Source, fo.ID, fo.Title)})
 	}
-	x.settle(in)
+	x.updateStatus(in)
 	x.noteExternals(in)
 }
 
@@ -62,13 +62,13 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-func (x *step) foreignOfOurs(in *state.Incident, fo state.Foreign) {
+func (x *step) applyPageEvent(in *state.Incident, fo state.Foreign) {
 	if in.ID != state.IncidentID(fo.Key) {
-		// The page of an incident that was merged: its end is our own doing, and says nothing of
-		// the page of the root.
+		// This is the page of a merged incident. The bot itself ended it, which says nothing about
+		// the root's page.
 		switch fo.Event {
 		case "acknowledged":
-			x.ack(in, inherited(fo.Actor), "on the page of "+fo.Key)
+			x.ack(in, ackedElsewhere(fo.Actor), "on the page of "+fo.Key)
 		case "annotated":
 			x.record(in, state.Entry{Kind: "note", Actor: fo.Actor, Quiet: true, Text: fo.Title})
 		}
@@ -87,29 +87,29 @@ func (x *step) foreignOfOurs(in *state.Incident, fo state.Foreign) {
 	switch fo.Event {
 	case "acknowledged":
 		if in.Open() {
-			x.rememberPage(in, "acknowledged")
+			x.setPageStatus(in, "acknowledged")
 			x.ack(in, fo.Actor, "")
 		}
 	case "unacknowledged":
-		if in.Open() && !at.Before(in.AckedAt) { // an acknowledgement elsewhere may be newer
-			x.rememberPage(in, "triggered")
+		if in.Open() && !at.Before(in.AckedAt) { // an acknowledgement on another channel may be newer
+			x.setPageStatus(in, "triggered")
 			x.unack(in, fo.Actor)
 		}
 	case "resolved":
 		if in.Open() {
-			x.rememberPage(in, "resolved")
+			x.setPageStatus(in, "resolved")
 			x.resolve(in, fo.Actor, "in PagerDuty")
 		}
 	case "reopened":
-		x.rememberPage(in, "triggered")
+		x.setPageStatus(in, "triggered")
 		if !in.Open() {
-			x.reopen(in, fo.Actor)
+			x.reopenFromPage(in, fo.Actor)
 		}
 	}
 }
 
-// rememberPage notes the status of the incident's page, so that it is not sent again.
-func (x *step) rememberPage(in *state.Incident, status string) {
+// setPageStatus records the status of the incident's page, so that it is not sent again.
+func (x *step) setPageStatus(in *state.Incident, status string) {
 	t := in.Told[state.ChannelPagerDuty]
 	t.Ref = maps.Clone(t.Ref)
 	if t.Ref == nil {
@@ -124,7 +124,7 @@ func (x *step) rememberPage(in *state.Incident, status string) {
 	x.changedIncident(in)
 }
 
-// unack takes an acknowledgement back: whoever had it has given it up, or did not come in time.
+// unack withdraws an acknowledgement, which the person gave up or let time out.
 func (x *step) unack(in *state.Incident, by state.Actor) {
 	if in.AckedAt.IsZero() {
 		return
@@ -141,26 +141,24 @@ func (x *step) unack(in *state.Incident, by state.Actor) {
 		text += ": PagerDuty took it back, it pages again"
 	}
 	x.record(in, state.Entry{Kind: "unacked", Actor: by, Text: text})
-	x.show(in)
+	x.publish(in)
 }
 
-// reopen takes up an incident that was resolved while its alerts fired on. Without an alert there
-// is nothing to take up: a person who reopens the page wants to look at it again, and the record
-// says so.
-func (x *step) reopen(in *state.Incident, by state.Actor) {
+// reopenFromPage reopens an incident that was resolved while its alerts fired. Without active
+// alerts it stays resolved: the timeline records that a person reopened the page.
+func (x *step) reopenFromPage(in *state.Incident, by state.Actor) {
 	keys := x.countActive(in)
 	if in.ActiveAlerts == 0 {
 		x.record(in, state.Entry{Kind: "note", Actor: by, Text: fmt.Sprintf("reopened in PagerDuty%s; it stays resolved here: none of its alerts fires", byWhom(by))})
 		return
 	}
-	x.takeUp(in, keys)
-	x.planAsked(in) // its runs ended when it was resolved, and its verdict may stay as it is
+	x.reopen(in, keys)
+	x.planNow(in) // its runs ended with the incident, and its verdict may not change
 	x.record(in, state.Entry{Kind: "reopened", Actor: by, Text: fmt.Sprintf("reopened in PagerDuty%s", byWhom(by))})
-	x.show(in)
+	x.publish(in)
 }
 
-// countActive counts the incident's active alerts anew, and returns the keys that they are found
-// by.
+// countActive counts the incident's active alerts anew, and returns their index keys.
 func (x *step) countActive(in *state.Incident) (keys []string) {
 	for i := range in.Symptoms {
 		in.Symptoms[i].Active = 0
@@ -180,8 +178,8 @@ func (x *step) countActive(in *state.Incident) (keys []string) {
 	return keys
 }
 
-// takeUp opens a resolved incident again, without its acknowledgement.
-func (x *step) takeUp(in *state.Incident, keys []string) {
+// reopen opens a resolved incident again, without its acknowledgement.
+func (x *step) reopen(in *state.Incident, keys []string) {
 	in.ResolvedAt, in.ResolvedBy = time.Time{}, ""
 	in.AckedAt, in.AckedBy = time.Time{}, state.Actor{}
 	if in.Status = state.StatusMonitoring; in.ActiveAlerts > 0 {

@@ -142,7 +142,7 @@ func TestForeignEndBeforeItsBeginningOpensNothing(t *testing.T) {
 
 func TestReopenedRuleTakesItsAlertsAgain(t *testing.T) {
 	s := newStory(t)
-	s.unknown("Mine", 0, mostAlone+1)
+	s.unknown("Mine", 0, maxSameRule+1)
 	in := s.open()[0]
 	if in.Everywhere != "Mine" {
 		t.Fatalf("%d incidents, the first counts %q", len(s.open()), in.Everywhere)
@@ -152,7 +152,7 @@ func TestReopenedRuleTakesItsAlertsAgain(t *testing.T) {
 	if !in.Open() {
 		t.Fatal("it was not reopened")
 	}
-	s.unknown("Mine", 20, 20+mostAlone)
+	s.unknown("Mine", 20, 20+maxSameRule)
 	if got := s.open(); len(got) != 1 || got[0] != in {
 		t.Errorf("%d incidents are open, want the one that was reopened", len(got))
 	}

@@ -9,13 +9,12 @@ import (
 	"paramedic/state"
 )
 
-// mostCandidates bounds how many open incidents a new sign is weighed against, newest first, so
-// that the cost of an alert does not grow with the number of open incidents.
-const mostCandidates = 64
+// maxCandidates bounds the open incidents that a new sign is compared with, newest first. The cost
+// of an alert thus does not grow with the number of open incidents.
+const maxCandidates = 64
 
-// entityKeys are the words under which an incident about the entity is found. A pod also stands for
-// its pool and its node, a node for the pools that have a worker on it, as far as live context has
-// told.
+// entityKeys returns the index keys of an entity. A pod also has the keys of its pool and its node,
+// and a node those of the pools with a worker on it, if live context knows them.
 func (b *Board) entityKeys(e state.Entity, rule string) []string {
 	var keys []string
 	add := func(kind string, parts ...string) {
@@ -28,7 +27,7 @@ func (b *Board) entityKeys(e state.Entity, rule string) []string {
 	add("model", e.Model)
 	add("node", e.Node)
 	add("instance", e.Instance)
-	// What owns a pool, or routes to it, may give its own name for it in an alert.
+	// An alert may call the pool by the name of its owner, or of an object that routes to it.
 	addPool := func(w *state.Worker) {
 		add("pool", w.Pool)
 		add("model", w.Model)
@@ -52,25 +51,25 @@ func (b *Board) entityKeys(e state.Entity, rule string) []string {
 	return slices.Compact(keys)
 }
 
-// An incident about something that no rule knows is also found by the alert's own rule, and one
-// that names no place by that.
+// An incident about an unknown rule is also found by that rule. An incident without a place is
+// found by noPlaceKey.
 const (
-	ruleKey = "rule"
-	nowhere = "nowhere:"
+	ruleKey    = "rule"
+	noPlaceKey = "nowhere:"
 )
 
-// entity says whether a key is the name of a place.
-func entity(key string) bool { return key != nowhere && !strings.HasPrefix(key, ruleKey+":") }
+// namesPlace reports whether a key names a place.
+func namesPlace(key string) bool { return key != noPlaceKey && !strings.HasPrefix(key, ruleKey+":") }
 
-// signKeys are the words under which an alert's incident is found.
+// signKeys returns the index keys of an alert's incident.
 func (b *Board) signKeys(rec *state.AlertRecord) []string {
 	rule := ""
 	if rec.Sign.Symptom == state.Unclassified {
 		rule = rec.Alert.Name()
 	}
 	keys := b.entityKeys(rec.Sign.Entity, rule)
-	if !slices.ContainsFunc(keys, entity) {
-		keys = append(keys, nowhere)
+	if !slices.ContainsFunc(keys, namesPlace) {
+		keys = append(keys, noPlaceKey)
 	}
 	return keys
 }
@@ -79,14 +78,15 @@ func scopeEntity(s state.Scope) state.Entity {
 	return state.Entity{Cluster: s.Cluster, Namespace: s.Namespace, Model: s.Model, Pool: s.Pool}
 }
 
-// A shelf holds open incidents, the newest last: the newest are found without a look at the others.
-type shelf []*state.Incident
+// An incidentList holds open incidents, the newest last. The newest are found without a look at the
+// others.
+type incidentList []*state.Incident
 
 func byOpening(x, y *state.Incident) int {
 	return cmp.Or(x.OpenedAt.Compare(y.OpenedAt), strings.Compare(string(x.ID), string(y.ID)))
 }
 
-func (s shelf) with(in *state.Incident) shelf {
+func (s incidentList) with(in *state.Incident) incidentList {
 	at, found := slices.BinarySearchFunc(s, in, byOpening)
 	if found {
 		return s
@@ -94,7 +94,7 @@ func (s shelf) with(in *state.Incident) shelf {
 	return slices.Insert(s, at, in)
 }
 
-func (s shelf) without(in *state.Incident) shelf {
+func (s incidentList) without(in *state.Incident) incidentList {
 	at, found := slices.BinarySearchFunc(s, in, byOpening)
 	if !found {
 		return s
@@ -102,25 +102,25 @@ func (s shelf) without(in *state.Incident) shelf {
 	return slices.Delete(s, at, at+1)
 }
 
-// newest yields the incidents that a sign may be weighed against, newest first.
-func (s shelf) newest(yield func(*state.Incident) bool) {
+// newest yields the incidents that a sign is compared with, newest first.
+func (s incidentList) newest(yield func(*state.Incident) bool) {
 	n := 0
 	for _, in := range slices.Backward(s) {
 		if !in.Open() {
 			continue
 		}
-		if n++; n > mostCandidates || !yield(in) {
+		if n++; n > maxCandidates || !yield(in) {
 			return
 		}
 	}
 }
 
-// index makes the incident findable by what it is about.
+// index adds the incident to the lists of keys.
 func (b *Board) index(in *state.Incident, keys []string) {
-	own := b.keys[in.ID]
+	own := b.keysOf[in.ID]
 	if own == nil {
 		own = map[string]bool{}
-		b.keys[in.ID] = own
+		b.keysOf[in.ID] = own
 		b.open = b.open.with(in)
 	}
 	for _, key := range keys {
@@ -128,12 +128,12 @@ func (b *Board) index(in *state.Incident, keys []string) {
 			continue
 		}
 		own[key] = true
-		b.near[key] = b.near[key].with(in)
+		b.byKey[key] = b.byKey[key].with(in)
 	}
 }
 
-// indexScope makes the incident findable by what its verdict found broken, and by the other names
-// of that.
+// indexScope makes the incident findable by the scope of its verdict, and by the other names of
+// that.
 func (b *Board) indexScope(in *state.Incident) { b.index(in, b.scopeKeys(in)) }
 
 func (b *Board) scopeKeys(in *state.Incident) []string {
@@ -147,8 +147,8 @@ func (b *Board) scopeKeys(in *state.Incident) []string {
 	return keys
 }
 
-// indexParts makes the incident findable by what a part of it is about: itself, or an incident that
-// was merged into it.
+// indexParts makes the incident findable by the alerts and the scope of part: the incident itself,
+// or one that was merged into it.
 func (b *Board) indexParts(in, part *state.Incident) {
 	for fp := range b.held[part.ID] {
 		b.index(in, b.signKeys(b.alerts[fp]))
@@ -161,29 +161,29 @@ func (b *Board) indexParts(in, part *state.Incident) {
 	}
 }
 
-// unindex takes a resolved incident out of the reach of new signs.
+// unindex removes a resolved incident from all lists.
 func (b *Board) unindex(in *state.Incident) {
-	for key := range b.keys[in.ID] {
-		if left := b.near[key].without(in); len(left) > 0 {
-			b.near[key] = left
+	for key := range b.keysOf[in.ID] {
+		if left := b.byKey[key].without(in); len(left) > 0 {
+			b.byKey[key] = left
 		} else {
-			delete(b.near, key)
+			delete(b.byKey, key)
 		}
 	}
-	delete(b.keys, in.ID)
+	delete(b.keysOf, in.ID)
 	b.open = b.open.without(in)
 	if key := everywhereKey(in.Cluster, in.Everywhere); b.everywhere[key] == in {
 		delete(b.everywhere, key)
 	}
 }
 
-// candidates are the open incidents that a sign with these keys may belong to, newest first: those
-// that share an entity, and after them those that share the rule or name no place. What names no
-// place itself may belong to any.
+// candidates returns the open incidents that a sign with these keys may belong to, newest first.
+// Those with a common entity come first, then those with the same rule or without a place. A sign
+// without a place may belong to any incident.
 func (b *Board) candidates(keys []string) []*state.Incident {
 	seen := map[*state.Incident]bool{}
 	var out []*state.Incident
-	collect := func(s shelf) {
+	collect := func(s incidentList) {
 		for in := range s.newest {
 			if !seen[in] {
 				seen[in] = true
@@ -192,34 +192,34 @@ func (b *Board) candidates(keys []string) []*state.Incident {
 		}
 	}
 	for _, key := range keys {
-		if entity(key) {
-			collect(b.near[key])
+		if namesPlace(key) {
+			collect(b.byKey[key])
 		}
 	}
 	settled := len(out)
 	newestFirst(out)
 	for _, key := range keys {
-		if !entity(key) {
-			collect(b.near[key])
+		if !namesPlace(key) {
+			collect(b.byKey[key])
 		}
 	}
-	collect(b.near[nowhere])
+	collect(b.byKey[noPlaceKey])
 	newestFirst(out[settled:])
-	if slices.Contains(keys, nowhere) && len(out) < mostCandidates {
+	if slices.Contains(keys, noPlaceKey) && len(out) < maxCandidates {
 		settled = len(out)
 		collect(b.open)
 		newestFirst(out[settled:])
 	}
-	return out[:min(len(out), mostCandidates)]
+	return out[:min(len(out), maxCandidates)]
 }
 
 func newestFirst(list []*state.Incident) {
 	slices.SortFunc(list, func(x, y *state.Incident) int { return byOpening(y, x) })
 }
 
-// topology are the workers that bear on an entity: its pod's, its node's, and those of the pools of
-// its candidates.
-func (b *Board) topology(e state.Entity, open []*state.Incident) []state.Worker {
+// workersAround returns the workers that bear on an entity: those of its pod, of its node, and of
+// the pools of the candidates.
+func (b *Board) workersAround(e state.Entity, open []*state.Incident) []state.Worker {
 	if len(b.workers) == 0 {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (b *Board) topology(e state.Entity, open []*state.Incident) []state.Worker 
 	for key := range b.onNode[e.Cluster+"/"+e.Node] {
 		add(b.workers[key])
 	}
-	var key []byte // every candidate may have 64 pods: looking them up must not cost a string each
+	var key []byte // each candidate may have 64 pods, and a string for each would be slow
 	for _, in := range open {
 		key = append(append(append(append(key[:0], in.Cluster...), '/'), in.Scope.Namespace...), '/')
 		space := len(key)
@@ -253,24 +253,24 @@ func workerKey(cluster, namespace, pod string) string {
 	return cluster + "/" + namespace + "/" + pod
 }
 
-// mostLearned bounds the workers that one gathering writes: more than 999 records
-// (jetstream.MaxRecords) are written twice.
-const mostLearned = 250
+// maxLearned bounds the workers that one gathering writes. A commit of more than 999 records
+// (jetstream.MaxRecords) is written twice.
+const maxLearned = 250
 
-// learn remembers the workers that a gathering of evidence found. A worker is written again only
-// when something of it has changed, or when it would otherwise be forgotten. Of very many, the next
+// rememberWorkers stores the workers of a gathering. A worker is written again only if it has
+// changed, or if it would otherwise be forgotten. If there are more than maxLearned, the next
 // gathering writes the rest.
-func (b *Board) learn(cluster string, workers []state.Worker, at time.Time) {
+func (b *Board) rememberWorkers(cluster string, workers []state.Worker, at time.Time) {
 	n := 0
 	for _, w := range workers {
 		key := workerKey(cluster, w.Namespace, w.Pod)
 		if old := b.workers[key]; old != nil && at.Sub(old.At) < workerKept/2 && sameWorker(old.Worker, w) {
 			continue
 		}
-		if n++; n > mostLearned {
+		if n++; n > maxLearned {
 			return
 		}
-		b.addWorker(&workerRecord{Cluster: cluster, Worker: w, At: at})
+		b.putWorker(&workerRecord{Cluster: cluster, Worker: w, At: at})
 		b.touch(kindWorker, key)
 	}
 }
@@ -281,10 +281,10 @@ func sameWorker(x, y state.Worker) bool {
 		x.Model == y.Model && x.Node == y.Node && x.Instance == y.Instance && x.Engine == y.Engine && x.Ready == y.Ready
 }
 
-// workerKept is how long a worker that no evidence mentions any more is remembered.
+// workerKept is how long a worker is stored after the last evidence about it.
 const workerKept = 6 * time.Hour
 
-func (b *Board) addWorker(rec *workerRecord) {
+func (b *Board) putWorker(rec *workerRecord) {
 	key := workerKey(rec.Cluster, rec.Worker.Namespace, rec.Worker.Pod)
 	b.dropWorker(key)
 	b.workers[key] = rec

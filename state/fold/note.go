@@ -9,14 +9,15 @@ import (
 	"paramedic/state"
 )
 
-// The first note in another tool's incident waits this long for a named cause. A note follows
-// whenever the cause changes, mostNotes in all: whom that tool has paged reads them all.
+// The first note in another tool's incident waits noteWait for a named cause. Another note follows
+// each change of the cause, at most maxNotes in all, because the person who was paged reads them
+// all.
 const (
-	noteWait  = time.Minute
-	mostNotes = 4
+	noteWait = time.Minute
+	maxNotes = 4
 )
 
-// noteExternals wants the verdict written into the incidents of other tools about the same trouble.
+// noteExternals wants notes with the verdict in the other tools' incidents about the same trouble.
 func (x *step) noteExternals(in *state.Incident) {
 	if in.DiagnosedAt.IsZero() {
 		return
@@ -24,19 +25,19 @@ func (x *step) noteExternals(in *state.Incident) {
 	for i, ext := range in.External {
 		due := x.now
 		switch {
-		case ext.Noted && ext.Cause == "": // by an older version, which wrote one note whatever became of the verdict
+		case ext.Noted && ext.Cause == "": // written by an older version, which wrote one note only
 			in.External = slices.Clone(in.External)
 			in.External[i].Cause, in.External[i].Notes = in.Cause(), 1
 			x.changedIncident(in)
 			continue
-		case ext.Noted && (ext.Cause == in.Cause() || ext.Notes >= mostNotes):
+		case ext.Noted && (ext.Cause == in.Cause() || ext.Notes >= maxNotes):
 			continue
 		case !ext.Noted && in.Cause() == state.Unknown:
 			if until := in.DiagnosedAt.Add(noteWait); until.After(due) {
 				due = until
 			}
 		}
-		x.put(state.Effect{ID: noteID(ext), Kind: state.EffectNote, Cluster: in.Cluster, Incident: in.ID, Channel: state.ChannelPagerDuty, Ref: ext.ID, Due: due})
+		x.wantEffect(state.Effect{ID: noteID(ext), Kind: state.EffectNote, Cluster: in.Cluster, Incident: in.ID, Channel: state.ChannelPagerDuty, Ref: ext.ID, Due: due})
 	}
 }
 
@@ -44,9 +45,9 @@ func noteID(ext state.External) state.EffectID {
 	return state.EffectID(fmt.Sprintf("note:%s:%s", ext.Source, ext.ID))
 }
 
-// noted remembers which cause a note names, and wants another where the cause has changed since it
-// was composed.
-func (x *step) noted(in *state.Incident, e *state.Effect, o state.Outcome) {
+// recordNote records the cause that a note names. If the cause has changed since, it wants another
+// note.
+func (x *step) recordNote(in *state.Incident, e *state.Effect, o state.Outcome) {
 	in.External = slices.Clone(in.External)
 	for i := range in.External {
 		if ext := &in.External[i]; ext.ID == e.Ref {
@@ -62,10 +63,10 @@ func (x *step) noted(in *state.Incident, e *state.Effect, o state.Outcome) {
 	x.noteExternals(in)
 }
 
-// inheritExternals makes other tools' incidents about a part of a trouble the whole trouble's.
+// inheritExternals moves the other tools' incidents of a merged incident to its root.
 func (x *step) inheritExternals(root, other *state.Incident) {
 	for _, ext := range other.External {
-		x.drop(noteID(ext)) // it would tell the part's verdict
+		x.dropEffect(noteID(ext)) // its text has the verdict of the part
 	}
 	root.External = append(root.External, other.External...)
 	other.External = nil

@@ -78,8 +78,8 @@ func TestNotesAreBounded(t *testing.T) {
 		total += len(s.notes())
 		s.now = s.now.Add(time.Minute)
 	}
-	if total != mostNotes {
-		t.Errorf("%d notes, want %d", total, mostNotes)
+	if total != maxNotes {
+		t.Errorf("%d notes, want %d", total, maxNotes)
 	}
 }
 

@@ -295,7 +295,7 @@ func TestKubernaut209DuplicatesLeaveOneOpen(t *testing.T) {
 	if a.Open() == b.Open() {
 		t.Fatalf("both open or none: %s and %s", a.Status, b.Status)
 	}
-	if root := s.board.home(a.ID); root != s.board.home(b.ID) || root.ActiveAlerts != 2 {
+	if root := s.board.root(a.ID); root != s.board.root(b.ID) || root.ActiveAlerts != 2 {
 		t.Fatalf("the trouble has two homes, or %d of its 2 alerts", root.ActiveAlerts)
 	}
 }
@@ -548,7 +548,7 @@ func TestKeep6567AnAlertKeepsItsIdentityWhereverItsIncidentGoes(t *testing.T) {
 	root, consequence := s.lateRoot()
 	for _, fp := range []state.Fingerprint{"xid", state.Fingerprint(state.Hash("HighTTFT", "llama"))} {
 		rec := s.board.alerts[fp]
-		if rec == nil || !rec.Active || s.board.home(rec.Incident) != root {
+		if rec == nil || !rec.Active || s.board.root(rec.Incident) != root {
 			t.Fatalf("alert %s is not the root's: %+v", fp, rec)
 		}
 	}
@@ -585,7 +585,7 @@ func TestKeep5463TopologyThatGoesAwayBreaksNothing(t *testing.T) {
 	}
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "late", Status: state.Firing, StartsAt: s.now,
 		Labels: map[string]string{"alertname": "PodGone", "symptom": "worker_down", "severity": "critical", "pod": "llama-1", "node": "gpu-3"}}}}})
-	if rec := s.board.alerts["late"]; rec == nil || s.board.home(rec.Incident) == nil {
+	if rec := s.board.alerts["late"]; rec == nil || s.board.root(rec.Incident) == nil {
 		t.Fatal("an alert of a worker that is gone has no incident")
 	}
 	for _, fp := range []state.Fingerprint{"xid", "late", state.Fingerprint(state.Hash("HighTTFT", "llama"))} {

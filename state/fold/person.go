@@ -7,8 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// waiting returns a run of the incident that needs a person, or nil.
-func (x *step) waiting(in *state.Incident) *state.Action {
+// runNeedingPerson returns a run of the incident that needs a person, or nil.
+func (x *step) runNeedingPerson(in *state.Incident) *state.Action {
 	for _, id := range in.Actions {
 		if a := x.actions[id]; a.NeedsPerson() {
 			return a
@@ -17,30 +17,29 @@ func (x *step) waiting(in *state.Incident) *state.Action {
 	return nil
 }
 
-// handOver makes sure that people hear of a run that needs one of them. From now on the incident is
-// told like a critical one, and a silence ends. An incident that was resolved while the run went on
-// is taken up again, with a page of its own.
-func (x *step) handOver(in *state.Incident, a *state.Action) {
+// requestPerson makes sure that people are notified of a run that needs a person. The incident is
+// routed as critical from now on, and a silence ends. If it was resolved while the run went on, it
+// is reopened with a page of its own.
+func (x *step) requestPerson(in *state.Incident, a *state.Action) {
 	in.HandedAt, in.SilencedUntil = x.now, time.Time{}
 	x.changedIncident(in)
 	if in.Open() {
 		return
 	}
-	x.takeUp(in, x.countActive(in))
-	x.rememberPage(in, "")
+	x.reopen(in, x.countActive(in))
+	x.setPageStatus(in, "")
 	x.record(in, state.Entry{Kind: "reopened", Action: a.ID, Text: fmt.Sprintf("reopened: a person has to see to %s", a.Change)})
 }
 
-// endHold lets an incident end whose alerts are long gone, once no run of it needs a person any
-// more.
+// endHold lets a monitoring incident end when no run of it needs a person any more.
 func (x *step) endHold(in *state.Incident) {
-	if x.waiting(in) != nil {
+	if x.runNeedingPerson(in) != nil {
 		return
 	}
 	in.HandedAt = time.Time{}
 	if in.Status == state.StatusMonitoring && in.HoldUntil.IsZero() {
 		in.HoldUntil = x.now
-		x.wake(in, x.now)
+		x.setTimer(in, x.now)
 	}
 	x.changedIncident(in)
 }

@@ -158,7 +158,7 @@ func TestMergeKeepsWhatNeedsHuman(t *testing.T) {
 	s.board.incidents[root.ID] = root
 	x := &step{Fold: s.fold, Board: s.board, now: s.now, in: state.Input{Cluster: "prod"}}
 	x.merge(root, in)
-	if !slices.Contains(root.Actions, a.ID) || root.HandedAt.IsZero() || x.waiting(root) == nil {
+	if !slices.Contains(root.Actions, a.ID) || root.HandedAt.IsZero() || x.runNeedingPerson(root) == nil {
 		t.Errorf("%v, handed over at %s", root.Actions, root.HandedAt)
 	}
 }

@@ -8,34 +8,34 @@ import (
 )
 
 const (
-	// planPause is the time before a remedy is planned again that ended without a write; it doubles
-	// with each end in a row.
+	// planPause is the delay before a remedy that ended without a write is planned again. It
+	// doubles with each end in a row.
 	planPause     = 5 * time.Minute
 	planPauseMost = time.Hour
-	// askedPause lets the evidence that a person asked for arrive before the plan that is made on
-	// it.
+	// askedPause is the delay of a plan that a person asked for, so that the new evidence arrives
+	// first.
 	askedPause = 15 * time.Second
 )
 
 func planEffect(id state.IncidentID) state.EffectID { return state.EffectID("plan:" + string(id)) }
 
-// wantPlan asks for a plan of first aid at a time, where there is something to treat.
+// wantPlan wants a plan of first aid at a time, if the incident has a named cause.
 func (x *step) wantPlan(in *state.Incident, due time.Time) {
 	if !x.Settings.Remediate || !in.Open() || in.DiagnosedAt.IsZero() || in.Cause() == state.Unknown || in.Cause() == state.BenignAlert {
 		return
 	}
-	x.put(state.Effect{ID: planEffect(in.ID), Kind: state.EffectPlan, Cluster: in.Cluster, Incident: in.ID, Due: due})
+	x.wantEffect(state.Effect{ID: planEffect(in.ID), Kind: state.EffectPlan, Cluster: in.Cluster, Incident: in.ID, Due: due})
 }
 
-// planAsked asks for a plan because a person wants a new diagnosis: it waits for no pause.
-func (x *step) planAsked(in *state.Incident) {
-	x.drop(planEffect(in.ID))
+// planNow wants a plan because a person asked for a new diagnosis. It skips the pause.
+func (x *step) planNow(in *state.Incident) {
+	x.dropEffect(planEffect(in.ID))
 	x.wantPlan(in, x.now.Add(askedPause))
 }
 
-// planAgain asks for a new plan where a run ended without a write, and without a person's no. The
-// more often in a row the remedy ended so, the longer it waits: people must not be asked on and on,
-// nor a guard.
+// planAgain wants a new plan if a run ended without a write and without a person's refusal. The
+// pause grows with the number of such ends in a row, so that neither people nor guards are asked
+// too often.
 func (x *step) planAgain(in *state.Incident, a *state.Action) {
 	if !a.RanOut() {
 		return
@@ -50,14 +50,14 @@ func (x *step) planAgain(in *state.Incident, a *state.Action) {
 		}
 	}
 	if a.State == state.Expired {
-		ends-- // it was offered, and nobody had the time: the first offer is renewed at once
+		ends-- // the offer expired: the first one is renewed at once
 	}
 	var pause time.Duration
 	if ends > 0 {
 		pause = min(planPause<<min(ends-1, 8), planPauseMost)
 	}
-	// A plan that is being made now may not know of the end of a run: its answer is not taken. What
-	// it denied itself it knows of.
+	// A plan in progress may not know that this run ended, so its answer is dropped. It does know
+	// of a run that it denied itself.
 	own := a.Steps[0].At.Equal(a.Steps[len(a.Steps)-1].At)
 	if e := x.effects[planEffect(in.ID)]; e != nil && !e.Due.After(x.now) && !own {
 		e.Turn = x.in.Seq

@@ -10,8 +10,8 @@ import (
 	"paramedic/state"
 )
 
-// What a keeper reads of a board. The records are the board's own: a reader must neither change
-// nor keep them beyond the lock that guards the board.
+// A keeper reads a board with these methods. The records are the board's own: a caller must not
+// change them, and must not keep them beyond the lock that guards the board.
 
 // Incident returns the incident, or nil.
 func (b *Board) Incident(id state.IncidentID) *state.Incident { return b.incidents[id] }
@@ -38,7 +38,7 @@ func (b *Board) EveryAction() iter.Seq[*state.Action] { return maps.Values(b.act
 func (b *Board) EveryEffect() iter.Seq[*state.Effect] { return maps.Values(b.effects) }
 
 // EffectsOf returns the effects that are wanted for an incident.
-func (b *Board) EffectsOf(id state.IncidentID) []state.EffectID { return b.wants[id] }
+func (b *Board) EffectsOf(id state.IncidentID) []state.EffectID { return b.effectsByIncident[id] }
 
 // ChangedIncidents yields the incidents that were changed or erased since the last Take.
 func (b *Board) ChangedIncidents() iter.Seq[state.IncidentID] {
@@ -69,7 +69,7 @@ func changedOf[ID ~string](b *Board, kind string) iter.Seq[ID] {
 func (b *Board) Firing(cluster string) []state.Fingerprint {
 	var out []state.Fingerprint
 	for fp, rec := range b.alerts {
-		in := b.home(rec.Incident)
+		in := b.root(rec.Incident)
 		if rec.Active && in != nil && in.Cluster == cluster && !strings.HasPrefix(string(fp), "pagerduty-") {
 			out = append(out, fp)
 		}
@@ -77,8 +77,7 @@ func (b *Board) Firing(cluster string) []state.Fingerprint {
 	return out
 }
 
-// AlertsOf returns the alerts of an incident and of those that were merged into it, the first that
-// fired first.
+// AlertsOf returns the alerts of an incident and of those merged into it, the earliest first.
 func (b *Board) AlertsOf(in *state.Incident) []*state.AlertRecord {
 	var out []*state.AlertRecord
 	for queue := []*state.Incident{in}; len(queue) > 0; queue = queue[1:] {

@@ -7,10 +7,10 @@ import (
 	"paramedic/state"
 )
 
-// beside are the verdicts of the other open incidents that concern what the incident does.
-func (x *step) beside(in *state.Incident) []state.Beside {
+// otherVerdicts returns the verdicts of the other open incidents that concern the incident's scope.
+func (x *step) otherVerdicts(in *state.Incident) []state.Beside {
 	var out []state.Beside
-	for _, other := range x.around(in.Cluster, in.Scope) {
+	for _, other := range x.nearby(in.Cluster, in.Scope) {
 		known := slices.ContainsFunc(out, func(b state.Beside) bool { return b.Incident == other.ID })
 		if known || other.ID == in.ID || !other.Open() || other.Cause() == state.Unknown || other.Cause() == state.BenignAlert {
 			continue
@@ -20,36 +20,36 @@ func (x *step) beside(in *state.Incident) []state.Beside {
 	return out
 }
 
-// mostMoved bounds how many alerts go to another incident at once: more than 999 records
-// (jetstream.MaxRecords) are written twice, and each alert is one.
-const mostMoved = 400
+// maxMoved bounds the alerts that move to another incident at once. A commit of more than 999
+// records (jetstream.MaxRecords) is written twice, and each alert is a record.
+const maxMoved = 400
 
-// splitOff gives a trouble that came into the incident of another an incident of its own, with the
-// alerts that tell of it. The one that is named keeps the incident that people know.
-func (x *step) splitOff(in *state.Incident, ev state.Evidence) {
+// split opens an incident for another trouble among the incident's alerts, and moves its alerts
+// there. The named trouble keeps the incident that people know.
+func (x *step) split(in *state.Incident, ev state.Evidence) {
 	if in.Cause() == state.Unknown || in.ActiveAlerts < 2 || in.Everywhere != "" {
 		return
 	}
 	moved := x.Triage.Aside(in, x.firing(in), &ev)
-	if len(moved) == 0 || len(moved) == in.ActiveAlerts || len(moved) > mostMoved {
+	if len(moved) == 0 || len(moved) == in.ActiveAlerts || len(moved) > maxMoved {
 		return
 	}
 	other := x.openIncident(moved[0])
 	for _, rec := range moved {
-		x.move(rec, in, other)
+		x.moveAlert(rec, in, other)
 	}
-	x.recount(in)
+	x.recountSymptoms(in)
 	in.Scope = mergeScope(in.Diagnosis.Scope, in.Scope)
-	x.settle(other)
+	x.updateStatus(other)
 	x.record(other, state.Entry{Kind: "split", Quiet: true, Text: fmt.Sprintf("split off %s: %s", in.ID, in.Title)})
-	x.judge(other, ev)
-	other = x.home(other.ID) // where the same trouble had an incident already, that one
+	x.diagnose(other, ev)
+	other = x.root(other.ID) // it may have been merged into an incident of the same trouble
 	x.record(in, state.Entry{Kind: "split", Text: fmt.Sprintf("%s (%s) is another trouble and has the alerts that tell of it", other.ID, other.Title)})
-	x.show(in) // whatever becomes of the next verdict
+	x.publish(in) // even if the next verdict is not applied
 }
 
 // move takes a firing alert from one incident to another.
-func (x *step) move(rec *state.AlertRecord, from, to *state.Incident) {
+func (x *step) moveAlert(rec *state.AlertRecord, from, to *state.Incident) {
 	from.AlertCount--
 	from.ActiveAlerts--
 	if c := from.Symptom(rec.Sign.Symptom); c != nil {
@@ -58,14 +58,14 @@ func (x *step) move(rec *state.AlertRecord, from, to *state.Incident) {
 	}
 	delete(x.held[rec.Incident], rec.Alert.Fingerprint)
 	rec.Incident = to.ID
-	x.hold(rec)
+	x.attachAlert(rec)
 	x.touch(kindAlert, string(rec.Alert.Fingerprint))
 	x.index(to, x.signKeys(rec))
 	x.count(to, rec, false)
 }
 
-// recount makes what is known of an incident's symptoms what the alerts tell that it still has.
-func (x *step) recount(in *state.Incident) {
+// recountSymptoms recomputes the incident's symptoms from the alerts that it still has.
+func (x *step) recountSymptoms(in *state.Incident) {
 	alerts := x.AlertsOf(in)
 	kept := make([]state.SymptomCount, 0, len(in.Symptoms))
 	for _, was := range in.Symptoms {
@@ -83,7 +83,7 @@ func (x *step) recount(in *state.Incident) {
 	x.changedIncident(in)
 }
 
-// firing are those of an incident's alerts that fire.
+// firing returns the incident's active alerts.
 func (b *Board) firing(in *state.Incident) []*state.AlertRecord {
 	return slices.DeleteFunc(b.AlertsOf(in), func(rec *state.AlertRecord) bool { return !rec.Active })
 }

@@ -9,19 +9,19 @@ import (
 	"paramedic/state"
 )
 
-// unreadable is the journal key that names the fields of a run's record that could not be read.
+// unreadable is the journal key that lists the fields of a run's record that could not be read.
 const unreadable = "unreadable"
 
-// decodeAction returns the run of a record. A record of which a part cannot be read stops that run
-// alone, not the partition: the run keeps what can be read, waits for a person, and holds its lock
-// until then.
+// decodeAction returns the run of a record. If a part of the record cannot be read, only that run
+// stops, not the partition. The run keeps the readable fields, waits for a person, and keeps its
+// lock until then.
 func decodeAction(r state.Record) *state.Action {
 	a, err := decode[state.Action](r.Value)
 	if err == nil && a.State != "" && recordKey(kindAction, string(a.ID)) == r.Key {
 		return a
 	}
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(r.Value, &fields) // of what is no object nothing is kept
+	_ = json.Unmarshal(r.Value, &fields) // a value that is no object yields no fields
 	a = &state.Action{}
 	lost := map[string]bool{}
 	for name, raw := range fields {
@@ -51,7 +51,7 @@ func decodeAction(r state.Record) *state.Action {
 	}
 	a.Journal[unreadable] = strings.Join(slices.Sorted(maps.Keys(lost)), ", ")
 	if a.State.Done() && !slices.ContainsFunc([]string{"id", "incident", "kind", "state", "steps", "target"}, func(name string) bool { return lost[name] }) {
-		return a // it is over, and what guards count of it is there
+		return a // it has ended, and the fields that guards count are readable
 	}
 	if a.Change == "" {
 		a.Change = "action " + string(a.ID)
@@ -61,9 +61,9 @@ func decodeAction(r state.Record) *state.Action {
 	return a
 }
 
-// adopt completes a run whose record could not be read whole from the incident that lists it, and
-// has the incident looked at.
-func (b *Board) adopt(in *state.Incident) {
+// completeUnreadable completes the unreadable runs of an incident from the incident itself, and
+// sets a timer for it.
+func (b *Board) completeUnreadable(in *state.Incident) {
 	for _, id := range in.Actions {
 		a := b.actions[id]
 		if a == nil || a.Journal[unreadable] == "" || !a.NeedsPerson() {
@@ -75,6 +75,6 @@ func (b *Board) adopt(in *state.Incident) {
 		if a.Target.Name == "" && a.Target.Pool == "" {
 			a.Target = state.Target{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Kind: "Deployment", Name: in.Scope.Pool, Pool: in.Scope.Pool}
 		}
-		b.wake(in, in.OpenedAt)
+		b.setTimer(in, in.OpenedAt)
 	}
 }

@@ -62,7 +62,7 @@ func TestAgendaTakesFirstEvidenceFirst(t *testing.T) {
 	w := newAgendaWorld()
 	for i, again := range []bool{true, false} {
 		e := state.Effect{ID: state.EffectID(fmt.Sprint("again=", again)), Kind: state.EffectEnrich, Due: w.now.Add(time.Duration(i-10) * time.Second)}
-		w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: 2, again: again}}})
+		w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: 2, diagnosed: again}}})
 	}
 	if got := w.next(1); !slices.Equal(got, []string{"again=false"}) {
 		t.Errorf("taken %v, want the incident without a verdict", got)
@@ -76,8 +76,8 @@ func TestAgendaKeepsAShareForTheOverdue(t *testing.T) {
 		w.want(fmt.Sprintf("critical-%02d", i), state.Critical, time.Second)
 	}
 	got := w.next(8)
-	if at := slices.Index(got, "warning"); at < 0 || at > passes {
-		t.Errorf("taken %v, want the overdue warning after %d criticals", got, passes)
+	if at := slices.Index(got, "warning"); at < 0 || at > maxPassed {
+		t.Errorf("taken %v, want the overdue warning after %d criticals", got, maxPassed)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestAgendaKnowsWhatEndedBeforeALoad(t *testing.T) {
 	}
 	w.unload(0)
 	w.finish(tasks[0], true)
-	if w.load(0, nil); len(w.loans) != 1 {
-		t.Errorf("%d loans, want that of b alone, which is in delivery", len(w.loans))
+	if w.load(0, nil); len(w.deliveries) != 1 {
+		t.Errorf("%d loans, want that of b alone, which is in delivery", len(w.deliveries))
 	}
 }

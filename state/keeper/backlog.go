@@ -7,7 +7,7 @@ import (
 	"paramedic/state"
 )
 
-// Lag returns how far every partition is behind.
+// Lag returns the lag of every partition.
 func (k *Keeper) Lag() []state.Lag {
 	out := make([]state.Lag, len(k.parts))
 	for i, p := range k.parts {
@@ -16,82 +16,81 @@ func (k *Keeper) Lag() []state.Lag {
 	return out
 }
 
-// LagOf returns how far the partition of a cluster's inputs is behind.
+// LagOf returns the lag of the partition of a cluster's inputs.
 func (k *Keeper) LagOf(cluster string) state.Lag {
 	n := k.cfg.Store.Partition(cluster)
 	return k.parts[n].backlog.lag(n, k.cfg.Clock.Now())
 }
 
-// speedOver is the working time over which speed is measured: short enough to follow a board that
-// grows slow.
-const speedOver = 10 * time.Second
+// speedWindow is the working time over which the speed is measured. It is short, so that the speed
+// follows a board that becomes slow.
+const speedWindow = 10 * time.Second
 
-// lostAfter is how much later an input has to be accepted than one that it overtakes, so that the
-// other is lost. Two that are appended at once may change places; an append takes ten seconds at
-// most.
+// lostAfter decides that an input is lost: one that was accepted this much later is applied before
+// it. Two concurrent appends may change places, but an append takes at most ten seconds.
 const lostAfter = time.Minute
 
-// A backlog counts what waits to be applied. What this process appends it knows exactly, before
-// anyone has read it; of what others appended, and of what waited at the start, it knows what the
-// reader knows.
+// A backlog counts the inputs that wait to be applied. Inputs of this process are counted exactly,
+// before the reader has read them. For inputs of other processes, and for those that waited at the
+// start, it relies on the reader.
 type backlog struct {
-	mu     sync.Mutex
-	booked map[string]booking // this process's alert inputs that are not applied yet, by ID
-	order  []appended         // the same, as they came; some are applied already
-	inputs int                // of booked
-	alerts int                // of booked
-	reader state.InputReader  // nil before the partition is loaded
+	mu      sync.Mutex
+	pending map[string]pendingCount // this process's alert inputs that are not applied yet, by ID
+	order   []appended              // the same in the order of their append; some are applied already
+	inputs  int                     // number of pending inputs
+	alerts  int                     // number of alerts in them
+	reader  state.InputReader       // nil before the partition is loaded
 
-	current time.Time // when the input that is being applied was accepted; zero: none is
-	working time.Time // when the work began that is not in spent yet; zero: there is none
+	current time.Time // when the current input was accepted; zero: none is being applied
+	working time.Time // start of the work that is not in spent yet; zero: none
 
-	// What was done lately, and how long it took.
+	// The recent work, and the time that it took.
 	count, weight float64
 	spent         time.Duration
 }
 
-type booking struct{ inputs, alerts int }
+type pendingCount struct{ inputs, alerts int }
 
 type appended struct {
 	id string
 	at time.Time
 }
 
-// weigh returns what an input counts: its alerts, and one for anything else.
-func weigh(in *state.Input) int {
+// alertsIn returns the number of alerts in an input, at least one.
+func alertsIn(in *state.Input) int {
 	if in.Alerts == nil {
 		return 1
 	}
 	return max(1, len(in.Alerts.Alerts))
 }
 
-// book counts an input that is about to be appended. It comes before the append, so that an input
-// cannot be applied first.
-func (b *backlog) book(in *state.Input, now time.Time) {
+// add counts an input that is about to be appended. It is called before the append, because the
+// input may be applied before the append returns.
+func (b *backlog) add(in *state.Input, now time.Time) {
 	if in.Alerts == nil || in.ID == "" {
-		return // nothing else comes in numbers that matter
+		return // other inputs are too few to matter
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.booked == nil {
-		b.booked = map[string]booking{}
+	if b.pending == nil {
+		b.pending = map[string]pendingCount{}
 	}
-	was := b.booked[in.ID]
-	b.booked[in.ID] = booking{was.inputs + 1, was.alerts + weigh(in)}
+	was := b.pending[in.ID]
+	b.pending[in.ID] = pendingCount{was.inputs + 1, was.alerts + alertsIn(in)}
 	b.order = append(b.order, appended{in.ID, now})
 	b.inputs++
-	b.alerts += weigh(in)
+	b.alerts += alertsIn(in)
 }
 
-// strike takes an input off the books: it was applied, or not appended.
-func (b *backlog) strike(in *state.Input) {
+// remove removes an input that was applied, or that was not appended.
+func (b *backlog) remove(in *state.Input) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.struck(in)
+	b.removeLocked(in)
 }
 
-func (b *backlog) struck(in *state.Input) {
-	was, ok := b.booked[in.ID]
+func (b *backlog) removeLocked(in *state.Input) {
+	was, ok := b.pending[in.ID]
 	if !ok {
 		return
 	}
@@ -99,25 +98,24 @@ func (b *backlog) struck(in *state.Input) {
 	b.inputs--
 	b.alerts -= one
 	if was.inputs == 1 {
-		delete(b.booked, in.ID)
+		delete(b.pending, in.ID)
 	} else {
-		b.booked[in.ID] = booking{was.inputs - 1, was.alerts - one}
+		b.pending[in.ID] = pendingCount{was.inputs - 1, was.alerts - one}
 	}
-	for len(b.order) > 0 && b.booked[b.order[0].id].inputs == 0 {
+	for len(b.order) > 0 && b.pending[b.order[0].id].inputs == 0 {
 		b.order = b.order[1:]
 	}
 }
 
-// follow begins anew with a reader: what was booked before may have been applied by another
-// process.
-func (b *backlog) follow(reader state.InputReader) {
+// reset starts with a new reader. Another process may have applied the pending inputs.
+func (b *backlog) reset(reader state.InputReader) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.booked, b.order, b.inputs, b.alerts = nil, nil, 0, 0
+	b.pending, b.order, b.inputs, b.alerts = nil, nil, 0, 0
 	b.reader, b.current, b.working = reader, time.Time{}, time.Time{}
 }
 
-// begin notes that an input is being applied.
+// begin records that an input is being applied.
 func (b *backlog) begin(in *state.Input, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,37 +125,37 @@ func (b *backlog) begin(in *state.Input, now time.Time) {
 	}
 }
 
-// applied notes that an input was applied.
+// applied records that an input was applied.
 func (b *backlog) applied(in *state.Input, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.struck(in)
+	b.removeLocked(in)
 	for len(b.order) > 0 && b.order[0].at.Before(in.At.Add(-lostAfter)) { // the disk lost it: a later one would not come first
-		b.struck(&state.Input{ID: b.order[0].id})
+		b.removeLocked(&state.Input{ID: b.order[0].id})
 	}
 	b.count++
-	b.weight += float64(weigh(in))
-	b.spend(now)
+	b.weight += float64(alertsIn(in))
+	b.addWork(now)
 	b.working = now
 }
 
-// committed notes that what was applied is durable. Caught up says that nothing waits behind it.
+// committed records that the applied inputs are durable. caughtUp means that no input waits.
 func (b *backlog) committed(now time.Time, caughtUp bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.spend(now)
+	b.addWork(now)
 	b.working = now
 	if caughtUp {
 		b.current, b.working = time.Time{}, time.Time{}
 	}
 }
 
-// spend adds the work since it was last added, and lets what is older fade.
-func (b *backlog) spend(now time.Time) {
+// addWork adds the time since the last call, and scales older work down to speedWindow.
+func (b *backlog) addWork(now time.Time) {
 	b.spent += now.Sub(b.working)
-	if b.spent > speedOver {
-		keep := float64(speedOver) / float64(b.spent)
-		b.spent, b.weight, b.count = speedOver, b.weight*keep, b.count*keep
+	if b.spent > speedWindow {
+		keep := float64(speedWindow) / float64(b.spent)
+		b.spent, b.weight, b.count = speedWindow, b.weight*keep, b.count*keep
 	}
 }
 

@@ -14,10 +14,10 @@ func TestLostInputIsNoLag(t *testing.T) {
 		return &state.Input{ID: id, At: at, Alerts: &state.AlertBatch{Alerts: make([]state.Alert, 2)}}
 	}
 	var b backlog
-	b.book(of("lost", at), at)
+	b.add(of("lost", at), at)
 	soon, late := of("soon", at.Add(time.Second)), of("late", at.Add(2*time.Minute))
-	b.book(soon, soon.At)
-	b.book(late, late.At)
+	b.add(soon, soon.At)
+	b.add(late, late.At)
 	b.applied(soon, soon.At)
 	if got := b.lag(0, soon.At); got.Inputs != 2 {
 		t.Errorf("two that were appended at once may change places: %+v", got)

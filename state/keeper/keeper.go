@@ -13,12 +13,12 @@ import (
 	"paramedic/state/fold"
 )
 
-// mostUncommitted is how many changed records make the keeper commit though more inputs wait. With
-// what most inputs change it stays under the 999 records that JetStream takes in one batch; a
-// commit of more costs twice as much.
-const mostUncommitted = 300
+// maxUncommitted is the number of changed records at which the keeper commits although more inputs
+// wait. With the changes of a usual input it stays under the 999 records of a JetStream batch. A
+// larger commit is written twice.
+const maxUncommitted = 300
 
-// KeeperConfig is what a Keeper needs.
+// Config holds what a Keeper needs.
 type Config struct {
 	Store  state.Store
 	Fold   *fold.Fold
@@ -26,39 +26,41 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Keeper applies every partition's inputs in order and commits what came of them, before anybody
-// can see it. It is the one reader of its partitions: where another one commits, it drops what it
-// holds and reads it again.
+// A Keeper applies every partition's inputs in order and commits the changes before anyone can read
+// them. It is the only reader of its partitions. If another one commits, it drops the board and
+// loads it again.
 //
-// It implements [View] and [Log], and gives the outbox what is due.
+// It implements [state.View] and [state.Log], and hands the outbox the effects that are due.
 type Keeper struct {
 	cfg    Config
 	parts  []*partition
 	agenda *agenda
 	recent *recent
 
-	changed chan struct{} // something may be due for the outbox
+	changed chan struct{} // an effect may be due for the outbox
 	rebuilt atomic.Uint64
 
 	mu   sync.Mutex
 	subs map[chan state.Entry]bool
 }
 
-// A partition is one board with its place in the log.
+// A partition is one board with its position in the log.
 type partition struct {
-	n     int
-	mu    sync.RWMutex // held for writing from the first change until its commit, so that readers see committed state only
-	board *fold.Board
-	lists listings
-	fence state.Fence
-	ready bool
-	why   string        // it is not ready
-	wake  chan struct{} // an effect of time may be due sooner than the loop knows
+	n int
+	// mu is held for writing from the first change until its commit, so that readers see committed
+	// state only.
+	mu     sync.RWMutex
+	board  *fold.Board
+	lists  listings
+	fence  state.Fence
+	ready  bool
+	reason string        // why it is not ready
+	wake   chan struct{} // a timer may expire sooner than the loop expects
 
 	backlog backlog
 }
 
-// NewKeeper makes a keeper. It remembers nothing before Run.
+// New returns a keeper. It holds no state before Run.
 func New(cfg Config) *Keeper {
 	k := &Keeper{cfg: cfg, agenda: newAgenda(), recent: newRecent(), changed: make(chan struct{}, 1), subs: map[chan state.Entry]bool{}}
 	for n := range cfg.Store.Partitions() {
@@ -67,8 +69,8 @@ func New(cfg Config) *Keeper {
 	return k
 }
 
-// Run applies inputs until the context ends. It returns nil then, and an error only where the log
-// cannot be read at all.
+// Run applies inputs until the context ends, and then returns nil. It tries a partition that fails
+// again and again.
 func (k *Keeper) Run(ctx context.Context) error {
 	errs := make(chan error, len(k.parts))
 	for _, p := range k.parts {
@@ -81,9 +83,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return all
 }
 
-// Retrying after a failed read or commit waits this long, so that a store that is away is not
-// hammered; where the state is damaged for good, which takes a person to mend, it waits for
-// damagedPause.
+// After a failed read or commit the keeper waits retryPause, to spare a store that is unavailable.
+// If the state is damaged for good, and a person must repair it, it waits damagedPause.
 const (
 	retryPause   = 500 * time.Millisecond
 	damagedPause = 30 * time.Second
@@ -103,7 +104,7 @@ func (k *Keeper) runPartition(ctx context.Context, p *partition) error {
 		if errors.Is(err, state.ErrFenced) {
 			k.cfg.Logger.Warn("another reader committed, reading the partition again", "partition", p.n)
 		} else {
-			p.say(err.Error())
+			p.setReason(err.Error())
 			k.cfg.Logger.Error("partition stopped, trying again", "partition", p.n, "err", err)
 		}
 		select {
@@ -125,19 +126,19 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 		return fmt.Errorf("reading inputs of partition %d: %w", p.n, err)
 	}
 	defer reader.Close()
-	p.backlog.follow(reader)
+	p.backlog.reset(reader)
 	k.recent.forget(board.EveryIncident())
 	lists := listingsOf(board)
 	p.mu.Lock()
-	p.board, p.lists, p.fence, p.ready, p.why = board, lists, fence, true, ""
-	k.agenda.load(p.n, allMoves(board)) // before a reader sees the partition ready
+	p.board, p.lists, p.fence, p.ready, p.reason = board, lists, fence, true, ""
+	k.agenda.load(p.n, allMoves(board)) // before readers see the partition as ready
 	p.mu.Unlock()
 	k.signal()
 	ringing, stop := context.WithCancel(ctx)
 	rung := make(chan struct{})
 	go func() {
 		defer close(rung)
-		k.ring(ringing, p)
+		k.runTimer(ringing, p)
 	}()
 	defer func() {
 		stop()
@@ -154,7 +155,7 @@ func (k *Keeper) follow(ctx context.Context, p *partition) error {
 	}
 }
 
-// load reads the partition's board, or makes it again where it is damaged.
+// load reads the partition's board, or rebuilds it if its records are damaged.
 func (k *Keeper) load(ctx context.Context, p *partition) (*fold.Board, state.Fence, error) {
 	values, fence, err := k.cfg.Store.Load(ctx, p.n, fold.DecodeRecord)
 	var damage *state.DamagedError
@@ -167,11 +168,11 @@ func (k *Keeper) load(ctx context.Context, p *partition) (*fold.Board, state.Fen
 	return fold.BoardOf(values), fence, nil
 }
 
-// say notes why the partition is not ready.
-func (p *partition) say(why string) {
+// setReason records why the partition is not ready.
+func (p *partition) setReason(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.why = why
+	p.reason = why
 }
 
 // apply applies one input and those that wait behind it, and commits.
@@ -179,7 +180,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 	entries, err := func() ([]state.Entry, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.ready = false // until what is on the board is committed, nothing of it may take effect
+		p.ready = false // until the commit no change may take effect
 		last := p.fence.Position
 		for {
 			if in.Seq > last {
@@ -188,7 +189,7 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 				p.backlog.applied(&in, k.cfg.Clock.Now())
 				last = in.Seq
 			}
-			if reader.Buffered() == 0 || p.board.Changes() >= mostUncommitted {
+			if reader.Buffered() == 0 || p.board.Changes() >= maxUncommitted {
 				break
 			}
 			next, err := reader.Next(ctx)
@@ -225,8 +226,8 @@ func (k *Keeper) apply(ctx context.Context, p *partition, reader state.InputRead
 	return nil
 }
 
-// ring appends a tick whenever something on the board is due, until the context ends.
-func (k *Keeper) ring(ctx context.Context, p *partition) {
+// runTimer appends a tick when a timer of the board expires, until the context ends.
+func (k *Keeper) runTimer(ctx context.Context, p *partition) {
 	for ctx.Err() == nil {
 		p.mu.RLock()
 		due, cluster := p.board.NextDue()
@@ -236,8 +237,7 @@ func (k *Keeper) ring(ctx context.Context, p *partition) {
 			if err := k.cfg.Store.Append(ctx, state.Input{At: now, Cluster: cluster}); err != nil && ctx.Err() == nil {
 				k.cfg.Logger.Warn("a timer could not be written, trying again", "partition", p.n, "err", err)
 			}
-			// The tick is in the log now; wait for it to be applied, or for a while where it could
-			// not be written.
+			// Wait until the tick is applied, or for retryPause if the append failed.
 			select {
 			case <-ctx.Done():
 			case <-p.wake:
@@ -258,7 +258,7 @@ func (k *Keeper) ring(ctx context.Context, p *partition) {
 	}
 }
 
-// Append makes inputs durable; what has no time is stamped now.
+// Append makes inputs durable. An input without a time gets the current one.
 func (k *Keeper) Append(ctx context.Context, inputs ...state.Input) error {
 	for i := range inputs {
 		if inputs[i].At.IsZero() {
@@ -267,22 +267,22 @@ func (k *Keeper) Append(ctx context.Context, inputs ...state.Input) error {
 	}
 	now := k.cfg.Clock.Now()
 	for i := range inputs {
-		k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.book(&inputs[i], now)
+		k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.add(&inputs[i], now)
 	}
 	err := k.cfg.Store.Append(ctx, inputs...)
 	if err != nil {
 		for i := range inputs {
-			k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.strike(&inputs[i])
+			k.parts[k.cfg.Store.Partition(inputs[i].Cluster)].backlog.remove(&inputs[i])
 		}
 	}
 	return err
 }
 
-// Ready says whether every partition is loaded and the log takes inputs.
+// Ready returns an error unless every partition is loaded and the log takes inputs.
 func (k *Keeper) Ready(ctx context.Context) error {
 	for _, p := range k.parts {
 		p.mu.RLock()
-		ready, why := p.ready, p.why
+		ready, why := p.ready, p.reason
 		p.mu.RUnlock()
 		switch {
 		case !ready && why != "":
@@ -294,7 +294,7 @@ func (k *Keeper) Ready(ctx context.Context) error {
 	return k.cfg.Store.Ready(ctx)
 }
 
-// Changed has a value when something may be due for the outbox.
+// Changed receives a value when an effect may be due for the outbox.
 func (k *Keeper) Changed() <-chan struct{} { return k.changed }
 
 func (k *Keeper) signal() {
@@ -304,19 +304,19 @@ func (k *Keeper) signal() {
 	}
 }
 
-// Take gives out effects that are due, at most room of each lane, and returns when the next one is
-// due (zero: none waits). In a lane the incidents' severity comes first, then age. An effect that
-// was given out comes again when [Keeper.Finished] gives it back, or when it has another turn.
+// Take hands out effects that are due, at most room of each lane, and returns when the next one is
+// due. The time is zero if none waits. Within a lane the incidents' severity comes first, then age.
+// An effect comes again if [Keeper.Finished] returns it, or if it has another turn.
 func (k *Keeper) Take(now time.Time, room func(Lane) int) (tasks []Task, next time.Time) {
 	return k.agenda.take(now, room)
 }
 
-// Finished ends the delivery of a task. Answered says that its outcome is in the log.
+// Finished ends the delivery of a task. answered means that its outcome is in the log.
 func (k *Keeper) Finished(t Task, answered bool) { k.agenda.finish(t, answered) }
 
-// OldestDue returns since when the oldest effect has been due, and how many are. Effects in
-// delivery and those that wait for another attempt count, from when they were first wanted. The
-// time is zero when none is due.
+// OldestDue returns the number of effects that are due, and since when the oldest is. Effects in
+// delivery count, and those that wait for another attempt count from the time when they were first
+// wanted. The time is zero if none is due.
 func (k *Keeper) OldestDue() (since time.Time, due int) {
 	return k.agenda.oldestOwed(k.cfg.Clock.Now())
 }

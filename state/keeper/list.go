@@ -9,7 +9,7 @@ import (
 	"paramedic/state/fold"
 )
 
-// ListIncidents returns one page of the incidents that match.
+// ListIncidents returns one page of the matching incidents.
 func (k *Keeper) ListIncidents(q state.IncidentQuery) state.IncidentPage {
 	indexes := []func(*listings) *index[state.Incident]{
 		func(l *listings) *index[state.Incident] { return l.open },
@@ -35,7 +35,7 @@ func (k *Keeper) ListIncidents(q state.IncidentQuery) state.IncidentPage {
 			out.Next = &state.Place{At: time.Unix(0, last.at).UTC(), ID: last.id}
 			break
 		}
-		// It may have gone since, or changed: a page never shows what does not match.
+		// It may have changed or been erased since: a page shows matches only.
 		if in, ok := at.part.incident(state.IncidentID(at.id), q.Match); ok {
 			out.Incidents = append(out.Incidents, in)
 		}
@@ -43,7 +43,7 @@ func (k *Keeper) ListIncidents(q state.IncidentQuery) state.IncidentPage {
 	return out
 }
 
-// ListActions returns one page of the actions that match.
+// ListActions returns one page of the matching actions.
 func (k *Keeper) ListActions(q state.ActionQuery) state.ActionPage {
 	order := func(l *listings) *index[state.Action] { return l.actions }
 	if q.Needy {
@@ -95,8 +95,7 @@ func (k *Keeper) ActionsOf(id state.IncidentID) []state.Action {
 			return false
 		}
 		seen := map[state.ActionID]bool{}
-		// What was planned before the incident was merged may have reached the log after: the root
-		// lists it.
+		// An action that was planned before a merge may have come after it: then the root lists it.
 		for ; in != nil; in = b.Incident(in.MergedInto) {
 			for _, aid := range in.Actions {
 				if a := b.Action(aid); a != nil && a.Incident == id && !seen[aid] {
@@ -107,7 +106,7 @@ func (k *Keeper) ActionsOf(id state.IncidentID) []state.Action {
 		}
 		return true
 	})
-	slices.Reverse(out) // an incident lists its actions in the order in which they were planned
+	slices.Reverse(out) // an incident lists its actions in the order of their plans
 	return out
 }
 
@@ -131,7 +130,7 @@ func (p *partition) action(id state.ActionID, match func(*state.Action) bool) (s
 	return a.Clone(), true
 }
 
-// foremost is before every place of a listing.
+// foremost comes before every place of a listing.
 var foremost = place{rank: math.MaxInt, at: math.MaxInt64}
 
 func before(p *state.Place) place {
@@ -144,7 +143,7 @@ func before(p *state.Place) place {
 	return place{at: p.At.UnixNano(), id: p.ID}
 }
 
-// needed is how many places decide a page: one more tells whether another follows.
+// needed returns how many places decide a page. One more shows whether another page follows.
 func needed(skip, limit int) int {
 	if limit <= 0 {
 		return math.MaxInt
@@ -152,15 +151,15 @@ func needed(skip, limit int) int {
 	return skip + limit + 1
 }
 
-// mostWalked bounds how many records one look under a partition's lock passes: a long listing must
-// not hold the reader up.
-const mostWalked = 1000
+// maxWalked bounds the records that one look under a partition's lock passes. A long listing must
+// not delay the reader of the inputs.
+const maxWalked = 1000
 
-// A lister finds the first places of a listing that is spread over partitions and indexes.
+// A lister finds the first places of a listing over several partitions and indexes.
 type lister[T any] struct {
 	match func(*T) bool
-	after place // the listing begins behind it
-	last  place // … and ends with it
+	after place // the listing begins after it
+	last  place // the listing ends with it
 	need  int
 	found []spot
 }
@@ -179,7 +178,7 @@ func (l *lister[T]) look(k *Keeper, indexes []func(*listings) *index[T]) []spot 
 	return l.found
 }
 
-// walk adds what an index has, and keeps the list in order and as short as it may be.
+// walk adds the places of an index, and keeps the list sorted and short.
 func (l *lister[T]) walk(p *partition, of func(*listings) *index[T]) {
 	start, at := len(l.found), l.after
 	for more := true; more; {
@@ -192,11 +191,11 @@ func (l *lister[T]) walk(p *partition, of func(*listings) *index[T]) {
 		l.found = l.found[:l.need]
 	}
 	if len(l.found) == l.need && l.found[l.need-1].compare(l.last) > 0 {
-		l.last = l.found[l.need-1].place // what is listed later is on no page that was asked for
+		l.last = l.found[l.need-1].place // later places are on no requested page
 	}
 }
 
-// chunk passes a bounded number of records and returns where it ended, and whether it has to go on.
+// chunk passes at most maxWalked records. It returns where it stopped, and whether there are more.
 func (l *lister[T]) chunk(p *partition, of func(*listings) *index[T], at place, start int) (place, bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -206,7 +205,7 @@ func (l *lister[T]) chunk(p *partition, of func(*listings) *index[T], at place, 
 		if r.compare(l.last) < 0 {
 			return r.place, false
 		}
-		if walked++; walked > mostWalked {
+		if walked++; walked > maxWalked {
 			return at, true
 		}
 		at = r.place

@@ -9,8 +9,8 @@ import (
 	"paramedic/state/fold"
 )
 
-// A place orders a listing: the greater is listed first. Rank is zero where a listing goes by age
-// alone.
+// A place is the sort key of a listing. The greatest is listed first. Rank is zero in listings by
+// age.
 type place struct {
 	rank int
 	at   int64 // nanoseconds since 1970
@@ -21,8 +21,8 @@ func (p place) compare(q place) int {
 	return cmp.Or(cmp.Compare(p.rank, q.rank), cmp.Compare(p.at, q.at), strings.Compare(p.id, q.id))
 }
 
-// An index keeps records in the order of a listing, so that a page costs a page whatever is kept.
-// The last one is listed first: what is new is appended.
+// An index keeps records in the order of a listing, so that the cost of a page does not depend on
+// the number of records. The last row is listed first: new records are appended.
 type index[T any] struct {
 	rows   []indexRow[T]
 	places map[string]place // by ID
@@ -35,13 +35,13 @@ type indexRow[T any] struct {
 
 func newIndex[T any]() *index[T] { return &index[T]{places: map[string]place{}} }
 
-// seek returns how many rows come before a place in the order of rows.
+// seek returns the number of rows before a place.
 func (x *index[T]) seek(p place) int {
 	n, _ := slices.BinarySearchFunc(x.rows, p, func(r indexRow[T], p place) int { return r.compare(p) })
 	return n
 }
 
-// set puts a record at its place; one that is listed elsewhere is moved.
+// set puts a record at its place, and moves one that is listed elsewhere.
 func (x *index[T]) set(p place, item *T) {
 	if old, ok := x.places[p.id]; ok {
 		if i := x.seek(p); old == p && x.rows[i].item == item {
@@ -61,7 +61,7 @@ func (x *index[T]) remove(id string) {
 	}
 }
 
-// fill replaces all rows at once: a board that is loaded would insert them in no order.
+// fill replaces all rows at once, which is faster than inserting them in random order.
 func (x *index[T]) fill(rows []indexRow[T]) {
 	slices.SortFunc(rows, func(a, b indexRow[T]) int { return a.compare(b.place) })
 	x.rows = rows
@@ -70,13 +70,13 @@ func (x *index[T]) fill(rows []indexRow[T]) {
 	}
 }
 
-// listings are the orders in which a board's records are read page by page.
+// listings holds the orders in which a board's records are read page by page.
 type listings struct {
 	open     *index[state.Incident] // newest first
-	urgent   *index[state.Incident] // the open ones again, the most severe first
+	urgent   *index[state.Incident] // the open ones, the most severe first
 	resolved *index[state.Incident] // newest first
 	actions  *index[state.Action]   // newest first
-	needy    *index[state.Action]   // the same, what needs a person first
+	needy    *index[state.Action]   // the same, those that need a person first
 	begun    *index[state.Action]   // those that guards count, newest first
 }
 
@@ -99,7 +99,7 @@ func needyAction(a *state.Action) place {
 	return place{rank: a.Need(), at: planned(a), id: string(a.ID)}
 }
 
-// planned returns when the action was planned, in nanoseconds since 1970; the time in its ID is
+// planned returns the time of the plan, in nanoseconds since 1970. The time in the action's ID is
 // another.
 func planned(a *state.Action) int64 {
 	if len(a.Steps) == 0 {
@@ -108,7 +108,7 @@ func planned(a *state.Action) int64 {
 	return a.Steps[0].At.UnixNano()
 }
 
-// follow puts the records that the board has changed since its last Take where they belong now.
+// follow updates the places of the records that the board has changed since its last Take.
 func (l *listings) follow(b *fold.Board) {
 	for id := range b.ChangedIncidents() {
 		in := b.Incident(id)
@@ -142,7 +142,7 @@ func (l *listings) follow(b *fold.Board) {
 	}
 }
 
-// listingsOf returns the listings of all that a board holds.
+// listingsOf returns the listings of a whole board.
 func listingsOf(b *fold.Board) listings {
 	var open, urgent, resolved []indexRow[state.Incident]
 	for in := range b.EveryIncident() {

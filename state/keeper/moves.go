@@ -5,13 +5,13 @@ import (
 	"paramedic/state/fold"
 )
 
-// changedMoves returns what the changes since the last Take mean for the agenda.
+// changedMoves returns the moves for the changes since the last Take.
 func changedMoves(b *fold.Board) []move {
 	var out []move
 	for id := range b.ChangedEffects() {
 		out = append(out, moveOf(b, id))
 	}
-	for in := range b.ChangedIncidents() { // its severity and what was shown of it order its effects
+	for in := range b.ChangedIncidents() { // the incident's severity and shown revisions order its effects
 		for _, id := range b.EffectsOf(in) {
 			out = append(out, moveOf(b, id))
 		}
@@ -19,7 +19,7 @@ func changedMoves(b *fold.Board) []move {
 	return out
 }
 
-// allMoves returns what the whole board means for the agenda.
+// allMoves returns the moves for the whole board.
 func allMoves(b *fold.Board) []move {
 	var out []move
 	for e := range b.EveryEffect() {
@@ -40,7 +40,7 @@ func moveOf(b *fold.Board, id state.EffectID) move {
 		m.lane.First = in != nil && in.Told[e.Channel].Rev == 0
 	}
 	if in != nil {
-		m.urgency = urgency{severity: in.Severity.Rank(), again: !in.DiagnosedAt.IsZero()}
+		m.urgency = urgency{severity: in.Severity.Rank(), diagnosed: !in.DiagnosedAt.IsZero()}
 	}
 	return m
 }

@@ -11,27 +11,29 @@ import (
 	"paramedic/state/fold"
 )
 
-// progressEvery is how many inputs a rebuilding applies before it says again how far it is.
+// progressEvery is the number of inputs between two reports of a rebuild's progress.
 const progressEvery = 1000
 
-// A rebuilding folds a partition's log anew, because the records that were made of it are damaged.
+// A rebuilding makes a partition's records again from its log, because they are damaged.
 type rebuilding struct {
 	*Keeper
 	p        *partition
 	damage   *state.DamagedError
 	board    *fold.Board
-	records  map[string][]byte // what the inputs so far left, timelines included
-	order    []string          // keys, as they were first written
-	last     uint64            // input applied
-	applied  uint64            // how many
+	records  map[string][]byte // the records after the inputs so far, timelines included
+	order    []string          // keys in the order of their first write
+	last     uint64            // sequence of the last applied input
+	applied  uint64            // number of applied inputs
 	compared bool
-	same     bool // after the last input that was committed, the records were those of the commit
+	same     bool // after the last committed input the records equalled those of the commit
 }
 
-// rebuild makes the partition's records again from its log, and gives what a load would have given.
-// Unless the records are proven to be those that were committed, the rules may have changed since.
-// It then halts first aid and gives up what was to be told of incidents that are over. Both are
-// inputs, and are applied before anything takes effect.
+// rebuild makes the partition's records again from its log, and returns what a load would have
+// returned.
+//
+// If the records are not proven to equal those that were committed, the rules may have changed
+// since. Then rebuild halts first aid and gives up the notifications about resolved incidents. Both
+// are inputs, and are applied before anything takes effect.
 func (k *Keeper) rebuild(ctx context.Context, p *partition, damage *state.DamagedError) (*fold.Board, state.Fence, error) {
 	k.cfg.Logger.Error("the state is damaged, making it again from the log", "partition", p.n, "wrong", damage.Wrong, "inputs", damage.Inputs)
 	r := &rebuilding{Keeper: k, p: p, damage: damage, board: fold.NewBoard(), records: map[string][]byte{}}
@@ -39,7 +41,7 @@ func (k *Keeper) rebuild(ctx context.Context, p *partition, damage *state.Damage
 		if err := r.fold(ctx); err != nil {
 			return nil, state.Fence{}, err
 		}
-		appended, err := r.caution(ctx)
+		appended, err := r.appendCautions(ctx)
 		if err != nil {
 			return nil, state.Fence{}, err
 		}
@@ -66,7 +68,7 @@ func (k *Keeper) rebuild(ctx context.Context, p *partition, damage *state.Damage
 	return r.board, fence, nil
 }
 
-// damageOf looks again how far the log of a damaged partition goes.
+// damageOf queries again how far the log of a damaged partition goes.
 func (k *Keeper) damageOf(ctx context.Context, p *partition) (*state.DamagedError, error) {
 	_, _, err := k.cfg.Store.Load(ctx, p.n, fold.DecodeRecord)
 	var damage *state.DamagedError
@@ -79,7 +81,7 @@ func (k *Keeper) damageOf(ctx context.Context, p *partition) (*state.DamagedErro
 	return damage, nil
 }
 
-// fold applies the log from where it stands to its end.
+// fold applies the rest of the log.
 func (r *rebuilding) fold(ctx context.Context) error {
 	reader, err := r.cfg.Store.Inputs(ctx, r.p.n, r.last)
 	if err != nil {
@@ -100,7 +102,7 @@ func (r *rebuilding) fold(ctx context.Context) error {
 			return err
 		}
 		if r.applied++; r.applied%progressEvery == 0 {
-			r.p.say(fmt.Sprintf("%v; making it again from the log: %d of %d inputs are applied", r.damage, r.applied, r.damage.Inputs))
+			r.p.setReason(fmt.Sprintf("%v; making it again from the log: %d of %d inputs are applied", r.damage, r.applied, r.damage.Inputs))
 		}
 	}
 	r.compare()
@@ -112,7 +114,7 @@ func (r *rebuilding) fold(ctx context.Context) error {
 	return nil
 }
 
-// keep takes what the last input changed.
+// keep stores the changes of the last input.
 func (r *rebuilding) keep() error {
 	records, _, err := r.board.Take()
 	if err != nil {
@@ -132,7 +134,7 @@ func (r *rebuilding) keep() error {
 	return nil
 }
 
-// compare looks once whether the records are now those that the newest readable commit left.
+// compare checks once whether the records equal those of the newest readable commit.
 func (r *rebuilding) compare() {
 	if r.compared {
 		return
@@ -147,9 +149,9 @@ func (r *rebuilding) compare() {
 	r.same = r.damage.Sum != nil && *r.damage.Sum == sum
 }
 
-// caution appends what keeps unproven records from doing again what was done, and gives how many
-// inputs.
-func (r *rebuilding) caution(ctx context.Context) (appended int, err error) {
+// appendCautions appends the inputs that stop unproven records from repeating effects. It returns
+// how many.
+func (r *rebuilding) appendCautions(ctx context.Context) (appended int, err error) {
 	if r.same {
 		return 0, nil
 	}
@@ -165,14 +167,14 @@ func (r *rebuilding) caution(ctx context.Context) (appended int, err error) {
 	}
 	for e := range r.board.EveryEffect() {
 		if e.Kind == state.EffectRun {
-			continue // it tells nobody anything, and its run would want it again: under the halt it ends what was begun
+			continue // it sends no message, and its run would want it again; under the halt it finishes what was begun
 		}
 		if in := r.board.Incident(e.Incident); in == nil || !in.Open() {
 			inputs = append(inputs, state.Input{At: now, Cluster: e.Cluster, Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true,
 				Error: "the state was made again from the log, and this is over"}})
 		}
 	}
-	for batch := range slices.Chunk(inputs, mostUncommitted) {
+	for batch := range slices.Chunk(inputs, maxUncommitted) {
 		if err := r.cfg.Store.Append(ctx, batch...); err != nil {
 			return 0, fmt.Errorf("halting first aid after partition %d was damaged: %w", r.p.n, err)
 		}
@@ -180,5 +182,5 @@ func (r *rebuilding) caution(ctx context.Context) (appended int, err error) {
 	return len(inputs), nil
 }
 
-// Rebuilt is how often a damaged partition was made again from its log.
+// Rebuilt returns how often a damaged partition was rebuilt from its log.
 func (k *Keeper) Rebuilt() uint64 { return k.rebuilt.Load() }

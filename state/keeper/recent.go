@@ -8,22 +8,21 @@ import (
 	"paramedic/state"
 )
 
-// mostRecent bounds how many timeline entries are held in memory.
-const mostRecent = 50_000
+// maxRecent bounds the timeline entries in memory.
+const maxRecent = 50_000
 
-// A recent holds the timelines of the incidents that were opened last, so that showing them needs
-// no reading of the store: a message is composed for every incident of a storm. It holds a timeline
-// whole or not at all, and is safe for concurrent use.
+// A recent holds the timelines of the newest incidents, so that a storm of messages needs no reads
+// of the store. It holds a timeline whole or not at all. It is safe for concurrent use.
 type recent struct {
 	mu      sync.Mutex
 	of      map[state.IncidentID][]state.Entry
-	order   []state.IncidentID // as they were opened
+	order   []state.IncidentID // in the order of their opening
 	entries int
 }
 
 func newRecent() *recent { return &recent{of: map[state.IncidentID][]state.Entry{}} }
 
-// add takes over committed entries.
+// add adds committed entries.
 func (r *recent) add(entries []state.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,18 +35,18 @@ func (r *recent) add(entries []state.Entry) {
 			}
 			r.of[e.Incident] = append(have, e)
 			r.entries++
-		case known: // another reader wrote what is missing here
+		case known: // another reader wrote the missing ones
 			r.drop(e.Incident)
 		}
 	}
-	for r.entries > mostRecent {
+	for r.entries > maxRecent {
 		r.drop(r.order[0])
 		r.order = r.order[1:]
 	}
 }
 
-// forget drops the timelines of incidents that were read anew: another reader, or a rebuilding, may
-// have written others.
+// forget drops the timelines of incidents that were loaded again. Another reader or a rebuild may
+// have written other entries.
 func (r *recent) forget(incidents iter.Seq[*state.Incident]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +60,7 @@ func (r *recent) drop(id state.IncidentID) {
 	delete(r.of, id)
 }
 
-// timeline returns the incident's entries where all of them are held.
+// timeline returns the incident's entries if all of them are held.
 func (r *recent) timeline(in state.Incident) ([]state.Entry, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

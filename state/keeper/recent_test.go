@@ -41,13 +41,13 @@ func TestRecentTimelineIsReadAnewAfterALoad(t *testing.T) {
 
 func TestRecentTimelinesAreBounded(t *testing.T) {
 	r := newRecent()
-	for n := range mostRecent + 10 {
+	for n := range maxRecent + 10 {
 		r.add([]state.Entry{{Incident: state.IncidentID(fmt.Sprint(n)), N: 1}})
 	}
-	if len(r.of) != mostRecent || r.entries != mostRecent {
-		t.Errorf("%d timelines with %d entries are held, want %d", len(r.of), r.entries, mostRecent)
+	if len(r.of) != maxRecent || r.entries != maxRecent {
+		t.Errorf("%d timelines with %d entries are held, want %d", len(r.of), r.entries, maxRecent)
 	}
-	if _, ok := r.timeline(state.Incident{ID: state.IncidentID(fmt.Sprint(mostRecent + 9)), Entries: 1}); !ok {
+	if _, ok := r.timeline(state.Incident{ID: state.IncidentID(fmt.Sprint(maxRecent + 9)), Entries: 1}); !ok {
 		t.Error("the newest is not held")
 	}
 }

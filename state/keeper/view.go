@@ -11,7 +11,7 @@ import (
 	"paramedic/state/fold"
 )
 
-// find runs a function on every board until it says that it found what it looked for.
+// find calls look with every board until it returns true.
 func (k *Keeper) find(look func(b *fold.Board) bool) {
 	for _, p := range k.parts {
 		p.mu.RLock()
@@ -23,7 +23,7 @@ func (k *Keeper) find(look func(b *fold.Board) bool) {
 	}
 }
 
-// Incident gives a copy of the incident.
+// Incident returns a copy of the incident.
 func (k *Keeper) Incident(id state.IncidentID) (out state.Incident, ok bool) {
 	k.find(func(b *fold.Board) bool {
 		if in := b.Incident(id); in != nil {
@@ -34,13 +34,13 @@ func (k *Keeper) Incident(id state.IncidentID) (out state.Incident, ok bool) {
 	return out, ok
 }
 
-// Incidents returns every incident within retention, newest first. It copies them all: a reader
-// that can do with a page asks ListIncidents.
+// Incidents returns copies of all incidents within retention, newest first. If a page is enough,
+// use ListIncidents.
 func (k *Keeper) Incidents() []state.Incident {
 	return k.ListIncidents(state.IncidentQuery{}).Incidents
 }
 
-// Action gives a copy of the action.
+// Action returns a copy of the action.
 func (k *Keeper) Action(id state.ActionID) (out state.Action, ok bool) {
 	k.find(func(b *fold.Board) bool {
 		if a := b.Action(id); a != nil {
@@ -51,7 +51,7 @@ func (k *Keeper) Action(id state.ActionID) (out state.Action, ok bool) {
 	return out, ok
 }
 
-// Evidence is the incident's newest gathering of evidence. What it points to is never changed.
+// Evidence returns the incident's newest evidence. What it points to is never changed.
 func (k *Keeper) Evidence(id state.IncidentID) (out state.Evidence, ok bool) {
 	k.find(func(b *fold.Board) bool {
 		if ev := b.Evidence(id); ev != nil {
@@ -62,7 +62,7 @@ func (k *Keeper) Evidence(id state.IncidentID) (out state.Evidence, ok bool) {
 	return out, ok
 }
 
-// Alerts lists the alerts of an incident and of those merged into it, the first that fired first.
+// Alerts returns the alerts of an incident and of those merged into it, the earliest first.
 func (k *Keeper) Alerts(id state.IncidentID) []state.AlertRecord {
 	var out []state.AlertRecord
 	k.find(func(b *fold.Board) bool {
@@ -78,7 +78,7 @@ func (k *Keeper) Alerts(id state.IncidentID) []state.AlertRecord {
 	return out
 }
 
-// Firing lists the alerts that a cluster's Alertmanager told of and that are taken for firing.
+// Firing returns the alerts that a cluster's Alertmanager reported and that count as firing.
 func (k *Keeper) Firing(cluster string) []state.Fingerprint {
 	var out []state.Fingerprint
 	k.find(func(b *fold.Board) bool {
@@ -88,7 +88,7 @@ func (k *Keeper) Firing(cluster string) []state.Fingerprint {
 	return out
 }
 
-// Halted says whether first aid is halted in a cluster.
+// Halted reports whether first aid is halted in a cluster.
 func (k *Keeper) Halted(cluster string) (halt state.Halt, ok bool) {
 	k.find(func(b *fold.Board) bool {
 		if h := b.Halt(cluster); h != nil {
@@ -124,11 +124,11 @@ func (k *Keeper) Timeline(ctx context.Context, id state.IncidentID) ([]state.Ent
 	return entries, nil
 }
 
-// subscription is how many entries a subscriber may lag behind before it loses some.
+// subscription is the number of entries that a subscriber may lag behind before it loses some.
 const subscription = 256
 
-// Subscribe sends every timeline entry from now on, until the context ends; then the channel is
-// closed.
+// Subscribe sends every timeline entry from now on, until the context ends. Then it closes the
+// channel.
 func (k *Keeper) Subscribe(ctx context.Context) <-chan state.Entry {
 	ch := make(chan state.Entry, subscription)
 	k.mu.Lock()
