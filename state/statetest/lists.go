@@ -8,8 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// ListIncidents answers a query from a list: it is what a fake view needs, and the keeper's answer
-// made the slow way.
+// ListIncidents answers a query from a list, for fake views. It gives the keeper's answer the slow
+// way.
 func ListIncidents(all []state.Incident, q state.IncidentQuery) (page state.IncidentPage) {
 	all = slices.DeleteFunc(slices.Clone(all), func(in state.Incident) bool {
 		wrong := q.Which == state.OpenIncidents && !in.Open() || q.Which == state.ResolvedIncidents && in.Open() || q.Urgent && !in.Open()

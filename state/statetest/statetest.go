@@ -1,5 +1,6 @@
-// Package statetest is the conformance suite of [state.Store]: what the contract says, as tests
-// that every implementation passes.
+// Package statetest is the conformance suite of [state.Store]: its contract as tests that every
+// implementation passes. It also has a plain [Triage] and [Routing], and fake listings, for the
+// tests of other packages.
 package statetest
 
 import (
@@ -17,26 +18,27 @@ import (
 
 // A Backend is one place that keeps state for the length of one test.
 type Backend interface {
-	// Open opens a store over what the backend keeps; an empty backend at first. A test closes one
-	// before it opens the next, unless Shared says that several may be open.
+	// Open opens a store on the backend, which is empty at first. A test closes one store before it
+	// opens the next, unless Shared is set.
 	Open(t *testing.T) Store
-	// Shared says whether several stores may be open at a time, as several bots on one cluster.
+	// Shared reports whether several stores may be open at a time, as for several bots on one
+	// cluster.
 	Shared() bool
 }
 
-// A Store is what the suite opens: it can also be closed.
+// A Store is a store that can be closed.
 type Store interface {
 	state.Store
 	Close(ctx context.Context) error
 }
 
-// MaxRecords is the most records that JetStream takes in one batch; a commit may have more.
+// MaxRecords is the most records that JetStream takes in one batch. A commit may have more.
 const MaxRecords = 999
 
-// patience bounds what should happen at once, on a machine that is busy.
+// patience is the timeout for what should happen at once, on a busy machine.
 const patience = 30 * time.Second
 
-// Run runs the suite; each test gets a backend of its own.
+// Run runs the suite. Each test gets a backend of its own.
 func Run(t *testing.T, backend func(t *testing.T) Backend) {
 	tests := []struct {
 		name string
@@ -105,7 +107,7 @@ func appendAll(t *testing.T, s state.Store, inputs ...state.Input) {
 	}
 }
 
-// readN reads n inputs and demands rising sequences.
+// readN reads n inputs and checks that their sequences rise.
 func readN(t *testing.T, s state.Store, partition int, after uint64, n int) []state.Input {
 	t.Helper()
 	ctx := within(t)
@@ -137,7 +139,7 @@ func ids(inputs []state.Input) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Raw is the decoder that keeps a record as it is.
+// Raw is the decoder that returns the record itself.
 func Raw(r state.Record) (any, error) { return r, nil }
 
 func load(t *testing.T, s state.Store, partition int) (map[string]string, state.Fence) {
@@ -242,7 +244,7 @@ func readsInOrder(t *testing.T, b Backend) {
 	}
 }
 
-// elsewhere is a cluster of another partition than prod's.
+// elsewhere is a cluster in another partition than prod.
 func elsewhere(t *testing.T, s state.Store) string {
 	t.Helper()
 	for i := range 1000 {

@@ -31,7 +31,8 @@ func (Triage) Correlate(s state.Sign, _ []state.Worker, open []*state.Incident, 
 	return "", false
 }
 
-// Diagnose returns the last sample's text as the cause, and the samples' pods and node as the scope.
+// Diagnose returns the last sample's text as the cause, and the samples' pods and node as the
+// scope.
 func (Triage) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
 	d := state.Diagnosis{Cause: state.Unknown, At: now, Title: "no idea", Scope: in.Scope}
 	d.Scope.Pods = nil
