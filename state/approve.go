@@ -17,7 +17,8 @@ func (a Actor) WhyNotApprove(approvers []string) string {
 	case a.Role != "" && !a.Role.Allows(Responder):
 		return fmt.Sprintf("the role %s may not do this: it needs %s", a.Role, Responder)
 	case len(approvers) == 0 && a.Role == "":
-		return "no policy names approvers, so it takes a responder: give your entry of auth.api.tokens_file your slack_user and the role responder"
+		return "no policy names approvers, so it takes a responder: give your entry of auth.api.tokens_file your " +
+			"slack_user and the role responder"
 	case len(approvers) == 0:
 		return ""
 	case a.Unverified:

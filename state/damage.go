@@ -49,7 +49,8 @@ func (e *DamagedError) Error() string {
 	if e.Gap == "" {
 		return text
 	}
-	return fmt.Sprintf("%s; it cannot be made again from the log: %s; restore the state (both streams) from a backup, or move it away and start with an empty one",
+	return fmt.Sprintf("%s; it cannot be made again from the log: %s; restore the state (both streams) from a "+
+		"backup, or move it away and start with an empty one",
 		text, e.Gap)
 }
 

@@ -108,13 +108,12 @@ type EffectKind string
 
 // The kinds of effects.
 const (
-	// query the incident's past early, while its symptoms are collected
-	EffectPrepare EffectKind = "prepare"
-	EffectEnrich  EffectKind = "enrich" // gather evidence for the incident
-	EffectNotify  EffectKind = "notify" // show the incident's newest revision on one channel
-	EffectNote    EffectKind = "note"   // write the diagnosis into another tool's incident
-	EffectPlan    EffectKind = "plan"   // compute the remedies of the playbook, and ask the guards
-	EffectRun     EffectKind = "run"    // take the run's next step
+	EffectPrepare EffectKind = "prepare" // query the incident's past, while its symptoms are collected
+	EffectEnrich  EffectKind = "enrich"  // gather evidence for the incident
+	EffectNotify  EffectKind = "notify"  // show the incident's newest revision on one channel
+	EffectNote    EffectKind = "note"    // write the diagnosis into another tool's incident
+	EffectPlan    EffectKind = "plan"    // compute the remedies of the playbook, and ask the guards
+	EffectRun     EffectKind = "run"     // take the run's next step
 )
 
 // An Effect is an action in the outside world. It stays on the board until an Outcome reports that

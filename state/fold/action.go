@@ -27,7 +27,8 @@ func (x *step) applyActionEvent(ev state.ActionEvent) {
 		return
 	}
 	moved := next.State != cur.State
-	if by := cur.Journal[state.CalledOff]; by != "" && next.Journal[state.CalledOff] == "" { // the person called it off while the runner took this step
+	// The person called it off while the runner took this step.
+	if by := cur.Journal[state.CalledOff]; by != "" && next.Journal[state.CalledOff] == "" {
 		next.Journal = maps.Clone(next.Journal)
 		if next.Journal == nil {
 			next.Journal = map[string]string{}
@@ -63,7 +64,8 @@ func (x *step) proposeAction(in *state.Incident, ev state.ActionEvent) {
 	if ev.From != "" || (a.State != state.Proposed && a.State != state.AwaitingApproval) || !in.Open() {
 		return
 	}
-	if slices.ContainsFunc(in.Actions, func(id state.ActionID) bool { return x.actions[id].SameRemedy(&a) && x.actions[id].Declined() }) {
+	if slices.ContainsFunc(in.Actions,
+		func(id state.ActionID) bool { return x.actions[id].SameRemedy(&a) && x.actions[id].Declined() }) {
 		return // planned before the person's refusal, or without knowledge of it
 	}
 	x.actions[a.ID] = &a
@@ -111,7 +113,8 @@ func (x *step) announceHold(in *state.Incident, a *state.Action) {
 		return // written by another version
 	}
 	x.record(in, state.Entry{Kind: "action", Actor: state.Actor{ID: "paramedic", Via: "paramedic"}, Action: a.ID,
-		Text: fmt.Sprintf("%s: held until %s: %s", a.Change, until.UTC().Format("2006-01-02 15:04 MST"), a.Journal[state.HeldBy])})
+		Text: fmt.Sprintf("%s: held until %s: %s", a.Change, until.UTC().Format("2006-01-02 15:04 MST"),
+			a.Journal[state.HeldBy])})
 	x.publish(in)
 }
 
@@ -123,7 +126,8 @@ func (x *step) scheduleRun(a *state.Action) {
 		if a.NextAt.After(due) {
 			due = a.NextAt
 		}
-		x.wantEffect(state.Effect{ID: id, Kind: state.EffectRun, Cluster: a.Target.Cluster, Incident: a.Incident, Action: a.ID, Due: due})
+		x.wantEffect(state.Effect{ID: id, Kind: state.EffectRun, Cluster: a.Target.Cluster, Incident: a.Incident,
+			Action: a.ID, Due: due})
 		return
 	}
 	x.dropEffect(id)

@@ -27,7 +27,8 @@ func (x *step) applyAlerts(batch state.AlertBatch) {
 		x.recordDelivery(in, batch)
 		if batch.Truncated > 0 {
 			x.record(in, state.Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
-				"Alertmanager left %d alerts out of a payload (max_alerts of receiver %q): what is not here may still be firing", batch.Truncated, batch.Receiver)})
+				"Alertmanager left %d alerts out of a payload (max_alerts of receiver %q): what is not here may "+
+					"still be firing", batch.Truncated, batch.Receiver)})
 		}
 		x.updateStatus(in)
 	}
@@ -38,7 +39,8 @@ func (x *step) recordDelivery(in *state.Incident, b state.AlertBatch) {
 	now := state.Delivery{Receiver: b.Receiver, ExternalURL: b.ExternalURL, GroupLabels: b.GroupLabels}
 	if before := in.Delivery; before.Receiver != "" || before.ExternalURL != "" {
 		now.GroupLabels = maps.Clone(b.GroupLabels)
-		maps.DeleteFunc(now.GroupLabels, func(name, value string) bool { have, ok := before.GroupLabels[name]; return !ok || have != value })
+		maps.DeleteFunc(now.GroupLabels,
+			func(name, value string) bool { have, ok := before.GroupLabels[name]; return !ok || have != value })
 	}
 	in.Delivery = now
 	x.changedIncident(in)
@@ -83,7 +85,8 @@ func (x *step) resolveAlert(rec *state.AlertRecord, a state.Alert) *state.Incide
 	if rec == nil {
 		// Resolved before it was ever seen firing. It is stored for later questions, and opens
 		// nothing.
-		x.Board.alerts[a.Fingerprint] = &state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster), FirstAt: x.now, LastAt: x.now}
+		x.Board.alerts[a.Fingerprint] = &state.AlertRecord{Alert: a, Sign: x.Triage.Classify(a, x.in.Cluster),
+			FirstAt: x.now, LastAt: x.now}
 		x.touch(kindAlert, string(a.Fingerprint))
 		return nil
 	}
@@ -141,7 +144,8 @@ func (x *step) attach(rec *state.AlertRecord) *state.Incident {
 func (x *step) openIncident(rec *state.AlertRecord) *state.Incident {
 	seed := fmt.Sprintf("%s/%d/%s", x.in.Cluster, x.in.Seq, rec.Alert.Fingerprint)
 	in := &state.Incident{
-		ID: state.NewIncidentID(x.now, seed), Number: x.nextNumber(), Cluster: x.in.Cluster, Status: state.StatusOpen, Severity: state.Info,
+		ID: state.NewIncidentID(x.now, seed), Number: x.nextNumber(), Cluster: x.in.Cluster, Status: state.StatusOpen,
+		Severity: state.Info,
 		OpenedAt: x.now, StartedAt: rec.Alert.StartsAt, Told: map[state.Channel]state.Told{},
 		Scope: state.Scope{Cluster: rec.Sign.Entity.Cluster},
 	}
@@ -149,7 +153,8 @@ func (x *step) openIncident(rec *state.AlertRecord) *state.Incident {
 		in.StartedAt = x.now
 	}
 	in.EnrichAt = x.now.Add(x.Settings.Settle)
-	x.wantEffect(state.Effect{ID: state.EffectID("prepare:" + string(in.ID)), Kind: state.EffectPrepare, Cluster: in.Cluster, Incident: in.ID, Due: x.now})
+	x.wantEffect(state.Effect{ID: state.EffectID("prepare:" + string(in.ID)), Kind: state.EffectPrepare,
+		Cluster: in.Cluster, Incident: in.ID, Due: x.now})
 	in.NotifyBy = x.now.Add(2 * x.Settings.SpeakWithin)
 	x.setTimer(in, in.NotifyBy)
 	x.incidents[in.ID] = in
@@ -175,7 +180,8 @@ func (x *step) nextNumber() int {
 func (x *step) count(in *state.Incident, rec *state.AlertRecord, counted bool) {
 	if in.Count(rec, counted, x.now) {
 		if in.Entries > 1 {
-			x.record(in, state.Entry{Kind: "symptom", Quiet: true, Text: fmt.Sprintf("%s: %s", rec.Sign.Symptom, orDash(rec.Alert.Name()))})
+			x.record(in, state.Entry{Kind: "symptom", Quiet: true,
+				Text: fmt.Sprintf("%s: %s", rec.Sign.Symptom, orDash(rec.Alert.Name()))})
 		}
 		in.EnrichAt = sooner(in.EnrichAt, x.now.Add(x.Settings.Settle))
 		in.Rev++
@@ -214,7 +220,8 @@ func (x *step) updateStatus(in *state.Incident) {
 			in.Over = append(in.Over, s.Symptom)
 		}
 		x.setTimer(in, in.HoldUntil)
-		x.record(in, state.Entry{Kind: "monitoring", Quiet: true, Text: "all alerts are gone; held open in case they come back"})
+		x.record(in, state.Entry{Kind: "monitoring", Quiet: true,
+			Text: "all alerts are gone; held open in case they come back"})
 		in.Rev++
 	case in.ActiveAlerts > 0 && in.Status == state.StatusMonitoring:
 		in.HoldUntil = time.Time{}
@@ -247,7 +254,8 @@ func (x *step) activeStatus(in *state.Incident) state.Status {
 // wantEvidence schedules the enrich effect at the incident's EnrichAt.
 func (x *step) wantEvidence(in *state.Incident) {
 	if in.Open() && !in.EnrichAt.IsZero() {
-		x.wantEffect(state.Effect{ID: state.EffectID("enrich:" + string(in.ID)), Kind: state.EffectEnrich, Cluster: in.Cluster, Incident: in.ID, Due: in.EnrichAt})
+		x.wantEffect(state.Effect{ID: state.EffectID("enrich:" + string(in.ID)), Kind: state.EffectEnrich,
+			Cluster: in.Cluster, Incident: in.ID, Due: in.EnrichAt})
 	}
 }
 

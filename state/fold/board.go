@@ -118,7 +118,8 @@ func BoardOf(values []any) *Board {
 	for _, v := range values {
 		b.put(v)
 	}
-	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) { // in order, so that each insertion is at the end of its lists
+	// In order, so that each insertion is at the end of its lists.
+	for _, in := range slices.SortedFunc(maps.Values(b.incidents), byOpening) {
 		in.Actions = slices.DeleteFunc(in.Actions, func(id state.ActionID) bool { return b.actions[id] == nil })
 		if in.Open() {
 			b.indexParts(in, in)

@@ -26,7 +26,8 @@ func (x *step) applyCommand(c state.Command) {
 		return
 	}
 	if c.Refused != "" {
-		x.record(in, state.Entry{Kind: "refused", Actor: c.Actor, Action: c.Action, Text: fmt.Sprintf("refused %s by %s: %s", c.Verb, c.Actor, c.Refused)})
+		x.record(in, state.Entry{Kind: "refused", Actor: c.Actor, Action: c.Action,
+			Text: fmt.Sprintf("refused %s by %s: %s", c.Verb, c.Actor, c.Refused)})
 		return
 	}
 	switch c.Verb {
@@ -37,14 +38,18 @@ func (x *step) applyCommand(c state.Command) {
 	case state.VerbSilence:
 		in.SilencedUntil = c.Until
 		x.setTimer(in, c.Until)
-		x.record(in, state.Entry{Kind: "silenced", Actor: c.Actor, Quiet: true, Text: fmt.Sprintf("silenced by %s until %s%s", c.Actor, c.Until.Format(time.RFC3339), withReason(c.Reason))})
+		x.record(in, state.Entry{Kind: "silenced", Actor: c.Actor, Quiet: true,
+			Text: fmt.Sprintf("silenced by %s until %s%s", c.Actor, c.Until.Format(time.RFC3339),
+				withReason(c.Reason))})
 	case state.VerbFeedback:
-		in.Feedback = append(in.Feedback, state.Feedback{At: x.now, Actor: c.Actor, Right: c.Right, Cause: c.Cause, Reason: oneLine(c.Reason)})
+		in.Feedback = append(in.Feedback, state.Feedback{At: x.now, Actor: c.Actor, Right: c.Right, Cause: c.Cause,
+			Reason: oneLine(c.Reason)})
 		said := "right"
 		if !c.Right {
 			said = "wrong"
 		}
-		x.record(in, state.Entry{Kind: "feedback", Actor: c.Actor, Quiet: true, Text: fmt.Sprintf("%s says that the verdict is %s%s", c.Actor, said, withReason(c.Reason))})
+		x.record(in, state.Entry{Kind: "feedback", Actor: c.Actor, Quiet: true,
+			Text: fmt.Sprintf("%s says that the verdict is %s%s", c.Actor, said, withReason(c.Reason))})
 	case state.VerbDiagnose:
 		in.EnrichAt = x.now
 		x.wantEvidence(in)
@@ -74,7 +79,8 @@ func (x *step) ack(in *state.Incident, by state.Actor, reason string) {
 	if in.Status == state.StatusOpen {
 		in.Status = state.StatusAcked
 	}
-	x.record(in, state.Entry{Kind: "acked", Actor: by, Text: fmt.Sprintf("acknowledged by %s%s", by, withReason(reason))})
+	x.record(in, state.Entry{Kind: "acked", Actor: by,
+		Text: fmt.Sprintf("acknowledged by %s%s", by, withReason(reason))})
 	x.publish(in)
 }
 
@@ -107,7 +113,9 @@ func (x *step) halt(c state.Command) {
 	x.touch(kindHalt, x.in.Cluster)
 	for _, in := range x.incidents {
 		if in.Open() && in.Cluster == x.in.Cluster && len(in.Actions) > 0 {
-			x.record(in, state.Entry{Kind: verbText(c), Actor: c.Actor, Text: fmt.Sprintf("first aid in cluster %s: %s by %s%s", x.in.Cluster, verbText(c), c.Actor, withReason(c.Reason))})
+			x.record(in, state.Entry{Kind: verbText(c), Actor: c.Actor,
+				Text: fmt.Sprintf("first aid in cluster %s: %s by %s%s", x.in.Cluster, verbText(c), c.Actor,
+					withReason(c.Reason))})
 		}
 	}
 }
@@ -124,13 +132,16 @@ func (x *step) approve(in *state.Incident, a *state.Action, c state.Command) {
 	switch {
 	case a == nil:
 	case a.State != state.AwaitingApproval:
-		x.record(in, state.Entry{Kind: "refused", Actor: c.Actor, Action: a.ID, Quiet: true, Text: fmt.Sprintf("approval by %s came when the action was %s", c.Actor, a.State)})
+		x.record(in, state.Entry{Kind: "refused", Actor: c.Actor, Action: a.ID, Quiet: true,
+			Text: fmt.Sprintf("approval by %s came when the action was %s", c.Actor, a.State)})
 	case !x.now.Before(a.ExpiresAt):
 		x.moveAction(in, a, state.Expired, "nobody approved it in time", state.Actor{ID: "paramedic", Via: "paramedic"})
 	case c.PlanHash != a.PlanHash:
-		x.record(in, state.Entry{Kind: "refused", Actor: c.Actor, Action: a.ID, Text: fmt.Sprintf("approval by %s was for another plan than the present one: look again", c.Actor)})
+		x.record(in, state.Entry{Kind: "refused", Actor: c.Actor, Action: a.ID,
+			Text: fmt.Sprintf("approval by %s was for another plan than the present one: look again", c.Actor)})
 	case !in.Open():
-		x.moveAction(in, a, state.Cancelled, "the incident was resolved before the approval", state.Actor{ID: "paramedic", Via: "paramedic"})
+		x.moveAction(in, a, state.Cancelled, "the incident was resolved before the approval",
+			state.Actor{ID: "paramedic", Via: "paramedic"})
 	default:
 		a.DecidedBy, a.DecidedAt = c.Actor, x.now
 		x.moveAction(in, a, state.Approved, fmt.Sprintf("approved by %s%s", c.Actor, withReason(c.Reason)), c.Actor)
@@ -177,7 +188,8 @@ func (x *step) cancel(in *state.Incident, a *state.Action, c state.Command) {
 		x.callOff(in, a, c.Actor, c.Reason)
 	case a.NeedsPerson() && c.Seen == a.State:
 		x.setJournal(a, state.Released, c.Actor.String())
-		x.record(in, state.Entry{Kind: "action", Actor: c.Actor, Action: a.ID, Text: fmt.Sprintf("%s: taken care of by %s%s", a.Change, c.Actor, withReason(c.Reason))})
+		x.record(in, state.Entry{Kind: "action", Actor: c.Actor, Action: a.ID,
+			Text: fmt.Sprintf("%s: taken care of by %s%s", a.Change, c.Actor, withReason(c.Reason))})
 		x.publish(in)
 		x.endHold(in)
 	default:
@@ -195,7 +207,8 @@ func (x *step) callOff(in *state.Incident, a *state.Action, by state.Actor, reas
 		a.NextAt = time.Time{}
 	}
 	text := cmp.Or(a.CallOff(), "called off by "+by.String())
-	x.record(in, state.Entry{Kind: "action", Actor: by, Action: a.ID, Text: fmt.Sprintf("%s: %s%s", a.Change, text, withReason(reason))})
+	x.record(in, state.Entry{Kind: "action", Actor: by, Action: a.ID,
+		Text: fmt.Sprintf("%s: %s%s", a.Change, text, withReason(reason))})
 	x.publish(in)
 	x.scheduleRun(a)
 }
@@ -207,7 +220,8 @@ func (x *step) recordTooLate(in *state.Incident, a *state.Action, c state.Comman
 		what = "denial"
 	}
 	x.record(in, state.Entry{Kind: "refused", Actor: c.Actor, Action: a.ID,
-		Text: fmt.Sprintf("%s: the %s by %s came when the action was %s", a.Change, what, c.Actor, strings.ReplaceAll(string(a.State), "_", " "))})
+		Text: fmt.Sprintf("%s: the %s by %s came when the action was %s", a.Change, what, c.Actor,
+			strings.ReplaceAll(string(a.State), "_", " "))})
 }
 
 func (x *step) setJournal(a *state.Action, key, value string) {

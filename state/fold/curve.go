@@ -62,7 +62,8 @@ func mergeCurves(old []state.Curve, ev *state.Evidence, in *state.Incident) []st
 	all := map[curveKey]*draft{}
 	var order []curveKey
 	add := func(signal, unit string, e state.Entity, points []state.Point, z *float64) {
-		points = slices.DeleteFunc(slices.Clone(points), func(p state.Point) bool { return math.IsNaN(p.Value) || math.IsInf(p.Value, 0) })
+		points = slices.DeleteFunc(slices.Clone(points),
+			func(p state.Point) bool { return math.IsNaN(p.Value) || math.IsInf(p.Value, 0) })
 		if len(points) == 0 {
 			return
 		}
@@ -106,7 +107,8 @@ func mergeCurves(old []state.Curve, ev *state.Evidence, in *state.Incident) []st
 		}
 		return len(told)
 	}
-	slices.SortStableFunc(signals, func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(far[b], far[a])) })
+	slices.SortStableFunc(signals,
+		func(a, b string) int { return cmp.Or(rank(a)-rank(b), cmp.Compare(far[b], far[a])) })
 	var out []state.Curve
 	for _, signal := range signals[:min(curvesSignals, len(signals))] {
 		for _, d := range keptCurves(bySignal[signal], in) {
@@ -203,7 +205,8 @@ func downsample(points []state.Point, onset time.Time) []state.Point {
 	near := func(p state.Point) bool {
 		return p.At.After(onset.Add(-beforeOnset)) && p.At.Before(onset.Add(afterOnset))
 	}
-	from, _ := slices.BinarySearchFunc(points, onset.Add(-beforeOnset), func(p state.Point, t time.Time) int { return p.At.Compare(t) })
+	from, _ := slices.BinarySearchFunc(points, onset.Add(-beforeOnset),
+		func(p state.Point, t time.Time) int { return p.At.Compare(t) })
 	to := from
 	for to < len(points) && near(points[to]) {
 		to++

@@ -67,11 +67,13 @@ func (x *step) recordShown(in *state.Incident, e *state.Effect, o state.Outcome)
 	x.changedIncident(in)
 	switch {
 	case o.Done && o.Error != "":
-		x.record(in, state.Entry{Kind: "notified", Quiet: true, Text: fmt.Sprintf("%s could not be told, and it will not be tried again: %s", e.Channel, o.Error)})
+		x.record(in, state.Entry{Kind: "notified", Quiet: true,
+			Text: fmt.Sprintf("%s could not be told, and it will not be tried again: %s", e.Channel, o.Error)})
 	case o.Done && before == 0 && e.Channel != state.ChannelConsole:
 		x.record(in, state.Entry{Kind: "notified", Quiet: true, Text: fmt.Sprintf("%s was told", e.Channel)})
 	case !o.Done && e.Attempts == 2:
-		x.record(in, state.Entry{Kind: "notified", Quiet: true, Text: fmt.Sprintf("%s does not take the message, it is tried again: %s", e.Channel, o.Error)})
+		x.record(in, state.Entry{Kind: "notified", Quiet: true,
+			Text: fmt.Sprintf("%s does not take the message, it is tried again: %s", e.Channel, o.Error)})
 	}
 }
 
@@ -133,7 +135,8 @@ func (x *step) endAlerts(why string, gone func(*state.AlertRecord) bool) bool {
 		rec.Alert.Status = state.Resolved
 		if in := x.endEpisode(rec); in != nil && !slices.Contains(ended, in) {
 			ended = append(ended, in)
-			x.record(in, state.Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf("%s: %s", orDash(rec.Alert.Name()), why)})
+			x.record(in, state.Entry{Kind: "note", Quiet: true,
+				Text: fmt.Sprintf("%s: %s", orDash(rec.Alert.Name()), why)})
 		}
 	}
 	for _, in := range ended {

@@ -75,7 +75,8 @@ func (x *step) everywhereIncident(rec *state.AlertRecord) *state.Incident {
 	x.indexEverywhere(in)
 	x.index(in, x.signKeys(rec))
 	x.record(in, state.Entry{Kind: "note", Quiet: true, Text: fmt.Sprintf(
-		"no rule here knows %s, and it opened %d incidents within %s: this one counts its alerts from now on", rule, len(alone), sameRuleWindow)})
+		"no rule here knows %s, and it opened %d incidents within %s: this one counts its alerts from now on", rule,
+		len(alone), sameRuleWindow)})
 	x.mergeSameRule(in, alone)
 	return in
 }
@@ -101,7 +102,8 @@ func (x *step) sameRuleIncidents(rule string) []*state.Incident {
 			continue
 		}
 		touched := in.Cause() != state.Unknown || !in.AckedAt.IsZero() || len(in.Actions) > 0
-		if !touched && len(in.Symptoms) == 1 && in.Symptoms[0].Symptom == state.Unclassified && slices.Equal(in.Symptoms[0].Rules, []string{rule}) {
+		if !touched && len(in.Symptoms) == 1 && in.Symptoms[0].Symptom == state.Unclassified &&
+			slices.Equal(in.Symptoms[0].Rules, []string{rule}) {
 			out = append(out, in)
 		}
 	}

@@ -90,7 +90,8 @@ func (x *step) takeVerdict(in *state.Incident, d state.Diagnosis) {
 		x.record(in, state.Entry{Kind: "diagnosed", Text: verdictText(d)})
 		in.Rev++
 	case before != in.Cause():
-		x.record(in, state.Entry{Kind: "diagnosed", Text: fmt.Sprintf("verdict changed from %s: %s", before, verdictText(d))})
+		x.record(in, state.Entry{Kind: "diagnosed",
+			Text: fmt.Sprintf("verdict changed from %s: %s", before, verdictText(d))})
 		in.Rev++
 	}
 	if first || before != in.Cause() {
@@ -121,7 +122,8 @@ func (x *step) supersedes(in *state.Incident, d state.Diagnosis) bool {
 	if in.Cause() == state.BenignAlert && d.Cause == state.Unknown {
 		return hasUnexplainedAlert(in)
 	}
-	if d.Cause == state.Unknown || d.Cause == state.BenignAlert || in.ActiveAlerts == 0 || x.belongsToOther(in, d) || x.restsOnMissing(in, d) || x.followsRollout(in) {
+	if d.Cause == state.Unknown || d.Cause == state.BenignAlert || in.ActiveAlerts == 0 || x.belongsToOther(in, d) ||
+		x.restsOnMissing(in, d) || x.followsRollout(in) {
 		return false
 	}
 	if isNewTrouble(in, d) {
@@ -132,7 +134,8 @@ func (x *step) supersedes(in *state.Incident, d state.Diagnosis) bool {
 	}
 	for _, id := range in.Actions {
 		a := x.actions[id]
-		if s := a.State; !s.BeforeEffect() && s != state.Denied && s != state.Expired && s != state.Cancelled && (s != state.Superseded || a.Reached(state.Applied)) {
+		if s := a.State; !s.BeforeEffect() && s != state.Denied && s != state.Expired && s != state.Cancelled &&
+			(s != state.Superseded || a.Reached(state.Applied)) {
 			return false
 		}
 	}
@@ -144,7 +147,8 @@ func (x *step) supersedes(in *state.Incident, d state.Diagnosis) bool {
 // nor leads to.
 func isNewTrouble(in *state.Incident, d state.Diagnosis) bool {
 	return len(in.Over) > 0 && slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool {
-		return s.Active > 0 && !slices.Contains(in.Over, s.Symptom) && !slices.Contains(in.Diagnosis.Explains, s.Symptom) && slices.Contains(d.Explains, s.Symptom)
+		return s.Active > 0 && !slices.Contains(in.Over, s.Symptom) &&
+			!slices.Contains(in.Diagnosis.Explains, s.Symptom) && slices.Contains(d.Explains, s.Symptom)
 	})
 }
 
@@ -153,7 +157,8 @@ func isNewTrouble(in *state.Incident, d state.Diagnosis) bool {
 func hasUnexplainedAlert(in *state.Incident) bool {
 	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool {
 		weighed := func(f state.Finding) bool { return f.Signal == "symptom:"+string(s.Symptom) }
-		return s.Active > 0 && s.Symptom != state.Unclassified && !slices.Contains(in.Diagnosis.Explains, s.Symptom) && !slices.ContainsFunc(in.Diagnosis.Findings, weighed)
+		return s.Active > 0 && s.Symptom != state.Unclassified && !slices.Contains(in.Diagnosis.Explains, s.Symptom) &&
+			!slices.ContainsFunc(in.Diagnosis.Findings, weighed)
 	})
 }
 
@@ -165,7 +170,8 @@ func (x *step) belongsToOther(in *state.Incident, d state.Diagnosis) bool {
 		return false
 	}
 	return slices.ContainsFunc(x.nearby(in.Cluster, d.Scope), func(other *state.Incident) bool {
-		return other.ID != in.ID && other.Open() && other.Cause() == d.Cause && intersect(other.Diagnosis.Scope.Pods, d.Scope.Pods)
+		return other.ID != in.ID && other.Open() && other.Cause() == d.Cause &&
+			intersect(other.Diagnosis.Scope.Pods, d.Scope.Pods)
 	})
 }
 
@@ -183,7 +189,8 @@ func (x *step) isAftermath(in *state.Incident, d state.Diagnosis) bool {
 	}
 	broken := len(d.Scope.Pods)+len(d.Scope.Nodes) > 0
 	root := slices.Contains(d.LeadsTo, in.Cause()) && (broken || slices.ContainsFunc(in.Symptoms, unexplained))
-	return in.Cause() != state.BenignAlert && d.Score < in.Diagnosis.Score && x.now.Sub(in.Diagnosis.At) <= fadeTime && !root
+	return in.Cause() != state.BenignAlert && d.Score < in.Diagnosis.Score && x.now.Sub(in.Diagnosis.At) <= fadeTime &&
+		!root
 }
 
 // rolloutTime is how long a rollout explains new symptoms. Queues move to workers with cold caches,
@@ -218,7 +225,8 @@ func (x *step) restsOnMissing(in *state.Incident, d state.Diagnosis) bool {
 	}
 	unread := 0.0
 	for _, f := range in.Diagnosis.Findings {
-		if f.Weight > 0 && slices.ContainsFunc(f.Reads, func(signal string) bool { return isMissing(ev, signal, f.Pod) }) {
+		if f.Weight > 0 &&
+			slices.ContainsFunc(f.Reads, func(signal string) bool { return isMissing(ev, signal, f.Pod) }) {
 			unread += f.Weight
 		}
 	}
@@ -233,7 +241,8 @@ func intersect(a, b []string) bool {
 func (x *step) nearby(cluster string, s state.Scope) []*state.Incident {
 	out := x.candidates(x.entityKeys(scopeEntity(s), ""))
 	for _, pod := range s.Pods {
-		out = append(out, x.candidates(x.entityKeys(state.Entity{Cluster: cluster, Namespace: s.Namespace, Pod: pod}, ""))...)
+		out = append(out, x.candidates(x.entityKeys(state.Entity{Cluster: cluster, Namespace: s.Namespace, Pod: pod},
+			""))...)
 	}
 	for _, node := range s.Nodes {
 		out = append(out, x.candidates(x.entityKeys(state.Entity{Cluster: cluster, Node: node}, ""))...)
@@ -281,7 +290,8 @@ func (x *step) merge(root, other *state.Incident) {
 	for _, id := range other.Actions {
 		a := x.actions[id]
 		if a.NeedsPerson() || !a.State.BeforeEffect() && !a.State.Done() || a.Declined() {
-			root.Actions = append(root.Actions, id) // root waits for runs in progress, and a person's refusal applies to root, too
+			// Root waits for runs in progress, and a person's refusal applies to root, too.
+			root.Actions = append(root.Actions, id)
 		}
 		if a.NeedsPerson() {
 			root.HandedAt = later(root.HandedAt, other.HandedAt)
@@ -289,7 +299,8 @@ func (x *step) merge(root, other *state.Incident) {
 	}
 	x.inheritExternals(root, other)
 	x.index(root, slices.Collect(maps.Keys(x.keysOf[other.ID])))
-	x.record(root, state.Entry{Kind: "merged", Text: fmt.Sprintf("%s (%s) is the same trouble and was merged into this incident", other.ID, other.Title)})
+	x.record(root, state.Entry{Kind: "merged",
+		Text: fmt.Sprintf("%s (%s) is the same trouble and was merged into this incident", other.ID, other.Title)})
 	x.record(other, state.Entry{Kind: "merged", Text: fmt.Sprintf("merged into %s: %s", root.ID, root.Title)})
 	other.MergedInto = root.ID
 	other.ActiveAlerts = 0
@@ -323,7 +334,8 @@ func (x *step) resolveIncident(in *state.Incident, by string) {
 	x.dropEffect(planEffect(in.ID))
 	for _, id := range in.Actions {
 		if a := x.actions[id]; a.State.BeforeEffect() {
-			x.moveAction(in, a, state.Cancelled, "the incident was resolved before anything was done", state.Actor{ID: "paramedic", Via: "paramedic"})
+			x.moveAction(in, a, state.Cancelled, "the incident was resolved before anything was done",
+				state.Actor{ID: "paramedic", Via: "paramedic"})
 		}
 	}
 	x.publish(in)
@@ -353,7 +365,8 @@ func mergeScope(verdict, alerts state.Scope) state.Scope {
 	for _, f := range []struct {
 		to   *string
 		from string
-	}{{&s.Cluster, alerts.Cluster}, {&s.Namespace, alerts.Namespace}, {&s.Model, alerts.Model}, {&s.Pool, alerts.Pool}} {
+	}{{&s.Cluster, alerts.Cluster}, {&s.Namespace, alerts.Namespace}, {&s.Model, alerts.Model}, {&s.Pool,
+		alerts.Pool}} {
 		if *f.to == "" {
 			*f.to = f.from
 		}

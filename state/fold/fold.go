@@ -95,7 +95,8 @@ func (x *step) notifyChannels(in *state.Incident) {
 		return
 	}
 	for _, ch := range x.Routing.Channels(in) {
-		external := ch == state.ChannelPagerDuty && len(in.External) > 0 && in.HandedAt.IsZero() && !slices.Contains(in.Channels, ch)
+		external := ch == state.ChannelPagerDuty && len(in.External) > 0 && in.HandedAt.IsZero() &&
+			!slices.Contains(in.Channels, ch)
 		if !slices.Contains(in.Channels, ch) && !external {
 			in.Channels = append(in.Channels, ch)
 		}
@@ -121,7 +122,8 @@ func (x *step) wantNotify(in *state.Incident, ch state.Channel) {
 		}
 		return
 	}
-	x.wantEffect(state.Effect{ID: id, Kind: state.EffectNotify, Cluster: in.Cluster, Incident: in.ID, Channel: ch, Want: in.Rev, Due: x.now})
+	x.wantEffect(state.Effect{ID: id, Kind: state.EffectNotify, Cluster: in.Cluster, Incident: in.ID, Channel: ch,
+		Want: in.Rev, Due: x.now})
 }
 
 // wantEffect wants an effect. If it is wanted already, only its due time may move forward.

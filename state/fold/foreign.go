@@ -27,7 +27,8 @@ func (x *step) applyForeign(fo state.Foreign) {
 		return
 	}
 	at := x.occurred(fo)
-	a := state.Alert{Fingerprint: state.Fingerprint(fo.Source + "-" + fo.ID), Status: state.Firing, Labels: fo.Labels, StartsAt: at}
+	a := state.Alert{Fingerprint: state.Fingerprint(fo.Source + "-" + fo.ID), Status: state.Firing, Labels: fo.Labels,
+		StartsAt: at}
 	rec := x.Board.alerts[a.Fingerprint]
 	switch {
 	case fo.Event != "triggered" && fo.Event != "reopened" && fo.Event != "resolved":
@@ -48,8 +49,10 @@ func (x *step) applyForeign(fo state.Foreign) {
 		return
 	}
 	if !slices.ContainsFunc(in.External, func(e state.External) bool { return e.ID == fo.ID }) {
-		in.External = append(in.External, state.External{Source: fo.Source, ID: fo.ID, URL: fo.URL, Title: oneLine(fo.Title)})
-		x.record(in, state.Entry{Kind: "note", Text: fmt.Sprintf("%s incident %s is about this: %s", fo.Source, fo.ID, fo.Title)})
+		in.External = append(in.External, state.External{Source: fo.Source, ID: fo.ID, URL: fo.URL,
+			Title: oneLine(fo.Title)})
+		x.record(in, state.Entry{Kind: "note",
+			Text: fmt.Sprintf("%s incident %s is about this: %s", fo.Source, fo.ID, fo.Title)})
 	}
 	x.updateStatus(in)
 	x.noteExternals(in)
@@ -149,7 +152,8 @@ func (x *step) unack(in *state.Incident, by state.Actor) {
 func (x *step) reopenFromPage(in *state.Incident, by state.Actor) {
 	keys := x.countActive(in)
 	if in.ActiveAlerts == 0 {
-		x.record(in, state.Entry{Kind: "note", Actor: by, Text: fmt.Sprintf("reopened in PagerDuty%s; it stays resolved here: none of its alerts fires", byWhom(by))})
+		x.record(in, state.Entry{Kind: "note", Actor: by,
+			Text: fmt.Sprintf("reopened in PagerDuty%s; it stays resolved here: none of its alerts fires", byWhom(by))})
 		return
 	}
 	x.reopen(in, keys)

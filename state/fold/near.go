@@ -142,7 +142,8 @@ func (b *Board) scopeKeys(in *state.Incident) []string {
 		keys = append(keys, b.entityKeys(state.Entity{Cluster: in.Cluster, Node: node}, "")...)
 	}
 	for _, pod := range in.Scope.Pods {
-		keys = append(keys, b.entityKeys(state.Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod}, "")...)
+		keys = append(keys, b.entityKeys(state.Entity{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Pod: pod},
+			"")...)
 	}
 	return keys
 }
@@ -277,7 +278,9 @@ func (b *Board) rememberWorkers(cluster string, workers []state.Worker, at time.
 
 func sameWorker(x, y state.Worker) bool {
 	lists := slices.Equal(x.GPUs, y.GPUs) && slices.Equal(x.Routes, y.Routes) && slices.Equal(x.Jobs, y.Jobs)
-	return lists && x.Group == y.Group && x.Role == y.Role && x.Owner == y.Owner && x.OwnerKind == y.OwnerKind && x.Namespace == y.Namespace && x.Pod == y.Pod && x.UID == y.UID && x.Pool == y.Pool && x.PoolKind == y.PoolKind &&
+	return lists && x.Group == y.Group && x.Role == y.Role && x.Owner == y.Owner && x.OwnerKind == y.OwnerKind &&
+		x.Namespace == y.Namespace && x.Pod == y.Pod && x.UID == y.UID && x.Pool == y.Pool &&
+		x.PoolKind == y.PoolKind &&
 		x.Model == y.Model && x.Node == y.Node && x.Instance == y.Instance && x.Engine == y.Engine && x.Ready == y.Ready
 }
 

@@ -37,7 +37,8 @@ func (x *step) noteExternals(in *state.Incident) {
 				due = until
 			}
 		}
-		x.wantEffect(state.Effect{ID: noteID(ext), Kind: state.EffectNote, Cluster: in.Cluster, Incident: in.ID, Channel: state.ChannelPagerDuty, Ref: ext.ID, Due: due})
+		x.wantEffect(state.Effect{ID: noteID(ext), Kind: state.EffectNote, Cluster: in.Cluster, Incident: in.ID,
+			Channel: state.ChannelPagerDuty, Ref: ext.ID, Due: due})
 	}
 }
 

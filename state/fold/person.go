@@ -28,7 +28,8 @@ func (x *step) requestPerson(in *state.Incident, a *state.Action) {
 	}
 	x.reopen(in, x.countActive(in))
 	x.setPageStatus(in, "")
-	x.record(in, state.Entry{Kind: "reopened", Action: a.ID, Text: fmt.Sprintf("reopened: a person has to see to %s", a.Change)})
+	x.record(in, state.Entry{Kind: "reopened", Action: a.ID,
+		Text: fmt.Sprintf("reopened: a person has to see to %s", a.Change)})
 }
 
 // endHold lets a monitoring incident end when no run of it needs a person any more.

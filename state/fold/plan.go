@@ -21,10 +21,12 @@ func planEffect(id state.IncidentID) state.EffectID { return state.EffectID("pla
 
 // wantPlan wants a plan of first aid at a time, if the incident has a named cause.
 func (x *step) wantPlan(in *state.Incident, due time.Time) {
-	if !x.Settings.Remediate || !in.Open() || in.DiagnosedAt.IsZero() || in.Cause() == state.Unknown || in.Cause() == state.BenignAlert {
+	if !x.Settings.Remediate || !in.Open() || in.DiagnosedAt.IsZero() || in.Cause() == state.Unknown ||
+		in.Cause() == state.BenignAlert {
 		return
 	}
-	x.wantEffect(state.Effect{ID: planEffect(in.ID), Kind: state.EffectPlan, Cluster: in.Cluster, Incident: in.ID, Due: due})
+	x.wantEffect(state.Effect{ID: planEffect(in.ID), Kind: state.EffectPlan, Cluster: in.Cluster, Incident: in.ID,
+		Due: due})
 }
 
 // planNow wants a plan because a person asked for a new diagnosis. It skips the pause.

@@ -12,7 +12,8 @@ func (x *step) otherVerdicts(in *state.Incident) []state.Beside {
 	var out []state.Beside
 	for _, other := range x.nearby(in.Cluster, in.Scope) {
 		known := slices.ContainsFunc(out, func(b state.Beside) bool { return b.Incident == other.ID })
-		if known || other.ID == in.ID || !other.Open() || other.Cause() == state.Unknown || other.Cause() == state.BenignAlert {
+		if known || other.ID == in.ID || !other.Open() || other.Cause() == state.Unknown ||
+			other.Cause() == state.BenignAlert {
 			continue
 		}
 		out = append(out, state.Beside{Incident: other.ID, Cause: other.Cause(), Scope: other.Diagnosis.Scope})
@@ -44,7 +45,8 @@ func (x *step) split(in *state.Incident, ev state.Evidence) {
 	x.record(other, state.Entry{Kind: "split", Quiet: true, Text: fmt.Sprintf("split off %s: %s", in.ID, in.Title)})
 	x.diagnose(other, ev)
 	other = x.root(other.ID) // it may have been merged into an incident of the same trouble
-	x.record(in, state.Entry{Kind: "split", Text: fmt.Sprintf("%s (%s) is another trouble and has the alerts that tell of it", other.ID, other.Title)})
+	x.record(in, state.Entry{Kind: "split",
+		Text: fmt.Sprintf("%s (%s) is another trouble and has the alerts that tell of it", other.ID, other.Title)})
 	x.publish(in) // even if the next verdict is not applied
 }
 

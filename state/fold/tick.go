@@ -38,27 +38,33 @@ func (x *step) tick() {
 func (x *step) expireApproval(a *state.Action) {
 	if a.State == state.AwaitingApproval && !x.now.Before(a.ExpiresAt) {
 		if in := x.root(a.Incident); in != nil {
-			x.moveAction(in, a, state.Expired, "nobody approved it in time", state.Actor{ID: "paramedic", Via: "paramedic"})
+			x.moveAction(in, a, state.Expired, "nobody approved it in time",
+				state.Actor{ID: "paramedic", Via: "paramedic"})
 		}
 	}
 }
 
 func (x *step) expireTimers(in *state.Incident) {
-	if a := x.runNeedingPerson(in); a != nil && in.HandedAt.IsZero() && in.MergedInto == "" { // loaded in this state: no step of a run has announced it
+	// Loaded in this state: no step of a run has announced it.
+	if a := x.runNeedingPerson(in); a != nil && in.HandedAt.IsZero() && in.MergedInto == "" {
 		x.requestPerson(in, a)
-		x.record(in, state.Entry{Kind: "action", Action: a.ID, Text: fmt.Sprintf("%s: needs human: %s", a.Change, a.Reason)})
+		x.record(in, state.Entry{Kind: "action", Action: a.ID,
+			Text: fmt.Sprintf("%s: needs human: %s", a.Change, a.Reason)})
 		in.Rev++
 	}
 	if !in.HoldUntil.IsZero() && in.Status == state.StatusMonitoring && !x.now.Before(in.HoldUntil) {
 		switch a := x.runNeedingPerson(in); {
 		case a != nil:
 			in.HoldUntil = time.Time{} // only a person ends it
-			x.record(in, state.Entry{Kind: "note", Action: a.ID, Quiet: true, Text: fmt.Sprintf("no alert for %s; it stays open, since a person has to see to %s", x.Settings.ResolveHold, a.Change)})
+			x.record(in, state.Entry{Kind: "note", Action: a.ID, Quiet: true,
+				Text: fmt.Sprintf("no alert for %s; it stays open, since a person has to see to %s",
+					x.Settings.ResolveHold, a.Change)})
 		case x.hasOpenWrite(in):
 			in.HoldUntil = x.now.Add(x.Settings.ResolveHold) // a run is being verified: the incident stays open
 			x.setTimer(in, in.HoldUntil)
 		default:
-			x.record(in, state.Entry{Kind: "resolved", Text: fmt.Sprintf("resolved: no alert for %s", x.Settings.ResolveHold)})
+			x.record(in, state.Entry{Kind: "resolved",
+				Text: fmt.Sprintf("resolved: no alert for %s", x.Settings.ResolveHold)})
 			x.resolveIncident(in, "alerts")
 			return
 		}
@@ -88,9 +94,10 @@ func (x *step) sweep() {
 	x.touch(kindMeta, "board")
 	goOn := func() { x.meta.SweptAt = x.now.Add(-sweepEvery) }
 	if x.Settings.StaleAfter > 0 {
-		ended := x.endAlerts(fmt.Sprintf("not mentioned for %s, taken for gone", x.Settings.StaleAfter), func(rec *state.AlertRecord) bool {
-			return x.now.Sub(rec.LastAt) > x.Settings.StaleAfter
-		})
+		ended := x.endAlerts(fmt.Sprintf("not mentioned for %s, taken for gone", x.Settings.StaleAfter),
+			func(rec *state.AlertRecord) bool {
+				return x.now.Sub(rec.LastAt) > x.Settings.StaleAfter
+			})
 		if ended {
 			goOn()
 			return
@@ -116,7 +123,8 @@ func (x *step) sweep() {
 		return
 	}
 	for _, in := range x.incidents {
-		if in.Status == state.StatusResolved && x.now.Sub(in.ResolvedAt) > x.Settings.Retain && x.Settings.Retain > 0 && x.runNeedingPerson(in) == nil {
+		if in.Status == state.StatusResolved && x.now.Sub(in.ResolvedAt) > x.Settings.Retain && x.Settings.Retain > 0 &&
+			x.runNeedingPerson(in) == nil {
 			x.forget(in)
 			return // one per sweep, so that a commit stays small
 		}

@@ -40,7 +40,8 @@ func decodeAction(r state.Record) *state.Action {
 		_, id, _ := strings.Cut(r.Key, ".")
 		a.ID, lost["id"] = state.ActionID(id), true
 	}
-	for name, missing := range map[string]bool{"state": a.State == "", "incident": a.Incident == "", "kind": a.Kind == "", "steps": len(a.Steps) == 0} {
+	for name, missing := range map[string]bool{"state": a.State == "", "incident": a.Incident == "",
+		"kind": a.Kind == "", "steps": len(a.Steps) == 0} {
 		if missing {
 			lost[name] = true
 		}
@@ -50,7 +51,8 @@ func decodeAction(r state.Record) *state.Action {
 		a.Journal = map[string]string{}
 	}
 	a.Journal[unreadable] = strings.Join(slices.Sorted(maps.Keys(lost)), ", ")
-	if a.State.Done() && !slices.ContainsFunc([]string{"id", "incident", "kind", "state", "steps", "target"}, func(name string) bool { return lost[name] }) {
+	if a.State.Done() && !slices.ContainsFunc([]string{"id", "incident", "kind", "state", "steps", "target"},
+		func(name string) bool { return lost[name] }) {
 		return a // it has ended, and the fields that guards count are readable
 	}
 	if a.Change == "" {
@@ -73,7 +75,8 @@ func (b *Board) completeUnreadable(in *state.Incident) {
 			a.Incident = in.ID
 		}
 		if a.Target.Name == "" && a.Target.Pool == "" {
-			a.Target = state.Target{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Kind: "Deployment", Name: in.Scope.Pool, Pool: in.Scope.Pool}
+			a.Target = state.Target{Cluster: in.Cluster, Namespace: in.Scope.Namespace, Kind: "Deployment",
+				Name: in.Scope.Pool, Pool: in.Scope.Pool}
 		}
 		b.setTimer(in, in.OpenedAt)
 	}

@@ -71,7 +71,8 @@ func (s *Store) encode(inputs []state.Input) ([]*nats.Msg, error) {
 			return nil, fmt.Errorf("encoding input %q: %w", inputs[i].ID, err)
 		}
 		if int64(len(data)) > most {
-			return nil, fmt.Errorf("input %q has %d bytes, more than the log takes (%d): split it, or raise the NATS server's max_payload",
+			return nil, fmt.Errorf("input %q has %d bytes, more than the log takes (%d): split it, or raise the "+
+				"NATS server's max_payload",
 				inputs[i].ID, len(data), most)
 		}
 		msgs[i] = nats.NewMsg(inputSubject(s.Partition(inputs[i].Cluster)))

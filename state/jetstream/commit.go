@@ -37,7 +37,8 @@ type position struct {
 
 // Commit writes the records and the position, all or none, if the fence is the partition's newest.
 // A commit of more than MaxRecords is written twice.
-func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
+func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to uint64,
+	records []state.Record) (state.Fence, error) {
 	if err := s.alive(ctx); err != nil {
 		return state.Fence{}, err
 	}
@@ -64,7 +65,8 @@ func (s *Store) Commit(ctx context.Context, partition int, fence state.Fence, to
 }
 
 // commit writes the records and the position, and returns the position's revision.
-func (s *Store) commit(ctx context.Context, partition int, fence state.Fence, pos position, records []state.Record) (uint64, error) {
+func (s *Store) commit(ctx context.Context, partition int, fence state.Fence, pos position,
+	records []state.Record) (uint64, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	msgs, err := s.recordMessages(partition, records)
@@ -175,7 +177,8 @@ func (s *Store) position(ctx context.Context, partition int) (position, uint64, 
 	}
 	var pos position
 	if err := json.Unmarshal(m.Data, &pos); err != nil {
-		return position{}, 0, fmt.Errorf("the record %s (stream %s, sequence %d) is corrupt: %w", subject, stateStream, m.Sequence, err)
+		return position{}, 0, fmt.Errorf("the record %s (stream %s, sequence %d) is corrupt: %w", subject, stateStream,
+			m.Sequence, err)
 	}
 	return pos, m.Sequence, nil
 }

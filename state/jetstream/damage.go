@@ -17,11 +17,14 @@ import (
 func difference(want, have state.Sum) string {
 	switch {
 	case have.Records < want.Records:
-		return fmt.Sprintf("%d of its %d records are missing (stream %s)", want.Records-have.Records, want.Records, stateStream)
+		return fmt.Sprintf("%d of its %d records are missing (stream %s)", want.Records-have.Records, want.Records,
+			stateStream)
 	case have.Records > want.Records:
-		return fmt.Sprintf("it has %d records, %d more than were committed (stream %s)", have.Records, have.Records-want.Records, stateStream)
+		return fmt.Sprintf("it has %d records, %d more than were committed (stream %s)", have.Records,
+			have.Records-want.Records, stateStream)
 	}
-	return fmt.Sprintf("some of its %d records are not those that were committed (stream %s)", want.Records, stateStream)
+	return fmt.Sprintf("some of its %d records are not those that were committed (stream %s)", want.Records,
+		stateStream)
 }
 
 // asDamage returns a DamagedError if err is damage, and err otherwise.
@@ -38,7 +41,8 @@ func (s *Store) asDamage(ctx context.Context, partition int, pos position, rev u
 func (s *Store) damaged(ctx context.Context, partition int, pos position, rev uint64, wrong string) error {
 	ctx, cancel := bounded(context.WithoutCancel(ctx)) // the read may have failed at the caller's deadline
 	defer cancel()
-	d := &state.DamagedError{Partition: partition, Wrong: wrong, Fence: state.Fence{Position: pos.Position, Rev: rev}, Sum: pos.Sum}
+	d := &state.DamagedError{Partition: partition, Wrong: wrong, Fence: state.Fence{Position: pos.Position, Rev: rev},
+		Sum: pos.Sum}
 	subject := inputSubject(partition)
 	info, last, err := s.countInputs(ctx, subject)
 	if err != nil && !errors.Is(err, natsjs.ErrMsgNotFound) {
@@ -50,9 +54,11 @@ func (s *Store) damaged(ctx context.Context, partition int, pos position, rev ui
 	case have.FirstSeq > 1:
 		d.Gap = fmt.Sprintf("it begins at input %d, what came before is older than state.retain", have.FirstSeq)
 	case have.LastSeq < pos.Position:
-		d.Gap = fmt.Sprintf("it ends at input %d, and the records were made of inputs up to %d", have.LastSeq, pos.Position)
+		d.Gap = fmt.Sprintf("it ends at input %d, and the records were made of inputs up to %d", have.LastSeq,
+			pos.Position)
 	case have.NumDeleted > 0 || have.Subjects[lostSubject] > 0:
-		d.Gap = fmt.Sprintf("%d inputs of stream %s are lost", uint64(have.NumDeleted)+have.Subjects[lostSubject], inputStream)
+		d.Gap = fmt.Sprintf("%d inputs of stream %s are lost", uint64(have.NumDeleted)+have.Subjects[lostSubject],
+			inputStream)
 	case errors.Is(err, natsjs.ErrMsgNotFound) && d.Inputs > 0:
 		d.Gap = fmt.Sprintf("the last input of subject %s cannot be read", subject)
 	case errors.Is(err, natsjs.ErrMsgNotFound):
@@ -95,7 +101,8 @@ const lostSubject = "paramedic.in.lost"
 
 // Replace writes the partition's records anew. The first commit marks the partition, so that a load
 // detects that the last commit is missing.
-func (s *Store) Replace(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
+func (s *Store) Replace(ctx context.Context, partition int, fence state.Fence, to uint64,
+	records []state.Record) (state.Fence, error) {
 	if err := s.alive(ctx); err != nil {
 		return state.Fence{}, err
 	}
@@ -109,7 +116,8 @@ func (s *Store) Replace(ctx context.Context, partition int, fence state.Fence, t
 	return next, nil
 }
 
-func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, to uint64, records []state.Record) (state.Fence, error) {
+func (s *Store) replace(ctx context.Context, partition int, fence state.Fence, to uint64,
+	records []state.Record) (state.Fence, error) {
 	was, rev, err := s.boundedPosition(ctx, partition)
 	if err != nil {
 		return state.Fence{}, err
@@ -176,7 +184,8 @@ func (s *Store) reconnected(ctx context.Context, partition int) (position, uint6
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	for {
-		asking, cancel := context.WithTimeout(ctx, time.Second) // a request before the client notices the lost connection gets no answer
+		// A request before the client notices the lost connection gets no answer.
+		asking, cancel := context.WithTimeout(ctx, time.Second)
 		pos, rev, err := s.position(asking, partition)
 		cancel()
 		if !errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil {
@@ -228,7 +237,8 @@ func (s *Store) continueLog(ctx context.Context) error {
 		return nil
 	}
 	s.lost.Add(ended - max(min(ended, applied), info.State.LastSeq))
-	s.log.Error("the end of the log is lost, the disk may be damaged: inputs that were not applied yet cannot be got back, the log goes on behind them",
+	s.log.Error("the end of the log is lost, the disk may be damaged: inputs that were not applied yet cannot be "+
+		"got back, the log goes on behind them",
 		"stream", inputStream, "ends", info.State.LastSeq, "ended", ended, "applied", applied)
 	for missing > 0 {
 		n := min(missing, maxBatch)
@@ -270,7 +280,8 @@ func (s *Store) countLost(ctx context.Context, at []uint64, applied uint64) erro
 	}
 	if gone > 0 {
 		s.lost.Add(gone)
-		s.log.Error("inputs that were accepted are gone from the log, the disk may be damaged: those that were not applied yet cannot be got back",
+		s.log.Error("inputs that were accepted are gone from the log, the disk may be damaged: those that were not "+
+			"applied yet cannot be got back",
 			"stream", inputStream, "inputs", gone, "after", from)
 	}
 	return nil

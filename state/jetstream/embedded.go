@@ -50,7 +50,8 @@ func (e *embedded) start() error {
 		srv.Shutdown()
 		return err
 	case last+1 < upTo:
-		e.log.Warn("the end of the state stream is lost, the disk may be damaged: reading again which records expire", "stream", stateStream, "ends", last, "ended", upTo-1)
+		e.log.Warn("the end of the state stream is lost, the disk may be damaged: reading again which records expire",
+			"stream", stateStream, "ends", last, "ended", upTo-1)
 		srv.Shutdown()
 		srv.WaitForShutdown()
 		if err := e.forget(stateStream, expiriesFile); err != nil {
@@ -122,7 +123,8 @@ func (e *embedded) run() (*server.Server, error) {
 	srv.Start()
 	if !srv.ReadyForConnections(startTimeout) {
 		srv.Shutdown()
-		return nil, fmt.Errorf("the embedded NATS server in %s did not start within %s; its log says why", e.dir, startTimeout)
+		return nil, fmt.Errorf("the embedded NATS server in %s did not start within %s; its log says why", e.dir,
+			startTimeout)
 	}
 	return srv, nil
 }

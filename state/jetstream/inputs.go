@@ -29,7 +29,8 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 		return nil, unavailable("asking the input stream", err)
 	}
 	if info.State.LastSeq < after {
-		return nil, fmt.Errorf("the records were made of inputs up to %d, but the log (stream %s) ends at %d: it was lost or replaced, restore both streams together",
+		return nil, fmt.Errorf("the records were made of inputs up to %d, but the log (stream %s) ends at %d: it "+
+			"was lost or replaced, restore both streams together",
 			after, inputStream, info.State.LastSeq)
 	}
 	cons, err := s.js.OrderedConsumer(asking, inputStream, natsjs.OrderedConsumerConfig{
@@ -44,7 +45,8 @@ func (s *Store) Inputs(ctx context.Context, partition int, after uint64) (state.
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{store: s, partition: partition, last: after, waiting: wait, end: end, inputs: make(chan read, readAhead), done: make(chan struct{})}
+	r := &reader{store: s, partition: partition, last: after, waiting: wait, end: end,
+		inputs: make(chan read, readAhead), done: make(chan struct{})}
 	r.consuming, err = cons.Consume(r.receive,
 		natsjs.PullMaxMessagesWithBytesLimit(readAhead, readAheadBytes),
 		natsjs.ConsumeErrHandler(func(_ natsjs.ConsumeContext, err error) {
@@ -75,8 +77,10 @@ func (s *Store) backlog(ctx context.Context, partition int, after uint64) (waiti
 		if err != nil {
 			return 0, 0, unavailable("asking the input stream", err)
 		}
-		cons, err := s.in.CreateConsumer(ctx, natsjs.ConsumerConfig{AckPolicy: natsjs.AckNonePolicy, DeliverPolicy: natsjs.DeliverByStartSequencePolicy,
-			OptStartSeq: after + 1, FilterSubject: inputSubject(partition), MemoryStorage: true, Replicas: 1, InactiveThreshold: scanIdle})
+		cons, err := s.in.CreateConsumer(ctx, natsjs.ConsumerConfig{AckPolicy: natsjs.AckNonePolicy,
+			DeliverPolicy: natsjs.DeliverByStartSequencePolicy,
+			OptStartSeq:   after + 1, FilterSubject: inputSubject(partition), MemoryStorage: true, Replicas: 1,
+			InactiveThreshold: scanIdle})
 		if err != nil {
 			return 0, 0, unavailable("reading the log", err)
 		}
@@ -140,7 +144,8 @@ func (r *reader) receive(m natsjs.Msg) {
 		next.behind = int64(md.NumPending) //nolint:gosec // no log has as many
 		r.store.sawInput(r.last)
 		if err := json.Unmarshal(m.Data(), &next.input); err != nil {
-			next.err = fmt.Errorf("input %d (stream %s, subject %s) is corrupt: %w", r.last, inputStream, m.Subject(), err)
+			next.err = fmt.Errorf("input %d (stream %s, subject %s) is corrupt: %w", r.last, inputStream, m.Subject(),
+				err)
 		}
 		next.input.Seq = r.last
 	}

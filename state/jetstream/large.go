@@ -31,7 +31,8 @@ func draftSubject(partition int, rest string) string {
 }
 
 // commitLarge writes more records than one batch takes, and returns the revision of the position.
-func (s *Store) commitLarge(ctx context.Context, partition int, fence state.Fence, pos position, records []state.Record) (uint64, error) {
+func (s *Store) commitLarge(ctx context.Context, partition int, fence state.Fence, pos position,
+	records []state.Record) (uint64, error) {
 	pos.Draft = &draft{ID: rand.Text(), Records: uint64(len(records))}
 	rev, err := s.writeDraft(ctx, partition, fence, pos, records)
 	if err != nil {
@@ -41,7 +42,8 @@ func (s *Store) commitLarge(ctx context.Context, partition int, fence state.Fenc
 }
 
 // writeDraft writes the records under the draft's subjects, and then the position that names it.
-func (s *Store) writeDraft(ctx context.Context, partition int, fence state.Fence, pos position, records []state.Record) (uint64, error) {
+func (s *Store) writeDraft(ctx context.Context, partition int, fence state.Fence, pos position,
+	records []state.Record) (uint64, error) {
 	msgs, err := s.recordMessages(partition, records)
 	if err != nil {
 		return 0, err
@@ -77,7 +79,8 @@ func (s *Store) writeBatch(ctx context.Context, msgs []*nats.Msg) error {
 }
 
 // placeDraft writes a draft's records to their places, and last the position without the draft.
-func (s *Store) placeDraft(ctx context.Context, partition int, rev uint64, pos position, records []state.Record) (uint64, error) {
+func (s *Store) placeDraft(ctx context.Context, partition int, rev uint64, pos position,
+	records []state.Record) (uint64, error) {
 	for len(records) > 0 {
 		n := min(len(records), MaxRecords)
 		batch := records[:n]
@@ -105,15 +108,18 @@ func (s *Store) finishDraft(ctx context.Context, partition int, rev uint64, pos 
 	}
 	var records []state.Record
 	if last > 0 {
-		if _, err := s.scan(ctx, filter, 1, last, func(m natsjs.Msg, _ uint64) { records = append(records, draftRecord(m)) }); err != nil {
+		if _, err := s.scan(ctx, filter, 1, last,
+			func(m natsjs.Msg, _ uint64) { records = append(records, draftRecord(m)) }); err != nil {
 			return s.asDamage(ctx, partition, pos, rev, err)
 		}
 	}
 	if missing := pos.Draft.Records - uint64(len(records)); missing != 0 {
-		return s.damaged(ctx, partition, pos, rev, fmt.Sprintf("%d of the %d records of its newest commit are missing (stream %s)",
-			missing, pos.Draft.Records, stateStream))
+		return s.damaged(ctx, partition, pos, rev,
+			fmt.Sprintf("%d of the %d records of its newest commit are missing (stream %s)",
+				missing, pos.Draft.Records, stateStream))
 	}
-	if _, err := s.placeDraft(ctx, partition, rev, pos, records); err != nil && !errors.Is(err, state.ErrFenced) { // another reader was faster
+	// Another reader was faster.
+	if _, err := s.placeDraft(ctx, partition, rev, pos, records); err != nil && !errors.Is(err, state.ErrFenced) {
 		return err
 	}
 	return errMoved

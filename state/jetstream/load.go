@@ -29,7 +29,8 @@ func (s *Store) Load(ctx context.Context, partition int, decode state.Decoder) (
 		switch {
 		case errors.Is(err, errMoved):
 			l.moved = true
-		case l.moved && errors.As(err, &damage): // the tombstone of a deleted record may have expired before it was read
+		// The tombstone of a deleted record may have expired before it was read.
+		case l.moved && errors.As(err, &damage):
 			*l, err = *newLoading(s.sums.seed, decode), errMoved
 		}
 		return err
@@ -206,6 +207,7 @@ func (s *Store) empty(ctx context.Context, partition int) error {
 	case rev != 0: // the first commit happened meanwhile
 		return errMoved
 	}
-	return s.damaged(ctx, partition, position{}, 0, fmt.Sprintf("it has %d records, and the record %s cannot be read (stream %s)",
-		len(info.State.Subjects), positionSubject(partition), stateStream))
+	return s.damaged(ctx, partition, position{}, 0,
+		fmt.Sprintf("it has %d records, and the record %s cannot be read (stream %s)",
+			len(info.State.Subjects), positionSubject(partition), stateStream))
 }

@@ -22,7 +22,8 @@ func lockDir(path string) (*dirLock, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		holder, _ := os.ReadFile(path)
 		f.Close()
-		return nil, fmt.Errorf("the state directory %s is in use by another Paramedic (process %s): stop it, or give this one its own state.dir: %w",
+		return nil, fmt.Errorf("the state directory %s is in use by another Paramedic (process %s): stop it, or "+
+			"give this one its own state.dir: %w",
 			filepath.Dir(path), strings.TrimSpace(string(holder)), err)
 	}
 	// The process ID is for people only. The lock holds even if this write fails.

@@ -112,7 +112,8 @@ func (s *Store) list(ctx context.Context, subject string) ([]state.Record, error
 			live = append(live, p)
 		}
 	}
-	slices.SortFunc(live, func(a, b decoded) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.seq, b.seq)) })
+	slices.SortFunc(live,
+		func(a, b decoded) int { return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.seq, b.seq)) })
 	records := make([]state.Record, len(live))
 	for i, p := range live {
 		records[i] = p.value.(state.Record)

@@ -88,7 +88,8 @@ func (s *Store) watch() {
 		}
 		if err := checkRoom(s.server.dir); err != nil {
 			if !full {
-				s.log.Error("the state takes no writes, and the disk has no room: it goes on by itself when there is", "err", cause, "disk", err)
+				s.log.Error("the state takes no writes, and the disk has no room: it goes on by itself when there is",
+					"err", cause, "disk", err)
 			}
 			full = true
 			continue
@@ -96,7 +97,8 @@ func (s *Store) watch() {
 		full = false
 		s.log.Warn("the state takes no writes though the disk has room, opening it again", "err", cause)
 		meanwhile := func() error { return nil }
-		if time.Since(helped) < recoverAgain { // not enough: damaged files stop the server at every write that meets them
+		// Not enough: damaged files stop the server at every write that meets them.
+		if time.Since(helped) < recoverAgain {
 			meanwhile = func() error { return errors.Join(s.server.forgetIndex(stateStream), s.server.forgetIndex(inputStream)) }
 		}
 		helped = time.Now()

@@ -30,7 +30,8 @@ var errPaused = errors.New("the server paused in the middle of a read")
 // seen one at or after the last. It returns how many are left according to the server. That number
 // cannot end the scan, because a replica that lags counts wrong. If a message is lost on the way or
 // the server pauses, the scan continues after the last message that arrived.
-func (s *Store) scan(ctx context.Context, filters []string, first, last uint64, visit func(natsjs.Msg, uint64)) (left uint64, err error) {
+func (s *Store) scan(ctx context.Context, filters []string, first, last uint64,
+	visit func(natsjs.Msg, uint64)) (left uint64, err error) {
 	for pauses := 0; ; {
 		from := first
 		left, err = s.pass(ctx, filters, from, last, func(m natsjs.Msg, seq uint64) {
@@ -58,7 +59,8 @@ func (s *Store) scan(ctx context.Context, filters []string, first, last uint64, 
 }
 
 // pass is one attempt of a scan.
-func (s *Store) pass(ctx context.Context, filters []string, first, last uint64, visit func(natsjs.Msg, uint64)) (left uint64, err error) {
+func (s *Store) pass(ctx context.Context, filters []string, first, last uint64,
+	visit func(natsjs.Msg, uint64)) (left uint64, err error) {
 	asking, cancel := bounded(ctx)
 	defer cancel()
 	// The stream keeps one message per subject, so that every message is the newest.
@@ -143,7 +145,8 @@ func (s *Store) await(ctx context.Context, came <-chan natsjs.Msg, idle *time.Ti
 
 // pauseReason returns the reason why a pass got no message. If the server has sent messages that
 // did not arrive, they are on the way, or lost.
-func (s *Store) pauseReason(ctx context.Context, cons natsjs.Consumer, filters []string, seen uint64, cause error) error {
+func (s *Store) pauseReason(ctx context.Context, cons natsjs.Consumer, filters []string, seen uint64,
+	cause error) error {
 	asking, cancel := bounded(context.WithoutCancel(ctx))
 	defer cancel()
 	if info, err := cons.Info(asking); ctx.Err() == nil && (err != nil || info.Delivered.Consumer > seen) {
@@ -199,7 +202,8 @@ func (s *Store) stallReason(ctx context.Context, filters []string, cause error) 
 			// does not count a record whose tombstone expired.
 			again, infoErr := s.st.Info(ctx, natsjs.WithSubjectFilter(subject))
 			if infoErr == nil && len(again.State.Subjects) > 0 {
-				return fmt.Errorf("%w: the record %s (stream %s, subject %s) cannot be read, the disk may be damaged: %w",
+				return fmt.Errorf("%w: the record %s (stream %s, subject %s) cannot be read, the disk may be "+
+					"damaged: %w",
 					state.ErrDamaged, recordKey(subject), stateStream, subject, err)
 			}
 		}

@@ -178,7 +178,8 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err := s.alive(ctx); err != nil {
 		return err
 	}
-	if err := s.pulse.failing(); err != nil && s.server != nil { // a probe is small, and may find room where an input does not
+	// A probe is small, and may find room where an input does not.
+	if err := s.pulse.failing(); err != nil && s.server != nil {
 		return err
 	}
 	ctx, cancel := bounded(ctx)

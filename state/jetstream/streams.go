@@ -79,9 +79,10 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.st, err = s.stream(ctx, natsjs.StreamConfig{
-		Name:              stateStream,
-		Description:       "Paramedic: what was made of the inputs; the newest value of each record",
-		Subjects:          []string{"paramedic.st.>", "paramedic.tl.>", "paramedic.pos.*", "paramedic.draft.>", "paramedic.probe.*"},
+		Name:        stateStream,
+		Description: "Paramedic: what was made of the inputs; the newest value of each record",
+		Subjects: []string{"paramedic.st.>", "paramedic.tl.>", "paramedic.pos.*", "paramedic.draft.>",
+			"paramedic.probe.*"},
 		Retention:         natsjs.LimitsPolicy,
 		MaxMsgsPerSubject: 1,
 		Storage:           natsjs.FileStorage, Replicas: cfg.Replicas,
@@ -99,8 +100,10 @@ func (s *Store) prepare(ctx context.Context, cfg Config) error {
 	if err := s.answered(ctx, inputStream, stray); errors.Is(err, nats.ErrNoResponders) {
 		return err
 	}
-	if err := s.answered(ctx, stateStream, nats.NewMsg("paramedic.probe.1"), nats.NewMsg("paramedic.probe.2")); err != nil {
-		return fmt.Errorf("the NATS server (%s) did not take an atomic batch, which Paramedic needs (NATS 2.12 or newer): %w", s.nc.ConnectedServerVersion(), err)
+	if err := s.answered(ctx, stateStream, nats.NewMsg("paramedic.probe.1"),
+		nats.NewMsg("paramedic.probe.2")); err != nil {
+		return fmt.Errorf("the NATS server (%s) did not take an atomic batch, which Paramedic needs (NATS 2.12 or "+
+			"newer): %w", s.nc.ConnectedServerVersion(), err)
 	}
 	return s.continueLog(ctx)
 }
@@ -128,7 +131,8 @@ func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Str
 	switch {
 	case err == nil:
 		if was := have.CachedInfo().Config.Metadata[layoutKey]; was != cfg.Metadata[layoutKey] {
-			return nil, fmt.Errorf("stream %s has %q partitions and this Paramedic %s: it belongs to another version or another program",
+			return nil, fmt.Errorf("stream %s has %q partitions and this Paramedic %s: it belongs to another "+
+				"version or another program",
 				cfg.Name, was, cfg.Metadata[layoutKey])
 		}
 	case !errors.Is(err, natsjs.ErrStreamNotFound):
@@ -139,8 +143,10 @@ func (s *Store) stream(ctx context.Context, cfg natsjs.StreamConfig) (natsjs.Str
 		return nil, fmt.Errorf("creating stream %s: %w", cfg.Name, err)
 	}
 	// A server silently drops a setting that it does not know.
-	if got := str.CachedInfo().Config; !got.AllowAtomicPublish || got.AllowMsgTTL != cfg.AllowMsgTTL || got.AllowDirect {
-		return nil, fmt.Errorf("the NATS server (%s) did not take the settings of stream %s; Paramedic needs 2.12 or newer",
+	if got := str.CachedInfo().Config; !got.AllowAtomicPublish || got.AllowMsgTTL != cfg.AllowMsgTTL ||
+		got.AllowDirect {
+		return nil, fmt.Errorf("the NATS server (%s) did not take the settings of stream %s; Paramedic needs 2.12 "+
+			"or newer",
 			s.nc.ConnectedServerVersion(), cfg.Name)
 	}
 	return str, nil

@@ -37,7 +37,8 @@ func (s *sums) set(partition int, l ledger) {
 
 // sumAfter returns the sum after a commit of the records. known is false if the stored sum is of
 // another revision.
-func (s *sums) sumAfter(partition int, rev uint64, records []state.Record) (sum state.Sum, changes []change, known bool) {
+func (s *sums) sumAfter(partition int, rev uint64,
+	records []state.Record) (sum state.Sum, changes []change, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := &s.of[partition]

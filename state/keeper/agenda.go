@@ -91,7 +91,8 @@ type queue struct {
 }
 
 func newAgenda() *agenda {
-	return &agenda{items: map[agendaKey]*item{}, deliveries: map[agendaKey]*delivery{}, lanes: map[Lane]*queue{}, unloaded: map[int]bool{}, owed: effectHeap{slot: byOwed}}
+	return &agenda{items: map[agendaKey]*item{}, deliveries: map[agendaKey]*delivery{}, lanes: map[Lane]*queue{},
+		unloaded: map[int]bool{}, owed: effectHeap{slot: byOwed}}
 }
 
 // A move is a change of an effect's place on the agenda. If gone is set, the effect is not wanted
@@ -194,7 +195,8 @@ func (a *agenda) remove(it *item) {
 func (a *agenda) queue(l Lane) *queue {
 	q := a.lanes[l]
 	if q == nil {
-		q = &queue{waiting: effectHeap{slot: byDue}, urgent: effectHeap{slot: byUrgency}, oldest: effectHeap{slot: byAge}}
+		q = &queue{waiting: effectHeap{slot: byDue}, urgent: effectHeap{slot: byUrgency},
+			oldest: effectHeap{slot: byAge}}
 		a.lanes[l] = q
 	}
 	return q
@@ -272,7 +274,8 @@ func (a *agenda) finish(t Task, answered bool) {
 		return
 	}
 	l.running = false
-	if !answered || it == nil && !a.unloaded[t.partition] { // while its partition is unloaded, it is not known whether the effect is still wanted
+	// While its partition is unloaded, it is not known whether the effect is still wanted.
+	if !answered || it == nil && !a.unloaded[t.partition] {
 		delete(a.deliveries, key)
 	}
 	if it != nil {
@@ -327,7 +330,8 @@ func (p *effectHeap) Less(i, j int) bool {
 	case byOwed:
 		return x.owedSince().Before(y.owedSince())
 	case byAge:
-		return cmp.Or(x.owedSince().Compare(y.owedSince()), strings.Compare(string(x.effect.ID), string(y.effect.ID))) < 0
+		return cmp.Or(x.owedSince().Compare(y.owedSince()),
+			strings.Compare(string(x.effect.ID), string(y.effect.ID))) < 0
 	}
 	if x.urgency.severity != y.urgency.severity {
 		return x.urgency.severity > y.urgency.severity
@@ -335,7 +339,8 @@ func (p *effectHeap) Less(i, j int) bool {
 	if x.urgency.diagnosed != y.urgency.diagnosed {
 		return y.urgency.diagnosed
 	}
-	return cmp.Or(x.effect.Due.Compare(y.effect.Due), x.effect.Since.Compare(y.effect.Since), strings.Compare(string(x.effect.ID), string(y.effect.ID))) < 0
+	return cmp.Or(x.effect.Due.Compare(y.effect.Due), x.effect.Since.Compare(y.effect.Since),
+		strings.Compare(string(x.effect.ID), string(y.effect.ID))) < 0
 }
 
 func (p *effectHeap) Swap(i, j int) {

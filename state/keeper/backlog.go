@@ -130,7 +130,8 @@ func (b *backlog) applied(in *state.Input, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.removeLocked(in)
-	for len(b.order) > 0 && b.order[0].at.Before(in.At.Add(-lostAfter)) { // the disk lost it: a later one would not come first
+	// The disk lost it: a later one would not come first.
+	for len(b.order) > 0 && b.order[0].at.Before(in.At.Add(-lostAfter)) {
 		b.removeLocked(&state.Input{ID: b.order[0].id})
 	}
 	b.count++

@@ -62,9 +62,11 @@ type partition struct {
 
 // New returns a keeper. It holds no state before Run.
 func New(cfg Config) *Keeper {
-	k := &Keeper{cfg: cfg, agenda: newAgenda(), recent: newRecent(), changed: make(chan struct{}, 1), subs: map[chan state.Entry]bool{}}
+	k := &Keeper{cfg: cfg, agenda: newAgenda(), recent: newRecent(), changed: make(chan struct{}, 1),
+		subs: map[chan state.Entry]bool{}}
 	for n := range cfg.Store.Partitions() {
-		k.parts = append(k.parts, &partition{n: n, board: fold.NewBoard(), lists: newListings(), wake: make(chan struct{}, 1)})
+		k.parts = append(k.parts, &partition{n: n, board: fold.NewBoard(), lists: newListings(),
+			wake: make(chan struct{}, 1)})
 	}
 	return k
 }

@@ -23,7 +23,8 @@ func (k *Keeper) ListIncidents(q state.IncidentQuery) state.IncidentPage {
 	case q.Which == state.ResolvedIncidents:
 		indexes = indexes[1:]
 	}
-	l := lister[state.Incident]{match: q.Match, after: before(q.After), need: needed(q.Skip, q.Limit), last: place{at: math.MinInt64}}
+	l := lister[state.Incident]{match: q.Match, after: before(q.After), need: needed(q.Skip, q.Limit),
+		last: place{at: math.MinInt64}}
 	if !q.Since.IsZero() {
 		l.last.at = q.Since.UnixNano()
 	}
@@ -58,7 +59,8 @@ func (k *Keeper) BegunActions() []state.Action {
 }
 
 func (k *Keeper) actionPage(order func(*listings) *index[state.Action], q state.ActionQuery) state.ActionPage {
-	l := lister[state.Action]{match: q.Match, after: before(q.After), need: needed(q.Skip, q.Limit), last: place{at: math.MinInt64}}
+	l := lister[state.Action]{match: q.Match, after: before(q.After), need: needed(q.Skip, q.Limit),
+		last: place{at: math.MinInt64}}
 	found := l.look(k, []func(*listings) *index[state.Action]{order})
 	var out state.ActionPage
 	for i, at := range found[min(q.Skip, len(found)):] {

@@ -81,8 +81,9 @@ type listings struct {
 }
 
 func newListings() listings {
-	return listings{open: newIndex[state.Incident](), urgent: newIndex[state.Incident](), resolved: newIndex[state.Incident](),
-		actions: newIndex[state.Action](), needy: newIndex[state.Action](), begun: newIndex[state.Action]()}
+	return listings{open: newIndex[state.Incident](), urgent: newIndex[state.Incident](),
+		resolved: newIndex[state.Incident](),
+		actions:  newIndex[state.Action](), needy: newIndex[state.Action](), begun: newIndex[state.Action]()}
 }
 
 func newestIncident(in *state.Incident) place {

@@ -34,8 +34,10 @@ type rebuilding struct {
 // If the records are not proven to equal those that were committed, the rules may have changed
 // since. Then rebuild halts first aid and gives up the notifications about resolved incidents. Both
 // are inputs, and are applied before anything takes effect.
-func (k *Keeper) rebuild(ctx context.Context, p *partition, damage *state.DamagedError) (*fold.Board, state.Fence, error) {
-	k.cfg.Logger.Error("the state is damaged, making it again from the log", "partition", p.n, "wrong", damage.Wrong, "inputs", damage.Inputs)
+func (k *Keeper) rebuild(ctx context.Context, p *partition,
+	damage *state.DamagedError) (*fold.Board, state.Fence, error) {
+	k.cfg.Logger.Error("the state is damaged, making it again from the log", "partition", p.n, "wrong", damage.Wrong,
+		"inputs", damage.Inputs)
 	r := &rebuilding{Keeper: k, p: p, damage: damage, board: fold.NewBoard(), records: map[string][]byte{}}
 	for {
 		if err := r.fold(ctx); err != nil {
@@ -64,7 +66,8 @@ func (k *Keeper) rebuild(ctx context.Context, p *partition, damage *state.Damage
 		return nil, state.Fence{}, fmt.Errorf("writing partition %d again: %w", p.n, err)
 	}
 	k.rebuilt.Add(1)
-	k.cfg.Logger.Warn("the state was made again from the log", "partition", p.n, "inputs", r.applied, "records", len(list), "proven_equal", r.same)
+	k.cfg.Logger.Warn("the state was made again from the log", "partition", p.n, "inputs", r.applied,
+		"records", len(list), "proven_equal", r.same)
 	return r.board, fence, nil
 }
 
@@ -102,7 +105,8 @@ func (r *rebuilding) fold(ctx context.Context) error {
 			return err
 		}
 		if r.applied++; r.applied%progressEvery == 0 {
-			r.p.setReason(fmt.Sprintf("%v; making it again from the log: %d of %d inputs are applied", r.damage, r.applied, r.damage.Inputs))
+			r.p.setReason(fmt.Sprintf("%v; making it again from the log: %d of %d inputs are applied", r.damage,
+				r.applied, r.damage.Inputs))
 		}
 	}
 	r.compare()
@@ -161,8 +165,9 @@ func (r *rebuilding) appendCautions(ctx context.Context) (appended int, err erro
 	for in := range r.board.EveryIncident() {
 		if !clusters[in.Cluster] && r.board.Halt(in.Cluster) == nil {
 			clusters[in.Cluster] = true
-			inputs = append(inputs, state.Input{At: now, Cluster: in.Cluster, Command: &state.Command{Verb: state.VerbHalt, Actor: state.Actor{ID: "paramedic", Via: "paramedic"},
-				Reason: "the state was damaged and made again from the log: look at what was under way, then resume"}})
+			inputs = append(inputs, state.Input{At: now, Cluster: in.Cluster,
+				Command: &state.Command{Verb: state.VerbHalt, Actor: state.Actor{ID: "paramedic", Via: "paramedic"},
+					Reason: "the state was damaged and made again from the log: look at what was under way, then resume"}})
 		}
 	}
 	for e := range r.board.EveryEffect() {
@@ -170,8 +175,9 @@ func (r *rebuilding) appendCautions(ctx context.Context) (appended int, err erro
 			continue // it sends no message, and its run would want it again; under the halt it finishes what was begun
 		}
 		if in := r.board.Incident(e.Incident); in == nil || !in.Open() {
-			inputs = append(inputs, state.Input{At: now, Cluster: e.Cluster, Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true,
-				Error: "the state was made again from the log, and this is over"}})
+			inputs = append(inputs,
+				state.Input{At: now, Cluster: e.Cluster, Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true,
+					Error: "the state was made again from the log, and this is over"}})
 		}
 	}
 	for batch := range slices.Chunk(inputs, maxUncommitted) {

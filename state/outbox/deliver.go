@@ -27,7 +27,8 @@ func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) (Result, bool)
 	began := d.cfg.Clock.Now()
 	res, panicked := d.attempt(ctx, e)
 	now := d.cfg.Clock.Now()
-	d.cfg.Observe(Attempt{Effect: e, Took: now.Sub(began), Done: res.Outcome.Done, Error: res.Outcome.Error, Panic: panicked})
+	d.cfg.Observe(Attempt{Effect: e, Took: now.Sub(began), Done: res.Outcome.Done, Error: res.Outcome.Error,
+		Panic: panicked})
 	if ctx.Err() != nil && !res.Outcome.Done {
 		return Result{}, false
 	}
@@ -40,7 +41,8 @@ func (d *Dispatcher) deliver(ctx context.Context, e state.Effect) (Result, bool)
 func (d *Dispatcher) attempt(ctx context.Context, e state.Effect) (res Result, panicked bool) {
 	h := d.cfg.Handlers[e.Kind]
 	if h == nil {
-		return Result{Outcome: state.Outcome{Done: true, Error: fmt.Sprintf("nothing here delivers %s effects", e.Kind)}}, false
+		return Result{Outcome: state.Outcome{Done: true, Error: fmt.Sprintf("nothing here delivers %s effects",
+			e.Kind)}}, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.lanes[e.Kind].Deadline)
 	defer cancel()
@@ -96,7 +98,8 @@ func (d *Dispatcher) answer(ctx context.Context, e state.Effect, res Result) boo
 		if ctx.Err() != nil {
 			return false // it is delivered again after the next start
 		}
-		d.cfg.Logger.Warn("the log does not take an outcome, trying again", "effect", e.ID, "incident", e.Incident, "action", e.Action, "err", err)
+		d.cfg.Logger.Warn("the log does not take an outcome, trying again", "effect", e.ID, "incident", e.Incident,
+			"action", e.Action, "err", err)
 		if !errors.Is(err, state.ErrUnavailable) && len(res.Inputs) > 0 {
 			// The log will never take them. An error in the outcome is visible, a stuck effect is
 			// not.
@@ -116,7 +119,8 @@ func (d *Dispatcher) append(ctx context.Context, e state.Effect, res Result) err
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), appendTimeout)
 	defer cancel()
 	outcome := state.Input{
-		ID: state.Hash("outcome", string(e.ID), fmt.Sprint(e.Turn)), At: d.cfg.Clock.Now(), Cluster: e.Cluster, Outcome: &res.Outcome,
+		ID: state.Hash("outcome", string(e.ID), fmt.Sprint(e.Turn)), At: d.cfg.Clock.Now(), Cluster: e.Cluster,
+		Outcome: &res.Outcome,
 	}
 	// The outcome comes last, so that the turn ends after its results.
 	inputs := make([]state.Input, 0, len(res.Inputs)+1)

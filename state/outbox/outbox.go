@@ -127,7 +127,8 @@ func New(cfg Config) (*Dispatcher, error) {
 	maps.Copy(lanes, cfg.Lanes)
 	for kind, l := range lanes {
 		if l.Workers < 1 || l.Deadline <= 0 {
-			return nil, fmt.Errorf("the outbox lane of %s effects needs workers and a deadline, and has %d and %s", kind, l.Workers, l.Deadline)
+			return nil, fmt.Errorf("the outbox lane of %s effects needs workers and a deadline, and has %d and %s",
+				kind, l.Workers, l.Deadline)
 		}
 	}
 	if cfg.Grace == 0 {

@@ -159,7 +159,8 @@ func load(t *testing.T, s state.Store, partition int) (map[string]string, state.
 	return got, fence
 }
 
-func commit(t *testing.T, s state.Store, partition int, fence state.Fence, to uint64, records ...state.Record) state.Fence {
+func commit(t *testing.T, s state.Store, partition int, fence state.Fence, to uint64,
+	records ...state.Record) state.Fence {
 	t.Helper()
 	next, err := s.Commit(within(t), partition, fence, to, records)
 	if err != nil {
@@ -210,7 +211,8 @@ func survivesReopen(t *testing.T, b Backend) {
 	s := b.Open(t)
 	p := s.Partition("prod")
 	want := input("prod", "a")
-	want.Alerts = &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "f", Labels: map[string]string{"alertname": "X", "odd": "<b>\u2028\"\\"}}}}
+	want.Alerts = &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "f",
+		Labels: map[string]string{"alertname": "X", "odd": "<b>\u2028\"\\"}}}}
 	appendAll(t, s, want, input("prod", "b"))
 	first := readN(t, s, p, 0, 2)
 	fence := commit(t, s, p, state.Fence{}, first[0].Seq, rec("incident.INC-1", `{"n":1}`), rec("empty", ""))
@@ -288,7 +290,8 @@ func appendsConcurrently(t *testing.T, b Backend) {
 	for w := range writers {
 		wg.Go(func() {
 			for i := range each {
-				group := []state.Input{input("prod", fmt.Sprintf("%d.%d.0", w, i)), input("prod", fmt.Sprintf("%d.%d.1", w, i))}[:1+w%2]
+				group := []state.Input{input("prod", fmt.Sprintf("%d.%d.0", w, i)),
+					input("prod", fmt.Sprintf("%d.%d.1", w, i))}[:1+w%2]
 				if err := s.Append(t.Context(), group...); err != nil {
 					t.Errorf("append: %v", err)
 				}
@@ -342,7 +345,8 @@ func takesLargePayloads(t *testing.T, b Backend) {
 	}
 	huge := input("prod", "huge")
 	huge.Command.Reason = strings.Repeat("x", 16<<20)
-	if err := s.Append(within(t), huge); err == nil || errors.Is(err, state.ErrUnavailable) || !strings.Contains(err.Error(), "huge") {
+	if err := s.Append(within(t), huge); err == nil || errors.Is(err, state.ErrUnavailable) ||
+		!strings.Contains(err.Error(), "huge") {
 		t.Errorf("a huge input: %v, want a refusal for good that names it", err)
 	}
 	value := bytes.Repeat([]byte{0, 1, 2, 255}, 1<<20)

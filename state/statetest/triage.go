@@ -13,8 +13,10 @@ type Triage struct{}
 
 // Classify returns the sign that the labels give.
 func (Triage) Classify(a state.Alert, cluster string) state.Sign {
-	s := state.Sign{Symptom: state.Symptom(a.Labels["symptom"]), Severity: state.Severity(a.Labels["severity"]), By: "name",
-		Entity: state.Entity{Cluster: cluster, Namespace: "llm", Pool: a.Labels["pool"], Pod: a.Labels["pod"], Node: a.Labels["node"]}}
+	s := state.Sign{Symptom: state.Symptom(a.Labels["symptom"]), Severity: state.Severity(a.Labels["severity"]),
+		By: "name",
+		Entity: state.Entity{Cluster: cluster, Namespace: "llm", Pool: a.Labels["pool"], Pod: a.Labels["pod"],
+			Node: a.Labels["node"]}}
 	if s.Symptom == "" {
 		s.Symptom = state.Unclassified
 	}
