@@ -8,7 +8,7 @@ import (
 
 var responder = Actor{ID: "ana"}
 
-func TestStatesAllowWhatTheySay(t *testing.T) {
+func TestStatesAllowTheirTransitions(t *testing.T) {
 	for st, want := range map[ActionState]struct {
 		before, running, done bool
 		need                  int
@@ -16,7 +16,8 @@ func TestStatesAllowWhatTheySay(t *testing.T) {
 		Proposed: {before: true, need: 1}, AwaitingApproval: {before: true, need: 3}, Approved: {before: true, running: true, need: 2},
 		Admitted: {before: true, running: true, need: 2}, Intent: {running: true, need: 2}, Applied: {running: true, need: 2},
 		Verifying: {running: true, need: 2}, RollbackIntent: {running: true, need: 2}, NeedsHuman: {done: true, need: 3},
-		Succeeded: {done: true}, RolledBack: {done: true}, Denied: {done: true}, Expired: {done: true}, Cancelled: {done: true}, Superseded: {done: true},
+		Succeeded: {done: true}, RolledBack: {done: true}, Denied: {done: true}, Expired: {done: true}, Cancelled: {done: true},
+		Superseded:           {done: true},
 		"of a newer version": {need: 3},
 	} {
 		a := Action{State: st}
@@ -45,7 +46,7 @@ func TestIllegalMoveChangesNothing(t *testing.T) {
 	}
 }
 
-func TestBegunRunsAreAdmittedOrIntended(t *testing.T) {
+func TestBegunCoversAdmittedAndIntended(t *testing.T) {
 	steps := func(all ...ActionState) (a Action) {
 		for _, st := range all {
 			a.State = st
@@ -57,7 +58,8 @@ func TestBegunRunsAreAdmittedOrIntended(t *testing.T) {
 		a    Action
 		want bool
 	}{
-		{steps(Proposed), false}, {steps(AwaitingApproval, Approved), false}, {steps(Proposed, Admitted), true}, {steps(Proposed, Admitted, Denied), false},
+		{steps(Proposed), false}, {steps(AwaitingApproval, Approved), false}, {steps(Proposed, Admitted),
+			true}, {steps(Proposed, Admitted, Denied), false},
 		{steps(Proposed, Admitted, Intent), true}, {steps(Proposed, Admitted, Intent, Superseded), true},
 		{steps(Proposed, "of a newer version"), true},
 	} {
@@ -67,10 +69,11 @@ func TestBegunRunsAreAdmittedOrIntended(t *testing.T) {
 	}
 }
 
-func TestRemediesAreOneByKindAndObject(t *testing.T) {
+func TestSameRemedyComparesKindAndObject(t *testing.T) {
 	a := Action{Kind: "restart_worker", Target: Target{Namespace: "llm", Name: "vllm-0"}}
 	for name, change := range map[string]func(*Action){
-		"kind": func(a *Action) { a.Kind = "set_engine_arg" }, "namespace": func(a *Action) { a.Target.Namespace = "chat" }, "name": func(a *Action) { a.Target.Name = "vllm-1" },
+		"kind": func(a *Action) { a.Kind = "set_engine_arg" }, "namespace": func(a *Action) { a.Target.Namespace = "chat" },
+		"name": func(a *Action) { a.Target.Name = "vllm-1" },
 	} {
 		b := a
 		if change(&b); a.SameRemedy(&b) {
@@ -82,9 +85,8 @@ func TestRemediesAreOneByKindAndObject(t *testing.T) {
 	}
 }
 
-// A guard's denial is none of a person, and neither is a run that a person decided on and that went
-// on.
-func TestDeclinedIsWhatAPersonRefused(t *testing.T) {
+// Neither a guard's denial nor a run that went on after its approval is a person's refusal.
+func TestDeclinedNeedsAPersonsRefusal(t *testing.T) {
 	by := func(st ActionState, who Actor) []ActionStep {
 		return []ActionStep{{State: Proposed}, {State: st, Actor: who}}
 	}
@@ -108,13 +110,14 @@ func TestDeclinedIsWhatAPersonRefused(t *testing.T) {
 	}
 }
 
-func TestRanOutIsWhatNobodyDeclined(t *testing.T) {
+func TestRanOutExcludesDeclined(t *testing.T) {
 	no := []ActionStep{{State: Denied, Actor: responder}}
 	for name, c := range map[string]struct {
 		a    Action
 		want bool
 	}{
-		"expired": {Action{State: Expired}, true}, "denied by a guard": {Action{State: Denied}, true}, "denied by a person": {Action{State: Denied, DecidedBy: responder, Steps: no}, false},
+		"expired": {Action{State: Expired}, true}, "denied by a guard": {Action{State: Denied},
+			true}, "denied by a person": {Action{State: Denied, DecidedBy: responder, Steps: no}, false},
 		"cancelled": {Action{State: Cancelled}, false}, "done": {Action{State: Succeeded}, false},
 	} {
 		if got := c.a.RanOut(); got != c.want {
@@ -123,15 +126,16 @@ func TestRanOutIsWhatNobodyDeclined(t *testing.T) {
 	}
 }
 
-func TestCallOffSaysOnlyWhatIsKnown(t *testing.T) {
+func TestCallOffDescribesOnlyKnownFacts(t *testing.T) {
 	by := map[string]string{CalledOff: "ana"}
 	for name, c := range map[string]struct {
 		a    Action
 		want string
 	}{
-		"nobody called it off":     {Action{State: Intent}, ""},
-		"about to be written":      {Action{State: Intent, Journal: by}, "nothing is written any more, unless it was on its way"},
-		"written":                  {Action{State: Verifying, Journal: by, Steps: []ActionStep{{State: Intent}, {State: Applied}}}, "too late"},
+		"nobody called it off": {Action{State: Intent}, ""},
+		"about to be written":  {Action{State: Intent, Journal: by}, "nothing is written any more, unless it was on its way"},
+		"written": {Action{State: Verifying, Journal: by, Steps: []ActionStep{{State: Intent}, {State: Applied}}},
+			"too late"},
 		"ended without a write":    {Action{State: Superseded, Journal: by, Steps: []ActionStep{{State: Intent}, {State: Superseded}}}, ""},
 		"denied, never called off": {Action{State: Denied, Steps: []ActionStep{{State: Intent}, {State: Applied}}}, ""},
 	} {
@@ -141,8 +145,9 @@ func TestCallOffSaysOnlyWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestTargetReadsAsPeopleWriteIt(t *testing.T) {
-	if a, b := (Target{Kind: "Pod", Namespace: "llm", Name: "x"}).String(), (Target{Kind: "Node", Name: "n1"}).String(); a != "Pod llm/x" || b != "Node n1" {
+func TestTargetStringIsKindAndName(t *testing.T) {
+	if a, b := (Target{Kind: "Pod", Namespace: "llm", Name: "x"}).String(), (Target{Kind: "Node", Name: "n1"}).String(); a != "Pod llm/x" ||
+		b != "Node n1" {
 		t.Errorf("%q %q", a, b)
 	}
 }

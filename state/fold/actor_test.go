@@ -7,8 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// The record names a person by an ID that stays, beside a name that the person can change.
-func TestRecordNamesPeopleByTheirID(t *testing.T) {
+// The timeline has a person's ID beside the name, because people can change their names.
+func TestTimelineNamesPeopleByID(t *testing.T) {
 	for by, want := range map[state.Actor]string{
 		{ID: "U02ABC", Name: "root", Via: "slack"}:                      "root (slack:U02ABC)",
 		{ID: "U02ABC", Via: "slack"}:                                    "slack:U02ABC",
@@ -27,7 +27,8 @@ func TestRecordNamesPeopleByTheirID(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	in := s.only()
-	s.apply(state.Input{Command: &state.Command{Verb: state.VerbAck, Incident: in.ID, Actor: state.Actor{ID: "U02ABC", Name: "root", Via: "slack"}}})
+	s.apply(state.Input{Command: &state.Command{Verb: state.VerbAck, Incident: in.ID, Actor: state.Actor{ID: "U02ABC", Name: "root",
+		Via: "slack"}}})
 	if last := s.entries[len(s.entries)-1]; !strings.Contains(last.Text, "acknowledged by root (slack:U02ABC)") {
 		t.Errorf("the timeline says %q", last.Text)
 	}

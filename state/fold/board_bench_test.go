@@ -8,12 +8,13 @@ import (
 	"paramedic/state"
 )
 
-// plainTriage is the least that a fold needs, so that what is measured is the fold's own: an
-// incident for each pool.
+// plainTriage does the least that a fold needs, so that a benchmark measures the fold. Each pool is
+// an incident.
 type plainTriage struct{}
 
 func (plainTriage) Classify(a state.Alert, cluster string) state.Sign {
-	return state.Sign{Symptom: "slow", Severity: state.Critical, Entity: state.Entity{Cluster: cluster, Namespace: "llm", Pool: a.Labels["pool"], Pod: a.Labels["pod"]}}
+	return state.Sign{Symptom: "slow", Severity: state.Critical, Entity: state.Entity{Cluster: cluster, Namespace: "llm",
+		Pool: a.Labels["pool"], Pod: a.Labels["pod"]}}
 }
 
 func (plainTriage) Correlate(s state.Sign, _ []state.Worker, open []*state.Incident, _ time.Time) (state.IncidentID, bool) {
@@ -36,7 +37,7 @@ func (plainTriage) Channels(*state.Incident) []state.Channel {
 	return []state.Channel{state.ChannelConsole}
 }
 
-// benchBoard is a board with so many active alerts, perIncident of them about each pool.
+// benchBoard returns a board with active alerts, perIncident of them about each pool.
 func benchBoard(tb testing.TB, active, perIncident int) (fire func(), b *Board) {
 	b = NewBoard()
 	f := &Fold{Triage: plainTriage{}, Routing: plainTriage{}, Settings: state.DefaultSettings()}
@@ -58,7 +59,7 @@ func benchBoard(tb testing.TB, active, perIncident int) (fire func(), b *Board) 
 	return fire, b
 }
 
-// BenchmarkFold is what one new alert costs the fold and the board, without rules.
+// BenchmarkFold measures one new alert in the fold and the board, without rules.
 func BenchmarkFold(b *testing.B) {
 	for _, active := range []int{100, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("active=%d", active), func(b *testing.B) {
@@ -71,8 +72,7 @@ func BenchmarkFold(b *testing.B) {
 	}
 }
 
-// BenchmarkLoadBoard is what a start costs in memory: the records of so many alerts become a board
-// again.
+// BenchmarkLoadBoard measures a start: the records of 10,000 alerts become a board again.
 func BenchmarkLoadBoard(b *testing.B) {
 	const active = 10_000
 	_, board := benchBoard(b, active, 64)

@@ -9,13 +9,13 @@ import (
 	"paramedic/state"
 )
 
-// A person's no and the bot's next step may cross on their way into the log. These tests write both
-// orders down: whatever the order, nothing is written after the no but to undo, and nobody is told
-// that something was called off which happened.
+// A person's refusal and the bot's next step may reach the log in either order. These tests cover
+// both. After the refusal the bot writes nothing but a rollback. It never reports a write as called
+// off that happened.
 
 var ana = state.Actor{ID: "ana"}
 
-// proposed plans a run of a new incident. In mode auto it asks nobody.
+// proposed plans a run of a new incident. In mode auto it needs no approval.
 func (s *story) proposed(mode string) (*state.Incident, *state.Action) {
 	s.t.Helper()
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -24,10 +24,11 @@ func (s *story) proposed(mode string) (*state.Incident, *state.Action) {
 	return in, s.board.actions[a.ID]
 }
 
-// remedy is a plan for the incident's pool.
+// remedy returns a plan for the incident's pool.
 func (s *story) remedy(in *state.Incident, id state.ActionID, mode string) state.Action {
-	a := state.Action{ID: id, Incident: in.ID, Kind: "set_engine_arg", Mode: mode, State: state.Proposed, PlanHash: "of " + string(id), ExpiresAt: s.now.Add(time.Hour),
-		Change: "max_num_seqs 256 → 128", Target: state.Target{Cluster: "prod", Namespace: "llm", Kind: "Deployment", Name: "llama"}}
+	a := state.Action{ID: id, Incident: in.ID, Kind: "set_engine_arg", Mode: mode, State: state.Proposed, PlanHash: "of " + string(id),
+		ExpiresAt: s.now.Add(time.Hour),
+		Change:    "max_num_seqs 256 → 128", Target: state.Target{Cluster: "prod", Namespace: "llm", Kind: "Deployment", Name: "llama"}}
 	if mode == "approve" {
 		a.State = state.AwaitingApproval
 	}
@@ -35,8 +36,7 @@ func (s *story) remedy(in *state.Incident, id state.ActionID, mode string) state
 	return a
 }
 
-// take is the runner's or the planner's step of a run as it knew the run before anything else
-// happened.
+// take returns the runner's or the planner's step, based on the known state of the run.
 func (s *story) take(known state.Action, to state.ActionState, text string) state.Input {
 	s.t.Helper()
 	from := known.State
@@ -47,7 +47,7 @@ func (s *story) take(known state.Action, to state.ActionState, text string) stat
 	return state.Input{Action: &state.ActionEvent{From: from, Action: known}}
 }
 
-// intended is a run of mode auto that has recorded its intent.
+// intended returns a run of mode auto that has recorded its intent.
 func (s *story) intended() (*state.Incident, *state.Action) {
 	s.t.Helper()
 	in, a := s.proposed("auto")
@@ -57,10 +57,11 @@ func (s *story) intended() (*state.Incident, *state.Action) {
 }
 
 func (s *story) says(verb state.Verb, a state.Action) state.Input {
-	return state.Input{Command: &state.Command{Verb: verb, Action: a.ID, Incident: a.Incident, Actor: ana, PlanHash: a.PlanHash, Seen: a.State}}
+	return state.Input{Command: &state.Command{Verb: verb, Action: a.ID, Incident: a.Incident, Actor: ana, PlanHash: a.PlanHash,
+		Seen: a.State}}
 }
 
-// writes are the runs that go on by themselves to a write.
+// writes returns the runs that will write without a further decision.
 func (s *story) writes() (ids []state.ActionID) {
 	for id, a := range s.board.actions {
 		if a.State.Running() && a.Journal[state.CalledOff] == "" || a.State == state.Proposed && a.Mode == "auto" {
@@ -70,7 +71,7 @@ func (s *story) writes() (ids []state.ActionID) {
 	return ids
 }
 
-func TestANoIsNotOvertakenByAnotherPlan(t *testing.T) {
+func TestRefusalHoldsAgainstConcurrentPlan(t *testing.T) {
 	const text = "the spec changed under the plan"
 	intended := func(s *story) (*state.Incident, *state.Action) { return s.intended() }
 	auto := func(s *story) (*state.Incident, *state.Action) { return s.proposed("auto") }
@@ -105,7 +106,7 @@ func TestANoIsNotOvertakenByAnotherPlan(t *testing.T) {
 						t.Errorf("the %s is first: %s is %s", first, id, a.State)
 					}
 				}
-				s.apply(state.Input{Action: &state.ActionEvent{Action: s.remedy(in, "ACT-3", c.mode)}}) // whatever is planned later
+				s.apply(state.Input{Action: &state.ActionEvent{Action: s.remedy(in, "ACT-3", c.mode)}}) // a later plan of the same remedy
 				if left := s.writes(); len(left) != 0 || s.board.actions["ACT-3"] != nil {
 					t.Errorf("the %s is first: %v go on after the no", first, left)
 				}
@@ -114,8 +115,8 @@ func TestANoIsNotOvertakenByAnotherPlan(t *testing.T) {
 	}
 }
 
-// Another remedy, and the same for another pool, are other questions.
-func TestANoIsToOneRemedy(t *testing.T) {
+// Another remedy, and the same one for another pool, need decisions of their own.
+func TestRefusalIsForOneRemedy(t *testing.T) {
 	s := newStory(t)
 	in, a := s.proposed("approve")
 	s.apply(s.says(state.VerbDeny, *a))
@@ -128,8 +129,8 @@ func TestANoIsToOneRemedy(t *testing.T) {
 	}
 }
 
-// In mode auto a run goes on while somebody reads its plan: a denial of it stops it, too.
-func TestADenialStopsWhatAskedNobody(t *testing.T) {
+// In mode auto a run goes on while a person reads its plan. A denial stops it, too.
+func TestDenialStopsAutoRun(t *testing.T) {
 	for _, at := range []state.ActionState{state.Proposed, state.Admitted, state.Intent} {
 		s := newStory(t)
 		_, a := s.proposed("auto")
@@ -144,25 +145,27 @@ func TestADenialStopsWhatAskedNobody(t *testing.T) {
 			t.Errorf("denied when it was %s, it is %s and goes on", at, a.State)
 		}
 	}
-	// What somebody approved is theirs: the first of two people who decide wins.
+	// The first of two people who decide wins.
 	s := newStory(t)
 	in, a := s.proposed("approve")
 	no := s.says(state.VerbDeny, *a)
-	s.apply(state.Input{Command: &state.Command{Verb: state.VerbApprove, Action: a.ID, PlanHash: a.PlanHash, Actor: state.Actor{ID: "ben"}}})
+	s.apply(state.Input{Command: &state.Command{Verb: state.VerbApprove, Action: a.ID, PlanHash: a.PlanHash,
+		Actor: state.Actor{ID: "ben"}}})
 	s.apply(no)
 	if a.State != state.Approved || !strings.Contains(s.entries[len(s.entries)-1].Text, "denial by ana came when the action was approved") {
 		t.Errorf("%s: %q", a.State, s.loud(in))
 	}
 }
 
-func TestACallOffThatComesTooLateIsToldAsThat(t *testing.T) {
+func TestLateCallOffIsReportedAsLate(t *testing.T) {
 	for _, first := range []string{"person", "bot"} {
 		s := newStory(t)
 		in, a := s.intended()
 		no, wrote := s.says(state.VerbCancel, *a), s.take(*a, state.Applied, "max_num_seqs 256 → 128 was written")
 		if first == "person" {
 			s.apply(no)
-			if last := s.loud(in); !strings.Contains(last[len(last)-1], "called off by ana; nothing is written any more, unless it was on its way") {
+			if last := s.loud(in); !strings.Contains(last[len(last)-1],
+				"called off by ana; nothing is written any more, unless it was on its way") {
 				t.Errorf("the write is under way, and people are told %q", last[len(last)-1])
 			}
 		}
@@ -176,7 +179,7 @@ func TestACallOffThatComesTooLateIsToldAsThat(t *testing.T) {
 		if !strings.Contains(a.CallOff(), "too late") {
 			t.Errorf("the %s is first: the action says %q", first, a.CallOff())
 		}
-		// It is verified like any other, and undone where it does harm.
+		// It is verified like any other, and rolled back if it does harm.
 		s.apply(s.take(*a, state.Verifying, ""))
 		s.apply(s.take(*a, state.RollbackIntent, "worse"))
 		if a.State != state.RollbackIntent || s.board.effects["run:ACT-1"] == nil {
@@ -185,9 +188,9 @@ func TestACallOffThatComesTooLateIsToldAsThat(t *testing.T) {
 	}
 }
 
-// To cancel what needs a person says that it is taken care of. Whoever asked a run to stop has not
-// said that.
-func TestACallOffTakesCareOfNothing(t *testing.T) {
+// A cancel of a run that needs a person confirms that it is handled. An earlier call-off confirms
+// nothing.
+func TestCallOffDoesNotReleaseTheLock(t *testing.T) {
 	s := newStory(t)
 	in, a := s.intended()
 	no := s.says(state.VerbCancel, *a)
@@ -205,8 +208,8 @@ func TestACallOffTakesCareOfNothing(t *testing.T) {
 	}
 }
 
-// Who resolves an incident wants nothing done about it any more.
-func TestResolvingCallsOffWhatIsAboutToBeWritten(t *testing.T) {
+// A person who resolves an incident wants no further action on it.
+func TestResolvingCallsOffIntendedRuns(t *testing.T) {
 	s := newStory(t)
 	in, a := s.intended()
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: ana}})

@@ -6,14 +6,15 @@ import (
 	"paramedic/state"
 )
 
-// Clusters whose partition is the same count by themselves: what #stage-1 is does not depend on
-// what happens in prod.
-func TestClustersCountByThemselves(t *testing.T) {
+// Clusters in the same partition number their incidents separately: #stage-1 does not depend on
+// prod.
+func TestClustersNumberSeparately(t *testing.T) {
 	s := newStory(t)
 	open := func(cluster, pool string) {
-		s.apply(state.Input{Cluster: cluster, Alerts: &state.AlertBatch{Alerts: []state.Alert{s.make(state.Firing, "Queue", "queue", "warning", pool)}}})
+		s.apply(state.Input{Cluster: cluster,
+			Alerts: &state.AlertBatch{Alerts: []state.Alert{s.make(state.Firing, "Queue", "queue", "warning", pool)}}})
 	}
-	s.board.meta.Incidents = 4 // what a board of an older version has counted
+	s.board.meta.Incidents = 4 // the count of an older version's board
 	s.board.touch(kindMeta, "board")
 	for i, pool := range []string{"a", "b", "c"} {
 		open("prod", pool)

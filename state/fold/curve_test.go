@@ -13,8 +13,8 @@ import (
 
 var curveOnset = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
-// drawn is a gathering at so many minutes after the onset: a signal of pods as they were from an
-// hour before the onset until then.
+// drawn returns a gathering some minutes after the onset. It has a signal of pods, from an hour
+// before the onset until then.
 func drawn(minute int, signal string, course func(pod string, minute int) (float64, bool), pods ...string) *state.Evidence {
 	ev := &state.Evidence{At: curveOnset.Add(time.Duration(minute) * time.Minute)}
 	for _, pod := range pods {
@@ -30,8 +30,8 @@ func drawn(minute int, signal string, course func(pod string, minute int) (float
 	return ev
 }
 
-// rollout is a course of which old pods are full from the onset on and end ten minutes later, when
-// new ones begin.
+// rollout returns the values of a rollout: old pods are full from the onset on and end ten minutes
+// later, when new ones begin.
 func rollout(pod string, minute int) (float64, bool) {
 	switch old := pod[0] == 'o'; {
 	case old && minute > 10, !old && minute < 10:
@@ -51,7 +51,7 @@ func curveOf(t *testing.T, curves []state.Curve, signal, pod string) []state.Poi
 	return curves[i].Points()
 }
 
-func TestReplacedWorkersKeepTheirCurves(t *testing.T) {
+func TestReplacedWorkersKeepCurves(t *testing.T) {
 	in := &state.Incident{StartedAt: curveOnset, DiagnosedAt: curveOnset.Add(time.Minute), Scope: state.Scope{Pods: []string{"old-a"}}}
 	var curves []state.Curve
 	for m := 1; m <= 40; m++ {
@@ -62,15 +62,17 @@ func TestReplacedWorkersKeepTheirCurves(t *testing.T) {
 		curves = mergeCurves(curves, drawn(m, "kv_usage", rollout, pods...), in)
 	}
 	old, young := curveOf(t, curves, "kv_usage", "old-a"), curveOf(t, curves, "kv_usage", "new-b")
-	if first, last := old[0], old[len(old)-1]; first.Value != 0.4 || last.Value != 0.97 || !last.At.Equal(curveOnset.Add(10*time.Minute)) || curveOnset.Sub(first.At) < 55*time.Minute {
+	if first, last := old[0], old[len(old)-1]; first.Value != 0.4 || last.Value != 0.97 || !last.At.Equal(curveOnset.Add(10*time.Minute)) ||
+		curveOnset.Sub(first.At) < 55*time.Minute {
 		t.Errorf("the replaced worker is drawn from %v to %v", first, last)
 	}
-	if first, last := young[0], young[len(young)-1]; !first.At.Equal(curveOnset.Add(10*time.Minute)) || last.Value != 0.4 || !last.At.Equal(curveOnset.Add(40*time.Minute)) {
+	if first, last := young[0], young[len(young)-1]; !first.At.Equal(curveOnset.Add(10*time.Minute)) || last.Value != 0.4 ||
+		!last.At.Equal(curveOnset.Add(40*time.Minute)) {
 		t.Errorf("the one in its place is drawn from %v to %v", first, last)
 	}
 }
 
-func TestWorkersGoneBeforeTheFirstLookAreDrawn(t *testing.T) {
+func TestWorkersGoneBeforeFirstGatheringAreDrawn(t *testing.T) {
 	ev := drawn(15, "ttft_p95", rollout, "new-a")
 	ev.Gone = drawn(15, "ttft_p95", rollout, "old-a").Samples
 	in := &state.Incident{StartedAt: curveOnset}
@@ -117,12 +119,13 @@ func TestCurvesAreBounded(t *testing.T) {
 	}
 }
 
-func TestResolvedIncidentKeepsCurvesAlone(t *testing.T) {
+func TestResolvedIncidentKeepsOnlyCurves(t *testing.T) {
 	b := NewBoard()
 	f := &Fold{Triage: plainTriage{}, Routing: plainTriage{}, Settings: state.DefaultSettings()}
 	alert := func(seq int, at time.Time, status state.AlertStatus) {
-		f.Apply(b, state.Input{Seq: uint64(seq), At: at, Cluster: "default", Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "f", Status: status, StartsAt: curveOnset,
-			Labels: map[string]string{"alertname": "Slow", "pool": "vllm"}}}}})
+		f.Apply(b, state.Input{Seq: uint64(seq), At: at, Cluster: "default",
+			Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "f", Status: status, StartsAt: curveOnset,
+				Labels: map[string]string{"alertname": "Slow", "pool": "vllm"}}}}})
 	}
 	alert(1, curveOnset, state.Firing)
 	id := b.Incidents()[0].ID

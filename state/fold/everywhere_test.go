@@ -7,7 +7,7 @@ import (
 	"paramedic/state"
 )
 
-// unknown fires a rule that is not known in so many pools, all in one payload.
+// unknown fires an unknown rule in pools from to to, all in one payload.
 func (s *story) unknown(rule string, from, to int) {
 	s.t.Helper()
 	var batch state.AlertBatch
@@ -21,7 +21,7 @@ func (s *story) open() (open []*state.Incident) {
 	return append(open, s.board.open...)
 }
 
-// Many unknown rules may each come to their ninth place in one payload.
+// Many unknown rules may each fire in their ninth place in one payload.
 func TestManyUnknownRulesFitOneCommit(t *testing.T) {
 	const rules = 20
 	s := newStory(t)
@@ -39,7 +39,7 @@ func TestManyUnknownRulesFitOneCommit(t *testing.T) {
 			batch.Alerts = append(batch.Alerts, s.make(state.Firing, rule, "", "warning", fmt.Sprint(rule, "-", n)))
 		}
 	}
-	s.apply(state.Input{Alerts: &batch}) // apply fails where a commit would be too large
+	s.apply(state.Input{Alerts: &batch}) // apply fails if a commit would be too large
 	for r := range rules {
 		s.unknown(fmt.Sprint("Rule", r), 20, 21)
 	}

@@ -17,8 +17,8 @@ type (
 	simpleRouting = statetest.Routing
 )
 
-// story drives a fold as the keeper does, and after every input checks that what the board says it
-// changed is all that it changed: a board loaded from the records must be the board itself.
+// story drives a fold as the keeper does. After every input it checks that the board reported all
+// of its changes: a board loaded from the records must equal it.
 type story struct {
 	t       *testing.T
 	fold    *Fold
@@ -72,11 +72,12 @@ func (s *story) apply(in state.Input) {
 		for i < min(len(got), len(want)) && got[i] == want[i] {
 			i++
 		}
-		s.t.Fatalf("after input %d a restart would remember something else:\n got …%.300s\nwant …%.300s", s.seq, got[max(0, i-60):], want[max(0, i-60):])
+		s.t.Fatalf("after input %d a restart would remember something else:\n got …%.300s\nwant …%.300s", s.seq, got[max(0, i-60):],
+			want[max(0, i-60):])
 	}
 }
 
-// loadBoard makes a board of records, as a start does.
+// loadBoard returns a board of records, as at a start.
 func loadBoard(tb testing.TB, records []state.Record) *Board {
 	tb.Helper()
 	board, err := LoadBoard(records)
@@ -87,14 +88,15 @@ func loadBoard(tb testing.TB, records []state.Record) *Board {
 }
 
 func dump(b *Board) string {
-	raw, err := json.Marshal(map[string]any{"i": b.incidents, "a": b.alerts, "x": b.actions, "e": b.effects, "ev": b.evidence, "w": b.workers, "h": b.halts, "m": b.meta})
+	raw, err := json.Marshal(map[string]any{"i": b.incidents, "a": b.alerts, "x": b.actions, "e": b.effects, "ev": b.evidence,
+		"w": b.workers, "h": b.halts, "m": b.meta})
 	if err != nil {
 		return err.Error()
 	}
 	return string(raw)
 }
 
-// wait lets time pass, with every tick that falls due.
+// wait advances the time, with every tick that becomes due.
 func (s *story) wait(d time.Duration) {
 	s.t.Helper()
 	end := s.now.Add(d)
@@ -121,8 +123,7 @@ func (s *story) make(status state.AlertStatus, name, symptom, severity, pool str
 		Labels: map[string]string{"alertname": name, "symptom": symptom, "severity": severity, "pool": pool}}
 }
 
-// deliver answers every effect of a kind that is due as its adapter would, and gives how many there
-// were.
+// deliver answers every due effect of a kind as its adapter would, and returns how many there were.
 func (s *story) deliver(kind state.EffectKind) int {
 	s.t.Helper()
 	n := 0
@@ -182,7 +183,7 @@ func TestSymptomsOfOnePoolAreOneIncident(t *testing.T) {
 	}
 }
 
-func TestNobodyIsToldBeforeTheVerdictOrThirtySeconds(t *testing.T) {
+func TestNotificationWaitsForVerdictOrThirtySeconds(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.wait(29 * time.Second)
@@ -200,7 +201,7 @@ func TestNobodyIsToldBeforeTheVerdictOrThirtySeconds(t *testing.T) {
 	}
 }
 
-func TestTheVerdictIsToldAtOnceAndOnce(t *testing.T) {
+func TestVerdictIsNotifiedImmediatelyOnce(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.wait(10 * time.Second)
@@ -235,9 +236,8 @@ func TestBenignNeverPages(t *testing.T) {
 	}
 }
 
-// How long the diagnosis took is told of the verdict that stands: an "unknown" before it was none,
-// nor was another cause.
-func TestACauseIsNamedWhenTheVerdictThatStandsCame(t *testing.T) {
+// NamedAt is the time of the current cause, not of an earlier "unknown" or another cause.
+func TestNamedAtIsTimeOfCurrentCause(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	in := s.only()
@@ -258,7 +258,7 @@ func TestACauseIsNamedWhenTheVerdictThatStandsCame(t *testing.T) {
 	}
 }
 
-func TestAVerdictIsNotTakenBackWhenItsEvidenceFades(t *testing.T) {
+func TestFadingEvidenceKeepsVerdict(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	in := s.only()
@@ -274,22 +274,27 @@ func TestAVerdictIsNotTakenBackWhenItsEvidenceFades(t *testing.T) {
 	}
 }
 
-// A scrape that fails is no evidence against what the one before it showed; what is gone, and
-// outweighed besides, is.
-func TestAVerdictIsNotReplacedWhileItsEvidenceCannotBeRead(t *testing.T) {
-	idle := state.Finding{Signal: "gpu_util", Pod: "a", Value: 30, Unit: "percent", Weight: 10, Reads: []string{"requests_running", "gpu_util"}}
+// A failed scrape is no evidence against the earlier verdict. A vanished signal is, if it is
+// outweighed as well.
+func TestMissingEvidenceKeepsVerdict(t *testing.T) {
+	idle := state.Finding{Signal: "gpu_util", Pod: "a", Value: 30, Unit: "percent", Weight: 10,
+		Reads: []string{"requests_running", "gpu_util"}}
 	running := state.Sample{Signal: "requests_running", Entity: state.Entity{Pod: "a"}}
 	noAnswer := state.Evidence{Samples: []state.Sample{running}, Missing: []state.Missing{{Signal: "gpu_util", Reason: "no answer"}}}
 	for name, c := range map[string]struct {
 		evidence state.Evidence
-		score    float64 // of the other cause; the one before it has 1
+		score    float64 // of the other cause; the earlier one has 1
 		later    time.Duration
 		want     state.Cause
 	}{
-		"the exporter does not answer":          {noAnswer, 21, time.Minute, "gpu_underutilization"},
-		"one worker's was not scraped":          {state.Evidence{Workers: []state.Worker{{Pod: "a"}}, Samples: []state.Sample{running, {Signal: "gpu_util", Entity: state.Entity{Pod: "b"}}}}, 21, time.Minute, "gpu_underutilization"},
-		"it was read and is well":               {state.Evidence{Samples: []state.Sample{running, {Signal: "gpu_util", Entity: state.Entity{Pod: "a"}}}}, 21, time.Minute, "decode_saturation"},
-		"its worker is gone":                    {state.Evidence{Samples: []state.Sample{running, {Signal: "gpu_util", Entity: state.Entity{Pod: "b"}}}}, 21, time.Minute, "decode_saturation"},
+		"the exporter does not answer": {noAnswer, 21, time.Minute, "gpu_underutilization"},
+		"one worker's was not scraped": {state.Evidence{Workers: []state.Worker{{Pod: "a"}},
+			Samples: []state.Sample{running, {Signal: "gpu_util", Entity: state.Entity{Pod: "b"}}}}, 21, time.Minute,
+			"gpu_underutilization"},
+		"it was read and is well": {state.Evidence{Samples: []state.Sample{running,
+			{Signal: "gpu_util", Entity: state.Entity{Pod: "a"}}}}, 21, time.Minute, "decode_saturation"},
+		"its worker is gone": {state.Evidence{Samples: []state.Sample{running,
+			{Signal: "gpu_util", Entity: state.Entity{Pod: "b"}}}}, 21, time.Minute, "decode_saturation"},
 		"the other is clearer than it ever was": {noAnswer, 22, time.Minute, "decode_saturation"},
 		"the exporter is gone for good":         {noAnswer, 21, 4 * time.Minute, "decode_saturation"},
 	} {
@@ -304,7 +309,8 @@ func TestAVerdictIsNotReplacedWhileItsEvidenceCannotBeRead(t *testing.T) {
 			}
 			tell(state.Evidence{}, state.Diagnosis{Cause: "gpu_underutilization", Score: 12, Findings: []state.Finding{idle}})
 			s.wait(c.later)
-			tell(c.evidence, state.Diagnosis{Cause: "decode_saturation", Score: c.score, Alternatives: []state.Alternative{{Cause: "gpu_underutilization", Score: 1}}})
+			tell(c.evidence, state.Diagnosis{Cause: "decode_saturation", Score: c.score,
+				Alternatives: []state.Alternative{{Cause: "gpu_underutilization", Score: 1}}})
 			if in.Cause() != c.want {
 				t.Errorf("the verdict is %s, want %s", in.Cause(), c.want)
 			}
@@ -312,9 +318,8 @@ func TestAVerdictIsNotReplacedWhileItsEvidenceCannotBeRead(t *testing.T) {
 	}
 }
 
-// Who answers a verdict with a rollout moves queues and empties caches: what that looks like is no
-// other cause.
-func TestAVerdictStandsWhileSomebodyAnswersItWithARollout(t *testing.T) {
+// A rollout in answer to a verdict moves queues and empties caches. That is no other cause.
+func TestRolloutAfterVerdictKeepsVerdict(t *testing.T) {
 	rollout := func(pool string, age time.Duration) []state.Sample {
 		return []state.Sample{{Signal: "rollout_age", Entity: state.Entity{Pool: pool}, Value: age.Seconds()}}
 	}
@@ -347,14 +352,15 @@ func TestAVerdictStandsWhileSomebodyAnswersItWithARollout(t *testing.T) {
 	}
 }
 
-// What was seen at a kill, that memory had not grown before, is not undone by what grows after it,
-// even when it is not seen any more.
-func TestWhatAVerdictSettlesIsNotTakenOverLater(t *testing.T) {
+// At a kill the memory had not grown before. Later growth does not change that, even if the kill is
+// not visible any more.
+func TestSettledCausesStayRuledOut(t *testing.T) {
 	for next, want := range map[state.Cause]state.Cause{"host_memory_leak": "oom_killed", "node_failure": "node_failure"} {
 		s := newStory(t)
 		s.alert(state.Firing, "Killed", "oom", "critical", "llama")
 		in := s.only()
-		s.fold.Triage = told{d: state.Diagnosis{Cause: "oom_killed", Score: 13, Findings: []state.Finding{{Weight: 9, Settles: []state.Cause{"host_memory_leak"}}}}}
+		s.fold.Triage = told{d: state.Diagnosis{Cause: "oom_killed", Score: 13,
+			Findings: []state.Finding{{Weight: 9, Settles: []state.Cause{"host_memory_leak"}}}}}
 		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now}})
 		s.wait(time.Minute)
 		s.fold.Triage = told{d: state.Diagnosis{Cause: "oom_killed", Score: 16, Findings: []state.Finding{{Weight: 8}}}}
@@ -368,7 +374,7 @@ func TestWhatAVerdictSettlesIsNotTakenOverLater(t *testing.T) {
 	}
 }
 
-// told is a triage whose verdict is given.
+// told is a triage with a given verdict.
 type told struct {
 	simpleTriage
 	d state.Diagnosis
@@ -382,8 +388,8 @@ func (t told) Diagnose(in *state.Incident, _ *state.Evidence, now time.Time) sta
 	return t.d
 }
 
-// "Nothing is wrong" must not stand once users suffer, whoever is to blame.
-func TestABenignVerdictIsTakenBackWhenItDoesNotExplainWhatComes(t *testing.T) {
+// A benign verdict must not stay once users are affected, whatever the cause.
+func TestUnexplainedAlertWithdrawsBenignVerdict(t *testing.T) {
 	s := newStory(t)
 	tell := func(in *state.Incident, d state.Diagnosis) {
 		s.fold.Triage = told{d: d}
@@ -403,17 +409,18 @@ func TestABenignVerdictIsTakenBackWhenItDoesNotExplainWhatComes(t *testing.T) {
 	if in.Cause() != state.Unknown {
 		t.Errorf("users wait for their first token, and the verdict is still %s", in.Cause())
 	}
-	tell(in, state.Diagnosis{Cause: state.BenignAlert, Findings: []state.Finding{{Signal: "symptom:ttft_high", Weight: -3}}, Explains: []state.Symptom{"prefix_hit_low", "gpu_idle"}})
+	tell(in, state.Diagnosis{Cause: state.BenignAlert, Findings: []state.Finding{{Signal: "symptom:ttft_high", Weight: -3}},
+		Explains: []state.Symptom{"prefix_hit_low", "gpu_idle"}})
 	tell(in, unknown)
 	if in.Cause() != state.BenignAlert {
 		t.Errorf("the verdict became %s, though it was given with the same alerts", in.Cause())
 	}
 }
 
-// While a trouble ends, what it leaves behind looks like others: a weaker verdict takes the name
-// only from nothing and from benign, as a root that an alert tells of or that is a broken worker,
-// and when what was seen before is long ago.
-func TestAVerdictIsNotReplacedByWhatTheTroubleLeavesBehind(t *testing.T) {
+// While a trouble ends, its consequences look like other causes. A weaker verdict replaces only
+// unknown or benign, except for a root cause that an alert or a broken worker shows, or after a
+// long time without evidence of the first.
+func TestAftermathDoesNotReplaceVerdict(t *testing.T) {
 	verdict := func(cause state.Cause, score float64, leads ...state.Cause) state.Diagnosis {
 		return state.Diagnosis{Cause: cause, Score: score, LeadsTo: leads, Explains: []state.Symptom{"ttft_high"}}
 	}
@@ -426,9 +433,10 @@ func TestAVerdictIsNotReplacedByWhatTheTroubleLeavesBehind(t *testing.T) {
 		wait         time.Duration
 		want         state.Cause
 	}{
-		"weaker":                         {verdict("routing_skew", 17), verdict("retry_storm", 8), 4 * time.Minute, "routing_skew"},
-		"stronger":                       {verdict("routing_skew", 8), verdict("retry_storm", 17), 4 * time.Minute, "retry_storm"},
-		"weaker, and might be a root":    {verdict("kv_exhaustion", 17), verdict("retry_storm", 8, "kv_exhaustion"), 4 * time.Minute, "kv_exhaustion"},
+		"weaker":   {verdict("routing_skew", 17), verdict("retry_storm", 8), 4 * time.Minute, "routing_skew"},
+		"stronger": {verdict("routing_skew", 8), verdict("retry_storm", 17), 4 * time.Minute, "retry_storm"},
+		"weaker, and might be a root": {verdict("kv_exhaustion", 17), verdict("retry_storm", 8, "kv_exhaustion"), 4 * time.Minute,
+			"kv_exhaustion"},
 		"a root that an alert tells of":  {untold, verdict("gpu_fault", 8, "kv_exhaustion"), 4 * time.Minute, "gpu_fault"},
 		"a root that is a broken worker": {verdict("kv_exhaustion", 17), found, 4 * time.Minute, "gpu_fault"},
 		"weaker, long afterwards":        {verdict("routing_skew", 17), verdict("retry_storm", 8), fadeTime + time.Second, "retry_storm"},
@@ -450,11 +458,12 @@ func TestAVerdictIsNotReplacedByWhatTheTroubleLeavesBehind(t *testing.T) {
 	}
 }
 
-// All alerts of a trouble were gone when another came within the hold, with one that the first
-// reopened: the name is the new one's, though it is weaker, and though that was ruled out before.
-// Without an alert that the first does not lead to it is what the first left behind.
-func TestATroubleThatComesAfterTheEndGetsItsName(t *testing.T) {
-	first := state.Diagnosis{Cause: "traffic_surge", Score: 25, Explains: []state.Symptom{"ttft_high", "kv_pressure"}, Findings: []state.Finding{{Text: "seen", Settles: []state.Cause{"oom_killed"}}}}
+// All alerts had resolved when another trouble came within the hold, together with an alert of the
+// first. The new verdict is used although it is weaker and was ruled out before. Without an alert
+// that the first trouble does not lead to, it is aftermath.
+func TestNewTroubleWithinHoldGetsItsVerdict(t *testing.T) {
+	first := state.Diagnosis{Cause: "traffic_surge", Score: 25, Explains: []state.Symptom{"ttft_high", "kv_pressure"},
+		Findings: []state.Finding{{Text: "seen", Settles: []state.Cause{"oom_killed"}}}}
 	next := state.Diagnosis{Cause: "oom_killed", Score: 12, Explains: []state.Symptom{"ttft_high", "kv_pressure", "oom"}}
 	for what, want := range map[state.Symptom]state.Cause{"oom": "oom_killed", "kv_pressure": "traffic_surge"} {
 		s := newStory(t)
@@ -481,13 +490,14 @@ func TestATroubleThatComesAfterTheEndGetsItsName(t *testing.T) {
 	}
 }
 
-// Two workers of one place are broken by two causes. When the signs of the one fade, the other does
+// Two workers of one pool are broken by two causes. When the evidence of one fades, the other does
 // not become its cause.
-func TestAVerdictIsNotReplacedByAnotherIncidents(t *testing.T) {
+func TestOtherIncidentsCauseDoesNotReplaceVerdict(t *testing.T) {
 	s := newStory(t)
 	seen := func(in *state.Incident, cause, pod string) {
 		t.Helper()
-		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now, Samples: []state.Sample{{Signal: "verdict", Text: cause, Value: 20, Entity: state.Entity{Pod: pod}}}}})
+		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now,
+			Samples: []state.Sample{{Signal: "verdict", Text: cause, Value: 20, Entity: state.Entity{Pod: pod}}}}})
 	}
 	s.alert(state.Firing, "Xid", "gpu_hardware", "critical", "llama")
 	first := s.only()
@@ -510,8 +520,8 @@ func TestAVerdictIsNotReplacedByAnotherIncidents(t *testing.T) {
 	}
 }
 
-// The report tells how far the trouble went, not what was left of it when it faded.
-func TestAVerdictKeepsItsPeak(t *testing.T) {
+// The report has the peak of the trouble, not its remains.
+func TestVerdictKeepsPeakScore(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	in := s.only()
@@ -519,10 +529,12 @@ func TestAVerdictKeepsItsPeak(t *testing.T) {
 		score float64
 		pods  []string
 		want  int
-	}{{12, []string{"a"}, 1}, {20, []string{"a", "b", "c"}, 3}, {11, []string{"a"}, 3}, {15, []string{"a", "b", "c", "d"}, 4}, {22, []string{"d"}, 1}} {
+	}{{12, []string{"a"}, 1}, {20, []string{"a", "b", "c"}, 3}, {11, []string{"a"}, 3}, {15, []string{"a", "b", "c", "d"}, 4}, {22,
+		[]string{"d"}, 1}} {
 		ev := state.Evidence{Incident: in.ID, At: s.now}
 		for _, pod := range c.pods {
-			ev.Samples = append(ev.Samples, state.Sample{Signal: "verdict", Text: "kv_exhaustion", Value: c.score / float64(len(c.pods)), Entity: state.Entity{Pod: pod}})
+			ev.Samples = append(ev.Samples, state.Sample{Signal: "verdict", Text: "kv_exhaustion", Value: c.score / float64(len(c.pods)),
+				Entity: state.Entity{Pod: pod}})
 		}
 		s.apply(state.Input{Evidence: &ev})
 		if got := in.Diagnosis.Scope.Pods; len(got) != c.want {
@@ -531,7 +543,7 @@ func TestAVerdictKeepsItsPeak(t *testing.T) {
 	}
 }
 
-func TestResolvedIncidentHoldsThenEndsAndNeverSwallowsNewTrouble(t *testing.T) {
+func TestResolvedIncidentDoesNotAbsorbNewAlerts(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	in := s.only()
@@ -597,7 +609,7 @@ func TestRepeatsAfterAPersonResolvedStayQuiet(t *testing.T) {
 	}
 }
 
-// hinting is a triage that learns a hint from one pool's alerts.
+// hinting is a triage that finds a hint in one pool's alerts.
 type hinting struct{ simpleTriage }
 
 func (t hinting) Classify(a state.Alert, cluster string) state.Sign {
@@ -609,8 +621,8 @@ func (t hinting) Classify(a state.Alert, cluster string) state.Sign {
 	return s
 }
 
-// Most alerts give no hints, and a record that has none is read back without.
-func TestARootLearnsTheHintsOfWhatItAbsorbs(t *testing.T) {
+// Most alerts have no hints. A record without hints is loaded without hints.
+func TestRootTakesHintsOfAbsorbedIncident(t *testing.T) {
 	s := newStory(t)
 	s.fold.Triage = hinting{}
 	s.alert(state.Firing, "Xid", "gpu_hardware", "critical", "prefill")
@@ -639,10 +651,12 @@ func TestLateRootAbsorbsItsConsequences(t *testing.T) {
 	if root == nil {
 		t.Fatal("nothing tells yet that the node serves the pool: two incidents")
 	}
-	s.apply(state.Input{Evidence: &state.Evidence{Incident: root.ID, At: s.now, Samples: []state.Sample{{Signal: "verdict", Text: "gpu_fault", Entity: state.Entity{Node: "gpu-3"}}},
+	s.apply(state.Input{Evidence: &state.Evidence{Incident: root.ID, At: s.now,
+		Samples: []state.Sample{{Signal: "verdict", Text: "gpu_fault", Entity: state.Entity{Node: "gpu-3"}}},
 		Workers: []state.Worker{{Namespace: "llm", Pod: "llama-1", Pool: "llama", Node: "gpu-3"}}}})
 	if first.MergedInto != root.ID || first.Status != state.StatusResolved || root.AlertCount != 2 || root.ActiveAlerts != 2 {
-		t.Fatalf("merged into %q, status %s, root has %d alerts, %d active", first.MergedInto, first.Status, root.AlertCount, root.ActiveAlerts)
+		t.Fatalf("merged into %q, status %s, root has %d alerts, %d active", first.MergedInto, first.Status, root.AlertCount,
+			root.ActiveAlerts)
 	}
 	s.alert(state.Resolved, "HighTTFT", "ttft_high", "critical", "llama")
 	if root.ActiveAlerts != 1 {
@@ -650,12 +664,13 @@ func TestLateRootAbsorbsItsConsequences(t *testing.T) {
 	}
 }
 
-func TestAnIncidentIsFoundByTheNamesOfWhatStandsBeforeItsPool(t *testing.T) {
+func TestIncidentIsFoundByOwnerAndRoute(t *testing.T) {
 	s := newStory(t)
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "kv", Status: state.Firing, StartsAt: s.now,
 		Labels: map[string]string{"alertname": "KVFull", "symptom": "kv_pressure", "severity": "critical", "pool": "llama"}}}}})
 	in := s.only()
-	worker := state.Worker{Namespace: "llm", Pod: "llama-1", Pool: "llama", Group: "1", Owner: "llama-graph", OwnerKind: "DynamoGraphDeployment", Routes: []string{"InferencePool/front"}}
+	worker := state.Worker{Namespace: "llm", Pod: "llama-1", Pool: "llama", Group: "1", Owner: "llama-graph",
+		OwnerKind: "DynamoGraphDeployment", Routes: []string{"InferencePool/front"}}
 	s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now, Workers: []state.Worker{worker}}})
 	pod := state.Entity{Cluster: in.Cluster, Namespace: "llm", Pod: "llama-1"}
 	for _, name := range []string{"llama", "llama-graph", "front"} {
@@ -670,20 +685,22 @@ func TestAnIncidentIsFoundByTheNamesOfWhatStandsBeforeItsPool(t *testing.T) {
 	}
 }
 
-func TestApprovalIsForOnePlanOnceAndInTime(t *testing.T) {
+func TestApprovalNeedsCurrentPlanInTime(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	in := s.only()
 	s.evidence(in, "kv_exhaustion")
 	propose := func(id state.ActionID) {
-		a := state.Action{ID: id, Incident: in.ID, State: state.Proposed, Change: "max_num_seqs 256 → 128", PlanHash: "plan", ExpiresAt: s.now.Add(15 * time.Minute)}
+		a := state.Action{ID: id, Incident: in.ID, State: state.Proposed, Change: "max_num_seqs 256 → 128", PlanHash: "plan",
+			ExpiresAt: s.now.Add(15 * time.Minute)}
 		if err := a.Move(state.AwaitingApproval, s.now, "", state.Actor{}); err != nil {
 			t.Fatal(err)
 		}
 		s.apply(state.Input{Action: &state.ActionEvent{Action: a}})
 	}
 	approve := func(id state.ActionID, hash string) {
-		s.apply(state.Input{Command: &state.Command{Verb: state.VerbApprove, Action: id, PlanHash: hash, Actor: state.Actor{ID: "U1", Name: "ana", Via: "slack"}}})
+		s.apply(state.Input{Command: &state.Command{Verb: state.VerbApprove, Action: id, PlanHash: hash,
+			Actor: state.Actor{ID: "U1", Name: "ana", Via: "slack"}}})
 	}
 	propose("ACT-1")
 	approve("ACT-1", "another plan")
@@ -717,7 +734,8 @@ func TestStaleRunnerChangesNothing(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	in := s.only()
-	s.apply(state.Input{Action: &state.ActionEvent{Action: state.Action{ID: "ACT-1", Incident: in.ID, Mode: "auto", State: state.Proposed, Steps: []state.ActionStep{{State: state.Proposed}}}}})
+	s.apply(state.Input{Action: &state.ActionEvent{Action: state.Action{ID: "ACT-1", Incident: in.ID, Mode: "auto", State: state.Proposed,
+		Steps: []state.ActionStep{{State: state.Proposed}}}}})
 	step := func(from, to state.ActionState) {
 		a := s.board.actions["ACT-1"].Clone()
 		a.State = to
@@ -725,7 +743,7 @@ func TestStaleRunnerChangesNothing(t *testing.T) {
 		s.apply(state.Input{Action: &state.ActionEvent{From: from, Action: a}})
 	}
 	step(state.Proposed, state.Admitted)
-	step(state.Proposed, state.Denied) // it was overtaken
+	step(state.Proposed, state.Denied) // a late step
 	if got := s.board.actions["ACT-1"].State; got != state.Admitted {
 		t.Fatalf("state %s", got)
 	}
@@ -743,7 +761,8 @@ func TestIncidentEndsOnlyAfterItsActionIsVerified(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	in := s.only()
-	s.apply(state.Input{Action: &state.ActionEvent{Action: state.Action{ID: "ACT-1", Incident: in.ID, Mode: "auto", State: state.Proposed, Steps: []state.ActionStep{{State: state.Proposed}}}}})
+	s.apply(state.Input{Action: &state.ActionEvent{Action: state.Action{ID: "ACT-1", Incident: in.ID, Mode: "auto", State: state.Proposed,
+		Steps: []state.ActionStep{{State: state.Proposed}}}}})
 	for _, to := range []state.ActionState{state.Admitted, state.Intent, state.Applied, state.Verifying} {
 		a := s.board.actions["ACT-1"].Clone()
 		from := a.State
@@ -773,26 +792,29 @@ func TestVanishedAlertIsReconciled(t *testing.T) {
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.alert(state.Firing, "HighTTFT", "ttft_high", "critical", "llama")
 	s.now = s.now.Add(time.Minute)
-	s.apply(state.Input{Vanished: &state.Vanished{At: s.now, Fingerprints: []state.Fingerprint{state.Fingerprint(state.Hash("KVFull", "llama"))}}})
+	s.apply(state.Input{Vanished: &state.Vanished{At: s.now,
+		Fingerprints: []state.Fingerprint{state.Fingerprint(state.Hash("KVFull", "llama"))}}})
 	if in := s.only(); in.ActiveAlerts != 1 {
 		t.Fatalf("active %d: a silenced alert that resolved is never announced, so its absence must tell", in.ActiveAlerts)
 	}
 }
 
-func TestAcknowledgedInPagerDutyIsSeenHere(t *testing.T) {
+func TestPagerDutyAckAcknowledgesIncident(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	in := s.only()
-	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "acknowledged", ID: "Q1", Key: string(in.ID), Actor: state.Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}}})
+	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "acknowledged", ID: "Q1", Key: string(in.ID),
+		Actor: state.Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}}})
 	if in.Status != state.StatusAcked || in.AckedBy.Name != "Ben" || in.Told[state.ChannelPagerDuty].Ref["status"] != "acknowledged" {
 		t.Fatalf("status %s by %v, told %v", in.Status, in.AckedBy, in.Told)
 	}
 }
 
-func TestAnotherToolsIncidentGetsTheVerdictAndNoSecondPage(t *testing.T) {
+func TestForeignIncidentGetsNoteAndNoSecondPage(t *testing.T) {
 	s := newStory(t)
-	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q1", Title: "TTFT high", Labels: map[string]string{
-		"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "llama"}}})
+	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q1", Title: "TTFT high",
+		Labels: map[string]string{
+			"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "llama"}}})
 	in := s.only()
 	s.evidence(in, "kv_exhaustion")
 	if got := s.effects(state.EffectNote); len(got) != 1 {
@@ -806,7 +828,8 @@ func TestAnotherToolsIncidentGetsTheVerdictAndNoSecondPage(t *testing.T) {
 	if got := s.effects(state.EffectNote); len(got) != 0 {
 		t.Fatalf("noted twice: %v", got)
 	}
-	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q2", Title: "Shop is down", Labels: map[string]string{"alertname": "ShopDown"}}})
+	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q2", Title: "Shop is down",
+		Labels: map[string]string{"alertname": "ShopDown"}}})
 	s.only()
 }
 
@@ -838,20 +861,20 @@ func TestOutcomeOfAnOlderTurnIsIgnored(t *testing.T) {
 	}
 }
 
-func TestAStormOfAHundredPoolsFitsOneCommit(t *testing.T) {
+func TestStormOfHundredPoolsFitsOneCommit(t *testing.T) {
 	s := newStory(t)
 	var batch state.AlertBatch
 	for i := range state.MaxBatch {
 		batch.Alerts = append(batch.Alerts, s.make(state.Firing, "KVFull", "kv_pressure", "critical", fmt.Sprint("pool-", i)))
 	}
-	s.apply(state.Input{Alerts: &batch}) // apply fails where a commit would be too large
+	s.apply(state.Input{Alerts: &batch}) // apply fails if a commit would be too large
 	s.wait(time.Minute)
 	if got := len(s.effects(state.EffectNotify)); got != 3*state.MaxBatch {
 		t.Fatalf("%d notify effects", got)
 	}
 }
 
-func TestRetentionForgetsAllOfAnIncident(t *testing.T) {
+func TestRetentionErasesWholeIncident(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.evidence(s.only(), "kv_exhaustion")
@@ -868,8 +891,8 @@ func TestRetentionForgetsAllOfAnIncident(t *testing.T) {
 	}
 }
 
-// A root that absorbed another incident is found by what that one was about, also after a restart.
-func TestARestartKeepsWhereAMergedIncidentWas(t *testing.T) {
+// A root that absorbed another incident is found by the places of that one, also after a restart.
+func TestRestartKeepsPlacesOfAbsorbedIncident(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "HighTTFT", "ttft_high", "critical", "llama")
 	first := s.only()
@@ -878,7 +901,8 @@ func TestARestartKeepsWhereAMergedIncidentWas(t *testing.T) {
 		Labels: map[string]string{"alertname": "Xid", "symptom": "gpu_hardware", "severity": "critical", "node": "gpu-3"}}}}})
 	for _, in := range s.board.incidents {
 		if in != first {
-			s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now, Samples: []state.Sample{{Signal: "verdict", Text: "gpu_fault", Entity: state.Entity{Node: "gpu-3"}}},
+			s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now,
+				Samples: []state.Sample{{Signal: "verdict", Text: "gpu_fault", Entity: state.Entity{Node: "gpu-3"}}},
 				Workers: []state.Worker{{Namespace: "llm", Pod: "llama-1", Pool: "llama", Node: "gpu-3"}}}})
 		}
 	}
@@ -888,7 +912,7 @@ func TestARestartKeepsWhereAMergedIncidentWas(t *testing.T) {
 	root := s.board.root(first.ID)
 	var all []state.Record
 	for key, value := range s.records {
-		if !strings.HasPrefix(key, state.TimelinePrefix+".") && !strings.HasPrefix(key, kindWorker+".") { // a worker is forgotten sooner
+		if !strings.HasPrefix(key, state.TimelinePrefix+".") && !strings.HasPrefix(key, kindWorker+".") { // a worker expires earlier
 			all = append(all, state.Record{Key: key, Value: value})
 		}
 	}
@@ -900,7 +924,7 @@ func TestARestartKeepsWhereAMergedIncidentWas(t *testing.T) {
 	}
 }
 
-// What goes without a word may be of many incidents, and all of them are told of.
+// Vanished alerts may belong to many incidents, and each of them is notified.
 func TestVanishedAlertsFitOneCommit(t *testing.T) {
 	s := newStory(t)
 	var batch state.AlertBatch
@@ -914,7 +938,7 @@ func TestVanishedAlertsFitOneCommit(t *testing.T) {
 		}
 	}
 	s.wait(time.Minute)
-	for i := range s.board.incidents { // every channel shows it
+	for i := range s.board.incidents { // every channel has shown it
 		for _, ch := range s.board.incidents[i].Channels {
 			e := s.board.effects[state.EffectID(fmt.Sprintf("notify:%s:%s", ch, i))]
 			s.board.incidents[i].Told[ch] = state.Told{Rev: s.board.incidents[i].Rev}
@@ -928,7 +952,7 @@ func TestVanishedAlertsFitOneCommit(t *testing.T) {
 	}
 	s.fold.Apply(s.board, state.Input{Seq: 10_000, At: s.now, Cluster: "prod", Vanished: &state.Vanished{At: s.now, Fingerprints: gone}})
 	records, _, err := s.board.Take()
-	if err != nil || len(records) > 700 { // the keeper may have had 299 to commit before
+	if err != nil || len(records) > 700 { // the keeper may already have 299 records to commit
 		t.Errorf("one input changed %d records (%v)", len(records), err)
 	}
 	ended := func() (n int) {
@@ -943,7 +967,8 @@ func TestVanishedAlertsFitOneCommit(t *testing.T) {
 		t.Error("none ended")
 	}
 	for range 5 {
-		s.fold.Apply(s.board, state.Input{Seq: 10_001, At: s.now, Cluster: "prod", Vanished: &state.Vanished{At: s.now, Fingerprints: gone}})
+		s.fold.Apply(s.board, state.Input{Seq: 10_001, At: s.now, Cluster: "prod",
+			Vanished: &state.Vanished{At: s.now, Fingerprints: gone}})
 	}
 	if got := ended(); got != len(gone) {
 		t.Errorf("%d of %d ended", got, len(gone))
@@ -958,7 +983,8 @@ func TestForgottenWorkersFitOneCommit(t *testing.T) {
 	for i, in := range s.open() {
 		ev := state.Evidence{Incident: in.ID, At: s.now}
 		for n := range 400 {
-			ev.Workers = append(ev.Workers, state.Worker{Namespace: "llm", Pod: fmt.Sprintf("llama-%d-%d", i, n), Pool: fmt.Sprint("llama-", i)})
+			ev.Workers = append(ev.Workers, state.Worker{Namespace: "llm", Pod: fmt.Sprintf("llama-%d-%d", i, n),
+				Pool: fmt.Sprint("llama-", i)})
 		}
 		s.fold.Apply(s.board, state.Input{Seq: uint64(100 + i), At: s.now, Cluster: "prod", Evidence: &ev})
 		if _, _, err := s.board.Take(); err != nil {
@@ -984,7 +1010,7 @@ func TestVeryManyWorkersFitOneCommit(t *testing.T) {
 	for n := range 1200 {
 		workers = append(workers, state.Worker{Namespace: "llm", Pod: fmt.Sprint("llama-", n), Pool: "llama"})
 	}
-	for range 5 { // apply fails where a commit would be too large
+	for range 5 { // apply fails if a commit would be too large
 		s.apply(state.Input{Evidence: &state.Evidence{Incident: s.only().ID, At: s.now, Workers: workers}})
 	}
 	if got := len(s.board.workers); got != len(workers) {

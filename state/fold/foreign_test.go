@@ -10,14 +10,15 @@ import (
 
 var ben = state.Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}
 
-// page tells of an event of an incident's own page that happened some time ago.
+// page applies an event of the incident's own page that happened some time ago.
 func (s *story) page(in *state.Incident, event string, by state.Actor, ago time.Duration) {
-	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: event, ID: "Q1", Key: string(in.ID), Actor: by, At: s.now.Add(-ago)}})
+	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: event, ID: "Q1", Key: string(in.ID), Actor: by,
+		At: s.now.Add(-ago)}})
 }
 
-// An acknowledgement that is taken back in PagerDuty, by a person or for want of one, is taken back
-// here: others see that it is open.
-func TestUnacknowledgedInPagerDutyIsOpenHere(t *testing.T) {
+// If a person or PagerDuty withdraws an acknowledgement, the incident is open again, and others see
+// that.
+func TestPagerDutyUnackWithdrawsAck(t *testing.T) {
 	for name, by := range map[string]state.Actor{"by a person": ben, "in time": {}} {
 		s := newStory(t)
 		s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
@@ -25,7 +26,8 @@ func TestUnacknowledgedInPagerDutyIsOpenHere(t *testing.T) {
 		s.page(in, "acknowledged", ben, time.Second)
 		rev := in.Rev
 		s.page(in, "unacknowledged", by, 0)
-		if in.Status != state.StatusOpen || !in.AckedAt.IsZero() || in.AckedBy != (state.Actor{}) || in.Rev == rev || in.Told[state.ChannelPagerDuty].Ref["status"] != "triggered" {
+		if in.Status != state.StatusOpen || !in.AckedAt.IsZero() || in.AckedBy != (state.Actor{}) || in.Rev == rev ||
+			in.Told[state.ChannelPagerDuty].Ref["status"] != "triggered" {
 			t.Fatalf("%s: status %s, acked by %v, page %v", name, in.Status, in.AckedBy, in.Told)
 		}
 		if last := s.loud(in); !strings.Contains(last[len(last)-1], "no longer acknowledged by Ben (pagerduty:P1)") {
@@ -38,9 +40,8 @@ func TestUnacknowledgedInPagerDutyIsOpenHere(t *testing.T) {
 	}
 }
 
-// A page that a person reopens reopens the incident while its alerts fire, and is on record where
-// none does.
-func TestReopenedInPagerDutyIsOpenHere(t *testing.T) {
+// A reopened page reopens the incident if alerts fire, and else is recorded only.
+func TestPagerDutyReopenReopensIncident(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	s.alert(state.Firing, "HighTTFT", "ttft_high", "critical", "llama")
@@ -53,7 +54,8 @@ func TestReopenedInPagerDutyIsOpenHere(t *testing.T) {
 	s.alert(state.Resolved, "HighTTFT", "ttft_high", "critical", "llama")
 	s.now = s.now.Add(time.Minute)
 	s.page(in, "reopened", ben, 0)
-	if in.Status != state.StatusOpen || !in.ResolvedAt.IsZero() || in.ResolvedBy != "" || in.ActiveAlerts != 1 || in.Told[state.ChannelPagerDuty].Ref["status"] != "triggered" {
+	if in.Status != state.StatusOpen || !in.ResolvedAt.IsZero() || in.ResolvedBy != "" || in.ActiveAlerts != 1 ||
+		in.Told[state.ChannelPagerDuty].Ref["status"] != "triggered" {
 		t.Fatalf("status %s, %d active, page %v", in.Status, in.ActiveAlerts, in.Told)
 	}
 	if len(s.effects(state.EffectEnrich)) != 1 {
@@ -75,8 +77,7 @@ func TestReopenedInPagerDutyIsOpenHere(t *testing.T) {
 	}
 }
 
-// Webhooks come out of order. What happened first never overrides what happened later, here or
-// there.
+// Webhooks come out of order. An earlier event never overrides a later one, on either side.
 func TestOlderPagerDutyEventsChangeNothing(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
@@ -99,19 +100,21 @@ func TestOlderPagerDutyEventsChangeNothing(t *testing.T) {
 	s.alert(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	in = s.only()
 	s.now = s.now.Add(time.Minute)
-	s.apply(state.Input{Command: &state.Command{Verb: state.VerbAck, Incident: in.ID, Actor: state.Actor{ID: "U1", Name: "ana", Via: "slack"}}})
+	s.apply(state.Input{Command: &state.Command{Verb: state.VerbAck, Incident: in.ID,
+		Actor: state.Actor{ID: "U1", Name: "ana", Via: "slack"}}})
 	s.page(in, "unacknowledged", state.Actor{}, 30*time.Second)
 	if in.Status != state.StatusAcked || in.AckedBy.ID != "U1" {
 		t.Errorf("a page's older timeout took an acknowledgement in Slack back: %s", in.Status)
 	}
 }
 
-// Another tool's incident whose end is heard of before its beginning opens nothing here.
-func TestForeignEndBeforeItsBeginningOpensNothing(t *testing.T) {
+// Another tool's incident whose end arrives before its start opens nothing.
+func TestForeignEndBeforeStartOpensNothing(t *testing.T) {
 	s := newStory(t)
 	theirs := func(event string, at time.Time) {
-		s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: event, ID: "Q1", Title: "TTFT high", At: at, Labels: map[string]string{
-			"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "llama"}}})
+		s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: event, ID: "Q1", Title: "TTFT high", At: at,
+			Labels: map[string]string{
+				"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "llama"}}})
 	}
 	began := s.now
 	s.now = s.now.Add(5 * time.Minute)
@@ -140,7 +143,7 @@ func TestForeignEndBeforeItsBeginningOpensNothing(t *testing.T) {
 	}
 }
 
-func TestReopenedRuleTakesItsAlertsAgain(t *testing.T) {
+func TestReopenedIncidentCountsItsRuleAgain(t *testing.T) {
 	s := newStory(t)
 	s.unknown("Mine", 0, maxSameRule+1)
 	in := s.open()[0]

@@ -8,10 +8,10 @@ import (
 	"paramedic/state"
 )
 
-// guard is the runner's answer where a guard stops a run.
+// guard is the actor of a guard that stops a run.
 var guard = state.Actor{ID: "paramedic", Via: "paramedic"}
 
-// refusedByGuard is a run that ana approved and that a guard then denied.
+// refusedByGuard returns a run that ana approved and that a guard then denied.
 func (s *story) refusedByGuard() (*state.Incident, *state.Action) {
 	s.t.Helper()
 	in, a := s.proposed("approve")
@@ -27,7 +27,7 @@ func (s *story) refusedByGuard() (*state.Incident, *state.Action) {
 	return in, a
 }
 
-func TestGuardsDenialIsNoPersonsNo(t *testing.T) {
+func TestGuardDenialIsNotARefusal(t *testing.T) {
 	s := newStory(t)
 	in, a := s.refusedByGuard()
 	if a.Declined() {
@@ -48,7 +48,7 @@ func TestGuardsDenialIsNoPersonsNo(t *testing.T) {
 		}
 	}
 
-	s = newStory(t) // who approved may still take it back
+	s = newStory(t) // the approver may still withdraw
 	_, a = s.proposed("approve")
 	s.apply(s.says(state.VerbApprove, *a))
 	s.apply(s.says(state.VerbCancel, *a))
@@ -57,7 +57,7 @@ func TestGuardsDenialIsNoPersonsNo(t *testing.T) {
 	}
 }
 
-// plan is the plan effect of the only incident, or nil.
+// plan returns the plan effect of the only incident, or nil.
 func (s *story) plan() *state.Effect {
 	s.t.Helper()
 	return s.board.effects[state.EffectID("plan:"+string(s.only().ID))]
@@ -71,7 +71,7 @@ func TestUnwrittenRunIsPlannedAgain(t *testing.T) {
 	if e := s.plan(); a.State != state.Expired || e == nil || e.Due.After(s.now) {
 		t.Fatalf("the run is %s, and the next plan %+v", a.State, e)
 	}
-	for i, pause := range []time.Duration{5, 10, 20, 40, 60} { // nobody answers
+	for i, pause := range []time.Duration{5, 10, 20, 40, 60} { // no one answers
 		s.deliver(state.EffectPlan)
 		a := s.remedy(in, state.ActionID(fmt.Sprint("ACT-", i+2)), "approve")
 		s.apply(state.Input{Action: &state.ActionEvent{Action: a}})
@@ -95,7 +95,7 @@ func TestUnwrittenRunIsPlannedAgain(t *testing.T) {
 	}
 }
 
-// The planner may be at work on what it saw before a run ended.
+// The planner may work on a state from before a run ended.
 func TestRunThatEndsDuringAPlanIsPlannedAgain(t *testing.T) {
 	s := newStory(t)
 	_, a := s.proposed("approve")
@@ -131,7 +131,7 @@ func (s *story) resolveBy(in *state.Incident) {
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: ana}})
 }
 
-// runTo takes the run through states.
+// runTo moves the run through states.
 func (s *story) runTo(a *state.Action, states ...state.ActionState) {
 	s.t.Helper()
 	for _, to := range states {
@@ -143,7 +143,7 @@ func (s *story) runTo(a *state.Action, states ...state.ActionState) {
 	}
 }
 
-// What is approved in time may be held until long after: the runner says when it is too late.
+// A run that was approved in time may be held for long. The runner decides when it is too late.
 func TestHeldApprovalDoesNotExpireByItself(t *testing.T) {
 	s := newStory(t)
 	_, a := s.proposed("approve")
@@ -166,7 +166,7 @@ func TestNewDiagnosisPlansAgain(t *testing.T) {
 		t.Fatalf("the plan does not wait a moment for the evidence: %+v", e)
 	}
 
-	s = newStory(t) // what is planned later anyway is planned at once
+	s = newStory(t) // a plan that is scheduled for later is made at once
 	in, _ = s.refusedByGuard()
 	later := *s.plan()
 	s.apply(state.Input{Outcome: &state.Outcome{Effect: later.ID, Turn: later.Turn, RetryAt: s.now.Add(time.Hour)}})
@@ -183,12 +183,12 @@ func TestNewDiagnosisPlansAgain(t *testing.T) {
 	}
 }
 
-func TestHoldIsToldOnce(t *testing.T) {
+func TestHoldIsAnnouncedOnce(t *testing.T) {
 	s := newStory(t)
 	in, a := s.proposed("approve")
 	s.apply(s.says(state.VerbApprove, *a))
 	rev, lines := in.Rev, len(s.loud(in))
-	for range 3 { // the runner looks again and again
+	for range 3 { // the runner repeats its look
 		next := a.Clone()
 		next.Journal = map[string]string{state.HeldUntil: "2026-11-21T07:00:00Z", state.HeldBy: "freeze_window: night"}
 		s.apply(state.Input{Action: &state.ActionEvent{From: state.Approved, Action: next}})
@@ -214,7 +214,7 @@ func TestReopenedIncidentIsPlannedAgain(t *testing.T) {
 	}
 }
 
-// No person had decided on it, and it is not the plan itself that was denied.
+// No person had decided on it, and the plan itself was not denied.
 func TestAutoRunDeniedDuringAPlanIsPlanned(t *testing.T) {
 	s := newStory(t)
 	_, a := s.proposed("auto")
@@ -227,12 +227,13 @@ func TestAutoRunDeniedDuringAPlanIsPlanned(t *testing.T) {
 	}
 }
 
-func TestPersonsNoOutlivesMerge(t *testing.T) {
+func TestRefusalOutlivesMerge(t *testing.T) {
 	for name, verb := range map[string]state.Verb{"a denial": state.VerbDeny, "a cancel": state.VerbCancel} {
 		s := newStory(t)
 		in, a := s.proposed("auto")
 		s.apply(s.says(verb, *a))
-		root := &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now, Told: map[state.Channel]state.Told{}}
+		root := &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now,
+			Told: map[state.Channel]state.Told{}}
 		s.board.incidents[root.ID] = root
 		x := &step{Fold: s.fold, Board: s.board, now: s.now, in: state.Input{Cluster: "prod"}}
 		x.merge(root, in)

@@ -7,15 +7,16 @@ import (
 	"paramedic/state"
 )
 
-// foreignStory is an incident that another tool's page opened.
+// foreignStory returns an incident that another tool's page opened.
 func foreignStory(t *testing.T) (*story, *state.Incident) {
 	s := newStory(t)
-	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q1", Title: "TTFT high", Labels: map[string]string{
-		"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "llama"}}})
+	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q1", Title: "TTFT high",
+		Labels: map[string]string{
+			"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "llama"}}})
 	return s, s.only()
 }
 
-// notes delivers what is due and returns the causes that the notes would name.
+// notes delivers the due notes and returns the causes that they would name.
 func (s *story) notes() (named []state.Cause) {
 	s.t.Helper()
 	for _, e := range s.board.effects {
@@ -24,7 +25,8 @@ func (s *story) notes() (named []state.Cause) {
 		}
 		in := s.board.incidents[e.Incident]
 		named = append(named, in.Cause())
-		s.apply(state.Input{Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true, Ref: map[string]string{state.RefCause: string(in.Cause())}}})
+		s.apply(state.Input{Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true,
+			Ref: map[string]string{state.RefCause: string(in.Cause())}}})
 	}
 	return named
 }
@@ -65,8 +67,8 @@ func TestUnknownIsNotedAfterAMinute(t *testing.T) {
 	}
 }
 
-// A verdict that goes to and fro writes a bounded number of notes, and one for each cause that
-// stands when a note is delivered.
+// A verdict that changes to and fro writes a bounded number of notes: one for each cause at the
+// time of a delivery.
 func TestNotesAreBounded(t *testing.T) {
 	s, in := foreignStory(t)
 	total := 0
@@ -83,13 +85,14 @@ func TestNotesAreBounded(t *testing.T) {
 	}
 }
 
-// A note that was composed before the cause changed names the older one: another follows.
+// A note that was composed before the cause changed names the old cause. Another note follows.
 func TestNoteOfAnOlderCauseIsFollowed(t *testing.T) {
 	s, in := foreignStory(t)
 	s.evidence(in, "kv_exhaustion")
 	for _, e := range s.board.effects {
 		if e.Kind == state.EffectNote {
-			s.apply(state.Input{Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true, Ref: map[string]string{state.RefCause: string(state.Unknown)}}})
+			s.apply(state.Input{Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true,
+				Ref: map[string]string{state.RefCause: string(state.Unknown)}}})
 		}
 	}
 	if got := s.notes(); len(got) != 1 || got[0] != "kv_exhaustion" {
@@ -97,13 +100,14 @@ func TestNoteOfAnOlderCauseIsFollowed(t *testing.T) {
 	}
 }
 
-// Another tool's page about a part of a trouble is told what the whole trouble is.
-func TestNoteTellsTheRootsCause(t *testing.T) {
+// Another tool's page about a merged incident gets the root's cause.
+func TestNoteNamesRootsCause(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "XID", "gpu_error", "critical", "llama")
 	root := s.only()
-	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q1", Title: "TTFT high", Labels: map[string]string{
-		"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "mistral", "node": "n1"}}})
+	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "triggered", ID: "Q1", Title: "TTFT high",
+		Labels: map[string]string{
+			"alertname": "HighTTFT", "symptom": "ttft_high", "severity": "critical", "pool": "mistral", "node": "n1"}}})
 	var part *state.Incident
 	for _, in := range s.board.incidents {
 		if in != root {
@@ -111,7 +115,8 @@ func TestNoteTellsTheRootsCause(t *testing.T) {
 		}
 	}
 	s.evidence(part, "")
-	s.apply(state.Input{Evidence: &state.Evidence{Incident: root.ID, At: s.now, Samples: []state.Sample{{Signal: "verdict", Text: "gpu_fault", Entity: state.Entity{Node: "n1"}}}}})
+	s.apply(state.Input{Evidence: &state.Evidence{Incident: root.ID, At: s.now,
+		Samples: []state.Sample{{Signal: "verdict", Text: "gpu_fault", Entity: state.Entity{Node: "n1"}}}}})
 	if part.MergedInto != root.ID {
 		t.Fatal("the part was not merged into its root")
 	}
@@ -120,8 +125,8 @@ func TestNoteTellsTheRootsCause(t *testing.T) {
 	}
 }
 
-// A bot of an older version wrote one note and did not say of which cause: it stays the only one
-// until the cause changes.
+// An older version wrote one note and did not record its cause. It stays the only one until the
+// cause changes.
 func TestNoteOfAnOlderVersionStands(t *testing.T) {
 	s, in := foreignStory(t)
 	s.evidence(in, "kv_exhaustion")

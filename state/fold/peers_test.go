@@ -11,9 +11,9 @@ import (
 )
 
 // The tests of this file are named after failures that users of other tools have reported. Each
-// says what happened there, and shows that it cannot happen here.
+// comment describes the failure, and each test shows that it cannot happen here.
 
-// channelCalls answers whatever is wanted of a channel and gives how many calls that took.
+// channelCalls answers the pending notifications of a channel and returns how many calls that took.
 func (s *story) channelCalls(ch state.Channel) int {
 	s.t.Helper()
 	n := 0
@@ -26,7 +26,7 @@ func (s *story) channelCalls(ch state.Channel) int {
 	return n
 }
 
-// loud are the entries that people are shown in the incident's thread.
+// loud returns the entries that the incident's thread shows.
 func (s *story) loud(in *state.Incident) (texts []string) {
 	for _, e := range s.entries {
 		if e.Incident == in.ID && !e.Quiet {
@@ -36,7 +36,7 @@ func (s *story) loud(in *state.Incident) (texts []string) {
 	return texts
 }
 
-// told is an incident with a verdict that everybody has been told of.
+// told returns an incident with a verdict that every channel has shown.
 func (s *story) told(name, symptom, pool, cause string) *state.Incident {
 	s.t.Helper()
 	before := len(s.board.incidents)
@@ -56,7 +56,8 @@ func (s *story) told(name, symptom, pool, cause string) *state.Incident {
 }
 
 // Keep, issue 1549: the same alert twice within two seconds made two tickets. Here an alert's
-// identity is its fingerprint and its start, so the twin of a high-availability pair is no news.
+// identity is its fingerprint and its start, so that the second alert of a high-availability pair
+// changes nothing.
 func TestKeep1549SameAlertTwoSecondsApartPagesOnce(t *testing.T) {
 	s := newStory(t)
 	twin := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
@@ -69,10 +70,10 @@ func TestKeep1549SameAlertTwoSecondsApartPagesOnce(t *testing.T) {
 	}
 }
 
-// The two of an HA pair of Prometheus see the same two seconds apart, each through an Alertmanager
-// of its own: one alert, which is over when either says so; the late end of what was before it is
-// not its end.
-func TestTwinsOfAPairOfPrometheusAreOneAlert(t *testing.T) {
+// Both Prometheus of an HA pair report the same alert two seconds apart, each through its own
+// Alertmanager. It is one alert, and it resolves when either reports that. The late end of an older
+// episode does not resolve it.
+func TestHAPrometheusPairIsOneAlert(t *testing.T) {
 	s := newStory(t)
 	send := func(a state.Alert) {
 		t.Helper()
@@ -98,9 +99,9 @@ func TestTwinsOfAPairOfPrometheusAreOneAlert(t *testing.T) {
 	}
 }
 
-// Keep, issue 5251: repeats of one alert were sent on. Here a repeat changes nothing that anybody
-// sees, however often it comes.
-func TestKeep5251RepeatsForADayAreNothingNew(t *testing.T) {
+// Keep, issue 5251: repeats of one alert were sent on. Here a repeat changes nothing visible,
+// however often it comes.
+func TestKeep5251RepeatsForADayChangeNothing(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
 	a := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
@@ -120,7 +121,8 @@ func TestKeep5251RepeatsForADayAreNothingNew(t *testing.T) {
 }
 
 // Keep, issue 5038: automation ran again with every flap of its alert. Here a flap within the hold
-// is the same incident: no page, no line in the thread, no second plan; the one message is edited.
+// is the same incident. There is no page, no line in the thread and no second plan; the one message
+// is edited.
 func TestKeep5038FlappingWithinTheHoldIsOneIncident(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -147,11 +149,12 @@ func TestKeep5038FlappingWithinTheHoldIsOneIncident(t *testing.T) {
 	}
 }
 
-// Keep, issue 958: deduplication dropped alerts that differed. Here only what has the same
-// fingerprint is the same alert.
+// Keep, issue 958: deduplication dropped alerts that differed. Here alerts are the same only if
+// their fingerprints are.
 func TestKeep958DistinctAlertsAreAllCounted(t *testing.T) {
 	s := newStory(t)
-	a, b := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama"), s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
+	a, b := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama"), s.make(state.Firing, "KVFull", "kv_pressure", "critical",
+		"llama")
 	a.Labels["pod"], b.Labels["pod"] = "llama-0", "llama-1"
 	b.Fingerprint = "other"
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{a, b}}})
@@ -160,8 +163,8 @@ func TestKeep958DistinctAlertsAreAllCounted(t *testing.T) {
 	}
 }
 
-// Keep, issue 2481: an incident that was over took new alerts, and nobody heard of them. Here what
-// comes after the end is a new incident with a page of its own.
+// Keep, issue 2481: a resolved incident took new alerts without a notification. Here they open a
+// new incident with a page of its own.
 func TestKeep2481ResolvedIncidentTakesNoNewAlerts(t *testing.T) {
 	s := newStory(t)
 	old := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -180,8 +183,8 @@ func TestKeep2481ResolvedIncidentTakesNoNewAlerts(t *testing.T) {
 	}
 }
 
-// Keep, issue 4839: an incident that a person had acknowledged no longer ended with its alerts.
-// Here it does, after the hold.
+// Keep, issue 4839: an acknowledged incident no longer ended with its alerts. Here it does, after
+// the hold.
 func TestKeep4839AcknowledgedIncidentStillEnds(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -199,9 +202,9 @@ func TestKeep4839AcknowledgedIncidentStillEnds(t *testing.T) {
 	}
 }
 
-// Keep, issue 6732: an incident that had been deleted was used again. Here an alert that comes
-// after its incident was forgotten opens a new one.
-func TestKeep6732ForgottenIncidentIsNotUsedAgain(t *testing.T) {
+// Keep, issue 6732: a deleted incident was used again. Here an alert after the erasure of its
+// incident opens a new one.
+func TestKeep6732ErasedIncidentIsNotReused(t *testing.T) {
 	s := newStory(t)
 	old := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: old.ID, Actor: state.Actor{ID: "ana", Via: "api"}}})
@@ -214,9 +217,9 @@ func TestKeep6732ForgottenIncidentIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// Keep, issue 6702: a service that stood alone in the topology was left out of correlation. Here an
-// alert whose place nobody knows is an incident too, and is told.
-func TestKeep6702AlertOfAnUnknownPlaceIsTold(t *testing.T) {
+// Keep, issue 6702: a service without neighbours in the topology was left out of correlation. Here
+// an alert without a known place is an incident, too, and is notified.
+func TestKeep6702AlertWithoutPlaceIsNotified(t *testing.T) {
 	s := newStory(t)
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "f", Status: state.Firing, StartsAt: s.now,
 		Labels: map[string]string{"alertname": "NobodyKnowsThis", "severity": "critical"}}}}})
@@ -242,10 +245,10 @@ func TestRobusta850GroupedAlertsAreOneMessage(t *testing.T) {
 	}
 }
 
-// Grafana OnCall, issue 4087: a storm ran into Slack's rate limit, and alerts of all teams were
-// late. Here what is pending for an incident and channel is one effect that shows the newest state:
-// two thousand alerts on four pools cost a channel a handful of calls, and Slack's silence does not
-// hold up a page.
+// Grafana OnCall, issue 4087: a storm hit Slack's rate limit, and the alerts of all teams were
+// late. Here one effect per incident and channel is pending, and it shows the newest state. Two
+// thousand alerts on four pools cost a channel a handful of calls, and a silent Slack does not
+// delay a page.
 func TestOnCall4087StormCostsAHandfulOfCalls(t *testing.T) {
 	s := newStory(t)
 	slack := 0
@@ -253,16 +256,18 @@ func TestOnCall4087StormCostsAHandfulOfCalls(t *testing.T) {
 		var batch state.AlertBatch
 		for j := range state.MaxBatch {
 			n := i*state.MaxBatch + j
-			a := s.make(state.Firing, fmt.Sprint("Rule", n), []string{"kv_pressure", "ttft_high", "queue_buildup"}[n%3], "critical", fmt.Sprint("pool-", n%4))
+			a := s.make(state.Firing, fmt.Sprint("Rule", n), []string{"kv_pressure", "ttft_high", "queue_buildup"}[n%3], "critical",
+				fmt.Sprint("pool-", n%4))
 			batch.Alerts = append(batch.Alerts, a)
 		}
 		s.apply(state.Input{Alerts: &batch})
 		s.wait(3 * time.Second)
 		if i == 12 {
-			// Slack takes nothing for a while.
+			// Slack accepts nothing for a while.
 			for _, id := range s.effects(state.EffectNotify) {
 				if e := s.board.effects[state.EffectID(id)]; e.Channel == state.ChannelSlack {
-					s.apply(state.Input{Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "429", RetryAt: s.now.Add(20 * time.Second)}})
+					s.apply(state.Input{Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Error: "429",
+						RetryAt: s.now.Add(20 * time.Second)}})
 				}
 			}
 			if pages := s.channelCalls(state.ChannelPagerDuty); pages != 4 {
@@ -278,7 +283,7 @@ func TestOnCall4087StormCostsAHandfulOfCalls(t *testing.T) {
 	}
 }
 
-// Kubernaut, issue 209: two duplicates each waited for the other for ever. Here a merge has one
+// Kubernaut, issue 209: two duplicates waited for each other for ever. Here a merge has one
 // direction: two incidents of one trouble leave exactly one open.
 func TestKubernaut209DuplicatesLeaveOneOpen(t *testing.T) {
 	s := newStory(t)
@@ -290,8 +295,10 @@ func TestKubernaut209DuplicatesLeaveOneOpen(t *testing.T) {
 			b = in
 		}
 	}
-	s.apply(state.Input{Evidence: &state.Evidence{Incident: b.ID, At: s.now, Samples: []state.Sample{{Signal: "verdict", Text: "x", Entity: state.Entity{Node: "gpu-1"}}}}})
-	s.apply(state.Input{Evidence: &state.Evidence{Incident: a.ID, At: s.now, Samples: []state.Sample{{Signal: "verdict", Text: "x", Value: 1, Entity: state.Entity{Node: "gpu-1"}}}}})
+	s.apply(state.Input{Evidence: &state.Evidence{Incident: b.ID, At: s.now,
+		Samples: []state.Sample{{Signal: "verdict", Text: "x", Entity: state.Entity{Node: "gpu-1"}}}}})
+	s.apply(state.Input{Evidence: &state.Evidence{Incident: a.ID, At: s.now,
+		Samples: []state.Sample{{Signal: "verdict", Text: "x", Value: 1, Entity: state.Entity{Node: "gpu-1"}}}}})
 	if a.Open() == b.Open() {
 		t.Fatalf("both open or none: %s and %s", a.Status, b.Status)
 	}
@@ -300,14 +307,13 @@ func TestKubernaut209DuplicatesLeaveOneOpen(t *testing.T) {
 	}
 }
 
-// mutual lets every incident absorb every other, which no rule should.
+// mutual lets every incident absorb every other, which real rules do not.
 type mutual struct{ simpleTriage }
 
 func (mutual) Absorbs(_, _ *state.Incident) bool { return true }
 
-// Kubernaut, issue 1067: a fix replaced the pod, the new pod's alert had a new fingerprint, and
-// deduplication did not know it. Here an alert belongs to the trouble of its pool, whatever its pod
-// is called.
+// Kubernaut, issue 1067: a fix replaced the pod, and deduplication did not know the fingerprint of
+// the new pod's alert. Here an alert belongs to the incident of its pool, whatever its pod's name.
 func TestKubernaut1067ReplacedPodIsTheSameTrouble(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -322,9 +328,9 @@ func TestKubernaut1067ReplacedPodIsTheSameTrouble(t *testing.T) {
 }
 
 // Kubernaut, issue 314: "no action needed" closed the case, the alert fired again, and so on for
-// ever. Here a benign verdict closes nothing: the incident stays while its alert does, and nobody
-// is told twice or paged.
-func TestKubernaut314NoActionIsNoLoop(t *testing.T) {
+// ever. Here a benign verdict closes nothing. The incident stays open while its alert fires,
+// without a second message or a page.
+func TestKubernaut314BenignVerdictDoesNotLoop(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "GPUMem", "gpu_memory_high", "warning", "llama")
 	in := s.only()
@@ -341,12 +347,13 @@ func TestKubernaut314NoActionIsNoLoop(t *testing.T) {
 	}
 }
 
-// lateRoot is a storm whose root shows itself after its consequence was paged and acknowledged in
+// lateRoot returns a root that appears after its consequence was paged and acknowledged in
 // PagerDuty.
 func (s *story) lateRoot() (root, consequence *state.Incident) {
 	s.t.Helper()
 	consequence = s.told("HighTTFT", "ttft_high", "llama", "")
-	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "acknowledged", ID: "Q1", Key: string(consequence.ID), Actor: state.Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}}})
+	s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: "acknowledged", ID: "Q1", Key: string(consequence.ID),
+		Actor: state.Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}}})
 	s.deliver(state.EffectNotify)
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "xid", Status: state.Firing, StartsAt: s.now,
 		Labels: map[string]string{"alertname": "Xid", "symptom": "gpu_hardware", "severity": "critical", "node": "gpu-3"}}}}})
@@ -355,19 +362,20 @@ func (s *story) lateRoot() (root, consequence *state.Incident) {
 			root = in
 		}
 	}
-	s.apply(state.Input{Evidence: &state.Evidence{Incident: root.ID, At: s.now, Samples: []state.Sample{{Signal: "verdict", Text: "gpu_fault", Entity: state.Entity{Node: "gpu-3"}}},
+	s.apply(state.Input{Evidence: &state.Evidence{Incident: root.ID, At: s.now,
+		Samples: []state.Sample{{Signal: "verdict", Text: "gpu_fault", Entity: state.Entity{Node: "gpu-3"}}},
 		Workers: []state.Worker{{Namespace: "llm", Pod: "llama-1", Pool: "llama", Node: "gpu-3"}}}})
 	return root, consequence
 }
 
-// HolmesGPT, pull request 2155: loud symptoms were blamed and the cause came too late to count.
-// Here a root that shows itself late takes the symptoms that were paged before it, and whoever
-// acknowledged them has the root too.
-func TestHolmes2155LateRootTakesItsConsequences(t *testing.T) {
+// HolmesGPT, pull request 2155: loud symptoms were blamed, and the cause came too late to count.
+// Here a late root takes the symptoms that were paged before it, with their acknowledgement.
+func TestHolmes2155LateRootAbsorbsConsequences(t *testing.T) {
 	s := newStory(t)
 	root, consequence := s.lateRoot()
 	if consequence.MergedInto != root.ID || root.ActiveAlerts != 2 || root.AckedBy.Name != "Ben" {
-		t.Fatalf("merged into %q; the root has %d alerts and is acknowledged by %v", consequence.MergedInto, root.ActiveAlerts, root.AckedBy)
+		t.Fatalf("merged into %q; the root has %d alerts and is acknowledged by %v", consequence.MergedInto, root.ActiveAlerts,
+			root.AckedBy)
 	}
 	if root.AckedBy.Via == "pagerduty" {
 		t.Error("PagerDuty is taken to know that the root's page is acknowledged, which would leave it ringing")
@@ -380,13 +388,14 @@ func TestHolmes2155LateRootTakesItsConsequences(t *testing.T) {
 	}
 }
 
-// The page of a merged incident is resolved by us, and PagerDuty then reports that end back. It is
-// not the end of the root.
-func TestTheEndOfAMergedPageDoesNotEndTheRoot(t *testing.T) {
+// The bot resolves the page of a merged incident, and PagerDuty reports that end back. The root
+// stays open.
+func TestEndOfMergedPageKeepsRootOpen(t *testing.T) {
 	s := newStory(t)
 	root, consequence := s.lateRoot()
 	for _, event := range []string{"resolved", "acknowledged"} {
-		s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: event, ID: "Q1", Key: string(consequence.ID), Actor: state.Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}}})
+		s.apply(state.Input{Foreign: &state.Foreign{Source: "pagerduty", Event: event, ID: "Q1", Key: string(consequence.ID),
+			Actor: state.Actor{ID: "P1", Name: "Ben", Via: "pagerduty"}}})
 		if !root.Open() {
 			t.Fatalf("the root is %s by %q: a page that was %s elsewhere ended it", root.Status, root.ResolvedBy, event)
 		}
@@ -396,13 +405,15 @@ func TestTheEndOfAMergedPageDoesNotEndTheRoot(t *testing.T) {
 	}
 }
 
-// NVSentinel, issue 121: a drain that had been cancelled went on. Here the cancelling is remembered
-// though the runner takes a step at the same time, and the runner looks at once.
+// NVSentinel, issue 121: a cancelled drain went on. Here a cancel is kept even if the runner takes
+// a step at the same time, and the runner looks at once.
 func TestNVSentinel121CancellingADrainIsNotLost(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVHeld", "kv_pressure", "llama", "kv_leak")
-	a := state.Action{ID: "ACT-1", Incident: in.ID, Kind: "restart_worker", Mode: "approve", State: state.AwaitingApproval, PlanHash: "p", ExpiresAt: s.now.Add(time.Hour),
-		Change: "restart pod llm/llama-1", Target: state.Target{Cluster: "prod"}, Steps: []state.ActionStep{{State: state.AwaitingApproval, At: s.now}}}
+	a := state.Action{ID: "ACT-1", Incident: in.ID, Kind: "restart_worker", Mode: "approve", State: state.AwaitingApproval, PlanHash: "p",
+		ExpiresAt: s.now.Add(time.Hour),
+		Change:    "restart pod llm/llama-1", Target: state.Target{Cluster: "prod"}, Steps: []state.ActionStep{{State: state.AwaitingApproval,
+			At: s.now}}}
 	s.apply(state.Input{Action: &state.ActionEvent{Action: a}})
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbApprove, Action: a.ID, PlanHash: "p", Actor: state.Actor{ID: "ana"}}})
 	run := func(to state.ActionState, journal map[string]string, wait time.Duration) {
@@ -421,7 +432,7 @@ func TestNVSentinel121CancellingADrainIsNotLost(t *testing.T) {
 	run(state.Intent, nil, 0)
 	run(state.Intent, map[string]string{"isolated": "now"}, time.Minute)
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbCancel, Action: a.ID, Actor: state.Actor{ID: "ana"}}})
-	run(state.Intent, map[string]string{"isolated": "now"}, time.Minute) // a step that was under way, and does not know
+	run(state.Intent, map[string]string{"isolated": "now"}, time.Minute) // a step in progress that does not know of it
 	got := s.board.actions[a.ID]
 	if got.Journal[state.CalledOff] != "ana" || got.Journal["isolated"] != "now" {
 		t.Fatalf("journal %v", got.Journal)
@@ -434,11 +445,10 @@ func TestNVSentinel121CancellingADrainIsNotLost(t *testing.T) {
 	}
 }
 
-// GoAlert, issue 4188: a notice in Slack was 16 minutes late, held up by the sender's own limit.
-// Here what is pending is one call for each incident, and who has waited longest is next: while
-// twenty incidents change every second, and Slack takes a call in 1.1 seconds, none of them waits
-// longer than one round.
-func TestGoAlert4188NobodyWaitsLongerThanOneRound(t *testing.T) {
+// GoAlert, issue 4188: the sender's own limit delayed a notice in Slack by 16 minutes. Here one
+// call per incident is pending, and the one that waited longest is next. Twenty incidents change
+// every second, and Slack takes a call in 1.1 seconds. None of them waits longer than one round.
+func TestGoAlert4188LanesWaitOneRoundAtMost(t *testing.T) {
 	const pools, call = 20, 1100 * time.Millisecond
 	s := newStory(t)
 	next, told := s.now, map[state.IncidentID]bool{}
@@ -457,7 +467,8 @@ func TestGoAlert4188NobodyWaitsLongerThanOneRound(t *testing.T) {
 		for ; next.Before(s.now); next = next.Add(call) {
 			var first *state.Effect
 			for _, e := range s.board.effects {
-				if e.Kind == state.EffectNotify && e.Channel == state.ChannelSlack && !e.Due.After(next) && (first == nil || e.Due.Before(first.Due)) {
+				if e.Kind == state.EffectNotify && e.Channel == state.ChannelSlack && !e.Due.After(next) &&
+					(first == nil || e.Due.Before(first.Due)) {
 					first = e
 				}
 			}
@@ -465,7 +476,8 @@ func TestGoAlert4188NobodyWaitsLongerThanOneRound(t *testing.T) {
 				continue
 			}
 			latest, told[first.Incident] = max(latest, next.Sub(first.Since)), true
-			s.apply(state.Input{At: next, Outcome: &state.Outcome{Effect: first.ID, Turn: first.Turn, Done: true, Rev: s.board.incidents[first.Incident].Rev}})
+			s.apply(state.Input{At: next, Outcome: &state.Outcome{Effect: first.ID, Turn: first.Turn, Done: true,
+				Rev: s.board.incidents[first.Incident].Rev}})
 		}
 	}
 	if len(told) != pools || latest > pools*call+time.Second {
@@ -473,9 +485,9 @@ func TestGoAlert4188NobodyWaitsLongerThanOneRound(t *testing.T) {
 	}
 }
 
-// Keep, issue 4766: one alert was counted 23,696 times, whatever its deduplication said. Here an
-// alert is counted when it begins to fire, and not when it is sent.
-func TestKeep4766AnAlertIsCountedWhenItBegins(t *testing.T) {
+// Keep, issue 4766: one alert was counted 23,696 times, whatever its deduplication setting. Here an
+// alert is counted when it begins to fire, not when it is sent.
+func TestKeep4766AlertIsCountedAtItsStart(t *testing.T) {
 	s := newStory(t)
 	a := s.make(state.Firing, "KVFull", "kv_pressure", "critical", "llama")
 	sent := 0
@@ -493,10 +505,10 @@ func TestKeep4766AnAlertIsCountedWhenItBegins(t *testing.T) {
 	}
 }
 
-// Robusta, issue 687: an alert that keeps coming told people every time; they asked for one notice
-// in four hours. Here an incident pages once, however long it lasts and whatever joins it: four
-// hours of new alerts on one pool are one incident, and no news in its thread.
-func TestRobusta687OnePageForAsLongAsItLasts(t *testing.T) {
+// Robusta, issue 687: users got a message for every repeat of an alert and asked for one in four
+// hours. Here an incident pages once, whatever its length. Four hours of new alerts on one pool are
+// one incident, without news in its thread.
+func TestRobusta687PagesOncePerIncident(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
 	for i := range 48 {
@@ -512,10 +524,10 @@ func TestRobusta687OnePageForAsLongAsItLasts(t *testing.T) {
 	}
 }
 
-// Keep, issue 4205: people wanted five minutes before a notice, to hear nothing of what is over by
-// then, and were told to poll. Here nobody is told before there is something to say: the verdict,
-// or that there is none within a minute; all that came until then is one message.
-func TestKeep4205NobodyIsToldBeforeThereIsSomethingToSay(t *testing.T) {
+// Keep, issue 4205: users wanted five minutes of delay before a notice, to skip short alerts, and
+// were told to poll. Here the first message waits for the verdict, or for the result within a
+// minute that there is none. All alerts until then are one message.
+func TestKeep4205FirstMessageWaitsForVerdict(t *testing.T) {
 	s := newStory(t)
 	s.alert(state.Firing, "HighTTFT", "ttft_high", "warning", "llama")
 	s.wait(20 * time.Second)
@@ -540,10 +552,10 @@ func TestKeep4205NobodyIsToldBeforeThereIsSomethingToSay(t *testing.T) {
 	}
 }
 
-// Keep, issue 6567: which alerts are the same and which belong together was one setting. Here an
-// alert keeps its identity wherever its incident goes: alerts that belong together are counted one
-// by one, and after a merge the end of each still finds its own.
-func TestKeep6567AnAlertKeepsItsIdentityWhereverItsIncidentGoes(t *testing.T) {
+// Keep, issue 6567: one setting decided which alerts are the same and which belong together. Here
+// an alert keeps its identity in any incident. Alerts of one incident are counted one by one, and
+// after a merge each end still finds its alert.
+func TestKeep6567AlertKeepsIdentityAcrossMerge(t *testing.T) {
 	s := newStory(t)
 	root, consequence := s.lateRoot()
 	for _, fp := range []state.Fingerprint{"xid", state.Fingerprint(state.Hash("HighTTFT", "llama"))} {
@@ -560,37 +572,41 @@ func TestKeep6567AnAlertKeepsItsIdentityWhereverItsIncidentGoes(t *testing.T) {
 	if root.ActiveAlerts != 1 || !root.Open() || consequence.Open() {
 		t.Fatalf("%d active alerts, the root is %s", root.ActiveAlerts, root.Status)
 	}
-	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "xid", Status: state.Resolved, StartsAt: s.now, EndsAt: s.now}}}})
+	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "xid", Status: state.Resolved, StartsAt: s.now,
+		EndsAt: s.now}}}})
 	s.wait(3 * time.Minute)
 	if root.Status != state.StatusResolved {
 		t.Errorf("both alerts are over, and the root is %s", root.Status)
 	}
 }
 
-// Keep, issue 5463: deleting a part of the topology that something referred to crashed it. Here
-// workers come, move and go under incidents, merged ones too, and every alert finds a home and
-// every end its alert; after each step a restart remembers the same.
-func TestKeep5463TopologyThatGoesAwayBreaksNothing(t *testing.T) {
+// Keep, issue 5463: it crashed when a part of the topology in use was deleted. Here workers come,
+// move and go under incidents and merged incidents. Every alert finds an incident and every end its
+// alert, and after each step a restart gives the same board.
+func TestKeep5463MissingTopologyIsHandled(t *testing.T) {
 	s := newStory(t)
 	root, _ := s.lateRoot() // llama-1 runs on gpu-3, whose fault is the root
 	see := func(workers ...state.Worker) {
-		s.apply(state.Input{Evidence: &state.Evidence{Incident: root.ID, At: s.now, Workers: workers, Samples: []state.Sample{{Signal: "verdict", Text: "gpu_fault", Entity: state.Entity{Node: "gpu-3"}}}}})
+		s.apply(state.Input{Evidence: &state.Evidence{Incident: root.ID, At: s.now, Workers: workers,
+			Samples: []state.Sample{{Signal: "verdict", Text: "gpu_fault", Entity: state.Entity{Node: "gpu-3"}}}}})
 	}
 	see(state.Worker{Namespace: "llm", Pod: "llama-2", Pool: "llama", Node: "gpu-4"}) // replaced elsewhere
 	s.now = s.now.Add(workerKept + time.Hour)
-	see() // and nobody knows any worker any more
+	see() // no workers are known any more
 	s.apply(state.Input{})
 	if len(s.board.workers) != 0 {
 		t.Fatalf("%d workers are remembered: the test proves nothing", len(s.board.workers))
 	}
 	s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: "late", Status: state.Firing, StartsAt: s.now,
-		Labels: map[string]string{"alertname": "PodGone", "symptom": "worker_down", "severity": "critical", "pod": "llama-1", "node": "gpu-3"}}}}})
+		Labels: map[string]string{"alertname": "PodGone", "symptom": "worker_down", "severity": "critical", "pod": "llama-1",
+			"node": "gpu-3"}}}}})
 	if rec := s.board.alerts["late"]; rec == nil || s.board.root(rec.Incident) == nil {
 		t.Fatal("an alert of a worker that is gone has no incident")
 	}
 	for _, fp := range []state.Fingerprint{"xid", "late", state.Fingerprint(state.Hash("HighTTFT", "llama"))} {
 		if rec := s.board.alerts[fp]; rec != nil {
-			s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: fp, Status: state.Resolved, StartsAt: rec.Alert.StartsAt, EndsAt: s.now}}}})
+			s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: fp, Status: state.Resolved,
+				StartsAt: rec.Alert.StartsAt, EndsAt: s.now}}}})
 		}
 	}
 	s.wait(3 * time.Minute)
@@ -601,9 +617,9 @@ func TestKeep5463TopologyThatGoesAwayBreaksNothing(t *testing.T) {
 	}
 }
 
-// Keep, issue 6300: changing one alert took ten seconds where there were 10,000. Here it costs as
-// many writes and as much memory as among ten, since nothing looks through all of them.
-func TestKeep6300OneAlertAmongTenThousand(t *testing.T) {
+// Keep, issue 6300: a change of one alert took ten seconds among 10,000. Here it costs as many
+// writes and as much memory as among ten, because nothing looks through all of them.
+func TestKeep6300AlertCostIsConstant(t *testing.T) {
 	among := func(n int) (records int, allocs float64) {
 		b, fold := NewBoard(), &Fold{Triage: simpleTriage{}, Routing: simpleRouting{}, Settings: state.DefaultSettings()}
 		now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
@@ -619,7 +635,8 @@ func TestKeep6300OneAlertAmongTenThousand(t *testing.T) {
 		}
 		one := func(i int) state.Alert {
 			return state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint("f", i)), Status: state.Firing, StartsAt: now,
-				Labels: map[string]string{"alertname": fmt.Sprint("Rule", i%7), "symptom": "kv_pressure", "severity": "critical", "pool": fmt.Sprint("pool-", i/50)}}
+				Labels: map[string]string{"alertname": fmt.Sprint("Rule", i%7), "symptom": "kv_pressure", "severity": "critical",
+					"pool": fmt.Sprint("pool-", i/50)}}
 		}
 		for i := range n {
 			apply(one(i))
@@ -638,6 +655,7 @@ func TestKeep6300OneAlertAmongTenThousand(t *testing.T) {
 	fewRecords, few := among(100)
 	manyRecords, many := among(10000)
 	if manyRecords > fewRecords || many > 1.5*few {
-		t.Errorf("one alert among 10,000 makes %d writes and %.0f allocations; among 100 it makes %d and %.0f", manyRecords, many, fewRecords, few)
+		t.Errorf("one alert among 10,000 makes %d writes and %.0f allocations; among 100 it makes %d and %.0f", manyRecords, many,
+			fewRecords, few)
 	}
 }

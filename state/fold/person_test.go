@@ -10,7 +10,7 @@ import (
 	"paramedic/state"
 )
 
-// handed is a run that wrote something and then needs a person.
+// handed returns a run that wrote something and then needs a person.
 func (s *story) handed() (*state.Incident, *state.Action) {
 	s.t.Helper()
 	in, a := s.intended()
@@ -76,7 +76,7 @@ func TestSecondThatNeedsHumanKeepsIncidentOpen(t *testing.T) {
 	}
 }
 
-// Another tool's page says that there is trouble. It does not say that first aid stopped half-way.
+// Another tool's page reports the trouble. It does not report that first aid stopped half-way.
 func TestNeedsHumanPagesBesideForeignPage(t *testing.T) {
 	s := newStory(t)
 	in, a := s.intended()
@@ -102,8 +102,7 @@ func TestNeedsHumanEndsSilence(t *testing.T) {
 	}
 }
 
-// A person ends the incident while its run is verified. What that comes to must not be lost with
-// it.
+// A person resolves the incident while its run is verified. The result must not get lost.
 func TestNeedsHumanReopensResolved(t *testing.T) {
 	for _, fires := range []bool{true, false} {
 		s := newStory(t)
@@ -123,18 +122,21 @@ func TestNeedsHumanReopensResolved(t *testing.T) {
 		if fires {
 			want = state.StatusOpen
 		}
-		if in.Status != want || in.Told[state.ChannelPagerDuty].Ref["status"] != "" || s.board.effects[state.EffectID("notify:pagerduty:"+string(in.ID))] == nil {
+		if in.Status != want || in.Told[state.ChannelPagerDuty].Ref["status"] != "" ||
+			s.board.effects[state.EffectID("notify:pagerduty:"+string(in.ID))] == nil {
 			t.Errorf("alerts fire: %v: it is %s with the page %v", fires, in.Status, in.Told[state.ChannelPagerDuty])
 		}
 	}
 }
 
-// To resolve an incident is no word on its runs: the record says what still holds the lock.
+// The end of an incident does not confirm its runs. The timeline names the run that still holds the
+// lock.
 func TestResolvingReleasesNoLock(t *testing.T) {
 	s := newStory(t)
 	in, a := s.handed()
 	s.apply(state.Input{Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: ana}})
-	if last := s.loud(in); in.Open() || !a.NeedsPerson() || !strings.Contains(last[len(last)-1], "max_num_seqs 256 → 128 (ACT-1) still locks Deployment llm/llama") {
+	if last := s.loud(in); in.Open() || !a.NeedsPerson() ||
+		!strings.Contains(last[len(last)-1], "max_num_seqs 256 → 128 (ACT-1) still locks Deployment llm/llama") {
 		t.Errorf("%s, needs a person: %v, %q", in.Status, a.NeedsPerson(), last)
 	}
 	s.fold.Settings.Retain = time.Hour
@@ -154,7 +156,8 @@ func TestResolvingReleasesNoLock(t *testing.T) {
 func TestMergeKeepsWhatNeedsHuman(t *testing.T) {
 	s := newStory(t)
 	in, a := s.handed()
-	root := &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now, Told: map[state.Channel]state.Told{}}
+	root := &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now,
+		Told: map[state.Channel]state.Told{}}
 	s.board.incidents[root.ID] = root
 	x := &step{Fold: s.fold, Board: s.board, now: s.now, in: state.Input{Cluster: "prod"}}
 	x.merge(root, in)
@@ -172,7 +175,8 @@ func TestUnknownStateKeepsLockAndIncident(t *testing.T) {
 	s.alert(state.Resolved, "KVFull", "kv_pressure", "warning", "llama")
 	s.wait(time.Hour)
 	if a.State.Done() || !a.Begun() || !a.NeedsPerson() || !in.Open() || in.HandedAt.IsZero() {
-		t.Fatalf("done %v, begun %v, needs a person %v, incident %s, handed over at %s", a.State.Done(), a.Begun(), a.NeedsPerson(), in.Status, in.HandedAt)
+		t.Fatalf("done %v, begun %v, needs a person %v, incident %s, handed over at %s", a.State.Done(), a.Begun(), a.NeedsPerson(),
+			in.Status, in.HandedAt)
 	}
 	if a.State != "evacuating" {
 		t.Errorf("it was judged: %s", a.State)
@@ -184,7 +188,7 @@ func TestUnknownStateKeepsLockAndIncident(t *testing.T) {
 	}
 }
 
-func TestUnreadableActionStopsItsTargetAlone(t *testing.T) { // 42
+func TestUnreadableActionStopsItsTargetAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		broken func(map[string]any) any
 		lost   string
@@ -236,9 +240,10 @@ func TestUnreadableActionStopsItsTargetAlone(t *testing.T) { // 42
 	}
 }
 
-// What is over, and can be counted, stays over.
+// A run that has ended and can be counted stays ended.
 func TestUnreadableDetailReopensNothing(t *testing.T) {
-	a := state.Action{ID: "ACT-1", Incident: "INC-1", Kind: "set_engine_arg", State: state.Succeeded, Steps: []state.ActionStep{{State: state.Intent}}, Target: state.Target{Cluster: "prod", Name: "llama"}}
+	a := state.Action{ID: "ACT-1", Incident: "INC-1", Kind: "set_engine_arg", State: state.Succeeded,
+		Steps: []state.ActionStep{{State: state.Intent}}, Target: state.Target{Cluster: "prod", Name: "llama"}}
 	raw, err := json.Marshal(a)
 	if err != nil {
 		t.Fatal(err)
@@ -249,12 +254,13 @@ func TestUnreadableDetailReopensNothing(t *testing.T) {
 	}
 }
 
-// merged is an incident that became part of another while its run was under way. The run has ended
+// merged returns an incident that was merged while its run was in progress. The run has ended
 // since.
 func (s *story) merged() (root, in *state.Incident, a *state.Action) {
 	s.t.Helper()
 	in, a = s.intended()
-	root = &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now, Told: map[state.Channel]state.Told{}}
+	root = &state.Incident{ID: "INC-ROOT", Number: 9, Cluster: "prod", Status: state.StatusOpen, OpenedAt: s.now,
+		Told: map[state.Channel]state.Told{}}
 	s.board.incidents[root.ID] = root
 	x := &step{Fold: s.fold, Board: s.board, now: s.now, in: state.Input{Cluster: "prod"}}
 	x.merge(root, in)
@@ -264,7 +270,7 @@ func (s *story) merged() (root, in *state.Incident, a *state.Action) {
 	return root, in, a
 }
 
-func TestMergedRunForgottenBeforeRoot(t *testing.T) {
+func TestMergedRunIsErasedBeforeRoot(t *testing.T) {
 	s := newStory(t)
 	root, in, a := s.merged()
 	s.fold.Settings.Retain = time.Hour
@@ -283,12 +289,12 @@ func TestMergedRunForgottenBeforeRoot(t *testing.T) {
 	}
 }
 
-func TestMergedRunForgottenAfterRoot(t *testing.T) {
+func TestMergedRunIsErasedAfterRoot(t *testing.T) {
 	s := newStory(t)
 	root, in, a := s.merged()
 	x := &step{Fold: s.fold, Board: s.board, now: s.now, in: state.Input{Cluster: "prod"}}
 	root.Status = state.StatusResolved
-	x.forget(root) // both may be past retention at once, and one goes first
+	x.forget(root) // both may be past retention, and one is erased first
 	if s.board.actions[a.ID] == nil {
 		t.Error("the run of an incident that is remembered was forgotten")
 	}
@@ -302,9 +308,10 @@ func TestMergedRunForgottenAfterRoot(t *testing.T) {
 	}
 }
 
-// An earlier version may have stored an incident that lists a forgotten run.
-func TestForgottenRunIsListedNoMore(t *testing.T) {
-	b := BoardOf([]any{&state.Incident{ID: "INC-1", Status: state.StatusOpen, Actions: []state.ActionID{"ACT-1", "ACT-2"}}, &state.Action{ID: "ACT-2", Incident: "INC-1", State: state.Succeeded}})
+// An earlier version may have stored an incident that lists an erased run.
+func TestErasedRunIsNotListed(t *testing.T) {
+	b := BoardOf([]any{&state.Incident{ID: "INC-1", Status: state.StatusOpen, Actions: []state.ActionID{"ACT-1", "ACT-2"}},
+		&state.Action{ID: "ACT-2", Incident: "INC-1", State: state.Succeeded}})
 	if got := b.incidents["INC-1"].Actions; len(got) != 1 || got[0] != "ACT-2" {
 		t.Error(got)
 	}

@@ -36,9 +36,8 @@ func TestUnfitProposalIsDropped(t *testing.T) {
 	}
 }
 
-// Admission and intent are the bot's own steps: they are on record, and people are not told of
-// them.
-func TestOwnStepsAreQuiet(t *testing.T) {
+// Admission and intent are the bot's own steps. They are recorded, and not notified.
+func TestBotStepsAreQuiet(t *testing.T) {
 	s := newStory(t)
 	_, a := s.proposed("auto")
 	for _, c := range []struct {
@@ -68,7 +67,7 @@ func TestOwnStepsAreQuiet(t *testing.T) {
 	}
 }
 
-// What a run does shows in its incident, also where somebody acknowledged that.
+// A run's progress shows in its incident, also after an acknowledgement.
 func TestIncidentFollowsItsRun(t *testing.T) {
 	for _, acked := range []bool{false, true} {
 		s := newStory(t)
@@ -82,7 +81,8 @@ func TestIncidentFollowsItsRun(t *testing.T) {
 		for _, c := range []struct {
 			to   state.ActionState
 			want state.Status
-		}{{state.Admitted, calm}, {state.Intent, state.StatusMitigating}, {state.Applied, state.StatusMitigating}, {state.Verifying, state.StatusMitigating}, {state.RollbackIntent, state.StatusMitigating}, {state.RolledBack, calm}} {
+		}{{state.Admitted, calm}, {state.Intent, state.StatusMitigating}, {state.Applied, state.StatusMitigating}, {state.Verifying,
+			state.StatusMitigating}, {state.RollbackIntent, state.StatusMitigating}, {state.RolledBack, calm}} {
 			s.apply(s.take(*a, c.to, ""))
 			if in.Status != c.want || in.Rev == rev {
 				t.Errorf("acknowledged %t, the run is %s: the incident is %s, revision %d", acked, c.to, in.Status, in.Rev)
@@ -92,7 +92,7 @@ func TestIncidentFollowsItsRun(t *testing.T) {
 	}
 }
 
-// The run effect is there for as long as the runner has work, and due when it asked to look again.
+// The run effect exists while the runner has work, and is due when the runner asked to look again.
 func TestRunEffectIsDueWhenAsked(t *testing.T) {
 	s := newStory(t)
 	_, a := s.proposed("auto")
@@ -136,9 +136,9 @@ func TestRunEffectIsDueWhenAsked(t *testing.T) {
 	}
 }
 
-// A no that came while the runner took a step is kept through it, and only what is about to be
-// written is looked at again at once.
-func TestNoIsKeptThroughTheNextStep(t *testing.T) {
+// A refusal that came during the runner's step is kept. Only a run with an intent is looked at
+// again at once.
+func TestRefusalSurvivesTheNextStep(t *testing.T) {
 	for _, to := range []state.ActionState{state.Intent, state.NeedsHuman} {
 		s := newStory(t)
 		_, a := s.intended()
@@ -157,7 +157,7 @@ func TestNoIsKeptThroughTheNextStep(t *testing.T) {
 			t.Errorf("%s: %v, again at %s", a.State, a.Journal, a.NextAt)
 		}
 	}
-	// Without a no the runner's time stands, and nothing is said of one.
+	// Without a refusal the runner's time is kept, and no refusal is mentioned.
 	s := newStory(t)
 	_, a := s.intended()
 	wait := a.Clone()
@@ -170,7 +170,7 @@ func TestNoIsKeptThroughTheNextStep(t *testing.T) {
 	if last := a.Steps[len(a.Steps)-1]; last.Text != "written" {
 		t.Errorf("%q", last.Text)
 	}
-	// The runner that knows of the no says so itself, and is not contradicted.
+	// A runner that knows of the refusal reports it itself, and its report is kept.
 	s = newStory(t)
 	_, a = s.intended()
 	s.apply(s.says(state.VerbCancel, *a))
@@ -180,7 +180,7 @@ func TestNoIsKeptThroughTheNextStep(t *testing.T) {
 	if a.Journal[state.CalledOff] != "ben" || a.NextAt.IsZero() {
 		t.Errorf("%v, again at %s", a.Journal, a.NextAt)
 	}
-	// "Too late" is told once, with the step that shows it.
+	// "Too late" is reported once, with the step that shows it.
 	s.apply(s.take(*a, state.Applied, "written"))
 	progress := a.Clone()
 	progress.Journal["rollout"] = "half"
@@ -192,7 +192,7 @@ func TestNoIsKeptThroughTheNextStep(t *testing.T) {
 	}
 }
 
-func TestResolvedIncidentOnlyTellsWhereItWasTold(t *testing.T) {
+func TestResolvedIncidentNotifiesItsChannelsOnly(t *testing.T) {
 	for _, c := range []struct {
 		resolved bool
 		channels []state.Channel
@@ -218,8 +218,8 @@ func TestResolvedIncidentOnlyTellsWhereItWasTold(t *testing.T) {
 	}
 }
 
-// A hold is told when it begins, and again only when its end moves.
-func TestHoldIsToldOnceForEachEnd(t *testing.T) {
+// A hold is announced when it begins, and again only if its end moves.
+func TestHoldIsAnnouncedOncePerEnd(t *testing.T) {
 	s := newStory(t)
 	_, a := s.proposed("auto")
 	for _, c := range []struct {

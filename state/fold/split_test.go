@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// twoTroubles is a triage that knows what a pod's alerts are of; another pod's than the verdict's
-// is another trouble.
+// twoTroubles is a triage that knows the trouble of each pod. A pod outside the verdict has another
+// trouble.
 type twoTroubles struct{ simpleTriage }
 
 func (twoTroubles) Aside(in *state.Incident, alerts []*state.AlertRecord, _ *state.Evidence) []*state.AlertRecord {
@@ -19,8 +19,8 @@ func (twoTroubles) Aside(in *state.Incident, alerts []*state.AlertRecord, _ *sta
 	})
 }
 
-// The verdict is the cause that the evidence gives to the pods that the incident's alerts are
-// about, and to none that is told elsewhere.
+// The verdict is the cause of the pods that the incident's alerts are about, unless another
+// incident reports them.
 func (t twoTroubles) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
 	mine := *ev
 	mine.Samples = slices.DeleteFunc(slices.Clone(ev.Samples), func(s state.Sample) bool {
@@ -34,9 +34,9 @@ func (t twoTroubles) Diagnose(in *state.Incident, ev *state.Evidence, now time.T
 	return t.simpleTriage.Diagnose(in, &mine, now)
 }
 
-// A second trouble that came into an incident, even by way of one that was merged into it, gets an
-// incident of its own, with its alerts: each is told, counted and ended by itself.
-func TestASecondTroubleGetsAnIncidentOfItsOwn(t *testing.T) {
+// A second trouble in an incident, even in one that was merged into it, gets its own incident with
+// its alerts. Each is notified, counted and resolved by itself.
+func TestSecondTroubleGetsItsOwnIncident(t *testing.T) {
 	s := newStory(t)
 	s.fold.Triage = twoTroubles{}
 	alert := func(status state.AlertStatus, name, symptom, severity, pod string) {
@@ -46,7 +46,8 @@ func TestASecondTroubleGetsAnIncidentOfItsOwn(t *testing.T) {
 	}
 	gather := func(in *state.Incident) {
 		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now, Samples: []state.Sample{
-			{Signal: "verdict", Text: "engine_hang", Entity: state.Entity{Pod: "llama-1"}}, {Signal: "verdict", Text: "kv_leak", Entity: state.Entity{Pod: "llama-2"}}}}})
+			{Signal: "verdict", Text: "engine_hang", Entity: state.Entity{Pod: "llama-1"}}, {Signal: "verdict",
+				Text: "kv_leak", Entity: state.Entity{Pod: "llama-2"}}}}})
 	}
 	alert(state.Firing, "Hang", "throughput_drop", "warning", "llama-1")
 	first := s.only()
@@ -70,7 +71,8 @@ func TestASecondTroubleGetsAnIncidentOfItsOwn(t *testing.T) {
 		cause    state.Cause
 		severity state.Severity
 		symptoms string
-	}{{first, "engine_hang", state.Critical, "[{throughput_drop 1 1 [Hang]} {ttft_high 1 1 [Slow]}]"}, {second, "kv_leak", state.Critical, "[{kv_pressure 1 1 [KVFull]} {ttft_high 1 1 [SlowToo]}]"}} {
+	}{{first, "engine_hang", state.Critical, "[{throughput_drop 1 1 [Hang]} {ttft_high 1 1 [Slow]}]"}, {second, "kv_leak", state.Critical,
+		"[{kv_pressure 1 1 [KVFull]} {ttft_high 1 1 [SlowToo]}]"}} {
 		type count struct {
 			Symptom        state.Symptom
 			Alerts, Active int
@@ -80,15 +82,19 @@ func TestASecondTroubleGetsAnIncidentOfItsOwn(t *testing.T) {
 		for _, c := range tt.in.Symptoms {
 			symptoms = append(symptoms, count{c.Symptom, c.Alerts, c.Active, c.Rules})
 		}
-		if tt.in.Cause() != tt.cause || fmt.Sprint(symptoms) != tt.symptoms || tt.in.ActiveAlerts != 2 || tt.in.AlertCount != 2 || tt.in.Severity != tt.severity {
-			t.Errorf("%s: %s, %v, %d of %d alerts fire, %s", tt.cause, tt.in.Cause(), symptoms, tt.in.ActiveAlerts, tt.in.AlertCount, tt.in.Severity)
+		if tt.in.Cause() != tt.cause || fmt.Sprint(symptoms) != tt.symptoms || tt.in.ActiveAlerts != 2 || tt.in.AlertCount != 2 ||
+			tt.in.Severity != tt.severity {
+			t.Errorf("%s: %s, %v, %d of %d alerts fire, %s", tt.cause, tt.in.Cause(), symptoms, tt.in.ActiveAlerts, tt.in.AlertCount,
+				tt.in.Severity)
 		}
-		if s.board.effects[state.EffectID("notify:slack:"+string(tt.in.ID))] == nil || s.board.effects[state.EffectID("enrich:"+string(tt.in.ID))] == nil {
+		if s.board.effects[state.EffectID("notify:slack:"+string(tt.in.ID))] == nil ||
+			s.board.effects[state.EffectID("enrich:"+string(tt.in.ID))] == nil {
 			t.Errorf("%s is not told, or not looked at again", tt.cause)
 		}
 	}
 	if !slices.ContainsFunc(s.entries, func(e state.Entry) bool {
-		return e.Incident == first.ID && e.Kind == "split" && !e.Quiet && e.Text == string(second.ID)+" (kv_leak on llama) is another trouble and has the alerts that tell of it"
+		return e.Incident == first.ID && e.Kind == "split" && !e.Quiet &&
+			e.Text == string(second.ID)+" (kv_leak on llama) is another trouble and has the alerts that tell of it"
 	}) {
 		t.Error("the first incident does not say that the second was split off")
 	}
@@ -96,13 +102,14 @@ func TestASecondTroubleGetsAnIncidentOfItsOwn(t *testing.T) {
 	alert(state.Resolved, "KVFull", "kv_pressure", "critical", "llama-2")
 	alert(state.Resolved, "SlowToo", "ttft_high", "critical", "llama-2")
 	if first.ActiveAlerts != 2 || second.Status != state.StatusMonitoring || len(s.board.incidents) != 2 {
-		t.Errorf("%d alerts fire for the first, the second is %s, there are %d incidents", first.ActiveAlerts, second.Status, len(s.board.incidents))
+		t.Errorf("%d alerts fire for the first, the second is %s, there are %d incidents", first.ActiveAlerts, second.Status,
+			len(s.board.incidents))
 	}
 }
 
-// What the first trouble shows may have faded by the gathering that finds the second: its verdict
-// stands, and its thread is told all the same.
-func TestTheFirstIncidentTellsOfTheSecondThoughItsVerdictStands(t *testing.T) {
+// The evidence of the first trouble may have faded when the second is found. Its verdict stays, and
+// its thread reports the split all the same.
+func TestSplitIsRecordedOnFirstIncident(t *testing.T) {
 	s := newStory(t)
 	s.fold.Triage = twoTroubles{}
 	alert := func(name, symptom, pod string) {
@@ -111,7 +118,8 @@ func TestTheFirstIncidentTellsOfTheSecondThoughItsVerdictStands(t *testing.T) {
 		s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{a}}})
 	}
 	seen := func(in *state.Incident, cause, pod string) {
-		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now, Samples: []state.Sample{{Signal: "verdict", Text: cause, Entity: state.Entity{Pod: pod}}}}})
+		s.apply(state.Input{Evidence: &state.Evidence{Incident: in.ID, At: s.now,
+			Samples: []state.Sample{{Signal: "verdict", Text: cause, Entity: state.Entity{Pod: pod}}}}})
 	}
 	alert("Hang", "throughput_drop", "llama-1")
 	first := s.only()

@@ -19,13 +19,13 @@ func newAgendaWorld() *agendaWorld {
 	return &agendaWorld{agenda: newAgenda(), now: time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)}
 }
 
-// want puts an effect on the agenda that has been due for so long.
+// want puts an effect on the agenda that has been due for a time.
 func (w *agendaWorld) want(id string, s state.Severity, waited time.Duration) {
 	e := state.Effect{ID: state.EffectID(id), Kind: state.EffectEnrich, Due: w.now.Add(-waited), Since: w.now.Add(-waited), Turn: 1}
 	w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: s.Rank()}}})
 }
 
-// next takes so many effects, and returns their IDs in order.
+// next takes n effects, and returns their IDs in order.
 func (w *agendaWorld) next(n int) (ids []string) {
 	tasks, _ := w.take(w.now, func(Lane) int { return n })
 	for _, t := range tasks {
@@ -47,7 +47,7 @@ func TestAgendaTakesCriticalFirst(t *testing.T) {
 	}
 }
 
-func TestAgendaFollowsARiseInSeverity(t *testing.T) {
+func TestAgendaFollowsRisingSeverity(t *testing.T) {
 	w := newAgendaWorld()
 	w.want("a", state.Warning, 3*time.Second)
 	w.want("b", state.Warning, 2*time.Second)
@@ -61,7 +61,8 @@ func TestAgendaFollowsARiseInSeverity(t *testing.T) {
 func TestAgendaTakesFirstEvidenceFirst(t *testing.T) {
 	w := newAgendaWorld()
 	for i, again := range []bool{true, false} {
-		e := state.Effect{ID: state.EffectID(fmt.Sprint("again=", again)), Kind: state.EffectEnrich, Due: w.now.Add(time.Duration(i-10) * time.Second)}
+		e := state.Effect{ID: state.EffectID(fmt.Sprint("again=", again)), Kind: state.EffectEnrich,
+			Due: w.now.Add(time.Duration(i-10) * time.Second)}
 		w.apply(0, []move{{id: e.ID, effect: e, lane: Lane{Kind: state.EffectEnrich}, urgency: urgency{severity: 2, diagnosed: again}}})
 	}
 	if got := w.next(1); !slices.Equal(got, []string{"again=false"}) {
@@ -69,7 +70,7 @@ func TestAgendaTakesFirstEvidenceFirst(t *testing.T) {
 	}
 }
 
-func TestAgendaKeepsAShareForTheOverdue(t *testing.T) {
+func TestAgendaReservesShareForOverdue(t *testing.T) {
 	w := newAgendaWorld()
 	w.want("warning", state.Warning, 2*time.Minute)
 	for i := range 20 {
@@ -94,7 +95,7 @@ func TestAgendaKeepsLanesApart(t *testing.T) {
 	add("post", Lane{Kind: state.EffectNotify, Channel: state.ChannelSlack, First: true})
 	tasks, _ := w.take(w.now, func(l Lane) int {
 		if l == slack {
-			return 0 // all of its workers are busy
+			return 0 // all workers are busy
 		}
 		return 1
 	})
@@ -103,7 +104,7 @@ func TestAgendaKeepsLanesApart(t *testing.T) {
 	}
 }
 
-func TestAgendaGivesATurnOnce(t *testing.T) {
+func TestAgendaHandsOutEachTurnOnce(t *testing.T) {
 	w := newAgendaWorld()
 	lane := Lane{Kind: state.EffectEnrich}
 	set := func(turn uint64) {
@@ -146,14 +147,15 @@ func TestAgendaGivesATurnOnce(t *testing.T) {
 	}
 }
 
-func TestAgendaKnowsWhatIsOutAfterALoad(t *testing.T) {
+func TestAgendaKeepsDeliveriesAcrossLoad(t *testing.T) {
 	w := newAgendaWorld()
 	w.want("a", state.Warning, time.Second)
 	w.want("b", state.Warning, 0)
 	tasks, _ := w.take(w.now, func(Lane) int { return 1 })
 	again := []move{}
 	for _, id := range []state.EffectID{"a", "b"} {
-		again = append(again, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Due: w.now, Turn: 1}, lane: Lane{Kind: state.EffectEnrich}})
+		again = append(again, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Due: w.now, Turn: 1},
+			lane: Lane{Kind: state.EffectEnrich}})
 	}
 	w.unload(0)
 	if got := w.next(4); len(got) != 0 {
@@ -169,7 +171,7 @@ func TestAgendaKnowsWhatIsOutAfterALoad(t *testing.T) {
 	}
 }
 
-func TestOldestOwedCountsWhatFails(t *testing.T) {
+func TestOldestOwedCountsFailures(t *testing.T) {
 	w := newAgendaWorld()
 	if since, n := w.oldestOwed(w.now); n != 0 || !since.IsZero() {
 		t.Errorf("nothing is owed, and it says %d since %s", n, since)
@@ -191,8 +193,9 @@ func TestOldestOwedCountsWhatFails(t *testing.T) {
 	}
 }
 
-// A delivery may end while its partition is read again. Its outcome is in the log and not applied.
-func TestAgendaKnowsWhatEndedBeforeALoad(t *testing.T) {
+// A delivery may end while its partition is loaded again. Its outcome is in the log and not
+// applied.
+func TestAgendaForgetsDeliveriesEndedBeforeLoad(t *testing.T) {
 	w := newAgendaWorld()
 	w.load(0, nil)
 	w.want("a", state.Warning, time.Second)
@@ -200,7 +203,8 @@ func TestAgendaKnowsWhatEndedBeforeALoad(t *testing.T) {
 	tasks, _ := w.take(w.now, func(Lane) int { return 4 })
 	loaded := func(turn uint64) (moves []move) {
 		for _, id := range []state.EffectID{"a", "b"} {
-			moves = append(moves, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Due: w.now, Turn: turn}, lane: Lane{Kind: state.EffectEnrich}})
+			moves = append(moves, move{id: id, effect: state.Effect{ID: id, Kind: state.EffectEnrich, Due: w.now, Turn: turn},
+				lane: Lane{Kind: state.EffectEnrich}})
 		}
 		return moves
 	}

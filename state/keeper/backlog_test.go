@@ -7,8 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// An input that the disk lost before it was read does not make its partition late for ever.
-func TestLostInputIsNoLag(t *testing.T) {
+// An input that the disk lost before it was read must not count as lag for ever.
+func TestLostInputDoesNotCountAsLag(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	of := func(id string, at time.Time) *state.Input {
 		return &state.Input{ID: id, At: at, Alerts: &state.AlertBatch{Alerts: make([]state.Alert, 2)}}

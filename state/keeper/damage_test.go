@@ -47,7 +47,7 @@ func (s *said) String() string {
 	return s.buf.String()
 }
 
-// startOn starts a bot on a directory that may be damaged, and does not wait until it is ready.
+// startOn starts a bot on a directory that may be damaged. It does not wait for readiness.
 func startOn(t *testing.T, dir string, clock state.Clock) (*bot, *said) {
 	t.Helper()
 	log := &said{}
@@ -91,7 +91,8 @@ func storm(t *testing.T, log state.Log, from, n int, at time.Time) {
 	for i := from; i < from+n; i++ {
 		batch := &state.AlertBatch{}
 		for k := range alertsInEach {
-			batch.Alerts = append(batch.Alerts, state.Alert{Fingerprint: state.Fingerprint(fmt.Sprintf("%08x", i*alertsInEach+k)), Status: state.Firing, StartsAt: at,
+			batch.Alerts = append(batch.Alerts, state.Alert{Fingerprint: state.Fingerprint(fmt.Sprintf("%08x", i*alertsInEach+k)),
+				Status: state.Firing, StartsAt: at,
 				Labels:      map[string]string{"alertname": "KVFull", "symptom": "kv_pressure", "pool": fmt.Sprintf("pool-%d", i)},
 				Annotations: map[string]string{"description": text}})
 		}
@@ -113,7 +114,7 @@ func (b *bot) owed() []state.Effect {
 	return due
 }
 
-// remembered is all that the bot knows, and what it is about to do.
+// remembered returns all of the bot's state, and what it is about to do.
 func remembered(t *testing.T, b *bot) string {
 	t.Helper()
 	due := b.owed()
@@ -133,8 +134,8 @@ func remembered(t *testing.T, b *bot) string {
 	return string(raw)
 }
 
-// lived is a directory in which a bot has triaged a storm and delivered what half of its incidents
-// wanted, and what it remembered.
+// lived returns a directory, and the state in it. A bot has triaged a storm there and delivered
+// half of its effects.
 func lived(t *testing.T, clock *handClock) (dir, memory string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -144,12 +145,14 @@ func lived(t *testing.T, clock *handClock) (dir, memory string) {
 	for _, in := range b.Incidents()[:payloads/2] {
 		for _, e := range b.owed() {
 			if e.Incident == in.ID {
-				if err := b.Append(t.Context(), state.Input{Cluster: "prod", Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true, Rev: e.Want}}); err != nil {
+				if err := b.Append(t.Context(), state.Input{Cluster: "prod", Outcome: &state.Outcome{Effect: e.ID, Turn: e.Turn, Done: true,
+					Rev: e.Want}}); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		if err := b.Append(t.Context(), state.Input{Cluster: "prod", Command: &state.Command{Verb: state.VerbAck, Incident: in.ID, Actor: state.Actor{ID: "kim", Via: "api"}}}); err != nil {
+		if err := b.Append(t.Context(), state.Input{Cluster: "prod", Command: &state.Command{Verb: state.VerbAck, Incident: in.ID,
+			Actor: state.Actor{ID: "kim", Via: "api"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,8 +170,8 @@ func lived(t *testing.T, clock *handClock) (dir, memory string) {
 	return dir, memory
 }
 
-// damage turns 16 bytes over in a file of the stream: in its oldest one, or at a place of its
-// newest. A server that was killed reads its files anew; one that was stopped trusts its index.
+// damage inverts 16 bytes in a file of the stream: in its oldest file, or at a place in its newest.
+// A server that was killed reads its files anew. One that was stopped trusts its index.
 func damage(t *testing.T, dir, stream, where string, killed bool) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream, "msgs", "*.blk"))
@@ -208,7 +211,7 @@ func damage(t *testing.T, dir, stream, where string, killed bool) {
 	}
 }
 
-func TestDamagedStateIsMadeAgain(t *testing.T) {
+func TestDamagedStateIsRebuilt(t *testing.T) {
 	for _, where := range []string{"oldest", "newest", "end of the newest"} {
 		for _, killed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s killed=%v", where, killed), func(t *testing.T) {
@@ -246,13 +249,14 @@ func firstDifference(t *testing.T, got, want string) {
 	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range min(len(g), len(w)) {
 		if g[i] != w[i] {
-			t.Errorf("line %d is\n%s\nand was\n%s", i, strings.Join(g[max(0, i-5):min(i+5, len(g))], "\n"), strings.Join(w[max(0, i-5):min(i+5, len(w))], "\n"))
+			t.Errorf("line %d is\n%s\nand was\n%s", i, strings.Join(g[max(0, i-5):min(i+5, len(g))], "\n"),
+				strings.Join(w[max(0, i-5):min(i+5, len(w))], "\n"))
 			return
 		}
 	}
 }
 
-func TestDamagedLogGoesOnAndIsNamed(t *testing.T) {
+func TestDamagedLogContinuesAndIsReported(t *testing.T) {
 	for _, where := range []string{"oldest", "newest", "end of the newest"} {
 		for _, killed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s killed=%v", where, killed), func(t *testing.T) {
@@ -264,7 +268,7 @@ func TestDamagedLogGoesOnAndIsNamed(t *testing.T) {
 				if got := remembered(t, b); got != memory {
 					t.Errorf("it remembers something else than before, and logged\n%s", log)
 				}
-				// A damaged input that was applied and still has its number harms nothing.
+				// A damaged input that was applied and keeps its sequence does no harm.
 				if where != "oldest" && killed && !strings.Contains(log.String(), "the end of the log is lost") {
 					t.Errorf("the loss is not named:\n%s", log)
 				}
@@ -275,9 +279,9 @@ func TestDamagedLogGoesOnAndIsNamed(t *testing.T) {
 	}
 }
 
-// Inputs that no reader has applied when they are damaged are gone for good: how many is said, and
-// what comes after them is read.
-func TestDamagedBacklogIsNamed(t *testing.T) {
+// Damaged inputs that were not applied are lost. The log reports how many, and later inputs are
+// read.
+func TestDamagedBacklogIsReported(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed=%v", killed), func(t *testing.T) {
 			clock, dir := newHandClock(), t.TempDir()
@@ -304,9 +308,9 @@ func TestDamagedBacklogIsNamed(t *testing.T) {
 	}
 }
 
-// Where the log is damaged too the records cannot be made again: the bot says what is wrong and
-// what to do, and does not begin anew.
-func TestDamageOfBothStreamsIsNamed(t *testing.T) {
+// If the log is damaged as well, the records cannot be rebuilt. The bot reports what is wrong and
+// what to do, and does not start with an empty state.
+func TestDamageOfBothStreamsIsReported(t *testing.T) {
 	clock := newHandClock()
 	dir, _ := lived(t, clock)
 	damage(t, dir, records, "oldest", true)

@@ -13,7 +13,7 @@ import (
 	"paramedic/state"
 )
 
-// smallDisk is a directory on a file system of its own, of so many bytes.
+// smallDisk returns a directory on a file system of its own with size bytes.
 func smallDisk(t *testing.T, size int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,7 +28,7 @@ func smallDisk(t *testing.T, size int) string {
 	return dir
 }
 
-// fillDisk leaves no room, and gives the file that takes it.
+// fillDisk fills the disk, and returns the file that takes the room.
 func fillDisk(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "full")
@@ -47,9 +47,9 @@ func fillDisk(t *testing.T, dir string) string {
 	return path
 }
 
-// While the disk is full nothing is accepted; when it has room again alerts are, by the same
-// process, and what was accepted is there.
-func TestFullDiskIsRecoveredFrom(t *testing.T) {
+// A full disk accepts nothing. When it has room again, the same process accepts alerts, and
+// everything that was accepted is there.
+func TestFullDiskRecovers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the store to be opened again")
 	}
@@ -63,7 +63,8 @@ func TestFullDiskIsRecoveredFrom(t *testing.T) {
 		defer cancel()
 		batch := &state.AlertBatch{}
 		for range alertsInEach {
-			batch.Alerts = append(batch.Alerts, state.Alert{Fingerprint: state.Fingerprint(fmt.Sprintf("%08x", accepted+len(batch.Alerts))), Status: state.Firing,
+			batch.Alerts = append(batch.Alerts, state.Alert{Fingerprint: state.Fingerprint(fmt.Sprintf("%08x", accepted+len(batch.Alerts))),
+				Status:   state.Firing,
 				StartsAt: clock.Now(), Labels: map[string]string{"alertname": "KVFull", "symptom": "kv_pressure", "pool": "p"}})
 		}
 		err := b.Append(ctx, state.Input{Cluster: "prod", Alerts: batch})

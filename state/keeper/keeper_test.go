@@ -18,8 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// poolTriage takes the label symptom for the symptom, and the label pool for the pool, of which
-// each is one trouble.
+// poolTriage reads the symptom and the pool from the alert's labels. Each pool is one incident.
 type poolTriage struct{}
 
 func (poolTriage) Classify(a state.Alert, cluster string) state.Sign {
@@ -49,7 +48,7 @@ func (poolTriage) Channels(*state.Incident) []state.Channel {
 	return []state.Channel{state.ChannelConsole}
 }
 
-// A handClock is moved by the test.
+// A handClock is advanced by the test.
 type handClock struct {
 	mu      sync.Mutex
 	now     time.Time
@@ -126,7 +125,7 @@ func newKeeper(store state.Store, clock state.Clock) *keeper.Keeper {
 		Fold: &fold.Fold{Triage: poolTriage{}, Routing: poolTriage{}, Settings: state.DefaultSettings()}})
 }
 
-// until polls for what another goroutine brings about.
+// until polls for an effect of another goroutine.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(time.Minute)
@@ -140,11 +139,12 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 func alert(fp, pool string, at time.Time) state.Input {
-	return state.Input{At: at, Cluster: "prod", Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: state.Fingerprint(fp), Status: state.Firing,
-		StartsAt: at, Labels: map[string]string{"alertname": "KVFull", "symptom": "kv_pressure", "pool": pool}}}}}
+	return state.Input{At: at, Cluster: "prod",
+		Alerts: &state.AlertBatch{Alerts: []state.Alert{{Fingerprint: state.Fingerprint(fp), Status: state.Firing,
+			StartsAt: at, Labels: map[string]string{"alertname": "KVFull", "symptom": "kv_pressure", "pool": pool}}}}}
 }
 
-func TestWhatWasAcceptedIsRememberedAfterARestart(t *testing.T) {
+func TestAcceptedInputsSurviveRestart(t *testing.T) {
 	dir, clock := t.TempDir(), newHandClock()
 	b := start(t, dir, clock)
 	for _, fp := range []string{"a", "b", "c"} {
@@ -174,7 +174,7 @@ func TestWhatWasAcceptedIsRememberedAfterARestart(t *testing.T) {
 	until(t, "the fourth alert in the same incident", func() bool { in, _ := b.Incident(id); return in.AlertCount == 4 })
 }
 
-func TestWhatIsDueHappensWithoutAnyInput(t *testing.T) {
+func TestTimersFireWithoutInput(t *testing.T) {
 	clock := newHandClock()
 	b := start(t, t.TempDir(), clock)
 	if err := b.Append(t.Context(), alert("a", "llama", clock.Now())); err != nil {
@@ -197,7 +197,7 @@ func TestWhatIsDueHappensWithoutAnyInput(t *testing.T) {
 	until(t, "people are told after 30 s", told)
 }
 
-func TestAnotherReaderFencesThisOneAndIsCaughtUpWith(t *testing.T) {
+func TestFencedReaderLoadsAgain(t *testing.T) {
 	clock := newHandClock()
 	b := start(t, t.TempDir(), clock)
 	rival := newKeeper(b.store, clock)
@@ -210,7 +210,7 @@ func TestAnotherReaderFencesThisOneAndIsCaughtUpWith(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, "one of them has counted it", func() bool {
-			clock.advance(time.Second) // the fenced one waits a moment before it reads again
+			clock.advance(time.Second) // the fenced keeper waits before it loads again
 			return max(count(b.Keeper), count(rival)) == i+1
 		})
 	}
@@ -231,7 +231,7 @@ func count(k *keeper.Keeper) int {
 	return n
 }
 
-func TestSubscribersHearOfEveryEntry(t *testing.T) {
+func TestSubscribersReceiveEveryEntry(t *testing.T) {
 	clock := newHandClock()
 	b := start(t, t.TempDir(), clock)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -253,8 +253,8 @@ func TestSubscribersHearOfEveryEntry(t *testing.T) {
 	})
 }
 
-// An input may change more records than one batch of the store takes: first aid of a cluster with
-// many incidents is halted so.
+// An input may change more records than one batch of the store takes, for instance a halt of a
+// cluster with many incidents.
 func TestInputOfManyChangesIsApplied(t *testing.T) {
 	dir, clock := t.TempDir(), newHandClock()
 	b := start(t, dir, clock)

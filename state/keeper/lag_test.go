@@ -13,7 +13,7 @@ import (
 	"paramedic/state/keeper"
 )
 
-// A gatedTriage classifies one alert for each value that its gate gives, and all once the gate is
+// A gatedTriage classifies one alert for each value from its gate, and all after the gate is
 // closed.
 type gatedTriage struct {
 	poolTriage
@@ -25,13 +25,14 @@ func (g gatedTriage) Classify(a state.Alert, cluster string) state.Sign {
 	return g.poolTriage.Classify(a, cluster)
 }
 
-// pairOf is an input of two alerts.
+// pairOf returns an input of two alerts.
 func pairOf(n int) state.Input {
 	alert := func(i int) state.Alert {
 		return state.Alert{Fingerprint: state.Fingerprint(fmt.Sprintf("%08x", i)), Status: state.Firing, StartsAt: newHandClock().now,
 			Labels: map[string]string{"symptom": "kv_pressure", "pool": fmt.Sprint("pool-", i)}}
 	}
-	return state.Input{ID: fmt.Sprint("pair-", n), Cluster: "prod", Alerts: &state.AlertBatch{Alerts: []state.Alert{alert(2 * n), alert(2*n + 1)}}}
+	return state.Input{ID: fmt.Sprint("pair-", n), Cluster: "prod",
+		Alerts: &state.AlertBatch{Alerts: []state.Alert{alert(2 * n), alert(2*n + 1)}}}
 }
 
 // keeping runs a keeper with a gated triage on a store.
@@ -50,9 +51,9 @@ func keeping(t *testing.T, store state.Store, clock state.Clock, gate chan struc
 	}
 }
 
-// Lag tells how many alerts wait, since when, and how long they will take at the speed that was
-// measured; so it does for what waited at the start.
-func TestLagIsWhatWaitsInAlertsAndTime(t *testing.T) {
+// Lag reports the number of waiting alerts, since when they wait, and their expected time at the
+// measured speed. That includes what waited at the start.
+func TestLagCountsWaitingAlertsAndTime(t *testing.T) {
 	store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: t.TempDir(), Retain: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func TestLagIsWhatWaitsInAlertsAndTime(t *testing.T) {
 }
 
 // Inputs that the log refused do not wait.
-func TestRefusedInputsAreNoLag(t *testing.T) {
+func TestRefusedInputsDoNotCountAsLag(t *testing.T) {
 	store, err := jetstream.Open(t.Context(), jetstream.Config{Dir: t.TempDir(), Retain: time.Hour})
 	if err != nil {
 		t.Fatal(err)

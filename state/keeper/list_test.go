@@ -16,21 +16,22 @@ import (
 	"paramedic/state/statetest"
 )
 
-// listed is a keeper of so many partitions, whose boards hold n incidents and as many actions in no
-// order.
+// listed returns a keeper whose boards hold n incidents and n actions in random order.
 func listed(tb testing.TB, partitions, n int) *Keeper {
 	tb.Helper()
 	r := rand.New(rand.NewPCG(15, 4))
 	values := make([][]any, partitions)
 	begin := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	for i := range n {
-		at := begin.Add(time.Duration(r.IntN(n)) * time.Second) // some at the same moment
-		in := &state.Incident{ID: state.NewIncidentID(at, fmt.Sprint(i)), Number: i + 1, Cluster: []string{"a", "b"}[i%2], Status: state.StatusOpen, Severity: []state.Severity{state.Critical, state.Warning, state.Info}[i%3],
+		at := begin.Add(time.Duration(r.IntN(n)) * time.Second) // some at the same time
+		in := &state.Incident{ID: state.NewIncidentID(at, fmt.Sprint(i)), Number: i + 1, Cluster: []string{"a", "b"}[i%2],
+			Status: state.StatusOpen, Severity: []state.Severity{state.Critical, state.Warning, state.Info}[i%3],
 			OpenedAt: at, StartedAt: at.Add(-time.Duration(r.IntN(600)) * time.Second)}
 		if i%4 > 0 {
 			in.Status, in.ResolvedAt = state.StatusResolved, at
 		}
-		a := &state.Action{ID: state.NewActionID(at, fmt.Sprint(i)), Incident: in.ID, State: []state.ActionState{state.Proposed, state.AwaitingApproval, state.Succeeded, state.Verifying}[i%4]}
+		a := &state.Action{ID: state.NewActionID(at, fmt.Sprint(i)), Incident: in.ID,
+			State: []state.ActionState{state.Proposed, state.AwaitingApproval, state.Succeeded, state.Verifying}[i%4]}
 		if i%4 > 1 {
 			a.Steps = []state.ActionStep{{State: state.Intent, At: at}}
 		}
@@ -92,7 +93,7 @@ func mostUrgentFirstOrder(a, b state.Incident) int {
 	return cmp.Or(b.Severity.Rank()-a.Severity.Rank(), b.StartedAt.Compare(a.StartedAt), cmp.Compare(b.ID, a.ID))
 }
 
-func TestPagesTogetherAreTheListing(t *testing.T) {
+func TestPagesCoverTheListing(t *testing.T) {
 	k := listed(t, 3, 2500)
 	inA := func(in *state.Incident) bool { return in.Cluster == "a" && in.Open() }
 	for name, c := range map[string]struct {
@@ -100,9 +101,10 @@ func TestPagesTogetherAreTheListing(t *testing.T) {
 		take  func(*state.Incident) bool
 		order func(a, b state.Incident) int
 	}{
-		"all":      {state.IncidentQuery{}, func(*state.Incident) bool { return true }, newestFirstOrder},
-		"open":     {state.IncidentQuery{Which: state.OpenIncidents}, (*state.Incident).Open, newestFirstOrder},
-		"resolved": {state.IncidentQuery{Which: state.ResolvedIncidents}, func(in *state.Incident) bool { return !in.Open() }, newestFirstOrder},
+		"all":  {state.IncidentQuery{}, func(*state.Incident) bool { return true }, newestFirstOrder},
+		"open": {state.IncidentQuery{Which: state.OpenIncidents}, (*state.Incident).Open, newestFirstOrder},
+		"resolved": {state.IncidentQuery{Which: state.ResolvedIncidents}, func(in *state.Incident) bool { return !in.Open() },
+			newestFirstOrder},
 		"matching": {state.IncidentQuery{Match: inA}, inA, newestFirstOrder},
 		"urgent":   {state.IncidentQuery{Urgent: true}, (*state.Incident).Open, mostUrgentFirstOrder},
 	} {
@@ -130,7 +132,7 @@ func TestPagesTogetherAreTheListing(t *testing.T) {
 	}
 }
 
-func TestCursorOutlivesTheIncidentItNames(t *testing.T) {
+func TestCursorOutlivesItsIncident(t *testing.T) {
 	k := listed(t, 2, 100)
 	page := k.ListIncidents(state.IncidentQuery{Limit: 30})
 	rest := k.ListIncidents(state.IncidentQuery{After: page.Next}).Incidents
@@ -158,11 +160,13 @@ func TestListingFollowsEveryCommit(t *testing.T) {
 	in := k.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Limit: 1}).Incidents[0]
 	before := k.Tally()
 	f := simpleFold()
-	f.Apply(b, state.Input{Seq: 1, At: in.OpenedAt, Cluster: in.Cluster, Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID, Actor: state.Actor{ID: "ana"}}})
+	f.Apply(b, state.Input{Seq: 1, At: in.OpenedAt, Cluster: in.Cluster, Command: &state.Command{Verb: state.VerbResolve, Incident: in.ID,
+		Actor: state.Actor{ID: "ana"}}})
 	k.parts[0].lists.follow(b)
 	open := k.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents}).Incidents
 	after := k.Tally()
-	resolved := slices.ContainsFunc(k.ListIncidents(state.IncidentQuery{Which: state.ResolvedIncidents}).Incidents, func(r state.Incident) bool { return r.ID == in.ID })
+	resolved := slices.ContainsFunc(k.ListIncidents(state.IncidentQuery{Which: state.ResolvedIncidents}).Incidents,
+		func(r state.Incident) bool { return r.ID == in.ID })
 	if after.Open != before.Open-1 || after.Resolved != before.Resolved+1 || len(open) != after.Open || !resolved {
 		t.Errorf("before %+v, after one was resolved %+v, and %d are listed as open", before, after, len(open))
 	}
@@ -171,7 +175,7 @@ func TestListingFollowsEveryCommit(t *testing.T) {
 	}
 }
 
-func TestLoadedBoardListsTheSame(t *testing.T) {
+func TestListingsAreEqualAfterLoad(t *testing.T) {
 	f := simpleFold()
 	p := partitionOf(0, fold.NewBoard())
 	k, again := &Keeper{parts: []*partition{p}}, &Keeper{}
@@ -186,7 +190,8 @@ func TestLoadedBoardListsTheSame(t *testing.T) {
 			in.Command = &state.Command{Verb: state.VerbResolve, Incident: open[r.IntN(len(open))].ID, Actor: state.Actor{ID: "ana"}}
 		case seq%3 == 1 && len(open) > 0:
 			of := open[r.IntN(len(open))].ID
-			a := state.Action{ID: state.NewActionID(now, fmt.Sprint(seq)), Incident: of, State: []state.ActionState{state.Proposed, state.AwaitingApproval}[r.IntN(2)], Target: state.Target{Name: fmt.Sprint(seq)}}
+			a := state.Action{ID: state.NewActionID(now, fmt.Sprint(seq)), Incident: of,
+				State: []state.ActionState{state.Proposed, state.AwaitingApproval}[r.IntN(2)], Target: state.Target{Name: fmt.Sprint(seq)}}
 			a.Steps = []state.ActionStep{{State: a.State, At: now}}
 			in.Action = &state.ActionEvent{Action: a}
 		default:
@@ -236,7 +241,9 @@ func TestActionsThatNeedAPersonComeFirst(t *testing.T) {
 	for _, a := range k.ListActions(state.ActionQuery{Needy: true, Skip: 40, Limit: 70}).Actions {
 		states = append(states, a.State)
 	}
-	if want := slices.Concat(slices.Repeat([]state.ActionState{state.AwaitingApproval}, 10), slices.Repeat([]state.ActionState{state.Verifying}, 50), slices.Repeat([]state.ActionState{state.Proposed}, 10)); !slices.Equal(states, want) {
+	if want := slices.Concat(slices.Repeat([]state.ActionState{state.AwaitingApproval}, 10),
+		slices.Repeat([]state.ActionState{state.Verifying}, 50), slices.Repeat([]state.ActionState{state.Proposed},
+			10)); !slices.Equal(states, want) {
 		t.Errorf("the second page has %v", states)
 	}
 	begun := k.BegunActions()
@@ -249,9 +256,9 @@ func TestActionsThatNeedAPersonComeFirst(t *testing.T) {
 	}
 }
 
-// The time in an action's ID is not when it was planned: a plan that is made twice must have one
-// ID.
-func TestActionsAreListedAsTheyWerePlanned(t *testing.T) {
+// The time in an action's ID is not the time of the plan, because a repeated plan must have the
+// same ID.
+func TestActionsAreListedInPlanOrder(t *testing.T) {
 	f, b, now, seq := simpleFold(), fold.NewBoard(), time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC), uint64(0)
 	apply := func(in state.Input) {
 		seq++

@@ -9,8 +9,9 @@ import (
 	"paramedic/state/fold"
 )
 
-// BenchmarkKeeperReads is what the outbox and the pages ask of the keeper, by open incidents. Take
-// gives out an effect and takes it back; it must not cost more with more effects that are due.
+// BenchmarkKeeperReads measures the queries of the outbox and the pages, by the number of open
+// incidents. Take hands out an effect and takes it back. Its cost must not grow with the number of
+// due effects.
 func BenchmarkKeeperReads(b *testing.B) {
 	for _, incidents := range []int{100, 1_000, 25_000} {
 		board, f, now := fold.NewBoard(), simpleFold(), time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
@@ -18,7 +19,8 @@ func BenchmarkKeeperReads(b *testing.B) {
 			a := alertOf(fmt.Sprintf("vllm-p%d", n/2))
 			a.Fingerprint, a.StartsAt = state.Fingerprint(fmt.Sprintf("%016x", n)), now
 			now = now.Add(time.Millisecond)
-			f.Apply(board, state.Input{Seq: uint64(n + 1), At: now, Cluster: "default", Alerts: &state.AlertBatch{Alerts: []state.Alert{a}}})
+			f.Apply(board, state.Input{Seq: uint64(n + 1), At: now, Cluster: "default",
+				Alerts: &state.AlertBatch{Alerts: []state.Alert{a}}})
 			if _, _, err := board.Take(); err != nil {
 				b.Fatal(err)
 			}

@@ -66,9 +66,9 @@ func (r *logReader) Buffered() int { return len(r.inputs) }
 func (r *logReader) Waiting() int  { return len(r.inputs) }
 func (r *logReader) Close()        {}
 
-// A run that goes on after its incident was resolved has work to do, and its effect comes again
-// whatever is said of it: giving it up would never come to an end.
-func TestRebuildEndsWhereARunGoesOn(t *testing.T) {
+// A run that goes on after its incident was resolved has work to do, and wants its effect again
+// after any outcome. To give it up would never end.
+func TestRebuildEndsDespiteUnfinishedRun(t *testing.T) {
 	clock := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	f, live := simpleFold(), fold.NewBoard()
 	store := &brokenStore{}
@@ -81,7 +81,8 @@ func TestRebuildEndsWhereARunGoesOn(t *testing.T) {
 	}
 	keep(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{alertOf("llama")}}})
 	in := live.Incidents()[0].ID
-	keep(state.Input{Evidence: &state.Evidence{Incident: in, At: clock, Samples: []state.Sample{{Signal: "verdict", Text: "kv_exhaustion"}}}})
+	keep(state.Input{Evidence: &state.Evidence{Incident: in, At: clock,
+		Samples: []state.Sample{{Signal: "verdict", Text: "kv_exhaustion"}}}})
 	keep(state.Input{Action: &state.ActionEvent{Action: planFor(in, "ACT-1", clock)}})
 	for _, to := range []state.ActionState{state.Admitted, state.Intent, state.Applied, state.Verifying} {
 		known := live.Action("ACT-1").Clone()

@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-func TestRecentTimelineIsWholeOrNone(t *testing.T) {
+func TestRecentTimelineIsCompleteOrMissing(t *testing.T) {
 	r := newRecent()
 	r.add([]state.Entry{{Incident: "a", N: 1}, {Incident: "b", N: 5}, {Incident: "a", N: 2}})
 	if got, ok := r.timeline(state.Incident{ID: "a", Entries: 2}); !ok || len(got) != 2 || got[1].N != 2 {
@@ -19,15 +19,14 @@ func TestRecentTimelineIsWholeOrNone(t *testing.T) {
 			t.Errorf("%s with %d entries has %v, want none", in.ID, in.Entries, got)
 		}
 	}
-	r.add([]state.Entry{{Incident: "a", N: 4}}) // the third was another reader's
+	r.add([]state.Entry{{Incident: "a", N: 4}}) // another reader wrote the third
 	if _, ok := r.timeline(state.Incident{ID: "a", Entries: 2}); ok {
 		t.Error("a timeline with a hole is held")
 	}
 }
 
-// A timeline that was made again from the log may differ in what it says, not in how many entries
-// it has.
-func TestRecentTimelineIsReadAnewAfterALoad(t *testing.T) {
+// A rebuilt timeline may differ in its text, not in the number of its entries.
+func TestRecentTimelineIsDroppedOnLoad(t *testing.T) {
 	r := newRecent()
 	r.add([]state.Entry{{Incident: "a", N: 1}, {Incident: "b", N: 1}})
 	r.forget(slices.Values([]*state.Incident{{ID: "a"}, {ID: "c"}}))
