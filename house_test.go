@@ -66,8 +66,10 @@ func files(t *testing.T) []file {
 var may = map[string][]string{
 	"internal":         {}, // leaves that every room but state may import
 	"state":            {},
+	"state/fold":       {"state"},
+	"state/keeper":     {"state", "state/fold"},
 	"state/jetstream":  {"state"},
-	"state/outbox":     {"state"},
+	"state/outbox":     {"state", "state/keeper"},
 	"state/statetest":  {"state"},
 	"playbooks":        {"state"},
 	"webhook":          {"state"},

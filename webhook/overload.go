@@ -11,7 +11,7 @@ import (
 	"paramedic/state"
 )
 
-// A Backlog tells how far the triage is behind. *state.Keeper is one.
+// A Backlog tells how far the triage is behind. *keeper.Keeper is one.
 type Backlog interface {
 	Lag() []state.Lag
 	LagOf(cluster string) state.Lag

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 	"paramedic/state/jetstream"
+	"paramedic/state/keeper"
 )
 
 // lagging is a backlog that the test sets, by cluster.
@@ -131,7 +133,7 @@ func TestStormIsRefusedAtTheBoundAndTakenLater(t *testing.T) {
 	}
 	gate := make(chan struct{})
 	open := sync.OnceFunc(func() { close(gate) })
-	keeper := state.NewKeeper(state.KeeperConfig{Store: store, Clock: clock, Logger: slog.New(slog.DiscardHandler), Fold: &state.Fold{
+	keeper := keeper.New(keeper.Config{Store: store, Clock: clock, Logger: slog.New(slog.DiscardHandler), Fold: &fold.Fold{
 		Triage: slowTriage{func() {
 			if _, held := <-gate; held {
 				clock.advance(10 * time.Second)

@@ -16,6 +16,7 @@ import (
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/state"
+	"paramedic/state/fold"
 	"paramedic/webhook"
 )
 
@@ -78,8 +79,8 @@ func (c *cli) replay(path string, names []string) error {
 // effects.
 type replay struct {
 	cfg     Config
-	fold    *state.Fold
-	board   *state.Board
+	fold    *fold.Fold
+	board   *fold.Board
 	library *playbooks.Library
 	now     time.Time
 	seq     uint64
@@ -107,8 +108,8 @@ func newReplay(cfg Config) (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &replay{cfg: cfg, library: library, board: state.NewBoard(), shown: map[state.IncidentID]int{},
-		fold: &state.Fold{Triage: knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router, Settings: cfg.settings()}}, nil
+	return &replay{cfg: cfg, library: library, board: fold.NewBoard(), shown: map[state.IncidentID]int{},
+		fold: &fold.Fold{Triage: knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router, Settings: cfg.settings()}}, nil
 }
 
 // file replays one file: a payload, or several after one another.

@@ -17,6 +17,7 @@ import (
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
+	"paramedic/state/fold"
 	"paramedic/webhook"
 )
 
@@ -35,8 +36,8 @@ type trial struct {
 	advice     *adviser
 	scraper    *engine.Client
 	gather     *enrich.Gatherer
-	fold       *state.Fold
-	board      *state.Board
+	fold       *fold.Fold
+	board      *fold.Board
 	now        time.Time
 	seq        uint64
 
@@ -113,8 +114,8 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o labOpti
 		return nil, fmt.Errorf("routes: %w", err)
 	}
 	t := &trial{kind: kind, name: name, seed: seed, manager: lab.NewAlertmanager(lab.AlertmanagerConfig{}), alone: newLonely(o.kind),
-		advice: &adviser{catalog, library}, board: state.NewBoard(),
-		fold:     &state.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: DefaultConfig().settings()},
+		advice: &adviser{catalog, library}, board: fold.NewBoard(),
+		fold:     &fold.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: DefaultConfig().settings()},
 		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{}, paged: map[state.IncidentID]bool{}}
 	t.watched = 5*time.Minute - healthyShown // like the demo it sees little of the healthy pool before
 	t.begin = t.watched

@@ -24,6 +24,8 @@ import (
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
+	"paramedic/state/fold"
+	"paramedic/state/keeper"
 	"paramedic/state/outbox"
 	"paramedic/webhook"
 )
@@ -60,7 +62,7 @@ type service struct {
 	deps    Deps
 	catalog *rules.Catalog
 	library *playbooks.Library
-	keeper  *state.Keeper
+	keeper  *keeper.Keeper
 	gather  *enrich.Gatherer
 	outbox  *outbox.Dispatcher
 	handler http.Handler
@@ -93,9 +95,9 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.keeper = state.NewKeeper(state.KeeperConfig{
+	s.keeper = keeper.New(keeper.Config{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
-		Fold: &state.Fold{Triage: knowledge{rules.Rules{Catalog: s.catalog}, s.library}, Routing: router, Settings: cfg.settings()},
+		Fold: &fold.Fold{Triage: knowledge{rules.Rules{Catalog: s.catalog}, s.library}, Routing: router, Settings: cfg.settings()},
 	})
 	if err := s.sources(); err != nil {
 		return nil, err
