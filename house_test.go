@@ -76,6 +76,7 @@ var may = map[string][]string{
 	"notify":               {"state"},
 	"remediate":            {"state", "state/outbox", "playbooks"},
 	"lab":                  {"state"},
+	"lab/alerting":         {"lab"},
 	"cmd/paramedic":        nil, // wires all
 	"notify/slack":         {"state", "notify"},
 	"notify/pagerduty":     {"state", "notify"},

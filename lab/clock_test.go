@@ -28,7 +28,7 @@ func TestAWorldsClockWaitsForAProcessThatWasHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 		c := NewClock(begin, 60)
-		c.drive()
+		c.LimitJumps(250 * time.Millisecond)
 		woken := c.After(time.Minute)
 		time.Sleep(10 * time.Second)
 		if got := c.Now().Sub(begin); got > 2*time.Minute {
@@ -38,4 +38,12 @@ func TestAWorldsClockWaitsForAProcessThatWasHeldUp(t *testing.T) {
 			t.Errorf("woken after %s of simulated time", at.Sub(begin))
 		}
 	})
+}
+
+func TestAClockRunsAtItsSpeed(t *testing.T) {
+	start := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+	c := NewClock(start, 1000)
+	if at := <-c.After(5 * time.Second); at.Sub(start) < 5*time.Second {
+		t.Errorf("five seconds ended after %v", at.Sub(start))
+	}
 }

@@ -1,6 +1,10 @@
 package lab
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // gateway is the endpoint picker in front of the pool: every request passes it, and it counts those
 // that it found a worker for, and apart from them those that it did not. It picks with the router;
@@ -14,9 +18,10 @@ type gateway struct {
 	front    *frontStats        // of Dynamo's, which is there instead
 }
 
+// The error codes of llm-d's endpoint picker.
 const (
-	gatewayNoEndpoint = "ServiceUnavailable"
-	gatewayUpstream   = "ModelServerError"
+	GatewayNoEndpoint = "ServiceUnavailable" // no worker is available
+	gatewayUpstream   = "ModelServerError"   // the worker failed the request
 )
 
 func newGateway(c Config) gateway {
@@ -55,7 +60,7 @@ func (f *Fleet) gatewayPage() *page {
 	with := func(more ...string) []string { return append(append([]string{}, model...), more...) }
 	p.counter("llm_d_epp_request_total", "Counter of requests broken out for each model and target model.", g.requests, with("fairness_id", "default-flow", "priority", "0")...)
 	p.counter("inference_objective_request_total", "[Deprecated: Use llm_d_epp_request_total] Counter of requests broken out for each model and target model.", g.requests, with("priority", "0")...)
-	for _, code := range sortedKeys(g.errors) {
+	for _, code := range slices.Sorted(maps.Keys(g.errors)) {
 		p.counter("llm_d_epp_request_error_total", "Counter of errors in requests broken out for each model and target model.", g.errors[code], with("fairness_id", "default-flow", "priority", "0", "error_code", code)...)
 		p.counter("inference_objective_request_error_total", "[Deprecated: Use llm_d_epp_request_error_total] Counter of errors in requests broken out for each model and target model.", g.errors[code], with("error_code", code)...)
 	}

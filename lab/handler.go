@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 )
@@ -41,6 +42,23 @@ func (f *Fleet) targets() []Target {
 	}
 	out = append(out, f.gatewayTarget(), f.clientTarget())
 	return append(out, Target{Job: "kube", Path: "/kube/metrics", Honor: true, Labels: map[string]string{"job": "kube-state-metrics", "instance": "kube-state-metrics:8080"}})
+}
+
+// A Page is one scraped target; its Families are nil if the scrape failed.
+type Page struct {
+	Target   Target
+	Families []*dto.MetricFamily
+}
+
+// Scrape returns every target's page at the fleet's present, with the labels of relabelling; and
+// that moment, also in seconds since the fleet's start.
+func (f *Fleet) Scrape() (at time.Time, since float64, pages []Page) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.targets() {
+		pages = append(pages, Page{Target: t, Families: f.page(t, true)})
+	}
+	return f.at(f.now), f.now, pages
 }
 
 // page makes a target's families; nil where its scrape would fail.

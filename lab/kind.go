@@ -22,8 +22,8 @@ const (
 // Kinds lists the kinds.
 func Kinds() []Kind { return []Kind{VLLM, SGLang, Dynamo, TRTLLM} }
 
-// title is the kind as the names of rules begin.
-func (k Kind) title() string {
+// RulePrefix returns how the names of the kind's alert rules begin.
+func (k Kind) RulePrefix() string {
 	return map[Kind]string{VLLM: "VLLM", SGLang: "SGLang", Dynamo: "Dynamo", TRTLLM: "TRTLLM"}[k]
 }
 
@@ -31,6 +31,12 @@ func (k Kind) title() string {
 func (k Kind) Title() string {
 	return map[Kind]string{VLLM: "vLLM", SGLang: "SGLang", Dynamo: "Dynamo", TRTLLM: "TensorRT-LLM"}[k]
 }
+
+// Job returns the Prometheus job that scrapes the kind's workers.
+func (k Kind) Job() string { return k.trade().job }
+
+// Container returns the name of the container that a worker's engine runs in.
+func (k Kind) Container() string { return k.trade().container }
 
 // ParseKind finds a kind by its name.
 func ParseKind(name string) (Kind, error) {

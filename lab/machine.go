@@ -1,7 +1,5 @@
 package lab
 
-import "math"
-
 // The faults of machines, their GPUs and their memory.
 const (
 	GPUThrottle = "gpu_throttle"
@@ -62,25 +60,6 @@ const (
 
 // outOfCUDA is what PyTorch writes before the engine's own last words.
 const outOfCUDA = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.31 GiB. GPU 0 has a total capacity of 79.65 GiB of which 4.14 GiB is free.\n"
-
-// lowest is PromQL's min_over_time, highest its max_over_time.
-func (h *history) lowest(name string, window float64) vector {
-	return h.extreme(name, window, math.Inf(1), math.Min)
-}
-
-func (h *history) highest(name string, window float64) vector {
-	return h.extreme(name, window, math.Inf(-1), math.Max)
-}
-
-func (h *history) extreme(name string, window, none float64, pick func(a, b float64) float64) vector {
-	return h.each(name, func(s *series) (float64, bool) {
-		out := none
-		for _, p := range s.within(h.last-window, h.last) {
-			out = pick(out, p.value)
-		}
-		return out, out != none
-	})
-}
 
 // burstAfter is how long a worker serves until the next burst of memory, in seconds.
 const burstAfter = 60.0

@@ -1,5 +1,10 @@
 package lab
 
+import (
+	"maps"
+	"slices"
+)
+
 // trtllmFinished is how TensorRT-LLM calls what vLLM calls by the names on the left.
 var trtllmFinished = map[string]string{finishedStop: "stop", finishedLength: "length", finishedAbort: "cancelled"}
 
@@ -11,7 +16,7 @@ func (f *Fleet) trtllmPage(w *worker) *page {
 	p := newPage("model_name", f.cfg.Model, "engine_type", "trtllm")
 	p.created = float64(f.at(w.until).UnixMilli()) / 1000
 	left := 0.0
-	for _, reason := range sortedKeys(trtllmFinished) {
+	for _, reason := range slices.Sorted(maps.Keys(trtllmFinished)) {
 		if n := s.finished[reason]; n > 0 {
 			p.counter("trtllm_request_success_total", "Count of successfully processed requests.", n, "finished_reason", trtllmFinished[reason])
 			left += n

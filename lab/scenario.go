@@ -1,9 +1,7 @@
 package lab
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 )
@@ -124,66 +122,4 @@ func (s Scenario) Build() (*Fleet, error) {
 		}
 	}
 	return f, nil
-}
-
-// A World is the fleets of one cluster with the monitoring around them: rules for each, and one
-// Alertmanager.
-type World struct {
-	Fleets       []*Fleet // which began at the same moment
-	Rulers       []*Ruler
-	Alertmanager *Alertmanager
-	Log          *slog.Logger // failed deliveries; nil: they are not told
-	next         time.Time
-}
-
-// NewWorld puts Rulers and an Alertmanager around fleets, of which there is at least one.
-func NewWorld(am AlertmanagerConfig, fleets ...*Fleet) *World {
-	w := &World{Fleets: fleets, Alertmanager: NewAlertmanager(am), next: fleets[0].Start()}
-	for _, f := range fleets {
-		w.Rulers = append(w.Rulers, NewRuler(f, ""))
-	}
-	return w
-}
-
-// Advance simulates up to a moment, and evaluates and delivers every ScrapeInterval on the way.
-func (w *World) Advance(ctx context.Context, to time.Time) {
-	for !w.next.After(to) {
-		if w.follow(ctx, w.next); ctx.Err() != nil {
-			return
-		}
-		var alerts []Alert
-		for _, r := range w.Rulers {
-			alerts = append(alerts, r.Evaluate()...)
-		}
-		w.Alertmanager.Receive(w.next, alerts)
-		if err := w.Alertmanager.Deliver(ctx, w.next); err != nil && w.Log != nil {
-			w.Log.Warn("an alert was not delivered", "err", err)
-		}
-		w.next = w.next.Add(ScrapeInterval)
-	}
-	w.follow(ctx, to)
-}
-
-func (w *World) follow(ctx context.Context, to time.Time) {
-	for _, f := range w.Fleets {
-		f.follow(ctx, to)
-	}
-}
-
-// beat is how often, in real time, a running World catches up with its clock.
-const beat = 50 * time.Millisecond
-
-// Run keeps the world at a clock's time until the context ends.
-func (w *World) Run(ctx context.Context, c *Clock) {
-	c.drive()
-	beat := time.NewTicker(beat)
-	defer beat.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-beat.C:
-			w.Advance(ctx, c.Now())
-		}
-	}
 }

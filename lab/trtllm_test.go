@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func TestAFreshTRTLLMWorkerExportsNothingButOneCounter(t *testing.T) {
 	f := newFleet(t, Config{Seed: 1, Kind: TRTLLM, Workload: Workload{Rate: 1e-9}})
 	f.Advance(f.Start().Add(time.Minute))
 	if page := workerPage(t, f, 0); len(page) != 2 || page["trtllm_prompt_cached_tokens_total"] == nil {
-		t.Errorf("the page has %v", sortedKeys(page))
+		t.Errorf("the page has %v", slices.Sorted(maps.Keys(page)))
 	}
 }
 
@@ -117,6 +118,14 @@ func labelValues(f *dto.MetricFamily, label string) []string {
 	var out []string
 	for _, m := range f.GetMetric() {
 		out = append(out, labelMap(m.Label)[label])
+	}
+	return out
+}
+
+func labelMap(pairs []*dto.LabelPair) map[string]string {
+	out := map[string]string{}
+	for _, l := range pairs {
+		out[l.GetName()] = l.GetValue()
 	}
 	return out
 }

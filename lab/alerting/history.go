@@ -1,4 +1,4 @@
-package lab
+package alerting
 
 import (
 	"maps"
@@ -425,4 +425,23 @@ func (v vector) per(o vector, on ...string) vector {
 		}
 	}
 	return out
+}
+
+// lowest is PromQL's min_over_time, highest its max_over_time.
+func (h *history) lowest(name string, window float64) vector {
+	return h.extreme(name, window, math.Inf(1), math.Min)
+}
+
+func (h *history) highest(name string, window float64) vector {
+	return h.extreme(name, window, math.Inf(-1), math.Max)
+}
+
+func (h *history) extreme(name string, window, none float64, pick func(a, b float64) float64) vector {
+	return h.each(name, func(s *series) (float64, bool) {
+		out := none
+		for _, p := range s.within(h.last-window, h.last) {
+			out = pick(out, p.value)
+		}
+		return out, out != none
+	})
 }

@@ -1,4 +1,4 @@
-package lab
+package alerting
 
 import (
 	"maps"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"paramedic/lab"
 
 	"github.com/prometheus/common/model"
 )
@@ -34,7 +36,7 @@ func (a Alert) Fingerprint() string {
 
 // A Ruler scrapes a fleet's pages and evaluates the rules on them, as Prometheus would.
 type Ruler struct {
-	fleet   *Fleet
+	fleet   *lab.Fleet
 	rules   []Rule
 	url     string
 	history *history
@@ -46,13 +48,13 @@ type Ruler struct {
 
 // NewRuler watches a fleet. The URL is the Prometheus that alerts claim to come from; it may be
 // empty.
-func NewRuler(f *Fleet, prometheusURL string) *Ruler {
+func NewRuler(f *lab.Fleet, prometheusURL string) *Ruler {
 	if prometheusURL == "" {
 		prometheusURL = "http://prometheus:9090"
 	}
 	r := &Ruler{fleet: f, url: prometheusURL, history: newHistory(1200), want: map[string]bool{}, pending: map[string]time.Time{}, firing: map[string]Alert{}, seen: map[string]time.Time{}}
-	r.history.epoch = float64(f.cfg.Start.Unix())
-	r.watch(Rules(f.cfg.Kind))
+	r.history.epoch = float64(f.Start().Unix())
+	r.watch(Rules(f.Config().Kind))
 	return r
 }
 
@@ -81,7 +83,7 @@ func (r *Ruler) Evaluate() []Alert {
 	for _, rule := range r.rules {
 		for _, s := range rule.eval(r.history) {
 			labels := maps.Clone(s.labels)
-			labels["alertname"], labels["severity"], labels["cluster"] = rule.Name, rule.Severity, r.fleet.cfg.Cluster
+			labels["alertname"], labels["severity"], labels["cluster"] = rule.Name, rule.Severity, r.fleet.Config().Cluster
 			key := labelKey(labels)
 			if held[key] {
 				continue
@@ -117,21 +119,18 @@ func (r *Ruler) Evaluate() []Alert {
 }
 
 func (r *Ruler) scrape() time.Time {
-	f := r.fleet
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r.history.last = f.now
-	for _, t := range f.targets() {
-		families := f.page(t, true)
+	at, now, pages := r.fleet.Scrape()
+	r.history.last = now
+	for _, p := range pages {
 		up := 0.0
-		if families != nil {
+		if p.Families != nil {
 			up = 1
-			r.history.scrape(f.now, families, r.want)
+			r.history.scrape(now, p.Families, r.want)
 		}
-		r.history.add("up", labelKey(t.Labels), f.now, up, func() map[string]string { return t.Labels })
+		r.history.add("up", labelKey(p.Target.Labels), now, up, func() map[string]string { return p.Target.Labels })
 	}
-	r.history.forget(f.now)
-	return f.at(f.now)
+	r.history.forget(now)
+	return at
 }
 
 // expand fills in the one template form that the summaries use.

@@ -1,7 +1,8 @@
-package lab
+package alerting
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,14 +81,14 @@ type Notification struct {
 
 // NewAlertmanager makes an Alertmanager that knows of nothing yet.
 func NewAlertmanager(c AlertmanagerConfig) *Alertmanager {
-	setDefault(&c.Receiver, "paramedic")
-	setDefault(&c.ExternalURL, "http://alertmanager:9093")
+	c.Receiver = cmp.Or(c.Receiver, "paramedic")
+	c.ExternalURL = cmp.Or(c.ExternalURL, "http://alertmanager:9093")
 	if c.GroupBy == nil {
 		c.GroupBy = []string{"alertname", "cluster", "namespace"}
 	}
-	setDefault(&c.GroupWait, 5*time.Second)
-	setDefault(&c.GroupInterval, 30*time.Second)
-	setDefault(&c.RepeatInterval, 4*time.Hour)
+	c.GroupWait = cmp.Or(c.GroupWait, 5*time.Second)
+	c.GroupInterval = cmp.Or(c.GroupInterval, 30*time.Second)
+	c.RepeatInterval = cmp.Or(c.RepeatInterval, 4*time.Hour)
 	if c.Client == nil {
 		c.Client = &http.Client{Timeout: 10 * time.Second}
 	}

@@ -1,10 +1,12 @@
-package lab
+package alerting
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"paramedic/lab"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -24,13 +26,13 @@ type Rule struct {
 // Rules are the alert rules of the lab for a kind: the usual ones, with the names and thresholds
 // that people use, in the metric names of the release that is simulated. Where a rule is usually
 // quoted with a ten-minute hold it has it here too.
-func Rules(k Kind) []Rule {
+func Rules(k lab.Kind) []Rule {
 	switch k {
-	case SGLang:
+	case lab.SGLang:
 		return slices.Concat(sglangRules(), pickerRules(), commonRules(k))
-	case TRTLLM:
+	case lab.TRTLLM:
 		return slices.Concat(trtllmRules(), pickerRules(), commonRules(k))
-	case Dynamo: // Dynamo's rules are loaded beside those of the engine
+	case lab.Dynamo: // Dynamo's rules are loaded beside those of the engine
 		return slices.Concat(vllmRules(), dynamoRules(), commonRules(k))
 	}
 	return slices.Concat(vllmRules(), httpRules(), pickerRules(), commonRules(k))
@@ -130,19 +132,19 @@ func pickerRules() []Rule {
 }
 
 // commonRules are the rules on what every kind has: targets, GPUs, containers, nodes, answers.
-func commonRules(k Kind) []Rule {
+func commonRules(k lab.Kind) []Rule {
 	const m = 60.0
-	t, running := k.trade(), "vllm:num_requests_running"
+	running := "vllm:num_requests_running"
 	switch k {
-	case SGLang:
+	case lab.SGLang:
 		running = "sglang:num_running_reqs"
-	case TRTLLM:
+	case lab.TRTLLM:
 		running = "trtllm_num_requests_running"
 	}
 	return []Rule{
-		{k.title() + "WorkerDown", "up{job=\"" + t.job + "\"} == 0", 2 * time.Minute, "critical", "{{ $labels.pod }} cannot be scraped",
+		{k.RulePrefix() + "WorkerDown", "up{job=\"" + k.Job() + "\"} == 0", 2 * time.Minute, "critical", "{{ $labels.pod }} cannot be scraped",
 			func(h *history) vector {
-				return h.now("up").with("job", t.job).where(func(x float64) bool { return x == 0 })
+				return h.now("up").with("job", k.Job()).where(func(x float64) bool { return x == 0 })
 			}},
 		{"GPUMemoryHighUtilization", "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95", 2 * time.Minute, "critical", "GPU {{ $labels.gpu }} on {{ $labels.Hostname }} is over 95% full",
 			func(h *history) vector {
@@ -181,7 +183,7 @@ func commonRules(k Kind) []Rule {
 				ready := h.now("kube_node_status_condition").with("condition", "Ready").with("status", "true")
 				return ready.where(func(x float64) bool { return x == 0 })
 			}},
-		{"ContainerMemoryGrowth", "predict_linear(container_memory_working_set_bytes{container=\"" + t.container + "\"}[10m], 3600) > on (namespace, pod) group_left () kube_pod_container_resource_limits{container=\"" + t.container + "\",resource=\"memory\"} and on (namespace, pod) time() - kube_pod_start_time > 900", 5 * time.Minute, "warning", "{{ $labels.pod }} will reach its memory limit within an hour",
+		{"ContainerMemoryGrowth", "predict_linear(container_memory_working_set_bytes{container=\"" + k.Container() + "\"}[10m], 3600) > on (namespace, pod) group_left () kube_pod_container_resource_limits{container=\"" + k.Container() + "\",resource=\"memory\"} and on (namespace, pod) time() - kube_pod_start_time > 900", 5 * time.Minute, "warning", "{{ $labels.pod }} will reach its memory limit within an hour",
 			func(h *history) vector {
 				limits := h.now("kube_pod_container_resource_limits").with("resource", "memory")
 				over := h.predict("container_memory_working_set_bytes", 10*m, 3600).per(limits, "namespace", "pod").above(1)
@@ -216,7 +218,7 @@ const gatewayErrors = "sum by (namespace, model_name) (rate(llm_d_epp_request_er
 func (h *history) gatewayErrors() vector {
 	by := []string{"namespace", "model_name"}
 	failed := h.rate("llm_d_epp_request_error_total", 300, 0)
-	all := append(h.rate("llm_d_epp_request_total", 300, 0), failed.with("error_code", gatewayNoEndpoint)...)
+	all := append(h.rate("llm_d_epp_request_total", 300, 0), failed.with("error_code", lab.GatewayNoEndpoint)...)
 	return failed.sum(by...).per(all.sum(by...), by...)
 }
 
@@ -230,7 +232,7 @@ func keepFiring(rule string) time.Duration {
 }
 
 // PrometheusRules is the same rules as a rules file for a real Prometheus.
-func PrometheusRules(k Kind) ([]byte, error) {
+func PrometheusRules(k lab.Kind) ([]byte, error) {
 	type rule struct {
 		Alert       string            `yaml:"alert"`
 		Expr        string            `yaml:"expr"`
@@ -271,4 +273,15 @@ func asBusy(by, running string) string {
 func (h *history) asBusy(running string, by ...string) vector {
 	now, before := h.average(running, 120, 0).sum(by...), h.average(running, 300, 300).sum(by...)
 	return now.per(before, by...).where(func(x float64) bool { return x >= .9 })
+}
+
+// answersShare is the share of answers that a counter of the chat service counts, as PromQL and as
+// Go.
+func answersShare(counter string) string {
+	return "sum by (namespace, model_name) (rate(" + counter + "[5m])) / sum by (namespace, model_name) (rate(llm_requests_total[5m]))"
+}
+
+func (h *history) answersShare(counter string) vector {
+	by := []string{"namespace", "model_name"}
+	return h.rate(counter, 300, 0).sum(by...).per(h.rate("llm_requests_total", 300, 0).sum(by...), by...)
 }
