@@ -73,7 +73,8 @@ func NewFleet(c Config) (*Fleet, error) {
 		w := f.create()
 		f.schedule(w)
 		if w.phase == podPending {
-			return nil, fmt.Errorf("lab: %d workers of %d GPUs do not fit %d nodes of %d", c.Workers, c.GPUsPerWorker, c.Nodes, c.GPUsPerNode)
+			return nil, fmt.Errorf("lab: %d workers of %d GPUs do not fit %d nodes of %d", c.Workers, c.GPUsPerWorker,
+				c.Nodes, c.GPUsPerNode)
 		}
 		w.created, w.started = -3600, -3600
 		w.serve(f)
@@ -250,7 +251,8 @@ func (f *Fleet) retry(r *request) {
 	if r.attempt > f.mix.Retries {
 		return
 	}
-	again := &request{group: r.group, shared: r.shared, prompt: r.prompt, output: r.output, maxTokens: r.maxTokens, scored: r.scored, attempt: r.attempt + 1}
+	again := &request{group: r.group, shared: r.shared, prompt: r.prompt, output: r.output, maxTokens: r.maxTokens,
+		scored: r.scored, attempt: r.attempt + 1}
 	heap.Push(&f.retries, &retry{at: f.now + 1 + 2*f.rng.Float64(), request: again})
 }
 

@@ -8,17 +8,17 @@ import (
 	"paramedic/lab"
 )
 
-// A World is the fleets of one cluster with the monitoring around them: rules for each, and one
+// A World holds the fleets of one cluster with their monitoring: a Ruler for each, and one
 // Alertmanager.
 type World struct {
-	Fleets       []*lab.Fleet // which began at the same moment
+	Fleets       []*lab.Fleet // all with the same start
 	Rulers       []*Ruler
 	Alertmanager *Alertmanager
-	Log          *slog.Logger // failed deliveries; nil: they are not told
+	Log          *slog.Logger // gets failed deliveries; nil: they are not logged
 	next         time.Time
 }
 
-// NewWorld puts Rulers and an Alertmanager around fleets, of which there is at least one.
+// NewWorld returns a World of at least one fleet.
 func NewWorld(am AlertmanagerConfig, fleets ...*lab.Fleet) *World {
 	w := &World{Fleets: fleets, Alertmanager: NewAlertmanager(am), next: fleets[0].Start()}
 	for _, f := range fleets {
@@ -27,7 +27,7 @@ func NewWorld(am AlertmanagerConfig, fleets ...*lab.Fleet) *World {
 	return w
 }
 
-// Advance simulates up to a moment, and evaluates and delivers every ScrapeInterval on the way.
+// Advance simulates up to a moment. Every ScrapeInterval it evaluates the rules and delivers alerts.
 func (w *World) Advance(ctx context.Context, to time.Time) {
 	for !w.next.After(to) {
 		if w.follow(ctx, w.next); ctx.Err() != nil {
@@ -52,12 +52,12 @@ func (w *World) follow(ctx context.Context, to time.Time) {
 	}
 }
 
-// beat is how often, in real time, a running World catches up with its clock.
+// beat is the real time between two moments at which a running World catches up with its clock.
 const beat = 50 * time.Millisecond
 
 // Run keeps the world at a clock's time until the context ends.
 func (w *World) Run(ctx context.Context, c *lab.Clock) {
-	c.LimitJumps(5 * beat)
+	c.LimitJumps(5 * beat) // a machine too busy to run the process must not skip simulated minutes
 	beat := time.NewTicker(beat)
 	defer beat.Stop()
 	for {
