@@ -87,7 +87,7 @@ var may = map[string][]string{
 	"remediate/simcluster": {"state", "remediate"},
 }
 
-func TestRoomsImportOnlyWhatThePlanAllows(t *testing.T) {
+func TestRoomsImportOnlyPlannedRooms(t *testing.T) {
 	for _, f := range files(t) {
 		room, allowed := roomOf(f.dir)
 		if room == "" {
@@ -155,7 +155,7 @@ func TestStateImportsTheStandardLibraryOnly(t *testing.T) {
 	}
 }
 
-func TestEveryPackageSaysWhatItPromises(t *testing.T) {
+func TestEveryPackageHasADocComment(t *testing.T) {
 	documented, name := map[string]bool{}, map[string]string{}
 	for _, f := range files(t) {
 		if !f.test {
@@ -193,7 +193,7 @@ func TestEveryCauseHasItsPlaybookAndItsCase(t *testing.T) {
 
 // What docs/coverage.md calls a proof has to exist: a test somewhere in the repository, or a case
 // of the rules.
-func TestCoverageNamesProofsThatThereAre(t *testing.T) {
+func TestCoverageNamesExistingProofs(t *testing.T) {
 	raw, err := os.ReadFile("docs/coverage.md")
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 // The engineer reads of an Xid in the playbook, is paged for it by the rule pack, and told what to
 // do by the catalogue: one list, three places.
-func TestXidsAreTheSameInCataloguePlaybookAndRulePack(t *testing.T) {
+func TestXidsAgreeInCataloguePlaybookAndRules(t *testing.T) {
 	catalog, problems, err := rules.Load("")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatCannotBePlayedIsRefused(t *testing.T) {
+func TestConfigBeyondTheLimitsIsRefused(t *testing.T) {
 	for name, c := range map[string]Config{
 		"workers": {Workers: MaxWorkers + 1},
 		"rate":    {Workload: Workload{Rate: MaxRate + 1}},
@@ -19,7 +19,7 @@ func TestWhatCannotBePlayedIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFaultMakesNoMoreTrafficThanCanBePlayed(t *testing.T) {
+func TestFaultTrafficIsCapped(t *testing.T) {
 	f, err := NewFleet(Config{Workload: Workload{Rate: 1}})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func outcomes(f *Fleet) (whole, aborted float64) {
 
 // The workers of a retry storm have nothing to recover from: they answer as before soon after the
 // repeats end.
-func TestARetryStormEndsWithItsRepeats(t *testing.T) {
+func TestRetryStormEndsWithItsRepeats(t *testing.T) {
 	f := scenarioAt(t, RetryStorm, 7, 13*time.Minute)
 	before, _ := outcomes(f)
 	f.Advance(f.Start().Add(15 * time.Minute))

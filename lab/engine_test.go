@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestAHungEngineLooksAlive(t *testing.T) {
+func TestHungEngineLooksAlive(t *testing.T) {
 	f := scenarioAt(t, EngineHang, 7, 13*time.Minute)
 	a := f.Pods()[1]
 	f.Advance(f.Start().Add(14 * time.Minute))

@@ -6,7 +6,7 @@ import (
 )
 
 // A gateway that sees nobody fails every request, and the engines behind it are ready and idle.
-func TestABlindGatewayFailsRequestsThatNoEngineSees(t *testing.T) {
+func TestBlindGatewayFailsRequestsBeforeAnyEngine(t *testing.T) {
 	f := newFleet(t, Config{Seed: 1})
 	if err := f.Inject(Fault{Name: GatewayFailure, At: time.Minute, For: 2 * time.Minute}); err != nil {
 		t.Fatal(err)

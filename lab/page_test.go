@@ -148,7 +148,7 @@ func labelNames(m *dto.Metric) string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), ",")
 }
 
-func TestTheSameSeedMakesTheSamePages(t *testing.T) {
+func TestSameSeedMakesSamePages(t *testing.T) {
 	dump := func(seed uint64, step time.Duration) string {
 		f := newFleet(t, Config{Seed: seed})
 		if err := f.Inject(Fault{Name: KVExhaustion, At: time.Minute}); err != nil {
@@ -178,7 +178,7 @@ func TestTheSameSeedMakesTheSamePages(t *testing.T) {
 // Exporters differ: newer ones put the code into the gauge's labels, and most leave their own
 // counters off. What the driver reports after an error takes the error's place on the gauge, and
 // the count has both for five minutes.
-func TestTheGPUExportersPageInEachOfItsForms(t *testing.T) {
+func TestDCGMPageInEachOfItsForms(t *testing.T) {
 	for _, form := range []DCGM{{}, {Labels: true}, {Uncounted: true}, {Labels: true, Uncounted: true}} {
 		f := newFleet(t, Config{Seed: 1, DCGM: form})
 		if err := f.Inject(Fault{Name: GPUFault, At: time.Minute, Worker: 1, Code: 48, Then: 45}); err != nil {

@@ -56,7 +56,7 @@ func text(t *testing.T, p alerting.Webhook) string {
 	return string(raw)
 }
 
-func TestEveryRecordedPayloadIsTaken(t *testing.T) {
+func TestRecordedPayloadsAreAccepted(t *testing.T) {
 	for _, file := range samples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			chats, b := newChats(t), bot.New(t)

@@ -17,10 +17,10 @@ import (
 	"paramedic/webhook"
 )
 
-// TestNothingAcceptedIsLostWhenTheBotIsKilled kills the bot at seeded moments of a storm, while it
+// TestKilledBotLosesNoAcceptedAlert kills the bot at seeded moments of a storm, while it
 // starts among them, and holds it to its promise: what was answered with 200 is in its incident,
 // and each incident was told of once in each place.
-func TestNothingAcceptedIsLostWhenTheBotIsKilled(t *testing.T) {
+func TestKilledBotLosesNoAcceptedAlert(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel() // as many at once as there are processors

@@ -25,7 +25,7 @@ import (
 // A rule that fires on a real Prometheus and not in the lab, or the other way round, is scored
 // wrongly. Prometheus's own engine evaluates the expressions on what the Ruler scraped, at many
 // moments of faults that together make nearly every rule fire.
-func TestEveryRuleMeansTheSameToPrometheus(t *testing.T) {
+func TestRulesEvaluateAsInPrometheus(t *testing.T) {
 	faults := []string{lab.KVExhaustion, lab.GPUFault, lab.ClientCancellations, lab.EngineHang, lab.GatewayFailure, lab.OOMKilled, lab.PrefixCacheCollapse}
 	if testing.Short() {
 		faults = faults[:2]

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestFingerprintsAreAlertmanagers(t *testing.T) {
+func TestFingerprintsMatchAlertmanager(t *testing.T) {
 	body, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "alertmanager", "am-0.34.2-firing-grouped4.json"))
 	if err != nil {
 		t.Skip("the recorded webhook is not here:", err)
@@ -27,7 +27,7 @@ func TestFingerprintsAreAlertmanagers(t *testing.T) {
 	}
 }
 
-func TestAWebhookIsTriedAgainOnlyAfterAServerError(t *testing.T) {
+func TestWebhookIsRetriedOnlyAfterServerErrors(t *testing.T) {
 	var got []Webhook
 	status := http.StatusServiceUnavailable
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

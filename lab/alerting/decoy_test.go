@@ -9,7 +9,7 @@ import (
 
 // A decoy is one only while nobody suffers: it sets off a nervous rule, and none that speaks of
 // users.
-func TestDecoysAlarmNervousRulesAndHurtNobody(t *testing.T) {
+func TestDecoysFireSensitiveRulesOnly(t *testing.T) {
 	suffering := map[string]bool{"VLLMTTFTDegradation": true, "VLLMHighTTFT": true, "VLLMHighITL": true, "VLLMQueueTimeHigh": true, "LLMPreemptionStorm": true,
 		"VLLMRequestQueueBackup": true, "VLLMHighErrorRate": true, "VLLMEngineHang": true, "VLLMWorkerDown": true, "VLLMPreemptionRelatedDegradation": true}
 	for _, name := range lab.Decoys() {

@@ -11,7 +11,7 @@ import (
 	"paramedic/lab"
 )
 
-func TestAWorldTellsOfAFaultAndOfItsEnd(t *testing.T) {
+func TestWorldReportsFaultAndRecovery(t *testing.T) {
 	seen := map[string]string{}
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var hook Webhook
