@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/lab"
+	"paramedic/lab/alerting"
 	"paramedic/notify/console"
 	"paramedic/remediate/cluster"
 	"paramedic/remediate/policy"
@@ -137,14 +138,14 @@ func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	cfg.Remediate.Mode = "approve"
 	service, err := newService(cfg, Deps{Store: store, Clock: clock, Logger: log, Out: d.out, Colour: console.Terminal(d.out), Timing: demoTiming,
 		Clusters: map[string]cluster.Cluster{"default": newDemoCluster(fleet)},
-		Scrape:   func() []engine.Target { return demoTargets(fleet, "http://"+pages.Addr().String()) }, ScrapeEvery: lab.ScrapeInterval,
+		Scrape:   func() []engine.Target { return demoTargets(fleet, "http://"+pages.Addr().String()) }, ScrapeEvery: alerting.ScrapeInterval,
 		Status: lastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })})
 	if err != nil {
 		return err
 	}
 	host.use(service)
 	fmt.Fprintf(d.err, "The incident page: %s\n\n", cfg.PublicURL)
-	world := lab.NewWorld(lab.AlertmanagerConfig{URL: cfg.PublicURL + "/webhook/alertmanager"}, fleet)
+	world := alerting.NewWorld(alerting.AlertmanagerConfig{URL: cfg.PublicURL + "/webhook/alertmanager"}, fleet)
 	world.Log = log
 
 	ctx, stop := context.WithCancel(ctx)

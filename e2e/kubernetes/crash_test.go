@@ -46,7 +46,7 @@ func killedAt(t *testing.T, at <-chan state.ActionState) {
 	}
 }
 
-func TestKilledAfterTheIntentAndBeforeTheWriteItWritesOnce(t *testing.T) {
+func TestWritesOnceWhenKilledBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	s, a, at := approvedBehindGate(t, func(s *scene, kill func()) {
 		s.gate.once(func() bool { kill(); return false }, nil)
@@ -60,7 +60,7 @@ func TestKilledAfterTheIntentAndBeforeTheWriteItWritesOnce(t *testing.T) {
 	s.wroteOnce(a)
 }
 
-func TestKilledBetweenTheWriteAndItsRecordAndWhileVerifyingItWritesOnce(t *testing.T) {
+func TestWritesOnceWhenKilledBeforeRecordAndInVerify(t *testing.T) {
 	t.Parallel()
 	s, a, at := approvedBehindGate(t, func(s *scene, kill func()) { s.gate.once(nil, kill) })
 	killedAt(t, at)

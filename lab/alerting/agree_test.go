@@ -1,4 +1,4 @@
-package lab
+package alerting
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"paramedic/lab"
 
 	promhistogram "github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -23,12 +25,12 @@ import (
 // A rule that fires on a real Prometheus and not in the lab, or the other way round, is scored
 // wrongly. Prometheus's own engine evaluates the expressions on what the Ruler scraped, at many
 // moments of faults that together make nearly every rule fire.
-func TestEveryRuleMeansTheSameToPrometheus(t *testing.T) {
-	faults := []string{KVExhaustion, GPUFault, ClientCancellations, EngineHang, GatewayFailure, OOMKilled, PrefixCacheCollapse}
+func TestRulesEvaluateAsInPrometheus(t *testing.T) {
+	faults := []string{lab.KVExhaustion, lab.GPUFault, lab.ClientCancellations, lab.EngineHang, lab.GatewayFailure, lab.OOMKilled, lab.PrefixCacheCollapse}
 	if testing.Short() {
 		faults = faults[:2]
 	}
-	for _, kind := range Kinds() {
+	for _, kind := range lab.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			fired := map[string]bool{}
@@ -48,9 +50,9 @@ func TestEveryRuleMeansTheSameToPrometheus(t *testing.T) {
 	}
 }
 
-func agree(t *testing.T, kind Kind, fault string, fired map[string]bool) {
+func agree(t *testing.T, kind lab.Kind, fault string, fired map[string]bool) {
 	t.Helper()
-	s, err := NewScenario(fault, 3)
+	s, err := lab.NewScenario(fault, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

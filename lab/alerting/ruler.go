@@ -1,4 +1,4 @@
-package lab
+package alerting
 
 import (
 	"maps"
@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"paramedic/lab"
 )
 
-// ScrapeInterval is how often, in simulated time, the Ruler wants to be called.
+// ScrapeInterval is the simulated time between two calls of [Ruler.Evaluate].
 const ScrapeInterval = 5 * time.Second
 
 // An Alert is a firing alert, or one that has just resolved.
@@ -23,7 +25,7 @@ type Alert struct {
 	GeneratorURL string
 }
 
-// Fingerprint is Alertmanager's: FNV-1a of the sorted labels.
+// Fingerprint returns Alertmanager's fingerprint: FNV-1a of the sorted labels.
 func (a Alert) Fingerprint() string {
 	set := model.LabelSet{}
 	for k, v := range a.Labels {
@@ -34,36 +36,37 @@ func (a Alert) Fingerprint() string {
 
 // A Ruler scrapes a fleet's pages and evaluates the rules on them, as Prometheus would.
 type Ruler struct {
-	fleet   *Fleet
+	fleet   *lab.Fleet
 	rules   []Rule
 	url     string
 	history *history
 	want    map[string]bool
-	pending map[string]time.Time // since when a rule holds for labels
+	pending map[string]time.Time // when the rule's condition became true, by the alert's labels
 	firing  map[string]Alert
 	seen    map[string]time.Time // when a firing alert was last true
 }
 
-// NewRuler watches a fleet. The URL is the Prometheus that alerts claim to come from; it may be
-// empty.
-func NewRuler(f *Fleet, prometheusURL string) *Ruler {
+// NewRuler returns a Ruler for a fleet. Alerts link to the Prometheus at the URL; it may be empty.
+func NewRuler(f *lab.Fleet, prometheusURL string) *Ruler {
 	if prometheusURL == "" {
 		prometheusURL = "http://prometheus:9090"
 	}
-	r := &Ruler{fleet: f, url: prometheusURL, history: newHistory(1200), want: map[string]bool{}, pending: map[string]time.Time{}, firing: map[string]Alert{}, seen: map[string]time.Time{}}
-	r.history.epoch = float64(f.cfg.Start.Unix())
-	r.watch(Rules(f.cfg.Kind))
+	r := &Ruler{fleet: f, url: prometheusURL, history: newHistory(1200), want: map[string]bool{},
+		pending: map[string]time.Time{}, firing: map[string]Alert{}, seen: map[string]time.Time{}}
+	r.history.epoch = float64(f.Start().Unix())
+	r.watch(Rules(f.Config().Kind))
 	return r
 }
 
-// names finds what may be a metric in an expression; functions and labels among them do no harm.
-var names = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
+// identifiers finds the possible metric names in an expression. It also finds functions and labels,
+// which no page exports.
+var identifiers = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
 
-// watch adds rules, and what they read.
+// watch adds rules and the metrics that they read.
 func (r *Ruler) watch(rules []Rule) {
 	r.rules = append(r.rules, rules...)
 	for _, rule := range rules {
-		for _, name := range names.FindAllString(rule.Expr, -1) {
+		for _, name := range identifiers.FindAllString(rule.Expr, -1) {
 			r.want[name] = true
 			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 				name = strings.TrimSuffix(name, suffix)
@@ -73,15 +76,15 @@ func (r *Ruler) watch(rules []Rule) {
 	}
 }
 
-// Evaluate scrapes every target at the fleet's present and evaluates every rule. It returns what
-// fires, and each alert that has resolved since the last call once.
+// Evaluate scrapes every target at the fleet's present and evaluates every rule. It returns the
+// alerts that fire, and those that have resolved since the last call.
 func (r *Ruler) Evaluate() []Alert {
-	now := r.scrape()
+	now, cluster := r.scrape(), r.fleet.Config().Cluster
 	held := map[string]bool{}
 	for _, rule := range r.rules {
 		for _, s := range rule.eval(r.history) {
 			labels := maps.Clone(s.labels)
-			labels["alertname"], labels["severity"], labels["cluster"] = rule.Name, rule.Severity, r.fleet.cfg.Cluster
+			labels["alertname"], labels["severity"], labels["cluster"] = rule.Name, rule.Severity, cluster
 			key := labelKey(labels)
 			if held[key] {
 				continue
@@ -117,24 +120,21 @@ func (r *Ruler) Evaluate() []Alert {
 }
 
 func (r *Ruler) scrape() time.Time {
-	f := r.fleet
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r.history.last = f.now
-	for _, t := range f.targets() {
-		families := f.page(t, true)
+	at, now, pages := r.fleet.Scrape()
+	r.history.last = now
+	for _, p := range pages {
 		up := 0.0
-		if families != nil {
+		if p.Families != nil {
 			up = 1
-			r.history.scrape(f.now, families, r.want)
+			r.history.scrape(now, p.Families, r.want)
 		}
-		r.history.add("up", labelKey(t.Labels), f.now, up, func() map[string]string { return t.Labels })
+		r.history.add("up", labelKey(p.Target.Labels), now, up, func() map[string]string { return p.Target.Labels })
 	}
-	r.history.forget(f.now)
-	return f.at(f.now)
+	r.history.forget(now)
+	return at
 }
 
-// expand fills in the one template form that the summaries use.
+// expand replaces {{ $labels.NAME }}, the only template that the summaries use.
 func expand(text string, labels map[string]string) string {
 	for _, k := range slices.Backward(sortedKeys(labels)) {
 		text = strings.ReplaceAll(text, "{{ $labels."+k+" }}", labels[k])

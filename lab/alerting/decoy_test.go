@@ -1,19 +1,21 @@
-package lab
+package alerting
 
 import (
 	"testing"
 	"time"
+
+	"paramedic/lab"
 )
 
 // A decoy is one only while nobody suffers: it sets off a nervous rule, and none that speaks of
 // users.
-func TestDecoysAlarmNervousRulesAndHurtNobody(t *testing.T) {
+func TestDecoysFireSensitiveRulesOnly(t *testing.T) {
 	suffering := map[string]bool{"VLLMTTFTDegradation": true, "VLLMHighTTFT": true, "VLLMHighITL": true, "VLLMQueueTimeHigh": true, "LLMPreemptionStorm": true,
 		"VLLMRequestQueueBackup": true, "VLLMHighErrorRate": true, "VLLMEngineHang": true, "VLLMWorkerDown": true, "VLLMPreemptionRelatedDegradation": true}
-	for _, name := range Decoys() {
+	for _, name := range lab.Decoys() {
 		t.Run(name, func(t *testing.T) {
 			for _, seed := range []uint64{1} {
-				s, err := NewDecoy(name, seed)
+				s, err := lab.NewDecoy(name, seed)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package lab
+package alerting
 
 import (
 	"maps"
@@ -10,16 +10,16 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// history is as much of a Prometheus as the rules need: scraped samples of some families, and a few
-// of PromQL's functions.
+// history keeps the scraped samples that the rules read, and evaluates the PromQL functions that
+// they use.
 type history struct {
 	series map[string]*family // by metric name
 	last   float64            // the last scrape
-	epoch  float64            // the Unix time that it counts from
-	keep   float64
+	epoch  float64            // the Unix time at which the fleet began; other times are seconds since then
+	keep   float64            // seconds
 }
 
-// family is the series of one name, in the order of their keys.
+// family holds the series of one metric name, sorted by key.
 type family struct {
 	byKey map[string]*series
 	list  []*series
@@ -33,20 +33,12 @@ type series struct {
 
 type point struct{ at, value float64 }
 
-// vector is what an expression evaluates to, in the order of its labels.
-type vector []sample
-
-type sample struct {
-	labels map[string]string
-	value  float64
-}
-
 func newHistory(keep float64) *history {
 	return &history{series: map[string]*family{}, keep: keep}
 }
 
-// add records a sample. Its labels are made only for a series that is new; key tells the series of
-// one name apart.
+// add records a sample. The key is unique among the series of a name. The labels are only computed
+// for a new series.
 func (h *history) add(name, key string, at, value float64, labels func() map[string]string) {
 	f := h.series[name]
 	if f == nil {
@@ -57,7 +49,8 @@ func (h *history) add(name, key string, at, value float64, labels func() map[str
 	if s == nil {
 		s = &series{key: key, labels: labels()}
 		f.byKey[key] = s
-		i, _ := slices.BinarySearchFunc(f.list, key, func(s *series, key string) int { return strings.Compare(s.key, key) })
+		i, _ := slices.BinarySearchFunc(f.list, key,
+			func(s *series, key string) int { return strings.Compare(s.key, key) })
 		f.list = slices.Insert(f.list, i, s)
 	}
 	s.points = append(s.points, point{at, value})
@@ -66,7 +59,7 @@ func (h *history) add(name, key string, at, value float64, labels func() map[str
 	}
 }
 
-// scrape records the families that are wanted.
+// scrape records the families in want.
 func (h *history) scrape(at float64, families []*dto.MetricFamily, want map[string]bool) {
 	for _, f := range families {
 		name := f.GetName()
@@ -85,7 +78,8 @@ func (h *history) scrape(at float64, families []*dto.MetricFamily, want map[stri
 					h.add(name+"_sum", key, at, m.Histogram.GetSampleSum(), labels)
 				}
 				bucket := name + "_bucket"
-				for _, b := range append(m.Histogram.Bucket, &dto.Bucket{UpperBound: new(math.Inf(1)), CumulativeCount: m.Histogram.SampleCount}) {
+				for _, b := range append(m.Histogram.Bucket,
+					&dto.Bucket{UpperBound: new(math.Inf(1)), CumulativeCount: m.Histogram.SampleCount}) {
 					edge := formatEdge(b.GetUpperBound())
 					h.add(bucket, key+"\xff"+edge, at, float64(b.GetCumulativeCount()), func() map[string]string {
 						with := labelMap(m.Label)
@@ -98,8 +92,8 @@ func (h *history) scrape(at float64, families []*dto.MetricFamily, want map[stri
 	}
 }
 
-// seriesKey tells a family's series apart. A page writes a series' labels in the same order each
-// time.
+// seriesKey returns a key that is unique within a family. It relies on a page writing a series'
+// labels in the same order each time.
 func seriesKey(labels []*dto.LabelPair) string {
 	var b strings.Builder
 	for _, l := range labels {
@@ -119,7 +113,7 @@ func labelMap(pairs []*dto.LabelPair) map[string]string {
 	return out
 }
 
-// forget drops series that have not been seen for as long as anything is kept.
+// forget drops series without a sample in the time that is kept.
 func (h *history) forget(now float64) {
 	for _, f := range h.series {
 		f.list = slices.DeleteFunc(f.list, func(s *series) bool {
@@ -132,7 +126,8 @@ func (h *history) forget(now float64) {
 	}
 }
 
-// now is the value of each series at the last scrape; what was not in it is stale.
+// now returns the value of each series at the last scrape. A series that was not in it is stale and
+// is left out.
 func (h *history) now(name string) vector {
 	return h.each(name, func(s *series) (float64, bool) {
 		p := s.points[len(s.points)-1]
@@ -160,7 +155,7 @@ func (s *series) within(from, to float64) []point {
 	return s.points[i:j]
 }
 
-// rate is the counter's growth a second over a window that ended offset seconds ago.
+// rate returns a counter's growth per second over a window that ended offset seconds ago.
 func (h *history) rate(name string, window, offset float64) vector {
 	end := h.last - offset
 	return h.each(name, func(s *series) (float64, bool) {
@@ -173,16 +168,16 @@ func (h *history) rate(name string, window, offset float64) vector {
 			if d := p[i].value - p[i-1].value; d >= 0 {
 				grown += d
 			} else {
-				grown += p[i].value // the counter began again
+				grown += p[i].value // the counter was reset
 			}
 		}
 		return grown * extrapolation(p, end-window, end, grown) / window, true
 	})
 }
 
-// extrapolation is by how much Prometheus takes a counter to have grown more in a window than
-// between its first and its last sample there: as far as to the window's ends where these samples
-// come near them, else half a step; and not to before the counter was zero.
+// extrapolation returns the factor by which Prometheus extends the growth between the first and the
+// last sample to the whole window. It extends to the window's end if the sample is within 1.1 steps
+// of it, else by half a step, and never to before the counter was zero.
 func extrapolation(p []point, from, to, grown float64) float64 {
 	first, last := p[0], p[len(p)-1]
 	watched := last.at - first.at
@@ -200,7 +195,7 @@ func extrapolation(p []point, from, to, grown float64) float64 {
 	return (watched + before + after) / watched
 }
 
-// average is PromQL's avg_over_time of a window that ended offset seconds ago.
+// average evaluates PromQL's avg_over_time over a window that ended offset seconds ago.
 func (h *history) average(name string, window, offset float64) vector {
 	end := h.last - offset
 	return h.each(name, func(s *series) (float64, bool) {
@@ -213,7 +208,7 @@ func (h *history) average(name string, window, offset float64) vector {
 	})
 }
 
-// age is how long ago a gauge of a Unix time was: time() - name.
+// age evaluates time() - name for a gauge that holds a Unix time.
 func (h *history) age(name string) vector {
 	v := h.now(name)
 	for i := range v {
@@ -236,8 +231,8 @@ func (h *history) changes(name string, window float64) vector {
 	})
 }
 
-// changesWithout is changes over the largest of the series that differ in the dropped labels only:
-// where a label has the value too, a new value is a new series.
+// changesWithout counts the changes of max without (drop). It serves exporters that repeat the value
+// in a label, so that each new value is a new series.
 func (h *history) changesWithout(name string, window float64, drop ...string) vector {
 	if h.series[name] == nil {
 		return nil
@@ -275,7 +270,7 @@ func (h *history) changesWithout(name string, window float64, drop ...string) ve
 	return out
 }
 
-// predict is PromQL's predict_linear: least squares over the window, ahead seconds from now.
+// predict evaluates PromQL's predict_linear: least squares over the window, ahead seconds from now.
 func (h *history) predict(name string, window, ahead float64) vector {
 	return h.each(name, func(s *series) (float64, bool) {
 		p := s.within(h.last-window, h.last)
@@ -292,7 +287,7 @@ func (h *history) predict(name string, window, ahead float64) vector {
 	})
 }
 
-// quantile is histogram_quantile over the rates of a histogram's buckets, summed by labels.
+// quantile evaluates histogram_quantile over the rates of a histogram's buckets, summed by labels.
 func (h *history) quantile(q float64, name string, window float64, by ...string) vector {
 	groups := map[string]vector{}
 	rates := h.rate(name+"_bucket", window, 0)
@@ -311,118 +306,21 @@ func (h *history) quantile(q float64, name string, window float64, by ...string)
 	return out
 }
 
-func bucketQuantile(q float64, buckets vector) float64 {
-	if len(buckets) < 2 || buckets[len(buckets)-1].value <= 0 {
-		return math.NaN()
-	}
-	rank := q * buckets[len(buckets)-1].value
-	low, below := 0.0, 0.0
-	for i, b := range buckets {
-		edge := parseEdge(b.labels["le"])
-		if b.value < rank {
-			low, below = edge, b.value
-			continue
-		}
-		if i == len(buckets)-1 {
-			return low
-		}
-		return low + (edge-low)*(rank-below)/(b.value-below)
-	}
-	return low
+// lowest evaluates PromQL's min_over_time, highest its max_over_time.
+func (h *history) lowest(name string, window float64) vector {
+	return h.extreme(name, window, math.Inf(1), math.Min)
 }
 
-// sum and largest aggregate by labels.
-func (v vector) sum(by ...string) vector {
-	return v.aggregate(by, func(a, b float64) float64 { return a + b })
+func (h *history) highest(name string, window float64) vector {
+	return h.extreme(name, window, math.Inf(-1), math.Max)
 }
 
-func (v vector) largest(by ...string) vector { return v.aggregate(by, math.Max) }
-
-func (v vector) aggregate(by []string, join func(a, b float64) float64) vector {
-	at := map[string]int{}
-	var out vector
-	for _, s := range v {
-		key := keyBy(s.labels, by)
-		if i, ok := at[key]; ok {
-			out[i].value = join(out[i].value, s.value)
-			continue
+func (h *history) extreme(name string, window, none float64, pick func(a, b float64) float64) vector {
+	return h.each(name, func(s *series) (float64, bool) {
+		out := none
+		for _, p := range s.within(h.last-window, h.last) {
+			out = pick(out, p.value)
 		}
-		at[key] = len(out)
-		out = append(out, sample{pick(s.labels, by), s.value})
-	}
-	slices.SortFunc(out, func(a, b sample) int { return strings.Compare(keyBy(a.labels, by), keyBy(b.labels, by)) })
-	return out
-}
-
-// where keeps the samples whose value passes.
-func (v vector) where(ok func(float64) bool) vector {
-	var out vector
-	for _, s := range v {
-		if ok(s.value) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func (v vector) above(limit float64) vector {
-	return v.where(func(x float64) bool { return x > limit })
-}
-
-// with keeps the samples whose label has one of the values.
-func (v vector) with(label string, values ...string) vector {
-	var out vector
-	for _, s := range v {
-		if slices.Contains(values, s.labels[label]) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// and keeps the samples that the other vector has too, matched on labels.
-func (v vector) and(o vector, on ...string) vector {
-	have := map[string]bool{}
-	for _, s := range o {
-		have[keyBy(s.labels, on)] = true
-	}
-	var out vector
-	for _, s := range v {
-		if have[keyBy(s.labels, on)] {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// renamed gives every sample new labels with the values of old ones, as label_replace does: pairs
-// of a new name and an old one.
-func (v vector) renamed(pairs ...string) vector {
-	out := make(vector, len(v))
-	for i, s := range v {
-		labels := make(map[string]string, len(s.labels)+len(pairs)/2)
-		for k, value := range s.labels {
-			labels[k] = value
-		}
-		for k := 0; k+1 < len(pairs); k += 2 {
-			labels[pairs[k]] = s.labels[pairs[k+1]]
-		}
-		out[i] = sample{labels, s.value}
-	}
-	return out
-}
-
-// per divides by the other vector, matched on labels.
-func (v vector) per(o vector, on ...string) vector {
-	by := map[string]float64{}
-	for _, s := range o {
-		by[keyBy(s.labels, on)] = s.value
-	}
-	var out vector
-	for _, s := range v {
-		if d, ok := by[keyBy(s.labels, on)]; ok && d != 0 {
-			out = append(out, sample{s.labels, s.value / d})
-		}
-	}
-	return out
+		return out, out != none
+	})
 }

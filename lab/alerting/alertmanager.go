@@ -1,7 +1,8 @@
-package lab
+package alerting
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,11 +13,11 @@ import (
 	"time"
 )
 
-// An AlertmanagerConfig is a route: how alerts are grouped, how long a group waits, and where it is
-// sent.
+// An AlertmanagerConfig describes a route: how alerts are grouped, how long a group waits, and where
+// it is sent.
 type AlertmanagerConfig struct {
 	URL            string        // of the webhook receiver
-	Bearer         string        // sent as a bearer token where not empty
+	Bearer         string        // sent as a bearer token if not empty
 	Receiver       string        // default "paramedic"
 	ExternalURL    string        // default "http://alertmanager:9093"
 	GroupBy        []string      // default alertname, cluster, namespace
@@ -27,9 +28,9 @@ type AlertmanagerConfig struct {
 	Client         *http.Client // default: one with a timeout of 10 s
 }
 
-// An Alertmanager groups alerts and notifies a webhook as the real one does: a new group waits for
-// GroupWait, a changed one for GroupInterval, an unchanged one for RepeatInterval; a 5xx answer or
-// no answer is tried again, any other is not. Its time is that of the calls.
+// An Alertmanager groups alerts and notifies a webhook as the real one does. A new group waits for
+// GroupWait, a changed one for GroupInterval, and an unchanged one for RepeatInterval. It retries
+// after a 5xx answer or none, and after no other. Callers pass the time.
 type Alertmanager struct {
 	cfg    AlertmanagerConfig
 	groups map[string]*alertGroup
@@ -40,12 +41,12 @@ type alertGroup struct {
 	labels map[string]string
 	alerts map[string]Alert // by fingerprint
 	due    time.Time
-	sent   string // the state that was last sent: which alerts fire
+	sent   string // the last state that was sent: each alert's fingerprint, status and start
 	sentAt time.Time
 	fails  int
 }
 
-// A Webhook is the body that Alertmanager posts, payload version 4.
+// A Webhook is the body of Alertmanager's POST, payload version 4.
 type Webhook struct {
 	Receiver          string            `json:"receiver"`
 	Status            string            `json:"status"`
@@ -70,7 +71,7 @@ type WebhookAlert struct {
 	Fingerprint  string            `json:"fingerprint"`
 }
 
-// A Notification is a group's webhook that is due.
+// A Notification is a webhook that is due for a group.
 type Notification struct {
 	Webhook Webhook
 	group   *alertGroup
@@ -78,24 +79,24 @@ type Notification struct {
 	ended   []string
 }
 
-// NewAlertmanager makes an Alertmanager that knows of nothing yet.
+// NewAlertmanager returns an Alertmanager without alerts.
 func NewAlertmanager(c AlertmanagerConfig) *Alertmanager {
-	setDefault(&c.Receiver, "paramedic")
-	setDefault(&c.ExternalURL, "http://alertmanager:9093")
+	c.Receiver = cmp.Or(c.Receiver, "paramedic")
+	c.ExternalURL = cmp.Or(c.ExternalURL, "http://alertmanager:9093")
 	if c.GroupBy == nil {
 		c.GroupBy = []string{"alertname", "cluster", "namespace"}
 	}
-	setDefault(&c.GroupWait, 5*time.Second)
-	setDefault(&c.GroupInterval, 30*time.Second)
-	setDefault(&c.RepeatInterval, 4*time.Hour)
+	c.GroupWait = cmp.Or(c.GroupWait, 5*time.Second)
+	c.GroupInterval = cmp.Or(c.GroupInterval, 30*time.Second)
+	c.RepeatInterval = cmp.Or(c.RepeatInterval, 4*time.Hour)
 	if c.Client == nil {
 		c.Client = &http.Client{Timeout: 10 * time.Second}
 	}
 	return &Alertmanager{cfg: c, groups: map[string]*alertGroup{}}
 }
 
-// An Inhibition mutes the alerts that are named Target while one named Source fires with the same
-// values of the labels Equal.
+// An Inhibition mutes the alerts named Target while one named Source fires with equal values of the
+// labels in Equal.
 type Inhibition struct {
 	Source, Target string
 	Equal          []string
@@ -103,11 +104,12 @@ type Inhibition struct {
 
 func (i Inhibition) mutes(a Alert, all []Alert) bool {
 	return a.Labels["alertname"] == i.Target && slices.ContainsFunc(all, func(s Alert) bool {
-		return s.Labels["alertname"] == i.Source && s.EndsAt.IsZero() && labelKey(pick(s.Labels, i.Equal)) == labelKey(pick(a.Labels, i.Equal))
+		return s.Labels["alertname"] == i.Source && s.EndsAt.IsZero() &&
+			labelKey(pick(s.Labels, i.Equal)) == labelKey(pick(a.Labels, i.Equal))
 	})
 }
 
-// Receive takes what Rulers evaluated, all of it at once.
+// Receive takes the alerts of all Rulers at one moment.
 func (m *Alertmanager) Receive(now time.Time, alerts []Alert) {
 	for _, a := range alerts {
 		labels := pick(a.Labels, m.cfg.GroupBy)
@@ -121,7 +123,7 @@ func (m *Alertmanager) Receive(now time.Time, alerts []Alert) {
 		}
 		if g == nil {
 			if !a.EndsAt.IsZero() {
-				continue // resolved before it was ever heard of
+				continue // resolved before it was first received
 			}
 			g = &alertGroup{key: key, labels: labels, alerts: map[string]Alert{}, due: now.Add(m.cfg.GroupWait)}
 			m.groups[key] = g
@@ -173,7 +175,8 @@ func (m *Alertmanager) notification(g *alertGroup) Notification {
 		}
 		n.state += print + status + a.StartsAt.String()
 		w.Alerts = append(w.Alerts, WebhookAlert{
-			Status: status, Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.StartsAt, EndsAt: a.EndsAt, GeneratorURL: a.GeneratorURL, Fingerprint: print,
+			Status: status, Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.StartsAt, EndsAt: a.EndsAt,
+			GeneratorURL: a.GeneratorURL, Fingerprint: print,
 		})
 		w.CommonLabels = common(w.CommonLabels, a.Labels, i == 0)
 		w.CommonAnnotations = common(w.CommonAnnotations, a.Annotations, i == 0)
@@ -192,7 +195,7 @@ func common(have, add map[string]string, first bool) map[string]string {
 	return out
 }
 
-// Sent records that a notification was answered; Deliver calls it.
+// Sent records that the receiver accepted a notification or refused it for good. Deliver calls it.
 func (m *Alertmanager) Sent(n Notification, now time.Time) {
 	g := n.group
 	g.sent, g.sentAt, g.fails = n.state, now, 0
@@ -208,9 +211,8 @@ func (m *Alertmanager) Sent(n Notification, now time.Time) {
 	g.sent = m.notification(g).state
 }
 
-// Deliver posts what is due at now. It tries each once: what failed with a 5xx answer or none is
-// due again soon, with a growing pause; any other answer ends it. The errors of all are joined into
-// one.
+// Deliver posts the notifications that are due at now, each once. One that failed with a 5xx answer
+// or none is due again after a growing pause; any other answer ends it. Deliver joins all errors.
 func (m *Alertmanager) Deliver(ctx context.Context, now time.Time) error {
 	var failed []string
 	for _, n := range m.Due(now) {

@@ -1,4 +1,4 @@
-package lab
+package alerting
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 	"strings"
 )
 
+// labelKey returns a key that is equal for equal label sets.
 func labelKey(labels map[string]string) string {
 	var b strings.Builder
 	for _, k := range sortedKeys(labels) {
@@ -16,7 +17,7 @@ func labelKey(labels map[string]string) string {
 	return b.String()
 }
 
-// keyBy is the same for labels with the same values of these names.
+// keyBy returns a key that is equal for label sets with equal values of these names.
 func keyBy(labels map[string]string, names []string) string {
 	if len(names) == 1 {
 		return labels[names[0]]
@@ -31,6 +32,7 @@ func keyBy(labels map[string]string, names []string) string {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
+// pick returns the labels with these names, without empty ones.
 func pick(labels map[string]string, names []string) map[string]string {
 	out := make(map[string]string, len(names))
 	for _, n := range names {
