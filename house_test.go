@@ -82,6 +82,13 @@ var may = map[string][]string{
 	"notify/console":       {"state", "notify"},
 	"notify/web":           {"state", "notify"},
 	"notify/wording":       {"state", "notify"},
+	"webhook/httpio":       {},
+	"webhook/report":       {"state"},
+	"webhook/access":       {"state", "webhook/httpio"},
+	"webhook/alertmanager": {"state", "webhook/httpio"},
+	"webhook/command":      {"state", "webhook/httpio"},
+	"webhook/api":          {"state", "webhook/access", "webhook/command", "webhook/httpio", "webhook/report"},
+	"webhook/chat":         {"state", "webhook/access", "webhook/command", "webhook/httpio", "webhook/report"},
 	"remediate/kube":       {"state", "remediate"},
 	"remediate/simcluster": {"state", "remediate"},
 }
@@ -121,12 +128,12 @@ func roomOf(dir string) (string, []string) {
 // vendors may be imported only below these folders.
 var vendors = map[string][]string{
 	"github.com/nats-io/":              {"state/jetstream"},
-	"github.com/slack-go/":             {"notify/slack", "webhook"},
+	"github.com/slack-go/":             {"notify/slack", "webhook/chat"},
 	"github.com/PagerDuty/":            {"notify/pagerduty", "webhook"},
 	"k8s.io/":                          {"rules/enrich/kubernetes", "remediate/kube"},
 	"github.com/prometheus/prometheus": {"rules", "lab"},
 
-	"github.com/prometheus/alertmanager/template": {"notify/wording", "webhook"},
+	"github.com/prometheus/alertmanager/template": {"notify/wording", "webhook/alertmanager"},
 }
 
 func TestVendorsStayInTheirAdapters(t *testing.T) {

@@ -17,25 +17,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/common/model"
+
 	"paramedic/state"
+	"paramedic/webhook/access"
+	"paramedic/webhook/webhooktest"
 )
-
-// payloadOf makes a payload; each alert is its JSON.
-func payloadOf(alerts ...string) string {
-	return `{"version":"4","receiver":"paramedic","groupKey":"{}:{}","externalURL":"http://am-1:9093","truncatedAlerts":0,"alerts":[` + strings.Join(alerts, ",") + `]}`
-}
-
-func alertOf(cluster string, n int) string {
-	return fmt.Sprintf(`{"status":"firing","labels":{"alertname":"HighKV","cluster":%q,"pod":"vllm-%d"},"annotations":{"summary":"full"},"startsAt":"2026-11-21T02:59:00Z","endsAt":"0001-01-01T00:00:00Z","generatorURL":"http://prom/graph?g0.expr=up","fingerprint":"%016x"}`, cluster, n, n)
-}
-
-func alertsOf(cluster string, n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = alertOf(cluster, i)
-	}
-	return out
-}
 
 // recorded finds the recorded payloads beside the repository.
 func recorded(t testing.TB) []string {
@@ -80,19 +67,9 @@ func TestRecordedPayloadsOfRealAlertmanagersAreTaken(t *testing.T) {
 	}
 }
 
-func TestFingerprintIsAlertmanagers(t *testing.T) {
-	labels := map[string]string{
-		"alertname": "HighErrorRate", "cluster": "demo", "instance": "127.0.0.1:19100", "job": "fake", "replica": "r1", "service": "a",
-		"severity": "critical", "team": "payments",
-	}
-	if got := fingerprint(labels); got != "9ea79507655ba9b9" {
-		t.Errorf("fingerprint = %s", got)
-	}
-}
-
 func TestBadPayloadsAreRefusedAndNothingIsKept(t *testing.T) {
-	good := alertOf("prod", 1)
-	bad := func(old, new string) string { return payloadOf(good, strings.Replace(good, old, new, 1)) }
+	good := webhooktest.Alert("prod", 1)
+	bad := func(old, new string) string { return webhooktest.Payload(good, strings.Replace(good, old, new, 1)) }
 	for name, c := range map[string]struct {
 		body string
 		code int
@@ -100,16 +77,16 @@ func TestBadPayloadsAreRefusedAndNothingIsKept(t *testing.T) {
 	}{
 		"empty":                {"", 400, "empty"},
 		"not JSON":             {"{", 400, "not an Alertmanager"},
-		"more after it":        {payloadOf(good) + "{}", 400, "more follows"},
+		"more after it":        {webhooktest.Payload(good) + "{}", 400, "more follows"},
 		"version 1":            {`{"version":"1","alerts":[` + good + `]}`, 400, `payload version \"4\"`},
 		"version as a number":  {`{"version":4,"alerts":[` + good + `]}`, 400, "not supported"},
 		"custom payload":       {`{"text":"hello"}`, 400, "custom payload"},
 		"a list":               {`[]`, 400, "not an Alertmanager"},
-		"no alerts":            {payloadOf(), 400, "no alerts"},
-		"invalid UTF-8":        {payloadOf(strings.Replace(good, "vllm", "\xff", 1)), 400, "UTF-8"},
+		"no alerts":            {webhooktest.Payload(), 400, "no alerts"},
+		"invalid UTF-8":        {webhooktest.Payload(strings.Replace(good, "vllm", "\xff", 1)), 400, "UTF-8"},
 		"alerts of one object": {`{"version":"4","alerts":{}}`, 400, "not an Alertmanager"},
-		"receiver is a number": {strings.Replace(payloadOf(good), `"paramedic"`, `5`, 1), 400, "not an Alertmanager"},
-		"oversized":            {payloadOf(bad(`full`, strings.Repeat("x", 300<<10))), 413, "larger than 262144 bytes; send less at once: let Alertmanager group_by more labels"},
+		"receiver is a number": {strings.Replace(webhooktest.Payload(good), `"paramedic"`, `5`, 1), 400, "not an Alertmanager"},
+		"oversized":            {webhooktest.Payload(bad(`full`, strings.Repeat("x", 300<<10))), 413, "larger than 262144 bytes; send less at once: let Alertmanager group_by more labels"},
 		"deeply nested":        {strings.Repeat(`{"alerts":[`, 20_000), 400, "not an Alertmanager"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +108,7 @@ func TestHostileTextIsKeptAsData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := payloadOf(strings.Replace(alertOf("prod", 1), `"vllm-1"`, string(quoted), 1))
+	body := webhooktest.Payload(strings.Replace(webhooktest.Alert("prod", 1), `"vllm-1"`, string(quoted), 1))
 	expect(t, do(s, "POST", "/webhook/alertmanager", body), 200)
 	if got := w.inputs[0].Alerts.Alerts[0].Labels["pod"]; got != evil {
 		t.Errorf("label = %q", got)
@@ -154,10 +131,10 @@ func TestLongAnnotationsAreCutNotRefused(t *testing.T) {
 	w := newWorld()
 	s, _ := door(t, w, nil)
 	long := strings.Repeat("é", 100<<10)
-	body := payloadOf(strings.Replace(alertOf("prod", 1), `"summary":"full"`, `"description":"`+long+`","summary":"full"`, 1))
+	body := webhooktest.Payload(strings.Replace(webhooktest.Alert("prod", 1), `"summary":"full"`, `"description":"`+long+`","summary":"full"`, 1))
 	expect(t, do(s, "POST", "/webhook/alertmanager", body), 200)
 	got := w.inputs[0].Alerts.Alerts[0].Annotations
-	if got["summary"] != "full" || len(got["description"]) > maxAnnotation || !strings.HasSuffix(got["description"], "é…") {
+	if got["summary"] != "full" || len(got["description"]) > 4<<10 || !strings.HasSuffix(got["description"], "é…") {
 		t.Errorf("annotations of %d bytes", len(got["description"]))
 	}
 }
@@ -173,8 +150,8 @@ func TestPayloadIsSplitByClusterAndSizeInOneAppend(t *testing.T) {
 			observed = n
 		}
 	})
-	alerts := append(alertsOf("prod", 250), alertOf("elsewhere", 1000), alertOf("default", 1001))
-	expect(t, do(s, "POST", "/webhook/alertmanager", payloadOf(alerts...)), 200, `"accepted":252`)
+	alerts := append(webhooktest.Alerts("prod", 250), webhooktest.Alert("elsewhere", 1000), webhooktest.Alert("default", 1001))
+	expect(t, do(s, "POST", "/webhook/alertmanager", webhooktest.Payload(alerts...)), 200, `"accepted":252`)
 	if w.calls != 1 || observed != 252 {
 		t.Fatalf("%d appends, %d alerts observed", w.calls, observed)
 	}
@@ -190,81 +167,12 @@ func TestPayloadIsSplitByClusterAndSizeInOneAppend(t *testing.T) {
 	}
 }
 
-// An alert of a cluster that nobody configured must not be answered with another's evidence, let
-// alone first aid; where there is only one cluster, it is the one that is meant.
-func TestAnAlertOfAnUnknownClusterIsNotAnothers(t *testing.T) {
-	body := []byte(payloadOf(alertOf("atlantis", 1), strings.Replace(alertOf("x", 2), `"cluster":"x"`, `"zone":"x"`, 1)))
-	for _, c := range []struct {
-		clusters []string
-		want     string
-	}{{[]string{"prod", "edge"}, "atlantis prod"}, {[]string{"prod"}, "prod"}} {
-		p, err := DecodeAlertmanager(body, c.clusters, start)
-		var got []string
-		for _, in := range p.Inputs {
-			got = append(got, in.Cluster)
-		}
-		if err != nil || strings.Join(got, " ") != c.want {
-			t.Errorf("with %v: %v, %v", c.clusters, got, err)
-		}
-	}
-}
-
-func TestPartsFitAMessage(t *testing.T) {
-	heavy := make([]string, 60)
-	for i := range heavy {
-		heavy[i] = strings.Replace(alertOf("prod", i), `"full"`, `"`+strings.Repeat("<&>", 1300)+`"`, 1)
-	}
-	p, err := DecodeAlertmanager([]byte(payloadOf(heavy...)), []string{"default", "prod"}, start)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(p.Inputs) < 2 {
-		t.Error("it was not split")
-	}
-	for _, in := range p.Inputs {
-		data, err := json.Marshal(in)
-		if err != nil || len(data) > 1<<20 {
-			t.Errorf("a part of %d bytes (%v)", len(data), err)
-		}
-	}
-}
-
 func TestTooManyAlertsAtOnce(t *testing.T) {
 	w := newWorld()
 	s, _ := door(t, w, func(c *Config) { c.Limits.Alerts = 3 })
-	expect(t, do(s, "POST", "/webhook/alertmanager", payloadOf(alertsOf("prod", 4)...)), 413, "at most 3")
+	expect(t, do(s, "POST", "/webhook/alertmanager", webhooktest.Payload(webhooktest.Alerts("prod", 4)...)), 413, "at most 3")
 	if w.calls != 0 {
 		t.Error("something was appended")
-	}
-}
-
-func TestDuplicatesOfAnHAPairHaveTheSameInputs(t *testing.T) {
-	alerts := alertsOf("prod", 3)
-	one := payloadOf(alerts...)
-	other := strings.Replace(payloadOf(alerts[2], alerts[0], alerts[1]), "am-1", "am-2", 1)
-	other = strings.Replace(other, `"version":"4"`, `"notification_reason":"repeat interval elapsed","version":"4"`, 1)
-	ids := func(body string, at time.Time) (out []string) {
-		p, err := DecodeAlertmanager([]byte(body), []string{"prod"}, at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, in := range p.Inputs {
-			out = append(out, in.ID)
-		}
-		return out
-	}
-	a, b := ids(one, start), ids(other, start.Add(time.Second))
-	if fmt.Sprint(a) != fmt.Sprint(b) {
-		t.Errorf("%v and %v", a, b)
-	}
-	for name, changed := range map[string]string{
-		"resolved":    strings.Replace(one, "firing", "resolved", 1),
-		"new episode": strings.Replace(one, "02:59:00Z", "02:59:01Z", 1),
-		"new label":   strings.Replace(one, "vllm-1", "vllm-9", 1),
-	} {
-		if fmt.Sprint(ids(changed, start)) == fmt.Sprint(a) {
-			t.Errorf("%s: same ID", name)
-		}
 	}
 }
 
@@ -278,7 +186,7 @@ func TestFailingLogIs503AndNothingIsKept(t *testing.T) {
 			w := newWorld()
 			w.err = err
 			s, _ := door(t, w, nil)
-			got := do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf("prod", 1)))
+			got := do(s, "POST", "/webhook/alertmanager", webhooktest.Payload(webhooktest.Alert("prod", 1)))
 			expect(t, got, 503)
 			if got.Header().Get("Retry-After") == "" || strings.Contains(got.Body.String(), "secret-detail") || len(w.inputs) != 0 {
 				t.Errorf("headers %v, body %s", got.Header(), got.Body)
@@ -293,10 +201,12 @@ func TestSlowLogAndOverloadAre503(t *testing.T) {
 		w.block, w.entered = make(chan struct{}), make(chan struct{}, 1)
 		s, _ := door(t, w, func(c *Config) { c.Limits.Concurrency = 1 })
 		first := make(chan *httptest.ResponseRecorder)
-		go func() { first <- do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf("prod", 1))) }()
+		go func() {
+			first <- do(s, "POST", "/webhook/alertmanager", webhooktest.Payload(webhooktest.Alert("prod", 1)))
+		}()
 		<-w.entered
 		// The only place is taken: the second waits a second, and is asked to come again.
-		got := do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf("prod", 2)))
+		got := do(s, "POST", "/webhook/alertmanager", webhooktest.Payload(webhooktest.Alert("prod", 2)))
 		expect(t, got, 503, "too many payloads")
 		if got.Header().Get("Retry-After") == "" {
 			t.Error("no Retry-After")
@@ -330,12 +240,12 @@ func TestBodyThatDoesNotArriveIs503(t *testing.T) {
 
 func TestAlertmanagerAuthentication(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name, value string) *Secret {
+	file := func(name, value string) *access.Secret {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(value), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return NewSecret(path)
+		return access.NewSecret(path)
 	}
 	token, password := file("token", "s3cret-token\n"), file("password", "pa55\n")
 	basic := func(user, pass string) string {
@@ -343,16 +253,16 @@ func TestAlertmanagerAuthentication(t *testing.T) {
 		r.SetBasicAuth(user, pass)
 		return r.Header.Get("Authorization")
 	}
-	all := AlertmanagerAuth{Bearer: token, BasicUser: "am", BasicPassword: password, ClientCert: true}
+	all := access.AlertmanagerAuth{Bearer: token, BasicUser: "am", BasicPassword: password, ClientCert: true}
 	for name, c := range map[string]struct {
-		auth   AlertmanagerAuth
+		auth   access.AlertmanagerAuth
 		header string
 		cert   bool
 		code   int
 	}{
-		"nothing configured, not open": {AlertmanagerAuth{}, "", false, 403},
-		"nothing configured, open":     {AlertmanagerAuth{Open: true}, "", false, 200},
-		"configured, open is ignored":  {AlertmanagerAuth{Open: true, Bearer: token}, "", false, 401},
+		"nothing configured, not open": {access.AlertmanagerAuth{}, "", false, 403},
+		"nothing configured, open":     {access.AlertmanagerAuth{Open: true}, "", false, 200},
+		"configured, open is ignored":  {access.AlertmanagerAuth{Open: true, Bearer: token}, "", false, 401},
 		"no credentials":               {all, "", false, 401},
 		"bearer":                       {all, "Bearer s3cret-token", false, 200},
 		"wrong bearer":                 {all, "Bearer s3cret-tokem", false, 401},
@@ -361,14 +271,14 @@ func TestAlertmanagerAuthentication(t *testing.T) {
 		"wrong user":                   {all, basic("root", "pa55"), false, 401},
 		"wrong password":               {all, basic("am", "pa56"), false, 401},
 		"client certificate":           {all, "", true, 200},
-		"certificate not asked for":    {AlertmanagerAuth{Bearer: token}, "", true, 401},
-		"secret file is gone":          {AlertmanagerAuth{Bearer: NewSecret(filepath.Join(dir, "none"))}, "Bearer x", false, 503},
-		"secret file is empty":         {AlertmanagerAuth{Bearer: file("empty", "\n")}, "Bearer ", false, 503},
+		"certificate not asked for":    {access.AlertmanagerAuth{Bearer: token}, "", true, 401},
+		"secret file is gone":          {access.AlertmanagerAuth{Bearer: access.NewSecret(filepath.Join(dir, "none"))}, "Bearer x", false, 503},
+		"secret file is empty":         {access.AlertmanagerAuth{Bearer: file("empty", "\n")}, "Bearer ", false, 503},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			s, _ := door(t, w, func(cfg *Config) { cfg.Alertmanager = c.auth })
-			r := request("POST", "127.0.0.1", "/webhook/alertmanager", payloadOf(alertOf("prod", 1)), "Content-Type", "application/json")
+			r := request("POST", "127.0.0.1", "/webhook/alertmanager", webhooktest.Payload(webhooktest.Alert("prod", 1)), "Content-Type", "application/json")
 			if c.header != "" {
 				r.Header.Set("Authorization", c.header)
 			}
@@ -386,4 +296,9 @@ func TestAlertmanagerAuthentication(t *testing.T) {
 			}
 		})
 	}
+}
+
+// fingerprint returns Prometheus' own hash of a label set.
+func fingerprint(labels map[string]string) state.Fingerprint {
+	return state.Fingerprint(model.Fingerprint(model.LabelsToSignature(labels)).String())
 }

@@ -18,6 +18,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"paramedic/state"
+	"paramedic/webhook/access"
+	"paramedic/webhook/api"
+	"paramedic/webhook/httpio"
 )
 
 const tokensFile = `
@@ -33,11 +36,11 @@ func withTokens(t testing.TB) func(*Config) {
 	if err := os.WriteFile(path, []byte(tokensFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := LoadTokens(path)
+	tokens, err := access.LoadTokens(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(c *Config) { c.API = APIAuth{Tokens: tokens} }
+	return func(c *Config) { c.API = access.APIAuth{Tokens: tokens} }
 }
 
 func TestIncidentJSONIsAsPromised(t *testing.T) {
@@ -45,7 +48,7 @@ func TestIncidentJSONIsAsPromised(t *testing.T) {
 	got := do(s, "GET", "/api/v1/incidents?status=open,acked&cause=kv_exhaustion&cluster=prod", "")
 	expect(t, got, 200, `"nodes":[]`, `"gpus":[]`, `"missing_evidence":[]`, `"resolved_at":null`, `"diagnosed_at":"2026-11-21T03:00:09Z"`, `"baseline":0.61,"day_ago":null,"week_ago":0.61,"z":null,"weight":6.2`,
 		`"anomalies":[{"signal":"kv_usage","value":0.98`, `"with":"ttft_p95","r":0.94,"points":51,"lead_s":240`)
-	var list IncidentsJSON
+	var list api.IncidentsJSON
 	if err := json.Unmarshal(got.Body.Bytes(), &list); err != nil || len(list.Incidents) != 1 {
 		t.Fatalf("%v: %s", err, got.Body)
 	}
@@ -256,66 +259,6 @@ func TestWriteThatIsNotYetAppliedIs202AndAFailedOne503(t *testing.T) {
 	})
 }
 
-func TestTokensAndSecretsAreReReadAndBadFilesRefused(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tokens.yaml")
-	put := func(text string, age time.Duration) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, start, start.Add(age)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("- {token: first-token, name: a, role: admin}", 0)
-	tokens, err := LoadTokens(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put("- {token: other-token, name: b, role: viewer, slack_user: U1}", time.Second)
-	if _, ok, _ := tokens.lookup("first-token"); ok {
-		t.Error("a token that was taken out still works")
-	}
-	if name, role, ok := tokens.SlackUser("U1"); !ok || name != "b" || role != state.Viewer {
-		t.Error("Slack user is not found")
-	}
-	put("- {token: other-token, rolle: viewer}", 2*time.Second)
-	if _, ok, err := tokens.lookup("other-token"); !ok || err == nil {
-		t.Errorf("an invalid file was applied (%v)", err)
-	}
-	for text, want := range map[string]string{
-		"":               "1: it has no tokens",
-		"[]":             "1: it has no tokens",
-		"a: b":           "1: it must be a list",
-		"- just-a-token": "1: entry 1: it must be {token",
-		"\t-":            "1: it is not valid YAML",
-		"- {token: secret-token, role: viewer}\n- : [":                                "it is not valid YAML",
-		"# mine\n- {token: short, role: admin}":                                       "2: entry 1: a token needs at least 8 characters",
-		"- {token: secret-token, role: king}":                                         "1: entry 1: role must be viewer, responder or admin",
-		"- {token: [secret-token], role: admin}":                                      "1: entry 1: token must be text",
-		"- {token: secret-token, role: viewer}\n- {token: secret-token, role: admin}": "2: entry 2: same token as entry 1",
-		"- {token: secret-token, rolle: viewer}":                                      `1: entry 1: unknown key "rolle"`,
-	} {
-		put(text, 10*time.Second)
-		_, err := LoadTokens(path)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret-token") {
-			t.Errorf("%q: %v, want %s", text, err, want)
-		}
-	}
-	secret := NewSecret(path)
-	put("one", 3*time.Second)
-	if v, _ := secret.Value(); v != "one" {
-		t.Errorf("secret %q", v)
-	}
-	put("two", 4*time.Second)
-	if v, _ := secret.Value(); v != "two" {
-		t.Errorf("secret %q", v)
-	}
-	t.Setenv("PARAMEDIC_TEST_SECRET", "three")
-	if v, _ := NewSecret("${PARAMEDIC_TEST_SECRET}").Value(); v != "three" {
-		t.Errorf("secret %q", v)
-	}
-}
-
 func TestEventsStreamUntilClose(t *testing.T) {
 	w := newWorld().populate()
 	s, _ := door(t, w, nil)
@@ -359,7 +302,7 @@ func TestHealthHeadersAndPanics(t *testing.T) {
 	expect(t, do(s, "GET", "/readyz", ""), 503, "NATS is away")
 	got := do(s, "GET", "/api/v1/fleet", "", "X-Request-Id", "bad id\n")
 	expect(t, got, 500)
-	if strings.Contains(got.Body.String(), "secret-panic") || got.Header().Get("X-Content-Type-Options") != "nosniff" || !plainID(got.Header().Get("X-Request-Id"), 64) {
+	if strings.Contains(got.Body.String(), "secret-panic") || got.Header().Get("X-Content-Type-Options") != "nosniff" || !httpio.PlainID(got.Header().Get("X-Request-Id"), 64) {
 		t.Errorf("%v %s", got.Header(), got.Body)
 	}
 }

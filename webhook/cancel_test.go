@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/webhook/report"
 )
 
 // after is what a run has become by the time that a no takes effect.
@@ -93,7 +94,7 @@ func TestAnActionSaysThatItWasCalledOffTooLate(t *testing.T) {
 	const says = "called off by ana too late: it was done already, and is verified as usual"
 	expect(t, do(s, "GET", "/api/v1/actions/"+string(action), ""), 200, says)
 	expect(t, do(s, "GET", "/api/v1/incidents/42", ""), 200, says)
-	if report := Report(Case{Incident: w.incidents[incident], Actions: w.ActionsOf(incident)}, start); !strings.Contains(report, "- **Called off:** by ana too late: it was done already") {
+	if report := report.Report(report.Case{Incident: w.incidents[incident], Actions: w.ActionsOf(incident)}, start); !strings.Contains(report, "- **Called off:** by ana too late: it was done already") {
 		t.Errorf("%s", report)
 	}
 }

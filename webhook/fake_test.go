@@ -16,6 +16,8 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/statetest"
+	"paramedic/webhook/access"
+	"paramedic/webhook/api"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -261,7 +263,7 @@ func door(t testing.TB, w *world, change func(*Config)) (*Server, *testClock) {
 	clock := &testClock{now: start}
 	c := Config{
 		Log: w, View: w, Clock: clock, Clusters: []string{"default", "prod"},
-		Alertmanager: AlertmanagerAuth{Open: true}, API: APIAuth{Open: true},
+		Alertmanager: access.AlertmanagerAuth{Open: true}, API: access.APIAuth{Open: true},
 	}
 	if change != nil {
 		change(&c)
@@ -294,7 +296,7 @@ func expect(t testing.TB, w *httptest.ResponseRecorder, code int, words ...strin
 		}
 	}
 	if code >= 400 {
-		var e ErrorJSON
+		var e api.ErrorJSON
 		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Error == "" {
 			t.Fatalf("error is not {\"error\": …}: %s", w.Body)
 		}

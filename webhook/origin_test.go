@@ -6,6 +6,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"paramedic/webhook/access"
+	"paramedic/webhook/webhooktest"
 )
 
 // pages answers every path as the incident pages and the metrics would.
@@ -30,7 +33,7 @@ func answerTo(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 }
 
 // firing is a payload of one alert.
-var firing = payloadOf(alertOf("prod", 1))
+var firing = webhooktest.Payload(webhooktest.Alert("prod", 1))
 
 var openPaths = []string{"/", "/incidents", "/incidents/42", "/fleet", "/actions", "/playbooks/kv_leak", "/metrics", "/readyz", "/openapi.yaml",
 	"/api/v1/incidents", "/api/v1/incidents/42/report", "/api/v1/actions", "/api/v1/events", "/webhook/alertmanager"}
@@ -93,7 +96,7 @@ func TestProvenRequestsComeUnderAnyName(t *testing.T) {
 		withTokens(t)(c)
 		pages(c)
 		c.API.Open = true
-		c.Alertmanager.Bearer = LiteralSecret("alerts")
+		c.Alertmanager.Bearer = access.LiteralSecret("alerts")
 	})
 	const host = "paramedic.internal"
 	expect(t, answerTo(s, request("GET", host, "/api/v1/incidents", "", "Authorization", "Bearer viewer-token")), 200)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/webhook/httpio"
 )
 
 // A Backlog tells how far the triage is behind. *state.Keeper is one.
@@ -36,7 +37,7 @@ func (s *Server) admit(clusters ...string) error {
 	if s.Backlog == nil || s.Limits.Lag <= 0 {
 		return nil
 	}
-	var refused *answer
+	var refused *httpio.Error
 	seen := map[int]bool{}
 	for _, cluster := range clusters {
 		lag := s.Backlog.LagOf(cluster)
@@ -45,9 +46,9 @@ func (s *Server) admit(clusters ...string) error {
 		}
 		seen[lag.Partition] = true
 		if wait := s.gate.look(s, lag); wait > 0 && refused == nil {
-			refused = fail(http.StatusServiceUnavailable, "%d alerts wait to be triaged, about %s of work: send this again; triage.max_lag says how much may wait",
+			refused = httpio.Fail(http.StatusServiceUnavailable, "%d alerts wait to be triaged, about %s of work: send this again; triage.max_lag says how much may wait",
 				lag.Alerts, lag.Behind().Round(time.Second))
-			refused.retryAfter = int(min(wait, time.Minute)/time.Second) + 1
+			refused.RetryAfter = int(min(wait, time.Minute)/time.Second) + 1
 		}
 	}
 	if refused == nil {

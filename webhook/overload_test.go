@@ -13,6 +13,7 @@ import (
 
 	"paramedic/state"
 	"paramedic/state/jetstream"
+	"paramedic/webhook/webhooktest"
 )
 
 // lagging is a backlog that the test sets, by cluster.
@@ -38,7 +39,7 @@ func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
 		c.Logger, c.Backlog, c.Limits.Lag = slog.New(slog.NewTextHandler(&log, nil)), lag, time.Minute
 	})
 	send := func(cluster string) int {
-		return do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf(cluster, 1))).Code
+		return do(s, "POST", "/webhook/alertmanager", webhooktest.Payload(webhooktest.Alert(cluster, 1))).Code
 	}
 	step := func(behind time.Duration, want int) {
 		t.Helper()
@@ -49,7 +50,7 @@ func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
 	}
 	step(time.Minute, 200)
 	step(61*time.Second, 503)
-	got := do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf("prod", 1)))
+	got := do(s, "POST", "/webhook/alertmanager", webhooktest.Payload(webhooktest.Alert("prod", 1)))
 	expect(t, got, 503, "70000 alerts wait to be triaged, about 1m1s of work", "triage.max_lag")
 	if got.Header().Get("Retry-After") != "32" {
 		t.Errorf("Retry-After %s", got.Header().Get("Retry-After"))
@@ -64,7 +65,7 @@ func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
 	expect(t, do(s, "POST", "/api/v1/actions/"+string(action)+"/approve", `{"plan_hash":"plan1"}`), 200)
 	expect(t, do(s, "POST", "/api/v1/halt", ``), 200)
 	calls := w.calls
-	both := do(s, "POST", "/webhook/alertmanager", payloadOf(alertOf("default", 1), alertOf("prod", 1)))
+	both := do(s, "POST", "/webhook/alertmanager", webhooktest.Payload(webhooktest.Alert("default", 1), webhooktest.Alert("prod", 1)))
 	if both.Code != 503 || w.calls != calls {
 		t.Errorf("a payload of both: %d, and %d appends", both.Code, w.calls-calls)
 	}
@@ -157,7 +158,7 @@ func TestStormIsRefusedAtTheBoundAndTakenLater(t *testing.T) {
 	sent, accepted := 0, 0
 	send := func() int {
 		sent++
-		code := do(s, http.MethodPost, "/webhook/alertmanager", payloadOf(alertOf("prod", sent))).Code
+		code := do(s, http.MethodPost, "/webhook/alertmanager", webhooktest.Payload(webhooktest.Alert("prod", sent))).Code
 		if code == http.StatusOK {
 			accepted++
 		}

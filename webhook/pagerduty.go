@@ -14,12 +14,14 @@ import (
 
 	"paramedic/internal/text"
 	"paramedic/state"
+	"paramedic/webhook/access"
+	"paramedic/webhook/httpio"
 )
 
 // PagerDuty says how to take PagerDuty's V3 webhooks.
 type PagerDuty struct {
 	// Secret is the webhook subscription's; without it the path is closed.
-	Secret *Secret
+	Secret *access.Secret
 }
 
 const pagerBody = 256 << 10 // PagerDuty promises at most 55 KB
@@ -62,14 +64,14 @@ var pagerEvents = []string{"triggered", "acknowledged", "unacknowledged", "resol
 // pagerDuty takes a webhook: 2xx only once it is durable, 5xx where PagerDuty should send it again.
 func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 	if s.PagerDuty.Secret == nil {
-		return fail(http.StatusNotFound, "PagerDuty's webhooks are not configured: set notify.pagerduty.webhook_secret_file")
+		return httpio.Fail(http.StatusNotFound, "PagerDuty's webhooks are not configured: set notify.pagerduty.webhook_secret_file")
 	}
 	secret, err := s.PagerDuty.Secret.Value()
 	if err != nil {
 		s.Logger.Error("PagerDuty cannot be authenticated", "err", err)
-		return fail(http.StatusServiceUnavailable, "PagerDuty's webhook secret cannot be read now; try again")
+		return httpio.Fail(http.StatusServiceUnavailable, "PagerDuty's webhook secret cannot be read now; try again")
 	}
-	body, err := s.readBody(w, r, pagerBody)
+	body, err := httpio.ReadBody(w, r, pagerBody, s.Limits.ReadTimeout)
 	if err != nil {
 		return err
 	}
@@ -77,42 +79,42 @@ func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 	// The library does not trim what stands between several signatures.
 	signed.Header.Set("X-PagerDuty-Signature", strings.ReplaceAll(strings.Join(r.Header.Values("X-PagerDuty-Signature"), ","), " ", ""))
 	if err := webhookv3.VerifySignature(signed, secret); err != nil {
-		return fail(http.StatusUnauthorized, "not from PagerDuty: the signature is missing or does not match")
+		return httpio.Fail(http.StatusUnauthorized, "not from PagerDuty: the signature is missing or does not match")
 	}
 	delivery := r.Header.Get("X-Webhook-Id")
 	now := s.Clock.Now()
-	if delivery != "" && s.pager.has(delivery, now) {
-		return writeJSON(w, http.StatusOK, map[string]string{"status": "duplicate"})
+	if delivery != "" && s.pager.Has(delivery, now) {
+		return httpio.WriteJSON(w, http.StatusOK, map[string]string{"status": "duplicate"})
 	}
 	in, err := s.decodePager(body, now)
 	if err != nil {
 		return err
 	}
 	if in == nil {
-		return writeJSON(w, http.StatusOK, map[string]string{"status": "ignored"})
+		return httpio.WriteJSON(w, http.StatusOK, map[string]string{"status": "ignored"})
 	}
-	if err := s.append(r.Context(), *in); err != nil {
+	if err := s.commands.Append(r.Context(), *in); err != nil {
 		return err
 	}
 	if delivery != "" && len(delivery) <= 256 {
-		s.pager.add(now, delivery) // after the append: a delivery that was lost must be taken when it comes again
+		s.pager.Add(now, delivery) // after the append: a delivery that was lost must be taken when it comes again
 	}
-	return writeJSON(w, http.StatusOK, map[string]string{"status": "accepted"})
+	return httpio.WriteJSON(w, http.StatusOK, map[string]string{"status": "accepted"})
 }
 
 // decodePager makes an input of a webhook, or nil of one that says nothing of interest (a ping, a
 // priority).
 func (s *Server) decodePager(body []byte, now time.Time) (*state.Input, error) {
 	var p pagerEvent
-	err := decodeOne(body, &p, false)
+	err := httpio.DecodeOne(body, &p)
 	if err != nil {
-		return nil, fail(http.StatusBadRequest, "the body is not a PagerDuty V3 webhook: %s", err)
+		return nil, httpio.Fail(http.StatusBadRequest, "the body is not a PagerDuty V3 webhook: %s", err)
 	}
 	e := &p.Event
 	kind, ok := strings.CutPrefix(e.EventType, "incident.")
 	switch {
 	case e.EventType == "":
-		return nil, fail(http.StatusBadRequest, "the webhook has no event_type; subscribe with webhook version 3")
+		return nil, httpio.Fail(http.StatusBadRequest, "the webhook has no event_type; subscribe with webhook version 3")
 	case !ok || !slices.Contains(pagerEvents, kind):
 		return nil, nil
 	}
@@ -120,14 +122,14 @@ func (s *Server) decodePager(body []byte, now time.Time) (*state.Input, error) {
 	if e.Data.Incident != nil {
 		inc = e.Data.Incident
 	}
-	if !plainID(inc.ID, 128) || !plainID(e.ID, 128) {
-		return nil, fail(http.StatusBadRequest, "the webhook names no incident")
+	if !httpio.PlainID(inc.ID, 128) || !httpio.PlainID(e.ID, 128) {
+		return nil, httpio.Fail(http.StatusBadRequest, "the webhook names no incident")
 	}
 	f := &state.Foreign{
 		Source: "pagerduty", Event: kind, ID: inc.ID, Key: text.Line(inc.IncidentKey, 255),
 		Title: text.Line(inc.title(), 1024), URL: webURL(inc.HTMLURL), Labels: inc.labels(),
 	}
-	if f.At, err = parseTime(e.OccurredAt); err != nil {
+	if f.At, err = httpio.ParseTime(e.OccurredAt); err != nil {
 		f.At = time.Time{} // it is taken for now: an event without a time is still one
 	}
 	if inc.Service != nil {
@@ -154,7 +156,7 @@ func (i *pagerIncident) title() string {
 
 // webURL is a link that a page may show, or nothing.
 func webURL(u string) string {
-	if len(u) > 2048 || !strings.HasPrefix(u, "https://") || strings.ContainsAny(u, " \"'<>\\") || hasControl(u, false) {
+	if len(u) > 2048 || !strings.HasPrefix(u, "https://") || strings.ContainsAny(u, " \"'<>\\") || httpio.HasControl(u, false) {
 		return ""
 	}
 	return u
@@ -176,7 +178,7 @@ var (
 // labels are what the incident's text yields; the first mention of a label counts.
 func (i *pagerIncident) labels() map[string]string {
 	out := map[string]string{}
-	title := cut(i.title(), 4096)
+	title := httpio.Cut(i.title(), 4096)
 	var texts []string
 	for _, raw := range []json.RawMessage{i.CustomDetails, i.CustomFields, i.Body} { // fields before prose
 		var v any
@@ -187,7 +189,7 @@ func (i *pagerIncident) labels() map[string]string {
 	texts = append(texts, title)
 	left := 16 << 10
 	for _, part := range texts {
-		part = cut(part, max(left, 8))
+		part = httpio.Cut(part, max(left, 8))
 		for _, m := range labelPair.FindAllStringSubmatch(part, 64) {
 			if _, ok := out[m[1]]; !ok {
 				out[m[1]] = text.Line(m[2]+m[3], 253)

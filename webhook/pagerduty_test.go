@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"paramedic/state"
+	"paramedic/webhook/access"
 )
 
 const pagerSecret = "lDQHScfUeXUKaQRN"
@@ -34,7 +35,7 @@ const pagerIncidentData = `{"id":"PT4KHLK","type":"incident","html_url":"https:/
 
 func TestPagerDutyWebhooks(t *testing.T) {
 	w := newWorld().populate()
-	s, _ := door(t, w, func(c *Config) { c.PagerDuty.Secret = LiteralSecret(pagerSecret) })
+	s, _ := door(t, w, func(c *Config) { c.PagerDuty.Secret = access.LiteralSecret(pagerSecret) })
 	send := func(body, sig, id string) *httptest.ResponseRecorder {
 		return do(s, "POST", "/webhook/pagerduty", body, "X-PagerDuty-Signature", sig, "X-Webhook-Id", id)
 	}

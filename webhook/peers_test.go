@@ -46,7 +46,7 @@ func TestRobusta1752AButtonsAnswerGoesWhereTheButtonIs(t *testing.T) {
 	answers := make(chan answer, 8)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		var m slackMessage
+		var m reply
 		if json.Unmarshal(b, &m) != nil || m.ResponseType != "ephemeral" || m.ReplaceOriginal {
 			m.Text = "not for one person: " + string(b)
 		}

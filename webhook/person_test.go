@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"paramedic/state"
+	"paramedic/webhook/report"
 )
 
 // Every door takes a person's word that a run is taken care of, also for a state that only a newer
@@ -60,7 +61,7 @@ func TestReportSaysWhatStillNeedsHuman(t *testing.T) {
 	a := after(state.Intent, state.Applied, state.NeedsHuman)(w.actions[action])
 	says := func(a state.Action, want string) {
 		t.Helper()
-		if got := Report(Case{Incident: w.incidents[incident], Actions: []state.Action{a}}, start); !strings.Contains(got, want) {
+		if got := report.Report(report.Case{Incident: w.incidents[incident], Actions: []state.Action{a}}, start); !strings.Contains(got, want) {
 			t.Errorf("it lacks %q:\n%s", want, got)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"paramedic/webhook/access"
 )
 
 // loginTo begins a session and gives the Cookie header that goes with it.
@@ -21,7 +23,7 @@ func loginTo(t testing.TB, s *Server, token string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return SessionCookie + "=" + id
+	return access.SessionCookie + "=" + id
 }
 
 // A login's cookie is a session's ID: it is not the token, it ends with the logout, and what it may
@@ -39,19 +41,19 @@ func TestSessionEndsWithLogoutTokenAndTime(t *testing.T) {
 		}
 	}
 	put("- {token: ana-token, name: ana, role: responder}\n- {token: ben-token, name: ben, role: admin}\n")
-	tokens, err := LoadTokens(path)
+	tokens, err := access.LoadTokens(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, clock := door(t, newWorld().populate(), func(c *Config) { c.API = APIAuth{Tokens: tokens} })
+	s, clock := door(t, newWorld().populate(), func(c *Config) { c.API = access.APIAuth{Tokens: tokens} })
 	ask := func(cookie string) int {
 		return do(s, "GET", "/api/v1/incidents", "", "Cookie", cookie).Code
 	}
 	ana, ben := loginTo(t, s, "ana-token"), loginTo(t, s, "ben-token")
-	if strings.Contains(ana, "token") || len(ana) < len(SessionCookie)+20 || ana == loginTo(t, s, "ana-token") {
+	if strings.Contains(ana, "token") || len(ana) < len(access.SessionCookie)+20 || ana == loginTo(t, s, "ana-token") {
 		t.Fatalf("the cookie is %s", ana)
 	}
-	for _, forged := range []string{SessionCookie + "=ana-token", "paramedic_token=ana-token", SessionCookie + "=", SessionCookie + "=" + strings.Repeat("A", 26)} {
+	for _, forged := range []string{access.SessionCookie + "=ana-token", "paramedic_token=ana-token", access.SessionCookie + "=", access.SessionCookie + "=" + strings.Repeat("A", 26)} {
 		if code := ask(forged); code != 401 {
 			t.Errorf("%s is answered with %d", forged, code)
 		}
@@ -69,35 +71,13 @@ func TestSessionEndsWithLogoutTokenAndTime(t *testing.T) {
 		t.Errorf("after the token was taken out: %d", code)
 	}
 	ana = loginTo(t, s, "ana-token")
-	clock.advance(SessionTime - time.Second)
+	clock.advance(access.SessionTime - time.Second)
 	if code := ask(ana); code != 200 {
 		t.Errorf("within its time: %d", code)
 	}
 	clock.advance(time.Second)
 	if code := ask(ana); code != 401 {
 		t.Errorf("after its time: %d", code)
-	}
-}
-
-// Sessions are bounded for each token and in all; the one that began first makes room.
-func TestSessionsAreBounded(t *testing.T) {
-	var s Sessions
-	first := s.begin("one", start)
-	for i := range sessionsOfToken {
-		s.begin("one", start.Add(time.Duration(i+1)*time.Second))
-	}
-	if _, ok := s.token(first, start); ok || len(s.byID) != sessionsOfToken {
-		t.Errorf("%d sessions of one token", len(s.byID))
-	}
-	for i := range 2 * sessionsKept {
-		s.begin(fmt.Sprint("token-", i), start.Add(time.Minute))
-	}
-	if len(s.byID) > sessionsKept {
-		t.Errorf("%d sessions", len(s.byID))
-	}
-	s.begin("late", start.Add(SessionTime+time.Hour))
-	if len(s.byID) != 1 {
-		t.Errorf("%d sessions, and all but one are over", len(s.byID))
 	}
 }
 
@@ -137,6 +117,11 @@ func from(address, token string) *http.Request {
 	return r
 }
 
+const (
+	guessesAtOnce = 10               // wrong tokens of one source
+	guessEvery    = 10 * time.Second // then one in this time
+)
+
 // Guesses at tokens are counted for each source, refused when there are too many, logged without
 // the token, and made up for by time. A program that goes on with its old token is no guesser, and
 // other sources and sessions are not touched.
@@ -158,7 +143,7 @@ func TestGuessesAtTokensAreBounded(t *testing.T) {
 	if refused.Header().Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	if _, err := s.Login(from("192.0.2.1:4000", ""), "viewer-token"); err != ErrGuesses { //nolint:errorlint // it is given as it is
+	if _, err := s.Login(from("192.0.2.1:4000", ""), "viewer-token"); err != access.ErrGuesses { //nolint:errorlint // it is given as it is
 		t.Errorf("a login: %v", err)
 	}
 	expect(t, answerTo(s, from("192.0.2.2:1000", "viewer-token")), 200)
@@ -170,28 +155,4 @@ func TestGuessesAtTokensAreBounded(t *testing.T) {
 	}
 	clock.advance(guessEvery)
 	expect(t, answerTo(s, from("192.0.2.1:3000", "viewer-token")), 200)
-}
-
-// Guesses of many sources are bounded too, and what is remembered of them. A source without a
-// mistake still gets its try.
-func TestGuessesOfManySourcesAreBounded(t *testing.T) {
-	s, _ := door(t, newWorld().populate(), withTokens(t))
-	looked := 0
-	const many = sourcesKept + 500
-	for i := range many {
-		address := fmt.Sprintf("[2001:db8:%x:%x::%x]:1000", i>>8, i&0xff, i)
-		for n := range 2 {
-			if answerTo(s, from(address, fmt.Sprint("guess-number-", n, "-", i))).Code == 401 {
-				looked++
-			}
-		}
-	}
-	if most := many + guessesTotal; looked > most || len(s.guesses.sources) > sourcesKept {
-		t.Errorf("%d guesses were looked at, %d sources are remembered", looked, len(s.guesses.sources))
-	}
-	expect(t, answerTo(s, from("192.0.2.9:1000", "viewer-token")), 200)
-	same := source(from("[2001:db8::1]:1", ""))
-	if same != source(from("[2001:db8::ffff:2]:1", "")) || same == source(from("[2001:db8:0:1::1]:1", "")) {
-		t.Errorf("an IPv6 network is %s", same)
-	}
 }

@@ -1,40 +1,13 @@
 package webhook
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"paramedic/internal/text"
 	"paramedic/state"
+	"paramedic/webhook/webhooktest"
 )
-
-func TestMissingEvidenceIsSaidOnceForEachReason(t *testing.T) {
-	none := "the cluster default has no Prometheus, engines or Kubernetes configured"
-	var missing []string
-	for i := range 23 {
-		name := fmt.Sprintf("signal_%d", i)
-		if i == 0 {
-			name = "container_memory"
-		}
-		missing = append(missing, fmt.Sprintf("%s (%s)", name, none))
-	}
-	missing = append(missing, "kv_usage (no baseline)", "gpu_xid", "up (Prometheus: bad_data (query 1))", "gpu_temp")
-	want := []string{
-		"23 signals, container_memory and 22 more: " + none,
-		"kv_usage: no baseline",
-		"gpu_xid, gpu_temp: no data",
-		"up: Prometheus: bad_data (query 1)",
-	}
-	if diff := cmp.Diff(want, MissingLines(missing)); diff != "" {
-		t.Error(diff)
-	}
-	if got := MissingLines(nil); len(got) != 0 {
-		t.Errorf("nothing is missing, and it says %q", got)
-	}
-}
 
 func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
 	w := newWorld().populate()
@@ -49,14 +22,11 @@ func TestUnknownIsNoVerdictAndNeverSure(t *testing.T) {
 		t.Errorf("the report is sure of what it does not know:\n%s", report.Body)
 	}
 	expect(t, do(s, "GET", "/api/v1/incidents/42", ""), 200, `"confidence":0.9`, `"missing_evidence":["kv_usage (Prometheus did not answer in time)",`)
-	if got := slackShow(in, "#42", nil); !strings.Contains(got, "(no verdict)") || strings.Contains(got, "90 %") {
+	slackServer, _ := slackDoor(t, w, nil)
+	body := slash("U1", "show 42", "t1")
+	got := slackSend(slackServer, "/webhook/slack/command", body, slackHeaders(body, start)).Body.String()
+	if !strings.Contains(got, "(no verdict)") || strings.Contains(got, "90 %") {
 		t.Errorf("Slack shows %q", got)
-	}
-	if got := Sureness("kv_leak", 0.934); got != "93 %" {
-		t.Errorf("a named cause is %q sure", got)
-	}
-	if got := Sureness("kv_leak", 1); got != "99 %" {
-		t.Errorf("it is certain: %q", got)
 	}
 }
 
@@ -80,7 +50,7 @@ func TestNoReportOrAnswerReordersText(t *testing.T) {
 		body := slash("U1", command, command)
 		shown[command] = slackSend(s, "/webhook/slack/command", body, slackHeaders(body, start)).Body.String()
 	}
-	do(s, "POST", "/webhook/alertmanager", payloadOf(`{"status":"firing","labels":{"alertname":"`+evil+`","`+evil+`":"x"}}`))
+	do(s, "POST", "/webhook/alertmanager", webhooktest.Payload(`{"status":"firing","labels":{"alertname":"`+evil+`","`+evil+`":"x"}}`))
 	shown["set aside"] = do(s, "GET", "/api/v1/status", "").Body.String()
 	for where, got := range shown {
 		if i := strings.IndexFunc(got, text.Hidden); i >= 0 {

@@ -19,7 +19,7 @@ import (
 	"paramedic/remediate"
 	"paramedic/remediate/simcluster"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/access"
 )
 
 // The people who try to approve, each with a token, a Slack user, or both.
@@ -155,7 +155,7 @@ func (d *atDoors) loginTo(token string) string {
 	}
 	resp.Body.Close()
 	for _, c := range resp.Cookies() {
-		if c.Name == webhook.SessionCookie {
+		if c.Name == access.SessionCookie {
 			return c.Name + "=" + c.Value
 		}
 	}

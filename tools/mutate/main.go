@@ -33,7 +33,7 @@ var targets = []target{
 	{dir: "remediate"},
 	{dir: "remediate/kube"},
 	{dir: "state", files: []string{"action.go", "fold_action.go"}},
-	{dir: "webhook", files: []string{"writes.go"}},
+	{dir: "webhook/api", files: []string{"writes.go"}},
 }
 
 func main() {
