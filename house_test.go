@@ -83,9 +83,11 @@ var may = map[string][]string{
 	"notify/web":           {"state", "notify"},
 	"notify/wording":       {"state", "notify"},
 	"webhook/httpio":       {},
+	"webhook/hooktest":     {"state", "state/statetest", "webhook", "webhook/access", "webhook/api", "webhook/chat", "webhook/httpio"},
 	"webhook/report":       {"state"},
 	"webhook/access":       {"state", "webhook/httpio"},
 	"webhook/alertmanager": {"state", "webhook/httpio"},
+	"webhook/pagerduty":    {"state", "webhook/httpio"},
 	"webhook/command":      {"state", "webhook/httpio"},
 	"webhook/api":          {"state", "webhook/access", "webhook/command", "webhook/httpio", "webhook/report"},
 	"webhook/chat":         {"state", "webhook/access", "webhook/command", "webhook/httpio", "webhook/report"},
@@ -129,7 +131,7 @@ func roomOf(dir string) (string, []string) {
 var vendors = map[string][]string{
 	"github.com/nats-io/":              {"state/jetstream"},
 	"github.com/slack-go/":             {"notify/slack", "webhook/chat"},
-	"github.com/PagerDuty/":            {"notify/pagerduty", "webhook"},
+	"github.com/PagerDuty/":            {"notify/pagerduty", "webhook/pagerduty"},
 	"k8s.io/":                          {"rules/enrich/kubernetes", "remediate/kube"},
 	"github.com/prometheus/prometheus": {"rules", "lab"},
 

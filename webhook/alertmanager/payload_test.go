@@ -1,48 +1,27 @@
-package alertmanager
+package alertmanager_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"paramedic/state"
+	"paramedic/webhook/alertmanager"
+	"paramedic/webhook/hooktest"
 	"paramedic/webhook/httpio"
-	"paramedic/webhook/webhooktest"
 )
-
-// start is when the tests' stories begin.
-var start = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
-
-// refusal checks that a decoder's error is a clear 4xx.
-func refusal(t *testing.T, err error) {
-	var a *httpio.Error
-	if err != nil && (!errors.As(err, &a) || a.Code < 400 || a.Code >= 500 || a.Text == "") {
-		t.Fatalf("not a clear refusal: %v", err)
-	}
-}
-
-func TestFingerprintIsAlertmanagers(t *testing.T) {
-	labels := map[string]string{
-		"alertname": "HighErrorRate", "cluster": "demo", "instance": "127.0.0.1:19100", "job": "fake", "replica": "r1", "service": "a",
-		"severity": "critical", "team": "payments",
-	}
-	if got := fingerprint(labels); got != "9ea79507655ba9b9" {
-		t.Errorf("fingerprint = %s", got)
-	}
-}
 
 // An alert of a cluster that nobody configured must not be answered with another's evidence, let
 // alone first aid; where there is only one cluster, it is the one that is meant.
 func TestAnAlertOfAnUnknownClusterIsNotAnothers(t *testing.T) {
-	body := []byte(webhooktest.Payload(webhooktest.Alert("atlantis", 1), strings.Replace(webhooktest.Alert("x", 2), `"cluster":"x"`, `"zone":"x"`, 1)))
+	body := []byte(hooktest.Payload(hooktest.Alert("atlantis", 1), strings.Replace(hooktest.Alert("x", 2), `"cluster":"x"`, `"zone":"x"`, 1)))
 	for _, c := range []struct {
 		clusters []string
 		want     string
 	}{{[]string{"prod", "edge"}, "atlantis prod"}, {[]string{"prod"}, "prod"}} {
-		p, err := Decode(body, c.clusters, start)
+		p, err := alertmanager.Decode(body, c.clusters, hooktest.Start)
 		var got []string
 		for _, in := range p.Inputs {
 			got = append(got, in.Cluster)
@@ -56,9 +35,9 @@ func TestAnAlertOfAnUnknownClusterIsNotAnothers(t *testing.T) {
 func TestPartsFitAMessage(t *testing.T) {
 	heavy := make([]string, 60)
 	for i := range heavy {
-		heavy[i] = strings.Replace(webhooktest.Alert("prod", i), `"full"`, `"`+strings.Repeat("<&>", 1300)+`"`, 1)
+		heavy[i] = strings.Replace(hooktest.Alert("prod", i), `"full"`, `"`+strings.Repeat("<&>", 1300)+`"`, 1)
 	}
-	p, err := Decode([]byte(webhooktest.Payload(heavy...)), []string{"default", "prod"}, start)
+	p, err := alertmanager.Decode([]byte(hooktest.Payload(heavy...)), []string{"default", "prod"}, hooktest.Start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,12 +53,12 @@ func TestPartsFitAMessage(t *testing.T) {
 }
 
 func TestDuplicatesOfAnHAPairHaveTheSameInputs(t *testing.T) {
-	alerts := webhooktest.Alerts("prod", 3)
-	one := webhooktest.Payload(alerts...)
-	other := strings.Replace(webhooktest.Payload(alerts[2], alerts[0], alerts[1]), "am-1", "am-2", 1)
+	alerts := hooktest.Alerts("prod", 3)
+	one := hooktest.Payload(alerts...)
+	other := strings.Replace(hooktest.Payload(alerts[2], alerts[0], alerts[1]), "am-1", "am-2", 1)
 	other = strings.Replace(other, `"version":"4"`, `"notification_reason":"repeat interval elapsed","version":"4"`, 1)
 	ids := func(body string, at time.Time) (out []string) {
-		p, err := Decode([]byte(body), []string{"prod"}, at)
+		p, err := alertmanager.Decode([]byte(body), []string{"prod"}, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +67,7 @@ func TestDuplicatesOfAnHAPairHaveTheSameInputs(t *testing.T) {
 		}
 		return out
 	}
-	a, b := ids(one, start), ids(other, start.Add(time.Second))
+	a, b := ids(one, hooktest.Start), ids(other, hooktest.Start.Add(time.Second))
 	if fmt.Sprint(a) != fmt.Sprint(b) {
 		t.Errorf("%v and %v", a, b)
 	}
@@ -97,7 +76,7 @@ func TestDuplicatesOfAnHAPairHaveTheSameInputs(t *testing.T) {
 		"new episode": strings.Replace(one, "02:59:00Z", "02:59:01Z", 1),
 		"new label":   strings.Replace(one, "vllm-1", "vllm-9", 1),
 	} {
-		if fmt.Sprint(ids(changed, start)) == fmt.Sprint(a) {
+		if fmt.Sprint(ids(changed, hooktest.Start)) == fmt.Sprint(a) {
 			t.Errorf("%s: same ID", name)
 		}
 	}
@@ -109,25 +88,25 @@ func TestGroupLabelsAreKept(t *testing.T) {
 	for i := range 1000 {
 		many = append(many, fmt.Sprintf(`"l%d":"v"`, i))
 	}
-	for group, want := range map[string]int{`{"alertname":"HighKV","cluster":"prod"}`: 2, `{}`: 0, `{` + strings.Join(many, ",") + `}`: maxLabels / 4, `{"a":"` + strings.Repeat("x", 5000) + `"}`: 1} {
-		p, err := Decode([]byte(`{"version":"4","groupLabels":`+group+`,"alerts":[`+webhooktest.Alert("prod", 1)+`]}`), []string{"prod"}, start)
+	for group, want := range map[string]int{`{"alertname":"HighKV","cluster":"prod"}`: 2, `{}`: 0, `{` + strings.Join(many, ",") + `}`: 32, `{"a":"` + strings.Repeat("x", 5000) + `"}`: 1} {
+		p, err := alertmanager.Decode([]byte(`{"version":"4","groupLabels":`+group+`,"alerts":[`+hooktest.Alert("prod", 1)+`]}`), []string{"prod"}, hooktest.Start)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := p.Inputs[0].Alerts.GroupLabels
-		if len(got) != want || len(got["a"]) > maxGroupLabel {
+		if len(got) != want || len(got["a"]) > 1024 {
 			t.Errorf("%.60s: %d labels, want %d", group, len(got), want)
 		}
 	}
 }
 
 func FuzzDecodeAlertmanager(f *testing.F) {
-	f.Add([]byte(webhooktest.Payload(webhooktest.Alerts("prod", 3)...)))
+	f.Add([]byte(hooktest.Payload(hooktest.Alerts("prod", 3)...)))
 	f.Add([]byte(`{"version":"4","truncatedAlerts":3,"alerts":[{"status":"firing","labels":{"a":1},"startsAt":"2026-11-21T02:59:00Z"},null,{"status":"firing","labels":{"a\u0007":"\u202e"}}]}`))
 	f.Add([]byte(`{"version":"4","alerts":[{"status":"resolved","labels":{"a":"b"},"startsAt":"9999-12-31T23:59:59-23:59"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p, err := Decode(body, []string{"default", "prod"}, start)
-		refusal(t, err)
+		p, err := alertmanager.Decode(body, []string{"default", "prod"}, hooktest.Start)
+		hooktest.Refusal(t, err)
 		for _, a := range p.Aside {
 			if a.Reason == "" || a.Text == "" || a.Count == 0 || len(a.Alert) > 1000 || httpio.HasControl(a.Alert+a.Text, false) {
 				t.Fatalf("set aside %+v", a)
@@ -151,12 +130,12 @@ func FuzzDecodeAlertmanager(f *testing.F) {
 
 func BenchmarkDecodeAlertmanager(b *testing.B) {
 	for _, n := range []int{1, 50, 500} {
-		body := []byte(webhooktest.Payload(webhooktest.Alerts("prod", n)...))
+		body := []byte(hooktest.Payload(hooktest.Alerts("prod", n)...))
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Decode(body, []string{"default", "prod"}, start); err != nil {
+				if _, err := alertmanager.Decode(body, []string{"default", "prod"}, hooktest.Start); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -168,13 +147,13 @@ func BenchmarkDecodeAlertmanager(b *testing.B) {
 // What is only shown of a group, and is not of the form that Alertmanager sends, costs no alert.
 func TestOddGroupFieldsCostNoAlert(t *testing.T) {
 	for _, field := range []string{`"groupLabels":{"a":1}`, `"commonLabels":[]`, `"commonAnnotations":"x"`, `"status":7`, `"routeLabels":{"a":{}}`, `"notification_reason":1`} {
-		body := `{"version":"4",` + field + `,"receiver":"r","alerts":[` + webhooktest.Alert("prod", 1) + `]}`
-		p, err := Decode([]byte(body), []string{"prod"}, start)
+		body := `{"version":"4",` + field + `,"receiver":"r","alerts":[` + hooktest.Alert("prod", 1) + `]}`
+		p, err := alertmanager.Decode([]byte(body), []string{"prod"}, hooktest.Start)
 		if err != nil || len(p.Inputs) != 1 || len(p.Inputs[0].Alerts.Alerts) != 1 || len(p.Aside) != 0 {
 			t.Errorf("%s: %v, %+v", field, err, p)
 		}
 	}
-	if _, err := Decode([]byte(`{"version":"4","receiver":{},"alerts":[`+webhooktest.Alert("prod", 1)+`]}`), []string{"prod"}, start); err == nil {
+	if _, err := alertmanager.Decode([]byte(`{"version":"4","receiver":{},"alerts":[`+hooktest.Alert("prod", 1)+`]}`), []string{"prod"}, hooktest.Start); err == nil {
 		t.Error("a receiver that is no text is taken")
 	}
 }

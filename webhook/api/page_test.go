@@ -1,4 +1,4 @@
-package webhook
+package api_test
 
 import (
 	"encoding/json"
@@ -9,30 +9,33 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/webhook"
+	"paramedic/webhook/hooktest"
 )
 
 // crowd gives the world n incidents, the newest last, of which every fifth is resolved.
-func (w *world) crowd(n int) *world {
+func crowd(n int) *hooktest.World {
+	w := hooktest.NewWorld()
 	for i := range n {
 		in := state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-01K%023d", i)), Number: i + 1, Cluster: "prod", Status: state.StatusOpen,
-			OpenedAt: start.Add(time.Duration(i) * time.Second)}
+			OpenedAt: hooktest.Start.Add(time.Duration(i) * time.Second)}
 		if i%5 == 0 {
-			in.Status, in.ResolvedAt = state.StatusResolved, start.Add(time.Hour)
+			in.Status, in.ResolvedAt = state.StatusResolved, hooktest.Start.Add(time.Hour)
 		}
-		w.incidents[in.ID] = in
+		w.Incidents[in.ID] = in
 	}
 	return w
 }
 
 // page asks for one page of a listing.
-func page(t *testing.T, s *Server, q url.Values) (numbers []int, next *string) {
+func page(t *testing.T, s *webhook.Server, q url.Values) (numbers []int, next *string) {
 	t.Helper()
 	var out struct {
 		Incidents []struct{ Number int }
 		Next      *string
 	}
-	got := do(s, "GET", "/api/v1/incidents?"+q.Encode(), "")
-	expect(t, got, 200)
+	got := hooktest.Do(s, "GET", "/api/v1/incidents?"+q.Encode(), "")
+	hooktest.Expect(t, got, 200)
 	if err := json.Unmarshal(got.Body.Bytes(), &out); err != nil {
 		t.Fatal(err)
 	}
@@ -43,13 +46,13 @@ func page(t *testing.T, s *Server, q url.Values) (numbers []int, next *string) {
 }
 
 func TestListingComesInPagesOfFifty(t *testing.T) {
-	w := newWorld().crowd(120)
-	s, _ := door(t, w, nil)
+	w := crowd(120)
+	s, _ := hooktest.Serve(t, w, nil)
 	first, next := page(t, s, url.Values{})
 	if len(first) != 50 || first[0] != 120 || first[49] != 71 || next == nil {
 		t.Fatalf("the first page has %d incidents, %v, next %v", len(first), first, next)
 	}
-	w.incidents["INC-01KZZZ"] = state.Incident{ID: "INC-01KZZZ", Number: 500, Cluster: "prod", OpenedAt: start.Add(time.Hour)}
+	w.Incidents["INC-01KZZZ"] = state.Incident{ID: "INC-01KZZZ", Number: 500, Cluster: "prod", OpenedAt: hooktest.Start.Add(time.Hour)}
 	second, next := page(t, s, url.Values{"cursor": {*next}})
 	third, last := page(t, s, url.Values{"cursor": {*next}})
 	if len(second) != 50 || second[0] != 70 || len(third) != 20 || third[19] != 1 || last != nil {
@@ -58,7 +61,7 @@ func TestListingComesInPagesOfFifty(t *testing.T) {
 }
 
 func TestFiltersApplyBeforePaging(t *testing.T) {
-	s, _ := door(t, newWorld().crowd(120), nil)
+	s, _ := hooktest.Serve(t, crowd(120), nil)
 	resolved, next := page(t, s, url.Values{"status": {"resolved"}, "limit": {"20"}})
 	if len(resolved) != 20 || !slices.Equal(resolved[:3], []int{116, 111, 106}) || next == nil {
 		t.Fatalf("resolved: %v, next %v", resolved, next)
@@ -73,32 +76,32 @@ func TestFiltersApplyBeforePaging(t *testing.T) {
 }
 
 func TestBadPagesAreRefusedWithAdvice(t *testing.T) {
-	s, _ := door(t, newWorld().populate(), nil)
+	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), nil)
 	for _, path := range []string{"/api/v1/incidents", "/api/v1/actions"} {
 		for _, limit := range []string{"0", "-1", "501", "many", "1e2"} {
-			expect(t, do(s, "GET", path+"?limit="+limit, ""), 400, "from 1 to 500")
+			hooktest.Expect(t, hooktest.Do(s, "GET", path+"?limit="+limit, ""), 400, "from 1 to 500")
 		}
 		for _, cursor := range []string{"x", "djF8", "MTIz", "%00"} {
-			expect(t, do(s, "GET", path+"?cursor="+cursor, ""), 400, "next", "leave it out")
+			hooktest.Expect(t, hooktest.Do(s, "GET", path+"?cursor="+cursor, ""), 400, "next", "leave it out")
 		}
 	}
 }
 
 func TestActionsComeInPages(t *testing.T) {
-	w := newWorld()
+	w := hooktest.NewWorld()
 	for i := range 60 {
 		id := state.ActionID(fmt.Sprintf("ACT-01K%023d", i))
-		w.actions[id] = state.Action{ID: id, State: state.Proposed, Change: fmt.Sprint(i)}
+		w.Actions[id] = state.Action{ID: id, State: state.Proposed, Change: fmt.Sprint(i)}
 	}
-	s, _ := door(t, w, nil)
+	s, _ := hooktest.Serve(t, w, nil)
 	var seen []string
 	for cursor := ""; ; {
 		var out struct {
 			Actions []struct{ Change string }
 			Next    *string
 		}
-		got := do(s, "GET", "/api/v1/actions?state=proposed&limit=25&cursor="+url.QueryEscape(cursor), "")
-		expect(t, got, 200)
+		got := hooktest.Do(s, "GET", "/api/v1/actions?state=proposed&limit=25&cursor="+url.QueryEscape(cursor), "")
+		hooktest.Expect(t, got, 200)
 		if err := json.Unmarshal(got.Body.Bytes(), &out); err != nil {
 			t.Fatal(err)
 		}

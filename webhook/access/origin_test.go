@@ -1,39 +1,23 @@
-package webhook
+package access_test
 
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 
+	"paramedic/webhook"
 	"paramedic/webhook/access"
-	"paramedic/webhook/webhooktest"
+	"paramedic/webhook/hooktest"
 )
 
 // pages answers every path as the incident pages and the metrics would.
-func pages(c *Config) {
+func pages(c *webhook.Config) {
 	ok := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "shown") })
 	c.Pages, c.Metrics, c.PublicURL = ok, ok, "https://oncall.example/paramedic"
 }
 
-// request is one that a browser or a program sends to the bot under a name.
-func request(method, host, path, body string, headers ...string) *http.Request {
-	r := httptest.NewRequest(method, "http://"+host+path, strings.NewReader(body))
-	for i := 0; i+1 < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	return r
-}
-
-func answerTo(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
-}
-
 // firing is a payload of one alert.
-var firing = webhooktest.Payload(webhooktest.Alert("prod", 1))
+var firing = hooktest.Payload(hooktest.Alert("prod", 1))
 
 var openPaths = []string{"/", "/incidents", "/incidents/42", "/fleet", "/actions", "/playbooks/kv_leak", "/metrics", "/readyz", "/openapi.yaml",
 	"/api/v1/incidents", "/api/v1/incidents/42/report", "/api/v1/actions", "/api/v1/events", "/webhook/alertmanager"}
@@ -41,24 +25,24 @@ var openPaths = []string{"/", "/incidents", "/incidents/42", "/fleet", "/actions
 // A name that another site points at this machine (DNS rebinding) opens no path of a bot that is
 // open on loopback.
 func TestOtherNamesOpenNoPath(t *testing.T) {
-	s, _ := door(t, newWorld().populate(), pages)
+	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), pages)
 	for _, path := range openPaths {
 		for _, host := range []string{"rebound.example:8080", "127.0.0.1.rebound.example", "localhost.rebound.example"} {
-			expect(t, answerTo(s, request("GET", host, path, "")), 403, "another name")
+			hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("GET", host, path, "")), 403, "another name")
 		}
 	}
-	expect(t, answerTo(s, request("POST", "rebound.example:8080", "/webhook/alertmanager", firing, "Content-Type", "application/json")), 403, "another name")
+	hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("POST", "rebound.example:8080", "/webhook/alertmanager", firing, "Content-Type", "application/json")), 403, "another name")
 	for _, path := range []string{"/", "/incidents/42", "/fleet", "/actions", "/metrics", "/api/v1/incidents"} {
 		for _, host := range []string{"127.0.0.1:8080", "localhost:8080", "LOCALHOST", "[::1]:8080", "oncall.example"} {
-			expect(t, answerTo(s, request("GET", host, path, "")), 200)
+			hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("GET", host, path, "")), 200)
 		}
 	}
 }
 
 // A page of another site makes no alerts, reads nothing in the background, and may link to a page.
 func TestOtherSitesMakeNoAlerts(t *testing.T) {
-	w := newWorld().populate()
-	s, _ := door(t, w, pages)
+	w := hooktest.NewWorld().Populate()
+	s, _ := hooktest.Serve(t, w, pages)
 	const json = "application/json"
 	for name, headers := range map[string][]string{
 		"origin":          {"Origin", "https://evil.example", "Content-Type", json},
@@ -68,55 +52,55 @@ func TestOtherSitesMakeNoAlerts(t *testing.T) {
 		"same site":       {"Sec-Fetch-Site", "same-site", "Content-Type", json},
 		"no-cors request": {"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Content-Type", "text/plain;charset=UTF-8"},
 	} {
-		if got := answerTo(s, request("POST", "127.0.0.1:8080", "/webhook/alertmanager", firing, headers...)); got.Code != 403 {
+		if got := hooktest.Answer(s, hooktest.Request("POST", "127.0.0.1:8080", "/webhook/alertmanager", firing, headers...)); got.Code != 403 {
 			t.Errorf("%s: answered %d: %s", name, got.Code, got.Body)
 		}
 	}
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded"} {
-		got := answerTo(s, request("POST", "127.0.0.1:8080", "/webhook/alertmanager", firing, "Content-Type", kind))
-		expect(t, got, 415, "Content-Type: application/json")
+		got := hooktest.Answer(s, hooktest.Request("POST", "127.0.0.1:8080", "/webhook/alertmanager", firing, "Content-Type", kind))
+		hooktest.Expect(t, got, 415, "Content-Type: application/json")
 	}
-	if len(w.inputs) != 0 {
-		t.Fatalf("%d inputs were taken", len(w.inputs))
+	if len(w.Inputs) != 0 {
+		t.Fatalf("%d inputs were taken", len(w.Inputs))
 	}
 	for _, path := range openPaths[:len(openPaths)-1] {
 		if path == "/metrics" {
 			continue
 		}
-		expect(t, answerTo(s, request("GET", "127.0.0.1:8080", path, "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors")), 403, "another site")
+		hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("GET", "127.0.0.1:8080", path, "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors")), 403, "another site")
 	}
-	expect(t, answerTo(s, request("GET", "127.0.0.1:8080", "/incidents/42", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate")), 200)
-	expect(t, answerTo(s, request("POST", "127.0.0.1:8080", "/webhook/alertmanager", firing, "Content-Type", json)), 200)
+	hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("GET", "127.0.0.1:8080", "/incidents/42", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate")), 200)
+	hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("POST", "127.0.0.1:8080", "/webhook/alertmanager", firing, "Content-Type", json)), 200)
 }
 
 // A proxy in front of a bot that asks for tokens may use any name, as may Slack and PagerDuty, who
 // sign what they send.
 func TestProvenRequestsComeUnderAnyName(t *testing.T) {
-	s, _ := door(t, newWorld().populate(), func(c *Config) {
-		withTokens(t)(c)
+	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), func(c *webhook.Config) {
+		hooktest.WithTokens(t)(c)
 		pages(c)
 		c.API.Open = true
 		c.Alertmanager.Bearer = access.LiteralSecret("alerts")
 	})
 	const host = "paramedic.internal"
-	expect(t, answerTo(s, request("GET", host, "/api/v1/incidents", "", "Authorization", "Bearer viewer-token")), 200)
-	expect(t, answerTo(s, request("GET", host, "/incidents", "")), 200)
-	expect(t, answerTo(s, request("GET", host, "/metrics", "")), 403, "another name")
+	hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("GET", host, "/api/v1/incidents", "", "Authorization", "Bearer viewer-token")), 200)
+	hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("GET", host, "/incidents", "")), 200)
+	hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("GET", host, "/metrics", "")), 403, "another name")
 	alerts := []string{"Authorization", "Bearer alerts", "Content-Type", "application/json"}
-	expect(t, answerTo(s, request("POST", host, "/webhook/alertmanager", firing, alerts...)), 200)
-	expect(t, answerTo(s, request("POST", host, "/webhook/alertmanager", firing, append(alerts, "Origin", "https://evil.example")...)), 403, "another site")
+	hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("POST", host, "/webhook/alertmanager", firing, alerts...)), 200)
+	hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("POST", host, "/webhook/alertmanager", firing, append(alerts, "Origin", "https://evil.example")...)), 403, "another site")
 	for _, path := range []string{"/webhook/slack/command", "/webhook/pagerduty"} { // closed here for want of a secret
-		expect(t, answerTo(s, request("POST", host, path, "")), 404, "not configured")
+		hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("POST", host, path, "")), 404, "not configured")
 	}
 }
 
 // A proxy that asks under another name than the browser does not make the bot's own page a foreign
 // one.
 func TestOwnPagesWriteThroughAProxy(t *testing.T) {
-	s, _ := door(t, newWorld().populate(), func(c *Config) {
-		withTokens(t)(c)
+	s, _ := hooktest.Serve(t, hooktest.NewWorld().Populate(), func(c *webhook.Config) {
+		hooktest.WithTokens(t)(c)
 		pages(c)
 	})
-	expect(t, answerTo(s, request("POST", "127.0.0.1:8080", "/api/v1/incidents/42/ack", "", "Cookie", loginTo(t, s, "responder-token"),
+	hooktest.Expect(t, hooktest.Answer(s, hooktest.Request("POST", "127.0.0.1:8080", "/api/v1/incidents/42/ack", "", "Cookie", hooktest.Login(t, s, "responder-token"),
 		"Origin", "https://oncall.example", "Content-Type", "application/json")), 200)
 }

@@ -1,5 +1,6 @@
-// Package webhooktest makes requests for tests as their senders would.
-package webhooktest
+// Package hooktest tests the server from outside: a log and a view in memory, and requests as their
+// senders make them.
+package hooktest
 
 import (
 	"fmt"
