@@ -14,7 +14,8 @@ import (
 
 // smallerGroups is what to do about a payload that is too large. Not max_alerts: what Alertmanager
 // then leaves out nobody sees.
-const smallerGroups = "let Alertmanager group_by more labels, and shorten the annotations of the rules; max_alerts would only hide alerts"
+const smallerGroups = "let Alertmanager group_by more labels, and shorten the annotations of the rules; max_alerts " +
+	"would only hide alerts"
 
 // alertmanager takes a webhook. Only a nil Append is answered with 200.
 func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
@@ -46,14 +47,17 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.As(err, &big) && big.Code == http.StatusRequestEntityTooLarge:
 		big = httpio.Fail(big.Code, "%s: %s", big.Text, smallerGroups)
-		s.setAside("", []alertmanager.SetAside{{Reason: alertmanager.ReasonLargePayload, Text: big.Text, Alert: "a whole payload", Count: 1}})
+		s.setAside("", []alertmanager.SetAside{{Reason: alertmanager.ReasonLargePayload, Text: big.Text,
+			Alert: "a whole payload", Count: 1}})
 		return big
 	case err != nil:
 		return err
 	}
 	if receiver, count := alertmanager.CountAlerts(body, s.Limits.Alerts); count > s.Limits.Alerts {
-		big = httpio.Fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)
-		s.setAside(receiver, []alertmanager.SetAside{{Reason: alertmanager.ReasonLargePayload, Text: big.Text, Alert: "a whole payload", Count: uint64(count)}})
+		big = httpio.Fail(http.StatusRequestEntityTooLarge,
+			"the payload has %d alerts; at most %d are taken at once: %s", count, s.Limits.Alerts, smallerGroups)
+		s.setAside(receiver, []alertmanager.SetAside{{Reason: alertmanager.ReasonLargePayload, Text: big.Text,
+			Alert: "a whole payload", Count: uint64(count)}})
 		return big
 	}
 	p, err := alertmanager.Decode(body, s.Clusters, s.Clock.Now())
@@ -61,8 +65,10 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if p.Total > s.Limits.Alerts {
-		big = httpio.Fail(http.StatusRequestEntityTooLarge, "the payload has %d alerts; at most %d are taken at once: %s", p.Total, s.Limits.Alerts, smallerGroups)
-		s.setAside(p.Receiver, []alertmanager.SetAside{{Reason: alertmanager.ReasonLargePayload, Text: big.Text, Alert: "a whole payload", Count: uint64(p.Total)}})
+		big = httpio.Fail(http.StatusRequestEntityTooLarge,
+			"the payload has %d alerts; at most %d are taken at once: %s", p.Total, s.Limits.Alerts, smallerGroups)
+		s.setAside(p.Receiver, []alertmanager.SetAside{{Reason: alertmanager.ReasonLargePayload, Text: big.Text,
+			Alert: "a whole payload", Count: uint64(p.Total)}})
 		return big
 	}
 	count := 0
@@ -139,7 +145,8 @@ func (s *Server) setAside(receiver string, lost []alertmanager.SetAside) {
 	}
 	receiver = text.Line(receiver, 200)
 	for _, l := range s.Aside.Add(s.Clock.Now(), receiver, lost) {
-		s.Logger.Warn("an alert cannot be taken and is set aside; others like it are counted only", "reason", l.Reason, "receiver", receiver,
+		s.Logger.Warn("an alert cannot be taken and is set aside; others like it are counted only", "reason",
+			l.Reason, "receiver", receiver,
 			"alert", l.Alert, "err", l.Text)
 	}
 	if s.ObserveAside != nil {

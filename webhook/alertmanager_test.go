@@ -225,7 +225,8 @@ func TestBodyThatDoesNotArriveIs503(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /webhook/alertmanager HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	fmt.Fprintf(conn, "POST /webhook/alertmanager HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "+
+		"100\r\n\r\n{")
 	answer := make([]byte, 12)
 	if _, err := conn.Read(answer); err != nil || string(answer) != "HTTP/1.1 503" {
 		t.Errorf("answer %q, %v", answer, err)

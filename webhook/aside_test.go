@@ -47,7 +47,8 @@ func TestBadAlertIsSetAsideAndTheRestTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := hooktest.NewWorld()
 			counted := map[string]uint64{}
-			s, _ := hooktest.Serve(t, w, func(c *webhook.Config) { c.ObserveAside = func(reason string, n uint64) { counted[reason] += n } })
+			s, _ := hooktest.Serve(t, w,
+				func(c *webhook.Config) { c.ObserveAside = func(reason string, n uint64) { counted[reason] += n } })
 			got := hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(good, c.alert, hooktest.Alert("prod", 3)))
 			hooktest.Expect(t, got, 200, `"accepted":2`, `"set_aside":1`, c.says)
 			if len(w.Inputs) != 1 || len(w.Inputs[0].Alerts.Alerts) != 2 {
@@ -81,7 +82,8 @@ func TestTooManyBadAlertsAreRefused(t *testing.T) {
 	most := s.Limits.Alerts
 	for _, bad := range []string{"{}", "7", "null"} {
 		body := hooktest.Payload(strings.Repeat(bad+",", most) + bad)
-		hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", body), 413, fmt.Sprintf("the payload has %d alerts; at most %d", most+1, most))
+		hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", body), 413,
+			fmt.Sprintf("the payload has %d alerts; at most %d", most+1, most))
 	}
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/status", ""), 200, `"reason":"payload_too_large"`, `"receiver":"paramedic"`)
 	hooktest.Expect(t, hooktest.Do(s, "POST", "/webhook/alertmanager", hooktest.Payload(strings.Repeat("{},", most-1)+"{}")), 200, `"accepted":0`, fmt.Sprintf(`"set_aside":%d`, most))
@@ -127,7 +129,8 @@ func TestSetAsideAlertsAreLoggedOnce(t *testing.T) {
 		t.Errorf("logged %d times: %.600s", n, log.String())
 	}
 	var got webhook.StatusJSON
-	if err := json.Unmarshal(hooktest.Do(s, "GET", "/api/v1/status", "").Body.Bytes(), &got); err != nil || got.SetAside.Total != 600 || len(got.SetAside.Alerts) != 50 {
+	if err := json.Unmarshal(hooktest.Do(s, "GET", "/api/v1/status", "").Body.Bytes(), &got); err != nil || got.SetAside.Total != 600 ||
+		len(got.SetAside.Alerts) != 50 {
 		t.Fatalf("%d of %d listed, %v", len(got.SetAside.Alerts), got.SetAside.Total, err)
 	}
 	if first := got.SetAside.Alerts[0].Alert; !strings.Contains(first, "Rule599") {

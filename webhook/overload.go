@@ -46,7 +46,8 @@ func (s *Server) admit(clusters ...string) error {
 		}
 		seen[lag.Partition] = true
 		if wait := s.gate.look(s, lag); wait > 0 && refused == nil {
-			refused = httpio.Fail(http.StatusServiceUnavailable, "%d alerts wait to be triaged, about %s of work: send this again; triage.max_lag says how much may wait",
+			refused = httpio.Fail(http.StatusServiceUnavailable,
+				"%d alerts wait to be triaged, about %s of work: send this again; triage.max_lag says how much may wait",
 				lag.Alerts, lag.Behind().Round(time.Second))
 			refused.RetryAfter = int(min(wait, time.Minute)/time.Second) + 1
 		}
@@ -75,7 +76,8 @@ func (g *gate) look(s *Server, lag state.Lag) time.Duration {
 		}
 		was.since = now
 		s.Logger.Warn("alerts are refused with 503 until half of what waits is triaged; Alertmanager sends them again", "partition", lag.Partition,
-			"inputs", lag.Inputs, "alerts", lag.Alerts, "oldest", lag.Age.Round(time.Second).String(), "work", lag.Work.Round(time.Second).String(), "max_lag", s.Limits.Lag.String())
+			"inputs", lag.Inputs, "alerts", lag.Alerts, "oldest", lag.Age.Round(time.Second).String(), "work",
+			lag.Work.Round(time.Second).String(), "max_lag", s.Limits.Lag.String())
 	}
 	was.payloads++
 	g.shut[lag.Partition] = was
@@ -106,7 +108,8 @@ func (s *Server) Refusing() string {
 	var parts []string
 	for _, lag := range s.Backlog.Lag() {
 		if was, ok := s.gate.shut[lag.Partition]; ok && !s.gate.opened(s, lag) {
-			parts = append(parts, fmt.Sprintf("%d alerts wait, about %s of work, since %s", lag.Alerts, lag.Behind().Round(time.Second), was.since.UTC().Format("15:04:05 UTC")))
+			parts = append(parts, fmt.Sprintf("%d alerts wait, about %s of work, since %s", lag.Alerts,
+				lag.Behind().Round(time.Second), was.since.UTC().Format("15:04:05 UTC")))
 		}
 	}
 	if len(parts) == 0 {

@@ -74,7 +74,8 @@ func TestOverloadRefusesAlertsUntilHalfIsDone(t *testing.T) {
 	step(30*time.Second, 200)
 	step(time.Minute, 200)
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/readyz", ""), 200, `{"status":"ok"}`)
-	if text := log.String(); strings.Count(text, "alerts are refused with 503") != 1 || strings.Count(text, "alerts are taken again") != 1 ||
+	if text := log.String(); strings.Count(text, "alerts are refused with 503") != 1 ||
+		strings.Count(text, "alerts are taken again") != 1 ||
 		!strings.Contains(text, "refused_for=1m30s refused_payloads=5") {
 		t.Errorf("logged:\n%s", text)
 	}
@@ -102,7 +103,8 @@ type slowTriage struct{ pause func() }
 
 func (s slowTriage) Classify(_ state.Alert, cluster string) state.Sign {
 	s.pause()
-	return state.Sign{Symptom: "kv_pressure", Severity: state.Warning, By: "name", Entity: state.Entity{Cluster: cluster, Namespace: "llm", Pool: "vllm"}}
+	return state.Sign{Symptom: "kv_pressure", Severity: state.Warning, By: "name",
+		Entity: state.Entity{Cluster: cluster, Namespace: "llm", Pool: "vllm"}}
 }
 
 func (slowTriage) Correlate(_ state.Sign, _ []state.Worker, open []*state.Incident, _ time.Time) (state.IncidentID, bool) {

@@ -19,7 +19,8 @@ type PagerDuty struct {
 // pagerDuty takes a webhook: 2xx only once it is durable, 5xx where PagerDuty should send it again.
 func (s *Server) pagerDuty(w http.ResponseWriter, r *http.Request) error {
 	if s.PagerDuty.Secret == nil {
-		return httpio.Fail(http.StatusNotFound, "PagerDuty's webhooks are not configured: set notify.pagerduty.webhook_secret_file")
+		return httpio.Fail(http.StatusNotFound,
+			"PagerDuty's webhooks are not configured: set notify.pagerduty.webhook_secret_file")
 	}
 	secret, err := s.PagerDuty.Secret.Value()
 	if err != nil {

@@ -40,7 +40,8 @@ func TestPagerDutyWebhooks(t *testing.T) {
 	w.Err = state.ErrUnavailable
 	hooktest.Expect(t, send(body, hooktest.SignPager(body), "w4"), 503)
 	w.Err = nil
-	hooktest.Expect(t, send(body, "v1=00, "+hooktest.SignPager(body), "w4"), 200, "accepted") // the delivery that failed is taken when it comes again
+	// the delivery that failed is taken when it comes again
+	hooktest.Expect(t, send(body, "v1=00, "+hooktest.SignPager(body), "w4"), 200, "accepted")
 	hooktest.Expect(t, send(body, hooktest.SignPager(body), "w4"), 200, "duplicate")
 	if len(w.Inputs) != 1 {
 		t.Fatalf("%d inputs", len(w.Inputs))
@@ -48,9 +49,10 @@ func TestPagerDutyWebhooks(t *testing.T) {
 	want := state.Input{ID: state.Hash("pagerduty", "01EV"), At: hooktest.Start, Cluster: "prod", Foreign: &state.Foreign{
 		Source: "pagerduty", Event: "triggered", ID: "PT4KHLK", Key: "KEY", Title: "[FIRING:2] VLLMHighKV (prod llm)",
 		URL: "https://acme.pagerduty.com/incidents/PT4KHLK", Service: "LLM",
-		Labels: map[string]string{"alertname": "VLLMHighKV", "namespace": "llm", "model_name": "llama-70b", "cluster": "prod", "pod": "vllm-0"},
-		Actor:  state.Actor{ID: "PUSER", Name: "Ana", Via: "pagerduty"},
-		At:     hooktest.Start,
+		Labels: map[string]string{"alertname": "VLLMHighKV", "namespace": "llm", "model_name": "llama-70b", "cluster": "prod",
+			"pod": "vllm-0"},
+		Actor: state.Actor{ID: "PUSER", Name: "Ana", Via: "pagerduty"},
+		At:    hooktest.Start,
 	}}
 	if diff := cmp.Diff(want, w.Inputs[0]); diff != "" {
 		t.Error(diff)
@@ -60,7 +62,8 @@ func TestPagerDutyWebhooks(t *testing.T) {
 	hooktest.Expect(t, send(ours, hooktest.SignPager(ours), "w5"), 200)
 	note := hooktest.PagerBody("incident.annotated", `{"id":"PNOTE","type":"incident_note","content":"x","incident":{"id":"P1","incident_key":"k"}}`)
 	hooktest.Expect(t, send(note, hooktest.SignPager(note), "w6"), 200)
-	if a, n := w.Inputs[1], w.Inputs[2]; a.Cluster != "prod" || a.Foreign.URL != "" || n.Foreign.ID != "P1" || n.Foreign.Event != "annotated" {
+	if a, n := w.Inputs[1], w.Inputs[2]; a.Cluster != "prod" || a.Foreign.URL != "" || n.Foreign.ID != "P1" ||
+		n.Foreign.Event != "annotated" {
 		t.Errorf("%+v %+v", a.Foreign, n.Foreign)
 	}
 	closed, _ := hooktest.Serve(t, w, nil)

@@ -63,7 +63,8 @@ func TestReportSaysWhatStillNeedsHuman(t *testing.T) {
 	a := hooktest.After(state.Intent, state.Applied, state.NeedsHuman)(w.Actions[hooktest.Action])
 	says := func(a state.Action, want string) {
 		t.Helper()
-		if got := report.Report(report.Case{Incident: w.Incidents[hooktest.Incident], Actions: []state.Action{a}}, hooktest.Start); !strings.Contains(got, want) {
+		if got := report.Report(report.Case{Incident: w.Incidents[hooktest.Incident], Actions: []state.Action{a}},
+			hooktest.Start); !strings.Contains(got, want) {
 			t.Errorf("it lacks %q:\n%s", want, got)
 		}
 	}

@@ -25,7 +25,8 @@ func (s *Server) handle(h httpio.Handler) http.Handler {
 		var a *httpio.Error
 		if !errors.As(err, &a) {
 			s.Logger.Error("request failed", "path", r.URL.Path, "err", err)
-			a = httpio.Fail(http.StatusInternalServerError, "internal error; the log says more under request %s", header.Get("X-Request-Id"))
+			a = httpio.Fail(http.StatusInternalServerError, "internal error; the log says more under request %s",
+				header.Get("X-Request-Id"))
 		}
 		if rec, ok := w.(*recorder); ok && rec.code != 0 {
 			return // the answer has begun
@@ -99,7 +100,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			s.Logger.Error("request panicked", "path", r.URL.Path, "err", fmt.Sprint(p), "stack", string(debug.Stack()))
 			if rec.code == 0 {
-				_ = httpio.WriteJSON(rec, http.StatusInternalServerError, map[string]string{"error": "internal error; the log says more under request " + id})
+				_ = httpio.WriteJSON(rec, http.StatusInternalServerError,
+					map[string]string{"error": "internal error; the log says more under request " + id})
 			}
 		}
 		if s.Observe != nil {

@@ -201,12 +201,17 @@ func (s *Server) noSuchPath(w http.ResponseWriter, r *http.Request) error {
 	}
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return httpio.Fail(http.StatusMethodNotAllowed, "%s %s is not allowed: it takes %s; /openapi.yaml lists the paths and their methods", r.Method, r.URL.Path, strings.Join(allowed, ", "))
+		return httpio.Fail(http.StatusMethodNotAllowed,
+			"%s %s is not allowed: it takes %s; /openapi.yaml lists the paths and their methods", r.Method,
+			r.URL.Path, strings.Join(allowed, ", "))
 	}
 	if strings.TrimSuffix(r.URL.Path, "/") == "/webhook/slack" {
-		return httpio.Fail(http.StatusNotFound, "%s does not exist: Slack's request URLs are /webhook/slack/command for the slash command and /webhook/slack/interaction for buttons", r.URL.Path)
+		return httpio.Fail(http.StatusNotFound,
+			"%s does not exist: Slack's request URLs are /webhook/slack/command for the slash command and "+
+				"/webhook/slack/interaction for buttons", r.URL.Path)
 	}
-	return httpio.Fail(http.StatusNotFound, "%s %s does not exist; /openapi.yaml lists the paths and their methods", r.Method, r.URL.Path)
+	return httpio.Fail(http.StatusNotFound, "%s %s does not exist; /openapi.yaml lists the paths and their methods",
+		r.Method, r.URL.Path)
 }
 
 // health answers a probe. A note changes nothing of a good answer: a bot that refuses alerts for a

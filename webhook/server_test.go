@@ -46,7 +46,8 @@ func TestHealthHeadersAndPanics(t *testing.T) {
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/readyz", ""), 503, "NATS is away")
 	got := hooktest.Do(s, "GET", "/api/v1/fleet", "", "X-Request-Id", "bad id\n")
 	hooktest.Expect(t, got, 500)
-	if strings.Contains(got.Body.String(), "secret-panic") || got.Header().Get("X-Content-Type-Options") != "nosniff" || !httpio.PlainID(got.Header().Get("X-Request-Id"), 64) {
+	if strings.Contains(got.Body.String(), "secret-panic") || got.Header().Get("X-Content-Type-Options") != "nosniff" ||
+		!httpio.PlainID(got.Header().Get("X-Request-Id"), 64) {
 		t.Errorf("%v %s", got.Header(), got.Body)
 	}
 }
@@ -77,5 +78,6 @@ func TestOpenAPIDescribesEveryPath(t *testing.T) {
 	if !slices.Equal(described, routed) {
 		t.Errorf("described %q\nrouted %q", described, routed)
 	}
-	hooktest.Expect(t, hooktest.Do(s, "GET", "/openapi.yaml", ""), 200, "openapi: 3", "of unknown it is 1 less that of the first alternative")
+	hooktest.Expect(t, hooktest.Do(s, "GET", "/openapi.yaml", ""), 200, "openapi: 3",
+		"of unknown it is 1 less that of the first alternative")
 }

@@ -36,7 +36,8 @@ func TestNoReportOrAnswerReordersText(t *testing.T) {
 	const evil = "pod-\u202Eexe.\u2066gpj\u200F\u061C\u00AD\u200D"
 	w := hooktest.NewWorld().Populate()
 	in := w.Incidents[hooktest.Incident]
-	in.Title, in.Scope.Pool, in.Scope.Pods, in.AckedAt, in.AckedBy = evil, evil, []string{evil}, hooktest.Start, state.Actor{ID: "U1", Name: evil, Via: "slack"}
+	in.Title, in.Scope.Pool, in.Scope.Pods, in.AckedAt, in.AckedBy = evil, evil, []string{evil}, hooktest.Start,
+		state.Actor{ID: "U1", Name: evil, Via: "slack"}
 	in.Diagnosis.Findings[0].Text, in.Diagnosis.Findings[0].Pod, in.Diagnosis.Story.What = evil, evil, evil
 	in.Diagnosis.Missing = []string{evil}
 	w.Incidents[hooktest.Incident] = in

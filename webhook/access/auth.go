@@ -32,7 +32,8 @@ func (a AlertmanagerAuth) Allow(r *http.Request) (deny error, cause error) {
 		if a.Open {
 			return nil, nil
 		}
-		return httpio.Fail(http.StatusForbidden, "no authentication is configured for alerts: set auth.alertmanager in paramedic.yaml"), nil
+		return httpio.Fail(http.StatusForbidden,
+			"no authentication is configured for alerts: set auth.alertmanager in paramedic.yaml"), nil
 	}
 	if a.ClientCert && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return nil, nil
@@ -62,7 +63,8 @@ func (a AlertmanagerAuth) Allow(r *http.Request) (deny error, cause error) {
 	case cause != nil:
 		return httpio.Fail(http.StatusServiceUnavailable, "the secret for alerts cannot be read now; try again"), cause
 	}
-	return httpio.Fail(http.StatusUnauthorized, "not authenticated: give Alertmanager's webhook_config the http_config that auth.alertmanager asks for"), nil
+	return httpio.Fail(http.StatusUnauthorized,
+		"not authenticated: give Alertmanager's webhook_config the http_config that auth.alertmanager asks for"), nil
 }
 
 func bearer(r *http.Request) (string, bool) {

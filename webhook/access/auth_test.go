@@ -49,13 +49,15 @@ func TestAlertmanagerAuthentication(t *testing.T) {
 		"wrong password":               {all, basic("am", "pa56"), false, 401},
 		"client certificate":           {all, "", true, 200},
 		"certificate not asked for":    {access.AlertmanagerAuth{Bearer: token}, "", true, 401},
-		"secret file is gone":          {access.AlertmanagerAuth{Bearer: access.NewSecret(filepath.Join(dir, "none"))}, "Bearer x", false, 503},
-		"secret file is empty":         {access.AlertmanagerAuth{Bearer: file("empty", "\n")}, "Bearer ", false, 503},
+		"secret file is gone": {access.AlertmanagerAuth{Bearer: access.NewSecret(filepath.Join(dir, "none"))}, "Bearer x", false,
+			503},
+		"secret file is empty": {access.AlertmanagerAuth{Bearer: file("empty", "\n")}, "Bearer ", false, 503},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := hooktest.NewWorld()
 			s, _ := hooktest.Serve(t, w, func(cfg *webhook.Config) { cfg.Alertmanager = c.auth })
-			r := hooktest.Request("POST", "127.0.0.1", "/webhook/alertmanager", hooktest.Payload(hooktest.Alert("prod", 1)), "Content-Type", "application/json")
+			r := hooktest.Request("POST", "127.0.0.1", "/webhook/alertmanager", hooktest.Payload(hooktest.Alert("prod", 1)),
+				"Content-Type", "application/json")
 			if c.header != "" {
 				r.Header.Set("Authorization", c.header)
 			}

@@ -53,7 +53,8 @@ func (c *Control) Identify(r *http.Request) (state.Actor, error) {
 	}
 	if c.API.Tokens == nil {
 		if !c.API.Open {
-			return state.Actor{}, httpio.Fail(http.StatusForbidden, "no authentication is configured for the API: set auth.api.tokens_file in paramedic.yaml")
+			return state.Actor{}, httpio.Fail(http.StatusForbidden,
+				"no authentication is configured for the API: set auth.api.tokens_file in paramedic.yaml")
 		}
 		if err := c.local(r); err != nil {
 			return state.Actor{}, err
@@ -81,7 +82,8 @@ func (c *Control) Identify(r *http.Request) (state.Actor, error) {
 
 // loggedIn returns who sends a request with the cookie of a login.
 func (c *Control) loggedIn(r *http.Request) (state.Actor, error) {
-	refused := httpio.Fail(http.StatusUnauthorized, "not authenticated: send a token of auth.api.tokens_file as Authorization: Bearer")
+	refused := httpio.Fail(http.StatusUnauthorized,
+		"not authenticated: send a token of auth.api.tokens_file as Authorization: Bearer")
 	cookie, err := r.Cookie(SessionCookie)
 	if err != nil {
 		return state.Actor{}, refused
@@ -168,7 +170,8 @@ func (c *Control) known(r *http.Request, token string) (Token, error) {
 		return t, nil
 	}
 	if counted, last := c.guesses.failed(from, token, now); counted {
-		c.Logger.Warn("a token was tried that is not in auth.api.tokens_file", "source", from, "path", text.Line(r.URL.Path, 100), "refused_from_now", last)
+		c.Logger.Warn("a token was tried that is not in auth.api.tokens_file", "source", from, "path",
+			text.Line(r.URL.Path, 100), "refused_from_now", last)
 	}
 	return Token{}, ErrLogin
 }

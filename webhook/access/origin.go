@@ -14,7 +14,8 @@ import (
 // other site.
 
 const (
-	refusedName = "the bot is open to this machine only and was asked under another name: use 127.0.0.1 or localhost, set public_url to the name, or configure auth"
+	refusedName = "the bot is open to this machine only and was asked under another name: use 127.0.0.1 or " +
+		"localhost, set public_url to the name, or configure auth"
 	refusedSite = "refused: the request came from another site"
 )
 
@@ -23,7 +24,8 @@ const (
 func newOrigins(public string) *http.CrossOriginProtection {
 	check := http.NewCrossOriginProtection()
 	if u, err := url.Parse(public); err == nil && u.Host != "" {
-		_ = check.AddTrustedOrigin(u.Scheme + "://" + u.Host) // one that browsers never send is no origin, and is never met
+		// one that browsers never send is no origin, and is never met
+		_ = check.AddTrustedOrigin(u.Scheme + "://" + u.Host)
 	}
 	return check
 }
@@ -67,7 +69,8 @@ func (c *Control) ownName(host string) bool {
 	}
 	host = strings.Trim(host, "[]")
 	u, err := url.Parse(c.PublicURL)
-	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil || err == nil && host != "" && strings.EqualFold(host, u.Hostname())
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host) != nil ||
+		err == nil && host != "" && strings.EqualFold(host, u.Hostname())
 }
 
 // ownSite refuses a write that a page of another site caused, and a read that one made in the

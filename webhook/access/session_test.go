@@ -45,7 +45,8 @@ func TestSessionEndsWithLogoutTokenAndTime(t *testing.T) {
 	if strings.Contains(ana, "token") || len(ana) < len(access.SessionCookie)+20 || ana == hooktest.Login(t, s, "ana-token") {
 		t.Fatalf("the cookie is %s", ana)
 	}
-	for _, forged := range []string{access.SessionCookie + "=ana-token", "paramedic_token=ana-token", access.SessionCookie + "=", access.SessionCookie + "=" + strings.Repeat("A", 26)} {
+	for _, forged := range []string{access.SessionCookie + "=ana-token", "paramedic_token=ana-token", access.SessionCookie + "=",
+		access.SessionCookie + "=" + strings.Repeat("A", 26)} {
 		if code := ask(forged); code != 401 {
 			t.Errorf("%s is answered with %d", forged, code)
 		}
@@ -142,7 +143,8 @@ func TestGuessesAtTokensAreBounded(t *testing.T) {
 	r := hooktest.Request("GET", "127.0.0.1", "/api/v1/incidents", "", "Cookie", session)
 	r.RemoteAddr = "192.0.2.1:5000"
 	hooktest.Expect(t, hooktest.Answer(s, r), 200)
-	if n := strings.Count(log.String(), "a token was tried"); n != guessesAtOnce || strings.Contains(log.String(), "guess-number") || !strings.Contains(log.String(), "source=192.0.2.1") {
+	if n := strings.Count(log.String(), "a token was tried"); n != guessesAtOnce || strings.Contains(log.String(), "guess-number") ||
+		!strings.Contains(log.String(), "source=192.0.2.1") {
 		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
 	clock.Advance(guessEvery)

@@ -144,7 +144,8 @@ func parseToken(node *yaml.Node) (t Token, wrong []string) {
 		field, known := fields[key]
 		switch {
 		case !known:
-			wrong = append(wrong, fmt.Sprintf("unknown key %q: an entry is {token, name, role, slack_user}", httpio.Cut(key, 32)))
+			wrong = append(wrong,
+				fmt.Sprintf("unknown key %q: an entry is {token, name, role, slack_user}", httpio.Cut(key, 32)))
 		case seen[key]:
 			wrong = append(wrong, key+" is given twice")
 		case value.Kind != yaml.ScalarNode:
@@ -220,7 +221,8 @@ func (t *Tokens) SlackApproves(approvers []string) bool {
 			users = append(users, id)
 		}
 	}
-	return slices.ContainsFunc(users, func(id string) bool { return id != "" && t.SlackActor(id).WhyNotApprove(approvers) == "" })
+	return slices.ContainsFunc(users,
+		func(id string) bool { return id != "" && t.SlackActor(id).WhyNotApprove(approvers) == "" })
 }
 
 // all returns the entries of the file as it is now; none where there is no file.

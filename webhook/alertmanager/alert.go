@@ -98,7 +98,8 @@ func checkLabels(labels map[string]string) error {
 func trimAnnotations(all map[string]string) map[string]string {
 	size := 0
 	for name, value := range all {
-		if len(name) > maxAnnotation || len(value) > maxAnnotation || httpio.HasControl(name, false) || httpio.HasControl(value, true) {
+		if len(name) > maxAnnotation || len(value) > maxAnnotation || httpio.HasControl(name, false) ||
+			httpio.HasControl(value, true) {
 			size = maxAnnotationBytes + 1
 			break
 		}

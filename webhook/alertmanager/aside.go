@@ -105,7 +105,8 @@ func (b *Aside) Add(at time.Time, receiver string, lost []SetAside) []SetAside {
 	var tell []SetAside
 	for _, l := range lost {
 		b.total += l.Count
-		i := slices.IndexFunc(b.last, func(k AsideJSON) bool { return k.Reason == l.Reason && k.Receiver == receiver && k.Alert == l.Alert })
+		i := slices.IndexFunc(b.last,
+			func(k AsideJSON) bool { return k.Reason == l.Reason && k.Receiver == receiver && k.Alert == l.Alert })
 		k := AsideJSON{Reason: l.Reason, Receiver: receiver, Alert: l.Alert, First: at}
 		if i >= 0 {
 			k = b.last[i]

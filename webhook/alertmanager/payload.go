@@ -61,7 +61,8 @@ type Payload struct {
 func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
 	var p payload
 	if err := p.decode(body); err != nil {
-		return Payload{}, httpio.Fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s", inWords(err))
+		return Payload{}, httpio.Fail(http.StatusBadRequest, "the body is not an Alertmanager webhook payload: %s",
+			inWords(err))
 	}
 	switch version := string(p.Version); {
 	case version == "" || version == "null":
@@ -77,7 +78,8 @@ func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
 		a, err := p.Alerts[i].alert()
 		var bad *untaken
 		if errors.As(err, &bad) {
-			out.Aside = append(out.Aside, SetAside{Reason: bad.reason, Text: bad.text, Alert: excerpt(p.Alerts[i].Labels), Count: 1})
+			out.Aside = append(out.Aside,
+				SetAside{Reason: bad.reason, Text: bad.text, Alert: excerpt(p.Alerts[i].Labels), Count: 1})
 			continue
 		}
 		cluster := clusters[0]
@@ -141,7 +143,8 @@ func unused(err error) bool {
 	}
 	_, path, _ := strings.Cut(kind.Field, "Data.")
 	field, _, _ := strings.Cut(path, ".")
-	return slices.Contains([]string{"status", "notification_reason", "groupLabels", "commonLabels", "commonAnnotations", "routeLabels"}, field)
+	return slices.Contains([]string{"status", "notification_reason", "groupLabels", "commonLabels",
+		"commonAnnotations", "routeLabels"}, field)
 }
 
 // shown are the group labels as templates see them, within bounds: nothing else is made of them.
@@ -183,8 +186,9 @@ func (p *payload) split(byCluster map[string][]state.Alert, now time.Time) []sta
 				n++
 			}
 			batch := &state.AlertBatch{
-				Receiver: httpio.Cut(p.Receiver, 1024), GroupKey: httpio.Cut(p.GroupKey, 4096), ExternalURL: httpio.Cut(p.ExternalURL, 2048),
-				Truncated: p.TruncatedAlerts, Alerts: alerts[:n:n], GroupLabels: group,
+				Receiver: httpio.Cut(p.Receiver, 1024), GroupKey: httpio.Cut(p.GroupKey, 4096),
+				ExternalURL: httpio.Cut(p.ExternalURL, 2048),
+				Truncated:   p.TruncatedAlerts, Alerts: alerts[:n:n], GroupLabels: group,
 			}
 			inputs = append(inputs, state.Input{ID: batchID(cluster, batch), At: now, Cluster: cluster, Alerts: batch})
 			alerts = alerts[n:]
@@ -200,7 +204,8 @@ func batchID(cluster string, b *state.AlertBatch) string {
 	parts = append(parts, "alerts", cluster, b.Receiver, b.GroupKey, strconv.FormatUint(b.Truncated, 10))
 	for i := range b.Alerts {
 		a := &b.Alerts[i]
-		parts = append(parts, string(a.Fingerprint), string(a.Status), a.StartsAt.Format(time.RFC3339Nano), a.EndsAt.Format(time.RFC3339Nano))
+		parts = append(parts, string(a.Fingerprint), string(a.Status), a.StartsAt.Format(time.RFC3339Nano),
+			a.EndsAt.Format(time.RFC3339Nano))
 		parts = appendSorted(parts, a.Labels)
 		parts = appendSorted(parts, a.Annotations)
 	}

@@ -26,7 +26,8 @@ func TestIncidentJSONIsAsPromised(t *testing.T) {
 		t.Fatalf("%v: %s", err, got.Body)
 	}
 	in := list.Incidents[0]
-	if in.Number != 42 || in.Cause != "kv_exhaustion" || len(in.Actions) != 1 || in.Actions[0].Guards[0].Guard != "capacity" || in.Evidence[0].Weight != 6.2 {
+	if in.Number != 42 || in.Cause != "kv_exhaustion" || len(in.Actions) != 1 || in.Actions[0].Guards[0].Guard != "capacity" ||
+		in.Evidence[0].Weight != 6.2 {
 		t.Errorf("%+v", in)
 	}
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents?status=broken", ""), 400, "open, acked")

@@ -28,19 +28,24 @@ func TestANoIsAnsweredWithWhatItCameTo(t *testing.T) {
 		code int
 		says []string
 	}{
-		"stopped in time":                  {"cancel", intent, hooktest.CalledOff(hooktest.After(intent, state.Denied)), 200, []string{`"state":"denied"`}},
-		"a drained worker serves again":    {"cancel", intent, released, 200, []string{"the worker serves again"}},
-		"it was superseded":                {"cancel", intent, hooktest.CalledOff(hooktest.After(intent, state.Superseded)), 200, []string{`"state":"superseded"`}},
-		"the write was on its way":         {"cancel", intent, hooktest.CalledOff(hooktest.After(intent, applied)), 409, tooLate},
-		"it was written before":            {"cancel", state.Admitted, hooktest.After(intent, applied), 409, tooLate},
-		"it is not known yet":              {"cancel", intent, hooktest.CalledOff(hooktest.After(intent)), 202, []string{"called off by ana; nothing is written any more, unless it was on its way"}},
-		"it goes on and nothing is known":  {"cancel", state.Approved, hooktest.After(state.Admitted), 202, []string{"will be applied shortly"}},
-		"it needs a person meanwhile":      {"cancel", intent, hooktest.After(human), 409, []string{"needs a person"}},
-		"it is being verified when asked":  {"cancel", state.Verifying, nil, 409, []string{"it is verifying", "what was written is verified"}},
-		"it was called off when asked":     {"cancel", state.Denied, nil, 409, []string{"it is denied"}},
-		"a denial of what went on":         {"deny", state.Proposed, hooktest.After(intent, applied), 409, tooLate},
-		"a denial of what is about to go":  {"deny", state.Proposed, hooktest.CalledOff(hooktest.After(intent)), 202, []string{"unless it was on its way"}},
-		"a denial of what goes on unheard": {"deny", state.Proposed, hooktest.After(state.Admitted), 202, []string{"will be applied shortly"}},
+		"stopped in time":               {"cancel", intent, hooktest.CalledOff(hooktest.After(intent, state.Denied)), 200, []string{`"state":"denied"`}},
+		"a drained worker serves again": {"cancel", intent, released, 200, []string{"the worker serves again"}},
+		"it was superseded":             {"cancel", intent, hooktest.CalledOff(hooktest.After(intent, state.Superseded)), 200, []string{`"state":"superseded"`}},
+		"the write was on its way":      {"cancel", intent, hooktest.CalledOff(hooktest.After(intent, applied)), 409, tooLate},
+		"it was written before":         {"cancel", state.Admitted, hooktest.After(intent, applied), 409, tooLate},
+		"it is not known yet": {"cancel", intent, hooktest.CalledOff(hooktest.After(intent)), 202,
+			[]string{"called off by ana; nothing is written any more, unless it was on its way"}},
+		"it goes on and nothing is known": {"cancel", state.Approved, hooktest.After(state.Admitted), 202,
+			[]string{"will be applied shortly"}},
+		"it needs a person meanwhile": {"cancel", intent, hooktest.After(human), 409, []string{"needs a person"}},
+		"it is being verified when asked": {"cancel", state.Verifying, nil, 409,
+			[]string{"it is verifying", "what was written is verified"}},
+		"it was called off when asked": {"cancel", state.Denied, nil, 409, []string{"it is denied"}},
+		"a denial of what went on":     {"deny", state.Proposed, hooktest.After(intent, applied), 409, tooLate},
+		"a denial of what is about to go": {"deny", state.Proposed, hooktest.CalledOff(hooktest.After(intent)), 202,
+			[]string{"unless it was on its way"}},
+		"a denial of what goes on unheard": {"deny", state.Proposed, hooktest.After(state.Admitted), 202,
+			[]string{"will be applied shortly"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -59,7 +64,8 @@ func TestANoIsAnsweredWithWhatItCameTo(t *testing.T) {
 				}
 				w.Actions[hooktest.Action] = a
 				body := hooktest.SlashCommand("U1", "deny "+string(hooktest.Action), "t1")
-				if got := hooktest.SendSlack(s, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)).Body.String(); strings.Contains(got, "Denied") {
+				if got := hooktest.SendSlack(s, "/webhook/slack/command", body,
+					hooktest.SlackHeaders(body, hooktest.Start)).Body.String(); strings.Contains(got, "Denied") {
 					t.Errorf("Slack says %s", got)
 				}
 			})
@@ -71,11 +77,13 @@ func TestANoIsAnsweredWithWhatItCameTo(t *testing.T) {
 func TestAnActionSaysThatItWasCalledOffTooLate(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, nil)
-	w.Actions[hooktest.Action] = hooktest.CalledOff(hooktest.After(state.Intent, state.Applied, state.Verifying, state.Succeeded))(w.Actions[hooktest.Action])
+	w.Actions[hooktest.Action] = hooktest.CalledOff(hooktest.After(state.Intent, state.Applied, state.Verifying,
+		state.Succeeded))(w.Actions[hooktest.Action])
 	const says = "called off by ana too late: it was done already, and is verified as usual"
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/actions/"+string(hooktest.Action), ""), 200, says)
 	hooktest.Expect(t, hooktest.Do(s, "GET", "/api/v1/incidents/42", ""), 200, says)
-	if report := report.Report(report.Case{Incident: w.Incidents[hooktest.Incident], Actions: w.ActionsOf(hooktest.Incident)}, hooktest.Start); !strings.Contains(report, "- **Called off:** by ana too late: it was done already") {
+	if report := report.Report(report.Case{Incident: w.Incidents[hooktest.Incident], Actions: w.ActionsOf(hooktest.Incident)},
+		hooktest.Start); !strings.Contains(report, "- **Called off:** by ana too late: it was done already") {
 		t.Errorf("%s", report)
 	}
 }

@@ -47,7 +47,8 @@ func decodeWrite(body []byte, verb state.Verb) (WriteJSON, error) {
 	allowed := append([]string{"actor", "reason"}, fieldsOf[verb]...)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !slices.Contains(allowed, name) {
-			return out, httpio.Fail(http.StatusBadRequest, "there is no field %q here: %s takes %s", httpio.Cut(name, 32), verb, strings.Join(allowed, ", "))
+			return out, httpio.Fail(http.StatusBadRequest, "there is no field %q here: %s takes %s",
+				httpio.Cut(name, 32), verb, strings.Join(allowed, ", "))
 		}
 		if err := json.Unmarshal(given[name], fields[name].into); err != nil {
 			return out, httpio.Fail(http.StatusBadRequest, "%s must be %s", name, fields[name].want)

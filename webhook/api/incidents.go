@@ -11,7 +11,8 @@ import (
 )
 
 var statuses = []string{
-	string(state.StatusOpen), string(state.StatusAcked), string(state.StatusMitigating), string(state.StatusMonitoring), string(state.StatusResolved),
+	string(state.StatusOpen), string(state.StatusAcked), string(state.StatusMitigating),
+	string(state.StatusMonitoring), string(state.StatusResolved),
 }
 
 // filter gives the values of a query parameter, which may be repeated or separated by commas.
@@ -35,7 +36,8 @@ func (s *API) listIncidents(w http.ResponseWriter, r *http.Request) error {
 	status, cause, cluster := filter(r, "status"), filter(r, "cause"), filter(r, "cluster")
 	for _, v := range status {
 		if !slices.Contains(statuses, v) {
-			return httpio.Fail(http.StatusBadRequest, "status %q does not exist; use %s", httpio.Cut(v, 32), strings.Join(statuses, ", "))
+			return httpio.Fail(http.StatusBadRequest, "status %q does not exist; use %s", httpio.Cut(v, 32),
+				strings.Join(statuses, ", "))
 		}
 	}
 	limit, after, err := pageOf(r)
@@ -112,7 +114,8 @@ func (s *API) showReport(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
 	ev, _ := s.View.Evidence(in.ID)
-	_, err = w.Write([]byte(report.Report(report.Case{Incident: in, Actions: s.ActionsOf(in), Timeline: entries, Curves: ev.Charted()}, s.Clock.Now())))
+	_, err = w.Write([]byte(report.Report(report.Case{Incident: in, Actions: s.ActionsOf(in), Timeline: entries,
+		Curves: ev.Charted()}, s.Clock.Now())))
 	return err
 }
 
@@ -122,7 +125,8 @@ func (s *API) listActions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := s.View.ListActions(state.ActionQuery{After: after, Limit: limit, Match: func(a *state.Action) bool { return passes(states, a.State) }})
+	page := s.View.ListActions(state.ActionQuery{After: after, Limit: limit,
+		Match: func(a *state.Action) bool { return passes(states, a.State) }})
 	out := ActionsJSON{Actions: []ActionJSON{}, Next: cursor(page.Next)}
 	for _, a := range page.Actions {
 		out.Actions = append(out.Actions, NewActionJSON(a))
@@ -140,7 +144,8 @@ func (s *API) showAction(w http.ResponseWriter, r *http.Request) error {
 
 func (s *API) fleet(w http.ResponseWriter, r *http.Request) error {
 	if s.Fleet == nil {
-		return httpio.Fail(http.StatusNotFound, "no source of fleet health is configured: set clusters[].prometheus or clusters[].engines")
+		return httpio.Fail(http.StatusNotFound,
+			"no source of fleet health is configured: set clusters[].prometheus or clusters[].engines")
 	}
 	v, err := s.Fleet(r.Context())
 	if err != nil {

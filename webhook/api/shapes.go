@@ -201,15 +201,18 @@ func NewIncidentJSON(in state.Incident, actions []state.Action) IncidentJSON {
 		Cause: in.Cause(), Confidence: d.Confidence, Title: in.Title, Scope: in.Scope,
 		Alternatives: []AlternativeJSON{}, Symptoms: []SymptomJSON{}, AlertCount: in.AlertCount,
 		Evidence: []EvidenceJSON{}, MissingEvidence: list(d.Missing), Playbook: d.Playbook, Actions: []ActionJSON{},
-		StartedAt: stamp(in.StartedAt), OpenedAt: stamp(in.OpenedAt), DiagnosedAt: stamp(in.DiagnosedAt), NamedAt: stamp(in.NamedAt), ResolvedAt: stamp(in.ResolvedAt),
+		StartedAt: stamp(in.StartedAt), OpenedAt: stamp(in.OpenedAt), DiagnosedAt: stamp(in.DiagnosedAt),
+		NamedAt: stamp(in.NamedAt), ResolvedAt: stamp(in.ResolvedAt),
 		Prior: d.Prior, Score: d.Score, Margin: d.Margin, Anomalies: list(d.Anomalies), Correlations: list(d.Correlations),
-		Story:        StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Time: d.Story.Time, Do: list(d.Story.Do), Avoid: list(d.Story.Avoid)},
+		Story: StoryJSON{What: d.Story.What, Why: d.Story.Why, Else: d.Story.Else, Time: d.Story.Time,
+			Do: list(d.Story.Do), Avoid: list(d.Story.Avoid)},
 		ActiveAlerts: in.ActiveAlerts, AckedAt: stamp(in.AckedAt), AckedBy: in.AckedBy.String(), ResolvedBy: in.ResolvedBy,
 		SilencedUntil: stamp(in.SilencedUntil), MergedInto: in.MergedInto,
 	}
 	out.Scope.Pods, out.Scope.Nodes, out.Scope.GPUs = list(in.Scope.Pods), list(in.Scope.Nodes), list(in.Scope.GPUs)
 	for _, a := range d.Alternatives {
-		out.Alternatives = append(out.Alternatives, AlternativeJSON{Cause: a.Cause, Confidence: a.Confidence, WouldWinIf: a.WouldWinIf})
+		out.Alternatives = append(out.Alternatives,
+			AlternativeJSON{Cause: a.Cause, Confidence: a.Confidence, WouldWinIf: a.WouldWinIf})
 	}
 	for _, c := range in.Symptoms {
 		out.Symptoms = append(out.Symptoms, SymptomJSON{
@@ -245,6 +248,7 @@ func NewActionJSON(a state.Action) ActionJSON {
 // NewEntryJSON shows a step of a timeline.
 func NewEntryJSON(e state.Entry) EntryJSON {
 	return EntryJSON{
-		Incident: e.Incident, N: e.N, At: stamp(e.At), Kind: e.Kind, Text: e.Text, Actor: e.Actor.String(), ActorID: e.Actor.ID, Via: e.Actor.Via, Action: e.Action,
+		Incident: e.Incident, N: e.N, At: stamp(e.At), Kind: e.Kind, Text: e.Text, Actor: e.Actor.String(),
+		ActorID: e.Actor.ID, Via: e.Actor.Via, Action: e.Action,
 	}
 }

@@ -68,7 +68,8 @@ func (s *API) prepare(r *http.Request, o *command.Request, in write, need state.
 	var reason string
 	switch by := in.who; {
 	case !by.Unverified && in.Actor != "" && !strings.EqualFold(in.Actor, by.Name):
-		reason = fmt.Sprintf("the token is that of %s and the body names the actor %s: leave actor out, or use a token of that person", by, in.Actor)
+		reason = fmt.Sprintf("the token is that of %s and the body names the actor %s: leave actor out, or use a "+
+			"token of that person", by, in.Actor)
 	case !by.Role.Allows(need):
 		reason = access.RoleTooLow(by, need)
 	default:
@@ -115,7 +116,8 @@ func (s *API) onIncident(verb state.Verb) httpio.Handler {
 			if req.Right == nil {
 				return httpio.Fail(http.StatusBadRequest, `say whether the diagnosis was right: {"right": true} or {"right": false, "cause": "…"}`)
 			}
-			if req.Cause != "" && (!httpio.PlainID(string(req.Cause), 64) || strings.ToLower(string(req.Cause)) != string(req.Cause)) {
+			if req.Cause != "" &&
+				(!httpio.PlainID(string(req.Cause), 64) || strings.ToLower(string(req.Cause)) != string(req.Cause)) {
 				return httpio.Fail(http.StatusBadRequest, "cause must be one of the cause IDs, such as kv_exhaustion")
 			}
 			o.Right, o.Cause = *req.Right, req.Cause
@@ -183,7 +185,8 @@ func (s *API) onFleet(verb state.Verb) httpio.Handler {
 		clusters := s.Clusters
 		if req.Cluster != "" {
 			if !slices.Contains(clusters, req.Cluster) {
-				return httpio.Fail(http.StatusNotFound, "cluster %q is not configured; use one of %s", httpio.Cut(req.Cluster, 64), strings.Join(clusters, ", "))
+				return httpio.Fail(http.StatusNotFound, "cluster %q is not configured; use one of %s",
+					httpio.Cut(req.Cluster, 64), strings.Join(clusters, ", "))
 			}
 			clusters = []string{req.Cluster}
 		}
@@ -202,7 +205,8 @@ func (s *API) onFleet(verb state.Verb) httpio.Handler {
 		if !applied {
 			return pending(w, "")
 		}
-		return httpio.WriteJSON(w, http.StatusOK, HaltJSON{Halted: verb == state.VerbHalt, Clusters: clusters, Reason: req.Reason})
+		return httpio.WriteJSON(w, http.StatusOK,
+			HaltJSON{Halted: verb == state.VerbHalt, Clusters: clusters, Reason: req.Reason})
 	}
 }
 

@@ -32,7 +32,8 @@ func TestWriteToNothingIs404(t *testing.T) {
 func TestEveryWriteAsksWho(t *testing.T) {
 	w := hooktest.NewWorld().Populate()
 	s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
-	for _, path := range []string{"/api/v1/incidents/42/resolve", "/api/v1/actions/ACT-01KA/approve", "/api/v1/actions/ACT-01KA/cancel", "/api/v1/halt", "/api/v1/resume"} {
+	for _, path := range []string{"/api/v1/incidents/42/resolve", "/api/v1/actions/ACT-01KA/approve", "/api/v1/actions/ACT-01KA/cancel",
+		"/api/v1/halt", "/api/v1/resume"} {
 		hooktest.Expect(t, hooktest.Do(s, "POST", path, ``), 401)
 		hooktest.Expect(t, hooktest.Do(s, "POST", path, ``, "Authorization", "Bearer wrong-token"), 401)
 	}
@@ -55,7 +56,8 @@ func TestWriteThatIsTooLargeIsRefused(t *testing.T) {
 
 // The cause that a person names is one of the catalogue's form, or none.
 func TestFeedbackNamesACauseInItsForm(t *testing.T) {
-	for cause, code := range map[string]int{"": 200, "kv_leak": 200, "KV_leak": 400, "kv leak": 400, "<b>": 400, strings.Repeat("a", 65): 400} {
+	for cause, code := range map[string]int{"": 200, "kv_leak": 200, "KV_leak": 400, "kv leak": 400, "<b>": 400,
+		strings.Repeat("a", 65): 400} {
 		w := hooktest.NewWorld().Populate()
 		s, _ := hooktest.Serve(t, w, hooktest.WithTokens(t))
 		hooktest.Expect(t, hooktest.Do(s, "POST", "/api/v1/incidents/42/feedback", `{"right":false,"cause":"`+cause+`"}`, asResponder...), code)

@@ -28,7 +28,8 @@ func TestSlackSignatureIsSlackGos(t *testing.T) {
 
 func TestRepliesGoToSlackOnly(t *testing.T) {
 	s := chat.New(chat.Config{APIURL: "http://127.0.0.1:8090/api/"}, nil, nil, 0)
-	for _, to := range []string{"http://hooks.slack.com/x", "https://hooks.slack.com.evil.example/x", "https://u@hooks.slack.com/", "http://169.254.169.254/", "", "::"} {
+	for _, to := range []string{"http://hooks.slack.com/x", "https://hooks.slack.com.evil.example/x", "https://u@hooks.slack.com/",
+		"http://169.254.169.254/", "", "::"} {
 		if s.ReplyAllowed(to) {
 			t.Errorf("a reply may go to %q", to)
 		}

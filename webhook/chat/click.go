@@ -54,7 +54,8 @@ func decodeSlackClick(payload string) (*slackClick, error) {
 	case !httpio.PlainID(c.User.ID, 64):
 		return nil, httpio.Fail(http.StatusBadRequest, "the interaction has no user")
 	case len(c.Actions) != 1:
-		return nil, httpio.Fail(http.StatusBadRequest, "the interaction has %d actions; one was expected", len(c.Actions))
+		return nil, httpio.Fail(http.StatusBadRequest, "the interaction has %d actions; one was expected",
+			len(c.Actions))
 	}
 	switch c.Actions[0].ActionID {
 	case buttonAck, buttonApprove, buttonDeny, buttonCancel:
@@ -110,7 +111,8 @@ func (s *Chat) slackClick(r *http.Request, click *slackClick) error {
 	if !ok || hash == "" || !known {
 		return httpio.Fail(http.StatusNotFound, "that action is not remembered any more")
 	}
-	verb := map[string]state.Verb{buttonApprove: state.VerbApprove, buttonDeny: state.VerbDeny, buttonCancel: state.VerbCancel}[button.ActionID]
+	verb := map[string]state.Verb{buttonApprove: state.VerbApprove, buttonDeny: state.VerbDeny,
+		buttonCancel: state.VerbCancel}[button.ActionID]
 	_, err := s.slackDecide(r.Context(), c, decision{verb: verb, action: a, planHash: hash})
 	return err
 }

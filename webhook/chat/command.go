@@ -22,7 +22,8 @@ const slackHelp = "*Paramedic*\n" +
 	"`approve ACT PLAN [reason]` / `deny ACT [reason]` decide on first aid; `show` gives the plan\n" +
 	"`cancel ACT [reason]` call first aid off; where it needs a person: it is taken care of\n" +
 	"`halt [reason]` / `resume` stop and allow all first aid\n" +
-	"An ID may be shortened to any unique beginning; incidents also have a number (7, or prod-7 where there are several clusters)."
+	"An ID may be shortened to any unique beginning; incidents also have a number (7, or prod-7 where there are " +
+	"several clusters)."
 
 // Command answers /paramedic. Slack shows the answer to the one who asked.
 func (s *Chat) Command(w http.ResponseWriter, r *http.Request) error {
@@ -58,7 +59,9 @@ type slackCall struct {
 }
 
 // errSlackReader is the answer to somebody who may not know which incidents there are.
-var errSlackReader = httpio.Fail(http.StatusForbidden, "ask in the channel that incidents are posted to, or have your Slack user added to auth.api.tokens_file (slack_user)")
+var errSlackReader = httpio.Fail(http.StatusForbidden,
+	"ask in the channel that incidents are posted to, or have your Slack user added to auth.api.tokens_file "+
+		"(slack_user)")
 
 // seen returns an error of a search, or for those who may not read, one that tells nothing of what
 // there is.
@@ -167,7 +170,8 @@ func (s *Chat) slackDecide(ctx context.Context, c slackCall, d decision) (string
 	if err != nil {
 		return "", err
 	}
-	words := map[state.Verb]string{state.VerbApprove: "Approved: ", state.VerbDeny: "Denied: ", state.VerbCancel: "Cancelled: "}
+	words := map[state.Verb]string{state.VerbApprove: "Approved: ", state.VerbDeny: "Denied: ",
+		state.VerbCancel: "Cancelled: "}
 	if d.verb == state.VerbCancel && d.action.NeedsPerson() {
 		words[d.verb] = "Taken care of: "
 	}
@@ -190,7 +194,8 @@ func (s *Chat) slackSwitch(ctx context.Context, c slackCall, verb state.Verb, re
 	if err != nil {
 		return "", err
 	}
-	words := map[state.Verb]string{state.VerbHalt: "First aid is halted everywhere.", state.VerbResume: "First aid may go on."}
+	words := map[state.Verb]string{state.VerbHalt: "First aid is halted everywhere.",
+		state.VerbResume: "First aid may go on."}
 	return slackOutcome(applied, words[verb]), nil
 }
 
@@ -199,12 +204,14 @@ const slackListMost = 15
 func (s *Chat) slackList() string {
 	var b strings.Builder
 	open := s.View.Tally().Open
-	for _, in := range s.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Limit: slackListMost}).Incidents {
+	for _, in := range s.View.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents,
+		Limit: slackListMost}).Incidents {
 		fmt.Fprintf(&b, "• *%s* `%s` %s, %s: %s\n", slackEscape(s.Name(&in)), in.ID, in.Severity, in.Status, httpio.Cut(slackEscape(in.Title), 120))
 	}
 	for _, c := range s.Clusters {
 		if h, ok := s.View.Halted(c); ok {
-			fmt.Fprintf(&b, ":octagonal_sign: First aid is halted in %s by %s\n", slackEscape(c), slackEscape(h.Actor.String()))
+			fmt.Fprintf(&b, ":octagonal_sign: First aid is halted in %s by %s\n", slackEscape(c),
+				slackEscape(h.Actor.String()))
 		}
 	}
 	switch {

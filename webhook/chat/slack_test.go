@@ -23,20 +23,27 @@ func TestForgedOldAndReplayedSlackRequestsAreRefused(t *testing.T) {
 	forged := hooktest.SlackHeaders(body+"x", hooktest.Start)
 	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body, forged), 401, "signature")
 	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body, http.Header{}), 401)
-	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start.Add(-6*time.Minute))), 401, "five minutes")
-	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start.Add(6*time.Minute))), 401)
+	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body,
+		hooktest.SlackHeaders(body, hooktest.Start.Add(-6*time.Minute))), 401, "five minutes")
+	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body,
+		hooktest.SlackHeaders(body, hooktest.Start.Add(6*time.Minute))), 401)
 	if len(w.Inputs) != 0 {
 		t.Fatal("something was appended")
 	}
-	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)), 200, "Acknowledged")
-	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)), 409, "already handled")
+	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)), 200,
+		"Acknowledged")
+	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)), 409,
+		"already handled")
 	clock.Advance(time.Minute)
-	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start.Add(time.Minute))), 409) // the same trigger, signed anew
+	// the same trigger, signed anew
+	hooktest.Expect(t, hooktest.SendSlack(s, "/webhook/slack/command", body,
+		hooktest.SlackHeaders(body, hooktest.Start.Add(time.Minute))), 409)
 	if len(w.Inputs) != 1 {
 		t.Errorf("%d inputs", len(w.Inputs))
 	}
 	closed, _ := hooktest.Serve(t, w, nil)
-	hooktest.Expect(t, hooktest.SendSlack(closed, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)), 404, "signing_secret_file")
+	hooktest.Expect(t, hooktest.SendSlack(closed, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)), 404,
+		"signing_secret_file")
 }
 
 func TestSlashCommands(t *testing.T) {
@@ -73,7 +80,8 @@ func TestSlashCommands(t *testing.T) {
 		{"U1", "diagnose INC-01KA", "again"},
 		{"U1", "ack #42", "Acknowledged"},
 		{"U2", "show 42", "/paramedic approve " + string(hooktest.Action) + " plan1"},
-		{"U1", "approve ACT-01KA", "say which plan you approve: /paramedic approve " + string(hooktest.Action) + " plan1 (max_num_seqs 256 → 128)"},
+		{"U1", "approve ACT-01KA", "say which plan you approve: /paramedic approve " + string(hooktest.Action) +
+			" plan1 (max_num_seqs 256 → 128)"},
 		{"U1", "approve ACT-01KA plan0", "has changed"},
 		{"U1", "approve ACT-01KA plan1 looks right", "Approved"},
 		{"U1", "deny ACT-01KA too late", "decided by ana"},
@@ -165,8 +173,10 @@ func TestStrangersInSlackLearnNothing(t *testing.T) {
 		hooktest.Expect(t, got, 200)
 		return got.Body.String()
 	}
-	for _, text := range []string{"list", "show 42", "show INC-", "show nothing", "ack INC-", "ack nothing", "approve ACT-9", "diagnose 01K"} {
-		if got := say("general", text); !strings.Contains(got, "ask in the channel") || strings.Contains(got, "INC-01") || strings.Contains(got, "ACT-01") {
+	for _, text := range []string{"list", "show 42", "show INC-", "show nothing", "ack INC-", "ack nothing", "approve ACT-9",
+		"diagnose 01K"} {
+		if got := say("general", text); !strings.Contains(got, "ask in the channel") || strings.Contains(got, "INC-01") ||
+			strings.Contains(got, "ACT-01") {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
@@ -181,5 +191,6 @@ func TestStrangersInSlackLearnNothing(t *testing.T) {
 	}
 	closed, _ := hooktest.ServeSlack(t, w, func(c *webhook.Config) { c.Slack.MayRead = nil })
 	body := hooktest.SlashCommand("U1", "list", "t")
-	hooktest.Expect(t, hooktest.SendSlack(closed, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)), 200, "ask in the channel")
+	hooktest.Expect(t, hooktest.SendSlack(closed, "/webhook/slack/command", body, hooktest.SlackHeaders(body, hooktest.Start)), 200,
+		"ask in the channel")
 }

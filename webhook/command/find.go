@@ -26,12 +26,14 @@ func (r *Runner) Incident(name string) (state.Incident, error) {
 	all := name == "INC" || name == "INC-" // what every ID begins with
 	if name != "" && len(name) <= 64 {
 		found = r.View.ListIncidents(state.IncidentQuery{Limit: maxCandidates, Match: func(in *state.Incident) bool {
-			return all || byNumber && query.Matches(in) || !byNumber && prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix)
+			return all || byNumber && query.Matches(in) ||
+				!byNumber && prefix != "INC-" && strings.HasPrefix(string(in.ID), prefix)
 		}}).Incidents
 	}
 	switch len(found) {
 	case 0:
-		return state.Incident{}, httpio.Fail(http.StatusNotFound, "no incident %q; give its ID, a unique beginning of it, or its number (7, or prod-7)", httpio.Cut(name, 64))
+		return state.Incident{}, httpio.Fail(http.StatusNotFound,
+			"no incident %q; give its ID, a unique beginning of it, or its number (7, or prod-7)", httpio.Cut(name, 64))
 	case 1:
 		return found[0], nil
 	}
@@ -57,11 +59,13 @@ func (r *Runner) Action(name string) (state.Action, error) {
 	}
 	var found []state.Action
 	if prefix := "ACT-" + strings.TrimPrefix(name, "ACT-"); prefix != "ACT-" && len(name) <= 64 {
-		found = r.View.ListActions(state.ActionQuery{Limit: maxCandidates, Match: func(a *state.Action) bool { return strings.HasPrefix(string(a.ID), prefix) }}).Actions
+		found = r.View.ListActions(state.ActionQuery{Limit: maxCandidates,
+			Match: func(a *state.Action) bool { return strings.HasPrefix(string(a.ID), prefix) }}).Actions
 	}
 	switch len(found) {
 	case 0:
-		return state.Action{}, httpio.Fail(http.StatusNotFound, "no action %q; give its ID or a unique beginning of it", httpio.Cut(name, 64))
+		return state.Action{}, httpio.Fail(http.StatusNotFound,
+			"no action %q; give its ID or a unique beginning of it", httpio.Cut(name, 64))
 	case 1:
 		return found[0], nil
 	}

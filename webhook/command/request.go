@@ -29,7 +29,8 @@ func (o Request) inputs(now time.Time) []state.Input {
 	var out []state.Input
 	for _, cluster := range o.clusters {
 		cmd := o.Command
-		id := state.Hash("command", string(cmd.Verb), cluster, string(cmd.Incident), string(cmd.Action), cmd.Actor.ID, cmd.Refused, o.Nonce)
+		id := state.Hash("command", string(cmd.Verb), cluster, string(cmd.Incident), string(cmd.Action), cmd.Actor.ID,
+			cmd.Refused, o.Nonce)
 		out = append(out, state.Input{ID: id, At: now, Cluster: cluster, Command: &cmd})
 	}
 	return out
@@ -70,7 +71,8 @@ func (r *Runner) CarryOut(ctx context.Context, o Request, wait time.Duration) (b
 func (r *Runner) Refuse(ctx context.Context, o Request, reason string) {
 	o.Refused = reason
 	if err := r.Append(ctx, o.inputs(r.Clock.Now())...); err != nil {
-		r.Logger.Error("refused attempt was not recorded", "verb", o.Verb, "actor", o.Actor.ID, "reason", reason, "err", err)
+		r.Logger.Error("refused attempt was not recorded", "verb", o.Verb, "actor", o.Actor.ID, "reason", reason,
+			"err", err)
 	}
 }
 
@@ -189,15 +191,18 @@ func (r *Runner) CheckAction(verb state.Verb, a state.Action, planHash string) e
 		return httpio.Fail(http.StatusConflict, "%s does not await a decision: %s", a.ID, reason)
 	}
 	if a.State == state.AwaitingApproval && !a.ExpiresAt.IsZero() && !r.Clock.Now().Before(a.ExpiresAt) {
-		return httpio.Fail(http.StatusConflict, "the approval of %s expired at %s; %s", a.ID, a.ExpiresAt.UTC().Format(time.RFC3339), plannedAgain)
+		return httpio.Fail(http.StatusConflict, "the approval of %s expired at %s; %s", a.ID,
+			a.ExpiresAt.UTC().Format(time.RFC3339), plannedAgain)
 	}
 	if planHash == "" && verb == state.VerbApprove {
-		none := httpio.Fail(http.StatusBadRequest, "say which plan you approve: %s (%s) has the plan_hash %s", a.ID, a.Change, state.ShortPlan(a.PlanHash))
+		none := httpio.Fail(http.StatusBadRequest, "say which plan you approve: %s (%s) has the plan_hash %s", a.ID,
+			a.Change, state.ShortPlan(a.PlanHash))
 		none.Missing = "plan_hash"
 		return none
 	}
 	if planHash != "" && !a.IsPlan(planHash) {
-		return httpio.Fail(http.StatusConflict, "the plan of %s has changed since you saw it; look at it again before you decide", a.ID)
+		return httpio.Fail(http.StatusConflict,
+			"the plan of %s has changed since you saw it; look at it again before you decide", a.ID)
 	}
 	if in, ok := r.View.Incident(a.Incident); ok && !in.Open() && verb == state.VerbApprove {
 		return httpio.Fail(http.StatusConflict, "%s is resolved; %s is not needed any more", in.ID, a.ID)
@@ -212,13 +217,17 @@ const plannedAgain = "it is planned again while the incident is open, at once if
 func (r *Runner) Decided(o Request) (state.Action, error) {
 	a, _ := r.View.Action(o.Action)
 	if o.Verb != state.VerbCancel && a.DecidedBy.ID != "" && a.DecidedBy.ID != o.Actor.ID {
-		return a, httpio.Fail(http.StatusConflict, "%s was decided by %s before you: it is %s", a.ID, a.DecidedBy, a.State)
+		return a, httpio.Fail(http.StatusConflict, "%s was decided by %s before you: it is %s", a.ID, a.DecidedBy,
+			a.State)
 	}
 	if o.Verb == state.VerbApprove && a.State == state.AwaitingApproval {
-		return a, httpio.Fail(http.StatusConflict, "the plan of %s has changed since you saw it; look at it again before you decide", a.ID)
+		return a, httpio.Fail(http.StatusConflict,
+			"the plan of %s has changed since you saw it; look at it again before you decide", a.ID)
 	}
-	if o.Verb == state.VerbApprove && (a.State == state.Expired || a.State == state.Cancelled || a.State == state.Superseded) {
-		return a, httpio.Fail(http.StatusConflict, "%s could not be approved any more: it is %s: %s", a.ID, a.State, a.Reason)
+	if o.Verb == state.VerbApprove &&
+		(a.State == state.Expired || a.State == state.Cancelled || a.State == state.Superseded) {
+		return a, httpio.Fail(http.StatusConflict, "%s could not be approved any more: it is %s: %s", a.ID, a.State,
+			a.Reason)
 	}
 	if o.Verb == state.VerbApprove {
 		return a, nil

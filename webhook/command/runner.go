@@ -36,5 +36,6 @@ func (r *Runner) Append(ctx context.Context, inputs ...state.Input) error {
 	if errors.Is(err, state.ErrUnavailable) {
 		return httpio.Fail(http.StatusServiceUnavailable, "this cannot be made durable now; send it again")
 	}
-	return httpio.Fail(http.StatusServiceUnavailable, "this was not made durable; send it again, and see the log if it goes on")
+	return httpio.Fail(http.StatusServiceUnavailable,
+		"this was not made durable; send it again, and see the log if it goes on")
 }

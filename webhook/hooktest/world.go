@@ -60,7 +60,8 @@ type World struct {
 
 // NewWorld returns an empty world.
 func NewWorld() *World {
-	return &World{Incidents: map[state.IncidentID]state.Incident{}, Actions: map[state.ActionID]state.Action{}, Halts: map[string]state.Halt{}}
+	return &World{Incidents: map[state.IncidentID]state.Incident{}, Actions: map[state.ActionID]state.Action{},
+		Halts: map[string]state.Halt{}}
 }
 
 // Append records the inputs and applies their commands, unless the world is idle.
@@ -111,7 +112,8 @@ func (w *World) apply(input state.Input) {
 			w.Actions[a.ID] = w.Then(a)
 			return
 		}
-		to := map[state.Verb]state.ActionState{state.VerbApprove: state.Approved, state.VerbDeny: state.Denied, state.VerbCancel: state.Cancelled}[c.Verb]
+		to := map[state.Verb]state.ActionState{state.VerbApprove: state.Approved, state.VerbDeny: state.Denied,
+			state.VerbCancel: state.Cancelled}[c.Verb]
 		if a.Move(to, input.At, "", c.Actor) == nil {
 			a.DecidedBy, a.DecidedAt = c.Actor, input.At
 		} else if c.Verb == state.VerbCancel {
@@ -245,21 +247,27 @@ func (w *World) Populate() *World {
 	base := 0.61
 	w.Incidents[Incident] = state.Incident{
 		ID: Incident, Number: 42, Cluster: "prod", Status: state.StatusOpen, Severity: state.Critical,
-		Title:    "KV cache exhausted on llama-70b (3 of 4 workers)",
-		Scope:    state.Scope{Cluster: "prod", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama", Pods: []string{"vllm-llama-7d9f8b6c5-a"}},
+		Title: "KV cache exhausted on llama-70b (3 of 4 workers)",
+		Scope: state.Scope{Cluster: "prod", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama",
+			Pods: []string{"vllm-llama-7d9f8b6c5-a"}},
 		Symptoms: []state.SymptomCount{{Symptom: "kv_pressure", Severity: state.Critical, Alerts: 3, Active: 3, First: Start, Last: Start}},
 		Diagnosis: state.Diagnosis{
 			Cause: "kv_exhaustion", Confidence: 0.93, Score: 11.2, Prior: 5, Margin: 8, Playbook: "kv_exhaustion",
-			Findings:     []state.Finding{{Signal: "kv_usage", Pod: "vllm-llama-7d9f8b6c5-a", Value: 0.98, Unit: "ratio", Baseline: &base, WeekAgo: &base, Weight: 6.2, Text: "KV cache 98 % full", At: Start}},
+			Findings: []state.Finding{{Signal: "kv_usage", Pod: "vllm-llama-7d9f8b6c5-a", Value: 0.98, Unit: "ratio", Baseline: &base,
+				WeekAgo: &base, Weight: 6.2, Text: "KV cache 98 % full", At: Start}},
 			Alternatives: []state.Alternative{{Cause: "kv_leak", Confidence: 0.04, WouldWinIf: "kv_idle_usage were high"}},
-			Anomalies:    []state.Anomaly{{Signal: "kv_usage", Value: 0.98, Unit: "ratio", Baseline: &base, Text: "KV cache in use 98 %: ×1.6 of an hour ago"}},
-			Correlations: []state.Correlation{{Signal: "kv_usage", With: "ttft_p95", R: 0.94, Points: 51, Lead: 240, Text: "KV cache in use rose 4 min before time to first token (p95) rose"}},
-			Story:        state.Story{What: "Three workers have no KV blocks left.", Why: "Prompts grew."},
+			Anomalies: []state.Anomaly{{Signal: "kv_usage", Value: 0.98, Unit: "ratio", Baseline: &base,
+				Text: "KV cache in use 98 %: ×1.6 of an hour ago"}},
+			Correlations: []state.Correlation{{Signal: "kv_usage", With: "ttft_p95", R: 0.94, Points: 51, Lead: 240,
+				Text: "KV cache in use rose 4 min before time to first token (p95) rose"}},
+			Story: state.Story{What: "Three workers have no KV blocks left.", Why: "Prompts grew."},
 		},
-		AlertCount: 17, ActiveAlerts: 3, StartedAt: Start.Add(-time.Minute), OpenedAt: Start, DiagnosedAt: Start.Add(9 * time.Second), NamedAt: Start.Add(9 * time.Second),
+		AlertCount: 17, ActiveAlerts: 3, StartedAt: Start.Add(-time.Minute), OpenedAt: Start, DiagnosedAt: Start.Add(9 * time.Second),
+		NamedAt: Start.Add(9 * time.Second),
 		Actions: []state.ActionID{Action},
 	}
-	w.Incidents[Second] = state.Incident{ID: Second, Number: 43, Cluster: "default", Status: state.StatusResolved, Severity: state.Warning, ResolvedAt: Start}
+	w.Incidents[Second] = state.Incident{ID: Second, Number: 43, Cluster: "default", Status: state.StatusResolved,
+		Severity: state.Warning, ResolvedAt: Start}
 	w.Actions[Action] = state.Action{
 		ID: Action, Incident: Incident, Kind: "set_engine_arg", Mode: "approve", State: state.AwaitingApproval, PlanHash: "plan1",
 		Target: state.Target{Cluster: "prod", Namespace: "llm", Kind: "Deployment", Name: "vllm-llama"},

@@ -80,7 +80,8 @@ func Decode(body []byte, now time.Time, clusterOf func(*state.Foreign) string) (
 	kind, ok := strings.CutPrefix(e.EventType, "incident.")
 	switch {
 	case e.EventType == "":
-		return nil, httpio.Fail(http.StatusBadRequest, "the webhook has no event_type; subscribe with webhook version 3")
+		return nil, httpio.Fail(http.StatusBadRequest,
+			"the webhook has no event_type; subscribe with webhook version 3")
 	case !ok || !slices.Contains(pagerEvents, kind):
 		return nil, nil
 	}
@@ -116,7 +117,8 @@ func (i *pagerIncident) title() string {
 
 // webURL is a link that a page may show, or nothing.
 func webURL(u string) string {
-	if len(u) > 2048 || !strings.HasPrefix(u, "https://") || strings.ContainsAny(u, " \"'<>\\") || httpio.HasControl(u, false) {
+	if len(u) > 2048 || !strings.HasPrefix(u, "https://") || strings.ContainsAny(u, " \"'<>\\") ||
+		httpio.HasControl(u, false) {
 		return ""
 	}
 	return u

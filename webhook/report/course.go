@@ -53,7 +53,8 @@ func (b *report) courses(in state.Incident, curves []state.Curve) {
 		if c.farOn != "" {
 			far += " on " + c.farOn
 		}
-		b.line("| %s | %s | %s | %s | %s |", code(signal), Markdown(state.FormatValue(c.before, c.unit)), Markdown(far), Markdown(c.end), c.bars)
+		b.line("| %s | %s | %s | %s | %s |", code(signal), Markdown(state.FormatValue(c.before, c.unit)),
+			Markdown(far), Markdown(c.end), c.bars)
 	}
 }
 

@@ -13,7 +13,8 @@ var start = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 
 func TestReportTellsWhatSignalsDid(t *testing.T) {
 	curve := func(pod string, from, to int, value func(minute int) float64) state.Curve {
-		c := state.Curve{Signal: "kv_usage", Unit: "ratio", Entity: state.Entity{Pod: pod}, Begin: start.Add(time.Duration(from) * time.Minute).Unix()}
+		c := state.Curve{Signal: "kv_usage", Unit: "ratio", Entity: state.Entity{Pod: pod},
+			Begin: start.Add(time.Duration(from) * time.Minute).Unix()}
 		for m := from; m <= to; m++ {
 			if m > from {
 				c.Steps = append(c.Steps, 60)

@@ -102,7 +102,8 @@ func (b *report) impact(in state.Incident, now time.Time) {
 	if len(in.Symptoms) > 0 {
 		b.line("\n| Symptom | Severity | Alerts | First | Last |\n|---|---|---:|---|---|")
 		for _, c := range in.Symptoms {
-			b.line("| %s | %s | %d | %s | %s |", code(string(c.Symptom)), Markdown(string(c.Severity)), c.Alerts, when(c.First), when(c.Last))
+			b.line("| %s | %s | %d | %s | %s |", code(string(c.Symptom)), Markdown(string(c.Severity)), c.Alerts,
+				when(c.First), when(c.Last))
 		}
 	}
 }
@@ -131,7 +132,8 @@ func (b *report) evidence(in state.Incident) {
 		sum := d.Prior
 		for _, f := range d.Findings {
 			sum += f.Weight
-			b.line("| %+.1f | %s | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), Markdown(measured(f)), Markdown(f.Text), Markdown(f.Why))
+			b.line("| %+.1f | %s | %s | %s | %s | %s |", f.Weight, code(f.Signal), code(f.Pod), Markdown(measured(f)),
+				Markdown(f.Text), Markdown(f.Why))
 		}
 		b.line("| **%+.1f** | **sum** | | | %.1f ahead of the runner-up | |", sum, d.Margin)
 	}
@@ -267,7 +269,8 @@ func (b *report) unknown(in state.Incident, actions []state.Action) {
 	for _, a := range actions {
 		putBack := a.State == state.Superseded && a.Reached(state.Applied)
 		switch {
-		case putBack, slices.Contains([]state.ActionState{state.RolledBack, state.NeedsHuman, state.Denied, state.Expired}, a.State):
+		case putBack, slices.Contains([]state.ActionState{state.RolledBack, state.NeedsHuman, state.Denied,
+			state.Expired}, a.State):
 			b.line("- %s ended as %s: %s", Markdown(a.Change), Markdown(string(a.State)), Markdown(a.Reason))
 		}
 		switch by := a.Journal[state.Released]; {
@@ -279,7 +282,8 @@ func (b *report) unknown(in state.Incident, actions []state.Action) {
 	}
 	for _, f := range in.Feedback {
 		if !f.Right {
-			b.line("- %s says that the diagnosis was wrong: %s %s", Markdown(f.Actor.String()), code(string(f.Cause)), Markdown(f.Reason))
+			b.line("- %s says that the diagnosis was wrong: %s %s", Markdown(f.Actor.String()), code(string(f.Cause)),
+				Markdown(f.Reason))
 		}
 	}
 	if b.Len() == n {
