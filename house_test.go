@@ -94,6 +94,16 @@ var may = map[string][]string{
 	"remediate/kube":          {"remediate/cluster"},
 	"remediate/simcluster":    {"state", "remediate/cluster"},
 	"remediate/remediatetest": {"state", "state/statetest", "playbooks", "remediate/cluster", "remediate/policy"},
+
+	"webhook/httpio":       {},
+	"webhook/hooktest":     {"state", "state/statetest", "webhook", "webhook/access", "webhook/api", "webhook/chat", "webhook/httpio"},
+	"webhook/report":       {"state"},
+	"webhook/access":       {"state", "webhook/httpio"},
+	"webhook/alertmanager": {"state", "webhook/httpio"},
+	"webhook/pagerduty":    {"state", "webhook/httpio"},
+	"webhook/command":      {"state", "webhook/httpio"},
+	"webhook/api":          {"state", "webhook/access", "webhook/command", "webhook/httpio", "webhook/report"},
+	"webhook/chat":         {"state", "webhook/access", "webhook/command", "webhook/httpio", "webhook/report"},
 }
 
 func TestRoomsImportOnlyPlannedRooms(t *testing.T) {
@@ -131,12 +141,12 @@ func roomOf(dir string) (string, []string) {
 // vendors may be imported only below these folders.
 var vendors = map[string][]string{
 	"github.com/nats-io/":              {"state/jetstream"},
-	"github.com/slack-go/":             {"notify/slack", "webhook"},
-	"github.com/PagerDuty/":            {"notify/pagerduty", "webhook"},
+	"github.com/slack-go/":             {"notify/slack", "webhook/chat"},
+	"github.com/PagerDuty/":            {"notify/pagerduty", "webhook/pagerduty"},
 	"k8s.io/":                          {"rules/enrich/kubernetes", "remediate/kube"},
 	"github.com/prometheus/prometheus": {"rules", "lab"},
 
-	"github.com/prometheus/alertmanager/template": {"notify/wording", "webhook"},
+	"github.com/prometheus/alertmanager/template": {"notify/wording", "webhook/alertmanager"},
 }
 
 func TestVendorsStayInTheirAdapters(t *testing.T) {

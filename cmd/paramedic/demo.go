@@ -26,7 +26,8 @@ import (
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
 	"paramedic/state/jetstream"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
+	"paramedic/webhook/report"
 )
 
 // A demo is a simulated fleet that breaks, and the real bot that answers.
@@ -286,7 +287,7 @@ func (v *visitor) approve(ctx context.Context, a state.Action) error {
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	var e webhook.ErrorJSON
+	var e api.ErrorJSON
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16)) // what cannot be read is not shown
 	_ = json.Unmarshal(raw, &e)
 	return fmt.Errorf("%s: %s", resp.Status, e.Error)
@@ -323,7 +324,7 @@ func (v *visitor) treatable() bool {
 
 // verdict ends the headless demo.
 func (v *visitor) verdict(in state.Incident) error {
-	fmt.Fprintf(v.err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title, webhook.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
+	fmt.Fprintf(v.err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title, report.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
 	mitigated := !v.treatable()
 	for _, id := range in.Actions {
 		a, _ := v.service.keeper.Action(id)

@@ -19,7 +19,7 @@ import (
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
 	"paramedic/state/fold"
-	"paramedic/webhook"
+	"paramedic/webhook/alertmanager"
 )
 
 // A trial is a scenario with the bot's own parts around it, on simulated time and in one goroutine:
@@ -274,7 +274,7 @@ func (t *trial) deliver() error {
 		if err != nil {
 			return fmt.Errorf("encoding the webhook: %w", err)
 		}
-		p, err := webhook.DecodeAlertmanager(body, []string{trialCluster}, t.now)
+		p, err := alertmanager.Decode(body, []string{trialCluster}, t.now)
 		if err != nil {
 			return fmt.Errorf("decoding the webhook: %w", err)
 		}

@@ -12,11 +12,11 @@ import (
 
 	"paramedic/e2e/bot"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // held reports whether an autoscaler holds the run, and says so.
-func held(a webhook.ActionJSON) error {
+func held(a api.ActionJSON) error {
 	for _, g := range a.Guards {
 		if g.Guard == "ownership" && g.Decision == state.Hold && strings.Contains(g.Reason, "HorizontalPodAutoscaler "+poolName) {
 			return nil

@@ -8,13 +8,13 @@ import (
 	"paramedic/e2e/bot"
 	"paramedic/remediate/cluster"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // approvedBehindGate plays a scene up to the approver's click. What the gate does to the one write
 // is armed before it; the channel gives the state that the API showed when the write was on its
 // way, after the bot was killed.
-func approvedBehindGate(t *testing.T, arm func(s *scene, kill func())) (*scene, webhook.ActionJSON, <-chan state.ActionState) {
+func approvedBehindGate(t *testing.T, arm func(s *scene, kill func())) (*scene, api.ActionJSON, <-chan state.ActionState) {
 	t.Helper()
 	s := setting(t, options{mode: "approve", engines: exhausted(), gated: true})
 	s.alert("firing", exhaustion...)
@@ -92,7 +92,7 @@ func TestWritesOnceWhenKilledBeforeRecordAndInVerify(t *testing.T) {
 }
 
 // wroteOnce asserts that the API server took one write, which is in force.
-func (s *scene) wroteOnce(a webhook.ActionJSON) {
+func (s *scene) wroteOnce(a api.ActionJSON) {
 	s.Helper()
 	if got := writes(s.T, s.namespace); len(got) != 1 {
 		s.Errorf("the bot wrote %d times: %v", len(got), got)
