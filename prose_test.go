@@ -31,7 +31,6 @@ var pending = []string{
 	"playbooks/",
 	"remediate/",
 	"rules/",
-	"state/",
 	"tools/",
 	"webhook/",
 	"CHANGELOG.md",

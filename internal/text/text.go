@@ -10,6 +10,7 @@
 package text
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -122,4 +123,23 @@ func Cut(s string, limit int) string {
 		}
 	}
 	return s
+}
+
+// Phrase returns one line of foreign text, cut to 160 units of [Len]. It keeps one leading space,
+// so that a word can bring the space that separates it from the text before.
+func Phrase(s string) string {
+	line := Line(s, 160)
+	if line != "" && s[0] == ' ' {
+		return " " + line
+	}
+	return line
+}
+
+// List joins up to three items with commas. Of a longer list it returns the first two and the
+// number of the others.
+func List(items []string) string {
+	if len(items) > 3 {
+		return strings.Join(items[:2], ", ") + " and " + strconv.Itoa(len(items)-2) + " more"
+	}
+	return strings.Join(items, ", ")
 }
