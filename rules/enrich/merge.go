@@ -91,7 +91,7 @@ func (m *merge) evidence(ev *state.Evidence) {
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
 		if was := s.Baseline; was != nil {
-			if s.Baseline = usually(s, m.query.Onset); s.Baseline != was {
+			if s.Baseline = usualValue(s, m.query.Onset); s.Baseline != was {
 				s.HourAgo = was
 			}
 		}

@@ -22,11 +22,11 @@ func TestShortHistoryUsesItsBeginningAsBaseline(t *testing.T) {
 		onset time.Duration // after the first page
 		want  bool
 	}{
-		"the beginning is what was normal":         {10 * time.Minute, true},
-		"the beginning may be the trouble already": {3 * time.Minute, false},
-		"the onset was before the first page":      {-time.Minute, false},
-		"history reaches almost an hour back":      {59 * time.Minute, true},
-		"history reaches well over an hour back":   {70 * time.Minute, true},
+		"the beginning is the baseline":       {10 * time.Minute, true},
+		"the beginning may include the fault": {3 * time.Minute, false},
+		"the onset was before the first page": {-time.Minute, false},
+		"history of almost an hour":           {59 * time.Minute, true},
+		"history of well over an hour":        {70 * time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk := &clock{now: start}
@@ -56,7 +56,7 @@ func TestShortHistoryUsesItsBeginningAsBaseline(t *testing.T) {
 			}
 			got := c.Read(context.Background(), enrich.Query{Onset: start.Add(tc.onset), Now: clk.Now(), Signals: builtIn(t)})
 			if short := tc.onset < time.Hour; short != got.Began.Equal(start) {
-				t.Errorf("its past is said to begin at %s", got.Began)
+				t.Errorf("its past begins at %s", got.Began)
 			}
 			want := map[string]float64{"generation_tokens_rate": 100, "prefix_hit_ratio": 0.5}
 			for _, s := range got.Samples {
@@ -91,9 +91,9 @@ func TestXidBeforeFirstPageIsReported(t *testing.T) {
 		watched time.Duration
 		want    bool
 	}{
-		"watched for a minute":               {79, time.Minute, true},
-		"watched for longer than it is news": {79, 16 * time.Minute, false},
-		"there never was one":                {0, time.Minute, false},
+		"observed for a minute":               {79, time.Minute, true},
+		"observed for longer than the window": {79, 16 * time.Minute, false},
+		"no Xid":                              {0, time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clk := &clock{now: start}
@@ -108,9 +108,9 @@ func TestXidBeforeFirstPageIsReported(t *testing.T) {
 				clk.pass(15 * time.Second)
 			}
 			got := c.Read(context.Background(), enrich.Query{Onset: clk.Now(), Now: clk.Now(), Signals: builtIn(t)})
-			if said := slices.ContainsFunc(got.Notes,
-				func(m state.Missing) bool { return m.Signal == "gpu_xid_changes" }); said != tc.want {
-				t.Errorf("said: %v; notes %v", said, got.Notes)
+			if noted := slices.ContainsFunc(got.Notes,
+				func(m state.Missing) bool { return m.Signal == "gpu_xid_changes" }); noted != tc.want {
+				t.Errorf("note: %v; notes %v", noted, got.Notes)
 			}
 		})
 	}

@@ -217,7 +217,7 @@ func TestEveryRankAndQueueOfSGLangCounts(t *testing.T) {
 		"a decode worker": {gauge("num_queue_reqs", 0, first) + gauge("num_running_reqs", 0, first) + queues(first, 20) +
 			gauge("token_usage", 0.9, first),
 			map[string]float64{"requests_waiting": 40, "requests_running": 0, "kv_usage": 0.9, "kv_idle_usage": math.NaN()}},
-		"an idle one": {gauge("num_queue_reqs", 0, first) + gauge("num_running_reqs", 0, first) + queues(first, 0) + gauge("token_usage",
+		"an idle worker": {gauge("num_queue_reqs", 0, first) + gauge("num_running_reqs", 0, first) + queues(first, 0) + gauge("token_usage",
 			0.3, first),
 			map[string]float64{"requests_waiting": 0, "kv_idle_usage": 0.3}},
 		"priorities": {gauge("num_queue_reqs", 5, `,tp_rank="0",priority=""`) + gauge("num_queue_reqs", 2, `,tp_rank="0",priority="1"`) + gauge("num_queue_reqs", 3, `,tp_rank="0",priority="9"`),
@@ -240,11 +240,11 @@ func TestTargetThatIsDownIsUpZero(t *testing.T) {
 	const page = "vllm:kv_cache_usage_perc{model_name=\"m\"} 0.9\n"
 	client, clk := pages(t, page, page, "down")
 	if s := readAll(t, client, clk.Now())["up"]; s.Value != 1 {
-		t.Errorf("of a minute's scrapes one failed, and up is %+v", s)
+		t.Errorf("one scrape of a minute failed, but up is %+v", s)
 	}
 	client, clk = pages(t, "down", "down", page)
 	if s := readAll(t, client, clk.Now())["up"]; s.Value != 1 {
-		t.Errorf("a worker has started, and up is %+v", s)
+		t.Errorf("a worker has started, but up is %+v", s)
 	}
 	client, clk = pages(t, page, page, "down", "down", "down", "down")
 	got := readAll(t, client, clk.Now())
@@ -329,13 +329,13 @@ func TestFunctions(t *testing.T) {
 		in   []at
 		want float64
 	}{
-		"rate":             {rules.FnRate, line(100, 110, 120, 130), 1},
-		"rate heals reset": {rules.FnRate, line(100, 110, 5, 15), 25.0 / 30},
-		"changes":          {rules.FnChanges, line(0, 0, 79, 79, 31), 2},
-		"slope":            {rules.FnSlope, line(0, 20, 40, 60), 2},
-		"min":              {rules.FnMin, line(3, 1, 2), 1},
-		"max":              {rules.FnMax, line(3, 1, 2), 3},
-		"avg":              {rules.FnAvg, line(3, 1, 2), 2},
+		"rate":                  {rules.FnRate, line(100, 110, 120, 130), 1},
+		"rate corrects a reset": {rules.FnRate, line(100, 110, 5, 15), 25.0 / 30},
+		"changes":               {rules.FnChanges, line(0, 0, 79, 79, 31), 2},
+		"slope":                 {rules.FnSlope, line(0, 20, 40, 60), 2},
+		"min":                   {rules.FnMin, line(3, 1, 2), 1},
+		"max":                   {rules.FnMax, line(3, 1, 2), 3},
+		"avg":                   {rules.FnAvg, line(3, 1, 2), 2},
 	} {
 		if got, ok := over(c.fn, c.in, 30*time.Second); !ok || math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %g %v, want %g", name, got, ok, c.want)
@@ -417,7 +417,7 @@ func TestReadStopsWaitingAtItsDeadline(t *testing.T) {
 			t.Errorf("kv_usage failed with %q", why)
 		}
 		if why := r.Failed["kube_event"]; why != "" {
-			t.Errorf("what no engine tells failed with %q", why)
+			t.Errorf("a signal that no engine exports failed with %q", why)
 		}
 	})
 }

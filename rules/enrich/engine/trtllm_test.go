@@ -84,9 +84,9 @@ trtllm_num_aborted_requests_total{engine_type="trtllm",disaggregation_mode="none
 		t.Errorf("error_rate is %g, want 1 of 4; abort_rate %g", got["error_rate"].Value, got["abort_rate"].Value)
 	}
 	// The engine's own gauge wins.
-	told := string(page) +
+	exported := string(page) +
 		"# TYPE trtllm_kv_cache_utilization gauge\ntrtllm_kv_cache_utilization{model_name=\"Qwen/Qwen3-0.6B\",engine_type=\"trtllm\"} 0.97\n"
-	client, clk = pages(t, told, told)
+	client, clk = pages(t, exported, exported)
 	if s := readAll(t, client, clk.Now())["kv_usage"]; s.Value != 0.97 {
 		t.Errorf("kv_usage is %g, want the engine's own", s.Value)
 	}

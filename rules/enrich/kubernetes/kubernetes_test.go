@@ -121,11 +121,11 @@ func TestUnschedulablePodIsListed(t *testing.T) {
 				continue
 			}
 			if found = found || s.Signal == "pod_unscheduled"; s.Signal == "pod_unscheduled" && s.Value != want || s.Signal == "pod_age" {
-				t.Errorf("scheduled: %s, and %s is %g", word, s.Signal, s.Value)
+				t.Errorf("scheduled: %s, but %s is %g", word, s.Signal, s.Value)
 			}
 		}
 		if !found {
-			t.Errorf("scheduled: %s, and nothing is said of it", word)
+			t.Errorf("scheduled: %s, without a sample", word)
 		}
 	}
 }

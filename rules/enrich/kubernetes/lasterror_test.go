@@ -123,16 +123,16 @@ func read(t *testing.T, s *logServer) (map[string]string, []string) {
 		t.Fatal(err)
 	}
 	r := New(api, nil).Read(context.Background(), query(t))
-	said, notes := map[string]string{}, []string{}
+	lastErrors, notes := map[string]string{}, []string{}
 	for _, x := range r.Samples {
 		if x.Signal == "pod_last_error" {
-			said[x.Entity.Pod] = x.Text
+			lastErrors[x.Entity.Pod] = x.Text
 		}
 	}
 	for _, n := range r.Notes {
 		notes = append(notes, n.Signal+": "+n.Reason)
 	}
-	return said, notes
+	return lastErrors, notes
 }
 
 func TestLastErrorComesFromStatusThenLog(t *testing.T) {
@@ -146,9 +146,9 @@ func TestLastErrorComesFromStatusThenLog(t *testing.T) {
 	killed := failedPod("killed", "", time.Minute)
 	killed.Status.ContainerStatuses[0].LastTerminationState.Terminated.Reason = "OOMKilled"
 	s.pods = append(s.pods, *killed)
-	said, notes := read(t, s)
-	if len(said) != 2 || said["a"] != "cuda_oom" || said["b"] != "engine_dead" || len(notes) != 0 {
-		t.Errorf("said %v, notes %v", said, notes)
+	lastErrors, notes := read(t, s)
+	if len(lastErrors) != 2 || lastErrors["a"] != "cuda_oom" || lastErrors["b"] != "engine_dead" || len(notes) != 0 {
+		t.Errorf("said %v, notes %v", lastErrors, notes)
 	}
 	if len(s.asked) != logPods {
 		t.Errorf("%d logs were read: %v", len(s.asked), s.asked)
@@ -166,9 +166,9 @@ func TestLastErrorComesFromStatusThenLog(t *testing.T) {
 func TestDeniedLogIsANote(t *testing.T) {
 	s := &logServer{deny: true, pods: []corev1.Pod{*failedPod("a", "torch.OutOfMemoryError: CUDA out of memory.", time.Minute),
 		*failedPod("b", "", time.Minute)}}
-	said, notes := read(t, s)
-	if said["a"] != "cuda_oom" || len(said) != 1 {
-		t.Errorf("said %v", said)
+	lastErrors, notes := read(t, s)
+	if lastErrors["a"] != "cuda_oom" || len(lastErrors) != 1 {
+		t.Errorf("said %v", lastErrors)
 	}
 	if len(notes) != 1 || !strings.Contains(notes[0], "pod_last_error") || !strings.Contains(notes[0], "forbidden") {
 		t.Errorf("notes %v", notes)

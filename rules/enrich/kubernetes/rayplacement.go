@@ -107,8 +107,8 @@ func (b *builder) addressed(answers map[object]rayAnswer) map[object]map[netip.A
 	for i := range b.snap.pods {
 		p := &b.snap.pods[i]
 		cluster, name := rayClusterOf(p), p.Namespace+"/"+p.Name
-		a, told := answers[cluster]
-		if !told || p.CreationTimestamp.After(a.at) || p.Status.Phase != corev1.PodRunning {
+		a, asked := answers[cluster]
+		if !asked || p.CreationTimestamp.After(a.at) || p.Status.Phase != corev1.PodRunning {
 			continue
 		}
 		if out[cluster] == nil {

@@ -76,17 +76,17 @@ func rayPod(name, kind, ip string) *corev1.Pod {
 	return p
 }
 
-// look returns one line for each worker, and the notes.
-func (w *rayWorld) look() (workers, notes string) {
+// workersAndNotes returns one line for each worker, and the notes.
+func (w *rayWorld) workersAndNotes() (workers, notes string) {
 	r := w.client.Read(w.t.Context(), w.query)
-	var lines, said []string
+	var lines, reasons []string
 	for _, x := range r.Workers {
 		lines = append(lines, x.Pod+strings.TrimPrefix(seen(x), "RayService/chat"))
 	}
 	for _, n := range r.Notes {
-		said = append(said, n.Reason)
+		reasons = append(reasons, n.Reason)
 	}
-	return strings.Join(lines, "\n"), strings.Join(said, "\n")
+	return strings.Join(lines, "\n"), strings.Join(reasons, "\n")
 }
 
 // engineOn returns a replica of a deployment with a GPU on each of the given workers.
@@ -156,7 +156,7 @@ func TestRayPodsAreGroupedByEngine(t *testing.T) {
 		"a gang of data-parallel ranks": {ranks, 3, []raytest.Replica{{Name: "SERVE_GANG::llms_DPServer:moe_0_0a", Bundles: engineOn("", 1,
 			2).Bundles}}, "",
 			"w1 group 0000000000000000000000000000000101000000 model moe\nw2 group 0000000000000000000000000000000101000000 model moe\nw3 model moe"},
-		"what others reserve": {oneModel, 2, []raytest.Replica{{Name: "train", Bundles: engineOn("", 1, 2).Bundles},
+		"reserved by other programs": {oneModel, 2, []raytest.Replica{{Name: "train", Bundles: engineOn("", 1, 2).Bundles},
 			{Name: "SERVE_REPLICA::llms#LLMServer:deepseek#a", State: "REMOVED", Bundles: engineOn("", 1, 2).Bundles}}, "",
 			"w1 model deepseek\nw2 model deepseek"},
 	} {
@@ -164,7 +164,7 @@ func TestRayPodsAreGroupedByEngine(t *testing.T) {
 			w := newRayWorld(t, c.workers, c.args)
 			w.Set(c.engines...)
 			w.Kill(c.dead)
-			got, notes := w.look()
+			got, notes := w.workersAndNotes()
 			if got != c.want || notes != "" {
 				t.Errorf("%s\nwant\n%s\nnotes %s", got, c.want, notes)
 			}
@@ -193,19 +193,19 @@ func TestLastRayAnswerHoldsDuringOutage(t *testing.T) {
 	w := newRayWorld(t, 4, oneModel)
 	w.Set(engineOn("LLMServer:deepseek#a", 1, 2), engineOn("LLMServer:deepseek#b", 3, 4))
 	const known = "w1 group a model deepseek\nw2 group a model deepseek\nw3 group b model deepseek\nw4 group b model deepseek"
-	if got, notes := w.look(); got != known || notes != "" {
+	if got, notes := w.workersAndNotes(); got != known || notes != "" {
 		t.Fatalf("%s\nnotes %s", got, notes)
 	}
 	w.Answer(http.StatusServiceUnavailable)
 	asked := len(w.Asked())
 	w.query.Now = w.query.Now.Add(rayFresh - time.Second)
-	if got, notes := w.look(); got != known || notes != "" || len(w.Asked()) != asked {
-		t.Errorf("a moment later, with %d more questions:\n%s\nnotes %s", len(w.Asked())-asked, got, notes)
+	if got, notes := w.workersAndNotes(); got != known || notes != "" || len(w.Asked()) != asked {
+		t.Errorf("a moment later, with %d more requests:\n%s\nnotes %s", len(w.Asked())-asked, got, notes)
 	}
 
 	w.query.Now = w.query.Now.Add(rayKept - time.Minute)
 	w.replace("w4", w.query.Now.Add(-time.Minute)) // a new pod with the address of a deleted one
-	got, notes := w.look()
+	got, notes := w.workersAndNotes()
 	if want := strings.TrimSuffix(known, "w4 group b model deepseek") + "w4 model deepseek"; got != want {
 		t.Errorf("while Ray is away:\n%s\nwant\n%s", got, want)
 	}
@@ -214,12 +214,12 @@ func TestLastRayAnswerHoldsDuringOutage(t *testing.T) {
 	}
 
 	w.query.Now = w.query.Now.Add(2 * time.Minute)
-	if got, notes := w.look(); strings.Contains(got, "group") || !strings.HasSuffix(notes, "judged by their objects alone") {
+	if got, notes := w.workersAndNotes(); strings.Contains(got, "group") || !strings.HasSuffix(notes, "judged by their objects alone") {
 		t.Errorf("after an hour:\n%s\nnotes %s", got, notes)
 	}
 	w.Answer(0)
 	w.query.Now = w.query.Now.Add(rayFresh)
-	if got, notes := w.look(); got != known || notes != "" {
+	if got, notes := w.workersAndNotes(); got != known || notes != "" {
 		t.Errorf("Ray is back:\n%s\nnotes %s", got, notes)
 	}
 }
@@ -233,11 +233,11 @@ func TestPodsAreFoundByAnyUniqueAddress(t *testing.T) {
 		p.Status.PodIP, p.Status.PodIPs = "fd00::1", []corev1.PodIP{{IP: "fd00::1"}, {IP: ip(1)}}
 	})
 	const known = "w1 group a model deepseek\nw2 group a model deepseek\n"
-	if got, notes := w.look(); got != known+"w3 group b model deepseek\nw4 group b model deepseek" || notes != "" {
+	if got, notes := w.workersAndNotes(); got != known+"w3 group b model deepseek\nw4 group b model deepseek" || notes != "" {
 		t.Errorf("of two families:\n%s\nnotes %s", got, notes)
 	}
 	w.change("w3", func(p *corev1.Pod) { p.Status.PodIP = ip(4) })
-	got, notes := w.look()
+	got, notes := w.workersAndNotes()
 	if want := "Ray of llm/chat-x7k2p runs engines at addresses that none of its pods has, or several have (2); which of its pods run one engine is not known of these"; got != known+"w3 model deepseek\nw4 model deepseek" || notes != want {
 		t.Errorf("two on one node's network:\n%s\nnotes %q, want %q", got, notes, want)
 	}
@@ -283,7 +283,7 @@ func TestRayIsQueriedOnlyIfNeeded(t *testing.T) {
 		"a model and none": {single + "        llm_config: null\n        decode_config: ~\n", 3, false},
 	} {
 		w := newRayWorld(t, c.workers, c.args)
-		if w.look(); (len(w.Asked()) > 0) != c.want {
+		if w.workersAndNotes(); (len(w.Asked()) > 0) != c.want {
 			t.Errorf("%s: asked for %v", name, w.Asked())
 		}
 	}
@@ -292,7 +292,7 @@ func TestRayIsQueriedOnlyIfNeeded(t *testing.T) {
 func TestRayHeadThatRequiresTokenIsReported(t *testing.T) {
 	w := newRayWorld(t, 4, oneModel)
 	w.Protect("secret")
-	got, notes := w.look()
+	got, notes := w.workersAndNotes()
 	if strings.Contains(got, "group") || !strings.Contains(notes, "Ray of llm/chat-x7k2p: it asks for a token, and this bot holds none") {
 		t.Errorf("%s\nnotes %s", got, notes)
 	}

@@ -55,7 +55,7 @@ func TestParallelGatheringsQueryRayOnce(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n != 2 {
-		t.Errorf("%d questions, want one for groups and one for nodes", n)
+		t.Errorf("%d requests, want one for groups and one for nodes", n)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestHangingRayHeadIsAwaitedOnce(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n != 1 {
-		t.Errorf("%d questions", n)
+		t.Errorf("%d requests", n)
 	}
 }
 

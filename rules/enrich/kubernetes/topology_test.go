@@ -270,7 +270,7 @@ func worlds() map[string]world {
 			want: map[string]string{"g-disagg-0-5f2c-fill-0": "LeaderWorkerSet/g-disagg-0-5f2c-fill of DynamoGraphDeployment/g group 0 role prefill model qwen",
 				"g-disagg-0-5f2c-decode-0": "LeaderWorkerSet/g-disagg-0-5f2c-decode of DynamoGraphDeployment/g group 0 role decode model qwen"},
 		},
-		"TensorRT-LLM's phases, and the server before them": {
+		"TensorRT-LLM's phases and their server": {
 			objects: slices.Concat(deploymentOf("ctx", nil), deploymentOf("gen", nil), deploymentOf("front", nil), []runtime.Object{
 				trt("ctx-1-a", "trtllm-serve", "m", "--server_role", "CONTEXT"), trt("gen-1-a", "trtllm-serve", "serve", "m",
 					"--server_role", "generation"),
@@ -369,7 +369,7 @@ func worlds() map[string]world {
 					owned("StatefulSet", "sg"), "--model-path", "m", "--nnodes", "2")},
 			want: map[string]string{"sg-1": "StatefulSet/sg group 0 model m", "sg-2": "StatefulSet/sg group 1 model m"},
 		},
-		"what stands before a pool": {
+		"routes to a pool": {
 			objects: append(deploymentOf("vllm-llama", nil), epp,
 				enginePod("vllm-llama-1-a", tags{"app": "llama", "v": "2"}, owned("ReplicaSet", "vllm-llama-1"), "serve", "m"),
 				enginePod("other", tags{"app": "other"}, nil, "serve", "n"),
@@ -452,6 +452,6 @@ func TestMissingOrForbiddenKindsAreSkipped(t *testing.T) {
 	}
 	q.Now = q.Now.Add(absentFor)
 	if read(); lists != 2*before+1 {
-		t.Errorf("a kind that was installed later is never looked for: %d lists", lists)
+		t.Errorf("a kind that was installed later is never listed: %d lists", lists)
 	}
 }

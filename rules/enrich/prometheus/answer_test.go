@@ -18,19 +18,19 @@ func TestAnswersAreReadOrRefused(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
 		"a vector": {`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a\"b\u00e9"},"value":[1795291909.5,"0.25"]}]},"warnings":["w"]}`,
 			`map[pod:a"bé] 1795291909500=0.25`},
-		"a matrix":            {`{"status":"success","data":{"result":[{"metric":{},"values":[[1,"1e3"],[2,"NaN"],[3,"+Inf"]]}],"resultType":"matrix"}}`, `map[] 1000=1000 2000=NaN 3000=+Inf`},
-		"native histograms":   {`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"histogram":[1,{"count":"3","buckets":[[0,"1","2","3"]]}]}]}}`, `map[a:b]`},
-		"nothing":             {`{"status":"success","data":{"resultType":"vector","result":[]}}`, ``},
-		"null":                {`{"status":"success","data":{"resultType":"vector","result":null}}`, ``},
-		"an error":            {`{"status":"error","errorType":"execution","error":"query timed out"}`, `! execution: query timed out`},
-		"a scalar":            {`{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`, `! the answer cannot be read`},
-		"a page":              {`<html>502</html>`, `! the answer cannot be read`},
-		"cut short":           {`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"value":[1,`, `! the answer cannot be read`},
-		"a value of no kind":  {`{"status":"success","data":{"result":[{"metric":{},"value":[1,"many"]}]}}`, `! the answer cannot be read`},
-		"a number for a word": {`{"status":"success","data":{"result":[{"metric":{"a":1},"value":[1,"1"]}]}}`, `! the answer cannot be read`},
-		"half a point":        {`{"status":"success","data":{"result":[{"metric":{},"value":[1]}]}}`, `! the answer cannot be read`},
-		"no status":           {`{}`, `! the answer cannot be read`},
-		"empty":               {``, `! the answer cannot be read`},
+		"a matrix":                     {`{"status":"success","data":{"result":[{"metric":{},"values":[[1,"1e3"],[2,"NaN"],[3,"+Inf"]]}],"resultType":"matrix"}}`, `map[] 1000=1000 2000=NaN 3000=+Inf`},
+		"native histograms":            {`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"histogram":[1,{"count":"3","buckets":[[0,"1","2","3"]]}]}]}}`, `map[a:b]`},
+		"nothing":                      {`{"status":"success","data":{"resultType":"vector","result":[]}}`, ``},
+		"null":                         {`{"status":"success","data":{"resultType":"vector","result":null}}`, ``},
+		"an error":                     {`{"status":"error","errorType":"execution","error":"query timed out"}`, `! execution: query timed out`},
+		"a scalar":                     {`{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`, `! the answer cannot be read`},
+		"a page":                       {`<html>502</html>`, `! the answer cannot be read`},
+		"cut short":                    {`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"value":[1,`, `! the answer cannot be read`},
+		"a value that is no number":    {`{"status":"success","data":{"result":[{"metric":{},"value":[1,"many"]}]}}`, `! the answer cannot be read`},
+		"a number instead of a string": {`{"status":"success","data":{"result":[{"metric":{"a":1},"value":[1,"1"]}]}}`, `! the answer cannot be read`},
+		"half a point":                 {`{"status":"success","data":{"result":[{"metric":{},"value":[1]}]}}`, `! the answer cannot be read`},
+		"no status":                    {`{}`, `! the answer cannot be read`},
+		"empty":                        {``, `! the answer cannot be read`},
 	} {
 		got, err := decode([]byte(c.body))
 		if text := format(got.series, err); text != c.want && (!strings.HasPrefix(c.want, "!") || !strings.HasPrefix(text, c.want)) {
@@ -41,10 +41,10 @@ func TestAnswersAreReadOrRefused(t *testing.T) {
 
 // Thanos and Mimir send warnings, VictoriaMetrics sets a field.
 func TestIncompleteAnswersAreReported(t *testing.T) {
-	for said, want := range map[string]bool{``: false, `,"warnings":["No StoreAPIs matched for this query"]`: true, `,"isPartial":true`: true, `,"isPartial":false`: false} {
-		got, err := decode([]byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"2"]}]}` + said + `}`))
+	for extra, want := range map[string]bool{``: false, `,"warnings":["No StoreAPIs matched for this query"]`: true, `,"isPartial":true`: true, `,"isPartial":false`: false} {
+		got, err := decode([]byte(`{"status":"success","data":{"resultType":"vector","result":[{"metric":{"pod":"a"},"value":[1,"2"]}]}` + extra + `}`))
 		if err != nil || got.partial != want {
-			t.Errorf("%s: partial %v, want %v (%v)", said, got.partial, want, err)
+			t.Errorf("%s: partial %v, want %v (%v)", extra, got.partial, want, err)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func TestAnswersOfProxiesAreExplained(t *testing.T) {
 		serve func(http.ResponseWriter, *http.Request)
 		want  string
 	}{
-		"takes no POST": {func(w http.ResponseWriter, r *http.Request) {
+		"refuses POST": {func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet {
 				w.WriteHeader(http.StatusMethodNotAllowed)
 				return

@@ -55,8 +55,8 @@ func fresh(t *testing.T, f *fakeAPI) *Client {
 // The number of queries of a gathering with an empty cache, and of one with the past in the cache.
 // The first query of both discovers the engines.
 const (
-	whole = 1 + unionsRange + unionsNow + unionsBefore + unionsDistant
-	rest  = 1 + unionsRange + unionsNow
+	queriesUncached = 1 + unionsRange + unionsNow + unionsBefore + unionsDistant
+	queriesCached   = 1 + unionsRange + unionsNow
 )
 
 // The past is queried once. Later gatherings query only newer data, and give the same evidence as
@@ -65,15 +65,15 @@ func TestPastIsQueriedOnce(t *testing.T) {
 	f := &fakeAPI{t: t, store: historic(t)}
 	c, onset, later := fresh(t, f), now.Add(-10*time.Minute), now.Add(2*time.Minute)
 	first, asked := gatherAt(t, c, f, onset, now)
-	if len(asked) != whole {
-		t.Errorf("the first gathering took %d queries, want %d", len(asked), whole)
+	if len(asked) != queriesUncached {
+		t.Errorf("the first gathering took %d queries, want %d", len(asked), queriesUncached)
 	}
 	again, asked := gatherAt(t, c, f, onset, now)
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("the same moment again:\n%s", diff)
 	}
-	if len(asked) != rest {
-		t.Errorf("the next gathering took %d queries, want %d", len(asked), rest)
+	if len(asked) != queriesCached {
+		t.Errorf("the next gathering took %d queries, want %d", len(asked), queriesCached)
 	}
 	for _, form := range asked {
 		from := form.Get("time")
@@ -81,12 +81,12 @@ func TestPastIsQueriedOnce(t *testing.T) {
 			from = form.Get("start")
 		}
 		if at, err := parseTime(from); err != nil || !at.After(onset) {
-			t.Errorf("asked again for %s, before the onset (%v)", at, err)
+			t.Errorf("queried again from %s, before the onset (%v)", at, err)
 		}
 	}
 
-	if _, asked = gatherAt(t, c, f, onset, now.Add(cacheFor+time.Second)); len(asked) != whole {
-		t.Errorf("half an hour later %d queries: what came in late would never be seen", len(asked))
+	if _, asked = gatherAt(t, c, f, onset, now.Add(cacheFor+time.Second)); len(asked) != queriesUncached {
+		t.Errorf("half an hour later %d queries: late samples would never appear", len(asked))
 	}
 
 	c = fresh(t, f)
@@ -119,7 +119,7 @@ func TestPastIsQueriedOnce(t *testing.T) {
 		want.Samples[i].Series, want.Samples[i].Z = nil, nil
 	}
 	if diff := cmp.Diff(want.Samples, got.Samples); diff != "" {
-		t.Errorf("two minutes later (- asked for all, + with what was known):\n%s", diff)
+		t.Errorf("two minutes later (- with an empty cache, + with the cache):\n%s", diff)
 	}
 	if drawn < 8 || compared < 8 {
 		t.Errorf("%d charts and %d of all moments: hardly anything was compared", drawn, compared)
@@ -134,12 +134,12 @@ func TestPastIsPrefetched(t *testing.T) {
 	scope := state.Scope{Namespace: "llm", Pool: "vllm-llama"}
 	c.Prepare(t.Context(), queryAll(t, scope, onset, now.Add(-10*time.Second)))
 	got, asked := gatherAt(t, c, f, onset, now)
-	if len(asked) != rest-1 {
-		t.Errorf("%d queries, want %d: which engines there are is known as well", len(asked), rest-1)
+	if len(asked) != queriesCached-1 {
+		t.Errorf("%d queries, want %d: the discovery is prefetched as well", len(asked), queriesCached-1)
 	}
 	for _, form := range asked {
 		if at, err := parseTime(form.Get("time") + form.Get("start")); err != nil || at.Before(onset) {
-			t.Errorf("asked again for %s, before the onset (%v)", at, err)
+			t.Errorf("queried again from %s, before the onset (%v)", at, err)
 		}
 	}
 	want, _ := gatherAt(t, fresh(t, f), f, onset, now)
@@ -154,7 +154,7 @@ func TestPastIsPrefetched(t *testing.T) {
 		}
 		s.Series, s.Z, w.Series, w.Z = nil, nil, nil, nil // their points before the onset have other times
 		if diff := cmp.Diff(w, s); diff != "" {
-			t.Errorf("- asked for all, + the past ahead:\n%s", diff)
+			t.Errorf("- with an empty cache, + prefetched:\n%s", diff)
 		}
 	}
 }
@@ -170,12 +170,12 @@ func TestPrefetchSendsNoExtraQueries(t *testing.T) {
 		api   *fakeAPI
 		later state.Scope
 	}{
-		"nothing has changed":                {&fakeAPI{}, pool},
-		"an alert names a pod":               {&fakeAPI{}, named},
-		"an alert names the model":           {&fakeAPI{}, modelled},
-		"there are no engines":               {&fakeAPI{store: &store{}}, pool},
-		"a store behind it does not answer":  {&fakeAPI{warns: true}, pool},
-		"which engines there are is refused": {&fakeAPI{refuse: "max by (pod)"}, pool},
+		"nothing has changed":                       {&fakeAPI{}, pool},
+		"an alert names a pod":                      {&fakeAPI{}, named},
+		"an alert names the model":                  {&fakeAPI{}, modelled},
+		"there are no engines":                      {&fakeAPI{store: &store{}}, pool},
+		"a store behind the server does not answer": {&fakeAPI{warns: true}, pool},
+		"the discovery is refused":                  {&fakeAPI{refuse: "max by (pod)"}, pool},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.api
@@ -186,7 +186,7 @@ func TestPrefetchSendsNoExtraQueries(t *testing.T) {
 			client.Prepare(t.Context(), queryAll(t, pool, onset, now.Add(-10*time.Second)))
 			client.Read(t.Context(), queryAll(t, c.later, onset, now))
 			if len(f.asked) > MaxQueries {
-				t.Errorf("%d queries, and at most %d are promised", len(f.asked), MaxQueries)
+				t.Errorf("%d queries, at most %d are allowed", len(f.asked), MaxQueries)
 			}
 		})
 	}
@@ -212,7 +212,7 @@ func TestStormSendsNoUnusedQueries(t *testing.T) {
 		c.Read(t.Context(), queryAll(t, scope(i), onset, now))
 	}
 	if len(f.asked) > pools*MaxQueries {
-		t.Errorf("%d queries for %d incidents, and at most %d are promised for each", len(f.asked), pools, MaxQueries)
+		t.Errorf("%d queries for %d incidents, at most %d are allowed for each", len(f.asked), pools, MaxQueries)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestChartIsNotUsedAsBaseline(t *testing.T) {
 	}
 	read(now.Add(-65*time.Minute), now.Add(-time.Minute))
 	if s := read(now.Add(-5*time.Minute), now); s == nil || s.Baseline == nil || *s.Baseline != 50 {
-		t.Errorf("an hour before the onset 50 requests ran, and not as many as it says: %+v", s)
+		t.Errorf("50 requests ran an hour before the onset, not %+v", s)
 	}
 }
 
@@ -244,8 +244,8 @@ func TestChartIsNotUsedAsBaseline(t *testing.T) {
 func TestFailedPrefetchIsQueriedAgain(t *testing.T) {
 	onset := now.Add(-3 * time.Minute)
 	for name, ahead := range map[string]*fakeAPI{
-		"a store behind it did not answer": {warns: true},
-		"charts are refused":               {noRange: true},
+		"a store behind the server did not answer": {warns: true},
+		"charts are refused":                       {noRange: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ahead.t, ahead.store = t, historic(t)
@@ -255,7 +255,7 @@ func TestFailedPrefetchIsQueriedAgain(t *testing.T) {
 			got, _ := gatherAt(t, c, ahead, onset, now)
 			want, _ := gatherAt(t, fresh(t, ahead), ahead, onset, now)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("- asked for all then, + ahead in vain:\n%s", diff)
+				t.Errorf("- without prefetch, + with a failed prefetch:\n%s", diff)
 			}
 		})
 	}
@@ -268,10 +268,10 @@ func TestRecentPastIsNotCached(t *testing.T) {
 		onset time.Time
 		want  int
 	}{
-		"a store behind it did not answer": {&fakeAPI{warns: true}, onset, whole},
-		"it knows nothing of the past":     {&fakeAPI{store: &store{}}, onset, whole},
-		"charts are refused":               {&fakeAPI{noRange: true}, onset, rest},
-		"a look at the fleet":              {&fakeAPI{}, now, whole},
+		"a store behind the server did not answer": {&fakeAPI{warns: true}, onset, queriesUncached},
+		"it has no data of the past":               {&fakeAPI{store: &store{}}, onset, queriesUncached},
+		"charts are refused":                       {&fakeAPI{noRange: true}, onset, queriesCached},
+		"a survey of the fleet":                    {&fakeAPI{}, now, queriesUncached},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := c.api
@@ -292,7 +292,7 @@ func TestRecentPastIsNotCached(t *testing.T) {
 			for _, form := range asked {
 				if start := form.Get("start"); start != "" {
 					if at, err := parseTime(start); err != nil || at.After(c.onset) {
-						t.Errorf("only what is after %s was asked for again (%v)", at, err)
+						t.Errorf("only times after %s were queried again (%v)", at, err)
 					}
 				}
 			}
@@ -325,7 +325,7 @@ func TestLastMinuteIsQueriedAgain(t *testing.T) {
 		}
 		seen++
 		if at, err := parseTime(start); err != nil || !at.After(now.Add(-lateness)) {
-			t.Errorf("the chart was asked for from %s on (%v)", at, err)
+			t.Errorf("the chart was queried from %s on (%v)", at, err)
 		}
 	}
 	run := find(r, "requests_running", "vllm-llama-7d9f8b6c5-aaaa0")
@@ -382,6 +382,6 @@ func TestEmptyChartKeepsOthersCached(t *testing.T) {
 		}
 	}
 	if whole == 0 || since == 0 {
-		t.Errorf("%d charts were asked for again as a whole and %d from the onset on", whole, since)
+		t.Errorf("%d charts were queried again as a whole and %d from the onset on", whole, since)
 	}
 }

@@ -57,11 +57,11 @@ func compile(sig rules.Signal, scope scopeFilter) []*member {
 			pool: src.Per == rules.PerPool && sig.Per == rules.PerPod}
 		out = append(out, m)
 		if sig.Pooled && !m.pool && summable(src.Fn) {
-			whole := &member{id: id + "#pool", signal: sig, source: src, scope: scope, index: i, pool: true}
-			if m.isQuotient() && subset(whole.labels(), m.labels()) {
-				whole.pods = m
+			pooled := &member{id: id + "#pool", signal: sig, source: src, scope: scope, index: i, pool: true}
+			if m.isQuotient() && subset(pooled.labels(), m.labels()) {
+				pooled.pods = m
 			}
-			out = append(out, whole)
+			out = append(out, pooled)
 		}
 	}
 	return out
@@ -213,7 +213,7 @@ func (b builder) agg(op, expr string) string { return op + " by (" + b.by + ") (
 func (b builder) build() string {
 	s, w := b.src, window(b.src.Window)
 	one := b.sel(s.Metric, s.Match)
-	whole := func() string { return b.sel(s.Over, s.Denominator()) }
+	divisor := func() string { return b.sel(s.Over, s.Denominator()) }
 	op := string(b.sig.Combine)
 	switch s.Fn {
 	case rules.FnAvg:
@@ -237,16 +237,16 @@ func (b builder) build() string {
 	case rules.FnQuantile:
 		return "histogram_quantile(" + number(s.Q) + ", " + b.buckets() + ")"
 	case rules.FnRest:
-		return "clamp_min(" + b.rate(one) + " - (" + b.rate(whole()) + " or " + b.rate(one) + " * 0), 0)"
+		return "clamp_min(" + b.rate(one) + " - (" + b.rate(divisor()) + " or " + b.rate(one) + " * 0), 0)"
 	case rules.FnShare:
 		return "(" + b.agg("max", b.at(one)) + " / (" + b.agg("max", b.at(one)) + " + " +
-			b.agg("max", b.at(whole())) + "))"
+			b.agg("max", b.at(divisor())) + "))"
 	case rules.FnLess:
-		return "(" + b.agg("max", b.at(one)) + " < bool " + b.agg("max", b.at(whole())) + ")"
+		return "(" + b.agg("max", b.at(one)) + " < bool " + b.agg("max", b.at(divisor())) + ")"
 	case rules.FnTotal:
 		return "(" + b.total(one) + ")"
 	case rules.FnExcess:
-		return "clamp_min(" + b.total(one) + " - " + b.agg("sum", b.at(whole())) + ", 0)"
+		return "clamp_min(" + b.total(one) + " - " + b.agg("sum", b.at(divisor())) + ", 0)"
 	case rules.FnAge:
 		return "(" + b.clock() + " - " + b.agg("max", b.at(one)) + ")"
 	case rules.FnFlow:

@@ -210,7 +210,7 @@ func TestMetricNamesOfLastWeekShareQueries(t *testing.T) {
 		t.Errorf("asked %d times, %v\n%s", asked, err, diff)
 	}
 	if got, err := c.Earlier(t.Context(), nil, noon); err != nil || got == nil || len(got) > 0 || asked != askedEarlier {
-		t.Errorf("nothing to ask for, and it says %v (%v)", got, err)
+		t.Errorf("no names to query, but got %v (%v)", got, err)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestScrapeIntervalsPerJob(t *testing.T) {
 	}
 	c = fleetAPI(t, func(_ http.ResponseWriter, _ *http.Request) any { return "no targets" })
 	if _, err := c.Scraped(t.Context()); err == nil {
-		t.Error("an answer that cannot be read is none")
+		t.Error("an unreadable answer gave no error")
 	}
 }
 

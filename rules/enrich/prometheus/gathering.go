@@ -165,12 +165,12 @@ func (g *gathering) charted(ms []*member) []*member {
 // span returns the range from an hour before the onset until now, in steps of whole seconds, with
 // the last point now.
 func span(onset, now time.Time) *v1.Range {
-	whole := now.Sub(onset) + time.Hour
+	total := now.Sub(onset) + time.Hour
 	step := max(enrich.ChartStep(onset, now), 15*time.Second)
 	if seconds := step.Truncate(time.Second); seconds < step {
 		step = seconds + time.Second
 	}
-	steps := (whole + step - 1) / step
+	steps := (total + step - 1) / step
 	return &v1.Range{Start: now.Add(-steps * step), End: now, Step: step}
 }
 
@@ -308,24 +308,24 @@ func (g *gathering) finish(r *enrich.Reading) {
 	}
 	g.inheritBaselines()
 	g.enginesPages()
-	given := make([]*sample, 0, len(first))
+	chosen := make([]*sample, 0, len(first))
 	for _, sm := range g.samples {
 		if sm.given() && first[of(sm)] == sm.member.index {
-			given = append(given, sm)
+			chosen = append(chosen, sm)
 		}
 	}
 	if g.hasShortPast() && g.scope.began.After(g.query.Onset.Add(-time.Hour)) {
 		r.Began = g.scope.began
 	}
-	slices.SortFunc(given, func(a, b *sample) int { // a stable order
+	slices.SortFunc(chosen, func(a, b *sample) int { // a stable order
 		if c := strings.Compare(a.member.signal.ID, b.member.signal.ID); c != 0 {
 			return c
 		}
 		return cmp.Or(enrich.CompareEntities(a.entity, b.entity), strings.Compare(a.entity.Model, b.entity.Model),
 			strings.Compare(a.text, b.text))
 	})
-	r.Samples = make([]state.Sample, 0, len(given))
-	for _, sm := range given {
+	r.Samples = make([]state.Sample, 0, len(chosen))
+	for _, sm := range chosen {
 		r.Samples = append(r.Samples, g.sample(sm))
 		r.Runs(sm.entity, sm.member.source.Engine)
 	}

@@ -28,7 +28,7 @@ func TestReplacedWorkersKeepTheirCharts(t *testing.T) {
 			}
 		}
 		if len(drawn) != 2 || drawn["vllm-7d9f8b6c5-aaaa0"] < 20 || drawn["vllm-7d9f8b6c5-aaaa1"] < 20 {
-			t.Errorf("%s: the workers that are no more are drawn with points as of %v", name, drawn)
+			t.Errorf("%s: the former workers have charts with points of %v", name, drawn)
 		}
 		for _, s := range r.Samples {
 			if s.Signal == "kv_usage" && (s.Entity.Pod == "vllm-7d9f8b6c5-aaaa0" || s.Entity.Pod == "vllm-7d9f8b6c5-aaaa1") {

@@ -67,15 +67,15 @@ func TestJobNamesItsPool(t *testing.T) {
 	}{
 		"one target is down": {labels: map[string]string{"alertname": "TargetDown", "job": "llm/vllm", "namespace": "llm"},
 			want: "monitoring_gap vllm [vllm-5c8d7f6b9-mmmmm]"},
-		"no namespace is said": {labels: map[string]string{"alertname": "TargetDown", "job": "llm/vllm"},
+		"no namespace label": {labels: map[string]string{"alertname": "TargetDown", "job": "llm/vllm"},
 			want: "monitoring_gap vllm [vllm-5c8d7f6b9-mmmmm]"},
-		"the healthy one is asked for": {labels: map[string]string{"alertname": "TargetDown", "job": "llm/vllm-llama", "namespace": "llm"},
+		"the alert is on the healthy pool": {labels: map[string]string{"alertname": "TargetDown", "job": "llm/vllm-llama", "namespace": "llm"},
 			want: "monitoring_gap vllm-llama []"},
-		"of a database": {labels: map[string]string{"alertname": "TargetDown", "job": "llm/redis", "namespace": "llm"},
+		"a database's job": {labels: map[string]string{"alertname": "TargetDown", "job": "llm/redis", "namespace": "llm"},
 			want: "unknown  []"},
-		"of a job that is not known": {labels: map[string]string{"alertname": "TargetDown", "job": "llm/none", "namespace": "llm"},
+		"an unknown job": {labels: map[string]string{"alertname": "TargetDown", "job": "llm/none", "namespace": "llm"},
 			want: "unknown  []"},
-		"its series are gone": {labels: map[string]string{"alertname": "Gone", "job": "llm/vllm"},
+		"its series have ended": {labels: map[string]string{"alertname": "Gone", "job": "llm/vllm"},
 			generator: "http://p/graph?g0.expr=absent%28up%7Bjob%3D%22llm%2Fvllm%22%7D%29",
 			quiet:     30 * time.Minute, kube: true, want: "unknown vllm []"},
 	} {
@@ -104,7 +104,7 @@ func TestJobNamesItsPool(t *testing.T) {
 				t.Errorf("got %s, want %s\n%s", got, c.want, d.Story.Why)
 			}
 			if n := len(f.queries); n > MaxQueries {
-				t.Errorf("%d queries, and %d are promised", n, MaxQueries)
+				t.Errorf("%d queries, %d are allowed", n, MaxQueries)
 			}
 		})
 	}

@@ -39,11 +39,11 @@ type firstSample struct {
 // firstScrapes returns the query for the first scrape of each engine. Its range is long enough to
 // recognize engines that existed an hour before the onset, at the usual scrape intervals.
 func firstScrapes(b builder, q enrich.Query) string {
-	look := fmt.Sprintf("[%ds:1m]", int((time.Hour + beginning + 2*time.Minute).Seconds()))
+	subquery := fmt.Sprintf("[%ds:1m]", int((time.Hour + beginning + 2*time.Minute).Seconds()))
 	if ago := int(q.Now.Sub(q.Onset).Seconds()); ago > 0 { // Prometheus 2 refuses an offset of zero
-		look += fmt.Sprintf(" offset %ds", ago)
+		subquery += fmt.Sprintf(" offset %ds", ago)
 	}
-	return "min by (pod, model_name) (min_over_time(timestamp(" + b.sel(b.src.Metric, b.src.Match) + ")" + look + "))"
+	return "min by (pod, model_name) (min_over_time(timestamp(" + b.sel(b.src.Metric, b.src.Match) + ")" + subquery + "))"
 }
 
 // firstScrape returns the time of the first scrape of the scope's engines: of the pool's own pods

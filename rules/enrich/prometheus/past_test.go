@@ -141,7 +141,7 @@ func TestRolledOutPoolUsesPreviousPodsAsBaseline(t *testing.T) {
 				}
 				for pod := range c.pods {
 					if x := find(r, "kv_usage", pod); x != nil && strings.Contains(pod, "-7d9f8b6c5-") {
-						t.Errorf("a pod that is gone is evidence: %+v", x)
+						t.Errorf("a former pod is evidence: %+v", x)
 					}
 				}
 				if len(r.Notes) > 0 || !r.Began.IsZero() {
@@ -165,7 +165,7 @@ func TestGPUGetsNoBaselineOfReplacedGPU(t *testing.T) {
 	for _, s := range r.Samples {
 		if s.Signal == "gpu_xid" {
 			if seen++; s.Baseline != nil {
-				t.Errorf("%s showed %s before, which was another's", s.Entity.Pod, show(s.Baseline))
+				t.Errorf("%s has a baseline of %s, which is another's", s.Entity.Pod, show(s.Baseline))
 			}
 		}
 	}

@@ -77,8 +77,8 @@ func TestEverySignalCompilesToValidPromQL(t *testing.T) {
 func TestGatheringIsAtMostTwelveQueries(t *testing.T) {
 	g := &gathering{query: enrich.Query{Signals: builtIn(t), Now: now, Onset: now.Add(-10 * time.Minute)}, samples: map[sampleKey]*sample{}}
 	jobs := g.queries()
-	if len(jobs) > whole-1 {
-		t.Errorf("%d queries, want %d at most: with what is asked ahead, and which engines there are, %d are promised", len(jobs), whole-1,
+	if len(jobs) > queriesUncached-1 {
+		t.Errorf("%d queries, want %d at most: with prefetches and the discovery, %d are allowed", len(jobs), queriesUncached-1,
 			MaxQueries)
 	}
 	for _, j := range jobs {
@@ -336,7 +336,7 @@ func TestEndedChartGivesNoCurrentValue(t *testing.T) {
 	}
 	if x := find(read(t, &fakeAPI{t: t, store: s}, state.Scope{Namespace: "llm", Pool: "vllm-llama"}, Config{}), "kv_usage",
 		gone["pod"]); x != nil {
-		t.Errorf("a pod that is gone has a value: %+v", x)
+		t.Errorf("a former pod has a value: %+v", x)
 	}
 }
 

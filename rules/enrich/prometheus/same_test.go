@@ -239,7 +239,7 @@ func agree(t *testing.T, db *store, direct *engine.Client, scope state.Scope) {
 			t.Errorf("%s fails %g of the requests for %q, want three quarters for llama-70b", s.Entity.Pod, s.Value, s.Entity.Model)
 		}
 		if s.Signal == "gateway_upstream_error_ratio" || s.Signal == "gateway_timeout_ratio" {
-			t.Errorf("%s is %g: that the picker counts none does not say that there were none", s.Signal, s.Value)
+			t.Errorf("%s is %g: a picker without a count does not prove that there were none", s.Signal, s.Value)
 		}
 		w, ok := want[key(s)]
 		delete(want, key(s))

@@ -127,7 +127,7 @@ func TestPoolIsReadAloneIfNamesIdentifyIt(t *testing.T) {
 			if (narrowed > 0) != c.alone {
 				t.Errorf("%d of %d queries are for the pool alone", narrowed, len(f.queries))
 			}
-			if len(f.queries) > whole {
+			if len(f.queries) > queriesUncached {
 				t.Errorf("%d queries", len(f.queries))
 			}
 		})

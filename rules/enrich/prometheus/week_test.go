@@ -96,7 +96,7 @@ func fourMoments(t *testing.T, s *store, scope state.Scope, pod string) {
 			t.Errorf("%s now and an hour, a day and a week ago: %s, want %s", signal, got, want)
 		}
 	}
-	if len(f.queries) > whole {
+	if len(f.queries) > queriesUncached {
 		t.Errorf("%d queries", len(f.queries))
 	}
 }
