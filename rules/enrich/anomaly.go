@@ -59,9 +59,9 @@ const Troubled = 15 * time.Minute
 // lowest, four remain. Half an hour of charts has six points.
 const usualPoints = 6
 
-// usualValue returns the baseline of a sample. For a signal that follows the traffic, this is the
-// value of the hour before the fault that is nearest to the current value, without the highest and
-// the lowest. A burst like earlier bursts is then no change, even if there was none exactly an hour
+// usualValue returns the baseline of a sample. For a signal that follows the traffic, it takes the
+// hour before the fault, without the highest and the lowest value. The baseline is then the value
+// nearest to the current one. A burst like earlier bursts is then no change, even if there was none exactly an hour
 // ago. If the hour was even, the value an hour ago stays the baseline. The fault may be older than
 // its first alert, so the points after the signal changed do not count.
 func usualValue(s *state.Sample, onset time.Time) *float64 {

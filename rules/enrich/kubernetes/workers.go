@@ -86,7 +86,8 @@ func (b *builder) complete() {
 	}
 	for i := range b.found {
 		w := &b.found[i]
-		several := len(b.placed[w.Namespace+"/"+w.Pod].models) > 1 // engines share the pod and may serve different models
+		// Engines that share the pod may serve different models.
+		several := len(b.placed[w.Namespace+"/"+w.Pod].models) > 1
 		if k := (key{w.Namespace, w.EngineKey()}); w.Group != "" && !several {
 			w.Model, w.Engine = cmp.Or(w.Model, models[k]), cmp.Or(w.Engine, engines[k])
 		}

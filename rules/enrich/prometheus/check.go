@@ -11,8 +11,9 @@ import (
 // an error for each expression that is not valid PromQL.
 func Check(declared []rules.Signal) []error {
 	var out []error
+	pool := state.Scope{Namespace: `llm"\`, Pool: "pool", Model: "model"}
 	for _, sig := range declared {
-		for _, scope := range []scopeFilter{{}, {Scope: state.Scope{Namespace: `llm"\`, Pool: "pool", Model: "model"}, pods: "pool-.*"}} {
+		for _, scope := range []scopeFilter{{}, {Scope: pool, pods: "pool-.*"}} {
 			for _, m := range compile(sig, scope) {
 				for _, expr := range m.exprs() {
 					if err := rules.ParsePromQL(expr); err != nil {

@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// twoPools returns a store with two pools of a namespace, where the name of one begins with the
-// name of the other, and a database, scraped by PodMonitors. quiet is the time since the last
+// twoPools returns a store with two pools and a database of one namespace, scraped by PodMonitors.
+// The name of one pool begins with the name of the other. quiet is the time since the last
 // scrape of the first pool's targets.
 func twoPools(quiet time.Duration) *store {
 	s := &store{}

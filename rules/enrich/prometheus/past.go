@@ -43,7 +43,8 @@ func firstScrapes(b builder, q enrich.Query) string {
 	if ago := int(q.Now.Sub(q.Onset).Seconds()); ago > 0 { // Prometheus 2 refuses an offset of zero
 		subquery += fmt.Sprintf(" offset %ds", ago)
 	}
-	return "min by (pod, model_name) (min_over_time(timestamp(" + b.sel(b.src.Metric, b.src.Match) + ")" + subquery + "))"
+	first := "timestamp(" + b.sel(b.src.Metric, b.src.Match) + ")" + subquery
+	return "min by (pod, model_name) (min_over_time(" + first + "))"
 }
 
 // firstScrape returns the time of the first scrape of the scope's engines: of the pool's own pods

@@ -165,8 +165,8 @@ func byName(s state.Scope) bool {
 		!slices.ContainsFunc(s.Pods, func(pod string) bool { return !strings.HasPrefix(pod, s.Pool+"-") })
 }
 
-// filterFor returns the filter of a scope. If the discovery confirms it, the filter selects pods by
-// names that begin with the pool's name, because a namespace with many pools is many times as
+// filterFor returns the filter of a scope. If the discovery confirms it, the filter selects pods
+// whose names begin with the pool's name. A namespace with many pools would be many times as
 // expensive. Otherwise, the whole namespace is read.
 func filterFor(q enrich.Query, l discovery) scopeFilter {
 	scope := scopeFilter{Scope: q.Scope, began: firstScrape(l.scraped, q.Scope)}
