@@ -61,9 +61,9 @@ const usualPoints = 6
 
 // usualValue returns the baseline of a sample. For a signal that follows the traffic, it takes the
 // hour before the fault, without the highest and the lowest value. The baseline is then the value
-// nearest to the current one. A burst like earlier bursts is then no change, even if there was none exactly an hour
-// ago. If the hour was even, the value an hour ago stays the baseline. The fault may be older than
-// its first alert, so the points after the signal changed do not count.
+// nearest to the current one. A burst like earlier bursts is then no change, even if there was none
+// exactly an hour ago. If the hour was even, the value an hour ago stays the baseline. The fault
+// may be older than its first alert, so the points after the signal changed do not count.
 func usualValue(s *state.Sample, onset time.Time) *float64 {
 	if s.Baseline == nil || !slices.Contains(swinging, s.Unit) {
 		return s.Baseline

@@ -77,8 +77,8 @@ func TestChartStepKeepsTwentyPointsPerHour(t *testing.T) {
 }
 
 // A signal with bursts is compared with the bursts of the hour before. An even one, or one that
-// drifts, is compared with its value an hour ago. The last 15 minutes may belong to the fault, and a single
-// point is no usual level.
+// drifts, is compared with its value an hour ago. The last 15 minutes may belong to the fault, and
+// a single point is no usual level.
 func TestBurstIsComparedWithEarlierBursts(t *testing.T) {
 	bursts := func(i int) float64 { // ten minutes with no traffic, then ten with 6 a second; in the last 15 minutes 40
 		if i >= 60-15 {

@@ -66,12 +66,12 @@ type Client struct {
 
 // New returns a client. Its history grows only while Run runs, or with each call of Scrape.
 func New(c Config) *Client {
-	cl := &Client{wanted: map[string]bool{}, scraping: make(chan struct{}, 1), interval: c.Interval, timeout: c.Timeout,
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	cl := &Client{
+		wanted: map[string]bool{}, scraping: make(chan struct{}, 1), interval: c.Interval, timeout: c.Timeout,
 		clock: c.Clock, log: c.Log, discover: c.Discover,
-		http: &http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request,
-			[]*http.Request) error {
-			return http.ErrUseLastResponse
-		}}}
+		http: &http.Client{Transport: c.Transport, CheckRedirect: stay},
+	}
 	if cl.interval <= 0 {
 		cl.interval = 15 * time.Second
 	}

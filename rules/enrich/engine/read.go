@@ -87,8 +87,9 @@ func unseen(q enrich.Query, pages []*target, now time.Time) []state.Missing {
 			last.source.Fn = rules.FnLast
 			for _, v := range last.run(pages) {
 				if v != 0 {
-					out = append(out, state.Missing{Signal: s.ID, Reason: "read since " +
-						began.UTC().Format("15:04:05 UTC") + " only: what came before that is not counted"})
+					since := began.UTC().Format("15:04:05 UTC")
+					out = append(out, state.Missing{Signal: s.ID,
+						Reason: "read since " + since + " only: what came before that is not counted"})
 					break
 				}
 			}
@@ -122,8 +123,8 @@ type level struct {
 // for its pool.
 func levels(s rules.Signal) (own, pool []level) {
 	if slices.Contains(s.By, "probe") {
-		own = append(own, level{source: rules.Source{Engine: "target", Metric: healthMetric, Fn: rules.FnLast,
-			Scale: 1}})
+		src := rules.Source{Engine: "target", Metric: healthMetric, Fn: rules.FnLast, Scale: 1}
+		own = append(own, level{source: src})
 	}
 	for _, src := range s.Sources {
 		poolOnly := src.Per == rules.PerPool && s.Per == rules.PerPod
@@ -234,8 +235,9 @@ const (
 )
 
 // baseline evaluates the values an hour before the onset, or else at the beginning of the history.
-func (e *evaluation) baseline(targets []*target, onset time.Time,
-	evaluate func(time.Time) map[string]entityValue) map[string]entityValue {
+func (e *evaluation) baseline(
+	targets []*target, onset time.Time, evaluate func(time.Time) map[string]entityValue,
+) map[string]entityValue {
 	var rows []row
 	for _, t := range targets {
 		if have := t.history.rows; len(have) > 2 && (rows == nil || have[0].at.Before(rows[0].at)) {
@@ -278,8 +280,7 @@ func (e *evaluation) asOf(targets []*target, fresh bool) map[string]time.Time {
 			rows := t.history.rows[:t.history.search(e.to)]
 			for _, metric := range e.source.Metrics() {
 				e.each([]*target{t}, metric, nil, func(_ *target, i int, k string) {
-					visit(e.slots[k].group(),
-						rows, i)
+					visit(e.slots[k].group(), rows, i)
 				})
 			}
 		}

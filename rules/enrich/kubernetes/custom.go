@@ -23,8 +23,7 @@ var customKinds = []struct {
 	kind     string
 	versions []schema.GroupVersionResource
 }{
-	{"LeaderWorkerSet", []schema.GroupVersionResource{{Group: "leaderworkerset.x-k8s.io", Version: "v1",
-		Resource: "leaderworkersets"}}},
+	{"LeaderWorkerSet", versions("leaderworkerset.x-k8s.io", "leaderworkersets", "v1")},
 	{"DynamoGraphDeployment", versions("nvidia.com", "dynamographdeployments", "v1beta1", "v1alpha1")},
 	{"DynamoComponentDeployment", versions("nvidia.com", "dynamocomponentdeployments", "v1beta1", "v1alpha1")},
 	{"RayCluster", versions("ray.io", "rayclusters", "v1")},

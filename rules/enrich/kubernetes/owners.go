@@ -137,8 +137,8 @@ func (b *builder) ownerOf(p *corev1.Pod, w object) object {
 		if !ok {
 			break
 		}
-		if authored[o.kind] && (o.kind != "DisaggregatedSet" ||
-			p.Labels[dynamoGraph] == "") { // Dynamo's operator creates a DisaggregatedSet for a graph
+		// Dynamo's operator creates a DisaggregatedSet for a graph.
+		if authored[o.kind] && (o.kind != "DisaggregatedSet" || p.Labels[dynamoGraph] == "") {
 			return o
 		}
 		top, at = o, o
@@ -265,8 +265,8 @@ func isRouter(c corev1.Container) bool {
 	}
 	words := commandOf(c)
 	for i, w := range words {
-		if w = path.Base(w); slices.Contains(routerPrograms, w) || i+1 < len(words) &&
-			slices.Contains(routerCommands[w], words[i+1]) {
+		if w = path.Base(w); slices.Contains(routerPrograms, w) ||
+			i+1 < len(words) && slices.Contains(routerCommands[w], words[i+1]) {
 			return true
 		}
 	}

@@ -238,7 +238,9 @@ func TestPodsAreFoundByAnyUniqueAddress(t *testing.T) {
 	}
 	w.change("w3", func(p *corev1.Pod) { p.Status.PodIP = ip(4) })
 	got, notes := w.workersAndNotes()
-	if want := "Ray of llm/chat-x7k2p runs engines at addresses that none of its pods has, or several have (2); which of its pods run one engine is not known of these"; got != known+"w3 model deepseek\nw4 model deepseek" || notes != want {
+	want := "Ray of llm/chat-x7k2p runs engines at addresses that none of its pods has, or several have (2); " +
+		"which of its pods run one engine is not known of these"
+	if got != known+"w3 model deepseek\nw4 model deepseek" || notes != want {
 		t.Errorf("two on one node's network:\n%s\nnotes %q, want %q", got, notes, want)
 	}
 }

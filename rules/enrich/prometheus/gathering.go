@@ -336,8 +336,9 @@ func (g *gathering) sample(sm *sample) state.Sample {
 	sig := sm.member.signal
 	how := enrich.CombineOf(sig, sm.member.source)
 	series := sm.series(how)
-	return state.Sample{Signal: sig.ID, Entity: sm.entity, Value: sm.now.Value(how), Text: sm.text, Unit: sig.Unit,
-		At:       sm.at.UTC(),
+	return state.Sample{
+		Signal: sig.ID, Entity: sm.entity, Value: sm.now.Value(how), Text: sm.text, Unit: sig.Unit, At: sm.at.UTC(),
 		Baseline: sm.base.Pointer(how), DayAgo: sm.day.Pointer(how), WeekAgo: sm.week.Pointer(how),
-		Series: series, Z: enrich.ZScore(sm.now.Value(how), sig.Unit, series, g.query.Onset)}
+		Series: series, Z: enrich.ZScore(sm.now.Value(how), sig.Unit, series, g.query.Onset),
+	}
 }

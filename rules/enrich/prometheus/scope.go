@@ -133,8 +133,8 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 	}
 	got := c.ask(ctx, plannedQuery{query: unionOf(parts), at: q.Now})
 	if got.err != nil && compared {
-		out.Notes = append(out.Notes, state.Missing{Signal: string(baseline), Reason: "since when there are samples: " +
-			enrich.Explain("Prometheus", got.err)})
+		out.Notes = append(out.Notes, state.Missing{Signal: string(baseline),
+			Reason: "since when there are samples: " + enrich.Explain("Prometheus", got.err)})
 	}
 	l := discovery{engines: map[string]bool{}}
 	for _, s := range got.series {
@@ -143,8 +143,8 @@ func (c *Client) discover(ctx context.Context, q enrich.Query, out *enrich.Readi
 		case engine == target:
 			l.jobs = append(l.jobs, scrapedBy(q.Cluster, s.labels))
 		case first:
-			l.scraped = append(l.scraped, firstSample{pod, s.labels["model_name"],
-				time.UnixMilli(int64(1000 * s.points[0].v)).UTC()})
+			at := time.UnixMilli(int64(1000 * s.points[0].v)).UTC()
+			l.scraped = append(l.scraped, firstSample{pod, s.labels["model_name"], at})
 		case pod == "":
 			l.unnamed = true // an engine with only an address may belong to the pool
 		case strings.HasPrefix(pod, q.Scope.Pool+"-"):

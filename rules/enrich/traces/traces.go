@@ -97,8 +97,8 @@ func New(c Config) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("traces.%s: want an address such as http://tempo:3200", key)
 	}
-	api := caller{display: who, base: base, token: c.Token, http: &http.Client{Transport: c.Transport,
-		Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}}
+	client := &http.Client{Transport: c.Transport, Timeout: c.Timeout, CheckRedirect: enrich.RefuseRedirect}
+	api := caller{display: who, base: base, token: c.Token, http: client}
 	if who == "Tempo" {
 		return &Client{store: tempo{api}, clock: c.Clock}, nil
 	}
