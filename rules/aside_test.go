@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-// gathered is what a case's lines of workers and evidence gather.
+// gathered returns the evidence of a case's lines of workers and evidence.
 func gathered(t *testing.T, c *Catalog, workers, evidence string) *state.Evidence {
 	t.Helper()
 	k := caseRun{cat: c, dir: "testdata/cases", result: &CaseResult{}, short: map[string]state.Worker{}}
@@ -21,7 +21,7 @@ func gathered(t *testing.T, c *Catalog, workers, evidence string) *state.Evidenc
 	return &k.ev
 }
 
-// firing gives an incident of a case's alerts.
+// firing returns the incident of a case's alerts.
 func firing(c *Catalog, workers []state.Worker, alerts ...map[string]string) *trouble {
 	var list []alertJSON
 	for _, labels := range alerts {
@@ -33,9 +33,9 @@ func firing(c *Catalog, workers []state.Worker, alerts ...map[string]string) *tr
 const hangs = "requests_running b 44 was=60\nrequests_waiting b 35 was=0\ngeneration_tokens_rate b 0 was=2350\nprompt_tokens_rate b 0 was=4200\nfinish_rate b 0 was=3.0\n" +
 	"gpu_util b/* 100 was=91\ngpu_tensor_active b/* 0.01 was=0.37\nttft_p95 b -\n"
 
-// StatefulSets of two namespaces, a model's production and its staging, have pods of the same
-// names: what is told of one is not told of the other.
-func TestWhatIsToldOfAPodIsNotToldOfAnotherNamespaces(t *testing.T) {
+// StatefulSets of two namespaces, production and staging of a model, have pods with the same names.
+// A verdict on one pod must not affect the other.
+func TestBrokenPodIsMatchedByNamespace(t *testing.T) {
 	c := mustLoad(t)
 	ev := gathered(t, c, "a llm vllm-0 vllm llama-70b node-1 0,1\nb llm vllm-1 vllm llama-70b node-2 0,1\nc llm vllm-2 vllm llama-70b node-3 0,1\n", hangs)
 	in := firing(c, ev.Workers, map[string]string{"alertname": "VLLMThroughputDrop", "severity": "warning", "model_name": "llama-70b", "namespace": "llm"},
@@ -48,9 +48,9 @@ func TestWhatIsToldOfAPodIsNotToldOfAnotherNamespaces(t *testing.T) {
 	}
 }
 
-// A machine failed and an incident tells it; that another tells of a GPU there does not make the
-// machine's failure news.
-func TestAMachineThatFailedStaysToldBesideAFaultOnIt(t *testing.T) {
+// An incident reports a failed node. Another incident's GPU fault on that node must not make the
+// failure a new problem.
+func TestFailedNodeStaysReportedDespiteGPUFaultOnIt(t *testing.T) {
 	c := mustLoad(t)
 	ev := gathered(t, c, "a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1\nb llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-2 0,1\n", "")
 	failed := state.Beside{Incident: "INC-1", Cause: "node_failure", Scope: state.Scope{Namespace: "llm", Nodes: []string{"node-2"}, Pods: []string{ev.Workers[1].Pod}}}
@@ -63,10 +63,10 @@ func TestAMachineThatFailedStaysToldBesideAFaultOnIt(t *testing.T) {
 	}
 }
 
-// A GPU of one of two workers on a machine fell off the bus, and then the machine failed: the
-// second may be the root of the first, and is no trouble beside it. It would come back to where it
-// was split off, with every gathering.
-func TestTheMachineOfABrokenWorkerIsNoTroubleBesideIt(t *testing.T) {
+// A GPU of one of two workers on a node fell off the bus, then the node failed. The failure may be
+// the root of the GPU fault, so it is no second problem. If it were split off, it would be merged
+// and split off again at every gathering.
+func TestNodeOfBrokenWorkerIsNotASecondCause(t *testing.T) {
 	c := mustLoad(t)
 	ev := gathered(t, c, `a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1
 b llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-1 2,3
@@ -84,10 +84,10 @@ d llm vllm-llama-7d9f8b6c5-ddddd vllm-llama llama-70b node-3 2,3
 	}
 }
 
-// A machine's alert names no pool, and the pool's alert no machine, so that each opens an incident.
-// The pool's finds the machine broken, as it would by itself, and is merged; it would stay open
-// without a name else.
-func TestAPoolsAlertFindsTheMachineThatIsToldElsewhere(t *testing.T) {
+// A node's alert names no pool, and the pool's alert no node, so each opens an incident. The pool's
+// verdict is the same node failure, so the incident is merged. Otherwise it would stay open without
+// a name.
+func TestPoolAlertUsesNodeOfAnotherIncident(t *testing.T) {
 	c := mustLoad(t)
 	ev := gathered(t, c, `a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1
 b llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-2 0,1

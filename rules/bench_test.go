@@ -14,7 +14,7 @@ import (
 	"paramedic/state"
 )
 
-// fleet is a pool of n workers in trouble, with every signal on every entity.
+// fleet returns an incident of a pool of n workers, with every signal on every entity.
 func fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
 	signals, err := LoadSignals()
 	if err != nil {
@@ -45,12 +45,12 @@ func fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
 			}
 			value := 0.97 + float64(i)/1000
 			if strings.HasPrefix(s.ID, "gpu_xid") || s.ID == "gpu_recovery_action" {
-				value = 0 // or else every GPU of the pool would be broken
+				value = 0 // otherwise every GPU of the pool would be broken
 			}
 			ev.Samples = append(ev.Samples, state.Sample{Signal: s.ID, Entity: e, Value: value, Baseline: &base, At: caseTime})
 		}
 	}
-	// As it is gathered: signal by signal.
+	// The order of gathering: signal by signal.
 	slices.SortStableFunc(ev.Samples, func(a, b state.Sample) int { return cmp.Compare(a.Signal, b.Signal) })
 	return in, ev
 }
@@ -64,8 +64,8 @@ func BenchmarkDiagnose64Workers(b *testing.B) {
 	}
 }
 
-// The same with the charts that evidence comes with: six lines of sixty points of each charted
-// signal, half of which leave their course.
+// BenchmarkDiagnose64WorkersWithCharts adds the charts of gathered evidence: six lines of sixty
+// points of each charted signal, half of which leave their course.
 func BenchmarkDiagnose64WorkersWithCharts(b *testing.B) {
 	c := mustLoad(b)
 	in, ev := fleet(c, 64)
@@ -121,7 +121,7 @@ func TestDiagnosisIsDeterministic(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 20 {
-		// Loading again gives other maps with other orders.
+		// A new catalogue has maps with another iteration order.
 		got, err := json.Marshal(mustLoad(t).Diagnose(in, ev, caseTime))
 		if err != nil {
 			t.Fatal(err)
@@ -139,7 +139,7 @@ func TestFindingsAddUpToTheScore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var counted []string
-	defer func() { // of workers that are ready or not, a sum counts
+	defer func() { // of the booleans "ready", a sum counts
 		if want := "The gateway sees no endpoint, though workers are ready (4)"; !slices.Contains(counted, want) {
 			t.Errorf("%q, want %q", counted, want)
 		}
@@ -169,7 +169,7 @@ func TestFindingsAddUpToTheScore(t *testing.T) {
 	}
 }
 
-// attach adds what an alert says to an incident.
+// attach adds an alert's sign to an incident.
 func attach(in *state.Incident, s state.Sign, rule string, at time.Time) {
 	in.Count(&state.AlertRecord{Alert: state.Alert{Labels: map[string]string{"alertname": rule}, StartsAt: at}, Sign: s}, false, at)
 }

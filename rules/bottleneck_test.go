@@ -6,7 +6,7 @@ import (
 	"paramedic/state"
 )
 
-func TestBottleneckSaysWhereTheTimeGoes(t *testing.T) {
+func TestBottleneckDescribesShares(t *testing.T) {
 	c := mustLoad(t)
 	base := map[string]float64{"queue_time_mean": .1, "prefill_time_mean": .3, "decode_time_mean": 3, "itl_p50": .02, "itl_p95": .04, "prefix_hit_ratio": .5,
 		"ttft_p95": .5, "queue_time_p95": .2}
@@ -41,13 +41,13 @@ func TestBottleneckSaysWhereTheTimeGoes(t *testing.T) {
 	}
 }
 
-// What keeps the first token is told before what keeps the rest, and a threshold itself is not over
-// it.
-func TestBottleneckOrderAndBorders(t *testing.T) {
+// Causes of late first tokens come before those of late later tokens, and a value equal to a
+// threshold is not above it.
+func TestBottleneckOrderAndThresholds(t *testing.T) {
 	c := mustLoad(t)
 	for _, tc := range []struct {
 		name                               string
-		queue, prefill, decode, slow, hits float64 // the usual gap between tokens is 0.02 s
+		queue, prefill, decode, slow, hits float64 // the p50 of the gap between tokens is 0.02 s
 		want                               BottleneckClass
 	}{
 		{"60 % of the first token is waiting", 6, 4, 10, .03, .5, BottleneckBalanced},
@@ -87,9 +87,8 @@ func TestBottleneckOrderAndBorders(t *testing.T) {
 	}
 }
 
-// An incident says where the time of its requests goes when that is what its alerts are about, and
-// never guesses.
-func TestTheStorySaysWhereTheTimeOfLateRequestsGoes(t *testing.T) {
+// An incident shows where the time goes if its alerts are about latency, and never guesses.
+func TestStoryShowsWhereTimeGoesIfRequestsAreLate(t *testing.T) {
 	c := mustLoad(t)
 	pool := state.Entity{Cluster: "prod", Namespace: "llm", Pool: "p", Model: "m"}
 	ev := &state.Evidence{At: caseTime, Workers: []state.Worker{{Namespace: "llm", Pod: "p-0", Pool: "p", Model: "m", Ready: true}}}
@@ -115,8 +114,7 @@ func TestTheStorySaysWhereTheTimeOfLateRequestsGoes(t *testing.T) {
 	}
 }
 
-// Traces speak where histograms are silent, never over them; too few of them are no answer, and
-// that is said.
+// Traces are used only without histograms. Too few of them give no result, with the reason.
 func TestBottleneckFromTraces(t *testing.T) {
 	c := mustLoad(t)
 	traces := map[string]float64{"trace_requests": 120, "trace_queue_time": 6, "trace_prefill_time": 1, "trace_decode_time": 3, "trace_itl_p50": .02, "trace_itl_p95": .03}

@@ -25,7 +25,7 @@ func mustLoad(tb testing.TB) *Catalog {
 	return c
 }
 
-func TestBuiltInCatalogueIsSound(t *testing.T) {
+func TestBuiltInCatalogueHasNoProblems(t *testing.T) {
 	c := mustLoad(t)
 	if len(c.Causes()) < 10 {
 		t.Errorf("%d causes, want the first ten", len(c.Causes()))
@@ -53,7 +53,7 @@ func TestBuiltInCatalogueIsSound(t *testing.T) {
 	}
 }
 
-func TestEveryCauseHasItsPartners(t *testing.T) {
+func TestEveryCauseHasCaseAndPlaybook(t *testing.T) {
 	c := mustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
@@ -91,9 +91,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// Of two causes that are taken for each other, each is named where the other one would come to mind
-// first.
-func TestLookAlikesAreToldApartBothWays(t *testing.T) {
+// Of two look-alikes, each is named in a case where the other one is the obvious guess.
+func TestLookAlikesAreDistinguishedBothWays(t *testing.T) {
 	c := mustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
@@ -123,7 +122,7 @@ func TestLookAlikesAreToldApartBothWays(t *testing.T) {
 	}
 }
 
-func TestUsersRulesExtendAndReplace(t *testing.T) {
+func TestUserRulesExtendAndReplace(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "mine.yaml", `alerts:
   - {name: LLMHighTTFT, symptom: e2e_high}
@@ -199,9 +198,9 @@ causes:
 	}
 }
 
-// What loads can be used: a word that nothing stands for, or a weight that is no number, would only
-// show in an incident.
-func TestWhatCannotBeUsedIsAProblem(t *testing.T) {
+// Load reports every unusable entry. An unknown placeholder, or a weight that is no number, would
+// otherwise appear only in an incident.
+func TestUnusableEntriesAreProblems(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "mine.yaml", `alerts:
   - {name: A, symptom: kv_pressure, severity: sev-critical}
@@ -268,9 +267,9 @@ pathologies:
 	}
 }
 
-// Weights can only be disputed by who knows why they are what they are. Write why: below the weight
-// of what this test names.
-func TestEveryWeightHasItsReason(t *testing.T) {
+// A weight can only be questioned if its reason is known: every weight that this test names needs a
+// why.
+func TestEveryWeightHasAReason(t *testing.T) {
 	c, _, err := Load("")
 	if err != nil {
 		t.Fatal(err)
@@ -287,8 +286,8 @@ func TestEveryWeightHasItsReason(t *testing.T) {
 	}
 }
 
-// One mistake hides no other, in its file or in the next, and each says what to do.
-func TestEveryProblemOfEveryFileIsToldAtOnce(t *testing.T) {
+// One mistake hides no other, in its file or in the next, and each problem contains a fix.
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", `causes:
   - id: mine
@@ -361,8 +360,8 @@ alerts: []
 	}
 }
 
-// What a cause leads to or looks like, and what evidence shows, has to exist.
-func TestWhatIsSpokenOfExists(t *testing.T) {
+// Causes in leads_to and look_alikes, and signals of evidence, have to exist.
+func TestCatalogReferencesResolve(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", `causes:
   - id: mine
@@ -387,8 +386,8 @@ func TestWhatIsSpokenOfExists(t *testing.T) {
 	}
 }
 
-// A file that is only words and anchors is read as YAML reads it.
-func TestAnchorsAndMergesAreRead(t *testing.T) {
+// Anchors and merge keys are resolved as YAML defines them.
+func TestYAMLAnchorsAndMergesAreResolved(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yml", `causes:
   - &mine
@@ -410,7 +409,7 @@ func TestAnchorsAndMergesAreRead(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, reading it ends, with a place in it for every problem.
+// FuzzRulesFile checks that reading any file terminates, and that every problem has a line.
 func FuzzRulesFile(f *testing.F) {
 	for _, seed := range []string{"causes: [{id: a}]", "alerts:\n - x\n  y", "a: &a [*a]", "causes: &c\n  - <<: *c", "---\n---\n", "causes:\n  - id: [", "xids: {1: 2}", "\t", "symptoms:\n- {? a : b}"} {
 		f.Add(seed)
@@ -438,9 +437,9 @@ func write(t *testing.T, dir, name, data string) {
 	}
 }
 
-// A verdict stands while what it was concluded from cannot be read; of "this or that", what was
-// never there took no part in it.
-func TestFindingsNameTheSignalsThatWereThere(t *testing.T) {
+// A verdict stands while its signals cannot be read. A signal of "this or that" that was never
+// measured had no part in it.
+func TestFindingsListOnlyMeasuredSignals(t *testing.T) {
 	c := mustLoad(t)
 	v := &view{signals: map[string]*series{"requests_waiting": {}}}
 	w := weighed{seen: []seen{{found: found{Signal: "requests_waiting", reads: []string{"itl_p95", "requests_waiting"}}, of: placeholder{view: v}}}}
@@ -449,9 +448,9 @@ func TestFindingsNameTheSignalsThatWereThere(t *testing.T) {
 	}
 }
 
-// What has been so for minutes settles more than what was seen at first: of two cases with the same
-// evidence, the one whose alert has lasted.
-func TestWhatLastsSettles(t *testing.T) {
+// A symptom that lasted for minutes settles more than the first evidence: two cases with the same
+// evidence differ in the age of their alert.
+func TestSettledEvidencePersists(t *testing.T) {
 	c := mustLoad(t)
 	k := playedIncident(t, c, "testdata/cases/prefill_starvation_for_minutes.txtar")
 	settled := func() bool {

@@ -12,8 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// circulating are the thirty alert rules that users of these engines copy from one another, word
-// for word.
+// circulating are the thirty alert rules that users of these engines copy from each other,
+// verbatim.
 var circulating = []struct {
 	name, expr string
 	want       state.Symptom
@@ -54,7 +54,7 @@ func generator(expr string) string {
 	return "http://prometheus:9090/graph?g0.expr=" + url.QueryEscape(expr) + "&g0.tab=1"
 }
 
-func TestCirculatingRulesByNameAndByExpression(t *testing.T) {
+func TestPublicRulesByNameAndExpression(t *testing.T) {
 	c := mustLoad(t)
 	if len(circulating) != 30 {
 		t.Fatalf("%d rules, want 30", len(circulating))
@@ -82,7 +82,7 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`vllm:kv_cache_usage_perc > 0.1 and vllm:num_requests_running == 0`, "kv_pressure", "idle_kv"},
 		{`vllm:kv_cache_usage_perc > 0.1 and on (pod) vllm:num_requests_running + vllm:num_requests_waiting < 1`, "kv_pressure", "idle_kv"},
 		{`sglang:token_usage > 0.1 and on (pod) max by (pod) (sglang:num_running_reqs + sglang:num_queue_reqs) == 0`, "kv_pressure", "idle_kv"},
-		{`vllm:kv_cache_usage_perc > 0.95 and vllm:num_requests_running > 10`, "kv_pressure", ""}, // full and at work
+		{`vllm:kv_cache_usage_perc > 0.95 and vllm:num_requests_running > 10`, "kv_pressure", ""}, // full and busy
 		{`rate(dynamo_frontend_output_tokens_total[3m]) == 0 and dynamo_frontend_active_requests > 0`, "throughput_drop", "stalled"},
 		{`rate(dynamo_frontend_output_tokens_total[3m]) == 0 and dynamo_frontend_inflight_requests > 0`, "throughput_drop", "stalled"},
 		{`sglang:num_running_reqs > 0 and rate(sglang:realtime_tokens_total[3m]) == 0`, "throughput_drop", "stalled"},
@@ -99,16 +99,17 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`rate(vllm:request_success_total{finished_reason="error"}[5m]) > 0.1`, "error_rate", ""},
 		{`sglang:swa_token_usage > 0.95`, "kv_pressure", ""},
 		{`max by (pod) (sglang:mamba_usage) > 0.95`, "kv_pressure", ""},
-		{`llm_d_epp_std_dev_queue_size > 10`, "queue_buildup", ""}, // of a router that does not spread the load
+		{`llm_d_epp_std_dev_queue_size > 10`, "queue_buildup", ""}, // of a router that balances badly
 		{`inference_extension_flow_control_queue_size > 50`, "queue_buildup", ""},
 		{`increase(kube_pod_container_status_restarts_total[1h]) > 3`, "crash_loop", ""},
 		{`kube_node_status_condition{condition="Ready",status="true"} == 0`, "worker_down", ""},
 		{`llm_d_epp_ready_endpoints == 0`, "no_endpoints", ""},
 		{`5 < vllm:num_requests_waiting`, "queue_buildup", ""},
-		{`rate(dynamo_frontend_requests_total{model="qwen/qwen2.5-72b"}[5m]) > 50`, state.Unclassified, ""}, // a model's name, and no status
+		// a model's name, and no status
+		{`rate(dynamo_frontend_requests_total{model="qwen/qwen2.5-72b"}[5m]) > 50`, state.Unclassified, ""},
 		{`sum(rate(http_requests_total{handler="/v1/5",status="2xx"}[5m])) > 50`, state.Unclassified, ""},
 		{`sum(rate(http_requests_total{status="415"}[5m])) > 1`, state.Unclassified, ""},
-		{`sum(rate(http_requests_total{status!~"5.."}[5m])) > 50`, state.Unclassified, ""}, // what does not fail
+		{`sum(rate(http_requests_total{status!~"5.."}[5m])) > 50`, state.Unclassified, ""}, // successful requests
 		{`sum(rate(http_requests_total{status="5xx"}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(http_requests_total{code="503",model="qwen2.5"}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(istio_requests_total{response_code=~"4..|5.."}[5m])) > 1`, "error_rate", ""},
@@ -127,7 +128,8 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`sum(rate(envoy_http_ext_proc_streams_started[5m])) > 500`, state.Unclassified, ""},
 		{`sum(rate(nginx_ingress_controller_requests{status=~"5.."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(sglang:http_responses_total{status_code=~"5.."}[5m])) > 1`, "error_rate", ""},
-		{`sum(rate(llm_requests_total{status="error"}[5m])) / sum(rate(llm_requests_total[5m])) > 0.05`, "error_rate", ""}, // as callers count
+		// as callers count
+		{`sum(rate(llm_requests_total{status="error"}[5m])) / sum(rate(llm_requests_total[5m])) > 0.05`, "error_rate", ""},
 		{`sum(rate(llm_requests_total{status=~"http_5.."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(vllm_requests_completed_total{status="timeout"}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(vllm_requests_completed_total{status="success"}[5m])) > 1`, state.Unclassified, ""},
@@ -137,7 +139,8 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`rate(DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL[5m]) > 0`, "gpu_hardware", ""},
 		{`rate(DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL[5m]) > 10`, "gpu_hardware", ""},
 		{`dynamo_component_kvstats_gpu_cache_usage_percent > 0.95`, "kv_pressure", ""},
-		{`histogram_quantile(0.95, vllm:time_to_first_token_seconds_bucket by (instance)) > 2`, "ttft_high", ""}, // not PromQL, and copied all the same
+		// not PromQL, but often copied
+		{`histogram_quantile(0.95, vllm:time_to_first_token_seconds_bucket by (instance)) > 2`, "ttft_high", ""},
 		{`node_filesystem_avail_bytes < 1e9`, state.Unclassified, ""},
 	} {
 		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "X"}, GeneratorURL: generator(tt.expr)}, "x")
@@ -147,9 +150,8 @@ func TestOtherRulesByExpression(t *testing.T) {
 	}
 }
 
-// A star stands for anything, wherever it is: a pattern whose star nobody reads is a rule of the
-// catalogue that never fits.
-func TestStarsStandForAnything(t *testing.T) {
+// A '*' matches any text at every position of a pattern.
+func TestMetricPatternWildcards(t *testing.T) {
 	for pattern, names := range map[string]map[string]bool{
 		"a_b":      {"a_b": true, "a_b_c": false, "": false},
 		"*":        {"a": true, "": true},
@@ -168,7 +170,7 @@ func TestStarsStandForAnything(t *testing.T) {
 	}
 }
 
-func TestEntities(t *testing.T) {
+func TestEntityFromLabels(t *testing.T) {
 	c := mustLoad(t)
 	for name, tt := range map[string]struct {
 		labels map[string]string
@@ -226,7 +228,7 @@ func TestEntities(t *testing.T) {
 	}
 }
 
-func TestSeverities(t *testing.T) {
+func TestSeverityFromLabels(t *testing.T) {
 	c := mustLoad(t)
 	for _, tt := range []struct {
 		labels map[string]string
@@ -257,9 +259,9 @@ func TestXidComesFromLabelsOrText(t *testing.T) {
 	}
 }
 
-// An expression that does not parse tells which metrics it is about, and not what it asks of them:
-// every rule on metrics can be held against it.
-func TestExpressionsThatDoNotParseAreHeldAgainstEveryRule(t *testing.T) {
+// An expression that does not parse shows which metrics it reads, but not how: every rule on
+// metrics can match it.
+func TestUnparsableExpressionsMatchByMetricName(t *testing.T) {
 	c := mustLoad(t)
 	for _, r := range c.metrics {
 		for _, metric := range r.Any {
@@ -315,9 +317,9 @@ func TestPoolOf(t *testing.T) {
 	}
 }
 
-// An unknown is as likely as it is that the best cause is not the one, as the API's description
+// The confidence of an unknown cause is one minus that of the best cause, as the API's description
 // promises.
-func TestUnknownIsWhatTheBestCauseIsNot(t *testing.T) {
+func TestUnknownConfidenceComplementsBestCause(t *testing.T) {
 	c := mustLoad(t)
 	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
 	attach(in, state.Sign{Symptom: "ttft_high", Severity: state.Critical, Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
@@ -331,9 +333,9 @@ func TestUnknownIsWhatTheBestCauseIsNot(t *testing.T) {
 	}
 }
 
-// Confidences are shares of one whole: what is told as possible beside a verdict never adds up to
-// more than everything. And what a cause is said to lack is enough to name it.
-func TestAlternativesAreToldRight(t *testing.T) {
+// Confidences are shares of one whole, so they never add up to more than one. The evidence in
+// "would win if" suffices to name the cause.
+func TestConfidencesAddUpAndWouldWinSuffices(t *testing.T) {
 	c := mustLoad(t)
 	for symptom := range c.symptoms {
 		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}

@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-// correlated feeds alerts one after another and says which incident each went to.
+// correlated processes alerts one after another and returns the incident of each.
 func correlated(c *Catalog, workers []state.Worker, alerts ...map[string]string) []string {
 	var list []alertJSON
 	for _, l := range alerts {
@@ -68,9 +68,9 @@ func TestCorrelate(t *testing.T) {
 	}
 }
 
-// A worker that is away after somebody has restarted it, or rolled out what mends the pool, is no
-// other trouble.
-func TestWhatAMendBringsIsNotAnotherTrouble(t *testing.T) {
+// A worker that is missing after a restart or a rollout, by which a person fixes the pool, is no
+// new problem.
+func TestRemediationSideEffectsJoinTheIncident(t *testing.T) {
 	c := mustLoad(t)
 	for name, tt := range map[string]struct {
 		symptom state.Symptom
@@ -92,7 +92,7 @@ func TestWhatAMendBringsIsNotAnotherTrouble(t *testing.T) {
 	}
 }
 
-func TestTooVagueToChooseJoinsNone(t *testing.T) {
+func TestVagueAlertJoinsNoIncident(t *testing.T) {
 	c := mustLoad(t)
 	got := correlated(c, nil, map[string]string{"alertname": "KVCacheNearFull", "model_name": "a"}, map[string]string{"alertname": "KVCacheNearFull", "model_name": "b"},
 		map[string]string{"alertname": "LLMHighTTFT"})
@@ -101,7 +101,7 @@ func TestTooVagueToChooseJoinsNone(t *testing.T) {
 	}
 }
 
-func TestCorrelateDoesNotDependOnTheOrderGiven(t *testing.T) {
+func TestCorrelateIgnoresOrderOfIncidents(t *testing.T) {
 	c := mustLoad(t)
 	var open []*state.Incident
 	for i := range 6 {
@@ -119,7 +119,7 @@ func TestCorrelateDoesNotDependOnTheOrderGiven(t *testing.T) {
 	}
 }
 
-func TestOldTroubleTakesOnlyWhatItExplains(t *testing.T) {
+func TestOldIncidentTakesOnlyExplainedAlerts(t *testing.T) {
 	c := mustLoad(t)
 	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime}
 	attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "m"}}, "c"), "KVCacheNearFull", caseTime)
@@ -187,9 +187,9 @@ func TestAbsorbs(t *testing.T) {
 	}
 }
 
-// Two incidents of one pool without a name are one, but for alerts that say nothing of inference:
-// where a fleet has one pool only, the verdict on a full disk is about that pool too.
-func TestTwoUnknownTroublesOfAPool(t *testing.T) {
+// Two incidents of one pool without a verdict are one, except for alerts that are not about
+// inference. If a fleet has only one pool, the verdict on a full disk is about that pool, too.
+func TestTwoUnknownIncidentsOfAPoolMerge(t *testing.T) {
 	c := mustLoad(t)
 	incident := func(id string, s state.SymptomCount) *state.Incident {
 		s.Last = caseTime
@@ -208,10 +208,10 @@ func TestTwoUnknownTroublesOfAPool(t *testing.T) {
 	}
 }
 
-// A worker that is lost, to memory, to a crash or to a rollout, leaves its load to the others and
-// comes back with a cold cache: pod loss or rollout → survivors hot, cold caches; host leak → OOM
-// kill → cold start → pool overload; Xid → hang (engine.md §4.1).
-func TestALostWorkerIsTheRootOfAnOverloadedPool(t *testing.T) {
+// A worker that is lost to memory, a crash or a rollout leaves its load to the others and comes
+// back with a cold cache. The chains are: pod loss or rollout → survivors hot, cold caches; host
+// leak → OOM kill → cold start → pool overload; Xid → hang (engine.md §4.1).
+func TestLostWorkerAbsorbsOverloadedPool(t *testing.T) {
 	c := mustLoad(t)
 	pool := state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b"}
 	incident := func(id string, cause state.Cause, scope state.Scope, at time.Duration, symptoms ...state.Symptom) *state.Incident {
@@ -267,15 +267,15 @@ func TestALostWorkerIsTheRootOfAnOverloadedPool(t *testing.T) {
 			t.Errorf("%s does not lead to %s", edge[0], edge[1])
 		}
 	}
-	// Memory that only grows has overloaded nobody yet.
+	// Growing memory alone has not overloaded another worker yet.
 	if c.Absorbs(incident("1", "host_memory_leak", pool, 0, "memory_growth"), full(pool, late)) {
 		t.Error("a leak that has cost no worker takes the pool's full caches")
 	}
 }
 
-// A verdict that names broken workers keeps another worker's own trouble out, and does not swallow
-// it later; what load does to the neighbours of a broken worker is still a part of it, and so is
-// the same leak on one more worker.
+// A verdict that names broken workers keeps another worker's own problem out, and does not absorb
+// it later. The load on the neighbours of a broken worker is still a part of the incident, and so
+// is the same leak on one more worker.
 func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 	c := mustLoad(t)
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
@@ -325,7 +325,7 @@ func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 	if _, joins := c.Correlate(held, workers, []*state.Incident{hang}, now); joins {
 		t.Error("a hang has taken the KV cache that another worker holds while it runs nothing")
 	}
-	// Both are about the pool that has a worker on the machine; the younger is about the machine.
+	// Both are about the pool that has a worker on the node; the younger is about the node.
 	killed, failed := found("oom_killed", "vllm-a", "", "oom"), found("node_failure", "vllm-b", "node-2", "worker_down")
 	failed.OpenedAt = now.Add(time.Minute)
 	down := state.Sign{Symptom: "worker_down", Entity: state.Entity{Node: "node-2"}}
@@ -355,9 +355,9 @@ func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 	}
 }
 
-// What a cause leads to does not keep it from being named, but what is easily taken for it does: a
-// surge that is a little ahead of a full cache is no verdict.
-func TestAConsequenceIsARivalWhereItIsALookAlike(t *testing.T) {
+// A consequence of the best cause does not compete with it, but a look-alike does: a surge that is
+// slightly ahead of a full cache is no verdict.
+func TestLookAlikeConsequenceCompetes(t *testing.T) {
 	c := mustLoad(t)
 	ranked := func(ids ...state.Cause) verdict {
 		var v verdict
@@ -379,9 +379,9 @@ func TestAConsequenceIsARivalWhereItIsALookAlike(t *testing.T) {
 	}
 }
 
-// An alert of unknown meaning gets a verdict by the evidence, and joins the incident that has the
-// same one on the same pool.
-func TestSameVerdictOfUnclassifiedIsAbsorbed(t *testing.T) {
+// An unclassified alert gets a verdict from the evidence, and joins the incident with the same
+// verdict on the same pool.
+func TestUnclassifiedWithSameVerdictIsAbsorbed(t *testing.T) {
 	c := mustLoad(t)
 	incident := func(id string, cause state.Cause, pool string, s state.SymptomCount) *state.Incident {
 		scope := state.Scope{Namespace: "llm", Pool: pool}

@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// Long answers are given up first, so that the rest's lengths are none to compare with. Where even
-// they grew, answers did.
-func TestHowLongAnswersAreIsNotKnownWhereManyAreGivenUp(t *testing.T) {
+// Long answers are aborted first, so the lengths of the others have no valid baseline. If even they
+// grew, answers did grow.
+func TestOutputLengthIsUnknownWhenManyRequestsAbort(t *testing.T) {
 	c := mustLoad(t)
 	k := playedIncident(t, c, "testdata/cases/unknown_surge_or_longer_answers_given_up.txtar")
 	for name, x := range map[string]struct {

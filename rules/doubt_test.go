@@ -15,14 +15,13 @@ import (
 	"paramedic/state"
 )
 
-// Where something is not measured, a case's cause may become unknown. It may not become another:
-// that would be a guess. So each case is asked again without each of its signals, without what each
-// was before, without each two that its cause or a look-alike reads, and without what exporters
-// tell of the workers that are broken.
-func TestNoCauseIsNamedForAnotherBecauseSignalsAreMissing(t *testing.T) {
+// If a signal is not measured, a case's cause may become unknown, but never another cause. Each
+// case is diagnosed again without each of its signals and without the past of each signal. It is
+// also diagnosed without each pair of signals that its cause or a look-alike reads, and without the
+// exporters of its broken workers.
+func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 	known := map[string]string{
-		// What is left looks like the other in every respect, with nothing that would ask for what
-		// is missing.
+		// The remaining evidence is that of the other cause in every respect.
 		"bad_rollout_failures_are_empty_answers without error_rate and refusal_ratio":  "quality_regression",
 		"gpu_underutilization_callers_come_again without cpu_throttled and gpu_util":   "retry_storm",
 		"kv_exhaustion_evicts_prefixes without output_length_mean and preemption_rate": "traffic_surge",
@@ -74,7 +73,7 @@ type caseIncident struct {
 	ev   state.Evidence
 }
 
-// playedIncident is a case's first incident, which may have no named cause.
+// playedIncident returns the first incident of a case, which may have no named cause.
 func playedIncident(t *testing.T, c *Catalog, file string) caseIncident {
 	t.Helper()
 	k := runCase(t, c, file)
@@ -104,7 +103,8 @@ func runCase(t *testing.T, c *Catalog, file string) *caseRun {
 	return k
 }
 
-// signals are what the case has measured; what all comes from the gauge of the last Xid is one.
+// signals returns the measured signals of the case. Signals from the gauge of the last Xid count as
+// one.
 func (k caseIncident) signals() []string {
 	names := map[string]bool{}
 	for _, s := range k.ev.Samples {
@@ -120,8 +120,7 @@ func exporters(signal string) string {
 	return signal
 }
 
-// without leaves out what is said of signals, of some workers and machines, or where none are given
-// of all.
+// without removes samples of signals: of the given workers and nodes, or of all if none are given.
 func (k caseIncident) without(of []string, signals ...string) *state.Evidence {
 	ev := k.ev
 	gone := func(s state.Sample) bool {
@@ -136,7 +135,7 @@ func (k caseIncident) without(of []string, signals ...string) *state.Evidence {
 	return &ev
 }
 
-// withoutPast leaves out what a signal was before.
+// withoutPast removes the past values of a signal.
 func (k caseIncident) withoutPast(signal string) *state.Evidence {
 	ev := k.ev
 	ev.Samples = slices.Clone(ev.Samples)
@@ -148,7 +147,7 @@ func (k caseIncident) withoutPast(signal string) *state.Evidence {
 	return &ev
 }
 
-// lacking are the case's evidence with something missing, by what that is.
+// lacking yields the case's evidence with a part missing, and the name of that part.
 func (k caseIncident) lacking(c *Catalog) iter.Seq2[string, *state.Evidence] {
 	return func(yield func(string, *state.Evidence) bool) {
 		broken := slices.Concat(k.in.Diagnosis.Scope.Pods, k.in.Diagnosis.Scope.Nodes)
@@ -169,7 +168,7 @@ func (k caseIncident) lacking(c *Catalog) iter.Seq2[string, *state.Evidence] {
 	}
 }
 
-// readBy are the signals that a cause's evidence, or that of its look-alikes, asks for.
+// readBy returns the signals that the evidence of a cause or its look-alikes reads.
 func (c *Catalog) readBy(cause state.Cause) map[string]bool {
 	read := map[string]bool{}
 	for _, other := range c.causes {
@@ -189,7 +188,7 @@ func (c *Catalog) readBy(cause state.Cause) map[string]bool {
 	return read
 }
 
-func TestWhatIsNotMeasuredAndTellsLookAlikesApartIsNamed(t *testing.T) {
+func TestUnmeasuredDistinguishingSignalsAreListed(t *testing.T) {
 	c := mustLoad(t)
 	k := playedCase(t, c, "testdata/cases/retry_storm_short_timeout.txtar")[0]
 	d := c.Diagnose(k.in, k.without(nil, "abort_rate"), caseTime)

@@ -8,8 +8,8 @@ import (
 	"paramedic/state"
 )
 
-// An everywhereWorld is a board with the real rules, and alerts of one pod in a pool of its own
-// each.
+// An everywhereWorld is a board with the real rules. Each of its alerts is about one pod in a pool
+// of its own.
 type everywhereWorld struct {
 	*storm
 }
@@ -38,7 +38,7 @@ func (w *everywhereWorld) fire(rule string, from, to int, status state.AlertStat
 	}
 }
 
-func TestUnknownRuleEverywhereIsOneIncident(t *testing.T) {
+func TestUnclassifiedRuleOnFleetIsOneIncident(t *testing.T) {
 	w := newEverywhereWorld(t)
 	w.fire("SomebodysOwnRule", 0, 500, state.Firing)
 	open := w.open()
@@ -69,7 +69,7 @@ func TestUnknownRuleEverywhereIsOneIncident(t *testing.T) {
 	}
 }
 
-func TestUnknownRuleOfAFewPoolsStaysThere(t *testing.T) {
+func TestUnclassifiedRuleOnFewPoolsStaysThere(t *testing.T) {
 	w := newEverywhereWorld(t)
 	known := podAlert("VLLMKVCacheExhaustion", 3)
 	w.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{known}}})
@@ -79,10 +79,10 @@ func TestUnknownRuleOfAFewPoolsStaysThere(t *testing.T) {
 	}
 }
 
-func TestUnknownRuleDrawsNoOtherTrouble(t *testing.T) {
+func TestUnclassifiedRuleAttractsNoOtherAlerts(t *testing.T) {
 	w := newEverywhereWorld(t)
 	w.fire("SomebodysOwnRule", 0, 50, state.Firing)
-	for _, n := range []int{2, 30, 70} { // among those merged into it, among those counted by it, beside it
+	for _, n := range []int{2, 30, 70} { // merged into it, counted by it, beside it
 		w.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("VLLMKVCacheExhaustion", n)}}})
 	}
 	open := w.open()
@@ -95,7 +95,7 @@ func TestUnknownRuleDrawsNoOtherTrouble(t *testing.T) {
 	}
 }
 
-func TestUnknownRuleIsOneAfterARestart(t *testing.T) {
+func TestUnclassifiedRuleIsOneAfterRestart(t *testing.T) {
 	w := newEverywhereWorld(t)
 	kept := map[string]state.Record{}
 	for n := range 40 {
@@ -127,7 +127,7 @@ func TestUnknownRuleIsOneAfterARestart(t *testing.T) {
 	}
 }
 
-func TestWithoutSourcesTheReasonIsSaidOnce(t *testing.T) {
+func TestMissingReasonIsShownOnceWithoutSources(t *testing.T) {
 	const none = "the cluster test has no Prometheus, engines or Kubernetes configured"
 	w := newEverywhereWorld(t)
 	w.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("VLLMKVCacheExhaustion", 1)}}})

@@ -7,8 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// ring are two groups of two pods each, a pool for prefill, and what stands before them; and a
-// group whose ranks have a Deployment of their own.
+// ring returns a prefill pool with two groups of two pods, its routes, and a group whose ranks have
+// a Deployment of their own.
 func ring() []state.Worker {
 	routes := []string{"InferencePool/llama-pool", "Gateway/public"}
 	var out []state.Worker
@@ -27,7 +27,7 @@ func ring() []state.Worker {
 		state.Worker{Namespace: "llm", Pod: "solo-0", Pool: "solo", Node: "node-6", Model: "qwen-32b", Routes: []string{"InferencePool/qwen-pool"}})
 }
 
-func TestCorrelateKnowsGroupsOwnersAndRouters(t *testing.T) {
+func TestCorrelateResolvesGroupsOwnersAndRouters(t *testing.T) {
 	c := mustLoad(t)
 	type labels = map[string]string
 	for name, tt := range map[string]struct {
@@ -56,7 +56,7 @@ func TestCorrelateKnowsGroupsOwnersAndRouters(t *testing.T) {
 	}
 }
 
-func TestAGroupIsOneWorker(t *testing.T) {
+func TestGroupCountsAsOneWorker(t *testing.T) {
 	c, workers := mustLoad(t), ring()
 	ev := &state.Evidence{At: caseTime, Workers: workers}
 	scope := state.Scope{Namespace: "llm", Pool: "ring"}
@@ -69,15 +69,15 @@ func TestAGroupIsOneWorker(t *testing.T) {
 			t.Errorf("%s are %d workers, want %d", pods, got, want)
 		}
 	}
-	// A machine's incident is about every engine that has a rank on it, its leader elsewhere
-	// included.
+	// A node's incident is about every engine that has a rank on it, even if the leader is on
+	// another node.
 	v = newView(&state.Incident{}, state.Scope{Nodes: []string{"node-2"}}, ev, c)
 	if v.workers != 1 || len(v.pods) != 2 {
 		t.Errorf("on node-2: %d workers of %d pods", v.workers, len(v.pods))
 	}
 }
 
-// serves is a RayService of two models: an engine of two pods, and two of one pod each.
+// serves returns a RayService of two models: an engine of two pods, and two of one pod each.
 func serves() []state.Worker {
 	var out []state.Worker
 	for _, w := range []state.Worker{
@@ -90,8 +90,8 @@ func serves() []state.Worker {
 	return out
 }
 
-// A pool may serve several models: none of them is the pool's, each is found in it.
-func TestAPoolOfSeveralModelsIsNoneOfThem(t *testing.T) {
+// A pool of several models has no model of its own; an alert on any of its models is about it.
+func TestPoolOfSeveralModelsHasNoModel(t *testing.T) {
 	c := mustLoad(t)
 	ev := &state.Evidence{At: caseTime, Workers: serves()}
 	for model, want := range map[string]int{"": 3, "deepseek": 1, "Qwen-7B": 2, "llama": 0} {
@@ -129,8 +129,8 @@ func TestAPoolOfSeveralModelsIsNoneOfThem(t *testing.T) {
 	}
 }
 
-// What is looked for in a pool of several models is looked for in all of its workers.
-func TestAPoolOfSeveralModelsIsSearchedForPathologies(t *testing.T) {
+// Conditions on a pool of several models read all of its workers.
+func TestPoolOfSeveralModelsShowsPathologies(t *testing.T) {
 	c := mustLoad(t)
 	ev := state.Evidence{At: caseTime, Workers: serves()}
 	e := state.Entity{Namespace: "llm", Pool: "chat", Pod: "chat-w4", Model: "qwen-7b", Node: "node-4"}
@@ -150,8 +150,8 @@ func TestAPoolOfSeveralModelsIsSearchedForPathologies(t *testing.T) {
 	}
 }
 
-// An alert that names a model and no pool is about none of the pools that serve others.
-func TestAModelIsSoughtWhereItIsServed(t *testing.T) {
+// An alert that names only a model is not about pools of other models.
+func TestModelAlertMeansPoolsThatServeIt(t *testing.T) {
 	other := state.Worker{Namespace: "llm", Pool: "llama", PoolKind: "Deployment", Pod: "llama-1", Model: "llama"}
 	top := newTopology(append(serves(), other, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-1", Model: "LLaMA"}, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-2", Model: "qwen-7b"}))
 	for model, want := range map[string]string{"llama": "both llama", "Qwen-7B": "both chat", "deepseek": "chat", "": "both chat llama"} {

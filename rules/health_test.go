@@ -9,7 +9,7 @@ import (
 	"paramedic/state"
 )
 
-func TestHealthCountsGroupsAndTellsPhasesApart(t *testing.T) {
+func TestHealthCountsGroupsAndSeparatesPhases(t *testing.T) {
 	high, low := 0.97, 0.4
 	ev := state.Evidence{Workers: ring(), Samples: []state.Sample{
 		{Signal: "kv_usage", Entity: state.Entity{Namespace: "llm", Pod: "ring-1"}, Value: high},
@@ -27,9 +27,9 @@ func TestHealthCountsGroupsAndTellsPhasesApart(t *testing.T) {
 	}
 }
 
-// Pods of one name in two namespaces are two, and an engine that is known by its address alone is
-// not the pod of what names none.
-func TestHealthKeepsPoolsApart(t *testing.T) {
+// Pods with the same name in two namespaces are two. An engine that is known only by its address is
+// not one of them.
+func TestHealthSeparatesPools(t *testing.T) {
 	ev := state.Evidence{Workers: []state.Worker{
 		{Namespace: "a", Pool: "vllm", Pod: "vllm-0", Model: "m"}, {Namespace: "b", Pool: "vllm", Pod: "vllm-0", Model: "n"}, {Model: "bare", Instance: "10.0.0.7:8000"},
 	}, Samples: []state.Sample{
@@ -47,9 +47,9 @@ func TestHealthKeepsPoolsApart(t *testing.T) {
 	}
 }
 
-// Users decide what a full cache, a busy GPU or an idle one means; a threshold itself is not over
-// it.
-func TestHealthIsWhatUsersFeel(t *testing.T) {
+// Latency and errors decide whether a full cache, a busy GPU or an idle one is a problem. A value
+// equal to a threshold is healthy.
+func TestHealthDependsOnLatencyAndErrors(t *testing.T) {
 	type values map[string][]float64
 	well := values{"ttft_p99": {.4}, "itl_p95": {.03}, "error_rate": {0}, "requests_waiting": {0}, "kv_usage": {.6}, "preemption_rate": {0}, "gpu_util": {70, 80}}
 	for _, tc := range []struct {
@@ -116,9 +116,8 @@ func TestHealthIsWhatUsersFeel(t *testing.T) {
 	}
 }
 
-// A pool that promised something shows what is left of its budget, by the promise that it kept
-// worst; others have no such side.
-func TestHealthShowsWhatIsLeftOfTheErrorBudget(t *testing.T) {
+// A pool with objectives shows the error budget with the least left; others have no such check.
+func TestHealthShowsErrorBudget(t *testing.T) {
 	pool := state.Entity{Namespace: "llm", Pool: "p", Model: "m"}
 	left := func(of map[string]float64) HealthCheck {
 		ev := state.Evidence{}
@@ -139,9 +138,9 @@ func TestHealthShowsWhatIsLeftOfTheErrorBudget(t *testing.T) {
 	}
 }
 
-// What Health says it reads is what it reads. How many requests run is told of the whole pool: of
-// its workers, or by what stands before them where no worker tells, never both.
-func TestHealthTellsHowManyRequestsRun(t *testing.T) {
+// HealthSignals lists exactly the signals that Health reads. Running requests are counted over the
+// workers, or else at the frontend, never both.
+func TestHealthCountsRunningRequests(t *testing.T) {
 	of := func(pod, instance string, v float64) state.Sample {
 		return state.Sample{Signal: "requests_running", Entity: state.Entity{Namespace: "llm", Pool: "p", Model: "m", Pod: pod, Instance: instance}, Value: v}
 	}
@@ -169,7 +168,7 @@ func TestHealthTellsHowManyRequestsRun(t *testing.T) {
 	}
 }
 
-func TestHealthSignalsAreSignals(t *testing.T) {
+func TestHealthSignalsExist(t *testing.T) {
 	c := mustLoad(t)
 	read := HealthSignals()
 	for _, signal := range read {
@@ -184,10 +183,9 @@ func TestHealthSignalsAreSignals(t *testing.T) {
 	}
 }
 
-// A pool that lacks workers is not well, however those are that it has: fewer ready than wanted,
-// where Kubernetes says how many, or else pods that are not ready or do not answer. More than are
-// wanted are a rollout.
-func TestHealthCountsWhoIsMissing(t *testing.T) {
+// A pool that lacks workers is not healthy: fewer ready than wanted if Kubernetes reports both,
+// else pods that are not ready or do not answer. More than wanted are a rollout.
+func TestHealthReportsMissingWorkers(t *testing.T) {
 	pool := state.Entity{Namespace: "llm", Pool: "p", Model: "m"}
 	pod := func(name string) state.Entity {
 		return state.Entity{Namespace: "llm", Pool: "p", Pod: name, Model: "m"}

@@ -11,10 +11,10 @@ import (
 	"paramedic/state"
 )
 
-// A trouble whose alerts are gone is held open for what comes back. What comes to its pool in that
-// time and is nothing that its cause leads to is another trouble, with an incident and a name of
-// its own; what had fired before reopens the one that is held.
-func TestWhatIsNoPartOfAHeldTroubleIsAnother(t *testing.T) {
+// An incident whose alerts are resolved is held open for returning alerts. An alert of its pool
+// that its cause does not explain opens a new incident meanwhile. An alert that had fired before
+// reopens the held one.
+func TestUnrelatedAlertOpensNewIncidentDuringHold(t *testing.T) {
 	c := mustLoad(t)
 	load := func(name string) ([]alertJSON, state.Evidence) {
 		t.Helper()

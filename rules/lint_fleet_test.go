@@ -12,8 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// A rule is judged by what the recording rules behind it compute.
-func TestRulesAreReadThroughRecordingRules(t *testing.T) {
+// A rule is checked with the expressions of its recording rules.
+func TestLintExpandsRecordingRules(t *testing.T) {
 	have := v1Fleet()
 	have.Recorded = []RecordingRule{
 		{Name: "llm:ttft:p95", Expr: `histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`},
@@ -66,8 +66,8 @@ func TestRulesAreReadThroughRecordingRules(t *testing.T) {
 	}
 }
 
-// Recording rules that read each other many times over are not followed for ever.
-func TestRecordsOfRecordsAreBounded(t *testing.T) {
+// Recording rules that read each other are expanded only up to a limit.
+func TestNestedRecordingRulesAreBounded(t *testing.T) {
 	have := v1Fleet()
 	for i := range 30 {
 		have.Recorded = append(have.Recorded, RecordingRule{Name: fmt.Sprintf("llm:r%d", i), Expr: fmt.Sprintf("llm:r%d + llm:r%d", i+1, i+1)})
@@ -78,7 +78,7 @@ func TestRecordsOfRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// labelledFleet is a fleet whose series' labels are known.
+// labelledFleet returns a fleet whose series' labels are known.
 func labelledFleet() Exported {
 	have := v1Fleet()
 	engine := map[string][]string{"model_name": {"llama-70b", "qwen"}, "namespace": {"llm"}, "pod": {"vllm-0", "vllm-1"}, "engine": {"0"}, "job": {"vllm"}}
@@ -94,7 +94,7 @@ func labelledFleet() Exported {
 		"vllm:kv_cache_usage_perc": engine, "vllm:num_requests_running": engine, "vllm:num_requests_waiting": engine, "vllm:generation_tokens_total": engine,
 		"vllm:request_success_total":              with("finished_reason", "stop", "length", "abort"),
 		"vllm:time_to_first_token_seconds_bucket": with("le", "0.5", "1.0", "3.0", "10.0", "+Inf"),
-		"vllm:e2e_request_latency_seconds_bucket": with("le"), // not known: too many, say
+		"vllm:e2e_request_latency_seconds_bucket": with("le"), // unknown, for example because there are too many
 		"DCGM_FI_DEV_XID_ERRORS":                  gpu, "DCGM_FI_DEV_GPU_UTIL": gpu,
 		"llm:kv": {"model_name": {"llama-70b"}},
 	}
@@ -104,8 +104,8 @@ func labelledFleet() Exported {
 	return have
 }
 
-// What a selector selects by has to be on the series that there are.
-func TestLabelsThatDoNotExist(t *testing.T) {
+// The labels and values of a selector have to exist on the metric's series.
+func TestLintReportsMissingLabels(t *testing.T) {
 	for _, c := range []struct {
 		expr      string
 		severity  state.Severity
@@ -122,26 +122,29 @@ func TestLabelsThatDoNotExist(t *testing.T) {
 		{`rate(vllm:time_to_first_token_seconds_bucket{le="1"}[5m]) < 1`, state.Critical, `no bucket le="1"`, `le="1.0", as the engine writes it`},
 		{`rate(vllm:time_to_first_token_seconds_bucket{le="2.5"}[5m]) < 1`, state.Critical, `no bucket le="2.5"`, `le="1.0" or le="3.0"`},
 		{`llm:kv{model_name="mistral"} > 0.9`, state.Warning, `no series of llm:kv has model_name="mistral"`, "llama-70b"},
-		// Buckets are those that there are, and not those that are usual.
+		// Buckets come from the series, not from the defaults.
 		{`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`, state.Warning, "between the buckets 3 and 10", "3 or 10"},
 		{`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 10`, state.Critical, "never above its largest bucket, 10", "less than 10"},
 		{`sum by (model) (vllm:num_requests_waiting) > 20`, state.Warning, "no series of vllm:num_requests_waiting has a label model here; it is called model_name", "group by model_name"},
 		{`max by (tenant) (vllm:num_requests_waiting) > 20`, state.Warning, "puts all together", "model_name"},
-		{`vllm:num_requests_running > 0 and on (UUID) rate(vllm:generation_tokens_total[5m]) == 0`, "", "", ""}, // neither side has it
+		// neither side has it
+		{`vllm:num_requests_running > 0 and on (UUID) rate(vllm:generation_tokens_total[5m]) == 0`, "", "", ""},
 		{`vllm:num_requests_running > 0 and on (UUID) DCGM_FI_DEV_GPU_UTIL > 50`, state.Warning, "and never finds a partner: only one side's series have UUID", "namespace, pod"},
 		{`vllm:num_requests_waiting > 5 and rate(vllm:request_success_total[5m]) == 0`, state.Warning, "never finds a partner: only one side's series have finished_reason", "model_name"},
 		{`vllm:num_requests_waiting > 5 unless on (gpu) DCGM_FI_DEV_GPU_UTIL > 50`, state.Warning, "unless excludes nothing", "on ("},
-		// What must not be said.
+		// Rules without findings.
 		{`vllm:kv_cache_usage_perc{model_name="qwen", namespace=~"llm|prod"} > 0.9`, "", "", ""},
 		{`vllm:kv_cache_usage_perc{server=""} > 0.9`, "", "", ""},
 		{`vllm:kv_cache_usage_perc{server=~"|a"} > 0.9`, "", "", ""},
 		{`vllm:kv_cache_usage_perc{tenant!="a"} > 0.9`, "", "", ""},
 		{`vllm:kv_cache_usage_perc{model="qwen"} > 0.9 or vllm:kv_cache_usage_perc{model_name="qwen"} > 0.9`, "", "", ""},
-		{`absent(vllm:kv_cache_usage_perc{model_name="mistral"})`, "", "", ""}, // it is about what is not there
+		{`absent(vllm:kv_cache_usage_perc{model_name="mistral"})`, "", "", ""}, // it expects missing series
 		{`rate(vllm:time_to_first_token_seconds_bucket{le="+Inf"}[5m]) < 1`, "", "", ""},
 		{`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "", "", ""},
-		{`histogram_quantile(0.95, sum by (le) (rate(vllm:e2e_request_latency_seconds_bucket[5m]))) > 30`, "", "", ""}, // by the usual ones
-		{`sum by (cluster, namespace, model_name) (vllm:num_requests_waiting) > 20`, "", "", ""},                       // no cluster here, and no harm
+		// the default buckets
+		{`histogram_quantile(0.95, sum by (le) (rate(vllm:e2e_request_latency_seconds_bucket[5m]))) > 30`, "", "", ""},
+		// no label cluster here, which is harmless
+		{`sum by (cluster, namespace, model_name) (vllm:num_requests_waiting) > 20`, "", "", ""},
 		{`vllm:num_requests_running > 0 and on (namespace, pod) rate(vllm:generation_tokens_total[5m]) == 0`, "", "", ""},
 		{`sum by (model_name) (rate(vllm:request_success_total[5m])) == 0 and on (model_name) sum by (model_name) (vllm:num_requests_waiting) > 0`, "", "", ""},
 		{`vllm:num_requests_waiting > 5 and on () sum(rate(vllm:request_success_total[5m])) < 1`, "", "", ""},
@@ -164,7 +167,8 @@ func TestLabelsThatDoNotExist(t *testing.T) {
 	if got := Lint([]AlertingRule{{Name: "R", Expr: `vllm:kv_cache_usage_perc{tenant="a"} > 0.9`}}, have); len(got) != 0 {
 		t.Errorf("nothing is known of labels, and yet: %+v", got)
 	}
-	// A value of what happens is there only once it has happened; newer exporters have the label from the start.
+	// The values of event labels appear with the first event. Newer exporters have the label from
+	// the start.
 	have = labelledFleet()
 	have.Labels[xidErrors]["err_code"] = []string{"0"}
 	if got := Lint([]AlertingRule{{Name: "R", Expr: `DCGM_FI_DEV_XID_ERRORS{err_code="79"} > 0 unless DCGM_FI_DEV_XID_ERRORS{err_code="79"} offset 15m > 0`}}, have); len(got) != 0 {
@@ -172,8 +176,9 @@ func TestLabelsThatDoNotExist(t *testing.T) {
 	}
 }
 
-// An exporter that puts the code into a label makes a new series of each code, and none of them ever changes.
-func TestChangesOfALabelledXidAreNone(t *testing.T) {
+// An exporter that puts the code into a label creates a series for each code, and its value never
+// changes.
+func TestLintReportsChangesOfLabelledXid(t *testing.T) {
 	plain, labelled := labelledFleet(), labelledFleet()
 	labelled.Labels[xidErrors]["err_code"] = []string{"0"}
 	for expr, want := range map[string]bool{
@@ -201,8 +206,8 @@ func TestChangesOfALabelledXidAreNone(t *testing.T) {
 	}
 }
 
-// Only what rules depend on is asked for: a fleet has thousands of metrics.
-func TestLookupsAreThoseThatRulesDependOn(t *testing.T) {
+// Lookups asks only for labels that rules depend on, since a fleet has thousands of metrics.
+func TestLookupsCoverOnlyLabelsInRules(t *testing.T) {
 	have := v1Fleet()
 	have.Recorded = []RecordingRule{{Name: "llm:kv", Expr: `max by (model_name) (vllm:kv_cache_usage_perc{engine="0"})`}}
 	have.Metrics["llm:kv"] = true
@@ -230,7 +235,7 @@ func TestLookupsAreThoseThatRulesDependOn(t *testing.T) {
 	}
 }
 
-// namedFleet is a fleet with exporters that are not engines, and recording rules.
+// namedFleet returns a fleet with exporters that are not engines, and recording rules.
 func namedFleet() Exported {
 	have := v1Fleet()
 	for _, name := range strings.Fields(`http_requests_total http_4xx_total http_request_duration_seconds_bucket http_request_duration_seconds_count
@@ -243,8 +248,9 @@ func namedFleet() Exported {
 	return have
 }
 
-// A name that nothing has is told where it must be a mistake, whoever exports the metric; what may come, or be down, or be another team's is not.
-func TestNamesThatNothingHas(t *testing.T) {
+// A missing name is reported only if it must be a mistake. Metrics that appear later, of an
+// exporter that is down, or of another team are not reported.
+func TestLintReportsMisspeltNames(t *testing.T) {
 	for _, c := range []struct{ expr, severity, text, fix string }{
 		{`kube_pod_container_status_restart_total > 5`, "warning", "cannot fire: no series here has had the name kube_pod_container_status_restart_total in the last week, but there is kube_pod_container_status_restarts_total", "use `kube_pod_container_status_restarts_total`, if that is meant"},
 		{`rate(http_request_total[5m]) > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
@@ -257,26 +263,26 @@ func TestNamesThatNothingHas(t *testing.T) {
 		{`http_request_duration_seconds > 5`, "critical", "can never fire: http_request_duration_seconds is a histogram", "`histogram_quantile(0.95, sum by (le) (rate(http_request_duration_seconds_bucket[5m])))`"},
 		{`llm:kv > 0.9`, "warning", "cannot fire: no series here has had the name llm:kv in the last week, and no recording rule here records it", "record it"},
 		{`llm:kv_usages > 0.9`, "warning", "but there is llm:kv_usage", "use `llm:kv_usage`"},
-		{`llm:queue:p99 > 5`, "warning", "no recording rule here records it", "record it"}, // and not p95
+		{`llm:queue:p99 > 5`, "warning", "no recording rule here records it", "record it"}, // not p95
 		{`vllm:num_requests_waiting > 5 and on () llm:kv > 0.9`, "warning", "no recording rule here records it", "record it"},
 		{`absent(http_request_total)`, "warning", "fires always: no series here has had the name http_request_total in the last week, but there is http_requests_total", "use `http_requests_total`"},
 		{`absent(vllm:num_request_waiting)`, "warning", "fires always", "use `vllm:num_requests_waiting`"},
 
-		{`llm:kv_usage > 0.9`, "", "", ""},    // recorded, if not yet
+		{`llm:kv_usage > 0.9`, "", "", ""},    // recorded, but not yet evaluated
 		{`llm:queue:p95 > 5`, "", "", ""},     // recorded
-		{`node_load5 > 5`, "", "", ""},        // a number is no slip
-		{`http_5xx_total > 5`, "", "", ""},    // comes once it happens
+		{`node_load5 > 5`, "", "", ""},        // a different number is no typing error
+		{`http_5xx_total > 5`, "", "", ""},    // appears with the first event
 		{`cache_set_total > 5`, "", "", ""},   // nor is a short word
 		{`mysql_up == 0`, "", "", ""},         // another team's, or down
-		{`tcp_rx_total > 5`, "", "", ""},      // of which nothing is here
-		{`http_errors_total > 5`, "", "", ""}, // comes once it happens
+		{`tcp_rx_total > 5`, "", "", ""},      // no similar name exists
+		{`http_errors_total > 5`, "", "", ""}, // appears with the first event
 		{`kube_pod_status_unschedulable == 1`, "", "", ""},
 		{`kube_pod_container_status_waiting_reason{reason="ImagePullBackOff"} == 1`, "", "", ""},
 		{`kube_pod_status_ready_time > 0`, "", "", ""},
 		{`kube_statefulset_status_replicas_ready == 0`, "", "", ""},
 		{`node_network_tx_errors_total > 5`, "", "", ""},
-		{`cache_gets_total > 5`, "", "", ""},                              // was there last week
-		{`job:errors:rate5m > 0.1`, "", "", ""},                           // so was this: recorded elsewhere
+		{`cache_gets_total > 5`, "", "", ""},                              // existed last week
+		{`job:errors:rate5m > 0.1`, "", "", ""},                           // so did this one: recorded elsewhere
 		{`http_request_total > 5 or http_requests_total > 5`, "", "", ""}, // one rule for two versions
 		{`http_requests_total > 5 unless http_request_total > 5`, "", "", ""},
 		{`rate(llm_d_epp_request_error_total[5m]) > 1`, "info", "nothing exports llm_d_* metrics here", "scrape"},
@@ -305,8 +311,8 @@ func TestNamesThatNothingHas(t *testing.T) {
 	}
 }
 
-// What is not judged is told, and what may be wrong is asked about.
-func TestNamesAreToldApart(t *testing.T) {
+// Unjudged lists names without a finding, Suspects the names to look up.
+func TestSuspectsAndUnjudged(t *testing.T) {
 	in := []AlertingRule{
 		{Expr: `http_request_total > 5 or kube_pod_status_unschedulable == 1`}, {Expr: `llm:kv > 0.9`}, {Expr: `absent(mysql_up) or absent(http_requests)`}, {Expr: `job:errors:rate5m > 1`},
 		{Expr: `vllm:num_request_waiting > 5 and up == 1`}, {Expr: `sum(`}, {Expr: `llm:queue:p95 > 3`}, {Expr: `cache_gets_total > 3 or node_load5 > 3`},
@@ -319,8 +325,8 @@ func TestNamesAreToldApart(t *testing.T) {
 	}
 }
 
-// A rate of two samples wants two. How often something is scraped is known of its job.
-func TestRangesThatAreShorterThanTwoScrapes(t *testing.T) {
+// A rate needs two samples. The scrape interval is that of the metric's job.
+func TestLintReportsRangesBelowTwoScrapes(t *testing.T) {
 	have := namedFleet()
 	have.Metrics["pushed_total"], have.Metrics["slow_total"] = true, true
 	have.Scraped = map[string]time.Duration{"vllm": 5 * time.Second, "fast": time.Second, "slow": time.Minute}
@@ -336,9 +342,9 @@ func TestRangesThatAreShorterThanTwoScrapes(t *testing.T) {
 		{`increase(slow_total[1m]) > 0`, "warning", "has gaps: increase wants two", "[4m]"},
 		{`deriv(slow_total[30s]) > 0`, "critical", "can never fire: deriv", "[4m]"},
 		{`rate(vllm:generation_tokens_total[10s]) < 1` + running, "", "", ""},
-		{`rate(http_requests_total[4s]) > 1`, "", "", ""}, // of some of its targets
-		{`rate(pushed_total[1s]) > 1`, "", "", ""},         // nobody knows
-		{`deriv(DCGM_FI_DEV_FB_USED[1s]) > 1`, "", "", ""}, // of all of its jobs
+		{`rate(http_requests_total[4s]) > 1`, "", "", ""}, // some of its targets
+		{`rate(pushed_total[1s]) > 1`, "", "", ""},         // unknown
+		{`deriv(DCGM_FI_DEV_FB_USED[1s]) > 1`, "", "", ""}, // all of its jobs
 		{`max_over_time(vllm:num_requests_waiting[4s]) > 5`, "", "", ""},
 		{`changes((max(vllm:num_requests_waiting))[4s:1s]) > 5`, "", "", ""},
 	} {

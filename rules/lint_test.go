@@ -14,7 +14,7 @@ import (
 	"paramedic/state"
 )
 
-// v1Fleet is a fleet of vLLM V1 workers on GPUs, without Dynamo or SGLang.
+// v1Fleet returns a fleet of vLLM V1 workers on GPUs, without Dynamo or SGLang.
 func v1Fleet() Exported {
 	have := Exported{Metrics: map[string]bool{}}
 	for _, name := range strings.Fields(`up vllm:kv_cache_usage_perc vllm:num_requests_running vllm:num_requests_waiting vllm:num_preemptions_total
@@ -26,7 +26,7 @@ func v1Fleet() Exported {
 	return have
 }
 
-// faulty are rules with what has to be said of each in such a fleet.
+// faulty are rules with the expected finding in such a fleet.
 var faulty = []struct {
 	name, expr string
 	lasts      time.Duration
@@ -131,7 +131,7 @@ var faulty = []struct {
 	{"no PromQL", `vllm:num_requests_waiting by (instance) > 3`, 0, state.Critical, "does not parse", "promtool"},
 }
 
-func TestRulesThatDoNotDoWhatTheyWereWrittenFor(t *testing.T) {
+func TestLintFindsBrokenRules(t *testing.T) {
 	for _, c := range faulty {
 		t.Run(c.name, func(t *testing.T) {
 			got := Lint([]AlertingRule{{Group: "g", Name: "R", Expr: c.expr, For: c.lasts}}, v1Fleet())
@@ -146,27 +146,30 @@ func TestRulesThatDoNotDoWhatTheyWereWrittenFor(t *testing.T) {
 	}
 }
 
-func TestSoundRulesAreLeftAlone(t *testing.T) {
+func TestLintAcceptsSoundRules(t *testing.T) {
 	for _, expr := range []string{
 		`histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`,
 		`histogram_quantile(0.95, sum without (pod) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 2.5`,
 		`vllm:gpu_cache_usage_perc > 0.9 or vllm:kv_cache_usage_perc > 0.9`, // one rule for two versions
 		`changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0`,
-		`predict_linear(DCGM_FI_DEV_FB_USED[10m], 3600) > DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE and changes(DCGM_FI_DEV_FB_USED[10m]) > 3`, // growth
+		// growth
+		`predict_linear(DCGM_FI_DEV_FB_USED[10m], 3600) > DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE and changes(DCGM_FI_DEV_FB_USED[10m]) > 3`,
 		`deriv(DCGM_FI_DEV_FB_USED[6h]) > 1`,
 		`DCGM_FI_DEV_FB_USED < 1000`,
 		`DCGM_FI_DEV_FB_USED * 1024 * 1024 < 1e9`, // in bytes
 		`sum(DCGM_FI_DEV_FB_FREE) > 2e6`,          // of a whole fleet
 		`DCGM_FI_DEV_FB_FREE >= 0 and absent(up)`,
-		`deriv(DCGM_FI_DEV_FB_USED[3h]) > 1 and DCGM_FI_DEV_FB_USED offset 3h > 0.5 * DCGM_FI_DEV_FB_USED`, // compared with itself
-		`DCGM_FI_DEV_GPU_UTIL < 10`,                                                                        // an idle GPU
+		// compared with itself
+		`deriv(DCGM_FI_DEV_FB_USED[3h]) > 1 and DCGM_FI_DEV_FB_USED offset 3h > 0.5 * DCGM_FI_DEV_FB_USED`,
+		// an idle GPU
+		`DCGM_FI_DEV_GPU_UTIL < 10`,
 		`absent(sglang:num_queue_reqs)`,
 		`sum(rate(vllm:generation_tokens_total[5m])) < 100 and sum(vllm:num_requests_waiting) > 0`,
 		`rate(vllm:generation_tokens_total[5m]) == 0 and vllm:num_requests_running > 0`,
 		`kube_pod_container_status_restarts_total > 3`, // another exporter's
 		`rate(vllm:time_to_first_token_seconds_bucket{le="2.5"}[5m]) < 1`,
 		`vector(1)`,
-		`DCGM_FI_DEV_XID_ERRORS > 0 unless DCGM_FI_DEV_XID_ERRORS offset 15m > 0`, // a way round the gauge that stays
+		`DCGM_FI_DEV_XID_ERRORS > 0 unless DCGM_FI_DEV_XID_ERRORS offset 15m > 0`, // a workaround for the sticky gauge
 		`DCGM_FI_DEV_XID_ERRORS == 79 and on (UUID) changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0`,
 		`DCGM_FI_DEV_XID_ERRORS != DCGM_FI_DEV_XID_ERRORS offset 5m`,
 		`vllm:num_preemptions_total - vllm:num_preemptions_total offset 5m > 3`,
@@ -183,7 +186,7 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		`0.9 < vllm:kv_cache_usage_perc`,
 		`sum(vllm:kv_cache_usage_perc) > 2`, // of several engines
 		`count(vllm:kv_cache_usage_perc > 0.9) > 2`,
-		`(count(vllm:num_requests_running) or vector(0)) == 0`, // a number in the place of nothing
+		`(count(vllm:num_requests_running) or vector(0)) == 0`, // a number replaces a missing value
 		`count(vllm:num_requests_running) < 2`,
 		`count(vllm:num_requests_running) > 0 and on () absent(up)`,
 		`(vllm:num_requests_waiting > bool 5) == 1`,
@@ -191,7 +194,7 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		`avg_over_time((vllm:num_requests_waiting > bool 5)[10m:1m]) > 0.5`,
 		`(vllm:num_requests_waiting > bool 5) * (vllm:num_requests_running > bool 5) == 1`,
 		`vllm:num_requests_waiting > 5 unless (vllm:num_requests_running > bool 9) == 1`,
-		`(vllm:num_requests_waiting > 5) * on (pod) (vllm:num_requests_running > bool 5)`, // the other side says when
+		`(vllm:num_requests_waiting > 5) * on (pod) (vllm:num_requests_running > bool 5)`, // the other side filters
 		`absent(vllm:num_requests_running > bool 5)`,
 		`vllm:kv_cache_usage_perc == 1`,
 		`1 - vllm:kv_cache_usage_perc < 0.1`,
@@ -200,21 +203,26 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 		`avg_over_time(DCGM_FI_DEV_GPU_UTIL[1h]) < 0.5`, // idle for an hour
 		`rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m]) < 0.3`,
 		`rate(vllm:prompt_tokens_total[5m]) / rate(vllm:generation_tokens_total[5m]) > 20 or vector(0)`,
-		`sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) > 3`, // against its past
+		// compared with its past
+		`sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) > 3`,
 		`sum(rate(vllm:request_success_total{finished_reason="abort"}[5m])) / sum(rate(vllm:request_success_total{finished_reason!="abort"}[5m])) > 2`,
-		`rate(vllm:time_to_first_token_seconds_sum[5m]) / rate(vllm:time_to_first_token_seconds_count[5m]) > 5 or vector(0)`, // a mean
-		`absent(DCGM_FI_DEV_XID_ERRORS)`, `up == 0`, `ALERTS{alertname="A"}`, `up`, // of which there is no telling, or which are there only when it happens
+		// a mean
+		`rate(vllm:time_to_first_token_seconds_sum[5m]) / rate(vllm:time_to_first_token_seconds_count[5m]) > 5 or vector(0)`,
+		// unknown metrics, or series that exist only after an event
+		`absent(DCGM_FI_DEV_XID_ERRORS)`, `up == 0`, `ALERTS{alertname="A"}`, `up`,
 		`DCGM_FI_DEV_XID_ERRORS{err_code="79"}`,
 		`vllm:num_requests_waiting unless vllm:num_requests_running > 0`,
 		`vllm:num_requests_waiting and on (pod) vllm:kv_cache_usage_perc > 0.9`,
 		`vllm:num_requests_waiting and on (pod) kube_pod_deletion_timestamp`,
 		`vllm:num_requests_waiting * on (pod) (vllm:kv_cache_usage_perc > 0.9)`,
 		`max by (pod) (vllm:kv_cache_usage_perc > 0.9)`,
-		`sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) < 0.3`, // less traffic
+		// less traffic
+		`sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) < 0.3`,
 		`1 - sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) > 0.7`,
 		`sum(rate(vllm:request_success_total[5m])) < 1 and sum(vllm:num_requests_waiting) > 0`,
 		`sum(rate(vllm:request_success_total{finished_reason="length"}[5m])) / sum(rate(vllm:request_success_total[5m])) < 0.1`,
-		`rate(vllm:generation_tokens_total[5m]) / rate(vllm:request_success_total[5m]) < 10 and vllm:num_requests_running > 0`, // short answers
+		// short answers
+		`rate(vllm:generation_tokens_total[5m]) / rate(vllm:request_success_total[5m]) < 10 and vllm:num_requests_running > 0`,
 		`rate(vllm:request_success_total{finished_reason!~"abort|error"}[5m]) / vllm:num_requests_running < 0.01`,
 		`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])) + sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m] offset 5m))) > 5`,
 	} {
@@ -230,9 +238,10 @@ func TestSoundRulesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// What is recorded may be chosen where it is recorded: then its rule fires only where there is something. What is recorded of every series
-// needs its threshold where it is alerted on, and is blamed where it is made.
-func TestARecordThatComparesIsAThreshold(t *testing.T) {
+// A recording rule may contain the threshold: then its alert rule fires only if it has a series. A
+// recording rule without a threshold needs one in the alert rule; the finding then names the
+// recording rule.
+func TestRecordedComparisonIsAThreshold(t *testing.T) {
 	have := v1Fleet()
 	have.Recorded = []RecordingRule{
 		{Name: "llm:kv_full", Expr: `vllm:kv_cache_usage_perc > 0.95`}, {Name: "llm:kv", Expr: `max by (pod) (vllm:kv_cache_usage_perc)`},
@@ -250,8 +259,9 @@ func TestARecordThatComparesIsAThreshold(t *testing.T) {
 	}
 }
 
-// That a full GPU means nothing is known of its engines; that a rule fires, only of the rule itself. A threshold in bytes is another mistake.
-func TestWhatIsSaidOfFullGPUs(t *testing.T) {
+// Full GPU memory depends on the fleet's engines; whether a rule fires depends only on the rule. A
+// threshold in bytes is another mistake.
+func TestLintReportsGPUMemoryThresholds(t *testing.T) {
 	for _, c := range []struct {
 		expr  string
 		holds bool
@@ -260,7 +270,8 @@ func TestWhatIsSaidOfFullGPUs(t *testing.T) {
 		{`DCGM_FI_DEV_FB_FREE < 2048`, true, []string{"critical tells nothing about load: the engines here take GPU memory for their KV cache at their start and keep it, whatever DCGM_FI_DEV_FB_FREE is then; the rule holds now"}},
 		{`DCGM_FI_DEV_FB_FREE < 2048`, false, []string{"warning tells nothing about load"}},
 		{`DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.9`, true, []string{"critical tells nothing about load"}},
-		{`DCGM_FI_DEV_FB_FREE < 2048 and on () sum(vllm:num_requests_waiting) > 5`, true, []string{"warning tells nothing about load"}}, // holds for other reasons
+		// holds for other reasons
+		{`DCGM_FI_DEV_FB_FREE < 2048 and on () sum(vllm:num_requests_waiting) > 5`, true, []string{"warning tells nothing about load"}},
 		{`DCGM_FI_DEV_FB_USED > 80e9`, false, []string{"critical can never fire: DCGM_FI_DEV_FB_USED is in MiB, and no GPU has the 80000000000 MiB of the threshold", "warning tells nothing about load"}},
 	} {
 		got := Lint([]AlertingRule{{Name: "R", Expr: c.expr, Holds: c.holds}}, v1Fleet())
@@ -276,8 +287,8 @@ func TestWhatIsSaidOfFullGPUs(t *testing.T) {
 	}
 }
 
-// What is suggested for a full KV cache is what the packs watch, which know that it means nothing without who waits.
-func TestSuggestedCachesAreThoseOfThePacks(t *testing.T) {
+// The suggested rules for KV caches are those of the packs, which also require waiting requests.
+func TestSuggestedCacheRulesMatchPacks(t *testing.T) {
 	const dir = "../deploy/prometheus/"
 	for _, c := range append(slices.Clone(caches), cache{usage: "DCGM_FI_DEV_FB_USED", as: "GPUMemoryGrows of deploy/prometheus/dcgm.yml"}) {
 		alert, file, _ := strings.Cut(c.as, " of deploy/prometheus/")
@@ -298,8 +309,8 @@ func TestSuggestedCachesAreThoseOfThePacks(t *testing.T) {
 	}
 }
 
-// On Ray vLLM's series have other names until they are renamed; the rules are right.
-func TestRulesOfVLLMOnRayAreToldOfItsNames(t *testing.T) {
+// On Ray, vLLM's series have other names until they are relabelled; the rules are right.
+func TestLintSuggestsRenamingRaySeries(t *testing.T) {
 	fleet := Exported{Metrics: map[string]bool{"up": true, "ray_vllm_num_requests_waiting": true, "ray_vllm_time_to_first_token_seconds_bucket": true, "ray_vllm:kv_cache_usage_perc": true}}
 	for _, expr := range []string{`vllm:num_requests_waiting > 20`, `vllm:kv_cache_usage_perc > 0.95`, `histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`} {
 		if got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, fleet); len(got) != 1 || got[0].Severity != state.Critical || !strings.Contains(got[0].Text, "by Ray") || !strings.Contains(got[0].Fix, "when they are scraped") {
@@ -308,8 +319,9 @@ func TestRulesOfVLLMOnRayAreToldOfItsNames(t *testing.T) {
 	}
 }
 
-// A router that re-exports the engines' gauges doubles them; who selects engines is not told.
-func TestRouterSeriesAreCountedTwice(t *testing.T) {
+// A router that re-exports the engines' gauges doubles them. A rule that selects the engines has no
+// finding.
+func TestLintReportsRouterDoubleCounting(t *testing.T) {
 	have := v1Fleet()
 	have.Router = true
 	for expr, want := range map[string]int{
@@ -325,16 +337,16 @@ func TestRouterSeriesAreCountedTwice(t *testing.T) {
 	}
 }
 
-// Names are data: since Prometheus 3 a metric may be called anything.
-func TestFindingsKeepTheTerminalClean(t *testing.T) {
+// Names are data: since Prometheus 3 a metric may have any name.
+func TestFindingsHaveNoControlCharacters(t *testing.T) {
 	got := Lint([]AlertingRule{{Name: "R\x1b[31m", Expr: "{\"vllm:a\\u001b[2Jb\"} > 1"}}, v1Fleet())
 	if len(got) != 1 || strings.ContainsRune(got[0].Text+got[0].Rule, '\x1b') {
 		t.Errorf("got %+q", got)
 	}
 }
 
-// PromQL in a fix stands in backquotes, and is PromQL.
-func TestSuggestedExpressionsAreRight(t *testing.T) {
+// PromQL in a fix is in backquotes, and is valid PromQL.
+func TestSuggestedExpressionsAreValidPromQL(t *testing.T) {
 	have, seen := v1Fleet(), 0
 	check := func(of, fix string) {
 		t.Helper()
@@ -385,9 +397,9 @@ func FuzzLint(f *testing.F) {
 	})
 }
 
-// Every engine has buckets of its own, and Dynamo's newer releases have others than its older ones:
-// of those nothing is said that is wrong for one.
-func TestThresholdsBetweenTheBucketsOfOtherEngines(t *testing.T) {
+// Every engine has its own buckets, and Dynamo's newer releases have others than its older ones. A
+// threshold that is right for one release has no finding.
+func TestBucketThresholdsOfOtherEngines(t *testing.T) {
 	const itl, e2e = "dynamo_frontend_inter_token_latency_seconds_bucket", "dynamo_frontend_request_duration_seconds_bucket"
 	p95 := func(metric, threshold string) string {
 		return "histogram_quantile(0.95, sum by (le) (rate(" + metric + "[5m]))) " + threshold
@@ -404,7 +416,7 @@ func TestThresholdsBetweenTheBucketsOfOtherEngines(t *testing.T) {
 		p95("llm_d_epp_request_streaming_itl_seconds_bucket", "> 0.4"):   "0.3 or 0.5",
 		p95(itl, "> 0.1"):   "a bucket's edge: 0.064 or 0.12 (0.084 or 0.16 in older releases)",
 		p95(itl, "> 0.084"): "", p95(itl, "> 0.12"): "",
-		p95(itl, "> 5"):                         "", // out of reach in older releases
+		p95(itl, "> 5"):                         "", // out of range in older releases
 		p95(itl, "> 100"):                       "less than 80",
 		p95(e2e, "> 10"):                        "8 or 16 (6.3 or 12 in older releases)",
 		p95(e2e, "> 300"):                       "",
@@ -420,8 +432,8 @@ func TestThresholdsBetweenTheBucketsOfOtherEngines(t *testing.T) {
 	}
 }
 
-// The edges that a fleet has come before those that are known of releases.
-func TestThresholdsBetweenTheBucketsThatAFleetHas(t *testing.T) {
+// The edges of a fleet's series take precedence over those of known releases.
+func TestBucketThresholdsOfFleetSeries(t *testing.T) {
 	const metric = "dynamo_frontend_inter_token_latency_seconds_bucket"
 	const p95 = "histogram_quantile(0.95, sum by (le, model) (rate(" + metric + "[5m])))"
 	have := Exported{
@@ -433,7 +445,8 @@ func TestThresholdsBetweenTheBucketsThatAFleetHas(t *testing.T) {
 	}
 	for expr, want := range map[string]string{
 		p95 + " > 0.084": "use a bucket's edge: 0.064 or 0.12", p95 + " > 0.12": "",
-		asked("unless"): "", asked("or"): "use a bucket's edge: 0.064 or 0.12", // asked again by the edge of either release
+		// filtered again by the edge of either release
+		asked("unless"): "", asked("or"): "use a bucket's edge: 0.064 or 0.12",
 	} {
 		got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, have)
 		if len(got) != min(len(want), 1) || want != "" && got[0].Fix != want {
@@ -442,9 +455,9 @@ func TestThresholdsBetweenTheBucketsThatAFleetHas(t *testing.T) {
 	}
 }
 
-// Dynamo spreads its edges evenly over the logarithms from a least to a largest, and rounds them to
-// two figures: generate_log_buckets in lib/llm/src/http/service/metrics.rs.
-func TestTheBucketsOfDynamoAreThoseOfItsFormula(t *testing.T) {
+// Dynamo spaces its edges evenly on a logarithmic scale and rounds them to two digits:
+// generate_log_buckets in lib/llm/src/http/service/metrics.rs.
+func TestDynamoBucketsMatchFormula(t *testing.T) {
 	type spread struct {
 		least, largest float64
 		n              int

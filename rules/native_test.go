@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// What is compiled to Go answers as CEL does, on every expression of the catalogue and on the
-// corners of the language, over evidence in which anything may be missing.
+// Compiled Go functions answer as CEL does: on every expression of the catalogue and on corner
+// cases of the language, over evidence with random gaps.
 func TestNativeAnswersAreCELs(t *testing.T) {
 	c := mustLoad(t)
 	env, err := newEnvironment(c)
@@ -66,7 +66,7 @@ func TestNativeAnswersAreCELs(t *testing.T) {
 	}
 }
 
-// thin leaves evidence out and changes what stays.
+// thin removes random samples and changes the others.
 func thin(r *rand.Rand, ev *state.Evidence) {
 	var kept []state.Sample
 	for _, s := range ev.Samples {

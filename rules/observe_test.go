@@ -9,9 +9,9 @@ import (
 	"paramedic/state"
 )
 
-// A look that no alert has called for sees what the gateway and Kubernetes say, and nothing where
-// they say that all is well.
-func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
+// A survey without alerts sees problems that the gateway and Kubernetes report, and none if they
+// report health.
+func TestObserveReadsGatewayAndKubernetes(t *testing.T) {
 	at := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	pod, pool := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0"}, state.Entity{Namespace: "llm", Pool: "vllm"}
 	peer, gpu := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-1"}, state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0", Node: "gpu-a", GPU: "2"}
@@ -75,9 +75,8 @@ func TestALookSeesWhatGatewayAndKubernetesSay(t *testing.T) {
 	}
 }
 
-// A look that finds KV cache held while nothing runs says so, and not that the cache is full; where
-// another worker's is, it says that.
-func TestALookDoesNotCallAHeldCacheFull(t *testing.T) {
+// A KV cache that is held while nothing runs is not reported as full, unless another worker's is.
+func TestObserveDistinguishesHeldFromFullCache(t *testing.T) {
 	c := mustLoad(t)
 	pod := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0"}
 	samples := []state.Sample{{Signal: "kv_idle_usage", Entity: pod, Value: 0.147}}

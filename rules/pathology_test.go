@@ -8,20 +8,20 @@ import (
 	"paramedic/state"
 )
 
-// Each published pathology is seen where its numbers come together, and not where one of them is
-// missing its border, is not there at all, or is what a healthy pool shows.
-func TestEveryPathologyBothWays(t *testing.T) {
+// Each published pathology appears if all its numbers match. It does not appear if one is below its
+// limit or missing, or in a healthy pool.
+func TestPathologiesAppearOnlyOnTheirPattern(t *testing.T) {
 	c := mustLoad(t)
 	pod := func(name string) state.Entity {
 		return state.Entity{Namespace: "llm", Pool: "p", Pod: name, Model: "m", Node: "n"}
 	}
 	pool := state.Entity{Namespace: "llm", Pool: "p", Model: "m"}
-	pooled := []string{"itl_p50", "e2e_p95"} // what is read of a pool only
+	pooled := []string{"itl_p50", "e2e_p95"} // signals that are read only of a pool
 	type values map[string]float64
 	for _, tc := range []struct {
 		id     string
 		shows  values
-		says   string // a part of what it says
+		says   string // a part of its text
 		spares map[string]values
 	}{
 		{"kv_thrashing", values{"kv_usage": .97, "preemption_rate": .4, "ttft_p95": 4}, "a preempts 0.4/s with its KV cache 97 % full", map[string]values{
@@ -103,7 +103,7 @@ func TestEveryPathologyBothWays(t *testing.T) {
 				t.Errorf("%s: %s: %s", tc.id, name, got.Text)
 			}
 		}
-		for signal := range tc.shows { // without one of its numbers nothing is known
+		for signal := range tc.shows { // without one of its numbers there is no answer
 			if got, _ := seen(values{signal: -1}); got.ID != "" && tc.id != "uneven_queues" {
 				t.Errorf("%s without %s: %s", tc.id, signal, got.Text)
 			}
@@ -115,8 +115,8 @@ func TestEveryPathologyBothWays(t *testing.T) {
 	}
 }
 
-// Users add pathologies of their own, replace built-in ones, and are told what is wrong with them.
-func TestOwnPathologies(t *testing.T) {
+// Users can add pathologies and replace built-in ones; Load reports their mistakes.
+func TestUserPathologies(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "mine.yaml", `pathologies:
   - {id: preemption_storm, title: Ours, per: pod, when: preemption_rate.value > 5, text: "{pod}: {preemption_rate}", points_to: [kv_exhaustion]}
@@ -168,8 +168,8 @@ func TestOwnPathologies(t *testing.T) {
 	}
 }
 
-// Everything that a pool's health asks for is a signal that somebody reads.
-func TestHealthReadsWhatPathologiesAskFor(t *testing.T) {
+// Health reads every signal that a pathology uses.
+func TestHealthReadsSignalsOfPathologies(t *testing.T) {
 	c := mustLoad(t)
 	read := c.HealthSignals()
 	for _, signal := range read {

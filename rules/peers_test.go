@@ -12,10 +12,10 @@ import (
 	"paramedic/state"
 )
 
-// HolmesGPT, pull request 2477: it asserted chains of cause and effect that nothing supported. Here
-// a verdict cites only what was read or what its alerts say, with nothing read it names a cause
-// only where its alerts are signs of that very cause, and of two troubles none is called the
-// consequence of the other where nothing connects them.
+// HolmesGPT, pull request 2477: it asserted chains of cause and effect without evidence. Here a
+// verdict cites only measured signals and the content of its alerts. Without evidence it names a
+// cause only if its alerts are typical of that cause. Of two unconnected problems, neither is a
+// consequence of the other.
 func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 	c := mustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
@@ -29,7 +29,7 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := caseRun{cat: c, dir: filepath.Dir(file), result: &CaseResult{}, short: map[string]state.Worker{}}
-		k.run(ar) // there are no incidents where it needs recorded pages
+		k.run(ar) // cases with recorded pages have no incidents here
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		read := map[string]bool{}
 		for _, s := range k.ev.Samples {
@@ -93,8 +93,7 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 	}
 }
 
-// ofTheAlert says whether a finding is about what an alert says, or what its rule reads, and says
-// so.
+// ofTheAlert reports whether a finding cites an alert, or what its rule reads.
 func ofTheAlert(f state.Finding) bool {
 	text := strings.ToLower(f.Text)
 	return f.Signal == "symptoms" || strings.Contains(text, "alert") || strings.Contains(text, "rule ")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// exampleRules is the file that the reference shows.
+// exampleRules is the file in the reference.
 const exampleRules = `# yaml-language-server: $schema=PATH/docs/rules.schema.json
 symptoms:
   - {id: batch_late, title: The nightly batch is late}
@@ -36,7 +36,7 @@ causes:
     avoid: ["Scaling out: the batch takes the new slots, too."]
 `
 
-// exampleExpressions show what an expression can ask.
+// exampleExpressions show the syntax of expressions.
 var exampleExpressions = []struct{ form, means string }{
 	{`has_symptom("ttft_high")`, "an alert of the incident has this symptom"},
 	{`only_symptom("ttft_high")`, "and none has another"},
@@ -146,8 +146,8 @@ func TestGeneratedReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// What the reference shows is what the program takes.
-func TestTheReferencesExamplesAreSound(t *testing.T) {
+// The program accepts the examples of the reference.
+func TestReferenceExamplesLoad(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "mine.yaml", exampleRules)
 	c, problems, err := Load(dir)

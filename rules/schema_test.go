@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is generated instead of comparing it")
 
-// The schemas for editors are made of what the loader decodes, so that they cannot disagree.
+// The editors' schemas are generated from the loader's types, so they agree.
 func TestGeneratedSchemasAreCurrent(t *testing.T) {
 	for _, s := range []struct {
 		file, title, about string
@@ -72,7 +72,7 @@ func properties(s *jsonschema.Schema, name string) (*jsonschema.Schema, bool) {
 	return s.Properties.Get(name)
 }
 
-// filled says of what has to be there that it may not be empty, as the loader does.
+// filled forbids empty values for required keys, as the loader does.
 func filled(s *jsonschema.Schema) {
 	one := uint64(1)
 	for p := s.Properties.Oldest(); p != nil; p = p.Next() {

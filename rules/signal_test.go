@@ -26,8 +26,8 @@ func TestBuiltInSignalsLoad(t *testing.T) {
 			t.Errorf("signal %s is not declared", id)
 		}
 	}
-	// The production-stack router exports the same names with a label server: it would be a worker
-	// that does not exist.
+	// The production-stack router exports the same names with a label server: its series would look
+	// like another worker.
 	for _, id := range []string{"requests_waiting", "requests_running"} {
 		m := byID[id].Sources[0].Match
 		if len(m) != 1 || m[0].String() != `server=""` {
@@ -77,8 +77,8 @@ func TestMatcher(t *testing.T) {
 	}
 }
 
-// A name that is going is read after the one that replaces it, wherever it is read.
-func TestDeprecatedGaugesHaveTheirSuccessors(t *testing.T) {
+// A deprecated name is read after its replacement by every signal.
+func TestSuccessorsPrecedeDeprecatedGauges(t *testing.T) {
 	signals, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"paramedic/state"
 )
 
-func TestATitleWithinASentence(t *testing.T) {
+func TestTitleWithinASentence(t *testing.T) {
 	for title, want := range map[string]string{
 		"Queue grows": "queue grows", "KV cache is full": "KV cache is full", "A worker is down": "a worker is down", "Überlast": "überlast",
 		"ÜÖ": "ÜÖ", "負荷が高い": "負荷が高い", "": "",
@@ -20,14 +20,14 @@ func TestATitleWithinASentence(t *testing.T) {
 	}
 }
 
-// A text is told in every case in which its condition holds, and has to be true in each: here the
-// one at the edge.
-func TestTextsAreTrueAtTheEdgeOfTheirConditions(t *testing.T) {
+// A text is shown whenever its condition holds, so it has to be true at the condition's threshold.
+func TestTextMatchesConditionAtThresholds(t *testing.T) {
 	c := mustLoadOnce()
 	entity := state.Entity{Cluster: "prod", Namespace: "llm", Model: "llama", Pool: "vllm", Pod: "vllm-0"}
 	ev := state.Evidence{At: caseTime, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", PoolKind: "Deployment", Model: "llama"}}}
 	for signal, v := range map[string]float64{
-		"kv_usage": 0.2, "kv_blocks_total": 1000, "kv_block_size": 16, "requests_running": 1, "prompt_length_mean": 10, "output_length_mean": 10, // 3200 tokens for 20
+		// 3200 tokens for 20
+		"kv_usage": 0.2, "kv_blocks_total": 1000, "kv_block_size": 16, "requests_running": 1, "prompt_length_mean": 10, "output_length_mean": 10,
 		"preemption_rate": 0.03, "requests_waiting": 4, "ttft_p95": 0.9, "itl_p95": 0.02, "container_memory_slope": 100, "error_rate": 0.015, "gateway_error_ratio": 0.2,
 		"generation_tokens_rate": 0,
 	} {
@@ -62,9 +62,9 @@ func TestTextsAreTrueAtTheEdgeOfTheirConditions(t *testing.T) {
 	}
 }
 
-// Where nobody knows how things were before, what a change leads to is no verdict: each change that
-// may have brought it is named, with the sign that it would be known by.
-func TestWhatMayHaveBroughtItIsNamedWhereThePastIsUnknown(t *testing.T) {
+// Without a past, the consequence of a change is no verdict. Each change that may have caused it is
+// listed with its sign.
+func TestPossibleRootsAreListedWithoutBaseline(t *testing.T) {
 	c := mustLoad(t)
 	at := caseTime
 	ev := state.Evidence{At: at, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", Model: "llama"}}}
@@ -84,7 +84,7 @@ func TestWhatMayHaveBroughtItIsNamedWhereThePastIsUnknown(t *testing.T) {
 		t.Fatalf("%s; %+v", d.Cause, d.Alternatives)
 	}
 	for _, line := range d.Story.Do {
-		if len([]rune(line)) > 300 { // as much as a message shows of one
+		if len([]rune(line)) > 300 { // the limit of a line in a message
 			t.Errorf("%d characters: %s", len([]rune(line)), line)
 		}
 	}
@@ -94,7 +94,7 @@ func TestWhatMayHaveBroughtItIsNamedWhereThePastIsUnknown(t *testing.T) {
 			t.Errorf("%s is not named: %s\n%s", root, d.Story.Why, do)
 		}
 	}
-	// The same with a past in which nothing was different but the cache.
+	// The same with a past in which only the cache differed.
 	ev.Samples = nil
 	for _, signal := range slices.Sorted(maps.Keys(now)) {
 		before := now[signal]

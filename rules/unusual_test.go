@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// Each want is the sentence that a person would say of the four numbers.
-func TestAgainstItsUsualValues(t *testing.T) {
+// Each want is the sentence that a person would say about the four numbers.
+func TestComparisonWithUsualValues(t *testing.T) {
 	none := math.NaN()
 	for _, c := range []struct {
 		unit               string
@@ -40,7 +40,7 @@ func TestAgainstItsUsualValues(t *testing.T) {
 	}
 }
 
-// chartOf is a minute-by-minute chart that ends at the case's time.
+// chartOf returns a chart with a point per minute that ends at the case's time.
 func chartOf(n int, value func(i int) float64) []state.Point {
 	out := make([]state.Point, n)
 	for i := range out {
@@ -49,12 +49,11 @@ func chartOf(n int, value func(i int) float64) []state.Point {
 	return out
 }
 
-// ripple swings around a level by one tenth of amount up and down, so that its standard deviation
-// is known.
+// ripple alternates around a level by amount, so that its standard deviation is known.
 func ripple(level, amount float64, i int) float64 { return level + amount*float64(i%2*2-1) }
 
-// surge is a pool of four workers whose arrivals, queue and time to first token leave their course
-// at given points of sixty.
+// surge returns a pool of four workers whose arrivals, queue and time to first token leave their
+// course at given points of sixty.
 func surge(at map[string]int, to map[string]float64) (*state.Incident, *state.Evidence) {
 	in, ev := fleet(mustLoadOnce(), 4)
 	ev.Samples = slices.DeleteFunc(ev.Samples, func(s state.Sample) bool { return at[s.Signal] == 0 })
@@ -93,9 +92,9 @@ func told(d state.Diagnosis) string {
 	return b.String()
 }
 
-// What moved first is at the head, with how long before; what moved a step before or less did not
-// move first that anybody could tell; and what did not move is not spoken of.
-func TestWhatMovedFirst(t *testing.T) {
+// The earliest movement comes first, with its lead. A lead of one step or less is not shown, and
+// signals that did not move are not listed.
+func TestEarliestMovementComesFirst(t *testing.T) {
 	c := mustLoadOnce()
 	in, ev := surge(map[string]int{"requests_running": 36, "kv_usage": 39, "requests_waiting": 40, "gpu_util": 90},
 		map[string]float64{"requests_running": 100, "kv_usage": 0.9, "requests_waiting": 50, "gpu_util": 95})
@@ -108,15 +107,15 @@ func TestWhatMovedFirst(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	// The independent formula: r of two steps in 60 points, of 20 and 24 points, is sqrt(p(1-q) /
-	// (q(1-p))) with p = 20/60 and q = 24/60. It is 0.87; the ripple moves it a little.
+	// (q(1-p))) with p = 20/60 and q = 24/60. It is 0.87; the ripple changes it a little.
 	p, q := 20.0/60, 24.0/60
 	if want := math.Sqrt(p * (1 - q) / (q * (1 - p))); math.Abs(d.Correlations[0].R-want) > 0.02 {
 		t.Errorf("r = %g, want %g", d.Correlations[0].R, want)
 	}
 }
 
-// A rate over five minutes shows a change late: a lead that its window may account for is none.
-func TestALeadIsMoreThanTheOthersWindow(t *testing.T) {
+// A rate over five minutes shows a change late: a lead within that delay does not count.
+func TestLeadExceedsAveragingWindow(t *testing.T) {
 	five := 5 * time.Minute
 	steps := func(from int) track {
 		return track{points: chartOf(60, func(int) float64 { return 0 }), moved: from}
@@ -132,7 +131,7 @@ func TestALeadIsMoreThanTheOthersWindow(t *testing.T) {
 			t.Errorf("point %d before %d with a smear of %s: %s, want %s", c.first, c.second, c.smear, got, c.want)
 		}
 	}
-	// What came since the onset may be drawn in other steps than what was before.
+	// Points after the onset may have wider steps than those before.
 	wider := func(from int) track {
 		t := steps(from)
 		for i := range t.points {
@@ -146,7 +145,8 @@ func TestALeadIsMoreThanTheOthersWindow(t *testing.T) {
 	if got := lead(wider(32), wider(36)); got != 8*time.Minute {
 		t.Errorf("four steps are a lead of %s", got)
 	}
-	// Of a window of five minutes, what is beyond three deviations shows after far/shift of it.
+	// With a window of five minutes, a value exceeds three deviations after far/shift of the
+	// window.
 	c := mustLoadOnce()
 	in, ev := surge(map[string]int{"arrival_rate": 40}, map[string]float64{"arrival_rate": 10})
 	g := newView(in, in.Scope, ev, c).whole
@@ -157,8 +157,8 @@ func TestALeadIsMoreThanTheOthersWindow(t *testing.T) {
 	}
 }
 
-// Pearson's coefficient against numbers worked out by hand, and what is no correlation: too few
-// points, one common spike, flat lines.
+// Pearson's coefficient is compared with values computed by hand. Too few points, one common spike
+// and flat lines are no correlation.
 func TestPearson(t *testing.T) {
 	series := func(n int, f func(i int) float64) []float64 {
 		out := make([]float64, n)
@@ -198,8 +198,8 @@ func TestPearson(t *testing.T) {
 	}
 }
 
-// The explanation of a fault that a person would check by hand: the queue of a pool that has never
-// queued, with arrivals as on any Friday.
+// The explanation of a fault that a person can verify by hand: a queue in a pool that has never had
+// one, with arrivals as on any Friday.
 func TestAnomaliesOfADiagnosis(t *testing.T) {
 	c := mustLoadOnce()
 	in, ev := fleet(c, 4)
@@ -238,8 +238,8 @@ func TestAnomaliesOfADiagnosis(t *testing.T) {
 	}
 }
 
-// Of one broken worker its own numbers are told, not the pool's.
-func TestAnomaliesAreThoseOfTheBrokenWorker(t *testing.T) {
+// For one broken worker its own numbers are shown, not the pool's.
+func TestAnomaliesDescribeBrokenWorker(t *testing.T) {
 	c := mustLoadOnce()
 	in, ev := fleet(c, 4)
 	v := newView(in, in.Scope, ev, c)
@@ -263,9 +263,9 @@ func TestAnomaliesAreThoseOfTheBrokenWorker(t *testing.T) {
 	}
 }
 
-// Every signal of the explanation exists, is read by some evidence (or it would not be in the
-// view), and is charted where its chart is.
-func TestKeySignalsAreThere(t *testing.T) {
+// Every signal of the explanation exists, is read by some evidence (otherwise the view omits it),
+// and has a chart if the explanation uses one.
+func TestKeySignalsExist(t *testing.T) {
 	c := mustLoadOnce()
 	charted := map[string]bool{}
 	signals, err := LoadSignals()

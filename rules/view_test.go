@@ -6,8 +6,8 @@ import (
 	"paramedic/state"
 )
 
-// A kubelet's page answers on the machine of a worker that does not, and is no worker itself.
-func TestExporterIsNotAskedAsAWorker(t *testing.T) {
+// A kubelet answers on the node of a worker that does not, and is no worker itself.
+func TestExporterIsNoWorker(t *testing.T) {
 	c := mustLoad(t)
 	worker := state.Worker{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", Model: "llama-70b", Node: "node-1", Instance: "10.42.0.7:8000"}
 	ev := &state.Evidence{At: caseTime, Workers: []state.Worker{worker}, Samples: []state.Sample{

@@ -10,11 +10,11 @@ import (
 	"paramedic/state"
 )
 
-// What NVIDIA's Xid catalogue asks for after each driver error, by its resolution buckets
-// (Xid-Catalog.xlsx, Ampere and newer, as NVSentinel embeds it, SHA-256 7f70ce96…; engine.md §4.3),
-// written down from there and not from the file that is tested. Repeats of 13 and 31 on one GPU
-// want a diagnosis of it, 45 follows its companion where it has one, 48 is drained first where 63
-// or 64 came with it, 94 is reset when convenient, and what 154 states is preferred to all.
+// The actions of NVIDIA's Xid catalogue for each driver error, by its resolution buckets
+// (Xid-Catalog.xlsx, Ampere and newer, as NVSentinel embeds it, SHA-256 7f70ce96…; engine.md §4.3).
+// They are copied from there, not from the tested file. Repeats of 13 and 31 on one GPU require its
+// diagnosis. 45 follows its companion if there is one. 48 requires a drain first if 63 or 64 came
+// with it. 94 allows a later reset. The action in a 154 takes precedence.
 var nvidia = map[int]string{
 	13: "RESTART_APP", 31: "RESTART_APP", 94: "RESTART_APP, RESET_LATER",
 	43: "IGNORE", 63: "IGNORE", 92: "IGNORE",
@@ -26,9 +26,8 @@ var nvidia = map[int]string{
 	154: "DRIVER",
 }
 
-// TestEveryXidHasItsCauseAndAction: what the engineer reads is what the catalogue asks for,
-// whatever else stands in the story.
-func TestEveryXidHasItsCauseAndAction(t *testing.T) {
+// TestEveryXidHasCauseAndAction: the advice contains the catalogue's action for every Xid.
+func TestEveryXidHasCauseAndAction(t *testing.T) {
 	type told struct {
 		title  string
 		dos    []string // each in what to do
@@ -102,8 +101,8 @@ func TestEveryXidHasItsCauseAndAction(t *testing.T) {
 			if hard != (c.xids[code].Class == "hardware") {
 				t.Errorf("%s is of class %s", bucket, c.xids[code].Class)
 			}
-			// Hardware is named before a worker has died of it. What an application did is not
-			// worth a page until one has.
+			// Hardware faults are named before a worker dies of them. An application's error is not
+			// named until a worker dies.
 			if d := diagnoseXid(c, gpuCase{last: code}); hard && d.Cause != "gpu_fault" || !hard && strings.Contains(strings.Join(d.Story.Do, "\n"), "Cordon node-1 before") {
 				t.Errorf("healthy workers: %s, %v", d.Cause, d.Story.Do)
 			}
@@ -111,9 +110,9 @@ func TestEveryXidHasItsCauseAndAction(t *testing.T) {
 	}
 }
 
-// Errors follow each other: what a process is cleaned up with, what the driver concludes. The gauge
-// shows the last one only.
-func TestTheWorstXidOfLateDecides(t *testing.T) {
+// Errors follow each other: a cleaned-up process, a conclusion of the driver. The gauge shows only
+// the last one.
+func TestWorstRecentXidDecides(t *testing.T) {
 	c := mustLoad(t)
 	before := []state.Point{{At: caseTime.Add(-40 * time.Minute), Value: 0}, {At: caseTime.Add(-20 * time.Minute), Value: 0}}
 	course := func(codes ...float64) []state.Point {
@@ -169,9 +168,9 @@ func TestTheWorstXidOfLateDecides(t *testing.T) {
 	}
 }
 
-// The driver's own word is preferred to the table: DCGM's field, or the kernel log's line where an
-// alert has it. The exporter's text for the code is the same for each 154 and says nothing.
-func TestWhatTheDriverAsksForIsPreferred(t *testing.T) {
+// The driver's own request takes precedence over the table: DCGM's field, or the kernel log's line
+// in an alert. The exporter's text for 154 is always the same and has no request.
+func TestDriverRecoveryTakesPrecedence(t *testing.T) {
 	c := mustLoad(t)
 	line := func(to string) string {
 		return "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (" + to + ")"
@@ -201,14 +200,14 @@ func TestWhatTheDriverAsksForIsPreferred(t *testing.T) {
 			}
 		})
 	}
-	// A code that is not in the table is called what the exporter calls it.
+	// A code that is not in the table gets the exporter's name.
 	d := diagnoseXid(c, gpuCase{last: 136, message: "ALI Training Fail"})
 	if d.Cause != "unknown" || !strings.Contains(d.Story.What, "Xid 136 (ALI Training Fail)") || !strings.Contains(d.Story.What, "see NVIDIA's Xid catalogue") {
 		t.Errorf("%s:\n%s", d.Cause, d.Story.What)
 	}
 }
 
-func TestAnXidOfUnknownAgeOnADeadWorkersGPUIsTold(t *testing.T) {
+func TestOldXidIsNotedIfItsWorkerIsDown(t *testing.T) {
 	c := mustLoad(t)
 	d := diagnoseXid(c, gpuCase{last: 79, old: true, alerted: []int{0}, died: true})
 	if d.Cause != "unknown" || !strings.Contains(d.Story.What, "shows Xid 79 (GPU has fallen off the bus)") || !strings.Contains(d.Story.What, "kernel log") {
@@ -220,22 +219,22 @@ func TestAnXidOfUnknownAgeOnADeadWorkersGPUIsTold(t *testing.T) {
 	}
 }
 
-// gpuCase is what exporters and alerts say of GPU 0 of node-1.
+// A gpuCase is what exporters and alerts report about GPU 0 of node-1.
 type gpuCase struct {
 	last      int // on the gauge; -1: there is none
 	old       bool
 	course    []state.Point
 	counts    map[int]float64
-	alerted   []int // by the alerts, in their order; the last one on the gauge where there are none
+	alerted   []int // by the alerts, in their order; the last one on the gauge if there are none
 	words     string
 	message   string
 	asks      *float64
-	elsewhere int // an old one on the gauge of the other machine's GPU 0
+	elsewhere int // an old one on the gauge of the other node's GPU 0
 	died      bool
 }
 
-// diagnoseXid is the verdict on a pool of two, of which one GPU has just reported an Xid, and whose
-// worker died or did not.
+// diagnoseXid returns the verdict on a pool of two workers. One GPU has just reported an Xid, and
+// its worker died or did not.
 func diagnoseXid(c *Catalog, x gpuCase) state.Diagnosis {
 	workers := []state.Worker{
 		{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", Model: "llama-70b", Node: "node-1", GPUs: []string{"0"}},
