@@ -9,12 +9,12 @@ import (
 )
 
 // gathered returns the evidence of a case's lines of workers and evidence.
-func gathered(t *testing.T, c *Catalog, workers, evidence string) *state.Evidence {
+func gathered(t *testing.T, c *Catalog, workers, evidenceLines string) *state.Evidence {
 	t.Helper()
 	k := caseRun{cat: c, dir: "testdata/cases", result: &CaseResult{}, short: map[string]state.Worker{}}
 	k.ev.At = caseTime
 	k.workers(workers)
-	k.evidence("base ../healthy.evidence\n"+evidence, "", 0)
+	k.evidence("base ../healthy.evidence\n"+evidenceLines, "", 0)
 	if len(k.result.Failures) > 0 {
 		t.Fatal(strings.Join(k.result.Failures, "\n"))
 	}

@@ -16,7 +16,7 @@ import (
 
 // fleet returns an incident of a pool of n workers, with every signal on every entity.
 func fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		panic(err)
 	}
@@ -33,7 +33,7 @@ func fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
 			GPUs: []string{fmt.Sprint(i % 4)}, Ready: true,
 		}
 		ev.Workers = append(ev.Workers, w)
-		for _, s := range signals {
+		for _, s := range all {
 			e := state.Entity{Namespace: w.Namespace, Pod: w.Pod, Pool: w.Pool, Model: w.Model, Node: w.Node}
 			switch s.Per {
 			case PerGPU:
@@ -160,9 +160,9 @@ func TestFindingsAddUpToTheScore(t *testing.T) {
 			if d.Title == "" || d.Story.What == "" || d.Story.Why == "" || len(d.Story.Do) == 0 || d.Confidence < 0 || d.Confidence > 1 {
 				t.Errorf("%s: not a whole diagnosis: %+v", r.Name, d)
 			}
-			for _, text := range append([]string{d.Title, d.Story.What, d.Story.Why, d.Story.Else}, d.Story.Do...) {
-				if placeholderForm.MatchString(text) {
-					t.Errorf("%s: a placeholder is left in %q", r.Name, text)
+			for _, finding := range append([]string{d.Title, d.Story.What, d.Story.Why, d.Story.Else}, d.Story.Do...) {
+				if placeholderForm.MatchString(finding) {
+					t.Errorf("%s: a placeholder is left in %q", r.Name, finding)
 				}
 			}
 		}

@@ -163,11 +163,11 @@ func whereTimeGoes(in *state.Incident, v *view) string {
 	if b.Queue == nil {
 		return ""
 	}
-	text := b.String() + "."
+	out := b.String() + "."
 	if b.Slowest != "" {
-		text += " The slowest traced request took " + b.Slowest + "."
+		out += " The slowest traced request took " + b.Slowest + "."
 	}
-	return text
+	return out
 }
 
 func bottleneckOf(v *view) Bottleneck {
@@ -285,9 +285,9 @@ func interpret(g *group) string {
 }
 
 // reading returns a copy of the catalogue for a view that reads only these signals.
-func (c *Catalog) reading(signals ...string) *Catalog {
+func (c *Catalog) reading(ids ...string) *Catalog {
 	used := map[string]bool{}
-	for _, s := range signals {
+	for _, s := range ids {
 		used[s] = true
 	}
 	out := *c

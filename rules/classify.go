@@ -243,8 +243,8 @@ func xidOf(a state.Alert, s state.Symptom) string {
 		}
 	}
 	for _, key := range []string{"summary", "description", "message"} {
-		text := a.Annotations[key]
-		if m := xidWord.FindStringSubmatch(text[:min(len(text), 2048)]); m != nil && m[1] != "0" {
+		value := a.Annotations[key]
+		if m := xidWord.FindStringSubmatch(value[:min(len(value), 2048)]); m != nil && m[1] != "0" {
 			return m[1]
 		}
 	}
@@ -265,8 +265,8 @@ func (c *Catalog) xidHints(s *state.Sign, a state.Alert) {
 		s.Hints["rule"] = name
 	}
 	var asked *Recovery
-	for _, text := range []string{a.Labels["err_msg"], a.Annotations["summary"], a.Annotations["description"], a.Annotations["message"]} {
-		if r := c.askedFor(text[:min(len(text), 2048)]); asked == nil {
+	for _, value := range []string{a.Labels["err_msg"], a.Annotations["summary"], a.Annotations["description"], a.Annotations["message"]} {
+		if r := c.askedFor(value[:min(len(value), 2048)]); asked == nil {
 			asked = r
 		}
 	}

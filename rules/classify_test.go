@@ -287,8 +287,8 @@ func FuzzClassify(f *testing.F) {
 	f.Add("X", "server", "http://[::1", generator(strings.Repeat("(", 3000)), "xid xid xid")
 	f.Add("DCGMXidErrors", "exported_pod", strings.Repeat("a-", 5000), generator("sum by (le) (rate(a_bucket[5m"), "é")
 	now := time.Unix(1e9, 0)
-	f.Fuzz(func(t *testing.T, name, key, value, gen, text string) {
-		a := state.Alert{Labels: map[string]string{"alertname": name, key: value}, Annotations: map[string]string{"summary": text}, GeneratorURL: gen}
+	f.Fuzz(func(t *testing.T, name, key, value, gen, summary string) {
+		a := state.Alert{Labels: map[string]string{"alertname": name, key: value}, Annotations: map[string]string{"summary": summary}, GeneratorURL: gen}
 		s := c.Classify(a, "c")
 		if _, ok := c.symptoms[s.Symptom]; !ok || s.Severity.Rank() == 0 || s.By == "" {
 			t.Fatalf("not a sign: %+v", s)
@@ -350,10 +350,10 @@ func TestConfidencesAddUpAndWouldWinSuffices(t *testing.T) {
 			if i > 0 {
 				rival = v.ranked[0].score
 			}
-			text := wouldWin(v, &v.ranked[i])
-			number, _, _ := strings.Cut(text, " dB more")
+			need := wouldWin(v, &v.ranked[i])
+			number, _, _ := strings.Cut(need, " dB more")
 			if x, err := strconv.ParseFloat(number, 64); err != nil || w.score+x < threshold-.1 || w.score+x < rival+margin-.1 {
-				t.Errorf("%s: %s at %g dB, the best other at %g, would be named with %q", symptom, w.cause.ID, w.score, rival, text)
+				t.Errorf("%s: %s at %g dB, the best other at %g, would be named with %q", symptom, w.cause.ID, w.score, rival, need)
 			}
 		}
 		if sum > 1.001 {

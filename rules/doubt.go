@@ -224,9 +224,9 @@ func (v *view) inQuestion(pods []string) []*group {
 // mute returns the signals of the evidence that an exporter reports for other workers, but not for
 // one of these. Signals of engines do not count, since they may be missing for a reason: a ratio of
 // zero requests, or the cache of a worker that is never idle.
-func (c *Catalog) mute(signals []string, e *Evidence, of []*group) []string {
+func (c *Catalog) mute(ids []string, e *Evidence, of []*group) []string {
 	var out []string
-	for _, id := range signals {
+	for _, id := range ids {
 		if c.engines[id] || c.spoken[id] || !slices.Contains(e.when.signals, id) {
 			continue
 		}
@@ -247,9 +247,9 @@ func (c *Catalog) mute(signals []string, e *Evidence, of []*group) []string {
 }
 
 // lacking returns the signals of an expression that are missing now, or whose past is missing.
-func (v *view) lacking(signals []string, x *expression, src string, cat *Catalog) []string {
+func (v *view) lacking(ids []string, x *expression, src string, cat *Catalog) []string {
 	var out []string
-	for _, id := range signals {
+	for _, id := range ids {
 		if !slices.Contains(x.signals, id) {
 			continue
 		}

@@ -121,13 +121,13 @@ func exporters(signal string) string {
 }
 
 // without removes samples of signals: of the given workers and nodes, or of all if none are given.
-func (k caseIncident) without(of []string, signals ...string) *state.Evidence {
+func (k caseIncident) without(of []string, ids ...string) *state.Evidence {
 	ev := k.ev
 	gone := func(s state.Sample) bool {
-		return slices.Contains(signals, exporters(s.Signal)) && (of == nil || slices.Contains(of, s.Entity.Pod) || slices.Contains(of, s.Entity.Node))
+		return slices.Contains(ids, exporters(s.Signal)) && (of == nil || slices.Contains(of, s.Entity.Pod) || slices.Contains(of, s.Entity.Node))
 	}
 	ev.Samples, ev.Missing = slices.DeleteFunc(slices.Clone(ev.Samples), gone), slices.Clone(ev.Missing)
-	for _, signal := range signals {
+	for _, signal := range ids {
 		if !slices.ContainsFunc(ev.Samples, func(s state.Sample) bool { return exporters(s.Signal) == signal }) {
 			ev.Missing = append(ev.Missing, state.Missing{Signal: signal, Reason: "no series"})
 		}
@@ -151,15 +151,15 @@ func (k caseIncident) withoutPast(signal string) *state.Evidence {
 func (k caseIncident) lacking(c *Catalog) iter.Seq2[string, *state.Evidence] {
 	return func(yield func(string, *state.Evidence) bool) {
 		broken := slices.Concat(k.in.Diagnosis.Scope.Pods, k.in.Diagnosis.Scope.Nodes)
-		signals, read := k.signals(), c.readBy(k.in.Diagnosis.Cause)
-		for i, a := range signals {
+		ids, read := k.signals(), c.readBy(k.in.Diagnosis.Cause)
+		for i, a := range ids {
 			if !yield(a, k.without(nil, a)) || !yield(a+".baseline", k.withoutPast(a)) {
 				return
 			}
 			if len(broken) > 0 && !c.engines[a] && !yield(a+" of the broken", k.without(broken, a)) {
 				return
 			}
-			for _, b := range signals[i+1:] {
+			for _, b := range ids[i+1:] {
 				if !testing.Short() && read[a] && read[b] && !yield(a+" and "+b, k.without(nil, a, b)) {
 					return
 				}

@@ -131,12 +131,12 @@ func TestMissingReasonIsShownOnceWithoutSources(t *testing.T) {
 	const none = "the cluster test has no Prometheus, engines or Kubernetes configured"
 	w := newEverywhereWorld(t)
 	w.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("VLLMKVCacheExhaustion", 1)}}})
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ev := state.Evidence{Incident: w.open()[0].ID, At: w.now}
-	for _, s := range signals {
+	for _, s := range all {
 		ev.Missing = append(ev.Missing, state.Missing{Signal: s.ID, Reason: none})
 	}
 	w.apply(state.Input{Evidence: &ev})

@@ -123,9 +123,9 @@ func TestPoolOfSeveralModelsHasNoModel(t *testing.T) {
 			t.Errorf("%s: incidents %v", name, got)
 		}
 	}
-	health := Health("default", *ev)
-	if len(health) != 1 || health[0].Model != "deepseek, qwen-7b" || health[0].Workers != 3 || health[0].Pods != 4 {
-		t.Errorf("health: %+v", health)
+	pools := Health("default", *ev)
+	if len(pools) != 1 || pools[0].Model != "deepseek, qwen-7b" || pools[0].Workers != 3 || pools[0].Pods != 4 {
+		t.Errorf("health: %+v", pools)
 	}
 }
 
@@ -137,11 +137,11 @@ func TestPoolOfSeveralModelsShowsPathologies(t *testing.T) {
 	for signal, v := range map[string]float64{"kv_usage": .99, "preemption_rate": 2} {
 		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Unit: c.units[signal], At: caseTime})
 	}
-	health := c.Health("default", ev)
-	if len(health) != 1 || len(health[0].Pathologies) != 1 || health[0].Pathologies[0].ID != "preemption_storm" {
-		t.Fatalf("health: %+v", health)
+	pools := c.Health("default", ev)
+	if len(pools) != 1 || len(pools[0].Pathologies) != 1 || pools[0].Pathologies[0].ID != "preemption_storm" {
+		t.Fatalf("health: %+v", pools)
 	}
-	if s := health[0].Scope(); s.Pool != "chat" || s.Model != "" {
+	if s := pools[0].Scope(); s.Pool != "chat" || s.Model != "" {
 		t.Errorf("its scope is %+v", s)
 	}
 	one := Health("default", state.Evidence{Workers: serves()[:2]})

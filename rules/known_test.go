@@ -10,12 +10,12 @@ import (
 // Every metric in the articles is known: an engine exports it and a signal or a rule uses it, or it
 // has a replacement. Metrics that only callers of an engine can count are exempt.
 func TestMetricsOfArticlesAreKnown(t *testing.T) {
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := map[string]bool{}
-	for _, s := range signals {
+	for _, s := range all {
 		for _, src := range s.Sources {
 			for _, name := range append([]string{src.Metric, src.Over}, src.With...) {
 				read[name], read[bare(name)] = true, true

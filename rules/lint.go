@@ -85,11 +85,11 @@ type linter struct {
 }
 
 // say adds a finding. In a fix, only PromQL is in backquotes.
-func (l *linter) say(s state.Severity, text, fix string) {
+func (l *linter) say(s state.Severity, msg, fix string) {
 	if l.behind != "" {
-		text += ", in the recording rule " + l.behind
+		msg += ", in the recording rule " + l.behind
 	}
-	f := LintFinding{Group: plain(l.rule.Group), Rule: plain(l.rule.Name), Severity: s, Text: printable(text), Fix: printable(fix)}
+	f := LintFinding{Group: plain(l.rule.Group), Rule: plain(l.rule.Name), Severity: s, Text: printable(msg), Fix: printable(fix)}
 	if !slices.Contains(l.found, f) {
 		l.found = append(l.found, f)
 	}
@@ -100,7 +100,7 @@ func (l *linter) lint() {
 		l.say(state.Info, fmt.Sprintf("the expression has %d characters and was not looked at", len(l.rule.Expr)), "split the rule")
 		return
 	}
-	if _, err := promql.ParseExpr(l.rule.Expr); err != nil {
+	if _, err := exprParser.ParseExpr(l.rule.Expr); err != nil {
 		l.say(state.Critical, "the expression does not parse: "+plain(err.Error()), "correct it; promtool check rules shows the place")
 		return
 	}

@@ -121,9 +121,9 @@ func gapAt(edges []float64, value float64) (g gap, between bool) {
 
 // byRelease describes gaps, with the release if there are several.
 func byRelease(gaps []gap, tell func(gap) string) string {
-	text := tell(gaps[0])
+	out := tell(gaps[0])
 	for _, g := range gaps[1:] {
-		text += " (" + tell(g) + " in older releases)"
+		out += " (" + tell(g) + " in older releases)"
 	}
-	return text
+	return out
 }

@@ -304,15 +304,15 @@ func (l *linter) bounded(c bound, what string, top float64, x *parser.BinaryExpr
 
 // decided reports a comparison that never or always holds, and its effect on the rule.
 func (l *linter) decided(always bool, why, fix string, x *parser.BinaryExpr, path []parser.Node) {
-	text := map[bool]string{false: "can never fire: ", true: "fires always: "}[always]
+	msg := map[bool]string{false: "can never fire: ", true: "fires always: "}[always]
 	severity := state.Critical
 	switch part := deciding(x, path); {
 	case x.ReturnBool || !part:
-		text, severity = map[bool]string{false: "one part never holds: ", true: "one part always holds: "}[always], state.Warning
+		msg, severity = map[bool]string{false: "one part never holds: ", true: "one part always holds: "}[always], state.Warning
 	case always && len(path) > 0 && !alone(path):
-		text, severity = "one part always holds: ", state.Warning
+		msg, severity = "one part always holds: ", state.Warning
 	}
-	l.say(severity, text+why, fix)
+	l.say(severity, msg+why, fix)
 }
 
 // deciding reports whether an expression has no value if the node has none.

@@ -81,11 +81,11 @@ func (l *linter) filled(u use, uses []use) {
 	if u.is != full || u.under || growth || itself || !l.preallocates() {
 		return
 	}
-	text, severity := fmt.Sprintf("tells nothing about load: the engines here take GPU memory for their KV cache at their start and keep it, whatever %s is then", u.metric), state.Warning
+	msg, severity := fmt.Sprintf("tells nothing about load: the engines here take GPU memory for their KV cache at their start and keep it, whatever %s is then", u.metric), state.Warning
 	if l.rule.Holds && !slices.ContainsFunc(uses, func(v use) bool { return v.metric != u.metric && !slices.Contains(framebuffers, v.metric) }) {
-		text, severity = text+"; the rule holds now, and will as long as they run", state.Critical
+		msg, severity = msg+"; the rule holds now, and will as long as they run", state.Critical
 	}
-	l.say(severity, text, fmt.Sprintf("watch %s; for a leak, `%s` (GPUMemoryGrows of deploy/prometheus/dcgm.yml)", l.cacheOf().watched(), growing))
+	l.say(severity, msg, fmt.Sprintf("watch %s; for a leak, `%s` (GPUMemoryGrows of deploy/prometheus/dcgm.yml)", l.cacheOf().watched(), growing))
 }
 
 // preallocates reports whether the fleet has an engine that allocates its GPU memory at the start.

@@ -165,11 +165,11 @@ func (l *linter) missing(name string) {
 		l.say(state.Info, fmt.Sprintf("cannot fire: nothing exports %s* metrics here, %s among them", prefix, name), "remove the rule, or scrape what it is about")
 		return
 	}
-	text := fmt.Sprintf("cannot fire: %s is not exported here, though other %s* metrics are", name, prefix)
+	msg := fmt.Sprintf("cannot fire: %s is not exported here, though other %s* metrics are", name, prefix)
 	if strings.HasSuffix(name, "_total") {
-		text += " (or has not counted anything yet)"
+		msg += " (or has not counted anything yet)"
 	}
-	l.say(state.Warning, text, "look at the engine's /metrics for what its version exports")
+	l.say(state.Warning, msg, "look at the engine's /metrics for what its version exports")
 }
 
 // never states that no series has the name, or has had it in the last week if that is known.

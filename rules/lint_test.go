@@ -280,8 +280,8 @@ func TestLintReportsGPUMemoryThresholds(t *testing.T) {
 			continue
 		}
 		for i, want := range c.want {
-			if text := string(got[i].Severity) + " " + got[i].Text; !strings.HasPrefix(text, want) || strings.Contains(text, "holds now") && !strings.Contains(want, "critical") {
-				t.Errorf("%s: %s, want %s", c.expr, text, want)
+			if data := string(got[i].Severity) + " " + got[i].Text; !strings.HasPrefix(data, want) || strings.Contains(data, "holds now") && !strings.Contains(want, "critical") {
+				t.Errorf("%s: %s, want %s", c.expr, data, want)
 			}
 		}
 	}

@@ -20,16 +20,16 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		return nil, nil, err
 	}
-	units, numbers := make(map[string]string, len(signals)), make(map[string]int, len(signals))
-	titles, windows := make(map[string]string, len(signals)), make(map[string]time.Duration, len(signals))
+	units, numbers := make(map[string]string, len(all)), make(map[string]int, len(all))
+	titles, windows := make(map[string]string, len(all)), make(map[string]time.Duration, len(all))
 	spoken, ofEngines := map[string]bool{}, map[string]bool{}
 	var cut []string
 	past := map[string]map[string]bool{"baseline": {}, "hour_ago": {}, "day_ago": {}, "week_ago": {}}
-	for i, s := range signals {
+	for i, s := range all {
 		past["baseline"][s.ID], past["hour_ago"][s.ID], past["day_ago"][s.ID], past["week_ago"][s.ID] = s.Compared(), s.Compared(), s.Seasonal, s.Seasonal
 		units[s.ID], titles[s.ID], spoken[s.ID] = s.Unit, s.Title, s.Text
 		numbers[s.ID] = i

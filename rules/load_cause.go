@@ -163,16 +163,18 @@ func (l *loader) signals(names []text) []string {
 // braced returns placeholders in their written form.
 func braced(names []string) string { return "{" + strings.Join(names, "}, {") + "}" }
 
-func (l *loader) placeholders(t text, signals bool) {
+func (l *loader) placeholders(t text, inEvidence bool) {
 	for _, name := range placeholders(t.s) {
 		base, field, _ := strings.Cut(name, ".")
 		if slices.Contains(fixedPlaceholders, name) {
-			if signals == slices.Contains(ofVerdicts, name) && slices.Contains(slices.Concat(ofVerdicts, ofEvidence), name) {
-				l.bad(t.line, "no value for {%s} here: in evidence there are %s, in titles and advice %s", name, braced(ofEvidence), braced(ofVerdicts))
+			limited := slices.Contains(slices.Concat(ofVerdicts, ofEvidence), name)
+			if limited && inEvidence == slices.Contains(ofVerdicts, name) {
+				l.bad(t.line, "no value for {%s} here: in evidence there are %s, in titles and advice %s",
+					name, braced(ofEvidence), braced(ofVerdicts))
 			}
 			continue
 		}
-		if _, ok := l.cat.units[base]; ok && signals && (field == "" || slices.Contains(readingFields, field)) {
+		if _, ok := l.cat.units[base]; ok && inEvidence && (field == "" || slices.Contains(readingFields, field)) {
 			continue
 		}
 		l.bad(t.line, "no placeholder {%s} here", name)

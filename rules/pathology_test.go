@@ -47,7 +47,7 @@ func TestPathologiesAppearOnlyOnTheirPattern(t *testing.T) {
 		{"prefixes_never_hit", values{"prefix_hit_ratio": .02, "prefix_query_rate": 900, "ttft_p95": 4}, "2 % of the prompt tokens that a looks up", map[string]values{
 			"hits": {"prefix_hit_ratio": .1}, "a cache that is off": {"prefix_query_rate": 0}, "diverse prompts, all in time": {"ttft_p95": 2}}},
 	} {
-		evidence := func(with values) state.Evidence {
+		evidenceOf := func(with values) state.Evidence {
 			ev := state.Evidence{At: caseTime, Workers: []state.Worker{
 				{Namespace: "llm", Pool: "p", Pod: "a", Model: "m", Node: "n", Ready: true}, {Namespace: "llm", Pool: "p", Pod: "b", Model: "m", Node: "n", Ready: true}}}
 			add := func(signal string, e state.Entity, v float64) {
@@ -75,7 +75,7 @@ func TestPathologiesAppearOnlyOnTheirPattern(t *testing.T) {
 			return ev
 		}
 		seen := func(with values) (SeenPathology, PoolHealth) {
-			pools := c.Health("default", evidence(with))
+			pools := c.Health("default", evidenceOf(with))
 			if len(pools) != 1 {
 				t.Fatalf("%s: %+v", tc.id, pools)
 			}
@@ -86,12 +86,12 @@ func TestPathologiesAppearOnlyOnTheirPattern(t *testing.T) {
 			}
 			return SeenPathology{}, pools[0]
 		}
-		got, health := seen(nil)
+		got, p := seen(nil)
 		if !strings.Contains(got.Text, tc.says) || strings.Contains(got.Text, "{") {
 			t.Errorf("%s says %q", tc.id, got.Text)
 		}
-		if healthRank[health.Overall] < healthRank[HealthWarning] {
-			t.Errorf("%s, and the pool is %s", tc.id, health.Overall)
+		if healthRank[p.Overall] < healthRank[HealthWarning] {
+			t.Errorf("%s, and the pool is %s", tc.id, p.Overall)
 		}
 		if pathology := c.pathologies[tc.id]; pathology == nil || len(tc.spares) == 0 {
 			t.Fatalf("%s: no such pathology, or no test that it stays quiet", tc.id)

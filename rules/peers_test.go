@@ -95,6 +95,6 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 
 // ofTheAlert reports whether a finding cites an alert, or what its rule reads.
 func ofTheAlert(f state.Finding) bool {
-	text := strings.ToLower(f.Text)
-	return f.Signal == "symptoms" || strings.Contains(text, "alert") || strings.Contains(text, "rule ")
+	lower := strings.ToLower(f.Text)
+	return f.Signal == "symptoms" || strings.Contains(lower, "alert") || strings.Contains(lower, "rule ")
 }

@@ -115,11 +115,11 @@ explained symptom adds, 3 less for each symptom that it does not explain, and th
 		fmt.Fprintf(&b, "| `%s` | %s |\n", id, c.symptoms[id].Title)
 	}
 	b.WriteString("\n## Signals\n\nEach is read from whatever engine runs, and from DCGM's exporter, kube-state-metrics or the API server.\n\n| signal | is | unit | of a | a day and a week ago |\n|---|---|---|---|---|\n")
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range signals {
+	for _, s := range all {
 		unit, seasonal := s.Unit, ""
 		if s.Text {
 			unit = "a word"

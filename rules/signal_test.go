@@ -6,12 +6,12 @@ import (
 )
 
 func TestBuiltInSignalsLoad(t *testing.T) {
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	byID := map[string]Signal{}
-	for _, s := range signals {
+	for _, s := range all {
 		byID[s.ID] = s
 	}
 	contract := `kv_usage requests_waiting requests_running waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95 itl_p50 itl_p95
@@ -79,12 +79,12 @@ func TestMatcher(t *testing.T) {
 
 // A deprecated name is read after its replacement by every signal.
 func TestSuccessorsPrecedeDeprecatedGauges(t *testing.T) {
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	const old, now = "dynamo_frontend_inflight_requests", "dynamo_frontend_active_requests"
-	for _, s := range signals {
+	for _, s := range all {
 		at := map[string]int{}
 		for i, src := range s.Sources {
 			for _, name := range append([]string{src.Metric}, src.With...) {

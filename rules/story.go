@@ -159,11 +159,11 @@ func wouldWin(v verdict, w *weighed) string {
 		if len(seen) == 3 || sum >= need && len(seen) > 0 {
 			break
 		}
-		text := u.expects
+		item := u.expects
 		if u.missing {
-			text += " (could not be read)"
+			item += " (could not be read)"
 		}
-		seen = append(seen, fmt.Sprintf("%s, %+g dB", text, u.weight))
+		seen = append(seen, fmt.Sprintf("%s, %+g dB", item, u.weight))
 		sum += u.weight
 	}
 	switch { // without these words the weights would not add up to the need

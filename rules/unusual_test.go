@@ -103,8 +103,8 @@ func TestEarliestMovementComesFirst(t *testing.T) {
 	if got := told(d); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if text := d.Correlations[0].Text; !strings.HasPrefix(text, "Requests running rose 4 min before requests waiting rose (r = 0.8") {
-		t.Errorf("%s", text)
+	if got := d.Correlations[0].Text; !strings.HasPrefix(got, "Requests running rose 4 min before requests waiting rose (r = 0.8") {
+		t.Errorf("%s", got)
 	}
 	// The independent formula: r of two steps in 60 points, of 20 and 24 points, is sqrt(p(1-q) /
 	// (q(1-p))) with p = 20/60 and q = 24/60. It is 0.87; the ripple changes it a little.
@@ -268,11 +268,11 @@ func TestAnomaliesDescribeBrokenWorker(t *testing.T) {
 func TestKeySignalsExist(t *testing.T) {
 	c := mustLoadOnce()
 	charted := map[string]bool{}
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range signals {
+	for _, s := range all {
 		charted[s.ID] = s.Chart
 	}
 	for _, id := range append(slices.Clone(keySignals), movers...) {

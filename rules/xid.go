@@ -222,9 +222,9 @@ var recoveryWords = regexp.MustCompile(`(?i)recovery action changed.{0,40}\bto\b
 // to 0x1 (GPU Reset Required)". Unknown words are ignored. So is the number, which has several
 // meanings in different drivers. The exporter's own text for the code, "GPU Recovery Action
 // Changed", has no recovery.
-func (c *Catalog) askedFor(text string) *Recovery {
-	words := strings.TrimSpace(text)
-	if m := recoveryWords.FindStringSubmatch(text); m != nil {
+func (c *Catalog) askedFor(message string) *Recovery {
+	words := strings.TrimSpace(message)
+	if m := recoveryWords.FindStringSubmatch(message); m != nil {
 		words = strings.TrimSpace(m[1])
 	}
 	for _, r := range c.recoveries {

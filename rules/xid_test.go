@@ -254,8 +254,8 @@ func diagnoseXid(c *Catalog, x gpuCase) state.Diagnosis {
 	}
 	in := c.troubles(alerts, workers)[0].in
 	ev := state.Evidence{At: caseTime, Workers: workers}
-	add := func(signal string, w state.Worker, gpu string, v float64, text string) *state.Sample {
-		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Text: text, At: caseTime,
+	add := func(signal string, w state.Worker, gpu string, v float64, summary string) *state.Sample {
+		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Text: summary, At: caseTime,
 			Entity: state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod, Node: w.Node, GPU: gpu}})
 		return &ev.Samples[len(ev.Samples)-1]
 	}
