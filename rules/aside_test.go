@@ -30,18 +30,23 @@ func firing(c *Catalog, workers []state.Worker, alerts ...map[string]string) *tr
 	return c.troubles(list, workers)[0]
 }
 
-const hangs = "requests_running b 44 was=60\nrequests_waiting b 35 was=0\ngeneration_tokens_rate b 0 was=2350\nprompt_tokens_rate b 0 was=4200\nfinish_rate b 0 was=3.0\n" +
+const hangs = "requests_running b 44 was=60\nrequests_waiting b 35 was=0\ngeneration_tokens_rate b 0 was=2350\nprompt_tokens_rate b 0 " +
+	"was=4200\nfinish_rate b 0 was=3.0\n" +
 	"gpu_util b/* 100 was=91\ngpu_tensor_active b/* 0.01 was=0.37\nttft_p95 b -\n"
 
 // StatefulSets of two namespaces, production and staging of a model, have pods with the same names.
 // A verdict on one pod must not affect the other.
 func TestBrokenPodIsMatchedByNamespace(t *testing.T) {
 	c := mustLoad(t)
-	ev := gathered(t, c, "a llm vllm-0 vllm llama-70b node-1 0,1\nb llm vllm-1 vllm llama-70b node-2 0,1\nc llm vllm-2 vllm llama-70b node-3 0,1\n", hangs)
-	in := firing(c, ev.Workers, map[string]string{"alertname": "VLLMThroughputDrop", "severity": "warning", "model_name": "llama-70b", "namespace": "llm"},
-		map[string]string{"alertname": "VLLMRequestQueueBackup", "severity": "warning", "model_name": "llama-70b", "namespace": "llm", "pod": "vllm-0"}).in
+	ev := gathered(t, c, "a llm vllm-0 vllm llama-70b node-1 0,1\nb llm vllm-1 vllm llama-70b node-2 0,1\nc llm vllm-2 vllm llama-70b "+
+		"node-3 0,1\n", hangs)
+	in := firing(c, ev.Workers, map[string]string{"alertname": "VLLMThroughputDrop", "severity": "warning", "model_name": "llama-70b",
+		"namespace": "llm"},
+		map[string]string{"alertname": "VLLMRequestQueueBackup", "severity": "warning", "model_name": "llama-70b", "namespace": "llm",
+			"pod": "vllm-0"}).in
 	for space, want := range map[string]state.Cause{"staging": "engine_hang", "llm": state.Unknown} {
-		ev.Beside = []state.Beside{{Incident: "INC-9", Cause: "engine_hang", Scope: state.Scope{Namespace: space, Pool: "vllm", Pods: []string{"vllm-1"}}}}
+		ev.Beside = []state.Beside{
+			{Incident: "INC-9", Cause: "engine_hang", Scope: state.Scope{Namespace: space, Pool: "vllm", Pods: []string{"vllm-1"}}}}
 		if got := c.Diagnose(in, ev, caseTime).Cause; got != want {
 			t.Errorf("beside a hang of vllm-1 in %s: %s, want %s", space, got, want)
 		}
@@ -52,9 +57,12 @@ func TestBrokenPodIsMatchedByNamespace(t *testing.T) {
 // failure a new problem.
 func TestFailedNodeStaysReportedDespiteGPUFaultOnIt(t *testing.T) {
 	c := mustLoad(t)
-	ev := gathered(t, c, "a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1\nb llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-2 0,1\n", "")
-	failed := state.Beside{Incident: "INC-1", Cause: "node_failure", Scope: state.Scope{Namespace: "llm", Nodes: []string{"node-2"}, Pods: []string{ev.Workers[1].Pod}}}
-	fault := state.Beside{Incident: "INC-2", Cause: "gpu_fault", Scope: state.Scope{Namespace: "llm", Nodes: []string{"node-2"}, Pods: []string{ev.Workers[1].Pod}, GPUs: []string{"1"}}}
+	ev := gathered(t, c, "a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1\nb llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama "+
+		"llama-70b node-2 0,1\n", "")
+	failed := state.Beside{Incident: "INC-1", Cause: "node_failure",
+		Scope: state.Scope{Namespace: "llm", Nodes: []string{"node-2"}, Pods: []string{ev.Workers[1].Pod}}}
+	fault := state.Beside{Incident: "INC-2", Cause: "gpu_fault",
+		Scope: state.Scope{Namespace: "llm", Nodes: []string{"node-2"}, Pods: []string{ev.Workers[1].Pod}, GPUs: []string{"1"}}}
 	top := newTopology(ev.Workers)
 	for _, by := range [][]state.Beside{{failed, fault}, {fault, failed}} {
 		if !c.broken(top, by).node("node-2") {
@@ -76,9 +84,12 @@ d llm vllm-llama-7d9f8b6c5-ddddd vllm-llama llama-70b node-3 2,3
 	down := func(pod string) map[string]string {
 		return map[string]string{"alertname": "WorkerDown", "severity": "critical", "namespace": "llm", "pod": pod}
 	}
-	tr := firing(c, ev.Workers, down(ev.Workers[0].Pod), map[string]string{"alertname": "VLLMHighTTFT", "severity": "warning", "model_name": "llama-70b", "namespace": "llm"},
+	tr := firing(c, ev.Workers, down(ev.Workers[0].Pod),
+		map[string]string{"alertname": "VLLMHighTTFT", "severity": "warning", "model_name": "llama-70b", "namespace": "llm"},
 		down(ev.Workers[1].Pod))
-	tr.in.Diagnosis = state.Diagnosis{Cause: "gpu_fault", Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: []string{ev.Workers[0].Pod}, Nodes: []string{"node-1"}, GPUs: []string{"1"}}}
+	tr.in.Diagnosis = state.Diagnosis{Cause: "gpu_fault",
+		Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama", Pods: []string{ev.Workers[0].Pod}, Nodes: []string{"node-1"},
+			GPUs: []string{"1"}}}
 	for _, a := range c.Aside(tr.in, tr.alerts, ev) {
 		t.Errorf("%s of %s is split off", a.Alert.Name(), a.Sign.Entity.Pod)
 	}
@@ -94,7 +105,8 @@ b llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-2 0,1
 c llm vllm-llama-7d9f8b6c5-ccccc vllm-llama llama-70b node-3 0,1
 `, "node_ready node:node-1 0 was=1\npod_ready a 0\nup a 0\nengine_health a 0\nrequests_running a -\ngeneration_tokens_rate a -\n")
 	machine := firing(c, ev.Workers, map[string]string{"alertname": "KubeNodeNotReady", "severity": "critical", "node": "node-1"}).in
-	pool := firing(c, ev.Workers, map[string]string{"alertname": "LLMQueueBuildup", "severity": "warning", "model_name": "llama-70b", "namespace": "llm"}).in
+	pool := firing(c, ev.Workers, map[string]string{"alertname": "LLMQueueBuildup", "severity": "warning", "model_name": "llama-70b",
+		"namespace": "llm"}).in
 	pool.ID, pool.OpenedAt = "INC-2", pool.OpenedAt.Add(45*time.Second)
 	machine.Diagnosis = c.Diagnose(machine, ev, caseTime)
 	ev.Beside = []state.Beside{{Incident: machine.ID, Cause: machine.Cause(), Scope: machine.Diagnosis.Scope}}

@@ -20,7 +20,8 @@ func fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
 	if err != nil {
 		panic(err)
 	}
-	in := &state.Incident{ID: "INC-1", Cluster: "test", Status: state.StatusOpen, OpenedAt: caseTime, Scope: state.Scope{Cluster: "test", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}}
+	in := &state.Incident{ID: "INC-1", Cluster: "test", Status: state.StatusOpen, OpenedAt: caseTime,
+		Scope: state.Scope{Cluster: "test", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama"}}
 	for _, name := range []string{"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "LLMPreemptionStorm", "VLLMHighTTFT"} {
 		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": "llama-70b", "namespace": "llm"}}, "test")
 		attach(in, s, name, caseTime)
@@ -29,7 +30,8 @@ func fleet(c *Catalog, n int) (*state.Incident, *state.Evidence) {
 	base := 0.5
 	for i := range n {
 		w := state.Worker{
-			Namespace: "llm", Pod: fmt.Sprintf("vllm-llama-7d9f8b6c5-%05d", i), Pool: "vllm-llama", Model: "llama-70b", Node: fmt.Sprintf("node-%d", i/4),
+			Namespace: "llm", Pod: fmt.Sprintf("vllm-llama-7d9f8b6c5-%05d", i), Pool: "vllm-llama", Model: "llama-70b",
+			Node: fmt.Sprintf("node-%d", i/4),
 			GPUs: []string{fmt.Sprint(i % 4)}, Ready: true,
 		}
 		ev.Workers = append(ev.Workers, w)
@@ -85,7 +87,8 @@ func BenchmarkDiagnose64WorkersWithCharts(b *testing.B) {
 
 func BenchmarkClassify(b *testing.B) {
 	c := mustLoad(b)
-	a := state.Alert{Labels: map[string]string{"alertname": "Ours", "model_name": "llama-70b", "namespace": "llm", "severity": "page"}, GeneratorURL: generator(circulating[29].expr)}
+	a := state.Alert{Labels: map[string]string{"alertname": "Ours", "model_name": "llama-70b", "namespace": "llm", "severity": "page"},
+		GeneratorURL: generator(circulating[29].expr)}
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Classify(a, "c")
@@ -99,11 +102,14 @@ func BenchmarkClassifyAndCorrelate(b *testing.B) {
 	for i := range 24 {
 		in := &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%02d", i)), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime}
 		for _, name := range []string{"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "VLLMHighTTFT"} {
-			attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": fmt.Sprintf("model-%d", i), "namespace": "llm"}}, "c"), name, caseTime)
+			attach(in, c.Classify(state.Alert{
+				Labels: map[string]string{"alertname": name, "model_name": fmt.Sprintf("model-%d", i), "namespace": "llm"}}, "c"), name,
+				caseTime)
 		}
 		open = append(open, in)
 	}
-	a := state.Alert{Labels: map[string]string{"alertname": "LLMPreemptionStorm", "model_name": "model-7", "namespace": "llm"}, GeneratorURL: generator("rate(vllm:num_preemptions_total[5m]) > 1")}
+	a := state.Alert{Labels: map[string]string{"alertname": "LLMPreemptionStorm", "model_name": "model-7", "namespace": "llm"},
+		GeneratorURL: generator("rate(vllm:num_preemptions_total[5m]) > 1")}
 	b.ReportAllocs()
 	for b.Loop() {
 		s := c.Classify(a, "c")

@@ -87,7 +87,8 @@ func (b Bottleneck) String() string {
 	case b.Traced.Class == b.Class:
 		out += fmt.Sprintf(", from latency histograms; %d traces say the same", b.Traced.Requests)
 	default:
-		out += fmt.Sprintf(", from latency histograms; %d traces say %s (%s)", b.Traced.Requests, b.Traced.Class, b.Traced.shares()+b.Traced.ofFirst())
+		out += fmt.Sprintf(", from latency histograms; %d traces say %s (%s)", b.Traced.Requests, b.Traced.Class,
+			b.Traced.shares()+b.Traced.ofFirst())
 	}
 	if b.waiting != "" {
 		out += fmt.Sprintf("; the %s that wait now are not counted before they end", b.waiting)
@@ -103,7 +104,8 @@ func (b Bottleneck) shares() string {
 	if b.Route != nil {
 		route = fmt.Sprintf("routing %.0f %%, ", 100**b.Route)
 	}
-	return fmt.Sprintf("%squeue %.0f %%, prefill %.0f %%, decode %.0f %% of a request", route, 100**b.Queue, 100**b.Prefill, 100**b.Decode)
+	return fmt.Sprintf("%squeue %.0f %%, prefill %.0f %%, decode %.0f %% of a request", route, 100**b.Queue,
+		100**b.Prefill, 100**b.Decode)
 }
 
 // ofFirst returns the dominant phase's share of the time to the first token. It returns "" if the
@@ -131,10 +133,13 @@ type bottleneckSignals struct {
 }
 
 var (
-	byHistograms = bottleneckSignals{from: BottleneckFromHistograms, queue: "queue_time_mean", prefill: "prefill_time_mean", decode: "decode_time_mean",
+	byHistograms = bottleneckSignals{from: BottleneckFromHistograms, queue: "queue_time_mean",
+		prefill: "prefill_time_mean", decode: "decode_time_mean",
 		usual: "itl_p50", slow: "itl_p95", hits: []string{"prefix_hit_ratio"}}
-	byTraces = bottleneckSignals{from: BottleneckFromTraces, queue: "trace_queue_time", prefill: "trace_prefill_time", decode: "trace_decode_time",
-		route: "trace_route_time", usual: "trace_itl_p50", slow: "trace_itl_p95", hits: []string{"prefix_hit_ratio", "trace_prefix_hit_ratio"}}
+	byTraces = bottleneckSignals{from: BottleneckFromTraces, queue: "trace_queue_time", prefill: "trace_prefill_time",
+		decode: "trace_decode_time",
+		route:  "trace_route_time", usual: "trace_itl_p50", slow: "trace_itl_p95",
+		hits: []string{"prefix_hit_ratio", "trace_prefix_hit_ratio"}}
 )
 
 // Bottleneck classifies a scope from its latency histograms, or else from its traces.
@@ -145,8 +150,9 @@ func (c *Catalog) Bottleneck(scope state.Scope, ev *state.Evidence) Bottleneck {
 }
 
 // bottleneckReads lists the signals that a classification reads.
-var bottleneckReads = []string{"ttft_p95", "itl_p50", "itl_p95", "queue_time_p95", "queue_time_mean", "prefill_time_mean", "decode_time_mean", "prefix_hit_ratio",
-	"trace_requests", "trace_queue_time", "trace_prefill_time", "trace_decode_time", "trace_route_time", "trace_itl_p50", "trace_itl_p95",
+var bottleneckReads = []string{"ttft_p95", "itl_p50", "itl_p95", "queue_time_p95", "queue_time_mean",
+	"prefill_time_mean", "decode_time_mean", "prefix_hit_ratio", "trace_requests", "trace_queue_time",
+	"trace_prefill_time", "trace_decode_time", "trace_route_time", "trace_itl_p50", "trace_itl_p95",
 	"trace_prefix_hit_ratio", "trace_slowest", "requests_waiting"}
 
 // late lists the latency symptoms. For an incident with one of them, the story shows where the time
@@ -156,7 +162,8 @@ var late = []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup",
 // whereTimeGoes describes the classification in one or two sentences if the incident's requests are
 // late. It returns "" if the time was not measured.
 func whereTimeGoes(in *state.Incident, v *view) string {
-	if v == nil || !slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return slices.Contains(late, s.Symptom) }) {
+	if v == nil || !slices.ContainsFunc(in.Symptoms,
+		func(s state.SymptomCount) bool { return slices.Contains(late, s.Symptom) }) {
 		return ""
 	}
 	b := bottleneckOf(v)
@@ -188,7 +195,8 @@ func bottleneckOf(v *view) Bottleneck {
 	default:
 		out.Requests, out.Slowest = traced.Requests, traced.Slowest
 	}
-	if r := g.reading("requests_waiting"); r != nil && r.sum.ok && r.sum.v >= 2 && out.Queue != nil && *out.Queue < unqueued {
+	if r := g.reading("requests_waiting"); r != nil && r.sum.ok && r.sum.v >= 2 && out.Queue != nil &&
+		*out.Queue < unqueued {
 		out.waiting = fmt.Sprintf("%.0f", r.sum.v)
 	}
 	out.Reading = interpret(g)
@@ -211,7 +219,8 @@ func (g *group) numberOf(signal string) number {
 // classify classifies the group from one source.
 func (s bottleneckSignals) classify(g *group) Bottleneck {
 	out := Bottleneck{Class: BottleneckUnmeasured}
-	queue, prefill, decode, route := g.numberOf(s.queue), g.numberOf(s.prefill), g.numberOf(s.decode), g.numberOf(s.route)
+	queue, prefill := g.numberOf(s.queue), g.numberOf(s.prefill)
+	decode, route := g.numberOf(s.decode), g.numberOf(s.route)
 	total := queue.v + prefill.v + decode.v
 	if route.ok {
 		total += route.v

@@ -91,7 +91,8 @@ func (c *Catalog) RunCasesWith(place string, read PageReader) ([]CaseResult, err
 		if err != nil {
 			return nil, fmt.Errorf("reading case: %w", err)
 		}
-		r := CaseResult{Name: strings.TrimSuffix(filepath.Base(f), ".txtar"), File: f, ToldApart: []ToldApart{}, Failures: []string{}}
+		r := CaseResult{Name: strings.TrimSuffix(filepath.Base(f), ".txtar"), File: f, ToldApart: []ToldApart{},
+			Failures: []string{}}
 		k := caseRun{cat: c, dir: dir, result: &r, short: map[string]state.Worker{}, read: read}
 		k.run(ar)
 		out = append(out, r)
@@ -162,14 +163,16 @@ func (k *caseRun) workers(s string) {
 		if _, twice := k.short[f[0]]; twice {
 			k.fail("workers:%d: there is a worker %s already: give each a short name of its own", i+1, f[0])
 		}
-		if slices.ContainsFunc(k.ev.Workers, func(o state.Worker) bool { return o.Namespace == w.Namespace && o.Pod == w.Pod }) {
+		if slices.ContainsFunc(k.ev.Workers,
+			func(o state.Worker) bool { return o.Namespace == w.Namespace && o.Pod == w.Pod }) {
 			k.fail("workers:%d: there is a worker with the pod %s already", i+1, w.Pod)
 		}
 		for _, word := range f[6:] {
 			key, value, option := strings.Cut(word, "=")
 			switch {
 			case !option && w.GPUs != nil:
-				k.fail("workers:%d: GPUs are given twice, the second time as %s: write all of them as one word, such as 0,1", i+1, word)
+				k.fail("workers:%d: GPUs are given twice, the second time as %s: write all of them as one word, such "+
+					"as 0,1", i+1, word)
 			case !option:
 				w.GPUs = strings.Split(word, ",")
 			case key == "group":
@@ -261,7 +264,8 @@ func (k *caseRun) sample(at string, f []string) {
 	}
 	for _, e := range k.entities(at, f[1]) {
 		s.Entity = e
-		k.ev.Samples = slices.DeleteFunc(k.ev.Samples, func(o state.Sample) bool { return o.Signal == s.Signal && o.Entity == e })
+		k.ev.Samples = slices.DeleteFunc(k.ev.Samples,
+			func(o state.Sample) bool { return o.Signal == s.Signal && o.Entity == e })
 		if !gone {
 			k.ev.Samples = append(k.ev.Samples, s)
 		}

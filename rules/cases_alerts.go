@@ -82,9 +82,11 @@ func jsonText(err error) string {
 	case !ok:
 		return err.Error()
 	case wrong.Field == "":
-		return fmt.Sprintf("it wants a list of alerts, [{…}, {…}], and there is %s: of a webhook's body take what stands in \"alerts\"", wrong.Value)
+		return fmt.Sprintf("it wants a list of alerts, [{…}, {…}], and there is %s: of a webhook's body take what "+
+			"stands in \"alerts\"", wrong.Value)
 	case strings.HasPrefix(wrong.Field, "labels") || strings.HasPrefix(wrong.Field, "annotations"):
-		return fmt.Sprintf("%s wants texts in quotes, as {\"severity\": \"warning\"}, and there is %s", wrong.Field, wrong.Value)
+		return fmt.Sprintf("%s wants texts in quotes, as {\"severity\": \"warning\"}, and there is %s", wrong.Field,
+			wrong.Value)
 	}
 	return fmt.Sprintf("%s wants a text in quotes, and there is %s", wrong.Field, wrong.Value)
 }

@@ -119,7 +119,8 @@ func (k *caseRun) looksLike(in *state.Incident, ids []string) {
 		case alerts == 0:
 			k.fail("it does not look like %s, which no alert is a sign of", id)
 		case pull < margin:
-			k.fail("it does not look like %s, for which alerts and evidence speak with only %g dB; %d are the least", id, round(pull, 2), margin)
+			k.fail("it does not look like %s, for which alerts and evidence speak with only %g dB; %d are the least",
+				id, round(pull, 2), margin)
 		}
 		k.not(in.Diagnosis, id)
 		k.result.ToldApart = append(k.result.ToldApart, ToldApart{Cause: k.cause, From: id})

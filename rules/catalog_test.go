@@ -30,8 +30,10 @@ func TestBuiltInCatalogueHasNoProblems(t *testing.T) {
 	if len(c.Causes()) < 10 {
 		t.Errorf("%d causes, want the first ten", len(c.Causes()))
 	}
-	for _, id := range []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup", "queue_time_high", "kv_pressure", "preemptions",
-		"throughput_drop", "error_rate", "aborts", "prefix_hit_low", "gpu_memory_high", "gpu_hardware", "gpu_throttled", "gpu_idle", "memory_growth",
+	for _, id := range []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup", "queue_time_high", "kv_pressure",
+		"preemptions",
+		"throughput_drop", "error_rate", "aborts", "prefix_hit_low", "gpu_memory_high", "gpu_hardware", "gpu_throttled", "gpu_idle",
+		"memory_growth",
 		"oom", "crash_loop", "worker_down", "target_down", "no_endpoints", "rollout_stuck", "slo_burn", "quality", state.Unclassified} {
 		if _, ok := c.symptoms[id]; !ok {
 			t.Errorf("no symptom %s", id)
@@ -45,8 +47,10 @@ func TestBuiltInCatalogueHasNoProblems(t *testing.T) {
 			t.Errorf("cause %s does not say what it is, what to do, what to avoid and what looks like it", cause.ID)
 		}
 		for _, a := range cause.LookAlikes {
-			if other, ok := c.Cause(a.Cause); ok && other.differs(cause.ID) == "" && cause.ID != "benign_alert" && a.Cause != "benign_alert" &&
-				!strings.Contains("prefix_cache_collapse kv_exhaustion", string(a.Cause)) && cause.ID != "prefill_starvation" && cause.ID != "engine_hang" {
+			if other, ok := c.Cause(a.Cause); ok && other.differs(cause.ID) == "" && cause.ID != "benign_alert" &&
+				a.Cause != "benign_alert" &&
+				!strings.Contains("prefix_cache_collapse kv_exhaustion", string(a.Cause)) && cause.ID != "prefill_starvation" &&
+				cause.ID != "engine_hang" {
 				t.Errorf("%s says what sets %s apart, but not the other way round", cause.ID, a.Cause)
 			}
 		}
@@ -247,7 +251,8 @@ pathologies:
 		"2: alert A: severity \"sev-critical\" is none of critical, warning, info",
 		"5: prior is -Inf dB: give a number from -100 to 100",
 		"10: weight is +Inf dB: give a number from -100 to 100",
-		"10: no value for {pods} here: in evidence there are {full_in}, {count}, {total}, in titles and advice {pods}, {nodes}, {gpus}, {broken}, {of_workers}",
+		"10: no value for {pods} here: in evidence there are {full_in}, {count}, {total}, in titles and advice {pods}, {nodes}, {gpus}, " +
+			"{broken}, {of_workers}",
 		"11: weight of else is NaN dB: give a number from -100 to 100",
 		"14: no placeholder {kv_usage} here",
 		"15: no placeholder {tagret} here",
@@ -256,7 +261,8 @@ pathologies:
 		"17: cause other leads to itself: take it out of leads_to",
 		"17: cause other looks like itself: take it out of look_alikes",
 		"25: label code: error parsing regexp: missing closing ): `5(..`",
-		"26: \"answers_total{code=\\\"500\\\"}\" is no name of a metric: give the name alone, with * for anything, and what the selector asks for as label",
+		"26: \"answers_total{code=\\\"500\\\"}\" is no name of a metric: give the name alone, with * for anything, and what the selector " +
+			"asks for as label",
 		"26: PromQL has no function \"raet\"; did you mean rate?",
 		"28: \"Answer-Errors\" is in no name of an alert, which is read as letters and digits alone: write \"answererrors\"",
 		"30: xid code \"-79\" is not a number from 1 to 999",
@@ -319,7 +325,8 @@ causes: []
 ---
 alerts: []
 `)
-	write(t, dir, "d.yaml", "alerts: 3\ncauses:\n  - title: x\n  - 5\nxids:\n  - {code: 79, class: hardware}\n  -\n  - {code: 79, class: notice}\n")
+	write(t, dir, "d.yaml", "alerts: 3\ncauses:\n  - title: x\n  - 5\nxids:\n  - {code: 79, class: hardware}\n  -\n  - {code: 79, class: "+
+		"notice}\n")
 	_, problems, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -379,7 +386,8 @@ func TestCatalogReferencesResolve(t *testing.T) {
 	for _, p := range problems {
 		got = append(got, p.Text)
 	}
-	for i, want := range []string{`leads to "kv_exhaustoin", which is no cause; did you mean kv_exhaustion?`, `is no cause; there are bad_rollout, benign_alert, `, `no signal "kv_usge"; did you mean kv_usage?`} {
+	for i, want := range []string{`leads to "kv_exhaustoin", which is no cause; did you mean kv_exhaustion?`,
+		`is no cause; there are bad_rollout, benign_alert, `, `no signal "kv_usge"; did you mean kv_usage?`} {
 		if !strings.Contains(strings.Join(got, "\n"), want) {
 			t.Errorf("%d: nothing says %q:\n%s", i, want, strings.Join(got, "\n"))
 		}
@@ -411,7 +419,8 @@ func TestYAMLAnchorsAndMergesAreResolved(t *testing.T) {
 
 // FuzzRulesFile checks that reading any file terminates, and that every problem has a line.
 func FuzzRulesFile(f *testing.F) {
-	for _, seed := range []string{"causes: [{id: a}]", "alerts:\n - x\n  y", "a: &a [*a]", "causes: &c\n  - <<: *c", "---\n---\n", "causes:\n  - id: [", "xids: {1: 2}", "\t", "symptoms:\n- {? a : b}"} {
+	for _, seed := range []string{"causes: [{id: a}]", "alerts:\n - x\n  y", "a: &a [*a]", "causes: &c\n  - <<: *c", "---\n---\n",
+		"causes:\n  - id: [", "xids: {1: 2}", "\t", "symptoms:\n- {? a : b}"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data string) {
@@ -442,7 +451,8 @@ func write(t *testing.T, dir, name, data string) {
 func TestFindingsListOnlyMeasuredSignals(t *testing.T) {
 	c := mustLoad(t)
 	v := &view{signals: map[string]*series{"requests_waiting": {}}}
-	w := weighed{seen: []seen{{found: found{Signal: "requests_waiting", reads: []string{"itl_p95", "requests_waiting"}}, of: placeholder{view: v}}}}
+	w := weighed{
+		seen: []seen{{found: found{Signal: "requests_waiting", reads: []string{"itl_p95", "requests_waiting"}}, of: placeholder{view: v}}}}
 	if got := w.findings(c, caseTime)[0].Reads; !slices.Equal(got, []string{"requests_waiting"}) {
 		t.Errorf("it reads %v", got)
 	}
@@ -454,7 +464,8 @@ func TestSettledEvidencePersists(t *testing.T) {
 	c := mustLoad(t)
 	k := playedIncident(t, c, "testdata/cases/prefill_starvation_for_minutes.txtar")
 	settled := func() bool {
-		return slices.ContainsFunc(c.Diagnose(k.in, &k.ev, caseTime).Findings, func(f state.Finding) bool { return slices.Contains(f.Settles, "long_context_burst") })
+		return slices.ContainsFunc(c.Diagnose(k.in, &k.ev, caseTime).Findings,
+			func(f state.Finding) bool { return slices.Contains(f.Settles, "long_context_burst") })
 	}
 	if !settled() {
 		t.Error("six minutes of streams that run on beside long prompts do not rule out a burst")

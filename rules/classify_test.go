@@ -32,7 +32,8 @@ var circulating = []struct {
 	{"VLLMLatencySLABreach", `histogram_quantile(0.95, rate(vllm:e2e_request_latency_seconds_bucket[5m])) > 30`, "e2e_high"},
 	{"VLLMTTFTDegradation", `histogram_quantile(0.95, rate(vllm:time_to_first_token_seconds_bucket[5m])) > 5`, "ttft_high"},
 	{"GPUMemoryHighUtilization", `DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95`, "gpu_memory_high"},
-	{"VLLMThroughputDrop", `rate(vllm:generation_tokens_total[5m]) < 0.5 * rate(vllm:generation_tokens_total[30m] offset 1h)`, "throughput_drop"},
+	{"VLLMThroughputDrop", `rate(vllm:generation_tokens_total[5m]) < 0.5 * rate(vllm:generation_tokens_total[30m] offset 1h)`,
+		"throughput_drop"},
 	{"DynamoTTFTP99High", `histogram_quantile(0.99, rate(dynamo_ttft_milliseconds_bucket{model=~".+"}[5m])) > 500`, "ttft_high"},
 	{"DynamoTTFTP99Critical", `histogram_quantile(0.99, rate(dynamo_ttft_milliseconds_bucket{model=~".+"}[5m])) > 2000`, "ttft_high"},
 	{"DynamoTBTP99High", `histogram_quantile(0.99, rate(dynamo_tbt_milliseconds_bucket{model=~".+"}[5m])) > 100`, "itl_high"},
@@ -45,9 +46,12 @@ var circulating = []struct {
 	{"KVCacheNearFull", `vllm_kv_cache_utilization > 0.95`, "kv_pressure"},
 	{"QueueBuildUp", `vllm_queue_depth > 50`, "queue_buildup"},
 	{"LowThroughput", `rate(vllm_output_tokens_total[5m]) < 100`, "throughput_drop"},
-	{"VLLMHighTTFT", `histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "ttft_high"},
-	{"VLLMQueueTimeHigh", `histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:request_queue_time_seconds_bucket[5m]))) > 2`, "queue_time_high"},
-	{"VLLMPreemptionRelatedDegradation", `sum by (cluster, model_name) (increase(vllm:num_preemptions_total[10m])) > 0 and histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "preemptions"},
+	{"VLLMHighTTFT", `histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`,
+		"ttft_high"},
+	{
+		"VLLMQueueTimeHigh", `histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:request_queue_time_seconds_bucket[5m]))) > 2`, "queue_time_high"},
+	{"VLLMPreemptionRelatedDegradation",
+		`sum by (cluster, model_name) (increase(vllm:num_preemptions_total[10m])) > 0 and histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "preemptions"},
 }
 
 func generator(expr string) string {
@@ -81,12 +85,14 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`vllm:num_requests_running > 0 and rate(vllm:generation_tokens_total[3m]) == 0`, "throughput_drop", "stalled"},
 		{`vllm:kv_cache_usage_perc > 0.1 and vllm:num_requests_running == 0`, "kv_pressure", "idle_kv"},
 		{`vllm:kv_cache_usage_perc > 0.1 and on (pod) vllm:num_requests_running + vllm:num_requests_waiting < 1`, "kv_pressure", "idle_kv"},
-		{`sglang:token_usage > 0.1 and on (pod) max by (pod) (sglang:num_running_reqs + sglang:num_queue_reqs) == 0`, "kv_pressure", "idle_kv"},
+		{`sglang:token_usage > 0.1 and on (pod) max by (pod) (sglang:num_running_reqs + sglang:num_queue_reqs) == 0`, "kv_pressure",
+			"idle_kv"},
 		{`vllm:kv_cache_usage_perc > 0.95 and vllm:num_requests_running > 10`, "kv_pressure", ""}, // full and busy
 		{`rate(dynamo_frontend_output_tokens_total[3m]) == 0 and dynamo_frontend_active_requests > 0`, "throughput_drop", "stalled"},
 		{`rate(dynamo_frontend_output_tokens_total[3m]) == 0 and dynamo_frontend_inflight_requests > 0`, "throughput_drop", "stalled"},
 		{`sglang:num_running_reqs > 0 and rate(sglang:realtime_tokens_total[3m]) == 0`, "throughput_drop", "stalled"},
-		{`sum(rate(sglang:realtime_tokens_total{mode="prefill_cache"}[5m])) / sum(rate(sglang:realtime_tokens_total{mode=~"prefill_.+"}[5m])) < 0.1`, "prefix_hit_low", ""},
+		{
+			`sum(rate(sglang:realtime_tokens_total{mode="prefill_cache"}[5m])) / sum(rate(sglang:realtime_tokens_total{mode=~"prefill_.+"}[5m])) < 0.1`, "prefix_hit_low", ""},
 		{`sum(rate(sglang:realtime_tokens_total{mode="decode"}[5m])) < 100`, "throughput_drop", ""},
 		{`DCGM_FI_DEV_XID_ERRORS > 0`, "gpu_hardware", "sticky_xid"},
 		{`changes(DCGM_FI_DEV_XID_ERRORS[5m]) > 0`, "gpu_hardware", ""},
@@ -115,7 +121,8 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`sum(rate(istio_requests_total{response_code=~"4..|5.."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(my_requests_total{http_status_code=~"[45].."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(my_requests_total{http_status=~"^(500|502)$"}[5m])) > 1`, "error_rate", ""},
-		{`sum(rate(envoy_cluster_upstream_rq_xx{envoy_response_code_class="5"}[5m])) / sum(rate(envoy_cluster_upstream_rq_total[5m])) > 0.05`, "error_rate", ""},
+		{
+			`sum(rate(envoy_cluster_upstream_rq_xx{envoy_response_code_class="5"}[5m])) / sum(rate(envoy_cluster_upstream_rq_total[5m])) > 0.05`, "error_rate", ""},
 		{`sum(rate(envoy_cluster_upstream_rq{envoy_response_code="504"}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(envoy_cluster_upstream_rq{envoy_response_code="401"}[5m])) > 1`, "error_rate", "gateway_denies"},
 		{`sum(rate(traefik_service_requests_total{code="403"}[5m])) > 1`, "error_rate", "gateway_denies"},
@@ -144,7 +151,8 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`node_filesystem_avail_bytes < 1e9`, state.Unclassified, ""},
 	} {
 		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "X"}, GeneratorURL: generator(tt.expr)}, "x")
-		if s.Symptom != tt.want || tt.hint != "" && s.Hints[tt.hint] == "" || tt.hint == "" && s.Hints["sticky_xid"]+s.Hints["stalled"]+s.Hints["idle_kv"]+s.Hints["gateway_denies"]+s.Hints["picker_fails"] != "" {
+		if s.Symptom != tt.want || tt.hint != "" && s.Hints[tt.hint] == "" || tt.hint == "" && s.Hints["sticky_xid"]+s.Hints["stalled"]+
+			s.Hints["idle_kv"]+s.Hints["gateway_denies"]+s.Hints["picker_fails"] != "" {
 			t.Errorf("%s: %s, hints %v; want %s, hint %q", tt.expr, s.Symptom, s.Hints, tt.want, tt.hint)
 		}
 	}
@@ -178,21 +186,25 @@ func TestEntityFromLabels(t *testing.T) {
 	}{
 		"DCGM behind its exporter": {
 			map[string]string{
-				"alertname": "DCGMXidErrors", "gpu": "3", "UUID": "GPU-1", "Hostname": "node-7", "modelName": "NVIDIA H100", "pod": "dcgm-exporter-x1y2z",
+				"alertname": "DCGMXidErrors", "gpu": "3", "UUID": "GPU-1", "Hostname": "node-7", "modelName": "NVIDIA H100",
+				"pod":       "dcgm-exporter-x1y2z",
 				"namespace": "gpu-operator", "exported_pod": "vllm-llama-7d9f8b6c5-abcde", "exported_namespace": "llm",
 			},
 			state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm-llama", Pod: "vllm-llama-7d9f8b6c5-abcde", Node: "node-7", GPU: "3"},
 		},
 		"DCGM with no workload": {
-			map[string]string{"alertname": "DCGMXidErrors", "gpu": "3", "hostname": "node-7", "pod": "dcgm-exporter-x1y2z", "namespace": "gpu-operator", "instance": "10.0.0.1:9400"},
+			map[string]string{"alertname": "DCGMXidErrors", "gpu": "3", "hostname": "node-7", "pod": "dcgm-exporter-x1y2z",
+				"namespace": "gpu-operator", "instance": "10.0.0.1:9400"},
 			state.Entity{Cluster: "c", Node: "node-7", GPU: "3"},
 		},
 		"the router's copy": {
-			map[string]string{"alertname": "QueueBuildUp", "server": "http://10.0.0.3:8000", "pod": "router-5d8f7c6b9-qqqqq", "namespace": "llm", "instance": "10.0.0.9:80"},
+			map[string]string{"alertname": "QueueBuildUp", "server": "http://10.0.0.3:8000", "pod": "router-5d8f7c6b9-qqqqq",
+				"namespace": "llm", "instance": "10.0.0.9:80"},
 			state.Entity{Cluster: "c", Namespace: "llm", Instance: "10.0.0.3:8000"},
 		},
 		"Dynamo's own namespace": {
-			map[string]string{"alertname": "DynamoTTFTP99High", "model": "qwen/qwen3-0.6b", "dynamo_namespace": "vllm-agg", "namespace": "serving"},
+			map[string]string{"alertname": "DynamoTTFTP99High", "model": "qwen/qwen3-0.6b", "dynamo_namespace": "vllm-agg",
+				"namespace": "serving"},
 			state.Entity{Cluster: "c", Namespace: "serving", Model: "qwen/qwen3-0.6b"},
 		},
 		"StatefulSet": {
@@ -202,23 +214,28 @@ func TestEntityFromLabels(t *testing.T) {
 			map[string]string{"alertname": "X", "pod": "vllm-llama"}, state.Entity{Cluster: "c", Pod: "vllm-llama"},
 		},
 		"targets of a PodMonitor": {
-			map[string]string{"alertname": "TargetDown", "cluster": "eu", "namespace": "llm", "job": "llm/vllm", "service": ""}, state.Entity{Cluster: "c", Namespace: "llm", Job: "llm/vllm"},
+			map[string]string{"alertname": "TargetDown", "cluster": "eu", "namespace": "llm", "job": "llm/vllm", "service": ""},
+			state.Entity{Cluster: "c", Namespace: "llm", Job: "llm/vllm"},
 		},
 		"targets of a Service": {
-			map[string]string{"alertname": "TargetDown", "namespace": "llm", "job": "vllm", "service": "vllm-svc"}, state.Entity{Cluster: "c", Namespace: "llm", Job: "vllm", Service: "vllm-svc"},
+			map[string]string{"alertname": "TargetDown", "namespace": "llm", "job": "vllm", "service": "vllm-svc"},
+			state.Entity{Cluster: "c", Namespace: "llm", Job: "vllm", Service: "vllm-svc"},
 		},
 		"a pod by kube-state-metrics": {
-			map[string]string{"alertname": "KubePodCrashLooping", "namespace": "llm", "pod": "vllm-llama", "job": "kube-state-metrics", "service": "kube-state-metrics"}, state.Entity{Cluster: "c", Namespace: "llm", Pod: "vllm-llama"},
+			map[string]string{"alertname": "KubePodCrashLooping", "namespace": "llm", "pod": "vllm-llama", "job": "kube-state-metrics",
+				"service": "kube-state-metrics"}, state.Entity{Cluster: "c", Namespace: "llm", Pod: "vllm-llama"},
 		},
 		"an address only": {
-			map[string]string{"alertname": "TargetDown", "instance": "10.1.1.1:8000", "job": "vllm"}, state.Entity{Cluster: "c", Instance: "10.1.1.1:8000", Job: "vllm"},
+			map[string]string{"alertname": "TargetDown", "instance": "10.1.1.1:8000", "job": "vllm"},
+			state.Entity{Cluster: "c", Instance: "10.1.1.1:8000", Job: "vllm"},
 		},
 	} {
 		if diff := cmp.Diff(tt.want, c.Classify(state.Alert{Labels: tt.labels}, "c").Entity); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	own := state.Alert{Labels: map[string]string{"alertname": "Ours", "name": "front", "namespace": "llm"}, GeneratorURL: generator(`llm_d_epp_average_queue_size > 5`)}
+	own := state.Alert{Labels: map[string]string{"alertname": "Ours", "name": "front", "namespace": "llm"},
+		GeneratorURL: generator(`llm_d_epp_average_queue_size > 5`)}
 	if e := c.Classify(own, "c").Entity; e.Pool != "front" {
 		t.Errorf("what an endpoint picker measures names its pool: %+v", e)
 	}
@@ -251,7 +268,8 @@ func TestXidComesFromLabelsOrText(t *testing.T) {
 	c := mustLoad(t)
 	for _, a := range []state.Alert{
 		{Labels: map[string]string{"alertname": "DCGMXidErrors", "err_code": "79"}},
-		{Labels: map[string]string{"alertname": "DCGMXidErrors"}, Annotations: map[string]string{"description": "GPU 3 reported XID error: 79 (fell off)"}},
+		{Labels: map[string]string{"alertname": "DCGMXidErrors"},
+			Annotations: map[string]string{"description": "GPU 3 reported XID error: 79 (fell off)"}},
 	} {
 		if got := c.Classify(a, "").Hints["xid"]; got != "79" {
 			t.Errorf("%v: xid %q", a, got)
@@ -267,14 +285,16 @@ func TestUnparsableExpressionsMatchByMetricName(t *testing.T) {
 		for _, metric := range r.Any {
 			metric = strings.Trim(strings.ReplaceAll(metric, "*", "x"), "_")
 			for _, expr := range []string{metric + `{status=~"5.."} by`, "sum(" + metric + " > 0.5", metric + ` by (pod) == 0`} {
-				if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "Ours"}, GeneratorURL: generator(expr)}, ""); c.symptoms[s.Symptom].ID != s.Symptom {
+				if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "Ours"}, GeneratorURL: generator(expr)},
+					""); c.symptoms[s.Symptom].ID != s.Symptom {
 					t.Errorf("%s: %+v", expr, s)
 				}
 			}
 		}
 	}
 	const broken = `sum(rate(http_requests_total{status=~"5.."}[5m]) by (instance) > 1`
-	if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "Ours"}, GeneratorURL: generator(broken)}, ""); s.Symptom != state.Unclassified {
+	if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "Ours"}, GeneratorURL: generator(broken)},
+		""); s.Symptom != state.Unclassified {
 		t.Errorf("%s means %s: which status it asks for cannot be read", broken, s.Symptom)
 	}
 }
@@ -288,7 +308,8 @@ func FuzzClassify(f *testing.F) {
 	f.Add("DCGMXidErrors", "exported_pod", strings.Repeat("a-", 5000), generator("sum by (le) (rate(a_bucket[5m"), "é")
 	now := time.Unix(1e9, 0)
 	f.Fuzz(func(t *testing.T, name, key, value, gen, summary string) {
-		a := state.Alert{Labels: map[string]string{"alertname": name, key: value}, Annotations: map[string]string{"summary": summary}, GeneratorURL: gen}
+		a := state.Alert{Labels: map[string]string{"alertname": name, key: value}, Annotations: map[string]string{"summary": summary},
+			GeneratorURL: gen}
 		s := c.Classify(a, "c")
 		if _, ok := c.symptoms[s.Symptom]; !ok || s.Severity.Rank() == 0 || s.By == "" {
 			t.Fatalf("not a sign: %+v", s)
@@ -322,7 +343,8 @@ func TestPoolOf(t *testing.T) {
 func TestUnknownConfidenceComplementsBestCause(t *testing.T) {
 	c := mustLoad(t)
 	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
-	attach(in, state.Sign{Symptom: "ttft_high", Severity: state.Critical, Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
+	attach(in, state.Sign{Symptom: "ttft_high", Severity: state.Critical,
+		Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
 	d := c.Diagnose(in, &state.Evidence{At: caseTime}, caseTime)
 	if d.Cause != state.Unknown || len(d.Alternatives) == 0 {
 		t.Fatalf("%s, alternatives %v", d.Cause, d.Alternatives)
@@ -339,7 +361,8 @@ func TestConfidencesAddUpAndWouldWinSuffices(t *testing.T) {
 	c := mustLoad(t)
 	for symptom := range c.symptoms {
 		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
-		attach(in, state.Sign{Symptom: symptom, Severity: state.Critical, Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
+		attach(in, state.Sign{Symptom: symptom, Severity: state.Critical,
+			Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
 		v := c.weigh(newView(in, in.Scope, nil, c), in)
 		sum := 0.0
 		for _, w := range v.ranked {

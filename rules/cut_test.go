@@ -32,7 +32,8 @@ func TestOutputLengthIsUnknownWhenManyRequestsAbort(t *testing.T) {
 				s.Value, s.Baseline = x.tokens, &x.usual
 			}
 		}
-		if v := c.verdict(k.in, ev).view; (v.signals["output_length_mean"] != nil) != x.known || (v.missing["output_length_mean"] == "") != x.known {
+		if v := c.verdict(k.in, ev).view; (v.signals["output_length_mean"] != nil) != x.known ||
+			(v.missing["output_length_mean"] == "") != x.known {
 			t.Errorf("%s: known %v, missing because %q", name, v.signals["output_length_mean"] != nil, v.missing["output_length_mean"])
 		}
 	}

@@ -81,7 +81,8 @@ func (v *verdict) askForRoots(in *state.Incident) {
 			gain = max(gain, w.unread)
 		}
 		could := w.score + gain
-		if gain > 0 && could >= threshold && could >= best.score+best.loss+margin && w.cause.leadsTo(best.cause.ID, in.Symptoms) {
+		if gain > 0 && could >= threshold && could >= best.score+best.loss+margin &&
+			w.cause.leadsTo(best.cause.ID, in.Symptoms) {
 			v.roots = append(v.roots, w.cause.ID)
 		}
 	}
@@ -141,7 +142,8 @@ func (v *verdict) share(others []state.Cause) {
 
 // typical reports whether an alert has a symptom that is typical of the cause, not common to many.
 func (w *weighed) typical(in *state.Incident) bool {
-	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
+	return slices.ContainsFunc(in.Symptoms,
+		func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
 }
 
 // mayBe reports whether alerts support the cause and a missing sign of this weight would decide for
@@ -170,7 +172,8 @@ type swing struct {
 }
 
 func (s *swing) count(weight float64, unknown []string) {
-	s.gain, s.loss, s.sign, s.unknown = s.gain+max(0, weight), s.loss+min(0, weight), max(s.sign, weight), append(s.unknown, unknown...)
+	s.gain, s.loss, s.sign = s.gain+max(0, weight), s.loss+min(0, weight), max(s.sign, weight)
+	s.unknown = append(s.unknown, unknown...)
 }
 
 // swing adds up evidence that reads one of the signals and has no answer. It also counts evidence
@@ -188,7 +191,8 @@ func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) swing {
 			continue
 		}
 		asked := v.ask(e.when, e.Per)
-		holds, answered := len(asked.hits) > 0, asked.answered > 0 && asked.answered == v.engines(v.groups(e.Per)) && len(mute) == 0
+		holds := len(asked.hits) > 0
+		answered := asked.answered > 0 && asked.answered == v.engines(v.groups(e.Per)) && len(mute) == 0
 		switch {
 		case holds && e.Per == "" && len(mute) > 0: // only healthy neighbours answered
 			sw.count(-e.Weight, mute)

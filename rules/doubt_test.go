@@ -124,7 +124,8 @@ func exporters(signal string) string {
 func (k caseIncident) without(of []string, ids ...string) *state.Evidence {
 	ev := k.ev
 	gone := func(s state.Sample) bool {
-		return slices.Contains(ids, exporters(s.Signal)) && (of == nil || slices.Contains(of, s.Entity.Pod) || slices.Contains(of, s.Entity.Node))
+		return slices.Contains(ids, exporters(s.Signal)) &&
+			(of == nil || slices.Contains(of, s.Entity.Pod) || slices.Contains(of, s.Entity.Node))
 	}
 	ev.Samples, ev.Missing = slices.DeleteFunc(slices.Clone(ev.Samples), gone), slices.Clone(ev.Missing)
 	for _, signal := range ids {
@@ -192,7 +193,8 @@ func TestUnmeasuredDistinguishingSignalsAreListed(t *testing.T) {
 	c := mustLoad(t)
 	k := playedCase(t, c, "testdata/cases/retry_storm_short_timeout.txtar")[0]
 	d := c.Diagnose(k.in, k.without(nil, "abort_rate"), caseTime)
-	if d.Cause != state.Unknown || len(d.Alternatives) < 2 || d.Alternatives[0].Cause != "traffic_surge" || d.Alternatives[1].Cause != "retry_storm" {
+	if d.Cause != state.Unknown || len(d.Alternatives) < 2 || d.Alternatives[0].Cause != "traffic_surge" ||
+		d.Alternatives[1].Cause != "retry_storm" {
 		t.Fatalf("%s: %+v", d.Cause, d.Alternatives)
 	}
 	if d.Alternatives[0].Confidence != d.Alternatives[1].Confidence {

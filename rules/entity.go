@@ -9,7 +9,8 @@ import (
 
 // workloadLabels are the labels whose value is a pool's name.
 var workloadLabels = []string{
-	"deployment", "statefulset", "leaderworkerset", "daemonset", "workload", "inference_pool", "dynamo_graph_deployment",
+	"deployment", "statefulset", "leaderworkerset", "daemonset", "workload", "inference_pool",
+	"dynamo_graph_deployment",
 }
 
 // entityOf returns the entity that an alert's labels describe. gpu is set if the rule reads the
@@ -24,7 +25,8 @@ func entityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 	e.Model = first(l, "model_name", "model", "served_model_name", "model_id", "target_model_name")
 	e.Pod = first(l, "exported_pod", "pod", "pod_name", "kubernetes_pod_name", "model_server_pod")
 	e.Node = first(l, "exported_node", "node", "kubernetes_node", "nodename", "node_name")
-	gpu = gpu || l["DCGM_FI_DRIVER_VERSION"] != "" || l["UUID"] != "" || strings.Contains(strings.ToLower(l["job"]), "dcgm")
+	gpu = gpu || l["DCGM_FI_DRIVER_VERSION"] != "" || l["UUID"] != "" ||
+		strings.Contains(strings.ToLower(l["job"]), "dcgm")
 	if gpu {
 		gpuEntity(&e, l)
 	}
@@ -63,7 +65,8 @@ func entityOf(a state.Alert, cluster string, gpu, picker bool) state.Entity {
 // pickers reports whether pod, instance and node belong to an endpoint picker, which reports on the
 // pool behind it.
 func pickers(l map[string]string) bool {
-	return l["exported_pod"] == "" && (l["container"] == "epp" || l["job"] == "epp" || strings.Contains(l["pod"], "-epp-"))
+	return l["exported_pod"] == "" &&
+		(l["container"] == "epp" || l["job"] == "epp" || strings.Contains(l["pod"], "-epp-"))
 }
 
 // gpuEntity reads the labels of the DCGM exporter. Without honorLabels, pod and namespace are the
@@ -77,7 +80,8 @@ func gpuEntity(e *state.Entity, l map[string]string) {
 	} else {
 		e.GPU = first(l, "UUID", "gpu") // an index is ambiguous without its node
 	}
-	exporter := strings.Contains(l["pod"], "dcgm") || strings.Contains(l["container"], "exporter") || strings.Contains(l["container"], "dcgm")
+	exporter := strings.Contains(l["pod"], "dcgm") || strings.Contains(l["container"], "exporter") ||
+		strings.Contains(l["container"], "dcgm")
 	if l["exported_pod"] == "" && exporter {
 		e.Pod = ""
 		if l["exported_namespace"] == "" {

@@ -21,7 +21,8 @@ func newEverywhereWorld(t *testing.T) *everywhereWorld {
 
 func podAlert(rule string, n int) state.Alert {
 	return state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(rule, n)), Status: state.Firing, StartsAt: caseTime,
-		Labels: map[string]string{"alertname": rule, "severity": "warning", "namespace": fmt.Sprint("team-", n%7), "pod": fmt.Sprintf("app%d-6d5f8c7b9-x2x4z", n)}}
+		Labels: map[string]string{"alertname": rule, "severity": "warning", "namespace": fmt.Sprint("team-", n%7),
+			"pod": fmt.Sprintf("app%d-6d5f8c7b9-x2x4z", n)}}
 }
 
 func (w *everywhereWorld) fire(rule string, from, to int, status state.AlertStatus) {
@@ -64,7 +65,8 @@ func TestUnclassifiedRuleOnFleetIsOneIncident(t *testing.T) {
 		t.Errorf("none fires any more, and it counts %d and is %s", in.ActiveAlerts, in.Status)
 	}
 	w.fire("SomebodysOwnRule", 100, 110, state.Firing) // they flap
-	if in := w.open()[0]; len(w.open()) != 1 || in.AlertCount != 510 || in.ActiveAlerts != 10 || in.Scope.Pool != "" || len(in.Scope.Pods) > 0 {
+	if in := w.open()[0]; len(w.open()) != 1 || in.AlertCount != 510 || in.ActiveAlerts != 10 || in.Scope.Pool != "" ||
+		len(in.Scope.Pods) > 0 {
 		t.Errorf("after ten came back: %d alerts, %d active, scope %+v", in.AlertCount, in.ActiveAlerts, in.Scope)
 	}
 }
@@ -91,7 +93,8 @@ func TestUnclassifiedRuleAttractsNoOtherAlerts(t *testing.T) {
 	}
 	w.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("SomebodysOwnRule", 70)}}})
 	if open := w.open(); len(open) != 4 || open[3].AlertCount != 2 {
-		t.Errorf("an alert of the rule about a pool that has an incident is not part of it: %d incidents, %d alerts", len(open), open[3].AlertCount)
+		t.Errorf("an alert of the rule about a pool that has an incident is not part of it: %d incidents, %d alerts", len(open),
+			open[3].AlertCount)
 	}
 }
 
@@ -100,7 +103,8 @@ func TestUnclassifiedRuleIsOneAfterRestart(t *testing.T) {
 	kept := map[string]state.Record{}
 	for n := range 40 {
 		w.seq++
-		w.fold.Apply(w.board, state.Input{Seq: w.seq, At: w.now, Cluster: "test", Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("SomebodysOwnRule", n)}}})
+		w.fold.Apply(w.board, state.Input{Seq: w.seq, At: w.now, Cluster: "test",
+			Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("SomebodysOwnRule", n)}}})
 		records, _, err := w.board.Take()
 		if err != nil {
 			t.Fatal(err)

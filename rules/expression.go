@@ -70,16 +70,20 @@ func newEnvironment(c *Catalog) (*environment, error) {
 		cel.CrossTypeNumericComparisons(true),
 		cel.ClearMacros(),
 		cel.Macros(
-			cel.GlobalMacro("has_symptom", 1, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-				return symptom(eh, t, args, "has_symptom_")
-			}),
-			cel.GlobalMacro("only_symptom", 1, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-				return symptom(eh, t, args, "only_symptom_")
-			}),
-			cel.GlobalMacro("began_before", 2, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-				return symptom(eh, t, args, "began_before_")
-			}),
-			cel.GlobalMacro("lasted", 2, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+			cel.GlobalMacro("has_symptom", 1,
+				func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+					return symptom(eh, t, args, "has_symptom_")
+				}),
+			cel.GlobalMacro("only_symptom", 1,
+				func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+					return symptom(eh, t, args, "only_symptom_")
+				}),
+			cel.GlobalMacro("began_before", 2,
+				func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+					return symptom(eh, t, args, "began_before_")
+				}),
+			cel.GlobalMacro("lasted", 2, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr,
+				*cel.Error) {
 				if _, err := symptom(eh, t, args[:1], ""); err != nil {
 					return nil, err
 				}
@@ -88,12 +92,14 @@ func newEnvironment(c *Catalog) (*environment, error) {
 				}
 				return eh.NewCall("lasted_", eh.NewIdent("facts_"), args[0], args[1]), nil
 			}),
-			cel.GlobalMacro("hint", 1, func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+			cel.GlobalMacro("hint", 1, func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr,
+				*cel.Error) {
 				return eh.NewCall("hint_", eh.NewIdent("facts_"), args[0]), nil
 			}),
-			cel.GlobalMacro("alerted_xid", 1, func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-				return eh.NewCall("alerted_xid_", eh.NewIdent("facts_"), args[0]), nil
-			}),
+			cel.GlobalMacro("alerted_xid", 1,
+				func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+					return eh.NewCall("alerted_xid_", eh.NewIdent("facts_"), args[0]), nil
+				}),
 		),
 		cel.Variable("facts_", facts),
 		cel.Variable("workers", cel.DoubleType),
@@ -105,7 +111,9 @@ func newEnvironment(c *Catalog) (*environment, error) {
 		cel.Function("only_symptom_", cel.Overload("only_symptom_facts", []*cel.Type{facts, str}, boolean,
 			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.Bool(f.(*factsVal).only(s)) }))),
 		cel.Function("began_before_", cel.Overload("began_before_facts", []*cel.Type{facts, str, str}, boolean,
-			cel.FunctionBinding(func(v ...ref.Val) ref.Val { return types.Bool(v[0].(*factsVal).before(v[1], v[2])) }))),
+			cel.FunctionBinding(func(v ...ref.Val) ref.Val {
+				return types.Bool(v[0].(*factsVal).before(v[1], v[2]))
+			}))),
 		cel.Function("lasted_", cel.Overload("lasted_facts", []*cel.Type{facts, str, cel.DoubleType}, boolean,
 			cel.FunctionBinding(func(v ...ref.Val) ref.Val {
 				id, _ := v[1].(types.String)

@@ -187,7 +187,8 @@ func sources(dir string) ([]source, error) {
 			return nil, fmt.Errorf("reading a rules file: %w", err)
 		}
 		if info.Size() > maxFile {
-			return nil, fmt.Errorf("rules file %s has %d bytes; split it into files of at most %d", name, info.Size(), maxFile)
+			return nil, fmt.Errorf("rules file %s has %d bytes; split it into files of at most %d", name, info.Size(),
+				maxFile)
 		}
 		data, err := os.ReadFile(name)
 		if err != nil {

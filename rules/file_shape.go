@@ -33,10 +33,18 @@ var textType = reflect.TypeFor[text]()
 
 // kinds maps the types of entries to the names that problems use.
 var kinds = map[reflect.Type]string{
-	reflect.TypeFor[fileYAML](): "a rules file", reflect.TypeFor[symptomYAML](): "a symptom", reflect.TypeFor[alertYAML](): "an alert",
-	reflect.TypeFor[metricYAML](): "an entry of metrics", reflect.TypeFor[wordYAML](): "an entry of words", reflect.TypeFor[xidYAML](): "an xid",
-	reflect.TypeFor[causeYAML](): "a cause", reflect.TypeFor[lookAlikeYAML](): "a look-alike", reflect.TypeFor[evidenceYAML](): "evidence",
-	reflect.TypeFor[elseYAML](): "else", reflect.TypeFor[recoverYAML](): "a recovery", reflect.TypeFor[pathologyYAML](): "a pathology",
+	reflect.TypeFor[fileYAML]():      "a rules file",
+	reflect.TypeFor[symptomYAML]():   "a symptom",
+	reflect.TypeFor[alertYAML]():     "an alert",
+	reflect.TypeFor[metricYAML]():    "an entry of metrics",
+	reflect.TypeFor[wordYAML]():      "an entry of words",
+	reflect.TypeFor[xidYAML]():       "an xid",
+	reflect.TypeFor[causeYAML]():     "a cause",
+	reflect.TypeFor[lookAlikeYAML](): "a look-alike",
+	reflect.TypeFor[evidenceYAML]():  "evidence",
+	reflect.TypeFor[elseYAML]():      "else",
+	reflect.TypeFor[recoverYAML]():   "a recovery",
+	reflect.TypeFor[pathologyYAML](): "a pathology",
 }
 
 // value checks the value of a key.
@@ -88,7 +96,8 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 			s.bad(n, "%s wants true or false, and is %s", key, described(n))
 		}
 	default:
-		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" && (n.ShortTag() != "!!float" || t.Kind() != reflect.Float64) {
+		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" &&
+			(n.ShortTag() != "!!float" || t.Kind() != reflect.Float64) {
 			s.bad(n, "%s wants a number, and is %s", key, described(n))
 		}
 	}
@@ -123,7 +132,8 @@ func (s *shape) entry(n *yaml.Node, t reflect.Type) {
 		return
 	}
 	for _, name := range names {
-		if f := fields[name]; slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") && !filled[name] {
+		if f := fields[name]; slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
+			!filled[name] {
 			s.bad(n, "%s needs %s: %s", kind, name, f.Tag.Get("jsonschema_description"))
 		}
 	}
@@ -150,7 +160,8 @@ func (s *shape) keys(n *yaml.Node, kind string, fields map[string]reflect.Struct
 			s.bad(k, "%s has no key %s; %s", kind, k.Value, Meant(k.Value, names))
 			continue
 		}
-		filled[k.Value] = (v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) != "" && v.ShortTag() != "!!null") && (v.Kind != yaml.SequenceNode || len(v.Content) > 0)
+		filled[k.Value] = (v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) != "" && v.ShortTag() != "!!null") &&
+			(v.Kind != yaml.SequenceNode || len(v.Content) > 0)
 		s.value(v, f.Type, k.Value)
 	}
 	return filled
@@ -182,7 +193,8 @@ func decode(src source) (fileYAML, []Problem) {
 		end, line := sound(src.data)
 		s.cut = true
 		s.problems = append(s.problems, Problem{File: src.name, Line: line, Text: fmt.Sprintf(
-			"this is no YAML: %s; look at the indentation here and above. What follows in this file was not read, and may be missed elsewhere", yamlText(err))})
+			"this is no YAML: %s; look at the indentation here and above. What follows in this file was not read, and may be missed "+
+				"elsewhere", yamlText(err))})
 		docs, _ = documents(src.data[:end]) // sound has parsed this part already
 	}
 	if len(docs) == 0 {

@@ -21,10 +21,14 @@ func ring() []state.Worker {
 		out = append(out, w)
 	}
 	return append(out,
-		state.Worker{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2", Pool: "fill", Node: "node-5", Model: "llama-405b", Role: "prefill", Routes: routes, OwnerKind: "LLMInferenceService", Owner: "llama-svc"},
-		state.Worker{Namespace: "llm", Pod: "big-predictor-6c7d8f9b5-xxxx2", Pool: "big-predictor", Node: "node-7", Model: "deepseek", Group: "3"},
-		state.Worker{Namespace: "llm", Pod: "big-predictor-worker-5b8d7c6f4-xxxx4", Pool: "big-predictor", Node: "node-8", Model: "deepseek", Group: "3"},
-		state.Worker{Namespace: "llm", Pod: "solo-0", Pool: "solo", Node: "node-6", Model: "qwen-32b", Routes: []string{"InferencePool/qwen-pool"}})
+		state.Worker{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2", Pool: "fill", Node: "node-5", Model: "llama-405b", Role: "prefill",
+			Routes: routes, OwnerKind: "LLMInferenceService", Owner: "llama-svc"},
+		state.Worker{Namespace: "llm", Pod: "big-predictor-6c7d8f9b5-xxxx2", Pool: "big-predictor", Node: "node-7", Model: "deepseek",
+			Group: "3"},
+		state.Worker{Namespace: "llm", Pod: "big-predictor-worker-5b8d7c6f4-xxxx4", Pool: "big-predictor", Node: "node-8",
+			Model: "deepseek", Group: "3"},
+		state.Worker{Namespace: "llm", Pod: "solo-0", Pool: "solo", Node: "node-6", Model: "qwen-32b",
+			Routes: []string{"InferencePool/qwen-pool"}})
 }
 
 func TestCorrelateResolvesGroupsOwnersAndRouters(t *testing.T) {
@@ -34,18 +38,42 @@ func TestCorrelateResolvesGroupsOwnersAndRouters(t *testing.T) {
 		alerts []labels
 		same   bool
 	}{
-		"a leader and the machine of its rank":          {[]labels{{"alertname": "EngineHang", "pod": "ring-0", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
-		"a leader and its rank":                         {[]labels{{"alertname": "KubePodCrashLooping", "pod": "ring-0-1", "namespace": "llm"}, {"alertname": "Odd", "pod": "ring-0", "namespace": "llm"}}, true},
-		"a pool and the InferencePool before it":        {[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"}, {"alertname": "EPPHighErrorRatio", "inference_pool": "qwen-pool", "namespace": "llm"}}, true},
-		"a pool and another's InferencePool":            {[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"}, {"alertname": "QueueBuildUp", "inference_pool": "llama-pool", "namespace": "llm"}}, false},
-		"a picker's own metrics call the pool name":     {[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"}, {"alertname": "EPPNoReadyEndpoints", "name": "qwen-pool", "namespace": "llm"}}, true},
-		"so they do the pool of another":                {[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"}, {"alertname": "EPPNoReadyEndpoints", "name": "llama-pool", "namespace": "llm"}}, false},
-		"one of two pools behind an InferencePool":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "fill-6c7d8f9b5-xxxx2", "namespace": "llm"}, {"alertname": "QueueBuildUp", "inference_pool": "llama-pool", "namespace": "llm"}}, true},
-		"prefill and decode of one model stay two":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "fill-6c7d8f9b5-xxxx2", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}}, false},
-		"a pool and the resource that it was made of":   {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "llm"}}, true},
-		"the same name in a namespace of its own":       {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "web"}}, false},
-		"a pool and the Deployment of its ranks":        {[]labels{{"alertname": "KVCacheNearFull", "pod": "big-predictor-6c7d8f9b5-xxxx2", "namespace": "llm"}, {"alertname": "QueueBuildUp", "deployment": "big-predictor-worker", "namespace": "llm"}}, true},
-		"two leaders of one pool are of one pool still": {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "ring-0", "namespace": "llm"}}, true},
+		"a leader and the machine of its rank": {
+			[]labels{{"alertname": "EngineHang", "pod": "ring-0", "namespace": "llm"},
+				{"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
+		"a leader and its rank": {
+			[]labels{{"alertname": "KubePodCrashLooping", "pod": "ring-0-1", "namespace": "llm"},
+				{"alertname": "Odd", "pod": "ring-0", "namespace": "llm"}}, true},
+		"a pool and the InferencePool before it": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"},
+				{"alertname": "EPPHighErrorRatio", "inference_pool": "qwen-pool", "namespace": "llm"}}, true},
+		"a pool and another's InferencePool": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "inference_pool": "llama-pool", "namespace": "llm"}}, false},
+		"a picker's own metrics call the pool name": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"},
+				{"alertname": "EPPNoReadyEndpoints", "name": "qwen-pool", "namespace": "llm"}}, true},
+		"so they do the pool of another": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"},
+				{"alertname": "EPPNoReadyEndpoints", "name": "llama-pool", "namespace": "llm"}}, false},
+		"one of two pools behind an InferencePool": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "fill-6c7d8f9b5-xxxx2", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "inference_pool": "llama-pool", "namespace": "llm"}}, true},
+		"prefill and decode of one model stay two": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "fill-6c7d8f9b5-xxxx2", "namespace": "llm"},
+				{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}}, false},
+		"a pool and the resource that it was made of": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "llm"}}, true},
+		"the same name in a namespace of its own": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "web"}}, false},
+		"a pool and the Deployment of its ranks": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "big-predictor-6c7d8f9b5-xxxx2", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "deployment": "big-predictor-worker", "namespace": "llm"}}, true},
+		"two leaders of one pool are of one pool still": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"},
+				{"alertname": "KVCacheNearFull", "pod": "ring-0", "namespace": "llm"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := correlated(c, ring(), tt.alerts...)
@@ -113,10 +141,18 @@ func TestPoolOfSeveralModelsHasNoModel(t *testing.T) {
 		alerts []labels
 		same   bool
 	}{
-		"a pod and its model":     {[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"}, {"alertname": "QueueBuildUp", "model_name": "qwen-7b"}}, true},
-		"a pod and another model": {[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"}, {"alertname": "QueueBuildUp", "model_name": "deepseek"}}, false},
-		"pods of two models":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "chat-w1", "namespace": "llm"}}, false},
-		"the ranks of an engine":  {[]labels{{"alertname": "EngineHang", "pod": "chat-w1", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
+		"a pod and its model": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "model_name": "qwen-7b"}}, true},
+		"a pod and another model": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "model_name": "deepseek"}}, false},
+		"pods of two models": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"},
+				{"alertname": "KVCacheNearFull", "pod": "chat-w1", "namespace": "llm"}}, false},
+		"the ranks of an engine": {
+			[]labels{{"alertname": "EngineHang", "pod": "chat-w1", "namespace": "llm"},
+				{"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
 	} {
 		got := correlated(c, ev.Workers, tt.alerts...)
 		if same := got[0] == got[1]; same != tt.same {
@@ -153,7 +189,8 @@ func TestPoolOfSeveralModelsShowsPathologies(t *testing.T) {
 // An alert that names only a model is not about pools of other models.
 func TestModelAlertMeansPoolsThatServeIt(t *testing.T) {
 	other := state.Worker{Namespace: "llm", Pool: "llama", PoolKind: "Deployment", Pod: "llama-1", Model: "llama"}
-	top := newTopology(append(serves(), other, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-1", Model: "LLaMA"}, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-2", Model: "qwen-7b"}))
+	top := newTopology(append(serves(), other, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-1", Model: "LLaMA"},
+		state.Worker{Namespace: "llm", Pool: "both", Pod: "both-2", Model: "qwen-7b"}))
 	for model, want := range map[string]string{"llama": "both llama", "Qwen-7B": "both chat", "deepseek": "chat", "": "both chat llama"} {
 		var got []string
 		for _, s := range top.poolsIn(state.Scope{Namespace: "llm", Model: model}) {

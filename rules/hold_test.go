@@ -33,11 +33,13 @@ func TestUnrelatedAlertOpensNewIncidentDuringHold(t *testing.T) {
 		}
 		return k.alerts(parts), k.ev
 	}
-	s := &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute), fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+	s := &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute),
+		fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
 	send := func(alerts []alertJSON, status state.AlertStatus, at time.Time) {
 		for _, a := range alerts {
 			s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{
-				Fingerprint: state.Fingerprint(fmt.Sprint(a.Labels)), Status: status, Labels: a.Labels, Annotations: a.Annotations, GeneratorURL: a.GeneratorURL, StartsAt: at, EndsAt: s.now}}}})
+				Fingerprint: state.Fingerprint(fmt.Sprint(a.Labels)), Status: status, Labels: a.Labels, Annotations: a.Annotations,
+				GeneratorURL: a.GeneratorURL, StartsAt: at, EndsAt: s.now}}}})
 		}
 	}
 	look := func(ev state.Evidence) string {

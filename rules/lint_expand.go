@@ -29,7 +29,8 @@ type inventory struct {
 }
 
 func newInventory(have Exported) *inventory {
-	c := &inventory{have: have, records: map[string][]RecordingRule{}, names: map[string][]string{}, meantBy: map[string]string{}}
+	c := &inventory{have: have, records: map[string][]RecordingRule{}, names: map[string][]string{},
+		meantBy: map[string]string{}}
 	for _, r := range have.Recorded {
 		c.records[r.Name] = append(c.records[r.Name], r)
 	}
@@ -96,7 +97,9 @@ func (c *inventory) readings(expr string) iter.Seq[expanded] {
 			if err != nil {
 				return
 			}
-			x := expansion{inventory: c, nth: i, expanded: expanded{from: map[*parser.VectorSelector]string{}, recorded: map[*parser.ParenExpr]*parser.VectorSelector{}}}
+			x := expansion{inventory: c, nth: i,
+				expanded: expanded{from: map[*parser.VectorSelector]string{},
+					recorded: map[*parser.ParenExpr]*parser.VectorSelector{}}}
 			x.expr = x.expand(e, nil)
 			n = max(n, x.named)
 			if !yield(x.expanded) {
@@ -174,7 +177,8 @@ func (x *expansion) selector(sel *parser.VectorSelector, inside []string) parser
 			out = e
 			continue
 		}
-		out = &parser.BinaryExpr{Op: parser.LOR, LHS: out, RHS: e, VectorMatching: &parser.VectorMatching{Card: parser.CardManyToMany}}
+		out = &parser.BinaryExpr{Op: parser.LOR, LHS: out, RHS: e,
+			VectorMatching: &parser.VectorMatching{Card: parser.CardManyToMany}}
 	}
 	if out == nil {
 		return sel

@@ -16,7 +16,8 @@ import (
 func TestLintExpandsRecordingRules(t *testing.T) {
 	have := v1Fleet()
 	have.Recorded = []RecordingRule{
-		{Name: "llm:ttft:p95", Expr: `histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`},
+		{
+			Name: "llm:ttft:p95", Expr: `histogram_quantile(0.95, sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m])))`},
 		{Name: "llm:ttft_ms:p95", Expr: `1000 * llm:ttft:p95`},
 		{Name: "llm:ttft:by_model", Expr: `sum by (model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))`},
 		{Name: "llm:ttft:buckets", Expr: `sum by (le, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))`},
@@ -35,15 +36,21 @@ func TestLintExpandsRecordingRules(t *testing.T) {
 		{Name: "llm:preemptions", Expr: `increase(vllm:num_preemptions_total[5m])`},
 	}
 	for _, c := range []struct{ expr, text, fix string }{
-		{`llm:ttft:p95 > 3`, "lies between the buckets 2.5 and 5 of vllm:time_to_first_token_seconds_bucket: the quantile is a guess in between, in the recording rule llm:ttft:p95", "2.5 or 5"},
+		{
+			`llm:ttft:p95 > 3`, "lies between the buckets 2.5 and 5 of vllm:time_to_first_token_seconds_bucket: the quantile is a guess " +
+				"in between, in the recording rule llm:ttft:p95", "2.5 or 5"},
 		{`llm:ttft:p95 > 5`, "", ""},
 		{`3000 < llm:ttft_ms:p95`, "in the recording rule llm:ttft_ms:p95", "2500 or 5000"},
 		{`llm:ttft:p95 > llm:limit`, "the threshold 3 lies between", "2.5 or 5"},
 		{`max_over_time(llm:ttft:p95[10m]) > 3`, "lies between", "2.5 or 5"},
-		{`histogram_quantile(0.9, llm:ttft:by_model) > 5`, "le is aggregated away before histogram_quantile, which then has no buckets of vllm:time_to_first_token_seconds_bucket, in the recording rule llm:ttft:by_model", "keep le"},
+		{`histogram_quantile(0.9, llm:ttft:by_model) > 5`,
+			"le is aggregated away before histogram_quantile, which then has no buckets of vllm:time_to_first_token_seconds_bucket, in " +
+				"the recording rule llm:ttft:by_model", "keep le"},
 		{`histogram_quantile(0.9, llm:ttft:buckets) > 5`, "", ""},
 		{`histogram_quantile(0.9, llm:ttft:buckets) > 3`, "lies between", "2.5 or 5"},
-		{`llm:kv > 0.9`, "can never fire: vllm:gpu_cache_usage_perc is not exported here; vLLM V1 has renamed it, in the recording rule llm:kv", "use `vllm:kv_cache_usage_perc`"},
+		{
+			`llm:kv > 0.9`, "can never fire: vllm:gpu_cache_usage_perc is not exported here; vLLM V1 has renamed it, in the recording " +
+				"rule llm:kv", "use `vllm:kv_cache_usage_perc`"},
 		{`vllm:gpu_cache_usage_perc:max > 0.9`, "", ""},
 		{`vllm:gpu_cache_usage_perc:max > 90`, "vllm:kv_cache_usage_perc goes from 0 to 1", "compare with 0.9"},
 		{`vllm:cpu_cache_usage_perc > 0.9`, "", ""},
@@ -55,12 +62,15 @@ func TestLintExpandsRecordingRules(t *testing.T) {
 		{`{__name__=~"llm:ttft:p9.+"} > 3`, "lies between", "2.5 or 5"},
 		{`llm:round > 3`, "", ""},
 		{`llm:broken > 3`, "", ""},
-		{`llm:xid > 0`, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is loaded again, in the recording rule llm:xid", "changes("},
+		{
+			`llm:xid > 0`, "never clears: DCGM_FI_DEV_XID_ERRORS keeps the last code until the driver is loaded again, in the recording " +
+				"rule llm:xid", "changes("},
 		{`changes(llm:xid[15m]) > 0`, "", ""},
 	} {
 		have.Metrics["llm:ttft:p95"] = true
 		got := Lint([]AlertingRule{{Name: "R", Expr: c.expr}}, have)
-		if len(got) != min(len(c.text), 1) || c.text != "" && (!strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Fix, c.fix)) {
+		if len(got) != min(len(c.text), 1) || c.text != "" &&
+			(!strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Fix, c.fix)) {
 			t.Errorf("%s: %+v\nwant %q, %q", c.expr, got, c.text, c.fix)
 		}
 	}
@@ -70,7 +80,8 @@ func TestLintExpandsRecordingRules(t *testing.T) {
 func TestNestedRecordingRulesAreBounded(t *testing.T) {
 	have := v1Fleet()
 	for i := range 30 {
-		have.Recorded = append(have.Recorded, RecordingRule{Name: fmt.Sprintf("llm:r%d", i), Expr: fmt.Sprintf("llm:r%d + llm:r%d", i+1, i+1)})
+		have.Recorded = append(have.Recorded,
+			RecordingRule{Name: fmt.Sprintf("llm:r%d", i), Expr: fmt.Sprintf("llm:r%d + llm:r%d", i+1, i+1)})
 	}
 	have.Recorded = append(have.Recorded, RecordingRule{Name: "llm:r30", Expr: "vllm:gpu_cache_usage_perc"})
 	if got := Lint([]AlertingRule{{Name: "R", Expr: "llm:r0 > 3"}}, have); len(got) > 1 {
@@ -81,7 +92,8 @@ func TestNestedRecordingRulesAreBounded(t *testing.T) {
 // labelledFleet returns a fleet whose series' labels are known.
 func labelledFleet() Exported {
 	have := v1Fleet()
-	engine := map[string][]string{"model_name": {"llama-70b", "qwen"}, "namespace": {"llm"}, "pod": {"vllm-0", "vllm-1"}, "engine": {"0"}, "job": {"vllm"}}
+	engine := map[string][]string{"model_name": {"llama-70b", "qwen"}, "namespace": {"llm"}, "pod": {"vllm-0", "vllm-1"}, "engine": {"0"},
+		"job": {"vllm"}}
 	with := func(label string, values ...string) map[string][]string {
 		out := map[string][]string{label: values}
 		for k, v := range engine {
@@ -89,9 +101,11 @@ func labelledFleet() Exported {
 		}
 		return out
 	}
-	gpu := map[string][]string{"gpu": {"0", "1"}, "UUID": {"GPU-1"}, "Hostname": {"node-1"}, "pod": {"dcgm-exporter-x"}, "exported_pod": {"vllm-0"}, "namespace": {"gpu-operator"}, "exported_namespace": {"llm"}}
+	gpu := map[string][]string{"gpu": {"0", "1"}, "UUID": {"GPU-1"}, "Hostname": {"node-1"}, "pod": {"dcgm-exporter-x"},
+		"exported_pod": {"vllm-0"}, "namespace": {"gpu-operator"}, "exported_namespace": {"llm"}}
 	have.Labels = map[string]map[string][]string{
-		"vllm:kv_cache_usage_perc": engine, "vllm:num_requests_running": engine, "vllm:num_requests_waiting": engine, "vllm:generation_tokens_total": engine,
+		"vllm:kv_cache_usage_perc": engine, "vllm:num_requests_running": engine, "vllm:num_requests_waiting": engine,
+		"vllm:generation_tokens_total":            engine,
 		"vllm:request_success_total":              with("finished_reason", "stop", "length", "abort"),
 		"vllm:time_to_first_token_seconds_bucket": with("le", "0.5", "1.0", "3.0", "10.0", "+Inf"),
 		"vllm:e2e_request_latency_seconds_bucket": with("le"), // unknown, for example because there are too many
@@ -111,26 +125,39 @@ func TestLintReportsMissingLabels(t *testing.T) {
 		severity  state.Severity
 		text, fix string
 	}{
-		{`DCGM_FI_DEV_XID_ERRORS{err_code="79"} > 0`, state.Critical, "gives DCGM_FI_DEV_XID_ERRORS no label err_code", "`DCGM_FI_DEV_XID_ERRORS == 79 unless DCGM_FI_DEV_XID_ERRORS offset 15m == 79`"},
-		{`vllm:kv_cache_usage_perc{tenant="a"} > 0.9`, state.Critical, "no series of vllm:kv_cache_usage_perc has a label tenant", "model_name"},
-		{`vllm:kv_cache_usage_perc{model="qwen"} > 0.9`, state.Critical, "the label is called model_name", "`vllm:kv_cache_usage_perc{model_name=\"qwen\"}`"},
+		{`DCGM_FI_DEV_XID_ERRORS{err_code="79"} > 0`, state.Critical, "gives DCGM_FI_DEV_XID_ERRORS no label err_code",
+			"`DCGM_FI_DEV_XID_ERRORS == 79 unless DCGM_FI_DEV_XID_ERRORS offset 15m == 79`"},
+		{`vllm:kv_cache_usage_perc{tenant="a"} > 0.9`, state.Critical, "no series of vllm:kv_cache_usage_perc has a label tenant",
+			"model_name"},
+		{`vllm:kv_cache_usage_perc{model="qwen"} > 0.9`, state.Critical, "the label is called model_name",
+			"`vllm:kv_cache_usage_perc{model_name=\"qwen\"}`"},
 		{`vllm:kv_cache_usage_perc{model_name="lama-70b"} > 0.9`, state.Warning, `has model_name="lama-70b"`, "llama-70b, qwen"},
-		{`vllm:kv_cache_usage_perc{model_name=~"mistral.*|gemma.*"} > 0.9`, state.Warning, `has model_name=~"mistral.*|gemma.*"`, "llama-70b, qwen"},
-		{`DCGM_FI_DEV_GPU_UTIL{pod=~"vllm-.*"} < 10`, state.Critical, "the label is called exported_pod", "`DCGM_FI_DEV_GPU_UTIL{exported_pod=~\"vllm-.*\"}`"},
-		{`rate(vllm:request_success_total{finish_reason="abort"}[5m]) > 1`, state.Critical, "the label is called finished_reason", "finished_reason=\"abort\""},
-		{`rate(vllm:request_success_total{finished_reason="aborted"}[5m]) > 1`, state.Warning, `finished_reason="aborted"`, "abort, length, stop"},
-		{`rate(vllm:time_to_first_token_seconds_bucket{le="1"}[5m]) < 1`, state.Critical, `no bucket le="1"`, `le="1.0", as the engine writes it`},
+		{`vllm:kv_cache_usage_perc{model_name=~"mistral.*|gemma.*"} > 0.9`, state.Warning, `has model_name=~"mistral.*|gemma.*"`,
+			"llama-70b, qwen"},
+		{`DCGM_FI_DEV_GPU_UTIL{pod=~"vllm-.*"} < 10`, state.Critical, "the label is called exported_pod",
+			"`DCGM_FI_DEV_GPU_UTIL{exported_pod=~\"vllm-.*\"}`"},
+		{`rate(vllm:request_success_total{finish_reason="abort"}[5m]) > 1`, state.Critical, "the label is called finished_reason",
+			"finished_reason=\"abort\""},
+		{`rate(vllm:request_success_total{finished_reason="aborted"}[5m]) > 1`, state.Warning, `finished_reason="aborted"`,
+			"abort, length, stop"},
+		{`rate(vllm:time_to_first_token_seconds_bucket{le="1"}[5m]) < 1`, state.Critical, `no bucket le="1"`,
+			`le="1.0", as the engine writes it`},
 		{`rate(vllm:time_to_first_token_seconds_bucket{le="2.5"}[5m]) < 1`, state.Critical, `no bucket le="2.5"`, `le="1.0" or le="3.0"`},
 		{`llm:kv{model_name="mistral"} > 0.9`, state.Warning, `no series of llm:kv has model_name="mistral"`, "llama-70b"},
 		// Buckets come from the series, not from the defaults.
-		{`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`, state.Warning, "between the buckets 3 and 10", "3 or 10"},
-		{`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 10`, state.Critical, "never above its largest bucket, 10", "less than 10"},
-		{`sum by (model) (vllm:num_requests_waiting) > 20`, state.Warning, "no series of vllm:num_requests_waiting has a label model here; it is called model_name", "group by model_name"},
+		{`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`, state.Warning,
+			"between the buckets 3 and 10", "3 or 10"},
+		{`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 10`, state.Critical,
+			"never above its largest bucket, 10", "less than 10"},
+		{`sum by (model) (vllm:num_requests_waiting) > 20`, state.Warning,
+			"no series of vllm:num_requests_waiting has a label model here; it is called model_name", "group by model_name"},
 		{`max by (tenant) (vllm:num_requests_waiting) > 20`, state.Warning, "puts all together", "model_name"},
 		// neither side has it
 		{`vllm:num_requests_running > 0 and on (UUID) rate(vllm:generation_tokens_total[5m]) == 0`, "", "", ""},
-		{`vllm:num_requests_running > 0 and on (UUID) DCGM_FI_DEV_GPU_UTIL > 50`, state.Warning, "and never finds a partner: only one side's series have UUID", "namespace, pod"},
-		{`vllm:num_requests_waiting > 5 and rate(vllm:request_success_total[5m]) == 0`, state.Warning, "never finds a partner: only one side's series have finished_reason", "model_name"},
+		{`vllm:num_requests_running > 0 and on (UUID) DCGM_FI_DEV_GPU_UTIL > 50`, state.Warning,
+			"and never finds a partner: only one side's series have UUID", "namespace, pod"},
+		{`vllm:num_requests_waiting > 5 and rate(vllm:request_success_total[5m]) == 0`, state.Warning,
+			"never finds a partner: only one side's series have finished_reason", "model_name"},
 		{`vllm:num_requests_waiting > 5 unless on (gpu) DCGM_FI_DEV_GPU_UTIL > 50`, state.Warning, "unless excludes nothing", "on ("},
 		// Rules without findings.
 		{`vllm:kv_cache_usage_perc{model_name="qwen", namespace=~"llm|prod"} > 0.9`, "", "", ""},
@@ -146,12 +173,14 @@ func TestLintReportsMissingLabels(t *testing.T) {
 		// no label cluster here, which is harmless
 		{`sum by (cluster, namespace, model_name) (vllm:num_requests_waiting) > 20`, "", "", ""},
 		{`vllm:num_requests_running > 0 and on (namespace, pod) rate(vllm:generation_tokens_total[5m]) == 0`, "", "", ""},
-		{`sum by (model_name) (rate(vllm:request_success_total[5m])) == 0 and on (model_name) sum by (model_name) (vllm:num_requests_waiting) > 0`, "", "", ""},
+		{
+			`sum by (model_name) (rate(vllm:request_success_total[5m])) == 0 and on (model_name) sum by (model_name) (vllm:num_requests_waiting) > 0`, "", "", ""},
 		{`vllm:num_requests_waiting > 5 and on () sum(rate(vllm:request_success_total[5m])) < 1`, "", "", ""},
 		{`llm:kv{model_name="llama-70b"} > 0.9`, "", "", ""},
 	} {
 		got := Lint([]AlertingRule{{Name: "R", Expr: c.expr}}, labelledFleet())
-		if len(got) != min(len(c.text), 1) || c.text != "" && (got[0].Severity != c.severity || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Fix, c.fix)) {
+		if len(got) != min(len(c.text), 1) || c.text != "" &&
+			(got[0].Severity != c.severity || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Fix, c.fix)) {
 			t.Errorf("%s: %+v\nwant %s, %q, %q", c.expr, got, c.severity, c.text, c.fix)
 		}
 		for _, f := range got {

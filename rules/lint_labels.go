@@ -113,8 +113,9 @@ func (l *linter) unlabelled(x *parser.VectorSelector) []gone {
 
 // identity lists the labels that identify a worker, model or node. The values of other labels
 // describe events, and appear with the first event.
-var identity = []string{"le", "model_name", "model", "engine", "namespace", "exported_namespace", "pod", "exported_pod", "container", "exported_container", "job", "instance",
-	"service", "endpoint", "cluster", "node", "Hostname", "hostname", "gpu", "UUID", "device", "modelName", "pool", "name", "inference_pool", "server"}
+var identity = []string{"le", "model_name", "model", "engine", "namespace", "exported_namespace", "pod", "exported_pod",
+	"container", "exported_container", "job", "instance", "service", "endpoint", "cluster", "node", "Hostname",
+	"hostname", "gpu", "UUID", "device", "modelName", "pool", "name", "inference_pool", "server"}
 
 // reasons maps metrics to their label for the reason why a request finished. vLLM exports all
 // reasons of its version from the start.
@@ -127,9 +128,14 @@ func lasting(metric string, m *labels.Matcher) bool {
 
 // twins lists labels that are often confused: exporters in this field use two names for one thing.
 var twins = map[string]string{
-	"model": "model_name", "model_name": "model", "pod": "exported_pod", "exported_pod": "pod", "namespace": "exported_namespace", "exported_namespace": "namespace",
-	"container": "exported_container", "exported_container": "container", "hostname": "Hostname", "Hostname": "hostname", "node": "Hostname",
-	"finish_reason": "finished_reason", "finished_reason": "finish_reason", "gpu_id": "gpu", "uuid": "UUID",
+	"model": "model_name", "model_name": "model",
+	"pod": "exported_pod", "exported_pod": "pod",
+	"namespace": "exported_namespace", "exported_namespace": "namespace",
+	"container": "exported_container", "exported_container": "container",
+	"hostname": "Hostname", "Hostname": "hostname",
+	"node": "Hostname", "finish_reason": "finished_reason",
+	"finished_reason": "finish_reason", "gpu_id": "gpu",
+	"uuid": "UUID",
 }
 
 // unmatched reports that no series of a metric satisfies a matcher, with the labels or values that
@@ -138,8 +144,10 @@ func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 	has := l.have.Labels[x.Name]
 	values, exists := has[m.Name]
 	twin, twinned := twins[m.Name]
-	if _, there := has[twin]; twinned && there && (!exists || len(has[twin]) == 0 || slices.ContainsFunc(has[twin], m.Matches)) {
-		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has %s here; the label is called %s", x.Name, m, twin),
+	if _, there := has[twin]; twinned && there &&
+		(!exists || len(has[twin]) == 0 || slices.ContainsFunc(has[twin], m.Matches)) {
+		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has %s here; the label is called %s", x.Name,
+			m, twin),
 			fmt.Sprintf("use `%s`", inPlace(x, m, twin)))
 		return
 	}
@@ -151,14 +159,18 @@ func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 				code = m.Value
 			}
 		}
-		l.say(state.Critical, fmt.Sprintf("can never fire: the exporter here gives %s no label %s; its value is the code", x.Name, m.Name),
+		l.say(state.Critical, fmt.Sprintf(
+			"can never fire: the exporter here gives %s no label %s; its value is the code", x.Name, m.Name),
 			fmt.Sprintf("compare the value: `%[1]s == %[2]s unless %[1]s offset 15m == %[2]s`", x.Name, code))
 	case !exists:
-		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has a label %s here", x.Name, m.Name), "there are "+few(slices.Sorted(maps.Keys(has))))
+		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has a label %s here", x.Name, m.Name),
+			"there are "+few(slices.Sorted(maps.Keys(has))))
 	case m.Name == "le":
-		l.say(state.Critical, fmt.Sprintf("%s has no bucket %s: the selector finds nothing", x.Name, m), "use "+nearest(values, m.Value))
+		l.say(state.Critical, fmt.Sprintf("%s has no bucket %s: the selector finds nothing", x.Name, m),
+			"use "+nearest(values, m.Value))
 	default:
-		l.say(state.Warning, fmt.Sprintf("cannot fire: no series of %s has %s here", x.Name, m), "there are "+few(slices.Sorted(slices.Values(values))))
+		l.say(state.Warning, fmt.Sprintf("cannot fire: no series of %s has %s here", x.Name, m),
+			"there are "+few(slices.Sorted(slices.Values(values))))
 	}
 }
 
@@ -276,12 +288,14 @@ func (l *linter) grouped(x *parser.AggregateExpr) {
 		lost = append(lost, label)
 		twin := twins[label]
 		if _, there := has[twin]; there && !slices.Contains(x.Grouping, twin) {
-			l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here; it is called %s", sel.Name, label, twin), "group by "+twin)
+			l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here; it is called %s",
+				sel.Name, label, twin), "group by "+twin)
 			return
 		}
 	}
 	if len(lost) == len(x.Grouping) {
-		l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here", sel.Name, strings.Join(lost, ", ")), "group by "+few(slices.Sorted(maps.Keys(has))))
+		l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here", sel.Name,
+			strings.Join(lost, ", ")), "group by "+few(slices.Sorted(maps.Keys(has))))
 	}
 }
 
@@ -330,7 +344,8 @@ func (l *linter) matched(x *parser.BinaryExpr) {
 	if len(both) > 0 {
 		fix = fmt.Sprintf("match by what both sides have and mean the same by, of %s: on (…)", few(both))
 	}
-	l.say(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what, few(alone)), fix)
+	l.say(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what,
+		few(alone)), fix)
 }
 
 // inherent lists labels that all series of a metric have if one has them, because the exporter sets
@@ -362,7 +377,8 @@ func (l *linter) labelsOf(e parser.Expr) map[string]bool {
 	case *parser.AggregateExpr:
 		return l.aggregated(x)
 	case *parser.Call:
-		if len(x.Args) == 1 && !strings.HasPrefix(x.Func.Name, "absent") && x.Func.Name != "vector" && x.Func.Name != "scalar" {
+		if len(x.Args) == 1 && !strings.HasPrefix(x.Func.Name, "absent") && x.Func.Name != "vector" &&
+			x.Func.Name != "scalar" {
 			return l.labelsOf(x.Args[0])
 		}
 		if x.Func.Name == "histogram_quantile" {

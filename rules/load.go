@@ -30,7 +30,8 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	var cut []string
 	past := map[string]map[string]bool{"baseline": {}, "hour_ago": {}, "day_ago": {}, "week_ago": {}}
 	for i, s := range all {
-		past["baseline"][s.ID], past["hour_ago"][s.ID], past["day_ago"][s.ID], past["week_ago"][s.ID] = s.Compared(), s.Compared(), s.Seasonal, s.Seasonal
+		past["baseline"][s.ID], past["hour_ago"][s.ID] = s.Compared(), s.Compared()
+		past["day_ago"][s.ID], past["week_ago"][s.ID] = s.Seasonal, s.Seasonal
 		units[s.ID], titles[s.ID], spoken[s.ID] = s.Unit, s.Title, s.Text
 		numbers[s.ID] = i
 		if s.Cut {
@@ -38,7 +39,8 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		}
 		for _, src := range s.Sources {
 			windows[s.ID] = max(windows[s.ID], src.Window)
-			ofEngines[s.ID] = ofEngines[s.ID] || slices.Contains([]string{"vllm", "sglang", "trtllm", "dynamo"}, src.Engine)
+			ofEngines[s.ID] = ofEngines[s.ID] ||
+				slices.Contains([]string{"vllm", "sglang", "trtllm", "dynamo"}, src.Engine)
 		}
 	}
 	l := &loader{cat: &Catalog{
@@ -130,10 +132,12 @@ func (l *loader) twice(srcs []source, files []fileYAML) {
 				return
 			}
 			if what != "alert" && what != "xid" && !idPattern.MatchString(id.s) {
-				l.bad(id.line, "%s %q cannot be an ID: cases, playbooks and addresses name it, so give it letters, digits, _, - and . only", what, id.s)
+				l.bad(id.line, "%s %q cannot be an ID: cases, playbooks and addresses name it, so give it letters, "+
+					"digits, _, - and . only", what, id.s)
 			}
 			if at, ok := first[n]; ok {
-				l.bad(id.line, "%s %s is declared twice, first at %s:%d: take one out, or give it another name", what, id.s, at.File, at.Line)
+				l.bad(id.line, "%s %s is declared twice, first at %s:%d: take one out, or give it another name", what,
+					id.s, at.File, at.Line)
 				return
 			}
 			first[n] = Problem{File: l.file, Line: id.line}
@@ -174,7 +178,8 @@ func (l *loader) recoveries(ys []recoverYAML) {
 		if y.ID.s == "" {
 			continue // decode has reported it
 		}
-		r := &Recovery{ID: y.ID.s, Title: y.Title.s, Driver: y.Driver, Code: -1, Action: y.Action, Do: l.advice(y.Do), Avoid: l.advice(y.Avoid), rank: len(l.cat.recoveries)}
+		r := &Recovery{ID: y.ID.s, Title: y.Title.s, Driver: y.Driver, Code: -1, Action: y.Action, Do: l.advice(y.Do),
+			Avoid: l.advice(y.Avoid), rank: len(l.cat.recoveries)}
 		if y.Code != nil {
 			r.Code = *y.Code
 		}
@@ -208,10 +213,12 @@ func (l *loader) xids(ys []xidYAML) {
 			y.Needs = needs[y.Class]
 		}
 		if l.cat.recovery(y.Needs) == nil {
-			l.bad(y.Code.line, "xid %d needs %q, which is no recovery; there are %s", code, y.Needs, strings.Join(l.cat.recoveryIDs(), ", "))
+			l.bad(y.Code.line, "xid %d needs %q, which is no recovery; there are %s", code, y.Needs,
+				strings.Join(l.cat.recoveryIDs(), ", "))
 			continue
 		}
-		l.cat.xids[code] = Xid{Code: code, Name: y.Name, Class: y.Class, Needs: y.Needs, Meaning: y.Meaning, Action: y.Action}
+		l.cat.xids[code] = Xid{Code: code, Name: y.Name, Class: y.Class, Needs: y.Needs, Meaning: y.Meaning,
+			Action: y.Action}
 	}
 }
 
@@ -233,13 +240,15 @@ func (l *loader) references() {
 			case id == c.ID:
 				l.bad(c.Line, "cause %s leads to itself: take it out of leads_to", c.ID)
 			case !l.cat.known(id):
-				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id, Meant(string(id), words(l.cat.byID)))
+				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id,
+					Meant(string(id), words(l.cat.byID)))
 			}
 		}
 		for _, e := range c.Evidence {
 			for _, id := range e.Settles {
 				if !l.cat.known(id) {
-					l.bad(c.Line, "evidence of %s settles %q, which is no cause; %s", c.ID, id, Meant(string(id), words(l.cat.byID)))
+					l.bad(c.Line, "evidence of %s settles %q, which is no cause; %s", c.ID, id,
+						Meant(string(id), words(l.cat.byID)))
 				}
 			}
 		}
@@ -248,7 +257,8 @@ func (l *loader) references() {
 			case a.Cause == c.ID:
 				l.bad(c.Line, "cause %s looks like itself: take it out of look_alikes", c.ID)
 			case !l.cat.known(a.Cause):
-				l.bad(c.Line, "cause %s looks like %q, which is no cause; %s", c.ID, a.Cause, Meant(string(a.Cause), words(l.cat.byID)))
+				l.bad(c.Line, "cause %s looks like %q, which is no cause; %s", c.ID, a.Cause,
+					Meant(string(a.Cause), words(l.cat.byID)))
 			}
 		}
 	}
@@ -256,7 +266,8 @@ func (l *loader) references() {
 		l.file = p.file
 		for _, id := range p.PointsTo {
 			if !l.cat.known(id) {
-				l.bad(p.line, "pathology %s points to %q, which is no cause; %s", p.ID, id, Meant(string(id), words(l.cat.byID)))
+				l.bad(p.line, "pathology %s points to %q, which is no cause; %s", p.ID, id,
+					Meant(string(id), words(l.cat.byID)))
 			}
 		}
 	}
@@ -288,7 +299,8 @@ func words[K ~string, V any](m map[K]V) []string {
 // reads returns the signals that evidence or its texts use. Views leave out all others.
 func (c *Catalog) reads() map[string]bool {
 	used := map[string]bool{}
-	for _, signal := range []string{"gpu_xid", "gpu_xid_changes", "gpu_xid_count", "gpu_xid_message", "gpu_recovery_action"} {
+	for _, signal := range []string{"gpu_xid", "gpu_xid_changes", "gpu_xid_count", "gpu_xid_message",
+		"gpu_recovery_action"} {
 		used[signal] = true // titles and advice use them
 	}
 	for _, signal := range bottleneckReads {

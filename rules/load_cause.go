@@ -16,7 +16,8 @@ func (l *loader) cause(y causeYAML) {
 	}
 	c := &Cause{
 		ID: state.Cause(y.ID.s), Title: y.Title.s, Prior: y.Prior, Scope: y.Scope, Playbook: y.Playbook, What: strings.TrimSpace(y.What.s),
-		Explains: map[state.Symptom]float64{}, Do: l.advice(y.Do, xidDo, xidNote), Avoid: l.advice(y.Avoid, xidAvoid), File: l.file, Line: line,
+		Explains: map[state.Symptom]float64{}, Do: l.advice(y.Do, xidDo, xidNote), Avoid: l.advice(y.Avoid, xidAvoid), File: l.file,
+		Line: line,
 	}
 	if c.Playbook == "" {
 		c.Playbook = y.ID.s
@@ -46,7 +47,8 @@ func (l *loader) cause(y causeYAML) {
 		}
 	}
 	for _, a := range y.LookAlikes {
-		c.LookAlikes = append(c.LookAlikes, LookAlike{Cause: state.Cause(a.Cause.s), Differs: a.Differs, By: l.signals(a.By)})
+		c.LookAlikes = append(c.LookAlikes,
+			LookAlike{Cause: state.Cause(a.Cause.s), Differs: a.Differs, By: l.signals(a.By)})
 	}
 	for _, e := range y.Evidence {
 		if ev := l.evidence(e); ev != nil {

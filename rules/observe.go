@@ -37,7 +37,8 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 		if !ok {
 			i = len(out)
 			seen[symptom] = i
-			out = append(out, state.SymptomCount{Symptom: symptom, Severity: severity, First: at, Last: at, Hints: map[string]string{}})
+			out = append(out, state.SymptomCount{Symptom: symptom, Severity: severity, First: at, Last: at,
+				Hints: map[string]string{}})
 		}
 		out[i].Alerts++
 		out[i].Active++
@@ -81,7 +82,8 @@ func Observe(ev *state.Evidence) []state.SymptomCount {
 	}
 	for _, s := range ev.Samples {
 		worker := workerOf(s.Entity)
-		if rate, ok := tokens[worker]; s.Signal == "requests_running" && worker != (place{}) && ok && running[worker] > 0 && rate == 0 {
+		if rate, ok := tokens[worker]; s.Signal == "requests_running" && worker != (place{}) && ok &&
+			running[worker] > 0 && rate == 0 {
 			add("throughput_drop", state.Critical, s.Entity, s.At)
 		}
 	}
@@ -185,7 +187,8 @@ func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, stat
 	usual := clocks[len(clocks)/2] // with three or more, one slow GPU does not change it
 	for _, s := range ev.Samples {
 		at := machine{s.Entity.Node, s.Entity.GPU}
-		if s.Signal == "gpu_sm_clock" && busy[at] && !told[at] && s.Value < slowClock*usual && gaps[workerOf(s.Entity)] > slowGaps*quickest {
+		if s.Signal == "gpu_sm_clock" && busy[at] && !told[at] && s.Value < slowClock*usual &&
+			gaps[workerOf(s.Entity)] > slowGaps*quickest {
 			add("gpu_throttled", state.Warning, s.Entity, s.At)
 		}
 	}

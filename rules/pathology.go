@@ -93,7 +93,8 @@ func (c *Catalog) shown(v *view) []SeenPathology {
 		if len(a.hits) == 0 {
 			continue
 		}
-		s := seen{found: found{Signal: p.when.signals[0]}, form: p.Text, of: placeholder{view: v, count: v.engines(a.hits), total: a.answered}, hits: a.hits}
+		s := seen{found: found{Signal: p.when.signals[0]}, form: p.Text,
+			of: placeholder{view: v, count: v.engines(a.hits), total: a.answered}, hits: a.hits}
 		s.locate()
 		told := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(s.form, s.of), PointsTo: p.PointsTo}
 		for _, g := range a.hits {
@@ -109,7 +110,8 @@ func (c *Catalog) shown(v *view) []SeenPathology {
 
 // pathology loads one entry; a user's entry replaces the built-in one of the same ID.
 func (l *loader) pathology(y pathologyYAML) {
-	p := &Pathology{ID: y.ID.s, Title: y.Title, Published: y.Published, Corrected: y.Corrected, When: y.When.s, Per: y.Per, Text: y.Text.s, file: l.file, line: y.ID.line}
+	p := &Pathology{ID: y.ID.s, Title: y.Title, Published: y.Published, Corrected: y.Corrected, When: y.When.s,
+		Per: y.Per, Text: y.Text.s, file: l.file, line: y.ID.line}
 	for _, t := range y.PointsTo {
 		p.PointsTo = append(p.PointsTo, state.Cause(t.s))
 	}

@@ -66,8 +66,10 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 	}
 
 	at := func(cause *Cause, n int) *state.Incident {
-		sc := state.Scope{Namespace: "llm", Pool: fmt.Sprint("pool-", n), Model: fmt.Sprint("model-", n), Pods: []string{fmt.Sprint("pod-", n)}, Nodes: []string{fmt.Sprint("node-", n)}}
-		in := &state.Incident{ID: state.IncidentID(fmt.Sprint("INC-", cause.ID, n)), Status: state.StatusOpen, OpenedAt: caseTime.Add(time.Duration(n) * time.Minute), Scope: sc}
+		sc := state.Scope{Namespace: "llm", Pool: fmt.Sprint("pool-", n), Model: fmt.Sprint("model-", n),
+			Pods: []string{fmt.Sprint("pod-", n)}, Nodes: []string{fmt.Sprint("node-", n)}}
+		in := &state.Incident{ID: state.IncidentID(fmt.Sprint("INC-", cause.ID, n)), Status: state.StatusOpen,
+			OpenedAt: caseTime.Add(time.Duration(n) * time.Minute), Scope: sc}
 		in.Diagnosis = state.Diagnosis{Cause: cause.ID, Scope: sc}
 		for s := range cause.Explains {
 			in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)

@@ -45,7 +45,8 @@ func expressionOf(generatorURL string) string {
 var exprParser = parser.NewParser(parser.Options{EnableExperimentalFunctions: true, ExperimentalDurationExpr: true})
 
 // aggregations are PromQL's; the parser exports no list of them.
-var aggregations = []string{"sum", "avg", "count", "min", "max", "group", "stddev", "stdvar", "topk", "bottomk", "count_values", "quantile", "limitk", "limit_ratio"}
+var aggregations = []string{"sum", "avg", "count", "min", "max", "group", "stddev", "stdvar", "topk", "bottomk",
+	"count_values", "quantile", "limitk", "limit_ratio"}
 
 // promqlFunctions returns the names of all functions and aggregations.
 func promqlFunctions() []string {

@@ -9,7 +9,8 @@ import (
 )
 
 // readingFields are the fields of a signal in expressions.
-var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "hour_ago", "day_ago", "week_ago", "z", "text", "least"}
+var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "hour_ago", "day_ago",
+	"week_ago", "z", "text", "least"}
 
 // A number is a value that may be missing.
 type number struct {

@@ -52,19 +52,29 @@ var exampleExpressions = []struct{ form, means string }{
 }
 
 var fieldMeanings = map[string]string{
-	"value": "the entity's own; of a pool its own series where there is one, else the mean of its pods", "max": "the most of the scope's pods",
-	"min": "the least", "avg": "the mean", "sum": "all together", "count": "how many were measured", "baseline": "an hour before the onset, or what the pool had before; of what swings, the nearest of that hour before the trouble, unless several signals are asked for theirs",
+	"value": "the entity's own; of a pool its own series where there is one, else the mean of its pods",
+	"max":   "the most of the scope's pods",
+	"min":   "the least", "avg": "the mean", "sum": "all together", "count": "how many were measured",
+	"baseline": "an hour before the onset, or what the pool had before; of what swings, the nearest of that hour before the trouble, " +
+		"unless several signals are asked for theirs",
 	"hour_ago": "exactly an hour before the onset",
-	"day_ago":  "a day before, of signals marked so below", "week_ago": "a week before, of the same", "z": "standard scores away from the hour before the onset",
+	"day_ago":  "a day before, of signals marked so below", "week_ago": "a week before, of the same",
+	"z":    "standard scores away from the hour before the onset",
 	"text": "of signals that are words", "least": "of lengths: what they are at least where many requests were given up",
 }
 
 var placeholderMeanings = map[string]string{
-	"cluster": "the cluster", "namespace": "the namespace", "model": "the model", "pool": "the pool", "target": "the pool, or what is known of it", "pod": "the pod of this entity, or the broken pods",
-	"pods": "the broken pods", "node": "its node, or the broken nodes", "nodes": "the broken nodes", "gpu": "its GPU, or the broken GPUs", "gpus": "the broken GPUs", "workers": "how many workers there are",
-	"broken": "how many are broken", "of_workers": "in brackets, with a blank before them: (1 of 4 workers); nothing where no worker is named", "full_in": "when the container's memory meets its limit", "count": "of how many entities it is true",
-	"total": "of how many", "entity": "the entity", "rule": "the alert rule", "xid": "the Xid's number", "xid_title": "what its recovery is called", "xid_name": "its name",
-	"xid_meaning": "what it means", "xid_action": "what to do", "xid_asks": "what the driver asks for", "xid_beside": "the Xids beside it, with a comma before them",
+	"cluster": "the cluster", "namespace": "the namespace", "model": "the model", "pool": "the pool",
+	"target": "the pool, or what is known of it", "pod": "the pod of this entity, or the broken pods",
+	"pods": "the broken pods", "node": "its node, or the broken nodes", "nodes": "the broken nodes", "gpu": "its GPU, or the broken GPUs",
+	"gpus": "the broken GPUs", "workers": "how many workers there are",
+	"broken":     "how many are broken",
+	"of_workers": "in brackets, with a blank before them: (1 of 4 workers); nothing where no worker is named",
+	"full_in":    "when the container's memory meets its limit", "count": "of how many entities it is true",
+	"total": "of how many", "entity": "the entity", "rule": "the alert rule", "xid": "the Xid's number",
+	"xid_title": "what its recovery is called", "xid_name": "its name",
+	"xid_meaning": "what it means", "xid_action": "what to do", "xid_asks": "what the driver asks for",
+	"xid_beside": "the Xids beside it, with a comma before them",
 }
 
 func reference(t *testing.T, c *Catalog) string {
@@ -85,7 +95,8 @@ explained symptom adds, 3 less for each symptom that it does not explain, and th
 ## Expressions
 
 ` + "`when` is [CEL](https://cel.dev) without macros, of at most 1,024 characters. `kv_usage.max > 0.95 && requests_waiting.sum > 0.0` asks two signals. What was not measured\n" +
-		"makes the answer missing, which counts for nothing and is told. With `per: pod` (gpu, node) it is asked of each.\n\n| field of a signal | is |\n|---|---|\n")
+		"makes the answer missing, which counts for nothing and is told. With `per: pod` (gpu, node) it is asked of each.\n\n| field of " +
+		"a signal | is |\n|---|---|\n")
 	for _, f := range readingFields {
 		if fieldMeanings[f] == "" {
 			t.Errorf("the field %s of signals is not explained", f)
@@ -96,7 +107,8 @@ explained symptom adds, 3 less for each symptom that it does not explain, and th
 	for _, e := range exampleExpressions {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", e.form, e.means)
 	}
-	b.WriteString("\n## Placeholders\n\nIn texts of evidence signals can stand, as `{kv_usage}` or `{kv_usage.max}`, and these:\n\n| placeholder | is | in texts of |\n|---|---|---|\n")
+	b.WriteString("\n## Placeholders\n\nIn texts of evidence signals can stand, as `{kv_usage}` or `{kv_usage.max}`, and these:\n\n| " +
+		"placeholder | is | in texts of |\n|---|---|---|\n")
 	for _, p := range fixedPlaceholders {
 		if placeholderMeanings[p] == "" {
 			t.Errorf("the placeholder %s is not explained", p)
@@ -114,7 +126,8 @@ explained symptom adds, 3 less for each symptom that it does not explain, and th
 	for _, id := range slices.Sorted(maps.Keys(c.symptoms)) {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", id, c.symptoms[id].Title)
 	}
-	b.WriteString("\n## Signals\n\nEach is read from whatever engine runs, and from DCGM's exporter, kube-state-metrics or the API server.\n\n| signal | is | unit | of a | a day and a week ago |\n|---|---|---|---|---|\n")
+	b.WriteString("\n## Signals\n\nEach is read from whatever engine runs, and from DCGM's exporter, kube-state-metrics or the API " +
+		"server.\n\n| signal | is | unit | of a | a day and a week ago |\n|---|---|---|---|---|\n")
 	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)

@@ -38,16 +38,27 @@ func TestBuiltInSignalsLoad(t *testing.T) {
 
 func TestSignalsAreDecodedStrictly(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
-		"unknown key":  {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, colour: red}]}`, "colour"},
-		"version":      {`{version: 2, signals: []}`, "version 2"},
-		"no entity":    {`{version: 1, signals: [{id: a, title: A, unit: s, per: rack, by: [probe]}]}`, `per "rack"`},
-		"no source":    {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod}]}`, "nothing gives it"},
-		"bad fn":       {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: sum}]}]}`, `fn "sum"`},
-		"q missing":    {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: quantile}]}]}`, "q, between"},
-		"with a rate":  {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: rate, with: [n]}]}]}`, "with is for"},
-		"bad matcher":  {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, match: ['x>1']}]}]}`, "matcher"},
-		"bad regexp":   {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, match: ['x=~"("']}]}]}`, "matcher"},
-		"twice":        {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, by: [probe]}, {id: a, title: A, unit: s, per: pod, by: [probe]}]}`, "twice"},
+		"unknown key": {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, colour: red}]}`, "colour"},
+		"version":     {`{version: 2, signals: []}`, "version 2"},
+		"no entity":   {`{version: 1, signals: [{id: a, title: A, unit: s, per: rack, by: [probe]}]}`, `per "rack"`},
+		"no source":   {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod}]}`, "nothing gives it"},
+		"bad fn": {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: sum}]}]}`,
+			`fn "sum"`},
+		"q missing": {
+			`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: quantile}]}]}`,
+			"q, between"},
+		"with a rate": {
+			`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: rate, with: [n]}]}]}`,
+			"with is for"},
+		"bad matcher": {
+			`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, match: ['x>1']}]}]}`,
+			"matcher"},
+		"bad regexp": {
+			`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, match: ['x=~"("']}]}]}`,
+			"matcher"},
+		"twice": {
+			`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, by: [probe]}, {id: a, title: A, unit: s, per: pod, by: [probe]}]}`,
+			"twice"},
 		"two problems": {`{version: 1, signals: [{id: a, unit: s, per: pod, by: [psychic]}]}`, "psychic"},
 	} {
 		t.Run(name, func(t *testing.T) {

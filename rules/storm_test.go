@@ -113,7 +113,8 @@ func TestStormOutcomeIgnoresAlertOrder(t *testing.T) {
 			slices.Sort(want)
 			seen := map[string]uint64{}
 			for seed := range uint64(6) {
-				s := &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute), fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+				s := &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute),
+					fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
 				order := slices.Clone(alerts)
 				rand.New(rand.NewPCG(seed, 1)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 				seen[fmt.Sprint(s.run(order, k.ev))] = seed
@@ -134,18 +135,23 @@ func TestStormOutcomeIgnoresAlertOrder(t *testing.T) {
 func TestKeep6702IsolatedAlertsAreCorrelated(t *testing.T) {
 	c := mustLoad(t)
 	newStorm := func() *storm {
-		return &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute), fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+		return &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute),
+			fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
 	}
 	var alerts []alertJSON
 	for i := range 500 {
-		alerts = append(alerts, alertJSON{Labels: map[string]string{"alertname": "DiskFull", "namespace": "db", "instance": fmt.Sprintf("10.0.%d.%d:9100", i/250, i%250)}})
+		alerts = append(alerts, alertJSON{
+			Labels: map[string]string{"alertname": "DiskFull", "namespace": "db",
+				"instance": fmt.Sprintf("10.0.%d.%d:9100", i/250, i%250)}})
 	}
 	if got := newStorm().run(alerts, state.Evidence{}); len(got) != 1 {
 		t.Errorf("one rule on 500 machines: %d incidents", len(got))
 	}
 	for _, order := range [][]alertJSON{
-		{{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "llama"}}, {Labels: map[string]string{"alertname": "LLMHighTTFT"}}},
-		{{Labels: map[string]string{"alertname": "LLMHighTTFT"}}, {Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "llama"}}},
+		{{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "llama"}},
+			{Labels: map[string]string{"alertname": "LLMHighTTFT"}}},
+		{{Labels: map[string]string{"alertname": "LLMHighTTFT"}},
+			{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "llama"}}},
 	} {
 		if got := newStorm().run(order, state.Evidence{}); len(got) != 1 {
 			t.Errorf("an alert that names no place, and the fleet's one trouble: %d incidents", len(got))
@@ -160,7 +166,8 @@ func TestKubernaut209NoTwoCausesAbsorbEachOther(t *testing.T) {
 	scope := state.Scope{Namespace: "llm", Pool: "vllm", Model: "m", Pods: []string{"vllm-0"}, Nodes: []string{"node-1"}}
 	var all []*state.Incident
 	for i, cause := range c.causes {
-		in := &state.Incident{ID: state.IncidentID("INC-" + string(cause.ID)), Cluster: "c", Status: state.StatusOpen, Scope: scope, OpenedAt: caseTime.Add(time.Duration(i) * time.Second)}
+		in := &state.Incident{ID: state.IncidentID("INC-" + string(cause.ID)), Cluster: "c", Status: state.StatusOpen, Scope: scope,
+			OpenedAt: caseTime.Add(time.Duration(i) * time.Second)}
 		in.Diagnosis = state.Diagnosis{Cause: cause.ID, Scope: scope}
 		for s := range cause.Explains {
 			in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)

@@ -186,7 +186,8 @@ func (t *topology) resolve(e state.Entity) state.Entity {
 	}
 	if w != nil {
 		e.Pod, e.Pool = cmp.Or(w.Pod, e.Pod), cmp.Or(w.Pool, e.Pool)
-		e.Namespace, e.Model, e.Node = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Model, e.Model), cmp.Or(w.Node, e.Node)
+		e.Namespace, e.Model = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Model, e.Model)
+		e.Node = cmp.Or(w.Node, e.Node)
 		return e
 	}
 	if e.Pod != "" && e.Pool == "" {
@@ -248,7 +249,8 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 	if differ(e.Cluster, s.Cluster) {
 		return false
 	}
-	if e.Pod == "" && e.Instance != "" && e.Model == "" && e.Pool == "" && len(t.all) > 0 && t.byInstance[e.Instance] == nil {
+	if e.Pod == "" && e.Instance != "" && e.Model == "" && e.Pool == "" && len(t.all) > 0 &&
+		t.byInstance[e.Instance] == nil {
 		return false // the address of a target that is no worker
 	}
 	onNode := e.Node != "" && contains(s.Nodes, e.Node)
@@ -263,7 +265,8 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 		}
 		// A node or GPU is in the scope if a worker of the scope is on the node.
 		for _, w := range t.nodes[e.Node] {
-			if !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) && !differ(strings.ToLower(w.Model), strings.ToLower(s.Model)) {
+			if !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) &&
+				!differ(strings.ToLower(w.Model), strings.ToLower(s.Model)) {
 				return len(s.Nodes) == 0 || s.Pool != "" || onNode
 			}
 		}
@@ -272,7 +275,8 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 	if s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 {
 		return onNode
 	}
-	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) || differ(strings.ToLower(e.Model), strings.ToLower(s.Model)) {
+	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) ||
+		differ(strings.ToLower(e.Model), strings.ToLower(s.Model)) {
 		return false
 	}
 	return true

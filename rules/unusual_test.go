@@ -124,7 +124,8 @@ func TestLeadExceedsAveragingWindow(t *testing.T) {
 		first, second int
 		smear         time.Duration // of the second
 		want          time.Duration
-	}{{30, 31, 0, 0}, {30, 32, 0, 2 * time.Minute}, {30, 36, five, 0}, {30, 37, five, 7 * time.Minute}, {30, 37, 2 * five, 0}, {37, 30, five, -7 * time.Minute}} {
+	}{{30, 31, 0, 0}, {30, 32, 0, 2 * time.Minute}, {30, 36, five, 0}, {30, 37, five, 7 * time.Minute}, {30, 37, 2 * five, 0},
+		{37, 30, five, -7 * time.Minute}} {
 		a, b := steps(c.first), steps(c.second)
 		b.smear = c.smear
 		if got := lead(a, b); got != c.want {
@@ -152,7 +153,8 @@ func TestLeadExceedsAveragingWindow(t *testing.T) {
 	g := newView(in, in.Scope, ev, c).whole
 	tr, ok := c.track(g, "arrival_rate")
 	// Calm: mean 2, σ 0.1, so 0.3 is far; then 10: a shift of 8.
-	if !ok || tr.moved != 40 || math.Abs(tr.shift-8) > 0.01 || (tr.smear-time.Duration(float64(c.windows["arrival_rate"])*0.3/8)).Abs() > time.Second {
+	if !ok || tr.moved != 40 || math.Abs(tr.shift-8) > 0.01 ||
+		(tr.smear-time.Duration(float64(c.windows["arrival_rate"])*0.3/8)).Abs() > time.Second {
 		t.Errorf("%v: moved at %d by %g, smear %s of %s", ok, tr.moved, tr.shift, tr.smear, c.windows["arrival_rate"])
 	}
 }
@@ -225,8 +227,10 @@ func TestAnomaliesOfADiagnosis(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"Requests arriving 6.3/s a worker: ×3 of an hour ago, but as at this hour yesterday and at this hour last week (8 σ above its usual)",
-		"Requests waiting 33 a worker: from 0 an hour ago, from 0 at this hour yesterday and from 1 at this hour last week (33 σ above its usual)",
+		"Requests arriving 6.3/s a worker: ×3 of an hour ago, but as at this hour yesterday and at this hour last week (8 σ above its " +
+			"usual)",
+		"Requests waiting 33 a worker: from 0 an hour ago, from 0 at this hour yesterday and from 1 at this hour last week (33 σ above " +
+			"its usual)",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -252,7 +256,8 @@ func TestAnomaliesDescribeBrokenWorker(t *testing.T) {
 			s.Value, s.Baseline = 88, new(float64)
 		}
 	}
-	if a, ok := c.anomaly(newView(in, in.Scope, ev, c).looked(pods), "requests_waiting"); !ok || a.Pod != pods[0] || a.Text != "Requests waiting 88 on "+pods[0]+": from 0 an hour ago" {
+	if a, ok := c.anomaly(newView(in, in.Scope, ev, c).looked(pods), "requests_waiting"); !ok || a.Pod != pods[0] ||
+		a.Text != "Requests waiting 88 on "+pods[0]+": from 0 an hour ago" {
 		t.Errorf("%v %+v", ok, a)
 	}
 	if g := v.looked([]string{v.pods[0].pod, v.pods[1].pod, v.pods[2].pod}); g != v.whole {

@@ -123,7 +123,8 @@ func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sampl
 			n.codes = append(n.codes, v.facts.xidsAt(key)...)
 		}
 		if n.driver != nil && n.driver.ID == "none" { // the driver reports that no action is needed any more
-			n.codes = slices.DeleteFunc(n.codes, func(code int) bool { return cat.xids[code].Needs == "ask_the_driver" })
+			n.codes = slices.DeleteFunc(n.codes,
+				func(code int) bool { return cat.xids[code].Needs == "ask_the_driver" })
 		}
 		slices.SortFunc(n.codes, cat.worst)
 		n.codes = slices.Compact(n.codes)
@@ -134,7 +135,8 @@ func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sampl
 		switch {
 		case len(n.codes) == 0 && !n.changed:
 		case n.at < 0:
-			out = append(out, state.Sample{Signal: "gpu_xid", Entity: n.entity, Value: code, Unit: cat.units["gpu_xid"], At: ev.At})
+			out = append(out, state.Sample{Signal: "gpu_xid", Entity: n.entity, Value: code, Unit: cat.units["gpu_xid"],
+				At: ev.At})
 		case ev.Samples[n.at].Value != code:
 			worst[n.at] = code
 		}
@@ -269,7 +271,9 @@ func (c *Catalog) alertedXids(hints map[string]string) []alertedXid {
 			out = append(out, alertedXid{code, m[2]})
 		}
 	}
-	slices.SortFunc(out, func(a, b alertedXid) int { return cmp.Or(c.worst(a.code, b.code), cmp.Compare(a.gpu, b.gpu)) })
+	slices.SortFunc(out, func(a, b alertedXid) int {
+		return cmp.Or(c.worst(a.code, b.code), cmp.Compare(a.gpu, b.gpu))
+	})
 	return out
 }
 

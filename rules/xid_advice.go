@@ -82,7 +82,8 @@ func (c *Catalog) xid(p placeholder, old bool) spoken {
 	out := spoken{code: -1}
 	gauge := -1
 	for _, g := range groups {
-		if b := p.best; b != nil && len(b.gpus) > 0 && (!contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !contains(b.nodes, g.node)) {
+		if b := p.best; b != nil && len(b.gpus) > 0 &&
+			(!contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !contains(b.nodes, g.node)) {
 			continue
 		}
 		if r := g.reading("gpu_xid"); r != nil && r.value().ok && r.Value > 0 && gauge < 0 {
@@ -133,7 +134,8 @@ func (c *Catalog) xidWord(name string, p placeholder) string {
 	case t.driver && (name == "xid_asks" || name == "xid_action"):
 		return fmt.Sprintf("The driver asks for %q: %s", t.recovery.Driver, t.recovery.Action)
 	case t.code < 0:
-		return map[string]string{"xid": "of unknown code", "xid_name": "unknown", "xid_meaning": "unknown", "xid_action": "read the kernel log on the node for the Xid"}[name]
+		return map[string]string{"xid": "of unknown code", "xid_name": "unknown", "xid_meaning": "unknown",
+			"xid_action": "read the kernel log on the node for the Xid"}[name]
 	case name == "xid":
 		return strconv.Itoa(t.code)
 	case !listed && t.message != "" && name == "xid_name":
@@ -201,7 +203,8 @@ func (c *Catalog) xidNote(p placeholder) string {
 		}
 		if x, ok := c.xids[int(last.value().v)]; ok && x.Class == "hardware" {
 			p.group = g
-			return c.fill("{entity} shows Xid {xid} ({xid_name}), and its worker is not ready. The gauge does not say since when: look into the node's kernel log. {xid_asks}.", p)
+			return c.fill("{entity} shows Xid {xid} ({xid_name}), and its worker is not ready. The gauge does not "+
+				"say since when: look into the node's kernel log. {xid_asks}.", p)
 		}
 	}
 	return ""
