@@ -17,12 +17,12 @@ type BottleneckClass string
 // every first token that did not wait. The guide describes decode_bound (its example is 91 %) but
 // leaves it out of its code.
 const (
-	// waiting is over 60 % of the time to the first token
+	// Waiting is over 60 % of the time to the first token.
 	BottleneckQueue BottleneckClass = "queue_saturation"
-	// prefill is over 70 %, and under 10 % of the prompt tokens hit the prefix cache
+	// Prefill is over 70 %, and under 10 % of the prompt tokens hit the prefix cache.
 	BottleneckNoCache BottleneckClass = "prefill_no_cache"
 	BottleneckPrefill BottleneckClass = "prefill_compute_bound" // prefill is over 70 %
-	// the p95 of the gaps between tokens is over three times their p50
+	// The p95 of the gaps between tokens is over three times their p50.
 	BottleneckSpikes     BottleneckClass = "decode_latency_spike"
 	BottleneckDecode     BottleneckClass = "decode_bound" // decoding is over 90 % of a request
 	BottleneckBalanced   BottleneckClass = "balanced"

@@ -40,13 +40,16 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 
 // RunCases runs every *.txtar of a directory against the catalogue. A case has these files:
 //
-//	alerts.json   a list of alerts in the format of Alertmanager's webhook: labels, annotations, generatorURL;
-//	              "after": "9m" delays an alert by this time from the first
-//	workers       one per line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME] [role=prefill|decode]
-//	              [owner=KIND/NAME] [route=KIND/NAME…] [job=NAME…]. job names a scrape job of the worker. Pods of one
-//	              pool with the same group run one engine and count as one worker
-//	pages         recorded /metrics pages, in addition to evidence; one per line: short-name file [age], see [CasePage]
-//	evidence      one per line: signal entity value [was=baseline] [day=a-day-ago] [week=a-week-ago] [z=score] [text=word]
+//	alerts.json   a list of alerts in the format of Alertmanager's webhook: labels, annotations,
+//	              generatorURL; "after": "9m" delays an alert by this time from the first
+//	workers       one per line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME]
+//	              [role=prefill|decode] [owner=KIND/NAME] [route=KIND/NAME…] [job=NAME…].
+//	              job names a scrape job of the worker. Pods of one pool with the same group
+//	              run one engine and count as one worker
+//	pages         recorded /metrics pages, in addition to evidence; one per line:
+//	              short-name file [age], see [CasePage]
+//	evidence      one per line: signal entity value [was=baseline] [day=a-day-ago]
+//	              [week=a-week-ago] [z=score] [text=word]
 //	want          the expected results
 //
 // An entity is a worker's short name, '*' for all workers, "pool", "node:NAME", or a worker's GPU
@@ -64,12 +67,13 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 //	gpus ID…            exactly these
 //	symptoms ID…        at least these
 //	not ID…             not named, and at most half the confidence of the winner
-//	looks_like ID…      as "not", for obvious but wrong causes: the weights for each, without those against it, are
-//	                    at least 4 dB, and an alert is among them; requires a line cause before it
+//	looks_like ID…      as "not", for obvious but wrong causes: the weights for each, without
+//	                    those against it, are at least 4 dB, and an alert is among them;
+//	                    requires a line cause before it
 //	missing SIGNAL…
 //	title TEXT
-//	incident N          the following lines are about the Nth incident in the order of opening; a second problem
-//	                    that is split off another incident opens last
+//	incident N          the following lines are about the Nth incident in the order of opening;
+//	                    a second problem that is split off another incident opens last
 //
 // All mistakes of a case are reported at once. The verdict is only checked if alerts, workers and
 // evidence have no mistakes.

@@ -111,7 +111,7 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`kube_node_status_condition{condition="Ready",status="true"} == 0`, "worker_down", ""},
 		{`llm_d_epp_ready_endpoints == 0`, "no_endpoints", ""},
 		{`5 < vllm:num_requests_waiting`, "queue_buildup", ""},
-		// a model's name, and no status
+		// A model's name, and no status.
 		{`rate(dynamo_frontend_requests_total{model="qwen/qwen2.5-72b"}[5m]) > 50`, state.Unclassified, ""},
 		{`sum(rate(http_requests_total{handler="/v1/5",status="2xx"}[5m])) > 50`, state.Unclassified, ""},
 		{`sum(rate(http_requests_total{status="415"}[5m])) > 1`, state.Unclassified, ""},
@@ -135,7 +135,7 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`sum(rate(envoy_http_ext_proc_streams_started[5m])) > 500`, state.Unclassified, ""},
 		{`sum(rate(nginx_ingress_controller_requests{status=~"5.."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(sglang:http_responses_total{status_code=~"5.."}[5m])) > 1`, "error_rate", ""},
-		// as callers count
+		// As callers count.
 		{`sum(rate(llm_requests_total{status="error"}[5m])) / sum(rate(llm_requests_total[5m])) > 0.05`, "error_rate", ""},
 		{`sum(rate(llm_requests_total{status=~"http_5.."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(vllm_requests_completed_total{status="timeout"}[5m])) > 1`, "error_rate", ""},
@@ -146,7 +146,7 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`rate(DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL[5m]) > 0`, "gpu_hardware", ""},
 		{`rate(DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL[5m]) > 10`, "gpu_hardware", ""},
 		{`dynamo_component_kvstats_gpu_cache_usage_percent > 0.95`, "kv_pressure", ""},
-		// not PromQL, but often copied
+		// Not PromQL, but often copied.
 		{`histogram_quantile(0.95, vllm:time_to_first_token_seconds_bucket by (instance)) > 2`, "ttft_high", ""},
 		{`node_filesystem_avail_bytes < 1e9`, state.Unclassified, ""},
 	} {

@@ -162,21 +162,13 @@ func near(a, b state.Entity, top *topology) link {
 	if a.GPU != "" && a.GPU == b.GPU && a.Node == b.Node {
 		return linkGPU
 	}
-	sameSpace := !differ(a.Namespace, b.Namespace)
-	if a.Pod != "" && a.Pod == b.Pod && sameSpace {
+	if samePod(a, b, top) {
 		return linkPod
-	}
-	if a.Instance != "" && a.Instance == b.Instance {
-		return linkPod
-	}
-	if a.Pod != "" && b.Pod != "" && sameSpace &&
-		slices.ContainsFunc(top.mates(a), func(w *state.Worker) bool { return w.Pod == b.Pod }) {
-		return linkPod // ranks of one engine
 	}
 	if l := machine(a, b, top); l != linkNone {
 		return l
 	}
-	if !sameSpace {
+	if differ(a.Namespace, b.Namespace) {
 		return linkNone
 	}
 	sameModel := a.Model != "" && strings.EqualFold(a.Model, b.Model)
@@ -195,6 +187,18 @@ func near(a, b state.Entity, top *topology) link {
 		return linkModel
 	}
 	return linkNone
+}
+
+// samePod reports whether two entities are of one pod, one address, or pods that are ranks of one
+// engine.
+func samePod(a, b state.Entity, top *topology) bool {
+	if a.Instance != "" && a.Instance == b.Instance {
+		return true
+	}
+	if a.Pod == "" || b.Pod == "" || differ(a.Namespace, b.Namespace) {
+		return false
+	}
+	return a.Pod == b.Pod || slices.ContainsFunc(top.mates(a), func(w *state.Worker) bool { return w.Pod == b.Pod })
 }
 
 // machine links alerts about a node to the pods on it: one side has to be about the node itself.

@@ -91,8 +91,8 @@ type weighed struct {
 	seen       []seen
 	unmet      []unmet
 	unanswered []*Evidence // evidence that had no answer
-	// the most that could be added for and against it, if the engines had exported all their
-	// signals and the past were known
+	// gain and loss are the most that could be added for and against it, if the engines had
+	// exported all their signals and the past were known.
 	gain, loss float64
 	unread     float64 // the weight that unmeasured signals could add
 	unproven   string  // the needed evidence that had no answer
@@ -268,23 +268,7 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 	}
 	switch {
 	case answered == 0:
-		w.unanswered = append(w.unanswered, e)
-		if e.Needed {
-			w.unproven = e.Expects
-		}
-		if e.Weight > 0 && e.Expects != "" && v.unmeasured(e.when, cat) {
-			w.unread += e.Weight
-		}
-		switch {
-		case !w.untold(e, v, cat):
-		case e.Weight < 0:
-			w.loss += e.Weight
-		case e.Expects != "": // only signs of the cause; evidence without "expects" may replace one of them
-			w.gain += e.Weight
-		}
-		if e.Weight > 0 && e.Expects != "" {
-			w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight, missing: true})
-		}
+		w.unansweredBy(e, v, cat)
 	case holds:
 		w.add(seen{
 			found: found{Signal: e.Signal, Unit: cat.units[e.Signal], Weight: e.Weight, Why: e.Why,
@@ -300,6 +284,27 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 		if answered == v.engines(v.groups(e.Per)) { // entities without an answer remain unknown
 			w.otherwise(e, v, cat, answered)
 		}
+	}
+}
+
+// unansweredBy records evidence without an answer, and what its missing signals could add.
+func (w *weighed) unansweredBy(e *Evidence, v *view, cat *Catalog) {
+	w.unanswered = append(w.unanswered, e)
+	if e.Needed {
+		w.unproven = e.Expects
+	}
+	if e.Weight > 0 && e.Expects != "" && v.unmeasured(e.when, cat) {
+		w.unread += e.Weight
+	}
+	switch {
+	case !w.untold(e, v, cat):
+	case e.Weight < 0:
+		w.loss += e.Weight
+	case e.Expects != "": // only signs of the cause; evidence without "expects" may replace one of them
+		w.gain += e.Weight
+	}
+	if e.Weight > 0 && e.Expects != "" {
+		w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight, missing: true})
 	}
 }
 

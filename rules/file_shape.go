@@ -58,7 +58,7 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+	if scalar(n, "!!null") {
 		return // as if left out; the entry around it reports required keys
 	}
 	wants := func(what string, kind yaml.Kind) bool {
@@ -77,12 +77,7 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 		}
 	case t.Kind() == reflect.Slice:
 		if wants("a list", yaml.SequenceNode) {
-			for _, e := range n.Content {
-				if e.Kind == yaml.ScalarNode && e.ShortTag() == "!!null" {
-					s.bad(e, "an empty entry in %s: fill it or take it out", key)
-				}
-				s.value(e, t.Elem(), "an entry of "+key)
-			}
+			s.list(n, t.Elem(), key)
 		}
 	case t.Kind() == reflect.Map:
 		if wants("keys with values", yaml.MappingNode) {
@@ -92,16 +87,28 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 			s.twice(n)
 		}
 	case t.Kind() == reflect.Bool:
-		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" {
+		if !scalar(n, "!!bool") {
 			s.bad(n, "%s wants true or false, and is %s", key, described(n))
 		}
 	default:
-		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" &&
-			(n.ShortTag() != "!!float" || t.Kind() != reflect.Float64) {
+		if !scalar(n, "!!int") && !(scalar(n, "!!float") && t.Kind() == reflect.Float64) {
 			s.bad(n, "%s wants a number, and is %s", key, described(n))
 		}
 	}
 }
+
+// list checks the entries of a list.
+func (s *shape) list(n *yaml.Node, t reflect.Type, key string) {
+	for _, e := range n.Content {
+		if scalar(e, "!!null") {
+			s.bad(e, "an empty entry in %s: fill it or take it out", key)
+		}
+		s.value(e, t, "an entry of "+key)
+	}
+}
+
+// scalar reports whether a node is a single value with the tag.
+func scalar(n *yaml.Node, tag string) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == tag }
 
 // described describes the value that was found.
 func described(n *yaml.Node) string {

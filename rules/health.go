@@ -27,7 +27,8 @@ type HealthCheck struct {
 	Value  *float64     `json:"value"` // null if not measured
 	Unit   string       `json:"unit"`
 	Pod    string       `json:"pod,omitempty"` // the worst one
-	// why the value has this status although another context would give another one
+	// Note is the reason why the value has this status although another context would give another
+	// one.
 	Note string `json:"note,omitempty"`
 }
 

@@ -93,7 +93,7 @@ func TestUnderscoreMatchesColonOfVLLM(t *testing.T) {
 		`rate(vllm_prefix_cache_hits_total[5m]) / rate(vllm_prefix_queries[5m]) < 1`: "prefix_hit_low",
 		`vllm_kv_cache_usage_perc > 0.95`:                                            "kv_pressure",
 		`sum(sglang:num_decode_prealloc_queue_reqs) > 50`:                            "queue_buildup",
-		// by Ray
+		// By Ray.
 		`ray_vllm_kv_cache_usage_perc > 0.95`: "kv_pressure",
 		`ray_vllm:num_requests_waiting > 50`:  "queue_buildup",
 		`histogram_quantile(0.95, sum by (le) (rate(ray_vllm_time_to_first_token_seconds_bucket[5m]))) > 5`: "ttft_high",
@@ -116,9 +116,11 @@ func TestConditionsUseOnlyQueriedPast(t *testing.T) {
 	}
 	for when, ok := range map[string]bool{
 		"ttft_p95.value > 2.0 * ttft_p95.baseline": true, "arrival_rate.value > 2.0 * arrival_rate.week_ago": true,
-		"e2e_p95.value > 2.0 * e2e_p95.baseline": false, "pod_ready.value < pod_ready.baseline": false, "gpu_temp.value > gpu_temp.day_ago": false,
+		"e2e_p95.value > 2.0 * e2e_p95.baseline": false, "pod_ready.value < pod_ready.baseline": false,
+		"gpu_temp.value > gpu_temp.day_ago": false,
 	} {
-		if _, err := env.compile(when); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "is never read: such values are read of") {
+		if _, err := env.compile(when); (err == nil) != ok || err != nil &&
+			!strings.Contains(err.Error(), "is never read: such values are read of") {
 			t.Errorf("%s: %v", when, err)
 		}
 	}

@@ -18,7 +18,7 @@ func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
 		return
 	}
 	msg := "fires always: a comparison with bool gives 1 or 0 and leaves no series out, and a rule fires for 0, too"
-	// top is the outermost expression around x within its condition
+	// Top is the outermost expression around x within its condition.
 	severity, top, computed := state.Critical, parser.Node(x), false
 	for at := len(path) - 1; at >= 0; at-- {
 		switch p := path[at].(type) {

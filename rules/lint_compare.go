@@ -302,7 +302,7 @@ func (l *linter) bounded(c bound, what string, top float64, x *parser.BinaryExpr
 		return
 	}
 	below := c.op == parser.LSS || c.op == parser.LTE
-	// the mean utilization of GPUs may really be below 1 %
+	// The mean utilization of GPUs may really be below 1 %.
 	if top == 100 && c.limit > 0 && c.limit < 1 && (!below || !c.mean) {
 		l.say(state.Warning, fmt.Sprintf("%s goes from 0 to 100, and the threshold is %s: less than one per cent", what,
 			c.own()), fmt.Sprintf("compare with %s", c.written(100*c.limit)))

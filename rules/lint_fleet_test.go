@@ -152,7 +152,7 @@ func TestLintReportsMissingLabels(t *testing.T) {
 		{`sum by (model) (vllm:num_requests_waiting) > 20`, state.Warning,
 			"no series of vllm:num_requests_waiting has a label model here; it is called model_name", "group by model_name"},
 		{`max by (tenant) (vllm:num_requests_waiting) > 20`, state.Warning, "puts all together", "model_name"},
-		// neither side has it
+		// Neither side has it.
 		{`vllm:num_requests_running > 0 and on (UUID) rate(vllm:generation_tokens_total[5m]) == 0`, "", "", ""},
 		{`vllm:num_requests_running > 0 and on (UUID) DCGM_FI_DEV_GPU_UTIL > 50`, state.Warning,
 			"and never finds a partner: only one side's series have UUID", "namespace, pod"},
@@ -168,9 +168,9 @@ func TestLintReportsMissingLabels(t *testing.T) {
 		{`absent(vllm:kv_cache_usage_perc{model_name="mistral"})`, "", "", ""}, // it expects missing series
 		{`rate(vllm:time_to_first_token_seconds_bucket{le="+Inf"}[5m]) < 1`, "", "", ""},
 		{`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "", "", ""},
-		// the default buckets
+		// The default buckets.
 		{`histogram_quantile(0.95, sum by (le) (rate(vllm:e2e_request_latency_seconds_bucket[5m]))) > 30`, "", "", ""},
-		// no label cluster here, which is harmless
+		// No label cluster here, which is harmless.
 		{`sum by (cluster, namespace, model_name) (vllm:num_requests_waiting) > 20`, "", "", ""},
 		{`vllm:num_requests_running > 0 and on (namespace, pod) rate(vllm:generation_tokens_total[5m]) == 0`, "", "", ""},
 		{
@@ -200,7 +200,9 @@ func TestLintReportsMissingLabels(t *testing.T) {
 	// the start.
 	have = labelledFleet()
 	have.Labels[xidErrors]["err_code"] = []string{"0"}
-	if got := Lint([]AlertingRule{{Name: "R", Expr: `DCGM_FI_DEV_XID_ERRORS{err_code="79"} > 0 unless DCGM_FI_DEV_XID_ERRORS{err_code="79"} offset 15m > 0`}}, have); len(got) != 0 {
+	if got := Lint([]AlertingRule{
+		{Name: "R", Expr: `DCGM_FI_DEV_XID_ERRORS{err_code="79"} > 0 unless DCGM_FI_DEV_XID_ERRORS{err_code="79"} offset 15m > 0`}},
+		have); len(got) != 0 {
 		t.Errorf("a fault that has not happened yet: %+v", got)
 	}
 }
@@ -221,7 +223,8 @@ func TestLintReportsChangesOfLabelledXid(t *testing.T) {
 	} {
 		in := []AlertingRule{{Name: "R", Expr: expr}}
 		got := Lint(in, labelled)
-		if found := len(got) == 1 && got[0].Severity == state.Critical && strings.Contains(got[0].Text, "can never fire: the exporter here puts the code"); found != want || !want && len(got) != 0 {
+		if found := len(got) == 1 && got[0].Severity == state.Critical &&
+			strings.Contains(got[0].Text, "can never fire: the exporter here puts the code"); found != want || !want && len(got) != 0 {
 			t.Errorf("%s: %+v", expr, got)
 		}
 		if want && !slices.ContainsFunc(Lookups(in, plain), func(l Lookup) bool { return l.Metric == xidErrors }) {
@@ -272,7 +275,8 @@ func namedFleet() Exported {
 		node_network_rx_errors_total node_load1 process_resident_memory_bytes cache_get_total llm:queue:p95`) {
 		have.Metrics[name] = true
 	}
-	have.Recorded = []RecordingRule{{Name: "llm:queue:p95", Expr: `max(vllm:num_requests_waiting)`}, {Name: "llm:kv_usage", Expr: `max(vllm:kv_cache_usage_perc)`}}
+	have.Recorded = []RecordingRule{{Name: "llm:queue:p95", Expr: `max(vllm:num_requests_waiting)`},
+		{Name: "llm:kv_usage", Expr: `max(vllm:kv_cache_usage_perc)`}}
 	have.Earlier = map[string]bool{"cache_gets_total": true, "job:errors:rate5m": true}
 	return have
 }
@@ -281,20 +285,30 @@ func namedFleet() Exported {
 // exporter that is down, or of another team are not reported.
 func TestLintReportsMisspeltNames(t *testing.T) {
 	for _, c := range []struct{ expr, severity, text, fix string }{
-		{`kube_pod_container_status_restart_total > 5`, "warning", "cannot fire: no series here has had the name kube_pod_container_status_restart_total in the last week, but there is kube_pod_container_status_restarts_total", "use `kube_pod_container_status_restarts_total`, if that is meant"},
+		{`kube_pod_container_status_restart_total > 5`, "warning",
+			"cannot fire: no series here has had the name kube_pod_container_status_restart_total in the last week, but there is " +
+				"kube_pod_container_status_restarts_total", "use `kube_pod_container_status_restarts_total`, if that is meant"},
 		{`rate(http_request_total[5m]) > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
 		{`rate(http_requests[5m]) > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
 		{`HTTP_Requests_Total > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
 		{`http_reqeusts_total > 1`, "warning", "but there is http_requests_total", "use `http_requests_total`"},
 		{`process_resident_memory > 1e9`, "warning", "but there is process_resident_memory_bytes", "use `process_resident_memory_bytes`"},
-		{`kube_deployment_status_replica_ready == 0`, "warning", "but there is kube_deployment_status_replicas_ready", "use `kube_deployment_status_replicas_ready`"},
-		{`vllm:num_request_waiting > 20`, "warning", "cannot fire: vllm:num_request_waiting is not exported here, but vllm:num_requests_waiting is", "use `vllm:num_requests_waiting`"},
-		{`http_request_duration_seconds > 5`, "critical", "can never fire: http_request_duration_seconds is a histogram", "`histogram_quantile(0.95, sum by (le) (rate(http_request_duration_seconds_bucket[5m])))`"},
-		{`llm:kv > 0.9`, "warning", "cannot fire: no series here has had the name llm:kv in the last week, and no recording rule here records it", "record it"},
+		{`kube_deployment_status_replica_ready == 0`, "warning", "but there is kube_deployment_status_replicas_ready",
+			"use `kube_deployment_status_replicas_ready`"},
+		{`vllm:num_request_waiting > 20`, "warning",
+			"cannot fire: vllm:num_request_waiting is not exported here, but vllm:num_requests_waiting is",
+			"use `vllm:num_requests_waiting`"},
+		{`http_request_duration_seconds > 5`, "critical", "can never fire: http_request_duration_seconds is a histogram",
+			"`histogram_quantile(0.95, sum by (le) (rate(http_request_duration_seconds_bucket[5m])))`"},
+		{
+			`llm:kv > 0.9`, "warning", "cannot fire: no series here has had the name llm:kv in the last week, and no recording rule here " +
+				"records it", "record it"},
 		{`llm:kv_usages > 0.9`, "warning", "but there is llm:kv_usage", "use `llm:kv_usage`"},
 		{`llm:queue:p99 > 5`, "warning", "no recording rule here records it", "record it"}, // not p95
 		{`vllm:num_requests_waiting > 5 and on () llm:kv > 0.9`, "warning", "no recording rule here records it", "record it"},
-		{`absent(http_request_total)`, "warning", "fires always: no series here has had the name http_request_total in the last week, but there is http_requests_total", "use `http_requests_total`"},
+		{`absent(http_request_total)`, "warning",
+			"fires always: no series here has had the name http_request_total in the last week, but there is http_requests_total",
+			"use `http_requests_total`"},
 		{`absent(vllm:num_request_waiting)`, "warning", "fires always", "use `vllm:num_requests_waiting`"},
 
 		{`llm:kv_usage > 0.9`, "", "", ""},    // recorded, but not yet evaluated
@@ -321,7 +335,8 @@ func TestLintReportsMisspeltNames(t *testing.T) {
 		{`{job="a"} > 5`, "", "", ""},
 	} {
 		got := Lint([]AlertingRule{{Name: "R", Expr: c.expr}}, namedFleet())
-		if len(got) != min(len(c.text), 1) || c.text != "" && (string(got[0].Severity) != c.severity || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Fix, c.fix)) {
+		if len(got) != min(len(c.text), 1) || c.text != "" &&
+			(string(got[0].Severity) != c.severity || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Fix, c.fix)) {
 			t.Errorf("%s: %+v\nwant %s, %q, %q", c.expr, got, c.severity, c.text, c.fix)
 		}
 	}
@@ -332,7 +347,8 @@ func TestLintReportsMisspeltNames(t *testing.T) {
 	}
 	have = namedFleet()
 	have.Earlier = nil
-	if got := Lint([]AlertingRule{{Name: "R", Expr: `http_request_total > 5`}}, have); len(got) != 1 || !strings.HasPrefix(got[0].Text, "cannot fire: no series here has the name http_request_total, but") {
+	if got := Lint([]AlertingRule{{Name: "R", Expr: `http_request_total > 5`}}, have); len(got) != 1 ||
+		!strings.HasPrefix(got[0].Text, "cannot fire: no series here has the name http_request_total, but") {
 		t.Errorf("nobody asked about earlier, and it says %+v", got)
 	}
 	if got := Lint([]AlertingRule{{Name: "R", Expr: `http_request_total > 5`}}, Exported{}); len(got) != 0 {
@@ -343,13 +359,17 @@ func TestLintReportsMisspeltNames(t *testing.T) {
 // Unjudged lists names without a finding, Suspects the names to look up.
 func TestSuspectsAndUnjudged(t *testing.T) {
 	in := []AlertingRule{
-		{Expr: `http_request_total > 5 or kube_pod_status_unschedulable == 1`}, {Expr: `llm:kv > 0.9`}, {Expr: `absent(mysql_up) or absent(http_requests)`}, {Expr: `job:errors:rate5m > 1`},
-		{Expr: `vllm:num_request_waiting > 5 and up == 1`}, {Expr: `sum(`}, {Expr: `llm:queue:p95 > 3`}, {Expr: `cache_gets_total > 3 or node_load5 > 3`},
+		{Expr: `http_request_total > 5 or kube_pod_status_unschedulable == 1`}, {Expr: `llm:kv > 0.9`},
+		{Expr: `absent(mysql_up) or absent(http_requests)`}, {Expr: `job:errors:rate5m > 1`},
+		{Expr: `vllm:num_request_waiting > 5 and up == 1`}, {Expr: `sum(`}, {Expr: `llm:queue:p95 > 3`},
+		{Expr: `cache_gets_total > 3 or node_load5 > 3`},
 	}
-	if diff := cmp.Diff([]string{"cache_gets_total", "http_request_total", "http_requests", "job:errors:rate5m", "llm:kv"}, Suspects(in, namedFleet())); diff != "" {
+	if diff := cmp.Diff([]string{"cache_gets_total", "http_request_total", "http_requests", "job:errors:rate5m", "llm:kv"},
+		Suspects(in, namedFleet())); diff != "" {
 		t.Errorf("suspects: %s", diff)
 	}
-	if diff := cmp.Diff([]string{"cache_gets_total", "job:errors:rate5m", "kube_pod_status_unschedulable", "node_load5"}, Unjudged(in, namedFleet())); diff != "" {
+	if diff := cmp.Diff([]string{"cache_gets_total", "job:errors:rate5m", "kube_pod_status_unschedulable", "node_load5"},
+		Unjudged(in, namedFleet())); diff != "" {
 		t.Errorf("not judged: %s", diff)
 	}
 }
@@ -360,18 +380,24 @@ func TestLintReportsRangesBelowTwoScrapes(t *testing.T) {
 	have.Metrics["pushed_total"], have.Metrics["slow_total"] = true, true
 	have.Scraped = map[string]time.Duration{"vllm": 5 * time.Second, "fast": time.Second, "slow": time.Minute}
 	have.Recorded = append(have.Recorded, RecordingRule{Name: "llm:tokens:rate4s", Expr: `rate(vllm:generation_tokens_total[4s])`})
-	jobs := map[string][]string{"vllm:generation_tokens_total": {"vllm"}, "http_requests_total": {"vllm", "fast"}, "slow_total": {"slow"}, "pushed_total": {"gateway"}, "DCGM_FI_DEV_FB_USED": {"vllm", "gateway"}}
+	jobs := map[string][]string{"vllm:generation_tokens_total": {"vllm"}, "http_requests_total": {"vllm", "fast"}, "slow_total": {"slow"},
+		"pushed_total": {"gateway"}, "DCGM_FI_DEV_FB_USED": {"vllm", "gateway"}}
 	const running = ` and on () vllm:num_requests_running > 0`
 	for _, c := range []struct{ expr, severity, text, fix string }{
-		{`rate(vllm:generation_tokens_total[4s]) < 1` + running, "critical", "can never fire: rate wants two samples, and vllm:generation_tokens_total is scraped every 5s: the last 4s hold one at most", "[20s]"},
+		{`rate(vllm:generation_tokens_total[4s]) < 1` + running, "critical",
+			"can never fire: rate wants two samples, and vllm:generation_tokens_total is scraped every 5s: the last 4s hold one at most",
+			"[20s]"},
 		{`max_over_time(rate(vllm:generation_tokens_total[4s])[5m:]) > 1`, "critical", "can never fire: rate wants two", "[20s]"},
-		{`rate(vllm:generation_tokens_total[4s]) > 1 or rate(vllm:generation_tokens_total[5m]) > 1`, "warning", "one part never has a value", "[20s]"},
-		{`rate(vllm:generation_tokens_total[8s]) < 1` + running, "warning", "has gaps: rate wants two samples, and vllm:generation_tokens_total is scraped every 5s: the last 8s do not always hold two", "[20s]"},
+		{`rate(vllm:generation_tokens_total[4s]) > 1 or rate(vllm:generation_tokens_total[5m]) > 1`, "warning",
+			"one part never has a value", "[20s]"},
+		{`rate(vllm:generation_tokens_total[8s]) < 1` + running, "warning",
+			"has gaps: rate wants two samples, and vllm:generation_tokens_total is scraped every 5s: the last 8s do not always hold two",
+			"[20s]"},
 		{`llm:tokens:rate4s > 1`, "critical", "hold one at most, in the recording rule llm:tokens:rate4s", "[20s]"},
 		{`increase(slow_total[1m]) > 0`, "warning", "has gaps: increase wants two", "[4m]"},
 		{`deriv(slow_total[30s]) > 0`, "critical", "can never fire: deriv", "[4m]"},
 		{`rate(vllm:generation_tokens_total[10s]) < 1` + running, "", "", ""},
-		{`rate(http_requests_total[4s]) > 1`, "", "", ""}, // some of its targets
+		{`rate(http_requests_total[4s]) > 1`, "", "", ""},  // some of its targets
 		{`rate(pushed_total[1s]) > 1`, "", "", ""},         // unknown
 		{`deriv(DCGM_FI_DEV_FB_USED[1s]) > 1`, "", "", ""}, // all of its jobs
 		{`max_over_time(vllm:num_requests_waiting[4s]) > 5`, "", "", ""},
@@ -385,7 +411,8 @@ func TestLintReportsRangesBelowTwoScrapes(t *testing.T) {
 			}
 		}
 		got := Lint(in, have)
-		if len(got) != min(len(c.text), 1) || c.text != "" && (string(got[0].Severity) != c.severity || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Fix, c.fix)) {
+		if len(got) != min(len(c.text), 1) || c.text != "" &&
+			(string(got[0].Severity) != c.severity || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Fix, c.fix)) {
 			t.Errorf("%s: %+v\nwant %s, %q, %q", c.expr, got, c.severity, c.text, c.fix)
 		}
 	}

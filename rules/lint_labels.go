@@ -23,64 +23,84 @@ type Lookup struct {
 // returns only existing metrics of engines, routers and GPUs, and recorded ones. For other metrics
 // it returns only the job, if a rule depends on their scrape interval.
 func Lookups(in []AlertingRule, have Exported) []Lookup {
-	known, asks := newInventory(have), map[string]map[string]bool{}
-	add := func(metric string, names ...string) {
-		if asks[metric] == nil {
-			asks[metric] = map[string]bool{}
-		}
-		for _, name := range names {
-			asks[metric][name] = true
-		}
-	}
-	ask := func(metric string, names ...string) {
-		if have.Metrics[metric] && (family(metric) != "" || known.records[metric] != nil) {
-			add(metric, names...)
-		}
-	}
+	known := newInventory(have)
+	q := lookupSet{known: known, asks: map[string]map[string]bool{}}
 	for _, r := range in {
 		if len(r.Expr) > maxLinted {
 			continue
 		}
 		for e := range known.readings(r.Expr) {
-			for _, sel := range e.selectedBy() {
-				for _, m := range sel.LabelMatchers {
-					if m.Name != nameLabel && selective(m) {
-						ask(sel.Name, m.Name)
-					}
-				}
-			}
+			q.matchers(e)
 			parser.Inspect(e.expr, func(n parser.Node, _ []parser.Node) error {
-				switch x := n.(type) {
-				case *parser.Call:
-					if x.Func.Name == "histogram_quantile" {
-						ask(bucketOf(x), "le")
-					}
-					if sel, d := ranged(x); sel != nil && have.Metrics[sel.Name] && known.brief(d) {
-						add(sel.Name, "job")
-					}
-					if slices.Contains(moving, x.Func.Name) && lastXid(x) != nil {
-						ask(xidErrors)
-					}
-				case *parser.AggregateExpr:
-					if sel := single(x.Expr); sel != nil && len(x.Grouping) > 0 && !x.Without {
-						ask(sel.Name)
-					}
-				case *parser.BinaryExpr:
-					if x.VectorMatching != nil && x.Op != parser.LOR {
-						for _, sel := range selectorsOf(x) {
-							ask(sel.Name)
-						}
-					}
-				}
+				q.node(n)
 				return nil
 			})
 		}
 	}
 	var out []Lookup
-	for _, metric := range slices.Sorted(maps.Keys(asks)) {
-		out = append(out, Lookup{Metric: metric, Labels: slices.Sorted(maps.Keys(asks[metric]))})
+	for _, metric := range slices.Sorted(maps.Keys(q.asks)) {
+		out = append(out, Lookup{Metric: metric, Labels: slices.Sorted(maps.Keys(q.asks[metric]))})
 	}
 	return out
+}
+
+// A lookupSet collects the labels to look up.
+type lookupSet struct {
+	known *inventory
+	asks  map[string]map[string]bool // metric → labels
+}
+
+func (q lookupSet) add(metric string, names ...string) {
+	if q.asks[metric] == nil {
+		q.asks[metric] = map[string]bool{}
+	}
+	for _, name := range names {
+		q.asks[metric][name] = true
+	}
+}
+
+// ask adds a metric that exists and that an engine, router or GPU exports, or a rule records.
+func (q lookupSet) ask(metric string, names ...string) {
+	if q.known.have.Metrics[metric] && (family(metric) != "" || q.known.records[metric] != nil) {
+		q.add(metric, names...)
+	}
+}
+
+// matchers adds the labels that selectors require.
+func (q lookupSet) matchers(e expanded) {
+	for _, sel := range e.selectedBy() {
+		for _, m := range sel.LabelMatchers {
+			if m.Name != nameLabel && selective(m) {
+				q.ask(sel.Name, m.Name)
+			}
+		}
+	}
+}
+
+// node adds the labels that a function, an aggregation or a binary operation depends on.
+func (q lookupSet) node(n parser.Node) {
+	switch x := n.(type) {
+	case *parser.Call:
+		if x.Func.Name == "histogram_quantile" {
+			q.ask(bucketOf(x), "le")
+		}
+		if sel, d := ranged(x); sel != nil && q.known.have.Metrics[sel.Name] && q.known.brief(d) {
+			q.add(sel.Name, "job")
+		}
+		if slices.Contains(moving, x.Func.Name) && lastXid(x) != nil {
+			q.ask(xidErrors)
+		}
+	case *parser.AggregateExpr:
+		if sel := single(x.Expr); sel != nil && len(x.Grouping) > 0 && !x.Without {
+			q.ask(sel.Name)
+		}
+	case *parser.BinaryExpr:
+		if x.VectorMatching != nil && x.Op != parser.LOR {
+			for _, sel := range selectorsOf(x) {
+				q.ask(sel.Name)
+			}
+		}
+	}
 }
 
 // selective reports whether a matcher requires its label to be present.

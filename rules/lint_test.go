@@ -164,32 +164,60 @@ var faulty = []struct {
 		"look for a new code"},
 	{"no threshold of changes", `changes(DCGM_FI_DEV_XID_ERRORS[15m])`, 0, state.Critical, "fires always: nothing is compared",
 		"look for a new code"},
-	{"no threshold of a ratio", `100 * max by (pod) (vllm:kv_cache_usage_perc)`, 0, state.Critical, "vllm:kv_cache_usage_perc always has one", "watch the KV cache together with who waits for it, `max by (namespace, pod) (vllm:kv_cache_usage_perc) > 0.95 and "},
-	{"no threshold of a sum", `sum(vllm:num_requests_running + vllm:num_requests_waiting)`, 0, state.Critical, "fires always: nothing is compared", "from which on it is trouble"},
-	{"one way without a threshold", `vllm:kv_cache_usage_perc > 0.9 or vllm:num_requests_waiting`, 0, state.Critical, "vllm:num_requests_waiting always has one", "from which on it is trouble"},
-	{"errors by reason", `sum(rate(vllm:request_success_total{finished_reason="error"}[5m])) > 0.1`, 0, state.Warning, "misses errors: vllm:request_success_total counts what the engine itself has ended", `http_requests_total{handler=~"/v1/.*",status=~"5.*"}`},
-	{"errors by reason, without a threshold", `rate(vllm:request_success_total{finished_reason="error"}[5m])`, 0, state.Warning, "misses errors", "http_requests_total"},
-	{"errors among reasons", `sum(rate(vllm:request_success_total{finished_reason=~"abort|error"}[5m])) / sum(rate(vllm:request_success_total[5m])) > 0.05`, 0, state.Warning, "misses errors", "http_requests_total"},
-	{"what is no success", `1 - rate(vllm:request_success_total[5m]) / rate(http_requests_total[5m]) > 0.05`, 0, state.Warning, "is no error rate: vllm:request_success_total counts what the engine has ended, cancelled requests too", "count what the API server answers"},
-	{"what is no success, without a threshold", `1 - rate(vllm:request_success_total[5m]) / rate(http_requests_total[5m])`, 0, state.Warning, "is no error rate", "http_requests_total"},
-	{"what is no success, in per cent", `100 * (1 - sum(rate(vllm:request_success_total{finished_reason=~"stop|length"}[5m])) / sum(rate(vllm:request_success_total[5m]))) > 5`, 0, state.Warning, "is no error rate", "http_requests_total"},
-	{"too little success", `sum(rate(vllm:request_success_total[5m])) / sum(rate(http_requests_total[5m])) < 0.95`, 0, state.Warning, "is no error rate", "http_requests_total"},
-	{"what is left of all", `(sum(rate(http_requests_total[5m])) - sum(rate(vllm:request_success_total[5m]))) / sum(rate(http_requests_total[5m])) > 0.05`, 0, state.Warning, "is no error rate", "http_requests_total"},
-	{"bool", `vllm:num_requests_waiting > bool 5`, 0, state.Critical, "fires always: a comparison with bool gives 1 or 0", "leave bool out: `vllm:num_requests_waiting > 5`"},
-	{"bool of anybody's metric", `(5 < bool max by (pod) (node_load1))`, 0, state.Critical, "fires always: a comparison with bool", "leave bool out: `5 < max by (pod) (node_load1)`"},
-	{"bools added up", `sum by (model_name) (vllm:num_requests_waiting > bool 5)`, 0, state.Critical, "fires always: a comparison with bool", "compare what comes of it: `(sum by (model_name) (vllm:num_requests_waiting > bool 5)) > 0`"},
-	{"bools counted", `count(up == bool 0) and on () vector(1)`, 0, state.Warning, "one part always holds: a comparison with bool", "compare what comes of it: `(count(up == bool 0)) > 0`"},
-	{"bool over time", `avg_over_time((vllm:num_requests_waiting > bool 5)[10m:1m])`, 0, state.Critical, "fires always: a comparison with bool", "compare what comes of it"},
-	{"bool for a mask", `vllm:num_requests_waiting * on (pod) (vllm:num_requests_running > bool 5)`, 0, state.Critical, "fires always: a comparison with bool", "compare what comes of it"},
-	{"bool as one condition", `vllm:num_requests_waiting > bool 5 and vllm:num_requests_running > 9`, 0, state.Warning, "one part always holds", "leave bool out: `vllm:num_requests_waiting > 5`"},
-	{"bool as one way", `vllm:num_requests_running > 9 or vllm:num_requests_waiting > bool 5`, 0, state.Critical, "fires always: a comparison with bool", "leave bool out: `vllm:num_requests_waiting > 5`"},
-	{"bool as an exception", `vllm:num_requests_waiting > 5 unless vllm:num_requests_running > bool 9`, 0, state.Warning, "one part excludes always", "leave bool out: `vllm:num_requests_running > 9`"},
-	{"none counted", `count(vllm:num_requests_running) == 0`, 0, state.Critical, "can never fire: count is never 0: where there is nothing to count it has no value", "use `absent(vllm:num_requests_running)`"},
+	{"no threshold of a ratio", `100 * max by (pod) (vllm:kv_cache_usage_perc)`, 0, state.Critical,
+		"vllm:kv_cache_usage_perc always has one",
+		"watch the KV cache together with who waits for it, `max by (namespace, pod) (vllm:kv_cache_usage_perc) > 0.95 and "},
+	{"no threshold of a sum", `sum(vllm:num_requests_running + vllm:num_requests_waiting)`, 0, state.Critical,
+		"fires always: nothing is compared", "from which on it is trouble"},
+	{"one way without a threshold", `vllm:kv_cache_usage_perc > 0.9 or vllm:num_requests_waiting`, 0, state.Critical,
+		"vllm:num_requests_waiting always has one", "from which on it is trouble"},
+	{"errors by reason", `sum(rate(vllm:request_success_total{finished_reason="error"}[5m])) > 0.1`, 0, state.Warning,
+		"misses errors: vllm:request_success_total counts what the engine itself has ended", `http_requests_total{handler=~"/v1/.*",status=~"5.*"}`},
+	{"errors by reason, without a threshold", `rate(vllm:request_success_total{finished_reason="error"}[5m])`, 0, state.Warning,
+		"misses errors", "http_requests_total"},
+	{
+		"errors among reasons", `sum(rate(vllm:request_success_total{finished_reason=~"abort|error"}[5m])) / sum(rate(vllm:request_success_total[5m])) > 0.05`, 0, state.Warning, "misses errors", "http_requests_total"},
+	{"what is no success", `1 - rate(vllm:request_success_total[5m]) / rate(http_requests_total[5m]) > 0.05`, 0, state.Warning,
+		"is no error rate: vllm:request_success_total counts what the engine has ended, cancelled requests too",
+		"count what the API server answers"},
+	{"what is no success, without a threshold", `1 - rate(vllm:request_success_total[5m]) / rate(http_requests_total[5m])`, 0,
+		state.Warning, "is no error rate", "http_requests_total"},
+	{"what is no success, in per cent",
+		`100 * (1 - sum(rate(vllm:request_success_total{finished_reason=~"stop|length"}[5m])) / sum(rate(vllm:request_success_total[5m]))) > 5`, 0, state.Warning, "is no error rate", "http_requests_total"},
+	{"too little success", `sum(rate(vllm:request_success_total[5m])) / sum(rate(http_requests_total[5m])) < 0.95`, 0, state.Warning,
+		"is no error rate", "http_requests_total"},
+	{
+		"what is left of all", `(sum(rate(http_requests_total[5m])) - sum(rate(vllm:request_success_total[5m]))) / sum(rate(http_requests_total[5m])) > 0.05`, 0, state.Warning, "is no error rate", "http_requests_total"},
+	{"bool", `vllm:num_requests_waiting > bool 5`, 0, state.Critical, "fires always: a comparison with bool gives 1 or 0",
+		"leave bool out: `vllm:num_requests_waiting > 5`"},
+	{"bool of anybody's metric", `(5 < bool max by (pod) (node_load1))`, 0, state.Critical, "fires always: a comparison with bool",
+		"leave bool out: `5 < max by (pod) (node_load1)`"},
+	{"bools added up", `sum by (model_name) (vllm:num_requests_waiting > bool 5)`, 0, state.Critical,
+		"fires always: a comparison with bool",
+		"compare what comes of it: `(sum by (model_name) (vllm:num_requests_waiting > bool 5)) > 0`"},
+	{"bools counted", `count(up == bool 0) and on () vector(1)`, 0, state.Warning, "one part always holds: a comparison with bool",
+		"compare what comes of it: `(count(up == bool 0)) > 0`"},
+	{"bool over time", `avg_over_time((vllm:num_requests_waiting > bool 5)[10m:1m])`, 0, state.Critical,
+		"fires always: a comparison with bool", "compare what comes of it"},
+	{"bool for a mask", `vllm:num_requests_waiting * on (pod) (vllm:num_requests_running > bool 5)`, 0, state.Critical,
+		"fires always: a comparison with bool", "compare what comes of it"},
+	{"bool as one condition", `vllm:num_requests_waiting > bool 5 and vllm:num_requests_running > 9`, 0, state.Warning,
+		"one part always holds", "leave bool out: `vllm:num_requests_waiting > 5`"},
+	{"bool as one way", `vllm:num_requests_running > 9 or vllm:num_requests_waiting > bool 5`, 0, state.Critical,
+		"fires always: a comparison with bool", "leave bool out: `vllm:num_requests_waiting > 5`"},
+	{"bool as an exception", `vllm:num_requests_waiting > 5 unless vllm:num_requests_running > bool 9`, 0, state.Warning,
+		"one part excludes always", "leave bool out: `vllm:num_requests_running > 9`"},
+	{"none counted", `count(vllm:num_requests_running) == 0`, 0, state.Critical,
+		"can never fire: count is never 0: where there is nothing to count it has no value", "use `absent(vllm:num_requests_running)`"},
 	{"fewer than one counted", `1 > count(up == 1)`, 0, state.Critical, "can never fire: count is never 0", "use `absent(up == 1)`"},
-	{"none counted of each", `count by (namespace, model_name) (vllm:num_requests_running) == 0`, 0, state.Critical, "can never fire: count is never 0",
-		"`group by (namespace, model_name) (last_over_time(vllm:num_requests_running[1h])) unless group by (namespace, model_name) (vllm:num_requests_running)`"},
-	{"nobody who is full counted", `count by (pod) (vllm:kv_cache_usage_perc > 0.9) == 0`, 0, state.Critical, "can never fire: count is never 0", "(last_over_time((vllm:kv_cache_usage_perc > 0.9)[1h:]))"},
-	{"no sample counted", `count_over_time(vllm:num_requests_running[5m]) < 1`, 0, state.Critical, "can never fire: count_over_time is never 0", "use `absent_over_time(vllm:num_requests_running[5m])`"},
+	{"none counted of each", `count by (namespace, model_name) (vllm:num_requests_running) == 0`, 0, state.Critical,
+		"can never fire: count is never 0",
+		"`group by (namespace, model_name) (last_over_time(vllm:num_requests_running[1h])) unless group by (namespace, model_name) " +
+			"(vllm:num_requests_running)`"},
+	{"nobody who is full counted", `count by (pod) (vllm:kv_cache_usage_perc > 0.9) == 0`, 0, state.Critical,
+		"can never fire: count is never 0", "(last_over_time((vllm:kv_cache_usage_perc > 0.9)[1h:]))"},
+	{"no sample counted", `count_over_time(vllm:num_requests_running[5m]) < 1`, 0, state.Critical,
+		"can never fire: count_over_time is never 0", "use `absent_over_time(vllm:num_requests_running[5m])`"},
 	{"no PromQL", `vllm:num_requests_waiting by (instance) > 3`, 0, state.Critical, "does not parse", "promtool"},
 }
 
@@ -201,7 +229,8 @@ func TestLintFindsBrokenRules(t *testing.T) {
 				t.Fatalf("%d findings: %+v", len(got), got)
 			}
 			f := got[0]
-			if f.Severity != c.severity || !strings.Contains(f.Text, c.text) || !strings.Contains(f.Fix, c.fix) || f.Rule != "R" || f.Group != "g" {
+			if f.Severity != c.severity || !strings.Contains(f.Text, c.text) || !strings.Contains(f.Fix, c.fix) || f.Rule != "R" ||
+				f.Group != "g" {
 				t.Errorf("got %+v\nwant %s, %q, %q", f, c.severity, c.text, c.fix)
 			}
 		})
@@ -214,16 +243,16 @@ func TestLintAcceptsSoundRules(t *testing.T) {
 		`histogram_quantile(0.95, sum without (pod) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 2.5`,
 		`vllm:gpu_cache_usage_perc > 0.9 or vllm:kv_cache_usage_perc > 0.9`, // one rule for two versions
 		`changes(DCGM_FI_DEV_XID_ERRORS[15m]) > 0`,
-		// growth
+		// Growth.
 		`predict_linear(DCGM_FI_DEV_FB_USED[10m], 3600) > DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE and changes(DCGM_FI_DEV_FB_USED[10m]) > 3`,
 		`deriv(DCGM_FI_DEV_FB_USED[6h]) > 1`,
 		`DCGM_FI_DEV_FB_USED < 1000`,
 		`DCGM_FI_DEV_FB_USED * 1024 * 1024 < 1e9`, // in bytes
 		`sum(DCGM_FI_DEV_FB_FREE) > 2e6`,          // of a whole fleet
 		`DCGM_FI_DEV_FB_FREE >= 0 and absent(up)`,
-		// compared with itself
+		// Compared with itself.
 		`deriv(DCGM_FI_DEV_FB_USED[3h]) > 1 and DCGM_FI_DEV_FB_USED offset 3h > 0.5 * DCGM_FI_DEV_FB_USED`,
-		// an idle GPU
+		// An idle GPU.
 		`DCGM_FI_DEV_GPU_UTIL < 10`,
 		`absent(sglang:num_queue_reqs)`,
 		`sum(rate(vllm:generation_tokens_total[5m])) < 100 and sum(vllm:num_requests_waiting) > 0`,
@@ -265,12 +294,12 @@ func TestLintAcceptsSoundRules(t *testing.T) {
 		`avg_over_time(DCGM_FI_DEV_GPU_UTIL[1h]) < 0.5`, // idle for an hour
 		`rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m]) < 0.3`,
 		`rate(vllm:prompt_tokens_total[5m]) / rate(vllm:generation_tokens_total[5m]) > 20 or vector(0)`,
-		// compared with its past
+		// Compared with its past.
 		`sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) > 3`,
 		`sum(rate(vllm:request_success_total{finished_reason="abort"}[5m])) / sum(rate(vllm:request_success_total{finished_reason!="abort"}[5m])) > 2`,
-		// a mean
+		// A mean.
 		`rate(vllm:time_to_first_token_seconds_sum[5m]) / rate(vllm:time_to_first_token_seconds_count[5m]) > 5 or vector(0)`,
-		// unknown metrics, or series that exist only after an event
+		// Unknown metrics, or series that exist only after an event.
 		`absent(DCGM_FI_DEV_XID_ERRORS)`, `up == 0`, `ALERTS{alertname="A"}`, `up`,
 		`DCGM_FI_DEV_XID_ERRORS{err_code="79"}`,
 		`vllm:num_requests_waiting unless vllm:num_requests_running > 0`,
@@ -278,12 +307,12 @@ func TestLintAcceptsSoundRules(t *testing.T) {
 		`vllm:num_requests_waiting and on (pod) kube_pod_deletion_timestamp`,
 		`vllm:num_requests_waiting * on (pod) (vllm:kv_cache_usage_perc > 0.9)`,
 		`max by (pod) (vllm:kv_cache_usage_perc > 0.9)`,
-		// less traffic
+		// Less traffic.
 		`sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) < 0.3`,
 		`1 - sum(rate(vllm:request_success_total[5m])) / sum(rate(vllm:request_success_total[5m] offset 1h)) > 0.7`,
 		`sum(rate(vllm:request_success_total[5m])) < 1 and sum(vllm:num_requests_waiting) > 0`,
 		`sum(rate(vllm:request_success_total{finished_reason="length"}[5m])) / sum(rate(vllm:request_success_total[5m])) < 0.1`,
-		// short answers
+		// Short answers.
 		`rate(vllm:generation_tokens_total[5m]) / rate(vllm:request_success_total[5m]) < 10 and vllm:num_requests_running > 0`,
 		`rate(vllm:request_success_total{finished_reason!~"abort|error"}[5m]) / vllm:num_requests_running < 0.01`,
 		`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m])) + sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m] offset 5m))) > 5`,
@@ -292,7 +321,9 @@ func TestLintAcceptsSoundRules(t *testing.T) {
 			t.Errorf("%s: %+v", expr, got)
 		}
 	}
-	if got := Lint([]AlertingRule{{Name: "R", Expr: `max_over_time(changes(vllm:num_preemptions_total[5m])[30m:1m]) > 0`, For: 10 * time.Minute}}, v1Fleet()); len(got) != 0 {
+	if got := Lint([]AlertingRule{
+		{Name: "R", Expr: `max_over_time(changes(vllm:num_preemptions_total[5m])[30m:1m]) > 0`, For: 10 * time.Minute}}, v1Fleet()); len(
+		got) != 0 {
 		t.Errorf("an event that is remembered for half an hour: %+v", got)
 	}
 	if got := Lint([]AlertingRule{{Name: "R", Expr: `vllm:gpu_cache_usage_perc > 0.9`}}, Exported{}); len(got) != 0 {
@@ -311,8 +342,10 @@ func TestRecordedComparisonIsAThreshold(t *testing.T) {
 	}
 	for expr, want := range map[string]string{
 		`llm:kv_full`: "", `max(llm:kv_full)`: "", `llm:kv > 0.9`: "",
-		`llm:kv`:                 "fires always: nothing is compared, and a rule fires whatever the value is, 0 too; vllm:kv_cache_usage_perc always has one, in the recording rule llm:kv",
-		`llm:error_ratio > 0.05`: "is no error rate: vllm:request_success_total counts what the engine has ended, cancelled requests too, and what it lacks is under way, or was never the engine's, as well as failed, in the recording rule llm:error_ratio",
+		`llm:kv`: "fires always: nothing is compared, and a rule fires whatever the value is, 0 too; " +
+			"vllm:kv_cache_usage_perc always has one, in the recording rule llm:kv",
+		`llm:error_ratio > 0.05`: "is no error rate: vllm:request_success_total counts what the engine has ended, cancelled requests " +
+			"too, and what it lacks is under way, or was never the engine's, as well as failed, in the recording rule llm:error_ratio",
 	} {
 		got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, have)
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || got[0].Text != want) {
@@ -329,12 +362,17 @@ func TestLintReportsGPUMemoryThresholds(t *testing.T) {
 		holds bool
 		want  []string
 	}{
-		{`DCGM_FI_DEV_FB_FREE < 2048`, true, []string{"critical tells nothing about load: the engines here take GPU memory for their KV cache at their start and keep it, whatever DCGM_FI_DEV_FB_FREE is then; the rule holds now"}},
+		{`DCGM_FI_DEV_FB_FREE < 2048`, true,
+			[]string{
+				"critical tells nothing about load: the engines here take GPU memory for their KV cache at their start and keep it, whatever " +
+					"DCGM_FI_DEV_FB_FREE is then; the rule holds now"}},
 		{`DCGM_FI_DEV_FB_FREE < 2048`, false, []string{"warning tells nothing about load"}},
 		{`DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.9`, true, []string{"critical tells nothing about load"}},
-		// holds for other reasons
+		// Holds for other reasons.
 		{`DCGM_FI_DEV_FB_FREE < 2048 and on () sum(vllm:num_requests_waiting) > 5`, true, []string{"warning tells nothing about load"}},
-		{`DCGM_FI_DEV_FB_USED > 80e9`, false, []string{"critical can never fire: DCGM_FI_DEV_FB_USED is in MiB, and no GPU has the 80000000000 MiB of the threshold", "warning tells nothing about load"}},
+		{`DCGM_FI_DEV_FB_USED > 80e9`, false,
+			[]string{"critical can never fire: DCGM_FI_DEV_FB_USED is in MiB, and no GPU has the 80000000000 MiB of the threshold",
+				"warning tells nothing about load"}},
 	} {
 		got := Lint([]AlertingRule{{Name: "R", Expr: c.expr, Holds: c.holds}}, v1Fleet())
 		if len(got) != len(c.want) {
@@ -342,7 +380,8 @@ func TestLintReportsGPUMemoryThresholds(t *testing.T) {
 			continue
 		}
 		for i, want := range c.want {
-			if data := string(got[i].Severity) + " " + got[i].Text; !strings.HasPrefix(data, want) || strings.Contains(data, "holds now") && !strings.Contains(want, "critical") {
+			if data := string(got[i].Severity) + " " + got[i].Text; !strings.HasPrefix(data, want) || strings.Contains(data, "holds now") &&
+				!strings.Contains(want, "critical") {
 				t.Errorf("%s: %s, want %s", c.expr, data, want)
 			}
 		}
@@ -352,7 +391,8 @@ func TestLintReportsGPUMemoryThresholds(t *testing.T) {
 // The suggested rules for KV caches are those of the packs, which also require waiting requests.
 func TestSuggestedCacheRulesMatchPacks(t *testing.T) {
 	const dir = "../deploy/prometheus/"
-	for _, c := range append(slices.Clone(caches), cache{usage: "DCGM_FI_DEV_FB_USED", as: "GPUMemoryGrows of deploy/prometheus/dcgm.yml"}) {
+	for _, c := range append(slices.Clone(caches),
+		cache{usage: "DCGM_FI_DEV_FB_USED", as: "GPUMemoryGrows of deploy/prometheus/dcgm.yml"}) {
 		alert, file, _ := strings.Cut(c.as, " of deploy/prometheus/")
 		pack, err := os.ReadFile(dir + file)
 		if err != nil || !strings.Contains(string(pack), "- alert: "+alert+"\n") {
@@ -373,9 +413,13 @@ func TestSuggestedCacheRulesMatchPacks(t *testing.T) {
 
 // On Ray, vLLM's series have other names until they are relabelled; the rules are right.
 func TestLintSuggestsRenamingRaySeries(t *testing.T) {
-	fleet := Exported{Metrics: map[string]bool{"up": true, "ray_vllm_num_requests_waiting": true, "ray_vllm_time_to_first_token_seconds_bucket": true, "ray_vllm:kv_cache_usage_perc": true}}
-	for _, expr := range []string{`vllm:num_requests_waiting > 20`, `vllm:kv_cache_usage_perc > 0.95`, `histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`} {
-		if got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, fleet); len(got) != 1 || got[0].Severity != state.Critical || !strings.Contains(got[0].Text, "by Ray") || !strings.Contains(got[0].Fix, "when they are scraped") {
+	fleet := Exported{
+		Metrics: map[string]bool{"up": true, "ray_vllm_num_requests_waiting": true, "ray_vllm_time_to_first_token_seconds_bucket": true,
+			"ray_vllm:kv_cache_usage_perc": true}}
+	for _, expr := range []string{`vllm:num_requests_waiting > 20`, `vllm:kv_cache_usage_perc > 0.95`,
+		`histogram_quantile(0.95, sum by (le) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 5`} {
+		if got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, fleet); len(got) != 1 || got[0].Severity != state.Critical ||
+			!strings.Contains(got[0].Text, "by Ray") || !strings.Contains(got[0].Fix, "when they are scraped") {
 			t.Errorf("%s: %+v", expr, got)
 		}
 	}
@@ -509,7 +553,7 @@ func TestBucketThresholdsOfFleetSeries(t *testing.T) {
 	}
 	for expr, want := range map[string]string{
 		p95 + " > 0.084": "use a bucket's edge: 0.064 or 0.12", p95 + " > 0.12": "",
-		// filtered again by the edge of either release
+		// Filtered again by the edge of either release.
 		asked("unless"): "", asked("or"): "use a bucket's edge: 0.064 or 0.12",
 	} {
 		got := Lint([]AlertingRule{{Name: "R", Expr: expr}}, have)

@@ -24,41 +24,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	units, numbers := make(map[string]string, len(all)), make(map[string]int, len(all))
-	titles, windows := make(map[string]string, len(all)), make(map[string]time.Duration, len(all))
-	spoken, ofEngines := map[string]bool{}, map[string]bool{}
-	var cut []string
-	past := map[string]map[string]bool{"baseline": {}, "hour_ago": {}, "day_ago": {}, "week_ago": {}}
-	for i, s := range all {
-		past["baseline"][s.ID], past["hour_ago"][s.ID] = s.Compared(), s.Compared()
-		past["day_ago"][s.ID], past["week_ago"][s.ID] = s.Seasonal, s.Seasonal
-		units[s.ID], titles[s.ID], spoken[s.ID] = s.Unit, s.Title, s.Text
-		numbers[s.ID] = i
-		if s.Cut {
-			cut = append(cut, s.ID)
-		}
-		for _, src := range s.Sources {
-			windows[s.ID] = max(windows[s.ID], src.Window)
-			ofEngines[s.ID] = ofEngines[s.ID] ||
-				slices.Contains([]string{"vllm", "sglang", "trtllm", "dynamo"}, src.Engine)
-		}
-	}
-	l := &loader{cat: &Catalog{
-		symptoms: map[state.Symptom]Symptom{},
-		byID:     map[state.Cause]*Cause{},
-		alerts:   map[string]alertRule{},
-		xids:     map[int]Xid{},
-
-		pathologies: map[string]*Pathology{},
-		units:       units,
-		spoken:      spoken,
-		engines:     ofEngines,
-		cut:         cut,
-		titles:      titles,
-		windows:     windows,
-		numbers:     numbers,
-		past:        past,
-	}}
+	l := &loader{cat: newCatalog(all)}
 	files := make([]fileYAML, len(srcs))
 	for i, src := range srcs {
 		var ps []Problem
@@ -66,8 +32,54 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		l.problems = append(l.problems, ps...)
 	}
 	l.twice(srcs, files)
-	// Causes refer to all other entries. A user's entry comes before a built-in one of the same
-	// kind.
+	if err := l.entries(srcs, files); err != nil {
+		return nil, nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.cat.byID)) {
+		l.cat.causes = append(l.cat.causes, l.cat.byID[id])
+	}
+	l.references()
+	l.cat.used, l.cat.commonness = l.cat.reads(), l.cat.common()
+	sortProblems(l.problems)
+	return l.cat, l.problems, nil
+}
+
+// newCatalog returns a catalogue that knows the signals and has no entries.
+func newCatalog(all []Signal) *Catalog {
+	c := &Catalog{
+		symptoms:    map[state.Symptom]Symptom{},
+		byID:        map[state.Cause]*Cause{},
+		alerts:      map[string]alertRule{},
+		xids:        map[int]Xid{},
+		pathologies: map[string]*Pathology{},
+		units:       make(map[string]string, len(all)),
+		spoken:      map[string]bool{},
+		engines:     map[string]bool{},
+		titles:      make(map[string]string, len(all)),
+		windows:     make(map[string]time.Duration, len(all)),
+		numbers:     make(map[string]int, len(all)),
+		past:        map[string]map[string]bool{"baseline": {}, "hour_ago": {}, "day_ago": {}, "week_ago": {}},
+	}
+	for i, s := range all {
+		c.past["baseline"][s.ID], c.past["hour_ago"][s.ID] = s.Compared(), s.Compared()
+		c.past["day_ago"][s.ID], c.past["week_ago"][s.ID] = s.Seasonal, s.Seasonal
+		c.units[s.ID], c.titles[s.ID], c.spoken[s.ID] = s.Unit, s.Title, s.Text
+		c.numbers[s.ID] = i
+		if s.Cut {
+			c.cut = append(c.cut, s.ID)
+		}
+		for _, src := range s.Sources {
+			c.windows[s.ID] = max(c.windows[s.ID], src.Window)
+			ofEngine := slices.Contains([]string{"vllm", "sglang", "trtllm", "dynamo"}, src.Engine)
+			c.engines[s.ID] = c.engines[s.ID] || ofEngine
+		}
+	}
+	return c
+}
+
+// entries loads the entries of all files. Causes refer to all other entries, so they come last. A
+// user's entry comes before a built-in one of the same kind.
+func (l *loader) entries(srcs []source, files []fileYAML) error {
 	for i, f := range files {
 		l.file = srcs[i].name
 		l.symptoms(f.Symptoms)
@@ -82,7 +94,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	}
 	env, err := newEnvironment(l.cat)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	l.env = env
 	for i, f := range files {
@@ -94,13 +106,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 			l.pathology(y)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(l.cat.byID)) {
-		l.cat.causes = append(l.cat.causes, l.cat.byID[id])
-	}
-	l.references()
-	l.cat.used, l.cat.commonness = l.cat.reads(), l.cat.common()
-	sortProblems(l.problems)
-	return l.cat, l.problems, nil
+	return nil
 }
 
 type loader struct {

@@ -91,7 +91,8 @@ func TestObserveReadsGatewayAndKubernetes(t *testing.T) {
 				{Signal: "finish_rate", Entity: pool, Value: 0.2, At: at}}, []state.Symptom{"aborts"}},
 		"some clients always hang up": {
 			[]state.Sample{{Signal: "abort_rate", Entity: pod, Value: 0.2, At: at}, {Signal: "finish_rate", Entity: pod, Value: 2, At: at},
-				{Signal: "abort_rate", Entity: peer, Value: 0.01, At: at}, {Signal: "finish_rate", Entity: peer, Value: 0.01, At: at}}, nil},
+				{Signal: "abort_rate", Entity: peer, Value: 0.01, At: at}, {Signal: "finish_rate", Entity: peer, Value: 0.01, At: at}},
+			nil},
 		"all is well": {
 			[]state.Sample{{Signal: "gateway_ready_endpoints", Entity: pool, Value: 4, At: at},
 				{Signal: "gateway_error_ratio", Entity: pool, Value: 0.01, At: at},

@@ -15,7 +15,7 @@ type Pathology struct {
 	ID        string `json:"id"`
 	Title     string `json:"title"`
 	Published string `json:"published"` // the pattern in its own numbers
-	// what was wrong with the published pattern, and the condition used instead
+	// Corrected is the mistake in the published pattern, and the condition used instead.
 	Corrected string        `json:"corrected,omitempty"`
 	When      string        `json:"when"`
 	Per       string        `json:"per,omitempty"` // pod, gpu; empty: the whole pool

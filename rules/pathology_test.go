@@ -35,7 +35,8 @@ func TestPathologiesAppearOnlyOnTheirPattern(t *testing.T) {
 			"first tokens in time": {"ttft_p99": 5}}},
 		{"prefill_starves", values{"ttft_p95": 6, "itl_p50": .03, "requests_waiting": 30, "kv_usage": .6},
 			"30 requests wait on a with KV cache to spare", map[string]values{
-				"the same behind a full cache": {"kv_usage": .97}, "slow decoding": {"itl_p50": .05}, "a short queue": {"requests_waiting": 20},
+				"the same behind a full cache": {"kv_usage": .97}, "slow decoding": {"itl_p50": .05},
+				"a short queue":        {"requests_waiting": 20},
 				"first tokens in time": {"ttft_p95": 5}}},
 		{"late_on_idle_gpus", values{"ttft_p99": 6, "gpu_util": 20}, "GPUs are busy 20 %", map[string]values{
 			"busy GPUs": {"gpu_util": 50}, "first tokens in time": {"ttft_p99": 5}}},

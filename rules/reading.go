@@ -125,8 +125,8 @@ type series struct {
 	signal  string
 	samples []state.Sample // the slice with its samples
 	pool    *state.Sample  // the pool's own series
-	// of pods, GPUs and nodes by their ID in the view: index of the sample, from 1; 0: none; may
-	// end before the last ID
+	// by is indexed by the ID of pods, GPUs and nodes in the view: index of the sample, from 1; 0:
+	// none. It may end before the last ID.
 	by       []int32
 	measured int      // number of samples in by
 	whole    *reading // over all of by, or the pool's if by is empty

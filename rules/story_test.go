@@ -28,7 +28,7 @@ func TestTextMatchesConditionAtThresholds(t *testing.T) {
 	ev := state.Evidence{
 		At: caseTime, Workers: []state.Worker{{Namespace: "llm", Pod: "vllm-0", Pool: "vllm", PoolKind: "Deployment", Model: "llama"}}}
 	for signal, v := range map[string]float64{
-		// 3200 tokens for 20
+		// 3200 tokens for 20.
 		"kv_usage": 0.2, "kv_blocks_total": 1000, "kv_block_size": 16, "requests_running": 1, "prompt_length_mean": 10,
 		"output_length_mean": 10,
 		"preemption_rate":    0.03, "requests_waiting": 4, "ttft_p95": 0.9, "itl_p95": 0.02, "container_memory_slope": 100,

@@ -127,7 +127,7 @@ func lead(t, u track) time.Duration {
 	if by < 0 {
 		late = t
 	}
-	// steps after the onset may be wider than before
+	// Steps after the onset may be wider than before.
 	step := late.points[late.moved].At.Sub(late.points[late.moved-1].At)
 	if by.Abs() <= step+late.smear {
 		return 0

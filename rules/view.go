@@ -45,10 +45,11 @@ type view struct {
 
 	expressions int                 // number of expressions in the catalogue
 	news        map[string]*gpuNews // recent Xids of GPUs, by node/gpu
-	// what another incident's verdict found broken, without the entities of this incident's alerts
+	// told holds the entities that another incident's verdict found broken, without those of this
+	// incident's alerts.
 	told breakage
-	// workers of the alerts, with their engines' pods and their nodes; nil if an alert is not about
-	// a single worker
+	// alerted holds the workers of the alerts, with their engines' pods and their nodes. It is nil
+	// if an alert is not about a single worker.
 	alerted map[string]bool
 }
 

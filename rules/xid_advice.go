@@ -75,12 +75,33 @@ type spoken struct {
 // that an alert carried. If there is none and old is set, it returns the one that a gauge still
 // shows.
 func (c *Catalog) xid(p placeholder, old bool) spoken {
+	out, gauge := c.reportedXid(p)
+	if xids := p.view.facts.xids; out.code < 0 && len(xids) > 0 {
+		out.code = xids[0].code
+	}
+	if n, err := strconv.Atoi(p.view.facts.hints["xid"]); err == nil && old && out.code < 0 && gauge < 0 {
+		gauge = n
+	}
+	if old && out.code < 0 {
+		out.code = gauge
+	}
+	if r := c.askedFor(p.view.facts.hints["gpu_recovery"]); r != nil && r.ID != "none" && out.recovery == nil {
+		out.recovery, out.driver = r, true
+	}
+	if out.recovery == nil {
+		out.recovery = c.recovery(c.xids[out.code].Needs)
+	}
+	return out
+}
+
+// reportedXid returns the worst recent Xid of the text's GPUs, with the largest recovery that a
+// driver requests. gauge is the first code that a gauge still shows; -1: none does.
+func (c *Catalog) reportedXid(p placeholder) (out spoken, gauge int) {
 	groups := p.view.gpus
 	if p.group != nil && p.group.gpu != "" {
 		groups = []*group{p.group}
 	}
-	out := spoken{code: -1}
-	gauge := -1
+	out, gauge = spoken{code: -1}, -1
 	for _, g := range groups {
 		if b := p.best; b != nil && len(b.gpus) > 0 &&
 			(!contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !contains(b.nodes, g.node)) {
@@ -100,22 +121,7 @@ func (c *Catalog) xid(p placeholder, old bool) spoken {
 			out.recovery, out.driver = n.driver, true
 		}
 	}
-	if xids := p.view.facts.xids; out.code < 0 && len(xids) > 0 {
-		out.code = xids[0].code
-	}
-	if n, err := strconv.Atoi(p.view.facts.hints["xid"]); err == nil && old && out.code < 0 && gauge < 0 {
-		gauge = n
-	}
-	if old && out.code < 0 {
-		out.code = gauge
-	}
-	if r := c.askedFor(p.view.facts.hints["gpu_recovery"]); r != nil && r.ID != "none" && out.recovery == nil {
-		out.recovery, out.driver = r, true
-	}
-	if out.recovery == nil {
-		out.recovery = c.recovery(c.xids[out.code].Needs)
-	}
-	return out
+	return out, gauge
 }
 
 // xidWord returns the value of a placeholder of the Xid.
