@@ -14,9 +14,9 @@ import (
 // alertJSON is an alert in the format of a webhook.
 type alertJSON struct {
 	Labels       map[string]string `json:"labels" jsonschema:"required" jsonschema_description:"Labels, alertname among them."`
-	Annotations  map[string]string `json:"annotations" jsonschema_description:"What its author wrote for people; an Xid is read off it."`
-	GeneratorURL string            `json:"generatorURL" jsonschema_description:"Prometheus' link, whose g0.expr is the rule's expression. An alert that no rule knows by its name is placed by it."`
-	After        string            `json:"after" jsonschema_description:"How long after the first alert it comes, as a duration such as 9m."`
+	Annotations  map[string]string `json:"annotations" jsonschema_description:"Annotations for people. An Xid is read from them."`
+	GeneratorURL string            `json:"generatorURL" jsonschema_description:"Prometheus' link; its g0.expr is the rule's expression. It classifies alerts whose names are unknown."`
+	After        string            `json:"after" jsonschema_description:"The delay from the first alert, as a duration such as 9m."`
 }
 
 // unread are the keys of alerts in Alertmanager's webhook and API that cases ignore.

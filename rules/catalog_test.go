@@ -462,7 +462,7 @@ func TestFindingsListOnlyMeasuredSignals(t *testing.T) {
 // evidence differ in the age of their alert.
 func TestSettledEvidencePersists(t *testing.T) {
 	c := mustLoad(t)
-	k := playedIncident(t, c, "testdata/cases/prefill_starvation_for_minutes.txtar")
+	k := firstIncident(t, c, "testdata/cases/prefill_starvation_for_minutes.txtar")
 	settled := func() bool {
 		return slices.ContainsFunc(c.Diagnose(k.in, &k.ev, caseTime).Findings,
 			func(f state.Finding) bool { return slices.Contains(f.Settles, "long_context_burst") })

@@ -8,7 +8,7 @@ import (
 // grew, answers did grow.
 func TestOutputLengthIsUnknownWhenManyRequestsAbort(t *testing.T) {
 	c := mustLoad(t)
-	k := playedIncident(t, c, "testdata/cases/unknown_surge_or_longer_answers_given_up.txtar")
+	k := firstIncident(t, c, "testdata/cases/unknown_surge_or_longer_answers_given_up.txtar")
 	for name, x := range map[string]struct {
 		aborted, aborts, finished, finishes, tokens, usual float64 // now and before
 		known                                              bool

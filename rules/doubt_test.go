@@ -48,7 +48,7 @@ func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 		for _, file := range files {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 				t.Parallel()
-				for _, k := range playedCase(t, c, file) {
+				for _, k := range namedIncidents(t, c, file) {
 					for what, ev := range k.lacking(c) {
 						asked.Add(1)
 						was, now := k.in.Diagnosis.Cause, c.Diagnose(k.in, ev, caseTime).Cause
@@ -73,14 +73,14 @@ type caseIncident struct {
 	ev   state.Evidence
 }
 
-// playedIncident returns the first incident of a case, which may have no named cause.
-func playedIncident(t *testing.T, c *Catalog, file string) caseIncident {
+// firstIncident returns the first incident of a case, which may have no named cause.
+func firstIncident(t *testing.T, c *Catalog, file string) caseIncident {
 	t.Helper()
 	k := runCase(t, c, file)
 	return caseIncident{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), in: k.result.Incidents[0], ev: k.ev}
 }
 
-func playedCase(t *testing.T, c *Catalog, file string) []caseIncident {
+func namedIncidents(t *testing.T, c *Catalog, file string) []caseIncident {
 	t.Helper()
 	k := runCase(t, c, file)
 	var out []caseIncident
@@ -191,7 +191,7 @@ func (c *Catalog) readBy(cause state.Cause) map[string]bool {
 
 func TestUnmeasuredDistinguishingSignalsAreListed(t *testing.T) {
 	c := mustLoad(t)
-	k := playedCase(t, c, "testdata/cases/retry_storm_short_timeout.txtar")[0]
+	k := namedIncidents(t, c, "testdata/cases/retry_storm_short_timeout.txtar")[0]
 	d := c.Diagnose(k.in, k.without(nil, "abort_rate"), caseTime)
 	if d.Cause != state.Unknown || len(d.Alternatives) < 2 || d.Alternatives[0].Cause != "traffic_surge" ||
 		d.Alternatives[1].Cause != "retry_storm" {

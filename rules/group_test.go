@@ -7,9 +7,9 @@ import (
 	"paramedic/state"
 )
 
-// ring returns a prefill pool with two groups of two pods, its routes, and a group whose ranks have
-// a Deployment of their own.
-func ring() []state.Worker {
+// groupedPools returns a prefill pool with two groups of two pods, its routes, and a group whose
+// ranks have a Deployment of their own.
+func groupedPools() []state.Worker {
 	routes := []string{"InferencePool/llama-pool", "Gateway/public"}
 	var out []state.Worker
 	for _, w := range []state.Worker{
@@ -76,7 +76,7 @@ func TestCorrelateResolvesGroupsOwnersAndRouters(t *testing.T) {
 				{"alertname": "KVCacheNearFull", "pod": "ring-0", "namespace": "llm"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := correlated(c, ring(), tt.alerts...)
+			got := correlated(c, groupedPools(), tt.alerts...)
 			if same := got[0] == got[len(got)-1]; same != tt.same {
 				t.Errorf("incidents %v", got)
 			}
@@ -85,7 +85,7 @@ func TestCorrelateResolvesGroupsOwnersAndRouters(t *testing.T) {
 }
 
 func TestGroupCountsAsOneWorker(t *testing.T) {
-	c, workers := mustLoad(t), ring()
+	c, workers := mustLoad(t), groupedPools()
 	ev := &state.Evidence{At: caseTime, Workers: workers}
 	scope := state.Scope{Namespace: "llm", Pool: "ring"}
 	v := newView(&state.Incident{}, scope, ev, c)
@@ -105,8 +105,9 @@ func TestGroupCountsAsOneWorker(t *testing.T) {
 	}
 }
 
-// serves returns a RayService of two models: an engine of two pods, and two of one pod each.
-func serves() []state.Worker {
+// twoModelService returns a RayService of two models: an engine of two pods, and two of one pod
+// each.
+func twoModelService() []state.Worker {
 	var out []state.Worker
 	for _, w := range []state.Worker{
 		{Pod: "chat-w1", Node: "node-1", Group: "x1", Model: "deepseek"}, {Pod: "chat-w2", Node: "node-2", Group: "x1", Model: "deepseek"},
@@ -121,7 +122,7 @@ func serves() []state.Worker {
 // A pool of several models has no model of its own; an alert on any of its models is about it.
 func TestPoolOfSeveralModelsHasNoModel(t *testing.T) {
 	c := mustLoad(t)
-	ev := &state.Evidence{At: caseTime, Workers: serves()}
+	ev := &state.Evidence{At: caseTime, Workers: twoModelService()}
 	for model, want := range map[string]int{"": 3, "deepseek": 1, "Qwen-7B": 2, "llama": 0} {
 		if v := newView(&state.Incident{}, state.Scope{Namespace: "llm", Pool: "chat", Model: model}, ev, c); v.workers != want {
 			t.Errorf("model %q has %d workers, want %d", model, v.workers, want)
@@ -168,7 +169,7 @@ func TestPoolOfSeveralModelsHasNoModel(t *testing.T) {
 // Conditions on a pool of several models read all of its workers.
 func TestPoolOfSeveralModelsShowsPathologies(t *testing.T) {
 	c := mustLoad(t)
-	ev := state.Evidence{At: caseTime, Workers: serves()}
+	ev := state.Evidence{At: caseTime, Workers: twoModelService()}
 	e := state.Entity{Namespace: "llm", Pool: "chat", Pod: "chat-w4", Model: "qwen-7b", Node: "node-4"}
 	for signal, v := range map[string]float64{"kv_usage": .99, "preemption_rate": 2} {
 		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Unit: c.units[signal], At: caseTime})
@@ -180,7 +181,7 @@ func TestPoolOfSeveralModelsShowsPathologies(t *testing.T) {
 	if s := pools[0].Scope(); s.Pool != "chat" || s.Model != "" {
 		t.Errorf("its scope is %+v", s)
 	}
-	one := Health("default", state.Evidence{Workers: serves()[:2]})
+	one := Health("default", state.Evidence{Workers: twoModelService()[:2]})
 	if s := one[0].Scope(); s.Model != "deepseek" {
 		t.Errorf("the scope of a pool of one model is %+v", s)
 	}
@@ -189,7 +190,7 @@ func TestPoolOfSeveralModelsShowsPathologies(t *testing.T) {
 // An alert that names only a model is not about pools of other models.
 func TestModelAlertMeansPoolsThatServeIt(t *testing.T) {
 	other := state.Worker{Namespace: "llm", Pool: "llama", PoolKind: "Deployment", Pod: "llama-1", Model: "llama"}
-	top := newTopology(append(serves(), other, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-1", Model: "LLaMA"},
+	top := newTopology(append(twoModelService(), other, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-1", Model: "LLaMA"},
 		state.Worker{Namespace: "llm", Pool: "both", Pod: "both-2", Model: "qwen-7b"}))
 	for model, want := range map[string]string{"llama": "both llama", "Qwen-7B": "both chat", "deepseek": "chat", "": "both chat llama"} {
 		var got []string

@@ -53,7 +53,7 @@ func TestNativeAnswersAreCELs(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 40 {
 		in, ev := fleet(c, 3)
-		thin(r, ev)
+		dropSamples(r, ev)
 		v := newView(in, in.Scope, ev, c)
 		for src, x := range env.known {
 			if x.fast == nil {
@@ -72,8 +72,8 @@ func TestNativeAnswersAreCELs(t *testing.T) {
 	}
 }
 
-// thin removes random samples and changes the others.
-func thin(r *rand.Rand, ev *state.Evidence) {
+// dropSamples removes random samples and changes the others.
+func dropSamples(r *rand.Rand, ev *state.Evidence) {
 	var kept []state.Sample
 	for _, s := range ev.Samples {
 		switch r.IntN(4) {

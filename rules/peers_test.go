@@ -44,13 +44,13 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 				shows["symptom:"+string(s.Symptom)] = true
 			}
 			for _, f := range in.Diagnosis.Findings {
-				if !read[f.Signal] && !shows[f.Signal] && !ofTheAlert(f) {
+				if !read[f.Signal] && !shows[f.Signal] && !citesAlert(f) {
 					t.Errorf("%s: %s is said to have %q, of %s, which nothing showed", name, in.Cause(), f.Text, f.Signal)
 				}
 			}
 			d := c.Diagnose(in, &state.Evidence{At: caseTime, Workers: k.ev.Workers}, caseTime)
 			for _, f := range d.Findings {
-				if !shows[f.Signal] && !ofTheAlert(f) {
+				if !shows[f.Signal] && !citesAlert(f) {
 					t.Errorf("%s, with nothing read: %s is said to have %q", name, d.Cause, f.Text)
 				}
 			}
@@ -95,8 +95,8 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 	}
 }
 
-// ofTheAlert reports whether a finding cites an alert, or what its rule reads.
-func ofTheAlert(f state.Finding) bool {
+// citesAlert reports whether a finding cites an alert, or what its rule reads.
+func citesAlert(f state.Finding) bool {
 	lower := strings.ToLower(f.Text)
 	return f.Signal == "symptoms" || strings.Contains(lower, "alert") || strings.Contains(lower, "rule ")
 }

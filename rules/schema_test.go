@@ -48,7 +48,7 @@ func TestGeneratedSchemasAreCurrent(t *testing.T) {
 			explains, _ := properties(causes.Items, "explains")
 			explains.AdditionalProperties.Minimum, explains.AdditionalProperties.Maximum = json.Number("-100"), json.Number("100")
 		}
-		filled(schema)
+		forbidEmpty(schema)
 		schema.ID, schema.Title, schema.Description = "", s.title, s.about
 		want, err := json.MarshalIndent(schema, "", "  ")
 		if err != nil {
@@ -74,8 +74,8 @@ func properties(s *jsonschema.Schema, name string) (*jsonschema.Schema, bool) {
 	return s.Properties.Get(name)
 }
 
-// filled forbids empty values for required keys, as the loader does.
-func filled(s *jsonschema.Schema) {
+// forbidEmpty forbids empty values for required keys, as the loader does.
+func forbidEmpty(s *jsonschema.Schema) {
 	one := uint64(1)
 	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
 		inner := p.Value
@@ -86,8 +86,8 @@ func filled(s *jsonschema.Schema) {
 			inner.MinItems = &one
 		}
 		if inner.Items != nil {
-			filled(inner.Items)
+			forbidEmpty(inner.Items)
 		}
-		filled(inner)
+		forbidEmpty(inner)
 	}
 }

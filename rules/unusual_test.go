@@ -84,7 +84,7 @@ func mustLoadOnce() *Catalog {
 	return loaded
 }
 
-func told(d state.Diagnosis) string {
+func correlationLines(d state.Diagnosis) string {
 	var b strings.Builder
 	for _, c := range d.Correlations {
 		fmt.Fprintf(&b, "%s with %s lead %g over %d\n", c.Signal, c.With, c.Lead, c.Points)
@@ -100,7 +100,7 @@ func TestEarliestMovementComesFirst(t *testing.T) {
 		map[string]float64{"requests_running": 100, "kv_usage": 0.9, "requests_waiting": 50, "gpu_util": 95})
 	d := c.Diagnose(in, ev, caseTime)
 	want := "requests_running with requests_waiting lead 240 over 60\nkv_usage with requests_waiting lead 0 over 60\n"
-	if got := told(d); got != want {
+	if got := correlationLines(d); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if got := d.Correlations[0].Text; !strings.HasPrefix(got, "Requests running rose 4 min before requests waiting rose (r = 0.8") {
