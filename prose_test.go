@@ -30,7 +30,6 @@ var pending = []string{
 	"notify/",
 	"playbooks/",
 	"remediate/",
-	"rules/",
 	"rules/enrich/",
 	"tools/",
 	"webhook/",

@@ -16,9 +16,9 @@ import (
 // alertJSON is an alert in the format of a webhook.
 type alertJSON struct {
 	Labels       map[string]string `json:"labels" jsonschema:"required" jsonschema_description:"Labels, alertname among them."`
-	Annotations  map[string]string `json:"annotations" jsonschema_description:"What its author wrote for people; an Xid is read off it."`
-	GeneratorURL string            `json:"generatorURL" jsonschema_description:"Prometheus' link, whose g0.expr is the rule's expression. An alert that no rule knows by its name is placed by it."`
-	After        string            `json:"after" jsonschema_description:"How long after the first alert it comes, as a duration such as 9m."`
+	Annotations  map[string]string `json:"annotations" jsonschema_description:"Annotations for people. An Xid is read from them."`
+	GeneratorURL string            `json:"generatorURL" jsonschema_description:"Prometheus' link; its g0.expr is the rule's expression. It classifies alerts whose names are unknown."`
+	After        string            `json:"after" jsonschema_description:"The delay from the first alert, as a duration such as 9m."`
 }
 
 // unread are the keys of alerts in Alertmanager's webhook and API that cases ignore.
@@ -53,7 +53,7 @@ func (a alertJSON) after() (time.Duration, error) {
 // alerts parses the alerts of a case. A case without alerts must have evidence or pages, and an
 // alert must have labels.
 func (k *caseRun) alerts(files map[string]string) []alertJSON {
-	raw, ok := files["alerts.json"]
+	list, ok := files["alerts.json"]
 	if !ok {
 		if files["evidence"]+files["pages"] == "" {
 			k.fail("the case has neither alerts.json nor evidence nor pages")
@@ -61,11 +61,11 @@ func (k *caseRun) alerts(files map[string]string) []alertJSON {
 		return nil
 	}
 	var alerts []alertJSON
-	if err := json.Unmarshal([]byte(raw), &alerts); err != nil {
+	if err := json.Unmarshal([]byte(list), &alerts); err != nil {
 		k.fail("alerts.json: %s", jsonText(err))
 		return nil
 	}
-	k.alertKeys([]byte(raw))
+	k.alertKeys([]byte(list))
 	for i, a := range alerts {
 		if len(a.Labels) == 0 {
 			k.fail(`alerts.json: alert %d has no labels: give it at least {"labels": {"alertname": "…"}}`, i+1)
@@ -84,21 +84,23 @@ func jsonText(err error) string {
 	case !ok:
 		return err.Error()
 	case wrong.Field == "":
-		return fmt.Sprintf("it wants a list of alerts, [{…}, {…}], and there is %s: of a webhook's body take what stands in \"alerts\"", wrong.Value)
+		return fmt.Sprintf("it wants a list of alerts, [{…}, {…}], and there is %s: of a webhook's body take what "+
+			"stands in \"alerts\"", wrong.Value)
 	case strings.HasPrefix(wrong.Field, "labels") || strings.HasPrefix(wrong.Field, "annotations"):
-		return fmt.Sprintf("%s wants texts in quotes, as {\"severity\": \"warning\"}, and there is %s", wrong.Field, wrong.Value)
+		return fmt.Sprintf("%s wants texts in quotes, as {\"severity\": \"warning\"}, and there is %s", wrong.Field,
+			wrong.Value)
 	}
 	return fmt.Sprintf("%s wants a text in quotes, and there is %s", wrong.Field, wrong.Value)
 }
 
 // alertKeys reports keys that neither cases nor Alertmanager use, and alerts that are resolved.
-func (k *caseRun) alertKeys(raw []byte) {
+func (k *caseRun) alertKeys(data []byte) {
 	known := slices.Clone(unread)
 	for f := range reflect.TypeFor[alertJSON]().Fields() {
 		known = append(known, f.Tag.Get("json"))
 	}
 	var alerts []map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &alerts) // alerts has decoded it already
+	_ = json.Unmarshal(data, &alerts) // alerts has decoded it already
 	for i, a := range alerts {
 		for _, key := range slices.Sorted(maps.Keys(a)) {
 			if !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, key) }) {
