@@ -59,7 +59,7 @@ bench: ## the benchmarks behind docs/benchmarks.md
 	CGO_ENABLED=0 $(GO) test -run='^$$' -bench=. -benchmem ./...
 
 generate: ## the reference, the schema and the manifests that are made from code
-	CGO_ENABLED=0 $(GO) test ./cmd/paramedic ./notify/slack ./rules ./playbooks -run Generated -args -update
+	CGO_ENABLED=0 $(GO) test ./cmd/paramedic/... ./notify/slack ./rules ./playbooks -run Generated -args -update
 
 generated: generate ## fail if generated files are not committed ("make test" compares them, too)
 	git diff --exit-code -- docs deploy

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/notify"
 	"paramedic/notify/slack"
 	"paramedic/notify/slack/slacktest"
@@ -95,7 +96,7 @@ func TestCriticalIncidentsArePostedFirst(t *testing.T) {
 	const warnings, criticals = 40, 20
 	workspace := slacktest.New(slacktest.Options{Burst: 1})
 	defer workspace.Close()
-	catalog, library, err := loadKnowledge(DefaultConfig())
+	catalog, library, err := loadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

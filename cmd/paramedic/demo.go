@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/lab"
 	"paramedic/notify/console"
 	"paramedic/remediate"
@@ -123,7 +124,7 @@ func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	}
 	exporter := &http.Server{Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}), ReadHeaderTimeout: 5 * time.Second}
 	host := newHost()
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Listen = cmp.Or(d.listen, cfg.Listen)
 	if d.headless {
 		cfg.Listen = cmp.Or(d.listen, "127.0.0.1:0")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/rules"
 	"paramedic/rules/enrich/engine"
 )
@@ -49,12 +50,12 @@ func (c *cli) diagnoseCommand() *cobra.Command {
 }
 
 func (d *diagnosis) run(ctx context.Context) error {
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cluster := &cfg.Clusters[0]
 	cluster.Prometheus.URL, cluster.Engines = d.prometheus, d.engines
 	cluster.Traces.TempoURL, cluster.Traces.JaegerURL = d.tempo, d.jaeger
 	if d.kubeconfig != "" {
-		cluster.Kubernetes = &KubernetesConfig{Kubeconfig: d.kubeconfig}
+		cluster.Kubernetes = &config.KubernetesConfig{Kubeconfig: d.kubeconfig}
 	}
 	now := time.Now().UTC()
 	if err := d.addresses(); err != nil {

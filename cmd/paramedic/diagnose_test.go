@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
@@ -109,7 +110,7 @@ func (said) Ping(context.Context) error { return nil }
 // A pool is no better than what is said of it below, and no trouble that shows leaves the exit code
 // at 0: a dead node, a hot GPU, clients that hang up.
 func TestAPoolIsAsBadAsItsVerdict(t *testing.T) {
-	catalog, library, err := loadKnowledge(DefaultConfig())
+	catalog, library, err := loadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

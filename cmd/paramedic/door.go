@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/notify"
 	"paramedic/notify/console"
 	"paramedic/notify/pagerduty"
@@ -46,7 +47,7 @@ func (s *service) door() (http.Handler, error) {
 		return nil, err
 	}
 	server = webhook.New(webhook.Config{
-		Log: s.keeper, View: s.keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.clusterNames(),
+		Log: s.keeper, View: s.keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.ClusterNames(),
 		Alertmanager: webhook.AlertmanagerAuth{
 			Bearer:    webhook.NewSecret(c.Auth.Alertmanager.BearerTokenFile),
 			BasicUser: c.Auth.Alertmanager.BasicAuth.Username, BasicPassword: webhook.NewSecret(c.Auth.Alertmanager.BasicAuth.PasswordFile),
@@ -66,7 +67,7 @@ func (s *service) door() (http.Handler, error) {
 
 func loopbackOnly(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	return err == nil && loopback(host)
+	return err == nil && config.Loopback(host)
 }
 
 // authorizeSlack returns why a Slack user may not do what the verb says. Approving follows the rule
@@ -103,7 +104,7 @@ func (s *service) maySlackRead(tokens *webhook.Tokens) func(webhook.SlackAsker) 
 }
 
 func (s *service) isApprover(user string) bool {
-	return slices.ContainsFunc(s.cfg.Remediate.Policies, func(p PolicyConfig) bool { return slices.Contains(p.Approvers, user) })
+	return slices.ContainsFunc(s.cfg.Remediate.Policies, func(p config.PolicyConfig) bool { return slices.Contains(p.Approvers, user) })
 }
 
 // notifiers makes every channel that is configured.
@@ -131,7 +132,7 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 		}
 	}
 	if n.PagerDuty.RoutingKeyFile != "" {
-		cfg := n.PagerDuty.config()
+		cfg := n.PagerDuty.Notifier()
 		if err := cfg.Validate(); err != nil {
 			return nil, fmt.Errorf("notify.pagerduty: %w", err)
 		}
@@ -147,13 +148,13 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 
 // newRouter makes the routes. A channel that nothing is configured for is not part of the default
 // routes.
-func newRouter(cfg Config) (*notify.Router, error) {
+func newRouter(cfg config.Config) (*notify.Router, error) {
 	var routes []notify.Route
 	for _, r := range cfg.Notify.Routes {
 		routes = append(routes, notify.Route{Severity: r.Severity, Cause: r.Cause, Cluster: r.Scope.Cluster, Namespace: r.Scope.Namespace,
 			Model: r.Scope.Model, Pool: r.Scope.Pool, Channels: r.Channels})
 	}
-	return notify.NewRouter(routes, cfg.channels())
+	return notify.NewRouter(routes, cfg.Channels())
 }
 
 // playbookFor is the playbook that fits the incident's verdict, with its checks answered, as
@@ -174,7 +175,7 @@ func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Pla
 // pages are the incident pages.
 func (s *service) pages(cfg web.Config) (http.Handler, error) {
 	cfg.View, cfg.Clock, cfg.Logger = s.keeper, s.deps.Clock, s.deps.Logger
-	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, version, s.cfg.clusterNames()
+	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, version, s.cfg.ClusterNames()
 	cfg.Playbook, cfg.Playbooks, cfg.Fleet = s.webPlaybook, s.playbookIDs, s.webFleet
 	cfg.Titles, cfg.Units = map[string]string{}, map[string]string{}
 	signals, err := rules.LoadSignals()

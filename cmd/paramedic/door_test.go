@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/state"
 	"paramedic/webhook"
 )
 
 // What a cause names is what every channel and page shows of it.
 func TestTheNamedPlaybookIsShownEverywhere(t *testing.T) {
-	s, err := newService(DefaultConfig(), Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
+	s, err := newService(config.Default(), Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func TestTheNamedPlaybookIsShownEverywhere(t *testing.T) {
 // A site that points its name at this machine reads nothing of a bot that is open on loopback, its
 // pages and metrics included.
 func TestOtherNamesReadNothingOfAnOpenBot(t *testing.T) {
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.PublicURL = "https://oncall.example"
 	s, err := newService(cfg, Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -114,9 +115,9 @@ func TestMetricsTellHowFarTheBotIsBehind(t *testing.T) {
 // In Slack, incidents are shown to those who are known by user ID and to the incident channel; a
 // guest elsewhere is neither.
 func TestSlackReadersAreKnownOrInTheChannel(t *testing.T) {
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cfg.Notify.Slack.Channel = "#llm-oncall"
-	cfg.Remediate.Policies = []PolicyConfig{{Approvers: List[string]{"U0APPROVER"}}}
+	cfg.Remediate.Policies = []config.PolicyConfig{{Approvers: config.List[string]{"U0APPROVER"}}}
 	dir := t.TempDir()
 	put(t, dir, "tokens.yaml", []byte("- {token: some-token, name: ana, role: viewer, slack_user: U0ANA}\n"))
 	tokens, err := webhook.LoadTokens(filepath.Join(dir, "tokens.yaml"))
@@ -149,8 +150,8 @@ func TestSlackReadersAreKnownOrInTheChannel(t *testing.T) {
 
 // Anybody who may act may stop: a no takes less than a yes.
 func TestSlackRightsFollowTheVerb(t *testing.T) {
-	cfg := DefaultConfig()
-	cfg.Remediate.Policies = []PolicyConfig{{Approvers: List[string]{"U0LISTED", "U0OTHER"}}}
+	cfg := config.Default()
+	cfg.Remediate.Policies = []config.PolicyConfig{{Approvers: config.List[string]{"U0LISTED", "U0OTHER"}}}
 	s, action := &service{cfg: cfg}, &state.Action{Approvers: []string{"U0LISTED"}}
 	people := map[string]state.Actor{"admin": {ID: "U0ADMIN", Role: state.Admin}, "responder": {ID: "U0RESP", Role: state.Responder}, "viewer": {ID: "U0VIEW", Role: state.Viewer},
 		"listed": {ID: "U0LISTED"}, "listed elsewhere": {ID: "U0OTHER"}, "guest": {ID: "U0GUEST"}}

@@ -173,7 +173,7 @@ func (d *atDoors) decided(a state.Action) state.Actor {
 func (d *atDoors) guardOf(a state.Action, by state.Actor) state.GuardResult {
 	d.t.Helper()
 	a.State, a.DecidedBy, a.DecidedAt = state.Approved, by, time.Now()
-	aid, err := remediate.New(remediate.Config{View: oneRun{oneIncident: oneIncident{in: d.in}, run: a}, Gauge: gauge{d.bot.gather, state.SystemClock{}}, Mode: remediate.Approve, Policies: d.bot.cfg.policies(),
+	aid, err := remediate.New(remediate.Config{View: oneRun{oneIncident: oneIncident{in: d.in}, run: a}, Gauge: gauge{d.bot.gather, state.SystemClock{}}, Mode: remediate.Approve, Policies: d.bot.cfg.Remediation(remediate.Timing{}).Policies,
 		Playbook: func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{}, false },
 		Clusters: map[string]remediate.Cluster{d.in.Cluster: simcluster.New(state.SystemClock{})}})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/state"
@@ -46,15 +47,15 @@ func (c *cli) playbooksCommand() *cobra.Command {
 		&cobra.Command{Use: "list", Short: "List playbooks", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return c.listPlaybooks(dir) }},
 		&cobra.Command{Use: "show ID", Short: "Show a playbook", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error { return c.showPlaybook(dir, args[0]) }},
 		&cobra.Command{Use: "test DIR", Short: "Validate a directory of playbooks", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
-			cfg := DefaultConfig()
+			cfg := config.Default()
 			cfg.Playbooks.Dir = args[0]
 			return c.testKnowledge(cfg)
 		}})
 	return cmd
 }
 
-func (c *cli) testKnowledge(cfg Config) error {
-	out := checked{Problems: []Problem{}}
+func (c *cli) testKnowledge(cfg config.Config) error {
+	out := checked{Problems: []config.Problem{}}
 	out.knowledge(cfg)
 	if c.output == "json" {
 		if err := c.json(out); err != nil {

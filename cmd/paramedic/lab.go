@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/lab"
 	"paramedic/rules"
 	"paramedic/state"
@@ -288,7 +289,7 @@ func (c *cli) storm(ctx context.Context, s storm) error {
 	if s.alerts < 1 || s.perPayload < 1 || s.senders < 1 || s.pods < 1 {
 		return errors.New("--alerts, --per-payload, --senders and --pods must be at least 1")
 	}
-	if u, err := url.Parse(s.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || !loopback(u.Hostname()) {
+	if u, err := url.Parse(s.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || !config.Loopback(u.Hostname()) {
 		return errors.New("--url must be an http:// or https:// URL of this machine, such as http://127.0.0.1:8080/webhook/alertmanager: a storm at another's bot wakes people")
 	}
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: s.senders},

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/lab"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/notify/slack"
@@ -83,7 +84,7 @@ func (o *onCall) begin(tokens string) {
 func (o *onCall) start() {
 	o.t.Helper()
 	file := func(name string) string { return filepath.Join(o.dir, name) }
-	cfg, err := ParseConfig("paramedic.yaml", fmt.Appendf(nil, `
+	cfg, err := config.Parse("paramedic.yaml", fmt.Appendf(nil, `
 listen: 127.0.0.1:0
 state: {dir: %s}
 auth: {api: {tokens_file: %s}}

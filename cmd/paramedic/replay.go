@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/playbooks"
 	"paramedic/state"
 	"paramedic/webhook"
@@ -44,7 +45,7 @@ type replayed struct {
 }
 
 func (c *cli) replay(path string, names []string) error {
-	cfg, err := LoadConfig(path)
+	cfg, err := config.Load(path)
 	if err != nil {
 		return fmt.Errorf("the configuration is not valid:\n%w", err)
 	}
@@ -76,7 +77,7 @@ func (c *cli) replay(path string, names []string) error {
 // A replay is a board that is driven by recorded payloads instead of a log, and answers its own
 // effects.
 type replay struct {
-	cfg     Config
+	cfg     config.Config
 	fold    *state.Fold
 	board   *state.Board
 	library *playbooks.Library
@@ -97,7 +98,7 @@ type notTaken struct {
 	Count   uint64 `json:"count"`
 }
 
-func newReplay(cfg Config) (*replay, error) {
+func newReplay(cfg config.Config) (*replay, error) {
 	catalog, library, err := loadKnowledge(cfg)
 	if err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func newReplay(cfg Config) (*replay, error) {
 		return nil, err
 	}
 	return &replay{cfg: cfg, library: library, board: state.NewBoard(), shown: map[state.IncidentID]int{},
-		fold: &state.Fold{Triage: knowledge{catalog, library}, Routing: router, Settings: cfg.settings()}}, nil
+		fold: &state.Fold{Triage: knowledge{catalog, library}, Routing: router, Settings: cfg.Settings()}}, nil
 }
 
 // file replays one file: a payload, or several after one another.
@@ -127,7 +128,7 @@ func (r *replay) file(name string) error {
 		} else if err != nil {
 			return fmt.Errorf("%s: payload %d is not JSON: %w", name, n, err)
 		}
-		p, err := webhook.DecodeAlertmanager(payload, r.cfg.clusterNames(), time.Time{})
+		p, err := webhook.DecodeAlertmanager(payload, r.cfg.ClusterNames(), time.Time{})
 		if err != nil {
 			return fmt.Errorf("%s: payload %d: %w", name, n, err)
 		}

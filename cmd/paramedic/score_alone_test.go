@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/lab"
 	"paramedic/state"
 )
@@ -13,7 +14,7 @@ import (
 // engine at hand: a full KV cache pages, and the queue behind it is not told. Another model's queue
 // is.
 func TestTheBaselineInhibitsOnEveryEngine(t *testing.T) {
-	catalog, _, err := loadKnowledge(DefaultConfig())
+	catalog, _, err := loadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

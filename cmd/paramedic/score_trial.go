@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/lab"
 	"paramedic/notify"
 	"paramedic/rules"
@@ -104,7 +105,7 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o labOpti
 	if err != nil {
 		return nil, fmt.Errorf("signals: %w", err)
 	}
-	catalog, library, err := loadKnowledge(DefaultConfig())
+	catalog, library, err := loadKnowledge(config.Default())
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o labOpti
 	}
 	t := &trial{kind: kind, name: name, seed: seed, manager: lab.NewAlertmanager(lab.AlertmanagerConfig{}), alone: newLonely(o.kind),
 		advice: &adviser{catalog, library}, board: state.NewBoard(),
-		fold:     &state.Fold{Triage: catalog, Routing: router, Settings: DefaultConfig().settings()},
+		fold:     &state.Fold{Triage: catalog, Routing: router, Settings: config.Default().Settings()},
 		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{}, paged: map[state.IncidentID]bool{}}
 	t.watched = 5*time.Minute - healthyShown // like the demo it sees little of the healthy pool before
 	t.begin = t.watched

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/state"
 	"paramedic/state/jetstream"
 	"paramedic/webhook"
@@ -44,7 +45,7 @@ const (
 
 // serve runs the bot until the context ends.
 func (c *cli) serve(ctx context.Context, path string) error {
-	cfg, err := LoadConfig(path)
+	cfg, err := config.Load(path)
 	if err != nil {
 		return fmt.Errorf("the configuration is not valid:\n%w", err)
 	}
@@ -55,8 +56,8 @@ func (c *cli) serve(ctx context.Context, path string) error {
 		return err
 	}
 	defer host.close(log)
-	log.Info("opening the state", "where", cmp.Or(cfg.embeddedDir(), cfg.State.NATS.URL)) // until then only /healthz is answered
-	store, err := jetstream.Open(ctx, jetstream.Config{Dir: cfg.embeddedDir(), URL: cfg.State.NATS.URL, CredentialsFile: cfg.State.NATS.CredentialsFile,
+	log.Info("opening the state", "where", cmp.Or(cfg.EmbeddedDir(), cfg.State.NATS.URL)) // until then only /healthz is answered
+	store, err := jetstream.Open(ctx, jetstream.Config{Dir: cfg.EmbeddedDir(), URL: cfg.State.NATS.URL, CredentialsFile: cfg.State.NATS.CredentialsFile,
 		Replicas: cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Logger: log})
 	if err != nil {
 		return fmt.Errorf("opening the state: %w", err)
@@ -68,23 +69,15 @@ func (c *cli) serve(ctx context.Context, path string) error {
 			log.Warn("the state was not closed in time", "err", err)
 		}
 	}()
-	log.Info("listening", "address", scheme(cfg)+"://"+listener.Addr().String())
+	log.Info("listening", "address", config.Scheme(cfg)+"://"+listener.Addr().String())
 	deps := Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: c.out}
 	return serveGenerations(ctx, path, cfg, deps, host)
-}
-
-// embeddedDir is the embedded store's directory; empty where an external one is configured.
-func (c Config) embeddedDir() string {
-	if c.State.NATS.URL != "" {
-		return ""
-	}
-	return c.State.Dir
 }
 
 // serveGenerations runs the service, and makes a new one whenever the configuration has changed and
 // is valid. The store, and with it everything that was accepted, outlives them all, and so do the
 // listener and what the metrics have counted.
-func serveGenerations(ctx context.Context, path string, cfg Config, deps Deps, host *host) error {
+func serveGenerations(ctx context.Context, path string, cfg config.Config, deps Deps, host *host) error {
 	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &webhook.Aside{}, &webhook.Sessions{}
 	service, err := newService(cfg, deps)
 	if err != nil {
@@ -123,7 +116,7 @@ const watchEvery = 3 * time.Second
 
 // watchConfig gives a service made of every valid new version of the configuration file. One that
 // is not valid is refused with all of its problems, and the old one stays.
-func watchConfig(ctx context.Context, path string, cfg Config, deps Deps) <-chan *service {
+func watchConfig(ctx context.Context, path string, cfg config.Config, deps Deps) <-chan *service {
 	out := make(chan *service)
 	if path == "" {
 		return out
@@ -159,15 +152,15 @@ func watchConfig(ctx context.Context, path string, cfg Config, deps Deps) <-chan
 // reload makes a service of a changed configuration. What the listener and the store are made of
 // cannot change while they are in use, and what stays has to be valid together with what is new: an
 // address that is still open to all must not lose its authentication.
-func reload(path string, raw []byte, running Config, deps Deps) (*service, error) {
-	cfg, err := ParseConfig(path, raw)
+func reload(path string, raw []byte, running config.Config, deps Deps) (*service, error) {
+	cfg, err := config.Parse(path, raw)
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Listen != running.Listen || cfg.State != running.State || cfg.TLS != running.TLS {
 		deps.Logger.Warn("listen, state and tls take effect at the next start")
 		cfg.Listen, cfg.State, cfg.TLS = running.Listen, running.State, running.TLS
-		if err := validate(path, &cfg); err != nil {
+		if err := config.Validate(path, &cfg); err != nil {
 			return nil, fmt.Errorf("it is not valid with the listen, state and tls that the bot runs with until then:\n%w", err)
 		}
 	}
@@ -211,7 +204,7 @@ func (h *host) use(s *service) {
 
 // listen begins to serve, before the store is open, so that liveness is answered while a large
 // state is read.
-func (h *host) listen(cfg Config, log *slog.Logger) (net.Listener, error) {
+func (h *host) listen(cfg config.Config, log *slog.Logger) (net.Listener, error) {
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w (is another bot running there? set listen)", cfg.Listen, err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/lab"
 	"paramedic/state"
 	"paramedic/state/jetstream"
@@ -92,7 +93,7 @@ func startBot(tb testing.TB) (string, *service) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s, err := newService(DefaultConfig(), Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
+	s, err := newService(config.Default(), Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
 	if err != nil {
 		tb.Fatal(err)
 	}

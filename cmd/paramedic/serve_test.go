@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/traces/tracestest"
 	"paramedic/state"
@@ -61,7 +62,7 @@ func TestTheBotReadsTheTracesThatItIsGiven(t *testing.T) {
 	for key, h := range map[string]http.Handler{"tempo_url": store.Tempo(), "jaeger_url": store.Jaeger()} {
 		server := httptest.NewServer(h)
 		defer server.Close()
-		cfg, err := ParseConfig("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: {"+key+": "+server.URL+", bearer_token_file: \"${PARAMEDIC_TEST_TEMPO_TOKEN}\"}\n"))
+		cfg, err := config.Parse("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: {"+key+": "+server.URL+", bearer_token_file: \"${PARAMEDIC_TEST_TEMPO_TOKEN}\"}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +92,7 @@ func TestATokenFromTheEnvironmentReachesPrometheus(t *testing.T) {
 		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
 	}))
 	defer server.Close()
-	cfg, err := ParseConfig("paramedic.yaml", []byte("clusters:\n  - name: prod\n    prometheus: {url: "+server.URL+", bearer_token_file: \"${PARAMEDIC_TEST_PROMETHEUS_TOKEN}\"}\n"))
+	cfg, err := config.Parse("paramedic.yaml", []byte("clusters:\n  - name: prod\n    prometheus: {url: "+server.URL+", bearer_token_file: \"${PARAMEDIC_TEST_PROMETHEUS_TOKEN}\"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
 	path := filepath.Join(dir, "paramedic.yaml")
 	text := "listen: 127.0.0.1:0\nstate: {dir: " + filepath.Join(dir, "data") + "}\n"
 	put(t, dir, "paramedic.yaml", []byte(text))
-	cfg, err := LoadConfig(path)
+	cfg, err := config.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +248,7 @@ func TestAReloadIsRefusedThatDoesNotFitTheRunningListener(t *testing.T) {
 	file := func(name string) string { return filepath.Join(dir, name) }
 	rest := "state: {dir: " + file("data") + "}\n"
 	tokens := "api: {tokens_file: " + file("tokens.yaml") + "}"
-	running, err := ParseConfig("paramedic.yaml", []byte("listen: 0.0.0.0:8080\n"+rest+"auth: {alertmanager: {bearer_token_file: "+file("bearer")+"}, "+tokens+"}\n"))
+	running, err := config.Parse("paramedic.yaml", []byte("listen: 0.0.0.0:8080\n"+rest+"auth: {alertmanager: {bearer_token_file: "+file("bearer")+"}, "+tokens+"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +258,7 @@ func TestAReloadIsRefusedThatDoesNotFitTheRunningListener(t *testing.T) {
 		"client certificates need tls.cert_file": "listen: 0.0.0.0:8080\ntls: {cert_file: " + file("server.pem") + ", key_file: " + file("server.key") +
 			"}\nauth: {alertmanager: {client_ca_file: " + file("ca.pem") + "}, " + tokens + "}\n",
 	} {
-		if _, err := ParseConfig("paramedic.yaml", []byte(changed+rest)); err != nil {
+		if _, err := config.Parse("paramedic.yaml", []byte(changed+rest)); err != nil {
 			t.Fatalf("by itself it has to be valid: %v", err)
 		}
 		if _, err := reload("paramedic.yaml", []byte(changed+rest), running, deps); err == nil || !strings.Contains(err.Error(), want) {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/notify"
 	"paramedic/playbooks"
 	"paramedic/remediate"
@@ -53,7 +54,7 @@ type Deps struct {
 // A service is the bot as one configuration makes it: every room, wired. A changed configuration
 // makes a new one on the same store.
 type service struct {
-	cfg     Config
+	cfg     config.Config
 	deps    Deps
 	catalog *rules.Catalog
 	library *playbooks.Library
@@ -74,7 +75,7 @@ type service struct {
 // newService wires the rooms. It does no I/O but reading the files that the configuration names;
 // construction is one straight line on purpose, so that what depends on what can be read from top
 // to bottom.
-func newService(cfg Config, deps Deps) (*service, error) {
+func newService(cfg config.Config, deps Deps) (*service, error) {
 	s := &service{cfg: cfg, deps: deps, metrics: deps.Metrics, started: deps.Clock.Now()}
 	if s.metrics == nil {
 		s.metrics = newMetrics()
@@ -92,7 +93,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	}
 	s.keeper = state.NewKeeper(state.KeeperConfig{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
-		Fold: &state.Fold{Triage: knowledge{s.catalog, s.library}, Routing: router, Settings: cfg.settings()},
+		Fold: &state.Fold{Triage: knowledge{s.catalog, s.library}, Routing: router, Settings: cfg.Settings()},
 	})
 	if err := s.sources(); err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 			return nil, err
 		}
 	}
-	first := cfg.firstAid(deps.Timing)
+	first := cfg.Remediation(deps.Timing)
 	first.View, first.Playbook, first.Clusters, first.Gauge = s.keeper, s.library.For, clusters, gauge{s.gather, deps.Clock}
 	first.SelfNamespace, first.Clock, first.Logger = ownNamespace(), deps.Clock, deps.Logger
 	aid, err := remediate.New(first)
@@ -115,7 +116,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 			return nil, err
 		}
 	}
-	links := notify.Links{Base: cfg.publicURL()}
+	links := notify.Links{Base: cfg.BaseURL()}
 	told, err := s.notifiers(links)
 	if err != nil {
 		return nil, err
@@ -172,7 +173,7 @@ func (s *service) Run(ctx context.Context) error {
 
 // loadKnowledge reads causes and playbooks, the built-in ones and the user's. Every problem of both
 // is in the error.
-func loadKnowledge(cfg Config) (*rules.Catalog, *playbooks.Library, error) {
+func loadKnowledge(cfg config.Config) (*rules.Catalog, *playbooks.Library, error) {
 	catalog, problems, err := rules.Load(cfg.Triage.RulesDir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the rules: %w", err)

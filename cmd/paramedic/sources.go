@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/notify"
 	"paramedic/notify/pagerduty"
 	"paramedic/notify/slack"
@@ -39,7 +40,7 @@ type gathererDeps struct {
 }
 
 // newGatherer makes the readers of live context, and the clients that scrape in the background.
-func newGatherer(cfg Config, deps gathererDeps) (*enrich.Gatherer, []*engine.Client, error) {
+func newGatherer(cfg config.Config, deps gathererDeps) (*enrich.Gatherer, []*engine.Client, error) {
 	signals, err := rules.LoadSignals()
 	if err != nil {
 		return nil, nil, fmt.Errorf("signals: %w", err)
@@ -99,7 +100,7 @@ func secretOf(ref string) func() (string, error) {
 }
 
 // traceSource makes the reader of a cluster's traces; nil where it has none.
-func traceSource(c ClusterConfig) (enrich.Source, error) {
+func traceSource(c config.ClusterConfig) (enrich.Source, error) {
 	if c.Traces.TempoURL == "" && c.Traces.JaegerURL == "" {
 		return nil, nil
 	}
@@ -181,7 +182,7 @@ func (s *service) endVanished(ctx context.Context, cluster string, am *alertmana
 
 // kubeClusters are the clusters that first aid may write to, as far as their service accounts let
 // it.
-func kubeClusters(cfg Config, log *slog.Logger) (map[string]remediate.Cluster, error) {
+func kubeClusters(cfg config.Config, log *slog.Logger) (map[string]remediate.Cluster, error) {
 	out := map[string]remediate.Cluster{}
 	for _, c := range cfg.Clusters {
 		if c.Kubernetes == nil {
@@ -198,7 +199,7 @@ func kubeClusters(cfg Config, log *slog.Logger) (map[string]remediate.Cluster, e
 
 // pingAlertmanagers asks every cluster's Alertmanager whether it answers, and returns the problems
 // by "cluster/alertmanager".
-func pingAlertmanagers(ctx context.Context, cfg Config) map[string]error {
+func pingAlertmanagers(ctx context.Context, cfg config.Config) map[string]error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	out := map[string]error{}
@@ -221,7 +222,7 @@ func pingAlertmanagers(ctx context.Context, cfg Config) map[string]error {
 }
 
 // pingChannels probes the channels without posting or paging.
-func pingChannels(ctx context.Context, cfg Config) []notify.Probe {
+func pingChannels(ctx context.Context, cfg config.Config) []notify.Probe {
 	var out []notify.Probe
 	if n := cfg.Notify.Slack; n.TokenFile != "" {
 		notifier := slack.New(slack.Config{TokenFile: n.TokenFile, SigningSecretFile: n.SigningSecretFile, Channel: n.Channel, APIURL: n.APIURL},
@@ -229,15 +230,9 @@ func pingChannels(ctx context.Context, cfg Config) []notify.Probe {
 		out = notifier.Probe(ctx, webhook.NewSecret(n.SigningSecretFile).Value)
 	}
 	if n := cfg.Notify.PagerDuty; n.RoutingKeyFile != "" {
-		pager := pagerduty.New(n.config(), pagerduty.Options{Clock: state.SystemClock{}, RoutingKey: webhook.NewSecret(n.RoutingKeyFile).Value,
+		pager := pagerduty.New(n.Notifier(), pagerduty.Options{Clock: state.SystemClock{}, RoutingKey: webhook.NewSecret(n.RoutingKeyFile).Value,
 			APIToken: webhook.NewSecret(n.APITokenFile).Value})
 		out = append(out, pager.Probe(ctx, webhook.NewSecret(n.WebhookSecretFile).Value)...)
 	}
 	return out
-}
-
-// config is the section as the notifier takes it.
-func (c PagerDutyConfig) config() pagerduty.Config {
-	return pagerduty.Config{RoutingKeyFile: c.RoutingKeyFile, WebhookSecretFile: c.WebhookSecretFile, APITokenFile: c.APITokenFile,
-		From: c.From, EventsURL: c.EventsURL, APIURL: c.APIURL}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/rules/enrich/alertmanager"
 	"paramedic/state"
 )
@@ -83,7 +84,7 @@ func TestOnlyWhatVanishedIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := &loopStore{log: make(chan state.Input, 100)}
-	s, err := newService(DefaultConfig(), Deps{Store: store, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler), Out: io.Discard})
+	s, err := newService(config.Default(), Deps{Store: store, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler), Out: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/notify"
 	"paramedic/notify/console"
 	"paramedic/notify/pagerduty"
@@ -37,7 +38,7 @@ type told struct {
 // The engineer who is paged reads the same explanation wherever it is read first: of every cause,
 // in the same words.
 func TestTheStoryIsTheSameEverywhere(t *testing.T) {
-	catalog, library, err := loadKnowledge(DefaultConfig())
+	catalog, library, err := loadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 // Xid asks for first, in the six lines that Slack and the console show, and nothing beside it that
 // is for another.
 func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
-	catalog, library, err := loadKnowledge(DefaultConfig())
+	catalog, library, err := loadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/state"
 )
 
@@ -231,7 +232,7 @@ func TestAReloadExchangesTheClientsCA(t *testing.T) {
 		return fmt.Appendf(nil, "listen: 127.0.0.1:0\nstate: {dir: %s}\ntls: {cert_file: %s, key_file: %s}\nauth: {alertmanager: {client_ca_file: %s}}\n",
 			file("data"), file("server.pem"), file("server.key"), file(ca))
 	}
-	running, err := ParseConfig("paramedic.yaml", text("old.pem"))
+	running, err := config.Parse("paramedic.yaml", text("old.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
@@ -38,7 +39,7 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 	if t.prometheus == "" && t.watch < time.Second {
 		return nil, fmt.Errorf("--watch %s is too short: rates need two looks, at least 1s apart", t.watch)
 	}
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cluster := &cfg.Clusters[0]
 	cluster.Prometheus.URL, cluster.Engines = t.prometheus, t.engines
 	gather, scrapers, err := newGatherer(cfg, gathererDeps{logger: t.quietLogger(), interval: time.Second})

@@ -1,15 +1,19 @@
-package main
+package config
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"os"
 	"time"
 
+	"paramedic/notify/pagerduty"
 	"paramedic/remediate"
 	"paramedic/state"
 )
 
-// clusterNames are the configured clusters, the default first.
-func (c Config) clusterNames() []string {
+// ClusterNames are the configured clusters, the default first.
+func (c Config) ClusterNames() []string {
 	names := make([]string, len(c.Clusters))
 	for i, cl := range c.Clusters {
 		names[i] = cl.Name
@@ -17,15 +21,15 @@ func (c Config) clusterNames() []string {
 	return names
 }
 
-// settings are the fold's times.
-func (c Config) settings() state.Settings {
+// Settings are the fold's times.
+func (c Config) Settings() state.Settings {
 	s := state.DefaultSettings()
 	s.Settle, s.ResolveHold, s.Retain = c.Triage.Settle.D(), c.Triage.ResolveHold.D(), c.State.Retain.D()
 	return s
 }
 
-// channels are those that something is configured for.
-func (c Config) channels() []state.Channel {
+// Channels are those that something is configured for.
+func (c Config) Channels() []state.Channel {
 	var out []state.Channel
 	for _, ch := range []struct {
 		on   bool
@@ -38,16 +42,16 @@ func (c Config) channels() []state.Channel {
 	return out
 }
 
-// publicURL is the base of links in messages.
-func (c Config) publicURL() string {
+// BaseURL returns the base of links in messages.
+func (c Config) BaseURL() string {
 	if c.PublicURL != "" {
 		return c.PublicURL
 	}
-	return scheme(c) + "://" + c.Listen
+	return Scheme(c) + "://" + c.Listen
 }
 
-// scheme is how the bot is asked.
-func scheme(c Config) string {
+// Scheme is how the bot is asked.
+func Scheme(c Config) string {
 	if c.TLS.CertFile != "" {
 		return "https"
 	}
@@ -75,9 +79,9 @@ func (c Config) policies() []remediate.Policy {
 	return out
 }
 
-// firstAid returns what the configuration says of first aid; the times are those given where it
+// Remediation returns what the configuration says of first aid; the times are those given where it
 // says none.
-func (c Config) firstAid(base remediate.Timing) remediate.Config {
+func (c Config) Remediation(base remediate.Timing) remediate.Config {
 	return remediate.Config{Mode: remediate.Mode(c.Remediate.Mode), Policies: c.policies(), Limits: c.Remediate.Limits.limits(),
 		ManagedLabel: c.Remediate.ManagedLabel, Timing: c.timing(base)}
 }
@@ -106,4 +110,41 @@ func (c Config) timing(base remediate.Timing) remediate.Timing {
 		base.Samples = v.MinSamples
 	}
 	return base
+}
+
+// EmbeddedDir is the embedded store's directory; empty where an external one is configured.
+func (c Config) EmbeddedDir() string {
+	if c.State.NATS.URL != "" {
+		return ""
+	}
+	return c.State.Dir
+}
+
+// Notifier is the section as the notifier takes it.
+func (c PagerDutyConfig) Notifier() pagerduty.Config {
+	return pagerduty.Config{RoutingKeyFile: c.RoutingKeyFile, WebhookSecretFile: c.WebhookSecretFile, APITokenFile: c.APITokenFile,
+		From: c.From, EventsURL: c.EventsURL, APIURL: c.APIURL}
+}
+
+// LoadTLS reads the files as they are now.
+func LoadTLS(cfg Config) (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(cfg.TLS.CertFile, cfg.TLS.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	// A resumed session would let in whom an older CA had let in.
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: true}
+	ca := cfg.Auth.Alertmanager.ClientCAFile
+	if ca == "" {
+		return conf, nil
+	}
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, fmt.Errorf("auth.alertmanager.client_ca_file: %w", err)
+	}
+	conf.ClientCAs, conf.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
+	if !conf.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("auth.alertmanager.client_ca_file: %s holds no certificate", ca)
+	}
+	return conf, nil
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"regexp"
@@ -103,7 +103,7 @@ func (v *validator) notify(n NotifyConfig) {
 // would be told anything.
 func (v *validator) halfConfigured(n NotifyConfig) {
 	s, p := n.Slack, n.PagerDuty
-	if s.TokenFile == "" && (s.APIURL != "" || s.Channel != DefaultConfig().Notify.Slack.Channel) {
+	if s.TokenFile == "" && (s.APIURL != "" || s.Channel != Default().Notify.Slack.Channel) {
 		v.at([]string{"notify", "slack", "token_file"}, "is not set, so nothing would be posted: set it, or take notify.slack out")
 	}
 	if p.RoutingKeyFile == "" && (p.APITokenFile != "" || p.From != "" || p.EventsURL != "" || p.APIURL != "") {
@@ -227,7 +227,7 @@ func (v *validator) notNegative(path []string, n int) {
 // that never matches would allow what somebody meant to forbid.
 func (v *validator) references(c *Config) {
 	cluster := func(list string, i int, name string) {
-		if name != "" && !slices.Contains(c.clusterNames(), name) {
+		if name != "" && !slices.Contains(c.ClusterNames(), name) {
 			section, key, _ := strings.Cut(list, ".")
 			v.at([]string{section, key, strconv.Itoa(i), "scope", "cluster"}, "there is no cluster %q under clusters", name)
 		}

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -30,7 +30,7 @@ func (v *validator) auth(c *Config) {
 	ca := v.readable(am("client_ca_file"), c.Auth.Alertmanager.ClientCAFile)
 	cert, key := v.readable([]string{"tls", "cert_file"}, c.TLS.CertFile), v.readable([]string{"tls", "key_file"}, c.TLS.KeyFile)
 	if cert && key && (ca || c.Auth.Alertmanager.ClientCAFile == "") {
-		if _, err := loadTLS(*c); err != nil {
+		if _, err := LoadTLS(*c); err != nil {
 			v.at([]string{"tls"}, "cannot be used: %s", strings.TrimPrefix(err.Error(), "tls: "))
 		}
 	}
@@ -55,7 +55,7 @@ func (v *validator) tokens(path string) {
 
 // stateDir checks that the embedded store's directory can be one; that it is not there yet is well.
 func (v *validator) stateDir(c *Config) {
-	dir := c.embeddedDir()
+	dir := c.EmbeddedDir()
 	if dir == "" {
 		return
 	}

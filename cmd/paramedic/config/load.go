@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -36,11 +36,11 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 }
 
-// A ConfigError is every problem of a configuration file at once.
-type ConfigError struct{ Problems []Problem }
+// A Error is every problem of a configuration file at once.
+type Error struct{ Problems []Problem }
 
 // Error lists the problems, a line each.
-func (e *ConfigError) Error() string {
+func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
 		lines[i] = p.String()
@@ -48,21 +48,21 @@ func (e *ConfigError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// LoadConfig reads, decodes and validates a configuration file. An empty path gives the defaults.
-func LoadConfig(path string) (Config, error) {
+// Load reads, decodes and validates a configuration file. An empty path gives the defaults.
+func Load(path string) (Config, error) {
 	if path == "" {
-		return DefaultConfig(), nil
+		return Default(), nil
 	}
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("reading the configuration: %w", err)
 	}
-	return ParseConfig(path, raw)
+	return Parse(path, raw)
 }
 
-// ParseConfig decodes strictly and validates; the error is a *ConfigError with every problem.
-func ParseConfig(file string, raw []byte) (Config, error) {
-	cfg := DefaultConfig()
+// Parse decodes strictly and validates; the error is a *ConfigError with every problem.
+func Parse(file string, raw []byte) (Config, error) {
+	cfg := Default()
 	v := &validator{file: file}
 	if err := yaml.Unmarshal(raw, &v.root); err != nil {
 		v.decodeError(err)
@@ -84,8 +84,8 @@ func ParseConfig(file string, raw []byte) (Config, error) {
 	return cfg, v.err()
 }
 
-// validate checks a configuration that no file has as it is, so that its problems have no lines.
-func validate(file string, cfg *Config) error {
+// Validate checks a configuration that no file has as it is, so that its problems have no lines.
+func Validate(file string, cfg *Config) error {
 	v := &validator{file: file}
 	v.config(cfg)
 	return v.err()
@@ -112,7 +112,7 @@ func (v *validator) err() error {
 		}
 		return cmp.Or(strings.Compare(other(x), other(y)), cmp.Compare(x.Line, y.Line))
 	})
-	return &ConfigError{Problems: slices.Compact(v.problems)}
+	return &Error{Problems: slices.Compact(v.problems)}
 }
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
@@ -136,7 +136,7 @@ func given(kind, value string) string {
 // wanted names what a Go type is in a file, in words.
 func wanted(goType string) string {
 	switch goType := strings.TrimLeft(goType, "*"); {
-	case strings.HasPrefix(goType, "[]"), strings.HasPrefix(goType, "main.List["):
+	case strings.HasPrefix(goType, "[]"), strings.HasPrefix(goType, "config.List["):
 		return "a list"
 	case goType == "string":
 		return "text"
@@ -146,7 +146,7 @@ func wanted(goType string) string {
 		return "a whole number"
 	case strings.HasPrefix(goType, "float"):
 		return "a number"
-	case strings.HasPrefix(goType, "main."):
+	case strings.HasPrefix(goType, "config."):
 		return "a group of keys (key: value)"
 	}
 	return "text"
@@ -286,7 +286,7 @@ func (v *validator) config(c *Config) {
 	switch {
 	case err != nil:
 		v.at([]string{"listen"}, "%q is not host:port", c.Listen)
-	case !loopback(host):
+	case !Loopback(host):
 		v.beyondLoopback(c)
 	}
 	if _, wrong := net.LookupPort("tcp", port); err == nil && wrong != nil {
@@ -300,7 +300,7 @@ func (v *validator) config(c *Config) {
 	if r := c.State.NATS.Replicas; c.State.NATS.URL != "" && (r < 1 || r > 5) {
 		v.at([]string{"state", "nats", "replicas"}, "must be 1 to 5, not %d", r)
 	}
-	aid := c.firstAid(remediate.Timing{})
+	aid := c.Remediation(remediate.Timing{})
 	if least := aid.Horizon(); c.State.Retain.D() < least {
 		v.at([]string{"state", "retain"}, "must be at least %s, for the guards of first aid look back so far (rollout_window, cooldown and actions a day)", state.FormatDuration(least))
 	}
@@ -322,7 +322,7 @@ func (v *validator) config(c *Config) {
 	}
 }
 
-func loopback(host string) bool {
+func Loopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}

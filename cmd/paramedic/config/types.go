@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -268,8 +268,8 @@ func (l *List[T]) UnmarshalYAML(node *yaml.Node) error {
 // D is the duration as the standard library's.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
-// DefaultConfig is the configuration of `paramedic serve` without a file.
-func DefaultConfig() Config {
+// Default is the configuration of `paramedic serve` without a file.
+func Default() Config {
 	return Config{
 		Listen:    "127.0.0.1:8080",
 		State:     StateConfig{Dir: "./paramedic-data", Retain: Duration(720 * time.Hour), NATS: NATSConfig{Replicas: 3}},

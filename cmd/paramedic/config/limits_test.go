@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func TestIneffectiveLimitsAreRefused(t *testing.T) {
 		"mode: auto, policies: [{mode: approve}, {mode: auto}]":                                "",
 		"mode: approve, policies: [{limits: {ready_percent: 70, signals: 2, human_edit: 5m}}]": "remediate.policies[0].limits.human_edit: 5m would have no effect",
 	} {
-		_, err := ParseConfig("paramedic.yaml", []byte("remediate: {"+text+"}\n"))
+		_, err := Parse("paramedic.yaml", []byte("remediate: {"+text+"}\n"))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), "paramedic.yaml:1: ") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -56,7 +56,7 @@ func TestEveryLimitCanBeSet(t *testing.T) {
 			t.Errorf("the schema has %q of %s, want %q", f.Tag.Get("jsonschema"), l.Key, want)
 		}
 		for _, v := range []float64{l.Least, l.Most} {
-			cfg, err := ParseConfig("paramedic.yaml", fmt.Appendf(nil, "state: {retain: 720h}\nremediate: {limits: {%s: %s}}\n", l.Key, l.Text(v)))
+			cfg, err := Parse("paramedic.yaml", fmt.Appendf(nil, "state: {retain: 720h}\nremediate: {limits: {%s: %s}}\n", l.Key, l.Text(v)))
 			if l.Key == "ceiling" && v < 1024 || l.Key == "floor" {
 				err = nil // they have to fit each other, which is said elsewhere
 			}
@@ -77,7 +77,7 @@ func TestMemoryCoversTheGuardsWindows(t *testing.T) {
 		"state: {retain: 47h}\nremediate: {policies: [{limits: {rollout_window: 48h}}]}": "must be at least 48h",
 		"state: {retain: 24h}\nremediate: {policies: [{limits: {cooldown: 24h}}]}":       "must be at least 25h37m", // counted from the run's end
 	} {
-		_, err := ParseConfig("paramedic.yaml", []byte(text+"\n"))
+		_, err := Parse("paramedic.yaml", []byte(text+"\n"))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
@@ -86,11 +86,11 @@ func TestMemoryCoversTheGuardsWindows(t *testing.T) {
 
 // What the file says of limits, policies and times is what first aid works with.
 func TestConfiguredLimitsReachFirstAid(t *testing.T) {
-	cfg, err := ParseConfig("paramedic.yaml", []byte("remediate: {mode: approve, limits: {approval_expires: 1h}, policies: [{limits: {cooldown: 2h}}], verify: {window: 20m}}\n"))
+	cfg, err := Parse("paramedic.yaml", []byte("remediate: {mode: approve, limits: {approval_expires: 1h}, policies: [{limits: {cooldown: 2h}}], verify: {window: 20m}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	aid := cfg.firstAid(remediate.Timing{})
+	aid := cfg.Remediation(remediate.Timing{})
 	if aid.Mode != remediate.Approve || aid.Limits != (remediate.Limits{ApprovalTTL: time.Hour}) || len(aid.Policies) != 1 || aid.Policies[0].Limits.Cooldown != 2*time.Hour || aid.Timing.Window != 20*time.Minute {
 		t.Errorf("%+v", aid)
 	}

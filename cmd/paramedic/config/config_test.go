@@ -1,9 +1,11 @@
-package main
+package config
 
 import (
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io/fs"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,11 +48,11 @@ remediate:
 `
 
 func TestTheDocumentedExampleIsAccepted(t *testing.T) {
-	got, err := ParseConfig("paramedic.yaml", []byte(documented))
+	got, err := Parse("paramedic.yaml", []byte(documented))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := DefaultConfig()
+	want := Default()
 	want.Clusters = got.Clusters
 	want.Notify.Routes, want.Remediate.Policies = []RouteConfig{}, []PolicyConfig{}
 	if d := cmp.Diff(want, got); d != "" {
@@ -60,11 +62,11 @@ func TestTheDocumentedExampleIsAccepted(t *testing.T) {
 
 func TestAnEmptyFileIsTheDefaults(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "---\n"} {
-		got, err := ParseConfig("paramedic.yaml", []byte(text))
+		got, err := Parse("paramedic.yaml", []byte(text))
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		if d := cmp.Diff(DefaultConfig(), got); d != "" {
+		if d := cmp.Diff(Default(), got); d != "" {
 			t.Errorf("%q:\n%s", text, d)
 		}
 	}
@@ -109,8 +111,8 @@ remediate:
       freeze:
         - {days: [friday], from: 6pm, to: "06:00"}
 `
-	_, err := ParseConfig("paramedic.yaml", []byte(text))
-	var wrong *ConfigError
+	_, err := Parse("paramedic.yaml", []byte(text))
+	var wrong *Error
 	if !errors.As(err, &wrong) {
 		t.Fatalf("want a *ConfigError, got %v", err)
 	}
@@ -177,7 +179,7 @@ func TestTracesComeFromOneStore(t *testing.T) {
 		"{tempo_url: http://tempo:3200, bearer_token_file: \"${PARAMEDIC_TEST_UNSET}\"}": "paramedic.yaml:3: clusters[0].traces.bearer_token_file: the environment variable PARAMEDIC_TEST_UNSET is not set",
 		"{zipkin_url: http://zipkin:9411}":                                               `paramedic.yaml:3: unknown key "zipkin_url"`,
 	} {
-		_, err := ParseConfig("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: "+traces+"\n"))
+		_, err := Parse("paramedic.yaml", []byte("clusters:\n  - name: prod\n    traces: "+traces+"\n"))
 		if want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", traces, err)
@@ -192,11 +194,11 @@ func TestTracesComeFromOneStore(t *testing.T) {
 
 // Naming a cause that does not exist would make a policy that forbids nothing.
 func TestPoliciesNameCausesThatThereAre(t *testing.T) {
-	_, err := ParseConfig("paramedic.yaml", []byte("remediate:\n  policies:\n    - cause: kv_exhaustoin\n      mode: observe\n"))
+	_, err := Parse("paramedic.yaml", []byte("remediate:\n  policies:\n    - cause: kv_exhaustoin\n      mode: observe\n"))
 	if err == nil || !strings.Contains(err.Error(), `paramedic.yaml:3: remediate.policies[0].cause: there is no cause "kv_exhaustoin"`) {
 		t.Errorf("err: %v", err)
 	}
-	if _, err := ParseConfig("paramedic.yaml", []byte("remediate:\n  policies: [{cause: kv_exhaustion}, {cause: unknown}]\n")); err != nil {
+	if _, err := Parse("paramedic.yaml", []byte("remediate:\n  policies: [{cause: kv_exhaustion}, {cause: unknown}]\n")); err != nil {
 		t.Error(err)
 	}
 }
@@ -205,7 +207,7 @@ func TestPoliciesNameCausesThatThereAre(t *testing.T) {
 func TestOwnCausesMayBeNamedAndNoOthers(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "mine.yaml", []byte("causes:\n  - {id: my_cause, title: Mine, prior: -10, scope: pool, what: Mine., explains: {ttft_high: 3},\n     evidence: [{when: kv_usage.max > 0.9, weight: 3, text: full}]}\n"))
-	_, err := ParseConfig("paramedic.yaml", []byte("triage: {rules_dir: "+dir+`}
+	_, err := Parse("paramedic.yaml", []byte("triage: {rules_dir: "+dir+`}
 notify:
   routes:
     - {cause: [my_cause, unknown], channels: [console]}
@@ -215,7 +217,7 @@ remediate:
     - {cause: [my_cause, kv_exhaustion], mode: observe}
     - {cause: kv_exhaustoin, mode: observe}
 `))
-	var wrong *ConfigError
+	var wrong *Error
 	if !errors.As(err, &wrong) || len(wrong.Problems) != 2 || wrong.Problems[0].Line != 5 || wrong.Problems[1].Line != 9 {
 		t.Errorf("want both misspelt causes and nothing else, got %v", err)
 	}
@@ -251,7 +253,7 @@ remediate:
         max_load: 85
   verify: {min_samples: -1}
 `, "DIR", dir)
-	_, err := ParseConfig("paramedic.yaml", []byte(text))
+	_, err := Parse("paramedic.yaml", []byte(text))
 	want := strings.ReplaceAll(`paramedic.yaml:1: listen: "99999" is not a port: it must be a number from 0 to 65535
 paramedic.yaml:2: state.dir: "DIR/secret" is a file and not a directory
 paramedic.yaml:4: auth.alertmanager.bearer_token_file: DIR/empty is empty
@@ -277,7 +279,7 @@ DIR/tokens.yaml:3: entry 3: same token as entry 1`, "DIR", dir)
 func TestBeyondLoopbackNeedsAuthentication(t *testing.T) {
 	for listen, open := range map[string]bool{"127.0.0.1:8080": true, "[::1]:8080": true, "localhost:8080": true, "127.9.9.9:1": true,
 		":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "10.0.0.1:8080": false, "example.com:8080": false} {
-		_, err := ParseConfig("paramedic.yaml", []byte("listen: \""+listen+"\"\n"))
+		_, err := Parse("paramedic.yaml", []byte("listen: \""+listen+"\"\n"))
 		if open != (err == nil) {
 			t.Errorf("%s: %v", listen, err)
 		}
@@ -299,7 +301,7 @@ func TestAVerificationHasTheSamplesThatItNeeds(t *testing.T) {
 		"{min_samples: 22}": "has 21",
 		"{window: 50s, interval: 20s, min_samples: 4}": "", // 0, 20, 40 and 50 s
 	} {
-		_, err := ParseConfig("paramedic.yaml", []byte("remediate: {mode: auto, verify: "+verify+"}\n"))
+		_, err := Parse("paramedic.yaml", []byte("remediate: {mode: auto, verify: "+verify+"}\n"))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", verify, err, want)
 		}
@@ -324,7 +326,7 @@ func TestWhatIsNotYAMLNamesItsLine(t *testing.T) {
 		"listen: [a]\n":                  "paramedic.yaml:1: a list stands where text belongs",
 		"clusters: {name: a}\n":          "paramedic.yaml:1: a group of keys stands where a list belongs",
 	} {
-		_, err := ParseConfig("paramedic.yaml", []byte(text))
+		_, err := Parse("paramedic.yaml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
@@ -343,7 +345,7 @@ func TestConfigurationsInTheRepositoryLoad(t *testing.T) {
 		}
 		found[path] = string(raw)
 	}
-	err := filepath.WalkDir("../../deploy", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../../../deploy", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || (filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".yml") {
 			return err
 		}
@@ -369,14 +371,27 @@ func TestConfigurationsInTheRepositoryLoad(t *testing.T) {
 				put(t, dir, name[1], []byte("secret"))
 			}
 			put(t, dir, "tokens.yaml", []byte("- {token: one-of-them, name: ada, role: responder}\n"))
-			cert, key := newAuthority(t, "example").issue(1, x509.ExtKeyUsageServerAuth)
+			cert, key := selfSigned(t)
 			put(t, dir, "tls.crt", cert)
 			put(t, dir, "tls.key", key)
-			if _, err := ParseConfig(path, []byte(strings.ReplaceAll(text, "/etc/paramedic/", dir+"/"))); err != nil {
+			if _, err := Parse(path, []byte(strings.ReplaceAll(text, "/etc/paramedic/", dir+"/"))); err != nil {
 				t.Error(err)
 			}
 		})
 	}
+}
+
+// selfSigned returns a server's certificate and key in PEM.
+func selfSigned(t *testing.T) (cert, key []byte) {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	pair := server.TLS.Certificates[0]
+	raw, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
 // configsIn finds configurations in a file: the file itself, or those that a ConfigMap in it holds.

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"encoding/json"
@@ -20,14 +20,14 @@ import (
 var update = flag.Bool("update", false, "write what is generated instead of comparing it")
 
 // fullExample is the configuration that shows every key; it is part of the reference.
-const fullExample = "testdata/config/full.yaml"
+const fullExample = "testdata/full.yaml"
 
 func TestGeneratedSchemaIsCurrent(t *testing.T) {
 	raw, err := json.MarshalIndent(configSchema(), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	current(t, "../../docs/paramedic.schema.json", append(raw, '\n'))
+	current(t, "../../../docs/paramedic.schema.json", append(raw, '\n'))
 }
 
 func TestGeneratedReferenceIsCurrent(t *testing.T) {
@@ -35,7 +35,7 @@ func TestGeneratedReferenceIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	current(t, "../../docs/configuration.md", []byte(reference(string(example))))
+	current(t, "../../../docs/configuration.md", []byte(reference(string(example))))
 }
 
 // current compares a generated file, or writes it with -update.
@@ -57,7 +57,7 @@ func current(t *testing.T, path string, want []byte) {
 
 // Every key explains itself, and the full example shows every key.
 func TestEveryKeyIsExplainedAndShown(t *testing.T) {
-	keys := configKeys(reflect.TypeFor[Config](), reflect.ValueOf(DefaultConfig()), "")
+	keys := configKeys(reflect.TypeFor[Config](), reflect.ValueOf(Default()), "")
 	shown := keysOf(t, fullExample)
 	for _, k := range keys {
 		if k.meaning == "" {
@@ -224,7 +224,7 @@ func reference(example string) string {
 Durations are written like ` + "`10s`, `2m` or `720h`" + `. A dash means that the key is empty unless it is set.
 `)
 	section := ""
-	for _, k := range configKeys(reflect.TypeFor[Config](), reflect.ValueOf(DefaultConfig()), "") {
+	for _, k := range configKeys(reflect.TypeFor[Config](), reflect.ValueOf(Default()), "") {
 		top, _, nested := strings.Cut(strings.ReplaceAll(k.name, "[]", ""), ".")
 		if !nested && k.kind != "list of sections" {
 			top = "the server"
