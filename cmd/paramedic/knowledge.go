@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,30 +11,6 @@ import (
 	"paramedic/rules"
 	"paramedic/state"
 )
-
-// knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to
-// do about it.
-type knowledge struct {
-	*rules.Catalog
-	library *playbooks.Library
-}
-
-// Diagnose names the cause and says what to do and what not to do about it.
-func (k knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
-	d := k.Catalog.Diagnose(in, ev, now)
-	pb, ok := k.library.For(d)
-	if !ok {
-		return d
-	}
-	judged := *in
-	judged.Diagnosis, judged.Scope = d, d.Scope // what is broken, and not all that the alerts are about
-	var evidence state.Evidence
-	if ev != nil {
-		evidence = *ev
-	}
-	d.Story, d.Findings = pb.Advise(judged, evidence), playbooks.Findings(judged, evidence)
-	return d
-}
 
 func (c *cli) playbooksCommand() *cobra.Command {
 	var dir string
@@ -124,19 +98,4 @@ func (c *cli) rulesCommand() *cobra.Command {
 		&cobra.Command{Use: "test DIR|FILE", Short: "Run the cases in a directory (*.txtar), or one, with the rules beside them", Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error { return c.testRules(dir, args[0]) }})
 	return cmd
-}
-
-func loadRules(dir string) (*rules.Catalog, error) {
-	catalog, problems, err := rules.Load(dir)
-	if err != nil {
-		return nil, fmt.Errorf("reading the rules: %w", err)
-	}
-	if len(problems) > 0 {
-		lines := make([]string, len(problems))
-		for i, p := range problems {
-			lines[i] = p.String()
-		}
-		return nil, fmt.Errorf("the rules are not valid:\n%s", strings.Join(lines, "\n"))
-	}
-	return catalog, nil
 }

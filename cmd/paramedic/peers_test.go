@@ -39,6 +39,7 @@ type onCall struct {
 	settle string // how long symptoms are gathered
 	extra  string // more of the configuration
 	url    string
+	cfg    config.Config
 	bot    *service
 	stop   func()
 }
@@ -97,6 +98,7 @@ notify:
 	if err != nil {
 		o.t.Fatal(err)
 	}
+	o.cfg = cfg
 	log := slog.New(slog.DiscardHandler)
 	store, err := jetstream.Open(o.t.Context(), jetstream.Config{Dir: cfg.State.Dir, Retain: time.Hour, Logger: log})
 	if err != nil {
@@ -248,7 +250,7 @@ func TestKeep6793AnOwnRuleIsUsedOrRefused(t *testing.T) {
 		"alarms:\n  - {name: OurCacheRule, symptom: kv_pressure}\n": "ours.yaml:1",
 	} {
 		put(t, rules, "ours.yaml", []byte(wrong))
-		_, err := newService(o.bot.cfg, Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
+		_, err := newService(o.cfg, Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is answered %v", wrong, err)
 		}

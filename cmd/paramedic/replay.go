@@ -108,7 +108,7 @@ func newReplay(cfg config.Config) (*replay, error) {
 		return nil, err
 	}
 	return &replay{cfg: cfg, library: library, board: state.NewBoard(), shown: map[state.IncidentID]int{},
-		fold: &state.Fold{Triage: knowledge{catalog, library}, Routing: router, Settings: cfg.Settings()}}, nil
+		fold: &state.Fold{Triage: knowledge{Catalog: catalog, library: library}, Routing: router, Settings: cfg.Settings()}}, nil
 }
 
 // file replays one file: a payload, or several after one another.

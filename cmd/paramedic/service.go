@@ -171,24 +171,6 @@ func (s *service) Run(ctx context.Context) error {
 	return nil
 }
 
-// loadKnowledge reads causes and playbooks, the built-in ones and the user's. Every problem of both
-// is in the error.
-func loadKnowledge(cfg config.Config) (*rules.Catalog, *playbooks.Library, error) {
-	catalog, problems, err := rules.Load(cfg.Triage.RulesDir)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the rules: %w", err)
-	}
-	var all []error
-	for _, p := range problems {
-		all = append(all, errors.New(p.String()))
-	}
-	library, err := playbooks.Load(cfg.Playbooks.Dir)
-	if err != nil {
-		all = append(all, err)
-	}
-	return catalog, library, errors.Join(all...)
-}
-
 // An enricher gathers the evidence that an incident wants.
 type enricher struct {
 	gather *enrich.Gatherer

@@ -110,9 +110,9 @@ func tlsBot(t *testing.T, ca *authority) (address, dir string) {
 		file("data"), file("server.pem"), file("server.key"), file("ca.pem")))
 	ctx, stop := context.WithCancel(context.Background())
 	out, in := io.Pipe()
-	ended := make(chan int, 1)
+	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"serve", "--config", file("paramedic.yaml")}, io.Discard, in)
+		ended <- serve(ctx, file("paramedic.yaml"), slog.New(slog.NewTextHandler(in, nil)), io.Discard)
 		in.Close()
 	}()
 	found := make(chan string, 1)
@@ -128,16 +128,16 @@ func tlsBot(t *testing.T, ca *authority) (address, dir string) {
 	}()
 	t.Cleanup(func() {
 		stop()
-		if code := <-ended; code != exitOK {
-			t.Errorf("serve ended with exit code %d", code)
+		if err := <-ended; err != nil {
+			t.Errorf("serve ended: %v", err)
 		}
 		<-read
 	})
 	select {
 	case address = <-found:
-	case code := <-ended:
-		ended <- code
-		t.Fatalf("serve did not start: exit code %d", code)
+	case err := <-ended:
+		ended <- nil
+		t.Fatalf("serve did not start: %v", err)
 	}
 	return address, dir
 }
