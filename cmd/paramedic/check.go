@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/rules/enrich/prometheus"
@@ -167,7 +168,7 @@ func (o *checked) ask(ctx context.Context, cfg config.Config, c *cli) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	o.Online = map[string]string{}
-	gather, _, err := newGatherer(cfg, gathererDeps{logger: c.quietLogger()})
+	gather, _, err := service.NewGatherer(cfg, service.GathererDeps{Logger: c.quietLogger()})
 	if err != nil {
 		o.Online["clusters"] = okOr(err)
 	} else {
@@ -175,10 +176,10 @@ func (o *checked) ask(ctx context.Context, cfg config.Config, c *cli) {
 			o.Online[what] = okOr(err)
 		}
 	}
-	for what, err := range pingAlertmanagers(ctx, cfg) {
+	for what, err := range service.PingAlertmanagers(ctx, cfg) {
 		o.Online[what] = okOr(err)
 	}
-	for _, p := range pingChannels(ctx, cfg) {
+	for _, p := range service.PingChannels(ctx, cfg) {
 		if o.Online[p.What] = okOr(p.Err); p.Err == nil && p.Off != "" {
 			o.Online[p.What] = leftOff + p.Off
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/rules"
 	"paramedic/rules/enrich/prometheus"
 )
@@ -48,7 +49,7 @@ func (o *checked) lintRules(ctx context.Context, cfg config.Config) {
 
 func lintCluster(ctx context.Context, c config.ClusterConfig) (linted, error) {
 	none := linted{Findings: []rules.LintFinding{}}
-	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: secretOf(c.Prometheus.BearerTokenFile)})
+	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: service.SecretReader(c.Prometheus.BearerTokenFile)})
 	if err != nil {
 		return none, err
 	}

@@ -67,7 +67,7 @@ func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 			t.Errorf("a line of the table has %d characters: %s", n, line)
 		}
 	}
-	if by := bot.keeper.Incidents()[0].AckedBy; by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin, Unverified: true}) {
+	if by := bot.Keeper.Incidents()[0].AckedBy; by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin, Unverified: true}) {
 		t.Errorf("the record says that it was acknowledged by %+v", by)
 	}
 }

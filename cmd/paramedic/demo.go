@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
 	"paramedic/notify/console"
 	"paramedic/remediate"
@@ -73,7 +74,7 @@ func (d *demo) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--engine: %w", err)
 	}
-	if d.listen != "" && !loopbackOnly(d.listen) {
+	if d.listen != "" && !service.OnLoopback(d.listen) {
 		return fmt.Errorf("--listen %s: the demo asks nobody for a password, so give it an address of this machine, such as 127.0.0.1:8080", d.listen)
 	}
 	if err := knownFault("--fault", d.fault, lab.Faults()); err != nil {
@@ -123,26 +124,26 @@ func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 		return fmt.Errorf("serving the fleet's pages: %w", err)
 	}
 	exporter := &http.Server{Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}), ReadHeaderTimeout: 5 * time.Second}
-	host := newHost()
+	host := service.NewHost()
 	cfg := config.Default()
 	cfg.Listen = cmp.Or(d.listen, cfg.Listen)
 	if d.headless {
 		cfg.Listen = cmp.Or(d.listen, "127.0.0.1:0")
 	}
-	listener, err := host.listen(cfg, log)
+	listener, err := host.Listen(cfg, log)
 	if err != nil {
 		return err
 	}
 	cfg.PublicURL = "http://" + listener.Addr().String()
 	cfg.Remediate.Mode = "approve"
-	service, err := newService(cfg, Deps{Store: store, Clock: clock, Logger: log, Out: d.out, Colour: console.Terminal(d.out), Timing: demoTiming,
+	service, err := service.New(cfg, service.Deps{Store: store, Clock: clock, Logger: log, Out: d.out, Colour: console.Terminal(d.out), Timing: demoTiming,
 		Clusters: map[string]remediate.Cluster{"default": newDemoCluster(fleet)},
 		Scrape:   func() []engine.Target { return demoTargets(fleet, "http://"+pages.Addr().String()) }, ScrapeEvery: lab.ScrapeInterval,
 		Status: lastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })})
 	if err != nil {
 		return err
 	}
-	host.use(service)
+	host.Use(service)
 	fmt.Fprintf(d.err, "The incident page: %s\n\n", cfg.PublicURL)
 	world := lab.NewWorld(lab.AlertmanagerConfig{URL: cfg.PublicURL + "/webhook/alertmanager"}, fleet)
 	world.Log = log
@@ -159,9 +160,9 @@ func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 		return v.watch(running)
 	})
 	<-running.Done()
-	service.closeStreams()
-	host.drain(log)
-	host.close(log)
+	service.CloseStreams()
+	host.Drain(log)
+	host.Close(log)
 	_ = exporter.Close() // nobody needs its last answers
 	return group.Wait()
 }
@@ -186,7 +187,7 @@ func demoTargets(fleet *lab.Fleet, base string) []engine.Target {
 // is offered, through the API.
 type visitor struct {
 	*demo
-	service  *service
+	service  *service.Service
 	base     string
 	clock    *lab.Clock
 	scenario lab.Scenario
@@ -200,7 +201,7 @@ const patience = 75 * time.Minute
 // watch follows the incident of the scenario's fault to its end.
 func (v *visitor) watch(ctx context.Context) error {
 	v.told = map[state.ActionID]bool{}
-	entries := v.service.keeper.Subscribe(ctx)
+	entries := v.service.Keeper.Subscribe(ctx)
 	deadline := v.clock.After(patience)
 	for {
 		select {
@@ -215,9 +216,9 @@ func (v *visitor) watch(ctx context.Context) error {
 			deadline = nil
 		}
 		waits := false
-		for _, in := range v.service.keeper.Incidents() {
+		for _, in := range v.service.Keeper.Incidents() {
 			for _, id := range in.Actions {
-				if a, ok := v.service.keeper.Action(id); ok {
+				if a, ok := v.service.Keeper.Action(id); ok {
 					if shown(in) {
 						v.look(ctx, a)
 					}
@@ -298,7 +299,7 @@ func (v *visitor) ended(in state.Incident) bool {
 		return !v.treatable()
 	}
 	for i, id := range in.Actions {
-		a, _ := v.service.keeper.Action(id)
+		a, _ := v.service.Keeper.Action(id)
 		if last := i == len(in.Actions)-1; !a.State.Done() || last && a.RanOut() && in.Open() {
 			return false
 		}
@@ -308,7 +309,7 @@ func (v *visitor) ended(in state.Incident) bool {
 
 // treatable says whether the fault's playbook has first aid that the bot can give.
 func (v *visitor) treatable() bool {
-	pb, ok := v.service.library.ForCause(v.fault)
+	pb, ok := v.service.Library.ForCause(v.fault)
 	if !ok {
 		return false
 	}
@@ -325,7 +326,7 @@ func (v *visitor) verdict(in state.Incident) error {
 	fmt.Fprintf(v.err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title, webhook.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
 	mitigated := !v.treatable()
 	for _, id := range in.Actions {
-		a, _ := v.service.keeper.Action(id)
+		a, _ := v.service.Keeper.Action(id)
 		fmt.Fprintf(v.err, "First aid: %s: %s. %s\n", a.Change, strings.ReplaceAll(string(a.State), "_", " "), a.Reason)
 		mitigated = mitigated || a.State == state.Succeeded
 	}
@@ -340,10 +341,10 @@ func (v *visitor) verdict(in state.Incident) error {
 
 func (v *visitor) giveUp() error {
 	var seen []string
-	for _, in := range v.service.keeper.Incidents() {
+	for _, in := range v.service.Keeper.Incidents() {
 		seen = append(seen, fmt.Sprintf("#%d %s: %s (%s)", in.Number, in.Cause(), in.Title, in.Status))
 		for _, id := range in.Actions {
-			a, _ := v.service.keeper.Action(id)
+			a, _ := v.service.Keeper.Action(id)
 			seen = append(seen, fmt.Sprintf("   %s: %s: %s", a.Change, a.State, a.Reason))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/rules"
 	"paramedic/rules/enrich/engine"
 )
@@ -75,11 +76,11 @@ func (d *diagnosis) run(ctx context.Context) error {
 		}
 		now = at.UTC()
 	}
-	catalog, library, err := loadKnowledge(cfg)
+	catalog, library, err := service.LoadKnowledge(cfg)
 	if err != nil {
 		return err
 	}
-	gather, scrapers, err := newGatherer(cfg, gathererDeps{logger: d.quietLogger(), interval: time.Second})
+	gather, scrapers, err := service.NewGatherer(cfg, service.GathererDeps{Logger: d.quietLogger(), Interval: time.Second})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/cmd/paramedic/service"
 	"paramedic/rules"
 	"paramedic/state"
 )
@@ -18,7 +19,7 @@ func (f foundFleet) notes() []string {
 	var lines []string
 	for _, p := range f.Pools {
 		name := poolName(p)
-		for _, check := range append(slices.Clone(healthChecks), "error_budget", "workers") {
+		for _, check := range append(slices.Clone(service.HealthChecks), "error_budget", "workers") {
 			if c := p.Checks[check]; c.Note != "" && c.Status != rules.Healthy {
 				lines = append(lines, fmt.Sprintf("%s: %s: %s", name, orText(checkNames[check], check), c.Note))
 			}
@@ -47,7 +48,7 @@ func (f foundFleet) unmeasured() []string {
 	for _, p := range f.Pools {
 		var reasons []string
 		names := map[string][]string{}
-		for _, check := range healthChecks {
+		for _, check := range service.HealthChecks {
 			c := p.Checks[check]
 			if c.Value != nil {
 				continue

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/cmd/paramedic/service"
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
@@ -49,7 +50,7 @@ type foundPool struct {
 // all looks at every pool, and twice at those that show symptoms: the second time with everything.
 func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 	ev := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: state.Scope{Cluster: l.cluster, Model: model}, Onset: l.now, Now: l.now})
-	out := foundFleet{At: l.now, Pools: judged(ofModel(l.catalog.Health(l.cluster, ev), ev.Workers, model)), Verdict: []foundPool{}, Missing: ev.Missing, Unread: l.unread, Found: len(l.unread) > 0}
+	out := foundFleet{At: l.now, Pools: service.MarkUnmeasured(ofModel(l.catalog.Health(l.cluster, ev), ev.Workers, model)), Verdict: []foundPool{}, Missing: ev.Missing, Unread: l.unread, Found: len(l.unread) > 0}
 	if len(ev.Samples) == 0 || len(out.Pools) == 0 {
 		if err := l.unserved(ctx, model); err != nil {
 			return out, err
@@ -69,7 +70,7 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 			in.AlertCount += s.Alerts
 		}
 		in.ActiveAlerts = in.AlertCount
-		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: knowledge{Catalog: l.catalog, library: l.library}.Diagnose(&in, &pool, l.now), Time: l.catalog.Bottleneck(scope, &pool)}
+		found := foundPool{Pool: p, Symptoms: symptoms, Diagnosis: service.Knowledge{Catalog: l.catalog, Library: l.library}.Diagnose(&in, &pool, l.now), Time: l.catalog.Bottleneck(scope, &pool)}
 		if found.Diagnosis.Cause == state.BenignAlert { // no alert has called for this look: what healthy engines show is nothing to tell
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"paramedic/cmd/paramedic/service"
 	"paramedic/rules"
 	"paramedic/state"
 	"paramedic/webhook"
@@ -28,7 +29,7 @@ func (d *diagnosis) print(f foundFleet) error {
 	fmt.Fprintln(w, "POOL\tMODEL\tWORKERS\tHEALTH\tKV\tLATENCY\tERRORS\tQUEUE\tGPU")
 	for _, p := range f.Pools {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s", orText(p.Pool, "—"), orText(p.Model, "—"), p.Workers, p.Overall)
-		for _, check := range healthChecks {
+		for _, check := range service.HealthChecks {
 			fmt.Fprintf(w, "\t%s", checkValue(p.Checks[check]))
 		}
 		fmt.Fprintln(w)
@@ -116,7 +117,7 @@ func printMarkdown(out io.Writer, f foundFleet) {
 	}
 	for _, p := range f.Pools {
 		fmt.Fprintf(w, "| %s | %s | %d | %s |", md(orText(p.Pool, "—")), md(orText(p.Model, "—")), p.Workers, p.Overall)
-		for _, check := range healthChecks {
+		for _, check := range service.HealthChecks {
 			fmt.Fprintf(w, " %s |", md(checkValue(p.Checks[check])))
 		}
 		fmt.Fprintln(w)

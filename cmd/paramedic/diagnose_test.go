@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
@@ -33,7 +34,7 @@ func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
 		{"hardly anything", []state.Sample{sample("requests_waiting", 0)}, rules.HealthUnknown, "Too little was measured to say that nothing is wrong."},
 		{"one bad sign is enough", []state.Sample{sample("ttft_p99", 6)}, rules.HealthCritical, "No symptom of trouble yet, but not all is well: see the HEALTH of its pools."},
 	} {
-		f := foundFleet{Pools: judged(rules.Health("default", state.Evidence{Samples: c.samples})),
+		f := foundFleet{Pools: service.MarkUnmeasured(rules.Health("default", state.Evidence{Samples: c.samples})),
 			Missing: []state.Missing{{Signal: "gpu_util", Reason: "no DCGM"}, {Signal: "ttft_p99", Reason: "no requests"}, {Signal: "error_rate", Reason: "no requests"}}}
 		if len(f.Pools) != 1 || f.Pools[0].Overall != c.want {
 			t.Errorf("%s: %+v", c.name, f.Pools)
@@ -53,7 +54,7 @@ func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
 // What is not well and has no symptom yet is told with its reason, and with the known patterns that
 // it shows.
 func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
-	catalog, err := loadRules("")
+	catalog, err := service.LoadRules("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
 	for signal, v := range map[string]float64{"kv_usage": 0.97, "preemption_rate": 0.4, "ttft_p95": 4, "ttft_p99": 4.5, "requests_waiting": 3, "error_rate": 0, "gpu_util": 80} {
 		samples = append(samples, state.Sample{Signal: signal, Value: v, Unit: map[string]string{"kv_usage": "ratio", "preemption_rate": "1/s"}[signal], Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0", Model: "llama"}})
 	}
-	f := foundFleet{Pools: judged(catalog.Health("default", state.Evidence{Samples: samples}))}
+	f := foundFleet{Pools: service.MarkUnmeasured(catalog.Health("default", state.Evidence{Samples: samples}))}
 	want := []string{"vllm: KV cache: full, and users feel it",
 		"vllm: KV cache thrashes: vllm-0 preempts 0.4/s with its KV cache 97 % full, and first tokens take 4 s (p95). Looks like kv_exhaustion, kv_leak, long_context_burst, traffic_surge"}
 	if d := cmp.Diff(want, f.notes()); d != "" {
@@ -110,7 +111,7 @@ func (said) Ping(context.Context) error { return nil }
 // A pool is no better than what is said of it below, and no trouble that shows leaves the exit code
 // at 0: a dead node, a hot GPU, clients that hang up.
 func TestAPoolIsAsBadAsItsVerdict(t *testing.T) {
-	catalog, library, err := loadKnowledge(config.Default())
+	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,8 +51,8 @@ func newDoors(t *testing.T, approvers []string) *atDoors {
 	o := &onCall{t: t, dir: t.TempDir(), settle: "1h", extra: "remediate: {mode: approve" + policy + "}\n", slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
 	o.begin(doorTokens)
 	o.alert(kvFull)
-	o.await("an incident is open", func() bool { return len(o.bot.keeper.Incidents()) == 1 })
-	return &atDoors{onCall: o, in: o.bot.keeper.Incidents()[0]}
+	o.await("an incident is open", func() bool { return len(o.bot.Keeper.Incidents()) == 1 })
+	return &atDoors{onCall: o, in: o.bot.Keeper.Incidents()[0]}
 }
 
 // plan puts a plan on record that waits for approval.
@@ -66,10 +66,10 @@ func (d *atDoors) plan(approvers []string) state.Action {
 		Change: fmt.Sprintf("restart pod llm/vllm-%d", d.n), ExpiresAt: d.until, Steps: []state.ActionStep{{State: state.AwaitingApproval, At: time.Now()}},
 		Target: state.Target{Cluster: d.in.Cluster, Namespace: "llm", Kind: "Pod", Name: fmt.Sprintf("vllm-%d", d.n), Pool: "vllm"}}
 	a.PlanHash = state.Hash(string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container, a.Change) // as first aid makes it
-	if err := d.bot.keeper.Append(d.t.Context(), state.Input{Cluster: d.in.Cluster, Action: &state.ActionEvent{Action: a}}); err != nil {
+	if err := d.bot.Keeper.Append(d.t.Context(), state.Input{Cluster: d.in.Cluster, Action: &state.ActionEvent{Action: a}}); err != nil {
 		d.t.Fatal(err)
 	}
-	d.await("the plan waits", func() bool { _, ok := d.bot.keeper.Action(a.ID); return ok })
+	d.await("the plan waits", func() bool { _, ok := d.bot.Keeper.Action(a.ID); return ok })
 	return a
 }
 
@@ -166,7 +166,7 @@ func (d *atDoors) loginTo(token string) string {
 
 // decided reports who approved the plan; empty where it still waits.
 func (d *atDoors) decided(a state.Action) state.Actor {
-	now, _ := d.bot.keeper.Action(a.ID)
+	now, _ := d.bot.Keeper.Action(a.ID)
 	return now.DecidedBy
 }
 
@@ -262,7 +262,7 @@ func TestDoorsAndGuardAgreeOnApprovers(t *testing.T) { // 17
 func (d *atDoors) refusedOnRecord(a state.Action) bool {
 	found := false
 	d.await("the refusal is on record", func() bool {
-		entries, err := d.bot.keeper.Timeline(d.t.Context(), d.in.ID)
+		entries, err := d.bot.Keeper.Timeline(d.t.Context(), d.in.ID)
 		found = err == nil && slices.ContainsFunc(entries, func(e state.Entry) bool { return e.Kind == "refused" && e.Action == a.ID })
 		return found
 	})
@@ -324,7 +324,7 @@ func TestLateApprovalFailsAtEveryDoor(t *testing.T) { // 13, 14, 15, 16
 				c.before = func(state.Action) {} // once is enough
 			}
 			told, _ := d.approve(door, ada, a, a.PlanHash)
-			if now, _ := d.bot.keeper.Action(a.ID); now.DecidedBy.ID != c.by || c.by == "" && slices.ContainsFunc(now.Steps, func(s state.ActionStep) bool { return s.State == state.Approved }) {
+			if now, _ := d.bot.Keeper.Action(a.ID); now.DecidedBy.ID != c.by || c.by == "" && slices.ContainsFunc(now.Steps, func(s state.ActionStep) bool { return s.State == state.Approved }) {
 				t.Errorf("%s, %s: it is %s, decided by %q, told %q", c.name, door, now.State, now.DecidedBy, told)
 			} else if door != "button" && strings.Contains(told, "Approved:") {
 				t.Errorf("%s, %s: told %q", c.name, door, told)
@@ -339,7 +339,7 @@ func TestResponderApprovesInSlack(t *testing.T) {
 	o := newOnCall(t, "")
 	o.alert(kvFull)
 	o.await("posted", o.paged)
-	d := &atDoors{onCall: o, in: o.bot.keeper.Incidents()[0]}
+	d := &atDoors{onCall: o, in: o.bot.Keeper.Incidents()[0]}
 	a := d.plan(nil)
 	o.await("the button is there", func() bool { return len(o.slack.Messages()[0].Buttons(slack.ActionApprove)) == 1 })
 	o.click(slack.ActionApprove, 0)

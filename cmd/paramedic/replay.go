@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/playbooks"
 	"paramedic/state"
 	"paramedic/webhook"
@@ -99,16 +100,16 @@ type notTaken struct {
 }
 
 func newReplay(cfg config.Config) (*replay, error) {
-	catalog, library, err := loadKnowledge(cfg)
+	catalog, library, err := service.LoadKnowledge(cfg)
 	if err != nil {
 		return nil, err
 	}
-	router, err := newRouter(cfg)
+	router, err := service.NewRouter(cfg)
 	if err != nil {
 		return nil, err
 	}
 	return &replay{cfg: cfg, library: library, board: state.NewBoard(), shown: map[state.IncidentID]int{},
-		fold: &state.Fold{Triage: knowledge{Catalog: catalog, library: library}, Routing: router, Settings: cfg.Settings()}}, nil
+		fold: &state.Fold{Triage: service.Knowledge{Catalog: catalog, Library: library}, Routing: router, Settings: cfg.Settings()}}, nil
 }
 
 // file replays one file: a payload, or several after one another.

@@ -10,12 +10,13 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"paramedic/cmd/paramedic/service"
 	"paramedic/rules"
 	"paramedic/state"
 )
 
 func (c *cli) listRules(dir string) error {
-	catalog, err := loadRules(dir)
+	catalog, err := service.LoadRules(dir)
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func firstSentence(s string) string {
 }
 
 func (c *cli) showRule(dir, id string) error {
-	catalog, err := loadRules(dir)
+	catalog, err := service.LoadRules(dir)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
 	"paramedic/state"
 )
@@ -14,7 +15,7 @@ import (
 // engine at hand: a full KV cache pages, and the queue behind it is not told. Another model's queue
 // is.
 func TestTheBaselineInhibitsOnEveryEngine(t *testing.T) {
-	catalog, _, err := loadKnowledge(config.Default())
+	catalog, _, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
 	"paramedic/state"
 )
@@ -191,7 +192,7 @@ func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
 // What the true cause's entry warns of is harmful in another's advice, unless the true cause
 // advises it too.
 func TestHarmfulAdvice(t *testing.T) {
-	catalog, library, err := loadKnowledge(config.Default())
+	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +227,7 @@ func TestHarmfulAdvice(t *testing.T) {
 // A cause and its playbook are read as one story: a setting is not turned up in one line of it and
 // down in another.
 func TestNoStoryTurnsASettingBothWays(t *testing.T) {
-	catalog, library, err := loadKnowledge(config.Default())
+	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

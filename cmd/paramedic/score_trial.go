@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
 	"paramedic/notify"
 	"paramedic/rules"
@@ -105,7 +106,7 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o labOpti
 	if err != nil {
 		return nil, fmt.Errorf("signals: %w", err)
 	}
-	catalog, library, err := loadKnowledge(config.Default())
+	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"paramedic/cmd/paramedic/service"
 )
 
 func (c *cli) serveCommand() *cobra.Command {
@@ -12,7 +14,7 @@ func (c *cli) serveCommand() *cobra.Command {
 		Long:  "Run the bot. Without a configuration it listens on loopback, remembers in ./paramedic-data, prints incidents on the\nconsole and only suggests first aid.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return serve(cmd.Context(), path, c.logger(), c.out)
+			return service.Serve(cmd.Context(), path, c.logger(), c.out)
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "configuration file (docs/configuration.md)")

@@ -63,12 +63,12 @@ func TestThePastIsReadWhileSymptomsAreGathered(t *testing.T) {
 	o.alert(kvFull)
 	o.await("the past is asked for", func() bool {
 		rec := httptest.NewRecorder()
-		o.bot.handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/metrics", nil))
+		o.bot.Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/metrics", nil))
 		return strings.Contains(rec.Body.String(), `paramedic_effect_duration_seconds_count{channel="",kind="prepare",outcome="done"} 1`)
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	onset := o.bot.keeper.Incidents()[0].StartedAt
+	onset := o.bot.Keeper.Incidents()[0].StartedAt
 	now, past := 0, map[time.Duration]int{}
 	for _, m := range at {
 		if ago := onset.Sub(m).Round(time.Minute); ago > 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/notify"
 	"paramedic/notify/console"
 	"paramedic/notify/pagerduty"
@@ -38,7 +39,7 @@ type told struct {
 // The engineer who is paged reads the same explanation wherever it is read first: of every cause,
 // in the same words.
 func TestTheStoryIsTheSameEverywhere(t *testing.T) {
-	catalog, library, err := loadKnowledge(config.Default())
+	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 // Xid asks for first, in the six lines that Slack and the console show, and nothing beside it that
 // is for another.
 func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
-	catalog, library, err := loadKnowledge(config.Default())
+	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,7 @@ func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
 		}
 		in := state.Incident{Cluster: "prod", Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Model: "llama"},
 			Symptoms: []state.SymptomCount{{Symptom: "gpu_hardware", Alerts: 1}, {Symptom: "worker_down", Alerts: 1}}}
-		d := knowledge{Catalog: catalog, library: library}.Diagnose(&in, &ev, now)
+		d := service.Knowledge{Catalog: catalog, Library: library}.Diagnose(&in, &ev, now)
 		if d.Cause != "gpu_fault" {
 			t.Errorf("Xid %d: verdict %s", x.Code, d.Cause)
 			continue

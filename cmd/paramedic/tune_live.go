@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
@@ -42,7 +43,7 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 	cfg := config.Default()
 	cluster := &cfg.Clusters[0]
 	cluster.Prometheus.URL, cluster.Engines = t.prometheus, t.engines
-	gather, scrapers, err := newGatherer(cfg, gathererDeps{logger: t.quietLogger(), interval: time.Second})
+	gather, scrapers, err := service.NewGatherer(cfg, service.GathererDeps{Logger: t.quietLogger(), Interval: time.Second})
 	if err != nil {
 		return nil, err
 	}

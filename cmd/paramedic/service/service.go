@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -51,32 +51,32 @@ type Deps struct {
 	Sessions *webhook.Sessions
 }
 
-// A service is the bot as one configuration makes it: every room, wired. A changed configuration
+// A Service is the bot as one configuration makes it: every room, wired. A changed configuration
 // makes a new one on the same store.
-type service struct {
+type Service struct {
 	cfg     config.Config
 	deps    Deps
 	catalog *rules.Catalog
-	library *playbooks.Library
-	keeper  *state.Keeper
+	Library *playbooks.Library
+	Keeper  *state.Keeper
 	gather  *enrich.Gatherer
 	outbox  *outbox.Dispatcher
-	handler http.Handler
+	Handler http.Handler
 	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
 	tokens  *webhook.Tokens // nil: the API asks for none
 
 	fleetCache   fleetCache
 	background   []func(ctx context.Context) error
-	closeStreams func() // ends event streams, which otherwise never do
+	CloseStreams func() // ends event streams, which otherwise never do
 	started      time.Time
 }
 
-// newService wires the rooms. It does no I/O but reading the files that the configuration names;
+// New wires the rooms. It does no I/O but reading the files that the configuration names;
 // construction is one straight line on purpose, so that what depends on what can be read from top
 // to bottom.
-func newService(cfg config.Config, deps Deps) (*service, error) {
-	s := &service{cfg: cfg, deps: deps, metrics: deps.Metrics, started: deps.Clock.Now()}
+func New(cfg config.Config, deps Deps) (*Service, error) {
+	s := &Service{cfg: cfg, deps: deps, metrics: deps.Metrics, started: deps.Clock.Now()}
 	if s.metrics == nil {
 		s.metrics = newMetrics()
 	}
@@ -84,16 +84,16 @@ func newService(cfg config.Config, deps Deps) (*service, error) {
 		s.deps.Aside = &webhook.Aside{}
 	}
 	var err error
-	if s.catalog, s.library, err = loadKnowledge(cfg); err != nil {
+	if s.catalog, s.Library, err = LoadKnowledge(cfg); err != nil {
 		return nil, err
 	}
-	router, err := newRouter(cfg)
+	router, err := NewRouter(cfg)
 	if err != nil {
 		return nil, err
 	}
-	s.keeper = state.NewKeeper(state.KeeperConfig{
+	s.Keeper = state.NewKeeper(state.KeeperConfig{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
-		Fold: &state.Fold{Triage: knowledge{s.catalog, s.library}, Routing: router, Settings: cfg.Settings()},
+		Fold: &state.Fold{Triage: Knowledge{s.catalog, s.Library}, Routing: router, Settings: cfg.Settings()},
 	})
 	if err := s.sources(); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func newService(cfg config.Config, deps Deps) (*service, error) {
 		}
 	}
 	first := cfg.Remediation(deps.Timing)
-	first.View, first.Playbook, first.Clusters, first.Gauge = s.keeper, s.library.For, clusters, gauge{s.gather, deps.Clock}
+	first.View, first.Playbook, first.Clusters, first.Gauge = s.Keeper, s.Library.For, clusters, gauge{s.gather, deps.Clock}
 	first.SelfNamespace, first.Clock, first.Logger = ownNamespace(), deps.Clock, deps.Logger
 	aid, err := remediate.New(first)
 	if err != nil {
@@ -122,10 +122,10 @@ func newService(cfg config.Config, deps Deps) (*service, error) {
 		return nil, err
 	}
 	s.outbox, err = outbox.New(outbox.Config{
-		Source: s.keeper, Log: s.keeper, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered,
+		Source: s.Keeper, Log: s.Keeper, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered,
 		Handlers: map[state.EffectKind]outbox.Handler{
-			state.EffectPrepare: delivery(enricher{s.gather, s.keeper, deps.Clock}.prepare),
-			state.EffectEnrich:  enricher{s.gather, s.keeper, deps.Clock},
+			state.EffectPrepare: delivery(enricher{s.gather, s.Keeper, deps.Clock}.prepare),
+			state.EffectEnrich:  enricher{s.gather, s.Keeper, deps.Clock},
 			state.EffectNotify:  delivery(told.Handle),
 			state.EffectNote:    delivery(told.Handle),
 			state.EffectPlan:    aid.Plan,
@@ -135,7 +135,7 @@ func newService(cfg config.Config, deps Deps) (*service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("outbox: %w", err)
 	}
-	if s.handler, err = s.door(); err != nil {
+	if s.Handler, err = s.door(); err != nil {
 		return nil, err
 	}
 	if cfg.TLS.CertFile != "" {
@@ -157,10 +157,10 @@ func ownNamespace() string {
 
 // Run runs the service until the context ends, and returns when everything that it started has
 // ended.
-func (s *service) Run(ctx context.Context) error {
+func (s *Service) Run(ctx context.Context) error {
 	s.metrics.running.Store(s)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.keeper.Run(ctx) })
+	group.Go(func() error { return s.Keeper.Run(ctx) })
 	group.Go(func() error { return s.outbox.Run(ctx) })
 	for _, run := range s.background {
 		group.Go(func() error { return run(ctx) })

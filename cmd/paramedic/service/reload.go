@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -15,8 +15,8 @@ const watchEvery = 3 * time.Second
 
 // watchConfig gives a service made of every valid new version of the configuration file. One that
 // is not valid is refused with all of its problems, and the old one stays.
-func watchConfig(ctx context.Context, path string, cfg config.Config, deps Deps) <-chan *service {
-	out := make(chan *service)
+func watchConfig(ctx context.Context, path string, cfg config.Config, deps Deps) <-chan *Service {
+	out := make(chan *Service)
 	if path == "" {
 		return out
 	}
@@ -51,7 +51,7 @@ func watchConfig(ctx context.Context, path string, cfg config.Config, deps Deps)
 // reload makes a service of a changed configuration. What the listener and the store are made of
 // cannot change while they are in use, and what stays has to be valid together with what is new: an
 // address that is still open to all must not lose its authentication.
-func reload(path string, raw []byte, running config.Config, deps Deps) (*service, error) {
+func reload(path string, raw []byte, running config.Config, deps Deps) (*Service, error) {
 	cfg, err := config.Parse(path, raw)
 	if err != nil {
 		return nil, err
@@ -63,5 +63,5 @@ func reload(path string, raw []byte, running config.Config, deps Deps) (*service
 			return nil, fmt.Errorf("it is not valid with the listen, state and tls that the bot runs with until then:\n%w", err)
 		}
 	}
-	return newService(cfg, deps)
+	return New(cfg, deps)
 }

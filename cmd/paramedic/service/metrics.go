@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"net/http"
@@ -20,7 +20,7 @@ type metrics struct {
 	alerts     prometheus.Counter
 	setAside   *prometheus.CounterVec
 	deliveries *prometheus.HistogramVec
-	running    atomic.Pointer[service]
+	running    atomic.Pointer[Service]
 }
 
 func newMetrics() *metrics {

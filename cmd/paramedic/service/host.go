@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -14,23 +14,23 @@ import (
 	"paramedic/cmd/paramedic/config"
 )
 
-// A host is the HTTP server with a handler, and a judgement of clients' certificates, that can be
+// A Host is the HTTP server with a handler, and a judgement of clients' certificates, that can be
 // exchanged.
-type host struct {
+type Host struct {
 	server  *http.Server
 	current atomic.Pointer[http.Handler]
 	tls     atomic.Pointer[tls.Config]
 	served  chan error
 }
 
-func newHost() *host {
-	h := &host{served: make(chan error, 1)}
+func NewHost() *Host {
+	h := &Host{served: make(chan error, 1)}
 	h.server = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	return h
 }
 
 // ServeHTTP answers with the current service; before the first is up, only that the process lives.
-func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if handler := h.current.Load(); handler != nil {
 		(*handler).ServeHTTP(w, r)
 		return
@@ -43,15 +43,15 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "starting", http.StatusServiceUnavailable)
 }
 
-// use serves with a service from the next request and the next connection on.
-func (h *host) use(s *service) {
+// Use serves with a service from the next request and the next connection on.
+func (h *Host) Use(s *Service) {
 	h.tls.Store(s.tls)
-	h.current.Store(&s.handler)
+	h.current.Store(&s.Handler)
 }
 
-// listen begins to serve, before the store is open, so that liveness is answered while a large
+// Listen begins to serve, before the store is open, so that liveness is answered while a large
 // state is read.
-func (h *host) listen(cfg config.Config, log *slog.Logger) (net.Listener, error) {
+func (h *Host) Listen(cfg config.Config, log *slog.Logger) (net.Listener, error) {
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w (is another bot running there? set listen)", cfg.Listen, err)
@@ -72,8 +72,8 @@ func (h *host) listen(cfg config.Config, log *slog.Logger) (net.Listener, error)
 	return listener, nil
 }
 
-// drain stops taking requests and waits for those in flight; streams end at once.
-func (h *host) drain(log *slog.Logger) {
+// Drain stops taking requests and waits for those in flight; streams end at once.
+func (h *Host) Drain(log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	if err := h.server.Shutdown(ctx); err != nil {
@@ -81,7 +81,7 @@ func (h *host) drain(log *slog.Logger) {
 	}
 }
 
-func (h *host) close(log *slog.Logger) {
+func (h *Host) Close(log *slog.Logger) {
 	if err := h.server.Close(); err != nil {
 		log.Debug("closing the listener", "err", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"cmp"
@@ -21,18 +21,18 @@ const (
 	closeTime = 3 * time.Second
 )
 
-// serve runs the bot until the context ends. An empty path stands for the defaults.
-func serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) error {
+// Serve runs the bot until the context ends. An empty path stands for the defaults.
+func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) error {
 	cfg, err := config.Load(path)
 	if err != nil {
 		return fmt.Errorf("the configuration is not valid:\n%w", err)
 	}
-	host := newHost()
-	listener, err := host.listen(cfg, log)
+	host := NewHost()
+	listener, err := host.Listen(cfg, log)
 	if err != nil {
 		return err
 	}
-	defer host.close(log)
+	defer host.Close(log)
 	log.Info("opening the state", "where", cmp.Or(cfg.EmbeddedDir(), cfg.State.NATS.URL)) // until then only /healthz is answered
 	store, err := jetstream.Open(ctx, jetstream.Config{Dir: cfg.EmbeddedDir(), URL: cfg.State.NATS.URL, CredentialsFile: cfg.State.NATS.CredentialsFile,
 		Replicas: cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Logger: log})
@@ -54,9 +54,9 @@ func serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 // serveGenerations runs the service, and makes a new one whenever the configuration has changed and
 // is valid. The store, and with it everything that was accepted, outlives them all, and so do the
 // listener and what the metrics have counted.
-func serveGenerations(ctx context.Context, path string, cfg config.Config, deps Deps, host *host) error {
+func serveGenerations(ctx context.Context, path string, cfg config.Config, deps Deps, host *Host) error {
 	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &webhook.Aside{}, &webhook.Sessions{}
-	service, err := newService(cfg, deps)
+	service, err := New(cfg, deps)
 	if err != nil {
 		return err
 	}
@@ -65,18 +65,18 @@ func serveGenerations(ctx context.Context, path string, cfg config.Config, deps 
 		running, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- service.Run(running) }()
-		host.use(service)
+		host.Use(service)
 		select {
 		case err := <-ended:
 			stop()
 			return err
 		case <-ctx.Done():
-			service.closeStreams()
-			host.drain(deps.Logger) // intake first: what is accepted now is in the log before the rooms close
+			service.CloseStreams()
+			host.Drain(deps.Logger) // intake first: what is accepted now is in the log before the rooms close
 			stop()
 			return <-ended
 		case next := <-changes:
-			service.closeStreams() // browsers connect again
+			service.CloseStreams() // browsers connect again
 			stop()
 			if err := <-ended; err != nil {
 				return err

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"io"
@@ -17,7 +17,7 @@ import (
 
 // What a cause names is what every channel and page shows of it.
 func TestTheNamedPlaybookIsShownEverywhere(t *testing.T) {
-	s, err := newService(config.Default(), Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
+	s, err := New(config.Default(), Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,14 +39,14 @@ func TestTheNamedPlaybookIsShownEverywhere(t *testing.T) {
 func TestOtherNamesReadNothingOfAnOpenBot(t *testing.T) {
 	cfg := config.Default()
 	cfg.PublicURL = "https://oncall.example"
-	s, err := newService(cfg, Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
+	s, err := New(cfg, Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for host, want := range map[string]int{"rebound.example:8080": http.StatusForbidden, "127.0.0.1:8080": http.StatusOK, "oncall.example": http.StatusOK} {
 		for _, path := range []string{"/", "/incidents", "/fleet", "/actions", "/playbooks", "/metrics", "/api/v1/incidents"} {
 			w := httptest.NewRecorder()
-			s.handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://"+host+path, nil))
+			s.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://"+host+path, nil))
 			if w.Code != want {
 				t.Errorf("%s asked for %s was answered with %d, want %d", host, path, w.Code, want)
 			}
@@ -141,7 +141,7 @@ func TestSlackReadersAreKnownOrInTheChannel(t *testing.T) {
 		cfg.Notify.Slack.Channel = c.channel
 		for name, tokens := range map[string]*webhook.Tokens{"tokens": tokens, "no tokens": nil} {
 			want := c.want && (tokens != nil || c.by.User != "U0ANA")
-			if got := (&service{cfg: cfg}).maySlackRead(tokens)(c.by); got != want {
+			if got := (&Service{cfg: cfg}).maySlackRead(tokens)(c.by); got != want {
 				t.Errorf("%s, channel %q: %+v may read: %t", name, c.channel, c.by, got)
 			}
 		}
@@ -152,7 +152,7 @@ func TestSlackReadersAreKnownOrInTheChannel(t *testing.T) {
 func TestSlackRightsFollowTheVerb(t *testing.T) {
 	cfg := config.Default()
 	cfg.Remediate.Policies = []config.PolicyConfig{{Approvers: config.List[string]{"U0LISTED", "U0OTHER"}}}
-	s, action := &service{cfg: cfg}, &state.Action{Approvers: []string{"U0LISTED"}}
+	s, action := &Service{cfg: cfg}, &state.Action{Approvers: []string{"U0LISTED"}}
 	people := map[string]state.Actor{"admin": {ID: "U0ADMIN", Role: state.Admin}, "responder": {ID: "U0RESP", Role: state.Responder}, "viewer": {ID: "U0VIEW", Role: state.Viewer},
 		"listed": {ID: "U0LISTED"}, "listed elsewhere": {ID: "U0OTHER"}, "guest": {ID: "U0GUEST"}}
 	for _, c := range []struct {

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -96,7 +96,7 @@ func TestCriticalIncidentsArePostedFirst(t *testing.T) {
 	const warnings, criticals = 40, 20
 	workspace := slacktest.New(slacktest.Options{Burst: 1})
 	defer workspace.Close()
-	catalog, library, err := loadKnowledge(config.Default())
+	catalog, library, err := LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestCriticalIncidentsArePostedFirst(t *testing.T) {
 		}
 		clock, log := state.SystemClock{}, slog.New(slog.DiscardHandler)
 		keeper := state.NewKeeper(state.KeeperConfig{Store: &memoryStore{inputs: make(chan state.Input, 1e5)}, Clock: clock, Logger: log,
-			Fold: &state.Fold{Triage: knowledge{catalog, library}, Routing: router, Settings: state.DefaultSettings()}})
+			Fold: &state.Fold{Triage: Knowledge{catalog, library}, Routing: router, Settings: state.DefaultSettings()}})
 		notifier := slack.New(slack.Config{Channel: "#llm-oncall", APIURL: workspace.URL()},
 			slack.Options{Clock: clock, HTTP: workspace.Client(), Token: func() (string, error) { return "xoxb-1", nil }})
 		handler := notify.NewHandler(notify.HandlerConfig{View: keeper, Clock: clock, Notifiers: map[state.Channel]notify.Notifier{state.ChannelSlack: notifier}})

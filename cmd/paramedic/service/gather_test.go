@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"io"
@@ -30,7 +30,7 @@ func TestTheBotReadsTheTracesThatItIsGiven(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gather, _, err := newGatherer(cfg, gathererDeps{})
+		gather, _, err := NewGatherer(cfg, GathererDeps{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestATokenFromTheEnvironmentReachesPrometheus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gather, _, err := newGatherer(cfg, gathererDeps{})
+	gather, _, err := NewGatherer(cfg, GathererDeps{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func (heldSource) Ping(context.Context) error { return nil }
 // A reader who goes away waits no longer, and takes nothing from those who stay.
 func TestAReaderOfTheFleetWhoLeavesSpoilsNothing(t *testing.T) {
 	source := heldSource{asked: make(chan struct{}, 2), letGo: make(chan struct{})}
-	s, err := newService(config.Default(), Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
+	s, err := New(config.Default(), Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

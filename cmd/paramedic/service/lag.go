@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"strconv"
@@ -43,14 +43,14 @@ func (c lagCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	for _, lag := range s.keeper.Lag() {
+	for _, lag := range s.Keeper.Lag() {
 		partition := strconv.Itoa(lag.Partition)
 		gauge(waitingInputs, float64(lag.Inputs), partition)
 		gauge(waitingAlerts, float64(lag.Alerts), partition)
 		gauge(waitingAge, lag.Age.Seconds(), partition)
 		gauge(waitingWork, lag.Work.Seconds(), partition)
 	}
-	since, due := s.keeper.OldestDue()
+	since, due := s.Keeper.OldestDue()
 	age := 0.0
 	if !since.IsZero() {
 		age = s.deps.Clock.Now().Sub(since).Seconds()
@@ -60,7 +60,7 @@ func (c lagCollector) Collect(ch chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v uint64) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
 	}
-	counter(stateRebuilt, s.keeper.Rebuilt())
+	counter(stateRebuilt, s.Keeper.Rebuilt())
 	if store, ok := s.deps.Store.(damageCounts); ok {
 		counter(storeReopened, store.Reopened())
 		counter(inputsLost, store.Lost())

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -25,41 +25,41 @@ import (
 	"paramedic/webhook"
 )
 
-// gathererDeps is what a gatherer needs beyond the configuration.
-type gathererDeps struct {
-	clock  state.Clock
-	logger *slog.Logger
+// GathererDeps is what a gatherer needs beyond the configuration.
+type GathererDeps struct {
+	Clock  state.Clock
+	Logger *slog.Logger
 	// interval of direct scrapes; zero: the default.
-	interval time.Duration
+	Interval time.Duration
 	// discover names the pages of the default cluster instead of the configuration; nil: the
 	// configuration does.
-	discover func() []engine.Target
+	Discover func() []engine.Target
 	// status answers for the default cluster's API server where the configuration names none; nil:
 	// nobody does.
-	status enrich.Source
+	Status enrich.Source
 }
 
-// newGatherer makes the readers of live context, and the clients that scrape in the background.
-func newGatherer(cfg config.Config, deps gathererDeps) (*enrich.Gatherer, []*engine.Client, error) {
+// NewGatherer makes the readers of live context, and the clients that scrape in the background.
+func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*engine.Client, error) {
 	signals, err := rules.LoadSignals()
 	if err != nil {
 		return nil, nil, fmt.Errorf("signals: %w", err)
 	}
-	if deps.clock == nil {
-		deps.clock = state.SystemClock{}
+	if deps.Clock == nil {
+		deps.Clock = state.SystemClock{}
 	}
 	clusters := map[string]enrich.Cluster{}
 	var scrapers []*engine.Client
 	for i, c := range cfg.Clusters {
 		var out enrich.Cluster
 		if c.Prometheus.URL != "" {
-			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: secretOf(c.Prometheus.BearerTokenFile)})
+			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: SecretReader(c.Prometheus.BearerTokenFile)})
 			if err != nil {
 				return nil, nil, fmt.Errorf("cluster %s: prometheus: %w", c.Name, err)
 			}
 			out.Prometheus = prom
 		}
-		discover := deps.discover
+		discover := deps.Discover
 		if i > 0 {
 			discover = nil
 		}
@@ -68,7 +68,7 @@ func newGatherer(cfg config.Config, deps gathererDeps) (*enrich.Gatherer, []*eng
 			for _, url := range c.Engines {
 				targets = append(targets, engine.Target{URL: url})
 			}
-			scraper := engine.New(engine.Config{Targets: targets, Discover: discover, Signals: signals, Clock: deps.clock, Log: deps.logger, Interval: deps.interval})
+			scraper := engine.New(engine.Config{Targets: targets, Discover: discover, Signals: signals, Clock: deps.Clock, Log: deps.Logger, Interval: deps.Interval})
 			scrapers = append(scrapers, scraper)
 			out.Engines = scraper
 		}
@@ -83,16 +83,16 @@ func newGatherer(cfg config.Config, deps gathererDeps) (*enrich.Gatherer, []*eng
 			return nil, nil, err
 		}
 		if i == 0 && out.Kubernetes == nil {
-			out.Kubernetes = deps.status
+			out.Kubernetes = deps.Status
 		}
 		clusters[c.Name] = out
 	}
-	return enrich.New(enrich.Config{Clusters: clusters, Signals: signals, Log: deps.logger}), scrapers, nil
+	return enrich.New(enrich.Config{Clusters: clusters, Signals: signals, Log: deps.Logger}), scrapers, nil
 }
 
-// secretOf reads what a key refers to, a file or an environment variable, whenever it is asked; nil
+// SecretReader reads what a key refers to, a file or an environment variable, whenever it is asked; nil
 // where the key is empty.
-func secretOf(ref string) func() (string, error) {
+func SecretReader(ref string) func() (string, error) {
 	if ref == "" {
 		return nil
 	}
@@ -104,7 +104,7 @@ func traceSource(c config.ClusterConfig) (enrich.Source, error) {
 	if c.Traces.TempoURL == "" && c.Traces.JaegerURL == "" {
 		return nil, nil
 	}
-	client, err := traces.New(traces.Config{TempoURL: c.Traces.TempoURL, JaegerURL: c.Traces.JaegerURL, Token: secretOf(c.Traces.BearerTokenFile)})
+	client, err := traces.New(traces.Config{TempoURL: c.Traces.TempoURL, JaegerURL: c.Traces.JaegerURL, Token: SecretReader(c.Traces.BearerTokenFile)})
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
@@ -112,8 +112,8 @@ func traceSource(c config.ClusterConfig) (enrich.Source, error) {
 }
 
 // sources makes the service's readers of live context, with what has to run for them.
-func (s *service) sources() error {
-	gather, scrapers, err := newGatherer(s.cfg, gathererDeps{clock: s.deps.Clock, logger: s.deps.Logger, interval: s.deps.ScrapeEvery, discover: s.deps.Scrape, status: s.deps.Status})
+func (s *Service) sources() error {
+	gather, scrapers, err := NewGatherer(s.cfg, GathererDeps{Clock: s.deps.Clock, Logger: s.deps.Logger, Interval: s.deps.ScrapeEvery, Discover: s.deps.Scrape, Status: s.deps.Status})
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *service) sources() error {
 const reconcileEvery = time.Minute
 
 // reconcile ends alerts that vanished without a word.
-func (s *service) reconcile(ctx context.Context, cluster string, am *alertmanager.Client) {
+func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanager.Client) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -160,8 +160,8 @@ func (s *service) reconcile(ctx context.Context, cluster string, am *alertmanage
 
 // endVanished asks Alertmanager only while alerts are taken for firing, and records only those that
 // it does not hold: a listing may be long, and the log keeps what it is given.
-func (s *service) endVanished(ctx context.Context, cluster string, am *alertmanager.Client) error {
-	firing := s.keeper.Firing(cluster)
+func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmanager.Client) error {
+	firing := s.Keeper.Firing(cluster)
 	if len(firing) == 0 {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (s *service) endVanished(ctx context.Context, cluster string, am *alertmana
 	if len(gone) == 0 {
 		return nil
 	}
-	return s.keeper.Append(ctx, state.Input{Cluster: cluster, Vanished: &state.Vanished{At: asked, Fingerprints: gone}})
+	return s.Keeper.Append(ctx, state.Input{Cluster: cluster, Vanished: &state.Vanished{At: asked, Fingerprints: gone}})
 }
 
 // kubeClusters are the clusters that first aid may write to, as far as their service accounts let
@@ -197,9 +197,9 @@ func kubeClusters(cfg config.Config, log *slog.Logger) (map[string]remediate.Clu
 	return out, nil
 }
 
-// pingAlertmanagers asks every cluster's Alertmanager whether it answers, and returns the problems
+// PingAlertmanagers asks every cluster's Alertmanager whether it answers, and returns the problems
 // by "cluster/alertmanager".
-func pingAlertmanagers(ctx context.Context, cfg config.Config) map[string]error {
+func PingAlertmanagers(ctx context.Context, cfg config.Config) map[string]error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	out := map[string]error{}
@@ -221,8 +221,8 @@ func pingAlertmanagers(ctx context.Context, cfg config.Config) map[string]error 
 	return out
 }
 
-// pingChannels probes the channels without posting or paging.
-func pingChannels(ctx context.Context, cfg config.Config) []notify.Probe {
+// PingChannels probes the channels without posting or paging.
+func PingChannels(ctx context.Context, cfg config.Config) []notify.Probe {
 	var out []notify.Probe
 	if n := cfg.Notify.Slack; n.TokenFile != "" {
 		notifier := slack.New(slack.Config{TokenFile: n.TokenFile, SigningSecretFile: n.SigningSecretFile, Channel: n.Channel, APIURL: n.APIURL},

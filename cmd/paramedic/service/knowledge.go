@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"errors"
@@ -12,17 +12,17 @@ import (
 	"paramedic/state"
 )
 
-// knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to
+// Knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to
 // do about it.
-type knowledge struct {
+type Knowledge struct {
 	*rules.Catalog
-	library *playbooks.Library
+	Library *playbooks.Library
 }
 
 // Diagnose names the cause and says what to do and what not to do about it.
-func (k knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
+func (k Knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
 	d := k.Catalog.Diagnose(in, ev, now)
-	pb, ok := k.library.For(d)
+	pb, ok := k.Library.For(d)
 	if !ok {
 		return d
 	}
@@ -36,7 +36,7 @@ func (k knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Tim
 	return d
 }
 
-func loadRules(dir string) (*rules.Catalog, error) {
+func LoadRules(dir string) (*rules.Catalog, error) {
 	catalog, problems, err := rules.Load(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the rules: %w", err)
@@ -51,9 +51,9 @@ func loadRules(dir string) (*rules.Catalog, error) {
 	return catalog, nil
 }
 
-// loadKnowledge reads causes and playbooks, the built-in ones and the user's. Every problem of both
+// LoadKnowledge reads causes and playbooks, the built-in ones and the user's. Every problem of both
 // is in the error.
-func loadKnowledge(cfg config.Config) (*rules.Catalog, *playbooks.Library, error) {
+func LoadKnowledge(cfg config.Config) (*rules.Catalog, *playbooks.Library, error) {
 	catalog, problems, err := rules.Load(cfg.Triage.RulesDir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the rules: %w", err)

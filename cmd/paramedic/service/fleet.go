@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -35,11 +35,11 @@ type fleetCache struct {
 const fleetFresh = 15 * time.Second
 
 // fleet is the health as the API gives it.
-func (s *service) fleet(ctx context.Context) (any, error) { return s.fleetHealth(ctx) }
+func (s *Service) fleet(ctx context.Context) (any, error) { return s.fleetHealth(ctx) }
 
 // fleetHealth is the health of every pool of every cluster, at most a moment old. Whoever asked
 // first may leave: what is gathered is for all who wait, and gathering has its own deadline.
-func (s *service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
+func (s *Service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
 	gathered := s.fleetCache.flight.DoChan("", func() (any, error) {
 		if last := s.fleetCache.last.Load(); last == nil || s.deps.Clock.Now().Sub(last.At) >= fleetFresh {
 			s.fleetCache.last.Store(s.gatherFleet(context.WithoutCancel(ctx)))
@@ -56,7 +56,7 @@ func (s *service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
 
 // gatherFleet asks all clusters at once: one that cannot be reached must not make the others'
 // numbers old.
-func (s *service) gatherFleet(ctx context.Context) *fleetHealth {
+func (s *Service) gatherFleet(ctx context.Context) *fleetHealth {
 	now := s.deps.Clock.Now()
 	signals := append(s.catalog.HealthSignals(), "pod_node") // tells whose page is at which address
 	found := make([]state.Evidence, len(s.cfg.Clusters))
@@ -69,11 +69,11 @@ func (s *service) gatherFleet(ctx context.Context) *fleetHealth {
 	wg.Wait()
 	out := &fleetHealth{At: now, Overall: rules.HealthUnknown, Pools: []rules.PoolHealth{}, Missing: []state.Missing{}}
 	for i, ev := range found {
-		out.Pools = append(out.Pools, judged(s.catalog.Health(s.cfg.Clusters[i].Name, ev))...)
+		out.Pools = append(out.Pools, MarkUnmeasured(s.catalog.Health(s.cfg.Clusters[i].Name, ev))...)
 		out.Missing = append(out.Missing, ev.Missing...)
 	}
 	rank := map[rules.HealthStatus]int{rules.Healthy: 1, rules.HealthWarning: 2, rules.HealthCritical: 3}
-	incidents := s.keeper.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Match: func(in *state.Incident) bool { return in.Scope.Pool != "" }}).Incidents
+	incidents := s.Keeper.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Match: func(in *state.Incident) bool { return in.Scope.Pool != "" }}).Incidents
 	for i := range out.Pools {
 		p := &out.Pools[i]
 		if said := openTrouble(incidents, *p); rank[said] > rank[p.Overall] {
@@ -86,19 +86,19 @@ func (s *service) gatherFleet(ctx context.Context) *fleetHealth {
 	return out
 }
 
-// healthChecks are the sides of a pool's health, in the order in which they are shown.
-var healthChecks = []string{"kv_cache", "latency", "errors", "queue", "gpu"}
+// HealthChecks are the sides of a pool's health, in the order in which they are shown.
+var HealthChecks = []string{"kv_cache", "latency", "errors", "queue", "gpu"}
 
 // enoughChecks is how many sides must have been measured before a pool is called healthy. An idle
 // engine shows its cache and its queue, and no latency.
 const enoughChecks = 2
 
-// judged calls no pool healthy of which hardly anything was measured: what is not known is not
+// MarkUnmeasured calls no pool healthy of which hardly anything was measured: what is not known is not
 // well.
-func judged(pools []rules.PoolHealth) []rules.PoolHealth {
+func MarkUnmeasured(pools []rules.PoolHealth) []rules.PoolHealth {
 	for i, p := range pools {
 		measured := 0
-		for _, check := range healthChecks {
+		for _, check := range HealthChecks {
 			if p.Checks[check].Value != nil {
 				measured++
 			}
@@ -129,7 +129,7 @@ func openTrouble(incidents []state.Incident, p rules.PoolHealth) rules.HealthSta
 }
 
 // webFleet is the health as the pages show it.
-func (s *service) webFleet(ctx context.Context) (web.Fleet, error) {
+func (s *Service) webFleet(ctx context.Context) (web.Fleet, error) {
 	health, err := s.fleetHealth(ctx)
 	if err != nil {
 		return web.Fleet{}, err

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -84,14 +84,14 @@ func TestOnlyWhatVanishedIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := &loopStore{log: make(chan state.Input, 100)}
-	s, err := newService(config.Default(), Deps{Store: store, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler), Out: io.Discard})
+	s, err := New(config.Default(), Deps{Store: store, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler), Out: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	entries := s.keeper.Subscribe(ctx)
-	go func() { ended <- s.keeper.Run(ctx) }()
+	entries := s.Keeper.Subscribe(ctx)
+	go func() { ended <- s.Keeper.Run(ctx) }()
 	defer func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -111,14 +111,14 @@ func TestOnlyWhatVanishedIsRecorded(t *testing.T) {
 	}
 	// until waits for the keeper to have applied something.
 	until := func(firing int) {
-		for len(s.keeper.Firing("default")) != firing {
+		for len(s.Keeper.Firing("default")) != firing {
 			<-entries
 		}
 	}
 
 	look(0, 0, "while nothing fires")
 	began := time.Now().Add(-time.Minute)
-	if err := s.keeper.Append(ctx, state.Input{At: began, Cluster: "default", Alerts: &state.AlertBatch{Alerts: []state.Alert{
+	if err := s.Keeper.Append(ctx, state.Input{At: began, Cluster: "default", Alerts: &state.AlertBatch{Alerts: []state.Alert{
 		{Fingerprint: silenced, Status: state.Firing, StartsAt: began, Labels: map[string]string{"alertname": "HighTTFT", "severity": "warning"}}}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"bytes"
@@ -39,7 +39,7 @@ func BenchmarkUnknownRule(b *testing.B) {
 		b.ReportMetric(accepted.Seconds(), "accepted-s")
 		b.ReportMetric(float64(len(body))/1e6, "MB")
 		open := 0
-		for _, in := range service.keeper.Incidents() {
+		for _, in := range service.Keeper.Incidents() {
 			if in.Open() {
 				open++
 			}
@@ -75,7 +75,7 @@ func benchDiagnoseStorm(b *testing.B, incidents int) {
 			}
 			return critical != ""
 		})
-		for in, _ := service.keeper.Incident(critical); in.DiagnosedAt.IsZero(); in, _ = service.keeper.Incident(critical) {
+		for in, _ := service.Keeper.Incident(critical); in.DiagnosedAt.IsZero(); in, _ = service.Keeper.Incident(critical) {
 			<-time.After(20 * time.Millisecond)
 		}
 		b.ReportMetric(time.Since(sent).Seconds(), "critical-s")
@@ -116,11 +116,11 @@ func isCritical(in state.Incident) bool { return in.Severity == state.Critical }
 
 // awaitStorm waits until the incidents are as wanted. It asks every other second only, because that
 // copies them all.
-func awaitStorm(tb testing.TB, s *service, what string, want func([]state.Incident) bool) {
+func awaitStorm(tb testing.TB, s *Service, what string, want func([]state.Incident) bool) {
 	deadline := time.After(10 * time.Minute)
 	every := 200 * time.Millisecond
 	for {
-		all := s.keeper.Incidents()
+		all := s.Keeper.Incidents()
 		if want(all) {
 			return
 		}

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -67,7 +67,7 @@ func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	clock := tickedClock{look: make(chan time.Time)}
-	host := newHost()
+	host := NewHost()
 	ended := make(chan error, 1)
 	go func() {
 		ended <- serveGenerations(ctx, path, cfg, Deps{Store: store, Clock: clock, Logger: logger, Out: io.Discard}, host)

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"bytes"
@@ -82,7 +82,7 @@ func benchServe(b *testing.B, perPayload, senders int) {
 }
 
 // startBot starts the whole bot on a new directory, behind a real listener.
-func startBot(tb testing.TB) (string, *service) {
+func startBot(tb testing.TB) (string, *Service) {
 	ctx, stop := context.WithCancel(context.Background())
 	log := slog.New(slog.DiscardHandler)
 	store, err := jetstream.Open(ctx, jetstream.Config{Dir: tb.TempDir(), Retain: time.Hour, Logger: log})
@@ -93,11 +93,11 @@ func startBot(tb testing.TB) (string, *service) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s, err := newService(config.Default(), Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
+	s, err := New(config.Default(), Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server := &http.Server{Handler: s.handler, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: s.Handler, ReadHeaderTimeout: 5 * time.Second}
 	var group sync.WaitGroup
 	group.Go(func() { _ = server.Serve(listener) }) // ends with ErrServerClosed
 	group.Go(func() {
@@ -106,7 +106,7 @@ func startBot(tb testing.TB) (string, *service) {
 		}
 	})
 	tb.Cleanup(func() {
-		s.closeStreams()
+		s.CloseStreams()
 		_ = server.Close() // its requests are through
 		stop()
 		group.Wait()
@@ -114,18 +114,18 @@ func startBot(tb testing.TB) (string, *service) {
 			tb.Error(err)
 		}
 	})
-	for s.keeper.Ready(ctx) != nil {
+	for s.Keeper.Ready(ctx) != nil {
 		<-time.After(5 * time.Millisecond)
 	}
 	return "http://" + listener.Addr().String(), s
 }
 
 // awaitAlerts waits until so many alerts are part of incidents.
-func awaitAlerts(tb testing.TB, s *service, want int) {
+func awaitAlerts(tb testing.TB, s *Service, want int) {
 	deadline := time.After(2 * time.Minute)
 	for {
 		got := 0
-		for _, in := range s.keeper.Incidents() {
+		for _, in := range s.Keeper.Incidents() {
 			got += in.AlertCount
 		}
 		if got >= want {

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"cmp"
@@ -26,9 +26,9 @@ import (
 )
 
 // door is everything that comes in over HTTP, pages and metrics included.
-func (s *service) door() (http.Handler, error) {
+func (s *Service) door() (http.Handler, error) {
 	c, tokens := s.cfg, s.tokens
-	open := loopbackOnly(c.Listen)
+	open := OnLoopback(c.Listen)
 	var server *webhook.Server // the pages ask it who is there, and it serves them
 	cfg := web.Config{Intake: func() web.Intake { return s.intake(server.Refusing()) }}
 	if tokens != nil {
@@ -47,7 +47,7 @@ func (s *service) door() (http.Handler, error) {
 		return nil, err
 	}
 	server = webhook.New(webhook.Config{
-		Log: s.keeper, View: s.keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.ClusterNames(),
+		Log: s.Keeper, View: s.Keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.ClusterNames(),
 		Alertmanager: webhook.AlertmanagerAuth{
 			Bearer:    webhook.NewSecret(c.Auth.Alertmanager.BearerTokenFile),
 			BasicUser: c.Auth.Alertmanager.BasicAuth.Username, BasicPassword: webhook.NewSecret(c.Auth.Alertmanager.BasicAuth.PasswordFile),
@@ -57,15 +57,15 @@ func (s *service) door() (http.Handler, error) {
 		Slack: webhook.Slack{SigningSecret: webhook.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack, MayRead: s.maySlackRead(tokens), APIURL: c.Notify.Slack.APIURL,
 			HTTP: &http.Client{Timeout: 5 * time.Second}},
 		PagerDuty: webhook.PagerDuty{Secret: webhook.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
-		Fleet:     s.fleet, Ready: s.keeper.Ready, Observe: s.metrics.observe, Pages: pages, Metrics: s.metrics.handler(),
-		Backlog: s.keeper, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
+		Fleet:     s.fleet, Ready: s.Keeper.Ready, Observe: s.metrics.observe, Pages: pages, Metrics: s.metrics.handler(),
+		Backlog: s.Keeper, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
 		PublicURL: c.PublicURL, Aside: s.deps.Aside, Sessions: s.deps.Sessions, ObserveAside: s.metrics.aside,
 	})
-	s.closeStreams = server.Close
+	s.CloseStreams = server.Close
 	return server, nil
 }
 
-func loopbackOnly(listen string) bool {
+func OnLoopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	return err == nil && config.Loopback(host)
 }
@@ -73,7 +73,7 @@ func loopbackOnly(listen string) bool {
 // authorizeSlack returns why a Slack user may not do what the verb says. Approving follows the rule
 // of all doors; to say no, it is enough to be a responder or among the action's approvers. The
 // tokens file gives a user the role of the token that names them.
-func (s *service) authorizeSlack(by state.Actor, verb state.Verb, action *state.Action) (string, bool) {
+func (s *Service) authorizeSlack(by state.Actor, verb state.Verb, action *state.Action) (string, bool) {
 	listed := s.isApprover(by.ID)
 	if action != nil {
 		listed = slices.Contains(action.Approvers, by.ID)
@@ -93,7 +93,7 @@ func (s *service) authorizeSlack(by state.Actor, verb state.Verb, action *state.
 // maySlackRead says who in Slack may ask what incidents there are: who is known by user ID, and
 // everybody in the channel that they are posted to. A guest or a stranger elsewhere in the
 // workspace is neither.
-func (s *service) maySlackRead(tokens *webhook.Tokens) func(webhook.SlackAsker) bool {
+func (s *Service) maySlackRead(tokens *webhook.Tokens) func(webhook.SlackAsker) bool {
 	channel := strings.TrimPrefix(s.cfg.Notify.Slack.Channel, "#")
 	return func(by webhook.SlackAsker) bool {
 		if _, role, ok := tokens.SlackUser(by.User); ok && role.Allows(state.Viewer) || s.isApprover(by.User) {
@@ -103,12 +103,12 @@ func (s *service) maySlackRead(tokens *webhook.Tokens) func(webhook.SlackAsker) 
 	}
 }
 
-func (s *service) isApprover(user string) bool {
+func (s *Service) isApprover(user string) bool {
 	return slices.ContainsFunc(s.cfg.Remediate.Policies, func(p config.PolicyConfig) bool { return slices.Contains(p.Approvers, user) })
 }
 
 // notifiers makes every channel that is configured.
-func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
+func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
 	n := s.cfg.Notify
 	all := map[state.Channel]notify.Notifier{}
 	if n.Console {
@@ -121,7 +121,7 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 		}
 		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: webhook.NewSecret(n.Slack.TokenFile).Value, Approves: s.tokens.SlackApproves})
 	}
-	handler := notify.HandlerConfig{View: s.keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor}
+	handler := notify.HandlerConfig{View: s.Keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor}
 	if len(n.Templates) > 0 {
 		templates, problems := wording.Load(n.Templates, s.deps.Logger)
 		if len(problems) > 0 {
@@ -146,9 +146,9 @@ func (s *service) notifiers(links notify.Links) (*notify.Handler, error) {
 	return notify.NewHandler(handler), nil
 }
 
-// newRouter makes the routes. A channel that nothing is configured for is not part of the default
+// NewRouter makes the routes. A channel that nothing is configured for is not part of the default
 // routes.
-func newRouter(cfg config.Config) (*notify.Router, error) {
+func NewRouter(cfg config.Config) (*notify.Router, error) {
 	var routes []notify.Route
 	for _, r := range cfg.Notify.Routes {
 		routes = append(routes, notify.Route{Severity: r.Severity, Cause: r.Cause, Cluster: r.Scope.Cluster, Namespace: r.Scope.Namespace,
@@ -159,8 +159,8 @@ func newRouter(cfg config.Config) (*notify.Router, error) {
 
 // playbookFor is the playbook that fits the incident's verdict, with its checks answered, as
 // messages show it.
-func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Playbook {
-	pb, ok := s.library.For(in.Diagnosis)
+func (s *Service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Playbook {
+	pb, ok := s.Library.For(in.Diagnosis)
 	if !ok {
 		return notify.Playbook{}
 	}
@@ -173,9 +173,9 @@ func (s *service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Pla
 }
 
 // pages are the incident pages.
-func (s *service) pages(cfg web.Config) (http.Handler, error) {
-	cfg.View, cfg.Clock, cfg.Logger = s.keeper, s.deps.Clock, s.deps.Logger
-	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, version, s.cfg.ClusterNames()
+func (s *Service) pages(cfg web.Config) (http.Handler, error) {
+	cfg.View, cfg.Clock, cfg.Logger = s.Keeper, s.deps.Clock, s.deps.Logger
+	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, Version, s.cfg.ClusterNames()
 	cfg.Playbook, cfg.Playbooks, cfg.Fleet = s.webPlaybook, s.playbookIDs, s.webFleet
 	cfg.Titles, cfg.Units = map[string]string{}, map[string]string{}
 	signals, err := rules.LoadSignals()
@@ -189,7 +189,7 @@ func (s *service) pages(cfg web.Config) (http.Handler, error) {
 }
 
 // intake returns what the pages show about incoming alerts.
-func (s *service) intake(refusing string) web.Intake {
+func (s *Service) intake(refusing string) web.Intake {
 	in := web.Intake{Refusing: refusing}
 	list, _ := s.deps.Aside.Last()
 	for _, a := range list {
@@ -199,9 +199,9 @@ func (s *service) intake(refusing string) web.Intake {
 }
 
 // playbookIDs are the playbooks that the pages list.
-func (s *service) playbookIDs() []string {
+func (s *Service) playbookIDs() []string {
 	var ids []string
-	for _, pb := range s.library.All() {
+	for _, pb := range s.Library.All() {
 		ids = append(ids, pb.ID)
 	}
 	return ids
@@ -209,13 +209,13 @@ func (s *service) playbookIDs() []string {
 
 // webPlaybook is a playbook as the pages show it: an incident's, or without one that of the ID, and
 // its checks have no answers.
-func (s *service) webPlaybook(id string, in *state.Incident, ev *state.Evidence) (web.Playbook, bool) {
-	pb, ok := s.library.Get(id)
+func (s *Service) webPlaybook(id string, in *state.Incident, ev *state.Evidence) (web.Playbook, bool) {
+	pb, ok := s.Library.Get(id)
 	var incident state.Incident
 	var evidence state.Evidence
 	if in != nil {
 		incident = *in
-		pb, ok = s.library.For(in.Diagnosis)
+		pb, ok = s.Library.For(in.Diagnosis)
 	}
 	if !ok {
 		return web.Playbook{}, false

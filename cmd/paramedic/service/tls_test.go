@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"bufio"
@@ -112,7 +112,7 @@ func tlsBot(t *testing.T, ca *authority) (address, dir string) {
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, file("paramedic.yaml"), slog.New(slog.NewTextHandler(in, nil)), io.Discard)
+		ended <- Serve(ctx, file("paramedic.yaml"), slog.New(slog.NewTextHandler(in, nil)), io.Discard)
 		in.Close()
 	}()
 	found := make(chan string, 1)
@@ -237,12 +237,12 @@ func TestAReloadExchangesTheClientsCA(t *testing.T) {
 		t.Fatal(err)
 	}
 	deps := Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)}
-	host := newHost()
-	listener, err := host.listen(running, deps.Logger)
+	host := NewHost()
+	listener, err := host.Listen(running, deps.Logger)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer host.close(deps.Logger)
+	defer host.Close(deps.Logger)
 	enters := func(a *authority) error {
 		resp, err := a.client(old).Get("https://" + listener.Addr().String() + "/healthz")
 		if err == nil {
@@ -257,7 +257,7 @@ func TestAReloadExchangesTheClientsCA(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host.use(service)
+	host.Use(service)
 	if err := enters(next); err != nil {
 		t.Errorf("with the new CA's certificate: %v", err)
 	}

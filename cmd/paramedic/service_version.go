@@ -1,6 +1,0 @@
-package main
-
-import ()
-
-// version is set by release builds (-ldflags -X main.version=…).
-var version = "devel"
