@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func (f foundFleet) notes() []string {
 		name := poolName(p)
 		for _, check := range append(slices.Clone(service.HealthChecks), "error_budget", "workers") {
 			if c := p.Checks[check]; c.Note != "" && c.Status != rules.Healthy {
-				lines = append(lines, fmt.Sprintf("%s: %s: %s", name, orText(checkNames[check], check), c.Note))
+				lines = append(lines, fmt.Sprintf("%s: %s: %s", name, cmp.Or(checkNames[check], check), c.Note))
 			}
 		}
 		for _, x := range p.Pathologies {
@@ -35,7 +36,7 @@ func (f foundFleet) notes() []string {
 	return lines
 }
 
-func poolName(p rules.PoolHealth) string { return orText(p.Pool, orText(p.Model, "the pool")) }
+func poolName(p rules.PoolHealth) string { return cmp.Or(p.Pool, p.Model, "the pool") }
 
 // unmeasured says of every pool which sides of its health nobody could measure, and why: silence
 // would read as health.
@@ -53,11 +54,11 @@ func (f foundFleet) unmeasured() []string {
 			if c.Value != nil {
 				continue
 			}
-			reason := orText(why[c.Signal], "no value")
+			reason := cmp.Or(why[c.Signal], "no value")
 			if names[reason] == nil {
 				reasons = append(reasons, reason)
 			}
-			names[reason] = append(names[reason], orText(checkNames[check], check))
+			names[reason] = append(names[reason], cmp.Or(checkNames[check], check))
 		}
 		for _, reason := range reasons {
 			lines = append(lines, fmt.Sprintf("%s: not measured: %s (%s)", poolName(p), strings.Join(names[reason], ", "), reason))

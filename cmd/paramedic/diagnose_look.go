@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -59,7 +60,7 @@ func (l lookAt) all(ctx context.Context, model string) (foundFleet, error) {
 	}
 	for i, p := range out.Pools {
 		scope := p.Scope()
-		scope.Model = orText(model, scope.Model)
+		scope.Model = cmp.Or(model, scope.Model)
 		pool := l.gather.Gather(ctx, enrich.Request{Cluster: l.cluster, Scope: scope, Onset: l.now, Now: l.now})
 		symptoms := rules.Observe(&pool)
 		if len(symptoms) == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -28,7 +29,7 @@ func (d *diagnosis) print(f foundFleet) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "POOL\tMODEL\tWORKERS\tHEALTH\tKV\tLATENCY\tERRORS\tQUEUE\tGPU")
 	for _, p := range f.Pools {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s", orText(p.Pool, "—"), orText(p.Model, "—"), p.Workers, p.Overall)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s", cmp.Or(p.Pool, "—"), cmp.Or(p.Model, "—"), p.Workers, p.Overall)
 		for _, check := range service.HealthChecks {
 			fmt.Fprintf(w, "\t%s", checkValue(p.Checks[check]))
 		}
@@ -116,7 +117,7 @@ func printMarkdown(out io.Writer, f foundFleet) {
 		fmt.Fprint(w, "\n| pool | model | workers | health | KV | latency | errors | queue | GPU |\n|---|---|---:|---|---:|---:|---:|---:|---:|\n")
 	}
 	for _, p := range f.Pools {
-		fmt.Fprintf(w, "| %s | %s | %d | %s |", md(orText(p.Pool, "—")), md(orText(p.Model, "—")), p.Workers, p.Overall)
+		fmt.Fprintf(w, "| %s | %s | %d | %s |", md(cmp.Or(p.Pool, "—")), md(cmp.Or(p.Model, "—")), p.Workers, p.Overall)
 		for _, check := range service.HealthChecks {
 			fmt.Fprintf(w, " %s |", md(checkValue(p.Checks[check])))
 		}
@@ -159,11 +160,4 @@ func printMarkdown(out io.Writer, f foundFleet) {
 		fmt.Fprintf(w, "\n- %s", md(line))
 	}
 	fmt.Fprintln(w)
-}
-
-func orText(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -239,7 +240,7 @@ func (t *tuning) readModel(s *tuneSheet) error {
 			return fmt.Errorf("%s: %w", t.config, err)
 		}
 		dtype = c.dtype()
-		s.maxLen = firstOf(s.maxLen, c.Positions)
+		s.maxLen = cmp.Or(s.maxLen, c.Positions)
 		m.WeightBytes = c.weightsFromIndex
 		weight, _ = c.weightBytes()
 		if params == 0 {
@@ -296,13 +297,6 @@ func (t *tuning) readWeights(m *tuneModel, weight, params float64) error {
 		}
 	}
 	return nil
-}
-
-func firstOf(a, b int) int {
-	if a != 0 {
-		return a
-	}
-	return b
 }
 
 // readHardware takes the GPUs from their name and from flags, which win.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,7 +42,7 @@ func (c *modelConfig) noKVCache() error {
 	case c.IsDecoder: // a BERT that writes
 		return nil
 	case slices.Contains(encoders, c.ModelType), masked, c.Causal != nil && !*c.Causal:
-		return errors.New("the model is an encoder only (model_type " + orText(c.ModelType, "unknown") + "), which keeps no keys and values between steps: " + noAdvice +
+		return errors.New("the model is an encoder only (model_type " + cmp.Or(c.ModelType, "unknown") + "), which keeps no keys and values between steps: " + noAdvice +
 			", and --max-num-seqs is a matter of speed alone")
 	}
 	return nil
@@ -178,7 +179,7 @@ func (c *modelConfig) shape() (tuneModel, error) {
 // shaped is the model as --layers and its like describe it, which win: all those layers keep every
 // token.
 func (c *modelConfig) shaped(layers, kvHeads, headDim int) tuneModel {
-	m := tuneModel{Layers: firstOf(layers, c.Layers), KVHeads: firstOf(kvHeads, firstOf(c.KVHeads, c.Heads)), HeadDim: firstOf(headDim, c.HeadDim), Heads: max(0, c.Heads)}
+	m := tuneModel{Layers: cmp.Or(layers, c.Layers), KVHeads: cmp.Or(kvHeads, cmp.Or(c.KVHeads, c.Heads)), HeadDim: cmp.Or(headDim, c.HeadDim), Heads: max(0, c.Heads)}
 	if m.HeadDim == 0 && c.Heads > 0 {
 		m.HeadDim = c.Hidden / c.Heads
 	}

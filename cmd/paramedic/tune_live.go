@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -72,7 +73,7 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 			continue // series that name the model only are of the pool that serves it
 		}
 		ev := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: p.Scope(), Onset: now, Now: now, Signals: tuneSignals})
-		live := newLivePool(orText(p.Pool, p.Model), ev)
+		live := newLivePool(cmp.Or(p.Pool, p.Model), ev)
 		live.engine = tuneEngineOf(engineOfPool(ev.Workers, p))
 		if live.read["kv_blocks_total"].min > 0 {
 			out = append(out, live)

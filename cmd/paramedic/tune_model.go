@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -180,7 +181,7 @@ func notThat(err error) error {
 		return errors.New("it is no JSON object")
 	}
 	want := map[reflect.Kind]string{reflect.Int: "a whole number", reflect.Float64: "a number", reflect.Bool: "true or false", reflect.String: "text", reflect.Slice: "a list"}[kind.Type.Kind()]
-	return fmt.Errorf("%s is a JSON %s where %s belongs", kind.Field, kind.Value, orText(want, "something else"))
+	return fmt.Errorf("%s is a JSON %s where %s belongs", kind.Field, kind.Value, cmp.Or(want, "something else"))
 }
 
 // parseModelConfig reads a configuration; of a model that also sees, its part for text.
@@ -197,7 +198,7 @@ func parseModelConfig(raw []byte) (*modelConfig, error) {
 		if err != nil {
 			return nil, err
 		}
-		text.TorchDtype, text.Dtype = orText(text.TorchDtype, c.TorchDtype), orText(text.Dtype, c.Dtype)
+		text.TorchDtype, text.Dtype = cmp.Or(text.TorchDtype, c.TorchDtype), cmp.Or(text.Dtype, c.Dtype)
 		if text.Quantization == nil {
 			text.Quantization = c.Quantization
 		}
@@ -251,6 +252,6 @@ func (c *modelConfig) weightBytes() (float64, bool) {
 	return n, err == nil
 }
 
-func (c *modelConfig) dtype() string { return orText(orText(c.Dtype, c.TorchDtype), "bf16") }
+func (c *modelConfig) dtype() string { return cmp.Or(cmp.Or(c.Dtype, c.TorchDtype), "bf16") }
 
 var errWeights = errors.New("how large the model is cannot be told: give --weights SIZE, or --params in billions")
