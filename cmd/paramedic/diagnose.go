@@ -13,6 +13,7 @@ import (
 
 	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/service"
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/rules"
 	"paramedic/rules/enrich/engine"
 )
@@ -90,11 +91,11 @@ func (d *diagnosis) run(ctx context.Context) error {
 		}
 		now = time.Now().UTC()
 	}
-	look := lookAt{gather: gather, catalog: catalog, library: library, cluster: cluster.Name, now: now}
+	look := survey.Survey{Gather: gather, Catalog: catalog, Library: library, Cluster: cluster.Name, Now: now}
 	for _, s := range scrapers {
-		look.unread = append(look.unread, s.Problems()...)
+		look.Unread = append(look.Unread, s.Problems()...)
 	}
-	found, err := look.all(ctx, d.model)
+	found, err := look.Run(ctx, d.model)
 	if err != nil && d.prometheus != "" {
 		if away := gather.Ping(ctx)[cluster.Name+"/prometheus"]; away != nil {
 			return unreachable(d.prometheus, away)

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"paramedic/cmd/paramedic/service"
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/rules"
 	"paramedic/state"
 	"paramedic/webhook"
 )
 
-func (d *diagnosis) print(f foundFleet) error {
+func (d *diagnosis) print(f survey.Report) error {
 	switch d.output {
 	case "json":
 		return d.json(f)
@@ -36,14 +37,14 @@ func (d *diagnosis) print(f foundFleet) error {
 		fmt.Fprintln(w)
 	}
 	w.Flush()
-	lines := slices.Concat(f.notes(), f.unmeasured())
+	lines := slices.Concat(f.Notes(), f.Unmeasured())
 	for _, line := range lines {
 		fmt.Fprintf(out, "\n%s", line)
 	}
 	if len(lines) > 0 && len(f.Verdict) > 0 {
 		fmt.Fprintln(out)
 	}
-	if closing := f.closing(); closing != "" {
+	if closing := f.Closing(); closing != "" {
 		fmt.Fprintf(out, "\n%s\n", closing)
 	}
 	for _, v := range f.Verdict {
@@ -106,7 +107,7 @@ func sure(v state.Diagnosis) string {
 
 // printMarkdown prints what was found as Markdown. Everything that came from outside is escaped: a
 // model's name may hold a link.
-func printMarkdown(out io.Writer, f foundFleet) {
+func printMarkdown(out io.Writer, f survey.Report) {
 	w := forPeople{out}
 	md := webhook.Markdown
 	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
@@ -153,10 +154,10 @@ func printMarkdown(out io.Writer, f foundFleet) {
 			fmt.Fprintf(w, "- moved together, which makes nothing a cause: %s\n", md(c.Text))
 		}
 	}
-	if closing := f.closing(); closing != "" {
+	if closing := f.Closing(); closing != "" {
 		fmt.Fprintf(w, "\n%s\n", closing)
 	}
-	for _, line := range slices.Concat(f.notes(), f.unmeasured()) {
+	for _, line := range slices.Concat(f.Notes(), f.Unmeasured()) {
 		fmt.Fprintf(w, "\n- %s", md(line))
 	}
 	fmt.Fprintln(w)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"paramedic/cmd/paramedic/service"
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/rules"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
@@ -24,10 +25,10 @@ func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
 	for signal, v := range map[string]float64{"kv_usage": 0.97, "preemption_rate": 0.4, "ttft_p95": 4, "ttft_p99": 4.5, "requests_waiting": 3, "error_rate": 0, "gpu_util": 80} {
 		samples = append(samples, state.Sample{Signal: signal, Value: v, Unit: map[string]string{"kv_usage": "ratio", "preemption_rate": "1/s"}[signal], Entity: state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0", Model: "llama"}})
 	}
-	f := foundFleet{Pools: service.MarkUnmeasured(catalog.Health("default", state.Evidence{Samples: samples}))}
+	f := survey.Report{Pools: service.MarkUnmeasured(catalog.Health("default", state.Evidence{Samples: samples}))}
 	want := []string{"vllm: KV cache: full, and users feel it",
 		"vllm: KV cache thrashes: vllm-0 preempts 0.4/s with its KV cache 97 % full, and first tokens take 4 s (p95). Looks like kv_exhaustion, kv_leak, long_context_burst, traffic_surge"}
-	if d := cmp.Diff(want, f.notes()); d != "" {
+	if d := cmp.Diff(want, f.Notes()); d != "" {
 		t.Error(d)
 	}
 	var out bytes.Buffer
@@ -44,10 +45,10 @@ func TestPathologiesAreToldBesideAPoolsHealth(t *testing.T) {
 func TestMarkdownEscapesWhatCameFromOutside(t *testing.T) {
 	const evil = "llama](http://evil.example) <img src=x onerror=alert(1)> | `x`"
 	var out bytes.Buffer
-	printMarkdown(&out, foundFleet{
+	printMarkdown(&out, survey.Report{
 		Unread: []engine.Problem{{URL: evil, Reason: evil}},
 		Pools:  []rules.PoolHealth{{Pool: evil}},
-		Verdict: []foundPool{{Diagnosis: state.Diagnosis{Title: evil, Cause: evil, Story: state.Story{What: evil, Why: evil},
+		Verdict: []survey.PoolReport{{Diagnosis: state.Diagnosis{Title: evil, Cause: evil, Story: state.Story{What: evil, Why: evil},
 			Findings: []state.Finding{{Text: evil}}, Missing: []string{evil},
 			Anomalies: []state.Anomaly{{Text: evil}}, Correlations: []state.Correlation{{Text: evil}}}}},
 	})

@@ -19,6 +19,7 @@ import (
 
 	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/service"
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/notify"
 	"paramedic/notify/console"
 	"paramedic/notify/pagerduty"
@@ -75,7 +76,7 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 			"diagnose": inText(func(b *bytes.Buffer) { printVerdict(b, in.Diagnosis) }),
 			"diagnose -o markdown": func() told {
 				var b bytes.Buffer
-				printMarkdown(&b, foundFleet{Verdict: []foundPool{{Diagnosis: in.Diagnosis}}})
+				printMarkdown(&b, survey.Report{Verdict: []survey.PoolReport{{Diagnosis: in.Diagnosis}}})
 				return inMarkdown(b.String())
 			}(),
 		} {

@@ -10,6 +10,7 @@ import (
 
 	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/service"
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
@@ -60,15 +61,15 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 	now := time.Now().UTC()
 	all := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: state.Scope{Cluster: cluster.Name, Model: t.model}, Onset: now, Now: now})
 	var out []livePool
-	pools := ofModel(rules.Health(cluster.Name, all), all.Workers, t.model)
+	pools := survey.PoolsOfModel(rules.Health(cluster.Name, all), all.Workers, t.model)
 	if len(pools) == 0 {
-		if err := (lookAt{gather: gather, cluster: cluster.Name, now: now}).unserved(ctx, t.model); err != nil {
+		if err := (survey.Survey{Gather: gather, Cluster: cluster.Name, Now: now}).UnknownModel(ctx, t.model); err != nil {
 			return nil, err
 		}
 	}
 	for _, p := range pools {
 		if p.Pool == "" && slices.ContainsFunc(pools, func(o rules.PoolHealth) bool {
-			return o.Pool != "" && (p.Namespace == "" || o.Namespace == p.Namespace) && (strings.EqualFold(o.Model, p.Model) || serves(o, all.Workers, p.Model))
+			return o.Pool != "" && (p.Namespace == "" || o.Namespace == p.Namespace) && (strings.EqualFold(o.Model, p.Model) || survey.ServesModel(o, all.Workers, p.Model))
 		}) {
 			continue // series that name the model only are of the pool that serves it
 		}
@@ -80,7 +81,7 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("no engine there tells how many KV blocks it has: %s", reasons(all.Missing, unread))
+		return nil, fmt.Errorf("no engine there tells how many KV blocks it has: %s", survey.MissingReasons(all.Missing, unread))
 	}
 	return out, nil
 }

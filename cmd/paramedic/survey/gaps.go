@@ -1,4 +1,4 @@
-package main
+package survey
 
 import (
 	"cmp"
@@ -14,9 +14,9 @@ import (
 // checkNames are the sides of a pool's health as people read them, where that is not their ID.
 var checkNames = map[string]string{"kv_cache": "KV cache", "gpu": "GPU", "error_budget": "error budget"}
 
-// notes say why a pool that is not healthy is not, where a value alone does not, and which
+// Notes say why a pool that is not healthy is not, where a value alone does not, and which
 // pathologies it shows.
-func (f foundFleet) notes() []string {
+func (f Report) Notes() []string {
 	var lines []string
 	for _, p := range f.Pools {
 		name := poolName(p)
@@ -38,9 +38,9 @@ func (f foundFleet) notes() []string {
 
 func poolName(p rules.PoolHealth) string { return cmp.Or(p.Pool, p.Model, "the pool") }
 
-// unmeasured says of every pool which sides of its health nobody could measure, and why: silence
+// Unmeasured says of every pool which sides of its health nobody could measure, and why: silence
 // would read as health.
-func (f foundFleet) unmeasured() []string {
+func (f Report) Unmeasured() []string {
 	why := map[string]string{}
 	for _, m := range f.Missing {
 		why[m.Signal] = m.Reason
@@ -81,8 +81,8 @@ func untraced(ev state.Evidence) string {
 	return ""
 }
 
-// closing is the last word on a fleet in which no pool shows a symptom; empty where one does.
-func (f foundFleet) closing() string {
+// Closing is the last word on a fleet in which no pool shows a symptom; empty where one does.
+func (f Report) Closing() string {
 	if len(f.Verdict) > 0 {
 		return ""
 	}
@@ -100,7 +100,7 @@ func (f foundFleet) closing() string {
 		return "Nothing else is wrong that could be seen."
 	case unknown > 0 && unknown == len(f.Pools):
 		return "Too little was measured to say that nothing is wrong."
-	case len(f.unmeasured()) > 0:
+	case len(f.Unmeasured()) > 0:
 		return "Nothing is wrong that could be seen, as far as it was measured."
 	}
 	return "Nothing is wrong that could be seen."

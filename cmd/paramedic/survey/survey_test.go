@@ -1,4 +1,4 @@
-package main
+package survey
 
 import (
 	"context"
@@ -31,17 +31,17 @@ func TestWhatWasNotMeasuredIsNotHealth(t *testing.T) {
 		{"hardly anything", []state.Sample{sample("requests_waiting", 0)}, rules.HealthUnknown, "Too little was measured to say that nothing is wrong."},
 		{"one bad sign is enough", []state.Sample{sample("ttft_p99", 6)}, rules.HealthCritical, "No symptom of trouble yet, but not all is well: see the HEALTH of its pools."},
 	} {
-		f := foundFleet{Pools: service.MarkUnmeasured(rules.Health("default", state.Evidence{Samples: c.samples})),
+		f := Report{Pools: service.MarkUnmeasured(rules.Health("default", state.Evidence{Samples: c.samples})),
 			Missing: []state.Missing{{Signal: "gpu_util", Reason: "no DCGM"}, {Signal: "ttft_p99", Reason: "no requests"}, {Signal: "error_rate", Reason: "no requests"}}}
 		if len(f.Pools) != 1 || f.Pools[0].Overall != c.want {
 			t.Errorf("%s: %+v", c.name, f.Pools)
 		}
-		if got := f.closing(); got != c.closing {
+		if got := f.Closing(); got != c.closing {
 			t.Errorf("%s: %s", c.name, got)
 		}
 		if c.want == rules.Healthy {
 			want := []string{"llama: not measured: latency, errors (no requests)", "llama: not measured: GPU (no DCGM)"}
-			if d := cmp.Diff(want, f.unmeasured()); d != "" {
+			if d := cmp.Diff(want, f.Unmeasured()); d != "" {
 				t.Error(d)
 			}
 		}
@@ -105,7 +105,7 @@ func TestAPoolIsAsBadAsItsVerdict(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"default": {Engines: said(slices.Concat(well, c.more))}}, Signals: signals})
-			f, err := lookAt{gather: gather, catalog: catalog, library: library, cluster: "default", now: now}.all(t.Context(), "")
+			f, err := Survey{Gather: gather, Catalog: catalog, Library: library, Cluster: "default", Now: now}.Run(t.Context(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +119,7 @@ func TestAPoolIsAsBadAsItsVerdict(t *testing.T) {
 			if cause != c.cause || f.Found != (c.cause != "") || len(f.Pools) != 1 || f.Pools[0].Overall != c.health {
 				t.Errorf("%q of %+v, found %v", cause, f.Pools, f.Found)
 			}
-			if d := cmp.Diff(c.notes, f.notes()); d != "" {
+			if d := cmp.Diff(c.notes, f.Notes()); d != "" {
 				t.Error(d)
 			}
 		})
