@@ -1,34 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"paramedic/state"
 )
 
 // A tuning is what is asked of tune.
 type tuning struct {
 	*cli
-	config                            string
-	layers, kvHeads, headDim          int
-	weights, weightDtype, kvDtype     string
-	params, activeParams              float64
-	gpu, gpuMemory, overhead          string
-	utilization                       float64
-	tensorParallel, blockSize, maxLen int
-	average, prompt, answer           float64
-	use                               string
-	ttft, itl, e2e                    time.Duration
-	throughput                        float64
+	tuneOptions
 
 	engines    []string
 	prometheus string
@@ -95,42 +80,11 @@ func (c *cli) tuneCommand() *cobra.Command {
 	return cmd
 }
 
-// tuneAdvice is what tune says of one worker of a pool.
-type tuneAdvice struct {
-	Pool     string        `json:"pool,omitempty"`
-	Engine   string        `json:"engine"` // whose flags the settings are
-	UseCase  useCase       `json:"use_case"`
-	Model    *tuneModel    `json:"model,omitempty"`    // null: only what the live engine tells is known
-	Hardware *tuneHardware `json:"hardware,omitempty"` // null: the same
-	Settings []tuneSetting `json:"settings"`
-	Targets  []tuneTarget  `json:"targets"`
-	Facts    []tuneFact    `json:"facts"`
-	Notes    []string      `json:"notes"`
-	Finding  bool          `json:"finding"` // it does not fit, is beyond what is safe, or misses a target that the user gave
-}
-
-// A tuneSetting is one flag with its advice. Now is what a live engine has, 0 where that is not
-// known.
-type tuneSetting struct {
-	Flag  string `json:"flag"`
-	Value int    `json:"value"`
-	Now   int    `json:"now,omitempty"`
-	Why   string `json:"why"`
-}
-
-// A tuneFact is a computed or measured value with where it comes from.
-type tuneFact struct {
-	Name string `json:"name"`
-	Text string `json:"text"`
-	From string `json:"from"`
-}
-
 func (t *tuning) run(ctx context.Context) error {
-	use, err := useCaseOf(t.use)
+	use, err := t.useCase()
 	if err != nil {
 		return err
 	}
-	use = use.targeted(t.ttft.Seconds(), t.itl.Seconds(), t.throughput).whole(t.e2e.Seconds())
 	live := len(t.engines) > 0 || t.prometheus != ""
 	if t.model != "" && !live {
 		return errors.New("--model is one of live engines: say where they are with --prometheus URL or --engine URL; a model's configuration is --model-config PATH")
@@ -196,135 +150,6 @@ func (t *tuning) numbers(f *pflag.FlagSet) error {
 	return nil
 }
 
-// paper is what is known without a live engine.
-func (t *tuning) paper() (tuneSheet, error) {
-	s := tuneSheet{blockSize: t.blockSize, maxLen: t.maxLen, tuneLoad: tuneLoad{average: t.average, prompt: t.prompt, answer: t.answer}}
-	if t.prompt > 0 {
-		s.average = t.prompt + t.answer
-	}
-	if err := t.readModel(&s); err != nil {
-		return s, err
-	}
-	if s.maxLen > 0 && s.average > float64(s.maxLen) {
-		return s, fmt.Errorf("requests of %g tokens are longer than the %d that max_model_len allows: give --max-model-len, or their real length", s.average, s.maxLen)
-	}
-	if s.model != nil {
-		if err := s.model.grouped(); err != nil {
-			return s, err
-		}
-		if err := s.model.parallel(t.tensorParallel); err != nil {
-			return s, err
-		}
-	}
-	return s, t.readHardware(&s)
-}
-
-// readModel takes the model from its configuration and from flags, which win.
-func (t *tuning) readModel(s *tuneSheet) error {
-	var m tuneModel
-	var c *modelConfig
-	dtype, weight, params := "bf16", 2.0, t.params*1e9
-	byFlags := t.layers > 0 || t.kvHeads > 0 || t.headDim > 0
-	switch {
-	case t.config != "":
-		var err error
-		if c, err = readModelConfig(t.config); err != nil {
-			return err
-		}
-		if err = c.noKVCache(); err != nil {
-			return fmt.Errorf("%s: %w", t.config, err)
-		}
-		if m, err = c.shape(); byFlags {
-			m = c.shaped(t.layers, t.kvHeads, t.headDim)
-		} else if err != nil {
-			return fmt.Errorf("%s: %w", t.config, err)
-		}
-		dtype = c.dtype()
-		s.maxLen = cmp.Or(s.maxLen, c.Positions)
-		m.WeightBytes = c.weightsFromIndex
-		weight, _ = c.weightBytes()
-		if params == 0 {
-			params = c.params(m)
-		}
-	case byFlags:
-		m = tuneModel{Layers: t.layers, KVHeads: t.kvHeads, HeadDim: t.headDim}
-	default:
-		return nil
-	}
-	if m.Latent == 0 && (m.KVHeads < 1 || m.HeadDim < 1) || m.Layers+m.WindowLayers < 1 {
-		return errors.New("a model takes --layers, --kv-heads and --head-dim, or --model-config")
-	}
-	if err := t.readWeights(&m, weight, params); err != nil {
-		return err
-	}
-	if t.kvDtype != "auto" && t.kvDtype != "" {
-		dtype = t.kvDtype
-	}
-	var err error
-	if s.kvBytes, err = dtypeBytes(dtype); err != nil {
-		return err
-	}
-	if s.kvBytes < 1 {
-		return fmt.Errorf("--kv-dtype %s: a KV cache of less than a byte a number has scales besides, which are not computed here; use fp8, bf16 or auto", dtype)
-	}
-	if c != nil {
-		m.LatentBytes = c.latentBytes(m, t.kvDtype, s.kvBytes)
-	}
-	s.model = &m
-	return nil
-}
-
-// readWeights takes the size of the weights from flags, or from the number of parameters and the
-// size of one. 0: not known.
-func (t *tuning) readWeights(m *tuneModel, weight, params float64) error {
-	var err error
-	if t.weightDtype != "" {
-		if weight, err = dtypeBytes(t.weightDtype); err != nil {
-			return fmt.Errorf("--weight-dtype: %w", err)
-		}
-	}
-	switch {
-	case t.weights != "":
-		if m.WeightBytes, err = sizeAboveZero("weights", t.weights); err != nil {
-			return err
-		}
-	case params > 0 && weight > 0 && (m.WeightBytes == 0 || t.params > 0 || t.weightDtype != ""):
-		m.WeightBytes = params * weight
-	}
-	if m.ActiveParams = t.activeParams * 1e9; m.ActiveParams == 0 {
-		if m.ActiveParams = params; m.ActiveParams == 0 && weight > 0 {
-			m.ActiveParams = m.WeightBytes / weight // of a mixture of experts too many: prefill looks slower than it is
-		}
-	}
-	return nil
-}
-
-// readHardware takes the GPUs from their name and from flags, which win.
-func (t *tuning) readHardware(s *tuneSheet) error {
-	var h tuneHardware
-	if t.gpu != "" {
-		var ok bool
-		if h, ok = tuneGPUs[t.gpu]; !ok {
-			return fmt.Errorf("--gpu %q is unknown: use one of %s, or --gpu-memory", t.gpu, gpuNames())
-		}
-	}
-	var err error
-	if t.gpuMemory != "" {
-		if h.MemoryBytes, err = sizeAboveZero("gpu-memory", t.gpuMemory); err != nil {
-			return err
-		}
-	}
-	if h.MemoryBytes == 0 {
-		return nil
-	}
-	h.GPU, h.Utilization, h.TensorParallel = t.gpu, t.utilization, t.tensorParallel
-	if h.OverheadBytes, err = parseSize("overhead", t.overhead); err != nil {
-		return err
-	}
-	s.hardware = &h
-	return nil
-}
-
 func (t *tuning) print(all []tuneAdvice) error {
 	if t.output == "json" {
 		return t.json(all)
@@ -336,54 +161,4 @@ func (t *tuning) print(all []tuneAdvice) error {
 		a.print(t.out)
 	}
 	return nil
-}
-
-func (a tuneAdvice) print(out io.Writer) {
-	title := "One " + a.Engine + " worker"
-	if a.Pool != "" {
-		title = "A worker of " + a.Pool + " (" + a.Engine + ")"
-	}
-	u := a.UseCase
-	fmt.Fprintf(out, "%s, for %s: first token within %g s, a token every %g ms, the answer within %g s\n", title, u.Name, u.TTFT, u.ITL*1000, u.E2E)
-	if len(a.Settings) > 0 {
-		fmt.Fprintln(out)
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "SETTING\tADVICE\tNOW\tWHY")
-		for _, s := range a.Settings {
-			advice, now := fmt.Sprint(s.Value), "—"
-			if s.Now > 0 {
-				now = fmt.Sprint(s.Now)
-			}
-			if s.Now == s.Value {
-				advice = "as it is"
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Flag, advice, now, s.Why)
-		}
-		w.Flush()
-	}
-	if len(a.Targets) > 0 {
-		fmt.Fprintln(out)
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		is := "EXPECTED"
-		if a.Pool != "" {
-			is = "MEASURED"
-		}
-		fmt.Fprintf(w, "TARGET\tWANTED\t%s\t\tWHY\n", is)
-		for _, t := range a.Targets {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Name, state.FormatValue(t.Want, t.Unit), t.value(), t.Verdict, t.Why)
-		}
-		w.Flush()
-	}
-	fmt.Fprintln(out)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, f := range a.Facts {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Name, f.Text, f.From)
-	}
-	w.Flush()
-	if len(a.Notes) > 0 {
-		fmt.Fprintln(out)
-	}
-	for _, n := range a.Notes {
-		fmt.Fprintf(out, "- %s\n", n)
-	}
 }

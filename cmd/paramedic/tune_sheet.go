@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"paramedic/remediate"
@@ -271,9 +270,4 @@ func (s tuneSheet) chunk(a *tuneAdvice, p tunePool, seqs int) int {
 		a.Facts = append(a.Facts, tuneFact{"A step with a whole chunk", fmt.Sprintf("about %.0f ms", 1000*pause(chunk)), "weights and KV read, and the chunk's arithmetic; running answers pause for so long"})
 	}
 	return chunk
-}
-
-// missed are the targets that the user gave and that are missed.
-func (a tuneAdvice) missed() bool {
-	return slices.ContainsFunc(a.Targets, func(t tuneTarget) bool { return t.given && t.Verdict == targetMissed })
 }
