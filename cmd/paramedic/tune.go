@@ -8,12 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"paramedic/cmd/paramedic/tune"
 )
 
 // A tuning is what is asked of tune.
 type tuning struct {
 	*cli
-	tuneOptions
+	tune.Options
 
 	engines    []string
 	prometheus string
@@ -44,30 +46,30 @@ func (c *cli) tuneCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&t.config, "model-config", "", "the model's config.json, or its directory")
-	f.IntVar(&t.layers, "layers", 0, "layers of the model")
-	f.IntVar(&t.kvHeads, "kv-heads", 0, "key/value heads of the model (not attention heads)")
-	f.IntVar(&t.headDim, "head-dim", 0, "size of a head")
-	f.StringVar(&t.weights, "weights", "", "size of the model's weights, such as 141GB")
-	f.Float64Var(&t.params, "params", 0, "or its parameters, in billions")
-	f.Float64Var(&t.activeParams, "active-params", 0, "parameters that a token passes in a mixture of experts, in billions")
-	f.StringVar(&t.weightDtype, "weight-dtype", "", "number type of the weights (bf16, fp8, int4 …); default: the model's")
-	f.StringVar(&t.kvDtype, "kv-dtype", "auto", "--kv-cache-dtype; auto: the model's")
-	f.StringVar(&t.gpu, "gpu", "", "kind of GPU: "+gpuNames())
-	f.StringVar(&t.gpuMemory, "gpu-memory", "", "memory of one GPU, such as 80GiB; a bare number is in GiB")
-	f.Float64Var(&t.utilization, "gpu-memory-utilization", 0.9, "the engine's flag of this name")
-	f.StringVar(&t.overhead, "overhead", "4GiB", "what activations, CUDA graphs and communication take on one GPU; an assumption, the engine's log has the truth")
-	f.IntVar(&t.tensorParallel, "tensor-parallel", 1, "GPUs of one worker")
-	f.IntVar(&t.blockSize, "block-size", 16, "tokens of a KV block")
-	f.IntVar(&t.maxLen, "max-model-len", 0, "the engine's flag of this name")
-	f.Float64Var(&t.average, "avg-tokens", 0, "average length of a request, prompt and answer together")
-	f.Float64Var(&t.prompt, "prompt-tokens", 0, "or the prompt's alone")
-	f.Float64Var(&t.answer, "answer-tokens", 0, "and the answer's")
-	f.StringVar(&t.use, "use-case", "chat", "whose targets count: chat, code, batch, rag or agents")
-	f.DurationVar(&t.ttft, "ttft", 0, "your target for the first token, in place of the use case's: the p95 of live engines is held against it, else what prefill takes on an idle one")
-	f.DurationVar(&t.itl, "itl", 0, "your target for the time between tokens (also called TBT, TPOT), in place of the use case's: the p95 of live engines is held against it, else the computed mean")
-	f.DurationVar(&t.e2e, "e2e", 0, "your target for the whole answer, in place of the use case's: the p95 of live engines is held against it, else the computed mean")
-	f.Float64Var(&t.throughput, "throughput", 0, "your target for the tokens that one worker generates a second")
+	f.StringVar(&t.Config, "model-config", "", "the model's config.json, or its directory")
+	f.IntVar(&t.Layers, "layers", 0, "layers of the model")
+	f.IntVar(&t.KvHeads, "kv-heads", 0, "key/value heads of the model (not attention heads)")
+	f.IntVar(&t.HeadDim, "head-dim", 0, "size of a head")
+	f.StringVar(&t.Weights, "weights", "", "size of the model's weights, such as 141GB")
+	f.Float64Var(&t.Params, "params", 0, "or its parameters, in billions")
+	f.Float64Var(&t.ActiveParams, "active-params", 0, "parameters that a token passes in a mixture of experts, in billions")
+	f.StringVar(&t.WeightDtype, "weight-dtype", "", "number type of the weights (bf16, fp8, int4 …); default: the model's")
+	f.StringVar(&t.KvDtype, "kv-dtype", "auto", "--kv-cache-dtype; auto: the model's")
+	f.StringVar(&t.Gpu, "gpu", "", "kind of GPU: "+tune.GPUs())
+	f.StringVar(&t.GpuMemory, "gpu-memory", "", "memory of one GPU, such as 80GiB; a bare number is in GiB")
+	f.Float64Var(&t.Utilization, "gpu-memory-utilization", 0.9, "the engine's flag of this name")
+	f.StringVar(&t.Overhead, "overhead", "4GiB", "what activations, CUDA graphs and communication take on one GPU; an assumption, the engine's log has the truth")
+	f.IntVar(&t.TensorParallel, "tensor-parallel", 1, "GPUs of one worker")
+	f.IntVar(&t.BlockSize, "block-size", 16, "tokens of a KV block")
+	f.IntVar(&t.MaxLen, "max-model-len", 0, "the engine's flag of this name")
+	f.Float64Var(&t.Average, "avg-tokens", 0, "average length of a request, prompt and answer together")
+	f.Float64Var(&t.Prompt, "prompt-tokens", 0, "or the prompt's alone")
+	f.Float64Var(&t.Answer, "answer-tokens", 0, "and the answer's")
+	f.StringVar(&t.Use, "use-case", "chat", "whose targets count: chat, code, batch, rag or agents")
+	f.DurationVar(&t.Ttft, "ttft", 0, "your target for the first token, in place of the use case's: the p95 of live engines is held against it, else what prefill takes on an idle one")
+	f.DurationVar(&t.Itl, "itl", 0, "your target for the time between tokens (also called TBT, TPOT), in place of the use case's: the p95 of live engines is held against it, else the computed mean")
+	f.DurationVar(&t.E2e, "e2e", 0, "your target for the whole answer, in place of the use case's: the p95 of live engines is held against it, else the computed mean")
+	f.Float64Var(&t.Throughput, "throughput", 0, "your target for the tokens that one worker generates a second")
 	f.StringArrayVar(&t.engines, "engine", nil, "URL of a live engine's /metrics page (repeat it)")
 	f.StringVar(&t.prometheus, "prometheus", "", "base URL of a Prometheus that watches live engines")
 	f.StringVar(&t.model, "model", "", "look at this live model only")
@@ -81,7 +83,7 @@ func (c *cli) tuneCommand() *cobra.Command {
 }
 
 func (t *tuning) run(ctx context.Context) error {
-	use, err := t.useCase()
+	use, err := t.UseCase()
 	if err != nil {
 		return err
 	}
@@ -89,21 +91,21 @@ func (t *tuning) run(ctx context.Context) error {
 	if t.model != "" && !live {
 		return errors.New("--model is one of live engines: say where they are with --prometheus URL or --engine URL; a model's configuration is --model-config PATH")
 	}
-	known, err := t.paper()
+	known, err := t.Sheet()
 	if err != nil {
 		return err
 	}
-	var all []tuneAdvice
+	var all []tune.Advice
 	if live {
 		pools, err := t.look(ctx)
 		if err != nil {
 			return err
 		}
 		for _, p := range pools {
-			all = append(all, p.advise(known, use))
+			all = append(all, p.Advise(known, use))
 		}
 	} else {
-		advice, err := known.advise(use)
+		advice, err := known.Advise(use)
 		if err != nil {
 			return err
 		}
@@ -127,10 +129,10 @@ func (t *tuning) numbers(f *pflag.FlagSet) error {
 		flag        string
 		value, most float64
 	}{
-		{"layers", float64(t.layers), 1e4}, {"kv-heads", float64(t.kvHeads), 1e4}, {"head-dim", float64(t.headDim), 1e5},
-		{"params", t.params, 1e5}, {"active-params", t.activeParams, 1e5}, {"gpu-memory-utilization", t.utilization, 1},
-		{"tensor-parallel", float64(t.tensorParallel), 1024}, {"block-size", float64(t.blockSize), 1e5}, {"max-model-len", float64(t.maxLen), 1e8},
-		{"avg-tokens", t.average, 1e8}, {"prompt-tokens", t.prompt, 1e8}, {"answer-tokens", t.answer, 1e8}, {"throughput", t.throughput, 1e7},
+		{"layers", float64(t.Layers), 1e4}, {"kv-heads", float64(t.KvHeads), 1e4}, {"head-dim", float64(t.HeadDim), 1e5},
+		{"params", t.Params, 1e5}, {"active-params", t.ActiveParams, 1e5}, {"gpu-memory-utilization", t.Utilization, 1},
+		{"tensor-parallel", float64(t.TensorParallel), 1024}, {"block-size", float64(t.BlockSize), 1e5}, {"max-model-len", float64(t.MaxLen), 1e8},
+		{"avg-tokens", t.Average, 1e8}, {"prompt-tokens", t.Prompt, 1e8}, {"answer-tokens", t.Answer, 1e8}, {"throughput", t.Throughput, 1e7},
 	} {
 		if f.Changed(n.flag) && !(n.value > 0 && n.value <= n.most) { // NaN is neither
 			return fmt.Errorf("--%s is %g: give a number above 0 and up to %.0f", n.flag, n.value, n.most)
@@ -139,18 +141,18 @@ func (t *tuning) numbers(f *pflag.FlagSet) error {
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
-	}{{"ttft", t.ttft}, {"itl", t.itl}, {"e2e", t.e2e}} {
+	}{{"ttft", t.Ttft}, {"itl", t.Itl}, {"e2e", t.E2e}} {
 		if f.Changed(d.flag) && (d.value <= 0 || d.value > time.Hour) {
 			return fmt.Errorf("--%s is %s: give a time above 0s and up to 1h, such as 500ms", d.flag, d.value)
 		}
 	}
-	if t.params > 0 && t.activeParams > t.params {
-		return fmt.Errorf("--active-params is %g of --params %g: a token cannot pass more than there are", t.activeParams, t.params)
+	if t.Params > 0 && t.ActiveParams > t.Params {
+		return fmt.Errorf("--active-params is %g of --params %g: a token cannot pass more than there are", t.ActiveParams, t.Params)
 	}
 	return nil
 }
 
-func (t *tuning) print(all []tuneAdvice) error {
+func (t *tuning) print(all []tune.Advice) error {
 	if t.output == "json" {
 		return t.json(all)
 	}
@@ -158,7 +160,7 @@ func (t *tuning) print(all []tuneAdvice) error {
 		if i > 0 {
 			fmt.Fprintln(t.out)
 		}
-		a.print(t.out)
+		a.Print(t.out)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/cmd/paramedic/survey"
+	"paramedic/cmd/paramedic/tune"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
@@ -18,7 +19,7 @@ import (
 )
 
 // look reads the live fleet.
-func (t *tuning) look(ctx context.Context) ([]livePool, error) {
+func (t *tuning) look(ctx context.Context) ([]tune.LivePool, error) {
 	d := diagnosis{cli: t.cli, prometheus: t.prometheus, engines: t.engines, watch: t.watch}
 	if err := d.addresses(); err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 	}
 	now := time.Now().UTC()
 	all := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: state.Scope{Cluster: cluster.Name, Model: t.model}, Onset: now, Now: now})
-	var out []livePool
+	var out []tune.LivePool
 	pools := survey.PoolsOfModel(rules.Health(cluster.Name, all), all.Workers, t.model)
 	if len(pools) == 0 {
 		if err := (survey.Survey{Gather: gather, Cluster: cluster.Name, Now: now}).UnknownModel(ctx, t.model); err != nil {
@@ -57,9 +58,9 @@ func (t *tuning) look(ctx context.Context) ([]livePool, error) {
 		}) {
 			continue // series that name the model only are of the pool that serves it
 		}
-		ev := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: p.Scope(), Onset: now, Now: now, Signals: tuneSignals})
-		live := newLivePool(cmp.Or(p.Pool, p.Model), engineOfPool(ev.Workers, p), ev)
-		if live.reportsBlocks() {
+		ev := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: p.Scope(), Onset: now, Now: now, Signals: tune.LiveSignals})
+		live := tune.NewLivePool(cmp.Or(p.Pool, p.Model), engineOfPool(ev.Workers, p), ev)
+		if live.ReportsBlocks() {
 			out = append(out, live)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package tune
 
 import (
 	"fmt"
@@ -9,37 +9,37 @@ import (
 	"paramedic/state"
 )
 
-// tuneAdvice is what tune says of one worker of a pool.
-type tuneAdvice struct {
-	Pool     string        `json:"pool,omitempty"`
-	Engine   string        `json:"engine"` // whose flags the settings are
-	UseCase  useCase       `json:"use_case"`
-	Model    *tuneModel    `json:"model,omitempty"`    // null: only what the live engine tells is known
-	Hardware *tuneHardware `json:"hardware,omitempty"` // null: the same
-	Settings []tuneSetting `json:"settings"`
-	Targets  []tuneTarget  `json:"targets"`
-	Facts    []tuneFact    `json:"facts"`
-	Notes    []string      `json:"notes"`
-	Finding  bool          `json:"finding"` // it does not fit, is beyond what is safe, or misses a target that the user gave
+// Advice is what tune says of one worker of a pool.
+type Advice struct {
+	Pool     string    `json:"pool,omitempty"`
+	Engine   string    `json:"engine"` // whose flags the settings are
+	UseCase  UseCase   `json:"use_case"`
+	Model    *Model    `json:"model,omitempty"`    // null: only what the live engine tells is known
+	Hardware *Hardware `json:"hardware,omitempty"` // null: the same
+	Settings []Setting `json:"settings"`
+	Targets  []Target  `json:"targets"`
+	Facts    []Fact    `json:"facts"`
+	Notes    []string  `json:"notes"`
+	Finding  bool      `json:"finding"` // it does not fit, is beyond what is safe, or misses a target that the user gave
 }
 
-// A tuneSetting is one flag with its advice. Now is what a live engine has, 0 where that is not
+// A Setting is one flag with its advice. Now is what a live engine has, 0 where that is not
 // known.
-type tuneSetting struct {
+type Setting struct {
 	Flag  string `json:"flag"`
 	Value int    `json:"value"`
 	Now   int    `json:"now,omitempty"`
 	Why   string `json:"why"`
 }
 
-// A tuneFact is a computed or measured value with where it comes from.
-type tuneFact struct {
+// A Fact is a computed or measured value with where it comes from.
+type Fact struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 	From string `json:"from"`
 }
 
-func (a tuneAdvice) print(out io.Writer) {
+func (a Advice) Print(out io.Writer) {
 	title := "One " + a.Engine + " worker"
 	if a.Pool != "" {
 		title = "A worker of " + a.Pool + " (" + a.Engine + ")"
@@ -90,6 +90,6 @@ func (a tuneAdvice) print(out io.Writer) {
 }
 
 // missed are the targets that the user gave and that are missed.
-func (a tuneAdvice) missed() bool {
-	return slices.ContainsFunc(a.Targets, func(t tuneTarget) bool { return t.given && t.Verdict == targetMissed })
+func (a Advice) missed() bool {
+	return slices.ContainsFunc(a.Targets, func(t Target) bool { return t.given && t.Verdict == targetMissed })
 }

@@ -1,4 +1,4 @@
-package main
+package tune
 
 import (
 	"cmp"
@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// tuneGPUs are GPUs by name, from their makers' data sheets: memory as the driver reports it,
+// gpus are GPUs by name, from their makers' data sheets: memory as the driver reports it,
 // bandwidth, dense 16-bit arithmetic.
-var tuneGPUs = map[string]tuneHardware{
+var gpus = map[string]Hardware{
 	"h100":      {MemoryBytes: 81559 << 20, Bandwidth: 3.35e12, FLOPS: 989e12},
 	"h200":      {MemoryBytes: 143771 << 20, Bandwidth: 4.8e12, FLOPS: 989e12},
 	"b200":      {MemoryBytes: 183359 << 20, Bandwidth: 8e12, FLOPS: 2250e12},
@@ -27,7 +27,7 @@ var tuneGPUs = map[string]tuneHardware{
 	"mi300x":    {MemoryBytes: 192e9, Bandwidth: 5.3e12, FLOPS: 1307e12},
 }
 
-func gpuNames() string { return strings.Join(slices.Sorted(maps.Keys(tuneGPUs)), ", ") }
+func GPUs() string { return strings.Join(slices.Sorted(maps.Keys(gpus)), ", ") }
 
 // dtypeBytes is the size of a number of a type, by the names that configurations use.
 func dtypeBytes(name string) (float64, error) {
@@ -214,7 +214,7 @@ func (c *modelConfig) experts() bool { return max(c.Experts, c.MoreExperts, c.Ro
 // params counts the parameters of a dense transformer: embeddings, and in every layer the four
 // projections of attention and the three of a gated feed-forward network. 0: its layers are not all
 // of that form.
-func (c *modelConfig) params(m tuneModel) float64 {
+func (c *modelConfig) params(m Model) float64 {
 	if m.StateLayers > 0 || m.Latent > 0 || c.experts() {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package main
+package tune
 
 import (
 	"math"
@@ -6,8 +6,8 @@ import (
 	"paramedic/remediate"
 )
 
-// A tuneModel is what the arithmetic needs of a model.
-type tuneModel struct {
+// A Model is what the arithmetic needs of a model.
+type Model struct {
 	Layers  int `json:"layers"` // that keep every token
 	KVHeads int `json:"kv_heads"`
 	HeadDim int `json:"head_dim"`
@@ -31,7 +31,7 @@ type tuneModel struct {
 
 // mixed says whether layers differ in what they keep, so that blocks and tokens of the KV cache are
 // no fixed ratio.
-func (m tuneModel) mixed() bool { return m.WindowLayers > 0 || m.StateLayers > 0 }
+func (m Model) mixed() bool { return m.WindowLayers > 0 || m.StateLayers > 0 }
 
 // layerBytes is what one token takes on each GPU in a layer that keeps it: a key and a value.
 //
@@ -41,7 +41,7 @@ func (m tuneModel) mixed() bool { return m.WindowLayers > 0 || m.StateLayers > 0
 // heads, every rank keeps a whole one. A latent vector cannot be divided: each rank keeps it whole.
 // Sources: vLLM's FullAttentionSpec and MLAAttentionSpec, and ModelConfig.get_num_kv_heads, max(1,
 // KV heads / tensor parallel size).
-func (m tuneModel) layerBytes(bytes float64, tensorParallel int) float64 {
+func (m Model) layerBytes(bytes float64, tensorParallel int) float64 {
 	switch {
 	case m.LatentBytes > 0:
 		return m.LatentBytes
@@ -60,16 +60,16 @@ func (m tuneModel) layerBytes(bytes float64, tensorParallel int) float64 {
 // formula with the hidden size (4096·80 = 327,680 for Llama 3 70B) is right only where
 // grouped-query attention happens to make up for it. Source: the paged attention paper (Kwon et al.
 // 2023, §3) and vLLM's FullAttentionSpec.page_size_bytes.
-func (m tuneModel) kvBytesPerToken(bytes float64) float64 { return m.kvBytesPerGPU(bytes, 1) }
+func (m Model) kvBytesPerToken(bytes float64) float64 { return m.kvBytesPerGPU(bytes, 1) }
 
 // kvBytesPerGPU is what one token takes on each GPU of a tensor-parallel group.
-func (m tuneModel) kvBytesPerGPU(bytes float64, tensorParallel int) float64 {
+func (m Model) kvBytesPerGPU(bytes float64, tensorParallel int) float64 {
 	return float64(m.Layers) * m.layerBytes(bytes, tensorParallel)
 }
 
 // kvRead is what a step reads on each GPU for one sequence of so many tokens: its keys and values,
 // and its states, which it also writes.
-func (m tuneModel) kvRead(bytes float64, tensorParallel int, tokens float64) float64 {
+func (m Model) kvRead(bytes float64, tensorParallel int, tokens float64) float64 {
 	kept := float64(m.Layers)*tokens + float64(m.WindowLayers)*min(tokens, float64(m.Window))
 	return kept*m.layerBytes(bytes, tensorParallel) + 2*float64(m.StateLayers)*m.StateBytes/float64(tensorParallel)
 }
@@ -79,7 +79,7 @@ func (m tuneModel) kvRead(bytes float64, tensorParallel int, tokens float64) flo
 // group. It is the number of the rarest kind or, where no kind has half as many more, of the
 // commonest: groups that are not full are padded. Source: vLLM's
 // kv_cache_utils._get_kv_cache_groups_uniform_page_size.
-func (m tuneModel) groupLayers() int {
+func (m Model) groupLayers() int {
 	least, most := 0, 0
 	for _, n := range []int{m.Layers, m.WindowLayers, m.StateLayers} {
 		if n > 0 && (least == 0 || n < least) {
@@ -94,7 +94,7 @@ func (m tuneModel) groupLayers() int {
 }
 
 // blockBytes is what one block takes on each GPU.
-func (m tuneModel) blockBytes(bytes float64, tensorParallel, blockSize int) float64 {
+func (m Model) blockBytes(bytes float64, tensorParallel, blockSize int) float64 {
 	return float64(m.groupLayers()*blockSize) * m.layerBytes(bytes, tensorParallel)
 }
 
@@ -106,7 +106,7 @@ const stateBlocks = 2
 // blocksOf is how many blocks a request of so many tokens takes, over all groups of layers. Those
 // with a window keep that much, and the part of a block by which it does not begin where a block
 // does. Sources: vLLM's SlidingWindowSpec and MambaSpec.
-func (m tuneModel) blocksOf(tokens float64, blockSize int) float64 {
+func (m Model) blocksOf(tokens float64, blockSize int) float64 {
 	size, group := float64(blockSize), m.groupLayers()
 	groups := func(layers int) float64 { return float64((layers + group - 1) / group) }
 	n := groups(m.Layers) * tokens / size
@@ -126,7 +126,7 @@ func (m tuneModel) blocksOf(tokens float64, blockSize int) float64 {
 // fittingBlockSize is the size of a block in tokens: the one that is asked for or, of a model with
 // states, so many that a block holds a state. Qwen3-Next on one GPU: 1,097,728 / (2·2·256·2) = 536,
 // to the next multiple of 16: 544. Source: vLLM's HybridAttentionMambaModelConfig.
-func (m tuneModel) fittingBlockSize(asked int, bytes float64, tensorParallel int) int {
+func (m Model) fittingBlockSize(asked int, bytes float64, tensorParallel int) int {
 	if m.StateLayers == 0 {
 		return asked
 	}
@@ -134,8 +134,8 @@ func (m tuneModel) fittingBlockSize(asked int, bytes float64, tensorParallel int
 	return max(asked, 16*int(math.Ceil(state/(16*m.layerBytes(bytes, tensorParallel)))))
 }
 
-// A tuneHardware is the GPUs of one worker.
-type tuneHardware struct {
+// A Hardware is the GPUs of one worker.
+type Hardware struct {
 	GPU            string  `json:"gpu,omitempty"`
 	MemoryBytes    float64 `json:"memory_bytes"` // of one
 	Utilization    float64 `json:"gpu_memory_utilization"`
@@ -151,13 +151,13 @@ type tuneHardware struct {
 //
 // Weights are divided among the ranks, so that a model too large for one GPU leaves room on two.
 // Source: vLLM's Worker.determine_available_memory.
-func (h tuneHardware) kvMemory(m tuneModel) float64 {
+func (h Hardware) kvMemory(m Model) float64 {
 	return h.MemoryBytes*h.Utilization - m.WeightBytes/float64(h.TensorParallel) - h.OverheadBytes
 }
 
 // kvBlocks is how many blocks of the KV cache a worker has: every rank has as many, each with its
 // share of the heads.
-func (h tuneHardware) kvBlocks(m tuneModel, kvBytes float64, blockSize int) int {
+func (h Hardware) kvBlocks(m Model, kvBytes float64, blockSize int) int {
 	return max(0, int(h.kvMemory(m)/m.blockBytes(kvBytes, h.TensorParallel, blockSize)))
 }
 
@@ -195,9 +195,9 @@ const (
 	stepSequence    = 30e-6 // seconds a sequence: sampling, scheduling, detokenizing
 )
 
-// A tuneStep is one step of the engine: so many sequences are decoded, each with so many tokens in
+// A step is one step of the engine: so many sequences are decoded, each with so many tokens in
 // the KV cache, beside a chunk of prefill.
-type tuneStep struct {
+type step struct {
 	sequences, context float64
 	chunk              float64
 }
@@ -210,28 +210,28 @@ type tuneStep struct {
 // Decode reads every weight once a step whatever the batch, prefill is bound by arithmetic at two
 // operations a parameter and token. Source: the roofline model; Pope et al. 2022, Efficiently
 // Scaling Transformer Inference, §2.
-func (h tuneHardware) stepSeconds(m tuneModel, kvBytes float64, s tuneStep) float64 {
+func (h Hardware) stepSeconds(m Model, kvBytes float64, s step) float64 {
 	t := stepBase + m.WeightBytes/float64(h.TensorParallel)/(h.Bandwidth*weightReadShare)
 	t += s.sequences * (stepSequence + m.kvRead(kvBytes, h.TensorParallel, s.context)/(h.Bandwidth*kvReadShare))
 	return t + s.chunk*h.prefillSeconds(m)
 }
 
 // prefillSeconds is how long the arithmetic of one prompt token takes.
-func (h tuneHardware) prefillSeconds(m tuneModel) float64 {
+func (h Hardware) prefillSeconds(m Model) float64 {
 	return 2 * m.ActiveParams / (float64(h.TensorParallel) * h.FLOPS * prefillShare)
 }
 
-// A tuneLoad is the lengths of requests in tokens: the average one, and its prompt and answer apart
+// A load is the lengths of requests in tokens: the average one, and its prompt and answer apart
 // where they are known, else 0.
-type tuneLoad struct{ average, prompt, answer float64 }
+type load struct{ average, prompt, answer float64 }
 
 // between is the mean time between tokens of so many sequences that are always there, at their full
 // length: a step, and the prefill that each step does in the mean, since a sequence reads a prompt
 // for every answer. Where prompts are not known it is a step without prefill.
 //
 //	step + sequences · prompt / answer · prefill of a token
-func (h tuneHardware) between(m tuneModel, kvBytes float64, l tuneLoad, sequences int) float64 {
-	t := h.stepSeconds(m, kvBytes, tuneStep{sequences: float64(sequences), context: l.average})
+func (h Hardware) between(m Model, kvBytes float64, l load, sequences int) float64 {
+	t := h.stepSeconds(m, kvBytes, step{sequences: float64(sequences), context: l.average})
 	if l.answer > 0 {
 		t += float64(sequences) * l.prompt / l.answer * h.prefillSeconds(m)
 	}
@@ -240,7 +240,7 @@ func (h tuneHardware) between(m tuneModel, kvBytes float64, l tuneLoad, sequence
 
 // seqsWithin is how many sequences have a time between tokens: between solved for the sequences. 0
 // or less: not one.
-func (h tuneHardware) seqsWithin(m tuneModel, kvBytes float64, l tuneLoad, itl float64) int {
+func (h Hardware) seqsWithin(m Model, kvBytes float64, l load, itl float64) int {
 	alone := h.between(m, kvBytes, l, 0)
 	each := h.between(m, kvBytes, l, 1) - alone
 	return int((itl - alone) / each)
@@ -248,15 +248,15 @@ func (h tuneHardware) seqsWithin(m tuneModel, kvBytes float64, l tuneLoad, itl f
 
 // ttftIdle is the time to first token of a prompt on an idle worker: as many steps as the prompt
 // has chunks. Source: TTFT = queue + prefill.
-func (h tuneHardware) ttftIdle(m tuneModel, kvBytes, prompt, chunk float64) float64 {
+func (h Hardware) ttftIdle(m Model, kvBytes, prompt, chunk float64) float64 {
 	steps := math.Ceil(prompt / chunk)
-	return steps*h.stepSeconds(m, kvBytes, tuneStep{}) + prompt*h.prefillSeconds(m)
+	return steps*h.stepSeconds(m, kvBytes, step{}) + prompt*h.prefillSeconds(m)
 }
 
 // tokensPerSecond is how many tokens a worker generates that always has so many sequences, each of
 // which reads a prompt for its answer. In the mean a sequence has its prompt and half of its answer
 // in the KV cache. Shared prefixes make it more: nothing cached counts.
-func (h tuneHardware) tokensPerSecond(m tuneModel, kvBytes float64, l tuneLoad, sequences int) float64 {
+func (h Hardware) tokensPerSecond(m Model, kvBytes float64, l load, sequences int) float64 {
 	l.average = l.prompt + l.answer/2
 	return float64(sequences) / h.between(m, kvBytes, l, sequences)
 }

@@ -1,4 +1,4 @@
-package main
+package tune
 
 import (
 	"math"
@@ -12,15 +12,15 @@ import (
 
 // Models and what a token of theirs takes in the KV cache, worked out by hand.
 var (
-	llama8B  = tuneModel{Layers: 32, KVHeads: 8, HeadDim: 128, WeightBytes: 16.06e9, ActiveParams: 8.03e9}
-	llama70B = tuneModel{Layers: 80, KVHeads: 8, HeadDim: 128, WeightBytes: 70.6e9, ActiveParams: 70.6e9} // in fp8
-	deepseek = tuneModel{Layers: 61, KVHeads: 128, HeadDim: 56, Latent: 512 + 64}
+	llama8B  = Model{Layers: 32, KVHeads: 8, HeadDim: 128, WeightBytes: 16.06e9, ActiveParams: 8.03e9}
+	llama70B = Model{Layers: 80, KVHeads: 8, HeadDim: 128, WeightBytes: 70.6e9, ActiveParams: 70.6e9} // in fp8
+	deepseek = Model{Layers: 61, KVHeads: 128, HeadDim: 56, Latent: 512 + 64}
 )
 
 func TestKVBytesOfATokenAndOfItsShare(t *testing.T) {
 	for _, c := range []struct {
 		name          string
-		model         tuneModel
+		model         Model
 		bytes         float64
 		tp            int
 		whole, oneGPU float64
@@ -44,7 +44,7 @@ func TestKVBytesOfATokenAndOfItsShare(t *testing.T) {
 // tokens of 327,680 bytes. On one GPU the weights would take all there is; a formula that forgets
 // the division among the ranks finds no room on two either.
 func TestTensorParallelismDividesWeightsAndHeads(t *testing.T) {
-	h := tuneHardware{MemoryBytes: 80e9, Utilization: 0.9, OverheadBytes: 6e9, TensorParallel: 2}
+	h := Hardware{MemoryBytes: 80e9, Utilization: 0.9, OverheadBytes: 6e9, TensorParallel: 2}
 	if got := h.kvBlocks(llama70B, 2, 16); got != 11711 {
 		t.Errorf("%d blocks, want 11,711", got)
 	}
@@ -56,8 +56,8 @@ func TestTensorParallelismDividesWeightsAndHeads(t *testing.T) {
 	if got := h.kvBlocks(llama70B, 2, 16); got != 0 {
 		t.Errorf("%d blocks on one GPU, want none", got)
 	}
-	h = tuneHardware{MemoryBytes: 16e9, Utilization: 1, TensorParallel: 1}
-	if got := h.kvBlocks(tuneModel{Layers: 32, KVHeads: 8, HeadDim: 128}, 2, 16) * 16; got != 122064 {
+	h = Hardware{MemoryBytes: 16e9, Utilization: 1, TensorParallel: 1}
+	if got := h.kvBlocks(Model{Layers: 32, KVHeads: 8, HeadDim: 128}, 2, 16) * 16; got != 122064 {
 		t.Errorf("16 GB hold %d tokens of Llama 3 8B, want 122,064", got)
 	}
 }
@@ -77,7 +77,7 @@ func TestSafeMaxNumSeqs(t *testing.T) {
 // Two H100: weights 70.6e9 / (2 · 3.35e12 · 0.85) = 12.4 ms and 1 ms besides, a KV token 163,840 /
 // (3.35e12 · 0.5) = 97.8 ns, a prompt token 2 · 70.6e9 / (2 · 989e12 · 0.35) = 204 µs.
 func TestStepsTakeWhatTheHardwareAllows(t *testing.T) {
-	h := tuneGPUs["h100"]
+	h := gpus["h100"]
 	h.TensorParallel = 2
 	near := func(what string, got, want float64) {
 		t.Helper()
@@ -85,23 +85,23 @@ func TestStepsTakeWhatTheHardwareAllows(t *testing.T) {
 			t.Errorf("%s: %g, want %g", what, got, want)
 		}
 	}
-	near("an empty step", h.stepSeconds(llama70B, 2, tuneStep{}), 0.0134)
-	near("64 sequences of 1000 tokens", h.stepSeconds(llama70B, 2, tuneStep{sequences: 64, context: 1000}), 0.0134+64*(30e-6+1000*97.8e-9))
+	near("an empty step", h.stepSeconds(llama70B, 2, step{}), 0.0134)
+	near("64 sequences of 1000 tokens", h.stepSeconds(llama70B, 2, step{sequences: 64, context: 1000}), 0.0134+64*(30e-6+1000*97.8e-9))
 	near("a prompt token", h.prefillSeconds(llama70B), 204e-6)
 	near("a prompt of 3000 in chunks of 2048", h.ttftIdle(llama70B, 2, 3000, 2048), 2*0.0134+3000*204e-6)
 	// (50 ms − 13.4 ms) / 127.8 µs
-	if got := h.seqsWithin(llama70B, 2, tuneLoad{average: 1000}, 0.05); got != 286 {
+	if got := h.seqsWithin(llama70B, 2, load{average: 1000}, 0.05); got != 286 {
 		t.Errorf("%d sequences within 50 ms, want 286", got)
 	}
 	// and with a prompt of 750 for each answer of 250 tokens: (50 ms − 13.4 ms) / (127.8 µs + 3 ·
 	// 204 µs)
-	chat := tuneLoad{average: 1000, prompt: 750, answer: 250}
+	chat := load{average: 1000, prompt: 750, answer: 250}
 	if got := h.seqsWithin(llama70B, 2, chat, 0.05); got != 49 {
 		t.Errorf("%d sequences within 50 ms beside their prefill, want 49", got)
 	}
 	// 49 sequences of 875 tokens in the mean: 13.4 ms + 49 · (30 µs + 875 · 97.8 ns + 3 · 204 µs)
 	near("tokens a second of 49 sequences", h.tokensPerSecond(llama70B, 2, chat, 49), 49/0.04906)
-	if got := h.seqsWithin(llama70B, 2, tuneLoad{average: 1000}, 0.01); got > 0 {
+	if got := h.seqsWithin(llama70B, 2, load{average: 1000}, 0.01); got > 0 {
 		t.Errorf("%d sequences within 10 ms, less than reading the weights takes", got)
 	}
 }
@@ -281,20 +281,20 @@ func TestLayersThatAreNotComputedAreRefused(t *testing.T) {
 // Engines divide attention heads among all GPUs, and KV heads, or keep one of them on several.
 func TestTensorParallelismThatEnginesRefuse(t *testing.T) {
 	for _, c := range []struct {
-		model tuneModel
+		model Model
 		tp    int
 		want  string // empty: it is taken
 	}{
-		{tuneModel{Heads: 64, KVHeads: 8}, 4, ""},
-		{tuneModel{Heads: 64, KVHeads: 8}, 16, ""}, // each KV head twice
-		{tuneModel{Heads: 64, KVHeads: 8}, 3, "64 attention heads, so that engines refuse to start; use 1, 2, 4, 8, 16, 32, 64"},
-		{tuneModel{Heads: 40, KVHeads: 8}, 5, "8 KV heads are neither divided"},
-		{tuneModel{KVHeads: 8}, 3, "8 KV heads are neither divided"}, // of flags, without attention heads
-		{tuneModel{KVHeads: 8}, 2, ""},
-		{tuneModel{Heads: 24, KVHeads: 4}, 8, ""},
-		{tuneModel{Heads: 24, KVHeads: 4}, 6, "4 KV heads are neither"},
-		{tuneModel{Heads: 128, KVHeads: 128, Latent: 576}, 8, ""},
-		{tuneModel{Heads: 128, KVHeads: 128, Latent: 576}, 6, "128 attention heads"},
+		{Model{Heads: 64, KVHeads: 8}, 4, ""},
+		{Model{Heads: 64, KVHeads: 8}, 16, ""}, // each KV head twice
+		{Model{Heads: 64, KVHeads: 8}, 3, "64 attention heads, so that engines refuse to start; use 1, 2, 4, 8, 16, 32, 64"},
+		{Model{Heads: 40, KVHeads: 8}, 5, "8 KV heads are neither divided"},
+		{Model{KVHeads: 8}, 3, "8 KV heads are neither divided"}, // of flags, without attention heads
+		{Model{KVHeads: 8}, 2, ""},
+		{Model{Heads: 24, KVHeads: 4}, 8, ""},
+		{Model{Heads: 24, KVHeads: 4}, 6, "4 KV heads are neither"},
+		{Model{Heads: 128, KVHeads: 128, Latent: 576}, 8, ""},
+		{Model{Heads: 128, KVHeads: 128, Latent: 576}, 6, "128 attention heads"},
 	} {
 		err := c.model.parallel(c.tp)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -310,18 +310,18 @@ func TestWithoutTheGPUsSpeedSequencesAreCapped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := tunePool{engine: tuneEngines["vllm"], blocks: 100_000, tuneLoad: tuneLoad{average: 500}}
-	s := tuneSheet{blockSize: 16}
+	pool := poolInput{engine: engines["vllm"], blocks: 100_000, load: load{average: 500}}
+	s := Sheet{blockSize: 16}
 	for _, c := range []struct {
 		itl  float64
-		pool func(*tunePool)
+		pool func(*poolInput)
 		want int
 	}{
-		{0, func(*tunePool) {}, 512},
-		{0.04, func(*tunePool) {}, 64},
-		{0.04, func(p *tunePool) { p.running, p.inTime = 150, true }, 144},
-		{0.04, func(p *tunePool) { p.running = 150 }, 64},
-		{0, func(p *tunePool) { p.blocks = 1000 }, 24}, // int(1000 · 0.85 / 31.25) = 27
+		{0, func(*poolInput) {}, 512},
+		{0.04, func(*poolInput) {}, 64},
+		{0.04, func(p *poolInput) { p.running, p.inTime = 150, true }, 144},
+		{0.04, func(p *poolInput) { p.running = 150 }, 64},
+		{0, func(p *poolInput) { p.blocks = 1000 }, 24}, // int(1000 · 0.85 / 31.25) = 27
 	} {
 		p := pool
 		c.pool(&p)
@@ -339,32 +339,32 @@ func TestLiveTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	u := chat.targeted(0.4, 0, 1000)
-	pool := func(ttft, made, waiting, kv float64) livePool {
-		one := func(v float64) livePoolSignal { return livePoolSignal{min: v, max: v, mean: v} }
-		return livePool{read: map[string]livePoolSignal{"ttft_p95": one(ttft), "e2e_p95": one(8), "generation_tokens_rate": one(made), "requests_waiting": one(waiting), "kv_usage": one(kv)}}
+	pool := func(ttft, made, waiting, kv float64) LivePool {
+		one := func(v float64) liveSignal { return liveSignal{min: v, max: v, mean: v} }
+		return LivePool{read: map[string]liveSignal{"ttft_p95": one(ttft), "e2e_p95": one(8), "generation_tokens_rate": one(made), "requests_waiting": one(waiting), "kv_usage": one(kv)}}
 	}
 	for _, c := range []struct {
 		name  string
-		pool  livePool
-		want  [4]tuneVerdict
+		pool  LivePool
+		want  [4]Verdict
 		why   string
 		fault bool
 	}{
-		{"well", pool(0.3, 1200, 0, 0.5), [4]tuneVerdict{targetMet, targetUnknown, targetMet, targetMet}, "slowest worker", false},
-		{"little is asked for", pool(0.3, 200, 0, 0.1), [4]tuneVerdict{targetMet, targetUnknown, targetMet, targetUnknown}, "slowest worker", false},
-		{"full", pool(2, 900, 30, 0.99), [4]tuneVerdict{targetMissed, targetUnknown, targetMet, targetMissed}, "wait for KV cache", true},
-		{"no slots", pool(2, 1200, 30, 0.4), [4]tuneVerdict{targetMissed, targetUnknown, targetMet, targetMet}, "KV cache has room", true},
-		{"long prompts", pool(2, 1200, 0, 0.4), [4]tuneVerdict{targetMissed, targetUnknown, targetMet, targetMet}, "it is prefill", true},
+		{"well", pool(0.3, 1200, 0, 0.5), [4]Verdict{targetMet, targetUnknown, targetMet, targetMet}, "slowest worker", false},
+		{"little is asked for", pool(0.3, 200, 0, 0.1), [4]Verdict{targetMet, targetUnknown, targetMet, targetUnknown}, "slowest worker", false},
+		{"full", pool(2, 900, 30, 0.99), [4]Verdict{targetMissed, targetUnknown, targetMet, targetMissed}, "wait for KV cache", true},
+		{"no slots", pool(2, 1200, 30, 0.4), [4]Verdict{targetMissed, targetUnknown, targetMet, targetMet}, "KV cache has room", true},
+		{"long prompts", pool(2, 1200, 0, 0.4), [4]Verdict{targetMissed, targetUnknown, targetMet, targetMet}, "it is prefill", true},
 	} {
 		got := c.pool.targets(u)
 		if len(got) != 4 || got[0].Verdict != c.want[0] || got[1].Verdict != c.want[1] || got[2].Verdict != c.want[2] || got[3].Verdict != c.want[3] || !strings.Contains(got[0].Why, c.why) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
-		if (tuneAdvice{Targets: got}).missed() != c.fault {
+		if (Advice{Targets: got}).missed() != c.fault {
 			t.Errorf("%s: a target that the user gave and that is missed: want %t", c.name, c.fault)
 		}
 	}
-	if got := pool(2, 0, 0, 0).targets(chat); (tuneAdvice{Targets: got}).missed() {
+	if got := pool(2, 0, 0, 0).targets(chat); (Advice{Targets: got}).missed() {
 		t.Errorf("the use case's targets are nobody's promise: %+v", got)
 	}
 }
@@ -376,7 +376,7 @@ func TestTheWholeAnswerIsJudged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := tuneGPUs["h100"]
+	h := gpus["h100"]
 	h.Utilization, h.OverheadBytes, h.TensorParallel = 0.9, 4<<30, 4
 	bf16 := llama70B
 	bf16.WeightBytes = 141e9
@@ -385,7 +385,7 @@ func TestTheWholeAnswerIsJudged(t *testing.T) {
 		e2e    float64 // the user's; 0: the use case's
 		prompt float64
 		answer float64
-		want   tuneVerdict
+		want   Verdict
 		why    string
 		fault  bool
 	}{
@@ -397,8 +397,8 @@ func TestTheWholeAnswerIsJudged(t *testing.T) {
 		{"prefill alone is too late", 0.02, 1200, 1, targetMissed, "idle worker: no tensor parallelism", true},
 		{"lengths are not known", 10, 0, 0, targetUnknown, "--answer-tokens", false},
 	} {
-		s := tuneSheet{model: &bf16, hardware: &h, kvBytes: 2, blockSize: 16, tuneLoad: tuneLoad{average: 1600, prompt: c.prompt, answer: c.answer}}
-		a, err := s.advise(chat.whole(c.e2e))
+		s := Sheet{model: &bf16, hardware: &h, kvBytes: 2, blockSize: 16, load: load{average: 1600, prompt: c.prompt, answer: c.answer}}
+		a, err := s.Advise(chat.whole(c.e2e))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -420,7 +420,7 @@ func TestTheMeasuredWholeAnswerIsJudged(t *testing.T) {
 	}
 	for _, c := range []struct {
 		ttft, itl, e2e, answer float64
-		want                   tuneVerdict
+		want                   Verdict
 		why                    string
 	}{
 		{0.3, 0.04, 9, 200, targetMet, "slowest"},
@@ -429,12 +429,12 @@ func TestTheMeasuredWholeAnswerIsJudged(t *testing.T) {
 		{0.3, 0.04, 20, 450, targetMissed, "answers of 450 tokens"},
 		{0.3, 0.04, 20, 50, targetMissed, "max_tokens"},
 	} {
-		read := map[string]livePoolSignal{}
+		read := map[string]liveSignal{}
 		for id, v := range map[string]float64{"ttft_p95": c.ttft, "itl_p95": c.itl, "e2e_p95": c.e2e, "output_length_mean": c.answer} {
-			read[id] = livePoolSignal{min: v, max: v, mean: v}
+			read[id] = liveSignal{min: v, max: v, mean: v}
 		}
-		got := livePool{read: read}.targets(chat.whole(10))
-		if w := got[2]; w.Verdict != c.want || !strings.Contains(w.Why, c.why) || (tuneAdvice{Targets: got}).missed() != (c.want == targetMissed) {
+		got := LivePool{read: read}.targets(chat.whole(10))
+		if w := got[2]; w.Verdict != c.want || !strings.Contains(w.Why, c.why) || (Advice{Targets: got}).missed() != (c.want == targetMissed) {
 			t.Errorf("%+v: %+v", c, w)
 		}
 	}

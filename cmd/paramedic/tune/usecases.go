@@ -1,9 +1,9 @@
-package main
+package tune
 
 import "fmt"
 
-// A useCase is what people expect of a service, and the size of prefill chunks to begin with.
-type useCase struct {
+// A UseCase is what people expect of a service, and the size of prefill chunks to begin with.
+type UseCase struct {
 	Name       string  `json:"name"`
 	TTFT       float64 `json:"ttft_s"`
 	ITL        float64 `json:"itl_s"`
@@ -19,7 +19,7 @@ type useCase struct {
 // useCases are targets that operators publish for each kind of service. The chunks follow vLLM's
 // guide to optimization: 2048 where the time between tokens counts, 8192 and more where the first
 // token or throughput does.
-var useCases = []useCase{
+var useCases = []UseCase{
 	{Name: "chat", TTFT: 0.5, ITL: 0.05, E2E: 10, chunk: 2048, reads: true},
 	{Name: "code", TTFT: 0.2, ITL: 0.03, E2E: 3, chunk: 2048, reads: true},
 	{Name: "batch", TTFT: 5, ITL: 0.1, E2E: 60, chunk: 16384},
@@ -27,18 +27,18 @@ var useCases = []useCase{
 	{Name: "agents", TTFT: 2, ITL: 0.1, E2E: 30, chunk: 4096},
 }
 
-func useCaseOf(name string) (useCase, error) {
+func useCaseOf(name string) (UseCase, error) {
 	for _, u := range useCases {
 		if u.Name == name {
 			return u, nil
 		}
 	}
-	return useCase{}, fmt.Errorf("--use-case %q is unknown: use chat, code, batch, rag or agents", name)
+	return UseCase{}, fmt.Errorf("--use-case %q is unknown: use chat, code, batch, rag or agents", name)
 }
 
 // targeted is the use case with the user's own targets in place of its own. Who names a time
 // between tokens has somebody who reads along.
-func (u useCase) targeted(ttft, itl, throughput float64) useCase {
+func (u UseCase) targeted(ttft, itl, throughput float64) UseCase {
 	if ttft > 0 {
 		u.TTFT, u.ttftGiven = ttft, true
 	}
@@ -50,7 +50,7 @@ func (u useCase) targeted(ttft, itl, throughput float64) useCase {
 }
 
 // whole is the use case with the user's own target for the whole answer.
-func (u useCase) whole(e2e float64) useCase {
+func (u UseCase) whole(e2e float64) UseCase {
 	if e2e > 0 {
 		u.E2E, u.e2eGiven = e2e, true
 	}
@@ -60,7 +60,7 @@ func (u useCase) whole(e2e float64) useCase {
 // answerWithin is how many tokens an answer can have within the end-to-end target, when first token
 // and time between tokens use theirs up: E2E = TTFT + (tokens − 1) · ITL. 0: the first token alone
 // may take longer.
-func (u useCase) answerWithin() int {
+func (u UseCase) answerWithin() int {
 	if u.E2E < u.TTFT {
 		return 0
 	}
@@ -77,7 +77,7 @@ const (
 )
 
 // untimedCap is the cap for a time between tokens where the speed of the GPU is not known.
-func (u useCase) untimedCap() int {
+func (u UseCase) untimedCap() int {
 	if u.ITL < tightITL {
 		return untimedTight
 	}
@@ -98,7 +98,7 @@ const (
 // would be a pause that readers notice. pause says how long a step with a chunk takes; nil: that is
 // not known, and a tight time between tokens takes small chunks. least is how many tokens the
 // engine demands.
-func chunkFor(u useCase, least int, pause func(chunk int) float64) int {
+func chunkFor(u UseCase, least int, pause func(chunk int) float64) int {
 	chunk := u.chunk
 	if pause == nil && u.itlGiven && u.ITL < tightITL {
 		chunk = min(chunk, readersChunk)

@@ -1,4 +1,4 @@
-package main
+package tune
 
 import (
 	"cmp"
@@ -122,11 +122,11 @@ func (c *modelConfig) layout() ([]string, error) {
 }
 
 // shape is the model's share in the KV cache.
-func (c *modelConfig) shape() (tuneModel, error) {
+func (c *modelConfig) shape() (Model, error) {
 	if c.Layers <= 0 || c.Heads <= 0 {
-		return tuneModel{}, fmt.Errorf("it does not say num_hidden_layers and num_attention_heads: %s", byShape)
+		return Model{}, fmt.Errorf("it does not say num_hidden_layers and num_attention_heads: %s", byShape)
 	}
-	m := tuneModel{KVHeads: c.KVHeads, HeadDim: c.HeadDim, Heads: c.Heads}
+	m := Model{KVHeads: c.KVHeads, HeadDim: c.HeadDim, Heads: c.Heads}
 	if m.KVHeads == 0 {
 		m.KVHeads = c.Heads // no grouped queries
 	}
@@ -178,8 +178,8 @@ func (c *modelConfig) shape() (tuneModel, error) {
 
 // shaped is the model as --layers and its like describe it, which win: all those layers keep every
 // token.
-func (c *modelConfig) shaped(layers, kvHeads, headDim int) tuneModel {
-	m := tuneModel{Layers: cmp.Or(layers, c.Layers), KVHeads: cmp.Or(kvHeads, cmp.Or(c.KVHeads, c.Heads)), HeadDim: cmp.Or(headDim, c.HeadDim), Heads: max(0, c.Heads)}
+func (c *modelConfig) shaped(layers, kvHeads, headDim int) Model {
+	m := Model{Layers: cmp.Or(layers, c.Layers), KVHeads: cmp.Or(kvHeads, cmp.Or(c.KVHeads, c.Heads)), HeadDim: cmp.Or(headDim, c.HeadDim), Heads: max(0, c.Heads)}
 	if m.HeadDim == 0 && c.Heads > 0 {
 		m.HeadDim = c.Hidden / c.Heads
 	}
@@ -232,7 +232,7 @@ func (c *modelConfig) stateBytes() (float64, error) {
 // cache's default type for it: 656 bytes of packed fp8 with its scales, or the latent vector in
 // another type, and the indexer's key in fp8 with a scale every 128 numbers. Source: vLLM's
 // MLAAttentionSpec (fp8_ds_mla) and ModelArchitectureConfig.get_indexer_cache_head_size.
-func (c *modelConfig) latentBytes(m tuneModel, kvDtype string, number float64) float64 {
+func (c *modelConfig) latentBytes(m Model, kvDtype string, number float64) float64 {
 	if m.Latent == 0 || c.IndexDim == 0 {
 		return 0
 	}

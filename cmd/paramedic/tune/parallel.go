@@ -1,4 +1,4 @@
-package main
+package tune
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ const mostRanks = 64
 // divides says whether so many GPUs can share the model: each has as many attention heads as the
 // others, and as many KV heads, or one that as many others keep as well. Sources: vLLM's
 // ModelConfig.verify_with_parallel_config and QKVParallelLinear; SGLang's is the same.
-func (m tuneModel) divides(tensorParallel int) bool {
+func (m Model) divides(tensorParallel int) bool {
 	if m.Heads%tensorParallel != 0 { // not known: 0
 		return false
 	}
@@ -19,7 +19,7 @@ func (m tuneModel) divides(tensorParallel int) bool {
 }
 
 // grouped refuses heads that no model has: as many of its attention heads share each KV head.
-func (m tuneModel) grouped() error {
+func (m Model) grouped() error {
 	if m.Latent > 0 || m.Heads == 0 || m.KVHeads == 0 || m.Heads%m.KVHeads == 0 {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (m tuneModel) grouped() error {
 }
 
 // ranks are the sizes of tensor-parallel groups that can share the model, up to most.
-func (m tuneModel) ranks(most int) []int {
+func (m Model) ranks(most int) []int {
 	var out []int
 	for n := 1; n <= most; n++ {
 		if m.divides(n) {
@@ -38,7 +38,7 @@ func (m tuneModel) ranks(most int) []int {
 }
 
 // parallel refuses a tensor-parallel group that the engine would refuse.
-func (m tuneModel) parallel(tensorParallel int) error {
+func (m Model) parallel(tensorParallel int) error {
 	if m.divides(tensorParallel) {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (m tuneModel) parallel(tensorParallel int) error {
 const inOneMachine = 8
 
 // wider finds the smallest larger group within one machine for which something holds; 0: none.
-func (h tuneHardware) wider(m tuneModel, holds func(tuneHardware) bool) int {
+func (h Hardware) wider(m Model, holds func(Hardware) bool) int {
 	for _, n := range m.ranks(inOneMachine) {
 		if n <= h.TensorParallel {
 			continue

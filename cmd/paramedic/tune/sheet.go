@@ -1,4 +1,4 @@
-package main
+package tune
 
 import (
 	"errors"
@@ -8,25 +8,25 @@ import (
 	"paramedic/remediate"
 )
 
-// A tuneSheet is what is known of a model and its GPUs without a live engine.
-type tuneSheet struct {
-	model             *tuneModel    // nil: nothing
-	hardware          *tuneHardware // nil: nothing
-	kvBytes           float64       // of one number in the KV cache
+// A Sheet is what is known of a model and its GPUs without a live engine.
+type Sheet struct {
+	model             *Model    // nil: nothing
+	hardware          *Hardware // nil: nothing
+	kvBytes           float64   // of one number in the KV cache
 	blockSize, maxLen int
-	tuneLoad          // 0: not known
+	load              // 0: not known
 }
 
 // times says whether the length of a step can be told.
-func (s tuneSheet) times() bool {
+func (s Sheet) times() bool {
 	return s.model != nil && s.hardware != nil && s.hardware.Bandwidth > 0 && s.hardware.FLOPS > 0 && s.model.WeightBytes > 0 && s.model.ActiveParams > 0
 }
 
-// advise computes everything from the model and the GPUs, for vLLM: what other engines give the KV
+// Advise computes everything from the model and the GPUs, for vLLM: what other engines give the KV
 // cache is another share of the memory.
-func (s tuneSheet) advise(u useCase) (tuneAdvice, error) {
-	engine := tuneEngines["vllm"]
-	a := tuneAdvice{Engine: engine.name, UseCase: u, Model: s.model, Hardware: s.hardware, Settings: []tuneSetting{}, Targets: []tuneTarget{}, Notes: []string{}}
+func (s Sheet) Advise(u UseCase) (Advice, error) {
+	engine := engines["vllm"]
+	a := Advice{Engine: engine.name, UseCase: u, Model: s.model, Hardware: s.hardware, Settings: []Setting{}, Targets: []Target{}, Notes: []string{}}
 	switch {
 	case s.model == nil:
 		return a, errors.New("say which model: --model-config PATH, or --layers, --kv-heads and --head-dim; or a live one: --engine URL, --prometheus URL")
@@ -44,8 +44,8 @@ func (s tuneSheet) advise(u useCase) (tuneAdvice, error) {
 		a.Notes = append(a.Notes, s.tooSmall(blocks))
 		return a, nil
 	}
-	a.Facts = append(a.Facts, tuneFact{"KV cache", s.cache(blocks), fmt.Sprintf("KV memory / (%.1f KiB a block of %d tokens)", m.blockBytes(s.kvBytes, h.TensorParallel, s.blockSize)/1024, s.blockSize)})
-	p := tunePool{engine: engine, blocks: blocks, tuneLoad: s.tuneLoad}
+	a.Facts = append(a.Facts, Fact{"KV cache", s.cache(blocks), fmt.Sprintf("KV memory / (%.1f KiB a block of %d tokens)", m.blockBytes(s.kvBytes, h.TensorParallel, s.blockSize)/1024, s.blockSize)})
+	p := poolInput{engine: engine, blocks: blocks, load: s.load}
 	a, err := s.settings(a, p)
 	if err != nil {
 		return a, err
@@ -64,7 +64,7 @@ func (s tuneSheet) advise(u useCase) (tuneAdvice, error) {
 }
 
 // cache is the size of the KV cache. Tokens are told where all layers keep the same.
-func (s tuneSheet) cache(blocks int) string {
+func (s Sheet) cache(blocks int) string {
 	switch {
 	case s.blockSize == 1: // SGLang counts tokens
 		return fmt.Sprintf("%d tokens", blocks)
@@ -76,22 +76,22 @@ func (s tuneSheet) cache(blocks int) string {
 
 // each is how many blocks a request of so many tokens takes on an engine. Other engines than vLLM
 // tell the size of the pool that the layers share which keep everything.
-func (s tuneSheet) each(e tuneEngine, tokens float64) float64 {
-	if s.model != nil && e.name == tuneEngines["vllm"].name {
+func (s Sheet) each(e engineFlags, tokens float64) float64 {
+	if s.model != nil && e.name == engines["vllm"].name {
 		return s.model.blocksOf(tokens, s.blockSize)
 	}
 	return tokens / float64(s.blockSize)
 }
 
 // holds says whether the GPUs hold the model, and a request of max_model_len.
-func (s tuneSheet) holds(h tuneHardware) bool {
+func (s Sheet) holds(h Hardware) bool {
 	size := s.model.fittingBlockSize(s.blockSize, s.kvBytes, h.TensorParallel)
 	blocks := h.kvBlocks(*s.model, s.kvBytes, size)
 	return blocks > 0 && s.model.blocksOf(float64(s.maxLen), size) <= float64(blocks)
 }
 
 // memory is how the KV cache's size comes about.
-func (s tuneSheet) memory() []tuneFact {
+func (s Sheet) memory() []Fact {
 	h, m := *s.hardware, *s.model
 	layers := fmt.Sprintf("%d layers", m.Layers)
 	if m.mixed() {
@@ -104,18 +104,18 @@ func (s tuneSheet) memory() []tuneFact {
 	case m.Latent > 0:
 		shape = fmt.Sprintf("%s × %d of the latent vector × %g bytes", layers, m.Latent, s.kvBytes)
 	}
-	var out []tuneFact
+	var out []Fact
 	if m.Layers > 0 {
-		out = append(out, tuneFact{"KV bytes a token", fmt.Sprintf("%.0f", m.kvBytesPerToken(s.kvBytes)), shape})
+		out = append(out, Fact{"KV bytes a token", fmt.Sprintf("%.0f", m.kvBytesPerToken(s.kvBytes)), shape})
 	}
 	if m.WindowLayers > 0 {
-		out = append(out, tuneFact{"  in the window", fmt.Sprintf("%.0f", float64(m.WindowLayers)*m.layerBytes(s.kvBytes, 1)), fmt.Sprintf("besides, in %d layers, of the last %d tokens", m.WindowLayers, m.Window)})
+		out = append(out, Fact{"  in the window", fmt.Sprintf("%.0f", float64(m.WindowLayers)*m.layerBytes(s.kvBytes, 1)), fmt.Sprintf("besides, in %d layers, of the last %d tokens", m.WindowLayers, m.Window)})
 	}
 	if m.StateLayers > 0 {
-		out = append(out, tuneFact{"  of a request's states", fmt.Sprintf("%.0f", float64(m.StateLayers)*m.StateBytes), fmt.Sprintf("besides, %d layers × %.0f bytes, however long the request is", m.StateLayers, m.StateBytes)})
+		out = append(out, Fact{"  of a request's states", fmt.Sprintf("%.0f", float64(m.StateLayers)*m.StateBytes), fmt.Sprintf("besides, %d layers × %.0f bytes, however long the request is", m.StateLayers, m.StateBytes)})
 	}
 	if h.TensorParallel == 1 {
-		out = append(out, tuneFact{"Weights", gib(m.WeightBytes), "on the one GPU"})
+		out = append(out, Fact{"Weights", gib(m.WeightBytes), "on the one GPU"})
 	} else {
 		why := fmt.Sprintf("KV heads are divided among %d GPUs", h.TensorParallel)
 		switch {
@@ -125,17 +125,17 @@ func (s tuneSheet) memory() []tuneFact {
 			why = fmt.Sprintf("%d GPUs, %d KV heads: each keeps a whole one", h.TensorParallel, m.KVHeads)
 		}
 		if m.Layers > 0 {
-			out = append(out, tuneFact{"  a token on each GPU", fmt.Sprintf("%.0f", m.kvBytesPerGPU(s.kvBytes, h.TensorParallel)), why})
+			out = append(out, Fact{"  a token on each GPU", fmt.Sprintf("%.0f", m.kvBytesPerGPU(s.kvBytes, h.TensorParallel)), why})
 		}
-		out = append(out, tuneFact{"Weights on each GPU", gib(m.WeightBytes / float64(h.TensorParallel)), fmt.Sprintf("%s / %d", gib(m.WeightBytes), h.TensorParallel)})
+		out = append(out, Fact{"Weights on each GPU", gib(m.WeightBytes / float64(h.TensorParallel)), fmt.Sprintf("%s / %d", gib(m.WeightBytes), h.TensorParallel)})
 	}
-	return append(out, tuneFact{"KV memory on each GPU", gib(h.kvMemory(m)), fmt.Sprintf("%s × %g − weights − %s overhead", gib(h.MemoryBytes), h.Utilization, gib(h.OverheadBytes))})
+	return append(out, Fact{"KV memory on each GPU", gib(h.kvMemory(m)), fmt.Sprintf("%s × %g − weights − %s overhead", gib(h.MemoryBytes), h.Utilization, gib(h.OverheadBytes))})
 }
 
 func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
 
 // tooSmall says that the model does not fit, and what would help.
-func (s tuneSheet) tooSmall(blocks int) string {
+func (s Sheet) tooSmall(blocks int) string {
 	var help []string
 	for _, n := range s.model.ranks(mostRanks) {
 		h := *s.hardware
@@ -163,7 +163,7 @@ func (s tuneSheet) tooSmall(blocks int) string {
 }
 
 // longest is the longest request that the blocks hold, in whole blocks.
-func (s tuneSheet) longest(blocks int) int {
+func (s Sheet) longest(blocks int) int {
 	n := s.maxLen / s.blockSize
 	for n > 0 && s.model.blocksOf(float64(n*s.blockSize), s.blockSize) > float64(blocks) {
 		n -= max(1, n/256)
@@ -171,10 +171,10 @@ func (s tuneSheet) longest(blocks int) int {
 	return n * s.blockSize
 }
 
-// A tunePool is what the settings are computed from, read from a live engine or computed.
-type tunePool struct {
-	tuneLoad
-	engine  tuneEngine
+// A poolInput is what the settings are computed from, read from a live engine or computed.
+type poolInput struct {
+	load
+	engine  engineFlags
 	blocks  int
 	now     int  // max_num_seqs; 0: not known
 	running int  // most at a time on one worker, live
@@ -183,20 +183,20 @@ type tunePool struct {
 }
 
 // settings fills in the advice.
-func (s tuneSheet) settings(a tuneAdvice, p tunePool) (tuneAdvice, error) {
+func (s Sheet) settings(a Advice, p poolInput) (Advice, error) {
 	if p.average <= 0 {
 		return a, errors.New("say how long requests are: --avg-tokens, prompt and answer together")
 	}
 	seqs, why := s.sequences(a.UseCase, p)
-	a.Settings = append(a.Settings, tuneSetting{Flag: p.engine.seqs, Value: seqs, Now: p.now, Why: why})
+	a.Settings = append(a.Settings, Setting{Flag: p.engine.seqs, Value: seqs, Now: p.now, Why: why})
 	chunk := s.chunk(&a, p, seqs)
 	a.Targets = append(a.Targets, s.targets(a.UseCase, p, seqs, chunk)...)
 	if s.maxLen > 0 {
-		a.Facts = append(a.Facts, tuneFact{"At the longest", fmt.Sprintf("%s of %d tokens", count(int(float64(p.blocks)/s.each(p.engine, float64(s.maxLen))), "request"), s.maxLen), "what holds if everybody uses the whole context"})
+		a.Facts = append(a.Facts, Fact{"At the longest", fmt.Sprintf("%s of %d tokens", count(int(float64(p.blocks)/s.each(p.engine, float64(s.maxLen))), "request"), s.maxLen), "what holds if everybody uses the whole context"})
 	}
 	if n := a.UseCase.answerWithin(); n > 0 {
 		u := a.UseCase
-		a.Facts = append(a.Facts, tuneFact{"Longest answer in time", fmt.Sprintf("%d tokens", n), fmt.Sprintf("(%g s − %g s) / %g s + 1", u.E2E, u.TTFT, u.ITL)})
+		a.Facts = append(a.Facts, Fact{"Longest answer in time", fmt.Sprintf("%d tokens", n), fmt.Sprintf("(%g s − %g s) / %g s + 1", u.E2E, u.TTFT, u.ITL)})
 	}
 	switch {
 	case p.now > seqs:
@@ -210,7 +210,7 @@ func (s tuneSheet) settings(a tuneAdvice, p tunePool) (tuneAdvice, error) {
 
 // sequences is how many sequences are safe at a time, and why: as many as the KV cache holds, fewer
 // where their tokens would come too slowly.
-func (s tuneSheet) sequences(u useCase, p tunePool) (int, string) {
+func (s Sheet) sequences(u UseCase, p poolInput) (int, string) {
 	fit := safeMaxNumSeqs(p.blocks, s.each(p.engine, p.average))
 	if fit < 1 {
 		return 1, fmt.Sprintf("the KV cache holds hardly one request of %.0f tokens", p.average)
@@ -234,19 +234,19 @@ func (s tuneSheet) sequences(u useCase, p tunePool) (int, string) {
 		}
 		return seqs, why
 	}
-	if fast := graphSize(s.hardware.seqsWithin(*s.model, s.kvBytes, p.tuneLoad, u.ITL)); fast >= 1 && fast < seqs {
+	if fast := graphSize(s.hardware.seqsWithin(*s.model, s.kvBytes, p.load, u.ITL)); fast >= 1 && fast < seqs {
 		return fast, fmt.Sprintf("more than about %d at a time take over %g ms a token; the KV cache would hold %d", fast, u.ITL*1000, fit)
 	}
 	return seqs, why
 }
 
 // chunk advises on the size of prefill chunks, and says what it costs whom.
-func (s tuneSheet) chunk(a *tuneAdvice, p tunePool, seqs int) int {
+func (s Sheet) chunk(a *Advice, p poolInput, seqs int) int {
 	u := a.UseCase
 	var pause func(int) float64
 	if s.times() {
 		pause = func(chunk int) float64 {
-			return s.hardware.stepSeconds(*s.model, s.kvBytes, tuneStep{sequences: float64(seqs), context: p.average, chunk: float64(chunk)})
+			return s.hardware.stepSeconds(*s.model, s.kvBytes, step{sequences: float64(seqs), context: p.average, chunk: float64(chunk)})
 		}
 	}
 	least := 0
@@ -265,9 +265,9 @@ func (s tuneSheet) chunk(a *tuneAdvice, p tunePool, seqs int) int {
 	case u.chunk <= readersChunk:
 		why = "small chunks keep tokens coming while prompts are read"
 	}
-	a.Settings = append(a.Settings, tuneSetting{Flag: p.engine.chunk, Value: chunk, Why: why})
+	a.Settings = append(a.Settings, Setting{Flag: p.engine.chunk, Value: chunk, Why: why})
 	if pause != nil {
-		a.Facts = append(a.Facts, tuneFact{"A step with a whole chunk", fmt.Sprintf("about %.0f ms", 1000*pause(chunk)), "weights and KV read, and the chunk's arithmetic; running answers pause for so long"})
+		a.Facts = append(a.Facts, Fact{"A step with a whole chunk", fmt.Sprintf("about %.0f ms", 1000*pause(chunk)), "weights and KV read, and the chunk's arithmetic; running answers pause for so long"})
 	}
 	return chunk
 }

@@ -1,7 +1,7 @@
-package main
+package tune
 
-// A tuneEngine is how an engine calls what is advised, and what guides often have wrong about it.
-type tuneEngine struct {
+// A engineFlags is how an engine calls what is advised, and what guides often have wrong about it.
+type engineFlags struct {
 	name        string
 	seqs, chunk string // the flags
 	// shared says that decoded tokens count against a chunk, so that it may not be smaller than the
@@ -10,9 +10,9 @@ type tuneEngine struct {
 	notes  []string
 }
 
-// tuneEngines are the engines' flags, by the engine's name in signals. Sources: their command lines
+// engines are the engines' flags, by the engine's name in signals. Sources: their command lines
 // (vllm serve, sglang.launch_server, trtllm-serve).
-var tuneEngines = map[string]tuneEngine{
+var engines = map[string]engineFlags{
 	"vllm": {name: "vLLM", seqs: "--max-num-seqs", chunk: "--max-num-batched-tokens", shared: true,
 		notes: []string{
 			"vLLM V1 always prefills in chunks: --enable-chunked-prefill changes nothing, and --max-num-batched-tokens is the size of the chunks.",
@@ -33,14 +33,14 @@ var tuneEngines = map[string]tuneEngine{
 
 // unknownEngine is one that nothing tells the kind of, such as behind a frontend that alone is
 // scraped.
-var unknownEngine = tuneEngine{name: "unknown engine", seqs: "sequences at a time", chunk: "tokens of a prefill chunk",
+var unknownEngine = engineFlags{name: "unknown engine", seqs: "sequences at a time", chunk: "tokens of a prefill chunk",
 	notes: []string{
 		"What runs the model was not seen, only what stands before it. vLLM calls the two --max-num-seqs and --max-num-batched-tokens, SGLang --max-running-requests and " +
 			"--chunked-prefill-size, TensorRT-LLM --max_batch_size and --max_num_tokens. Scrape the workers, too.",
 	}}
 
-func tuneEngineOf(name string) tuneEngine {
-	if e, ok := tuneEngines[name]; ok {
+func engineOf(name string) engineFlags {
+	if e, ok := engines[name]; ok {
 		return e
 	}
 	return unknownEngine
