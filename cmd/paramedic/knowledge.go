@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/internal/text"
 	"paramedic/playbooks"
-	"paramedic/rules"
 	"paramedic/state"
 )
 
@@ -77,7 +77,7 @@ func (c *cli) showPlaybook(dir, id string) error {
 		for _, pb := range library.All() {
 			known = append(known, pb.ID)
 		}
-		return fmt.Errorf("no playbook %q: %s (`paramedic playbooks list` names them)", id, rules.Meant(id, known))
+		return fmt.Errorf("no playbook %q: %s (`paramedic playbooks list` names them)", id, text.DidYouMean(id, known))
 	}
 	if c.output == "json" {
 		return c.json(pb)

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"paramedic/cmd/paramedic/service"
+	"paramedic/internal/text"
 	"paramedic/rules"
 	"paramedic/state"
 )
@@ -70,7 +71,7 @@ func (c *cli) showRule(dir, id string) error {
 		for _, p := range catalog.Pathologies() {
 			known = append(known, p.ID)
 		}
-		return fmt.Errorf("no cause or pathology %q: %s (`paramedic rules list` names them)", id, rules.Meant(id, known))
+		return fmt.Errorf("no cause or pathology %q: %s (`paramedic rules list` names them)", id, text.DidYouMean(id, known))
 	}
 	if c.output == "json" {
 		return c.json(cause)

@@ -17,6 +17,6 @@ func (c *cli) serveCommand() *cobra.Command {
 			return service.Serve(cmd.Context(), path, c.logger(), c.out)
 		},
 	}
-	cmd.Flags().StringVar(&path, "config", "", "configuration file (docs/configuration.md)")
+	cmd.Flags().StringVar(&path, "config", "", "configuration file (docs/reference/configuration.md)")
 	return cmd
 }

@@ -15,13 +15,13 @@ import (
 // Knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to
 // do about it.
 type Knowledge struct {
-	*rules.Catalog
+	rules.Rules
 	Library *playbooks.Library
 }
 
 // Diagnose names the cause and says what to do and what not to do about it.
 func (k Knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
-	d := k.Catalog.Diagnose(in, ev, now)
+	d := k.Rules.Diagnose(in, ev, now)
 	pb, ok := k.Library.For(d)
 	if !ok {
 		return d

@@ -11,7 +11,8 @@ import (
 	"paramedic/cmd/paramedic/config"
 	"paramedic/state"
 	"paramedic/state/jetstream"
-	"paramedic/webhook"
+	"paramedic/webhook/access"
+	"paramedic/webhook/alertmanager"
 )
 
 // Shutting down is bounded: requests are answered and deliveries finished within these, and what is
@@ -55,7 +56,7 @@ func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) er
 // is valid. The store, and with it everything that was accepted, outlives them all, and so do the
 // listener and what the metrics have counted.
 func serveGenerations(ctx context.Context, path string, cfg config.Config, deps Deps, host *Host) error {
-	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &webhook.Aside{}, &webhook.Sessions{}
+	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &alertmanager.Aside{}, &access.Sessions{}
 	service, err := New(cfg, deps)
 	if err != nil {
 		return err

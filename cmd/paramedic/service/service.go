@@ -18,12 +18,18 @@ import (
 	"paramedic/notify"
 	"paramedic/playbooks"
 	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
+	"paramedic/state/fold"
+	"paramedic/state/keeper"
 	"paramedic/state/outbox"
-	"paramedic/webhook"
+	"paramedic/webhook/access"
+	"paramedic/webhook/alertmanager"
 )
 
 // Deps is what a service is built on that outlives it, or that the demo brings itself.
@@ -34,8 +40,8 @@ type Deps struct {
 	Out    io.Writer // the console notifier's
 	// Clusters replaces the clusters that first aid writes to; nil: those that the configuration
 	// names.
-	Clusters map[string]remediate.Cluster
-	Timing   remediate.Timing
+	Clusters map[string]cluster.Cluster
+	Timing   policy.Timing
 	// Scrape names the pages to scrape instead of the configuration; nil: the configuration does.
 	Scrape func() []engine.Target
 	// Status answers for the default cluster's API server where the configuration names none; nil:
@@ -47,8 +53,8 @@ type Deps struct {
 	// Metrics count on over a change of the configuration, what was set aside stays on the list,
 	// and logins last; nil: new ones.
 	Metrics  *metrics
-	Aside    *webhook.Aside
-	Sessions *webhook.Sessions
+	Aside    *alertmanager.Aside
+	Sessions *access.Sessions
 }
 
 // A Service is the bot as one configuration makes it: every room, wired. A changed configuration
@@ -58,13 +64,13 @@ type Service struct {
 	deps    Deps
 	catalog *rules.Catalog
 	Library *playbooks.Library
-	Keeper  *state.Keeper
+	Keeper  *keeper.Keeper
 	gather  *enrich.Gatherer
 	outbox  *outbox.Dispatcher
 	Handler http.Handler
 	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
-	tokens  *webhook.Tokens // nil: the API asks for none
+	tokens  *access.Tokens // nil: the API asks for none
 
 	fleetCache   fleetCache
 	background   []func(ctx context.Context) error
@@ -81,7 +87,7 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 		s.metrics = newMetrics()
 	}
 	if s.deps.Aside == nil {
-		s.deps.Aside = &webhook.Aside{}
+		s.deps.Aside = &alertmanager.Aside{}
 	}
 	var err error
 	if s.catalog, s.Library, err = LoadKnowledge(cfg); err != nil {
@@ -91,9 +97,9 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Keeper = state.NewKeeper(state.KeeperConfig{
+	s.Keeper = keeper.New(keeper.Config{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
-		Fold: &state.Fold{Triage: Knowledge{s.catalog, s.Library}, Routing: router, Settings: cfg.Settings()},
+		Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: s.catalog}, s.Library}, Routing: router, Settings: cfg.Settings()},
 	})
 	if err := s.sources(); err != nil {
 		return nil, err
@@ -105,14 +111,16 @@ func New(cfg config.Config, deps Deps) (*Service, error) {
 		}
 	}
 	first := cfg.Remediation(deps.Timing)
-	first.View, first.Playbook, first.Clusters, first.Gauge = s.Keeper, s.Library.For, clusters, gauge{s.gather, deps.Clock}
-	first.SelfNamespace, first.Clock, first.Logger = ownNamespace(), deps.Clock, deps.Logger
-	aid, err := remediate.New(first)
+	first.SelfNamespace = ownNamespace()
+	aid, err := remediate.New(remediate.Config{
+		Site:     guard.Site{Rules: first, View: s.Keeper, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock}, Clock: deps.Clock},
+		Playbook: s.Library.For, Logger: deps.Logger,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("first aid: %w", err)
 	}
 	if cfg.Auth.API.TokensFile != "" {
-		if s.tokens, err = webhook.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
+		if s.tokens, err = access.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
 			return nil, err
 		}
 	}

@@ -71,7 +71,7 @@ func (l Survey) Run(ctx context.Context, model string) (Report, error) {
 			in.AlertCount += s.Alerts
 		}
 		in.ActiveAlerts = in.AlertCount
-		found := PoolReport{Pool: p, Symptoms: symptoms, Diagnosis: service.Knowledge{Catalog: l.Catalog, Library: l.Library}.Diagnose(&in, &pool, l.Now), Time: l.Catalog.Bottleneck(scope, &pool)}
+		found := PoolReport{Pool: p, Symptoms: symptoms, Diagnosis: service.Knowledge{Rules: rules.Rules{Catalog: l.Catalog}, Library: l.Library}.Diagnose(&in, &pool, l.Now), Time: l.Catalog.Bottleneck(scope, &pool)}
 		if found.Diagnosis.Cause == state.BenignAlert { // no alert has called for this look: what healthy engines show is nothing to tell
 			continue
 		}
