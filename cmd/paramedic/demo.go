@@ -63,10 +63,6 @@ func (c *cli) demoCommand() *cobra.Command {
 	return cmd
 }
 
-// The demo shows healthy traffic for this long before the fault, of the five minutes that a
-// scenario begins with.
-const healthyShown = 100 * time.Second
-
 // demoTiming are the run's times, shorter than in production so that a visitor sees the end. Rates
 // and quantiles look back five minutes: judged much sooner, a pool that has recovered still shows
 // what its rollout cost.
@@ -175,15 +171,6 @@ func ignoreClosed(err error) error {
 		return nil
 	}
 	return err
-}
-
-// demoTargets are the fleet's pages as they are now: a rollout brings new workers.
-func demoTargets(fleet *lab.Fleet, base string) []engine.Target {
-	var out []engine.Target
-	for _, t := range fleet.Targets() {
-		out = append(out, engine.Target{URL: base + t.Path, Labels: t.Labels})
-	}
-	return out
 }
 
 // A visitor watches the incident. The headless one also does what a person would: it approves what

@@ -21,7 +21,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/cmd/paramedic/config"
-	"paramedic/internal/text"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
 	"paramedic/state"
@@ -133,17 +132,6 @@ func (c *cli) announce(scenarios []lab.Scenario, speed float64) {
 	}
 }
 
-// maxSpeed is more than a small fleet's simulation manages on a usual machine; asked for more, it
-// only spins.
-const maxSpeed = 1000
-
-func checkSpeed(speed float64) error {
-	if !(speed > 0 && speed <= maxSpeed) { // NaN is neither
-		return fmt.Errorf("--speed is %g: give a number above 0 and up to %d", speed, maxSpeed)
-	}
-	return nil
-}
-
 // labScenarios are what is played of a fault or a decoy, or of a pair of faults: of two pools a
 // scenario for each.
 func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
@@ -166,14 +154,6 @@ func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
 		return nil, err
 	}
 	return []lab.Scenario{scenario}, nil
-}
-
-// knownFault refuses the name of a fault that there is none of.
-func knownFault(flag, name string, known []string) error {
-	if slices.Contains(known, name) {
-		return nil
-	}
-	return fmt.Errorf("%s %q is unknown: %s", flag, name, text.DidYouMean(name, known))
 }
 
 // webhookURL refuses what is no address that alerts can be delivered to.

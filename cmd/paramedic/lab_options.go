@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"paramedic/internal/text"
 	"paramedic/lab"
 )
 
@@ -128,4 +129,23 @@ func (o labOptions) apply(s lab.Scenario) lab.Scenario {
 		return s.As(o.kind)
 	}
 	return s
+}
+
+// maxSpeed is more than a small fleet's simulation manages on a usual machine; asked for more, it
+// only spins.
+const maxSpeed = 1000
+
+func checkSpeed(speed float64) error {
+	if !(speed > 0 && speed <= maxSpeed) { // NaN is neither
+		return fmt.Errorf("--speed is %g: give a number above 0 and up to %d", speed, maxSpeed)
+	}
+	return nil
+}
+
+// knownFault refuses the name of a fault that there is none of.
+func knownFault(flag, name string, known []string) error {
+	if slices.Contains(known, name) {
+		return nil
+	}
+	return fmt.Errorf("%s %q is unknown: %s", flag, name, text.DidYouMean(name, known))
 }

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"paramedic/lab"
 	"paramedic/lab/alerting"
 )
@@ -75,26 +73,6 @@ func TestALabThatCannotKeepUpEndsWhenToldTo(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("it goes on: %s behind its clock", clock.Now().Sub(fleet.Now()))
 		}
-	}
-}
-
-// A severity makes a fault stronger, and leaves a decoy what the pool carries.
-func TestSeverityIsOfFaults(t *testing.T) {
-	o := labOptions{severity: 1.5}
-	fault, err := lab.NewScenario(lab.KVLeak, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoy, err := lab.NewDecoy(lab.LoadTest, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	was := decoy.Faults[0].Severity
-	if got := o.apply(fault).Faults[0].Severity; got != 3 {
-		t.Errorf("a leak of severity 2 became one of %g, want 3", got)
-	}
-	if got := o.apply(decoy).Faults[0].Severity; got != was {
-		t.Errorf("a decoy's severity became %g", got)
 	}
 }
 
@@ -190,25 +168,6 @@ func TestTwoPoolsAreRunTogether(t *testing.T) {
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(told)), func(about string) bool { return strings.Contains(about, pool+"-") }) {
 				t.Errorf("%s: nothing was told of %s: %v", engine, pool, told)
 			}
-		}
-	}
-}
-
-// An option that was given and cannot be followed is an error, and not the scenario's own value
-// without a word.
-func TestAnOptionOfNothingIsRefused(t *testing.T) {
-	for _, flag := range []string{"severity", "workers", "rate"} {
-		var o labOptions
-		f := pflag.NewFlagSet("", pflag.ContinueOnError)
-		o.flags(f)
-		if err := o.load(); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Parse([]string{"--" + flag, "0"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := o.load(); err == nil || !strings.Contains(err.Error(), "--"+flag+" is 0") {
-			t.Errorf("%s: error %v", flag, err)
 		}
 	}
 }

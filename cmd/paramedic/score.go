@@ -5,27 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"paramedic/lab"
 )
-
-// A scoring says which of the lab's days are played.
-type scoring struct {
-	seeds   int
-	first   uint64
-	faults  []string
-	decoys  bool
-	doubles bool
-	matrix  string
-	options labOptions
-}
 
 func (c *cli) labScoreCommand() *cobra.Command {
 	s := scoring{}
@@ -89,19 +75,21 @@ func (c *cli) score(ctx context.Context, s scoring) error {
 		}
 		f.Close()
 	}
-	trials, err := s.run(ctx, c.scoreProgress(len(s.trials())))
+	shown := c.scoreProgress(len(s.trials()))
+	trials, err := s.run(ctx, shown.done)
+	shown.end()
 	if err != nil {
 		return err
 	}
 	if c.verbose {
 		for _, p := range trials {
-			fmt.Fprintf(c.err, "%s seed %d: %s\n%s", p.Fault, p.Seed, p.Outcome, p.trace)
+			fmt.Fprintf(c.err, "%s seed %d: %s\n%s", p.Fault, p.Seed, p.Outcome, p.verdictTrace())
 		}
 	}
 	b := sumScores(trials)
 	b.First, b.Seeds = s.first, s.seeds
 	if s.matrix != "" {
-		if err := os.WriteFile(s.matrix, matrixOf(trials).svg(), 0o644); err != nil {
+		if err := os.WriteFile(s.matrix, b.Matrix.svg(), 0o644); err != nil {
 			return fmt.Errorf("writing the matrix: %w", err)
 		}
 	}
@@ -110,76 +98,4 @@ func (c *cli) score(ctx context.Context, s scoring) error {
 	}
 	b.print(c.out)
 	return nil
-}
-
-// A trialKey is one trial to play.
-type trialKey struct {
-	kind, name string
-	seed       uint64
-}
-
-func (s scoring) trials() []trialKey {
-	names := map[string][]string{}
-	for _, name := range s.faults {
-		kind := kindFault
-		switch {
-		case strings.Contains(name, "+"):
-			kind = kindDouble
-		case slices.Contains(lab.Decoys(), name):
-			kind = kindDecoy
-		}
-		names[kind] = append(names[kind], name)
-	}
-	if s.decoys {
-		names[kindDecoy] = append(names[kindDecoy], lab.Decoys()...)
-	}
-	if s.doubles {
-		for _, d := range lab.Doubles() {
-			names[kindDouble] = append(names[kindDouble], d.Name())
-		}
-	}
-	var out []trialKey
-	for _, kind := range []string{kindFault, kindDecoy, kindDouble} {
-		played := map[string]bool{}
-		for _, name := range names[kind] {
-			if played[name] { // named twice it is played once: the same seed tells nothing new
-				continue
-			}
-			played[name] = true
-			for i := range s.seeds {
-				out = append(out, trialKey{kind, name, s.first + uint64(i)})
-			}
-		}
-	}
-	return out
-}
-
-// run plays every trial, as many at a time as there are processors. The results are in the order of
-// the trials.
-func (s scoring) run(ctx context.Context, told *progress) ([]played, error) {
-	// Pages are made, parsed and dropped by the thousand, and little of it lives on: collecting it
-	// less often saves a fifth of the time.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	defer told.end()
-	keys := s.trials()
-	out := make([]played, len(keys))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, k := range keys {
-		group.Go(func() error {
-			t, err := newTrialOf(k.kind, k.name, k.seed, s.options)
-			if err != nil {
-				return err
-			}
-			if out[i], err = t.play(ctx); err != nil {
-				return err
-			}
-			told.done()
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return out, nil
 }

@@ -31,6 +31,9 @@ type played struct {
 	trace string // every verdict, for people who look into a run
 }
 
+// verdictTrace returns every verdict of the trial, with its sum.
+func (p played) verdictTrace() string { return p.trace }
+
 // A naming is a fault and what it was called.
 type naming struct {
 	Cause string `json:"cause"`
