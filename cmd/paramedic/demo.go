@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/score"
 	"paramedic/cmd/paramedic/service"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
@@ -55,7 +56,7 @@ func (c *cli) demoCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&d.fault, "fault", lab.KVExhaustion, "what goes wrong")
-	f.StringVar(&d.engine, "engine", string(lab.VLLM), engineUsage)
+	f.StringVar(&d.engine, "engine", string(lab.VLLM), score.EngineUsage)
 	f.Float64Var(&d.speed, "speed", 0, "simulated seconds a second (default 15, and 60 with --headless); while first aid waits for you it is 1")
 	f.BoolVar(&d.headless, "headless", false, "approve what is offered, play one incident to its end, and exit 0 if it was diagnosed and mitigated")
 	f.StringVar(&d.listen, "listen", "", "address of the incident page (default 127.0.0.1:8080, and any free port with --headless)")
@@ -76,7 +77,7 @@ func (d *demo) run(ctx context.Context) error {
 	if d.listen != "" && !service.OnLoopback(d.listen) {
 		return fmt.Errorf("--listen %s: the demo asks nobody for a password, so give it an address of this machine, such as 127.0.0.1:8080", d.listen)
 	}
-	if err := knownFault("--fault", d.fault, lab.Faults()); err != nil {
+	if err := score.CheckFault("--fault", d.fault, lab.Faults()); err != nil {
 		return err
 	}
 	scenario, err := lab.NewScenario(d.fault, d.seed)
@@ -90,7 +91,7 @@ func (d *demo) run(ctx context.Context) error {
 	case d.speed == 0:
 		d.speed = 15
 	}
-	if err := checkSpeed(d.speed); err != nil {
+	if err := score.CheckSpeed(d.speed); err != nil {
 		return err
 	}
 	scenario.Config.ColdStart = 40 * time.Second
@@ -99,7 +100,7 @@ func (d *demo) run(ctx context.Context) error {
 		return fmt.Errorf("building the fleet: %w", err)
 	}
 	fmt.Fprintf(d.err, "Four simulated %s workers serve a model of 70 billion parameters; time runs %.0f times as fast as yours.\nComing up: %s\n\n", kind.Title(), d.speed, scenario.Story)
-	begin := fleet.Start().Add(5*time.Minute - healthyShown)
+	begin := fleet.Start().Add(5*time.Minute - score.HealthyShown)
 	fleet.Advance(begin)
 	return d.play(ctx, scenario, fleet, lab.NewClock(begin, d.speed))
 }
@@ -137,8 +138,8 @@ func (d *demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet
 	cfg.Remediate.Mode = "approve"
 	service, err := service.New(cfg, service.Deps{Store: store, Clock: clock, Logger: log, Out: d.out, Colour: console.Terminal(d.out), Timing: demoTiming,
 		Clusters: map[string]cluster.Cluster{"default": newDemoCluster(fleet)},
-		Scrape:   func() []engine.Target { return demoTargets(fleet, "http://"+pages.Addr().String()) }, ScrapeEvery: alerting.ScrapeInterval,
-		Status: lastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })})
+		Scrape:   func() []engine.Target { return score.Targets(fleet, "http://"+pages.Addr().String()) }, ScrapeEvery: alerting.ScrapeInterval,
+		Status: score.LastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })})
 	if err != nil {
 		return err
 	}

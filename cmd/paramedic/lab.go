@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/score"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
 	"paramedic/state"
@@ -50,13 +51,13 @@ func (c *cli) labRulesCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&engine, "engine", string(lab.VLLM), engineUsage)
+	cmd.Flags().StringVar(&engine, "engine", string(lab.VLLM), score.EngineUsage)
 	return cmd
 }
 
 func (c *cli) labRunCommand() *cobra.Command {
 	var fault, listen, hook string
-	var options labOptions
+	var options score.Options
 	var seed uint64
 	var speed float64
 	cmd := &cobra.Command{
@@ -67,10 +68,10 @@ func (c *cli) labRunCommand() *cobra.Command {
 			"With --webhook its own alert rules are evaluated and delivered as Alertmanager would.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := options.load(); err != nil {
+			if err := options.Load(); err != nil {
 				return err
 			}
-			if err := checkSpeed(speed); err != nil {
+			if err := score.CheckSpeed(speed); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("webhook") {
@@ -102,20 +103,20 @@ func (c *cli) labRunCommand() *cobra.Command {
 	f.StringVar(&hook, "webhook", "", "deliver alerts to this webhook URL")
 	f.Uint64Var(&seed, "seed", 1, "seed of the traffic")
 	f.Float64Var(&speed, "speed", 1, "simulated seconds a second; a real Prometheus, and a bot, want 1")
-	options.flags(f)
+	options.Flags(f)
 	return cmd
 }
 
 // labBeginning is what [labScenarios] finds, begun now: whoever scrapes its fleets, or takes their
 // alerts, goes by the machine's clock.
-func labBeginning(fault string, seed uint64, options labOptions) ([]lab.Scenario, error) {
+func labBeginning(fault string, seed uint64, options score.Options) ([]lab.Scenario, error) {
 	scenarios, err := labScenarios(fault, seed)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	for i, s := range scenarios {
-		scenarios[i] = options.apply(s).Beginning(now)
+		scenarios[i] = options.Apply(s).Beginning(now)
 	}
 	return scenarios, nil
 }
@@ -142,7 +143,7 @@ func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
 		}
 		return lab.NewDouble(d, seed)
 	}
-	if err := knownFault("--fault", name, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
+	if err := score.CheckFault("--fault", name, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
 		return nil, err
 	}
 	play := lab.NewScenario

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/cmd/paramedic/score"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
 )
@@ -81,7 +82,7 @@ func TestALabThatCannotKeepUpEndsWhenToldTo(t *testing.T) {
 func TestAFleetThatIsRunBeginsNow(t *testing.T) {
 	for _, traffic := range []string{"poisson", "diurnal"} {
 		before := time.Now().Truncate(time.Second)
-		scenarios, err := labBeginning(lab.KVExhaustion, 1, labOptions{traffic: traffic})
+		scenarios, err := labBeginning(lab.KVExhaustion, 1, score.Options{Traffic: traffic})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +115,7 @@ func TestAFleetMayHaveTwoFaults(t *testing.T) {
 // Alertmanager tells of both.
 func TestTwoPoolsAreRunTogether(t *testing.T) {
 	for _, engine := range []lab.Kind{lab.VLLM, lab.SGLang} {
-		scenarios, err := labBeginning("engine_hang+monitoring_gap", 1, labOptions{kind: engine})
+		scenarios, err := labBeginning("engine_hang+monitoring_gap", 1, score.Options{Kind: engine})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"paramedic/cmd/paramedic/score"
 )
 
 func TestLabScoreInJSON(t *testing.T) {
@@ -16,7 +18,7 @@ func TestLabScoreInJSON(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	var got struct {
-		Faults []faultScore `json:"faults"`
+		Faults []score.FaultScore `json:"faults"`
 	}
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
@@ -43,9 +45,9 @@ func TestAScoreIsCheckedBeforeItIsPlayed(t *testing.T) {
 			t.Errorf("--faults %q: exit %d: %s", faults, code, out.String())
 		}
 	}
-	for want, s := range map[string]scoring{
-		"nothing is to be played": {seeds: 1, faults: []string{}, options: labOptions{engine: "vllm"}},
-		"--matrix: ":              {seeds: 1, faults: []string{"no such fault"}, matrix: filepath.Join(t.TempDir(), "none", "m.svg"), options: labOptions{engine: "vllm"}},
+	for want, s := range map[string]score.Selection{
+		"nothing is to be played": {Seeds: 1, Faults: []string{}, Options: score.Options{Engine: "vllm"}},
+		"--matrix: ":              {Seeds: 1, Faults: []string{"no such fault"}, Matrix: filepath.Join(t.TempDir(), "none", "m.svg"), Options: score.Options{Engine: "vllm"}},
 	} {
 		if err := (&cli{out: io.Discard, err: io.Discard}).score(t.Context(), s); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -58,8 +60,8 @@ func TestAScoreIsCheckedBeforeItIsPlayed(t *testing.T) {
 func TestAPersonSeesHowFarAScoreIs(t *testing.T) {
 	var line bytes.Buffer
 	told := &progress{out: &line, all: 2}
-	s := scoring{seeds: 2, first: 3, faults: []string{"engine_hang"}, options: labOptions{engine: "vllm"}}
-	if _, err := s.run(t.Context(), told.done); err != nil {
+	s := score.Selection{Seeds: 2, First: 3, Faults: []string{"engine_hang"}, Options: score.Options{Engine: "vllm"}}
+	if _, err := s.Play(t.Context(), told.done); err != nil {
 		t.Fatal(err)
 	}
 	told.end()

@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"testing"
@@ -18,7 +18,7 @@ func TestCoreCausesAreDiagnosedOnEveryEngine(t *testing.T) {
 		for _, fault := range faults {
 			t.Run(string(kind)+" "+fault, func(t *testing.T) {
 				t.Parallel()
-				run, err := newTrialOf(kindFault, fault, 8, labOptions{kind: kind})
+				run, err := newTrialOf(kindFault, fault, 8, Options{Kind: kind})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// A played is what came of one trial.
-type played struct {
+// A TrialResult is what came of one trial.
+type TrialResult struct {
 	Kind    string   `json:"kind"`  // fault, decoy or double
 	Fault   string   `json:"fault"` // the fault, the decoy, or the two faults
 	Seed    uint64   `json:"seed"`
@@ -21,18 +21,18 @@ type played struct {
 	Harmful []string `json:"harmful"` // advice that was given and makes the fault worse
 	// ToDiagnosis is the simulated time from the first alert to the last right verdict; zero where
 	// one is missing.
-	ToDiagnosis time.Duration `json:"to_diagnosis_ns"`
-	Alerts      int           `json:"alerts"`
-	Incidents   int           `json:"incidents"` // not merged into others
-	Pages       int           `json:"pages"`
-	Alone       aloneCount    `json:"alertmanager_alone"`
-	CalledDecoy string        `json:"called_decoy,omitempty"` // a decoy's incident: benign_alert or unknown
+	ToDiagnosis time.Duration     `json:"to_diagnosis_ns"`
+	Alerts      int               `json:"alerts"`
+	Incidents   int               `json:"incidents"` // not merged into others
+	Pages       int               `json:"pages"`
+	Alone       alertmanagerCount `json:"alertmanager_alone"`
+	CalledDecoy string            `json:"called_decoy,omitempty"` // a decoy's incident: benign_alert or unknown
 
 	trace string // every verdict, for people who look into a run
 }
 
-// verdictTrace returns every verdict of the trial, with its sum.
-func (p played) verdictTrace() string { return p.trace }
+// Trace returns every verdict of the trial, with its sum.
+func (p TrialResult) Trace() string { return p.trace }
 
 // A naming is a fault and what it was called.
 type naming struct {
@@ -111,8 +111,8 @@ func (t *trial) look() {
 	}
 }
 
-func (t *trial) result() played {
-	p := played{Kind: t.kind, Fault: t.name, Seed: t.seed, Alerts: t.alerts, Misled: t.misled, Named: []naming{}, False: []string{},
+func (t *trial) result() TrialResult {
+	p := TrialResult{Kind: t.kind, Fault: t.name, Seed: t.seed, Alerts: t.alerts, Misled: t.misled, Named: []naming{}, False: []string{},
 		Alone: t.alone.count}
 	var left []state.Incident
 	for _, in := range t.board.Incidents() {

@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"slices"
@@ -9,19 +9,19 @@ import (
 	"paramedic/lab/alerting"
 )
 
-// aloneCount is what people hear from Alertmanager without anybody who reads its alerts first.
-type aloneCount struct {
+// alertmanagerCount is what people hear from Alertmanager without anybody who reads its alerts first.
+type alertmanagerCount struct {
 	Notifications int `json:"notifications"` // to chat and pager; what is told again because it changed or went on counts again
 	Pages         int `json:"pages"`         // incidents at the pager: a group of critical alerts that begins to fire
 }
 
-// lonely is an Alertmanager as it is commonly configured: grouped by alertname and namespace, with
+// plainAlertmanager is an Alertmanager as it is commonly configured: grouped by alertname and namespace, with
 // its own default times; critical pages, warning is posted, info is only logged; a full KV cache
 // mutes the queue behind it, see [inhibitions]. It hears what the bot hears.
-type lonely struct {
+type plainAlertmanager struct {
 	manager *alerting.Alertmanager
 	open    map[string]bool // pager incidents by group key
-	count   aloneCount
+	count   alertmanagerCount
 }
 
 // inhibitions is the one inhibition that the articles ask for, "if the critical KV cache alert is
@@ -43,14 +43,14 @@ func inhibitions(k lab.Kind) []alerting.Inhibition {
 	return []alerting.Inhibition{vllm}
 }
 
-func newLonely(k lab.Kind) *lonely {
-	return &lonely{open: map[string]bool{}, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{
+func newPlainAlertmanager(k lab.Kind) *plainAlertmanager {
+	return &plainAlertmanager{open: map[string]bool{}, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{
 		GroupBy: []string{"alertname", "namespace"}, GroupWait: 30 * time.Second, GroupInterval: 5 * time.Minute, RepeatInterval: 4 * time.Hour,
 		Inhibit: inhibitions(k),
 	})}
 }
 
-func (l *lonely) receive(now time.Time, alerts []alerting.Alert) {
+func (l *plainAlertmanager) receive(now time.Time, alerts []alerting.Alert) {
 	l.manager.Receive(now, slices.Clone(alerts))
 	for _, n := range l.manager.Due(now) {
 		key, severity := n.Webhook.GroupKey, n.Webhook.CommonLabels["severity"]

@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 
 // The demo shows healthy traffic for this long before the fault, of the five minutes that a
 // scenario begins with.
-const healthyShown = 100 * time.Second
+const HealthyShown = 100 * time.Second
 
-// demoTargets are the fleet's pages as they are now: a rollout brings new workers.
-func demoTargets(fleet *lab.Fleet, base string) []engine.Target {
+// Targets are the fleet's pages as they are now: a rollout brings new workers.
+func Targets(fleet *lab.Fleet, base string) []engine.Target {
 	var out []engine.Target
 	for _, t := range fleet.Targets() {
 		out = append(out, engine.Target{URL: base + t.Path, Labels: t.Labels})
@@ -27,26 +27,26 @@ func demoTargets(fleet *lab.Fleet, base string) []engine.Target {
 	return out
 }
 
-// A scoring says which of the lab's days are played.
-type scoring struct {
-	seeds   int
-	first   uint64
-	faults  []string
-	decoys  bool
-	doubles bool
-	matrix  string
-	options labOptions
+// A Selection says which of the lab's days are played.
+type Selection struct {
+	Seeds   int
+	First   uint64
+	Faults  []string
+	Decoys  bool
+	Doubles bool
+	Matrix  string
+	Options Options
 }
 
-// A trialKey is one trial to play.
-type trialKey struct {
+// A trialID is one trial to play.
+type trialID struct {
 	kind, name string
 	seed       uint64
 }
 
-func (s scoring) trials() []trialKey {
+func (s Selection) Trials() []trialID {
 	names := map[string][]string{}
-	for _, name := range s.faults {
+	for _, name := range s.Faults {
 		kind := kindFault
 		switch {
 		case strings.Contains(name, "+"):
@@ -56,15 +56,15 @@ func (s scoring) trials() []trialKey {
 		}
 		names[kind] = append(names[kind], name)
 	}
-	if s.decoys {
+	if s.Decoys {
 		names[kindDecoy] = append(names[kindDecoy], lab.Decoys()...)
 	}
-	if s.doubles {
+	if s.Doubles {
 		for _, d := range lab.Doubles() {
 			names[kindDouble] = append(names[kindDouble], d.Name())
 		}
 	}
-	var out []trialKey
+	var out []trialID
 	for _, kind := range []string{kindFault, kindDecoy, kindDouble} {
 		played := map[string]bool{}
 		for _, name := range names[kind] {
@@ -72,27 +72,27 @@ func (s scoring) trials() []trialKey {
 				continue
 			}
 			played[name] = true
-			for i := range s.seeds {
-				out = append(out, trialKey{kind, name, s.first + uint64(i)})
+			for i := range s.Seeds {
+				out = append(out, trialID{kind, name, s.First + uint64(i)})
 			}
 		}
 	}
 	return out
 }
 
-// run plays every trial, as many at a time as there are processors, and calls done after each. The
+// Play plays every trial, as many at a time as there are processors, and calls done after each. The
 // results are in the order of the trials.
-func (s scoring) run(ctx context.Context, done func()) ([]played, error) {
+func (s Selection) Play(ctx context.Context, done func()) ([]TrialResult, error) {
 	// Pages are made, parsed and dropped by the thousand, and little of it lives on: collecting it
 	// less often saves a fifth of the time.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	keys := s.trials()
-	out := make([]played, len(keys))
+	keys := s.Trials()
+	out := make([]TrialResult, len(keys))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, k := range keys {
 		group.Go(func() error {
-			t, err := newTrialOf(k.kind, k.name, k.seed, s.options)
+			t, err := newTrialOf(k.kind, k.name, k.seed, s.Options)
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type trial struct {
 	enough     time.Duration // it ends so long after the right verdicts; zero: at the scenario's end
 	pools      []*trialPool
 	manager    *alerting.Alertmanager
-	alone      *lonely
+	alone      *plainAlertmanager
 	advice     *adviser
 	scraper    *engine.Client
 	gather     *enrich.Gatherer
@@ -91,19 +91,19 @@ const (
 	kindDouble = "double"
 )
 
-func newTrialOf(kind, name string, seed uint64, o labOptions) (*trial, error) {
+func newTrialOf(kind, name string, seed uint64, o Options) (*trial, error) {
 	scenarios, err := scenariosOf(kind, name, seed)
 	if err != nil {
 		return nil, err
 	}
 	for i := range scenarios {
-		scenarios[i] = o.apply(scenarios[i])
+		scenarios[i] = o.Apply(scenarios[i])
 	}
 	return trialOf(kind, name, seed, scenarios, o)
 }
 
 // trialOf plays scenarios as they are.
-func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o labOptions) (*trial, error) {
+func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o Options) (*trial, error) {
 	signals, err := rules.LoadSignals()
 	if err != nil {
 		return nil, fmt.Errorf("signals: %w", err)
@@ -116,11 +116,11 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o labOpti
 	if err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}
-	t := &trial{kind: kind, name: name, seed: seed, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{}), alone: newLonely(o.kind),
+	t := &trial{kind: kind, name: name, seed: seed, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{}), alone: newPlainAlertmanager(o.Kind),
 		advice: &adviser{catalog, library}, board: fold.NewBoard(),
 		fold:     &fold.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: config.Default().Settings()},
 		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{}, paged: map[state.IncidentID]bool{}}
-	t.watched = 5*time.Minute - healthyShown // like the demo it sees little of the healthy pool before
+	t.watched = 5*time.Minute - HealthyShown // like the demo it sees little of the healthy pool before
 	t.begin = t.watched
 	if o.varies() {
 		t.watched, t.begin = 5*time.Minute, hourBefore
@@ -135,7 +135,7 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o labOpti
 	}
 	t.now = t.pools[0].fleet.Start()
 	t.scraper = engine.New(engine.Config{Signals: signals, Interval: trialScrapes, Clock: trialClock{t}, Timeout: time.Minute, Transport: t, Discover: t.targets})
-	t.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{trialCluster: {Engines: t.scraper, Kubernetes: lastWords(t.fleets)}}, Signals: signals,
+	t.gather = enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{trialCluster: {Engines: t.scraper, Kubernetes: LastWords(t.fleets)}}, Signals: signals,
 		Deadline: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	return t, nil
 }
@@ -152,7 +152,7 @@ func scenariosOf(kind, name string, seed uint64) ([]lab.Scenario, error) {
 		}
 		return lab.NewDouble(d, seed)
 	}
-	if err := knownFault("--faults", name, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
+	if err := CheckFault("--faults", name, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
 		return nil, err
 	}
 	s, err := lab.NewScenario(name, seed)
@@ -210,13 +210,13 @@ func (t *trial) fleets() []*lab.Fleet {
 func (t *trial) targets() []engine.Target {
 	var out []engine.Target
 	for _, p := range t.pools {
-		out = append(out, demoTargets(p.fleet, "http://"+p.host)...)
+		out = append(out, Targets(p.fleet, "http://"+p.host)...)
 	}
 	return out
 }
 
 // play plays the scenario to its end.
-func (t *trial) play(ctx context.Context) (played, error) {
+func (t *trial) play(ctx context.Context) (TrialResult, error) {
 	start := t.pools[0].fleet.Start()
 	end := start.Add(t.length)
 	for t.now = start.Add(t.watched); t.now.Before(start.Add(t.begin)) && ctx.Err() == nil; t.now = t.now.Add(sparsely) {
@@ -227,7 +227,7 @@ func (t *trial) play(ctx context.Context) (played, error) {
 	}
 	for beat := 0; !t.now.After(end); beat++ {
 		if err := ctx.Err(); err != nil {
-			return played{}, err
+			return TrialResult{}, err
 		}
 		for _, p := range t.pools {
 			p.fleet.Advance(t.now)
@@ -236,7 +236,7 @@ func (t *trial) play(ctx context.Context) (played, error) {
 			t.scraper.Scrape(ctx)
 		}
 		if err := t.evaluate(); err != nil {
-			return played{}, err
+			return TrialResult{}, err
 		}
 		if due, cluster := t.board.NextDue(); !due.IsZero() && !due.After(t.now) {
 			t.apply(state.Input{Cluster: cluster})

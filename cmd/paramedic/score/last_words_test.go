@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func TestTheFleetsLastWordsAreClassed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		source := lastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })
+		source := LastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })
 		q := enrich.Query{Cluster: "default", Signals: []rules.Signal{{ID: "kv_usage"}, {ID: "pod_last_error"}}}
 		if r := source.Read(t.Context(), q); len(r.Samples) != 0 {
 			t.Errorf("%s: a healthy fleet's last words are %v", fault, r.Samples)

@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func TestEveryFaultOfTheLabIsDiagnosed(t *testing.T) {
 				t.Skip("SKIPPED with -short (the race detector makes it ten times as long): played whole by make test")
 			}
 			for _, seed := range seeds {
-				run, err := newTrialOf(kindFault, fault, seed, labOptions{})
+				run, err := newTrialOf(kindFault, fault, seed, Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -64,7 +64,7 @@ func TestAFaultThatEndsKeepsItsName(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			run, err := newTrialOf(kindFault, fault, o.seed, labOptions{lasts: o.lasts})
+			run, err := newTrialOf(kindFault, fault, o.seed, Options{lasts: o.lasts})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestAGPUFaultIsDiagnosedOnEveryExportersPage(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Config.DCGM, s.Faults[0].Code, s.Faults[0].Then = form, 48, 45
-			run, err := trialOf(kindFault, lab.GPUFault, 8, []lab.Scenario{s}, labOptions{})
+			run, err := trialOf(kindFault, lab.GPUFault, 8, []lab.Scenario{s}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,22 +117,22 @@ func TestAGPUFaultIsDiagnosedOnEveryExportersPage(t *testing.T) {
 }
 
 func TestScoresCountWhatRunsCameTo(t *testing.T) {
-	leak := func(as, outcome string, p played) played {
+	leak := func(as, outcome string, p TrialResult) TrialResult {
 		p.Kind, p.Fault, p.Outcome, p.Named = kindFault, "kv_leak", outcome, []naming{{"kv_leak", as}}
 		return p
 	}
-	b := sumScores([]played{
-		leak("kv_leak", "right", played{ToDiagnosis: time.Minute, Alerts: 3, Incidents: 1, Pages: 1, Alone: aloneCount{4, 2}}),
-		leak("kv_leak", "right", played{ToDiagnosis: 3 * time.Minute, Misled: []string{"benign_alert"}, Alerts: 1, Incidents: 2}),
-		leak("kv_exhaustion", "kv_exhaustion", played{Alerts: 1, Incidents: 1, False: []string{"kv_exhaustion"}, Harmful: []string{"it does"}}),
-		leak("unknown", "unknown", played{Alerts: 1, Incidents: 1}),
-		leak("silent", "silent", played{}),
+	b := Sum([]TrialResult{
+		leak("kv_leak", "right", TrialResult{ToDiagnosis: time.Minute, Alerts: 3, Incidents: 1, Pages: 1, Alone: alertmanagerCount{4, 2}}),
+		leak("kv_leak", "right", TrialResult{ToDiagnosis: 3 * time.Minute, Misled: []string{"benign_alert"}, Alerts: 1, Incidents: 2}),
+		leak("kv_exhaustion", "kv_exhaustion", TrialResult{Alerts: 1, Incidents: 1, False: []string{"kv_exhaustion"}, Harmful: []string{"it does"}}),
+		leak("unknown", "unknown", TrialResult{Alerts: 1, Incidents: 1}),
+		leak("silent", "silent", TrialResult{}),
 		{Kind: kindDouble, Fault: "kv_leak+gpu_fault", Outcome: "missed", Named: []naming{{"kv_leak", "missed"}, {"gpu_fault", "gpu_fault"}}, Incidents: 1, Pages: 1},
-		{Kind: kindDecoy, Fault: "load_test", Outcome: "right", Incidents: 1, CalledDecoy: "unknown", Alone: aloneCount{1, 1}},
+		{Kind: kindDecoy, Fault: "load_test", Outcome: "right", Incidents: 1, CalledDecoy: "unknown", Alone: alertmanagerCount{1, 1}},
 		{Kind: kindDecoy, Fault: "load_test", Outcome: "gpu_fault", Incidents: 1, False: []string{"gpu_fault"}},
 	})
 	var out bytes.Buffer
-	b.print(&out)
+	b.Print(&out)
 	lines := strings.Split(out.String(), "\n")
 	for i := range lines {
 		lines[i] = strings.Join(strings.Fields(lines[i]), " ")
@@ -159,7 +159,7 @@ func TestScoresCountWhatRunsCameTo(t *testing.T) {
 
 // A picture with a red cell where a name is wrong, a green one where it is right.
 func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
-	m := matrixOf([]played{
+	m := matrixOf([]TrialResult{
 		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "kv_leak"}}},
 		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "unknown"}}},
 		{Kind: kindDecoy, Fault: "load_test", Incidents: 1, False: []string{"gpu_fault"}},
@@ -169,7 +169,7 @@ func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// The right names are a diagonal, also where one was never given.
-	m = matrixOf([]played{
+	m = matrixOf([]TrialResult{
 		{Kind: kindFault, Fault: "kv_leak", Named: []naming{{"kv_leak", "unknown"}}},
 		{Kind: kindFault, Fault: "benign_alert", Named: []naming{{"benign_alert", "benign_alert"}}},
 		{Kind: kindFault, Fault: "gpu_fault", Named: []naming{{"gpu_fault", "gpu_fault"}}},
@@ -180,7 +180,7 @@ func TestTheMatrixShowsWhatWasCalledWhat(t *testing.T) {
 	if right, wrong := m.colour("kv_leak", "kv_leak", 1, 1), m.colour("load_test", "gpu_fault", 1, 1); right != "#16773c" || wrong != "#b42318" {
 		t.Errorf("right is %s and wrong is %s", right, wrong)
 	}
-	if err := xml.Unmarshal(m.svg(), new(struct{})); err != nil {
+	if err := xml.Unmarshal(m.SVG(), new(struct{})); err != nil {
 		t.Error(err)
 	}
 }
@@ -261,7 +261,7 @@ func TestNoStoryTurnsASettingBothWays(t *testing.T) {
 func TestDoubleFaultsAreBothNamed(t *testing.T) {
 	for _, pair := range []string{"engine_hang+gpu_fault@one", "engine_hang+host_memory_leak@one", "routing_skew+gpu_fault"} {
 		t.Run(pair, func(t *testing.T) {
-			run, err := newTrialOf(kindDouble, pair, 3, labOptions{})
+			run, err := newTrialOf(kindDouble, pair, 3, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -281,7 +281,7 @@ func TestDoubleFaultsAreBothNamed(t *testing.T) {
 func TestDecoysAreNotTakenForFaults(t *testing.T) {
 	for _, decoy := range lab.Decoys() {
 		t.Run(decoy, func(t *testing.T) {
-			run, err := newTrialOf(kindDecoy, decoy, 3, labOptions{})
+			run, err := newTrialOf(kindDecoy, decoy, 3, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -298,8 +298,8 @@ func TestDecoysAreNotTakenForFaults(t *testing.T) {
 
 // A fault or a decoy that is asked for twice counts once.
 func TestATrialIsPlayedOnce(t *testing.T) {
-	s := scoring{seeds: 2, first: 5, faults: []string{lab.KVLeak, lab.LoadTest, lab.KVLeak}, decoys: true}
-	if got, want := len(s.trials()), 2*(1+len(lab.Decoys())); got != want {
+	s := Selection{Seeds: 2, First: 5, Faults: []string{lab.KVLeak, lab.LoadTest, lab.KVLeak}, Decoys: true}
+	if got, want := len(s.Trials()), 2*(1+len(lab.Decoys())); got != want {
 		t.Errorf("%d trials, want %d", got, want)
 	}
 }

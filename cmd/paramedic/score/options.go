@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 	"paramedic/lab"
 )
 
-// labOptions are what a simulated day has beside its fault. The zero value changes nothing.
-type labOptions struct {
-	engine   string
-	kind     lab.Kind
+// Options are what a simulated day has beside its fault. The zero value changes nothing.
+type Options struct {
+	Engine   string
+	Kind     lab.Kind
 	severity float64
 	shape    string
 	ramp     time.Duration
@@ -25,15 +25,15 @@ type labOptions struct {
 	without  []string
 	noise    float64
 	workers  int
-	traffic  string
+	Traffic  string
 	rate     float64
 	trace    lab.Trace
 	given    func(flag string) bool // on the command line
 }
 
-func (o *labOptions) flags(f *pflag.FlagSet) {
+func (o *Options) Flags(f *pflag.FlagSet) {
 	o.given = f.Changed
-	f.StringVar(&o.engine, "engine", string(lab.VLLM), engineUsage)
+	f.StringVar(&o.Engine, "engine", string(lab.VLLM), EngineUsage)
 	f.Float64Var(&o.severity, "severity", 0, "how strong the fault is; 1 is what its scenario has")
 	f.StringVar(&o.shape, "shape", "", "how the fault comes: step, ramp, pulse, sawtooth")
 	f.DurationVar(&o.ramp, "ramp", 0, "how long the fault takes to its full strength")
@@ -42,19 +42,19 @@ func (o *labOptions) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.without, "without", nil, "metrics that nobody exports, each a name with * for anything: DCGM_*,vllm:num_requests_waiting")
 	f.Float64Var(&o.noise, "noise", 0, "relative noise of the GPUs' sensors")
 	f.IntVar(&o.workers, "workers", 0, "how many workers; the traffic grows with them")
-	f.StringVar(&o.traffic, "traffic", "", "poisson, diurnal, or a file of recorded requests: Azure's LLM inference traces (CSV) or Mooncake's (JSON lines)")
+	f.StringVar(&o.Traffic, "traffic", "", "poisson, diurnal, or a file of recorded requests: Azure's LLM inference traces (CSV) or Mooncake's (JSON lines)")
 	f.Float64Var(&o.rate, "rate", 0, "requests a second over the pool; without it: the scenario's")
 }
 
-const engineUsage = "what the workers run: vllm, sglang, dynamo (vLLM behind Dynamo's frontend), or trtllm (TensorRT-LLM)"
+const EngineUsage = "what the workers run: vllm, sglang, dynamo (vLLM behind Dynamo's frontend), or trtllm (TensorRT-LLM)"
 
-// load checks the options, and reads the recorded traffic, if there is any.
-func (o *labOptions) load() error {
-	kind, err := lab.ParseKind(o.engine)
+// Load checks the options, and reads the recorded traffic, if there is any.
+func (o *Options) Load() error {
+	kind, err := lab.ParseKind(o.Engine)
 	if err != nil {
 		return fmt.Errorf("--engine: %w", err)
 	}
-	o.kind = kind
+	o.Kind = kind
 	for _, n := range []struct {
 		flag        string
 		value, most float64
@@ -73,26 +73,26 @@ func (o *labOptions) load() error {
 	if o.ramp < 0 || o.lasts < 0 {
 		return fmt.Errorf("--ramp is %s and --for is %s: give times that are not below zero", o.ramp, o.lasts)
 	}
-	switch o.traffic {
+	switch o.Traffic {
 	case "", "poisson", "diurnal":
 		return nil
 	}
-	f, err := os.Open(o.traffic)
+	f, err := os.Open(o.Traffic)
 	if err != nil {
 		return fmt.Errorf("--traffic is poisson, diurnal or a file: %w", err)
 	}
 	defer f.Close()
 	if o.trace, err = lab.ReadTrace(f); err != nil {
-		return fmt.Errorf("%s: %w", o.traffic, err)
+		return fmt.Errorf("%s: %w", o.Traffic, err)
 	}
 	return nil
 }
 
 // varies says whether the traffic is another from hour to hour or from minute to minute.
-func (o labOptions) varies() bool { return o.trace != nil || o.traffic == "diurnal" }
+func (o Options) varies() bool { return o.trace != nil || o.Traffic == "diurnal" }
 
-// apply is the scenario with the options.
-func (o labOptions) apply(s lab.Scenario) lab.Scenario {
+// Apply is the scenario with the options.
+func (o Options) Apply(s lab.Scenario) lab.Scenario {
 	for i := range s.Faults {
 		f := &s.Faults[i]
 		if o.severity > 0 && !slices.Contains(lab.Decoys(), f.Name) { // twice a load test that the pool carries is none that it carries
@@ -117,7 +117,7 @@ func (o labOptions) apply(s lab.Scenario) lab.Scenario {
 		s = s.Resize(o.workers)
 	}
 	switch {
-	case o.traffic == "diurnal":
+	case o.Traffic == "diurnal":
 		s = s.Diurnal()
 	case o.trace != nil:
 		s = s.Replay(o.trace)
@@ -125,8 +125,8 @@ func (o labOptions) apply(s lab.Scenario) lab.Scenario {
 	if o.rate > 0 {
 		s.Config.Workload.Rate = o.rate
 	}
-	if o.kind != "" {
-		return s.As(o.kind)
+	if o.Kind != "" {
+		return s.As(o.Kind)
 	}
 	return s
 }
@@ -135,15 +135,15 @@ func (o labOptions) apply(s lab.Scenario) lab.Scenario {
 // only spins.
 const maxSpeed = 1000
 
-func checkSpeed(speed float64) error {
+func CheckSpeed(speed float64) error {
 	if !(speed > 0 && speed <= maxSpeed) { // NaN is neither
 		return fmt.Errorf("--speed is %g: give a number above 0 and up to %d", speed, maxSpeed)
 	}
 	return nil
 }
 
-// knownFault refuses the name of a fault that there is none of.
-func knownFault(flag, name string, known []string) error {
+// CheckFault refuses the name of a fault that there is none of.
+func CheckFault(flag, name string, known []string) error {
 	if slices.Contains(known, name) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"strings"
@@ -11,7 +11,7 @@ import (
 
 // A severity makes a fault stronger, and leaves a decoy what the pool carries.
 func TestSeverityIsOfFaults(t *testing.T) {
-	o := labOptions{severity: 1.5}
+	o := Options{severity: 1.5}
 	fault, err := lab.NewScenario(lab.KVLeak, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -21,10 +21,10 @@ func TestSeverityIsOfFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := decoy.Faults[0].Severity
-	if got := o.apply(fault).Faults[0].Severity; got != 3 {
+	if got := o.Apply(fault).Faults[0].Severity; got != 3 {
 		t.Errorf("a leak of severity 2 became one of %g, want 3", got)
 	}
-	if got := o.apply(decoy).Faults[0].Severity; got != was {
+	if got := o.Apply(decoy).Faults[0].Severity; got != was {
 		t.Errorf("a decoy's severity became %g", got)
 	}
 }
@@ -33,16 +33,16 @@ func TestSeverityIsOfFaults(t *testing.T) {
 // without a word.
 func TestAnOptionOfNothingIsRefused(t *testing.T) {
 	for _, flag := range []string{"severity", "workers", "rate"} {
-		var o labOptions
+		var o Options
 		f := pflag.NewFlagSet("", pflag.ContinueOnError)
-		o.flags(f)
-		if err := o.load(); err != nil {
+		o.Flags(f)
+		if err := o.Load(); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Parse([]string{"--" + flag, "0"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.load(); err == nil || !strings.Contains(err.Error(), "--"+flag+" is 0") {
+		if err := o.Load(); err == nil || !strings.Contains(err.Error(), "--"+flag+" is 0") {
 			t.Errorf("%s: error %v", flag, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	"paramedic/state"
 )
 
-// lastWords reads what the containers of simulated fleets said at their end, as an API server keeps
+// LastWords reads what the containers of simulated fleets said at their end, as an API server keeps
 // it in their status. The fleets have no API server; all else that one would tell is on their
 // pages.
-type lastWords func() []*lab.Fleet
+type LastWords func() []*lab.Fleet
 
 // Read implements enrich.Source.
-func (fleets lastWords) Read(_ context.Context, q enrich.Query) enrich.Reading {
+func (fleets LastWords) Read(_ context.Context, q enrich.Query) enrich.Reading {
 	var out enrich.Reading
 	for _, s := range q.Signals {
 		if s.ID != "pod_last_error" {
@@ -34,4 +34,4 @@ func (fleets lastWords) Read(_ context.Context, q enrich.Query) enrich.Reading {
 }
 
 // Ping implements enrich.Source.
-func (lastWords) Ping(context.Context) error { return nil }
+func (LastWords) Ping(context.Context) error { return nil }

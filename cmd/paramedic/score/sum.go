@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"cmp"
@@ -13,14 +13,14 @@ import (
 	"paramedic/state"
 )
 
-// A scoreboard is the sum over all trials.
-type scoreboard struct {
+// A Scoreboard is the sum over all trials.
+type Scoreboard struct {
 	First   uint64       `json:"first_seed"`
 	Seeds   int          `json:"seeds"`
 	Totals  totals       `json:"totals"`
-	Faults  []faultScore `json:"faults"`
-	Decoys  []faultScore `json:"decoys"`
-	Doubles []faultScore `json:"doubles"`
+	Faults  []FaultScore `json:"faults"`
+	Decoys  []FaultScore `json:"decoys"`
+	Doubles []FaultScore `json:"doubles"`
 	Causes  []causeScore `json:"causes"`
 	Matrix  matrix       `json:"matrix"`
 }
@@ -48,8 +48,8 @@ type totals struct {
 	DecoyAlonePages  int     `json:"decoy_alertmanager_alone_pages"`
 }
 
-// faultScore is how one fault, decoy or pair was diagnosed over all seeds.
-type faultScore struct {
+// FaultScore is how one fault, decoy or pair was diagnosed over all seeds.
+type FaultScore struct {
 	Fault   string         `json:"fault"`
 	Runs    int            `json:"runs"`
 	Right   int            `json:"right"`
@@ -58,16 +58,16 @@ type faultScore struct {
 	Misled  map[string]int `json:"misled"` // causes that were named on the way to another verdict
 	// SecondsToDiagnosis is the mean simulated time from the first alert to the last right verdict;
 	// null where there was none.
-	SecondsToDiagnosis *float64 `json:"seconds_to_diagnosis"`
-	Silent             int      `json:"silent"`       // runs in which the pool bore the fault and no alert fired
-	Missed             int      `json:"missed"`       // runs in which a fault's alerts went to another's incident
-	OneIncident        int      `json:"one_incident"` // runs that ended as one incident for each fault
-	Incidents          float64  `json:"incidents"`    // that were not merged, in the mean
-	Pages              float64  `json:"pages"`        // incidents that PagerDuty was told of, in the mean
-	Harmful            int      `json:"harmful"`
-	AloneNotifications float64  `json:"alertmanager_alone_notifications"`
-	AlonePages         float64  `json:"alertmanager_alone_pages"`
-	Trials             []played `json:"trials"`
+	SecondsToDiagnosis *float64      `json:"seconds_to_diagnosis"`
+	Silent             int           `json:"silent"`       // runs in which the pool bore the fault and no alert fired
+	Missed             int           `json:"missed"`       // runs in which a fault's alerts went to another's incident
+	OneIncident        int           `json:"one_incident"` // runs that ended as one incident for each fault
+	Incidents          float64       `json:"incidents"`    // that were not merged, in the mean
+	Pages              float64       `json:"pages"`        // incidents that PagerDuty was told of, in the mean
+	Harmful            int           `json:"harmful"`
+	AloneNotifications float64       `json:"alertmanager_alone_notifications"`
+	AlonePages         float64       `json:"alertmanager_alone_pages"`
+	Trials             []TrialResult `json:"trials"`
 }
 
 // causeScore is how far a name can be trusted.
@@ -80,15 +80,15 @@ type causeScore struct {
 	Recall    *float64 `json:"recall"`
 }
 
-func sumScores(trials []played) scoreboard {
-	b := scoreboard{Faults: []faultScore{}, Decoys: []faultScore{}, Doubles: []faultScore{}, Matrix: matrixOf(trials), Causes: causeScores(trials)}
-	lists := map[string]*[]faultScore{kindFault: &b.Faults, kindDecoy: &b.Decoys, kindDouble: &b.Doubles}
+func Sum(trials []TrialResult) Scoreboard {
+	b := Scoreboard{Faults: []FaultScore{}, Decoys: []FaultScore{}, Doubles: []FaultScore{}, Matrix: matrixOf(trials), Causes: causeScores(trials)}
+	lists := map[string]*[]FaultScore{kindFault: &b.Faults, kindDecoy: &b.Decoys, kindDouble: &b.Doubles}
 	for _, p := range trials {
 		list := lists[p.Kind]
-		i := slices.IndexFunc(*list, func(s faultScore) bool { return s.Fault == p.Fault })
+		i := slices.IndexFunc(*list, func(s FaultScore) bool { return s.Fault == p.Fault })
 		if i < 0 {
 			i = len(*list)
-			*list = append(*list, faultScore{Fault: p.Fault, Wrong: map[string]int{}, Misled: map[string]int{}, Trials: []played{}})
+			*list = append(*list, FaultScore{Fault: p.Fault, Wrong: map[string]int{}, Misled: map[string]int{}, Trials: []TrialResult{}})
 		}
 		(*list)[i].add(p)
 		b.Totals.add(p)
@@ -102,7 +102,7 @@ func sumScores(trials []played) scoreboard {
 	return b
 }
 
-func (s *faultScore) add(p played) {
+func (s *FaultScore) add(p TrialResult) {
 	s.Trials = append(s.Trials, p)
 	s.Runs++
 	switch p.Outcome {
@@ -132,7 +132,7 @@ func (s *faultScore) add(p played) {
 	s.AlonePages += float64(p.Alone.Pages)
 }
 
-func (s *faultScore) mean() {
+func (s *FaultScore) mean() {
 	n := float64(s.Runs)
 	s.Incidents, s.Pages, s.AloneNotifications, s.AlonePages = s.Incidents/n, s.Pages/n, s.AloneNotifications/n, s.AlonePages/n
 	var took time.Duration
@@ -149,7 +149,7 @@ func (s *faultScore) mean() {
 	}
 }
 
-func (t *totals) add(p played) {
+func (t *totals) add(p TrialResult) {
 	one := func(n *int, is bool) {
 		if is {
 			*n++
@@ -192,7 +192,7 @@ func (t *totals) mean() {
 	}
 }
 
-func causeScores(trials []played) []causeScore {
+func causeScores(trials []TrialResult) []causeScore {
 	by := map[string]*causeScore{}
 	of := func(cause string) *causeScore {
 		if by[cause] == nil {
@@ -229,10 +229,10 @@ func share(n, all int) *float64 {
 	return &v
 }
 
-func (b scoreboard) print(w io.Writer) {
+func (b Scoreboard) Print(w io.Writer) {
 	for _, part := range []struct {
 		head string
-		list []faultScore
+		list []FaultScore
 	}{{"FAULT", b.Faults}, {headDecoys, b.Decoys}, {"DOUBLE FAULT", b.Doubles}} {
 		if len(part.list) > 0 {
 			printScores(w, part.head, part.list)
@@ -278,7 +278,7 @@ func (t totals) print(w io.Writer) {
 // headDecoys is the heading of the decoys' table.
 const headDecoys = "DECOY"
 
-func printScores(w io.Writer, head string, scores []faultScore) {
+func printScores(w io.Writer, head string, scores []FaultScore) {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, head+"\tRIGHT\tUNKNOWN\tSILENT\tWRONG\tMISLED ON THE WAY\tTO DIAGNOSIS\tONE INCIDENT\tINCIDENTS\tPAGES\tHARMFUL\tALERTMANAGER ALONE")
 	for _, s := range scores {

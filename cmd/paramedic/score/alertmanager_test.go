@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"slices"
@@ -42,13 +42,13 @@ func TestTheBaselineInhibitsOnEveryEngine(t *testing.T) {
 			elsewhere := alerting.Alert{Labels: map[string]string{"alertname": i.Target, "severity": "warning", "namespace": "other", "model_name": "qwen", "pod": "b"}}
 			for _, c := range []struct {
 				alerts []alerting.Alert
-				want   aloneCount
+				want   alertmanagerCount
 			}{
-				{[]alerting.Alert{full, queue}, aloneCount{1, 1}},
-				{[]alerting.Alert{queue}, aloneCount{1, 0}},
-				{[]alerting.Alert{full, elsewhere}, aloneCount{2, 1}},
+				{[]alerting.Alert{full, queue}, alertmanagerCount{1, 1}},
+				{[]alerting.Alert{queue}, alertmanagerCount{1, 0}},
+				{[]alerting.Alert{full, elsewhere}, alertmanagerCount{2, 1}},
 			} {
-				alone, now := newLonely(kind), time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
+				alone, now := newPlainAlertmanager(kind), time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 				alone.receive(now, c.alerts)
 				alone.receive(now.Add(time.Minute), c.alerts)
 				if alone.count != c.want {

@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ type matrix struct {
 const noName = "none"
 
 // matrixOf counts what every fault and decoy was called in the end.
-func matrixOf(trials []played) matrix {
+func matrixOf(trials []TrialResult) matrix {
 	counts := map[[2]string]int{}
 	var faults, decoys []string
 	columns := map[string]bool{}
@@ -72,9 +72,9 @@ func matrixOf(trials []played) matrix {
 	return m
 }
 
-// svg is the matrix as a picture: green where the name is right, grey where nothing was claimed,
+// SVG is the matrix as a picture: green where the name is right, grey where nothing was claimed,
 // red where it is wrong.
-func (m matrix) svg() []byte {
+func (m matrix) SVG() []byte {
 	const cell, left, top = 26, 200, 190
 	width, height := left+cell*len(m.Columns)+90, top+cell*len(m.Rows)+24
 	var b strings.Builder

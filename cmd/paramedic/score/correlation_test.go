@@ -1,4 +1,4 @@
-package main
+package score
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ import (
 // A bot that has watched the pool for half an hour tells of a surge what nobody told it: the
 // arrivals moved with what users feel, not after it, and how far they are from their usual.
 func TestArrivalsMoveWithWhatUsersFeel(t *testing.T) {
-	tr, err := newTrialOf(kindFault, lab.TrafficSurge, 3, labOptions{})
+	tr, err := newTrialOf(kindFault, lab.TrafficSurge, 3, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
