@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestTheDemoMendsThePoolOfEveryEngine(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var said bytes.Buffer
-			d := &demo{cli: &cli{out: io.Discard, err: &said}, fault: lab.KVExhaustion, engine: string(kind), headless: true, seed: 4, speed: 30}
+			d := &demo{out: io.Discard, err: &said, log: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn})), fault: lab.KVExhaustion, engine: string(kind), headless: true, seed: 4, speed: 30}
 			if err := d.run(t.Context()); err != nil {
 				t.Fatalf("%v\n%s", err, said.String())
 			}
