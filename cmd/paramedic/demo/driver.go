@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -20,10 +20,10 @@ import (
 	"paramedic/webhook/report"
 )
 
-// A visitor watches the incident. The headless one also does what a person would: it approves what
+// A driver watches the incident. The headless one also does what a person would: it approves what
 // is offered, through the API.
-type visitor struct {
-	*demo
+type driver struct {
+	*Demo
 	bot      *service.Service
 	base     string
 	clock    *lab.Clock
@@ -36,7 +36,7 @@ type visitor struct {
 const patience = 75 * time.Minute
 
 // watch follows the incident of the scenario's fault to its end.
-func (v *visitor) watch(ctx context.Context) error {
+func (v *driver) watch(ctx context.Context) error {
 	v.told = map[state.ActionID]bool{}
 	entries := v.bot.Keeper.Subscribe(ctx)
 	deadline := v.clock.After(patience)
@@ -47,7 +47,7 @@ func (v *visitor) watch(ctx context.Context) error {
 		case <-entries:
 		case <-v.clock.After(5 * time.Second):
 		case <-deadline:
-			if v.headless {
+			if v.Headless {
 				return v.giveUp()
 			}
 			deadline = nil
@@ -62,7 +62,7 @@ func (v *visitor) watch(ctx context.Context) error {
 					waits = waits || a.State == state.AwaitingApproval
 				}
 			}
-			if in.Cause() == state.Cause(v.fault) && v.ended(in) && shown(in) && v.headless {
+			if in.Cause() == state.Cause(v.Fault) && v.ended(in) && shown(in) && v.Headless {
 				return v.verdict(in)
 			}
 		}
@@ -77,35 +77,35 @@ func shown(in state.Incident) bool {
 }
 
 // pace lets time run slowly while first aid waits for a person, who reads first.
-func (v *visitor) pace(waits bool) {
-	if v.headless || waits == v.slow {
+func (v *driver) pace(waits bool) {
+	if v.Headless || waits == v.slow {
 		return
 	}
 	v.slow = waits
 	if waits {
-		v.clock.SetSpeed(min(1, v.speed))
+		v.clock.SetSpeed(min(1, v.Speed))
 		return
 	}
-	v.clock.SetSpeed(v.speed)
+	v.clock.SetSpeed(v.Speed)
 }
 
 // look tells the visitor of an action that waits, or approves it.
-func (v *visitor) look(ctx context.Context, a state.Action) {
+func (v *driver) look(ctx context.Context, a state.Action) {
 	if a.State != state.AwaitingApproval || v.told[a.ID] {
 		return
 	}
 	v.told[a.ID] = true
-	if !v.headless {
-		fmt.Fprintf(v.err, "\nTime runs as fast as yours until you decide. Approve it on the page: %s/incidents/%s\nor with: %s approve --server %s %s %s\n\n", v.base, a.Incident, os.Args[0], v.base, a.ID, state.ShortPlan(a.PlanHash))
+	if !v.Headless {
+		fmt.Fprintf(v.Err, "\nTime runs as fast as yours until you decide. Approve it on the page: %s/incidents/%s\nor with: %s approve --server %s %s %s\n\n", v.base, a.Incident, os.Args[0], v.base, a.ID, state.ShortPlan(a.PlanHash))
 		return
 	}
-	fmt.Fprintf(v.err, "\nThe visitor approves: %s\n\n", a.Change)
+	fmt.Fprintf(v.Err, "\nThe visitor approves: %s\n\n", a.Change)
 	if err := v.approve(ctx, a); err != nil {
-		fmt.Fprintf(v.err, "approving: %v\n", err)
+		fmt.Fprintf(v.Err, "approving: %v\n", err)
 	}
 }
 
-func (v *visitor) approve(ctx context.Context, a state.Action) error {
+func (v *driver) approve(ctx context.Context, a state.Action) error {
 	body, err := json.Marshal(map[string]string{"actor": "visitor", "reason": "demo", "plan_hash": a.PlanHash})
 	if err != nil {
 		return fmt.Errorf("encoding the approval: %w", err)
@@ -131,7 +131,7 @@ func (v *visitor) approve(ctx context.Context, a state.Action) error {
 
 // ended reports whether the incident's story is over: its first aid is through, or there is none
 // that the bot could give. What ran out is planned again while the incident is open.
-func (v *visitor) ended(in state.Incident) bool {
+func (v *driver) ended(in state.Incident) bool {
 	if len(in.Actions) == 0 {
 		return !v.treatable()
 	}
@@ -145,8 +145,8 @@ func (v *visitor) ended(in state.Incident) bool {
 }
 
 // treatable says whether the fault's playbook has first aid that the bot can give.
-func (v *visitor) treatable() bool {
-	pb, ok := v.bot.Library.ForCause(v.fault)
+func (v *driver) treatable() bool {
+	pb, ok := v.bot.Library.ForCause(v.Fault)
 	if !ok {
 		return false
 	}
@@ -159,24 +159,24 @@ func (v *visitor) treatable() bool {
 }
 
 // verdict ends the headless demo.
-func (v *visitor) verdict(in state.Incident) error {
-	fmt.Fprintf(v.err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title, report.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
+func (v *driver) verdict(in state.Incident) error {
+	fmt.Fprintf(v.Err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title, report.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
 	mitigated := !v.treatable()
 	for _, id := range in.Actions {
 		a, _ := v.bot.Keeper.Action(id)
-		fmt.Fprintf(v.err, "First aid: %s: %s. %s\n", a.Change, strings.ReplaceAll(string(a.State), "_", " "), a.Reason)
+		fmt.Fprintf(v.Err, "First aid: %s: %s. %s\n", a.Change, strings.ReplaceAll(string(a.State), "_", " "), a.Reason)
 		mitigated = mitigated || a.State == state.Succeeded
 	}
 	if !mitigated {
 		return errors.New("the incident was diagnosed, but not mitigated")
 	}
 	if !v.treatable() {
-		fmt.Fprintln(v.err, "Its first aid is for people; the playbook says what to do.")
+		fmt.Fprintln(v.Err, "Its first aid is for people; the playbook says what to do.")
 	}
 	return nil
 }
 
-func (v *visitor) giveUp() error {
+func (v *driver) giveUp() error {
 	var seen []string
 	for _, in := range v.bot.Keeper.Incidents() {
 		seen = append(seen, fmt.Sprintf("#%d %s: %s (%s)", in.Number, in.Cause(), in.Title, in.Status))
@@ -185,5 +185,5 @@ func (v *visitor) giveUp() error {
 			seen = append(seen, fmt.Sprintf("   %s: %s: %s", a.Change, a.State, a.Reason))
 		}
 	}
-	return fmt.Errorf("after %s of the fleet's time %s is not diagnosed and treated; there is:\n%s", patience, v.fault, strings.Join(seen, "\n"))
+	return fmt.Errorf("after %s of the fleet's time %s is not diagnosed and treated; there is:\n%s", patience, v.Fault, strings.Join(seen, "\n"))
 }

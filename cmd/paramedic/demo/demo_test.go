@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ func TestTheDemoMendsThePoolOfEveryEngine(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			var said bytes.Buffer
-			d := &demo{out: io.Discard, err: &said, log: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn})), fault: lab.KVExhaustion, engine: string(kind), headless: true, seed: 4, speed: 30}
-			if err := d.run(t.Context()); err != nil {
+			d := &Demo{Out: io.Discard, Err: &said, Log: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn})), Fault: lab.KVExhaustion, Engine: string(kind), Headless: true, Seed: 4, Speed: 30}
+			if err := d.Run(t.Context()); err != nil {
 				t.Fatalf("%v\n%s", err, said.String())
 			}
 			if !strings.Contains(said.String(), "First aid: "+change+": succeeded") {

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"paramedic/remediate/cluster"
 )
 
-// A demoCluster lets first aid treat the simulated fleet as it treats a real cluster: the same
+// A fleetCluster lets first aid treat the simulated fleet as it treats a real cluster: the same
 // reads, the same JSON Patches with the same preconditions.
-type demoCluster struct {
+type fleetCluster struct {
 	fleet *lab.Fleet
 
 	mu   sync.Mutex
@@ -27,12 +27,12 @@ type demoCluster struct {
 // podMarks are labels and annotations that patches have set on a pod.
 type podMarks struct{ labels, annotations map[string]string }
 
-func newDemoCluster(fleet *lab.Fleet) *demoCluster {
-	return &demoCluster{fleet: fleet, pods: map[string]podMarks{}}
+func newFleetCluster(fleet *lab.Fleet) *fleetCluster {
+	return &fleetCluster{fleet: fleet, pods: map[string]podMarks{}}
 }
 
 // Workload shows the pool's Deployment.
-func (d *demoCluster) Workload(_ context.Context, ref cluster.Ref) (cluster.Workload, error) {
+func (d *fleetCluster) Workload(_ context.Context, ref cluster.Ref) (cluster.Workload, error) {
 	dep := d.fleet.Deployment()
 	if ref.Namespace != dep.Namespace || ref.Name != dep.Name {
 		return cluster.Workload{}, fmt.Errorf("%s %s/%s: %w", ref.Kind, ref.Namespace, ref.Name, cluster.ErrNotFound)
@@ -53,7 +53,7 @@ func (d *demoCluster) Workload(_ context.Context, ref cluster.Ref) (cluster.Work
 }
 
 // Pod shows one worker.
-func (d *demoCluster) Pod(_ context.Context, namespace, name string) (cluster.Pod, error) {
+func (d *fleetCluster) Pod(_ context.Context, namespace, name string) (cluster.Pod, error) {
 	for _, p := range d.fleet.Pods() {
 		if p.Namespace == namespace && p.Name == name {
 			return d.seen(p), nil
@@ -62,7 +62,7 @@ func (d *demoCluster) Pod(_ context.Context, namespace, name string) (cluster.Po
 	return cluster.Pod{}, fmt.Errorf("pod %s/%s: %w", namespace, name, cluster.ErrNotFound)
 }
 
-func (d *demoCluster) seen(p lab.Pod) cluster.Pod {
+func (d *fleetCluster) seen(p lab.Pod) cluster.Pod {
 	d.mu.Lock()
 	marks := d.pods[p.UID]
 	d.mu.Unlock()
@@ -74,7 +74,7 @@ func (d *demoCluster) seen(p lab.Pod) cluster.Pod {
 }
 
 // Pods shows the pool's workers.
-func (d *demoCluster) Pods(_ context.Context, _ cluster.Workload) ([]cluster.Pod, error) {
+func (d *fleetCluster) Pods(_ context.Context, _ cluster.Workload) ([]cluster.Pod, error) {
 	var out []cluster.Pod
 	for _, p := range d.fleet.Pods() {
 		out = append(out, d.seen(p))
@@ -83,7 +83,7 @@ func (d *demoCluster) Pods(_ context.Context, _ cluster.Workload) ([]cluster.Pod
 }
 
 // Namespace shows the fleet's namespace, which has opted in.
-func (d *demoCluster) Namespace(_ context.Context, name string) (cluster.Namespace, error) {
+func (d *fleetCluster) Namespace(_ context.Context, name string) (cluster.Namespace, error) {
 	dep, budget := d.fleet.Deployment(), d.fleet.Budget()
 	if name != dep.Namespace {
 		return cluster.Namespace{}, fmt.Errorf("namespace %s: %w", name, cluster.ErrNotFound)
@@ -93,8 +93,8 @@ func (d *demoCluster) Namespace(_ context.Context, name string) (cluster.Namespa
 		Budgets:  []cluster.Budget{{Name: budget.Name, Selector: map[string]string{"app": dep.Name}, Allowed: budget.DisruptionsAllowed}}}, nil
 }
 
-// A demoObject is the part of a Kubernetes object that patches reach.
-type demoObject struct {
+// A object is the part of a Kubernetes object that patches reach.
+type object struct {
 	Metadata struct {
 		UID         string            `json:"uid"`
 		Generation  int64             `json:"generation,omitempty"`
@@ -104,20 +104,20 @@ type demoObject struct {
 	Spec struct {
 		Template struct {
 			Spec struct {
-				Containers []demoSpec `json:"containers"`
+				Containers []container `json:"containers"`
 			} `json:"spec"`
 		} `json:"template"`
 	} `json:"spec"`
 }
 
-type demoSpec struct {
+type container struct {
 	Name  string   `json:"name"`
 	Image string   `json:"image"`
 	Args  []string `json:"args"`
 }
 
 // apply applies a JSON Patch to an object, all or nothing.
-func (o demoObject) apply(body []byte) (demoObject, error) {
+func (o object) apply(body []byte) (object, error) {
 	patch, err := jsonpatch.DecodePatch(body)
 	if err != nil {
 		return o, fmt.Errorf("decoding the patch: %w: %w", cluster.ErrRefused, err)
@@ -129,7 +129,7 @@ func (o demoObject) apply(body []byte) (demoObject, error) {
 	if doc, err = patch.Apply(doc); err != nil {
 		return o, fmt.Errorf("%w: %w", cluster.ErrConflict, err)
 	}
-	var out demoObject
+	var out object
 	if err := json.Unmarshal(doc, &out); err != nil {
 		return o, fmt.Errorf("%w: %w", cluster.ErrRefused, err)
 	}
@@ -137,14 +137,14 @@ func (o demoObject) apply(body []byte) (demoObject, error) {
 }
 
 // PatchWorkload edits the Deployment's arguments, which rolls the pool.
-func (d *demoCluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body []byte, dryRun bool) (cluster.Workload, error) {
+func (d *fleetCluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body []byte, dryRun bool) (cluster.Workload, error) {
 	w, err := d.Workload(ctx, ref)
 	if err != nil {
 		return w, err
 	}
-	var was demoObject
+	var was object
 	was.Metadata.UID, was.Metadata.Generation, was.Metadata.Labels, was.Metadata.Annotations = w.UID, w.Generation, w.Labels, w.Annotations
-	was.Spec.Template.Spec.Containers = []demoSpec{{Name: w.Containers[0].Name, Image: w.Containers[0].Image, Args: w.Containers[0].Args}}
+	was.Spec.Template.Spec.Containers = []container{{Name: w.Containers[0].Name, Image: w.Containers[0].Image, Args: w.Containers[0].Args}}
 	now, err := was.apply(body)
 	if err != nil || dryRun {
 		return w, err
@@ -171,12 +171,12 @@ func (d *demoCluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body [
 
 // PatchPod edits a worker's labels; the Service lets go of it when its label does not match any
 // more.
-func (d *demoCluster) PatchPod(ctx context.Context, namespace, name string, body []byte, dryRun bool) (cluster.Pod, error) {
+func (d *fleetCluster) PatchPod(ctx context.Context, namespace, name string, body []byte, dryRun bool) (cluster.Pod, error) {
 	p, err := d.Pod(ctx, namespace, name)
 	if err != nil {
 		return p, err
 	}
-	var was demoObject
+	var was object
 	was.Metadata.UID, was.Metadata.Labels, was.Metadata.Annotations = p.UID, p.Labels, p.Annotations
 	now, err := was.apply(body)
 	if err != nil || dryRun {
@@ -196,7 +196,7 @@ func (d *demoCluster) PatchPod(ctx context.Context, namespace, name string, body
 }
 
 // Evict evicts a worker under the pool's disruption budget.
-func (d *demoCluster) Evict(ctx context.Context, namespace, name, uid string, dryRun bool) error {
+func (d *fleetCluster) Evict(ctx context.Context, namespace, name, uid string, dryRun bool) error {
 	p, err := d.Pod(ctx, namespace, name)
 	switch {
 	case err != nil:
