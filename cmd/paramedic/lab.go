@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,13 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"paramedic/cmd/paramedic/config"
 	"paramedic/cmd/paramedic/score"
 	"paramedic/lab"
 	"paramedic/lab/alerting"
@@ -231,12 +225,6 @@ func labBelow(f *lab.Fleet, of []*lab.Fleet) string {
 	return "/" + f.Deployment().Name
 }
 
-// A storm is a burst of alerts at one webhook.
-type storm struct {
-	url, token                        string
-	alerts, perPayload, senders, pods int
-}
-
 func (c *cli) labStormCommand() *cobra.Command {
 	s := storm{}
 	cmd := &cobra.Command{
@@ -255,58 +243,11 @@ func (c *cli) labStormCommand() *cobra.Command {
 	return cmd
 }
 
-// A stormed is what came of a storm.
-type stormed struct {
-	Alerts   int            `json:"alerts"`
-	Taken    int            `json:"taken"` // alerts that were answered with 2xx; the rate is theirs
-	Payloads int            `json:"payloads"`
-	Codes    map[string]int `json:"codes"`
-	Seconds  float64        `json:"seconds"`
-	PerSec   float64        `json:"alerts_per_second"`
-	P50MS    float64        `json:"p50_ms"`
-	P99MS    float64        `json:"p99_ms"`
-}
-
+// storm sends the alerts and prints how they were answered.
 func (c *cli) storm(ctx context.Context, s storm) error {
-	if s.alerts < 1 || s.perPayload < 1 || s.senders < 1 || s.pods < 1 {
-		return errors.New("--alerts, --per-payload, --senders and --pods must be at least 1")
-	}
-	if u, err := url.Parse(s.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || !config.Loopback(u.Hostname()) {
-		return errors.New("--url must be an http:// or https:// URL of this machine, such as http://127.0.0.1:8080/webhook/alertmanager: a storm at another's bot wakes people")
-	}
-	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: s.senders},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // it may lead elsewhere
-	payloads := (s.alerts + s.perPayload - 1) / s.perPayload
-	out := stormed{Alerts: s.alerts, Payloads: payloads, Codes: map[string]int{}}
-	var next atomic.Int64
-	var mu sync.Mutex
-	var took []time.Duration
-	var group sync.WaitGroup
-	start := time.Now()
-	for range s.senders {
-		group.Go(func() {
-			for ctx.Err() == nil {
-				n := int(next.Add(1)) - 1
-				if n >= payloads {
-					return
-				}
-				t0 := time.Now()
-				code, taken := s.send(ctx, client, n, start)
-				mu.Lock()
-				out.Codes[code]++
-				out.Taken += taken
-				took = append(took, time.Since(t0))
-				mu.Unlock()
-			}
-		})
-	}
-	group.Wait()
-	out.Seconds = time.Since(start).Seconds()
-	out.PerSec = float64(out.Taken) / out.Seconds
-	slices.Sort(took)
-	if len(took) > 0 {
-		out.P50MS = 1000 * took[len(took)/2].Seconds()
-		out.P99MS = 1000 * took[len(took)*99/100].Seconds()
+	out, err := s.run(ctx)
+	if err != nil {
+		return err
 	}
 	if c.output == "json" {
 		if err := c.json(out); err != nil {
@@ -320,53 +261,4 @@ func (c *cli) storm(ctx context.Context, s storm) error {
 		return fmt.Errorf("%s not taken: see the answers, and the log of the bot at --url", count(lost, "alert"))
 	}
 	return nil
-}
-
-// answers are the answers in words, each with how often it came.
-func (s stormed) answers() string {
-	var out []string
-	for _, code := range slices.Sorted(maps.Keys(s.Codes)) {
-		if code == noAnswer {
-			out = append(out, fmt.Sprintf("no answer %d×", s.Codes[code]))
-			continue
-		}
-		out = append(out, fmt.Sprintf("answered %s %d×", code, s.Codes[code]))
-	}
-	return strings.Join(out, ", ")
-}
-
-// noAnswer stands where the code of an answer would.
-const noAnswer = "no answer"
-
-// send sends the storm's nth payload and gives the answer's code, and how many alerts were taken.
-func (s storm) send(ctx context.Context, client *http.Client, n int, at time.Time) (code string, taken int) {
-	hook := alerting.Webhook{Receiver: "storm", Status: "firing", Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}
-	for i := n * s.perPayload; i < min((n+1)*s.perPayload, s.alerts); i++ {
-		hook.Alerts = append(hook.Alerts, alerting.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),
-			GeneratorURL: "http://prometheus:9090/graph?g0.expr=vllm%3Akv_cache_usage_perc+%3E+0.95",
-			Labels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": "storm",
-				"pod": fmt.Sprintf("vllm-storm-6d5f8c7b9-%05d", i%s.pods), "episode": fmt.Sprint(i)},
-			Annotations: map[string]string{"summary": "KV cache is almost full"}})
-	}
-	body, err := json.Marshal(hook)
-	if err != nil {
-		return err.Error(), 0
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
-	if err != nil {
-		return err.Error(), 0
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if s.token != "" {
-		req.Header.Set("Authorization", "Bearer "+s.token)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return noAnswer, 0
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 == 2 {
-		taken = len(hook.Alerts)
-	}
-	return resp.Status, taken
 }
