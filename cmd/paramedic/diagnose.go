@@ -98,7 +98,7 @@ func (d *diagnosis) run(ctx context.Context) error {
 	found, err := look.Run(ctx, d.model)
 	if err != nil && d.prometheus != "" {
 		if away := gather.Ping(ctx)[cluster.Name+"/prometheus"]; away != nil {
-			return unreachable(d.prometheus, away)
+			return survey.Unreachable(d.prometheus, away)
 		}
 	}
 	if err != nil {

@@ -226,7 +226,7 @@ func labBelow(f *lab.Fleet, of []*lab.Fleet) string {
 }
 
 func (c *cli) labStormCommand() *cobra.Command {
-	s := storm{}
+	s := score.Storm{}
 	cmd := &cobra.Command{
 		Use:   "storm",
 		Short: "Send a storm of alerts to a webhook URL and say how it was taken",
@@ -234,18 +234,18 @@ func (c *cli) labStormCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.storm(cmd.Context(), s) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.url, "url", "http://127.0.0.1:8080/webhook/alertmanager", "the webhook; only addresses of this machine")
-	f.StringVar(&s.token, "token", "", "bearer token")
-	f.IntVar(&s.alerts, "alerts", 10000, "how many alerts")
-	f.IntVar(&s.perPayload, "per-payload", 50, "alerts in a payload")
-	f.IntVar(&s.senders, "senders", 8, "payloads in flight at a time")
-	f.IntVar(&s.pods, "pods", 64, "pods that the alerts are about")
+	f.StringVar(&s.URL, "url", "http://127.0.0.1:8080/webhook/alertmanager", "the webhook; only addresses of this machine")
+	f.StringVar(&s.Token, "token", "", "bearer token")
+	f.IntVar(&s.Alerts, "alerts", 10000, "how many alerts")
+	f.IntVar(&s.PerPayload, "per-payload", 50, "alerts in a payload")
+	f.IntVar(&s.Senders, "senders", 8, "payloads in flight at a time")
+	f.IntVar(&s.Pods, "pods", 64, "pods that the alerts are about")
 	return cmd
 }
 
 // storm sends the alerts and prints how they were answered.
-func (c *cli) storm(ctx context.Context, s storm) error {
-	out, err := s.run(ctx)
+func (c *cli) storm(ctx context.Context, s score.Storm) error {
+	out, err := s.Run(ctx)
 	if err != nil {
 		return err
 	}
@@ -255,7 +255,7 @@ func (c *cli) storm(ctx context.Context, s storm) error {
 		}
 	} else {
 		fmt.Fprintf(c.out, "%d of %s taken, in %s, %.2f s: %.0f alerts/s; a payload took %.1f ms (p50), %.1f ms (p99); %s\n",
-			out.Taken, count(out.Alerts, "alert"), count(out.Payloads, "payload"), out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.answers())
+			out.Taken, count(out.Alerts, "alert"), count(out.Payloads, "payload"), out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.Answers())
 	}
 	if lost := out.Alerts - out.Taken; lost > 0 {
 		return fmt.Errorf("%s not taken: see the answers, and the log of the bot at --url", count(lost, "alert"))

@@ -36,7 +36,7 @@ func TestAStormCountsWhatWasTaken(t *testing.T) {
 	defer server.Close()
 	var out bytes.Buffer
 	c := &cli{out: &out}
-	err := c.storm(t.Context(), storm{url: server.URL + "/hook", alerts: 50, perPayload: 10, senders: 2, pods: 4})
+	err := c.storm(t.Context(), score.Storm{URL: server.URL + "/hook", Alerts: 50, PerPayload: 10, Senders: 2, Pods: 4})
 	if err == nil || !strings.Contains(err.Error(), "20 alerts not taken") {
 		t.Errorf("error %v", err)
 	}

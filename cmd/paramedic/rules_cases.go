@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/rules"
 )
 
@@ -39,7 +40,7 @@ func (c *cli) testRules(dir, cases string) error {
 		if from != "" {
 			own[from] = true
 		}
-		some, err := catalog.RunCasesWith(place, readCasePages)
+		some, err := catalog.RunCasesWith(place, survey.ReadPages)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package survey
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// unreachable is the error of a look at a Prometheus that cannot be asked: where it was looked for,
+// Unreachable is the error of a look at a Prometheus that cannot be asked: where it was looked for,
 // why it gave nothing, and what to try.
-func unreachable(base string, why error) error {
+func Unreachable(base string, why error) error {
 	shown := base
 	if u, err := url.Parse(base); err == nil {
 		u.User, u.RawQuery, u.Fragment = nil, "", "" // either may hold a secret

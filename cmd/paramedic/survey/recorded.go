@@ -1,4 +1,4 @@
-package main
+package survey
 
 import (
 	"bytes"
@@ -18,20 +18,20 @@ import (
 	"paramedic/state"
 )
 
-// recorded answers for engines with the pages that were recorded of them.
-type recorded struct {
+// recordedPages answers for engines with the pages that were recorded of them.
+type recordedPages struct {
 	now   time.Time
 	pages map[time.Time]map[string][]byte // by time and URL
 }
 
 // Now is the time of the page that is read.
-func (r *recorded) Now() time.Time { return r.now }
+func (r *recordedPages) Now() time.Time { return r.now }
 
 // After never comes: nothing waits while recorded pages are read.
-func (*recorded) After(time.Duration) <-chan time.Time { return nil }
+func (*recordedPages) After(time.Duration) <-chan time.Time { return nil }
 
 // RoundTrip is part of http.RoundTripper.
-func (r *recorded) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r *recordedPages) RoundTrip(req *http.Request) (*http.Response, error) {
 	body, ok := r.pages[r.now][req.URL.String()]
 	if !ok {
 		return nil, fmt.Errorf("no page of this time was recorded")
@@ -39,14 +39,14 @@ func (r *recorded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)), Header: http.Header{"Content-Type": {"text/plain; version=0.0.4"}}, Request: req}, nil
 }
 
-// readCasePages reads recorded pages as a look at the live engines would, at the times at which
+// ReadPages reads recorded pages as a look at the live engines would, at the times at which
 // they were recorded.
-func readCasePages(pages []rules.CasePage, at time.Time) (state.Evidence, error) {
+func ReadPages(pages []rules.CasePage, at time.Time) (state.Evidence, error) {
 	signals, err := rules.LoadSignals()
 	if err != nil {
 		return state.Evidence{}, fmt.Errorf("signals: %w", err)
 	}
-	r := &recorded{pages: map[time.Time]map[string][]byte{}}
+	r := &recordedPages{pages: map[time.Time]map[string][]byte{}}
 	targets := map[string]engine.Target{}
 	for _, p := range pages {
 		w := p.Worker

@@ -1,4 +1,4 @@
-package main
+package tune
 
 import (
 	"strings"
@@ -7,8 +7,8 @@ import (
 	"paramedic/state"
 )
 
-// engineOfPool is the engine of a pool's workers; empty where none tells, or they differ.
-func engineOfPool(workers []state.Worker, p rules.PoolHealth) string {
+// EngineOf is the engine of a pool's workers; empty where none tells, or they differ.
+func EngineOf(workers []state.Worker, p rules.PoolHealth) string {
 	engine := ""
 	for _, w := range workers {
 		if w.Engine == "" || w.Namespace != p.Namespace || w.Pool != p.Pool || w.Pool == "" && !strings.EqualFold(w.Model, p.Model) {
