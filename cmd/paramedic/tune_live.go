@@ -59,7 +59,7 @@ func (t *tuning) look(ctx context.Context) ([]tune.LivePool, error) {
 			continue // series that name the model only are of the pool that serves it
 		}
 		ev := gather.Gather(ctx, enrich.Request{Cluster: cluster.Name, Scope: p.Scope(), Onset: now, Now: now, Signals: tune.LiveSignals})
-		live := tune.NewLivePool(cmp.Or(p.Pool, p.Model), tune.EngineOf(ev.Workers, p), ev)
+		live := tune.NewLivePool(cmp.Or(p.Pool, p.Model), tune.EngineOf(ev.Workers, p.Namespace, p.Pool, p.Model), ev)
 		if live.ReportsBlocks() {
 			out = append(out, live)
 		}

@@ -3,15 +3,15 @@ package tune
 import (
 	"strings"
 
-	"paramedic/rules"
 	"paramedic/state"
 )
 
-// EngineOf is the engine of a pool's workers; empty where none tells, or they differ.
-func EngineOf(workers []state.Worker, p rules.PoolHealth) string {
+// EngineOf returns the engine of a pool's workers. It is empty if no worker reports one, or they
+// differ.
+func EngineOf(workers []state.Worker, namespace, pool, model string) string {
 	engine := ""
 	for _, w := range workers {
-		if w.Engine == "" || w.Namespace != p.Namespace || w.Pool != p.Pool || w.Pool == "" && !strings.EqualFold(w.Model, p.Model) {
+		if w.Engine == "" || w.Namespace != namespace || w.Pool != pool || w.Pool == "" && !strings.EqualFold(w.Model, model) {
 			continue
 		}
 		if engine != "" && engine != w.Engine {
