@@ -17,7 +17,7 @@ type everywhereWorld struct {
 
 func newEverywhereWorld(t *testing.T) *everywhereWorld {
 	return &everywhereWorld{storm: &storm{t: t, board: fold.NewBoard(), now: Now,
-		fold: fold.Fold{Triage: Rules{MustLoad(t)}, Routing: nobody{}, Settings: state.DefaultSettings()}}}
+		fold: fold.Fold{Triage: Rules{Catalog: MustLoad(t)}, Routing: nobody{}, Settings: state.DefaultSettings()}}}
 }
 
 func podAlert(rule string, n int) state.Alert {

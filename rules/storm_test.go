@@ -113,7 +113,7 @@ func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
 			slices.Sort(want)
 			seen := map[string]uint64{}
 			for seed := range uint64(6) {
-				s := &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute), fold: fold.Fold{Triage: Rules{c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
+				s := &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute), fold: fold.Fold{Triage: Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 				order := slices.Clone(alerts)
 				rand.New(rand.NewPCG(seed, 1)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 				seen[fmt.Sprint(s.run(order, k.ev))] = seed
@@ -134,7 +134,7 @@ func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
 func TestKeep6702WhatStandsAloneIsCorrelatedToo(t *testing.T) {
 	c := MustLoad(t)
 	newStorm := func() *storm {
-		return &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute), fold: fold.Fold{Triage: Rules{c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
+		return &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute), fold: fold.Fold{Triage: Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 	}
 	var alerts []alertJSON
 	for i := range 500 {
