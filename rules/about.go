@@ -1,8 +1,11 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+
+	"paramedic/internal/text"
 
 	"paramedic/state"
 )
@@ -10,9 +13,8 @@ import (
 // anyTarget is the hint key of rules that fire for every scrape target, inference or not.
 const anyTarget = "any_target"
 
-// A subject holds the pools that an incident's alerts can be about, from the alerts and the
-// topology.
-type subject struct {
+// An about holds what the alerts of an incident are about, as far as live context can tell.
+type about struct {
 	scopes []state.Scope // pools that the alerts can mean
 	known  bool          // the alerts name these pools or their workers
 	// strange lists what the alerts name instead of a pool: a job, a pod or a workload without a
@@ -22,26 +24,26 @@ type subject struct {
 
 // subject returns the pools that the alerts of an incident can mean. The scope is the incident's,
 // corrected by live context.
-func (c *Catalog) subject(in *state.Incident, scope state.Scope, top *topology) subject {
+func (c *Catalog) subject(in *state.Incident, scope state.Scope, top *topology) about {
 	whole := []state.Scope{scope}
 	if scope.Pool != "" || len(scope.Nodes) > 0 {
-		return subject{scopes: whole, known: true}
+		return about{scopes: whole, known: true}
 	}
 	known := scope.Model != "" || ofInference(in)
 	if len(top.pools) == 0 {
-		return subject{scopes: whole, known: known || top.placed(in)}
+		return about{scopes: whole, known: known || top.placed(in)}
 	}
 	pools := top.poolsIn(scope)
 	if scraped := top.scrapedPools(in, pools); len(scraped) > 0 {
-		return subject{scopes: scraped, known: true}
+		return about{scopes: scraped, known: true}
 	}
 	if strange := c.strange(in, top); strange != "" {
-		return subject{scopes: whole, strange: strange}
+		return about{scopes: whole, strange: strange}
 	}
 	if len(pools) == 0 {
-		return subject{scopes: whole, known: known}
+		return about{scopes: whole, known: known}
 	}
-	return subject{scopes: pools, known: known}
+	return about{scopes: pools, known: known}
 }
 
 // ofInference reports whether an alert's rule is about inference, and not about any workload or
@@ -103,7 +105,7 @@ func (t *topology) scrapers(e state.Entity) []*state.Worker {
 		}
 		read := slices.ContainsFunc(w.Jobs,
 			func(j state.ScrapeJob) bool { return !differ(j.Job, e.Job) && !differ(j.Service, e.Service) })
-		behind := len(w.Jobs) == 0 && contains(w.Routes, "Service/"+or(e.Service, e.Job))
+		behind := len(w.Jobs) == 0 && slices.Contains(w.Routes, "Service/"+cmp.Or(e.Service, e.Job))
 		if read || behind {
 			out = append(out, w)
 		}
@@ -135,12 +137,12 @@ func (c *Catalog) strange(in *state.Incident, top *topology) string {
 			if name == "" {
 				return ""
 			}
-			if !contains(found, name) {
+			if !slices.Contains(found, name) {
 				found = append(found, name)
 			}
 		}
 	}
-	return names(found)
+	return text.List(found)
 }
 
 // stranger describes the pod, workload or job that the entity names if no known worker belongs to
@@ -172,7 +174,7 @@ func (t *topology) jobsKnown(namespace string) bool {
 // sibling reports whether the entity's pod is a worker or has a worker's name pattern: workers are
 // replaced, and the new pods keep the pattern.
 func (t *topology) sibling(e state.Entity) bool {
-	if t.byPod[place{e.Namespace, e.Pod}] != nil || len(t.behind(e.Namespace, e.Pool)) > 0 {
+	if t.byPod[placeOf(e.Namespace, e.Pod)] != nil || len(t.behind(e.Namespace, e.Pool)) > 0 {
 		return true
 	}
 	stem := func(pod string) string {

@@ -39,10 +39,10 @@ func (c *Catalog) Aside(in *state.Incident, alerts []*state.AlertRecord, ev *sta
 		moved := second.tellsOf(alerts, top)
 		if second.named && second.ranked[0].cause.besides(root, in.Symptoms) && !second.takes(broken, top) &&
 			len(moved) > 0 && len(moved) < len(alerts) {
-			second.view.release()
+			second.release()
 			return moved
 		}
-		second.view.release()
+		second.release()
 	}
 	return nil
 }
@@ -100,8 +100,8 @@ func (v verdict) tellsOf(alerts []*state.AlertRecord, top *topology) []*state.Al
 	for _, a := range alerts {
 		e := top.resolve(a.Sign.Entity)
 		_, explained := best.cause.Explains[a.Sign.Symptom]
-		machine := contains(best.nodes, e.Node) && (e.Pod == "" || best.cause.Scope == "node")
-		worker := contains(best.pods, e.Pod) && !differ(e.Namespace, v.view.scope.Namespace)
+		machine := slices.Contains(best.nodes, e.Node) && (e.Pod == "" || best.cause.Scope == "node")
+		worker := slices.Contains(best.pods, e.Pod) && !differ(e.Namespace, v.view.scope.Namespace)
 		if explained && (machine || worker) {
 			out = append(out, a)
 		}

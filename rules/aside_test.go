@@ -12,7 +12,7 @@ import (
 func gathered(t *testing.T, c *Catalog, workers, evidenceLines string) *state.Evidence {
 	t.Helper()
 	k := caseRun{cat: c, dir: "testdata/cases", result: &CaseResult{}, short: map[string]state.Worker{}}
-	k.ev.At = caseTime
+	k.ev.At = Now
 	k.workers(workers)
 	k.evidence("base ../healthy.evidence\n"+evidenceLines, "", 0)
 	if len(k.result.Failures) > 0 {
@@ -37,7 +37,7 @@ const hangs = "requests_running b 44 was=60\nrequests_waiting b 35 was=0\ngenera
 // StatefulSets of two namespaces, production and staging of a model, have pods with the same names.
 // A verdict on one pod must not affect the other.
 func TestBrokenPodIsMatchedByNamespace(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	ev := gathered(t, c, "a llm vllm-0 vllm llama-70b node-1 0,1\nb llm vllm-1 vllm llama-70b node-2 0,1\nc llm vllm-2 vllm llama-70b "+
 		"node-3 0,1\n", hangs)
 	in := firing(c, ev.Workers, map[string]string{"alertname": "VLLMThroughputDrop", "severity": "warning", "model_name": "llama-70b",
@@ -47,7 +47,7 @@ func TestBrokenPodIsMatchedByNamespace(t *testing.T) {
 	for space, want := range map[string]state.Cause{"staging": "engine_hang", "llm": state.Unknown} {
 		ev.Beside = []state.Beside{
 			{Incident: "INC-9", Cause: "engine_hang", Scope: state.Scope{Namespace: space, Pool: "vllm", Pods: []string{"vllm-1"}}}}
-		if got := c.Diagnose(in, ev, caseTime).Cause; got != want {
+		if got := c.Diagnose(in, ev, Now).Cause; got != want {
 			t.Errorf("beside a hang of vllm-1 in %s: %s, want %s", space, got, want)
 		}
 	}
@@ -56,7 +56,7 @@ func TestBrokenPodIsMatchedByNamespace(t *testing.T) {
 // An incident reports a failed node. Another incident's GPU fault on that node must not make the
 // failure a new problem.
 func TestFailedNodeStaysReportedDespiteGPUFaultOnIt(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	ev := gathered(t, c, "a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1\nb llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama "+
 		"llama-70b node-2 0,1\n", "")
 	failed := state.Beside{Incident: "INC-1", Cause: "node_failure",
@@ -75,7 +75,7 @@ func TestFailedNodeStaysReportedDespiteGPUFaultOnIt(t *testing.T) {
 // the root of the GPU fault, so it is no second problem. If it were split off, it would be merged
 // and split off again at every gathering.
 func TestNodeOfBrokenWorkerIsNotASecondCause(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	ev := gathered(t, c, `a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1
 b llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-1 2,3
 c llm vllm-llama-7d9f8b6c5-ccccc vllm-llama llama-70b node-3 0,1
@@ -99,7 +99,7 @@ d llm vllm-llama-7d9f8b6c5-ddddd vllm-llama llama-70b node-3 2,3
 // verdict is the same node failure, so the incident is merged. Otherwise it would stay open without
 // a name.
 func TestPoolAlertUsesNodeOfAnotherIncident(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	ev := gathered(t, c, `a llm vllm-llama-7d9f8b6c5-aaaaa vllm-llama llama-70b node-1 0,1
 b llm vllm-llama-7d9f8b6c5-bbbbb vllm-llama llama-70b node-2 0,1
 c llm vllm-llama-7d9f8b6c5-ccccc vllm-llama llama-70b node-3 0,1
@@ -108,9 +108,9 @@ c llm vllm-llama-7d9f8b6c5-ccccc vllm-llama llama-70b node-3 0,1
 	pool := firing(c, ev.Workers, map[string]string{"alertname": "LLMQueueBuildup", "severity": "warning", "model_name": "llama-70b",
 		"namespace": "llm"}).in
 	pool.ID, pool.OpenedAt = "INC-2", pool.OpenedAt.Add(45*time.Second)
-	machine.Diagnosis = c.Diagnose(machine, ev, caseTime)
+	machine.Diagnosis = c.Diagnose(machine, ev, Now)
 	ev.Beside = []state.Beside{{Incident: machine.ID, Cause: machine.Cause(), Scope: machine.Diagnosis.Scope}}
-	pool.Diagnosis = c.Diagnose(pool, ev, caseTime)
+	pool.Diagnosis = c.Diagnose(pool, ev, Now)
 	pool.Scope = pool.Diagnosis.Scope
 	if !c.Absorbs(machine, pool) {
 		t.Errorf("%s does not absorb %s", machine.Cause(), pool.Cause())

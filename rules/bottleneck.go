@@ -184,7 +184,7 @@ func bottleneckOf(v *view) Bottleneck {
 	if r := g.reading("trace_slowest"); r != nil && r.hasText() && r.value().ok {
 		traced.Slowest = fmt.Sprintf("%.1f s: %s", r.Value, r.Text)
 	}
-	traced.unsaid = v.missing[byTraces.queue]
+	traced.unsaid = v.whyMissing(byTraces.queue)
 	out := byHistograms.classify(g)
 	switch {
 	case out.Class == BottleneckUnmeasured:

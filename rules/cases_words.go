@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -55,7 +56,7 @@ func (k *caseRun) parts(ar *txtar.Archive) map[string]string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(out)) {
 		if !slices.Contains(known, name) {
-			k.fail("the case has a file %s, which nothing reads; %s", name, Meant(name, known))
+			k.fail("the case has a file %s, which nothing reads; %s", name, text.DidYouMean(name, known))
 		}
 	}
 	return out
@@ -144,7 +145,7 @@ func (k *caseRun) spelt(l wantLine) {
 	}
 	for _, word := range l.words[1:] {
 		if !slices.Contains(known, word) {
-			k.fail("want:%d: no %s %q; %s", l.n, what, word, Meant(word, known))
+			k.fail("want:%d: no %s %q; %s", l.n, what, word, text.DidYouMean(word, known))
 		}
 	}
 }
@@ -166,6 +167,6 @@ func (k *caseRun) free(l wantLine) {
 // signal reports an unknown signal in a line of evidence.
 func (k *caseRun) signal(at, name string) {
 	if _, ok := k.cat.units[name]; !ok {
-		k.fail("%s: no signal %q; %s", at, name, Meant(name, words(k.cat.units)))
+		k.fail("%s: no signal %q; %s", at, name, text.DidYouMean(name, words(k.cat.units)))
 	}
 }

@@ -13,20 +13,8 @@ import (
 	"paramedic/state"
 )
 
-func mustLoad(tb testing.TB) *Catalog {
-	tb.Helper()
-	c, problems, err := Load("")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, p := range problems {
-		tb.Errorf("built-in catalogue: %s", p)
-	}
-	return c
-}
-
 func TestBuiltInCatalogueHasNoProblems(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	if len(c.Causes()) < 10 {
 		t.Errorf("%d causes, want the first ten", len(c.Causes()))
 	}
@@ -58,7 +46,7 @@ func TestBuiltInCatalogueHasNoProblems(t *testing.T) {
 }
 
 func TestEveryCauseHasCaseAndPlaybook(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +60,7 @@ func TestEveryCauseHasCaseAndPlaybook(t *testing.T) {
 }
 
 func TestCases(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +85,7 @@ func TestCases(t *testing.T) {
 
 // Of two look-alikes, each is named in a case where the other one is the obvious guess.
 func TestLookAlikesAreDistinguishedBothWays(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +116,7 @@ func TestLookAlikesAreDistinguishedBothWays(t *testing.T) {
 
 func TestUserRulesExtendAndReplace(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "mine.yaml", `alerts:
+	Write(t, dir, "mine.yaml", `alerts:
   - {name: LLMHighTTFT, symptom: e2e_high}
   - {name: OurOwnRule, symptom: kv_pressure}
 causes:
@@ -157,7 +145,7 @@ causes:
 
 func TestProblemsNameFileAndLine(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "bad.yaml", `alerts:
+	Write(t, dir, "bad.yaml", `alerts:
   - {name: A, symptom: no_such_symptom}
 causes:
   - id: mine
@@ -174,7 +162,7 @@ causes:
       - {when: kv_usage.max > 0.5, weight: 1, text: f, per: star}
       - {when: e2e_p95.value > 2.0 * e2e_p95.week_ago, weight: 1, text: g}
 `)
-	write(t, dir, "worse.yaml", "causes:\n  - id: x\n    titel: y\n")
+	Write(t, dir, "worse.yaml", "causes:\n  - id: x\n    titel: y\n")
 	_, problems, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +194,7 @@ causes:
 // otherwise appear only in an incident.
 func TestUnusableEntriesAreProblems(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "mine.yaml", `alerts:
+	Write(t, dir, "mine.yaml", `alerts:
   - {name: A, symptom: kv_pressure, severity: sev-critical}
   - {name: B, symptom: kv_pressure, severity: p1}
 causes:
@@ -295,7 +283,7 @@ func TestEveryWeightHasAReason(t *testing.T) {
 // One mistake hides no other, in its file or in the next, and each problem contains a fix.
 func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.yaml", `causes:
+	Write(t, dir, "a.yaml", `causes:
   - id: mine
     titel: typo
     prior: often
@@ -313,19 +301,19 @@ symptoms:
   - {id: s, serving: perhaps}
   - {id: s}
 `)
-	write(t, dir, "b.yaml", `alerts:
+	Write(t, dir, "b.yaml", `alerts:
   - {name: A, symptom: kv_pressure}
   - name: B
    symptom: kv_pressure
 causes: []
 `)
-	write(t, dir, "c.yaml", `alerts:
+	Write(t, dir, "c.yaml", `alerts:
   - {name: A, symptom: kv_pressure}
   - {name: D, symptom: s} # declared in a.yaml
 ---
 alerts: []
 `)
-	write(t, dir, "d.yaml", "alerts: 3\ncauses:\n  - title: x\n  - 5\nxids:\n  - {code: 79, class: hardware}\n  -\n  - {code: 79, class: "+
+	Write(t, dir, "d.yaml", "alerts: 3\ncauses:\n  - title: x\n  - 5\nxids:\n  - {code: 79, class: hardware}\n  -\n  - {code: 79, class: "+
 		"notice}\n")
 	_, problems, err := Load(dir)
 	if err != nil {
@@ -370,7 +358,7 @@ alerts: []
 // Causes in leads_to and look_alikes, and signals of evidence, have to exist.
 func TestCatalogReferencesResolve(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.yaml", `causes:
+	Write(t, dir, "a.yaml", `causes:
   - id: mine
     title: Mine
     scope: pool
@@ -397,7 +385,7 @@ func TestCatalogReferencesResolve(t *testing.T) {
 // Anchors and merge keys are resolved as YAML defines them.
 func TestYAMLAnchorsAndMergesAreResolved(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.yml", `causes:
+	Write(t, dir, "a.yml", `causes:
   - &mine
     id: mine
     title: Mine
@@ -407,7 +395,7 @@ func TestYAMLAnchorsAndMergesAreResolved(t *testing.T) {
     id: other
     evidence: *seen
 `)
-	write(t, dir, "b.yaml", "# nothing yet\n")
+	Write(t, dir, "b.yaml", "# nothing yet\n")
 	c, problems, err := Load(dir)
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
@@ -439,21 +427,15 @@ func TestMissingDirectoryIsAnError(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, dir, name, data string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A verdict stands while its signals cannot be read. A signal of "this or that" that was never
 // measured had no part in it.
 func TestFindingsListOnlyMeasuredSignals(t *testing.T) {
-	c := mustLoad(t)
-	v := &view{signals: map[string]*series{"requests_waiting": {}}}
+	c := MustLoad(t)
+	v := newView(&state.Incident{}, state.Scope{}, &state.Evidence{At: Now, Samples: []state.Sample{
+		{Signal: "requests_waiting", Entity: state.Entity{Pod: "p-0"}, Value: 1, At: Now}}}, c)
 	w := weighed{
 		seen: []seen{{found: found{Signal: "requests_waiting", reads: []string{"itl_p95", "requests_waiting"}}, of: placeholder{view: v}}}}
-	if got := w.findings(c, caseTime)[0].Reads; !slices.Equal(got, []string{"requests_waiting"}) {
+	if got := w.findings(c, Now)[0].Reads; !slices.Equal(got, []string{"requests_waiting"}) {
 		t.Errorf("it reads %v", got)
 	}
 }
@@ -461,17 +443,17 @@ func TestFindingsListOnlyMeasuredSignals(t *testing.T) {
 // A symptom that lasted for minutes settles more than the first evidence: two cases with the same
 // evidence differ in the age of their alert.
 func TestSettledEvidencePersists(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	k := firstIncident(t, c, "testdata/cases/prefill_starvation_for_minutes.txtar")
 	settled := func() bool {
-		return slices.ContainsFunc(c.Diagnose(k.in, &k.ev, caseTime).Findings,
+		return slices.ContainsFunc(c.Diagnose(k.in, &k.ev, Now).Findings,
 			func(f state.Finding) bool { return slices.Contains(f.Settles, "long_context_burst") })
 	}
 	if !settled() {
 		t.Error("six minutes of streams that run on beside long prompts do not rule out a burst")
 	}
 	for i := range k.in.Symptoms {
-		k.in.Symptoms[i].First = caseTime.Add(-2 * time.Minute)
+		k.in.Symptoms[i].First = Now.Add(-2 * time.Minute)
 	}
 	if settled() {
 		t.Error("two minutes rule out a burst")

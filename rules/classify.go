@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"paramedic/internal/text"
+
 	"paramedic/state"
 )
 
@@ -64,7 +66,7 @@ func (c *Catalog) Classify(a state.Alert, cluster string) state.Sign {
 	s.Severity = severityOf(a.Labels, fallback)
 	gpu := readsGPU(uses) || strings.HasPrefix(string(s.Symptom), "gpu_")
 	s.Entity = entityOf(a, cluster, gpu, readsPicker(uses) || s.Symptom == "no_endpoints")
-	if name := plain(a.Name()); name != "" && s.Hints["benign"] != "" {
+	if name := text.Phrase(a.Name()); name != "" && s.Hints["benign"] != "" {
 		s.Hints["rule"] = name
 	}
 	c.xidHints(&s, a)
@@ -269,7 +271,7 @@ func (c *Catalog) xidHints(s *state.Sign, a state.Alert) {
 	s.Hints["xid"] = code
 	n, _ := strconv.Atoi(code) // xidOf returns only digits
 	x := c.xids[n]
-	if name := plain(a.Name()); name != "" && x.Class == "notice" {
+	if name := text.Phrase(a.Name()); name != "" && x.Class == "notice" {
 		s.Hints["rule"] = name
 	}
 	var asked *Recovery

@@ -59,7 +59,7 @@ func generator(expr string) string {
 }
 
 func TestPublicRulesByNameAndExpression(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	if len(circulating) != 30 {
 		t.Fatalf("%d rules, want 30", len(circulating))
 	}
@@ -76,7 +76,7 @@ func TestPublicRulesByNameAndExpression(t *testing.T) {
 }
 
 func TestOtherRulesByExpression(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for _, tt := range []struct {
 		expr string
 		want state.Symptom
@@ -179,7 +179,7 @@ func TestMetricPatternWildcards(t *testing.T) {
 }
 
 func TestEntityFromLabels(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for name, tt := range map[string]struct {
 		labels map[string]string
 		want   state.Entity
@@ -246,7 +246,7 @@ func TestEntityFromLabels(t *testing.T) {
 }
 
 func TestSeverityFromLabels(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for _, tt := range []struct {
 		labels map[string]string
 		want   state.Severity
@@ -265,7 +265,7 @@ func TestSeverityFromLabels(t *testing.T) {
 }
 
 func TestXidComesFromLabelsOrText(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for _, a := range []state.Alert{
 		{Labels: map[string]string{"alertname": "DCGMXidErrors", "err_code": "79"}},
 		{Labels: map[string]string{"alertname": "DCGMXidErrors"},
@@ -280,7 +280,7 @@ func TestXidComesFromLabelsOrText(t *testing.T) {
 // An expression that does not parse shows which metrics it reads, but not how: every rule on
 // metrics can match it.
 func TestUnparsableExpressionsMatchByMetricName(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for _, r := range c.metrics {
 		for _, metric := range r.Any {
 			metric = strings.Trim(strings.ReplaceAll(metric, "*", "x"), "_")
@@ -300,7 +300,7 @@ func TestUnparsableExpressionsMatchByMetricName(t *testing.T) {
 }
 
 func FuzzClassify(f *testing.F) {
-	c := mustLoad(f)
+	c := MustLoad(f)
 	f.Add("Ours", "pod", "vllm-0", generator(`sum(rate(http_requests_total{status=~"5.."}[5m]) by (instance) > 1`), "")
 	f.Add("LLMHighTTFT", "pod", "vllm-0", generator("up == 0"), "Xid 79")
 	f.Add("", "model_name", "{{.Secrets}}\x00\n", "::::", "")
@@ -318,7 +318,7 @@ func FuzzClassify(f *testing.F) {
 			t.Fatalf("the same alert means two things: %s", diff)
 		}
 		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
-		attach(in, s, name, now)
+		Attach(in, s, name, now)
 		c.Correlate(s, nil, []*state.Incident{in}, now)
 		d := c.Diagnose(in, nil, now)
 		if strings.ContainsAny(d.Title, "\n\x00") {
@@ -341,11 +341,11 @@ func TestPoolOf(t *testing.T) {
 // The confidence of an unknown cause is one minus that of the best cause, as the API's description
 // promises.
 func TestUnknownConfidenceComplementsBestCause(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
-	attach(in, state.Sign{Symptom: "ttft_high", Severity: state.Critical,
-		Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
-	d := c.Diagnose(in, &state.Evidence{At: caseTime}, caseTime)
+	Attach(in, state.Sign{Symptom: "ttft_high", Severity: state.Critical,
+		Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", Now)
+	d := c.Diagnose(in, &state.Evidence{At: Now}, Now)
 	if d.Cause != state.Unknown || len(d.Alternatives) == 0 {
 		t.Fatalf("%s, alternatives %v", d.Cause, d.Alternatives)
 	}
@@ -358,11 +358,11 @@ func TestUnknownConfidenceComplementsBestCause(t *testing.T) {
 // Confidences are shares of one whole, so they never add up to more than one. The evidence in
 // "would win if" suffices to name the cause.
 func TestConfidencesAddUpAndWouldWinSuffices(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for symptom := range c.symptoms {
 		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
-		attach(in, state.Sign{Symptom: symptom, Severity: state.Critical,
-			Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
+		Attach(in, state.Sign{Symptom: symptom, Severity: state.Critical,
+			Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", Now)
 		v := c.weigh(newView(in, in.Scope, nil, c), in)
 		sum := 0.0
 		for _, w := range v.ranked {

@@ -89,7 +89,7 @@ func aftermath(in *state.Incident, s state.Symptom) bool {
 func broke(in *state.Incident, e state.Entity) bool {
 	s := in.Diagnosis.Scope
 	return in.Cause() != state.Unknown &&
-		(contains(s.Nodes, e.Node) || contains(s.Pods, e.Pod) && !differ(s.Namespace, e.Namespace))
+		(slices.Contains(s.Nodes, e.Node) || slices.Contains(s.Pods, e.Pod) && !differ(s.Namespace, e.Namespace))
 }
 
 // byAge sorts incidents, so that the answer does not depend on the order of the arguments.
@@ -178,7 +178,8 @@ func near(a, b state.Entity, top *topology) link {
 			return linkPool
 		case sameModel && !(top.knows(a) && top.knows(b)):
 			return linkModel // a router's or InferencePool's name for the pool
-		case contains(top.behind(a.Namespace, a.Pool), b.Pool) || contains(top.behind(b.Namespace, b.Pool), a.Pool):
+		case slices.Contains(top.behind(a.Namespace, a.Pool), b.Pool) ||
+			slices.Contains(top.behind(b.Namespace, b.Pool), a.Pool):
 			return linkModel
 		}
 		return linkNone
@@ -232,7 +233,7 @@ func (c *Catalog) apart(s state.Sign, e state.Entity, in *state.Incident) bool {
 	cause, named := c.byID[in.Cause()]
 	broken := in.Diagnosis.Scope
 	if !named || !cause.local() || !c.own(s.Symptom, s.Hints) || s.Hints["group"] != "" || e.Pod == "" ||
-		contains(broken.Pods, e.Pod) || contains(broken.Nodes, e.Node) {
+		slices.Contains(broken.Pods, e.Pod) || slices.Contains(broken.Nodes, e.Node) {
 		return false
 	}
 	if slices.ContainsFunc(in.Symptoms, func(sc state.SymptomCount) bool { return sc.Symptom == s.Symptom }) &&
@@ -359,12 +360,13 @@ func (c *Catalog) ofOthers(root, other *state.Incident) bool {
 		}
 	}
 	return disjoint(root.Diagnosis.Scope.Pods, other.Scope.Pods) &&
-		!slices.ContainsFunc(other.Scope.Nodes, func(n string) bool { return contains(root.Diagnosis.Scope.Nodes, n) })
+		!slices.ContainsFunc(other.Scope.Nodes,
+			func(n string) bool { return slices.Contains(root.Diagnosis.Scope.Nodes, n) })
 }
 
 // disjoint reports whether both lists name workers and have none in common.
 func disjoint(a, b []string) bool {
-	return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(b, func(p string) bool { return contains(a, p) })
+	return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(b, func(p string) bool { return slices.Contains(a, p) })
 }
 
 // bothUnknown reports whether two incidents without a verdict are about one pool. Alerts that use
@@ -408,12 +410,12 @@ func (c *Catalog) overlaps(root, other *state.Incident) bool {
 	cause := c.byID[root.Cause()]
 	if cause.Scope == "gpu" || cause.Scope == "node" {
 		for _, n := range slices.Concat(root.Diagnosis.Scope.Nodes, r.Nodes) {
-			if contains(o.Nodes, n) {
+			if slices.Contains(o.Nodes, n) {
 				return true
 			}
 		}
 		for _, p := range slices.Concat(root.Diagnosis.Scope.Pods, r.Pods) {
-			if contains(o.Pods, p) && !differ(r.Namespace, o.Namespace) {
+			if slices.Contains(o.Pods, p) && !differ(r.Namespace, o.Namespace) {
 				return true
 			}
 		}
@@ -428,5 +430,5 @@ func (c *Catalog) overlaps(root, other *state.Incident) bool {
 	if o.Pool == "" && o.Model == "" && len(o.Pods) == 0 && len(o.Nodes) == 0 {
 		return c.serving(other) // it names no place, and the fleet has a serving incident
 	}
-	return slices.ContainsFunc(o.Pods, func(p string) bool { return contains(r.Pods, p) })
+	return slices.ContainsFunc(o.Pods, func(p string) bool { return slices.Contains(r.Pods, p) })
 }

@@ -27,7 +27,7 @@ func correlated(c *Catalog, workers []state.Worker, alerts ...map[string]string)
 }
 
 func TestCorrelate(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	workers := []state.Worker{
 		{Namespace: "llm", Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", Model: "Llama-70B", Node: "node-1",
 			Instance: "10.0.0.1:8000"},
@@ -112,7 +112,7 @@ func TestCorrelate(t *testing.T) {
 // A worker that is missing after a restart or a rollout, by which a person fixes the pool, is no
 // new problem.
 func TestRemediationSideEffectsJoinTheIncident(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for name, tt := range map[string]struct {
 		symptom state.Symptom
 		touch   func(*state.Incident)
@@ -120,17 +120,17 @@ func TestRemediationSideEffectsJoinTheIncident(t *testing.T) {
 	}{
 		"a worker is down, and nobody did anything": {"worker_down", func(*state.Incident) {}, false},
 		"a worker is down after first aid":          {"worker_down", func(in *state.Incident) { in.Actions = []state.ActionID{"a"} }, true},
-		"a rollout hangs that somebody began":       {"rollout_stuck", func(in *state.Incident) { in.AckedAt = caseTime }, true},
+		"a rollout hangs that somebody began":       {"rollout_stuck", func(in *state.Incident) { in.AckedAt = Now }, true},
 		"a GPU breaks after first aid": {"gpu_hardware", func(in *state.Incident) { in.Actions = []state.ActionID{"a"} },
 			false},
 	} {
 		in := &state.Incident{ID: "1", Status: state.StatusMonitoring, Scope: state.Scope{Namespace: "llm", Pool: "chat"},
-			StartedAt: caseTime, OpenedAt: caseTime,
+			StartedAt: Now, OpenedAt: Now,
 			Diagnosis: state.Diagnosis{Cause: "kv_leak", Explains: []state.Symptom{"kv_pressure"}},
 			Symptoms:  []state.SymptomCount{{Symptom: "kv_pressure"}}}
 		tt.touch(in)
 		_, same := c.Correlate(state.Sign{Symptom: tt.symptom, Entity: state.Entity{Namespace: "llm", Pool: "chat"}}, nil,
-			[]*state.Incident{in}, caseTime)
+			[]*state.Incident{in}, Now)
 		if same != tt.same {
 			t.Errorf("%s: joins %v, want %v", name, same, tt.same)
 		}
@@ -138,7 +138,7 @@ func TestRemediationSideEffectsJoinTheIncident(t *testing.T) {
 }
 
 func TestVagueAlertJoinsNoIncident(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	got := correlated(c, nil, map[string]string{"alertname": "KVCacheNearFull", "model_name": "a"},
 		map[string]string{"alertname": "KVCacheNearFull", "model_name": "b"},
 		map[string]string{"alertname": "LLMHighTTFT"})
@@ -148,31 +148,31 @@ func TestVagueAlertJoinsNoIncident(t *testing.T) {
 }
 
 func TestCorrelateIgnoresOrderOfIncidents(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	var open []*state.Incident
 	for i := range 6 {
-		in := &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%d", i)), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime}
-		attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": "QueueBuildUp", "model_name": "m", "namespace": "llm"}},
-			"c"), "QueueBuildUp", caseTime)
+		in := &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%d", i)), Cluster: "c", Status: state.StatusOpen, OpenedAt: Now}
+		Attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": "QueueBuildUp", "model_name": "m", "namespace": "llm"}},
+			"c"), "QueueBuildUp", Now)
 		open = append(open, in)
 	}
 	s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "M"}}, "c")
-	want, _ := c.Correlate(s, nil, open, caseTime)
+	want, _ := c.Correlate(s, nil, open, Now)
 	for range open {
 		open = append(open[1:], open[0])
-		if got, _ := c.Correlate(s, nil, open, caseTime); got != want {
+		if got, _ := c.Correlate(s, nil, open, Now); got != want {
 			t.Fatalf("%s, then %s", want, got)
 		}
 	}
 }
 
 func TestOldIncidentTakesOnlyExplainedAlerts(t *testing.T) {
-	c := mustLoad(t)
-	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime}
-	attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "m"}}, "c"),
-		"KVCacheNearFull", caseTime)
+	c := MustLoad(t)
+	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen, OpenedAt: Now}
+	Attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "m"}}, "c"),
+		"KVCacheNearFull", Now)
 	in.Diagnosis = state.Diagnosis{Cause: "kv_exhaustion", Explains: []state.Symptom{"kv_pressure", "queue_buildup"}}
-	at := caseTime.Add(5 * time.Hour)
+	at := Now.Add(5 * time.Hour)
 	for rule, want := range map[string]bool{"QueueBuildUp": true, "KVCacheNearFull": true, "DynamoPrefixCacheHitRateLow": false} {
 		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": rule, "model_name": "m"}}, "c")
 		if _, ok := c.Correlate(s, nil, []*state.Incident{in}, at); ok != want {
@@ -181,15 +181,15 @@ func TestOldIncidentTakesOnlyExplainedAlerts(t *testing.T) {
 	}
 	in.Status = state.StatusResolved
 	if _, ok := c.Correlate(c.Classify(state.Alert{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "m"}}, "c"), nil,
-		[]*state.Incident{in}, caseTime); ok {
+		[]*state.Incident{in}, Now); ok {
 		t.Error("a resolved incident took an alert")
 	}
 }
 
 func TestAbsorbs(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	incident := func(id string, cause state.Cause, scope state.Scope, symptoms ...state.Symptom) *state.Incident {
-		in := &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime, Scope: scope}
+		in := &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: Now, Scope: scope}
 		in.Diagnosis.Cause = cause
 		if k, ok := c.Cause(cause); ok {
 			in.Diagnosis.Scope = scope
@@ -255,10 +255,10 @@ func TestAbsorbs(t *testing.T) {
 // Two incidents of one pool without a verdict are one, except for alerts that are not about
 // inference. If a fleet has only one pool, the verdict on a full disk is about that pool, too.
 func TestTwoUnknownIncidentsOfAPoolMerge(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	incident := func(id string, s state.SymptomCount) *state.Incident {
-		s.Last = caseTime
-		return &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime,
+		s.Last = Now
+		return &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: Now,
 			Symptoms:  []state.SymptomCount{s},
 			Diagnosis: state.Diagnosis{Cause: state.Unknown, Scope: state.Scope{Namespace: "llm", Pool: "vllm-llama"}}}
 	}
@@ -279,11 +279,11 @@ func TestTwoUnknownIncidentsOfAPoolMerge(t *testing.T) {
 // back with a cold cache. The chains are: pod loss or rollout → survivors hot, cold caches; host
 // leak → OOM kill → cold start → pool overload; Xid → hang (engine.md §4.1).
 func TestLostWorkerAbsorbsOverloadedPool(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	pool := state.Scope{Namespace: "llm", Pool: "vllm-llama", Model: "llama-70b"}
 	incident := func(id string, cause state.Cause, scope state.Scope, at time.Duration, symptoms ...state.Symptom) *state.Incident {
-		in := &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, StartedAt: caseTime.Add(at),
-			OpenedAt: caseTime.Add(at), Scope: scope}
+		in := &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, StartedAt: Now.Add(at),
+			OpenedAt: Now.Add(at), Scope: scope}
 		k, ok := c.Cause(cause)
 		if !ok {
 			t.Fatalf("no cause %s", cause)
@@ -349,7 +349,7 @@ func TestLostWorkerAbsorbsOverloadedPool(t *testing.T) {
 // it later. The load on the neighbours of a broken worker is still a part of the incident, and so
 // is the same leak on one more worker.
 func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	workers := []state.Worker{
 		{Namespace: "llm", Pod: "vllm-a", Pool: "vllm", Model: "m", Node: "node-1"},
@@ -434,7 +434,7 @@ func TestTwoBrokenWorkersOfOnePoolAreTwoIncidents(t *testing.T) {
 // A consequence of the best cause does not compete with it, but a look-alike does: a surge that is
 // slightly ahead of a full cache is no verdict.
 func TestLookAlikeConsequenceCompetes(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	ranked := func(ids ...state.Cause) verdict {
 		var v verdict
 		for i, id := range ids {
@@ -458,10 +458,10 @@ func TestLookAlikeConsequenceCompetes(t *testing.T) {
 // An unclassified alert gets a verdict from the evidence, and joins the incident with the same
 // verdict on the same pool.
 func TestUnclassifiedWithSameVerdictIsAbsorbed(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	incident := func(id string, cause state.Cause, pool string, s state.SymptomCount) *state.Incident {
 		scope := state.Scope{Namespace: "llm", Pool: pool}
-		return &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: caseTime, Scope: scope,
+		return &state.Incident{ID: state.IncidentID(id), Cluster: "c", Status: state.StatusOpen, OpenedAt: Now, Scope: scope,
 			Symptoms:  []state.SymptomCount{s},
 			Diagnosis: state.Diagnosis{Cause: cause, Scope: scope, Explains: []state.Symptom{"kv_pressure"}}}
 	}

@@ -137,17 +137,17 @@ type unmet struct {
 // result always has a title, a scope and a story.
 func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
 	best := c.verdict(in, ev)
-	defer best.view.release()
+	defer best.release()
 	d := c.diagnosis(in, ev, best, now)
 	d.Story.Time = whereTimeGoes(in, best.view)
 	return d
 }
 
 // weigh adds up the findings for and against the cause.
-func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
-	w := weighed{cause: c, score: c.Prior, seen: v.memory.seen.take(len(signs) + 2 + len(c.Evidence))[:0],
-		unmet:      v.memory.unmet.take(len(c.Evidence))[:0],
-		unanswered: v.memory.evidence.take(len(c.Evidence))[:0]}
+func (c *Cause) weigh(v *view, signs []sign, cat *Catalog, mem *weighing) weighed {
+	w := weighed{cause: c, score: c.Prior, seen: mem.seen.Take(len(signs) + 2 + len(c.Evidence))[:0],
+		unmet:      mem.unmet.Take(len(c.Evidence))[:0],
+		unanswered: mem.evidence.Take(len(c.Evidence))[:0]}
 	strange := 0
 	for _, s := range signs {
 		if d, ok := c.Explains[s.Symptom]; !ok {
@@ -168,7 +168,7 @@ func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
 		w.add(seen{found: found{Signal: "symptoms", Weight: beside, Text: text, Why: whyBeside}})
 	}
 	for _, e := range c.Evidence {
-		w.observe(e, v, cat)
+		w.observe(e, v, cat, mem)
 	}
 	if c.local() && v.elsewhere(w.pods, w.nodes) {
 		const text = "It shows on other workers than the incident is about"
@@ -178,6 +178,31 @@ func (c *Cause) weigh(v *view, signs []sign, cat *Catalog) weighed {
 	slices.SortStableFunc(w.unmet, func(a, b unmet) int { return cmp.Compare(b.weight, a.weight) })
 	w.pods, w.nodes, w.gpus = sortedSet(w.pods), sortedSet(w.nodes), sortedSet(w.gpus)
 	return w
+}
+
+// marks returns the entities that the cause was found on.
+func (w *weighed) marks() *marked {
+	return &marked{pods: w.pods, nodes: w.nodes, gpus: w.gpus, ofMachine: w.cause.Scope == "gpu" ||
+		w.cause.Scope == "node"}
+}
+
+// A Support is the sum of the weights that support a cause, in decibans.
+type Support struct {
+	Alerts float64 // of the alerts that it explains
+	All    float64 // of all findings
+}
+
+// Supports returns the support of every cause, named or not, in the pool that the incident is
+// about.
+func (c *Catalog) Supports(in *state.Incident, ev *state.Evidence) map[state.Cause]Support {
+	v := c.verdict(in, ev)
+	defer v.release()
+	out := make(map[state.Cause]Support, len(v.ranked))
+	for i := range v.ranked {
+		alerts, all := v.ranked[i].pull()
+		out[v.ranked[i].cause.ID] = Support{Alerts: alerts, All: all}
+	}
+	return out
 }
 
 // pull returns the sum of the weights that support the cause: of its alerts, and of all findings.
@@ -222,7 +247,7 @@ func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline,
 			Weight: s.Weight, Text: s.Text, Why: s.Why, Settles: s.settles, At: at}
 		for _, signal := range s.reads {
-			if s.of.view.signals[signal] != nil { // a missing signal had no part in the finding
+			if s.of.view.series(signal) != nil { // a missing signal had no part in the finding
 				f.Reads = append(f.Reads, signal)
 			}
 		}
@@ -244,7 +269,7 @@ func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 }
 
 // observe evaluates one piece of evidence for every entity that it is about.
-func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
+func (w *weighed) observe(e *Evidence, v *view, cat *Catalog, mem *weighing) {
 	if e.unless != nil {
 		if holds, ok := e.unless.answer(v.whole); ok && holds {
 			return
@@ -275,7 +300,7 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog) {
 				reads: e.when.signals, settles: e.Settles},
 			form: e.Text, together: e.when.together, of: placeholder{view: v, count: broken, total: answered}, hits: hits})
 		if e.Marks {
-			w.mark(e, hits, v)
+			w.mark(e, hits, v, mem)
 		}
 	default:
 		if e.Weight > 0 && e.Expects != "" {
@@ -329,10 +354,10 @@ func (w *weighed) otherwise(e *Evidence, v *view, cat *Catalog, answered int) {
 	w.add(seen{found: f, form: e.Else.Text, of: placeholder{view: v, group: v.whole, total: answered}})
 }
 
-func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
-	w.pods = v.memory.names.more(w.pods, len(hits))
+func (w *weighed) mark(e *Evidence, hits []*group, v *view, mem *weighing) {
+	w.pods = mem.names.Grow(w.pods, len(hits))
 	if e.Per != "pod" {
-		w.gpus, w.nodes = v.memory.names.more(w.gpus, len(hits)), v.memory.names.more(w.nodes, len(hits))
+		w.gpus, w.nodes = mem.names.Grow(w.gpus, len(hits)), mem.names.Grow(w.nodes, len(hits))
 	}
 	for _, g := range hits {
 		if g.key == "" {
@@ -358,20 +383,8 @@ func (w *weighed) mark(e *Evidence, hits []*group, v *view) {
 // locate selects the entity that stands out most, and sets the finding's value and baseline from
 // it.
 func (s *seen) locate() {
-	worst, far := s.hits[0], -1.0
-	signal := s.of.view.signals[s.Signal]
-	for _, g := range s.hits {
-		r := g.readingOf(signal)
-		if r == nil || !r.value().ok {
-			continue
-		}
-		// The distance from the mean; if all are alike, the highest value.
-		d := math.Abs(r.Value-r.avg.v) + 1e-9*math.Max(r.Value, 0)
-		if d > far {
-			worst, far = g, d
-		}
-	}
-	if r := worst.readingOf(signal); r != nil {
+	worst := standsOut(s.hits, s.Signal)
+	if r := worst.reading(s.Signal); r != nil {
 		s.Value, s.Baseline = r.value().v, pointer(r.baseline())
 		if s.together {
 			s.Baseline = pointer(r.hourAgo())
@@ -381,6 +394,24 @@ func (s *seen) locate() {
 		s.Pod = worst.pod
 	}
 	s.of.group = worst
+}
+
+// standsOut returns the one of the entities whose signal is farthest from the mean of all, or the
+// one with the highest value if all are alike. There has to be one at least.
+func standsOut(hits []*group, signal string) *group {
+	worst, far := hits[0], -1.0
+	readings := hits[0].view.signals[signal]
+	for _, g := range hits {
+		r := g.readingOf(readings)
+		if r == nil || !r.value().ok {
+			continue
+		}
+		d := math.Abs(r.Value-r.avg.v) + 1e-9*math.Max(r.Value, 0)
+		if d > far {
+			worst, far = g, d
+		}
+	}
+	return worst
 }
 
 // present returns v, or nil if it is missing or not a number.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -40,7 +41,7 @@ func (v *verdict) askForAlerts(in *state.Incident) {
 // exported what others export. A GPU that fell off the bus exports nothing more, while its
 // neighbours look healthy. Evidence against the cause from those neighbours is then taken back.
 func (c *Cause) silent(v *view) float64 {
-	if len(v.alerted) == 0 {
+	if v.alertsAnywhere() {
 		return 0
 	}
 	sum, unheard := 0.0, map[string]bool{}
@@ -50,7 +51,7 @@ func (c *Cause) silent(v *view) float64 {
 		}
 		told := slices.ContainsFunc(v.groups(e.Per), func(g *group) bool {
 			_, ok := e.when.answer(g)
-			return ok && (v.alerted[g.pod] || v.alerted[g.node])
+			return ok && v.isAlerted(g)
 		})
 		if !told {
 			sum += e.Weight
@@ -218,7 +219,7 @@ func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) swing {
 func (v *view) inQuestion(pods []string) []*group {
 	var out []*group
 	for _, g := range v.pods {
-		if slices.Contains(pods, g.pod) || len(pods) == 0 && (len(v.alerted) == 0 || v.alerted[g.pod]) {
+		if slices.Contains(pods, g.pod) || len(pods) == 0 && (v.alertsAnywhere() || v.alerted[g.pod]) {
 			out = append(out, g)
 		}
 	}
@@ -235,7 +236,7 @@ func (c *Catalog) mute(ids []string, e *Evidence, of []*group) []string {
 			continue
 		}
 		silent := func(g *group) bool {
-			s := g.view.signals[id]
+			s := g.view.series(id)
 			if s == nil || g.own(s) != nil {
 				return false
 			}
@@ -257,7 +258,7 @@ func (v *view) lacking(ids []string, x *expression, src string, cat *Catalog) []
 		if !slices.Contains(x.signals, id) {
 			continue
 		}
-		if s := v.signals[id]; v.unheard(id, cat) || s != nil && s.lacksPast(src) {
+		if s := v.series(id); v.unheard(id, cat) || s != nil && s.lacksPast(src) {
 			out = append(out, id)
 		}
 	}
@@ -277,10 +278,10 @@ func (w *weighed) missing(v *view) []string {
 func (v *view) absent(x *expression, src string) []string {
 	var out []string
 	for _, id := range x.signals {
-		s := v.signals[id]
+		s := v.series(id)
 		switch {
-		case s == nil && v.missing[id] != "":
-			out = append(out, fmt.Sprintf("%s (%s)", id, plain(v.missing[id])))
+		case s == nil && v.whyMissing(id) != "":
+			out = append(out, fmt.Sprintf("%s (%s)", id, text.Phrase(v.whyMissing(id))))
 		case s == nil:
 			out = append(out, id)
 		case s.lacksPast(src):
@@ -302,19 +303,19 @@ func (v *view) unmeasured(x *expression, cat *Catalog) bool {
 // unheard reports whether a signal was not measured. A missing word means that no source reported
 // one, unless its query failed.
 func (v *view) unheard(id string, cat *Catalog) bool {
-	return v.signals[id] == nil && (!cat.spoken[id] || v.missing[id] != "")
+	return v.series(id) == nil && (!cat.spoken[id] || v.whyMissing(id) != "")
 }
 
 // untold reports whether evidence reads a signal of engines that is missing and has no substitute,
 // or a signal whose past is missing.
 func (w *weighed) untold(e *Evidence, v *view, cat *Catalog) bool {
 	return slices.ContainsFunc(e.when.signals, func(id string) bool {
-		s := v.signals[id]
+		s := v.series(id)
 		if s == nil {
 			instead := func(o *Evidence) bool { // evidence that is only evaluated if the signal is missing
 				return strings.HasPrefix(o.Unless, id+".value >") || strings.HasPrefix(o.Unless, id+".max >")
 			}
-			return cat.engines[id] && v.cutShort[id] == nil && !slices.ContainsFunc(w.cause.Evidence, instead)
+			return cat.engines[id] && !v.isTruncated(id) && !slices.ContainsFunc(w.cause.Evidence, instead)
 		}
 		return s.lacksPast(e.When)
 	})

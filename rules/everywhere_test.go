@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 )
 
 // An everywhereWorld is a board with the real rules. Each of its alerts is about one pod in a pool
@@ -15,12 +16,12 @@ type everywhereWorld struct {
 }
 
 func newEverywhereWorld(t *testing.T) *everywhereWorld {
-	return &everywhereWorld{storm: &storm{t: t, board: state.NewBoard(), now: caseTime,
-		fold: state.Fold{Triage: mustLoad(t), Routing: nobody{}, Settings: state.DefaultSettings()}}}
+	return &everywhereWorld{storm: &storm{t: t, board: fold.NewBoard(), now: Now,
+		fold: fold.Fold{Triage: Rules{Catalog: MustLoad(t)}, Routing: nobody{}, Settings: state.DefaultSettings()}}}
 }
 
 func podAlert(rule string, n int) state.Alert {
-	return state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(rule, n)), Status: state.Firing, StartsAt: caseTime,
+	return state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(rule, n)), Status: state.Firing, StartsAt: Now,
 		Labels: map[string]string{"alertname": rule, "severity": "warning", "namespace": fmt.Sprint("team-", n%7),
 			"pod": fmt.Sprintf("app%d-6d5f8c7b9-x2x4z", n)}}
 }
@@ -121,7 +122,7 @@ func TestUnclassifiedRuleIsOneAfterRestart(t *testing.T) {
 					all = append(all, r)
 				}
 			}
-			if w.board, err = state.LoadBoard(all); err != nil {
+			if w.board, err = fold.LoadBoard(all); err != nil {
 				t.Fatal(err)
 			}
 		}

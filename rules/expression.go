@@ -13,8 +13,6 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
-
-	"paramedic/state"
 )
 
 // maxExpression limits the length of an expression, and so the cost of an evaluation: without
@@ -28,10 +26,17 @@ const poolKnown = "pool_known"
 
 // An environment compiles expressions over the catalogue's signals.
 type environment struct {
-	env     *cel.Env
-	signals map[string]string
-	known   map[string]*expression // by source
-	catalog *Catalog
+	env        *cel.Env
+	known      map[string]*expression // by source
+	vocabulary vocabulary
+}
+
+// A vocabulary names everything that an expression may use.
+type vocabulary struct {
+	signals  map[string]int             // signal → its number, by which a subject finds its reading
+	past     map[string]map[string]bool // baseline, hour_ago, day_ago and week_ago → signals that have it
+	symptoms func(id string) bool       // reports whether a symptom exists
+	xidClass func(code int) string      // returns the class of an Xid; empty if the table has none
 }
 
 // An expression is one compiled condition with the signals that it reads.
@@ -45,7 +50,8 @@ type expression struct {
 	signals  []string
 }
 
-func newEnvironment(c *Catalog) (*environment, error) {
+// newEnvironment returns an environment that compiles expressions over the vocabulary.
+func newEnvironment(voc vocabulary) (*environment, error) {
 	registry, err := types.NewRegistry()
 	if err != nil {
 		return nil, fmt.Errorf("building the expression types: %w", err)
@@ -55,32 +61,32 @@ func newEnvironment(c *Catalog) (*environment, error) {
 		cel.CustomTypeAdapter(registry),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ClearMacros(),
-		cel.Macros(macros(c)...),
+		cel.Macros(macros(voc)...),
 		cel.Variable("facts_", cel.OpaqueType(factsType)),
 		cel.Variable("workers", cel.DoubleType),
 		cel.Variable("role", cel.StringType),
 		cel.Variable("worker", cel.StringType),
 		cel.Variable(poolKnown, cel.BoolType),
 	}
-	opts = append(opts, functions(c)...)
-	for id := range c.units {
+	opts = append(opts, functions(voc)...)
+	for id := range voc.signals {
 		opts = append(opts, cel.Variable(id, cel.ObjectType(readingType)))
 	}
 	env, err := cel.NewCustomEnv(append([]cel.EnvOption{cel.StdLib()}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("building the expression language: %w", err)
 	}
-	return &environment{env: env, signals: c.units, known: map[string]*expression{}, catalog: c}, nil
+	return &environment{env: env, known: map[string]*expression{}, vocabulary: voc}, nil
 }
 
 // macros returns the functions on alerts. They insert the facts as an argument, and check
 // symptoms when an expression is compiled.
-func macros(c *Catalog) []cel.Macro {
+func macros(voc vocabulary) []cel.Macro {
 	type expander = func(cel.MacroExprFactory, ast.Expr, []ast.Expr) (ast.Expr, *cel.Error)
 	facts := func(eh cel.MacroExprFactory) ast.Expr { return eh.NewIdent("facts_") }
 	symptom := func(fn string) expander {
 		return func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-			if err := c.checkSymptoms(eh, args); err != nil {
+			if err := voc.checkSymptoms(eh, args); err != nil {
 				return nil, err
 			}
 			return eh.NewCall(fn, append([]ast.Expr{facts(eh)}, args...)...), nil
@@ -92,7 +98,7 @@ func macros(c *Catalog) []cel.Macro {
 		}
 	}
 	lasted := func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-		if err := c.checkSymptoms(eh, args[:1]); err != nil {
+		if err := voc.checkSymptoms(eh, args[:1]); err != nil {
 			return nil, err
 		}
 		if s, ok := args[1].AsLiteral().(types.Double); args[1].Kind() != ast.LiteralKind || !ok || s <= 0 {
@@ -111,13 +117,13 @@ func macros(c *Catalog) []cel.Macro {
 }
 
 // checkSymptoms reports an argument that is not the ID of a symptom in quotes.
-func (c *Catalog) checkSymptoms(eh cel.MacroExprFactory, args []ast.Expr) *cel.Error {
+func (v vocabulary) checkSymptoms(eh cel.MacroExprFactory, args []ast.Expr) *cel.Error {
 	for _, a := range args {
 		id, ok := a.AsLiteral().(types.String)
 		if a.Kind() != ast.LiteralKind || !ok {
 			return eh.NewError(a.ID(), "wants a symptom's ID in quotes")
 		}
-		if _, known := c.symptoms[state.Symptom(id)]; !known {
+		if !v.symptoms(string(id)) {
 			return eh.NewError(a.ID(), fmt.Sprintf("no symptom %q", string(id)))
 		}
 	}
@@ -125,7 +131,7 @@ func (c *Catalog) checkSymptoms(eh cel.MacroExprFactory, args []ast.Expr) *cel.E
 }
 
 // functions returns the implementations behind the macros, and xid_class.
-func functions(c *Catalog) []cel.EnvOption {
+func functions(voc vocabulary) []cel.EnvOption {
 	str, boolean, facts := cel.StringType, cel.BoolType, cel.OpaqueType(factsType)
 	return []cel.EnvOption{
 		cel.Function("has_symptom_", cel.Overload("has_symptom_facts", []*cel.Type{facts, str}, boolean,
@@ -155,11 +161,19 @@ func functions(c *Catalog) []cel.EnvOption {
 				if !ok {
 					return types.MaybeNoSuchOverloadErr(v)
 				}
-				return types.String(c.xids[int(d)].Class)
+				return types.String(voc.xidClass(int(d)))
 			}))),
 	}
+
 }
 
+// all returns the compiled expressions by source.
+func (e *environment) all() map[string]*expression { return e.known }
+
+// count returns the number of different expressions that were compiled.
+func (e *environment) count() int { return len(e.known) }
+
+// compile checks and compiles an expression. It returns the same one for the same source.
 func (e *environment) compile(src string) (*expression, error) {
 	if len(src) > maxExpression {
 		return nil, fmt.Errorf("the expression has %d characters; %d are allowed", len(src), maxExpression)
@@ -191,11 +205,11 @@ func (e *environment) compile(src string) (*expression, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the expression: %w", err)
 	}
-	x := &expression{together: together, program: prg, fast: native(checked.NativeRep().Expr(), e.catalog)}
+	x := &expression{together: together, program: prg, fast: native(checked.NativeRep().Expr(), e.vocabulary)}
 	root := ast.NavigateAST(checked.NativeRep())
 	for _, n := range ast.MatchDescendants(root, ast.KindMatcher(ast.IdentKind)) {
 		if id := n.AsIdent(); !slices.Contains(x.signals, id) {
-			if _, ok := e.signals[id]; ok {
+			if _, ok := e.vocabulary.signals[id]; ok {
 				x.signals = append(x.signals, id)
 			}
 		}
@@ -204,7 +218,6 @@ func (e *environment) compile(src string) (*expression, error) {
 	slices.SortStableFunc(x.signals, func(a, b string) int { return strings.Index(src, a) - strings.Index(src, b) })
 	x.number = len(e.known)
 	e.known[src] = x
-	e.catalog.expressions = len(e.known)
 	return x, nil
 }
 
@@ -230,7 +243,7 @@ func (e *environment) past(checked *ast.AST) error {
 	for _, n := range ast.MatchDescendants(ast.NavigateAST(checked), ast.KindMatcher(ast.SelectKind)) {
 		s := n.AsSelect()
 		id, field := s.Operand().AsIdent(), s.FieldName()
-		read, past := e.catalog.past[field]
+		read, past := e.vocabulary.past[field]
 		if !past || read[id] {
 			continue
 		}
@@ -247,13 +260,17 @@ func (e *environment) past(checked *ast.AST) error {
 }
 
 // answer evaluates the expression. ok is false if a value that it needs is missing.
-func (x *expression) answer(g *group) (holds, ok bool) {
+func (x *expression) answer(g subject) (holds, ok bool) {
 	if x.fast != nil {
 		return x.fast(g)
 	}
 	return x.interpret(g)
 }
 
+// isNative reports whether the expression is evaluated without CEL's interpreter.
+func (x *expression) isNative() bool { return x.fast != nil }
+
+// interpret evaluates the expression with CEL's interpreter. answer gives the same result.
 func (x *expression) interpret(vars cel.Activation) (holds, ok bool) {
 	out, _, err := x.program.Eval(vars)
 	if err != nil {

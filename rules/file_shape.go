@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"paramedic/internal/text"
 )
 
 // A shape checks a file against the format of a rules file: known keys, required keys, numbers and
@@ -29,7 +31,7 @@ func (s *shape) bad(n *yaml.Node, format string, args ...any) {
 	s.problems = append(s.problems, Problem{File: s.file, Line: n.Line, Text: fmt.Sprintf(format, args...)})
 }
 
-var textType = reflect.TypeFor[text]()
+var textType = reflect.TypeFor[textAt]()
 
 // kinds maps the types of entries to the names that problems use.
 var kinds = map[reflect.Type]string{
@@ -164,7 +166,7 @@ func (s *shape) keys(n *yaml.Node, kind string, fields map[string]reflect.Struct
 		}
 		f, ok := fields[k.Value]
 		if !ok {
-			s.bad(k, "%s has no key %s; %s", kind, k.Value, Meant(k.Value, names))
+			s.bad(k, "%s has no key %s; %s", kind, k.Value, text.DidYouMean(k.Value, names))
 			continue
 		}
 		filled[k.Value] = (v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) != "" && v.ShortTag() != "!!null") &&
@@ -294,5 +296,5 @@ var yamlWhere = regexp.MustCompile(`^(yaml: )?(line \d+: )?`)
 
 // yamlText returns the parser's message without its position.
 func yamlText(err error) string {
-	return yamlWhere.ReplaceAllString(plain(err.Error()), "")
+	return yamlWhere.ReplaceAllString(text.Phrase(err.Error()), "")
 }

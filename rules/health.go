@@ -122,12 +122,12 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 		p := pool(w.Namespace, w.Pool, w.Model)
 		p.take(w, engines)
 		if w.Pod != "" {
-			byPod[place{w.Namespace, w.Pod}] = w
+			byPod[placeOf(w.Namespace, w.Pod)] = w
 		}
 	}
 	for _, s := range ev.Samples {
 		e := s.Entity
-		if w, ok := byPod[place{e.Namespace, e.Pod}]; ok {
+		if w, ok := byPod[placeOf(e.Namespace, e.Pod)]; ok {
 			e.Pool, e.Model = w.Pool, cmp.Or(w.Model, e.Model)
 		}
 		if e.Pool == "" && e.Model == "" {
@@ -150,7 +150,7 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 // take counts a pod of the pool.
 func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 	p.Pods++
-	if key := (place{w.Namespace + "/" + w.Pool, w.EngineKey()}); !engines[key] || w.Pod == "" {
+	if key := placeOf(w.Namespace+"/"+w.Pool, w.EngineKey()); !engines[key] || w.Pod == "" {
 		engines[key] = true
 		p.Workers++
 	}
@@ -161,7 +161,7 @@ func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 		p.Owner = w.OwnerKind + "/" + w.Owner
 	}
 	for _, r := range w.Routes {
-		if !contains(p.Routes, r) {
+		if !slices.Contains(p.Routes, r) {
 			p.Routes = append(p.Routes, r)
 		}
 	}
@@ -170,7 +170,7 @@ func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 // listed adds a name to a list of distinct names: a RayService may serve several models, or both
 // phases of one.
 func listed(names, name string) string {
-	if names == "" || name == "" || contains(strings.Split(names, ", "), name) {
+	if names == "" || name == "" || slices.Contains(strings.Split(names, ", "), name) {
 		return cmp.Or(names, name)
 	}
 	return names + ", " + name

@@ -9,13 +9,14 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 )
 
 // An incident whose alerts are resolved is held open for returning alerts. An alert of its pool
 // that its cause does not explain opens a new incident meanwhile. An alert that had fired before
 // reopens the held one.
 func TestUnrelatedAlertOpensNewIncidentDuringHold(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	load := func(name string) ([]alertJSON, state.Evidence) {
 		t.Helper()
 		data, err := os.ReadFile("testdata/cases/" + name + ".txtar")
@@ -33,8 +34,8 @@ func TestUnrelatedAlertOpensNewIncidentDuringHold(t *testing.T) {
 		}
 		return k.alerts(parts), k.ev
 	}
-	s := &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute),
-		fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+	s := &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute),
+		fold: fold.Fold{Triage: Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 	send := func(alerts []alertJSON, status state.AlertStatus, at time.Time) {
 		for _, a := range alerts {
 			s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{

@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/internal/text"
+
 	"paramedic/state"
 )
 
@@ -85,12 +87,13 @@ type linter struct {
 }
 
 // say adds a finding. In a fix, only PromQL is in backquotes.
-func (l *linter) say(s state.Severity, msg, fix string) {
+func (l *linter) say(s state.Severity, what, fix string) {
 	if l.behind != "" {
-		msg += ", in the recording rule " + l.behind
+		what += ", in the recording rule " + l.behind
 	}
-	f := LintFinding{Group: plain(l.rule.Group), Rule: plain(l.rule.Name), Severity: s, Text: printable(msg),
-		Fix: printable(fix)}
+	f := LintFinding{Group: text.Phrase(l.rule.Group), Rule: text.Phrase(l.rule.Name), Severity: s,
+		Text: text.Clean(what),
+		Fix:  text.Clean(fix)}
 	if !slices.Contains(l.found, f) {
 		l.found = append(l.found, f)
 	}
@@ -103,7 +106,7 @@ func (l *linter) lint() {
 		return
 	}
 	if _, err := exprParser.ParseExpr(l.rule.Expr); err != nil {
-		l.say(state.Critical, "the expression does not parse: "+plain(err.Error()),
+		l.say(state.Critical, "the expression does not parse: "+text.Phrase(err.Error()),
 			"correct it; promtool check rules shows the place")
 		return
 	}

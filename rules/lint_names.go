@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -64,7 +65,7 @@ func Unjudged(in []AlertingRule, have Exported) []string {
 	known := newInventory(have)
 	out := known.nameless(in, func(name string, absent bool) bool { return !absent && !known.telling(name) })
 	for i := range out {
-		out[i] = printable(out[i])
+		out[i] = text.Clean(out[i])
 	}
 	return out
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"paramedic/internal/text"
+
 	"paramedic/state"
 )
 
@@ -38,6 +40,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	for _, id := range slices.Sorted(maps.Keys(l.cat.byID)) {
 		l.cat.causes = append(l.cat.causes, l.cat.byID[id])
 	}
+	l.cat.expressions = l.env.count()
 	l.references()
 	l.cat.used, l.cat.commonness = l.cat.reads(), l.cat.common()
 	sortProblems(l.problems)
@@ -92,7 +95,7 @@ func (l *loader) entries(srcs []source, files []fileYAML) error {
 		l.metrics(f.Metrics)
 		l.words(f.Words)
 	}
-	env, err := newEnvironment(l.cat)
+	env, err := newEnvironment(l.cat.vocabulary())
 	if err != nil {
 		return err
 	}
@@ -107,6 +110,19 @@ func (l *loader) entries(srcs []source, files []fileYAML) error {
 		}
 	}
 	return nil
+}
+
+// vocabulary returns what expressions over the catalogue may use.
+func (c *Catalog) vocabulary() vocabulary {
+	return vocabulary{
+		signals: c.numbers,
+		past:    c.past,
+		symptoms: func(id string) bool {
+			_, known := c.symptoms[state.Symptom(id)]
+			return known
+		},
+		xidClass: func(code int) string { return c.xids[code].Class },
+	}
 }
 
 type loader struct {
@@ -132,7 +148,7 @@ func (l *loader) twice(srcs []source, files []fileYAML) {
 	first := map[name]Problem{}
 	for i, f := range files {
 		l.file = srcs[i].name
-		declare := func(what string, id text) {
+		declare := func(what string, id textAt) {
 			n := name{what, id.s, srcs[i].own}
 			if id.s == "" {
 				return
@@ -230,7 +246,7 @@ func (l *loader) xids(ys []xidYAML) {
 
 func (l *loader) symptom(line int, id string) bool {
 	if _, ok := l.cat.symptoms[state.Symptom(id)]; !ok {
-		l.bad(line, "no symptom %q; %s", id, Meant(id, words(l.cat.symptoms)))
+		l.bad(line, "no symptom %q; %s", id, text.DidYouMean(id, words(l.cat.symptoms)))
 		return false
 	}
 	return true
@@ -247,14 +263,14 @@ func (l *loader) references() {
 				l.bad(c.Line, "cause %s leads to itself: take it out of leads_to", c.ID)
 			case !l.cat.known(id):
 				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id,
-					Meant(string(id), words(l.cat.byID)))
+					text.DidYouMean(string(id), words(l.cat.byID)))
 			}
 		}
 		for _, e := range c.Evidence {
 			for _, id := range e.Settles {
 				if !l.cat.known(id) {
 					l.bad(c.Line, "evidence of %s settles %q, which is no cause; %s", c.ID, id,
-						Meant(string(id), words(l.cat.byID)))
+						text.DidYouMean(string(id), words(l.cat.byID)))
 				}
 			}
 		}
@@ -264,7 +280,7 @@ func (l *loader) references() {
 				l.bad(c.Line, "cause %s looks like itself: take it out of look_alikes", c.ID)
 			case !l.cat.known(a.Cause):
 				l.bad(c.Line, "cause %s looks like %q, which is no cause; %s", c.ID, a.Cause,
-					Meant(string(a.Cause), words(l.cat.byID)))
+					text.DidYouMean(string(a.Cause), words(l.cat.byID)))
 			}
 		}
 	}
@@ -273,7 +289,7 @@ func (l *loader) references() {
 		for _, id := range p.PointsTo {
 			if !l.cat.known(id) {
 				l.bad(p.line, "pathology %s points to %q, which is no cause; %s", p.ID, id,
-					Meant(string(id), words(l.cat.byID)))
+					text.DidYouMean(string(id), words(l.cat.byID)))
 			}
 		}
 	}

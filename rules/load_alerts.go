@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -70,7 +71,7 @@ func (l *loader) patterns(line int, names []string) {
 func (l *loader) functions(line int, names []string) {
 	for _, name := range names {
 		if known := promqlFunctions(); !slices.Contains(known, name) {
-			hint := Meant(name, known)
+			hint := text.DidYouMean(name, known)
 			if !strings.HasPrefix(hint, "did you mean") {
 				hint = "write it as in an expression, such as rate or absent_over_time"
 			}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"paramedic/internal/text"
+
 	"paramedic/state"
 )
 
@@ -62,7 +64,7 @@ func (l *loader) cause(y causeYAML) {
 
 // advice returns the texts of do or avoid, which may use the placeholders of a verdict. A line may
 // also be one of the given lines, which stand for an Xid's own advice.
-func (l *loader) advice(ts []text, lines ...string) []string {
+func (l *loader) advice(ts []textAt, lines ...string) []string {
 	var out []string
 	for _, t := range ts {
 		if !slices.Contains(lines, t.s) {
@@ -111,7 +113,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	if e.Marks && e.Per == "" {
 		fail(y.When.line, "marks needs per: it names the broken pods, gpus or nodes")
 	}
-	compile := func(t text) *expression {
+	compile := func(t textAt) *expression {
 		if t.s == "" {
 			return nil
 		}
@@ -142,7 +144,7 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 	}
 	if e.Signal != "" {
 		if _, ok := l.cat.units[e.Signal]; !ok {
-			l.bad(y.When.line, "no signal %q; %s", e.Signal, Meant(e.Signal, words(l.cat.units)))
+			l.bad(y.When.line, "no signal %q; %s", e.Signal, text.DidYouMean(e.Signal, words(l.cat.units)))
 			return nil
 		}
 	}
@@ -150,11 +152,11 @@ func (l *loader) evidence(y evidenceYAML) *Evidence {
 }
 
 // signals returns the names that are signals, and reports the others.
-func (l *loader) signals(names []text) []string {
+func (l *loader) signals(names []textAt) []string {
 	var out []string
 	for _, t := range names {
 		if _, ok := l.cat.units[t.s]; !ok {
-			l.bad(t.line, "no signal %q; %s", t.s, Meant(t.s, words(l.cat.units)))
+			l.bad(t.line, "no signal %q; %s", t.s, text.DidYouMean(t.s, words(l.cat.units)))
 			continue
 		}
 		out = append(out, t.s)
@@ -165,7 +167,7 @@ func (l *loader) signals(names []text) []string {
 // braced returns placeholders in their written form.
 func braced(names []string) string { return "{" + strings.Join(names, "}, {") + "}" }
 
-func (l *loader) placeholders(t text, inEvidence bool) {
+func (l *loader) placeholders(t textAt, inEvidence bool) {
 	for _, name := range placeholders(t.s) {
 		base, field, _ := strings.Cut(name, ".")
 		if slices.Contains(fixedPlaceholders, name) {

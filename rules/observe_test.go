@@ -112,7 +112,7 @@ func TestObserveReadsGatewayAndKubernetes(t *testing.T) {
 
 // A KV cache that is held while nothing runs is not reported as full, unless another worker's is.
 func TestObserveDistinguishesHeldFromFullCache(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	pod := state.Entity{Namespace: "llm", Pool: "vllm", Pod: "vllm-0"}
 	samples := []state.Sample{{Signal: "kv_idle_usage", Entity: pod, Value: 0.147}}
 	for want, samples := range map[string][]state.Sample{

@@ -93,10 +93,9 @@ func (c *Catalog) shown(v *view) []SeenPathology {
 		if len(a.hits) == 0 {
 			continue
 		}
-		s := seen{found: found{Signal: p.when.signals[0]}, form: p.Text,
-			of: placeholder{view: v, count: v.engines(a.hits), total: a.answered}, hits: a.hits}
-		s.locate()
-		told := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(s.form, s.of), PointsTo: p.PointsTo}
+		of := placeholder{view: v, group: standsOut(a.hits, p.when.signals[0]), count: v.engines(a.hits),
+			total: a.answered}
+		told := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(p.Text, of), PointsTo: p.PointsTo}
 		for _, g := range a.hits {
 			if g.pod != "" {
 				told.Pods = append(told.Pods, g.pod)

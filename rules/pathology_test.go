@@ -11,7 +11,7 @@ import (
 // Each published pathology appears if all its numbers match. It does not appear if one is below its
 // limit or missing, or in a healthy pool.
 func TestPathologiesAppearOnlyOnTheirPattern(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	pod := func(name string) state.Entity {
 		return state.Entity{Namespace: "llm", Pool: "p", Pod: name, Model: "m", Node: "n"}
 	}
@@ -62,11 +62,11 @@ func TestPathologiesAppearOnlyOnTheirPattern(t *testing.T) {
 				"diverse prompts, all in time": {"ttft_p95": 2}}},
 	} {
 		evidenceOf := func(with values) state.Evidence {
-			ev := state.Evidence{At: caseTime, Workers: []state.Worker{
+			ev := state.Evidence{At: Now, Workers: []state.Worker{
 				{Namespace: "llm", Pool: "p", Pod: "a", Model: "m", Node: "n", Ready: true},
 				{Namespace: "llm", Pool: "p", Pod: "b", Model: "m", Node: "n", Ready: true}}}
 			add := func(signal string, e state.Entity, v float64) {
-				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Unit: c.units[signal], At: caseTime})
+				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Unit: c.units[signal], At: Now})
 			}
 			for signal, v := range tc.shows {
 				if other, changed := with[signal]; changed {
@@ -108,7 +108,7 @@ func TestPathologiesAppearOnlyOnTheirPattern(t *testing.T) {
 		if healthRank[p.Overall] < healthRank[HealthWarning] {
 			t.Errorf("%s, and the pool is %s", tc.id, p.Overall)
 		}
-		if pathology := c.pathologies[tc.id]; pathology == nil || len(tc.spares) == 0 {
+		if pathology := pathologyOf(c, tc.id); pathology == nil || len(tc.spares) == 0 {
 			t.Fatalf("%s: no such pathology, or no test that it stays quiet", tc.id)
 		} else if pathology.Per != "" && !slices.Equal(got.Pods, []string{"a"}) {
 			t.Errorf("%s is seen on %v", tc.id, got.Pods)
@@ -133,18 +133,18 @@ func TestPathologiesAppearOnlyOnTheirPattern(t *testing.T) {
 // Users can add pathologies and replace built-in ones; Load reports their mistakes.
 func TestUserPathologies(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "mine.yaml", `pathologies:
+	Write(t, dir, "mine.yaml", `pathologies:
   - {id: preemption_storm, title: Ours, per: pod, when: preemption_rate.value > 5, text: "{pod}: {preemption_rate}", points_to: [kv_exhaustion]}
 `)
 	c, problems, err := Load(dir)
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
-	if p := c.pathologies["preemption_storm"]; p.Title != "Ours" || len(c.Pathologies()) != 11 {
+	if p := pathologyOf(c, "preemption_storm"); p.Title != "Ours" || len(c.Pathologies()) != 11 {
 		t.Errorf("%+v of %d", p, len(c.Pathologies()))
 	}
 	bad := t.TempDir()
-	write(t, bad, "bad.yaml", `pathologies:
+	Write(t, bad, "bad.yaml", `pathologies:
   - {id: a, title: A, when: no_such.value > 5, text: x, points_to: [kv_leak]}
   - {id: b, title: B, when: kv_usage.value > 5, text: "{nothing}", points_to: [kv_leak]}
   - {id: c, title: C, when: kv_usage.value > 5, text: x, points_to: [no_such_cause]}
@@ -167,7 +167,7 @@ func TestUserPathologies(t *testing.T) {
 		}
 	}
 	many := t.TempDir()
-	write(t, many, "many.yaml", `pathologies:
+	Write(t, many, "many.yaml", `pathologies:
   - id: h
     title: H
     per: star
@@ -185,7 +185,7 @@ func TestUserPathologies(t *testing.T) {
 
 // Health reads every signal that a pathology uses.
 func TestHealthReadsSignalsOfPathologies(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	read := c.HealthSignals()
 	for _, signal := range read {
 		if _, known := c.units[signal]; !known {
@@ -194,9 +194,18 @@ func TestHealthReadsSignalsOfPathologies(t *testing.T) {
 	}
 	for _, p := range c.Pathologies() {
 		for _, signal := range p.when.signals {
-			if !contains(read, signal) {
+			if !slices.Contains(read, signal) {
 				t.Errorf("%s asks for %s, which a health report does not read", p.ID, signal)
 			}
 		}
 	}
+}
+
+func pathologyOf(c *Catalog, id string) *Pathology {
+	for _, p := range c.Pathologies() {
+		if p.ID == id {
+			return p
+		}
+	}
+	return nil
 }

@@ -1,13 +1,14 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
 	"strconv"
 	"strings"
 
-	show "paramedic/internal/text"
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -39,7 +40,7 @@ type placeholder struct {
 	view         *view
 	group        *group
 	count, total int
-	best         *weighed // the verdict, for titles and stories
+	best         *marked // by the verdict, for titles and stories
 }
 
 // manyRequests matches a number of requests in a text.
@@ -72,7 +73,7 @@ func (c *Catalog) fill(s string, p placeholder) string {
 		if unit, ok := c.units[base]; ok && p.group != nil {
 			return p.group.format(base, field, unit)
 		}
-		return plain(c.word(name, p))
+		return text.Phrase(c.word(name, p))
 	})
 }
 
@@ -85,7 +86,7 @@ func (g *group) format(signal, field, unit string) string {
 		if !r.hasText() {
 			return "unknown"
 		}
-		return plain(r.Text)
+		return text.Phrase(r.Text)
 	}
 	n := r.number(field)
 	if !n.ok && field == "" {
@@ -119,13 +120,13 @@ func (c *Catalog) word(name string, p placeholder) string {
 	s := p.view.scope
 	switch name {
 	case "cluster":
-		return or(s.Cluster, "the cluster")
+		return cmp.Or(s.Cluster, "the cluster")
 	case "namespace":
-		return or(s.Namespace, "its namespace")
+		return cmp.Or(s.Namespace, "its namespace")
 	case "model":
-		return or(s.Model, target(s))
+		return cmp.Or(s.Model, target(s))
 	case "pool":
-		return or(s.Pool, target(s))
+		return cmp.Or(s.Pool, target(s))
 	case "target":
 		return target(s)
 	case "workers":
@@ -135,7 +136,7 @@ func (c *Catalog) word(name string, p placeholder) string {
 	case "total":
 		return strconv.Itoa(p.total)
 	case "rule":
-		return or(p.view.facts.hints["rule"], "the rule")
+		return cmp.Or(p.view.facts.hints["rule"], "the rule")
 	}
 	if strings.HasPrefix(name, "xid") {
 		return c.xidWord(name, p)
@@ -143,13 +144,13 @@ func (c *Catalog) word(name string, p placeholder) string {
 	if p.best == nil && p.group != nil {
 		switch name {
 		case "pod":
-			return or(p.group.pod, "a worker")
+			return cmp.Or(p.group.pod, "a worker")
 		case "node":
-			return or(p.group.node, "a node")
+			return cmp.Or(p.group.node, "a node")
 		case "gpu":
-			return or(p.group.gpu, "a GPU")
+			return cmp.Or(p.group.gpu, "a GPU")
 		case "entity":
-			return or(p.group.name(), target(s))
+			return cmp.Or(p.group.name(), target(s))
 		case "full_in":
 			return p.group.memoryFullIn()
 		}
@@ -160,19 +161,25 @@ func (c *Catalog) word(name string, p placeholder) string {
 	return p.best.word(name, p.view)
 }
 
-func (w *weighed) word(name string, v *view) string {
+// A marked holds the entities that a verdict marks as broken.
+type marked struct {
+	pods, nodes, gpus []string
+	ofMachine         bool // the cause is about GPUs or nodes
+}
+
+func (w *marked) word(name string, v *view) string {
 	switch name {
 	case "pod", "pods":
-		return or(names(w.pods), "a worker")
+		return cmp.Or(text.List(w.pods), "a worker")
 	case "node", "nodes":
-		return or(names(w.broken(v)), "a node")
+		return cmp.Or(text.List(w.broken(v)), "a node")
 	case "gpu", "gpus":
-		return or(names(w.gpus), "a GPU")
+		return cmp.Or(text.List(w.gpus), "a GPU")
 	case "entity":
 		if len(w.gpus) > 0 && len(w.nodes) > 0 {
-			return "GPU " + names(w.gpus) + " on " + names(w.nodes)
+			return "GPU " + text.List(w.gpus) + " on " + text.List(w.nodes)
 		}
-		return or(names(w.broken(v)), names(w.pods), target(v.scope))
+		return cmp.Or(text.List(w.broken(v)), text.List(w.pods), target(v.scope))
 	case "broken":
 		return strconv.Itoa(v.enginesOf(w.pods))
 	case "of_workers":
@@ -190,8 +197,8 @@ func (w *weighed) word(name string, v *view) string {
 
 // broken returns the nodes that the cause found broken. If it found none but is about GPUs or
 // nodes, it returns those of the alerts.
-func (w *weighed) broken(v *view) []string {
-	if len(w.nodes) == 0 && (w.cause.Scope == "gpu" || w.cause.Scope == "node") {
+func (w *marked) broken(v *view) []string {
+	if len(w.nodes) == 0 && w.ofMachine {
 		return v.scope.Nodes
 	}
 	return w.nodes
@@ -199,38 +206,8 @@ func (w *weighed) broken(v *view) []string {
 
 // target returns the most specific known name of the affected scope.
 func target(s state.Scope) string {
-	return or(s.Model, s.Pool, names(s.Pods), names(s.Nodes), s.Namespace, "the fleet")
+	return cmp.Or(s.Model, s.Pool, text.List(s.Pods), text.List(s.Nodes), s.Namespace, "the fleet")
 }
-
-// names joins a list; beyond three it names two and counts the others.
-func names(list []string) string {
-	if len(list) > 3 {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:2], ", "), len(list)-2)
-	}
-	return strings.Join(list, ", ")
-}
-
-func or(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
-}
-
-// plain returns foreign text as one short line. It keeps a leading space, which separates some
-// words from the text before them.
-func plain(s string) string {
-	line := show.Line(s, 160)
-	if line != "" && s[0] == ' ' {
-		return " " + line
-	}
-	return line
-}
-
-// printable returns foreign text of any length on one line.
-func printable(s string) string { return show.Clean(s) }
 
 // quantity formats a value with its unit. Counts have no unit, since the sentence names it.
 func quantity(v float64, unit string) string {

@@ -120,6 +120,18 @@ var fields = map[string]func(*reading) number{
 // A lowerBound is a signal whose values are too short: only its field least has a value.
 type lowerBound struct{ *reading }
 
+// A subject is the entity that a condition is evaluated for.
+type subject interface {
+	activation
+	facts() *factsVal                  // what the alerts report
+	readingAt(signal int) *reading     // by the signal's number; nil if the scope has none
+	lowerBound(signal string) *reading // the truncated reading; nil if the signal is not truncated
+	poolKnown() bool                   // reports whether the alerts name the pool
+	workers() int                      // in the scope
+	roleOf() string
+	podName() string
+}
+
 // A series is one signal over the scope, by entity.
 type series struct {
 	signal  string
@@ -138,6 +150,9 @@ func (s *series) lacksPast(src string) bool {
 	asks := strings.Contains(src, s.signal+".baseline") || strings.Contains(src, s.signal+".hour_ago")
 	return asks && !s.whole.baseline().ok
 }
+
+// ofPool reports whether the pool has a series of its own.
+func (s *series) ofPool() bool { return s.pool != nil }
 
 // of returns the sample of an ID; nil if there is none.
 func (s *series) of(id int) *state.Sample {
@@ -263,14 +278,25 @@ func (g *group) ResolveName(name string) (any, bool) {
 	if r := g.reading(name); r != nil {
 		return r, true
 	}
-	if r := g.readingOf(g.view.cutShort[name]); r != nil {
-		return &lowerBound{r}, true
+	if r := g.lowerBound(name); r != nil {
+		return &lowerBound{reading: r}, true
 	}
 	return nil, false
 }
 
 // Parent is part of cel.Activation.
 func (g *group) Parent() activation { return nil }
+
+func (g *group) facts() *factsVal { return g.view.facts }
+
+func (g *group) poolKnown() bool { return !g.view.guessed }
+
+func (g *group) workers() int { return g.view.workers }
+
+func (g *group) podName() string { return g.pod }
+
+// lowerBound returns the truncated reading of a signal, or nil if the signal is not truncated.
+func (g *group) lowerBound(signal string) *reading { return g.readingOf(g.view.cutShort[signal]) }
 
 // reading returns the entity's reading of a signal; nil if the signal is missing in the whole
 // scope.
@@ -287,7 +313,7 @@ func (g *group) readingOf(s *series) *reading {
 		return s.whole
 	}
 	if g.cache == nil {
-		g.cache = g.view.memory.readings.take(len(g.view.signals))
+		g.cache = g.view.memory.readings.Take(len(g.view.signals))
 	}
 	r := &g.cache[s.index]
 	if r.Sample == nil {

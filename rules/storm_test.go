@@ -12,6 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 )
 
 type nobody struct{}
@@ -23,8 +24,8 @@ func (nobody) Channels(*state.Incident) []state.Channel { return []state.Channel
 // other.
 type storm struct {
 	t     *testing.T
-	fold  state.Fold
-	board *state.Board
+	fold  fold.Fold
+	board *fold.Board
 	now   time.Time
 	seq   uint64
 }
@@ -65,7 +66,7 @@ func (s *storm) run(alerts []alertJSON, ev state.Evidence) []string {
 	}
 	for range 2 {
 		for _, in := range s.open() {
-			ev.Incident, ev.At = in.ID, caseTime
+			ev.Incident, ev.At = in.ID, Now
 			s.apply(state.Input{Evidence: &ev})
 		}
 	}
@@ -81,7 +82,7 @@ func (s *storm) run(alerts []alertJSON, ev state.Evidence) []string {
 // incident per problem, under its cause. A root that appears last absorbs its consequences;
 // unconnected problems stay separate.
 func TestStormOutcomeIgnoresAlertOrder(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -113,8 +114,8 @@ func TestStormOutcomeIgnoresAlertOrder(t *testing.T) {
 			slices.Sort(want)
 			seen := map[string]uint64{}
 			for seed := range uint64(6) {
-				s := &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute),
-					fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+				s := &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute),
+					fold: fold.Fold{Triage: Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 				order := slices.Clone(alerts)
 				rand.New(rand.NewPCG(seed, 1)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 				seen[fmt.Sprint(s.run(order, k.ev))] = seed
@@ -133,10 +134,10 @@ func TestStormOutcomeIgnoresAlertOrder(t *testing.T) {
 // on five hundred nodes is one incident, and an alert that names no place joins the fleet's only
 // incident.
 func TestKeep6702IsolatedAlertsAreCorrelated(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	newStorm := func() *storm {
-		return &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute),
-			fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+		return &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute),
+			fold: fold.Fold{Triage: Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 	}
 	var alerts []alertJSON
 	for i := range 500 {
@@ -162,12 +163,12 @@ func TestKeep6702IsolatedAlertsAreCorrelated(t *testing.T) {
 // Kubernaut, issue 209: two duplicates each waited forever for the other. Here no two causes absorb
 // each other, so the order of verdicts does not decide which of two incidents stays.
 func TestKubernaut209NoTwoCausesAbsorbEachOther(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	scope := state.Scope{Namespace: "llm", Pool: "vllm", Model: "m", Pods: []string{"vllm-0"}, Nodes: []string{"node-1"}}
 	var all []*state.Incident
 	for i, cause := range c.causes {
 		in := &state.Incident{ID: state.IncidentID("INC-" + string(cause.ID)), Cluster: "c", Status: state.StatusOpen, Scope: scope,
-			OpenedAt: caseTime.Add(time.Duration(i) * time.Second)}
+			OpenedAt: Now.Add(time.Duration(i) * time.Second)}
 		in.Diagnosis = state.Diagnosis{Cause: cause.ID, Scope: scope}
 		for s := range cause.Explains {
 			in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)

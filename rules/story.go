@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"paramedic/internal/text"
+
 	"paramedic/state"
 )
 
@@ -23,7 +25,7 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 		d.EvidenceAt = ev.At
 	}
 	if len(v.ranked) == 0 {
-		d.Title = "Undiagnosed trouble on " + plain(target(in.Scope))
+		d.Title = "Undiagnosed trouble on " + text.Phrase(target(in.Scope))
 		return d
 	}
 	best := &v.ranked[0]
@@ -50,7 +52,7 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 		d.Story = c.unknownStory(in, v)
 		return d
 	}
-	cause, p := best.cause, placeholder{view: v.view, best: best}
+	cause, p := best.cause, placeholder{view: v.view, best: best.marks()}
 	d.Cause, d.Confidence, d.Playbook = cause.ID, best.confidence, cause.Playbook
 	d.Scope = best.scope(v.view, in.Scope)
 	d.Title = c.fill(cause.Title, p)
@@ -97,7 +99,7 @@ func missing(v verdict) []string {
 	for i := range min(2, len(v.ranked)) {
 		out = append(out, v.ranked[i].missing(v.view)...)
 	}
-	if reason := onlyReason(out); len(v.view.signals) == 0 && len(out) > fewMissing && reason != "" {
+	if reason := onlyReason(out); v.view.empty() && len(out) > fewMissing && reason != "" {
 		return []string{"every signal " + reason} // a cluster without any source: one line instead of one per signal
 	}
 	return sortedSet(out)
@@ -145,10 +147,10 @@ func wouldWin(v verdict, w *weighed) string {
 		return "an alert that says which pool it means"
 	}
 	if w == best && len(v.twins) > 0 {
-		return "what is not known (" + names(v.lacks) + "), if it speaks against " + eitherOf(v.twins)
+		return "what is not known (" + text.List(v.lacks) + "), if it speaks against " + eitherOf(v.twins)
 	}
 	if slices.Contains(v.twins, w.cause.ID) {
-		return "what is not known (" + names(v.lacks) + "), if it speaks for it"
+		return "what is not known (" + text.List(v.lacks) + "), if it speaks for it"
 	}
 	rival := 0.0
 	for i := range v.ranked {
@@ -248,7 +250,7 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 		for _, s := range in.Symptoms {
 			for _, r := range s.Rules {
 				if len(titles) < 2 {
-					titles = append(titles, plain(r))
+					titles = append(titles, text.Phrase(r))
 				}
 			}
 		}
@@ -260,12 +262,12 @@ func (c *Catalog) unknownTitle(in *state.Incident) string {
 	if in.Everywhere != "" {
 		what = fmt.Sprintf("%s, %d alerts,", what, in.AlertCount)
 	}
-	return fmt.Sprintf("Undiagnosed: %s on %s", what, plain(target(in.Scope)))
+	return fmt.Sprintf("Undiagnosed: %s on %s", what, text.Phrase(target(in.Scope)))
 }
 
 // strangeStory returns the story for alerts that are about no pool.
 func strangeStory(strange string) state.Story {
-	strange = plain(strange)
+	strange = text.Phrase(strange)
 	return state.Story{
 		What:  fmt.Sprintf("The alerts are about %s, and no known worker belongs to it.", strange),
 		Why:   "How the workers are says nothing of what is not theirs.",
@@ -276,9 +278,9 @@ func strangeStory(strange string) state.Story {
 
 func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	best := &v.ranked[0]
-	where := plain(target(in.Scope))
+	where := text.Phrase(target(in.Scope))
 	note := c.xidNote(placeholder{view: v.view})
-	if len(v.view.signals) == 0 {
+	if v.view.empty() {
 		return state.Story{
 			What:  strings.TrimSpace(fmt.Sprintf("What is wrong with %s cannot be told from the alerts alone. %s", where, note)),
 			Why:   "No evidence could be gathered" + v.view.reasons() + ".",
@@ -293,7 +295,7 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	}
 	if len(v.roots) > 0 {
 		s.What = strings.TrimSpace(fmt.Sprintf("%s What brought it is not known. %s",
-			c.fill(best.cause.What, placeholder{view: v.view, best: best}), note))
+			c.fill(best.cause.What, placeholder{view: v.view, best: best.marks()}), note))
 		s.Do = []string{
 			"Find out what changed before it began: " + v.signsOfRoots() + ".",
 			"Look for it in the gateway's log or graphs; then follow the playbook of what changed, for what helps one of them harms " +
@@ -316,13 +318,13 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 			"as well be %s.", best.cause.ID, v.sign(best), v.rival.cause.ID)
 	case v.unplaced:
 		s.Why = fmt.Sprintf("Most speaks for %s on %s (%+g dB), but the alerts do not say which pool they mean, and "+
-			"another is not known to be healthy.", best.cause.ID, plain(target(v.view.scope)), best.score)
+			"another is not known to be healthy.", best.cause.ID, text.Phrase(target(v.view.scope)), best.score)
 	case len(v.roots) > 0:
 		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: "+
 			"what would tell was not measured, or not before it began.", best.cause.ID, best.score, eitherOf(v.roots))
 	case len(v.twins) > 0:
 		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB). It may as well be %s: what tells them apart was not "+
-			"measured, or not before it began (%s).", best.cause.ID, best.score, eitherOf(v.twins), names(v.lacks))
+			"measured, or not before it began (%s).", best.cause.ID, best.score, eitherOf(v.twins), text.List(v.lacks))
 	case best.unproven != "" && best.score >= threshold && v.margin >= margin:
 		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB), but nobody knows whether there is what it consists in: %s.",
 			best.cause.ID, best.score, best.unproven)
@@ -340,7 +342,7 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 			best.score, v.margin, v.rival.cause.ID, margin)
 	}
 	if lacks := best.missing(v.view); len(lacks) > 0 {
-		s.Why += " Missing: " + names(lacks) + "."
+		s.Why += " Missing: " + text.List(lacks) + "."
 	}
 	s.Else = fmt.Sprintf("%s would be named with %s.", best.cause.ID, wouldWin(v, best))
 	return s
@@ -397,7 +399,7 @@ func eitherOf(causes []state.Cause) string {
 func (v *view) reasons() string {
 	var out []string
 	for _, id := range slices.Sorted(maps.Keys(v.missing)) {
-		if r := plain(v.missing[id]); !slices.Contains(out, r) && len(out) < 3 {
+		if r := text.Phrase(v.missing[id]); !slices.Contains(out, r) && len(out) < 3 {
 			out = append(out, r)
 		}
 	}

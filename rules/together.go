@@ -200,7 +200,7 @@ func (g *group) chart(signal string) []state.Point {
 	case s.pool != nil && len(s.pool.Series) > 0:
 		return s.pool.Series
 	}
-	lines := g.view.memory.lines.take(len(g.view.order))[:0]
+	lines := g.view.memory.lines.Take(len(g.view.order))[:0]
 	longest := 0
 	for _, id := range g.view.order {
 		if o := s.of(id); o != nil && len(o.Series) > 0 {
@@ -212,7 +212,7 @@ func (g *group) chart(signal string) []state.Point {
 	if len(lines) < 2 {
 		return slices.Concat(lines...)
 	}
-	return average(lines, g.view.memory.points.take(len(lines[0]))[:0])
+	return average(lines, g.view.memory.points.Take(len(lines[0]))[:0])
 }
 
 // average appends to out the mean of the lines at the moments that all of them have.

@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,6 +26,9 @@ type topology struct {
 
 // A place is a name within a namespace, or a GPU within a node.
 type place struct{ in, name string }
+
+// placeOf returns the key of a name within a namespace, a kind or another name.
+func placeOf(in, name string) place { return place{in: in, name: name} }
 
 // topologies recycles released topologies. Their memory is a sixth of what a diagnosis would
 // otherwise allocate.
@@ -63,7 +67,7 @@ func (t *topology) learn(workers []state.Worker) {
 		t.all = append(t.all, w)
 		if w.Pod != "" {
 			t.byPod[place{name: w.Pod}] = w
-			t.byPod[place{w.Namespace, w.Pod}] = w
+			t.byPod[placeOf(w.Namespace, w.Pod)] = w
 		}
 		if w.Instance != "" {
 			t.byInstance[w.Instance] = w
@@ -71,11 +75,11 @@ func (t *topology) learn(workers []state.Worker) {
 		if w.Node != "" {
 			t.nodes[w.Node] = append(t.nodes[w.Node], w)
 			for _, g := range w.GPUs {
-				t.byGPU[place{w.Node, g}] = w
+				t.byGPU[placeOf(w.Node, g)] = w
 			}
 		}
 		if w.Group != "" {
-			key := place{w.Namespace, w.EngineKey()}
+			key := placeOf(w.Namespace, w.EngineKey())
 			t.groups[key] = append(t.groups[key], w)
 		}
 		t.alias(w)
@@ -99,7 +103,7 @@ func (t *topology) pooled(w *state.Worker) {
 	default:
 		t.several[key] = true
 	}
-	if !contains(t.ofModel[model], key) {
+	if !slices.Contains(t.ofModel[model], key) {
 		t.ofModel[model] = append(t.ofModel[model], key)
 	}
 }
@@ -119,7 +123,7 @@ func (t *topology) alias(w *state.Worker) {
 	}
 	add := func(name string) {
 		for _, key := range []place{{w.Namespace, name}, {"", name}} {
-			if name != "" && name != w.Pool && !contains(t.aliases[key], w.Pool) {
+			if name != "" && name != w.Pool && !slices.Contains(t.aliases[key], w.Pool) {
 				t.aliases[key] = append(t.aliases[key], w.Pool)
 			}
 		}
@@ -141,10 +145,10 @@ func (t *topology) behind(namespace, name string) []string {
 		return nil
 	}
 	// The pool guessed from a rank's name is its leader's pod.
-	if w := t.byPod[place{namespace, name}]; w != nil && w.Pool != "" {
+	if w := t.byPod[placeOf(namespace, name)]; w != nil && w.Pool != "" {
 		return []string{w.Pool}
 	}
-	return t.aliases[place{namespace, name}]
+	return t.aliases[placeOf(namespace, name)]
 }
 
 // mates returns the pods that run one engine together with the entity's pod, which is among them.
@@ -153,8 +157,8 @@ func (t *topology) mates(e state.Entity) []*state.Worker {
 	if len(t.groups) == 0 || e.Pod == "" {
 		return nil
 	}
-	if w := t.byPod[place{e.Namespace, e.Pod}]; w != nil && w.Group != "" {
-		return t.groups[place{w.Namespace, w.EngineKey()}]
+	if w := t.byPod[placeOf(e.Namespace, e.Pod)]; w != nil && w.Group != "" {
+		return t.groups[placeOf(w.Namespace, w.EngineKey())]
 	}
 	return nil
 }
@@ -176,13 +180,13 @@ func (t *topology) reaches(e state.Entity, node string) bool {
 func (t *topology) resolve(e state.Entity) state.Entity {
 	var w *state.Worker
 	if e.Pod != "" {
-		w = t.byPod[place{e.Namespace, e.Pod}]
+		w = t.byPod[placeOf(e.Namespace, e.Pod)]
 	}
 	if w == nil && e.Pod == "" && e.Instance != "" {
 		w = t.byInstance[e.Instance]
 	}
 	if w == nil && e.Pod == "" && e.GPU != "" {
-		w = t.byGPU[place{e.Node, e.GPU}]
+		w = t.byGPU[placeOf(e.Node, e.GPU)]
 	}
 	if w != nil {
 		e.Pod, e.Pool = cmp.Or(w.Pod, e.Pod), cmp.Or(w.Pool, e.Pool)
@@ -236,7 +240,7 @@ func (t *topology) correct(s state.Scope) state.Scope {
 	}
 	s.Pool = ""
 	for _, p := range s.Pods {
-		if w := t.byPod[place{s.Namespace, p}]; w != nil {
+		if w := t.byPod[placeOf(s.Namespace, p)]; w != nil {
 			s.Pool = w.Pool
 			break
 		}
@@ -266,7 +270,7 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 // onNodeOf reports whether the entity is on a node of the scope. An engine is on all nodes of its
 // pods.
 func (t *topology) onNodeOf(e state.Entity, s state.Scope) bool {
-	if e.Node != "" && contains(s.Nodes, e.Node) {
+	if e.Node != "" && slices.Contains(s.Nodes, e.Node) {
 		return true
 	}
 	if e.Pod == "" || len(t.groups) == 0 {
@@ -302,15 +306,6 @@ func agree(namespace, pool, model string, s state.Scope) bool {
 // differ reports whether both names are known and not equal.
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
 var (
 	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes uses no vowels in the hash;
 	// short hashes are recognized by a digit.
@@ -325,7 +320,7 @@ var (
 // hash, it returns the ReplicaSet.
 func DeploymentOf(replicaSet string) string {
 	const pod = "-zzzzz"
-	return or(PoolOf(replicaSet+pod), replicaSet)
+	return cmp.Or(PoolOf(replicaSet+pod), replicaSet)
 }
 
 // PoolOf guesses the workload from a pod's name, for pods that are unknown to the topology. It

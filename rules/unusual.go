@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -104,14 +105,14 @@ func (c *Catalog) anomaly(g *group, signal string) (state.Anomaly, bool) {
 		return state.Anomaly{}, false
 	}
 	value := quantity(r.Value, a.Unit)
-	if g.key == "" && r.count > 1 && Counted(a.Unit) && g.view.signals[signal].pool == nil {
+	if g.key == "" && r.count > 1 && Counted(a.Unit) && !g.view.series(signal).ofPool() {
 		value += " a worker"
 	}
 	if g.key != "" {
-		value += " on " + plain(g.name())
+		value += " on " + text.Phrase(g.name())
 	}
 	a.Text = fmt.Sprintf("%s %s", c.titles[signal], value)
-	if than := against(r.Value, a.Unit, [3]number{hour, day, week}, g.view.missing["baseline"] != ""); than != "" {
+	if than := against(r.Value, a.Unit, [3]number{hour, day, week}, g.view.whyMissing("baseline") != ""); than != "" {
 		a.Text += ": " + than
 	}
 	if z.ok && math.Abs(z.v) > anomalous {

@@ -29,17 +29,17 @@ func (c *Catalog) verdict(in *state.Incident, ev *state.Evidence) verdict {
 	for i, w := range wards {
 		// If the alerts name no pool or phase, they are about the one with the clearest verdict.
 		view := top.view(in, w, ev, c)
-		view.guessed, view.strange = !about.known || len(wards) > 1, about.strange
+		view.concerns(about.known && len(wards) == 1, about.strange)
 		v := c.weigh(view, in)
 		if v.benign() {
 			healthy++
 		}
 		if i > 0 && !v.better(best) {
-			view.release()
+			v.release()
 			continue
 		}
 		if i > 0 {
-			best.view.release()
+			best.release()
 		}
 		best = v
 	}
@@ -56,6 +56,7 @@ func (v verdict) benign() bool { return v.named && v.ranked[0].cause.ID == state
 // A verdict is the result of weighing all causes in one scope.
 type verdict struct {
 	view   *view
+	memory *weighing
 	ranked []weighed     // best first
 	rival  *weighed      // the best other cause that is no consequence of the first; nil: there is none
 	named  bool          // the first cause stands out
@@ -106,10 +107,11 @@ func (c *Cause) looksLike(other *Cause) bool {
 }
 
 func (c *Catalog) weigh(v *view, in *state.Incident) verdict {
-	out := verdict{view: v, ranked: v.memory.ranked.take(len(c.causes))}
+	mem := weighings.Get().(*weighing)
+	out := verdict{view: v, memory: mem, ranked: mem.ranked.Take(len(c.causes))}
 	signs := c.signs(in)
 	for i, cause := range c.causes {
-		out.ranked[i] = cause.weigh(v, signs, c)
+		out.ranked[i] = cause.weigh(v, signs, c, mem)
 	}
 	slices.SortStableFunc(out.ranked, func(a, b weighed) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.cause.ID, b.cause.ID))

@@ -53,6 +53,28 @@ type view struct {
 	alerted map[string]bool
 }
 
+// series returns the samples of a signal, or nil if the scope has none.
+func (v *view) series(signal string) *series { return v.signals[signal] }
+
+// empty reports whether the scope has no sample of any signal.
+func (v *view) empty() bool { return len(v.signals) == 0 }
+
+// whyMissing returns the reason for which a signal is missing; empty if none is known.
+func (v *view) whyMissing(signal string) string { return v.missing[signal] }
+
+// isTruncated reports whether only a lower bound of a signal is known.
+func (v *view) isTruncated(signal string) bool { return v.cutShort[signal] != nil }
+
+// alertsAnywhere reports whether some alert is about no single worker, so that any may be meant.
+func (v *view) alertsAnywhere() bool { return len(v.alerted) == 0 }
+
+// isAlerted reports whether the alerts are about the entity's worker or machine.
+func (v *view) isAlerted(g *group) bool { return v.alerted[g.pod] || v.alerted[g.node] }
+
+// concerns records whether the alerts name this pool or phase, and what they are about if it is no
+// pool.
+func (v *view) concerns(known bool, strange string) { v.guessed, v.strange = !known, strange }
+
 // answers holds the entities for which an expression holds, and the number with an answer. The pods
 // of one engine count as one.
 type answers struct {
@@ -63,13 +85,13 @@ type answers struct {
 func (v *view) ask(x *expression, per string) *answers {
 	asked := v.asked[per]
 	if asked == nil {
-		asked = v.memory.asked.take(v.expressions)
+		asked = v.memory.asked.Take(v.expressions)
 		v.asked[per] = asked
 	}
 	if a := asked[x.number]; a != nil {
 		return a
 	}
-	a := &v.memory.answers.take(1)[0]
+	a := &v.memory.answers.Take(1)[0]
 	asked[x.number] = a
 	var told []*group
 	groups := v.groups(per)
@@ -84,7 +106,7 @@ func (v *view) ask(x *expression, per string) *answers {
 		}
 		if holds {
 			if a.hits == nil {
-				a.hits = v.memory.hits.take(len(groups) - i)[:0]
+				a.hits = v.memory.hits.Take(len(groups) - i)[:0]
 			}
 			a.hits = append(a.hits, g)
 		}
@@ -118,7 +140,7 @@ func (v *view) enginesOf(pods []string) int {
 	}
 	seen := map[string]bool{}
 	for _, p := range pods {
-		seen[or(v.engine[p], p)] = true
+		seen[cmp.Or(v.engine[p], p)] = true
 	}
 	return len(seen)
 }
@@ -153,7 +175,7 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	c := censuses.Get().(*census)
 	defer c.done()
 	c.view, c.top = v, t
-	ours := mem.names.take(len(ev.Workers))[:0]
+	ours := mem.names.Take(len(ev.Workers))[:0]
 	for _, w := range ev.Workers {
 		e := state.Entity{Namespace: w.Namespace, Model: w.Model, Pool: w.Pool, Pod: w.Pod, Node: w.Node}
 		if w.Pod != "" && c.top.inScope(e, scope) && !differ(w.Role, role) {
@@ -221,13 +243,13 @@ func (c *Catalog) alerted(in *state.Incident, top *topology, workers []state.Wor
 				return nil
 			}
 			out[e.Pod], out[e.Node] = true, e.Node != ""
-			if w := top.byPod[place{e.Namespace, e.Pod}]; w != nil {
-				engines[place{w.Namespace, w.EngineKey()}] = true
+			if w := top.byPod[placeOf(e.Namespace, e.Pod)]; w != nil {
+				engines[placeOf(w.Namespace, w.EngineKey())] = true
 			}
 		}
 	}
 	for _, w := range workers {
-		if engines[place{w.Namespace, w.EngineKey()}] {
+		if engines[placeOf(w.Namespace, w.EngineKey())] {
 			out[w.Pod], out[w.Node] = true, w.Node != ""
 		}
 	}
@@ -261,7 +283,7 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 	ser := v.recent
 	if ser == nil || ser.signal != s.Signal {
 		if ser = v.signals[s.Signal]; ser == nil {
-			ser = &v.memory.series.take(1)[0]
+			ser = &v.memory.series.Take(1)[0]
 			*ser = series{signal: s.Signal, index: len(v.signals), samples: samples}
 			v.signals[s.Signal] = ser
 			if n, ok := v.numbers[s.Signal]; ok {
@@ -278,7 +300,7 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 		return
 	}
 	if k.id >= len(ser.by) {
-		by := v.memory.samples.take(max(len(v.keys), 4*v.workers))
+		by := v.memory.samples.Take(max(len(v.keys), 4*v.workers))
 		copy(by, ser.by)
 		ser.by = by
 	}
@@ -293,9 +315,9 @@ func (v *view) sample(samples []state.Sample, i int, k *sighting) {
 // arrange sorts the groups and computes the statistics of each signal.
 func (v *view) arrange(groups []entry) {
 	slices.SortStableFunc(groups, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
-	v.order = v.memory.ids.take(len(groups))[:0]
+	v.order = v.memory.ids.Take(len(groups))[:0]
 	for _, of := range []*[]*group{&v.pods, &v.gpus, &v.nodes} {
-		*of = v.memory.hits.take(len(groups))[:0]
+		*of = v.memory.hits.Take(len(groups))[:0]
 	}
 	for i, g := range groups {
 		g.id, g.podID, g.nodeID = v.id(g.key), v.id(g.pod), v.id(g.node)
@@ -319,7 +341,7 @@ func (v *view) arrange(groups []entry) {
 		slices.SortFunc(gpus, byKey)
 	}
 	for _, s := range v.signals {
-		s.summarise(v.order, &v.memory.wholes.take(1)[0])
+		s.summarise(v.order, &v.memory.wholes.Take(1)[0])
 	}
 }
 
@@ -363,6 +385,8 @@ func (c *Catalog) factsOf(in *state.Incident) *factsVal {
 		maps.Copy(f.hints, s.Hints)
 	}
 	f.xids = c.alertedXids(f.hints)
-	f.xidClass = f.alertedClass(c)
+	if len(f.xids) > 0 {
+		f.xidClass = c.xids[f.xids[0].code].Class
+	}
 	return f
 }

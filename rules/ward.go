@@ -29,7 +29,7 @@ func (t *topology) phases(s state.Scope, ev *state.Evidence) []ward {
 				continue
 			}
 			roles[w.Role] = true
-			if contains(s.Pods, w.Pod) {
+			if slices.Contains(s.Pods, w.Pod) {
 				named[w.Role] = true
 			}
 		}
@@ -52,7 +52,7 @@ func (t *topology) poolsIn(s state.Scope) []state.Scope {
 	var out []state.Scope
 	for _, key := range slices.Sorted(maps.Keys(t.pools)) {
 		w, model := t.pools[key], t.modelOf(key)
-		elsewhere := t.several[key] && s.Model != "" && !contains(t.ofModel[strings.ToLower(s.Model)], key)
+		elsewhere := t.several[key] && s.Model != "" && !slices.Contains(t.ofModel[strings.ToLower(s.Model)], key)
 		if elsewhere || !t.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: model, Pod: w.Pod}, s) {
 			continue
 		}

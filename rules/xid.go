@@ -279,22 +279,13 @@ func (c *Catalog) alertedXids(hints map[string]string) []alertedXid {
 	for key := range hints {
 		if m := xidHintForm.FindStringSubmatch(key); m != nil {
 			code, _ := strconv.Atoi(m[1]) // the pattern matches only digits
-			out = append(out, alertedXid{code, m[2]})
+			out = append(out, alertedXid{code: code, gpu: m[2]})
 		}
 	}
 	slices.SortFunc(out, func(a, b alertedXid) int {
 		return cmp.Or(c.worst(a.code, b.code), cmp.Compare(a.gpu, b.gpu))
 	})
 	return out
-}
-
-// alertedClass returns the class of the worst Xid of the alerts; "" if there is none or it is not
-// in the table.
-func (f *factsVal) alertedClass(c *Catalog) string {
-	if len(f.xids) == 0 {
-		return ""
-	}
-	return c.xids[f.xids[0].code].Class
 }
 
 // Placeholder lines of do and avoid, which are replaced by the advice for the Xid.

@@ -104,7 +104,7 @@ func (c *Catalog) reportedXid(p placeholder) (out spoken, gauge int) {
 	out, gauge = spoken{code: -1}, -1
 	for _, g := range groups {
 		if b := p.best; b != nil && len(b.gpus) > 0 &&
-			(!contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !contains(b.nodes, g.node)) {
+			(!slices.Contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !slices.Contains(b.nodes, g.node)) {
 			continue
 		}
 		if r := g.reading("gpu_xid"); r != nil && r.value().ok && r.Value > 0 && gauge < 0 {

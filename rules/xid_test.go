@@ -56,7 +56,7 @@ func TestEveryXidHasCauseAndAction(t *testing.T) {
 		"DRIVER": {"GPU asks for recovery on node-1", []string{"kernel log", "nvidia-smi -q | grep -i 'recovery action'",
 			"Cordon node-1 until the answer is known"}, []string{"while its node is not cordoned"}, []string{"restart the pod"}},
 	}
-	c := mustLoad(t)
+	c := MustLoad(t)
 	if len(c.xids) != len(nvidia) {
 		t.Errorf("the catalogue has %d Xids, the test %d", len(c.xids), len(nvidia))
 	}
@@ -123,12 +123,12 @@ func TestEveryXidHasCauseAndAction(t *testing.T) {
 // Errors follow each other: a cleaned-up process, a conclusion of the driver. The gauge shows only
 // the last one.
 func TestWorstRecentXidDecides(t *testing.T) {
-	c := mustLoad(t)
-	before := []state.Point{{At: caseTime.Add(-40 * time.Minute), Value: 0}, {At: caseTime.Add(-20 * time.Minute), Value: 0}}
+	c := MustLoad(t)
+	before := []state.Point{{At: Now.Add(-40 * time.Minute), Value: 0}, {At: Now.Add(-20 * time.Minute), Value: 0}}
 	course := func(codes ...float64) []state.Point {
 		out := slices.Clone(before)
 		for i, code := range codes {
-			out = append(out, state.Point{At: caseTime.Add(time.Duration(i-len(codes)) * 3 * time.Minute), Value: code})
+			out = append(out, state.Point{At: Now.Add(time.Duration(i-len(codes)) * 3 * time.Minute), Value: code})
 		}
 		return out
 	}
@@ -169,8 +169,8 @@ func TestWorstRecentXidDecides(t *testing.T) {
 			"", "reboot"},
 		"last week's on the course, and a notice": {
 			gpuCase{
-				last: 63, course: []state.Point{{At: caseTime.Add(-time.Hour), Value: 79}, {At: caseTime.Add(-20 * time.Minute), Value: 79},
-					{At: caseTime.Add(-time.Minute), Value: 63}}}, "", "", "reboot"},
+				last: 63, course: []state.Point{{At: Now.Add(-time.Hour), Value: 79}, {At: Now.Add(-20 * time.Minute), Value: 79},
+					{At: Now.Add(-time.Minute), Value: 63}}}, "", "", "reboot"},
 		"an old one under another GPU": {gpuCase{last: 94, elsewhere: 79, died: true}, "GPU memory error on node-1: Xid 94",
 			"", "reboot"},
 	} {
@@ -201,7 +201,7 @@ func TestWorstRecentXidDecides(t *testing.T) {
 // The driver's own request takes precedence over the table: DCGM's field, or the kernel log's line
 // in an alert. The exporter's text for 154 is always the same and has no request.
 func TestDriverRecoveryTakesPrecedence(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	line := func(to string) string {
 		return "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (" + to + ")"
 	}
@@ -251,7 +251,7 @@ func TestDriverRecoveryTakesPrecedence(t *testing.T) {
 }
 
 func TestOldXidIsNotedIfItsWorkerIsDown(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	d := diagnoseXid(c, gpuCase{last: 79, old: true, alerted: []int{0}, died: true})
 	if d.Cause != "unknown" || !strings.Contains(d.Story.What, "shows Xid 79 (GPU has fallen off the bus)") ||
 		!strings.Contains(d.Story.What, "kernel log") {
@@ -299,9 +299,9 @@ func diagnoseXid(c *Catalog, x gpuCase) state.Diagnosis {
 			Annotations: map[string]string{"description": x.words}})
 	}
 	in := c.troubles(alerts, workers)[0].in
-	ev := state.Evidence{At: caseTime, Workers: workers}
+	ev := state.Evidence{At: Now, Workers: workers}
 	add := func(signal string, w state.Worker, gpu string, v float64, summary string) *state.Sample {
-		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Text: summary, At: caseTime,
+		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Value: v, Text: summary, At: Now,
 			Entity: state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod, Node: w.Node, GPU: gpu}})
 		return &ev.Samples[len(ev.Samples)-1]
 	}
@@ -338,5 +338,5 @@ func diagnoseXid(c *Catalog, x gpuCase) state.Diagnosis {
 		add("pod_ready", w, "", 0, "")
 		add("pod_last_terminated", w, "", 1, "Error")
 	}
-	return c.Diagnose(in, &ev, caseTime)
+	return c.Diagnose(in, &ev, Now)
 }

@@ -17,12 +17,18 @@ import (
 	"paramedic/notify"
 	"paramedic/playbooks"
 	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/rules"
 	"paramedic/rules/enrich"
 	"paramedic/rules/enrich/engine"
 	"paramedic/state"
+	"paramedic/state/fold"
+	"paramedic/state/keeper"
 	"paramedic/state/outbox"
-	"paramedic/webhook"
+	"paramedic/webhook/access"
+	"paramedic/webhook/alertmanager"
 )
 
 // Deps is what a service is built on that outlives it, or that the demo brings itself.
@@ -33,8 +39,8 @@ type Deps struct {
 	Out    io.Writer // the console notifier's
 	// Clusters replaces the clusters that first aid writes to; nil: those that the configuration
 	// names.
-	Clusters map[string]remediate.Cluster
-	Timing   remediate.Timing
+	Clusters map[string]cluster.Cluster
+	Timing   policy.Timing
 	// Scrape names the pages to scrape instead of the configuration; nil: the configuration does.
 	Scrape func() []engine.Target
 	// Status answers for the default cluster's API server where the configuration names none; nil:
@@ -46,8 +52,8 @@ type Deps struct {
 	// Metrics count on over a change of the configuration, what was set aside stays on the list,
 	// and logins last; nil: new ones.
 	Metrics  *metrics
-	Aside    *webhook.Aside
-	Sessions *webhook.Sessions
+	Aside    *alertmanager.Aside
+	Sessions *access.Sessions
 }
 
 // A service is the bot as one configuration makes it: every room, wired. A changed configuration
@@ -57,13 +63,13 @@ type service struct {
 	deps    Deps
 	catalog *rules.Catalog
 	library *playbooks.Library
-	keeper  *state.Keeper
+	keeper  *keeper.Keeper
 	gather  *enrich.Gatherer
 	outbox  *outbox.Dispatcher
 	handler http.Handler
 	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
-	tokens  *webhook.Tokens // nil: the API asks for none
+	tokens  *access.Tokens // nil: the API asks for none
 
 	fleetCache   fleetCache
 	background   []func(ctx context.Context) error
@@ -80,7 +86,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 		s.metrics = newMetrics()
 	}
 	if s.deps.Aside == nil {
-		s.deps.Aside = &webhook.Aside{}
+		s.deps.Aside = &alertmanager.Aside{}
 	}
 	var err error
 	if s.catalog, s.library, err = loadKnowledge(cfg); err != nil {
@@ -90,9 +96,9 @@ func newService(cfg Config, deps Deps) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.keeper = state.NewKeeper(state.KeeperConfig{
+	s.keeper = keeper.New(keeper.Config{
 		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
-		Fold: &state.Fold{Triage: knowledge{s.catalog, s.library}, Routing: router, Settings: cfg.settings()},
+		Fold: &fold.Fold{Triage: knowledge{rules.Rules{Catalog: s.catalog}, s.library}, Routing: router, Settings: cfg.settings()},
 	})
 	if err := s.sources(); err != nil {
 		return nil, err
@@ -104,14 +110,16 @@ func newService(cfg Config, deps Deps) (*service, error) {
 		}
 	}
 	first := cfg.firstAid(deps.Timing)
-	first.View, first.Playbook, first.Clusters, first.Gauge = s.keeper, s.library.For, clusters, gauge{s.gather, deps.Clock}
-	first.SelfNamespace, first.Clock, first.Logger = ownNamespace(), deps.Clock, deps.Logger
-	aid, err := remediate.New(first)
+	first.SelfNamespace = ownNamespace()
+	aid, err := remediate.New(remediate.Config{
+		Site:     guard.Site{Rules: first, View: s.keeper, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock}, Clock: deps.Clock},
+		Playbook: s.library.For, Logger: deps.Logger,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("first aid: %w", err)
 	}
 	if cfg.Auth.API.TokensFile != "" {
-		if s.tokens, err = webhook.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
+		if s.tokens, err = access.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
 			return nil, err
 		}
 	}

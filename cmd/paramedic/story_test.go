@@ -24,8 +24,10 @@ import (
 	"paramedic/notify/slack"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/notify/web"
+	"paramedic/rules"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
+	"paramedic/webhook/report"
 )
 
 // told is the story as one surface tells it.
@@ -61,12 +63,12 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 		s := in.Diagnosis.Story
 		want := told{what: strings.TrimSpace(s.What), why: s.Why, otherwise: s.Else, do: s.Do, avoid: s.Avoid}
 		message := notify.Compose(notify.Facts{Incident: in})
-		shape := webhook.NewIncidentJSON(in, nil)
+		shape := api.NewIncidentJSON(in, nil)
 		for name, got := range map[string]told{
 			"API":       {shape.Story.What, shape.Story.Why, shape.Story.Else, shape.Story.Do, shape.Story.Avoid},
 			"page":      onThePage(t, in),
 			"PagerDuty": inPagerDuty(t, pager, message),
-			"report":    inMarkdown(webhook.Report(webhook.Case{Incident: in}, time.Now())),
+			"report":    inMarkdown(report.Report(report.Case{Incident: in}, time.Now())),
 			"incidents show": inText(func(b *bytes.Buffer) {
 				printIncident(b, shape)
 			}),
@@ -123,7 +125,7 @@ func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
 		}
 		in := state.Incident{Cluster: "prod", Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Model: "llama"},
 			Symptoms: []state.SymptomCount{{Symptom: "gpu_hardware", Alerts: 1}, {Symptom: "worker_down", Alerts: 1}}}
-		d := knowledge{catalog, library}.Diagnose(&in, &ev, now)
+		d := knowledge{rules.Rules{Catalog: catalog}, library}.Diagnose(&in, &ev, now)
 		if d.Cause != "gpu_fault" {
 			t.Errorf("Xid %d: verdict %s", x.Code, d.Cause)
 			continue
