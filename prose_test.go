@@ -30,7 +30,6 @@ var pending = []string{
 	"notify/",
 	"playbooks/",
 	"remediate/",
-	"rules/",
 	"tools/",
 	"webhook/",
 	"CHANGELOG.md",

@@ -48,13 +48,15 @@ func (c *Catalog) subject(in *state.Incident, scope state.Scope, top *topology) 
 // ofInference reports whether an alert's rule is about inference, and not about any workload or
 // target.
 func ofInference(in *state.Incident) bool {
-	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return s.Symptom != state.Unclassified && s.Hints[anyTarget] == "" })
+	return slices.ContainsFunc(in.Symptoms,
+		func(s state.SymptomCount) bool { return s.Symptom != state.Unclassified && s.Hints[anyTarget] == "" })
 }
 
 // placed reports whether an alert names a worker that has no pod.
 func (t *topology) placed(in *state.Incident) bool {
 	for _, s := range in.Symptoms {
-		if slices.ContainsFunc(s.Entities, func(e state.Entity) bool { return t.byInstance[e.Instance] != nil || len(t.scrapers(e)) > 0 }) {
+		if slices.ContainsFunc(s.Entities,
+			func(e state.Entity) bool { return t.byInstance[e.Instance] != nil || len(t.scrapers(e)) > 0 }) {
 			return true
 		}
 	}
@@ -100,7 +102,8 @@ func (t *topology) scrapers(e state.Entity) []*state.Worker {
 		if differ(w.Namespace, e.Namespace) {
 			continue
 		}
-		read := slices.ContainsFunc(w.Jobs, func(j state.ScrapeJob) bool { return !differ(j.Job, e.Job) && !differ(j.Service, e.Service) })
+		read := slices.ContainsFunc(w.Jobs,
+			func(j state.ScrapeJob) bool { return !differ(j.Job, e.Job) && !differ(j.Service, e.Service) })
 		behind := len(w.Jobs) == 0 && slices.Contains(w.Routes, "Service/"+cmp.Or(e.Service, e.Job))
 		if read || behind {
 			out = append(out, w)
@@ -112,7 +115,8 @@ func (t *topology) scrapers(e state.Entity) []*state.Worker {
 // ofJob sets the pool and the namespace of an entity if its job scrapes exactly one pool.
 func (t *topology) ofJob(e state.Entity) state.Entity {
 	read := t.scrapers(e)
-	if len(read) == 0 || slices.ContainsFunc(read, func(w *state.Worker) bool { return w.Pool != read[0].Pool || w.Namespace != read[0].Namespace }) {
+	if len(read) == 0 || slices.ContainsFunc(read,
+		func(w *state.Worker) bool { return w.Pool != read[0].Pool || w.Namespace != read[0].Namespace }) {
 		return e
 	}
 	e.Namespace, e.Pool = read[0].Namespace, read[0].Pool
@@ -162,7 +166,8 @@ func (t *topology) stranger(e state.Entity) string {
 
 // jobsKnown reports whether the scrape jobs of a worker in the namespace are known.
 func (t *topology) jobsKnown(namespace string) bool {
-	return slices.ContainsFunc(t.all, func(w *state.Worker) bool { return len(w.Jobs) > 0 && !differ(w.Namespace, namespace) })
+	return slices.ContainsFunc(t.all,
+		func(w *state.Worker) bool { return len(w.Jobs) > 0 && !differ(w.Namespace, namespace) })
 }
 
 // sibling reports whether the entity's pod is a worker or has a worker's name pattern: workers are

@@ -37,7 +37,8 @@ func (c *Catalog) Aside(in *state.Incident, alerts []*state.AlertRecord, ev *sta
 		}
 		second := c.verdict(part, &known)
 		moved := second.tellsOf(alerts, top)
-		if second.named && second.ranked[0].cause.besides(root, in.Symptoms) && !second.takes(broken, top) && len(moved) > 0 && len(moved) < len(alerts) {
+		if second.named && second.ranked[0].cause.besides(root, in.Symptoms) && !second.takes(broken, top) &&
+			len(moved) > 0 && len(moved) < len(alerts) {
 			second.release()
 			return moved
 		}
@@ -56,7 +57,8 @@ func (c *Cause) besides(root *Cause, symptoms []state.SymptomCount) bool {
 func (v verdict) takes(b breakage, top *topology) bool {
 	best := &v.ranked[0]
 	return slices.ContainsFunc(best.pods, func(p string) bool { return b.pod(v.view.scope.Namespace, p) }) ||
-		best.cause.Scope == "node" && slices.ContainsFunc(best.nodes, func(n string) bool { return b.node(n) || top.hosts(n, b) })
+		best.cause.Scope == "node" && slices.ContainsFunc(best.nodes,
+			func(n string) bool { return b.node(n) || top.hosts(n, b) })
 }
 
 // aside groups alerts by the worker or node that they are about. It leaves out alerts about broken

@@ -21,8 +21,8 @@ func BenchmarkDiagnose64Workers(b *testing.B) {
 	}
 }
 
-// The same with the charts that evidence comes with: six lines of sixty points of each charted
-// signal, half of which leave their course.
+// BenchmarkDiagnose64WorkersWithCharts adds the charts of gathered evidence: six lines of sixty
+// points of each charted signal, half of which leave their course.
 func BenchmarkDiagnose64WorkersWithCharts(b *testing.B) {
 	c := MustLoad(b)
 	in, ev := Fleet(c, 64)
@@ -42,7 +42,8 @@ func BenchmarkDiagnose64WorkersWithCharts(b *testing.B) {
 
 func BenchmarkClassify(b *testing.B) {
 	c := MustLoad(b)
-	a := state.Alert{Labels: map[string]string{"alertname": "Ours", "model_name": "llama-70b", "namespace": "llm", "severity": "page"}, GeneratorURL: generator(circulating[29].expr)}
+	a := state.Alert{Labels: map[string]string{"alertname": "Ours", "model_name": "llama-70b", "namespace": "llm", "severity": "page"},
+		GeneratorURL: generator(circulating[29].expr)}
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Classify(a, "c")
@@ -56,11 +57,14 @@ func BenchmarkClassifyAndCorrelate(b *testing.B) {
 	for i := range 24 {
 		in := &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%02d", i)), Cluster: "c", Status: state.StatusOpen, OpenedAt: Now}
 		for _, name := range []string{"VLLMKVCacheExhaustion", "VLLMRequestQueueBackup", "VLLMHighTTFT"} {
-			Attach(in, c.Classify(state.Alert{Labels: map[string]string{"alertname": name, "model_name": fmt.Sprintf("model-%d", i), "namespace": "llm"}}, "c"), name, Now)
+			Attach(in, c.Classify(state.Alert{
+				Labels: map[string]string{"alertname": name, "model_name": fmt.Sprintf("model-%d", i), "namespace": "llm"}}, "c"), name,
+				Now)
 		}
 		open = append(open, in)
 	}
-	a := state.Alert{Labels: map[string]string{"alertname": "LLMPreemptionStorm", "model_name": "model-7", "namespace": "llm"}, GeneratorURL: generator("rate(vllm:num_preemptions_total[5m]) > 1")}
+	a := state.Alert{Labels: map[string]string{"alertname": "LLMPreemptionStorm", "model_name": "model-7", "namespace": "llm"},
+		GeneratorURL: generator("rate(vllm:num_preemptions_total[5m]) > 1")}
 	b.ReportAllocs()
 	for b.Loop() {
 		s := c.Classify(a, "c")
@@ -78,7 +82,7 @@ func TestDiagnosisIsDeterministic(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 20 {
-		// Loading again gives other maps with other orders.
+		// A new catalogue has maps with another iteration order.
 		got, err := json.Marshal(MustLoad(t).Diagnose(in, ev, Now))
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +100,7 @@ func TestFindingsAddUpToTheScore(t *testing.T) {
 		t.Fatal(err)
 	}
 	var counted []string
-	defer func() { // of workers that are ready or not, a sum counts
+	defer func() { // of the booleans "ready", a sum counts
 		if want := "The gateway sees no endpoint, though workers are ready (4)"; !slices.Contains(counted, want) {
 			t.Errorf("%q, want %q", counted, want)
 		}
@@ -117,9 +121,9 @@ func TestFindingsAddUpToTheScore(t *testing.T) {
 			if d.Title == "" || d.Story.What == "" || d.Story.Why == "" || len(d.Story.Do) == 0 || d.Confidence < 0 || d.Confidence > 1 {
 				t.Errorf("%s: not a whole diagnosis: %+v", r.Name, d)
 			}
-			for _, text := range append([]string{d.Title, d.Story.What, d.Story.Why, d.Story.Else}, d.Story.Do...) {
-				if placeholderForm.MatchString(text) {
-					t.Errorf("%s: a placeholder is left in %q", r.Name, text)
+			for _, finding := range append([]string{d.Title, d.Story.What, d.Story.Why, d.Story.Else}, d.Story.Do...) {
+				if placeholderForm.MatchString(finding) {
+					t.Errorf("%s: a placeholder is left in %q", r.Name, finding)
 				}
 			}
 		}

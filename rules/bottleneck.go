@@ -17,12 +17,12 @@ type BottleneckClass string
 // every first token that did not wait. The guide describes decode_bound (its example is 91 %) but
 // leaves it out of its code.
 const (
-	// waiting is over 60 % of the time to the first token
+	// Waiting is over 60 % of the time to the first token.
 	BottleneckQueue BottleneckClass = "queue_saturation"
-	// prefill is over 70 %, and under 10 % of the prompt tokens hit the prefix cache
+	// Prefill is over 70 %, and under 10 % of the prompt tokens hit the prefix cache.
 	BottleneckNoCache BottleneckClass = "prefill_no_cache"
 	BottleneckPrefill BottleneckClass = "prefill_compute_bound" // prefill is over 70 %
-	// the p95 of the gaps between tokens is over three times their p50
+	// The p95 of the gaps between tokens is over three times their p50.
 	BottleneckSpikes     BottleneckClass = "decode_latency_spike"
 	BottleneckDecode     BottleneckClass = "decode_bound" // decoding is over 90 % of a request
 	BottleneckBalanced   BottleneckClass = "balanced"
@@ -87,7 +87,8 @@ func (b Bottleneck) String() string {
 	case b.Traced.Class == b.Class:
 		out += fmt.Sprintf(", from latency histograms; %d traces say the same", b.Traced.Requests)
 	default:
-		out += fmt.Sprintf(", from latency histograms; %d traces say %s (%s)", b.Traced.Requests, b.Traced.Class, b.Traced.shares()+b.Traced.ofFirst())
+		out += fmt.Sprintf(", from latency histograms; %d traces say %s (%s)", b.Traced.Requests, b.Traced.Class,
+			b.Traced.shares()+b.Traced.ofFirst())
 	}
 	if b.waiting != "" {
 		out += fmt.Sprintf("; the %s that wait now are not counted before they end", b.waiting)
@@ -103,7 +104,8 @@ func (b Bottleneck) shares() string {
 	if b.Route != nil {
 		route = fmt.Sprintf("routing %.0f %%, ", 100**b.Route)
 	}
-	return fmt.Sprintf("%squeue %.0f %%, prefill %.0f %%, decode %.0f %% of a request", route, 100**b.Queue, 100**b.Prefill, 100**b.Decode)
+	return fmt.Sprintf("%squeue %.0f %%, prefill %.0f %%, decode %.0f %% of a request", route, 100**b.Queue,
+		100**b.Prefill, 100**b.Decode)
 }
 
 // ofFirst returns the dominant phase's share of the time to the first token. It returns "" if the
@@ -131,10 +133,13 @@ type bottleneckSignals struct {
 }
 
 var (
-	byHistograms = bottleneckSignals{from: BottleneckFromHistograms, queue: "queue_time_mean", prefill: "prefill_time_mean", decode: "decode_time_mean",
+	byHistograms = bottleneckSignals{from: BottleneckFromHistograms, queue: "queue_time_mean",
+		prefill: "prefill_time_mean", decode: "decode_time_mean",
 		usual: "itl_p50", slow: "itl_p95", hits: []string{"prefix_hit_ratio"}}
-	byTraces = bottleneckSignals{from: BottleneckFromTraces, queue: "trace_queue_time", prefill: "trace_prefill_time", decode: "trace_decode_time",
-		route: "trace_route_time", usual: "trace_itl_p50", slow: "trace_itl_p95", hits: []string{"prefix_hit_ratio", "trace_prefix_hit_ratio"}}
+	byTraces = bottleneckSignals{from: BottleneckFromTraces, queue: "trace_queue_time", prefill: "trace_prefill_time",
+		decode: "trace_decode_time",
+		route:  "trace_route_time", usual: "trace_itl_p50", slow: "trace_itl_p95",
+		hits: []string{"prefix_hit_ratio", "trace_prefix_hit_ratio"}}
 )
 
 // Bottleneck classifies a scope from its latency histograms, or else from its traces.
@@ -145,8 +150,9 @@ func (c *Catalog) Bottleneck(scope state.Scope, ev *state.Evidence) Bottleneck {
 }
 
 // bottleneckReads lists the signals that a classification reads.
-var bottleneckReads = []string{"ttft_p95", "itl_p50", "itl_p95", "queue_time_p95", "queue_time_mean", "prefill_time_mean", "decode_time_mean", "prefix_hit_ratio",
-	"trace_requests", "trace_queue_time", "trace_prefill_time", "trace_decode_time", "trace_route_time", "trace_itl_p50", "trace_itl_p95",
+var bottleneckReads = []string{"ttft_p95", "itl_p50", "itl_p95", "queue_time_p95", "queue_time_mean",
+	"prefill_time_mean", "decode_time_mean", "prefix_hit_ratio", "trace_requests", "trace_queue_time",
+	"trace_prefill_time", "trace_decode_time", "trace_route_time", "trace_itl_p50", "trace_itl_p95",
 	"trace_prefix_hit_ratio", "trace_slowest", "requests_waiting"}
 
 // late lists the latency symptoms. For an incident with one of them, the story shows where the time
@@ -156,18 +162,19 @@ var late = []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup",
 // whereTimeGoes describes the classification in one or two sentences if the incident's requests are
 // late. It returns "" if the time was not measured.
 func whereTimeGoes(in *state.Incident, v *view) string {
-	if v == nil || !slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return slices.Contains(late, s.Symptom) }) {
+	if v == nil || !slices.ContainsFunc(in.Symptoms,
+		func(s state.SymptomCount) bool { return slices.Contains(late, s.Symptom) }) {
 		return ""
 	}
 	b := bottleneckOf(v)
 	if b.Queue == nil {
 		return ""
 	}
-	text := b.String() + "."
+	out := b.String() + "."
 	if b.Slowest != "" {
-		text += " The slowest traced request took " + b.Slowest + "."
+		out += " The slowest traced request took " + b.Slowest + "."
 	}
-	return text
+	return out
 }
 
 func bottleneckOf(v *view) Bottleneck {
@@ -188,7 +195,8 @@ func bottleneckOf(v *view) Bottleneck {
 	default:
 		out.Requests, out.Slowest = traced.Requests, traced.Slowest
 	}
-	if r := g.reading("requests_waiting"); r != nil && r.sum.ok && r.sum.v >= 2 && out.Queue != nil && *out.Queue < unqueued {
+	if r := g.reading("requests_waiting"); r != nil && r.sum.ok && r.sum.v >= 2 && out.Queue != nil &&
+		*out.Queue < unqueued {
 		out.waiting = fmt.Sprintf("%.0f", r.sum.v)
 	}
 	out.Reading = interpret(g)
@@ -211,7 +219,8 @@ func (g *group) numberOf(signal string) number {
 // classify classifies the group from one source.
 func (s bottleneckSignals) classify(g *group) Bottleneck {
 	out := Bottleneck{Class: BottleneckUnmeasured}
-	queue, prefill, decode, route := g.numberOf(s.queue), g.numberOf(s.prefill), g.numberOf(s.decode), g.numberOf(s.route)
+	queue, prefill := g.numberOf(s.queue), g.numberOf(s.prefill)
+	decode, route := g.numberOf(s.decode), g.numberOf(s.route)
 	total := queue.v + prefill.v + decode.v
 	if route.ok {
 		total += route.v
@@ -285,9 +294,9 @@ func interpret(g *group) string {
 }
 
 // reading returns a copy of the catalogue for a view that reads only these signals.
-func (c *Catalog) reading(signals ...string) *Catalog {
+func (c *Catalog) reading(ids ...string) *Catalog {
 	used := map[string]bool{}
-	for _, s := range signals {
+	for _, s := range ids {
 		used[s] = true
 	}
 	out := *c

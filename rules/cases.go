@@ -41,13 +41,16 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 
 // RunCases runs every *.txtar of a directory against the catalogue. A case has these files:
 //
-//	alerts.json   a list of alerts in the format of Alertmanager's webhook: labels, annotations, generatorURL;
-//	              "after": "9m" delays an alert by this time from the first
-//	workers       one per line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME] [role=prefill|decode]
-//	              [owner=KIND/NAME] [route=KIND/NAME…] [job=NAME…]. job names a scrape job of the worker. Pods of one
-//	              pool with the same group run one engine and count as one worker
-//	pages         recorded /metrics pages, in addition to evidence; one per line: short-name file [age], see [CasePage]
-//	evidence      one per line: signal entity value [was=baseline] [day=a-day-ago] [week=a-week-ago] [z=score] [text=word]
+//	alerts.json   a list of alerts in the format of Alertmanager's webhook: labels, annotations,
+//	              generatorURL; "after": "9m" delays an alert by this time from the first
+//	workers       one per line: short-name namespace pod pool model node [gpu,gpu…] [group=NAME]
+//	              [role=prefill|decode] [owner=KIND/NAME] [route=KIND/NAME…] [job=NAME…].
+//	              job names a scrape job of the worker. Pods of one pool with the same group
+//	              run one engine and count as one worker
+//	pages         recorded /metrics pages, in addition to evidence; one per line:
+//	              short-name file [age], see [CasePage]
+//	evidence      one per line: signal entity value [was=baseline] [day=a-day-ago]
+//	              [week=a-week-ago] [z=score] [text=word]
 //	want          the expected results
 //
 // An entity is a worker's short name, '*' for all workers, "pool", "node:NAME", or a worker's GPU
@@ -65,12 +68,13 @@ func (r CaseResult) OK() bool { return len(r.Failures) == 0 }
 //	gpus ID…            exactly these
 //	symptoms ID…        at least these
 //	not ID…             not named, and at most half the confidence of the winner
-//	looks_like ID…      as "not", for obvious but wrong causes: the weights for each, without those against it, are
-//	                    at least 4 dB, and an alert is among them; requires a line cause before it
+//	looks_like ID…      as "not", for obvious but wrong causes: the weights for each, without
+//	                    those against it, are at least 4 dB, and an alert is among them;
+//	                    requires a line cause before it
 //	missing SIGNAL…
 //	title TEXT
-//	incident N          the following lines are about the Nth incident in the order of opening; a second problem
-//	                    that is split off another incident opens last
+//	incident N          the following lines are about the Nth incident in the order of opening;
+//	                    a second problem that is split off another incident opens last
 //
 // All mistakes of a case are reported at once. The verdict is only checked if alerts, workers and
 // evidence have no mistakes.
@@ -92,7 +96,8 @@ func (c *Catalog) RunCasesWith(place string, read PageReader) ([]CaseResult, err
 		if err != nil {
 			return nil, fmt.Errorf("reading case: %w", err)
 		}
-		r := CaseResult{Name: strings.TrimSuffix(filepath.Base(f), ".txtar"), File: f, ToldApart: []ToldApart{}, Failures: []string{}}
+		r := CaseResult{Name: strings.TrimSuffix(filepath.Base(f), ".txtar"), File: f, ToldApart: []ToldApart{},
+			Failures: []string{}}
 		k := caseRun{cat: c, dir: dir, result: &r, short: map[string]state.Worker{}, read: read}
 		k.run(ar)
 		out = append(out, r)
@@ -163,14 +168,16 @@ func (k *caseRun) workers(s string) {
 		if _, twice := k.short[f[0]]; twice {
 			k.fail("workers:%d: there is a worker %s already: give each a short name of its own", i+1, f[0])
 		}
-		if slices.ContainsFunc(k.ev.Workers, func(o state.Worker) bool { return o.Namespace == w.Namespace && o.Pod == w.Pod }) {
+		if slices.ContainsFunc(k.ev.Workers,
+			func(o state.Worker) bool { return o.Namespace == w.Namespace && o.Pod == w.Pod }) {
 			k.fail("workers:%d: there is a worker with the pod %s already", i+1, w.Pod)
 		}
 		for _, word := range f[6:] {
 			key, value, option := strings.Cut(word, "=")
 			switch {
 			case !option && w.GPUs != nil:
-				k.fail("workers:%d: GPUs are given twice, the second time as %s: write all of them as one word, such as 0,1", i+1, word)
+				k.fail("workers:%d: GPUs are given twice, the second time as %s: write all of them as one word, such "+
+					"as 0,1", i+1, word)
 			case !option:
 				w.GPUs = strings.Split(word, ",")
 			case key == "group":
@@ -262,7 +269,8 @@ func (k *caseRun) sample(at string, f []string) {
 	}
 	for _, e := range k.entities(at, f[1]) {
 		s.Entity = e
-		k.ev.Samples = slices.DeleteFunc(k.ev.Samples, func(o state.Sample) bool { return o.Signal == s.Signal && o.Entity == e })
+		k.ev.Samples = slices.DeleteFunc(k.ev.Samples,
+			func(o state.Sample) bool { return o.Signal == s.Signal && o.Entity == e })
 		if !gone {
 			k.ev.Samples = append(k.ev.Samples, s)
 		}
@@ -311,7 +319,8 @@ func (k *caseRun) entities(at, name string) []state.Entity {
 	case onGPU && (known || short == "*"):
 		k.fail("%s: no worker has the GPU of %q: workers:1 and so on say which they have", at, name)
 	case short != "*":
-		k.fail("%s: no worker %q; %s", at, name, text.DidYouMean(name, append(slices.Collect(maps.Keys(k.short)), "*", "pool")))
+		k.fail("%s: no worker %q; %s", at, name,
+			text.DidYouMean(name, append(slices.Collect(maps.Keys(k.short)), "*", "pool")))
 	}
 	return out
 }

@@ -16,9 +16,9 @@ import (
 // alertJSON is an alert in the format of a webhook.
 type alertJSON struct {
 	Labels       map[string]string `json:"labels" jsonschema:"required" jsonschema_description:"Labels, alertname among them."`
-	Annotations  map[string]string `json:"annotations" jsonschema_description:"What its author wrote for people; an Xid is read off it."`
-	GeneratorURL string            `json:"generatorURL" jsonschema_description:"Prometheus' link, whose g0.expr is the rule's expression. An alert that no rule knows by its name is placed by it."`
-	After        string            `json:"after" jsonschema_description:"How long after the first alert it comes, as a duration such as 9m."`
+	Annotations  map[string]string `json:"annotations" jsonschema_description:"Annotations for people. An Xid is read from them."`
+	GeneratorURL string            `json:"generatorURL" jsonschema_description:"Prometheus' link; its g0.expr is the rule's expression. It classifies alerts whose names are unknown."`
+	After        string            `json:"after" jsonschema_description:"The delay from the first alert, as a duration such as 9m."`
 }
 
 // unread are the keys of alerts in Alertmanager's webhook and API that cases ignore.
@@ -84,9 +84,11 @@ func jsonText(err error) string {
 	case !ok:
 		return err.Error()
 	case wrong.Field == "":
-		return fmt.Sprintf("it wants a list of alerts, [{…}, {…}], and there is %s: of a webhook's body take what stands in \"alerts\"", wrong.Value)
+		return fmt.Sprintf("it wants a list of alerts, [{…}, {…}], and there is %s: of a webhook's body take what "+
+			"stands in \"alerts\"", wrong.Value)
 	case strings.HasPrefix(wrong.Field, "labels") || strings.HasPrefix(wrong.Field, "annotations"):
-		return fmt.Sprintf("%s wants texts in quotes, as {\"severity\": \"warning\"}, and there is %s", wrong.Field, wrong.Value)
+		return fmt.Sprintf("%s wants texts in quotes, as {\"severity\": \"warning\"}, and there is %s", wrong.Field,
+			wrong.Value)
 	}
 	return fmt.Sprintf("%s wants a text in quotes, and there is %s", wrong.Field, wrong.Value)
 }
@@ -102,7 +104,8 @@ func (k *caseRun) alertKeys(raw []byte) {
 	for i, a := range alerts {
 		for _, key := range slices.Sorted(maps.Keys(a)) {
 			if !slices.ContainsFunc(known, func(name string) bool { return strings.EqualFold(name, key) }) {
-				k.fail("alerts.json: alert %d has a key %s, which nothing reads; %s", i+1, key, text.DidYouMean(key, known))
+				k.fail("alerts.json: alert %d has a key %s, which nothing reads; %s", i+1, key,
+					text.DidYouMean(key, known))
 			}
 			if strings.EqualFold(key, "status") && string(a[key]) == `"resolved"` {
 				k.fail("alerts.json: alert %d is resolved, and a case is of alerts that fire: leave it out", i+1)

@@ -21,8 +21,9 @@ func (c *Catalog) troubles(alerts []alertJSON, workers []state.Worker) []*troubl
 	var open []*state.Incident
 	begin := begins(alerts)
 	for i, a := range alerts {
-		rec := &state.AlertRecord{Active: true, Alert: state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(i)), Status: state.Firing, Labels: a.Labels,
-			Annotations: a.Annotations, GeneratorURL: a.GeneratorURL, StartsAt: begin[i]}}
+		rec := &state.AlertRecord{Active: true,
+			Alert: state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(i)), Status: state.Firing, Labels: a.Labels,
+				Annotations: a.Annotations, GeneratorURL: a.GeneratorURL, StartsAt: begin[i]}}
 		rec.Sign = c.Classify(rec.Alert, "test")
 		id, ok := c.Correlate(rec.Sign, workers, open, begin[i])
 		n := slices.IndexFunc(open, func(in *state.Incident) bool { return in.ID == id })
@@ -37,8 +38,10 @@ func (c *Catalog) troubles(alerts []alertJSON, workers []state.Worker) []*troubl
 }
 
 func newTrouble(number int, at time.Time) *trouble {
-	return &trouble{in: &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%d", number)), Number: number, Cluster: "test", Status: state.StatusOpen,
-		StartedAt: at, OpenedAt: at, Scope: state.Scope{Cluster: "test"}}}
+	return &trouble{in: &state.Incident{
+		ID: state.IncidentID(fmt.Sprintf("INC-%d", number)), Number: number, Cluster: "test", Status: state.StatusOpen,
+		StartedAt: at, OpenedAt: at, Scope: state.Scope{Cluster: "test"},
+	}}
 }
 
 func (t *trouble) take(rec *state.AlertRecord) {
@@ -71,7 +74,8 @@ func (k *caseRun) judge(t *trouble) {
 func (k *caseRun) diagnose(t *trouble) {
 	k.ev.Beside = nil
 	for _, o := range k.troubles {
-		if d := o.in.Diagnosis; o.in.ID != t.in.ID && o.in.Cause() != state.Unknown && o.in.Cause() != state.BenignAlert {
+		if d := o.in.Diagnosis; o.in.ID != t.in.ID && o.in.Cause() != state.Unknown &&
+			o.in.Cause() != state.BenignAlert {
 			k.ev.Beside = append(k.ev.Beside, state.Beside{Incident: o.in.ID, Cause: d.Cause, Scope: d.Scope})
 		}
 	}

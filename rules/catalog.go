@@ -35,7 +35,8 @@ type Catalog struct {
 	recoveries  []*Recovery // the worst first
 	pathologies map[string]*Pathology
 	units       map[string]string // signal → unit
-	// signals whose values are words; a missing one means that no source reported a word
+	// spoken are the signals whose values are words; a missing one means that no source reported a
+	// word.
 	spoken      map[string]bool
 	engines     map[string]bool            // signals that engines export
 	cut         []string                   // length signals that are biased when many clients abort

@@ -63,7 +63,8 @@ func (c *Catalog) Classify(a state.Alert, cluster string) state.Sign {
 		s.Symptom, s.By = id, "labels"
 	}
 	s.Severity = severityOf(a.Labels, fallback)
-	s.Entity = entityOf(a, cluster, readsGPU(uses) || strings.HasPrefix(string(s.Symptom), "gpu_"), readsPicker(uses) || s.Symptom == "no_endpoints")
+	gpu := readsGPU(uses) || strings.HasPrefix(string(s.Symptom), "gpu_")
+	s.Entity = entityOf(a, cluster, gpu, readsPicker(uses) || s.Symptom == "no_endpoints")
 	if name := text.Phrase(a.Name()); name != "" && s.Hints["benign"] != "" {
 		s.Hints["rule"] = name
 	}
@@ -105,7 +106,9 @@ func (r *metricRule) fits(uses []use) bool {
 		}
 	}
 	for _, idle := range r.Idle {
-		if !slices.ContainsFunc(uses, func(u use) bool { return named(u.metric, idle) && (u.is == "zero" || u.is == "below") }) {
+		if !slices.ContainsFunc(uses, func(u use) bool {
+			return named(u.metric, idle) && (u.is == "zero" || u.is == "below")
+		}) {
 			return false
 		}
 	}
@@ -145,7 +148,8 @@ func (r *metricRule) fitsUse(u use) bool {
 // named reports whether a metric matches a pattern: a name, with '*' for any text. It treats the
 // prefix vllm_ as vllm:.
 func named(metric, pattern string) bool {
-	return slices.ContainsFunc([]string{metric, bare(metric), colon(metric), bare(colon(metric))}, func(m string) bool { return goesBy(m, pattern) })
+	return slices.ContainsFunc([]string{metric, bare(metric), colon(metric), bare(colon(metric))},
+		func(m string) bool { return goesBy(m, pattern) })
 }
 
 // goesBy reports whether a name matches a pattern with '*' at any position.
@@ -175,7 +179,8 @@ func readsGPU(uses []use) bool {
 // under its current prefix or an older one.
 func readsPicker(uses []use) bool {
 	return slices.ContainsFunc(uses, func(u use) bool {
-		return slices.ContainsFunc([]string{"llm_d_epp_", "inference_pool_", "inference_objective_", "inference_extension_"}, func(p string) bool {
+		return slices.ContainsFunc([]string{"llm_d_epp_", "inference_pool_", "inference_objective_",
+			"inference_extension_"}, func(p string) bool {
 			return strings.HasPrefix(u.metric, p)
 		})
 	})
@@ -208,11 +213,14 @@ func (c *Catalog) byLabels(a state.Alert) (state.Symptom, bool) {
 // severity maps common severity words to a severity; "" if the word is unknown.
 func severity(word string) state.Severity {
 	switch strings.ToLower(strings.TrimSpace(word)) {
-	case "critical", "crit", "page", "pager", "paging", "emergency", "fatal", "disaster", "p0", "p1", "sev0", "sev1", "sev-0", "sev-1", "s1":
+	case "critical", "crit", "page", "pager", "paging", "emergency", "fatal", "disaster", "p0", "p1", "sev0", "sev1",
+		"sev-0", "sev-1", "s1":
 		return state.Critical
-	case "warning", "warn", "error", "major", "high", "medium", "ticket", "p2", "p3", "sev2", "sev3", "sev-2", "sev-3", "s2", "s3":
+	case "warning", "warn", "error", "major", "high", "medium", "ticket", "p2", "p3", "sev2", "sev3", "sev-2", "sev-3",
+		"s2", "s3":
 		return state.Warning
-	case "info", "informational", "information", "notice", "none", "low", "minor", "debug", "log", "p4", "p5", "sev4", "sev5", "sev-4", "sev-5", "s4":
+	case "info", "informational", "information", "notice", "none", "low", "minor", "debug", "log", "p4", "p5", "sev4",
+		"sev5", "sev-4", "sev-5", "s4":
 		return state.Info
 	}
 	return ""
@@ -244,8 +252,8 @@ func xidOf(a state.Alert, s state.Symptom) string {
 		}
 	}
 	for _, key := range []string{"summary", "description", "message"} {
-		text := a.Annotations[key]
-		if m := xidWord.FindStringSubmatch(text[:min(len(text), 2048)]); m != nil && m[1] != "0" {
+		value := a.Annotations[key]
+		if m := xidWord.FindStringSubmatch(value[:min(len(value), 2048)]); m != nil && m[1] != "0" {
 			return m[1]
 		}
 	}
@@ -266,8 +274,9 @@ func (c *Catalog) xidHints(s *state.Sign, a state.Alert) {
 		s.Hints["rule"] = name
 	}
 	var asked *Recovery
-	for _, text := range []string{a.Labels["err_msg"], a.Annotations["summary"], a.Annotations["description"], a.Annotations["message"]} {
-		if r := c.askedFor(text[:min(len(text), 2048)]); asked == nil {
+	for _, value := range []string{a.Labels["err_msg"], a.Annotations["summary"], a.Annotations["description"],
+		a.Annotations["message"]} {
+		if r := c.askedFor(value[:min(len(value), 2048)]); asked == nil {
 			asked = r
 		}
 	}

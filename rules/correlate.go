@@ -30,7 +30,8 @@ const (
 // Correlate returns the open incident that a sign belongs to. It chooses the closest one in the
 // topology for which a single cause can explain all symptoms with the new one. If the sign is too
 // vague to choose between several, it belongs to none of them.
-func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.Incident, now time.Time) (state.IncidentID, bool) {
+func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.Incident, now time.Time) (
+	state.IncidentID, bool) {
 	top := newTopology(workers)
 	e := top.resolve(s.Entity)
 	var best *state.Incident
@@ -44,7 +45,7 @@ func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.
 			continue
 		}
 		switch {
-		case l > bestLink, l == bestLink && (broke(in, e) && !broke(best, e) || best.Status == state.StatusMonitoring && in.Status != state.StatusMonitoring):
+		case l > bestLink, l == bestLink && preferred(in, best, e):
 			best, bestLink, rivals = in, l, 0
 		case l == bestLink:
 			rivals++
@@ -56,13 +57,21 @@ func (c *Catalog) Correlate(s state.Sign, workers []state.Worker, open []*state.
 	return best.ID, true
 }
 
+// preferred reports whether one of two equally close incidents is the better choice: its verdict
+// found the entity broken, or it is not held open like the other.
+func preferred(in, best *state.Incident, e state.Entity) bool {
+	held := best.Status == state.StatusMonitoring && in.Status != state.StatusMonitoring
+	return broke(in, e) && !broke(best, e) || held
+}
+
 // over reports whether all alerts of the incident are resolved and the symptom is neither one of
 // its symptoms nor explained by its cause. The incident is held open only for returning alerts, so
 // the sign is a new problem. If it is a late sign of the root, the root's incident absorbs this
 // one.
 func over(in *state.Incident, s state.Symptom) bool {
 	had := func(sc state.SymptomCount) bool { return sc.Symptom == s }
-	return in.Status == state.StatusMonitoring && in.Cause() != state.Unknown && in.Cause() != state.BenignAlert && s != state.Unclassified &&
+	return in.Status == state.StatusMonitoring && in.Cause() != state.Unknown &&
+		in.Cause() != state.BenignAlert && s != state.Unclassified &&
 		!slices.Contains(in.Diagnosis.Explains, s) && !slices.ContainsFunc(in.Symptoms, had) && !aftermath(in, s)
 }
 
@@ -79,7 +88,8 @@ func aftermath(in *state.Incident, s state.Symptom) bool {
 // broke reports whether the incident's verdict found the entity's worker or node broken.
 func broke(in *state.Incident, e state.Entity) bool {
 	s := in.Diagnosis.Scope
-	return in.Cause() != state.Unknown && (slices.Contains(s.Nodes, e.Node) || slices.Contains(s.Pods, e.Pod) && !differ(s.Namespace, e.Namespace))
+	return in.Cause() != state.Unknown &&
+		(slices.Contains(s.Nodes, e.Node) || slices.Contains(s.Pods, e.Pod) && !differ(s.Namespace, e.Namespace))
 }
 
 // byAge sorts incidents, so that the answer does not depend on the order of the arguments.
@@ -152,20 +162,13 @@ func near(a, b state.Entity, top *topology) link {
 	if a.GPU != "" && a.GPU == b.GPU && a.Node == b.Node {
 		return linkGPU
 	}
-	sameSpace := !differ(a.Namespace, b.Namespace)
-	if a.Pod != "" && a.Pod == b.Pod && sameSpace {
+	if samePod(a, b, top) {
 		return linkPod
-	}
-	if a.Instance != "" && a.Instance == b.Instance {
-		return linkPod
-	}
-	if a.Pod != "" && b.Pod != "" && sameSpace && slices.ContainsFunc(top.mates(a), func(w *state.Worker) bool { return w.Pod == b.Pod }) {
-		return linkPod // ranks of one engine
 	}
 	if l := machine(a, b, top); l != linkNone {
 		return l
 	}
-	if !sameSpace {
+	if differ(a.Namespace, b.Namespace) {
 		return linkNone
 	}
 	sameModel := a.Model != "" && strings.EqualFold(a.Model, b.Model)
@@ -175,7 +178,8 @@ func near(a, b state.Entity, top *topology) link {
 			return linkPool
 		case sameModel && !(top.knows(a) && top.knows(b)):
 			return linkModel // a router's or InferencePool's name for the pool
-		case slices.Contains(top.behind(a.Namespace, a.Pool), b.Pool) || slices.Contains(top.behind(b.Namespace, b.Pool), a.Pool):
+		case slices.Contains(top.behind(a.Namespace, a.Pool), b.Pool) ||
+			slices.Contains(top.behind(b.Namespace, b.Pool), a.Pool):
 			return linkModel
 		}
 		return linkNone
@@ -184,6 +188,18 @@ func near(a, b state.Entity, top *topology) link {
 		return linkModel
 	}
 	return linkNone
+}
+
+// samePod reports whether two entities are of one pod, one address, or pods that are ranks of one
+// engine.
+func samePod(a, b state.Entity, top *topology) bool {
+	if a.Instance != "" && a.Instance == b.Instance {
+		return true
+	}
+	if a.Pod == "" || b.Pod == "" || differ(a.Namespace, b.Namespace) {
+		return false
+	}
+	return a.Pod == b.Pod || slices.ContainsFunc(top.mates(a), func(w *state.Worker) bool { return w.Pod == b.Pod })
 }
 
 // machine links alerts about a node to the pods on it: one side has to be about the node itself.
@@ -220,7 +236,8 @@ func (c *Catalog) apart(s state.Sign, e state.Entity, in *state.Incident) bool {
 		slices.Contains(broken.Pods, e.Pod) || slices.Contains(broken.Nodes, e.Node) {
 		return false
 	}
-	if slices.ContainsFunc(in.Symptoms, func(sc state.SymptomCount) bool { return sc.Symptom == s.Symptom }) && cause.Scope == "pod" {
+	if slices.ContainsFunc(in.Symptoms, func(sc state.SymptomCount) bool { return sc.Symptom == s.Symptom }) &&
+		cause.Scope == "pod" {
 		return false // the same problem on more workers
 	}
 	return len(broken.Pods) > 0 || len(broken.Nodes) > 0 && e.Node != ""
@@ -287,7 +304,8 @@ func (c *Catalog) Absorbs(root, other *state.Incident) bool {
 	led := cause.led(root, other)
 	for _, s := range other.Symptoms {
 		// The consequence's own verdict explains the symptoms that it causes.
-		if !same && s.Symptom != state.Unclassified && !slices.Contains(root.Diagnosis.Explains, s.Symptom) && !(led && slices.Contains(other.Diagnosis.Explains, s.Symptom)) {
+		if !same && s.Symptom != state.Unclassified && !slices.Contains(root.Diagnosis.Explains, s.Symptom) &&
+			!(led && slices.Contains(other.Diagnosis.Explains, s.Symptom)) {
 			return false
 		}
 	}
@@ -311,7 +329,9 @@ func (c *Cause) led(root, other *state.Incident) bool {
 // consequences.
 func (c *Cause) leadsTo(other state.Cause, symptoms []state.SymptomCount) bool {
 	return slices.Contains(c.LeadsTo, other) && (len(c.LeadsAfter) == 0 ||
-		slices.ContainsFunc(symptoms, func(s state.SymptomCount) bool { return slices.Contains(c.LeadsAfter, s.Symptom) }))
+		slices.ContainsFunc(symptoms, func(s state.SymptomCount) bool {
+			return slices.Contains(c.LeadsAfter, s.Symptom)
+		}))
 }
 
 // elsewhere reports whether the verdicts name two different causes of single workers, found on
@@ -334,11 +354,14 @@ func (c *Catalog) ofOthers(root, other *state.Incident) bool {
 	}
 	for _, s := range other.Symptoms {
 		seen := slices.ContainsFunc(root.Symptoms, func(o state.SymptomCount) bool { return o.Symptom == s.Symptom })
-		if !c.own(s.Symptom, s.Hints) || s.Hints["group"] != "" || seen && cause.Scope == "pod" || len(s.Entities) == 0 {
+		if !c.own(s.Symptom, s.Hints) || s.Hints["group"] != "" || seen && cause.Scope == "pod" ||
+			len(s.Entities) == 0 {
 			return false
 		}
 	}
-	return disjoint(root.Diagnosis.Scope.Pods, other.Scope.Pods) && !slices.ContainsFunc(other.Scope.Nodes, func(n string) bool { return slices.Contains(root.Diagnosis.Scope.Nodes, n) })
+	return disjoint(root.Diagnosis.Scope.Pods, other.Scope.Pods) &&
+		!slices.ContainsFunc(other.Scope.Nodes,
+			func(n string) bool { return slices.Contains(root.Diagnosis.Scope.Nodes, n) })
 }
 
 // disjoint reports whether both lists name workers and have none in common.
@@ -351,7 +374,8 @@ func disjoint(a, b []string) bool {
 // resolved names, the older incident would have taken the younger's alerts.
 func bothUnknown(root, other *state.Incident) bool {
 	r, o := root.Diagnosis, other.Diagnosis
-	if r.Cause != state.Unknown || o.Cause != state.Unknown || r.Scope.Pool == "" || r.Scope.Pool != o.Scope.Pool || differ(r.Scope.Namespace, o.Scope.Namespace) {
+	if r.Cause != state.Unknown || o.Cause != state.Unknown || r.Scope.Pool == "" || r.Scope.Pool != o.Scope.Pool ||
+		differ(r.Scope.Namespace, o.Scope.Namespace) {
 		return false
 	}
 	if saysNothing(root) || saysNothing(other) {
@@ -369,7 +393,8 @@ func bothUnknown(root, other *state.Incident) bool {
 // saysNothing reports whether an incident has an alert that is neither about inference nor names a
 // place. Such incidents only take alerts of their own group.
 func saysNothing(in *state.Incident) bool {
-	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return s.Symptom == state.Unclassified && s.Hints["group"] != "" })
+	return slices.ContainsFunc(in.Symptoms,
+		func(s state.SymptomCount) bool { return s.Symptom == state.Unclassified && s.Hints["group"] != "" })
 }
 
 // older reports whether a opened before b; the ID decides between equal times. The older incident
@@ -395,7 +420,8 @@ func (c *Catalog) overlaps(root, other *state.Incident) bool {
 			}
 		}
 	}
-	if differ(r.Namespace, o.Namespace) || differ(r.Pool, o.Pool) || differ(strings.ToLower(r.Model), strings.ToLower(o.Model)) {
+	if differ(r.Namespace, o.Namespace) || differ(r.Pool, o.Pool) ||
+		differ(strings.ToLower(r.Model), strings.ToLower(o.Model)) {
 		return false
 	}
 	if r.Pool != "" && r.Pool == o.Pool || r.Model != "" && strings.EqualFold(r.Model, o.Model) {

@@ -34,10 +34,12 @@ const (
 
 // The reasons for the weights that are the same for all causes, so that no entry states them.
 const (
-	whyUnexplained = "Every cause pays as much for a symptom that it does not explain: that may be another trouble's, at the same time"
+	whyUnexplained = "Every cause pays as much for a symptom that it does not explain: that may be another " +
+		"trouble's, at the same time"
 	whyBeside      = "It may be there, and be another incident's"
-	whyAnotherPool = "Which workers it is about is only a guess here, and any trouble of theirs would else do for this incident"
-	whyElsewhere   = "What breaks single workers shows on those that the incident is about"
+	whyAnotherPool = "Which workers it is about is only a guess here, and any trouble of theirs would else do for " +
+		"this incident"
+	whyElsewhere = "What breaks single workers shows on those that the incident is about"
 )
 
 // knownBy returns "Alert" if an alert reported the symptom, and "Seen" if a survey of the fleet
@@ -70,11 +72,13 @@ type sign struct {
 func (c *Catalog) signs(in *state.Incident) []sign {
 	out := make([]sign, 0, len(in.Symptoms))
 	for _, s := range in.Symptoms {
-		if s.Symptom == state.Unclassified || slices.ContainsFunc(out, func(o sign) bool { return o.Symptom == s.Symptom }) {
+		if s.Symptom == state.Unclassified ||
+			slices.ContainsFunc(out, func(o sign) bool { return o.Symptom == s.Symptom }) {
 			continue
 		}
 		title := cmp.Or(c.symptomTitle(s), string(s.Symptom))
-		out = append(out, sign{s.Symptom, "symptom:" + string(s.Symptom), knownBy(s) + ": " + title, "Not explained by this: " + title, c.commonness[s.Symptom]})
+		out = append(out, sign{s.Symptom, "symptom:" + string(s.Symptom), knownBy(s) + ": " + title,
+			"Not explained by this: " + title, c.commonness[s.Symptom]})
 	}
 	return out
 }
@@ -87,8 +91,8 @@ type weighed struct {
 	seen       []seen
 	unmet      []unmet
 	unanswered []*Evidence // evidence that had no answer
-	// the most that could be added for and against it, if the engines had exported all their
-	// signals and the past were known
+	// gain and loss are the most that could be added for and against it, if the engines had
+	// exported all their signals and the past were known.
 	gain, loss float64
 	unread     float64 // the weight that unmeasured signals could add
 	unproven   string  // the needed evidence that had no answer
@@ -141,7 +145,8 @@ func (c *Catalog) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time
 
 // weigh adds up the findings for and against the cause.
 func (c *Cause) weigh(v *view, signs []sign, cat *Catalog, mem *weighing) weighed {
-	w := weighed{cause: c, score: c.Prior, seen: mem.seen.Take(len(signs) + 2 + len(c.Evidence))[:0], unmet: mem.unmet.Take(len(c.Evidence))[:0],
+	w := weighed{cause: c, score: c.Prior, seen: mem.seen.Take(len(signs) + 2 + len(c.Evidence))[:0],
+		unmet:      mem.unmet.Take(len(c.Evidence))[:0],
 		unanswered: mem.evidence.Take(len(c.Evidence))[:0]}
 	strange := 0
 	for _, s := range signs {
@@ -155,15 +160,19 @@ func (c *Cause) weigh(v *view, signs []sign, cat *Catalog, mem *weighing) weighe
 	switch {
 	case strange < len(signs) || len(signs) == 0:
 	case v.guessed:
-		w.add(seen{found: found{Signal: "symptoms", Weight: anotherPool, Text: "Nothing that this incident is about is a sign of it, and no alert says that it is about these workers", Why: whyAnotherPool}})
+		const text = "Nothing that this incident is about is a sign of it, " +
+			"and no alert says that it is about these workers"
+		w.add(seen{found: found{Signal: "symptoms", Weight: anotherPool, Text: text, Why: whyAnotherPool}})
 	default:
-		w.add(seen{found: found{Signal: "symptoms", Weight: beside, Text: "Nothing that this incident is about is a sign of it", Why: whyBeside}})
+		const text = "Nothing that this incident is about is a sign of it"
+		w.add(seen{found: found{Signal: "symptoms", Weight: beside, Text: text, Why: whyBeside}})
 	}
 	for _, e := range c.Evidence {
 		w.observe(e, v, cat, mem)
 	}
 	if c.local() && v.elsewhere(w.pods, w.nodes) {
-		w.add(seen{found: found{Signal: "symptoms", Weight: elsewhere, Text: "It shows on other workers than the incident is about", Why: whyElsewhere}})
+		const text = "It shows on other workers than the incident is about"
+		w.add(seen{found: found{Signal: "symptoms", Weight: elsewhere, Text: text, Why: whyElsewhere}})
 	}
 	w.score = round(w.score, 2)
 	slices.SortStableFunc(w.unmet, func(a, b unmet) int { return cmp.Compare(b.weight, a.weight) })
@@ -173,7 +182,8 @@ func (c *Cause) weigh(v *view, signs []sign, cat *Catalog, mem *weighing) weighe
 
 // marks returns the entities that the cause was found on.
 func (w *weighed) marks() *marked {
-	return &marked{pods: w.pods, nodes: w.nodes, gpus: w.gpus, ofMachine: w.cause.Scope == "gpu" || w.cause.Scope == "node"}
+	return &marked{pods: w.pods, nodes: w.nodes, gpus: w.gpus, ofMachine: w.cause.Scope == "gpu" ||
+		w.cause.Scope == "node"}
 }
 
 // A Support is the sum of the weights that support a cause, in decibans.
@@ -182,7 +192,8 @@ type Support struct {
 	All    float64 // of all findings
 }
 
-// Supports returns the support of every cause, named or not, in the pool that the incident is about.
+// Supports returns the support of every cause, named or not, in the pool that the incident is
+// about.
 func (c *Catalog) Supports(in *state.Incident, ev *state.Evidence) map[state.Cause]Support {
 	v := c.verdict(in, ev)
 	defer v.release()
@@ -217,7 +228,8 @@ func (w *weighed) stands() bool { return w.score > 0 || w.supported() }
 
 // supported reports whether any finding other than an alert supports the cause.
 func (w *weighed) supported() bool {
-	return slices.ContainsFunc(w.seen, func(f seen) bool { return f.Weight > 0 && !strings.HasPrefix(f.Signal, "symptom:") })
+	return slices.ContainsFunc(w.seen,
+		func(f seen) bool { return f.Weight > 0 && !strings.HasPrefix(f.Signal, "symptom:") })
 }
 
 func (w *weighed) add(f seen) {
@@ -232,7 +244,8 @@ func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 		if s.hits != nil {
 			s.locate()
 		}
-		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline, Weight: s.Weight, Text: s.Text, Why: s.Why, Settles: s.settles, At: at}
+		f := state.Finding{Signal: s.Signal, Pod: s.Pod, Value: s.Value, Unit: s.Unit, Baseline: s.Baseline,
+			Weight: s.Weight, Text: s.Text, Why: s.Why, Settles: s.settles, At: at}
 		for _, signal := range s.reads {
 			if s.of.view.series(signal) != nil { // a missing signal had no part in the finding
 				f.Reads = append(f.Reads, signal)
@@ -249,7 +262,8 @@ func (w *weighed) findings(cat *Catalog, at time.Time) []state.Finding {
 		out = append(out, f)
 	}
 	slices.SortStableFunc(out, func(a, b state.Finding) int {
-		return cmp.Or(cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)), cmp.Compare(a.Signal, b.Signal), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)), cmp.Compare(a.Signal, b.Signal),
+			cmp.Compare(a.Text, b.Text))
 	})
 	return out
 }
@@ -279,25 +293,11 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog, mem *weighing) {
 	}
 	switch {
 	case answered == 0:
-		w.unanswered = append(w.unanswered, e)
-		if e.Needed {
-			w.unproven = e.Expects
-		}
-		if e.Weight > 0 && e.Expects != "" && v.unmeasured(e.when, cat) {
-			w.unread += e.Weight
-		}
-		switch {
-		case !w.untold(e, v, cat):
-		case e.Weight < 0:
-			w.loss += e.Weight
-		case e.Expects != "": // only signs of the cause; evidence without "expects" may replace one of them
-			w.gain += e.Weight
-		}
-		if e.Weight > 0 && e.Expects != "" {
-			w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight, missing: true})
-		}
+		w.unansweredBy(e, v, cat)
 	case holds:
-		w.add(seen{found: found{Signal: e.Signal, Unit: cat.units[e.Signal], Weight: e.Weight, Why: e.Why, reads: e.when.signals, settles: e.Settles},
+		w.add(seen{
+			found: found{Signal: e.Signal, Unit: cat.units[e.Signal], Weight: e.Weight, Why: e.Why,
+				reads: e.when.signals, settles: e.Settles},
 			form: e.Text, together: e.when.together, of: placeholder{view: v, count: broken, total: answered}, hits: hits})
 		if e.Marks {
 			w.mark(e, hits, v, mem)
@@ -309,6 +309,27 @@ func (w *weighed) observe(e *Evidence, v *view, cat *Catalog, mem *weighing) {
 		if answered == v.engines(v.groups(e.Per)) { // entities without an answer remain unknown
 			w.otherwise(e, v, cat, answered)
 		}
+	}
+}
+
+// unansweredBy records evidence without an answer, and what its missing signals could add.
+func (w *weighed) unansweredBy(e *Evidence, v *view, cat *Catalog) {
+	w.unanswered = append(w.unanswered, e)
+	if e.Needed {
+		w.unproven = e.Expects
+	}
+	if e.Weight > 0 && e.Expects != "" && v.unmeasured(e.when, cat) {
+		w.unread += e.Weight
+	}
+	switch {
+	case !w.untold(e, v, cat):
+	case e.Weight < 0:
+		w.loss += e.Weight
+	case e.Expects != "": // only signs of the cause; evidence without "expects" may replace one of them
+		w.gain += e.Weight
+	}
+	if e.Weight > 0 && e.Expects != "" {
+		w.unmet = append(w.unmet, unmet{expects: e.Expects, weight: e.Weight, missing: true})
 	}
 }
 

@@ -11,14 +11,14 @@
 // adds entries, or replaces entries that have the same ID. A file may have the keys below. Load
 // reports unknown keys, unknown names and expressions that do not compile, with file and line:
 //
-//	symptoms:  [{id, title}]                    what an alert can mean
-//	alerts:    [{name, symptom, hints}]         symptoms of alert rules, by the rule's name
-//	metrics:   [{any, is, also, idle, symptom}] symptoms by the metrics of a rule's expression
-//	words:     [{any, symptom}]                 symptoms by words in a rule's name, if nothing else is known
-//	recoveries: [{id, title, action, do, avoid}] what a GPU needs after a driver error, the worst first
-//	xids:      [{code, name, class, needs, action}] NVIDIA's driver errors
-//	causes:    [{id, title, prior, explains, evidence, …}]
-//	pathologies: [{id, title, when, text, points_to, …}] published patterns, shown with a pool's health, without weight
+//	symptoms:    [{id, title}]                    an alert's meaning
+//	alerts:      [{name, symptom, hints}]         symptoms by the name of an alert rule
+//	metrics:     [{any, is, also, idle, symptom}] symptoms by the metrics of a rule's expression
+//	words:       [{any, symptom}]                 symptoms by words in a rule's name
+//	recoveries:  [{id, title, action, do, avoid}] actions after a GPU's driver error
+//	xids:        [{code, name, class, needs, …}]  NVIDIA's driver errors
+//	causes:      [{id, title, prior, explains, evidence, …}]
+//	pathologies: [{id, title, when, text, …}]     published patterns of a pool's health
 //
 // # Evidence
 //
@@ -34,35 +34,40 @@
 //	    weight: 8
 //	    text: "KV cache {kv_usage} full on {pod}"
 //	    expects: some worker's KV cache above 95 %
-//	    else: {weight: -8, when: kv_usage.max < 0.9, text: "KV cache has room ({kv_usage.max} at most)"}
+//	    else:
+//	      weight: -8
+//	      when: kv_usage.max < 0.9
+//	      text: "KV cache has room ({kv_usage.max} at most)"
 //
 // The expression is CEL (https://cel.dev) without macros, so it always terminates. Every signal is
 // a variable with these fields:
 //
 //	value     the entity's own value; for a pool its own series, or else the mean of its pods
 //	max min avg sum count   over the pods of the scope, for every entity
-//	baseline  the value an hour before the onset. If the signal swings with the traffic, it is the value
-//	          of that hour that is nearest to the present one and older than the incident. If the signal
-//	          is younger than an hour, it is the mean of its first minutes. In an expression with the
-//	          baselines of several signals, each baseline is hour_ago, so that all are of one moment
+//	baseline  the value an hour before the onset; see below
 //	hour_ago  the value an hour before the onset, for every signal
 //	day_ago week_ago        of key signals, at the same hour of the day and the week before
 //	z         distance from the hour before the onset, in standard deviations
 //	text      the value of a signal that is a word
 //
-// These functions read the alerts and the scope:
+// If a signal swings with the traffic, its baseline is the value of the hour before the onset that
+// is nearest to the present one and older than the incident. If a signal is younger than an hour,
+// its baseline is the mean of its first minutes. In an expression with the baselines of several
+// signals, each baseline is hour_ago, so that all are of one moment.
 //
-//	has_symptom("ttft_high")   an alert of the incident has this symptom
-//	only_symptom("ttft_high")  and none has another
-//	began_before("kv_pressure", "aborts")   it has both, and the first began over a minute before the second
-//	lasted("ttft_high", 240.0)   it has it, and has had it for this many seconds
-//	hint("xid")                a fact that an alert carried; "" if none did
-//	xid_class(gpu_xid.value)   "hardware", "application", "notice" or "", from the table of Xids
-//	alerted_xid("hardware")    the worst Xid that an alert carried is of this class; rules on the sticky gauge do not count
-//	role                       "prefill" or "decode" if the pool has separate workers for both phases; else ""
-//	worker                     the pod itself, or the pod that uses the GPU; "" if unknown or if the entity is the whole scope
-//	workers                    the number of workers in the scope; 0 if unknown
-//	pool_known                 the alerts name their pool; if not, the health of a guessed pool is no evidence
+// These functions and variables read the alerts and the scope:
+//
+//	has_symptom("ttft_high")       an alert of the incident has this symptom
+//	only_symptom("ttft_high")      and none has another
+//	began_before("kv_pressure", "aborts")   it has both; the first began over a minute earlier
+//	lasted("ttft_high", 240.0)     it has the symptom for at least this many seconds
+//	hint("xid")                    a fact that an alert carried; "" if none did
+//	xid_class(gpu_xid.value)       "hardware", "application", "notice" or "" by the table of Xids
+//	alerted_xid("hardware")        the worst Xid of the alerts, not of the sticky gauge
+//	role        "prefill" or "decode" if the pool has separate workers for both phases; else ""
+//	worker      the pod itself, or the pod that uses the GPU; "" if unknown or for the whole scope
+//	workers     the number of workers in the scope; 0 if unknown
+//	pool_known  the alerts name their pool; if not, the health of a guessed pool is no evidence
 //
 // For a GPU that reported Xids within 15 minutes, gpu_xid is the worst of them. It comes from the
 // exporter's count, from the changes of the gauge, and from the alerts that name the GPU. The gauge

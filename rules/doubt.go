@@ -82,7 +82,8 @@ func (v *verdict) askForRoots(in *state.Incident) {
 			gain = max(gain, w.unread)
 		}
 		could := w.score + gain
-		if gain > 0 && could >= threshold && could >= best.score+best.loss+margin && w.cause.leadsTo(best.cause.ID, in.Symptoms) {
+		if gain > 0 && could >= threshold && could >= best.score+best.loss+margin &&
+			w.cause.leadsTo(best.cause.ID, in.Symptoms) {
 			v.roots = append(v.roots, w.cause.ID)
 		}
 	}
@@ -142,7 +143,8 @@ func (v *verdict) share(others []state.Cause) {
 
 // typical reports whether an alert has a symptom that is typical of the cause, not common to many.
 func (w *weighed) typical(in *state.Incident) bool {
-	return slices.ContainsFunc(in.Symptoms, func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
+	return slices.ContainsFunc(in.Symptoms,
+		func(s state.SymptomCount) bool { return alerted(s) && w.cause.Explains[s.Symptom] >= typicalOf })
 }
 
 // mayBe reports whether alerts support the cause and a missing sign of this weight would decide for
@@ -171,7 +173,8 @@ type swing struct {
 }
 
 func (s *swing) count(weight float64, unknown []string) {
-	s.gain, s.loss, s.sign, s.unknown = s.gain+max(0, weight), s.loss+min(0, weight), max(s.sign, weight), append(s.unknown, unknown...)
+	s.gain, s.loss, s.sign = s.gain+max(0, weight), s.loss+min(0, weight), max(s.sign, weight)
+	s.unknown = append(s.unknown, unknown...)
 }
 
 // swing adds up evidence that reads one of the signals and has no answer. It also counts evidence
@@ -189,7 +192,8 @@ func (c *Cause) swing(by []string, v *view, cat *Catalog, of []*group) swing {
 			continue
 		}
 		asked := v.ask(e.when, e.Per)
-		holds, answered := len(asked.hits) > 0, asked.answered > 0 && asked.answered == v.engines(v.groups(e.Per)) && len(mute) == 0
+		holds := len(asked.hits) > 0
+		answered := asked.answered > 0 && asked.answered == v.engines(v.groups(e.Per)) && len(mute) == 0
 		switch {
 		case holds && e.Per == "" && len(mute) > 0: // only healthy neighbours answered
 			sw.count(-e.Weight, mute)
@@ -225,9 +229,9 @@ func (v *view) inQuestion(pods []string) []*group {
 // mute returns the signals of the evidence that an exporter reports for other workers, but not for
 // one of these. Signals of engines do not count, since they may be missing for a reason: a ratio of
 // zero requests, or the cache of a worker that is never idle.
-func (c *Catalog) mute(signals []string, e *Evidence, of []*group) []string {
+func (c *Catalog) mute(ids []string, e *Evidence, of []*group) []string {
 	var out []string
-	for _, id := range signals {
+	for _, id := range ids {
 		if c.engines[id] || c.spoken[id] || !slices.Contains(e.when.signals, id) {
 			continue
 		}
@@ -248,9 +252,9 @@ func (c *Catalog) mute(signals []string, e *Evidence, of []*group) []string {
 }
 
 // lacking returns the signals of an expression that are missing now, or whose past is missing.
-func (v *view) lacking(signals []string, x *expression, src string, cat *Catalog) []string {
+func (v *view) lacking(ids []string, x *expression, src string, cat *Catalog) []string {
 	var out []string
-	for _, id := range signals {
+	for _, id := range ids {
 		if !slices.Contains(x.signals, id) {
 			continue
 		}

@@ -56,62 +56,92 @@ func newEnvironment(voc vocabulary) (*environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the expression types: %w", err)
 	}
-	str, boolean := cel.StringType, cel.BoolType
-	facts := cel.OpaqueType(factsType)
-	symptom := func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr, fn string) (ast.Expr, *cel.Error) {
-		for _, a := range args {
-			id, ok := a.AsLiteral().(types.String)
-			if a.Kind() != ast.LiteralKind || !ok {
-				return nil, eh.NewError(a.ID(), "wants a symptom's ID in quotes")
-			}
-			if !voc.symptoms(string(id)) {
-				return nil, eh.NewError(a.ID(), fmt.Sprintf("no symptom %q", string(id)))
-			}
-		}
-		return eh.NewCall(fn, append([]ast.Expr{eh.NewIdent("facts_")}, args...)...), nil
-	}
 	opts := []cel.EnvOption{
 		cel.CustomTypeProvider(&provider{Registry: registry}),
 		cel.CustomTypeAdapter(registry),
 		cel.CrossTypeNumericComparisons(true),
 		cel.ClearMacros(),
-		cel.Macros(
-			cel.GlobalMacro("has_symptom", 1, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-				return symptom(eh, t, args, "has_symptom_")
-			}),
-			cel.GlobalMacro("only_symptom", 1, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-				return symptom(eh, t, args, "only_symptom_")
-			}),
-			cel.GlobalMacro("began_before", 2, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-				return symptom(eh, t, args, "began_before_")
-			}),
-			cel.GlobalMacro("lasted", 2, func(eh cel.MacroExprFactory, t ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-				if _, err := symptom(eh, t, args[:1], ""); err != nil {
-					return nil, err
-				}
-				if s, ok := args[1].AsLiteral().(types.Double); args[1].Kind() != ast.LiteralKind || !ok || s <= 0 {
-					return nil, eh.NewError(args[1].ID(), "wants seconds, such as 240.0")
-				}
-				return eh.NewCall("lasted_", eh.NewIdent("facts_"), args[0], args[1]), nil
-			}),
-			cel.GlobalMacro("hint", 1, func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-				return eh.NewCall("hint_", eh.NewIdent("facts_"), args[0]), nil
-			}),
-			cel.GlobalMacro("alerted_xid", 1, func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-				return eh.NewCall("alerted_xid_", eh.NewIdent("facts_"), args[0]), nil
-			}),
-		),
-		cel.Variable("facts_", facts),
+		cel.Macros(macros(voc)...),
+		cel.Variable("facts_", cel.OpaqueType(factsType)),
 		cel.Variable("workers", cel.DoubleType),
-		cel.Variable("role", str),
-		cel.Variable("worker", str),
-		cel.Variable(poolKnown, boolean),
+		cel.Variable("role", cel.StringType),
+		cel.Variable("worker", cel.StringType),
+		cel.Variable(poolKnown, cel.BoolType),
+	}
+	opts = append(opts, functions(voc)...)
+	for id := range voc.signals {
+		opts = append(opts, cel.Variable(id, cel.ObjectType(readingType)))
+	}
+	env, err := cel.NewCustomEnv(append([]cel.EnvOption{cel.StdLib()}, opts...)...)
+	if err != nil {
+		return nil, fmt.Errorf("building the expression language: %w", err)
+	}
+	return &environment{env: env, known: map[string]*expression{}, vocabulary: voc}, nil
+}
+
+// macros returns the functions on alerts. They insert the facts as an argument, and check
+// symptoms when an expression is compiled.
+func macros(voc vocabulary) []cel.Macro {
+	type expander = func(cel.MacroExprFactory, ast.Expr, []ast.Expr) (ast.Expr, *cel.Error)
+	facts := func(eh cel.MacroExprFactory) ast.Expr { return eh.NewIdent("facts_") }
+	symptom := func(fn string) expander {
+		return func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+			if err := voc.checkSymptoms(eh, args); err != nil {
+				return nil, err
+			}
+			return eh.NewCall(fn, append([]ast.Expr{facts(eh)}, args...)...), nil
+		}
+	}
+	withText := func(fn string) expander {
+		return func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+			return eh.NewCall(fn, facts(eh), args[0]), nil
+		}
+	}
+	lasted := func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+		if err := voc.checkSymptoms(eh, args[:1]); err != nil {
+			return nil, err
+		}
+		if s, ok := args[1].AsLiteral().(types.Double); args[1].Kind() != ast.LiteralKind || !ok || s <= 0 {
+			return nil, eh.NewError(args[1].ID(), "wants seconds, such as 240.0")
+		}
+		return eh.NewCall("lasted_", facts(eh), args[0], args[1]), nil
+	}
+	return []cel.Macro{
+		cel.GlobalMacro("has_symptom", 1, symptom("has_symptom_")),
+		cel.GlobalMacro("only_symptom", 1, symptom("only_symptom_")),
+		cel.GlobalMacro("began_before", 2, symptom("began_before_")),
+		cel.GlobalMacro("lasted", 2, lasted),
+		cel.GlobalMacro("hint", 1, withText("hint_")),
+		cel.GlobalMacro("alerted_xid", 1, withText("alerted_xid_")),
+	}
+}
+
+// checkSymptoms reports an argument that is not the ID of a symptom in quotes.
+func (v vocabulary) checkSymptoms(eh cel.MacroExprFactory, args []ast.Expr) *cel.Error {
+	for _, a := range args {
+		id, ok := a.AsLiteral().(types.String)
+		if a.Kind() != ast.LiteralKind || !ok {
+			return eh.NewError(a.ID(), "wants a symptom's ID in quotes")
+		}
+		if !v.symptoms(string(id)) {
+			return eh.NewError(a.ID(), fmt.Sprintf("no symptom %q", string(id)))
+		}
+	}
+	return nil
+}
+
+// functions returns the implementations behind the macros, and xid_class.
+func functions(voc vocabulary) []cel.EnvOption {
+	str, boolean, facts := cel.StringType, cel.BoolType, cel.OpaqueType(factsType)
+	return []cel.EnvOption{
 		cel.Function("has_symptom_", cel.Overload("has_symptom_facts", []*cel.Type{facts, str}, boolean,
 			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.Bool(f.(*factsVal).has(s)) }))),
 		cel.Function("only_symptom_", cel.Overload("only_symptom_facts", []*cel.Type{facts, str}, boolean,
 			cel.BinaryBinding(func(f, s ref.Val) ref.Val { return types.Bool(f.(*factsVal).only(s)) }))),
 		cel.Function("began_before_", cel.Overload("began_before_facts", []*cel.Type{facts, str, str}, boolean,
-			cel.FunctionBinding(func(v ...ref.Val) ref.Val { return types.Bool(v[0].(*factsVal).before(v[1], v[2])) }))),
+			cel.FunctionBinding(func(v ...ref.Val) ref.Val {
+				return types.Bool(v[0].(*factsVal).before(v[1], v[2]))
+			}))),
 		cel.Function("lasted_", cel.Overload("lasted_facts", []*cel.Type{facts, str, cel.DoubleType}, boolean,
 			cel.FunctionBinding(func(v ...ref.Val) ref.Val {
 				id, _ := v[1].(types.String)
@@ -134,14 +164,7 @@ func newEnvironment(voc vocabulary) (*environment, error) {
 				return types.String(voc.xidClass(int(d)))
 			}))),
 	}
-	for id := range voc.signals {
-		opts = append(opts, cel.Variable(id, cel.ObjectType(readingType)))
-	}
-	env, err := cel.NewCustomEnv(append([]cel.EnvOption{cel.StdLib()}, opts...)...)
-	if err != nil {
-		return nil, fmt.Errorf("building the expression language: %w", err)
-	}
-	return &environment{env: env, known: map[string]*expression{}, vocabulary: voc}, nil
+
 }
 
 // all returns the compiled expressions by source.

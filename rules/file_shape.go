@@ -35,10 +35,18 @@ var textType = reflect.TypeFor[textAt]()
 
 // kinds maps the types of entries to the names that problems use.
 var kinds = map[reflect.Type]string{
-	reflect.TypeFor[fileYAML](): "a rules file", reflect.TypeFor[symptomYAML](): "a symptom", reflect.TypeFor[alertYAML](): "an alert",
-	reflect.TypeFor[metricYAML](): "an entry of metrics", reflect.TypeFor[wordYAML](): "an entry of words", reflect.TypeFor[xidYAML](): "an xid",
-	reflect.TypeFor[causeYAML](): "a cause", reflect.TypeFor[lookAlikeYAML](): "a look-alike", reflect.TypeFor[evidenceYAML](): "evidence",
-	reflect.TypeFor[elseYAML](): "else", reflect.TypeFor[recoverYAML](): "a recovery", reflect.TypeFor[pathologyYAML](): "a pathology",
+	reflect.TypeFor[fileYAML]():      "a rules file",
+	reflect.TypeFor[symptomYAML]():   "a symptom",
+	reflect.TypeFor[alertYAML]():     "an alert",
+	reflect.TypeFor[metricYAML]():    "an entry of metrics",
+	reflect.TypeFor[wordYAML]():      "an entry of words",
+	reflect.TypeFor[xidYAML]():       "an xid",
+	reflect.TypeFor[causeYAML]():     "a cause",
+	reflect.TypeFor[lookAlikeYAML](): "a look-alike",
+	reflect.TypeFor[evidenceYAML]():  "evidence",
+	reflect.TypeFor[elseYAML]():      "else",
+	reflect.TypeFor[recoverYAML]():   "a recovery",
+	reflect.TypeFor[pathologyYAML](): "a pathology",
 }
 
 // value checks the value of a key.
@@ -52,7 +60,7 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+	if scalar(n, "!!null") {
 		return // as if left out; the entry around it reports required keys
 	}
 	wants := func(what string, kind yaml.Kind) bool {
@@ -71,12 +79,7 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 		}
 	case t.Kind() == reflect.Slice:
 		if wants("a list", yaml.SequenceNode) {
-			for _, e := range n.Content {
-				if e.Kind == yaml.ScalarNode && e.ShortTag() == "!!null" {
-					s.bad(e, "an empty entry in %s: fill it or take it out", key)
-				}
-				s.value(e, t.Elem(), "an entry of "+key)
-			}
+			s.list(n, t.Elem(), key)
 		}
 	case t.Kind() == reflect.Map:
 		if wants("keys with values", yaml.MappingNode) {
@@ -86,15 +89,28 @@ func (s *shape) value(n *yaml.Node, t reflect.Type, key string) {
 			s.twice(n)
 		}
 	case t.Kind() == reflect.Bool:
-		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!bool" {
+		if !scalar(n, "!!bool") {
 			s.bad(n, "%s wants true or false, and is %s", key, described(n))
 		}
 	default:
-		if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" && (n.ShortTag() != "!!float" || t.Kind() != reflect.Float64) {
+		if !scalar(n, "!!int") && !(scalar(n, "!!float") && t.Kind() == reflect.Float64) {
 			s.bad(n, "%s wants a number, and is %s", key, described(n))
 		}
 	}
 }
+
+// list checks the entries of a list.
+func (s *shape) list(n *yaml.Node, t reflect.Type, key string) {
+	for _, e := range n.Content {
+		if scalar(e, "!!null") {
+			s.bad(e, "an empty entry in %s: fill it or take it out", key)
+		}
+		s.value(e, t, "an entry of "+key)
+	}
+}
+
+// scalar reports whether a node is a single value with the tag.
+func scalar(n *yaml.Node, tag string) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == tag }
 
 // described describes the value that was found.
 func described(n *yaml.Node) string {
@@ -125,7 +141,8 @@ func (s *shape) entry(n *yaml.Node, t reflect.Type) {
 		return
 	}
 	for _, name := range names {
-		if f := fields[name]; slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") && !filled[name] {
+		if f := fields[name]; slices.Contains(strings.Split(f.Tag.Get("jsonschema"), ","), "required") &&
+			!filled[name] {
 			s.bad(n, "%s needs %s: %s", kind, name, f.Tag.Get("jsonschema_description"))
 		}
 	}
@@ -152,7 +169,8 @@ func (s *shape) keys(n *yaml.Node, kind string, fields map[string]reflect.Struct
 			s.bad(k, "%s has no key %s; %s", kind, k.Value, text.DidYouMean(k.Value, names))
 			continue
 		}
-		filled[k.Value] = (v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) != "" && v.ShortTag() != "!!null") && (v.Kind != yaml.SequenceNode || len(v.Content) > 0)
+		filled[k.Value] = (v.Kind != yaml.ScalarNode || strings.TrimSpace(v.Value) != "" && v.ShortTag() != "!!null") &&
+			(v.Kind != yaml.SequenceNode || len(v.Content) > 0)
 		s.value(v, f.Type, k.Value)
 	}
 	return filled
@@ -184,7 +202,8 @@ func decode(src source) (fileYAML, []Problem) {
 		end, line := sound(src.data)
 		s.cut = true
 		s.problems = append(s.problems, Problem{File: src.name, Line: line, Text: fmt.Sprintf(
-			"this is no YAML: %s; look at the indentation here and above. What follows in this file was not read, and may be missed elsewhere", yamlText(err))})
+			"this is no YAML: %s; look at the indentation here and above. What follows in this file was not read, and may be missed "+
+				"elsewhere", yamlText(err))})
 		docs, _ = documents(src.data[:end]) // sound has parsed this part already
 	}
 	if len(docs) == 0 {

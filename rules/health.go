@@ -27,7 +27,8 @@ type HealthCheck struct {
 	Value  *float64     `json:"value"` // null if not measured
 	Unit   string       `json:"unit"`
 	Pod    string       `json:"pod,omitempty"` // the worst one
-	// why the value has this status although another context would give another one
+	// Note is the reason why the value has this status although another context would give another
+	// one.
 	Note string `json:"note,omitempty"`
 }
 
@@ -97,8 +98,8 @@ const (
 
 // HealthSignals returns the signals that Health reads.
 func HealthSignals() []string {
-	return []string{"ttft_p99", "itl_p95", "error_rate", "requests_waiting", "requests_running", "kv_usage", "preemption_rate", "gpu_util", "slo_budget_left",
-		"replicas_desired", "replicas_ready", "pod_ready", "up"}
+	return []string{"ttft_p99", "itl_p95", "error_rate", "requests_waiting", "requests_running", "kv_usage",
+		"preemption_rate", "gpu_util", "slo_budget_left", "replicas_desired", "replicas_ready", "pod_ready", "up"}
 }
 
 // Health checks every pool in the evidence. The result is sorted by namespace, pool and model.
@@ -110,7 +111,8 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 			key += strings.ToLower(model)
 		}
 		if pools[key] == nil {
-			pools[key] = &PoolHealth{Cluster: cluster, Namespace: namespace, Pool: name, Model: model, Overall: HealthUnknown, Checks: map[string]HealthCheck{},
+			pools[key] = &PoolHealth{Cluster: cluster, Namespace: namespace, Pool: name, Model: model,
+				Overall: HealthUnknown, Checks: map[string]HealthCheck{},
 				most: map[string]state.Sample{}, least: map[string]state.Sample{}, pods: map[string]readiness{}}
 		}
 		return pools[key]
@@ -139,7 +141,8 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 		out = append(out, *p)
 	}
 	slices.SortFunc(out, func(x, y PoolHealth) int {
-		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Pool, y.Pool), strings.Compare(x.Model, y.Model))
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Pool, y.Pool),
+			strings.Compare(x.Model, y.Model))
 	})
 	return out
 }
@@ -147,7 +150,7 @@ func Health(cluster string, ev state.Evidence) []PoolHealth {
 // take counts a pod of the pool.
 func (p *PoolHealth) take(w state.Worker, engines map[place]bool) {
 	p.Pods++
-	if key := placeOf(w.Namespace + "/" + w.Pool, w.EngineKey()); !engines[key] || w.Pod == "" {
+	if key := placeOf(w.Namespace+"/"+w.Pool, w.EngineKey()); !engines[key] || w.Pod == "" {
 		engines[key] = true
 		p.Workers++
 	}
@@ -218,7 +221,8 @@ func (p *PoolHealth) finish() {
 		}
 	}
 	felt := p.Checks["latency"].Status
-	if errors := p.Checks["errors"].Status; healthRank[errors] > healthRank[Healthy] && healthRank[errors] > healthRank[felt] {
+	if errors := p.Checks["errors"].Status; healthRank[errors] > healthRank[Healthy] &&
+		healthRank[errors] > healthRank[felt] {
 		felt = errors
 	}
 	p.Checks["kv_cache"], p.Checks["gpu"] = p.kvCache(felt), p.gpu(felt)
@@ -281,7 +285,8 @@ func (p *PoolHealth) kvCache(felt HealthStatus) HealthCheck {
 // budgetOf rates the error budget with the least left. A spent budget describes the last 30 days,
 // not the present, so it is only a warning.
 func budgetOf(s state.Sample) HealthCheck {
-	of := map[string]string{"ttft": "first tokens in time", "itl": "tokens in time", "e2e": "whole requests in time", "errors": "requests without error"}[s.Text]
+	of := map[string]string{"ttft": "first tokens in time", "itl": "tokens in time", "e2e": "whole requests in time",
+		"errors": "requests without error"}[s.Text]
 	if of == "" {
 		of = "its objective"
 	}
@@ -295,7 +300,8 @@ func budgetOf(s state.Sample) HealthCheck {
 // are wanted and ready, since a rollout has extra pods. Otherwise it counts the known pods. A
 // missing worker is a warning, since others may carry its load.
 func (p *PoolHealth) complete() (HealthCheck, bool) {
-	want, ready, signal, what := p.most["replicas_desired"].Value, p.least["replicas_ready"].Value, "replicas_ready", "replicas are ready"
+	want, ready := p.most["replicas_desired"].Value, p.least["replicas_ready"].Value
+	signal, what := "replicas_ready", "replicas are ready"
 	if _, known := p.least["replicas_ready"]; !known || want == 0 {
 		want, ready, signal, what = 0, 0, "pod_ready", "workers are ready"
 		for _, pod := range p.pods {

@@ -90,7 +90,9 @@ func (l *linter) say(s state.Severity, what, fix string) {
 	if l.behind != "" {
 		what += ", in the recording rule " + l.behind
 	}
-	f := LintFinding{Group: text.Phrase(l.rule.Group), Rule: text.Phrase(l.rule.Name), Severity: s, Text: text.Clean(what), Fix: text.Clean(fix)}
+	f := LintFinding{Group: text.Phrase(l.rule.Group), Rule: text.Phrase(l.rule.Name), Severity: s,
+		Text: text.Clean(what),
+		Fix:  text.Clean(fix)}
 	if !slices.Contains(l.found, f) {
 		l.found = append(l.found, f)
 	}
@@ -98,11 +100,13 @@ func (l *linter) say(s state.Severity, what, fix string) {
 
 func (l *linter) lint() {
 	if len(l.rule.Expr) > maxLinted {
-		l.say(state.Info, fmt.Sprintf("the expression has %d characters and was not looked at", len(l.rule.Expr)), "split the rule")
+		l.say(state.Info, fmt.Sprintf("the expression has %d characters and was not looked at", len(l.rule.Expr)),
+			"split the rule")
 		return
 	}
-	if _, err := promql.ParseExpr(l.rule.Expr); err != nil {
-		l.say(state.Critical, "the expression does not parse: "+text.Phrase(err.Error()), "correct it; promtool check rules shows the place")
+	if _, err := exprParser.ParseExpr(l.rule.Expr); err != nil {
+		l.say(state.Critical, "the expression does not parse: "+text.Phrase(err.Error()),
+			"correct it; promtool check rules shows the place")
 		return
 	}
 	for e := range l.readings(l.rule.Expr) {
@@ -125,7 +129,8 @@ func (l *linter) look() {
 		return slices.ContainsFunc(nothing, func(g gone) bool { return g.sel == n })
 	}
 	parser.Inspect(l.expr, func(n parser.Node, path []parser.Node) error {
-		if n == nil || len(nothing) > 0 && slices.ContainsFunc(selectorsOf(n), func(s *parser.VectorSelector) bool { return dead(s) }) {
+		if n == nil || len(nothing) > 0 &&
+			slices.ContainsFunc(selectorsOf(n), func(s *parser.VectorSelector) bool { return dead(s) }) {
 			return nil // one reason is enough
 		}
 		l.behind = l.origin(n)
@@ -211,7 +216,8 @@ func (l *linter) call(x *parser.Call) {
 			switch {
 			case l.have.Metrics == nil || l.have.Metrics[sel.Name]:
 			case ok:
-				l.say(state.Critical, fmt.Sprintf("fires always: %s is absent on every engine of this fleet; %s", sel.Name, old.why), old.instead(sel.Name))
+				l.say(state.Critical, fmt.Sprintf("fires always: %s is absent on every engine of this fleet; %s",
+					sel.Name, old.why), old.instead(sel.Name))
 			default:
 				l.missed(x, sel)
 			}
@@ -233,7 +239,9 @@ func (l *linter) unchanging(x *parser.Call) {
 	if _, labelled := l.have.Labels[xidErrors]["err_code"]; sel == nil || !labelled {
 		return
 	}
-	l.say(state.Critical, fmt.Sprintf("can never fire: the exporter here puts the code into the label err_code, so that a new code is a new series, and %s of each is zero", x.Func.Name),
+	l.say(state.Critical, fmt.Sprintf(
+		"can never fire: the exporter here puts the code into the label err_code, so that a new code is a new "+
+			"series, and %s of each is zero", x.Func.Name),
 		fmt.Sprintf("forget the label first: `changes((max by (UUID) (%s))[15m:15s]) > 0`", xidErrors))
 }
 
@@ -270,7 +278,9 @@ func (l *linter) quantile(x *parser.Call) {
 			if q > 1 && q <= 100 {
 				fix = fmt.Sprintf("write %s for %s %%", written(q/100), which)
 			}
-			l.say(state.Critical, fmt.Sprintf("the quantile %s is not between 0 and 1: histogram_quantile then gives an infinite number, whatever %s holds", which, metric), fix)
+			l.say(state.Critical, fmt.Sprintf(
+				"the quantile %s is not between 0 and 1: histogram_quantile then gives an infinite number, whatever "+
+					"%s holds", which, metric), fix)
 			return
 		}
 	}
@@ -278,14 +288,18 @@ func (l *linter) quantile(x *parser.Call) {
 		agg, ok := part.(*parser.AggregateExpr)
 		if !ok {
 			if bucketOf(part) != "" {
-				l.say(state.Warning, fmt.Sprintf("takes the quantile of every single series of %s: one slow worker, or one rare label, fires it", metric),
+				l.say(state.Warning, fmt.Sprintf(
+					"takes the quantile of every single series of %s: one slow worker, or one rare label, fires it",
+					metric),
 					fmt.Sprintf("aggregate first: `%s`", quantileOf(which, metric, l.plainly(part, metric))))
 			}
 			continue
 		}
 		for ; ok; agg, ok = unwrap(agg.Expr).(*parser.AggregateExpr) {
 			if slices.Contains(agg.Grouping, "le") == agg.Without {
-				l.say(state.Critical, fmt.Sprintf("can never fire: the label le is aggregated away before histogram_quantile, which then has no buckets of %s", metric),
+				l.say(state.Critical, fmt.Sprintf(
+					"can never fire: the label le is aggregated away before histogram_quantile, which then has no "+
+						"buckets of %s", metric),
 					fmt.Sprintf("keep le: `%s`", quantileOf(which, metric, l.plainly(agg.Expr, metric))))
 				break
 			}
@@ -296,7 +310,8 @@ func (l *linter) quantile(x *parser.Call) {
 // plainly returns the rule's own expression for the buckets if it is short and has no aggregation,
 // and a rate otherwise.
 func (l *linter) plainly(e parser.Expr, metric string) string {
-	if call, ok := unwrap(e).(*parser.Call); ok && len(call.Args) == 1 && selector(call.Args[0]) != nil && len(call.String()) < 200 {
+	if call, ok := unwrap(e).(*parser.Call); ok && len(call.Args) == 1 && selector(call.Args[0]) != nil &&
+		len(call.String()) < 200 {
 		return call.String()
 	}
 	return "rate(" + metric + "[5m])"

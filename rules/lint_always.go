@@ -13,8 +13,9 @@ import (
 // standing lists gauges of engines that have a value as long as the process runs. The same holds
 // for those of [knownTops] and for the fields that DCGM reads from a GPU.
 var standing = []string{
-	"vllm:num_requests_running", "vllm:num_requests_waiting", "sglang:num_running_reqs", "sglang:num_queue_reqs", "sglang:num_used_tokens", "sglang:gen_throughput",
-	"trtllm_num_requests_running", "trtllm_num_requests_waiting", "dynamo_frontend_active_requests", "dynamo_frontend_inflight_requests",
+	"vllm:num_requests_running", "vllm:num_requests_waiting", "sglang:num_running_reqs", "sglang:num_queue_reqs",
+	"sglang:num_used_tokens", "sglang:gen_throughput", "trtllm_num_requests_running", "trtllm_num_requests_waiting",
+	"dynamo_frontend_active_requests", "dynamo_frontend_inflight_requests",
 }
 
 // newXid is an expression for an Xid that is younger than 15 minutes.
@@ -37,7 +38,9 @@ func (l *linter) thresholdless() {
 	case knownTops[sel.Name] == 1:
 		fix += fmt.Sprintf(", such as `%s > 0.9`", sel.Name)
 	}
-	l.say(state.Critical, fmt.Sprintf("fires always: nothing is compared, and a rule fires whatever the value is, 0 too; %s always has one", sel.Name), fix)
+	l.say(state.Critical, fmt.Sprintf(
+		"fires always: nothing is compared, and a rule fires whatever the value is, 0 too; %s always has one",
+		sel.Name), fix)
 }
 
 // stands returns a gauge that gives the expression a value as long as its exporter runs. It returns

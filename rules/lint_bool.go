@@ -17,8 +17,8 @@ func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
 	if !x.ReturnBool || numbers || chooses(x.LHS) || chooses(x.RHS) {
 		return
 	}
-	text := "fires always: a comparison with bool gives 1 or 0 and leaves no series out, and a rule fires for 0, too"
-	// top is the outermost expression around x within its condition
+	msg := "fires always: a comparison with bool gives 1 or 0 and leaves no series out, and a rule fires for 0, too"
+	// Top is the outermost expression around x within its condition.
 	severity, top, computed := state.Critical, parser.Node(x), false
 	for at := len(path) - 1; at >= 0; at-- {
 		switch p := path[at].(type) {
@@ -34,9 +34,11 @@ func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
 			case p.Op.IsComparisonOperator():
 				return // which is the threshold, or is checked itself
 			case p.Op == parser.LUNLESS && within(p.RHS, x):
-				text, severity = "one part excludes always: what stands after unless compares with bool, which leaves no series out", state.Warning
+				msg, severity = "one part excludes always: what stands after unless compares with bool, which leaves "+
+					"no series out", state.Warning
 			case p.Op == parser.LAND, p.Op == parser.LUNLESS:
-				text, severity = "one part always holds: a comparison with bool gives 1 or 0 and leaves no series out", state.Warning
+				msg, severity = "one part always holds: a comparison with bool gives 1 or 0 and leaves no series out",
+					state.Warning
 			case p.Op == parser.LOR:
 			case chooses(p.LHS) || chooses(p.RHS):
 				return // the other side filters
@@ -44,13 +46,13 @@ func (l *linter) boolean(x *parser.BinaryExpr, path []parser.Node) {
 				computed = true
 			}
 			if p.Op.IsSetOperator() {
-				l.say(severity, text, comparing(x, top, computed))
+				l.say(severity, msg, comparing(x, top, computed))
 				return
 			}
 		}
 		top = path[at]
 	}
-	l.say(severity, text, comparing(x, top, computed))
+	l.say(severity, msg, comparing(x, top, computed))
 }
 
 // comparing returns a fix: the comparison without bool, or a comparison of the value that was
@@ -86,7 +88,8 @@ func chooses(e parser.Expr) bool {
 	found := false
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 		x, ok := n.(*parser.BinaryExpr)
-		found = found || ok && (x.Op.IsComparisonOperator() && !x.ReturnBool || x.Op == parser.LAND || x.Op == parser.LUNLESS)
+		found = found || ok && (x.Op.IsComparisonOperator() && !x.ReturnBool || x.Op == parser.LAND ||
+			x.Op == parser.LUNLESS)
 		return nil
 	})
 	return found
@@ -111,7 +114,8 @@ func (l *linter) counted(c bound, x *parser.BinaryExpr, path []parser.Node) {
 		l.decided(false, fmt.Sprintf(why, of.Op.String()), fix, x, path)
 	case *parser.Call:
 		if of.Func.Name == "count_over_time" {
-			l.decided(false, fmt.Sprintf(why, of.Func.Name), fmt.Sprintf("use `absent_over_time(%s)`", of.Args[0]), x, path)
+			l.decided(false, fmt.Sprintf(why, of.Func.Name), fmt.Sprintf("use `absent_over_time(%s)`", of.Args[0]), x,
+				path)
 		}
 	}
 }

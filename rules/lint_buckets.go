@@ -25,7 +25,8 @@ func (l *linter) bucket(x *parser.VectorSelector) {
 		}
 		if gaps := gapsAt(knownBuckets[bare(x.Name)], value); len(gaps) > 0 {
 			l.say(state.Critical, fmt.Sprintf("%s has no bucket le=%q: the selector finds nothing", x.Name, m.Value),
-				"use "+byRelease(gaps, func(g gap) string { return fmt.Sprintf("le=%q or le=%q", written(g.below), written(g.above)) })+", written as the engine writes it")
+				"use "+byRelease(gaps, func(g gap) string { return fmt.Sprintf("le=%q or le=%q", written(g.below), written(g.above)) })+
+					", written as the engine writes it")
 		}
 	}
 }
@@ -37,7 +38,8 @@ func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []
 		return
 	}
 	unit := ""
-	if first := releases[0][0]; strings.HasSuffix(bare(metric), "_seconds") && c.scale == 1 && c.limit >= 50 && c.limit/1000 >= first {
+	if first := releases[0][0]; strings.HasSuffix(bare(metric), "_seconds") && c.scale == 1 && c.limit >= 50 &&
+		c.limit/1000 >= first {
 		unit = fmt.Sprintf("; it is in seconds: compare with %s if milliseconds were meant", written(c.limit/1000))
 	}
 	top := math.Inf(-1)
@@ -45,13 +47,16 @@ func (l *linter) quantiles(c bound, metric string, x *parser.BinaryExpr, path []
 		top = max(top, edges[len(edges)-1])
 	}
 	if at, always := outside(c.op, c.limit, math.Inf(-1), top); at {
-		l.decided(always, fmt.Sprintf("a quantile of %s is never above its largest bucket, %s, and the threshold is %s", metric, written(top), c.own()),
+		l.decided(always, fmt.Sprintf("a quantile of %s is never above its largest bucket, %s, and the threshold is %s",
+			metric, written(top), c.own()),
 			fmt.Sprintf("compare with less than %s%s", c.written(top), unit), x, path)
 		return
 	}
 	if gaps := gapsAt(releases, c.limit); len(gaps) > 0 && !recounted(metric, x, path) {
 		between := byRelease(gaps, func(g gap) string { return written(g.below) + " and " + written(g.above) })
-		l.say(state.Warning, fmt.Sprintf("the threshold %s lies between the buckets %s of %s: the quantile is a guess in between", c.own(), between, metric),
+		l.say(state.Warning, fmt.Sprintf(
+			"the threshold %s lies between the buckets %s of %s: the quantile is a guess in between", c.own(), between,
+			metric),
 			"use a bucket's edge: "+byRelease(gaps, func(g gap) string { return c.written(g.below) + " or " + c.written(g.above) })+unit)
 	}
 }
@@ -62,7 +67,8 @@ func recounted(metric string, n parser.Node, path []parser.Node) bool {
 	for _, around := range slices.Backward(path) {
 		if p, ok := around.(*parser.BinaryExpr); ok && (p.Op == parser.LAND || p.Op == parser.LUNLESS) && p.LHS == n {
 			for _, x := range selectorsOf(p.RHS) {
-				if x.Name == metric && slices.ContainsFunc(x.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == "le" }) {
+				if x.Name == metric && slices.ContainsFunc(x.LabelMatchers,
+					func(m *labels.Matcher) bool { return m.Name == "le" }) {
 					return true
 				}
 			}
@@ -121,9 +127,9 @@ func gapAt(edges []float64, value float64) (g gap, between bool) {
 
 // byRelease describes gaps, with the release if there are several.
 func byRelease(gaps []gap, tell func(gap) string) string {
-	text := tell(gaps[0])
+	out := tell(gaps[0])
 	for _, g := range gaps[1:] {
-		text += " (" + tell(g) + " in older releases)"
+		out += " (" + tell(g) + " in older releases)"
 	}
-	return text
+	return out
 }

@@ -129,7 +129,8 @@ func (c *bound) pull(x *parser.BinaryExpr) bool {
 	if _, ok := constant(k); !ok {
 		return false
 	}
-	c.of = &parser.BinaryExpr{Op: parser.MUL, LHS: k, RHS: &parser.BinaryExpr{Op: parser.DIV, LHS: of, RHS: x.RHS, VectorMatching: x.VectorMatching}}
+	c.of = &parser.BinaryExpr{Op: parser.MUL, LHS: k,
+		RHS: &parser.BinaryExpr{Op: parser.DIV, LHS: of, RHS: x.RHS, VectorMatching: x.VectorMatching}}
 	return c.peel()
 }
 
@@ -192,7 +193,8 @@ func (c *bound) level() {
 		c.of = unwrap(c.of)
 		switch x := c.of.(type) {
 		case *parser.AggregateExpr:
-			if !slices.Contains([]parser.ItemType{parser.MAX, parser.MIN, parser.AVG, parser.QUANTILE, parser.TOPK, parser.BOTTOMK}, x.Op) {
+			if !slices.Contains([]parser.ItemType{parser.MAX, parser.MIN, parser.AVG, parser.QUANTILE, parser.TOPK,
+				parser.BOTTOMK}, x.Op) {
 				return
 			}
 			c.mean = c.mean || x.Op == parser.AVG
@@ -262,7 +264,10 @@ func (l *linter) window(c bound, call *parser.Call) {
 	}
 	single := c.op == parser.GTR && c.limit == 0 || c.op == parser.GTE && c.limit > 0 && c.limit <= 1
 	if single && !c.spread && window > 0 && l.rule.For >= window {
-		l.say(state.Critical, fmt.Sprintf("can never fire for a single event: after for: %s it has left the window of %s", state.FormatDuration(l.rule.For), state.FormatDuration(window)), "make the window longer than for, or drop for")
+		l.say(state.Critical, fmt.Sprintf(
+			"can never fire for a single event: after for: %s it has left the window of %s",
+			state.FormatDuration(l.rule.For), state.FormatDuration(window)),
+			"make the window longer than for, or drop for")
 	}
 }
 
@@ -292,27 +297,30 @@ func (l *linter) bounded(c bound, what string, top float64, x *parser.BinaryExpr
 		if top == 1 && c.limit > 1 && c.limit <= 100 {
 			fix = fmt.Sprintf("compare with %s", c.written(c.limit/100))
 		}
-		l.decided(always, fmt.Sprintf("%s goes from 0 to %s, and the threshold is %s", what, written(top), c.own()), fix, x, path)
+		l.decided(always, fmt.Sprintf("%s goes from 0 to %s, and the threshold is %s", what, written(top), c.own()),
+			fix, x, path)
 		return
 	}
 	below := c.op == parser.LSS || c.op == parser.LTE
-	// the mean utilization of GPUs may really be below 1 %
+	// The mean utilization of GPUs may really be below 1 %.
 	if top == 100 && c.limit > 0 && c.limit < 1 && (!below || !c.mean) {
-		l.say(state.Warning, fmt.Sprintf("%s goes from 0 to 100, and the threshold is %s: less than one per cent", what, c.own()), fmt.Sprintf("compare with %s", c.written(100*c.limit)))
+		l.say(state.Warning, fmt.Sprintf("%s goes from 0 to 100, and the threshold is %s: less than one per cent", what,
+			c.own()), fmt.Sprintf("compare with %s", c.written(100*c.limit)))
 	}
 }
 
 // decided reports a comparison that never or always holds, and its effect on the rule.
 func (l *linter) decided(always bool, why, fix string, x *parser.BinaryExpr, path []parser.Node) {
-	text := map[bool]string{false: "can never fire: ", true: "fires always: "}[always]
+	msg := map[bool]string{false: "can never fire: ", true: "fires always: "}[always]
 	severity := state.Critical
 	switch part := deciding(x, path); {
 	case x.ReturnBool || !part:
-		text, severity = map[bool]string{false: "one part never holds: ", true: "one part always holds: "}[always], state.Warning
+		msg, severity = map[bool]string{false: "one part never holds: ", true: "one part always holds: "}[always],
+			state.Warning
 	case always && len(path) > 0 && !alone(path):
-		text, severity = "one part always holds: ", state.Warning
+		msg, severity = "one part always holds: ", state.Warning
 	}
-	l.say(severity, text+why, fix)
+	l.say(severity, msg+why, fix)
 }
 
 // deciding reports whether an expression has no value if the node has none.

@@ -17,7 +17,9 @@ import (
 const ended = "vllm:request_success_total"
 
 // fixErrors is the fix: where errors are counted.
-const fixErrors = "count what the API server answers: `sum(rate(http_requests_total{handler=~\"/v1/.*\",status=~\"5.*\"}[5m])) / sum(rate(http_requests_total{handler=~\"/v1/.*\"}[5m])) > 0.01`"
+const fixErrors = "count what the API server answers: " +
+	"`sum(rate(http_requests_total{handler=~\"/v1/.*\",status=~\"5.*\"}[5m])) / " +
+	"sum(rate(http_requests_total{handler=~\"/v1/.*\"}[5m])) > 0.01`"
 
 // requestCounters matches the counters that rules compare that counter with.
 var requestCounters = regexp.MustCompile(`requests?(_.*)?_(total|count)$`)
@@ -29,7 +31,9 @@ func (l *linter) reasonError(x *parser.VectorSelector) {
 			continue
 		}
 		if m.Value == "error" || slices.Contains(m.SetMatches(), "error") {
-			l.say(state.Warning, fmt.Sprintf("misses errors: %s counts what the engine itself has ended, and what was refused or answered with a 5xx is not in it, under no %s", ended, m.Name), fixErrors)
+			l.say(state.Warning, fmt.Sprintf(
+				"misses errors: %s counts what the engine itself has ended, and what was refused or answered with a "+
+					"5xx is not in it, under no %s", ended, m.Name), fixErrors)
 		}
 	}
 }
@@ -39,7 +43,9 @@ func (l *linter) inferred(x *parser.BinaryExpr) {
 	if !leftOver(x) {
 		return
 	}
-	l.say(state.Warning, fmt.Sprintf("is no error rate: %s counts what the engine has ended, cancelled requests too, and what it lacks is under way, or was never the engine's, as well as failed", ended), fixErrors)
+	l.say(state.Warning, fmt.Sprintf(
+		"is no error rate: %s counts what the engine has ended, cancelled requests too, and what it lacks is under "+
+			"way, or was never the engine's, as well as failed", ended), fixErrors)
 }
 
 // leftOver reports whether an expression computes or compares the share missing from that counter:
@@ -55,7 +61,8 @@ func leftOver(x *parser.BinaryExpr) bool {
 		return endedShare(c.of)
 	case parser.DIV:
 		less, ok := unwrap(x.LHS).(*parser.BinaryExpr)
-		return ok && less.Op == parser.SUB && unwrap(less.LHS).String() == unwrap(x.RHS).String() && endedShare(&parser.BinaryExpr{Op: parser.DIV, LHS: less.RHS, RHS: x.RHS})
+		return ok && less.Op == parser.SUB && unwrap(less.LHS).String() == unwrap(x.RHS).String() &&
+			endedShare(&parser.BinaryExpr{Op: parser.DIV, LHS: less.RHS, RHS: x.RHS})
 	}
 	c, ok := boundOf(x)
 	return ok && (c.op == parser.LSS || c.op == parser.LTE) && endedShare(c.of)
@@ -70,12 +77,16 @@ func endedShare(e parser.Expr) bool {
 		return false
 	}
 	part, ok := totalOf(x.LHS)
-	if !ok || part.sel.Name != ended || slices.ContainsFunc(part.sel.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == reasons[ended] && !m.Matches("stop") }) {
+	if !ok || part.sel.Name != ended ||
+		slices.ContainsFunc(part.sel.LabelMatchers,
+			func(m *labels.Matcher) bool { return m.Name == reasons[ended] && !m.Matches("stop") }) {
 		return false
 	}
-	narrowed := slices.ContainsFunc(part.sel.LabelMatchers, func(m *labels.Matcher) bool { return m.Name == reasons[ended] })
+	narrowed := slices.ContainsFunc(part.sel.LabelMatchers,
+		func(m *labels.Matcher) bool { return m.Name == reasons[ended] })
 	whole := selectorsOf(x.RHS)
 	return len(whole) > 0 && !slices.ContainsFunc(whole, func(s *parser.VectorSelector) bool {
-		return s.OriginalOffset != part.sel.OriginalOffset || !requestCounters.MatchString(strings.TrimPrefix(s.Name, "vllm:")) || s.Name == ended && !narrowed
+		return s.OriginalOffset != part.sel.OriginalOffset ||
+			!requestCounters.MatchString(strings.TrimPrefix(s.Name, "vllm:")) || s.Name == ended && !narrowed
 	})
 }

@@ -29,7 +29,8 @@ type inventory struct {
 }
 
 func newInventory(have Exported) *inventory {
-	c := &inventory{have: have, records: map[string][]RecordingRule{}, names: map[string][]string{}, meantBy: map[string]string{}}
+	c := &inventory{have: have, records: map[string][]RecordingRule{}, names: map[string][]string{},
+		meantBy: map[string]string{}}
 	for _, r := range have.Recorded {
 		c.records[r.Name] = append(c.records[r.Name], r)
 	}
@@ -92,11 +93,13 @@ type expanded struct {
 func (c *inventory) readings(expr string) iter.Seq[expanded] {
 	return func(yield func(expanded) bool) {
 		for i, n := 0, 1; i < n; i++ {
-			e, err := promql.ParseExpr(expr)
+			e, err := exprParser.ParseExpr(expr)
 			if err != nil {
 				return
 			}
-			x := expansion{inventory: c, nth: i, expanded: expanded{from: map[*parser.VectorSelector]string{}, recorded: map[*parser.ParenExpr]*parser.VectorSelector{}}}
+			x := expansion{inventory: c, nth: i,
+				expanded: expanded{from: map[*parser.VectorSelector]string{},
+					recorded: map[*parser.ParenExpr]*parser.VectorSelector{}}}
 			x.expr = x.expand(e, nil)
 			n = max(n, x.named)
 			if !yield(x.expanded) {
@@ -165,7 +168,7 @@ func (x *expansion) selector(sel *parser.VectorSelector, inside []string) parser
 		if !records(r, sel) {
 			continue
 		}
-		e, err := promql.ParseExpr(r.Expr)
+		e, err := exprParser.ParseExpr(r.Expr)
 		if x.put++; err != nil || len(r.Expr) > maxLinted || x.put > maxPutIn {
 			return sel // expanding only some of the rules would be wrong
 		}
@@ -174,7 +177,8 @@ func (x *expansion) selector(sel *parser.VectorSelector, inside []string) parser
 			out = e
 			continue
 		}
-		out = &parser.BinaryExpr{Op: parser.LOR, LHS: out, RHS: e, VectorMatching: &parser.VectorMatching{Card: parser.CardManyToMany}}
+		out = &parser.BinaryExpr{Op: parser.LOR, LHS: out, RHS: e,
+			VectorMatching: &parser.VectorMatching{Card: parser.CardManyToMany}}
 	}
 	if out == nil {
 		return sel

@@ -23,64 +23,84 @@ type Lookup struct {
 // returns only existing metrics of engines, routers and GPUs, and recorded ones. For other metrics
 // it returns only the job, if a rule depends on their scrape interval.
 func Lookups(in []AlertingRule, have Exported) []Lookup {
-	known, asks := newInventory(have), map[string]map[string]bool{}
-	add := func(metric string, names ...string) {
-		if asks[metric] == nil {
-			asks[metric] = map[string]bool{}
-		}
-		for _, name := range names {
-			asks[metric][name] = true
-		}
-	}
-	ask := func(metric string, names ...string) {
-		if have.Metrics[metric] && (family(metric) != "" || known.records[metric] != nil) {
-			add(metric, names...)
-		}
-	}
+	known := newInventory(have)
+	q := lookupSet{known: known, asks: map[string]map[string]bool{}}
 	for _, r := range in {
 		if len(r.Expr) > maxLinted {
 			continue
 		}
 		for e := range known.readings(r.Expr) {
-			for _, sel := range e.selectedBy() {
-				for _, m := range sel.LabelMatchers {
-					if m.Name != nameLabel && selective(m) {
-						ask(sel.Name, m.Name)
-					}
-				}
-			}
+			q.matchers(e)
 			parser.Inspect(e.expr, func(n parser.Node, _ []parser.Node) error {
-				switch x := n.(type) {
-				case *parser.Call:
-					if x.Func.Name == "histogram_quantile" {
-						ask(bucketOf(x), "le")
-					}
-					if sel, d := ranged(x); sel != nil && have.Metrics[sel.Name] && known.brief(d) {
-						add(sel.Name, "job")
-					}
-					if slices.Contains(moving, x.Func.Name) && lastXid(x) != nil {
-						ask(xidErrors)
-					}
-				case *parser.AggregateExpr:
-					if sel := single(x.Expr); sel != nil && len(x.Grouping) > 0 && !x.Without {
-						ask(sel.Name)
-					}
-				case *parser.BinaryExpr:
-					if x.VectorMatching != nil && x.Op != parser.LOR {
-						for _, sel := range selectorsOf(x) {
-							ask(sel.Name)
-						}
-					}
-				}
+				q.node(n)
 				return nil
 			})
 		}
 	}
 	var out []Lookup
-	for _, metric := range slices.Sorted(maps.Keys(asks)) {
-		out = append(out, Lookup{Metric: metric, Labels: slices.Sorted(maps.Keys(asks[metric]))})
+	for _, metric := range slices.Sorted(maps.Keys(q.asks)) {
+		out = append(out, Lookup{Metric: metric, Labels: slices.Sorted(maps.Keys(q.asks[metric]))})
 	}
 	return out
+}
+
+// A lookupSet collects the labels to look up.
+type lookupSet struct {
+	known *inventory
+	asks  map[string]map[string]bool // metric → labels
+}
+
+func (q lookupSet) add(metric string, names ...string) {
+	if q.asks[metric] == nil {
+		q.asks[metric] = map[string]bool{}
+	}
+	for _, name := range names {
+		q.asks[metric][name] = true
+	}
+}
+
+// ask adds a metric that exists and that an engine, router or GPU exports, or a rule records.
+func (q lookupSet) ask(metric string, names ...string) {
+	if q.known.have.Metrics[metric] && (family(metric) != "" || q.known.records[metric] != nil) {
+		q.add(metric, names...)
+	}
+}
+
+// matchers adds the labels that selectors require.
+func (q lookupSet) matchers(e expanded) {
+	for _, sel := range e.selectedBy() {
+		for _, m := range sel.LabelMatchers {
+			if m.Name != nameLabel && selective(m) {
+				q.ask(sel.Name, m.Name)
+			}
+		}
+	}
+}
+
+// node adds the labels that a function, an aggregation or a binary operation depends on.
+func (q lookupSet) node(n parser.Node) {
+	switch x := n.(type) {
+	case *parser.Call:
+		if x.Func.Name == "histogram_quantile" {
+			q.ask(bucketOf(x), "le")
+		}
+		if sel, d := ranged(x); sel != nil && q.known.have.Metrics[sel.Name] && q.known.brief(d) {
+			q.add(sel.Name, "job")
+		}
+		if slices.Contains(moving, x.Func.Name) && lastXid(x) != nil {
+			q.ask(xidErrors)
+		}
+	case *parser.AggregateExpr:
+		if sel := single(x.Expr); sel != nil && len(x.Grouping) > 0 && !x.Without {
+			q.ask(sel.Name)
+		}
+	case *parser.BinaryExpr:
+		if x.VectorMatching != nil && x.Op != parser.LOR {
+			for _, sel := range selectorsOf(x) {
+				q.ask(sel.Name)
+			}
+		}
+	}
 }
 
 // selective reports whether a matcher requires its label to be present.
@@ -113,8 +133,9 @@ func (l *linter) unlabelled(x *parser.VectorSelector) []gone {
 
 // identity lists the labels that identify a worker, model or node. The values of other labels
 // describe events, and appear with the first event.
-var identity = []string{"le", "model_name", "model", "engine", "namespace", "exported_namespace", "pod", "exported_pod", "container", "exported_container", "job", "instance",
-	"service", "endpoint", "cluster", "node", "Hostname", "hostname", "gpu", "UUID", "device", "modelName", "pool", "name", "inference_pool", "server"}
+var identity = []string{"le", "model_name", "model", "engine", "namespace", "exported_namespace", "pod", "exported_pod",
+	"container", "exported_container", "job", "instance", "service", "endpoint", "cluster", "node", "Hostname",
+	"hostname", "gpu", "UUID", "device", "modelName", "pool", "name", "inference_pool", "server"}
 
 // reasons maps metrics to their label for the reason why a request finished. vLLM exports all
 // reasons of its version from the start.
@@ -127,9 +148,14 @@ func lasting(metric string, m *labels.Matcher) bool {
 
 // twins lists labels that are often confused: exporters in this field use two names for one thing.
 var twins = map[string]string{
-	"model": "model_name", "model_name": "model", "pod": "exported_pod", "exported_pod": "pod", "namespace": "exported_namespace", "exported_namespace": "namespace",
-	"container": "exported_container", "exported_container": "container", "hostname": "Hostname", "Hostname": "hostname", "node": "Hostname",
-	"finish_reason": "finished_reason", "finished_reason": "finish_reason", "gpu_id": "gpu", "uuid": "UUID",
+	"model": "model_name", "model_name": "model",
+	"pod": "exported_pod", "exported_pod": "pod",
+	"namespace": "exported_namespace", "exported_namespace": "namespace",
+	"container": "exported_container", "exported_container": "container",
+	"hostname": "Hostname", "Hostname": "hostname",
+	"node": "Hostname", "finish_reason": "finished_reason",
+	"finished_reason": "finish_reason", "gpu_id": "gpu",
+	"uuid": "UUID",
 }
 
 // unmatched reports that no series of a metric satisfies a matcher, with the labels or values that
@@ -138,8 +164,10 @@ func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 	has := l.have.Labels[x.Name]
 	values, exists := has[m.Name]
 	twin, twinned := twins[m.Name]
-	if _, there := has[twin]; twinned && there && (!exists || len(has[twin]) == 0 || slices.ContainsFunc(has[twin], m.Matches)) {
-		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has %s here; the label is called %s", x.Name, m, twin),
+	if _, there := has[twin]; twinned && there &&
+		(!exists || len(has[twin]) == 0 || slices.ContainsFunc(has[twin], m.Matches)) {
+		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has %s here; the label is called %s", x.Name,
+			m, twin),
 			fmt.Sprintf("use `%s`", inPlace(x, m, twin)))
 		return
 	}
@@ -151,14 +179,18 @@ func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 				code = m.Value
 			}
 		}
-		l.say(state.Critical, fmt.Sprintf("can never fire: the exporter here gives %s no label %s; its value is the code", x.Name, m.Name),
+		l.say(state.Critical, fmt.Sprintf(
+			"can never fire: the exporter here gives %s no label %s; its value is the code", x.Name, m.Name),
 			fmt.Sprintf("compare the value: `%[1]s == %[2]s unless %[1]s offset 15m == %[2]s`", x.Name, code))
 	case !exists:
-		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has a label %s here", x.Name, m.Name), "there are "+few(slices.Sorted(maps.Keys(has))))
+		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has a label %s here", x.Name, m.Name),
+			"there are "+few(slices.Sorted(maps.Keys(has))))
 	case m.Name == "le":
-		l.say(state.Critical, fmt.Sprintf("%s has no bucket %s: the selector finds nothing", x.Name, m), "use "+nearest(values, m.Value))
+		l.say(state.Critical, fmt.Sprintf("%s has no bucket %s: the selector finds nothing", x.Name, m),
+			"use "+nearest(values, m.Value))
 	default:
-		l.say(state.Warning, fmt.Sprintf("cannot fire: no series of %s has %s here", x.Name, m), "there are "+few(slices.Sorted(slices.Values(values))))
+		l.say(state.Warning, fmt.Sprintf("cannot fire: no series of %s has %s here", x.Name, m),
+			"there are "+few(slices.Sorted(slices.Values(values))))
 	}
 }
 
@@ -276,12 +308,14 @@ func (l *linter) grouped(x *parser.AggregateExpr) {
 		lost = append(lost, label)
 		twin := twins[label]
 		if _, there := has[twin]; there && !slices.Contains(x.Grouping, twin) {
-			l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here; it is called %s", sel.Name, label, twin), "group by "+twin)
+			l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here; it is called %s",
+				sel.Name, label, twin), "group by "+twin)
 			return
 		}
 	}
 	if len(lost) == len(x.Grouping) {
-		l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here", sel.Name, strings.Join(lost, ", ")), "group by "+few(slices.Sorted(maps.Keys(has))))
+		l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here", sel.Name,
+			strings.Join(lost, ", ")), "group by "+few(slices.Sorted(maps.Keys(has))))
 	}
 }
 
@@ -330,7 +364,8 @@ func (l *linter) matched(x *parser.BinaryExpr) {
 	if len(both) > 0 {
 		fix = fmt.Sprintf("match by what both sides have and mean the same by, of %s: on (…)", few(both))
 	}
-	l.say(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what, few(alone)), fix)
+	l.say(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what,
+		few(alone)), fix)
 }
 
 // inherent lists labels that all series of a metric have if one has them, because the exporter sets
@@ -362,7 +397,8 @@ func (l *linter) labelsOf(e parser.Expr) map[string]bool {
 	case *parser.AggregateExpr:
 		return l.aggregated(x)
 	case *parser.Call:
-		if len(x.Args) == 1 && !strings.HasPrefix(x.Func.Name, "absent") && x.Func.Name != "vector" && x.Func.Name != "scalar" {
+		if len(x.Args) == 1 && !strings.HasPrefix(x.Func.Name, "absent") && x.Func.Name != "vector" &&
+			x.Func.Name != "scalar" {
 			return l.labelsOf(x.Args[0])
 		}
 		if x.Func.Name == "histogram_quantile" {

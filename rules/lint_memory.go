@@ -11,7 +11,8 @@ import (
 )
 
 // framebuffers are DCGM's metrics of GPU memory, in MiB.
-var framebuffers = []string{"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_TOTAL", "DCGM_FI_DEV_FB_RESERVED"}
+var framebuffers = []string{"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_TOTAL",
+	"DCGM_FI_DEV_FB_RESERVED"}
 
 // tebibyte is more memory than any GPU has, in MiB.
 const tebibyte = 1 << 20
@@ -30,16 +31,21 @@ type cache struct {
 // caches are in the order of preference: the engine's own metric before that of Dynamo's worker.
 var caches = []cache{
 	vllmCache,
-	{"vllm:gpu_cache_usage_perc", pressed("vllm:gpu_cache_usage_perc", `vllm:num_requests_waiting{server=""}`), "VLLMKVCachePressure of deploy/prometheus/vllm.yml"},
+	{"vllm:gpu_cache_usage_perc", pressed("vllm:gpu_cache_usage_perc", `vllm:num_requests_waiting{server=""}`),
+		"VLLMKVCachePressure of deploy/prometheus/vllm.yml"},
 	{"sglang:token_usage", pressed("sglang:token_usage", "sglang:num_queue_reqs"), "SGLangTokenUsageHigh of deploy/prometheus/sglang.yml"},
 	// TensorRT-LLM counts requests that wait for blocks as running.
-	{"trtllm_kv_cache_utilization", pressed("trtllm_kv_cache_utilization", "trtllm_num_requests_waiting + trtllm_num_requests_running - trtllm_num_scheduled_requests"),
+	{"trtllm_kv_cache_utilization",
+		pressed("trtllm_kv_cache_utilization",
+			"trtllm_num_requests_waiting + trtllm_num_requests_running - trtllm_num_scheduled_requests"),
 		"TRTLLMKVCachePressure of deploy/prometheus/trtllm.yml"},
-	{"dynamo_component_gpu_cache_usage_percent", "max by (namespace) (dynamo_component_gpu_cache_usage_percent) > 0.95 and sum by (namespace) (dynamo_frontend_queued_requests) > 0",
+	{"dynamo_component_gpu_cache_usage_percent",
+		"max by (namespace) (dynamo_component_gpu_cache_usage_percent) > 0.95 and sum by (namespace) (dynamo_frontend_queued_requests) > 0",
 		"DynamoKVCachePressure of deploy/prometheus/dynamo.yml"},
 }
 
-var vllmCache = cache{kvUsage, pressed(kvUsage, `vllm:num_requests_waiting{server=""}`), "VLLMKVCachePressure of deploy/prometheus/vllm.yml"}
+var vllmCache = cache{kvUsage, pressed(kvUsage, `vllm:num_requests_waiting{server=""}`),
+	"VLLMKVCachePressure of deploy/prometheus/vllm.yml"}
 
 func pressed(usage, waiting string) string {
 	return fmt.Sprintf("max by (namespace, pod) (%s) > 0.95 and max by (namespace, pod) (%s) > 0", usage, waiting)
@@ -76,16 +82,21 @@ func (l *linter) mebibytes(c bound, x *parser.BinaryExpr, path []parser.Node) {
 // depend on load.
 func (l *linter) filled(u use, uses []use) {
 	full := map[bool]string{true: "below", false: "above"}[u.metric == "DCGM_FI_DEV_FB_FREE"]
-	itself := slices.ContainsFunc(uses, func(v use) bool { return v.metric == u.metric && v.is != "" && v.is != u.is && !v.under })
-	growth := slices.ContainsFunc(uses, func(v use) bool { return v.moves() && slices.Contains(framebuffers, v.metric) })
+	itself := slices.ContainsFunc(uses,
+		func(v use) bool { return v.metric == u.metric && v.is != "" && v.is != u.is && !v.under })
+	growth := slices.ContainsFunc(uses,
+		func(v use) bool { return v.moves() && slices.Contains(framebuffers, v.metric) })
 	if u.is != full || u.under || growth || itself || !l.preallocates() {
 		return
 	}
-	text, severity := fmt.Sprintf("tells nothing about load: the engines here take GPU memory for their KV cache at their start and keep it, whatever %s is then", u.metric), state.Warning
-	if l.rule.Holds && !slices.ContainsFunc(uses, func(v use) bool { return v.metric != u.metric && !slices.Contains(framebuffers, v.metric) }) {
-		text, severity = text+"; the rule holds now, and will as long as they run", state.Critical
+	msg, severity := fmt.Sprintf("tells nothing about load: the engines here take GPU memory for their KV cache at "+
+		"their start and keep it, whatever %s is then", u.metric), state.Warning
+	if l.rule.Holds && !slices.ContainsFunc(uses,
+		func(v use) bool { return v.metric != u.metric && !slices.Contains(framebuffers, v.metric) }) {
+		msg, severity = msg+"; the rule holds now, and will as long as they run", state.Critical
 	}
-	l.say(severity, text, fmt.Sprintf("watch %s; for a leak, `%s` (GPUMemoryGrows of deploy/prometheus/dcgm.yml)", l.cacheOf().watched(), growing))
+	l.say(severity, msg, fmt.Sprintf("watch %s; for a leak, `%s` (GPUMemoryGrows of deploy/prometheus/dcgm.yml)",
+		l.cacheOf().watched(), growing))
 }
 
 // preallocates reports whether the fleet has an engine that allocates its GPU memory at the start.

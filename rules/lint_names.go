@@ -31,8 +31,9 @@ func (c *inventory) telling(name string) bool {
 
 // eventual lists counters that engines and routers export only after the first event.
 var eventual = []string{
-	"sglang:num_aborted_requests_total", "trtllm_request_error_total", "dynamo_component_errors_total", "dynamo_frontend_model_cancellation_total",
-	"dynamo_frontend_model_migration_total", "dynamo_frontend_model_rejection_total", "llm_d_epp_request_error_total", "llm_d_epp_datalayer_poll_errors_total",
+	"sglang:num_aborted_requests_total", "trtllm_request_error_total", "dynamo_component_errors_total",
+	"dynamo_frontend_model_cancellation_total", "dynamo_frontend_model_migration_total",
+	"dynamo_frontend_model_rejection_total", "llm_d_epp_request_error_total", "llm_d_epp_datalayer_poll_errors_total",
 	"inference_objective_request_error_total",
 }
 
@@ -118,7 +119,8 @@ func (l *linter) gone(g gone) {
 	case g.matcher == nil:
 		l.missing(g.sel.Name)
 	case g.matcher.Name == nameLabel:
-		l.say(state.Warning, fmt.Sprintf("cannot fire: no metric here has a name like %s", g.matcher.Value), "look at the engine's /metrics for what its version exports")
+		l.say(state.Warning, fmt.Sprintf("cannot fire: no metric here has a name like %s", g.matcher.Value),
+			"look at the engine's /metrics for what its version exports")
 	default:
 		l.unmatched(g.sel, g.matcher)
 	}
@@ -127,11 +129,14 @@ func (l *linter) gone(g gone) {
 // missing reports a metric that is not exported, with a replacement.
 func (l *linter) missing(name string) {
 	if old, ok := formerly(name); ok {
-		l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here; %s", name, old.why), old.instead(name))
+		l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here; %s", name, old.why),
+			old.instead(name))
 		return
 	}
 	if l.have.Metrics[name+"_bucket"] {
-		l.say(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name), fmt.Sprintf("take a quantile, `%s`, or the mean, `rate(%s_sum[5m]) / rate(%s_count[5m])`", quantileOf("0.95", name+"_bucket", "rate("+name+"_bucket[5m])"), name, name))
+		l.say(state.Critical, fmt.Sprintf("can never fire: %s is a histogram and has no series of that name", name),
+			fmt.Sprintf("take a quantile, `%s`, or the mean, `rate(%s_sum[5m]) / rate(%s_count[5m])`",
+				quantileOf("0.95", name+"_bucket", "rate("+name+"_bucket[5m])"), name, name))
 		return
 	}
 	if family(name) == "" {
@@ -141,36 +146,42 @@ func (l *linter) missing(name string) {
 	if own, ok := strings.CutPrefix(name, "vllm:"); ok {
 		for _, prefix := range onRay {
 			if ray := prefix + own; l.have.Metrics[ray] || l.have.Metrics[ray+"_bucket"] {
-				l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is, by Ray", name, ray),
-					"give Ray's series vLLM's names when they are scraped (deploy/prometheus/README.md), so that these rules and the diagnosis find them")
+				l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is, by Ray", name,
+					ray),
+					"give Ray's series vLLM's names when they are scraped (deploy/prometheus/README.md), so that these rules and the "+
+						"diagnosis find them")
 				return
 			}
 		}
 	}
-	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), colon(name), strings.Replace(name, "sglang_", "sglang:", 1)} {
+	for _, near := range []string{name + "_total", strings.TrimSuffix(name, "_total"), colon(name),
+		strings.Replace(name, "sglang_", "sglang:", 1)} {
 		if near != name && (l.have.Metrics[near] || l.have.Metrics[near+"_bucket"]) {
 			use := near
 			if !l.have.Metrics[near] {
 				use = quantileOf("0.95", near+"_bucket", "rate("+near+"_bucket[5m])")
 			}
-			l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near), fmt.Sprintf("use `%s`", use))
+			l.say(state.Critical, fmt.Sprintf("can never fire: %s is not exported here, but %s is", name, near),
+				fmt.Sprintf("use `%s`", use))
 			return
 		}
 	}
 	if meant := l.like(name); meant != "" {
-		l.say(state.Warning, fmt.Sprintf("cannot fire: %s is not exported here, but %s is", name, meant), fmt.Sprintf("use `%s`, if that is meant", meant))
+		l.say(state.Warning, fmt.Sprintf("cannot fire: %s is not exported here, but %s is", name, meant),
+			fmt.Sprintf("use `%s`, if that is meant", meant))
 		return
 	}
 	prefix := family(name)
 	if !l.exports(prefix) {
-		l.say(state.Info, fmt.Sprintf("cannot fire: nothing exports %s* metrics here, %s among them", prefix, name), "remove the rule, or scrape what it is about")
+		l.say(state.Info, fmt.Sprintf("cannot fire: nothing exports %s* metrics here, %s among them", prefix, name),
+			"remove the rule, or scrape what it is about")
 		return
 	}
-	text := fmt.Sprintf("cannot fire: %s is not exported here, though other %s* metrics are", name, prefix)
+	msg := fmt.Sprintf("cannot fire: %s is not exported here, though other %s* metrics are", name, prefix)
 	if strings.HasSuffix(name, "_total") {
-		text += " (or has not counted anything yet)"
+		msg += " (or has not counted anything yet)"
 	}
-	l.say(state.Warning, text, "look at the engine's /metrics for what its version exports")
+	l.say(state.Warning, msg, "look at the engine's /metrics for what its version exports")
 }
 
 // never states that no series has the name, or has had it in the last week if that is known.
@@ -184,10 +195,12 @@ func (c *inventory) never(name string) string {
 // misspelt reports the probable name for a name that is not of an engine.
 func (l *linter) misspelt(name string) {
 	if meant := l.like(name); meant != "" {
-		l.say(state.Warning, fmt.Sprintf("cannot fire: %s, but there is %s", l.never(name), meant), fmt.Sprintf("use `%s`, if that is meant", meant))
+		l.say(state.Warning, fmt.Sprintf("cannot fire: %s, but there is %s", l.never(name), meant),
+			fmt.Sprintf("use `%s`, if that is meant", meant))
 		return
 	}
-	l.say(state.Warning, fmt.Sprintf("cannot fire: %s, and no recording rule here records it", l.never(name)), "record it, or read what it was to be recorded from")
+	l.say(state.Warning, fmt.Sprintf("cannot fire: %s, and no recording rule here records it", l.never(name)),
+		"record it, or read what it was to be recorded from")
 }
 
 // missed reports alerts on absence whose metric is absent only because the name is misspelt.
@@ -196,7 +209,8 @@ func (l *linter) missed(x *parser.Call, sel *parser.VectorSelector) {
 		return
 	}
 	if meant := l.like(sel.Name); meant != "" {
-		l.say(state.Warning, fmt.Sprintf("fires always: %s, but there is %s", l.never(sel.Name), meant), fmt.Sprintf("use `%s`, if that is meant", meant))
+		l.say(state.Warning, fmt.Sprintf("fires always: %s, but there is %s", l.never(sel.Name), meant),
+			fmt.Sprintf("use `%s`, if that is meant", meant))
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 )
 
 // needTwo are the functions that need two samples.
-var needTwo = []string{"rate", "irate", "increase", "delta", "idelta", "deriv", "predict_linear", "double_exponential_smoothing", "holt_winters"}
+var needTwo = []string{"rate", "irate", "increase", "delta", "idelta", "deriv", "predict_linear",
+	"double_exponential_smoothing", "holt_winters"}
 
 // ranged returns the selector and the range of a function of needTwo. It returns nil for other
 // functions, and for ranges over subqueries.
@@ -63,12 +64,15 @@ func (l *linter) sparse(x *parser.Call, path []parser.Node) {
 	}
 	every := l.scraped(sel.Name)
 	fix := fmt.Sprintf("look back on four scrapes at least: [%s]", state.FormatDuration(4*every))
+	scrape, window := state.FormatDuration(every), state.FormatDuration(d)
+	why := fmt.Sprintf("%s wants two samples, and %s is scraped every %s: the last %s",
+		x.Func.Name, sel.Name, scrape, window)
 	switch {
 	case d < every && !deciding(x, path):
-		l.say(state.Warning, fmt.Sprintf("one part never has a value: %s wants two samples, and %s is scraped every %s: the last %s hold one at most", x.Func.Name, sel.Name, state.FormatDuration(every), state.FormatDuration(d)), fix)
+		l.say(state.Warning, "one part never has a value: "+why+" hold one at most", fix)
 	case d < every:
-		l.say(state.Critical, fmt.Sprintf("can never fire: %s wants two samples, and %s is scraped every %s: the last %s hold one at most", x.Func.Name, sel.Name, state.FormatDuration(every), state.FormatDuration(d)), fix)
+		l.say(state.Critical, "can never fire: "+why+" hold one at most", fix)
 	case d < 2*every:
-		l.say(state.Warning, fmt.Sprintf("has gaps: %s wants two samples, and %s is scraped every %s: the last %s do not always hold two", x.Func.Name, sel.Name, state.FormatDuration(every), state.FormatDuration(d)), fix)
+		l.say(state.Warning, "has gaps: "+why+" do not always hold two", fix)
 	}
 }

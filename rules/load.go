@@ -21,43 +21,11 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		return nil, nil, err
 	}
-	units, numbers := make(map[string]string, len(signals)), make(map[string]int, len(signals))
-	titles, windows := make(map[string]string, len(signals)), make(map[string]time.Duration, len(signals))
-	spoken, ofEngines := map[string]bool{}, map[string]bool{}
-	var cut []string
-	past := map[string]map[string]bool{"baseline": {}, "hour_ago": {}, "day_ago": {}, "week_ago": {}}
-	for i, s := range signals {
-		past["baseline"][s.ID], past["hour_ago"][s.ID], past["day_ago"][s.ID], past["week_ago"][s.ID] = s.Compared(), s.Compared(), s.Seasonal, s.Seasonal
-		units[s.ID], titles[s.ID], spoken[s.ID] = s.Unit, s.Title, s.Text
-		numbers[s.ID] = i
-		if s.Cut {
-			cut = append(cut, s.ID)
-		}
-		for _, src := range s.Sources {
-			windows[s.ID] = max(windows[s.ID], src.Window)
-			ofEngines[s.ID] = ofEngines[s.ID] || slices.Contains([]string{"vllm", "sglang", "trtllm", "dynamo"}, src.Engine)
-		}
-	}
-	l := &loader{cat: &Catalog{
-		symptoms: map[state.Symptom]Symptom{},
-		byID:     map[state.Cause]*Cause{},
-		alerts:   map[string]alertRule{},
-		xids:     map[int]Xid{},
-
-		pathologies: map[string]*Pathology{},
-		units:       units,
-		spoken:      spoken,
-		engines:     ofEngines,
-		cut:         cut,
-		titles:      titles,
-		windows:     windows,
-		numbers:     numbers,
-		past:        past,
-	}}
+	l := &loader{cat: newCatalog(all)}
 	files := make([]fileYAML, len(srcs))
 	for i, src := range srcs {
 		var ps []Problem
@@ -65,8 +33,55 @@ func Load(dir string) (*Catalog, []Problem, error) {
 		l.problems = append(l.problems, ps...)
 	}
 	l.twice(srcs, files)
-	// Causes refer to all other entries. A user's entry comes before a built-in one of the same
-	// kind.
+	if err := l.entries(srcs, files); err != nil {
+		return nil, nil, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.cat.byID)) {
+		l.cat.causes = append(l.cat.causes, l.cat.byID[id])
+	}
+	l.cat.expressions = l.env.count()
+	l.references()
+	l.cat.used, l.cat.commonness = l.cat.reads(), l.cat.common()
+	sortProblems(l.problems)
+	return l.cat, l.problems, nil
+}
+
+// newCatalog returns a catalogue that knows the signals and has no entries.
+func newCatalog(all []Signal) *Catalog {
+	c := &Catalog{
+		symptoms:    map[state.Symptom]Symptom{},
+		byID:        map[state.Cause]*Cause{},
+		alerts:      map[string]alertRule{},
+		xids:        map[int]Xid{},
+		pathologies: map[string]*Pathology{},
+		units:       make(map[string]string, len(all)),
+		spoken:      map[string]bool{},
+		engines:     map[string]bool{},
+		titles:      make(map[string]string, len(all)),
+		windows:     make(map[string]time.Duration, len(all)),
+		numbers:     make(map[string]int, len(all)),
+		past:        map[string]map[string]bool{"baseline": {}, "hour_ago": {}, "day_ago": {}, "week_ago": {}},
+	}
+	for i, s := range all {
+		c.past["baseline"][s.ID], c.past["hour_ago"][s.ID] = s.Compared(), s.Compared()
+		c.past["day_ago"][s.ID], c.past["week_ago"][s.ID] = s.Seasonal, s.Seasonal
+		c.units[s.ID], c.titles[s.ID], c.spoken[s.ID] = s.Unit, s.Title, s.Text
+		c.numbers[s.ID] = i
+		if s.Cut {
+			c.cut = append(c.cut, s.ID)
+		}
+		for _, src := range s.Sources {
+			c.windows[s.ID] = max(c.windows[s.ID], src.Window)
+			ofEngine := slices.Contains([]string{"vllm", "sglang", "trtllm", "dynamo"}, src.Engine)
+			c.engines[s.ID] = c.engines[s.ID] || ofEngine
+		}
+	}
+	return c
+}
+
+// entries loads the entries of all files. Causes refer to all other entries, so they come last. A
+// user's entry comes before a built-in one of the same kind.
+func (l *loader) entries(srcs []source, files []fileYAML) error {
 	for i, f := range files {
 		l.file = srcs[i].name
 		l.symptoms(f.Symptoms)
@@ -81,7 +96,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 	}
 	env, err := newEnvironment(l.cat.vocabulary())
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	l.env = env
 	for i, f := range files {
@@ -93,14 +108,7 @@ func Load(dir string) (*Catalog, []Problem, error) {
 			l.pathology(y)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(l.cat.byID)) {
-		l.cat.causes = append(l.cat.causes, l.cat.byID[id])
-	}
-	l.cat.expressions = env.count()
-	l.references()
-	l.cat.used, l.cat.commonness = l.cat.reads(), l.cat.common()
-	sortProblems(l.problems)
-	return l.cat, l.problems, nil
+	return nil
 }
 
 // vocabulary returns what expressions over the catalogue may use.
@@ -145,10 +153,12 @@ func (l *loader) twice(srcs []source, files []fileYAML) {
 				return
 			}
 			if what != "alert" && what != "xid" && !idPattern.MatchString(id.s) {
-				l.bad(id.line, "%s %q cannot be an ID: cases, playbooks and addresses name it, so give it letters, digits, _, - and . only", what, id.s)
+				l.bad(id.line, "%s %q cannot be an ID: cases, playbooks and addresses name it, so give it letters, "+
+					"digits, _, - and . only", what, id.s)
 			}
 			if at, ok := first[n]; ok {
-				l.bad(id.line, "%s %s is declared twice, first at %s:%d: take one out, or give it another name", what, id.s, at.File, at.Line)
+				l.bad(id.line, "%s %s is declared twice, first at %s:%d: take one out, or give it another name", what,
+					id.s, at.File, at.Line)
 				return
 			}
 			first[n] = Problem{File: l.file, Line: id.line}
@@ -189,7 +199,8 @@ func (l *loader) recoveries(ys []recoverYAML) {
 		if y.ID.s == "" {
 			continue // decode has reported it
 		}
-		r := &Recovery{ID: y.ID.s, Title: y.Title.s, Driver: y.Driver, Code: -1, Action: y.Action, Do: l.advice(y.Do), Avoid: l.advice(y.Avoid), rank: len(l.cat.recoveries)}
+		r := &Recovery{ID: y.ID.s, Title: y.Title.s, Driver: y.Driver, Code: -1, Action: y.Action, Do: l.advice(y.Do),
+			Avoid: l.advice(y.Avoid), rank: len(l.cat.recoveries)}
 		if y.Code != nil {
 			r.Code = *y.Code
 		}
@@ -223,10 +234,12 @@ func (l *loader) xids(ys []xidYAML) {
 			y.Needs = needs[y.Class]
 		}
 		if l.cat.recovery(y.Needs) == nil {
-			l.bad(y.Code.line, "xid %d needs %q, which is no recovery; there are %s", code, y.Needs, strings.Join(l.cat.recoveryIDs(), ", "))
+			l.bad(y.Code.line, "xid %d needs %q, which is no recovery; there are %s", code, y.Needs,
+				strings.Join(l.cat.recoveryIDs(), ", "))
 			continue
 		}
-		l.cat.xids[code] = Xid{Code: code, Name: y.Name, Class: y.Class, Needs: y.Needs, Meaning: y.Meaning, Action: y.Action}
+		l.cat.xids[code] = Xid{Code: code, Name: y.Name, Class: y.Class, Needs: y.Needs, Meaning: y.Meaning,
+			Action: y.Action}
 	}
 }
 
@@ -248,13 +261,15 @@ func (l *loader) references() {
 			case id == c.ID:
 				l.bad(c.Line, "cause %s leads to itself: take it out of leads_to", c.ID)
 			case !l.cat.known(id):
-				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id, text.DidYouMean(string(id), words(l.cat.byID)))
+				l.bad(c.Line, "cause %s leads to %q, which is no cause; %s", c.ID, id,
+					text.DidYouMean(string(id), words(l.cat.byID)))
 			}
 		}
 		for _, e := range c.Evidence {
 			for _, id := range e.Settles {
 				if !l.cat.known(id) {
-					l.bad(c.Line, "evidence of %s settles %q, which is no cause; %s", c.ID, id, text.DidYouMean(string(id), words(l.cat.byID)))
+					l.bad(c.Line, "evidence of %s settles %q, which is no cause; %s", c.ID, id,
+						text.DidYouMean(string(id), words(l.cat.byID)))
 				}
 			}
 		}
@@ -263,7 +278,8 @@ func (l *loader) references() {
 			case a.Cause == c.ID:
 				l.bad(c.Line, "cause %s looks like itself: take it out of look_alikes", c.ID)
 			case !l.cat.known(a.Cause):
-				l.bad(c.Line, "cause %s looks like %q, which is no cause; %s", c.ID, a.Cause, text.DidYouMean(string(a.Cause), words(l.cat.byID)))
+				l.bad(c.Line, "cause %s looks like %q, which is no cause; %s", c.ID, a.Cause,
+					text.DidYouMean(string(a.Cause), words(l.cat.byID)))
 			}
 		}
 	}
@@ -271,7 +287,8 @@ func (l *loader) references() {
 		l.file = p.file
 		for _, id := range p.PointsTo {
 			if !l.cat.known(id) {
-				l.bad(p.line, "pathology %s points to %q, which is no cause; %s", p.ID, id, text.DidYouMean(string(id), words(l.cat.byID)))
+				l.bad(p.line, "pathology %s points to %q, which is no cause; %s", p.ID, id,
+					text.DidYouMean(string(id), words(l.cat.byID)))
 			}
 		}
 	}
@@ -303,7 +320,8 @@ func words[K ~string, V any](m map[K]V) []string {
 // reads returns the signals that evidence or its texts use. Views leave out all others.
 func (c *Catalog) reads() map[string]bool {
 	used := map[string]bool{}
-	for _, signal := range []string{"gpu_xid", "gpu_xid_changes", "gpu_xid_count", "gpu_xid_message", "gpu_recovery_action"} {
+	for _, signal := range []string{"gpu_xid", "gpu_xid_changes", "gpu_xid_count", "gpu_xid_message",
+		"gpu_recovery_action"} {
 		used[signal] = true // titles and advice use them
 	}
 	for _, signal := range bottleneckReads {

@@ -19,7 +19,8 @@ func (l *loader) alerts(ys []alertYAML) {
 		case y.Severity != "" && severity(y.Severity) == "":
 			l.bad(y.Name.line, "alert %s: severity %q is none of critical, warning, info", y.Name.s, y.Severity)
 		default:
-			l.cat.alerts[y.Name.s] = alertRule{Symptom: state.Symptom(y.Symptom), Severity: severity(y.Severity), Hints: y.Hints}
+			l.cat.alerts[y.Name.s] = alertRule{Symptom: state.Symptom(y.Symptom), Severity: severity(y.Severity),
+				Hints: y.Hints}
 		}
 	}
 }
@@ -37,7 +38,8 @@ func (l *loader) metrics(ys []metricYAML) {
 			l.bad(line, "is: %q is none of above, below, zero", y.Is)
 			continue
 		}
-		r := metricRule{Is: y.Is, Also: y.Also, Idle: y.Idle, Func: y.Func, Without: y.Without, Label: map[string]*regexp.Regexp{}, Symptom: state.Symptom(y.Symptom), Hints: y.Hints}
+		r := metricRule{Is: y.Is, Also: y.Also, Idle: y.Idle, Func: y.Func, Without: y.Without,
+			Label: map[string]*regexp.Regexp{}, Symptom: state.Symptom(y.Symptom), Hints: y.Hints}
 		for label, value := range y.Label {
 			re, err := regexp.Compile(value)
 			if err != nil {
@@ -59,7 +61,8 @@ func (l *loader) metrics(ys []metricYAML) {
 func (l *loader) patterns(line int, names []string) {
 	for _, name := range names {
 		if strings.ContainsAny(name, "{}()[]\"'=~ ") {
-			l.bad(line, "%q is no name of a metric: give the name alone, with * for anything, and what the selector asks for as label", name)
+			l.bad(line, "%q is no name of a metric: give the name alone, with * for anything, and what the selector "+
+				"asks for as label", name)
 		}
 	}
 }
@@ -85,7 +88,8 @@ func (l *loader) words(ys []wordYAML) {
 		r := wordRule{Symptom: state.Symptom(y.Symptom)}
 		for _, t := range y.Any {
 			if plain := notALetter.ReplaceAllString(strings.ToLower(t.s), ""); plain != strings.ToLower(t.s) {
-				l.bad(t.line, "%q is in no name of an alert, which is read as letters and digits alone: write %s", t.s, strconv.Quote(plain))
+				l.bad(t.line, "%q is in no name of an alert, which is read as letters and digits alone: write %s", t.s,
+					strconv.Quote(plain))
 			}
 			r.Any = append(r.Any, strings.ToLower(t.s))
 		}

@@ -17,7 +17,8 @@ func (l *loader) cause(y causeYAML) {
 	}
 	c := &Cause{
 		ID: state.Cause(y.ID.s), Title: y.Title.s, Prior: y.Prior, Scope: y.Scope, Playbook: y.Playbook, What: strings.TrimSpace(y.What.s),
-		Explains: map[state.Symptom]float64{}, Do: l.advice(y.Do, xidDo, xidNote), Avoid: l.advice(y.Avoid, xidAvoid), File: l.file, Line: line,
+		Explains: map[state.Symptom]float64{}, Do: l.advice(y.Do, xidDo, xidNote), Avoid: l.advice(y.Avoid, xidAvoid), File: l.file,
+		Line: line,
 	}
 	if c.Playbook == "" {
 		c.Playbook = y.ID.s
@@ -47,7 +48,8 @@ func (l *loader) cause(y causeYAML) {
 		}
 	}
 	for _, a := range y.LookAlikes {
-		c.LookAlikes = append(c.LookAlikes, LookAlike{Cause: state.Cause(a.Cause.s), Differs: a.Differs, By: l.signals(a.By)})
+		c.LookAlikes = append(c.LookAlikes,
+			LookAlike{Cause: state.Cause(a.Cause.s), Differs: a.Differs, By: l.signals(a.By)})
 	}
 	for _, e := range y.Evidence {
 		if ev := l.evidence(e); ev != nil {
@@ -164,16 +166,18 @@ func (l *loader) signals(names []textAt) []string {
 // braced returns placeholders in their written form.
 func braced(names []string) string { return "{" + strings.Join(names, "}, {") + "}" }
 
-func (l *loader) placeholders(t textAt, signals bool) {
+func (l *loader) placeholders(t textAt, inEvidence bool) {
 	for _, name := range placeholders(t.s) {
 		base, field, _ := strings.Cut(name, ".")
 		if slices.Contains(fixedPlaceholders, name) {
-			if signals == slices.Contains(ofVerdicts, name) && slices.Contains(slices.Concat(ofVerdicts, ofEvidence), name) {
-				l.bad(t.line, "no value for {%s} here: in evidence there are %s, in titles and advice %s", name, braced(ofEvidence), braced(ofVerdicts))
+			limited := slices.Contains(slices.Concat(ofVerdicts, ofEvidence), name)
+			if limited && inEvidence == slices.Contains(ofVerdicts, name) {
+				l.bad(t.line, "no value for {%s} here: in evidence there are %s, in titles and advice %s",
+					name, braced(ofEvidence), braced(ofVerdicts))
 			}
 			continue
 		}
-		if _, ok := l.cat.units[base]; ok && signals && (field == "" || slices.Contains(readingFields, field)) {
+		if _, ok := l.cat.units[base]; ok && inEvidence && (field == "" || slices.Contains(readingFields, field)) {
 			continue
 		}
 		l.bad(t.line, "no placeholder {%s} here", name)

@@ -7,10 +7,10 @@ import (
 	"paramedic/state"
 )
 
-// The cache that a request holds was as it is an hour ago. At the moment of that hour which was
-// busy as now, more ran, of which the cache's use is not known: no expression puts the two
-// together.
-func TestExpressionAsksForOneMoment(t *testing.T) {
+// The cache per request is the same as an hour ago. At the moment of that hour with similar traffic
+// more requests ran, but the cache usage then is unknown. An expression must not combine values of
+// both moments.
+func TestBaselinesOfOneExpressionShareAMoment(t *testing.T) {
 	c := MustLoad(t)
 	env, err := newEnvironment(c.vocabulary())
 	if err != nil {

@@ -30,77 +30,114 @@ var observations = []struct {
 // Observe returns the symptoms that the evidence shows without any alert, for a survey of the
 // fleet.
 func Observe(ev *state.Evidence) []state.SymptomCount {
-	var out []state.SymptomCount
-	seen := map[state.Symptom]int{}
-	add := func(symptom state.Symptom, severity state.Severity, e state.Entity, at time.Time) {
-		i, ok := seen[symptom]
-		if !ok {
-			i = len(out)
-			seen[symptom] = i
-			out = append(out, state.SymptomCount{Symptom: symptom, Severity: severity, First: at, Last: at, Hints: map[string]string{}})
-		}
-		out[i].Alerts++
-		out[i].Active++
-		if len(out[i].Entities) < 32 {
-			out[i].Entities = append(out[i].Entities, e)
+	found, ready := symptomList{seen: map[state.Symptom]int{}}, wholePools(ev)
+	for _, s := range ev.Samples {
+		found.thresholds(s)
+		found.states(s, ready)
+	}
+	found.stalls(ev)
+	found.failedNodes(ev)
+	slowClocks(ev, found.add)
+	hangUps(ev, found.add)
+	memoryGrowth(ev, found.add)
+	full := slices.ContainsFunc(ev.Samples,
+		func(s state.Sample) bool { return s.Signal == "kv_usage" && s.Value > 0.9 })
+	for i := range found.out {
+		if found.out[i].Symptom == "kv_pressure" && !full {
+			found.out[i].Hints[heldIdle] = "true"
 		}
 	}
+	return found.out
+}
+
+// A symptomList collects the symptoms of evidence in the order of their discovery.
+type symptomList struct {
+	out  []state.SymptomCount
+	seen map[state.Symptom]int // index in out
+}
+
+// add counts a symptom of an entity. A symptom lists at most 32 entities.
+func (l *symptomList) add(symptom state.Symptom, severity state.Severity, e state.Entity, at time.Time) {
+	i, ok := l.seen[symptom]
+	if !ok {
+		i = len(l.out)
+		l.seen[symptom] = i
+		l.out = append(l.out, state.SymptomCount{Symptom: symptom, Severity: severity, First: at, Last: at,
+			Hints: map[string]string{}})
+	}
+	found := &l.out[i]
+	found.Alerts++
+	found.Active++
+	if len(found.Entities) < 32 {
+		found.Entities = append(found.Entities, e)
+	}
+}
+
+// thresholds adds the symptoms of a worker's or GPU's sample above a threshold of observations.
+func (l *symptomList) thresholds(s state.Sample) {
+	if workerOf(s.Entity) == (place{}) && s.Entity.GPU == "" {
+		return
+	}
+	for _, o := range observations {
+		if s.Signal == o.signal && s.Value > o.over {
+			l.add(o.symptom, o.severity, s.Entity, s.At)
+		}
+	}
+}
+
+// states adds the symptoms that gateways, Kubernetes, scrapes and drivers report as a state.
+func (l *symptomList) states(s state.Sample, ready staffed) {
+	switch {
+	case s.Signal == "gateway_ready_endpoints" && s.Value == 0:
+		l.add("no_endpoints", state.Critical, s.Entity, s.At)
+	case s.Signal == "gateway_error_ratio" && s.Value > 0.05:
+		l.add("error_rate", state.Critical, s.Entity, s.At)
+	case s.Signal == "pod_waiting_reason" && s.Text == "CrashLoopBackOff":
+		l.add("crash_loop", state.Critical, s.Entity, s.At)
+	case s.Signal == "pod_ready" && s.Value == 0 && !ready.without(s.Entity):
+		l.add("worker_down", state.Warning, s.Entity, s.At)
+	case s.Signal == "up" && s.Value == 0 && !(ready.without(s.Entity) && ready.notReady[workerOf(s.Entity)]):
+		l.add("target_down", state.Critical, s.Entity, s.At)
+	case s.Signal == "pod_last_terminated" && s.Text == "OOMKilled":
+		l.add("oom", state.Critical, s.Entity, s.At)
+	case s.Signal == "gpu_clock_event" && s.Value > 0 && slices.Contains(brakes, s.Text):
+		l.add("gpu_throttled", state.Warning, s.Entity, s.At)
+	case s.Signal == "prefix_hit_ratio" && s.Baseline != nil && *s.Baseline > 0.2 && s.Value < *s.Baseline/2:
+		l.add("prefix_hit_low", state.Warning, s.Entity, s.At)
+	}
+}
+
+// stalls adds a symptom for each worker that runs requests and produces no tokens.
+func (l *symptomList) stalls(ev *state.Evidence) {
 	running, tokens := map[place]float64{}, map[place]float64{}
-	whole := wholePools(ev)
-	held := true // no KV cache is nearly full
 	for _, s := range ev.Samples {
-		worker := workerOf(s.Entity)
-		held = held && !(s.Signal == "kv_usage" && s.Value > 0.9)
-		for _, o := range observations {
-			if s.Signal == o.signal && (worker != place{} || s.Entity.GPU != "") && s.Value > o.over {
-				add(o.symptom, o.severity, s.Entity, s.At)
-			}
-		}
-		switch {
-		case s.Signal == "requests_running":
-			running[worker] = s.Value
-		case s.Signal == "generation_tokens_rate":
-			tokens[worker] = s.Value
-		case s.Signal == "gateway_ready_endpoints" && s.Value == 0:
-			add("no_endpoints", state.Critical, s.Entity, s.At)
-		case s.Signal == "gateway_error_ratio" && s.Value > 0.05:
-			add("error_rate", state.Critical, s.Entity, s.At)
-		case s.Signal == "pod_waiting_reason" && s.Text == "CrashLoopBackOff":
-			add("crash_loop", state.Critical, s.Entity, s.At)
-		case s.Signal == "pod_ready" && s.Value == 0 && !whole.without(s.Entity):
-			add("worker_down", state.Warning, s.Entity, s.At)
-		case s.Signal == "up" && s.Value == 0 && !(whole.without(s.Entity) && whole.notReady[worker]):
-			add("target_down", state.Critical, s.Entity, s.At)
-		case s.Signal == "pod_last_terminated" && s.Text == "OOMKilled":
-			add("oom", state.Critical, s.Entity, s.At)
-		case s.Signal == "gpu_clock_event" && s.Value > 0 && slices.Contains(brakes, s.Text):
-			add("gpu_throttled", state.Warning, s.Entity, s.At)
-		case s.Signal == "prefix_hit_ratio" && s.Baseline != nil && *s.Baseline > 0.2 && s.Value < *s.Baseline/2:
-			add("prefix_hit_low", state.Warning, s.Entity, s.At)
+		switch s.Signal {
+		case "requests_running":
+			running[workerOf(s.Entity)] = s.Value
+		case "generation_tokens_rate":
+			tokens[workerOf(s.Entity)] = s.Value
 		}
 	}
 	for _, s := range ev.Samples {
 		worker := workerOf(s.Entity)
-		if rate, ok := tokens[worker]; s.Signal == "requests_running" && worker != (place{}) && ok && running[worker] > 0 && rate == 0 {
-			add("throughput_drop", state.Critical, s.Entity, s.At)
+		rate, known := tokens[worker]
+		if s.Signal == "requests_running" && worker != (place{}) && known && running[worker] > 0 && rate == 0 {
+			l.add("throughput_drop", state.Critical, s.Entity, s.At)
 		}
 	}
-	if _, ok := seen["worker_down"]; !ok { // nodes that had a worker may have new ones by now
-		for _, s := range ev.Samples {
-			if s.Signal == "node_ready" && s.Value == 0 {
-				add("worker_down", state.Critical, s.Entity, s.At)
-			}
+}
+
+// failedNodes adds a symptom for each node that is not ready if no worker is down: the workers of
+// such a node may have been replaced by now.
+func (l *symptomList) failedNodes(ev *state.Evidence) {
+	if _, down := l.seen["worker_down"]; down {
+		return
+	}
+	for _, s := range ev.Samples {
+		if s.Signal == "node_ready" && s.Value == 0 {
+			l.add("worker_down", state.Critical, s.Entity, s.At)
 		}
 	}
-	slowClocks(ev, add)
-	hangUps(ev, add)
-	memoryGrowth(ev, add)
-	for i := range out {
-		if out[i].Symptom == "kv_pressure" && held {
-			out[i].Hints[heldIdle] = "true"
-		}
-	}
-	return out
 }
 
 // staffed holds the pools that have all wanted replicas ready. An additional pod that is not ready
@@ -185,7 +222,8 @@ func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, stat
 	usual := clocks[len(clocks)/2] // with three or more, one slow GPU does not change it
 	for _, s := range ev.Samples {
 		at := machine{s.Entity.Node, s.Entity.GPU}
-		if s.Signal == "gpu_sm_clock" && busy[at] && !told[at] && s.Value < slowClock*usual && gaps[workerOf(s.Entity)] > slowGaps*quickest {
+		if s.Signal == "gpu_sm_clock" && busy[at] && !told[at] && s.Value < slowClock*usual &&
+			gaps[workerOf(s.Entity)] > slowGaps*quickest {
 			add("gpu_throttled", state.Warning, s.Entity, s.At)
 		}
 	}
@@ -216,7 +254,7 @@ func (e ends) many(floor float64) bool { return e.aborted > floor && e.share() >
 // hangUps adds a symptom for each worker that aborts many of its requests, and for each pool that
 // does so over all workers.
 func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
-	pool := func(e state.Entity) place { return placeOf(e.Namespace + "/" + e.Pool, e.Model) }
+	pool := func(e state.Entity) place { return placeOf(e.Namespace+"/"+e.Pool, e.Model) }
 	own, all := map[place]ends{}, map[place]ends{}
 	for _, s := range ev.Samples {
 		var of ends

@@ -15,7 +15,7 @@ type Pathology struct {
 	ID        string `json:"id"`
 	Title     string `json:"title"`
 	Published string `json:"published"` // the pattern in its own numbers
-	// what was wrong with the published pattern, and the condition used instead
+	// Corrected is the mistake in the published pattern, and the condition used instead.
 	Corrected string        `json:"corrected,omitempty"`
 	When      string        `json:"when"`
 	Per       string        `json:"per,omitempty"` // pod, gpu; empty: the whole pool
@@ -93,7 +93,8 @@ func (c *Catalog) shown(v *view) []SeenPathology {
 		if len(a.hits) == 0 {
 			continue
 		}
-		of := placeholder{view: v, group: standsOut(a.hits, p.when.signals[0]), count: v.engines(a.hits), total: a.answered}
+		of := placeholder{view: v, group: standsOut(a.hits, p.when.signals[0]), count: v.engines(a.hits),
+			total: a.answered}
 		told := SeenPathology{ID: p.ID, Title: p.Title, Text: c.fill(p.Text, of), PointsTo: p.PointsTo}
 		for _, g := range a.hits {
 			if g.pod != "" {
@@ -108,7 +109,8 @@ func (c *Catalog) shown(v *view) []SeenPathology {
 
 // pathology loads one entry; a user's entry replaces the built-in one of the same ID.
 func (l *loader) pathology(y pathologyYAML) {
-	p := &Pathology{ID: y.ID.s, Title: y.Title, Published: y.Published, Corrected: y.Corrected, When: y.When.s, Per: y.Per, Text: y.Text.s, file: l.file, line: y.ID.line}
+	p := &Pathology{ID: y.ID.s, Title: y.Title, Published: y.Published, Corrected: y.Corrected, When: y.When.s,
+		Per: y.Per, Text: y.Text.s, file: l.file, line: y.ID.line}
 	for _, t := range y.PointsTo {
 		p.PointsTo = append(p.PointsTo, state.Cause(t.s))
 	}

@@ -42,10 +42,11 @@ func expressionOf(generatorURL string) string {
 	return expr
 }
 
-var promql = parser.NewParser(parser.Options{EnableExperimentalFunctions: true, ExperimentalDurationExpr: true})
+var exprParser = parser.NewParser(parser.Options{EnableExperimentalFunctions: true, ExperimentalDurationExpr: true})
 
 // aggregations are PromQL's; the parser exports no list of them.
-var aggregations = []string{"sum", "avg", "count", "min", "max", "group", "stddev", "stdvar", "topk", "bottomk", "count_values", "quantile", "limitk", "limit_ratio"}
+var aggregations = []string{"sum", "avg", "count", "min", "max", "group", "stddev", "stdvar", "topk", "bottomk",
+	"count_values", "quantile", "limitk", "limit_ratio"}
 
 // promqlFunctions returns the names of all functions and aggregations.
 func promqlFunctions() []string {
@@ -69,7 +70,7 @@ func usesOf(expr string) []use {
 		return nil
 	}
 	if strings.Count(expr, "(") < maxDeep {
-		if e, err := promql.ParseExpr(expr); err == nil {
+		if e, err := exprParser.ParseExpr(expr); err == nil {
 			var out []use
 			walk(e, use{}, 0, &out)
 			return out

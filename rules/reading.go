@@ -9,7 +9,8 @@ import (
 )
 
 // readingFields are the fields of a signal in expressions.
-var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "hour_ago", "day_ago", "week_ago", "z", "text", "least"}
+var readingFields = []string{"value", "max", "min", "avg", "sum", "count", "baseline", "hour_ago", "day_ago",
+	"week_ago", "z", "text", "least"}
 
 // A number is a value that may be missing.
 type number struct {
@@ -136,8 +137,8 @@ type series struct {
 	signal  string
 	samples []state.Sample // the slice with its samples
 	pool    *state.Sample  // the pool's own series
-	// of pods, GPUs and nodes by their ID in the view: index of the sample, from 1; 0: none; may
-	// end before the last ID
+	// by is indexed by the ID of pods, GPUs and nodes in the view: index of the sample, from 1; 0:
+	// none. It may end before the last ID.
 	by       []int32
 	measured int      // number of samples in by
 	whole    *reading // over all of by, or the pool's if by is empty

@@ -43,7 +43,7 @@ const (
 	FnNews     Fn = "news"     // the same, also if the value is in a label, so that each value is a series of its own
 	FnQuantile Fn = "quantile" // the quantile q of a histogram's observations in the window
 	FnMean     Fn = "mean"     // the mean of a histogram's observations in the window
-	// rate of metric / (rates of over and of the counters in with); no value if the divisor is zero
+	// Rate of metric / (rates of over and the counters in with); no value if the divisor is zero.
 	FnRatio  Fn = "ratio"
 	FnRest   Fn = "rest"   // rate of metric minus rate of over, if that exists; at least zero
 	FnShare  Fn = "share"  // metric / (metric + over), of gauges
@@ -106,9 +106,9 @@ func (s Signal) OnlyTraced() bool {
 // A Source is a metric of an engine or exporter that a signal can be read from. The first source
 // that has data for an entity wins.
 type Source struct {
-	// vllm, sglang, dynamo, trtllm, dcgm, cadvisor, kube_state, process, target, epp (llm-d's
-	// router), ingress (a proxy before it: Istio, nginx), client (its callers), slo (recorded by
-	// deploy/prometheus/slo.yml)
+	// Engine is one of vllm, sglang, dynamo, trtllm, dcgm, cadvisor, kube_state, process, target,
+	// epp (llm-d's router), ingress (a proxy before it: Istio, nginx), client (its callers) and slo
+	// (recorded by deploy/prometheus/slo.yml).
 	Engine string `yaml:"engine"`
 	Note   string `yaml:"note"` // the versions that export it, and its pitfalls
 	Metric string `yaml:"metric"`

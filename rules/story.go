@@ -42,7 +42,8 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 	d.Anomalies, d.Correlations = c.anomalies(looked, d.Findings), c.correlations(looked, d.Findings)
 	if !v.named {
 		if !v.view.guessed {
-			d.Scope.Namespace, d.Scope.Pool, d.Scope.Model = v.view.scope.Namespace, v.view.scope.Pool, v.view.scope.Model
+			s := v.view.scope
+			d.Scope.Namespace, d.Scope.Pool, d.Scope.Model = s.Namespace, s.Pool, s.Model
 		}
 		d.Confidence = round(1-best.confidence, 4)
 		d.Title = c.unknownTitle(in)
@@ -58,7 +59,8 @@ func (c *Catalog) diagnosis(in *state.Incident, ev *state.Evidence, v verdict, n
 		d.Explains = append(d.Explains, s)
 	}
 	slices.Sort(d.Explains)
-	d.LeadsTo = slices.DeleteFunc(slices.Clone(cause.LeadsTo), func(id state.Cause) bool { return !cause.leadsTo(id, in.Symptoms) })
+	d.LeadsTo = slices.DeleteFunc(slices.Clone(cause.LeadsTo),
+		func(id state.Cause) bool { return !cause.leadsTo(id, in.Symptoms) })
 	d.Alternatives = c.alternatives(v, v.ranked[1:])
 	d.Story = state.Story{What: c.fill(cause.What, p), Why: why(d), Else: c.otherwise(v)}
 	d.Story.Do, d.Story.Avoid = c.advise(cause.Do, p), c.advise(cause.Avoid, p)
@@ -85,7 +87,8 @@ func (w *weighed) scope(v *view, was state.Scope) state.Scope {
 }
 
 func copyScope(s state.Scope) state.Scope {
-	s.Pods, s.Nodes, s.GPUs = append([]string{}, s.Pods...), append([]string{}, s.Nodes...), append([]string{}, s.GPUs...)
+	s.Pods, s.Nodes = append([]string{}, s.Pods...), append([]string{}, s.Nodes...)
+	s.GPUs = append([]string{}, s.GPUs...)
 	return s
 }
 
@@ -126,7 +129,8 @@ func (c *Catalog) alternatives(v verdict, from []weighed) []state.Alternative {
 		if i >= 4 || i >= 2 && w.confidence < 0.005 {
 			break
 		}
-		out = append(out, state.Alternative{Cause: w.cause.ID, Confidence: w.confidence, Score: w.score, WouldWinIf: wouldWin(v, w)})
+		out = append(out, state.Alternative{Cause: w.cause.ID, Confidence: w.confidence, Score: w.score,
+			WouldWinIf: wouldWin(v, w)})
 	}
 	return out
 }
@@ -160,11 +164,11 @@ func wouldWin(v verdict, w *weighed) string {
 		if len(seen) == 3 || sum >= need && len(seen) > 0 {
 			break
 		}
-		text := u.expects
+		item := u.expects
 		if u.missing {
-			text += " (could not be read)"
+			item += " (could not be read)"
 		}
-		seen = append(seen, fmt.Sprintf("%s, %+g dB", text, u.weight))
+		seen = append(seen, fmt.Sprintf("%s, %+g dB", item, u.weight))
 		sum += u.weight
 	}
 	switch { // without these words the weights would not add up to the need
@@ -220,7 +224,8 @@ func why(d state.Diagnosis) string {
 	if len(against) > 0 {
 		out += ". Against it: " + against[0]
 	}
-	return fmt.Sprintf("%s. Sum: prior %+g, for %+g, against %g = %+g dB.", out, d.Prior, round(support, 1), round(oppose, 1), d.Score)
+	return fmt.Sprintf("%s. Sum: prior %+g, for %+g, against %g = %+g dB.", out, d.Prior, round(support, 1),
+		round(oppose, 1), d.Score)
 }
 
 // otherwise names the second cause.
@@ -229,7 +234,8 @@ func (c *Catalog) otherwise(v verdict) string {
 		return ""
 	}
 	next := &v.ranked[1]
-	return fmt.Sprintf("Next is %s (%s %%). It would win with %s.", next.cause.ID, state.FormatNumber(round(min(next.confidence*100, 99), 1)), wouldWin(v, next))
+	return fmt.Sprintf("Next is %s (%s %%). It would win with %s.", next.cause.ID,
+		state.FormatNumber(round(min(next.confidence*100, 99), 1)), wouldWin(v, next))
 }
 
 func (c *Catalog) unknownTitle(in *state.Incident) string {
@@ -287,10 +293,12 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 		Avoid: []string{"Acting on the leading alternative as if it were proven."},
 	}
 	if len(v.roots) > 0 {
-		s.What = strings.TrimSpace(fmt.Sprintf("%s What brought it is not known. %s", c.fill(best.cause.What, placeholder{view: v.view, best: best.marks()}), note))
+		s.What = strings.TrimSpace(fmt.Sprintf("%s What brought it is not known. %s",
+			c.fill(best.cause.What, placeholder{view: v.view, best: best.marks()}), note))
 		s.Do = []string{
 			"Find out what changed before it began: " + v.signsOfRoots() + ".",
-			"Look for it in the gateway's log or graphs; then follow the playbook of what changed, for what helps one of them harms another.",
+			"Look for it in the gateway's log or graphs; then follow the playbook of what changed, for what helps one of them harms " +
+				"another.",
 		}
 	}
 	if len(v.twins) > 0 {
@@ -305,24 +313,32 @@ func (c *Catalog) unknownStory(in *state.Incident, v verdict) state.Story {
 	}
 	switch {
 	case v.unseen:
-		s.Why = fmt.Sprintf("The alert is typical of %s, and %s could not be read. All that was read is well: it may as well be %s.", best.cause.ID, v.sign(best), v.rival.cause.ID)
+		s.Why = fmt.Sprintf("The alert is typical of %s, and %s could not be read. All that was read is well: it may "+
+			"as well be %s.", best.cause.ID, v.sign(best), v.rival.cause.ID)
 	case v.unplaced:
-		s.Why = fmt.Sprintf("Most speaks for %s on %s (%+g dB), but the alerts do not say which pool they mean, and another is not known to be healthy.", best.cause.ID, text.Phrase(target(v.view.scope)), best.score)
+		s.Why = fmt.Sprintf("Most speaks for %s on %s (%+g dB), but the alerts do not say which pool they mean, and "+
+			"another is not known to be healthy.", best.cause.ID, text.Phrase(target(v.view.scope)), best.score)
 	case len(v.roots) > 0:
-		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: what would tell was not measured, or not before it began.", best.cause.ID, best.score, eitherOf(v.roots))
+		s.Why = fmt.Sprintf("What is seen is %s (%+g dB). Whether it is the root, or %s brought it, cannot be told: "+
+			"what would tell was not measured, or not before it began.", best.cause.ID, best.score, eitherOf(v.roots))
 	case len(v.twins) > 0:
-		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB). It may as well be %s: what tells them apart was not measured, or not before it began (%s).", best.cause.ID, best.score, eitherOf(v.twins), text.List(v.lacks))
+		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB). It may as well be %s: what tells them apart was not "+
+			"measured, or not before it began (%s).", best.cause.ID, best.score, eitherOf(v.twins), text.List(v.lacks))
 	case best.unproven != "" && best.score >= threshold && v.margin >= margin:
-		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB), but nobody knows whether there is what it consists in: %s.", best.cause.ID, best.score, best.unproven)
+		s.Why = fmt.Sprintf("Most speaks for %s (%+g dB), but nobody knows whether there is what it consists in: %s.",
+			best.cause.ID, best.score, best.unproven)
 	case best.score <= 0:
-		s.Why = fmt.Sprintf("No cause stands out: more speaks against each than for it (%s, the best, is at %+g dB; %d are needed).", best.cause.ID, best.score, threshold)
+		s.Why = fmt.Sprintf("No cause stands out: more speaks against each than for it (%s, the best, is at %+g dB; "+
+			"%d are needed).", best.cause.ID, best.score, threshold)
 	case best.score < threshold:
-		s.Why = fmt.Sprintf("The leading cause, %s, reaches %+g dB; %d are needed to name one.", best.cause.ID, best.score, threshold)
+		s.Why = fmt.Sprintf("The leading cause, %s, reaches %+g dB; %d are needed to name one.", best.cause.ID,
+			best.score, threshold)
 		if v.rival != nil && v.rival.score > 0 {
 			s.Why += fmt.Sprintf(" Next is %s (%+g dB).", v.rival.cause.ID, v.rival.score)
 		}
 	default:
-		s.Why = fmt.Sprintf("%s (%+g dB) is only %g dB ahead of %s; %d are needed to choose.", best.cause.ID, best.score, v.margin, v.rival.cause.ID, margin)
+		s.Why = fmt.Sprintf("%s (%+g dB) is only %g dB ahead of %s; %d are needed to choose.", best.cause.ID,
+			best.score, v.margin, v.rival.cause.ID, margin)
 	}
 	if lacks := best.missing(v.view); len(lacks) > 0 {
 		s.Why += " Missing: " + text.List(lacks) + "."

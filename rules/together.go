@@ -17,7 +17,8 @@ const (
 )
 
 // movers are the signals that are correlated with latency, errors and the queue.
-var movers = []string{"arrival_rate", "requests_running", "kv_usage", "preemption_rate", "generation_tokens_rate", "prefix_hit_ratio", "container_memory", "gpu_util"}
+var movers = []string{"arrival_rate", "requests_running", "kv_usage", "preemption_rate", "generation_tokens_rate",
+	"prefix_hit_ratio", "container_memory", "gpu_util"}
 
 // A track is a signal's chart with the moment at which it left its usual course.
 type track struct {
@@ -61,7 +62,8 @@ func (c *Catalog) correlations(g *group, findings []state.Finding) []state.Corre
 		}
 	}
 	slices.SortStableFunc(out, func(a, b state.Correlation) int {
-		return cmp.Or(rank(a, findings)-rank(b, findings), cmp.Compare(b.Lead, a.Lead), cmp.Compare(math.Abs(b.R), math.Abs(a.R)), cmp.Compare(a.Signal, b.Signal))
+		return cmp.Or(rank(a, findings)-rank(b, findings), cmp.Compare(b.Lead, a.Lead),
+			cmp.Compare(math.Abs(b.R), math.Abs(a.R)), cmp.Compare(a.Signal, b.Signal))
 	})
 	return out[:min(len(out), mostTogether)]
 }
@@ -87,8 +89,10 @@ func (c *Catalog) moved(t track, with []track, both *values) (state.Correlation,
 		if !ok || math.Abs(r) <= math.Abs(out.R) {
 			continue
 		}
-		out = state.Correlation{Signal: t.signal, With: u.signal, R: round(r, 2), Points: len(both.x), Lead: lead(t, u).Seconds()}
-		out.Text = fmt.Sprintf("%s %s %s %s %s (r = %s over %d points)", c.titles[t.signal], t.verb(), order(out.Lead), midSentence(c.titles[u.signal]), u.verb(), state.FormatNumber(out.R), out.Points)
+		out = state.Correlation{Signal: t.signal, With: u.signal, R: round(r, 2), Points: len(both.x),
+			Lead: lead(t, u).Seconds()}
+		out.Text = fmt.Sprintf("%s %s %s %s %s (r = %s over %d points)", c.titles[t.signal], t.verb(), order(out.Lead),
+			midSentence(c.titles[u.signal]), u.verb(), state.FormatNumber(out.R), out.Points)
 	}
 	return out, out.Signal != ""
 }
@@ -123,7 +127,7 @@ func lead(t, u track) time.Duration {
 	if by < 0 {
 		late = t
 	}
-	// steps after the onset may be wider than before
+	// Steps after the onset may be wider than before.
 	step := late.points[late.moved].At.Sub(late.points[late.moved-1].At)
 	if by.Abs() <= step+late.smear {
 		return 0
@@ -145,7 +149,8 @@ func (c *Catalog) track(g *group, signal string) (track, bool) {
 	for i := n - 1; i >= fewestPoints; i-- {
 		side := beyond(t.points[i].Value-mean, far)
 		above, below = above+max(side, 0), below+max(-side, 0)
-		if i < n-1 && side != 0 && beyond(t.points[i+1].Value-mean, far) == side && 3*max(above*side, below*-side) >= 2*(n-i) {
+		if i < n-1 && side != 0 && beyond(t.points[i+1].Value-mean, far) == side &&
+			3*max(above*side, below*-side) >= 2*(n-i) {
 			t.moved = i
 		}
 	}

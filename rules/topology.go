@@ -144,7 +144,7 @@ func (t *topology) behind(namespace, name string) []string {
 	if name == "" || t.pools[namespace+"/"+name] != nil {
 		return nil
 	}
-	// the pool guessed from a rank's name is its leader's pod
+	// The pool guessed from a rank's name is its leader's pod.
 	if w := t.byPod[placeOf(namespace, name)]; w != nil && w.Pool != "" {
 		return []string{w.Pool}
 	}
@@ -190,7 +190,8 @@ func (t *topology) resolve(e state.Entity) state.Entity {
 	}
 	if w != nil {
 		e.Pod, e.Pool = cmp.Or(w.Pod, e.Pod), cmp.Or(w.Pool, e.Pool)
-		e.Namespace, e.Model, e.Node = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Model, e.Model), cmp.Or(w.Node, e.Node)
+		e.Namespace, e.Model = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Model, e.Model)
+		e.Node = cmp.Or(w.Node, e.Node)
 		return e
 	}
 	if e.Pod != "" && e.Pool == "" {
@@ -252,34 +253,54 @@ func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 	if differ(e.Cluster, s.Cluster) {
 		return false
 	}
-	if e.Pod == "" && e.Instance != "" && e.Model == "" && e.Pool == "" && len(t.all) > 0 && t.byInstance[e.Instance] == nil {
+	if e.Pod == "" && e.Instance != "" && e.Model == "" && e.Pool == "" && len(t.all) > 0 &&
+		t.byInstance[e.Instance] == nil {
 		return false // the address of a target that is no worker
 	}
-	onNode := e.Node != "" && slices.Contains(s.Nodes, e.Node)
-	if !onNode && e.Pod != "" && len(t.groups) > 0 { // an engine is on all nodes of its pods
-		for _, n := range s.Nodes {
-			onNode = onNode || t.reaches(e, n)
-		}
-	}
+	onNode := t.onNodeOf(e, s)
 	if e.Pod == "" && (e.GPU != "" || e.Node != "") {
-		if onNode || s.Pool == "" && s.Model == "" && len(s.Nodes) == 0 {
-			return true
-		}
-		// A node or GPU is in the scope if a worker of the scope is on the node.
-		for _, w := range t.nodes[e.Node] {
-			if !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) && !differ(strings.ToLower(w.Model), strings.ToLower(s.Model)) {
-				return len(s.Nodes) == 0 || s.Pool != "" || onNode
-			}
-		}
-		return len(t.nodes) == 0 && len(s.Nodes) == 0
+		return t.nodeInScope(e, s, onNode)
 	}
 	if s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 {
 		return onNode
 	}
-	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) || differ(strings.ToLower(e.Model), strings.ToLower(s.Model)) {
+	return agree(e.Namespace, e.Pool, e.Model, s)
+}
+
+// onNodeOf reports whether the entity is on a node of the scope. An engine is on all nodes of its
+// pods.
+func (t *topology) onNodeOf(e state.Entity, s state.Scope) bool {
+	if e.Node != "" && slices.Contains(s.Nodes, e.Node) {
+		return true
+	}
+	if e.Pod == "" || len(t.groups) == 0 {
 		return false
 	}
-	return true
+	for _, n := range s.Nodes {
+		if t.reaches(e, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// nodeInScope reports whether a node or GPU is in the scope: a worker of the scope is on the node.
+func (t *topology) nodeInScope(e state.Entity, s state.Scope, onNode bool) bool {
+	if onNode || s.Pool == "" && s.Model == "" && len(s.Nodes) == 0 {
+		return true
+	}
+	for _, w := range t.nodes[e.Node] {
+		if agree(w.Namespace, w.Pool, w.Model, s) {
+			return len(s.Nodes) == 0 || s.Pool != ""
+		}
+	}
+	return len(t.nodes) == 0 && len(s.Nodes) == 0
+}
+
+// agree reports whether none of the names conflicts with the scope's.
+func agree(namespace, pool, model string, s state.Scope) bool {
+	return !differ(namespace, s.Namespace) && !differ(pool, s.Pool) &&
+		!differ(strings.ToLower(model), strings.ToLower(s.Model))
 }
 
 // differ reports whether both names are known and not equal.

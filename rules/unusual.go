@@ -22,8 +22,10 @@ const (
 var felt = []string{"error_rate", "ttft_p95", "itl_p95", "requests_waiting"}
 
 // keySignals are the signals whose deviation from usual values is reported.
-var keySignals = append(slices.Clone(felt), "arrival_rate", "abort_rate", "requests_running", "kv_usage", "preemption_rate",
-	"generation_tokens_rate", "prefix_hit_ratio", "prompt_length_mean", "output_length_mean", "container_memory", "gpu_util", "gpu_sm_clock")
+var keySignals = append(slices.Clone(felt), "arrival_rate", "abort_rate", "requests_running", "kv_usage",
+	"preemption_rate",
+	"generation_tokens_rate", "prefix_hit_ratio", "prompt_length_mean", "output_length_mean", "container_memory", "gpu_util",
+	"gpu_sm_clock")
 
 // Grain returns the change of a quantity in this unit that is negligible.
 func Grain(unit string) float64 {
@@ -95,8 +97,10 @@ func (c *Catalog) anomaly(g *group, signal string) (state.Anomaly, bool) {
 		Baseline: present(r.Baseline), DayAgo: present(r.DayAgo), WeekAgo: present(r.WeekAgo), Z: present(r.Z)}
 	hour, day, week, z := optional(r.Baseline), optional(r.DayAgo), optional(r.WeekAgo), optional(r.Z)
 	grain := Grain(a.Unit)
-	jumped := hour.ok && differs(r.Value, hour.v, grain) || z.ok && math.Abs(z.v) > anomalous && !(hour.ok && same(r.Value, hour.v, grain))
-	for24h := day.ok && week.ok && differs(r.Value, day.v, grain) && differs(r.Value, week.v, grain) && (r.Value > day.v) == (r.Value > week.v)
+	jumped := hour.ok && differs(r.Value, hour.v, grain) || z.ok && math.Abs(z.v) > anomalous &&
+		!(hour.ok && same(r.Value, hour.v, grain))
+	for24h := day.ok && week.ok && differs(r.Value, day.v, grain) && differs(r.Value, week.v, grain) &&
+		(r.Value > day.v) == (r.Value > week.v)
 	if !jumped && !for24h {
 		return state.Anomaly{}, false
 	}
@@ -149,7 +153,8 @@ func deviations(z float64) string {
 // ago.
 func against(v float64, unit string, usual [3]number, watchedSince bool) string {
 	moments := [3]struct{ of, from string }{ // as it follows "×6 of" and "from 0"
-		{"an hour ago", "an hour ago"}, {"this hour yesterday", "at this hour yesterday"}, {"this hour last week", "at this hour last week"},
+		{"an hour ago", "an hour ago"}, {"this hour yesterday", "at this hour yesterday"},
+		{"this hour last week", "at this hour last week"},
 	}
 	if watchedSince {
 		moments[0].of, moments[0].from = "what it was", "before"

@@ -45,10 +45,11 @@ type view struct {
 
 	expressions int                 // number of expressions in the catalogue
 	news        map[string]*gpuNews // recent Xids of GPUs, by node/gpu
-	// what another incident's verdict found broken, without the entities of this incident's alerts
+	// told holds the entities that another incident's verdict found broken, without those of this
+	// incident's alerts.
 	told breakage
-	// workers of the alerts, with their engines' pods and their nodes; nil if an alert is not about
-	// a single worker
+	// alerted holds the workers of the alerts, with their engines' pods and their nodes. It is nil
+	// if an alert is not about a single worker.
 	alerted map[string]bool
 }
 
@@ -158,8 +159,10 @@ func (t *topology) view(in *state.Incident, of ward, ev *state.Evidence, cat *Ca
 	scope, role := of.scope, of.role
 	mem := memories.Get().(*memory)
 	v := &view{
-		scope: scope, role: role, roles: map[string]string{}, facts: cat.factsOf(in), signals: mem.bySignal, numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers,
-		missing: map[string]string{}, cutShort: map[string]*series{}, memory: mem, keys: mem.keys, engine: map[string]string{}, ids: mem.byKey, gpusOf: mem.gpusOf, asked: map[string][]*answers{}, expressions: cat.expressions,
+		scope: scope, role: role, roles: map[string]string{}, facts: cat.factsOf(in), signals: mem.bySignal,
+		numbered: make([]*series, len(cat.numbers)), numbers: cat.numbers,
+		missing: map[string]string{}, cutShort: map[string]*series{}, memory: mem, keys: mem.keys, engine: map[string]string{},
+		ids: mem.byKey, gpusOf: mem.gpusOf, asked: map[string][]*answers{}, expressions: cat.expressions,
 	}
 	v.whole = &group{view: v}
 	if ev == nil {
@@ -256,7 +259,8 @@ func (c *Catalog) alerted(in *state.Incident, top *topology, workers []state.Wor
 // elsewhere reports whether none of the entities is among those of the alerts.
 func (v *view) elsewhere(pods, nodes []string) bool {
 	found := slices.Concat(pods, nodes)
-	return len(v.alerted) > 0 && len(found) > 0 && !slices.ContainsFunc(found, func(name string) bool { return v.alerted[name] })
+	return len(v.alerted) > 0 && len(found) > 0 &&
+		!slices.ContainsFunc(found, func(name string) bool { return v.alerted[name] })
 }
 
 // id returns the number of a key; -1 for an empty key.

@@ -24,7 +24,8 @@ func (t *topology) phases(s state.Scope, ev *state.Evidence) []ward {
 	named := map[string]bool{}
 	if ev != nil {
 		for _, w := range ev.Workers {
-			if w.Role == "" || !t.inScope(state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod, Node: w.Node}, s) {
+			if w.Role == "" || !t.inScope(
+				state.Entity{Namespace: w.Namespace, Pool: w.Pool, Model: w.Model, Pod: w.Pod, Node: w.Node}, s) {
 				continue
 			}
 			roles[w.Role] = true

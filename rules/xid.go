@@ -82,8 +82,43 @@ func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sampl
 	if len(told) == 0 {
 		return nil
 	}
+	news := readNews(ev, told, c, cat)
+	worst := map[int]float64{} // by the index of the gauge's sample
+	var out []state.Sample     // first those of GPUs without a gauge
+	for _, key := range slices.Sorted(maps.Keys(news)) {
+		n := news[key]
+		v.completeCodes(n, key, ev, cat)
+		code := 0.0
+		if len(n.codes) > 0 {
+			code = float64(n.codes[0])
+		}
+		switch {
+		case len(n.codes) == 0 && !n.changed:
+		case n.at < 0:
+			out = append(out, state.Sample{Signal: "gpu_xid", Entity: n.entity, Value: code, Unit: cat.units["gpu_xid"],
+				At: ev.At})
+		case ev.Samples[n.at].Value != code:
+			worst[n.at] = code
+		}
+	}
+	v.news = news
+	if len(worst) == 0 && len(out) == 0 {
+		return nil
+	}
+	for _, i := range gauges {
+		s := ev.Samples[i]
+		if code, ok := worst[i]; ok {
+			s.Value = code
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// readNews groups the samples about recent Xids by GPU, with node/gpu as the key.
+func readNews(ev *state.Evidence, samples []int, c *census, cat *Catalog) map[string]*gpuNews {
 	news := map[string]*gpuNews{}
-	for _, i := range told {
+	for _, i := range samples {
 		s := &ev.Samples[i]
 		e := c.find(&s.Entity).e
 		key := e.Node + "/" + e.GPU
@@ -112,45 +147,23 @@ func (v *view) judged(ev *state.Evidence, c *census, cat *Catalog) []state.Sampl
 			}
 		}
 	}
-	worst := map[int]float64{} // by the index of the gauge's sample
-	var out []state.Sample     // first those of GPUs without a gauge
-	for _, key := range slices.Sorted(maps.Keys(news)) {
-		n := news[key]
-		if n.at >= 0 && n.changed {
-			n.codes = append(n.codes, shown(ev.Samples[n.at], ev.At)...)
-		}
-		if len(n.codes) > 0 {
-			n.codes = append(n.codes, v.facts.xidsAt(key)...)
-		}
-		if n.driver != nil && n.driver.ID == "none" { // the driver reports that no action is needed any more
-			n.codes = slices.DeleteFunc(n.codes, func(code int) bool { return cat.xids[code].Needs == "ask_the_driver" })
-		}
-		slices.SortFunc(n.codes, cat.worst)
-		n.codes = slices.Compact(n.codes)
-		code := 0.0
-		if len(n.codes) > 0 {
-			code = float64(n.codes[0])
-		}
-		switch {
-		case len(n.codes) == 0 && !n.changed:
-		case n.at < 0:
-			out = append(out, state.Sample{Signal: "gpu_xid", Entity: n.entity, Value: code, Unit: cat.units["gpu_xid"], At: ev.At})
-		case ev.Samples[n.at].Value != code:
-			worst[n.at] = code
-		}
+	return news
+}
+
+// completeCodes adds the codes of the gauge's points and of the alerts to those of the exporter's
+// count, the worst first. It drops codes that the driver no longer requests an action for.
+func (v *view) completeCodes(n *gpuNews, gpu string, ev *state.Evidence, cat *Catalog) {
+	if n.at >= 0 && n.changed {
+		n.codes = append(n.codes, shown(ev.Samples[n.at], ev.At)...)
 	}
-	v.news = news
-	if len(worst) == 0 && len(out) == 0 {
-		return nil
+	if len(n.codes) > 0 {
+		n.codes = append(n.codes, v.facts.xidsAt(gpu)...)
 	}
-	for _, i := range gauges {
-		s := ev.Samples[i]
-		if code, ok := worst[i]; ok {
-			s.Value = code
-		}
-		out = append(out, s)
+	if n.driver != nil && n.driver.ID == "none" {
+		n.codes = slices.DeleteFunc(n.codes, func(code int) bool { return cat.xids[code].Needs == "ask_the_driver" })
 	}
-	return out
+	slices.SortFunc(n.codes, cat.worst)
+	n.codes = slices.Compact(n.codes)
 }
 
 // xidSamples returns the indices of the samples about recent Xids, and of all gauges of the last
@@ -222,9 +235,9 @@ var recoveryWords = regexp.MustCompile(`(?i)recovery action changed.{0,40}\bto\b
 // to 0x1 (GPU Reset Required)". Unknown words are ignored. So is the number, which has several
 // meanings in different drivers. The exporter's own text for the code, "GPU Recovery Action
 // Changed", has no recovery.
-func (c *Catalog) askedFor(text string) *Recovery {
-	words := strings.TrimSpace(text)
-	if m := recoveryWords.FindStringSubmatch(text); m != nil {
+func (c *Catalog) askedFor(message string) *Recovery {
+	words := strings.TrimSpace(message)
+	if m := recoveryWords.FindStringSubmatch(message); m != nil {
 		words = strings.TrimSpace(m[1])
 	}
 	for _, r := range c.recoveries {
@@ -269,7 +282,9 @@ func (c *Catalog) alertedXids(hints map[string]string) []alertedXid {
 			out = append(out, alertedXid{code: code, gpu: m[2]})
 		}
 	}
-	slices.SortFunc(out, func(a, b alertedXid) int { return cmp.Or(c.worst(a.code, b.code), cmp.Compare(a.gpu, b.gpu)) })
+	slices.SortFunc(out, func(a, b alertedXid) int {
+		return cmp.Or(c.worst(a.code, b.code), cmp.Compare(a.gpu, b.gpu))
+	})
 	return out
 }
 

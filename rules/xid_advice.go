@@ -75,30 +75,7 @@ type spoken struct {
 // that an alert carried. If there is none and old is set, it returns the one that a gauge still
 // shows.
 func (c *Catalog) xid(p placeholder, old bool) spoken {
-	groups := p.view.gpus
-	if p.group != nil && p.group.gpu != "" {
-		groups = []*group{p.group}
-	}
-	out := spoken{code: -1}
-	gauge := -1
-	for _, g := range groups {
-		if b := p.best; b != nil && len(b.gpus) > 0 && (!slices.Contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !slices.Contains(b.nodes, g.node)) {
-			continue
-		}
-		if r := g.reading("gpu_xid"); r != nil && r.value().ok && r.Value > 0 && gauge < 0 {
-			gauge = int(r.Value)
-		}
-		n := p.view.news[g.key]
-		if n == nil {
-			continue
-		}
-		if len(n.codes) > 0 && (out.code < 0 || c.worst(n.codes[0], out.code) < 0) {
-			out.code, out.beside, out.message = n.codes[0], n.codes[1:], n.message
-		}
-		if n.driver != nil && n.driver.ID != "none" && (out.recovery == nil || n.driver.rank < out.recovery.rank) {
-			out.recovery, out.driver = n.driver, true
-		}
-	}
+	out, gauge := c.reportedXid(p)
 	if xids := p.view.facts.xids; out.code < 0 && len(xids) > 0 {
 		out.code = xids[0].code
 	}
@@ -117,6 +94,36 @@ func (c *Catalog) xid(p placeholder, old bool) spoken {
 	return out
 }
 
+// reportedXid returns the worst recent Xid of the text's GPUs, with the largest recovery that a
+// driver requests. gauge is the first code that a gauge still shows; -1: none does.
+func (c *Catalog) reportedXid(p placeholder) (out spoken, gauge int) {
+	groups := p.view.gpus
+	if p.group != nil && p.group.gpu != "" {
+		groups = []*group{p.group}
+	}
+	out, gauge = spoken{code: -1}, -1
+	for _, g := range groups {
+		if b := p.best; b != nil && len(b.gpus) > 0 &&
+			(!slices.Contains(b.gpus, g.gpu) || len(b.nodes) > 0 && !slices.Contains(b.nodes, g.node)) {
+			continue
+		}
+		if r := g.reading("gpu_xid"); r != nil && r.value().ok && r.Value > 0 && gauge < 0 {
+			gauge = int(r.Value)
+		}
+		n := p.view.news[g.key]
+		if n == nil {
+			continue
+		}
+		if len(n.codes) > 0 && (out.code < 0 || c.worst(n.codes[0], out.code) < 0) {
+			out.code, out.beside, out.message = n.codes[0], n.codes[1:], n.message
+		}
+		if n.driver != nil && n.driver.ID != "none" && (out.recovery == nil || n.driver.rank < out.recovery.rank) {
+			out.recovery, out.driver = n.driver, true
+		}
+	}
+	return out, gauge
+}
+
 // xidWord returns the value of a placeholder of the Xid.
 func (c *Catalog) xidWord(name string, p placeholder) string {
 	t := c.xid(p, true)
@@ -133,7 +140,8 @@ func (c *Catalog) xidWord(name string, p placeholder) string {
 	case t.driver && (name == "xid_asks" || name == "xid_action"):
 		return fmt.Sprintf("The driver asks for %q: %s", t.recovery.Driver, t.recovery.Action)
 	case t.code < 0:
-		return map[string]string{"xid": "of unknown code", "xid_name": "unknown", "xid_meaning": "unknown", "xid_action": "read the kernel log on the node for the Xid"}[name]
+		return map[string]string{"xid": "of unknown code", "xid_name": "unknown", "xid_meaning": "unknown",
+			"xid_action": "read the kernel log on the node for the Xid"}[name]
 	case name == "xid":
 		return strconv.Itoa(t.code)
 	case !listed && t.message != "" && name == "xid_name":
@@ -201,7 +209,8 @@ func (c *Catalog) xidNote(p placeholder) string {
 		}
 		if x, ok := c.xids[int(last.value().v)]; ok && x.Class == "hardware" {
 			p.group = g
-			return c.fill("{entity} shows Xid {xid} ({xid_name}), and its worker is not ready. The gauge does not say since when: look into the node's kernel log. {xid_asks}.", p)
+			return c.fill("{entity} shows Xid {xid} ({xid_name}), and its worker is not ready. The gauge does not "+
+				"say since when: look into the node's kernel log. {xid_asks}.", p)
 		}
 	}
 	return ""

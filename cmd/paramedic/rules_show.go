@@ -10,13 +10,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"paramedic/cmd/paramedic/service"
 	"paramedic/internal/text"
 	"paramedic/rules"
 	"paramedic/state"
 )
 
 func (c *cli) listRules(dir string) error {
-	catalog, err := loadRules(dir)
+	catalog, err := service.LoadRules(dir)
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func firstSentence(s string) string {
 }
 
 func (c *cli) showRule(dir, id string) error {
-	catalog, err := loadRules(dir)
+	catalog, err := service.LoadRules(dir)
 	if err != nil {
 		return err
 	}
