@@ -388,7 +388,7 @@ func (t told) Diagnose(in *state.Incident, _ *state.Evidence, now time.Time) sta
 	return t.d
 }
 
-// A benign verdict must not stay once users are affected, whatever the cause.
+// A benign verdict must not stay once users are affected, by any cause.
 func TestUnexplainedAlertWithdrawsBenignVerdict(t *testing.T) {
 	s := newStory(t)
 	tell := func(in *state.Incident, d state.Diagnosis) {

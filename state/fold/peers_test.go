@@ -313,7 +313,7 @@ type mutual struct{ simpleTriage }
 func (mutual) Absorbs(_, _ *state.Incident) bool { return true }
 
 // Kubernaut, issue 1067: a fix replaced the pod, and deduplication did not know the fingerprint of
-// the new pod's alert. Here an alert belongs to the incident of its pool, whatever its pod's name.
+// the new pod's alert. Here an alert belongs to the incident of its pool, under any pod name.
 func TestKubernaut1067ReplacedPodIsTheSameTrouble(t *testing.T) {
 	s := newStory(t)
 	in := s.told("KVFull", "kv_pressure", "llama", "kv_exhaustion")
@@ -485,7 +485,7 @@ func TestGoAlert4188LanesWaitOneRoundAtMost(t *testing.T) {
 	}
 }
 
-// Keep, issue 4766: one alert was counted 23,696 times, whatever its deduplication setting. Here an
+// Keep, issue 4766: one alert was counted 23,696 times, under any deduplication setting. Here an
 // alert is counted when it begins to fire, not when it is sent.
 func TestKeep4766AlertIsCountedAtItsStart(t *testing.T) {
 	s := newStory(t)
@@ -506,7 +506,7 @@ func TestKeep4766AlertIsCountedAtItsStart(t *testing.T) {
 }
 
 // Robusta, issue 687: users got a message for every repeat of an alert and asked for one in four
-// hours. Here an incident pages once, whatever its length. Four hours of new alerts on one pool are
+// hours. Here an incident pages once, at any length. Four hours of new alerts on one pool are
 // one incident, without news in its thread.
 func TestRobusta687PagesOncePerIncident(t *testing.T) {
 	s := newStory(t)
