@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write what is generated instead of comp
 
 // The schema for editors is made of what the loader decodes, so that they cannot disagree.
 func TestGeneratedSchemaIsCurrent(t *testing.T) {
-	const file = "../docs/playbook.schema.json"
+	const file = "../docs/reference/playbook.schema.json"
 	r := jsonschema.Reflector{DoNotReference: true, ExpandedStruct: true, RequiredFromJSONSchemaTags: true, FieldNameTag: "yaml"}
 	schema := r.ReflectFromType(reflect.TypeFor[frontMatter]())
 	schema.ID, schema.Title, schema.Description = "", "playbook", "The front matter of a playbook in playbooks.dir."

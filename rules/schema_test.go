@@ -19,12 +19,12 @@ func TestGeneratedSchemasAreCurrent(t *testing.T) {
 		file, title, about string
 		of                 reflect.Type
 	}{
-		{"../docs/rules.schema.json", "rules", "A file of causes, symptoms and alert rules in triage.rules_dir.", reflect.TypeFor[fileYAML]()},
-		{"../docs/case-alerts.schema.json", "alerts.json", "The alerts of a case, as Alertmanager's webhook writes them.", reflect.TypeFor[[]alertJSON]()},
+		{"../docs/reference/rules.schema.json", "rules", "A file of causes, symptoms and alert rules in triage.rules_dir.", reflect.TypeFor[fileYAML]()},
+		{"../docs/reference/case-alerts.schema.json", "alerts.json", "The alerts of a case, as Alertmanager's webhook writes them.", reflect.TypeFor[[]alertJSON]()},
 	} {
 		r := jsonschema.Reflector{DoNotReference: true, ExpandedStruct: true, RequiredFromJSONSchemaTags: true, FieldNameTag: "yaml",
 			Mapper: func(t reflect.Type) *jsonschema.Schema {
-				if t == reflect.TypeFor[text]() {
+				if t == reflect.TypeFor[textAt]() {
 					return &jsonschema.Schema{Type: "string"}
 				}
 				return nil

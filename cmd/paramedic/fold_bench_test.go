@@ -56,7 +56,7 @@ func newFleetBoard(tb testing.TB, catalog *rules.Catalog, of trouble) *fleetBoar
 		tb.Fatal(err)
 	}
 	return &fleetBoard{of: of, board: fold.NewBoard(), now: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC),
-		fold: &fold.Fold{Triage: catalog, Routing: router, Settings: state.DefaultSettings()}}
+		fold: &fold.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: state.DefaultSettings()}}
 }
 
 // fire applies one payload of new alerts.

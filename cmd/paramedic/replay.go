@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"paramedic/playbooks"
+	"paramedic/rules"
 	"paramedic/state"
 	"paramedic/state/fold"
 	"paramedic/webhook"
@@ -108,7 +109,7 @@ func newReplay(cfg Config) (*replay, error) {
 		return nil, err
 	}
 	return &replay{cfg: cfg, library: library, board: fold.NewBoard(), shown: map[state.IncidentID]int{},
-		fold: &fold.Fold{Triage: knowledge{catalog, library}, Routing: router, Settings: cfg.settings()}}, nil
+		fold: &fold.Fold{Triage: knowledge{rules.Rules{Catalog: catalog}, library}, Routing: router, Settings: cfg.settings()}}, nil
 }
 
 // file replays one file: a payload, or several after one another.

@@ -115,7 +115,7 @@ func trialOf(kind, name string, seed uint64, scenarios []lab.Scenario, o labOpti
 	}
 	t := &trial{kind: kind, name: name, seed: seed, manager: lab.NewAlertmanager(lab.AlertmanagerConfig{}), alone: newLonely(o.kind),
 		advice: &adviser{catalog, library}, board: fold.NewBoard(),
-		fold:     &fold.Fold{Triage: catalog, Routing: router, Settings: DefaultConfig().settings()},
+		fold:     &fold.Fold{Triage: rules.Rules{Catalog: catalog}, Routing: router, Settings: DefaultConfig().settings()},
 		verdicts: map[state.IncidentID]state.Cause{}, misled: []string{}, harmful: []string{}, paged: map[state.IncidentID]bool{}}
 	t.watched = 5*time.Minute - healthyShown // like the demo it sees little of the healthy pool before
 	t.begin = t.watched

@@ -31,7 +31,7 @@ func (c *cli) serveCommand() *cobra.Command {
 			return c.serve(cmd.Context(), path)
 		},
 	}
-	cmd.Flags().StringVar(&path, "config", "", "configuration file (docs/configuration.md)")
+	cmd.Flags().StringVar(&path, "config", "", "configuration file (docs/reference/configuration.md)")
 	return cmd
 }
 
