@@ -17,7 +17,8 @@ import (
 	"paramedic/rules"
 	"paramedic/state"
 	"paramedic/state/fold"
-	"paramedic/webhook"
+	"paramedic/webhook/alertmanager"
+	"paramedic/webhook/api"
 )
 
 func (c *cli) replayCommand() *cobra.Command {
@@ -40,7 +41,7 @@ const mostNotTaken = 20
 
 // A replayed is an incident as a replay found it.
 type replayed struct {
-	webhook.IncidentJSON
+	api.IncidentJSON
 	Notifications int      `json:"notifications"`
 	WouldOffer    []string `json:"would_offer"`
 }
@@ -129,7 +130,7 @@ func (r *replay) file(name string) error {
 		} else if err != nil {
 			return fmt.Errorf("%s: payload %d is not JSON: %w", name, n, err)
 		}
-		p, err := webhook.DecodeAlertmanager(payload, r.cfg.clusterNames(), time.Time{})
+		p, err := alertmanager.Decode(payload, r.cfg.clusterNames(), time.Time{})
 		if err != nil {
 			return fmt.Errorf("%s: payload %d: %w", name, n, err)
 		}
@@ -216,7 +217,7 @@ func (r *replay) incidents() []replayed {
 		clusters[in.Cluster] = true
 	}
 	for _, in := range r.board.Incidents() {
-		out := replayed{IncidentJSON: webhook.NewIncidentJSON(in, nil), Notifications: r.shown[in.ID], WouldOffer: []string{}}
+		out := replayed{IncidentJSON: api.NewIncidentJSON(in, nil), Notifications: r.shown[in.ID], WouldOffer: []string{}}
 		out.Name = in.ShortName(len(clusters) > 1)
 		if pb, ok := r.library.For(in.Diagnosis); ok {
 			for _, remedy := range pb.FirstAid {

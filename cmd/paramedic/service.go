@@ -27,7 +27,8 @@ import (
 	"paramedic/state/fold"
 	"paramedic/state/keeper"
 	"paramedic/state/outbox"
-	"paramedic/webhook"
+	"paramedic/webhook/access"
+	"paramedic/webhook/alertmanager"
 )
 
 // Deps is what a service is built on that outlives it, or that the demo brings itself.
@@ -51,8 +52,8 @@ type Deps struct {
 	// Metrics count on over a change of the configuration, what was set aside stays on the list,
 	// and logins last; nil: new ones.
 	Metrics  *metrics
-	Aside    *webhook.Aside
-	Sessions *webhook.Sessions
+	Aside    *alertmanager.Aside
+	Sessions *access.Sessions
 }
 
 // A service is the bot as one configuration makes it: every room, wired. A changed configuration
@@ -68,7 +69,7 @@ type service struct {
 	handler http.Handler
 	tls     *tls.Config // nil: the listener has none
 	metrics *metrics
-	tokens  *webhook.Tokens // nil: the API asks for none
+	tokens  *access.Tokens // nil: the API asks for none
 
 	fleetCache   fleetCache
 	background   []func(ctx context.Context) error
@@ -85,7 +86,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 		s.metrics = newMetrics()
 	}
 	if s.deps.Aside == nil {
-		s.deps.Aside = &webhook.Aside{}
+		s.deps.Aside = &alertmanager.Aside{}
 	}
 	var err error
 	if s.catalog, s.library, err = loadKnowledge(cfg); err != nil {
@@ -118,7 +119,7 @@ func newService(cfg Config, deps Deps) (*service, error) {
 		return nil, fmt.Errorf("first aid: %w", err)
 	}
 	if cfg.Auth.API.TokensFile != "" {
-		if s.tokens, err = webhook.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
+		if s.tokens, err = access.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
 			return nil, err
 		}
 	}
