@@ -26,7 +26,6 @@ var pending = []string{
 	"cmd/paramedic/",
 	"docs/",
 	"e2e/",
-	"lab/",
 	"notify/",
 	"playbooks/",
 	"remediate/",
