@@ -11,7 +11,8 @@ package lab
 //
 //   - Base: a decode step is bound by memory, because it reads every weight once:
 //     70.6e9 B / (2 · 3.35e12 B/s · 0.85) = 12.4 ms. Launches and all-reduce take 1 ms.
-//   - PerPrefillToken: prefill is bound by arithmetic: 2 · 70.6e9 FLOP / (2 · 989e12 · 0.35) = 204 µs.
+//   - PerPrefillToken: prefill is bound by arithmetic:
+//     2 · 70.6e9 FLOP / (2 · 989e12 · 0.35) = 204 µs.
 //   - PerSequence: sampling, detokenizing and scheduling, 30 µs.
 //   - PerKVToken: paged attention reads with half of the bandwidth:
 //     327,680 B / (2 · 3.35e12 B/s · 0.5) = 98 ns.
