@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// A target is a package whose conditions are mutated, in all of its files or in those that are
-// named, and whose own tests must notice.
+// A target is a package to mutate, in all of its files or in those named. Its own tests must
+// notice.
 type target struct {
 	dir   string
 	files []string
@@ -73,8 +73,8 @@ func main() {
 	}
 }
 
-// readExplained reads the list of explained survivors: a line for each mutant, and below it
-// indented why it is no loss.
+// readExplained parses the list of explained survivors: a line for each mutant, and indented lines
+// with the reason.
 func readExplained(path string) (map[string]string, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -110,8 +110,8 @@ type run struct {
 
 	bin     string
 	mutants []mutant
-	tests   map[int][]string // by mutant: the tests in which it decides otherwise
-	quick   map[string]bool  // tests that are asked first
+	tests   map[int][]string // by mutant: the tests in which it decides differently
+	quick   map[string]bool  // tests that run first
 
 	mu       sync.Mutex
 	verdicts map[string]bool // by mutant: noticed
@@ -132,7 +132,7 @@ func (r *run) all() error {
 	return r.judge(work)
 }
 
-// build makes the package's test binary with all mutants in it.
+// build compiles the package's test binary with all mutants.
 func (r *run) build(work string) error {
 	dir, err := filepath.Abs(filepath.Join(r.root, r.dir))
 	if err != nil {
@@ -154,7 +154,8 @@ func (r *run) build(work string) error {
 	}
 	rw := &rewriter{pkg: r.dir, fset: token.NewFileSet(), seen: map[string]int{}}
 	replace := map[string]string{filepath.Join(dir, "mutant_support.go"): filepath.Join(work, "mutant_support.go")}
-	if err := os.WriteFile(filepath.Join(work, "mutant_support.go"), fmt.Appendf(nil, support, filepath.Base(r.dir)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(work, "mutant_support.go"), fmt.Appendf(nil, support, filepath.Base(r.dir)),
+		0o644); err != nil {
 		return err
 	}
 	for _, name := range r.files {
@@ -175,7 +176,8 @@ func (r *run) build(work string) error {
 		return err
 	}
 	r.mutants, r.bin = rw.mutants, filepath.Join(work, "tests")
-	c := exec.Command("go", "test", "-c", "-trimpath", "-vet=off", "-overlay", filepath.Join(work, "overlay.json"), "-o", r.bin, "./"+r.dir)
+	c := exec.Command("go", "test", "-c", "-trimpath", "-vet=off", "-overlay", filepath.Join(work, "overlay.json"),
+		"-o", r.bin, "./"+r.dir)
 	c.Dir, c.Env = r.root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the mutants: %w\n%s", err, out)
@@ -202,7 +204,7 @@ func (r *run) test(pattern string, most time.Duration, env ...string) (bool, []b
 	return err == nil, out, err
 }
 
-// observe runs every test by itself and notes in which of them each mutant decides otherwise.
+// observe runs every test alone and records the mutants that decide differently in it.
 func (r *run) observe(work string) error {
 	c := exec.Command(r.bin, "-test.list", "^(Test|Fuzz)")
 	c.Dir = filepath.Join(r.root, r.dir)
@@ -244,11 +246,12 @@ func (r *run) observe(work string) error {
 			r.tests[n] = append(r.tests[n], name)
 		}
 	}
-	fmt.Printf("%s: %d mutants, %d tests; left out as slow: %s\n", r.dir, len(r.mutants), len(all)-len(left), cmp.Or(strings.Join(left, ", "), "none"))
+	fmt.Printf("%s: %d mutants, %d tests; left out as slow: %s\n", r.dir, len(r.mutants), len(all)-len(left),
+		cmp.Or(strings.Join(left, ", "), "none"))
 	return nil
 }
 
-// judge runs each mutant against the tests in which it decides otherwise.
+// judge runs each mutant against the tests in which it decides differently.
 func (r *run) judge(work string) error {
 	r.verdicts = map[string]bool{}
 	if raw, err := os.ReadFile(r.cache); err == nil {
@@ -312,15 +315,16 @@ func (r *run) noticed(m mutant) (bool, error) {
 			continue
 		}
 		most := 30*time.Second + time.Duration(len(names))*r.slow
-		if pass, _, err := r.test("^("+strings.Join(names, "|")+")$", most, fmt.Sprint("MUTANT=", m.id)); !pass || err != nil {
+		if pass, _, err := r.test("^("+strings.Join(names, "|")+")$", most, fmt.Sprint("MUTANT=", m.id)); !pass ||
+			err != nil {
 			return !pass, err
 		}
 	}
 	return false, nil
 }
 
-// report prints what survives and takes what it met off the explained; it reports whether there is
-// nothing to see to.
+// report prints the survivors and removes the mutants that it met from explained. It reports
+// whether the list of explanations is right.
 func (r *run) report(explained map[string]string) bool {
 	ok, noticed, why := true, 0, 0
 	for _, m := range r.mutants {
