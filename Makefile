@@ -27,7 +27,8 @@ test: ## run unit and story tests (needs only Go)
 	CGO_ENABLED=0 $(GO) vet ./...
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 20m ./...
 
-CONCURRENT := ./cmd/paramedic ./notify/... ./remediate/... ./rules/enrich/... ./state/... ./webhook/...
+CONCURRENT := ./cmd/paramedic/... ./notify/... ./remediate/... ./rules/enrich/... \
+	./state/... ./webhook/...
 # A clustered nats-server 2.15.2 reads the staged state of an atomic batch without its lock
 # (applyStreamMsgOp against batchStagedDiff.commit). The detector sometimes reports that race, so
 # only "make test" runs the tests with a cluster.
@@ -53,7 +54,7 @@ fuzz: ## fuzz every decoder for FUZZTIME each
 
 # Half an hour on two cores: about a thousand runs of small sets of tests. An interrupted run
 # continues.
-mutate: ## change each condition of first aid; a test must fail, or survivors.txt explain it
+mutate: ## change each condition of first aid; a test must fail, or survivors.txt must explain it
 	cd tools/mutate && CGO_ENABLED=0 $(GO) run .
 
 e2e: build $(KUBECP) ## test with a real API server, Prometheus, Alertmanager and browser
@@ -67,9 +68,10 @@ bench: ## run the benchmarks of docs/benchmarks.md
 	CGO_ENABLED=0 $(GO) test -run='^$$' -bench=. -benchmem ./...
 
 generate: ## update the reference, the schemas and the manifests from code
-	CGO_ENABLED=0 $(GO) test ./cmd/paramedic ./notify/slack ./rules ./playbooks -run Generated -args -update
+	CGO_ENABLED=0 $(GO) test ./cmd/paramedic ./notify/slack ./rules ./playbooks \
+		-run Generated -args -update
 
-generated: generate ## fail if generated files are out of date ("make test" compares them, too)
+generated: generate ## fail if generated files differ ("make test" compares them, too)
 	git diff --exit-code -- docs deploy
 
 clean: ## remove build outputs and caches
