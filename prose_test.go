@@ -25,7 +25,6 @@ const (
 var pending = []string{
 	"cmd/paramedic/",
 	"docs/",
-	"e2e/",
 	"notify/",
 	"playbooks/",
 	"remediate/",

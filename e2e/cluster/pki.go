@@ -99,8 +99,8 @@ func (c *Cluster) sign(cn string, org ...string) (crt, key []byte, err error) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: kb}), nil
 }
 
-// ServerTLS returns a TLS configuration for a test's own HTTPS server on loopback. Its certificate is
-// issued by CA.
+// ServerTLS returns a TLS configuration for a test's own HTTPS server on loopback. Its certificate
+// is issued by CA.
 func (c *Cluster) ServerTLS() (*tls.Config, error) {
 	crt, key, err := c.sign("e2e-server")
 	if err != nil {
