@@ -57,9 +57,10 @@ fuzz: ## fuzz every decoder for FUZZTIME each
 mutate: ## change each condition of first aid; a test must fail, or survivors.txt must explain it
 	cd tools/mutate && CGO_ENABLED=0 $(GO) run .
 
+# The packages run side by side: each has its own servers and ports, and mostly waits for them.
 e2e: build $(KUBECP) ## test with a real API server, Prometheus, Alertmanager and browser
 	cd e2e && E2E_KUBECP=$(KUBECP) PARAMEDIC_BIN=$(CURDIR)/bin/paramedic CGO_ENABLED=0 \
-		$(GO) test -count=1 -p 1 -timeout 30m ./...
+		$(GO) test -count=1 -p 3 -timeout 30m ./...
 
 $(KUBECP): e2e/kubecp/main.go e2e/kubecp/build.sh
 	e2e/kubecp/build.sh $(KUBECP)
