@@ -16,8 +16,8 @@ help: ## list the targets
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 build: ## build the binary into bin/, its version from the tag
-	CGO_ENABLED=0 $(GO) build -ldflags '-s -w -X main.version=$(VERSION)' \
-		-o bin/paramedic ./cmd/paramedic
+	CGO_ENABLED=0 $(GO) build -o bin/paramedic \
+		-ldflags '-s -w -X paramedic/cmd/paramedic/service.Version=$(VERSION)' ./cmd/paramedic
 
 demo: build ## run the bot beside a simulated fleet with a fault, until it is repaired
 	@echo "Paramedic demo: open http://127.0.0.1:8080 and watch. Ctrl-C ends it."
@@ -27,7 +27,7 @@ test: ## run unit and story tests (needs only Go)
 	CGO_ENABLED=0 $(GO) vet ./...
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 20m ./...
 
-CONCURRENT := ./cmd/paramedic/... ./notify/... ./remediate/... ./rules/enrich/... \
+CONCURRENT := ./cmd/paramedic/service/... ./notify/... ./remediate/... ./rules/enrich/... \
 	./state/... ./webhook/...
 # A clustered nats-server 2.15.2 reads the staged state of an atomic batch without its lock
 # (applyStreamMsgOp against batchStagedDiff.commit). The detector sometimes reports that race, so
@@ -69,7 +69,7 @@ bench: ## run the benchmarks of docs/benchmarks.md
 	CGO_ENABLED=0 $(GO) test -run='^$$' -bench=. -benchmem ./...
 
 generate: ## update the reference, the schemas and the manifests from code
-	CGO_ENABLED=0 $(GO) test ./cmd/paramedic ./notify/slack ./rules ./playbooks \
+	CGO_ENABLED=0 $(GO) test ./cmd/paramedic/... ./notify/slack ./rules ./playbooks \
 		-run Generated -args -update
 
 generated: generate ## fail if generated files differ ("make test" compares them, too)

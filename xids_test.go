@@ -12,8 +12,9 @@ import (
 	"paramedic/rules"
 )
 
-// The playbook, the rule pack and the catalogue must list the same Xids.
-func TestXidsAgreeInCataloguePlaybookAndRules(t *testing.T) {
+// The playbook, the rule pack and the catalogue must list the same Xids, because the engineer meets
+// all three.
+func TestXidsAgreeInCataloguePlaybookAndRulePack(t *testing.T) {
 	catalog, problems, err := rules.Load("")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
@@ -43,7 +44,7 @@ func TestXidsAgreeInCataloguePlaybookAndRules(t *testing.T) {
 				"none": "nothing", "restart_fabric_manager": "fabric manager",
 				"restart_app": "restart the pod", "restart_then_reset": "reset when convenient", "ask_the_driver": "what it says"} {
 				if slices.Contains(byNeed[need], code) && !strings.Contains(m[3], word) {
-					t.Errorf("the playbook's table has %q for Xid %d, which needs %s", strings.TrimSpace(m[3]), code, need)
+					t.Errorf("the playbook's table says %q of Xid %d, which needs %s", strings.TrimSpace(m[3]), code, need)
 				}
 			}
 		}
@@ -54,15 +55,14 @@ func TestXidsAgreeInCataloguePlaybookAndRules(t *testing.T) {
 	fatal := regexp.MustCompile(`xid=~"([^"]+)"`).FindAllStringSubmatch(pack, -1)
 	rest := regexp.MustCompile(`xid!~"([^"]+)"`).FindAllStringSubmatch(pack, -1)
 	if len(fatal) == 0 || len(rest) == 0 {
-		t.Fatal("the rule pack selects no Xids")
+		t.Fatal("the rule pack does not select Xids any more")
 	}
 	for _, m := range fatal {
 		same("the rule pack's fatal Xids", matching(m[1], all), byClass["hardware"])
 	}
 	for _, m := range rest {
-		same("the rule pack's other Xids",
-			slices.DeleteFunc(slices.Clone(all), func(code int) bool { return slices.Contains(matching(m[1], all), code) }),
-			byClass["application"])
+		same("the rule pack's other Xids", slices.DeleteFunc(slices.Clone(all),
+			func(code int) bool { return slices.Contains(matching(m[1], all), code) }), byClass["application"])
 	}
 }
 
@@ -75,7 +75,7 @@ func read(t *testing.T, file string) string {
 	return string(raw)
 }
 
-// codesIn parses "48, 62, 144 to 150 or 158".
+// codesIn parses a list such as "48, 62, 144 to 150 or 158".
 func codesIn(t *testing.T, list string) []int {
 	t.Helper()
 	var out []int

@@ -1,18 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"text/tabwriter"
 	"time"
 
+	"paramedic/cmd/paramedic/service"
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/rules"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/report"
 )
 
-func (d *diagnosis) print(f foundFleet) error {
+func (d *diagnosis) print(f survey.Report) error {
 	switch d.output {
 	case "json":
 		return d.json(f)
@@ -27,21 +30,21 @@ func (d *diagnosis) print(f foundFleet) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "POOL\tMODEL\tWORKERS\tHEALTH\tKV\tLATENCY\tERRORS\tQUEUE\tGPU")
 	for _, p := range f.Pools {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s", orText(p.Pool, "—"), orText(p.Model, "—"), p.Workers, p.Overall)
-		for _, check := range healthChecks {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s", cmp.Or(p.Pool, "—"), cmp.Or(p.Model, "—"), p.Workers, p.Overall)
+		for _, check := range service.HealthChecks {
 			fmt.Fprintf(w, "\t%s", checkValue(p.Checks[check]))
 		}
 		fmt.Fprintln(w)
 	}
 	w.Flush()
-	lines := slices.Concat(f.notes(), f.unmeasured())
+	lines := slices.Concat(f.Notes(), f.Unmeasured())
 	for _, line := range lines {
 		fmt.Fprintf(out, "\n%s", line)
 	}
 	if len(lines) > 0 && len(f.Verdict) > 0 {
 		fmt.Fprintln(out)
 	}
-	if closing := f.closing(); closing != "" {
+	if closing := f.Closing(); closing != "" {
 		fmt.Fprintf(out, "\n%s\n", closing)
 	}
 	for _, v := range f.Verdict {
@@ -87,7 +90,7 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 	if len(v.Missing) > 0 {
 		fmt.Fprintln(w)
 	}
-	for _, line := range webhook.MissingLines(v.Missing) {
+	for _, line := range report.MissingLines(v.Missing) {
 		fmt.Fprintf(w, "  not measured: %s\n", line)
 	}
 	printUsual(w, v.Anomalies, v.Correlations)
@@ -95,8 +98,8 @@ func printVerdict(w io.Writer, v state.Diagnosis) {
 
 // sure is how sure a verdict is, in words.
 func sure(v state.Diagnosis) string {
-	text := webhook.Sureness(v.Cause, v.Confidence)
-	if text == webhook.NoVerdict {
+	text := report.Sureness(v.Cause, v.Confidence)
+	if text == report.NoVerdict {
 		return text
 	}
 	return text + " sure"
@@ -104,9 +107,9 @@ func sure(v state.Diagnosis) string {
 
 // printMarkdown prints what was found as Markdown. Everything that came from outside is escaped: a
 // model's name may hold a link.
-func printMarkdown(out io.Writer, f foundFleet) {
+func printMarkdown(out io.Writer, f survey.Report) {
 	w := forPeople{out}
-	md := webhook.Markdown
+	md := report.Markdown
 	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
 	for _, p := range f.Unread {
 		fmt.Fprintf(w, "\n**%s** %s\n", md(p.URL), md(p.Reason))
@@ -115,8 +118,8 @@ func printMarkdown(out io.Writer, f foundFleet) {
 		fmt.Fprint(w, "\n| pool | model | workers | health | KV | latency | errors | queue | GPU |\n|---|---|---:|---|---:|---:|---:|---:|---:|\n")
 	}
 	for _, p := range f.Pools {
-		fmt.Fprintf(w, "| %s | %s | %d | %s |", md(orText(p.Pool, "—")), md(orText(p.Model, "—")), p.Workers, p.Overall)
-		for _, check := range healthChecks {
+		fmt.Fprintf(w, "| %s | %s | %d | %s |", md(cmp.Or(p.Pool, "—")), md(cmp.Or(p.Model, "—")), p.Workers, p.Overall)
+		for _, check := range service.HealthChecks {
 			fmt.Fprintf(w, " %s |", md(checkValue(p.Checks[check])))
 		}
 		fmt.Fprintln(w)
@@ -124,12 +127,12 @@ func printMarkdown(out io.Writer, f foundFleet) {
 	for _, v := range f.Verdict {
 		d := v.Diagnosis
 		fmt.Fprintf(w, "\n## %s\n\n**%s**, %s\n\n%s\n| dB | evidence | why so much |\n|---:|---|---|\n| %+.1f | prior | how common the cause is, before any evidence |\n",
-			md(d.Title), md(string(d.Cause)), sure(d), webhook.StoryMarkdown(d.Story), d.Prior)
+			md(d.Title), md(string(d.Cause)), sure(d), report.StoryMarkdown(d.Story), d.Prior)
 		for _, x := range d.Findings {
 			fmt.Fprintf(w, "| %+.1f | %s | %s |\n", x.Weight, md(x.Text), md(x.Why))
 		}
 		fmt.Fprintf(w, "| %+.1f | **sum** | |\n", d.Score)
-		if alternatives := webhook.AlternativesMarkdown(d.Alternatives); alternatives != "" {
+		if alternatives := report.AlternativesMarkdown(d.Alternatives); alternatives != "" {
 			fmt.Fprintf(w, "\nWeighed and not chosen:\n\n%s", alternatives)
 		}
 		if d.Story.Time == "" && v.Time.Queue != nil {
@@ -138,7 +141,7 @@ func printMarkdown(out io.Writer, f foundFleet) {
 		if len(d.Missing) > 0 {
 			fmt.Fprintln(w)
 		}
-		for _, line := range webhook.MissingLines(d.Missing) {
+		for _, line := range report.MissingLines(d.Missing) {
 			fmt.Fprintf(w, "- not measured: %s\n", md(line))
 		}
 		if len(d.Anomalies)+len(d.Correlations) > 0 {
@@ -151,18 +154,11 @@ func printMarkdown(out io.Writer, f foundFleet) {
 			fmt.Fprintf(w, "- moved together, which makes nothing a cause: %s\n", md(c.Text))
 		}
 	}
-	if closing := f.closing(); closing != "" {
+	if closing := f.Closing(); closing != "" {
 		fmt.Fprintf(w, "\n%s\n", closing)
 	}
-	for _, line := range slices.Concat(f.notes(), f.unmeasured()) {
+	for _, line := range slices.Concat(f.Notes(), f.Unmeasured()) {
 		fmt.Fprintf(w, "\n- %s", md(line))
 	}
 	fmt.Fprintln(w)
-}
-
-func orText(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // Do sends a request to the bot. It sends a []byte body as it is and any other body but nil as
@@ -63,9 +63,9 @@ func (b *Bot) Send(req *http.Request, into any) (status int, answer string, err 
 }
 
 // Incidents returns all incidents of the API, newest first.
-func (b *Bot) Incidents() (all []webhook.IncidentJSON, err error) {
+func (b *Bot) Incidents() (all []api.IncidentJSON, err error) {
 	for path := "/api/v1/incidents?limit=500"; ; {
-		var page webhook.IncidentsJSON
+		var page api.IncidentsJSON
 		status, answer, err := b.Do(http.MethodGet, path, nil, &page)
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("GET %s: %d %s", path, status, answer)
@@ -81,7 +81,7 @@ func (b *Bot) Incidents() (all []webhook.IncidentJSON, err error) {
 }
 
 // MustIncidents returns all incidents, and fails the test if the bot does not answer.
-func (b *Bot) MustIncidents() []webhook.IncidentJSON {
+func (b *Bot) MustIncidents() []api.IncidentJSON {
 	b.t.Helper()
 	list, err := b.Incidents()
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 
 	"paramedic/e2e/bot"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // held returns nil if the autoscaler holds the run and the hold names it.
-func held(a webhook.ActionJSON) error {
+func held(a api.ActionJSON) error {
 	for _, g := range a.Guards {
 		if g.Guard == "ownership" && g.Decision == state.Hold && strings.Contains(g.Reason, "HorizontalPodAutoscaler "+poolName) {
 			return nil

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"paramedic/e2e/bot"
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 	"paramedic/state"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // approvedBehindGate runs a scene up to the approval. Before that, arm sets what the gate does to
 // the write. After the kill, the channel gets the state that the API had when the write was sent.
-func approvedBehindGate(t *testing.T, arm func(s *scene, kill func())) (*scene, webhook.ActionJSON, <-chan state.ActionState) {
+func approvedBehindGate(t *testing.T, arm func(s *scene, kill func())) (*scene, api.ActionJSON, <-chan state.ActionState) {
 	t.Helper()
 	s := setting(t, options{mode: "approve", engines: exhausted(), gated: true})
 	s.alert("firing", exhaustion...)
@@ -91,12 +91,12 @@ func TestWritesOnceWhenKilledBeforeRecordAndInVerify(t *testing.T) {
 }
 
 // wroteOnce checks that the API server accepted one write and that it is in force.
-func (s *scene) wroteOnce(a webhook.ActionJSON) {
+func (s *scene) wroteOnce(a api.ActionJSON) {
 	s.Helper()
 	if got := writes(s.T, s.namespace); len(got) != 1 {
 		s.Errorf("the bot wrote %d times: %v", len(got), got)
 	}
-	if s.deployment().Annotations[remediate.OpIDAnnotation] == "" {
+	if s.deployment().Annotations[cluster.OpIDAnnotation] == "" {
 		s.Error("the Deployment does not carry the run's op-id")
 	}
 	if err := s.rolledOut(s.proposed(a.Change)); err != nil {

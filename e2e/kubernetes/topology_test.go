@@ -29,7 +29,7 @@ import (
 
 	"paramedic/e2e/bot"
 	"paramedic/lab/alerting"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 var installed = map[string]schema.GroupVersionResource{
@@ -270,7 +270,7 @@ func crashing(t *testing.T, b *bot.Bot, alert string, labels map[string]string) 
 }
 
 // diagnosed waits until a bot has one incident, of the cause in ownRules.
-func diagnosed(t *testing.T, b *bot.Bot) (in webhook.IncidentJSON) {
+func diagnosed(t *testing.T, b *bot.Bot) (in api.IncidentJSON) {
 	t.Helper()
 	bot.Eventually(t, 40*time.Second, "the incident is diagnosed", func() error {
 		all, err := b.Incidents()

@@ -11,7 +11,7 @@ import (
 	"paramedic/e2e/bot"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/notify/slack/slacktest"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 const (
@@ -61,7 +61,7 @@ func (c chats) clean(t *testing.T) {
 
 // notified checks that Slack and PagerDuty have each of these incidents once and no other, with the
 // given status.
-func (c chats) notified(incidents []webhook.IncidentJSON, status string) error {
+func (c chats) notified(incidents []api.IncidentJSON, status string) error {
 	messages, pages := c.slack.Messages(), c.pager.Incidents()
 	if len(messages) != len(incidents) || len(pages) != len(incidents) {
 		return fmt.Errorf("%d incidents, %d Slack messages, %d PagerDuty incidents", len(incidents), len(messages), len(pages))
@@ -87,8 +87,8 @@ func (c chats) notified(incidents []webhook.IncidentJSON, status string) error {
 }
 
 // own returns the incidents that were not merged into another.
-func own(list []webhook.IncidentJSON) []webhook.IncidentJSON {
-	return slices.DeleteFunc(slices.Clone(list), func(in webhook.IncidentJSON) bool { return in.MergedInto != "" })
+func own(list []api.IncidentJSON) []api.IncidentJSON {
+	return slices.DeleteFunc(slices.Clone(list), func(in api.IncidentJSON) bool { return in.MergedInto != "" })
 }
 
 const soon = 20 * time.Second

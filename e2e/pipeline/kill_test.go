@@ -14,7 +14,7 @@ import (
 
 	"paramedic/e2e/bot"
 	"paramedic/lab/alerting"
-	"paramedic/webhook"
+	"paramedic/webhook/api"
 )
 
 // TestKilledBotLosesNoAcceptedAlert kills the bot at random moments of a storm, also while it
@@ -60,7 +60,7 @@ func killed(t *testing.T, seed uint64) {
 		}
 	}
 
-	var list []webhook.IncidentJSON
+	var list []api.IncidentJSON
 	bot.Eventually(t, 30*time.Second, "every incident is resolved and notified once", func() error {
 		var err error
 		if list, err = b.Incidents(); err != nil {

@@ -1,9 +1,9 @@
 // Mutate finds conditions of first aid that can change while every test still passes.
 //
-// For each package it copies the sources with a switch in every condition, and builds the tests
-// once against that copy (go test -overlay; the tree is not changed). An environment variable
-// selects the mutant. Each mutant runs only against the tests in which it decides differently. The
-// mutants are:
+// For each package it copies the sources with a switch in every condition, and builds the tests of
+// the packages that must notice once against that copy (go test -overlay; the tree is not changed).
+// An environment variable selects the mutant. Each mutant runs only against the tests in which it
+// decides differently. The mutants are:
 //
 //   - a condition, an operand of && or ||, a case of a switch, or another comparison, as true or as
 //     false
