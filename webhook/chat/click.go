@@ -18,8 +18,8 @@ const (
 	buttonCancel  = "paramedic.cancel"  // value: action ID | plan hash
 )
 
-// slackClick is what is used of a block_actions payload. slack-go's own type decodes the whole
-// message, and would fail a click on a block that it does not know.
+// slackClick holds the fields of a block_actions payload that are used. slack-go's own type decodes
+// the whole message, and fails on a block that it does not know.
 type slackClick struct {
 	Type        string `json:"type"`
 	TriggerID   string `json:"trigger_id"`
@@ -36,8 +36,8 @@ type slackClick struct {
 	} `json:"actions"`
 }
 
-// decodeSlackClick reads the field payload of an interaction. A click that is none of ours, or only
-// opens a link, gives a nil click.
+// decodeSlackClick reads the field payload of an interaction. It returns nil for a click on another
+// app's button or on a link.
 func decodeSlackClick(payload string) (*slackClick, error) {
 	var c slackClick
 	if err := httpio.DecodeOne([]byte(payload), &c); err != nil {
@@ -64,8 +64,8 @@ func decodeSlackClick(payload string) (*slackClick, error) {
 	return nil, nil
 }
 
-// Interaction takes a click. The message itself is edited by the notifier; only a refused
-// click is answered here, to the one who clicked.
+// Interaction handles a click. The notifier edits the message itself. Only a refused click is
+// answered here, to the person who clicked.
 func (s *Chat) Interaction(w http.ResponseWriter, r *http.Request) error {
 	form, err := s.slackForm(w, r)
 	if err != nil {

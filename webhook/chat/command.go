@@ -25,7 +25,7 @@ const slackHelp = "*Paramedic*\n" +
 	"An ID may be shortened to any unique beginning; incidents also have a number (7, or prod-7 where there are " +
 	"several clusters)."
 
-// Command answers /paramedic. Slack shows the answer to the one who asked.
+// Command answers /paramedic. Slack shows the answer to the person who asked.
 func (s *Chat) Command(w http.ResponseWriter, r *http.Request) error {
 	form, err := s.slackForm(w, r)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Chat) Command(w http.ResponseWriter, r *http.Request) error {
 		if !errors.As(err, &a) {
 			return err
 		}
-		// Slack shows nothing of an error's body, so a person is told with 200.
+		// Slack shows nothing of an error's body, so the error is sent with 200.
 		text = ":warning: " + slackEscape(a.Text)
 		for _, c := range a.Candidates {
 			text += "\n• " + slackEscape(c)
@@ -58,13 +58,13 @@ type slackCall struct {
 	mayRead                   bool
 }
 
-// errSlackReader is the answer to somebody who may not know which incidents there are.
+// errSlackReader answers a user who may not know which incidents exist.
 var errSlackReader = httpio.Fail(http.StatusForbidden,
 	"ask in the channel that incidents are posted to, or have your Slack user added to auth.api.tokens_file "+
 		"(slack_user)")
 
-// seen returns an error of a search, or for those who may not read, one that tells nothing of what
-// there is.
+// seen returns the error of a search. For a user who may not read, it returns an error that reveals
+// nothing.
 func (c slackCall) seen(err error) error {
 	if err != nil && !c.mayRead {
 		return errSlackReader
@@ -144,11 +144,11 @@ func (s *Chat) slackIncident(ctx context.Context, c slackCall, verb state.Verb, 
 	return slackOutcome(applied, words[verb]+label), nil
 }
 
-// decision is a person's answer to one plan.
+// A decision is a person's answer to one plan.
 type decision struct {
 	verb     state.Verb
 	action   state.Action
-	planHash string // what the person saw, as the button or the command says
+	planHash string // the plan that the person saw, from the button or the command
 	reason   string
 }
 
@@ -178,7 +178,7 @@ func (s *Chat) slackDecide(ctx context.Context, c slackCall, d decision) (string
 	return slackOutcome(applied, words[d.verb]+slackEscape(d.action.Change)), nil
 }
 
-// approveLine is the command that approves an action's plan, with what the plan does.
+// approveLine returns the command that approves an action's plan, with the plan's effect.
 func approveLine(a state.Action) string {
 	return fmt.Sprintf("/paramedic approve %s %s (%s)", a.ID, state.ShortPlan(a.PlanHash), a.Change)
 }
@@ -223,7 +223,7 @@ func (s *Chat) slackList() string {
 	return b.String()
 }
 
-// storyMost is how many steps an answer in Slack shows of each kind; no playbook of ours has as
+// storyMost bounds the steps of each kind in an answer in Slack. No playbook of the library has as
 // many.
 const storyMost = 10
 
