@@ -30,7 +30,8 @@ func (s *Server) alertmanager(w http.ResponseWriter, r *http.Request) error {
 		return deny
 	}
 	if !httpio.SentJSON(r) {
-		return httpio.Fail(http.StatusUnsupportedMediaType, `send the payload as Content-Type: application/json, as Alertmanager does (curl: -H "Content-Type: application/json")`)
+		return httpio.Fail(http.StatusUnsupportedMediaType, "send the payload as Content-Type: application/json, "+
+			`as Alertmanager does (curl: -H "Content-Type: application/json")`)
 	}
 	if len(s.Clusters) == 1 { // it takes every alert, so the gate needs no look at the labels
 		if err := s.admit(s.Clusters[0]); err != nil {

@@ -75,9 +75,10 @@ func (g *gate) look(s *Server, lag state.Lag) time.Duration {
 			g.shut = map[int]refusing{}
 		}
 		was.since = now
-		s.Logger.Warn("alerts are refused with 503 until half of what waits is triaged; Alertmanager sends them again", "partition", lag.Partition,
-			"inputs", lag.Inputs, "alerts", lag.Alerts, "oldest", lag.Age.Round(time.Second).String(), "work",
-			lag.Work.Round(time.Second).String(), "max_lag", s.Limits.Lag.String())
+		s.Logger.Warn("alerts are refused with 503 until half of what waits is triaged; Alertmanager sends them again",
+			"partition", lag.Partition, "inputs", lag.Inputs, "alerts", lag.Alerts,
+			"oldest", lag.Age.Round(time.Second).String(), "work", lag.Work.Round(time.Second).String(),
+			"max_lag", s.Limits.Lag.String())
 	}
 	was.payloads++
 	g.shut[lag.Partition] = was

@@ -66,9 +66,11 @@ func Decode(body []byte, clusters []string, now time.Time) (Payload, error) {
 	}
 	switch version := string(p.Version); {
 	case version == "" || version == "null":
-		return Payload{}, httpio.Fail(http.StatusBadRequest, `the payload has no version: Paramedic reads Alertmanager's webhook payload version "4"; remove the receiver's custom payload`)
+		return Payload{}, httpio.Fail(http.StatusBadRequest, "the payload has no version: "+
+			`Paramedic reads Alertmanager's webhook payload version "4"; remove the receiver's custom payload`)
 	case version != `"4"`:
-		return Payload{}, httpio.Fail(http.StatusBadRequest, `payload version %s is not supported: Paramedic reads Alertmanager's webhook payload version "4"`, httpio.Cut(version, 32))
+		return Payload{}, httpio.Fail(http.StatusBadRequest, "payload version %s is not supported: "+
+			`Paramedic reads Alertmanager's webhook payload version "4"`, httpio.Cut(version, 32))
 	case len(p.Alerts) == 0:
 		return Payload{}, httpio.Fail(http.StatusBadRequest, "the payload has no alerts")
 	}

@@ -114,7 +114,8 @@ func (s *API) onIncident(verb state.Verb) httpio.Handler {
 			}
 		case state.VerbFeedback:
 			if req.Right == nil {
-				return httpio.Fail(http.StatusBadRequest, `say whether the diagnosis was right: {"right": true} or {"right": false, "cause": "…"}`)
+				return httpio.Fail(http.StatusBadRequest,
+					`say whether the diagnosis was right: {"right": true} or {"right": false, "cause": "…"}`)
 			}
 			if req.Cause != "" &&
 				(!httpio.PlainID(string(req.Cause), 64) || strings.ToLower(string(req.Cause)) != string(req.Cause)) {

@@ -35,7 +35,7 @@ type Config struct {
 	// APIURL is the Web API's base if it is not Slack's own. Replies may then go to its host too.
 	APIURL string
 	// HTTP sends the replies to refused clicks. If it is nil, a client with a deadline of
-	// slackReplyTo does.
+	// replyTimeout does.
 	HTTP *http.Client
 }
 
@@ -43,12 +43,12 @@ type Config struct {
 type Asker struct{ User, Channel, ChannelName string }
 
 const (
-	slackSkew    = 5 * time.Minute
-	slackBody    = 1 << 20
-	slackText    = 2900 // a section's text holds 3000 characters
-	slackAppend  = 1500 * time.Millisecond
-	slackApply   = 800 * time.Millisecond // together with slackAppend below the three seconds that Slack waits
-	slackReplyTo = 5 * time.Second
+	maxSkew       = 5 * time.Minute
+	maxBody       = 1 << 20
+	maxText       = 2900 // a section's text holds 3000 characters
+	appendTimeout = 1500 * time.Millisecond
+	applyWait     = 800 * time.Millisecond // together with appendTimeout below the three seconds that Slack waits
+	replyTimeout  = 5 * time.Second
 )
 
 // A Chat handles Slack's requests.
@@ -101,9 +101,9 @@ func (s *Chat) background(f func()) bool {
 	return true
 }
 
-// slackForm reads a request from Slack. It verifies that Slack has just signed it, and that it is
+// readForm reads a request from Slack. It verifies that Slack has just signed it, and that it is
 // no replay.
-func (s *Chat) slackForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+func (s *Chat) readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	if s.SigningSecret == nil {
 		return nil, httpio.Fail(http.StatusNotFound, "Slack is not configured: set notify.slack.signing_secret_file")
 	}
@@ -112,7 +112,7 @@ func (s *Chat) slackForm(w http.ResponseWriter, r *http.Request) (url.Values, er
 		s.Logger.Error("Slack cannot be authenticated", "err", err)
 		return nil, httpio.Fail(http.StatusServiceUnavailable, "Slack's signing secret cannot be read now; try again")
 	}
-	body, err := httpio.ReadBody(w, r, slackBody, s.bodyTimeout)
+	body, err := httpio.ReadBody(w, r, maxBody, s.bodyTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func verifySlack(header http.Header, body []byte, secret string, now time.Time) 
 	if err != nil {
 		return errors.New("the timestamp is not a number")
 	}
-	if now.Sub(time.Unix(seconds, 0)).Abs() > slackSkew {
+	if now.Sub(time.Unix(seconds, 0)).Abs() > maxSkew {
 		return errors.New("the timestamp is more than five minutes off")
 	}
 	sig, err := hex.DecodeString(given)
@@ -172,34 +172,34 @@ func verifySlack(header http.Header, body []byte, secret string, now time.Time) 
 	return nil
 }
 
-// slackMessage is the answer to a command or a refused click. Only the person who asked sees it.
-type slackMessage struct {
+// message is the answer to a command or a refused click. Only the person who asked sees it.
+type message struct {
 	ResponseType    string `json:"response_type"`
 	ReplaceOriginal bool   `json:"replace_original"`
 	Text            string `json:"text"`
 }
 
-func ephemeral(text string) slackMessage {
-	return slackMessage{ResponseType: "ephemeral", Text: httpio.Cut(text, slackText)}
+func ephemeral(text string) message {
+	return message{ResponseType: "ephemeral", Text: httpio.Cut(text, maxText)}
 }
 
-var slackEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// slackEscape returns text that Slack shows literally, without mentions, links or channels.
+// escape returns text that Slack shows literally, without mentions, links or channels.
 // Formatting marks become apostrophes.
-func slackEscape(s string) string {
+func escape(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == '`' || r == '*' || r == '~' {
 			return '\''
 		}
 		return r
 	}, text.Line(s, 500))
-	return slackEscaper.Replace(s)
+	return escaper.Replace(s)
 }
 
-// slackOrder sets the user as the actor of a request. It returns the reason if the user may not do
+// authorize sets the user as the actor of a request. It returns the reason if the user may not do
 // it.
-func (s *Chat) slackOrder(o *command.Request, userID, name, trigger string, a *state.Action) (refused string) {
+func (s *Chat) authorize(o *command.Request, userID, name, trigger string, a *state.Action) (refused string) {
 	o.Actor = s.tokens.SlackActor(userID)
 	o.Actor.Name = text.Line(name, 80)
 	o.Nonce = trigger
@@ -219,12 +219,12 @@ func (s *Chat) slackOrder(o *command.Request, userID, name, trigger string, a *s
 	return reason
 }
 
-// slackDo carries out an authorised request within Slack's timeout. It reports whether the request
+// do carries out an authorised request within Slack's timeout. It reports whether the request
 // was applied.
-func (s *Chat) slackDo(ctx context.Context, o command.Request) (applied bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, slackAppend+slackApply)
+func (s *Chat) do(ctx context.Context, o command.Request) (applied bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, appendTimeout+applyWait)
 	defer cancel()
-	applied, err = s.CarryOut(ctx, o, slackApply)
+	applied, err = s.CarryOut(ctx, o, applyWait)
 	if err == nil && applied && o.Action != "" {
 		_, err = s.Decided(o)
 	}
@@ -238,7 +238,7 @@ func (s *Chat) replyLater(to, text string) {
 		return
 	}
 	sent := s.background(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), slackReplyTo)
+		ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
 		defer cancel()
 		if err := s.reply(ctx, to, ephemeral(text)); err != nil {
 			s.Logger.Warn("reply to Slack was not sent", "err", err)
@@ -263,7 +263,7 @@ func (s *Chat) replyAllowed(to string) bool {
 	return err == nil && own.Host != "" && u.Host == own.Host && u.Scheme == own.Scheme
 }
 
-func (s *Chat) reply(ctx context.Context, to string, m slackMessage) error {
+func (s *Chat) reply(ctx context.Context, to string, m message) error {
 	body, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -273,7 +273,7 @@ func (s *Chat) reply(ctx context.Context, to string, m slackMessage) error {
 		return errors.New("response_url is not a URL")
 	}
 	req.Header.Set("Content-Type", "application/json")
-	client := http.Client{Timeout: slackReplyTo}
+	client := http.Client{Timeout: replyTimeout}
 	if s.HTTP != nil {
 		client = *s.HTTP
 	}

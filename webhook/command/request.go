@@ -178,19 +178,7 @@ func (r *Runner) CheckAction(verb state.Verb, a state.Action, planHash string) e
 		return nil
 	}
 	if a.State != state.AwaitingApproval && (verb != state.VerbDeny || a.State != state.Proposed) {
-		reason := "it is " + string(a.State)
-		switch {
-		case a.State == state.Proposed && (a.Mode == "suggest" || a.Mode == "observe"):
-			reason = "in mode " + a.Mode + " Paramedic does not write; run it yourself: " + a.Command
-		case a.DecidedBy.ID != "" && (a.Reason == "" || a.Declined()):
-			reason += ", decided by " + a.DecidedBy.String()
-		case a.Reason != "":
-			reason += ": " + a.Reason
-		}
-		if a.State == state.Expired {
-			reason += "; " + plannedAgain
-		}
-		return httpio.Fail(http.StatusConflict, "%s does not await a decision: %s", a.ID, reason)
+		return httpio.Fail(http.StatusConflict, "%s does not await a decision: %s", a.ID, whyNoDecision(a))
 	}
 	if a.State == state.AwaitingApproval && !a.ExpiresAt.IsZero() && !r.Clock.Now().Before(a.ExpiresAt) {
 		return httpio.Fail(http.StatusConflict, "the approval of %s expired at %s; %s", a.ID,
@@ -210,6 +198,23 @@ func (r *Runner) CheckAction(verb state.Verb, a state.Action, planHash string) e
 		return httpio.Fail(http.StatusConflict, "%s is resolved; %s is not needed any more", in.ID, a.ID)
 	}
 	return nil
+}
+
+// whyNoDecision returns why an action does not await a decision.
+func whyNoDecision(a state.Action) string {
+	reason := "it is " + string(a.State)
+	switch {
+	case a.State == state.Proposed && (a.Mode == "suggest" || a.Mode == "observe"):
+		reason = "in mode " + a.Mode + " Paramedic does not write; run it yourself: " + a.Command
+	case a.DecidedBy.ID != "" && (a.Reason == "" || a.Declined()):
+		reason += ", decided by " + a.DecidedBy.String()
+	case a.Reason != "":
+		reason += ": " + a.Reason
+	}
+	if a.State == state.Expired {
+		reason += "; " + plannedAgain
+	}
+	return reason
 }
 
 // plannedAgain is the advice for a decision that comes too late.

@@ -132,7 +132,8 @@ var pagerLabels = []string{
 
 var (
 	// labelPair matches key="value", key=value and key: value, as alert templates write them.
-	labelPair = regexp.MustCompile(`(?:^|[^\w])(` + strings.Join(pagerLabels, "|") + `)"?\s*[=:]\s*(?:"([^"\n]{1,253})"|([^\s",;{}()\[\]]{1,253}))`)
+	labelPair = regexp.MustCompile(`(?:^|[^\w])(` + strings.Join(pagerLabels, "|") + `)"?\s*[=:]\s*` +
+		`(?:"([^"\n]{1,253})"|([^\s",;{}()\[\]]{1,253}))`)
 	// firingTitle matches the rule's name in Alertmanager's own title.
 	firingTitle = regexp.MustCompile(`^\[FIRING:\d+\]\s+([A-Za-z_][\w:.-]{0,127})`)
 )
