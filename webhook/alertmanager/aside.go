@@ -85,15 +85,15 @@ type AsideJSON struct {
 // An Aside remembers the last alerts that were set aside, at most asideKept. The zero value is
 // ready.
 type Aside struct {
-	mu    sync.Mutex
-	total uint64
-	last  []AsideJSON     // the newest last
-	said  map[string]bool // reasons and receivers that were logged
+	mu     sync.Mutex
+	total  uint64
+	last   []AsideJSON     // the newest last
+	logged map[string]bool // reasons and receivers that were logged
 }
 
 const (
-	asideKept = 50
-	asideSaid = 256
+	asideKept   = 50
+	asideLogged = 256
 )
 
 // Add counts a receiver's alerts that were set aside. It returns those to log: the first of each
@@ -101,7 +101,7 @@ const (
 func (b *Aside) Add(at time.Time, receiver string, lost []SetAside) []SetAside {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var tell []SetAside
+	var first []SetAside
 	for _, l := range lost {
 		b.total += l.Count
 		i := slices.IndexFunc(b.last,
@@ -117,15 +117,15 @@ func (b *Aside) Add(at time.Time, receiver string, lost []SetAside) []SetAside {
 			b.last = slices.Delete(b.last, 0, 1)
 		}
 		key := l.Reason + "\x00" + receiver
-		if !b.said[key] && len(b.said) < asideSaid {
-			if b.said == nil {
-				b.said = map[string]bool{}
+		if !b.logged[key] && len(b.logged) < asideLogged {
+			if b.logged == nil {
+				b.logged = map[string]bool{}
 			}
-			b.said[key] = true
-			tell = append(tell, l)
+			b.logged[key] = true
+			first = append(first, l)
 		}
 	}
-	return tell
+	return first
 }
 
 // Last returns the last alerts that were set aside, the newest first, and their number since the
