@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/state"
 )
 
 // of is the sample incident with another cause; an empty one has no verdict yet.
 func of(t *testing.T, cause state.Cause) notify.Message {
-	m := notify.Compose(facts(t))
+	m := notify.Compose(notifytest.Facts(t))
 	m.Cause, m.Diagnosed = cause, cause != ""
 	m.Title = "It is " + string(cause)
 	return m

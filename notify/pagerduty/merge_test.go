@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/state"
 )
 
 // merged is the sample incident after a root took it.
 func merged(t *testing.T) notify.Message {
-	f := facts(t)
+	f := notifytest.Facts(t)
 	f.Incident.Status, f.Incident.MergedInto, f.Incident.ResolvedBy = state.StatusResolved, "INC-1", "merge"
 	f.Root = &state.Incident{Number: 41, Title: "GPU fault on node-7"}
 	return notify.Compose(f)
@@ -23,7 +24,7 @@ func merged(t *testing.T) notify.Message {
 // keep the page ringing, and trying again writes no second one.
 func TestRobusta1350MergedPageSaysWhereItWent(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{RoutingKey: key, Token: "token", From: []string{"bot@example.com"}})
-	ref, err := n.Show(t.Context(), notify.Compose(facts(t)), state.Told{}, true)
+	ref, err := n.Show(t.Context(), notify.Compose(notifytest.Facts(t)), state.Told{}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/state"
 )
 
 // needing is the sample incident with a run that needs a person since so many minutes.
 func needing(t *testing.T, minutes int) notify.Message {
-	f := facts(t)
+	f := notifytest.Facts(t)
 	f.Incident.Severity, f.Incident.AckedAt = state.Warning, time.Time{}
 	f.Incident.HandedAt = f.Incident.StartedAt.Add(time.Duration(minutes) * time.Minute)
 	f.Actions[0].State, f.Actions[0].Reason = state.NeedsHuman, "inconclusive, the change is kept; to undo it by hand: kubectl patch"

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
 )
@@ -45,7 +46,7 @@ func gold(t *testing.T, name string, v any) {
 
 func TestRendering(t *testing.T) {
 	n := &Notifier{cfg: Config{SigningSecretFile: "secret"}}
-	f := facts0(t)
+	f := notifytest.Facts(t)
 	gold(t, "open", n.render(notify.Compose(f)))
 	f.Actions[0].State, f.Actions[0].Mode = state.Proposed, "suggest"
 	f.Links.Base = ""

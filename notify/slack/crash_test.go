@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
 )
@@ -36,7 +37,7 @@ func TestACrashBetweenPostAndOutcomeLeavesOneMessage(t *testing.T) {
 		Since: wanted, Turn: 9}
 	var out state.Outcome
 	for life := range 4 {
-		clock := &quick{now: wanted.Add(time.Duration(life)*time.Minute - time.Second)}
+		clock := &notifytest.Clock{Time: wanted.Add(time.Duration(life)*time.Minute - time.Second)}
 		if life == 1 {
 			b.facts.Timeline = append(b.facts.Timeline, state.Entry{N: 9, Text: "acknowledged by Ada"})
 		}

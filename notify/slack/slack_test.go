@@ -2,7 +2,6 @@ package slack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
 )
@@ -23,30 +23,6 @@ import (
 var update = flag.Bool("update", false, "rewrite the files in testdata and deploy")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// facts is the sample incident that every adapter's tests show.
-func facts0(t testing.TB) notify.Facts {
-	b, err := os.ReadFile("../testdata/facts.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f notify.Facts
-	if err := json.Unmarshal(b, &f); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// quick is a clock on which no wait takes time.
-type quick struct{ now time.Time }
-
-func (q *quick) Now() time.Time { return q.now }
-func (q *quick) After(d time.Duration) <-chan time.Time {
-	q.now = q.now.Add(d)
-	c := make(chan time.Time, 1)
-	c <- q.now
-	return c
-}
 
 // bench is a notifier in front of a fake workspace. No call that Slack would refuse is expected,
 // but for those that a test names.
@@ -73,14 +49,14 @@ func bench(t testing.TB, cfg Config, opt slacktest.Options, expected ...string) 
 	}
 	cfg.SigningSecretFile = "secret"
 	n := New(cfg, Options{
-		Clock: &quick{now: time.Now()}, Log: slog.New(slog.DiscardHandler), HTTP: client,
+		Clock: &notifytest.Clock{Time: time.Now()}, Log: slog.New(slog.DiscardHandler), HTTP: client,
 		Token: func() (string, error) { return "xoxb-test", nil },
 	})
 	return n, s
 }
 
 func fresh(t testing.TB) notify.Facts {
-	f := facts0(t)
+	f := notifytest.Facts(t)
 	f.Incident.OpenedAt = time.Now() // Slack's timestamps are of now
 	return f
 }
@@ -337,7 +313,7 @@ func TestADeletedMessageIsNotPostedAgain(t *testing.T) {
 }
 
 func TestItKeepsBelowOneMessageASecond(t *testing.T) {
-	clock := &quick{now: time.Now()}
+	clock := &notifytest.Clock{Time: time.Now()}
 	s := slacktest.New(slacktest.Options{Burst: 1, Now: clock.Now})
 	client := &http.Client{Transport: &http.Transport{}}
 	defer s.Close()

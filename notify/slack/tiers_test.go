@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"paramedic/notify"
+	"paramedic/notify/notifytest"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
 )
 
 func TestEditsAndSearchesKeepTheirTiers(t *testing.T) {
-	clock := &quick{now: time.Now()}
+	clock := &notifytest.Clock{Time: time.Now()}
 	s := slacktest.New(slacktest.Options{Burst: 1, Now: clock.Now})
 	defer s.Close()
 	n := New(Config{Channel: "#llm-oncall", APIURL: s.URL()},

@@ -139,25 +139,25 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, into any, check fu
 		return false // the client went away
 	}
 	if len(body) > maxBody {
-		s.fail("an event of more than %d bytes", maxBody)
+		s.Fail("an event of more than %d bytes", maxBody)
 		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
 		return false
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		s.fail("an event that does not decode: %v", err)
+		s.Fail("an event that does not decode: %v", err)
 		refuse(w, err.Error())
 		return false
 	}
 	key, errs := check()
 	if len(errs) > 0 {
-		s.fail("%s: %v", r.URL.Path, errs)
+		s.Fail("%s: %v", r.URL.Path, errs)
 		refuse(w, errs...)
 		return false
 	}
 	if s.opt.RoutingKey != "" && key != s.opt.RoutingKey {
-		s.fail("%s: the routing key is not known", r.URL.Path) // PagerDuty takes it, and drops it
+		s.Fail("%s: the routing key is not known", r.URL.Path) // PagerDuty takes it, and drops it
 		answer(w, http.StatusAccepted, taken)
 		return false
 	}
@@ -215,12 +215,12 @@ func (s *Server) rest(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token := r.Header.Get("Authorization")
 		if s.opt.Token != "" && token != "Token token="+s.opt.Token || token == "" || token == "Token token=" {
-			s.fail("%s %s: the token is wrong", r.Method, r.URL.Path)
+			s.Fail("%s %s: the token is wrong", r.Method, r.URL.Path)
 			answer(w, http.StatusUnauthorized, map[string]any{"error": map[string]any{"code": 2006, "message": "Unauthorized"}})
 			return
 		}
 		if s.opt.ReadOnly && r.Method != http.MethodGet {
-			s.fail("%s %s: the token may read only", r.Method, r.URL.Path)
+			s.Fail("%s %s: the token may read only", r.Method, r.URL.Path)
 			answer(w, http.StatusForbidden, map[string]any{"error": map[string]any{"code": 2010, "message": "Access Denied"}})
 			return
 		}
@@ -244,7 +244,7 @@ func (s *Server) listUsers(w http.ResponseWriter, r *http.Request) {
 func (s *Server) listIncidents(w http.ResponseWriter, r *http.Request) {
 	key := r.URL.Query().Get("incident_key")
 	if key == "" {
-		s.fail("a search for incidents without incident_key: %s", r.URL.RawQuery) // it would page through the whole account
+		s.Fail("a search for incidents without incident_key: %s", r.URL.RawQuery) // it would page through the whole account
 	}
 	list := []map[string]any{}
 	for _, in := range s.Incidents() {
@@ -271,7 +271,7 @@ func (s *Server) addNote(w http.ResponseWriter, r *http.Request) {
 	err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(&body)
 	n := utf8.RuneCountInString(body.Note.Content)
 	if from == "" || len(s.opt.From) > 0 && !slices.Contains(s.opt.From, from) || err != nil || n == 0 || n > maxNote {
-		s.fail("a note in %s from %q of %d characters: %v", id, from, n, err)
+		s.Fail("a note in %s from %q of %d characters: %v", id, from, n, err)
 		answer(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"code": 2001, "message": "Invalid Input Provided"}})
 		return
 	}

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"paramedic/notify/notifytest"
 )
 
 // Options are a fake account. The zero value takes any routing key of 32 characters and any token.
@@ -68,6 +70,7 @@ type Fault struct {
 
 // A Server is the fake. It is safe for concurrent use.
 type Server struct {
+	notifytest.FailureLog
 	opt  Options
 	http *httptest.Server
 	done chan struct{}
@@ -79,8 +82,7 @@ type Server struct {
 	events    []string
 	dropped   []string
 	changes   []string
-	failures  []string
-	faults    []*Fault
+	faults    notifytest.Faults[Fault]
 	times     []time.Time
 	limited   int
 }
@@ -99,7 +101,7 @@ func New(opt Options) *Server {
 	mux.HandleFunc("GET /incidents/{id}/notes", s.rest(s.listNotes))
 	mux.HandleFunc("POST /incidents/{id}/notes", s.rest(s.addNote))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail("%s %s is not known", r.Method, r.URL.Path)
+		s.Fail("%s %s is not known", r.Method, r.URL.Path)
 		http.NotFound(w, r)
 	})
 	s.http = httptest.NewServer(s.faulty(mux))
@@ -161,39 +163,16 @@ func (s *Server) Limited() int {
 	return s.limited
 }
 
-// Failures are the requests that PagerDuty would have refused or dropped, in words.
-func (s *Server) Failures() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.failures)
-}
-
 // Inject makes requests to come fail.
-func (s *Server) Inject(f Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.Times = max(f.Times, 1)
-	s.faults = append(s.faults, &f)
-}
-
-func (s *Server) fail(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures = append(s.failures, fmt.Sprintf(format, args...))
-}
+func (s *Server) Inject(f Fault) { s.faults.Add(f, f.Times) }
 
 func (s *Server) faulty(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		i := slices.IndexFunc(s.faults, func(f *Fault) bool { return f.Times > 0 && strings.Contains(r.URL.Path, f.Path) })
-		if i < 0 {
-			s.mu.Unlock()
+		f, faulty := s.faults.Take(func(f Fault) bool { return strings.Contains(r.URL.Path, f.Path) })
+		if !faulty {
 			next.ServeHTTP(w, r)
 			return
 		}
-		f := s.faults[i]
-		f.Times--
-		s.mu.Unlock()
 		switch f.Kind {
 		case Unavailable:
 			http.Error(w, "unavailable", http.StatusServiceUnavailable)

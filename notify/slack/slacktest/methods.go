@@ -22,7 +22,7 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 	if err := r.ParseForm(); errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, "invalid_form_data" // the client went away
 	} else if err != nil {
-		s.fail("%s: the body is not a form: %v", method, err)
+		s.Fail("%s: the body is not a form: %v", method, err)
 		return nil, "invalid_form_data"
 	}
 	token := r.Form.Get("token")
@@ -30,7 +30,7 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 		token = t
 	}
 	if s.opt.Token != "" && token != s.opt.Token || !strings.HasPrefix(token, "xoxb-") {
-		s.fail("%s: the token is not the bot's", method)
+		s.Fail("%s: the token is not the bot's", method)
 		return nil, "invalid_auth"
 	}
 	if s.overTier(method) {
@@ -39,7 +39,7 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 	var answer map[string]any
 	var code, why string
 	if !s.may(method) {
-		s.fail("%s: missing_scope", method)
+		s.Fail("%s: missing_scope", method)
 		return nil, "missing_scope"
 	}
 	switch method {
@@ -62,7 +62,7 @@ func (s *Server) call(method string, r *http.Request) (map[string]any, string) {
 		code, why = "unknown_method", "the fake does not know it"
 	}
 	if code != "" && code != "ratelimited" {
-		s.fail("%s: %s: %s", method, code, why)
+		s.Fail("%s: %s: %s", method, code, why)
 	}
 	return answer, code
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"paramedic/notify/notifytest"
+
 	"golang.org/x/time/rate"
 )
 
@@ -64,6 +66,7 @@ type Fault struct {
 
 // A Server is the fake. It is safe for concurrent use.
 type Server struct {
+	notifytest.FailureLog
 	opt  Options
 	http *httptest.Server
 	done chan struct{}
@@ -73,8 +76,7 @@ type Server struct {
 	messages []*Message
 	whispers []string
 	calls    []string
-	failures []string
-	faults   []*Fault
+	faults   notifytest.Faults[Fault]
 	limits   map[string]*rate.Limiter
 	made     map[string][]time.Time // the calls of the last minute, by method
 	limited  int
@@ -166,21 +168,9 @@ func (s *Server) Limited() int {
 	return s.limited
 }
 
-// Failures are the calls that Slack would have refused as wrong, in words.
-func (s *Server) Failures() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.failures)
-}
-
 // Inject makes calls to come fail. Faults of one method are used up in the order in which they were
 // injected.
-func (s *Server) Inject(f Fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.Times = max(f.Times, 1)
-	s.faults = append(s.faults, &f)
-}
+func (s *Server) Inject(f Fault) { s.faults.Add(f, f.Times) }
 
 // Delete takes a message away, as a person may.
 func (s *Server) Delete(ts string) {
@@ -189,23 +179,18 @@ func (s *Server) Delete(ts string) {
 	s.messages = slices.DeleteFunc(s.messages, func(m *Message) bool { return m.TS == ts })
 }
 
-func (s *Server) fault(method string) *Fault {
+// fault counts a call of a method and returns the fault that it has.
+func (s *Server) fault(method string) (Fault, bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.calls = append(s.calls, method)
-	for _, f := range s.faults {
-		if f.Times > 0 && (f.Method == "" || f.Method == method) {
-			f.Times--
-			return f
-		}
-	}
-	return nil
+	s.mu.Unlock()
+	return s.faults.Take(func(f Fault) bool { return f.Method == "" || f.Method == method })
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	method, ok := strings.CutPrefix(r.URL.Path, "/api/")
 	if !ok || r.Method != http.MethodPost && r.Method != http.MethodGet {
-		s.fail("%s %s is not a call of the Web API", r.Method, r.URL.Path)
+		s.Fail("%s %s is not a call of the Web API", r.Method, r.URL.Path)
 		http.NotFound(w, r)
 		return
 	}
@@ -213,15 +198,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.whisper(w, r)
 		return
 	}
-	f := s.fault(method)
-	if f != nil && f.Kind != Lost {
+	f, faulty := s.fault(method)
+	if faulty && f.Kind != Lost {
 		s.faulty(w, r, f)
 		return
 	}
 	answer, code := s.call(method, r)
 	w.Header().Set("X-OAuth-Scopes", strings.Join(s.opt.Scopes, ","))
 	switch {
-	case f != nil:
+	case faulty:
 		w.WriteHeader(http.StatusInternalServerError)
 	case code == "ratelimited":
 		w.Header().Set("Retry-After", "1")
@@ -234,7 +219,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) faulty(w http.ResponseWriter, r *http.Request, f *Fault) {
+func (s *Server) faulty(w http.ResponseWriter, r *http.Request, f Fault) {
 	switch f.Kind {
 	case Unavailable:
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -258,11 +243,4 @@ func (s *Server) faulty(w http.ResponseWriter, r *http.Request, f *Fault) {
 func reply(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(v)
-}
-
-// fail remembers what Slack would have refused.
-func (s *Server) fail(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures = append(s.failures, fmt.Sprintf(format, args...))
 }

@@ -117,7 +117,7 @@ func (s *Server) whisper(w http.ResponseWriter, r *http.Request) {
 	}
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&m)
 	if r.Method != http.MethodPost || err != nil || m.Text == "" || m.ResponseType != "ephemeral" {
-		s.fail("response_url: a reply is posted as JSON with an ephemeral response_type and a text (%v)", err)
+		s.Fail("response_url: a reply is posted as JSON with an ephemeral response_type and a text (%v)", err)
 		http.Error(w, "invalid_payload", http.StatusBadRequest)
 		return
 	}
