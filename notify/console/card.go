@@ -14,7 +14,7 @@ type printer struct {
 	colour bool
 }
 
-// The colours, as SGR codes.
+// The SGR codes of the colours.
 const (
 	red, green, yellow, blue, bold, dim = "31", "32", "33", "34", "1", "2"
 )
@@ -40,7 +40,7 @@ func hue(m notify.Message) string {
 	return blue
 }
 
-// entry is one step, wrapped under its own beginning.
+// entry writes one timeline entry, wrapped with a hanging indent.
 func (p *printer) entry(m notify.Message, e state.Entry) {
 	number := m.Name()
 	indent := len(clock) + 2 + len(number) + 2
@@ -53,7 +53,7 @@ func (p *printer) entry(m notify.Message, e state.Entry) {
 	}
 }
 
-// headline says in a line how the incident reads now.
+// headline writes the incident's present title as one line.
 func (p *printer) headline(m notify.Message) {
 	text := fmt.Sprintf("now %s: %s", m.Severity, m.Title)
 	if m.Diagnosed && m.Cause != state.Unknown {
@@ -67,7 +67,7 @@ func (p *printer) headline(m notify.Message) {
 	}
 }
 
-// offers are the actions that wait for a person.
+// offers writes the actions that wait for a person.
 func (p *printer) offers(m notify.Message) {
 	for _, o := range m.Actions {
 		if offered(o) {
@@ -78,14 +78,14 @@ func (p *printer) offers(m notify.Message) {
 	}
 }
 
-// How much of each list a card shows; the page has the rest.
+// The number of items of each list on a card. The page has the rest.
 const (
 	shownEvidence = 5
 	shownDo       = 6
 	shownAvoid    = 6
 )
 
-// card is the incident in full.
+// card writes the whole incident.
 func (p *printer) card(m notify.Message) {
 	p.b.WriteString("\n")
 	head := strings.ToUpper(string(m.Severity))
@@ -131,7 +131,7 @@ func cause(m notify.Message) string {
 	return fmt.Sprintf("%s, %s sure", m.Cause, state.FormatShare(m.Confidence))
 }
 
-// checks counts the playbook's answers; the page has each.
+// checks counts the answers of the playbook's checks. The page shows each.
 func checks(m notify.Message) string {
 	counts := map[string]int{}
 	for _, c := range m.Checks {
@@ -212,7 +212,7 @@ func words(s state.ActionState) string {
 	return strings.ReplaceAll(string(s), "_", " ")
 }
 
-// label names only the first line of a list.
+// label returns s for the first line of a list, and otherwise "".
 func label(i int, s string) string {
 	if i > 0 {
 		return ""
@@ -220,12 +220,12 @@ func label(i int, s string) string {
 	return s
 }
 
-// item is a row that is never wrapped: a command has to be copied whole.
+// item writes a row without wrapping, so that a command can be copied whole.
 func (p *printer) item(name, text string) {
 	fmt.Fprintf(&p.b, "  %s  %s\n", p.paint(dim, fmt.Sprintf("%-9s", name)), text)
 }
 
-// list shows the first of a list, wrapped under their own beginnings, and counts the others.
+// list writes the first rows, wrapped with a hanging indent, and counts the others.
 func (p *printer) list(name string, most, n int, row func(int) string) {
 	for i := range min(n, most) {
 		line := row(i)
@@ -246,7 +246,7 @@ func (p *printer) list(name string, most, n int, row func(int) string) {
 	}
 }
 
-// row is a labelled paragraph; nothing where there is no text.
+// row writes a labelled paragraph, or nothing for an empty text.
 func (p *printer) row(name, text string) {
 	if text == "" {
 		return

@@ -1,10 +1,9 @@
-// Package console tells incidents to the person at the terminal, or to a log file: a card once an
-// incident has a verdict or another one, and a line for every step in between. What was said is not
-// said again: a change of the wording is a line, first aid that waits for a person is a few.
+// Package console writes incidents to a terminal or a log file. It writes a card at each new
+// verdict, and a line for each step in between. It writes nothing twice: a new wording is one line,
+// and first aid that waits for a person is a few.
 //
-// It promises to be readable at a glance and on 80 columns, to use colour only where it was told
-// that a person looks, and to keep what came out of an alert from steering the terminal. Lines may
-// come twice after a crash; they are never lost.
+// The output fits 80 columns. It has colours only if the caller asked for them. Text from alerts
+// cannot control the terminal. After a crash, lines may be repeated; none is lost.
 package console
 
 import (
@@ -20,24 +19,23 @@ import (
 	"paramedic/state"
 )
 
-// width is where text wraps: the terminals of a pager's laptop are no wider.
+// width is the column at which text wraps, for the terminal of a small laptop.
 const width = 80
 
-// clock is how times of the day are written.
+// clock is the format of a time of day.
 const clock = "15:04:05 UTC"
 
-// Options are what a Notifier needs.
+// Options configure a Notifier.
 type Options struct {
 	Out    io.Writer
 	Colour bool
 }
 
-// Terminal says whether a person looks at the writer who wants colours: it is a terminal, and not
-// told to be plain (https://no-color.org).
+// Terminal reports whether the writer should get colours: it is a terminal, and NO_COLOR is not set
+// (https://no-color.org).
 func Terminal(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && Attended(w) }
 
-// Attended says whether a person looks at the writer: it is a terminal, and one where a line can be
-// written over.
+// Attended reports whether the writer is a terminal that can overwrite a line.
 func Attended(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
@@ -55,11 +53,11 @@ type Notifier struct {
 
 var _ notify.Notifier = (*Notifier)(nil)
 
-// New makes a notifier.
+// New returns a notifier.
 func New(opt Options) *Notifier { return &Notifier{opt: opt} }
 
-// The handles in the channel's Ref: the last timeline entry written, and what the last card,
-// headline and offers said.
+// The handles in the channel's Ref: the last timeline entry that was written, and digests of the
+// last card, headline and offers.
 const (
 	refThread = "thread"
 	refCard   = "card"
@@ -67,7 +65,7 @@ const (
 	refOffers = "offers"
 )
 
-// Show writes what is new since the channel was last told.
+// Show writes what is new since the last message on the channel.
 func (n *Notifier) Show(_ context.Context, m notify.Message, told state.Told, _ bool) (map[string]string, error) {
 	ref := maps.Clone(told.Ref)
 	if ref == nil {
@@ -83,7 +81,7 @@ func (n *Notifier) Show(_ context.Context, m notify.Message, told state.Told, _ 
 			continue
 		}
 		ref[refThread] = strconv.Itoa(e.N)
-		if !offered || !waits(m, e.Action) { // the offer itself says more
+		if !offered || !waits(m, e.Action) { // the offer has the details
 			p.entry(m, e)
 		}
 	}
@@ -105,16 +103,16 @@ func (n *Notifier) Show(_ context.Context, m notify.Message, told state.Told, _ 
 	return ref, nil
 }
 
-// verdict is what a card is about: a new one is written when it changes, and not for every alert
-// more.
+// verdict returns a digest of a card's subject. A new card is written if it changes, but not for
+// each further alert.
 func verdict(m notify.Message) string {
 	return state.Hash(string(m.Cause), fmt.Sprint(m.Diagnosed, m.Status == state.StatusResolved), m.MergedInto)
 }
 
-// headline is what a line is written for when nothing more has changed.
+// headline returns a digest of the title and severity. A line is written if only it changes.
 func headline(m notify.Message) string { return state.Hash(m.Title, string(m.Severity)) }
 
-// offers is what waits for a person.
+// offers returns a digest of the actions that wait for a person.
 func offers(m notify.Message) string {
 	var parts []string
 	for _, o := range m.Actions {
@@ -125,12 +123,12 @@ func offers(m notify.Message) string {
 	return state.Hash(parts...)
 }
 
-// offered reports whether a person is asked to decide on an action, to do it, or to see to it.
+// offered reports whether a person should decide on an action, carry it out, or take care of it.
 func offered(o notify.Offer) bool {
 	return o.Awaits() || o.State == state.Proposed || o.NeedsPerson
 }
 
-// waits says whether an action is on offer now.
+// waits reports whether an action waits for a person now.
 func waits(m notify.Message, id state.ActionID) bool {
 	for _, o := range m.Actions {
 		if o.ID == id {

@@ -34,7 +34,7 @@ type event struct {
 	}
 }
 
-// check says what is wrong with an event.
+// check returns what is wrong with an event.
 func (e *event) check() []string {
 	var errs []string
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Sprintf(format, args...)) }
@@ -96,7 +96,7 @@ func (s *Server) enqueue(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A change is an event that pages nobody
+// A change is an event that pages no person
 // (https://developer.pagerduty.com/docs/events-api-v2/send-change-events).
 type change struct {
 	RoutingKey string `json:"routing_key"`
@@ -108,7 +108,7 @@ type change struct {
 	}
 }
 
-// check says what is wrong with a change.
+// check returns what is wrong with a change.
 func (c *change) check() []string {
 	switch {
 	case len(c.RoutingKey) != 32:
@@ -132,7 +132,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take reads an event and holds it to what both kinds have to keep. False: it was answered.
+// take reads an event and checks the rules of both kinds. It returns false if it has answered.
 func (s *Server) take(w http.ResponseWriter, r *http.Request, into any, check func() (key string, errs []string), taken any) bool {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, into any, check fu
 		return false
 	}
 	if s.opt.RoutingKey != "" && key != s.opt.RoutingKey {
-		s.Fail("%s: the routing key is not known", r.URL.Path) // PagerDuty takes it, and drops it
+		s.Fail("%s: the routing key is not known", r.URL.Path) // PagerDuty accepts it, and drops it
 		answer(w, http.StatusAccepted, taken)
 		return false
 	}
@@ -202,7 +202,7 @@ func (s *Server) apply(e *event) {
 			Summary: e.Payload.Summary, Details: e.Payload.Details, Links: e.Links, Triggers: 1,
 		})
 	case open == nil:
-		s.dropped = append(s.dropped, e.Action+" "+e.Key) // PagerDuty takes it and does nothing
+		s.dropped = append(s.dropped, e.Action+" "+e.Key) // PagerDuty accepts it and does nothing
 	case e.Action == "acknowledge":
 		open.Status = "acknowledged"
 	case e.Action == "resolve":
@@ -210,7 +210,7 @@ func (s *Server) apply(e *event) {
 	}
 }
 
-// rest wraps a handler of the REST API with what all of it demands.
+// rest wraps a handler of the REST API with the checks that apply to all of it.
 func (s *Server) rest(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		token := r.Header.Get("Authorization")
@@ -244,7 +244,7 @@ func (s *Server) listUsers(w http.ResponseWriter, r *http.Request) {
 func (s *Server) listIncidents(w http.ResponseWriter, r *http.Request) {
 	key := r.URL.Query().Get("incident_key")
 	if key == "" {
-		s.Fail("a search for incidents without incident_key: %s", r.URL.RawQuery) // it would page through the whole account
+		s.Fail("a search for incidents without incident_key: %s", r.URL.RawQuery) // it would read the whole account page by page
 	}
 	list := []map[string]any{}
 	for _, in := range s.Incidents() {
@@ -275,7 +275,7 @@ func (s *Server) addNote(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, map[string]any{"error": map[string]any{"code": 2001, "message": "Invalid Input Provided"}})
 		return
 	}
-	if strings.Trim(id[1:], "0") == "" { // no account has it
+	if strings.Trim(id[1:], "0") == "" { // an ID that no account has
 		answer(w, http.StatusNotFound, map[string]any{"error": map[string]any{"code": 2100, "message": "Not Found"}})
 		return
 	}

@@ -1,13 +1,13 @@
-// Package pagerdutytest is a stateful fake of PagerDuty's Events API v2, for alerts and for
-// changes, and of the part of its REST API that finds incidents and writes notes, as a real HTTP
-// server that is as strict as PagerDuty.
+// Package pagerdutytest is a stateful fake of PagerDuty's Events API v2, for alerts and changes,
+// and of the part of its REST API that finds incidents and writes notes. It is a real HTTP server,
+// and as strict as PagerDuty.
 //
 // It keeps incidents by deduplication key as PagerDuty does: a trigger folds into an open incident,
 // and opens a new one after a resolve. It enforces routing keys, the limits of every field and of
-// the body, and the rate. What PagerDuty would refuse or drop it remembers as a failure: a test
-// asserts that [Server.Failures] is empty. Faults are injected with [Server.Inject].
+// the body, and the rate. It records as a failure what PagerDuty would refuse or drop: a test
+// asserts that Server.Failures is empty. [Server.Inject] injects faults.
 //
-// [Sign] signs what PagerDuty would send, and [Webhook] makes it.
+// [Webhook] makes what PagerDuty would send, and [Sign] signs it.
 package pagerdutytest
 
 import (
@@ -24,17 +24,18 @@ import (
 	"paramedic/notify/notifytest"
 )
 
-// Options are a fake account. The zero value takes any routing key of 32 characters and any token.
+// Options configure a fake account. The zero value accepts any routing key of 32 characters and any
+// token.
 type Options struct {
 	RoutingKey string
 	Token      string
 	From       []string // the e-mail addresses of users; empty: any
-	ReadOnly   bool     // the token may read only
+	ReadOnly   bool     // the token may only read
 	PerMinute  int      // events a minute; 0: no limit
 	Now        func() time.Time
 }
 
-// An Incident is an incident as PagerDuty keeps it.
+// An Incident is an incident as PagerDuty stores it.
 type Incident struct {
 	ID       string // "P1", "P2", …
 	Key      string
@@ -43,7 +44,7 @@ type Incident struct {
 	Summary  string
 	Details  map[string]any
 	Links    []map[string]string
-	Triggers int // that were folded into it, the first among them
+	Triggers int // triggers that were folded into it, including the first
 }
 
 // A FaultKind is a way to fail.
@@ -53,8 +54,8 @@ type FaultKind int
 const (
 	Unavailable FaultKind = iota // 503; nothing happened
 	Lost                         // it happened, and the answer is a 500
-	Hang                         // nothing happens until the client gives up
-	Limited                      // 429, with Retry-After where After is set
+	Hang                         // nothing happens until the client's timeout
+	Limited                      // 429, with Retry-After if After is set
 	Invalid                      // 400
 	Garbage                      // 202 with Text as the body; it happened
 )
@@ -114,10 +115,10 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// URL is the base of both APIs, without a path.
+// URL returns the base of both APIs, without a path.
 func (s *Server) URL() string { return s.http.URL }
 
-// Incidents are the incidents, oldest first.
+// Incidents returns the incidents, oldest first.
 func (s *Server) Incidents() []Incident {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,42 +129,42 @@ func (s *Server) Incidents() []Incident {
 	return out
 }
 
-// Events are the events that were taken, as "trigger KEY".
+// Events returns the events that were accepted, as "trigger KEY".
 func (s *Server) Events() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.events)
 }
 
-// Dropped are the events that changed nothing, because no incident with their key was open.
+// Dropped returns the events that changed nothing, because no incident with their key was open.
 func (s *Server) Dropped() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.dropped)
 }
 
-// Changes are the summaries of the change events that were taken.
+// Changes returns the summaries of the change events that were accepted.
 func (s *Server) Changes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.changes)
 }
 
-// Notes are the notes of an incident.
+// Notes returns the notes of an incident.
 func (s *Server) Notes(id string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.notes[id])
 }
 
-// Limited counts the events that came too fast.
+// Limited returns the number of events that exceeded the rate.
 func (s *Server) Limited() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.limited
 }
 
-// Inject makes requests to come fail.
+// Inject makes the next matching requests fail.
 func (s *Server) Inject(f Fault) { s.faults.Add(f, f.Times) }
 
 func (s *Server) faulty(next http.Handler) http.Handler {
