@@ -237,7 +237,8 @@ func fixture() *fakeView {
 		Reason: "Prometheus timed out after 5 s"}, {Signal: "requests_waiting", Reason: "Prometheus timed out after 5 s"}}}
 
 	done, _, ran := kvIncident()
-	done.ID, done.Number, done.Status, done.ResolvedAt, done.ResolvedBy, done.StartedAt, done.ActiveAlerts = "INC-01K91B2C3D4E5F6G7H8J9K0M1N", 40, state.StatusResolved, at(-2900), "alerts", at(-2930), 0
+	done.ID, done.Number, done.Status, done.ActiveAlerts = "INC-01K91B2C3D4E5F6G7H8J9K0M1N", 40, state.StatusResolved, 0
+	done.StartedAt, done.ResolvedAt, done.ResolvedBy = at(-2930), at(-2900), "alerts"
 	done.Title, done.Actions = "KV cache exhausted on llama-70b (4 of 4 workers)", []state.ActionID{"ACT-01K91B2C3D4E5F6G7H8J9K0ACT"}
 	ran.ID, ran.Incident, ran.State, ran.Reason = done.Actions[0], done.ID, state.Succeeded, "kept: the queue drained in 4 minutes"
 	ran.Guards = ran.Guards[:4]
