@@ -14,7 +14,7 @@ import (
 
 // The API, Slack's command and Slack's button accept a person's report that a run is taken care of,
 // also for a state that only a newer version knows.
-func TestAPIAndSlackReleaseRunsThatNeedAPerson(t *testing.T) {
+func TestPeopleReleaseRunsThroughAPIAndSlack(t *testing.T) {
 	for _, as := range []state.ActionState{state.NeedsHuman, "evacuating"} {
 		for name, say := range map[string]func(s *webhook.Server) *httptest.ResponseRecorder{
 			"API": func(s *webhook.Server) *httptest.ResponseRecorder {

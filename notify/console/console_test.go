@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
 
-// The whole life of an incident, as somebody reads it who has never seen the bot.
-func TestTheStoryOfAnIncident(t *testing.T) {
+// The output of an incident from its opening to its end, for a reader who does not know the bot.
+func TestIncidentFromOpeningToEnd(t *testing.T) {
 	var out bytes.Buffer
 	n := New(Options{Out: &out})
 	told := state.Told{}
@@ -40,7 +40,7 @@ func TestTheStoryOfAnIncident(t *testing.T) {
 	show(early)
 	show(f)
 	f.Incident.AlertCount++
-	show(f) // one more alert is no news
+	show(f) // one more alert changes nothing
 	at := f.Incident.OpenedAt.Add(5 * time.Minute)
 	f.Timeline = append(f.Timeline, state.Entry{N: 4, At: at, Text: "max_num_seqs 256 → 128: approved by Ada"},
 		state.Entry{N: 5, At: at, Text: "for the record", Quiet: true})
@@ -66,8 +66,8 @@ func TestTheStoryOfAnIncident(t *testing.T) {
 	}
 }
 
-// A change is told in a line or two: what was said before is not said again.
-func TestAChangeIsShort(t *testing.T) {
+// A change is one or two lines, without a repetition.
+func TestChangeIsOneOrTwoLines(t *testing.T) {
 	var out bytes.Buffer
 	n := New(Options{Out: &out})
 	told := state.Told{}
@@ -118,7 +118,7 @@ func TestAChangeIsShort(t *testing.T) {
 	}
 }
 
-func TestNothingSteersTheTerminal(t *testing.T) {
+func TestAlertTextCannotControlTerminal(t *testing.T) {
 	for _, colour := range []bool{false, true} {
 		var out bytes.Buffer
 		f := notifytest.Facts(t)
@@ -144,7 +144,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("pipe closed") }
 
-func TestAClosedPipeIsAnError(t *testing.T) {
+func TestClosedPipeIsAnError(t *testing.T) {
 	if _, err := New(Options{Out: broken{}}).Show(t.Context(), notify.Compose(notifytest.Facts(t)), state.Told{}, true); err == nil {
 		t.Error("no error")
 	}
@@ -153,7 +153,7 @@ func TestAClosedPipeIsAnError(t *testing.T) {
 	}
 }
 
-func TestMergedSaysWhere(t *testing.T) {
+func TestMergedIncidentNamesItsRoot(t *testing.T) {
 	var out bytes.Buffer
 	f := notifytest.Facts(t)
 	f.Incident.Status, f.Incident.MergedInto, f.Root = state.StatusResolved, "INC-1", &state.Incident{Number: 41, Title: "GPU fault"}

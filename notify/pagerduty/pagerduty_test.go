@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "0123456789abcdef0123456789abcdef"
 
-// bench is a notifier in front of a fake account. Nothing that PagerDuty would refuse is expected.
+// bench returns a notifier with a fake account. The test fails if PagerDuty would refuse a request.
 func bench(t testing.TB, opt pagerdutytest.Options) (*Notifier, *pagerdutytest.Server) {
 	t.Helper()
 	clock := &notifytest.Clock{Time: time.Now()}
@@ -47,7 +47,7 @@ func bench(t testing.TB, opt pagerdutytest.Options) (*Notifier, *pagerdutytest.S
 		Options{Clock: clock, HTTP: client, RoutingKey: notifytest.Secret(key), APIToken: notifytest.Secret("token")}), s
 }
 
-func TestOnePageFromTriggerToResolve(t *testing.T) {
+func TestPageFromTriggerToResolve(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{RoutingKey: key})
 	f := notifytest.Facts(t)
 	told := state.Told{}
@@ -117,8 +117,7 @@ func TestStateTable(t *testing.T) {
 	}
 }
 
-// Every event is lost on its way back once; the page ends where it should all the same, and nobody
-// is paged twice.
+// The answer to every event is lost once. The page still ends, and no person is paged twice.
 func TestRetriesKeepTheOrder(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
 	f := notifytest.Facts(t)
@@ -188,7 +187,7 @@ func TestStatusMatrix(t *testing.T) {
 	}
 }
 
-func TestAHangingPagerDutyEndsWithTheContext(t *testing.T) {
+func TestHangingPagerDutyEndsWithContext(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
 	s.Inject(pagerdutytest.Fault{Kind: pagerdutytest.Hang})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -198,7 +197,7 @@ func TestAHangingPagerDutyEndsWithTheContext(t *testing.T) {
 	}
 }
 
-func TestItKeepsBelowTheRate(t *testing.T) {
+func TestNotifierStaysBelowRateLimit(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{PerMinute: 120})
 	f := notifytest.Facts(t)
 	for i := range 300 {
@@ -212,7 +211,7 @@ func TestItKeepsBelowTheRate(t *testing.T) {
 	}
 }
 
-func TestEveryLimitIsHeld(t *testing.T) {
+func TestMessagesStayWithinVendorLimits(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
 	f := notifytest.Facts(t)
 	for i, text := range []string{strings.Repeat("漢", 10000), strings.Repeat("😀", 10000), strings.Repeat("<&\x00", 10000), strings.Repeat(`"\`, 10000)} {
@@ -243,7 +242,7 @@ func TestEveryLimitIsHeld(t *testing.T) {
 	}
 }
 
-func TestOneNoteAnIncident(t *testing.T) {
+func TestNoteIsWrittenOncePerIncident(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{Token: "token", From: []string{"bot@example.com"}})
 	m := notify.Compose(notifytest.Facts(t))
 	s.Inject(pagerdutytest.Fault{Path: "/nothing"})
@@ -267,7 +266,7 @@ func TestOneNoteAnIncident(t *testing.T) {
 	}
 }
 
-func TestALostNoteIsNotRepeated(t *testing.T) {
+func TestLostNoteIsNotRepeated(t *testing.T) {
 	n, s := bench(t, pagerdutytest.Options{})
 	m := notify.Compose(notifytest.Facts(t))
 	// The first request reads the notes, the second writes one and loses the answer.
@@ -340,7 +339,7 @@ func FuzzReplies(f *testing.F) {
 	})
 }
 
-// answer is a PagerDuty that always says the same.
+// answer is a PagerDuty that always returns the same answer.
 type answer struct {
 	body   string
 	status int

@@ -10,7 +10,7 @@ import (
 	"paramedic/state"
 )
 
-func TestNeedsHumanHasItsButton(t *testing.T) {
+func TestRunThatNeedsAPersonHasAButton(t *testing.T) {
 	f := notifytest.Facts(t)
 	a := &f.Actions[0]
 	a.State, a.Reason, a.Verify = state.NeedsHuman, "inconclusive, the change is kept", state.Verification{}

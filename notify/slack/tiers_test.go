@@ -24,7 +24,7 @@ func TestEditsAndSearchesKeepTheirTiers(t *testing.T) {
 	}
 	for i := range 120 {
 		f.Incident.AlertCount++
-		f.Incident.ID = state.IncidentID(fmt.Sprintf("INC-%d", i%2)) // one is there to be found, one is not
+		f.Incident.ID = state.IncidentID(fmt.Sprintf("INC-%d", i%2)) // one message exists, one does not
 		if i%2 == 0 {
 			_, err = n.Show(t.Context(), notify.Compose(f), state.Told{Ref: ref}, true)
 		} else {

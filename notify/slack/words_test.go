@@ -10,9 +10,9 @@ import (
 	"paramedic/state"
 )
 
-// The operator's own words stand in place of the built-in ones, within Slack's limits; what a
-// person decides on stays.
-func TestOwnWordsKeepLimitsAndButtons(t *testing.T) {
+// The operator's own texts replace the built-in ones, within Slack's limits. The parts that a
+// person decides on stay.
+func TestOperatorTextsKeepLimitsAndButtons(t *testing.T) {
 	n, s := bench(t, Config{SigningSecretFile: "x"}, slacktest.Options{})
 	m := notify.Compose(notifytest.Facts(t))
 	m.Words = notify.Words{Title: strings.Repeat("own title ", 50), Text: strings.Repeat("*own* text\n", 1000),

@@ -81,7 +81,7 @@ func ptr(v float64) *float64       { return &v }
 
 var pods = []string{"vllm-llama-7d9f8b6c5-x2k4p", "vllm-llama-7d9f8b6c5-9qwzt", "vllm-llama-7d9f8b6c5-b7hnd", "vllm-llama-7d9f8b6c5-m4cvs"}
 
-// ramp is a series that goes from low to high at minute zero of the chart's window of an hour.
+// ramp returns a series that rises from low to high at the onset, in minutes within an hour.
 func ramp(low, high, onset float64, wobble float64) []state.Point {
 	var out []state.Point
 	for i := range 61 {
@@ -260,7 +260,7 @@ func fixture() *fakeView {
 	return v
 }
 
-// testPlaybook is what cmd would make of a rendered playbook.
+// testPlaybook returns a rendered playbook in the form that cmd makes.
 func testPlaybook(id string, in *state.Incident, _ *state.Evidence) (Playbook, bool) {
 	if id == "absent" {
 		return Playbook{}, false

@@ -18,8 +18,8 @@ const (
 	buttonCancel  = "paramedic.cancel"  // value: action ID | plan hash
 )
 
-// A clickPayload holds the fields of a block_actions payload that are used. slack-go's own type decodes
-// the whole message, and fails on a block that it does not know.
+// A clickPayload holds the fields of a block_actions payload that are used. slack-go's own type
+// decodes the whole message, and fails on a block that it does not know.
 type clickPayload struct {
 	Type        string `json:"type"`
 	TriggerID   string `json:"trigger_id"`
