@@ -15,7 +15,7 @@ help: ## list the targets
 	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 build: ## build the binary into bin/, its version from the tag
-	CGO_ENABLED=0 $(GO) build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/paramedic ./cmd/paramedic
+	CGO_ENABLED=0 $(GO) build -ldflags '-s -w -X paramedic/cmd/paramedic/service.Version=$(VERSION)' -o bin/paramedic ./cmd/paramedic
 
 demo: build ## the whole loop on this machine: a simulated fleet breaks, the bot finds out why and mends it
 	@echo "Paramedic demo: open http://127.0.0.1:8080 and watch. Ctrl-C ends it."
@@ -25,7 +25,7 @@ test: ## unit and story tests of the product (needs only Go)
 	CGO_ENABLED=0 $(GO) vet ./...
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 20m ./...
 
-CONCURRENT := ./cmd/paramedic ./notify/... ./remediate/... ./rules/enrich/... ./state/... ./webhook/...
+CONCURRENT := ./cmd/paramedic/service/... ./notify/... ./remediate/... ./rules/enrich/... ./state/... ./webhook/...
 # nats-server 2.15.2 reads the staged state of an atomic batch without its lock (applyStreamMsgOp against batchStagedDiff.commit) when it
 # is one of a cluster: the detector now and then finds that race, which is not ours. "make test" runs what is left out here.
 race: ## what runs goroutines, under the race detector, without the longest tests (needs a C compiler)
@@ -59,7 +59,7 @@ bench: ## the benchmarks behind docs/benchmarks.md
 	CGO_ENABLED=0 $(GO) test -run='^$$' -bench=. -benchmem ./...
 
 generate: ## the reference, the schema and the manifests that are made from code
-	CGO_ENABLED=0 $(GO) test ./cmd/paramedic ./notify/slack ./rules ./playbooks -run Generated -args -update
+	CGO_ENABLED=0 $(GO) test ./cmd/paramedic/... ./notify/slack ./rules ./playbooks -run Generated -args -update
 
 generated: generate ## fail if generated files are not committed ("make test" compares them, too)
 	git diff --exit-code -- docs deploy

@@ -52,7 +52,7 @@ type Message struct {
 	ResolvedAt time.Time
 	ResolvedBy string
 	MergedInto string // "#41 KV cache exhausted …"
-	// HandedAt is when first aid last needed a person, or zero if it needs none.
+	// HandedAt holds the time at which first aid last needed a person. It is zero if it needs none.
 	HandedAt time.Time
 
 	// Words holds the operator's own texts, which replace the built-in ones.

@@ -14,15 +14,16 @@ type trouble struct {
 	alerts []*state.AlertRecord
 }
 
-// troubles does with a case's alerts what the fold does with those of the log: each joins the
-// incident that it belongs to, or opens one.
+// troubles assigns alerts to incidents as the fold does with those of the log: each joins an
+// incident or opens one.
 func (c *Catalog) troubles(alerts []alertJSON, workers []state.Worker) []*trouble {
 	var out []*trouble
 	var open []*state.Incident
 	begin := begins(alerts)
 	for i, a := range alerts {
-		rec := &state.AlertRecord{Active: true, Alert: state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(i)), Status: state.Firing, Labels: a.Labels,
-			Annotations: a.Annotations, GeneratorURL: a.GeneratorURL, StartsAt: begin[i]}}
+		rec := &state.AlertRecord{Active: true,
+			Alert: state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(i)), Status: state.Firing, Labels: a.Labels,
+				Annotations: a.Annotations, GeneratorURL: a.GeneratorURL, StartsAt: begin[i]}}
 		rec.Sign = c.Classify(rec.Alert, "test")
 		id, ok := c.Correlate(rec.Sign, workers, open, begin[i])
 		n := slices.IndexFunc(open, func(in *state.Incident) bool { return in.ID == id })
@@ -37,8 +38,10 @@ func (c *Catalog) troubles(alerts []alertJSON, workers []state.Worker) []*troubl
 }
 
 func newTrouble(number int, at time.Time) *trouble {
-	return &trouble{in: &state.Incident{ID: state.IncidentID(fmt.Sprintf("INC-%d", number)), Number: number, Cluster: "test", Status: state.StatusOpen,
-		StartedAt: at, OpenedAt: at, Scope: state.Scope{Cluster: "test"}}}
+	return &trouble{in: &state.Incident{
+		ID: state.IncidentID(fmt.Sprintf("INC-%d", number)), Number: number, Cluster: "test", Status: state.StatusOpen,
+		StartedAt: at, OpenedAt: at, Scope: state.Scope{Cluster: "test"},
+	}}
 }
 
 func (t *trouble) take(rec *state.AlertRecord) {
@@ -46,8 +49,8 @@ func (t *trouble) take(rec *state.AlertRecord) {
 	t.in.Count(rec, false, rec.Alert.StartsAt)
 }
 
-// judge takes the verdict on an incident beside the others that have one, and gives a second
-// trouble in it an incident of its own, which is judged after it.
+// judge diagnoses an incident, given the verdicts of the others. It moves a second problem in it to
+// an incident of its own, which is diagnosed after it.
 func (k *caseRun) judge(t *trouble) {
 	k.diagnose(t)
 	moved := k.cat.Aside(t.in, t.alerts, &k.ev)
@@ -71,7 +74,8 @@ func (k *caseRun) judge(t *trouble) {
 func (k *caseRun) diagnose(t *trouble) {
 	k.ev.Beside = nil
 	for _, o := range k.troubles {
-		if d := o.in.Diagnosis; o.in.ID != t.in.ID && o.in.Cause() != state.Unknown && o.in.Cause() != state.BenignAlert {
+		if d := o.in.Diagnosis; o.in.ID != t.in.ID && o.in.Cause() != state.Unknown &&
+			o.in.Cause() != state.BenignAlert {
 			k.ev.Beside = append(k.ev.Beside, state.Beside{Incident: o.in.ID, Cause: d.Cause, Scope: d.Scope})
 		}
 	}

@@ -13,25 +13,15 @@ import (
 	"paramedic/state"
 )
 
-func mustLoad(tb testing.TB) *Catalog {
-	tb.Helper()
-	c, problems, err := Load("")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	for _, p := range problems {
-		tb.Errorf("built-in catalogue: %s", p)
-	}
-	return c
-}
-
-func TestBuiltInCatalogueIsSound(t *testing.T) {
-	c := mustLoad(t)
+func TestBuiltInCatalogueHasNoProblems(t *testing.T) {
+	c := MustLoad(t)
 	if len(c.Causes()) < 10 {
 		t.Errorf("%d causes, want the first ten", len(c.Causes()))
 	}
-	for _, id := range []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup", "queue_time_high", "kv_pressure", "preemptions",
-		"throughput_drop", "error_rate", "aborts", "prefix_hit_low", "gpu_memory_high", "gpu_hardware", "gpu_throttled", "gpu_idle", "memory_growth",
+	for _, id := range []state.Symptom{"ttft_high", "itl_high", "e2e_high", "queue_buildup", "queue_time_high", "kv_pressure",
+		"preemptions",
+		"throughput_drop", "error_rate", "aborts", "prefix_hit_low", "gpu_memory_high", "gpu_hardware", "gpu_throttled", "gpu_idle",
+		"memory_growth",
 		"oom", "crash_loop", "worker_down", "target_down", "no_endpoints", "rollout_stuck", "slo_burn", "quality", state.Unclassified} {
 		if _, ok := c.symptoms[id]; !ok {
 			t.Errorf("no symptom %s", id)
@@ -45,16 +35,18 @@ func TestBuiltInCatalogueIsSound(t *testing.T) {
 			t.Errorf("cause %s does not say what it is, what to do, what to avoid and what looks like it", cause.ID)
 		}
 		for _, a := range cause.LookAlikes {
-			if other, ok := c.Cause(a.Cause); ok && other.differs(cause.ID) == "" && cause.ID != "benign_alert" && a.Cause != "benign_alert" &&
-				!strings.Contains("prefix_cache_collapse kv_exhaustion", string(a.Cause)) && cause.ID != "prefill_starvation" && cause.ID != "engine_hang" {
+			if other, ok := c.Cause(a.Cause); ok && other.differs(cause.ID) == "" && cause.ID != "benign_alert" &&
+				a.Cause != "benign_alert" &&
+				!strings.Contains("prefix_cache_collapse kv_exhaustion", string(a.Cause)) && cause.ID != "prefill_starvation" &&
+				cause.ID != "engine_hang" {
 				t.Errorf("%s says what sets %s apart, but not the other way round", cause.ID, a.Cause)
 			}
 		}
 	}
 }
 
-func TestEveryCauseHasItsPartners(t *testing.T) {
-	c := mustLoad(t)
+func TestEveryCauseHasCaseAndPlaybook(t *testing.T) {
+	c := MustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +60,7 @@ func TestEveryCauseHasItsPartners(t *testing.T) {
 }
 
 func TestCases(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
 		t.Fatal(err)
@@ -91,10 +83,9 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// Of two causes that are taken for each other, each is named where the other one would come to mind
-// first.
-func TestLookAlikesAreToldApartBothWays(t *testing.T) {
-	c := mustLoad(t)
+// Of two look-alikes, each is named in a case where the other one is the obvious guess.
+func TestLookAlikesAreDistinguishedBothWays(t *testing.T) {
+	c := MustLoad(t)
 	results, err := c.RunCases("testdata/cases")
 	if err != nil {
 		t.Fatal(err)
@@ -123,9 +114,9 @@ func TestLookAlikesAreToldApartBothWays(t *testing.T) {
 	}
 }
 
-func TestUsersRulesExtendAndReplace(t *testing.T) {
+func TestUserRulesExtendAndReplace(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "mine.yaml", `alerts:
+	Write(t, dir, "mine.yaml", `alerts:
   - {name: LLMHighTTFT, symptom: e2e_high}
   - {name: OurOwnRule, symptom: kv_pressure}
 causes:
@@ -154,7 +145,7 @@ causes:
 
 func TestProblemsNameFileAndLine(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "bad.yaml", `alerts:
+	Write(t, dir, "bad.yaml", `alerts:
   - {name: A, symptom: no_such_symptom}
 causes:
   - id: mine
@@ -171,7 +162,7 @@ causes:
       - {when: kv_usage.max > 0.5, weight: 1, text: f, per: star}
       - {when: e2e_p95.value > 2.0 * e2e_p95.week_ago, weight: 1, text: g}
 `)
-	write(t, dir, "worse.yaml", "causes:\n  - id: x\n    titel: y\n")
+	Write(t, dir, "worse.yaml", "causes:\n  - id: x\n    titel: y\n")
 	_, problems, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -199,11 +190,11 @@ causes:
 	}
 }
 
-// What loads can be used: a word that nothing stands for, or a weight that is no number, would only
-// show in an incident.
-func TestWhatCannotBeUsedIsAProblem(t *testing.T) {
+// Load reports every unusable entry. An unknown placeholder, or a weight that is no number, would
+// otherwise appear only in an incident.
+func TestUnusableEntriesAreProblems(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "mine.yaml", `alerts:
+	Write(t, dir, "mine.yaml", `alerts:
   - {name: A, symptom: kv_pressure, severity: sev-critical}
   - {name: B, symptom: kv_pressure, severity: p1}
 causes:
@@ -248,7 +239,8 @@ pathologies:
 		"2: alert A: severity \"sev-critical\" is none of critical, warning, info",
 		"5: prior is -Inf dB: give a number from -100 to 100",
 		"10: weight is +Inf dB: give a number from -100 to 100",
-		"10: no value for {pods} here: in evidence there are {full_in}, {count}, {total}, in titles and advice {pods}, {nodes}, {gpus}, {broken}, {of_workers}",
+		"10: no value for {pods} here: in evidence there are {full_in}, {count}, {total}, in titles and advice {pods}, {nodes}, {gpus}, " +
+			"{broken}, {of_workers}",
 		"11: weight of else is NaN dB: give a number from -100 to 100",
 		"14: no placeholder {kv_usage} here",
 		"15: no placeholder {tagret} here",
@@ -257,7 +249,8 @@ pathologies:
 		"17: cause other leads to itself: take it out of leads_to",
 		"17: cause other looks like itself: take it out of look_alikes",
 		"25: label code: error parsing regexp: missing closing ): `5(..`",
-		"26: \"answers_total{code=\\\"500\\\"}\" is no name of a metric: give the name alone, with * for anything, and what the selector asks for as label",
+		"26: \"answers_total{code=\\\"500\\\"}\" is no name of a metric: give the name alone, with * for anything, and what the selector " +
+			"asks for as label",
 		"26: PromQL has no function \"raet\"; did you mean rate?",
 		"28: \"Answer-Errors\" is in no name of an alert, which is read as letters and digits alone: write \"answererrors\"",
 		"30: xid code \"-79\" is not a number from 1 to 999",
@@ -268,9 +261,9 @@ pathologies:
 	}
 }
 
-// Weights can only be disputed by who knows why they are what they are. Write why: below the weight
-// of what this test names.
-func TestEveryWeightHasItsReason(t *testing.T) {
+// A weight can only be questioned if its reason is known: every weight that this test names needs a
+// why.
+func TestEveryWeightHasAReason(t *testing.T) {
 	c, _, err := Load("")
 	if err != nil {
 		t.Fatal(err)
@@ -287,10 +280,10 @@ func TestEveryWeightHasItsReason(t *testing.T) {
 	}
 }
 
-// One mistake hides no other, in its file or in the next, and each says what to do.
-func TestEveryProblemOfEveryFileIsToldAtOnce(t *testing.T) {
+// One mistake hides no other, in its file or in the next, and each problem contains a fix.
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.yaml", `causes:
+	Write(t, dir, "a.yaml", `causes:
   - id: mine
     titel: typo
     prior: often
@@ -308,19 +301,20 @@ symptoms:
   - {id: s, serving: perhaps}
   - {id: s}
 `)
-	write(t, dir, "b.yaml", `alerts:
+	Write(t, dir, "b.yaml", `alerts:
   - {name: A, symptom: kv_pressure}
   - name: B
    symptom: kv_pressure
 causes: []
 `)
-	write(t, dir, "c.yaml", `alerts:
+	Write(t, dir, "c.yaml", `alerts:
   - {name: A, symptom: kv_pressure}
   - {name: D, symptom: s} # declared in a.yaml
 ---
 alerts: []
 `)
-	write(t, dir, "d.yaml", "alerts: 3\ncauses:\n  - title: x\n  - 5\nxids:\n  - {code: 79, class: hardware}\n  -\n  - {code: 79, class: notice}\n")
+	Write(t, dir, "d.yaml", "alerts: 3\ncauses:\n  - title: x\n  - 5\nxids:\n  - {code: 79, class: hardware}\n  -\n  - {code: 79, class: "+
+		"notice}\n")
 	_, problems, err := Load(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -361,10 +355,10 @@ alerts: []
 	}
 }
 
-// What a cause leads to or looks like, and what evidence shows, has to exist.
-func TestWhatIsSpokenOfExists(t *testing.T) {
+// Causes in leads_to and look_alikes, and signals of evidence, have to exist.
+func TestCatalogReferencesResolve(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.yaml", `causes:
+	Write(t, dir, "a.yaml", `causes:
   - id: mine
     title: Mine
     scope: pool
@@ -380,17 +374,18 @@ func TestWhatIsSpokenOfExists(t *testing.T) {
 	for _, p := range problems {
 		got = append(got, p.Text)
 	}
-	for i, want := range []string{`leads to "kv_exhaustoin", which is no cause; did you mean kv_exhaustion?`, `is no cause; there are bad_rollout, benign_alert, `, `no signal "kv_usge"; did you mean kv_usage?`} {
+	for i, want := range []string{`leads to "kv_exhaustoin", which is no cause; did you mean kv_exhaustion?`,
+		`is no cause; there are bad_rollout, benign_alert, `, `no signal "kv_usge"; did you mean kv_usage?`} {
 		if !strings.Contains(strings.Join(got, "\n"), want) {
 			t.Errorf("%d: nothing says %q:\n%s", i, want, strings.Join(got, "\n"))
 		}
 	}
 }
 
-// A file that is only words and anchors is read as YAML reads it.
-func TestAnchorsAndMergesAreRead(t *testing.T) {
+// Anchors and merge keys are resolved as YAML defines them.
+func TestYAMLAnchorsAndMergesAreResolved(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.yml", `causes:
+	Write(t, dir, "a.yml", `causes:
   - &mine
     id: mine
     title: Mine
@@ -400,7 +395,7 @@ func TestAnchorsAndMergesAreRead(t *testing.T) {
     id: other
     evidence: *seen
 `)
-	write(t, dir, "b.yaml", "# nothing yet\n")
+	Write(t, dir, "b.yaml", "# nothing yet\n")
 	c, problems, err := Load(dir)
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
@@ -410,9 +405,10 @@ func TestAnchorsAndMergesAreRead(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, reading it ends, with a place in it for every problem.
+// FuzzRulesFile checks that reading any file terminates, and that every problem has a line.
 func FuzzRulesFile(f *testing.F) {
-	for _, seed := range []string{"causes: [{id: a}]", "alerts:\n - x\n  y", "a: &a [*a]", "causes: &c\n  - <<: *c", "---\n---\n", "causes:\n  - id: [", "xids: {1: 2}", "\t", "symptoms:\n- {? a : b}"} {
+	for _, seed := range []string{"causes: [{id: a}]", "alerts:\n - x\n  y", "a: &a [*a]", "causes: &c\n  - <<: *c", "---\n---\n",
+		"causes:\n  - id: [", "xids: {1: 2}", "\t", "symptoms:\n- {? a : b}"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data string) {
@@ -431,37 +427,33 @@ func TestMissingDirectoryIsAnError(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, dir, name, data string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A verdict stands while what it was concluded from cannot be read; of "this or that", what was
-// never there took no part in it.
-func TestFindingsNameTheSignalsThatWereThere(t *testing.T) {
-	c := mustLoad(t)
-	v := &view{signals: map[string]*series{"requests_waiting": {}}}
-	w := weighed{seen: []seen{{found: found{Signal: "requests_waiting", reads: []string{"itl_p95", "requests_waiting"}}, of: placeholder{view: v}}}}
-	if got := w.findings(c, caseTime)[0].Reads; !slices.Equal(got, []string{"requests_waiting"}) {
+// A verdict stands while its signals cannot be read. A signal of "this or that" that was never
+// measured had no part in it.
+func TestFindingsListOnlyMeasuredSignals(t *testing.T) {
+	c := MustLoad(t)
+	v := newView(&state.Incident{}, state.Scope{}, &state.Evidence{At: Now, Samples: []state.Sample{
+		{Signal: "requests_waiting", Entity: state.Entity{Pod: "p-0"}, Value: 1, At: Now}}}, c)
+	w := weighed{
+		seen: []seen{{found: found{Signal: "requests_waiting", reads: []string{"itl_p95", "requests_waiting"}}, of: placeholder{view: v}}}}
+	if got := w.findings(c, Now)[0].Reads; !slices.Equal(got, []string{"requests_waiting"}) {
 		t.Errorf("it reads %v", got)
 	}
 }
 
-// What has been so for minutes settles more than what was seen at first: of two cases with the same
-// evidence, the one whose alert has lasted.
-func TestWhatLastsSettles(t *testing.T) {
-	c := mustLoad(t)
-	k := playedIncident(t, c, "testdata/cases/prefill_starvation_for_minutes.txtar")
+// A symptom that lasted for minutes settles more than the first evidence: two cases with the same
+// evidence differ in the age of their alert.
+func TestSettledEvidencePersists(t *testing.T) {
+	c := MustLoad(t)
+	k := firstIncident(t, c, "testdata/cases/prefill_starvation_for_minutes.txtar")
 	settled := func() bool {
-		return slices.ContainsFunc(c.Diagnose(k.in, &k.ev, caseTime).Findings, func(f state.Finding) bool { return slices.Contains(f.Settles, "long_context_burst") })
+		return slices.ContainsFunc(c.Diagnose(k.in, &k.ev, Now).Findings,
+			func(f state.Finding) bool { return slices.Contains(f.Settles, "long_context_burst") })
 	}
 	if !settled() {
 		t.Error("six minutes of streams that run on beside long prompts do not rule out a burst")
 	}
 	for i := range k.in.Symptoms {
-		k.in.Symptoms[i].First = caseTime.Add(-2 * time.Minute)
+		k.in.Symptoms[i].First = Now.Add(-2 * time.Minute)
 	}
 	if settled() {
 		t.Error("two minutes rule out a burst")

@@ -12,8 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// circulating are the thirty alert rules that users of these engines copy from one another, word
-// for word.
+// circulating are the thirty alert rules that users of these engines copy from each other,
+// verbatim.
 var circulating = []struct {
 	name, expr string
 	want       state.Symptom
@@ -32,7 +32,8 @@ var circulating = []struct {
 	{"VLLMLatencySLABreach", `histogram_quantile(0.95, rate(vllm:e2e_request_latency_seconds_bucket[5m])) > 30`, "e2e_high"},
 	{"VLLMTTFTDegradation", `histogram_quantile(0.95, rate(vllm:time_to_first_token_seconds_bucket[5m])) > 5`, "ttft_high"},
 	{"GPUMemoryHighUtilization", `DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95`, "gpu_memory_high"},
-	{"VLLMThroughputDrop", `rate(vllm:generation_tokens_total[5m]) < 0.5 * rate(vllm:generation_tokens_total[30m] offset 1h)`, "throughput_drop"},
+	{"VLLMThroughputDrop", `rate(vllm:generation_tokens_total[5m]) < 0.5 * rate(vllm:generation_tokens_total[30m] offset 1h)`,
+		"throughput_drop"},
 	{"DynamoTTFTP99High", `histogram_quantile(0.99, rate(dynamo_ttft_milliseconds_bucket{model=~".+"}[5m])) > 500`, "ttft_high"},
 	{"DynamoTTFTP99Critical", `histogram_quantile(0.99, rate(dynamo_ttft_milliseconds_bucket{model=~".+"}[5m])) > 2000`, "ttft_high"},
 	{"DynamoTBTP99High", `histogram_quantile(0.99, rate(dynamo_tbt_milliseconds_bucket{model=~".+"}[5m])) > 100`, "itl_high"},
@@ -45,17 +46,20 @@ var circulating = []struct {
 	{"KVCacheNearFull", `vllm_kv_cache_utilization > 0.95`, "kv_pressure"},
 	{"QueueBuildUp", `vllm_queue_depth > 50`, "queue_buildup"},
 	{"LowThroughput", `rate(vllm_output_tokens_total[5m]) < 100`, "throughput_drop"},
-	{"VLLMHighTTFT", `histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "ttft_high"},
-	{"VLLMQueueTimeHigh", `histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:request_queue_time_seconds_bucket[5m]))) > 2`, "queue_time_high"},
-	{"VLLMPreemptionRelatedDegradation", `sum by (cluster, model_name) (increase(vllm:num_preemptions_total[10m])) > 0 and histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "preemptions"},
+	{"VLLMHighTTFT", `histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`,
+		"ttft_high"},
+	{
+		"VLLMQueueTimeHigh", `histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:request_queue_time_seconds_bucket[5m]))) > 2`, "queue_time_high"},
+	{"VLLMPreemptionRelatedDegradation",
+		`sum by (cluster, model_name) (increase(vllm:num_preemptions_total[10m])) > 0 and histogram_quantile(0.95, sum by (le, cluster, model_name) (rate(vllm:time_to_first_token_seconds_bucket[5m]))) > 3`, "preemptions"},
 }
 
 func generator(expr string) string {
 	return "http://prometheus:9090/graph?g0.expr=" + url.QueryEscape(expr) + "&g0.tab=1"
 }
 
-func TestCirculatingRulesByNameAndByExpression(t *testing.T) {
-	c := mustLoad(t)
+func TestPublicRulesByNameAndExpression(t *testing.T) {
+	c := MustLoad(t)
 	if len(circulating) != 30 {
 		t.Fatalf("%d rules, want 30", len(circulating))
 	}
@@ -72,7 +76,7 @@ func TestCirculatingRulesByNameAndByExpression(t *testing.T) {
 }
 
 func TestOtherRulesByExpression(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for _, tt := range []struct {
 		expr string
 		want state.Symptom
@@ -81,12 +85,14 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`vllm:num_requests_running > 0 and rate(vllm:generation_tokens_total[3m]) == 0`, "throughput_drop", "stalled"},
 		{`vllm:kv_cache_usage_perc > 0.1 and vllm:num_requests_running == 0`, "kv_pressure", "idle_kv"},
 		{`vllm:kv_cache_usage_perc > 0.1 and on (pod) vllm:num_requests_running + vllm:num_requests_waiting < 1`, "kv_pressure", "idle_kv"},
-		{`sglang:token_usage > 0.1 and on (pod) max by (pod) (sglang:num_running_reqs + sglang:num_queue_reqs) == 0`, "kv_pressure", "idle_kv"},
-		{`vllm:kv_cache_usage_perc > 0.95 and vllm:num_requests_running > 10`, "kv_pressure", ""}, // full and at work
+		{`sglang:token_usage > 0.1 and on (pod) max by (pod) (sglang:num_running_reqs + sglang:num_queue_reqs) == 0`, "kv_pressure",
+			"idle_kv"},
+		{`vllm:kv_cache_usage_perc > 0.95 and vllm:num_requests_running > 10`, "kv_pressure", ""}, // full and busy
 		{`rate(dynamo_frontend_output_tokens_total[3m]) == 0 and dynamo_frontend_active_requests > 0`, "throughput_drop", "stalled"},
 		{`rate(dynamo_frontend_output_tokens_total[3m]) == 0 and dynamo_frontend_inflight_requests > 0`, "throughput_drop", "stalled"},
 		{`sglang:num_running_reqs > 0 and rate(sglang:realtime_tokens_total[3m]) == 0`, "throughput_drop", "stalled"},
-		{`sum(rate(sglang:realtime_tokens_total{mode="prefill_cache"}[5m])) / sum(rate(sglang:realtime_tokens_total{mode=~"prefill_.+"}[5m])) < 0.1`, "prefix_hit_low", ""},
+		{
+			`sum(rate(sglang:realtime_tokens_total{mode="prefill_cache"}[5m])) / sum(rate(sglang:realtime_tokens_total{mode=~"prefill_.+"}[5m])) < 0.1`, "prefix_hit_low", ""},
 		{`sum(rate(sglang:realtime_tokens_total{mode="decode"}[5m])) < 100`, "throughput_drop", ""},
 		{`DCGM_FI_DEV_XID_ERRORS > 0`, "gpu_hardware", "sticky_xid"},
 		{`changes(DCGM_FI_DEV_XID_ERRORS[5m]) > 0`, "gpu_hardware", ""},
@@ -99,22 +105,24 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`rate(vllm:request_success_total{finished_reason="error"}[5m]) > 0.1`, "error_rate", ""},
 		{`sglang:swa_token_usage > 0.95`, "kv_pressure", ""},
 		{`max by (pod) (sglang:mamba_usage) > 0.95`, "kv_pressure", ""},
-		{`llm_d_epp_std_dev_queue_size > 10`, "queue_buildup", ""}, // of a router that does not spread the load
+		{`llm_d_epp_std_dev_queue_size > 10`, "queue_buildup", ""}, // of a router that balances badly
 		{`inference_extension_flow_control_queue_size > 50`, "queue_buildup", ""},
 		{`increase(kube_pod_container_status_restarts_total[1h]) > 3`, "crash_loop", ""},
 		{`kube_node_status_condition{condition="Ready",status="true"} == 0`, "worker_down", ""},
 		{`llm_d_epp_ready_endpoints == 0`, "no_endpoints", ""},
 		{`5 < vllm:num_requests_waiting`, "queue_buildup", ""},
-		{`rate(dynamo_frontend_requests_total{model="qwen/qwen2.5-72b"}[5m]) > 50`, state.Unclassified, ""}, // a model's name, and no status
+		// A model's name, and no status.
+		{`rate(dynamo_frontend_requests_total{model="qwen/qwen2.5-72b"}[5m]) > 50`, state.Unclassified, ""},
 		{`sum(rate(http_requests_total{handler="/v1/5",status="2xx"}[5m])) > 50`, state.Unclassified, ""},
 		{`sum(rate(http_requests_total{status="415"}[5m])) > 1`, state.Unclassified, ""},
-		{`sum(rate(http_requests_total{status!~"5.."}[5m])) > 50`, state.Unclassified, ""}, // what does not fail
+		{`sum(rate(http_requests_total{status!~"5.."}[5m])) > 50`, state.Unclassified, ""}, // successful requests
 		{`sum(rate(http_requests_total{status="5xx"}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(http_requests_total{code="503",model="qwen2.5"}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(istio_requests_total{response_code=~"4..|5.."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(my_requests_total{http_status_code=~"[45].."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(my_requests_total{http_status=~"^(500|502)$"}[5m])) > 1`, "error_rate", ""},
-		{`sum(rate(envoy_cluster_upstream_rq_xx{envoy_response_code_class="5"}[5m])) / sum(rate(envoy_cluster_upstream_rq_total[5m])) > 0.05`, "error_rate", ""},
+		{
+			`sum(rate(envoy_cluster_upstream_rq_xx{envoy_response_code_class="5"}[5m])) / sum(rate(envoy_cluster_upstream_rq_total[5m])) > 0.05`, "error_rate", ""},
 		{`sum(rate(envoy_cluster_upstream_rq{envoy_response_code="504"}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(envoy_cluster_upstream_rq{envoy_response_code="401"}[5m])) > 1`, "error_rate", "gateway_denies"},
 		{`sum(rate(traefik_service_requests_total{code="403"}[5m])) > 1`, "error_rate", "gateway_denies"},
@@ -127,7 +135,8 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`sum(rate(envoy_http_ext_proc_streams_started[5m])) > 500`, state.Unclassified, ""},
 		{`sum(rate(nginx_ingress_controller_requests{status=~"5.."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(sglang:http_responses_total{status_code=~"5.."}[5m])) > 1`, "error_rate", ""},
-		{`sum(rate(llm_requests_total{status="error"}[5m])) / sum(rate(llm_requests_total[5m])) > 0.05`, "error_rate", ""}, // as callers count
+		// As callers count.
+		{`sum(rate(llm_requests_total{status="error"}[5m])) / sum(rate(llm_requests_total[5m])) > 0.05`, "error_rate", ""},
 		{`sum(rate(llm_requests_total{status=~"http_5.."}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(vllm_requests_completed_total{status="timeout"}[5m])) > 1`, "error_rate", ""},
 		{`sum(rate(vllm_requests_completed_total{status="success"}[5m])) > 1`, state.Unclassified, ""},
@@ -137,19 +146,20 @@ func TestOtherRulesByExpression(t *testing.T) {
 		{`rate(DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL[5m]) > 0`, "gpu_hardware", ""},
 		{`rate(DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL[5m]) > 10`, "gpu_hardware", ""},
 		{`dynamo_component_kvstats_gpu_cache_usage_percent > 0.95`, "kv_pressure", ""},
-		{`histogram_quantile(0.95, vllm:time_to_first_token_seconds_bucket by (instance)) > 2`, "ttft_high", ""}, // not PromQL, and copied all the same
+		// Not PromQL, but often copied.
+		{`histogram_quantile(0.95, vllm:time_to_first_token_seconds_bucket by (instance)) > 2`, "ttft_high", ""},
 		{`node_filesystem_avail_bytes < 1e9`, state.Unclassified, ""},
 	} {
 		s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "X"}, GeneratorURL: generator(tt.expr)}, "x")
-		if s.Symptom != tt.want || tt.hint != "" && s.Hints[tt.hint] == "" || tt.hint == "" && s.Hints["sticky_xid"]+s.Hints["stalled"]+s.Hints["idle_kv"]+s.Hints["gateway_denies"]+s.Hints["picker_fails"] != "" {
+		if s.Symptom != tt.want || tt.hint != "" && s.Hints[tt.hint] == "" || tt.hint == "" && s.Hints["sticky_xid"]+s.Hints["stalled"]+
+			s.Hints["idle_kv"]+s.Hints["gateway_denies"]+s.Hints["picker_fails"] != "" {
 			t.Errorf("%s: %s, hints %v; want %s, hint %q", tt.expr, s.Symptom, s.Hints, tt.want, tt.hint)
 		}
 	}
 }
 
-// A star stands for anything, wherever it is: a pattern whose star nobody reads is a rule of the
-// catalogue that never fits.
-func TestStarsStandForAnything(t *testing.T) {
+// A '*' matches any text at every position of a pattern.
+func TestMetricPatternWildcards(t *testing.T) {
 	for pattern, names := range map[string]map[string]bool{
 		"a_b":      {"a_b": true, "a_b_c": false, "": false},
 		"*":        {"a": true, "": true},
@@ -168,29 +178,33 @@ func TestStarsStandForAnything(t *testing.T) {
 	}
 }
 
-func TestEntities(t *testing.T) {
-	c := mustLoad(t)
+func TestEntityFromLabels(t *testing.T) {
+	c := MustLoad(t)
 	for name, tt := range map[string]struct {
 		labels map[string]string
 		want   state.Entity
 	}{
 		"DCGM behind its exporter": {
 			map[string]string{
-				"alertname": "DCGMXidErrors", "gpu": "3", "UUID": "GPU-1", "Hostname": "node-7", "modelName": "NVIDIA H100", "pod": "dcgm-exporter-x1y2z",
+				"alertname": "DCGMXidErrors", "gpu": "3", "UUID": "GPU-1", "Hostname": "node-7", "modelName": "NVIDIA H100",
+				"pod":       "dcgm-exporter-x1y2z",
 				"namespace": "gpu-operator", "exported_pod": "vllm-llama-7d9f8b6c5-abcde", "exported_namespace": "llm",
 			},
 			state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm-llama", Pod: "vllm-llama-7d9f8b6c5-abcde", Node: "node-7", GPU: "3"},
 		},
 		"DCGM with no workload": {
-			map[string]string{"alertname": "DCGMXidErrors", "gpu": "3", "hostname": "node-7", "pod": "dcgm-exporter-x1y2z", "namespace": "gpu-operator", "instance": "10.0.0.1:9400"},
+			map[string]string{"alertname": "DCGMXidErrors", "gpu": "3", "hostname": "node-7", "pod": "dcgm-exporter-x1y2z",
+				"namespace": "gpu-operator", "instance": "10.0.0.1:9400"},
 			state.Entity{Cluster: "c", Node: "node-7", GPU: "3"},
 		},
 		"the router's copy": {
-			map[string]string{"alertname": "QueueBuildUp", "server": "http://10.0.0.3:8000", "pod": "router-5d8f7c6b9-qqqqq", "namespace": "llm", "instance": "10.0.0.9:80"},
+			map[string]string{"alertname": "QueueBuildUp", "server": "http://10.0.0.3:8000", "pod": "router-5d8f7c6b9-qqqqq",
+				"namespace": "llm", "instance": "10.0.0.9:80"},
 			state.Entity{Cluster: "c", Namespace: "llm", Instance: "10.0.0.3:8000"},
 		},
 		"Dynamo's own namespace": {
-			map[string]string{"alertname": "DynamoTTFTP99High", "model": "qwen/qwen3-0.6b", "dynamo_namespace": "vllm-agg", "namespace": "serving"},
+			map[string]string{"alertname": "DynamoTTFTP99High", "model": "qwen/qwen3-0.6b", "dynamo_namespace": "vllm-agg",
+				"namespace": "serving"},
 			state.Entity{Cluster: "c", Namespace: "serving", Model: "qwen/qwen3-0.6b"},
 		},
 		"StatefulSet": {
@@ -200,23 +214,28 @@ func TestEntities(t *testing.T) {
 			map[string]string{"alertname": "X", "pod": "vllm-llama"}, state.Entity{Cluster: "c", Pod: "vllm-llama"},
 		},
 		"targets of a PodMonitor": {
-			map[string]string{"alertname": "TargetDown", "cluster": "eu", "namespace": "llm", "job": "llm/vllm", "service": ""}, state.Entity{Cluster: "c", Namespace: "llm", Job: "llm/vllm"},
+			map[string]string{"alertname": "TargetDown", "cluster": "eu", "namespace": "llm", "job": "llm/vllm", "service": ""},
+			state.Entity{Cluster: "c", Namespace: "llm", Job: "llm/vllm"},
 		},
 		"targets of a Service": {
-			map[string]string{"alertname": "TargetDown", "namespace": "llm", "job": "vllm", "service": "vllm-svc"}, state.Entity{Cluster: "c", Namespace: "llm", Job: "vllm", Service: "vllm-svc"},
+			map[string]string{"alertname": "TargetDown", "namespace": "llm", "job": "vllm", "service": "vllm-svc"},
+			state.Entity{Cluster: "c", Namespace: "llm", Job: "vllm", Service: "vllm-svc"},
 		},
 		"a pod by kube-state-metrics": {
-			map[string]string{"alertname": "KubePodCrashLooping", "namespace": "llm", "pod": "vllm-llama", "job": "kube-state-metrics", "service": "kube-state-metrics"}, state.Entity{Cluster: "c", Namespace: "llm", Pod: "vllm-llama"},
+			map[string]string{"alertname": "KubePodCrashLooping", "namespace": "llm", "pod": "vllm-llama", "job": "kube-state-metrics",
+				"service": "kube-state-metrics"}, state.Entity{Cluster: "c", Namespace: "llm", Pod: "vllm-llama"},
 		},
 		"an address only": {
-			map[string]string{"alertname": "TargetDown", "instance": "10.1.1.1:8000", "job": "vllm"}, state.Entity{Cluster: "c", Instance: "10.1.1.1:8000", Job: "vllm"},
+			map[string]string{"alertname": "TargetDown", "instance": "10.1.1.1:8000", "job": "vllm"},
+			state.Entity{Cluster: "c", Instance: "10.1.1.1:8000", Job: "vllm"},
 		},
 	} {
 		if diff := cmp.Diff(tt.want, c.Classify(state.Alert{Labels: tt.labels}, "c").Entity); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	own := state.Alert{Labels: map[string]string{"alertname": "Ours", "name": "front", "namespace": "llm"}, GeneratorURL: generator(`llm_d_epp_average_queue_size > 5`)}
+	own := state.Alert{Labels: map[string]string{"alertname": "Ours", "name": "front", "namespace": "llm"},
+		GeneratorURL: generator(`llm_d_epp_average_queue_size > 5`)}
 	if e := c.Classify(own, "c").Entity; e.Pool != "front" {
 		t.Errorf("what an endpoint picker measures names its pool: %+v", e)
 	}
@@ -226,8 +245,8 @@ func TestEntities(t *testing.T) {
 	}
 }
 
-func TestSeverities(t *testing.T) {
-	c := mustLoad(t)
+func TestSeverityFromLabels(t *testing.T) {
+	c := MustLoad(t)
 	for _, tt := range []struct {
 		labels map[string]string
 		want   state.Severity
@@ -246,10 +265,11 @@ func TestSeverities(t *testing.T) {
 }
 
 func TestXidComesFromLabelsOrText(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	for _, a := range []state.Alert{
 		{Labels: map[string]string{"alertname": "DCGMXidErrors", "err_code": "79"}},
-		{Labels: map[string]string{"alertname": "DCGMXidErrors"}, Annotations: map[string]string{"description": "GPU 3 reported XID error: 79 (fell off)"}},
+		{Labels: map[string]string{"alertname": "DCGMXidErrors"},
+			Annotations: map[string]string{"description": "GPU 3 reported XID error: 79 (fell off)"}},
 	} {
 		if got := c.Classify(a, "").Hints["xid"]; got != "79" {
 			t.Errorf("%v: xid %q", a, got)
@@ -257,36 +277,39 @@ func TestXidComesFromLabelsOrText(t *testing.T) {
 	}
 }
 
-// An expression that does not parse tells which metrics it is about, and not what it asks of them:
-// every rule on metrics can be held against it.
-func TestExpressionsThatDoNotParseAreHeldAgainstEveryRule(t *testing.T) {
-	c := mustLoad(t)
+// An expression that does not parse shows which metrics it reads, but not how: every rule on
+// metrics can match it.
+func TestUnparsableExpressionsMatchByMetricName(t *testing.T) {
+	c := MustLoad(t)
 	for _, r := range c.metrics {
 		for _, metric := range r.Any {
 			metric = strings.Trim(strings.ReplaceAll(metric, "*", "x"), "_")
 			for _, expr := range []string{metric + `{status=~"5.."} by`, "sum(" + metric + " > 0.5", metric + ` by (pod) == 0`} {
-				if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "Ours"}, GeneratorURL: generator(expr)}, ""); c.symptoms[s.Symptom].ID != s.Symptom {
+				if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "Ours"}, GeneratorURL: generator(expr)},
+					""); c.symptoms[s.Symptom].ID != s.Symptom {
 					t.Errorf("%s: %+v", expr, s)
 				}
 			}
 		}
 	}
 	const broken = `sum(rate(http_requests_total{status=~"5.."}[5m]) by (instance) > 1`
-	if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "Ours"}, GeneratorURL: generator(broken)}, ""); s.Symptom != state.Unclassified {
+	if s := c.Classify(state.Alert{Labels: map[string]string{"alertname": "Ours"}, GeneratorURL: generator(broken)},
+		""); s.Symptom != state.Unclassified {
 		t.Errorf("%s means %s: which status it asks for cannot be read", broken, s.Symptom)
 	}
 }
 
 func FuzzClassify(f *testing.F) {
-	c := mustLoad(f)
+	c := MustLoad(f)
 	f.Add("Ours", "pod", "vllm-0", generator(`sum(rate(http_requests_total{status=~"5.."}[5m]) by (instance) > 1`), "")
 	f.Add("LLMHighTTFT", "pod", "vllm-0", generator("up == 0"), "Xid 79")
 	f.Add("", "model_name", "{{.Secrets}}\x00\n", "::::", "")
 	f.Add("X", "server", "http://[::1", generator(strings.Repeat("(", 3000)), "xid xid xid")
 	f.Add("DCGMXidErrors", "exported_pod", strings.Repeat("a-", 5000), generator("sum by (le) (rate(a_bucket[5m"), "é")
 	now := time.Unix(1e9, 0)
-	f.Fuzz(func(t *testing.T, name, key, value, gen, text string) {
-		a := state.Alert{Labels: map[string]string{"alertname": name, key: value}, Annotations: map[string]string{"summary": text}, GeneratorURL: gen}
+	f.Fuzz(func(t *testing.T, name, key, value, gen, summary string) {
+		a := state.Alert{Labels: map[string]string{"alertname": name, key: value}, Annotations: map[string]string{"summary": summary},
+			GeneratorURL: gen}
 		s := c.Classify(a, "c")
 		if _, ok := c.symptoms[s.Symptom]; !ok || s.Severity.Rank() == 0 || s.By == "" {
 			t.Fatalf("not a sign: %+v", s)
@@ -295,7 +318,7 @@ func FuzzClassify(f *testing.F) {
 			t.Fatalf("the same alert means two things: %s", diff)
 		}
 		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
-		attach(in, s, name, now)
+		Attach(in, s, name, now)
 		c.Correlate(s, nil, []*state.Incident{in}, now)
 		d := c.Diagnose(in, nil, now)
 		if strings.ContainsAny(d.Title, "\n\x00") {
@@ -315,13 +338,14 @@ func TestPoolOf(t *testing.T) {
 	}
 }
 
-// An unknown is as likely as it is that the best cause is not the one, as the API's description
+// The confidence of an unknown cause is one minus that of the best cause, as the API's description
 // promises.
-func TestUnknownIsWhatTheBestCauseIsNot(t *testing.T) {
-	c := mustLoad(t)
+func TestUnknownConfidenceComplementsBestCause(t *testing.T) {
+	c := MustLoad(t)
 	in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
-	attach(in, state.Sign{Symptom: "ttft_high", Severity: state.Critical, Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
-	d := c.Diagnose(in, &state.Evidence{At: caseTime}, caseTime)
+	Attach(in, state.Sign{Symptom: "ttft_high", Severity: state.Critical,
+		Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", Now)
+	d := c.Diagnose(in, &state.Evidence{At: Now}, Now)
 	if d.Cause != state.Unknown || len(d.Alternatives) == 0 {
 		t.Fatalf("%s, alternatives %v", d.Cause, d.Alternatives)
 	}
@@ -331,13 +355,14 @@ func TestUnknownIsWhatTheBestCauseIsNot(t *testing.T) {
 	}
 }
 
-// Confidences are shares of one whole: what is told as possible beside a verdict never adds up to
-// more than everything. And what a cause is said to lack is enough to name it.
-func TestAlternativesAreToldRight(t *testing.T) {
-	c := mustLoad(t)
+// Confidences are shares of one whole, so they never add up to more than one. The evidence in
+// "would win if" suffices to name the cause.
+func TestConfidencesAddUpAndWouldWinSuffices(t *testing.T) {
+	c := MustLoad(t)
 	for symptom := range c.symptoms {
 		in := &state.Incident{ID: "INC-1", Cluster: "c", Status: state.StatusOpen}
-		attach(in, state.Sign{Symptom: symptom, Severity: state.Critical, Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", caseTime)
+		Attach(in, state.Sign{Symptom: symptom, Severity: state.Critical,
+			Entity: state.Entity{Cluster: "c", Namespace: "llm", Pool: "vllm"}}, "x", Now)
 		v := c.weigh(newView(in, in.Scope, nil, c), in)
 		sum := 0.0
 		for _, w := range v.ranked {
@@ -348,10 +373,10 @@ func TestAlternativesAreToldRight(t *testing.T) {
 			if i > 0 {
 				rival = v.ranked[0].score
 			}
-			text := wouldWin(v, &v.ranked[i])
-			number, _, _ := strings.Cut(text, " dB more")
+			need := wouldWin(v, &v.ranked[i])
+			number, _, _ := strings.Cut(need, " dB more")
 			if x, err := strconv.ParseFloat(number, 64); err != nil || w.score+x < threshold-.1 || w.score+x < rival+margin-.1 {
-				t.Errorf("%s: %s at %g dB, the best other at %g, would be named with %q", symptom, w.cause.ID, w.score, rival, text)
+				t.Errorf("%s: %s at %g dB, the best other at %g, would be named with %q", symptom, w.cause.ID, w.score, rival, need)
 			}
 		}
 		if sum > 1.001 {

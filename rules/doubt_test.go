@@ -15,14 +15,13 @@ import (
 	"paramedic/state"
 )
 
-// Where something is not measured, a case's cause may become unknown. It may not become another:
-// that would be a guess. So each case is asked again without each of its signals, without what each
-// was before, without each two that its cause or a look-alike reads, and without what exporters
-// tell of the workers that are broken.
-func TestNoCauseIsNamedForAnotherBecauseSignalsAreMissing(t *testing.T) {
+// If a signal is not measured, a case's cause may become unknown, but never another cause. Each
+// case is diagnosed again without each of its signals and without the past of each signal. It is
+// also diagnosed without each pair of signals that its cause or a look-alike reads, and without the
+// exporters of its broken workers.
+func TestMissingSignalsNeverChangeTheCause(t *testing.T) {
 	known := map[string]string{
-		// What is left looks like the other in every respect, with nothing that would ask for what
-		// is missing.
+		// The remaining evidence is that of the other cause in every respect.
 		"bad_rollout_failures_are_empty_answers without error_rate and refusal_ratio":  "quality_regression",
 		"gpu_underutilization_callers_come_again without cpu_throttled and gpu_util":   "retry_storm",
 		"kv_exhaustion_evicts_prefixes without output_length_mean and preemption_rate": "traffic_surge",
@@ -39,7 +38,7 @@ func TestNoCauseIsNamedForAnotherBecauseSignalsAreMissing(t *testing.T) {
 		"cuda_oom_decoy_xid without gpu_xid of the broken":                             "cuda_oom",
 		"monitoring_gap_beside_an_old_xid without up of the broken":                    "benign_alert",
 	}
-	c := mustLoad(t)
+	c := MustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal(err, files)
@@ -49,10 +48,10 @@ func TestNoCauseIsNamedForAnotherBecauseSignalsAreMissing(t *testing.T) {
 		for _, file := range files {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 				t.Parallel()
-				for _, k := range playedCase(t, c, file) {
+				for _, k := range namedIncidents(t, c, file) {
 					for what, ev := range k.lacking(c) {
 						asked.Add(1)
-						was, now := k.in.Diagnosis.Cause, c.Diagnose(k.in, ev, caseTime).Cause
+						was, now := k.in.Diagnosis.Cause, c.Diagnose(k.in, ev, Now).Cause
 						try := k.name + " without " + what
 						if wrong := now != was && now != state.Unknown; wrong && known[try] != string(now) {
 							t.Errorf("%s: %s is called %s", try, was, now)
@@ -74,14 +73,14 @@ type caseIncident struct {
 	ev   state.Evidence
 }
 
-// playedIncident is a case's first incident, which may have no named cause.
-func playedIncident(t *testing.T, c *Catalog, file string) caseIncident {
+// firstIncident returns the first incident of a case, which may have no named cause.
+func firstIncident(t *testing.T, c *Catalog, file string) caseIncident {
 	t.Helper()
 	k := runCase(t, c, file)
 	return caseIncident{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), in: k.result.Incidents[0], ev: k.ev}
 }
 
-func playedCase(t *testing.T, c *Catalog, file string) []caseIncident {
+func namedIncidents(t *testing.T, c *Catalog, file string) []caseIncident {
 	t.Helper()
 	k := runCase(t, c, file)
 	var out []caseIncident
@@ -104,7 +103,8 @@ func runCase(t *testing.T, c *Catalog, file string) *caseRun {
 	return k
 }
 
-// signals are what the case has measured; what all comes from the gauge of the last Xid is one.
+// signals returns the measured signals of the case. Signals from the gauge of the last Xid count as
+// one.
 func (k caseIncident) signals() []string {
 	names := map[string]bool{}
 	for _, s := range k.ev.Samples {
@@ -120,15 +120,15 @@ func exporters(signal string) string {
 	return signal
 }
 
-// without leaves out what is said of signals, of some workers and machines, or where none are given
-// of all.
-func (k caseIncident) without(of []string, signals ...string) *state.Evidence {
+// without removes samples of signals: of the given workers and nodes, or of all if none are given.
+func (k caseIncident) without(of []string, ids ...string) *state.Evidence {
 	ev := k.ev
 	gone := func(s state.Sample) bool {
-		return slices.Contains(signals, exporters(s.Signal)) && (of == nil || slices.Contains(of, s.Entity.Pod) || slices.Contains(of, s.Entity.Node))
+		return slices.Contains(ids, exporters(s.Signal)) &&
+			(of == nil || slices.Contains(of, s.Entity.Pod) || slices.Contains(of, s.Entity.Node))
 	}
 	ev.Samples, ev.Missing = slices.DeleteFunc(slices.Clone(ev.Samples), gone), slices.Clone(ev.Missing)
-	for _, signal := range signals {
+	for _, signal := range ids {
 		if !slices.ContainsFunc(ev.Samples, func(s state.Sample) bool { return exporters(s.Signal) == signal }) {
 			ev.Missing = append(ev.Missing, state.Missing{Signal: signal, Reason: "no series"})
 		}
@@ -136,7 +136,7 @@ func (k caseIncident) without(of []string, signals ...string) *state.Evidence {
 	return &ev
 }
 
-// withoutPast leaves out what a signal was before.
+// withoutPast removes the past values of a signal.
 func (k caseIncident) withoutPast(signal string) *state.Evidence {
 	ev := k.ev
 	ev.Samples = slices.Clone(ev.Samples)
@@ -148,19 +148,19 @@ func (k caseIncident) withoutPast(signal string) *state.Evidence {
 	return &ev
 }
 
-// lacking are the case's evidence with something missing, by what that is.
+// lacking yields the case's evidence with a part missing, and the name of that part.
 func (k caseIncident) lacking(c *Catalog) iter.Seq2[string, *state.Evidence] {
 	return func(yield func(string, *state.Evidence) bool) {
 		broken := slices.Concat(k.in.Diagnosis.Scope.Pods, k.in.Diagnosis.Scope.Nodes)
-		signals, read := k.signals(), c.readBy(k.in.Diagnosis.Cause)
-		for i, a := range signals {
+		ids, read := k.signals(), c.readBy(k.in.Diagnosis.Cause)
+		for i, a := range ids {
 			if !yield(a, k.without(nil, a)) || !yield(a+".baseline", k.withoutPast(a)) {
 				return
 			}
 			if len(broken) > 0 && !c.engines[a] && !yield(a+" of the broken", k.without(broken, a)) {
 				return
 			}
-			for _, b := range signals[i+1:] {
+			for _, b := range ids[i+1:] {
 				if !testing.Short() && read[a] && read[b] && !yield(a+" and "+b, k.without(nil, a, b)) {
 					return
 				}
@@ -169,7 +169,7 @@ func (k caseIncident) lacking(c *Catalog) iter.Seq2[string, *state.Evidence] {
 	}
 }
 
-// readBy are the signals that a cause's evidence, or that of its look-alikes, asks for.
+// readBy returns the signals that the evidence of a cause or its look-alikes reads.
 func (c *Catalog) readBy(cause state.Cause) map[string]bool {
 	read := map[string]bool{}
 	for _, other := range c.causes {
@@ -189,11 +189,12 @@ func (c *Catalog) readBy(cause state.Cause) map[string]bool {
 	return read
 }
 
-func TestWhatIsNotMeasuredAndTellsLookAlikesApartIsNamed(t *testing.T) {
-	c := mustLoad(t)
-	k := playedCase(t, c, "testdata/cases/retry_storm_short_timeout.txtar")[0]
-	d := c.Diagnose(k.in, k.without(nil, "abort_rate"), caseTime)
-	if d.Cause != state.Unknown || len(d.Alternatives) < 2 || d.Alternatives[0].Cause != "traffic_surge" || d.Alternatives[1].Cause != "retry_storm" {
+func TestUnmeasuredDistinguishingSignalsAreListed(t *testing.T) {
+	c := MustLoad(t)
+	k := namedIncidents(t, c, "testdata/cases/retry_storm_short_timeout.txtar")[0]
+	d := c.Diagnose(k.in, k.without(nil, "abort_rate"), Now)
+	if d.Cause != state.Unknown || len(d.Alternatives) < 2 || d.Alternatives[0].Cause != "traffic_surge" ||
+		d.Alternatives[1].Cause != "retry_storm" {
 		t.Fatalf("%s: %+v", d.Cause, d.Alternatives)
 	}
 	if d.Alternatives[0].Confidence != d.Alternatives[1].Confidence {

@@ -6,22 +6,24 @@ import (
 	"testing"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 )
 
-// An everywhereWorld is a board with the real rules, and alerts of one pod in a pool of its own
-// each.
+// An everywhereWorld is a board with the real rules. Each of its alerts is about one pod in a pool
+// of its own.
 type everywhereWorld struct {
 	*storm
 }
 
 func newEverywhereWorld(t *testing.T) *everywhereWorld {
-	return &everywhereWorld{storm: &storm{t: t, board: state.NewBoard(), now: caseTime,
-		fold: state.Fold{Triage: mustLoad(t), Routing: nobody{}, Settings: state.DefaultSettings()}}}
+	return &everywhereWorld{storm: &storm{t: t, board: fold.NewBoard(), now: Now,
+		fold: fold.Fold{Triage: Rules{Catalog: MustLoad(t)}, Routing: nobody{}, Settings: state.DefaultSettings()}}}
 }
 
 func podAlert(rule string, n int) state.Alert {
-	return state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(rule, n)), Status: state.Firing, StartsAt: caseTime,
-		Labels: map[string]string{"alertname": rule, "severity": "warning", "namespace": fmt.Sprint("team-", n%7), "pod": fmt.Sprintf("app%d-6d5f8c7b9-x2x4z", n)}}
+	return state.Alert{Fingerprint: state.Fingerprint(fmt.Sprint(rule, n)), Status: state.Firing, StartsAt: Now,
+		Labels: map[string]string{"alertname": rule, "severity": "warning", "namespace": fmt.Sprint("team-", n%7),
+			"pod": fmt.Sprintf("app%d-6d5f8c7b9-x2x4z", n)}}
 }
 
 func (w *everywhereWorld) fire(rule string, from, to int, status state.AlertStatus) {
@@ -38,7 +40,7 @@ func (w *everywhereWorld) fire(rule string, from, to int, status state.AlertStat
 	}
 }
 
-func TestUnknownRuleEverywhereIsOneIncident(t *testing.T) {
+func TestUnclassifiedRuleOnFleetIsOneIncident(t *testing.T) {
 	w := newEverywhereWorld(t)
 	w.fire("SomebodysOwnRule", 0, 500, state.Firing)
 	open := w.open()
@@ -64,12 +66,13 @@ func TestUnknownRuleEverywhereIsOneIncident(t *testing.T) {
 		t.Errorf("none fires any more, and it counts %d and is %s", in.ActiveAlerts, in.Status)
 	}
 	w.fire("SomebodysOwnRule", 100, 110, state.Firing) // they flap
-	if in := w.open()[0]; len(w.open()) != 1 || in.AlertCount != 510 || in.ActiveAlerts != 10 || in.Scope.Pool != "" || len(in.Scope.Pods) > 0 {
+	if in := w.open()[0]; len(w.open()) != 1 || in.AlertCount != 510 || in.ActiveAlerts != 10 || in.Scope.Pool != "" ||
+		len(in.Scope.Pods) > 0 {
 		t.Errorf("after ten came back: %d alerts, %d active, scope %+v", in.AlertCount, in.ActiveAlerts, in.Scope)
 	}
 }
 
-func TestUnknownRuleOfAFewPoolsStaysThere(t *testing.T) {
+func TestUnclassifiedRuleOnFewPoolsStaysThere(t *testing.T) {
 	w := newEverywhereWorld(t)
 	known := podAlert("VLLMKVCacheExhaustion", 3)
 	w.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{known}}})
@@ -79,10 +82,10 @@ func TestUnknownRuleOfAFewPoolsStaysThere(t *testing.T) {
 	}
 }
 
-func TestUnknownRuleDrawsNoOtherTrouble(t *testing.T) {
+func TestUnclassifiedRuleAttractsNoOtherAlerts(t *testing.T) {
 	w := newEverywhereWorld(t)
 	w.fire("SomebodysOwnRule", 0, 50, state.Firing)
-	for _, n := range []int{2, 30, 70} { // among those merged into it, among those counted by it, beside it
+	for _, n := range []int{2, 30, 70} { // merged into it, counted by it, beside it
 		w.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("VLLMKVCacheExhaustion", n)}}})
 	}
 	open := w.open()
@@ -91,16 +94,18 @@ func TestUnknownRuleDrawsNoOtherTrouble(t *testing.T) {
 	}
 	w.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("SomebodysOwnRule", 70)}}})
 	if open := w.open(); len(open) != 4 || open[3].AlertCount != 2 {
-		t.Errorf("an alert of the rule about a pool that has an incident is not part of it: %d incidents, %d alerts", len(open), open[3].AlertCount)
+		t.Errorf("an alert of the rule about a pool that has an incident is not part of it: %d incidents, %d alerts", len(open),
+			open[3].AlertCount)
 	}
 }
 
-func TestUnknownRuleIsOneAfterARestart(t *testing.T) {
+func TestUnclassifiedRuleIsOneAfterRestart(t *testing.T) {
 	w := newEverywhereWorld(t)
 	kept := map[string]state.Record{}
 	for n := range 40 {
 		w.seq++
-		w.fold.Apply(w.board, state.Input{Seq: w.seq, At: w.now, Cluster: "test", Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("SomebodysOwnRule", n)}}})
+		w.fold.Apply(w.board, state.Input{Seq: w.seq, At: w.now, Cluster: "test",
+			Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("SomebodysOwnRule", n)}}})
 		records, _, err := w.board.Take()
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +122,7 @@ func TestUnknownRuleIsOneAfterARestart(t *testing.T) {
 					all = append(all, r)
 				}
 			}
-			if w.board, err = state.LoadBoard(all); err != nil {
+			if w.board, err = fold.LoadBoard(all); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,16 +132,16 @@ func TestUnknownRuleIsOneAfterARestart(t *testing.T) {
 	}
 }
 
-func TestWithoutSourcesTheReasonIsSaidOnce(t *testing.T) {
+func TestMissingReasonIsShownOnceWithoutSources(t *testing.T) {
 	const none = "the cluster test has no Prometheus, engines or Kubernetes configured"
 	w := newEverywhereWorld(t)
 	w.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{podAlert("VLLMKVCacheExhaustion", 1)}}})
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ev := state.Evidence{Incident: w.open()[0].ID, At: w.now}
-	for _, s := range signals {
+	for _, s := range all {
 		ev.Missing = append(ev.Missing, state.Missing{Signal: s.ID, Reason: none})
 	}
 	w.apply(state.Input{Evidence: &ev})

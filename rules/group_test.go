@@ -7,9 +7,9 @@ import (
 	"paramedic/state"
 )
 
-// ring are two groups of two pods each, a pool for prefill, and what stands before them; and a
-// group whose ranks have a Deployment of their own.
-func ring() []state.Worker {
+// groupedPools returns a prefill pool with two groups of two pods, its routes, and a group whose
+// ranks have a Deployment of their own.
+func groupedPools() []state.Worker {
 	routes := []string{"InferencePool/llama-pool", "Gateway/public"}
 	var out []state.Worker
 	for _, w := range []state.Worker{
@@ -21,34 +21,62 @@ func ring() []state.Worker {
 		out = append(out, w)
 	}
 	return append(out,
-		state.Worker{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2", Pool: "fill", Node: "node-5", Model: "llama-405b", Role: "prefill", Routes: routes, OwnerKind: "LLMInferenceService", Owner: "llama-svc"},
-		state.Worker{Namespace: "llm", Pod: "big-predictor-6c7d8f9b5-xxxx2", Pool: "big-predictor", Node: "node-7", Model: "deepseek", Group: "3"},
-		state.Worker{Namespace: "llm", Pod: "big-predictor-worker-5b8d7c6f4-xxxx4", Pool: "big-predictor", Node: "node-8", Model: "deepseek", Group: "3"},
-		state.Worker{Namespace: "llm", Pod: "solo-0", Pool: "solo", Node: "node-6", Model: "qwen-32b", Routes: []string{"InferencePool/qwen-pool"}})
+		state.Worker{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2", Pool: "fill", Node: "node-5", Model: "llama-405b", Role: "prefill",
+			Routes: routes, OwnerKind: "LLMInferenceService", Owner: "llama-svc"},
+		state.Worker{Namespace: "llm", Pod: "big-predictor-6c7d8f9b5-xxxx2", Pool: "big-predictor", Node: "node-7", Model: "deepseek",
+			Group: "3"},
+		state.Worker{Namespace: "llm", Pod: "big-predictor-worker-5b8d7c6f4-xxxx4", Pool: "big-predictor", Node: "node-8",
+			Model: "deepseek", Group: "3"},
+		state.Worker{Namespace: "llm", Pod: "solo-0", Pool: "solo", Node: "node-6", Model: "qwen-32b",
+			Routes: []string{"InferencePool/qwen-pool"}})
 }
 
-func TestCorrelateKnowsGroupsOwnersAndRouters(t *testing.T) {
-	c := mustLoad(t)
+func TestCorrelateResolvesGroupsOwnersAndRouters(t *testing.T) {
+	c := MustLoad(t)
 	type labels = map[string]string
 	for name, tt := range map[string]struct {
 		alerts []labels
 		same   bool
 	}{
-		"a leader and the machine of its rank":          {[]labels{{"alertname": "EngineHang", "pod": "ring-0", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
-		"a leader and its rank":                         {[]labels{{"alertname": "KubePodCrashLooping", "pod": "ring-0-1", "namespace": "llm"}, {"alertname": "Odd", "pod": "ring-0", "namespace": "llm"}}, true},
-		"a pool and the InferencePool before it":        {[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"}, {"alertname": "EPPHighErrorRatio", "inference_pool": "qwen-pool", "namespace": "llm"}}, true},
-		"a pool and another's InferencePool":            {[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"}, {"alertname": "QueueBuildUp", "inference_pool": "llama-pool", "namespace": "llm"}}, false},
-		"a picker's own metrics call the pool name":     {[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"}, {"alertname": "EPPNoReadyEndpoints", "name": "qwen-pool", "namespace": "llm"}}, true},
-		"so they do the pool of another":                {[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"}, {"alertname": "EPPNoReadyEndpoints", "name": "llama-pool", "namespace": "llm"}}, false},
-		"one of two pools behind an InferencePool":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "fill-6c7d8f9b5-xxxx2", "namespace": "llm"}, {"alertname": "QueueBuildUp", "inference_pool": "llama-pool", "namespace": "llm"}}, true},
-		"prefill and decode of one model stay two":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "fill-6c7d8f9b5-xxxx2", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}}, false},
-		"a pool and the resource that it was made of":   {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "llm"}}, true},
-		"the same name in a namespace of its own":       {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "web"}}, false},
-		"a pool and the Deployment of its ranks":        {[]labels{{"alertname": "KVCacheNearFull", "pod": "big-predictor-6c7d8f9b5-xxxx2", "namespace": "llm"}, {"alertname": "QueueBuildUp", "deployment": "big-predictor-worker", "namespace": "llm"}}, true},
-		"two leaders of one pool are of one pool still": {[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "ring-0", "namespace": "llm"}}, true},
+		"a leader and the machine of its rank": {
+			[]labels{{"alertname": "EngineHang", "pod": "ring-0", "namespace": "llm"},
+				{"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
+		"a leader and its rank": {
+			[]labels{{"alertname": "KubePodCrashLooping", "pod": "ring-0-1", "namespace": "llm"},
+				{"alertname": "Odd", "pod": "ring-0", "namespace": "llm"}}, true},
+		"a pool and the InferencePool before it": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"},
+				{"alertname": "EPPHighErrorRatio", "inference_pool": "qwen-pool", "namespace": "llm"}}, true},
+		"a pool and another's InferencePool": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "inference_pool": "llama-pool", "namespace": "llm"}}, false},
+		"a picker's own metrics call the pool name": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"},
+				{"alertname": "EPPNoReadyEndpoints", "name": "qwen-pool", "namespace": "llm"}}, true},
+		"so they do the pool of another": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "solo-0", "namespace": "llm"},
+				{"alertname": "EPPNoReadyEndpoints", "name": "llama-pool", "namespace": "llm"}}, false},
+		"one of two pools behind an InferencePool": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "fill-6c7d8f9b5-xxxx2", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "inference_pool": "llama-pool", "namespace": "llm"}}, true},
+		"prefill and decode of one model stay two": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "fill-6c7d8f9b5-xxxx2", "namespace": "llm"},
+				{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"}}, false},
+		"a pool and the resource that it was made of": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "llm"}}, true},
+		"the same name in a namespace of its own": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "workload": "llama-svc", "namespace": "web"}}, false},
+		"a pool and the Deployment of its ranks": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "big-predictor-6c7d8f9b5-xxxx2", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "deployment": "big-predictor-worker", "namespace": "llm"}}, true},
+		"two leaders of one pool are of one pool still": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "ring-1", "namespace": "llm"},
+				{"alertname": "KVCacheNearFull", "pod": "ring-0", "namespace": "llm"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := correlated(c, ring(), tt.alerts...)
+			got := correlated(c, groupedPools(), tt.alerts...)
 			if same := got[0] == got[len(got)-1]; same != tt.same {
 				t.Errorf("incidents %v", got)
 			}
@@ -56,9 +84,9 @@ func TestCorrelateKnowsGroupsOwnersAndRouters(t *testing.T) {
 	}
 }
 
-func TestAGroupIsOneWorker(t *testing.T) {
-	c, workers := mustLoad(t), ring()
-	ev := &state.Evidence{At: caseTime, Workers: workers}
+func TestGroupCountsAsOneWorker(t *testing.T) {
+	c, workers := MustLoad(t), groupedPools()
+	ev := &state.Evidence{At: Now, Workers: workers}
 	scope := state.Scope{Namespace: "llm", Pool: "ring"}
 	v := newView(&state.Incident{}, scope, ev, c)
 	if v.workers != 2 || len(v.pods) != 4 {
@@ -69,16 +97,17 @@ func TestAGroupIsOneWorker(t *testing.T) {
 			t.Errorf("%s are %d workers, want %d", pods, got, want)
 		}
 	}
-	// A machine's incident is about every engine that has a rank on it, its leader elsewhere
-	// included.
+	// A node's incident is about every engine that has a rank on it, even if the leader is on
+	// another node.
 	v = newView(&state.Incident{}, state.Scope{Nodes: []string{"node-2"}}, ev, c)
 	if v.workers != 1 || len(v.pods) != 2 {
 		t.Errorf("on node-2: %d workers of %d pods", v.workers, len(v.pods))
 	}
 }
 
-// serves is a RayService of two models: an engine of two pods, and two of one pod each.
-func serves() []state.Worker {
+// twoModelService returns a RayService of two models: an engine of two pods, and two of one pod
+// each.
+func twoModelService() []state.Worker {
 	var out []state.Worker
 	for _, w := range []state.Worker{
 		{Pod: "chat-w1", Node: "node-1", Group: "x1", Model: "deepseek"}, {Pod: "chat-w2", Node: "node-2", Group: "x1", Model: "deepseek"},
@@ -90,10 +119,10 @@ func serves() []state.Worker {
 	return out
 }
 
-// A pool may serve several models: none of them is the pool's, each is found in it.
-func TestAPoolOfSeveralModelsIsNoneOfThem(t *testing.T) {
-	c := mustLoad(t)
-	ev := &state.Evidence{At: caseTime, Workers: serves()}
+// A pool of several models has no model of its own; an alert on any of its models is about it.
+func TestPoolOfSeveralModelsHasNoModel(t *testing.T) {
+	c := MustLoad(t)
+	ev := &state.Evidence{At: Now, Workers: twoModelService()}
 	for model, want := range map[string]int{"": 3, "deepseek": 1, "Qwen-7B": 2, "llama": 0} {
 		if v := newView(&state.Incident{}, state.Scope{Namespace: "llm", Pool: "chat", Model: model}, ev, c); v.workers != want {
 			t.Errorf("model %q has %d workers, want %d", model, v.workers, want)
@@ -113,47 +142,56 @@ func TestAPoolOfSeveralModelsIsNoneOfThem(t *testing.T) {
 		alerts []labels
 		same   bool
 	}{
-		"a pod and its model":     {[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"}, {"alertname": "QueueBuildUp", "model_name": "qwen-7b"}}, true},
-		"a pod and another model": {[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"}, {"alertname": "QueueBuildUp", "model_name": "deepseek"}}, false},
-		"pods of two models":      {[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"}, {"alertname": "KVCacheNearFull", "pod": "chat-w1", "namespace": "llm"}}, false},
-		"the ranks of an engine":  {[]labels{{"alertname": "EngineHang", "pod": "chat-w1", "namespace": "llm"}, {"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
+		"a pod and its model": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "model_name": "qwen-7b"}}, true},
+		"a pod and another model": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"},
+				{"alertname": "QueueBuildUp", "model_name": "deepseek"}}, false},
+		"pods of two models": {
+			[]labels{{"alertname": "KVCacheNearFull", "pod": "chat-w4", "namespace": "llm"},
+				{"alertname": "KVCacheNearFull", "pod": "chat-w1", "namespace": "llm"}}, false},
+		"the ranks of an engine": {
+			[]labels{{"alertname": "EngineHang", "pod": "chat-w1", "namespace": "llm"},
+				{"alertname": "DCGMXidErrors", "Hostname": "node-2", "gpu": "0"}}, true},
 	} {
 		got := correlated(c, ev.Workers, tt.alerts...)
 		if same := got[0] == got[1]; same != tt.same {
 			t.Errorf("%s: incidents %v", name, got)
 		}
 	}
-	health := Health("default", *ev)
-	if len(health) != 1 || health[0].Model != "deepseek, qwen-7b" || health[0].Workers != 3 || health[0].Pods != 4 {
-		t.Errorf("health: %+v", health)
+	pools := Health("default", *ev)
+	if len(pools) != 1 || pools[0].Model != "deepseek, qwen-7b" || pools[0].Workers != 3 || pools[0].Pods != 4 {
+		t.Errorf("health: %+v", pools)
 	}
 }
 
-// What is looked for in a pool of several models is looked for in all of its workers.
-func TestAPoolOfSeveralModelsIsSearchedForPathologies(t *testing.T) {
-	c := mustLoad(t)
-	ev := state.Evidence{At: caseTime, Workers: serves()}
+// Conditions on a pool of several models read all of its workers.
+func TestPoolOfSeveralModelsShowsPathologies(t *testing.T) {
+	c := MustLoad(t)
+	ev := state.Evidence{At: Now, Workers: twoModelService()}
 	e := state.Entity{Namespace: "llm", Pool: "chat", Pod: "chat-w4", Model: "qwen-7b", Node: "node-4"}
 	for signal, v := range map[string]float64{"kv_usage": .99, "preemption_rate": 2} {
-		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Unit: c.units[signal], At: caseTime})
+		ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: e, Value: v, Unit: c.units[signal], At: Now})
 	}
-	health := c.Health("default", ev)
-	if len(health) != 1 || len(health[0].Pathologies) != 1 || health[0].Pathologies[0].ID != "preemption_storm" {
-		t.Fatalf("health: %+v", health)
+	pools := c.Health("default", ev)
+	if len(pools) != 1 || len(pools[0].Pathologies) != 1 || pools[0].Pathologies[0].ID != "preemption_storm" {
+		t.Fatalf("health: %+v", pools)
 	}
-	if s := health[0].Scope(); s.Pool != "chat" || s.Model != "" {
+	if s := pools[0].Scope(); s.Pool != "chat" || s.Model != "" {
 		t.Errorf("its scope is %+v", s)
 	}
-	one := Health("default", state.Evidence{Workers: serves()[:2]})
+	one := Health("default", state.Evidence{Workers: twoModelService()[:2]})
 	if s := one[0].Scope(); s.Model != "deepseek" {
 		t.Errorf("the scope of a pool of one model is %+v", s)
 	}
 }
 
-// An alert that names a model and no pool is about none of the pools that serve others.
-func TestAModelIsSoughtWhereItIsServed(t *testing.T) {
+// An alert that names only a model is not about pools of other models.
+func TestModelAlertMeansPoolsThatServeIt(t *testing.T) {
 	other := state.Worker{Namespace: "llm", Pool: "llama", PoolKind: "Deployment", Pod: "llama-1", Model: "llama"}
-	top := newTopology(append(serves(), other, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-1", Model: "LLaMA"}, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-2", Model: "qwen-7b"}))
+	top := newTopology(append(twoModelService(), other, state.Worker{Namespace: "llm", Pool: "both", Pod: "both-1", Model: "LLaMA"},
+		state.Worker{Namespace: "llm", Pool: "both", Pod: "both-2", Model: "qwen-7b"}))
 	for model, want := range map[string]string{"llama": "both llama", "Qwen-7B": "both chat", "deepseek": "chat", "": "both chat llama"} {
 		var got []string
 		for _, s := range top.poolsIn(state.Scope{Namespace: "llm", Model: model}) {

@@ -3,15 +3,16 @@ package rules
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"paramedic/state"
 )
 
-func TestHealthCountsGroupsAndTellsPhasesApart(t *testing.T) {
+func TestHealthCountsGroupsAndSeparatesPhases(t *testing.T) {
 	high, low := 0.97, 0.4
-	ev := state.Evidence{Workers: ring(), Samples: []state.Sample{
+	ev := state.Evidence{Workers: groupedPools(), Samples: []state.Sample{
 		{Signal: "kv_usage", Entity: state.Entity{Namespace: "llm", Pod: "ring-1"}, Value: high},
 		{Signal: "kv_usage", Entity: state.Entity{Namespace: "llm", Pod: "fill-6c7d8f9b5-xxxx2"}, Value: low},
 	}}
@@ -19,7 +20,8 @@ func TestHealthCountsGroupsAndTellsPhasesApart(t *testing.T) {
 	for _, p := range Health("default", ev) {
 		got[p.Pool] = p
 	}
-	if p := got["ring"]; p.Workers != 2 || p.Pods != 4 || p.Role != "decode" || p.Owner != "LLMInferenceService/llama-svc" || len(p.Routes) != 2 || p.Overall != HealthWarning {
+	if p := got["ring"]; p.Workers != 2 || p.Pods != 4 || p.Role != "decode" || p.Owner != "LLMInferenceService/llama-svc" ||
+		len(p.Routes) != 2 || p.Overall != HealthWarning {
 		t.Errorf("ring: %+v", p)
 	}
 	if p := got["fill"]; p.Workers != 1 || p.Pods != 1 || p.Role != "prefill" || p.Overall != Healthy {
@@ -27,11 +29,12 @@ func TestHealthCountsGroupsAndTellsPhasesApart(t *testing.T) {
 	}
 }
 
-// Pods of one name in two namespaces are two, and an engine that is known by its address alone is
-// not the pod of what names none.
-func TestHealthKeepsPoolsApart(t *testing.T) {
+// Pods with the same name in two namespaces are two. An engine that is known only by its address is
+// not one of them.
+func TestHealthSeparatesPools(t *testing.T) {
 	ev := state.Evidence{Workers: []state.Worker{
-		{Namespace: "a", Pool: "vllm", Pod: "vllm-0", Model: "m"}, {Namespace: "b", Pool: "vllm", Pod: "vllm-0", Model: "n"}, {Model: "bare", Instance: "10.0.0.7:8000"},
+		{Namespace: "a", Pool: "vllm", Pod: "vllm-0", Model: "m"}, {Namespace: "b", Pool: "vllm", Pod: "vllm-0", Model: "n"},
+		{Model: "bare", Instance: "10.0.0.7:8000"},
 	}, Samples: []state.Sample{
 		{Signal: "kv_usage", Entity: state.Entity{Namespace: "a", Pod: "vllm-0"}, Value: 0.97},
 		{Signal: "kv_usage", Entity: state.Entity{Namespace: "b", Pod: "vllm-0"}, Value: 0.4},
@@ -47,11 +50,12 @@ func TestHealthKeepsPoolsApart(t *testing.T) {
 	}
 }
 
-// Users decide what a full cache, a busy GPU or an idle one means; a threshold itself is not over
-// it.
-func TestHealthIsWhatUsersFeel(t *testing.T) {
+// Latency and errors decide whether a full cache, a busy GPU or an idle one is a problem. A value
+// equal to a threshold is healthy.
+func TestHealthDependsOnLatencyAndErrors(t *testing.T) {
 	type values map[string][]float64
-	well := values{"ttft_p99": {.4}, "itl_p95": {.03}, "error_rate": {0}, "requests_waiting": {0}, "kv_usage": {.6}, "preemption_rate": {0}, "gpu_util": {70, 80}}
+	well := values{"ttft_p99": {.4}, "itl_p95": {.03}, "error_rate": {0}, "requests_waiting": {0}, "kv_usage": {.6}, "preemption_rate": {0},
+		"gpu_util": {70, 80}}
 	for _, tc := range []struct {
 		name   string
 		with   values // nil: not measured
@@ -63,7 +67,8 @@ func TestHealthIsWhatUsersFeel(t *testing.T) {
 	}{
 		{"a usual hour", nil, "gpu", Healthy, "", "gpu_util", Healthy},
 		{"late first tokens", values{"ttft_p99": {2.1}}, "latency", HealthWarning, "", "ttft_p99", HealthWarning},
-		{"at the border", values{"ttft_p99": {2}, "itl_p95": {.15}, "error_rate": {.01}, "requests_waiting": {50}}, "latency", Healthy, "", "ttft_p99", Healthy},
+		{"at the border", values{"ttft_p99": {2}, "itl_p95": {.15}, "error_rate": {.01}, "requests_waiting": {50}}, "latency", Healthy, "",
+			"ttft_p99", Healthy},
 		{"very late first tokens", values{"ttft_p99": {5.1}, "itl_p95": {.16}}, "latency", HealthCritical, "", "ttft_p99", HealthCritical},
 		{"tokens that stutter", values{"itl_p95": {.16}}, "latency", HealthWarning, "", "itl_p95", HealthWarning},
 		{"only the gaps between tokens are known", values{"ttft_p99": nil}, "latency", Healthy, "", "itl_p95", Healthy},
@@ -71,28 +76,40 @@ func TestHealthIsWhatUsersFeel(t *testing.T) {
 		{"a long queue", values{"requests_waiting": {3, 201}}, "queue", HealthCritical, "", "requests_waiting", HealthCritical},
 		{"errors", values{"error_rate": {.02}}, "errors", HealthWarning, "", "error_rate", HealthWarning},
 
-		{"a full cache that nobody waits behind", values{"kv_usage": {.99}}, "kv_cache", Healthy, "full and well used: nobody waits", "kv_usage", Healthy},
-		{"a full cache and a queue", values{"kv_usage": {.99}, "requests_waiting": {3}}, "kv_cache", HealthWarning, "full, and requests wait behind it", "kv_usage", HealthWarning},
-		{"a full cache and preemptions", values{"kv_usage": {.99}, "preemption_rate": {.2}}, "kv_cache", HealthWarning, "full, and requests are preempted", "kv_usage", HealthWarning},
-		{"a full cache and late users", values{"kv_usage": {.5, .96}, "ttft_p99": {3}}, "kv_cache", HealthCritical, "full, and users feel it", "kv_usage", HealthCritical},
-		{"a full cache and errors", values{"kv_usage": {.96}, "error_rate": {.02}}, "kv_cache", HealthCritical, "full, and users feel it", "kv_usage", HealthCritical},
-		{"errors are enough where latency is unknown", values{"kv_usage": {.96}, "error_rate": {.02}, "ttft_p99": nil, "itl_p95": nil}, "kv_cache", HealthCritical, "full, and users feel it", "kv_usage", HealthCritical},
-		{"a nearly full cache and late users", values{"kv_usage": {.86}, "ttft_p99": {3}}, "kv_cache", HealthWarning, "nearly full while users wait or fail", "kv_usage", HealthWarning},
+		{"a full cache that nobody waits behind", values{"kv_usage": {.99}}, "kv_cache", Healthy, "full and well used: nobody waits",
+			"kv_usage", Healthy},
+		{"a full cache and a queue", values{"kv_usage": {.99}, "requests_waiting": {3}}, "kv_cache", HealthWarning,
+			"full, and requests wait behind it", "kv_usage", HealthWarning},
+		{"a full cache and preemptions", values{"kv_usage": {.99}, "preemption_rate": {.2}}, "kv_cache", HealthWarning,
+			"full, and requests are preempted", "kv_usage", HealthWarning},
+		{"a full cache and late users", values{"kv_usage": {.5, .96}, "ttft_p99": {3}}, "kv_cache", HealthCritical,
+			"full, and users feel it", "kv_usage", HealthCritical},
+		{"a full cache and errors", values{"kv_usage": {.96}, "error_rate": {.02}}, "kv_cache", HealthCritical, "full, and users feel it",
+			"kv_usage", HealthCritical},
+		{"errors are enough where latency is unknown", values{"kv_usage": {.96}, "error_rate": {.02}, "ttft_p99": nil, "itl_p95": nil},
+			"kv_cache", HealthCritical, "full, and users feel it", "kv_usage", HealthCritical},
+		{"a nearly full cache and late users", values{"kv_usage": {.86}, "ttft_p99": {3}}, "kv_cache", HealthWarning,
+			"nearly full while users wait or fail", "kv_usage", HealthWarning},
 		{"a nearly full cache", values{"kv_usage": {.95}, "requests_waiting": {3}}, "kv_cache", Healthy, "", "kv_usage", Healthy},
-		{"a full cache, and nobody knows", values{"kv_usage": {.96}, "ttft_p99": nil, "itl_p95": nil}, "kv_cache", HealthWarning, "full; what users feel was not measured", "kv_usage", HealthWarning},
+		{"a full cache, and nobody knows", values{"kv_usage": {.96}, "ttft_p99": nil, "itl_p95": nil}, "kv_cache", HealthWarning,
+			"full; what users feel was not measured", "kv_usage", HealthWarning},
 
 		{"busy GPUs", values{"gpu_util": {60, 100}}, "gpu", Healthy, "busy and well used: nobody is late", "gpu_util", Healthy},
-		{"busy GPUs and late users", values{"gpu_util": {60, 100}, "itl_p95": {.2}}, "gpu", HealthWarning, "busy, and users feel it", "gpu_util", HealthWarning},
-		{"busy GPUs, and nobody knows", values{"gpu_util": {100}, "ttft_p99": nil, "itl_p95": nil}, "gpu", HealthWarning, "busy; what users feel was not measured", "gpu_util", HealthWarning},
+		{"busy GPUs and late users", values{"gpu_util": {60, 100}, "itl_p95": {.2}}, "gpu", HealthWarning, "busy, and users feel it",
+			"gpu_util", HealthWarning},
+		{"busy GPUs, and nobody knows", values{"gpu_util": {100}, "ttft_p99": nil, "itl_p95": nil}, "gpu", HealthWarning,
+			"busy; what users feel was not measured", "gpu_util", HealthWarning},
 		{"idle GPUs", values{"gpu_util": {2, 5}}, "gpu", Healthy, "", "gpu_util", Healthy},
-		{"an idle GPU while requests wait", values{"gpu_util": {2, 90}, "requests_waiting": {9}}, "gpu", HealthWarning, "hardly used while requests wait", "gpu_util", HealthWarning},
+		{"an idle GPU while requests wait", values{"gpu_util": {2, 90}, "requests_waiting": {9}}, "gpu", HealthWarning,
+			"hardly used while requests wait", "gpu_util", HealthWarning},
 		{"at the border of idle", values{"gpu_util": {30}, "requests_waiting": {9}}, "gpu", Healthy, "", "gpu_util", Healthy},
 		{"two wait for the next step", values{"gpu_util": {2}, "requests_waiting": {2}}, "gpu", Healthy, "", "gpu_util", Healthy},
 	} {
 		ev := state.Evidence{}
 		add := func(signal string, vs []float64) {
 			for i, v := range vs {
-				ev.Samples = append(ev.Samples, state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p", Pod: string(rune('a' + i))}, Value: v})
+				ev.Samples = append(ev.Samples,
+					state.Sample{Signal: signal, Entity: state.Entity{Namespace: "llm", Pool: "p", Pod: string(rune('a' + i))}, Value: v})
 			}
 		}
 		for signal, vs := range well {
@@ -116,9 +133,8 @@ func TestHealthIsWhatUsersFeel(t *testing.T) {
 	}
 }
 
-// A pool that promised something shows what is left of its budget, by the promise that it kept
-// worst; others have no such side.
-func TestHealthShowsWhatIsLeftOfTheErrorBudget(t *testing.T) {
+// A pool with objectives shows the error budget with the least left; others have no such check.
+func TestHealthShowsErrorBudget(t *testing.T) {
 	pool := state.Entity{Namespace: "llm", Pool: "p", Model: "m"}
 	left := func(of map[string]float64) HealthCheck {
 		ev := state.Evidence{}
@@ -128,10 +144,12 @@ func TestHealthShowsWhatIsLeftOfTheErrorBudget(t *testing.T) {
 		ev.Samples = append(ev.Samples, state.Sample{Signal: "ttft_p99", Entity: pool, Value: .4})
 		return Health("default", ev)[0].Checks["error_budget"]
 	}
-	if c := left(map[string]float64{"ttft": .8, "errors": .3}); c.Status != Healthy || *c.Value != .3 || c.Note != "for requests without error, of 30 days" {
+	if c := left(map[string]float64{"ttft": .8, "errors": .3}); c.Status != Healthy || *c.Value != .3 ||
+		c.Note != "for requests without error, of 30 days" {
 		t.Errorf("some of it: %+v", c)
 	}
-	if c := left(map[string]float64{"ttft": .8, "e2e": -1.5}); c.Status != HealthWarning || *c.Value != -1.5 || c.Note != "the 30 days' error budget for whole requests in time is spent" {
+	if c := left(map[string]float64{"ttft": .8, "e2e": -1.5}); c.Status != HealthWarning || *c.Value != -1.5 ||
+		c.Note != "the 30 days' error budget for whole requests in time is spent" {
 		t.Errorf("nothing of it: %+v", c)
 	}
 	if c := left(nil); c.Status != "" {
@@ -139,11 +157,12 @@ func TestHealthShowsWhatIsLeftOfTheErrorBudget(t *testing.T) {
 	}
 }
 
-// What Health says it reads is what it reads. How many requests run is told of the whole pool: of
-// its workers, or by what stands before them where no worker tells, never both.
-func TestHealthTellsHowManyRequestsRun(t *testing.T) {
+// HealthSignals lists exactly the signals that Health reads. Running requests are counted over the
+// workers, or else at the frontend, never both.
+func TestHealthCountsRunningRequests(t *testing.T) {
 	of := func(pod, instance string, v float64) state.Sample {
-		return state.Sample{Signal: "requests_running", Entity: state.Entity{Namespace: "llm", Pool: "p", Model: "m", Pod: pod, Instance: instance}, Value: v}
+		return state.Sample{Signal: "requests_running",
+			Entity: state.Entity{Namespace: "llm", Pool: "p", Model: "m", Pod: pod, Instance: instance}, Value: v}
 	}
 	for name, tc := range map[string]struct {
 		samples []state.Sample
@@ -164,13 +183,14 @@ func TestHealthTellsHowManyRequestsRun(t *testing.T) {
 			t.Errorf("%s: %s (%v)", name, raw, err)
 		}
 	}
-	if p := Health("default", state.Evidence{Samples: []state.Sample{{Signal: "kv_usage", Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: .4}}})[0]; p.Running != nil {
+	if p := Health("default", state.Evidence{
+		Samples: []state.Sample{{Signal: "kv_usage", Entity: state.Entity{Namespace: "llm", Pool: "p"}, Value: .4}}})[0]; p.Running != nil {
 		t.Errorf("nobody tells: %g", *p.Running)
 	}
 }
 
-func TestHealthSignalsAreSignals(t *testing.T) {
-	c := mustLoad(t)
+func TestHealthSignalsExist(t *testing.T) {
+	c := MustLoad(t)
 	read := HealthSignals()
 	for _, signal := range read {
 		if _, known := c.units[signal]; !known {
@@ -178,22 +198,22 @@ func TestHealthSignalsAreSignals(t *testing.T) {
 		}
 	}
 	for _, r := range healthRules {
-		if !contains(read, r.signal) {
+		if !slices.Contains(read, r.signal) {
 			t.Errorf("%s is not read", r.signal)
 		}
 	}
 }
 
-// A pool that lacks workers is not well, however those are that it has: fewer ready than wanted,
-// where Kubernetes says how many, or else pods that are not ready or do not answer. More than are
-// wanted are a rollout.
-func TestHealthCountsWhoIsMissing(t *testing.T) {
+// A pool that lacks workers is not healthy: fewer ready than wanted if Kubernetes reports both,
+// else pods that are not ready or do not answer. More than wanted are a rollout.
+func TestHealthReportsMissingWorkers(t *testing.T) {
 	pool := state.Entity{Namespace: "llm", Pool: "p", Model: "m"}
 	pod := func(name string) state.Entity {
 		return state.Entity{Namespace: "llm", Pool: "p", Pod: name, Model: "m"}
 	}
 	replicas := func(want, ready float64) []state.Sample {
-		return []state.Sample{{Signal: "replicas_desired", Entity: pool, Value: want}, {Signal: "replicas_ready", Entity: pool, Value: ready}}
+		return []state.Sample{{Signal: "replicas_desired", Entity: pool, Value: want},
+			{Signal: "replicas_ready", Entity: pool, Value: ready}}
 	}
 	starting := state.Sample{Signal: "pod_ready", Entity: pod("c")}
 	for name, tc := range map[string]struct {
@@ -201,15 +221,18 @@ func TestHealthCountsWhoIsMissing(t *testing.T) {
 		status  HealthStatus
 		note    string
 	}{
-		"all are there":               {replicas(4, 4), Healthy, ""},
-		"two of four":                 {replicas(4, 2), HealthWarning, "2 of 4 replicas are ready"},
-		"none":                        {replicas(4, 0), HealthCritical, "0 of 4 replicas are ready"},
-		"a rollout that starts one":   {append(replicas(2, 2), starting), Healthy, ""},
-		"scaled to nothing":           {replicas(0, 0), "", ""},
-		"nobody says how many":        {[]state.Sample{{Signal: "kv_usage", Entity: pod("a"), Value: .2}}, "", ""},
-		"a pod that is not ready":     {[]state.Sample{starting, {Signal: "pod_ready", Entity: pod("a"), Value: 1}}, HealthWarning, "1 of 2 workers are ready"},
-		"a page that does not answer": {[]state.Sample{{Signal: "up", Entity: pod("a"), Value: 1}, {Signal: "up", Entity: pod("b")}}, HealthWarning, "1 of 2 workers are ready or answer a scrape"},
-		"ready, and not scraped":      {[]state.Sample{{Signal: "up", Entity: pod("a")}, {Signal: "pod_ready", Entity: pod("a"), Value: 1}}, Healthy, ""},
+		"all are there":             {replicas(4, 4), Healthy, ""},
+		"two of four":               {replicas(4, 2), HealthWarning, "2 of 4 replicas are ready"},
+		"none":                      {replicas(4, 0), HealthCritical, "0 of 4 replicas are ready"},
+		"a rollout that starts one": {append(replicas(2, 2), starting), Healthy, ""},
+		"scaled to nothing":         {replicas(0, 0), "", ""},
+		"nobody says how many":      {[]state.Sample{{Signal: "kv_usage", Entity: pod("a"), Value: .2}}, "", ""},
+		"a pod that is not ready": {[]state.Sample{starting, {Signal: "pod_ready", Entity: pod("a"), Value: 1}}, HealthWarning,
+			"1 of 2 workers are ready"},
+		"a page that does not answer": {[]state.Sample{{Signal: "up", Entity: pod("a"), Value: 1}, {Signal: "up", Entity: pod("b")}},
+			HealthWarning, "1 of 2 workers are ready or answer a scrape"},
+		"ready, and not scraped": {[]state.Sample{{Signal: "up", Entity: pod("a")}, {Signal: "pod_ready", Entity: pod("a"), Value: 1}},
+			Healthy, ""},
 	} {
 		c := Health("default", state.Evidence{Samples: tc.samples})[0]
 		if got := c.Checks["workers"]; got.Status != tc.status || got.Note != tc.note || healthRank[c.Overall] < healthRank[tc.status] {

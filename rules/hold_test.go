@@ -9,13 +9,14 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 )
 
-// A trouble whose alerts are gone is held open for what comes back. What comes to its pool in that
-// time and is nothing that its cause leads to is another trouble, with an incident and a name of
-// its own; what had fired before reopens the one that is held.
-func TestWhatIsNoPartOfAHeldTroubleIsAnother(t *testing.T) {
-	c := mustLoad(t)
+// An incident whose alerts are resolved is held open for returning alerts. An alert of its pool
+// that its cause does not explain opens a new incident meanwhile. An alert that had fired before
+// reopens the held one.
+func TestUnrelatedAlertOpensNewIncidentDuringHold(t *testing.T) {
+	c := MustLoad(t)
 	load := func(name string) ([]alertJSON, state.Evidence) {
 		t.Helper()
 		data, err := os.ReadFile("testdata/cases/" + name + ".txtar")
@@ -33,11 +34,13 @@ func TestWhatIsNoPartOfAHeldTroubleIsAnother(t *testing.T) {
 		}
 		return k.alerts(parts), k.ev
 	}
-	s := &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute), fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+	s := &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute),
+		fold: fold.Fold{Triage: Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 	send := func(alerts []alertJSON, status state.AlertStatus, at time.Time) {
 		for _, a := range alerts {
 			s.apply(state.Input{Alerts: &state.AlertBatch{Alerts: []state.Alert{{
-				Fingerprint: state.Fingerprint(fmt.Sprint(a.Labels)), Status: status, Labels: a.Labels, Annotations: a.Annotations, GeneratorURL: a.GeneratorURL, StartsAt: at, EndsAt: s.now}}}})
+				Fingerprint: state.Fingerprint(fmt.Sprint(a.Labels)), Status: status, Labels: a.Labels, Annotations: a.Annotations,
+				GeneratorURL: a.GeneratorURL, StartsAt: at, EndsAt: s.now}}}})
 		}
 	}
 	look := func(ev state.Evidence) string {

@@ -7,16 +7,15 @@ import (
 	"paramedic/state"
 )
 
-// Every metric that the articles name is known: an engine exports it and something here reads or
-// judges it, or it is not (any more) and there is something to use instead. Those that only callers
-// of an engine can count are theirs to name.
-func TestEveryMetricOfTheArticlesIsKnown(t *testing.T) {
-	signals, err := LoadSignals()
+// Every metric in the articles is known: an engine exports it and a signal or a rule uses it, or it
+// has a replacement. Metrics that only callers of an engine can count are exempt.
+func TestMetricsOfArticlesAreKnown(t *testing.T) {
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := map[string]bool{}
-	for _, s := range signals {
+	for _, s := range all {
 		for _, src := range s.Sources {
 			for _, name := range append([]string{src.Metric, src.Over}, src.With...) {
 				read[name], read[bare(name)] = true, true
@@ -55,15 +54,15 @@ func TestEveryMetricOfTheArticlesIsKnown(t *testing.T) {
 			}
 		}
 	}
-	// What a rule in V0's spelling with an underscore means is known too.
+	// V0's name is also known with an underscore.
 	if f, ok := formerly("vllm_gpu_cache_usage_perc"); !ok || f.use != kvUsage {
 		t.Errorf("%+v", f)
 	}
 }
 
-// What is to be used instead measures the same thing, and is exported by whom it says: a time is no
-// number of requests, and evicted prefixes are no preempted requests.
-func TestWhatIsUsedInsteadMeasuresTheSame(t *testing.T) {
+// The replacement measures the same quantity and is exported by the named component. A time does
+// not replace a number of requests, nor do preemptions replace evicted prefixes.
+func TestReplacementMetricsMeasureTheSame(t *testing.T) {
 	for name, want := range map[string]string{
 		"dynamo_routing_milliseconds_bucket":          "use `dynamo_router_overhead_total_ms_bucket`",
 		"dynamo_routing_milliseconds":                 "(rate(dynamo_router_overhead_total_ms_bucket[5m])))`",
@@ -84,41 +83,45 @@ func TestWhatIsUsedInsteadMeasuresTheSame(t *testing.T) {
 	}
 }
 
-// Articles write vLLM's metrics with an underscore; a rule that does means the same.
-func TestAnUnderscoreIsReadAsVLLMsColon(t *testing.T) {
-	c := mustLoad(t)
+// Articles write vLLM's metrics with an underscore; such rules have the same meaning.
+func TestUnderscoreMatchesColonOfVLLM(t *testing.T) {
+	c := MustLoad(t)
 	for expr, want := range map[string]state.Symptom{
-		`vllm_num_requests_swapped > 0`:                                                                     "preemptions",
-		`increase(vllm_num_preemptions_total[5m]) > 5`:                                                      "preemptions",
-		`rate(vllm_request_success_total{finished_reason="length"}[5m]) > 1`:                                "quality",
-		`rate(vllm_prefix_cache_hits_total[5m]) / rate(vllm_prefix_queries[5m]) < 1`:                        "prefix_hit_low",
-		`vllm_kv_cache_usage_perc > 0.95`:                                                                   "kv_pressure",
-		`sum(sglang:num_decode_prealloc_queue_reqs) > 50`:                                                   "queue_buildup",
-		`ray_vllm_kv_cache_usage_perc > 0.95`:                                                               "kv_pressure", // by Ray
-		`ray_vllm:num_requests_waiting > 50`:                                                                "queue_buildup",
+		`vllm_num_requests_swapped > 0`:                                              "preemptions",
+		`increase(vllm_num_preemptions_total[5m]) > 5`:                               "preemptions",
+		`rate(vllm_request_success_total{finished_reason="length"}[5m]) > 1`:         "quality",
+		`rate(vllm_prefix_cache_hits_total[5m]) / rate(vllm_prefix_queries[5m]) < 1`: "prefix_hit_low",
+		`vllm_kv_cache_usage_perc > 0.95`:                                            "kv_pressure",
+		`sum(sglang:num_decode_prealloc_queue_reqs) > 50`:                            "queue_buildup",
+		// By Ray.
+		`ray_vllm_kv_cache_usage_perc > 0.95`: "kv_pressure",
+		`ray_vllm:num_requests_waiting > 50`:  "queue_buildup",
 		`histogram_quantile(0.95, sum by (le) (rate(ray_vllm_time_to_first_token_seconds_bucket[5m]))) > 5`: "ttft_high",
 	} {
-		if m := c.byMetrics(usesOf(expr)); m == nil || m.Symptom != want {
-			t.Errorf("%s means %+v, want %s", expr, m, want)
+		a := state.Alert{Labels: map[string]string{"alertname": "Own"}, GeneratorURL: generator(expr)}
+		if s := c.Classify(a, "test"); s.Symptom != want {
+			t.Errorf("%s means %s, want %s", expr, s.Symptom, want)
 		}
 	}
 }
 
-// A condition on a value that nobody reads would wait for it for ever.
-func TestThePastIsAskedForWhereItIsRead(t *testing.T) {
+// A condition on a value that no query reads would never have an answer.
+func TestConditionsUseOnlyQueriedPast(t *testing.T) {
 	c, problems, err := Load("")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
-	env, err := newEnvironment(c)
+	env, err := newEnvironment(c.vocabulary())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for when, ok := range map[string]bool{
 		"ttft_p95.value > 2.0 * ttft_p95.baseline": true, "arrival_rate.value > 2.0 * arrival_rate.week_ago": true,
-		"e2e_p95.value > 2.0 * e2e_p95.baseline": false, "pod_ready.value < pod_ready.baseline": false, "gpu_temp.value > gpu_temp.day_ago": false,
+		"e2e_p95.value > 2.0 * e2e_p95.baseline": false, "pod_ready.value < pod_ready.baseline": false,
+		"gpu_temp.value > gpu_temp.day_ago": false,
 	} {
-		if _, err := env.compile(when); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "is never read: such values are read of") {
+		if _, err := env.compile(when); (err == nil) != ok || err != nil &&
+			!strings.Contains(err.Error(), "is never read: such values are read of") {
 			t.Errorf("%s: %v", when, err)
 		}
 	}

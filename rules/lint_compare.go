@@ -13,22 +13,22 @@ import (
 	"paramedic/state"
 )
 
-// A bound is a value held against a number. The number that is written may be in another unit than
-// the value's own, where the rule computes with it: it is value × scale + shift.
+// A bound is the comparison of a value with a number. The rule may compute with the value, so that
+// the written number is value × scale + shift.
 type bound struct {
 	of           parser.Expr
 	op           parser.ItemType // with the value on its left
 	limit        float64         // in the value's own unit
 	scale, shift float64
-	spread       bool // the value is the most, the least or the like of a longer time
+	spread       bool // the value is a maximum, minimum, quantile or mean over time
 	mean         bool // the value is a mean of several
-	filled       bool // where there is no value, there is a number in its place
+	filled       bool // a number replaces a missing value
 }
 
-// written is a value of the bound's own unit as the rule writes its number.
+// written formats a value of the bound's own unit in the unit that the rule uses.
 func (c bound) written(v float64) string { return written(v*c.scale + c.shift) }
 
-// own says what the number that is written means, where it is in another unit.
+// own formats the written number, with its meaning in the value's own unit if that differs.
 func (c bound) own() string {
 	if c.scale == 1 && c.shift == 0 {
 		return written(c.limit)
@@ -36,8 +36,7 @@ func (c bound) own() string {
 	return fmt.Sprintf("%s (that is %s)", c.written(c.limit), written(c.limit))
 }
 
-// written is a number as people write it: rounded where only the computer's arithmetic made it
-// long.
+// written formats a number without the digits of rounding errors.
 func written(v float64) string {
 	if short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64); err == nil {
 		v = short
@@ -45,8 +44,8 @@ func written(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// boundOf reads a comparison with a number, on whichever side that stands and whatever is computed
-// around the value.
+// boundOf parses a comparison with a number on either side, and removes the arithmetic around the
+// value.
 func boundOf(x *parser.BinaryExpr) (bound, bool) {
 	if !x.Op.IsComparisonOperator() {
 		return bound{}, false
@@ -66,13 +65,14 @@ func boundOf(x *parser.BinaryExpr) (bound, bool) {
 	return c, true
 }
 
-// strip takes away all that is computed around the value.
+// strip removes everything that is computed around the value.
 func (c *bound) strip() {
 	for c.level(); c.peel(); c.level() {
 	}
 }
 
-// peel takes one step of arithmetic with a number away from the value, if there is one.
+// peel removes one step of arithmetic with a number from the value. It reports whether there was
+// one.
 func (c *bound) peel() bool {
 	if u, ok := c.of.(*parser.UnaryExpr); ok {
 		if u.Op == parser.SUB {
@@ -116,7 +116,7 @@ func (c *bound) peel() bool {
 	return true
 }
 
-// pull takes a factor out of what is divided by something: 100 * a / b is 100 times a / b.
+// pull extracts a constant factor from a dividend: 100 * a / b is 100 times a / b.
 func (c *bound) pull(x *parser.BinaryExpr) bool {
 	product, ok := unwrap(x.LHS).(*parser.BinaryExpr)
 	if !ok || x.Op != parser.DIV || product.Op != parser.MUL {
@@ -129,11 +129,12 @@ func (c *bound) pull(x *parser.BinaryExpr) bool {
 	if _, ok := constant(k); !ok {
 		return false
 	}
-	c.of = &parser.BinaryExpr{Op: parser.MUL, LHS: k, RHS: &parser.BinaryExpr{Op: parser.DIV, LHS: of, RHS: x.RHS, VectorMatching: x.VectorMatching}}
+	c.of = &parser.BinaryExpr{Op: parser.MUL, LHS: k,
+		RHS: &parser.BinaryExpr{Op: parser.DIV, LHS: of, RHS: x.RHS, VectorMatching: x.VectorMatching}}
 	return c.peel()
 }
 
-// turned is a comparison with its sides exchanged.
+// turned returns the comparison with its sides exchanged.
 func turned(op parser.ItemType) parser.ItemType {
 	switch op {
 	case parser.GTR:
@@ -148,7 +149,7 @@ func turned(op parser.ItemType) parser.ItemType {
 	return op
 }
 
-// constant is the number that an expression always is.
+// constant returns the number that an expression always has.
 func constant(e parser.Expr) (float64, bool) {
 	switch x := unwrap(e).(type) {
 	case *parser.NumberLiteral:
@@ -185,13 +186,15 @@ func constant(e parser.Expr) (float64, bool) {
 	return 0, false
 }
 
-// level takes away what leaves a value between the least and the largest that it was made of.
+// level removes functions whose result lies between the smallest and the largest of their
+// arguments.
 func (c *bound) level() {
 	for {
 		c.of = unwrap(c.of)
 		switch x := c.of.(type) {
 		case *parser.AggregateExpr:
-			if !slices.Contains([]parser.ItemType{parser.MAX, parser.MIN, parser.AVG, parser.QUANTILE, parser.TOPK, parser.BOTTOMK}, x.Op) {
+			if !slices.Contains([]parser.ItemType{parser.MAX, parser.MIN, parser.AVG, parser.QUANTILE, parser.TOPK,
+				parser.BOTTOMK}, x.Op) {
 				return
 			}
 			c.mean = c.mean || x.Op == parser.AVG
@@ -223,7 +226,7 @@ func (c *bound) level() {
 	}
 }
 
-// compared looks at comparisons with a number.
+// compared checks comparisons with a number.
 func (l *linter) compared(x *parser.BinaryExpr, path []parser.Node) {
 	c, ok := boundOf(x)
 	if !ok {
@@ -250,7 +253,7 @@ func (l *linter) compared(x *parser.BinaryExpr, path []parser.Node) {
 	}
 }
 
-// window finds windows out of which a single event has gone before `for` is over.
+// window reports windows that a single event leaves before `for` is over.
 func (l *linter) window(c bound, call *parser.Call) {
 	var window time.Duration
 	switch w := call.Args[0].(type) {
@@ -261,12 +264,14 @@ func (l *linter) window(c bound, call *parser.Call) {
 	}
 	single := c.op == parser.GTR && c.limit == 0 || c.op == parser.GTE && c.limit > 0 && c.limit <= 1
 	if single && !c.spread && window > 0 && l.rule.For >= window {
-		l.say(state.Critical, fmt.Sprintf("can never fire for a single event: after for: %s it has left the window of %s", state.FormatDuration(l.rule.For), state.FormatDuration(window)), "make the window longer than for, or drop for")
+		l.say(state.Critical, fmt.Sprintf(
+			"can never fire for a single event: after for: %s it has left the window of %s",
+			state.FormatDuration(l.rule.For), state.FormatDuration(window)),
+			"make the window longer than for, or drop for")
 	}
 }
 
-// outside says whether a comparison of a value from lo to hi is decided before the value is known,
-// and how.
+// outside reports whether the comparison of any value from lo to hi has the same result, and which.
 func outside(op parser.ItemType, limit, lo, hi float64) (decided, always bool) {
 	switch op {
 	case parser.GTR:
@@ -285,36 +290,40 @@ func outside(op parser.ItemType, limit, lo, hi float64) (decided, always bool) {
 	return false, false
 }
 
-// bounded holds a threshold against what a value can be: from 0 to top.
+// bounded checks a threshold against the range of a value, from 0 to top.
 func (l *linter) bounded(c bound, what string, top float64, x *parser.BinaryExpr, path []parser.Node) {
 	if at, always := outside(c.op, c.limit, 0, top); at {
 		fix := fmt.Sprintf("compare with a number between %s and %s", c.written(0), c.written(top))
 		if top == 1 && c.limit > 1 && c.limit <= 100 {
 			fix = fmt.Sprintf("compare with %s", c.written(c.limit/100))
 		}
-		l.decided(always, fmt.Sprintf("%s goes from 0 to %s, and the threshold is %s", what, written(top), c.own()), fix, x, path)
+		l.decided(always, fmt.Sprintf("%s goes from 0 to %s, and the threshold is %s", what, written(top), c.own()),
+			fix, x, path)
 		return
 	}
 	below := c.op == parser.LSS || c.op == parser.LTE
-	if top == 100 && c.limit > 0 && c.limit < 1 && (!below || !c.mean) { // on average a GPU may well be busy for less than one per cent
-		l.say(state.Warning, fmt.Sprintf("%s goes from 0 to 100, and the threshold is %s: less than one per cent", what, c.own()), fmt.Sprintf("compare with %s", c.written(100*c.limit)))
+	// The mean utilization of GPUs may really be below 1 %.
+	if top == 100 && c.limit > 0 && c.limit < 1 && (!below || !c.mean) {
+		l.say(state.Warning, fmt.Sprintf("%s goes from 0 to 100, and the threshold is %s: less than one per cent", what,
+			c.own()), fmt.Sprintf("compare with %s", c.written(100*c.limit)))
 	}
 }
 
-// decided says that a comparison never holds, or always does, and what that means for the rule.
+// decided reports a comparison that never or always holds, and its effect on the rule.
 func (l *linter) decided(always bool, why, fix string, x *parser.BinaryExpr, path []parser.Node) {
-	text := map[bool]string{false: "can never fire: ", true: "fires always: "}[always]
+	msg := map[bool]string{false: "can never fire: ", true: "fires always: "}[always]
 	severity := state.Critical
 	switch part := deciding(x, path); {
 	case x.ReturnBool || !part:
-		text, severity = map[bool]string{false: "one part never holds: ", true: "one part always holds: "}[always], state.Warning
+		msg, severity = map[bool]string{false: "one part never holds: ", true: "one part always holds: "}[always],
+			state.Warning
 	case always && len(path) > 0 && !alone(path):
-		text, severity = "one part always holds: ", state.Warning
+		msg, severity = "one part always holds: ", state.Warning
 	}
-	l.say(severity, text+why, fix)
+	l.say(severity, msg+why, fix)
 }
 
-// deciding says whether an expression has no value where one of its nodes has none.
+// deciding reports whether an expression has no value if the node has none.
 func deciding(n parser.Node, path []parser.Node) bool {
 	for i := len(path) - 1; i >= 0; i-- {
 		switch p := path[i].(type) {
@@ -332,7 +341,7 @@ func deciding(n parser.Node, path []parser.Node) bool {
 	return true
 }
 
-// alone says whether there is nothing around a node but parentheses.
+// alone reports whether only parentheses surround a node.
 func alone(path []parser.Node) bool {
 	return !slices.ContainsFunc(path, func(n parser.Node) bool {
 		switch n.(type) {

@@ -13,84 +13,103 @@ import (
 	"paramedic/state"
 )
 
-// A Lookup is a metric, and those of its labels on whose values alert rules depend.
+// A Lookup is a metric with the labels whose values alert rules depend on.
 type Lookup struct {
 	Metric string
 	Labels []string
 }
 
-// Lookups are what has to be known of the labels of series to judge rules by them:
-// [Exported.Labels] takes the answers. Only metrics that exist, and that engines, routers and GPUs
-// export or that are recorded, are asked for; of others only the job, where that says how often
-// they are scraped.
+// Lookups returns the labels that Lint needs to know; [Exported.Labels] takes the answers. It
+// returns only existing metrics of engines, routers and GPUs, and recorded ones. For other metrics
+// it returns only the job, if a rule depends on their scrape interval.
 func Lookups(in []AlertingRule, have Exported) []Lookup {
-	known, asks := newInventory(have), map[string]map[string]bool{}
-	add := func(metric string, names ...string) {
-		if asks[metric] == nil {
-			asks[metric] = map[string]bool{}
-		}
-		for _, name := range names {
-			asks[metric][name] = true
-		}
-	}
-	ask := func(metric string, names ...string) {
-		if have.Metrics[metric] && (family(metric) != "" || known.records[metric] != nil) {
-			add(metric, names...)
-		}
-	}
+	known := newInventory(have)
+	q := lookupSet{known: known, asks: map[string]map[string]bool{}}
 	for _, r := range in {
 		if len(r.Expr) > maxLinted {
 			continue
 		}
 		for e := range known.readings(r.Expr) {
-			for _, sel := range e.selectedBy() {
-				for _, m := range sel.LabelMatchers {
-					if m.Name != nameLabel && selective(m) {
-						ask(sel.Name, m.Name)
-					}
-				}
-			}
+			q.matchers(e)
 			parser.Inspect(e.expr, func(n parser.Node, _ []parser.Node) error {
-				switch x := n.(type) {
-				case *parser.Call:
-					if x.Func.Name == "histogram_quantile" {
-						ask(bucketOf(x), "le")
-					}
-					if sel, d := ranged(x); sel != nil && have.Metrics[sel.Name] && known.brief(d) {
-						add(sel.Name, "job")
-					}
-					if slices.Contains(moving, x.Func.Name) && lastXid(x) != nil {
-						ask(xidErrors)
-					}
-				case *parser.AggregateExpr:
-					if sel := single(x.Expr); sel != nil && len(x.Grouping) > 0 && !x.Without {
-						ask(sel.Name)
-					}
-				case *parser.BinaryExpr:
-					if x.VectorMatching != nil && x.Op != parser.LOR {
-						for _, sel := range selectorsOf(x) {
-							ask(sel.Name)
-						}
-					}
-				}
+				q.node(n)
 				return nil
 			})
 		}
 	}
 	var out []Lookup
-	for _, metric := range slices.Sorted(maps.Keys(asks)) {
-		out = append(out, Lookup{Metric: metric, Labels: slices.Sorted(maps.Keys(asks[metric]))})
+	for _, metric := range slices.Sorted(maps.Keys(q.asks)) {
+		out = append(out, Lookup{Metric: metric, Labels: slices.Sorted(maps.Keys(q.asks[metric]))})
 	}
 	return out
 }
 
-// selective says whether a matcher finds only series that have its label.
+// A lookupSet collects the labels to look up.
+type lookupSet struct {
+	known *inventory
+	asks  map[string]map[string]bool // metric → labels
+}
+
+func (q lookupSet) add(metric string, names ...string) {
+	if q.asks[metric] == nil {
+		q.asks[metric] = map[string]bool{}
+	}
+	for _, name := range names {
+		q.asks[metric][name] = true
+	}
+}
+
+// ask adds a metric that exists and that an engine, router or GPU exports, or a rule records.
+func (q lookupSet) ask(metric string, names ...string) {
+	if q.known.have.Metrics[metric] && (family(metric) != "" || q.known.records[metric] != nil) {
+		q.add(metric, names...)
+	}
+}
+
+// matchers adds the labels that selectors require.
+func (q lookupSet) matchers(e expanded) {
+	for _, sel := range e.selectedBy() {
+		for _, m := range sel.LabelMatchers {
+			if m.Name != nameLabel && selective(m) {
+				q.ask(sel.Name, m.Name)
+			}
+		}
+	}
+}
+
+// node adds the labels that a function, an aggregation or a binary operation depends on.
+func (q lookupSet) node(n parser.Node) {
+	switch x := n.(type) {
+	case *parser.Call:
+		if x.Func.Name == "histogram_quantile" {
+			q.ask(bucketOf(x), "le")
+		}
+		if sel, d := ranged(x); sel != nil && q.known.have.Metrics[sel.Name] && q.known.brief(d) {
+			q.add(sel.Name, "job")
+		}
+		if slices.Contains(moving, x.Func.Name) && lastXid(x) != nil {
+			q.ask(xidErrors)
+		}
+	case *parser.AggregateExpr:
+		if sel := single(x.Expr); sel != nil && len(x.Grouping) > 0 && !x.Without {
+			q.ask(sel.Name)
+		}
+	case *parser.BinaryExpr:
+		if x.VectorMatching != nil && x.Op != parser.LOR {
+			for _, sel := range selectorsOf(x) {
+				q.ask(sel.Name)
+			}
+		}
+	}
+}
+
+// selective reports whether a matcher requires its label to be present.
 func selective(m *labels.Matcher) bool { return !m.Matches("") }
 
-// valuesOf are the values of a label of a metric's series, where they are known.
+// valuesOf returns the values of a label of a metric's series, if they are known.
 func (c *inventory) valuesOf(metric, label string) []string { return c.have.Labels[metric][label] }
 
-// unlabelled says which matcher of a selector no series of its metric can meet, if there is one.
+// unlabelled returns the first matcher of a selector that no series of its metric satisfies.
 func (l *linter) unlabelled(x *parser.VectorSelector) []gone {
 	has, known := l.have.Labels[x.Name]
 	if !known {
@@ -112,34 +131,43 @@ func (l *linter) unlabelled(x *parser.VectorSelector) []gone {
 	return nil
 }
 
-// identity are the labels that say which worker, model or machine a series is of. Other labels tell
-// what happened, and a value of theirs comes when it happens.
-var identity = []string{"le", "model_name", "model", "engine", "namespace", "exported_namespace", "pod", "exported_pod", "container", "exported_container", "job", "instance",
-	"service", "endpoint", "cluster", "node", "Hostname", "hostname", "gpu", "UUID", "device", "modelName", "pool", "name", "inference_pool", "server"}
+// identity lists the labels that identify a worker, model or node. The values of other labels
+// describe events, and appear with the first event.
+var identity = []string{"le", "model_name", "model", "engine", "namespace", "exported_namespace", "pod", "exported_pod",
+	"container", "exported_container", "job", "instance", "service", "endpoint", "cluster", "node", "Hostname",
+	"hostname", "gpu", "UUID", "device", "modelName", "pool", "name", "inference_pool", "server"}
 
-// reasons are why vLLM's requests finish. It exports all of its version's from the start.
+// reasons maps metrics to their label for the reason why a request finished. vLLM exports all
+// reasons of its version from the start.
 var reasons = map[string]string{"vllm:request_success_total": "finished_reason"}
 
-// lasting says whether values of a matcher's label are there from the start.
+// lasting reports whether all values of a matcher's label exist from the start.
 func lasting(metric string, m *labels.Matcher) bool {
 	return slices.Contains(identity, m.Name) || reasons[metric] == m.Name
 }
 
-// twins are labels that are taken for each other: exporters of this field name one thing in two
-// ways.
+// twins lists labels that are often confused: exporters in this field use two names for one thing.
 var twins = map[string]string{
-	"model": "model_name", "model_name": "model", "pod": "exported_pod", "exported_pod": "pod", "namespace": "exported_namespace", "exported_namespace": "namespace",
-	"container": "exported_container", "exported_container": "container", "hostname": "Hostname", "Hostname": "hostname", "node": "Hostname",
-	"finish_reason": "finished_reason", "finished_reason": "finish_reason", "gpu_id": "gpu", "uuid": "UUID",
+	"model": "model_name", "model_name": "model",
+	"pod": "exported_pod", "exported_pod": "pod",
+	"namespace": "exported_namespace", "exported_namespace": "namespace",
+	"container": "exported_container", "exported_container": "container",
+	"hostname": "Hostname", "Hostname": "hostname",
+	"node": "Hostname", "finish_reason": "finished_reason",
+	"finished_reason": "finish_reason", "gpu_id": "gpu",
+	"uuid": "UUID",
 }
 
-// unmatched says that no series of a metric is as a matcher wants it, and what there is.
+// unmatched reports that no series of a metric satisfies a matcher, with the labels or values that
+// exist.
 func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 	has := l.have.Labels[x.Name]
 	values, exists := has[m.Name]
 	twin, twinned := twins[m.Name]
-	if _, there := has[twin]; twinned && there && (!exists || len(has[twin]) == 0 || slices.ContainsFunc(has[twin], m.Matches)) {
-		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has %s here; the label is called %s", x.Name, m, twin),
+	if _, there := has[twin]; twinned && there &&
+		(!exists || len(has[twin]) == 0 || slices.ContainsFunc(has[twin], m.Matches)) {
+		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has %s here; the label is called %s", x.Name,
+			m, twin),
 			fmt.Sprintf("use `%s`", inPlace(x, m, twin)))
 		return
 	}
@@ -151,18 +179,22 @@ func (l *linter) unmatched(x *parser.VectorSelector, m *labels.Matcher) {
 				code = m.Value
 			}
 		}
-		l.say(state.Critical, fmt.Sprintf("can never fire: the exporter here gives %s no label %s; its value is the code", x.Name, m.Name),
+		l.say(state.Critical, fmt.Sprintf(
+			"can never fire: the exporter here gives %s no label %s; its value is the code", x.Name, m.Name),
 			fmt.Sprintf("compare the value: `%[1]s == %[2]s unless %[1]s offset 15m == %[2]s`", x.Name, code))
 	case !exists:
-		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has a label %s here", x.Name, m.Name), "there are "+few(slices.Sorted(maps.Keys(has))))
+		l.say(state.Critical, fmt.Sprintf("can never fire: no series of %s has a label %s here", x.Name, m.Name),
+			"there are "+few(slices.Sorted(maps.Keys(has))))
 	case m.Name == "le":
-		l.say(state.Critical, fmt.Sprintf("%s has no bucket %s: the selector finds nothing", x.Name, m), "use "+nearest(values, m.Value))
+		l.say(state.Critical, fmt.Sprintf("%s has no bucket %s: the selector finds nothing", x.Name, m),
+			"use "+nearest(values, m.Value))
 	default:
-		l.say(state.Warning, fmt.Sprintf("cannot fire: no series of %s has %s here", x.Name, m), "there are "+few(slices.Sorted(slices.Values(values))))
+		l.say(state.Warning, fmt.Sprintf("cannot fire: no series of %s has %s here", x.Name, m),
+			"there are "+few(slices.Sorted(slices.Values(values))))
 	}
 }
 
-// inPlace is a selector with another label in the place of a matcher's.
+// inPlace returns the selector with the matcher's label replaced.
 func inPlace(x *parser.VectorSelector, m *labels.Matcher, label string) string {
 	var all []string
 	for _, o := range x.LabelMatchers {
@@ -177,7 +209,7 @@ func inPlace(x *parser.VectorSelector, m *labels.Matcher, label string) string {
 	return x.Name + "{" + strings.Join(all, ",") + "}"
 }
 
-// nearest are the edges of buckets around a wanted one, as they are written.
+// nearest returns the bucket edges next to a wanted one, as the engine writes them.
 func nearest(values []string, want string) string {
 	at, err := strconv.ParseFloat(want, 64)
 	if err != nil {
@@ -185,7 +217,7 @@ func nearest(values []string, want string) string {
 	}
 	below, above := "", ""
 	for _, v := range sortedEdges(values) {
-		switch edge, _ := strconv.ParseFloat(v, 64); { // sortedEdges leaves out what is no number
+		switch edge, _ := strconv.ParseFloat(v, 64); { // sortedEdges returns only numbers
 		case edge == at:
 			return fmt.Sprintf("le=%q, as the engine writes it", v)
 		case edge < at:
@@ -203,7 +235,7 @@ func nearest(values []string, want string) string {
 	return fmt.Sprintf("le=%q or le=%q", below, above)
 }
 
-// sortedEdges are a histogram's finite edges in order, as they are written.
+// sortedEdges returns a histogram's finite edges in ascending order, as the engine writes them.
 func sortedEdges(values []string) []string {
 	at := map[string]float64{}
 	for _, v := range values {
@@ -222,7 +254,7 @@ func sortedEdges(values []string) []string {
 	})
 }
 
-// few are the first of many, for people.
+// few returns the first items of a list and the number of the others.
 func few(all []string) string {
 	const shown = 8
 	if len(all) == 0 {
@@ -234,8 +266,7 @@ func few(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// single is the one selector of an expression whose series keep the labels that they are selected
-// with.
+// single returns the only selector of an expression if the expression keeps its labels; else nil.
 func single(e parser.Expr) *parser.VectorSelector {
 	switch x := unwrap(e).(type) {
 	case *parser.VectorSelector:
@@ -259,8 +290,7 @@ func single(e parser.Expr) *parser.VectorSelector {
 	return nil
 }
 
-// grouped finds labels to aggregate by that no series has: all of them then end up in one, or one
-// too few apart.
+// grouped reports grouping labels that no series has: the aggregation then merges too many series.
 func (l *linter) grouped(x *parser.AggregateExpr) {
 	sel := single(x.Expr)
 	if sel == nil || x.Without || len(x.Grouping) == 0 {
@@ -278,17 +308,19 @@ func (l *linter) grouped(x *parser.AggregateExpr) {
 		lost = append(lost, label)
 		twin := twins[label]
 		if _, there := has[twin]; there && !slices.Contains(x.Grouping, twin) {
-			l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here; it is called %s", sel.Name, label, twin), "group by "+twin)
+			l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here; it is called %s",
+				sel.Name, label, twin), "group by "+twin)
 			return
 		}
 	}
 	if len(lost) == len(x.Grouping) {
-		l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here", sel.Name, strings.Join(lost, ", ")), "group by "+few(slices.Sorted(maps.Keys(has))))
+		l.say(state.Warning, fmt.Sprintf("puts all together: no series of %s has a label %s here", sel.Name,
+			strings.Join(lost, ", ")), "group by "+few(slices.Sorted(maps.Keys(has))))
 	}
 }
 
-// matched finds two sides whose series never meet, because one has a label by which they are
-// matched and the other has not.
+// matched reports binary operations whose sides never match, because only one side has a label that
+// they are matched on.
 func (l *linter) matched(x *parser.BinaryExpr) {
 	v := x.VectorMatching
 	if v == nil || x.Op == parser.LOR || v.Card != parser.CardOneToOne && v.Card != parser.CardManyToMany && !v.On {
@@ -332,17 +364,18 @@ func (l *linter) matched(x *parser.BinaryExpr) {
 	if len(both) > 0 {
 		fix = fmt.Sprintf("match by what both sides have and mean the same by, of %s: on (…)", few(both))
 	}
-	l.say(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what, few(alone)), fix)
+	l.say(state.Warning, fmt.Sprintf("%s %s: only one side's series have %s, by which they are matched", x.Op, what,
+		few(alone)), fix)
 }
 
-// inherent are labels that every series of a metric has if one has it: the exporter makes them.
-// What scrapes and routers add, some may lack.
+// inherent lists labels that all series of a metric have if one has them, because the exporter sets
+// them. Scrapes and routers add other labels only to some series.
 var inherent = []string{"le", "finished_reason", "reason", "status", "mode", "UUID"}
 
-// scraped are labels that say who was scraped, which is never the same of two exporters.
+// scraped lists labels of the scrape target, which differ between exporters.
 var scraped = []string{"job", "instance", "endpoint", "service", "container"}
 
-// labelsOf are the labels that an expression's series can have, nil where that is not known.
+// labelsOf returns the labels that the series of an expression can have; nil if unknown.
 func (l *linter) labelsOf(e parser.Expr) map[string]bool {
 	switch x := unwrap(e).(type) {
 	case *parser.VectorSelector:
@@ -364,7 +397,8 @@ func (l *linter) labelsOf(e parser.Expr) map[string]bool {
 	case *parser.AggregateExpr:
 		return l.aggregated(x)
 	case *parser.Call:
-		if len(x.Args) == 1 && !strings.HasPrefix(x.Func.Name, "absent") && x.Func.Name != "vector" && x.Func.Name != "scalar" {
+		if len(x.Args) == 1 && !strings.HasPrefix(x.Func.Name, "absent") && x.Func.Name != "vector" &&
+			x.Func.Name != "scalar" {
 			return l.labelsOf(x.Args[0])
 		}
 		if x.Func.Name == "histogram_quantile" {
@@ -384,7 +418,7 @@ func (l *linter) labelsOf(e parser.Expr) map[string]bool {
 	return nil
 }
 
-// aggregated are the labels that an aggregation leaves.
+// aggregated returns the labels that an aggregation keeps.
 func (l *linter) aggregated(x *parser.AggregateExpr) map[string]bool {
 	inner := l.labelsOf(x.Expr)
 	if inner == nil {
@@ -394,7 +428,7 @@ func (l *linter) aggregated(x *parser.AggregateExpr) map[string]bool {
 	case parser.TOPK, parser.BOTTOMK, parser.LIMITK, parser.LIMIT_RATIO:
 		return inner
 	case parser.COUNT_VALUES:
-		return nil // it makes a label of the values
+		return nil // its result has a new label with the values
 	}
 	maps.DeleteFunc(inner, func(label string, _ bool) bool { return slices.Contains(x.Grouping, label) == x.Without })
 	return inner

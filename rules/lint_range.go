@@ -10,11 +10,12 @@ import (
 	"paramedic/state"
 )
 
-// needTwo are the functions that have no value where there is one sample.
-var needTwo = []string{"rate", "irate", "increase", "delta", "idelta", "deriv", "predict_linear", "double_exponential_smoothing", "holt_winters"}
+// needTwo are the functions that need two samples.
+var needTwo = []string{"rate", "irate", "increase", "delta", "idelta", "deriv", "predict_linear",
+	"double_exponential_smoothing", "holt_winters"}
 
-// ranged is what a function of needTwo looks back on; nil where it is none, or looks back on
-// nothing that is scraped.
+// ranged returns the selector and the range of a function of needTwo. It returns nil for other
+// functions, and for ranges over subqueries.
 func ranged(x *parser.Call) (*parser.VectorSelector, time.Duration) {
 	if !slices.Contains(needTwo, x.Func.Name) {
 		return nil, 0
@@ -28,7 +29,7 @@ func ranged(x *parser.Call) (*parser.VectorSelector, time.Duration) {
 	return nil, 0
 }
 
-// brief says whether a range may be shorter than two scrapes of something.
+// brief reports whether a range may be shorter than two scrape intervals of some job.
 func (c *inventory) brief(d time.Duration) bool {
 	for _, every := range c.have.Scraped {
 		if d < 2*every {
@@ -38,8 +39,8 @@ func (c *inventory) brief(d time.Duration) bool {
 	return false
 }
 
-// scraped is how often a metric is scraped, at the shortest; zero where that is not known of all of
-// its jobs.
+// scraped returns the shortest scrape interval of a metric; zero if it is unknown for one of its
+// jobs.
 func (c *inventory) scraped(metric string) time.Duration {
 	var out time.Duration
 	for _, job := range c.valuesOf(metric, "job") {
@@ -54,8 +55,8 @@ func (c *inventory) scraped(metric string) time.Duration {
 	return out
 }
 
-// sparse finds ranges that are shorter than two scrapes: what is computed of them has no value, or
-// only now and then.
+// sparse reports ranges shorter than two scrape intervals: the function then has no value, or only
+// sometimes.
 func (l *linter) sparse(x *parser.Call, path []parser.Node) {
 	sel, d := ranged(x)
 	if sel == nil {
@@ -63,12 +64,15 @@ func (l *linter) sparse(x *parser.Call, path []parser.Node) {
 	}
 	every := l.scraped(sel.Name)
 	fix := fmt.Sprintf("look back on four scrapes at least: [%s]", state.FormatDuration(4*every))
+	scrape, window := state.FormatDuration(every), state.FormatDuration(d)
+	why := fmt.Sprintf("%s wants two samples, and %s is scraped every %s: the last %s",
+		x.Func.Name, sel.Name, scrape, window)
 	switch {
 	case d < every && !deciding(x, path):
-		l.say(state.Warning, fmt.Sprintf("one part never has a value: %s wants two samples, and %s is scraped every %s: the last %s hold one at most", x.Func.Name, sel.Name, state.FormatDuration(every), state.FormatDuration(d)), fix)
+		l.say(state.Warning, "one part never has a value: "+why+" hold one at most", fix)
 	case d < every:
-		l.say(state.Critical, fmt.Sprintf("can never fire: %s wants two samples, and %s is scraped every %s: the last %s hold one at most", x.Func.Name, sel.Name, state.FormatDuration(every), state.FormatDuration(d)), fix)
+		l.say(state.Critical, "can never fire: "+why+" hold one at most", fix)
 	case d < 2*every:
-		l.say(state.Warning, fmt.Sprintf("has gaps: %s wants two samples, and %s is scraped every %s: the last %s do not always hold two", x.Func.Name, sel.Name, state.FormatDuration(every), state.FormatDuration(d)), fix)
+		l.say(state.Warning, "has gaps: "+why+" do not always hold two", fix)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"paramedic/internal/text"
 	"paramedic/state"
 )
 
@@ -14,11 +15,12 @@ func (l *loader) alerts(ys []alertYAML) {
 		switch _, known := l.cat.alerts[y.Name.s]; {
 		case y.Name.s == "" || y.Symptom == "":
 		case known || !l.symptom(y.Name.line, y.Symptom):
-			// A user's entry replaces ours.
+			// A user's entry replaces the built-in one.
 		case y.Severity != "" && severity(y.Severity) == "":
 			l.bad(y.Name.line, "alert %s: severity %q is none of critical, warning, info", y.Name.s, y.Severity)
 		default:
-			l.cat.alerts[y.Name.s] = alertRule{Symptom: state.Symptom(y.Symptom), Severity: severity(y.Severity), Hints: y.Hints}
+			l.cat.alerts[y.Name.s] = alertRule{Symptom: state.Symptom(y.Symptom), Severity: severity(y.Severity),
+				Hints: y.Hints}
 		}
 	}
 }
@@ -36,7 +38,8 @@ func (l *loader) metrics(ys []metricYAML) {
 			l.bad(line, "is: %q is none of above, below, zero", y.Is)
 			continue
 		}
-		r := metricRule{Is: y.Is, Also: y.Also, Idle: y.Idle, Func: y.Func, Without: y.Without, Label: map[string]*regexp.Regexp{}, Symptom: state.Symptom(y.Symptom), Hints: y.Hints}
+		r := metricRule{Is: y.Is, Also: y.Also, Idle: y.Idle, Func: y.Func, Without: y.Without,
+			Label: map[string]*regexp.Regexp{}, Symptom: state.Symptom(y.Symptom), Hints: y.Hints}
 		for label, value := range y.Label {
 			re, err := regexp.Compile(value)
 			if err != nil {
@@ -54,20 +57,21 @@ func (l *loader) metrics(ys []metricYAML) {
 	}
 }
 
-// patterns finds what is no metric's name, and would fit none.
+// patterns reports patterns that no metric's name can match.
 func (l *loader) patterns(line int, names []string) {
 	for _, name := range names {
 		if strings.ContainsAny(name, "{}()[]\"'=~ ") {
-			l.bad(line, "%q is no name of a metric: give the name alone, with * for anything, and what the selector asks for as label", name)
+			l.bad(line, "%q is no name of a metric: give the name alone, with * for anything, and what the selector "+
+				"asks for as label", name)
 		}
 	}
 }
 
-// functions finds what is no function of PromQL, and would stand around no metric.
+// functions reports names that are no PromQL functions.
 func (l *loader) functions(line int, names []string) {
 	for _, name := range names {
 		if known := promqlFunctions(); !slices.Contains(known, name) {
-			hint := Meant(name, known)
+			hint := text.DidYouMean(name, known)
 			if !strings.HasPrefix(hint, "did you mean") {
 				hint = "write it as in an expression, such as rate or absent_over_time"
 			}
@@ -76,7 +80,7 @@ func (l *loader) functions(line int, names []string) {
 	}
 }
 
-// notALetter is what the name of an alert is read without.
+// notALetter matches the characters that are removed from an alert's name.
 var notALetter = regexp.MustCompile(`[^a-z0-9]`)
 
 func (l *loader) words(ys []wordYAML) {
@@ -84,7 +88,8 @@ func (l *loader) words(ys []wordYAML) {
 		r := wordRule{Symptom: state.Symptom(y.Symptom)}
 		for _, t := range y.Any {
 			if plain := notALetter.ReplaceAllString(strings.ToLower(t.s), ""); plain != strings.ToLower(t.s) {
-				l.bad(t.line, "%q is in no name of an alert, which is read as letters and digits alone: write %s", t.s, strconv.Quote(plain))
+				l.bad(t.line, "%q is in no name of an alert, which is read as letters and digits alone: write %s", t.s,
+					strconv.Quote(plain))
 			}
 			r.Any = append(r.Any, strings.ToLower(t.s))
 		}

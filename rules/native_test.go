@@ -9,31 +9,37 @@ import (
 	"paramedic/state"
 )
 
-// What is compiled to Go answers as CEL does, on every expression of the catalogue and on the
-// corners of the language, over evidence in which anything may be missing.
+// Compiled Go functions answer as CEL does: on every expression of the catalogue and on corner
+// cases of the language, over evidence with random gaps.
 func TestNativeAnswersAreCELs(t *testing.T) {
-	c := mustLoad(t)
-	env, err := newEnvironment(c)
+	c := MustLoad(t)
+	env, err := newEnvironment(c.vocabulary())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, src := range []string{
-		`true`, `!false`, `!(kv_usage.value > 0.5)`, `kv_usage.value == 1.0 || kv_usage.value != 0.97`, `workers >= 1 && workers < 3`, `(kv_usage.max - kv_usage.min) / kv_usage.avg > 0.5`,
-		`kv_usage.value > 0.5 && requests_waiting.value > 0.5`, `kv_usage.value > 0.5 || requests_waiting.value > 0.5`, `kv_usage.sum + 1.0 > kv_usage.count * 2.0`, `0.1 / 0.0 > kv_usage.z`,
-		`pod_last_terminated.text == "OOMKilled"`, `pod_last_terminated.text != pod_waiting_reason.text`, `hint("xid") == ""`, `has_symptom("kv_pressure")`, `only_symptom("kv_pressure")`, `began_before("kv_pressure", "queue_buildup")`, `began_before("queue_buildup", "kv_pressure")`, `lasted("kv_pressure", 60.0)`, `lasted("kv_pressure", 1e9)`,
-		`xid_class(gpu_xid.value) == "hardware"`, `alerted_xid("hardware")`, `role != "prefill"`, `kv_usage.day_ago < kv_usage.baseline`, `kv_usage.week_ago > kv_usage.day_ago`, `kv_usage.value > 2.0 * kv_usage.week_ago`,
+		`true`, `!false`, `!(kv_usage.value > 0.5)`, `kv_usage.value == 1.0 || kv_usage.value != 0.97`, `workers >= 1 && workers < 3`,
+		`(kv_usage.max - kv_usage.min) / kv_usage.avg > 0.5`,
+		`kv_usage.value > 0.5 && requests_waiting.value > 0.5`, `kv_usage.value > 0.5 || requests_waiting.value > 0.5`,
+		`kv_usage.sum + 1.0 > kv_usage.count * 2.0`, `0.1 / 0.0 > kv_usage.z`,
+		`pod_last_terminated.text == "OOMKilled"`, `pod_last_terminated.text != pod_waiting_reason.text`, `hint("xid") == ""`,
+		`has_symptom("kv_pressure")`, `only_symptom("kv_pressure")`, `began_before("kv_pressure", "queue_buildup")`,
+		`began_before("queue_buildup", "kv_pressure")`, `lasted("kv_pressure", 60.0)`, `lasted("kv_pressure", 1e9)`,
+		`xid_class(gpu_xid.value) == "hardware"`, `alerted_xid("hardware")`, `role != "prefill"`, `kv_usage.day_ago < kv_usage.baseline`,
+		`kv_usage.week_ago > kv_usage.day_ago`, `kv_usage.value > 2.0 * kv_usage.week_ago`,
 		`output_length_mean.least > 100.0`, `kv_usage.least > 0.5`,
 	} {
-		if x, err := env.compile(src); err != nil || x.fast == nil {
-			t.Fatalf("%s: compiled to Go: %v, %v", src, x != nil && x.fast != nil, err)
+		if x, err := env.compile(src); err != nil || !x.isNative() {
+			t.Fatalf("%s: compiled to Go: %v, %v", src, x != nil && x.isNative(), err)
 		}
 	}
-	for _, src := range []string{`pod_last_terminated.text.startsWith("OOM")`, `kv_usage.value > 0.5 ? true : false`, `-kv_usage.value < 0.0`} {
-		if x, err := env.compile(src); err != nil || x.fast != nil {
+	for _, src := range []string{`pod_last_terminated.text.startsWith("OOM")`, `kv_usage.value > 0.5 ? true : false`,
+		`-kv_usage.value < 0.0`} {
+		if x, err := env.compile(src); err != nil || x.isNative() {
 			t.Fatalf("%s is CEL's to answer: %v", src, err)
 		}
 	}
-	for _, cause := range c.causes {
+	for _, cause := range c.Causes() {
 		for _, e := range cause.Evidence {
 			for _, src := range []string{e.When, e.Unless} {
 				if src != "" {
@@ -46,19 +52,19 @@ func TestNativeAnswersAreCELs(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 40 {
-		in, ev := fleet(c, 3)
-		thin(r, ev)
+		in, ev := Fleet(c, 3)
+		dropSamples(r, ev)
 		v := newView(in, in.Scope, ev, c)
-		for src, x := range env.known {
-			if x.fast == nil {
+		for src, x := range env.all() {
+			if !x.isNative() {
 				continue
 			}
 			for _, per := range []string{"", "pod", "gpu", "node"} {
 				for _, g := range v.groups(per) {
-					holds, ok := x.fast(g)
+					holds, ok := x.answer(g)
 					want, wantOK := x.interpret(g)
 					if ok != wantOK || ok && holds != want {
-						t.Fatalf("%s on %q: %v, %v in Go and %v, %v in CEL", src, g.key, holds, ok, want, wantOK)
+						t.Fatalf("%s on %q: %v, %v in Go and %v, %v in CEL", src, g.name(), holds, ok, want, wantOK)
 					}
 				}
 			}
@@ -66,8 +72,8 @@ func TestNativeAnswersAreCELs(t *testing.T) {
 	}
 }
 
-// thin leaves evidence out and changes what stays.
-func thin(r *rand.Rand, ev *state.Evidence) {
+// dropSamples removes random samples and changes the others.
+func dropSamples(r *rand.Rand, ev *state.Evidence) {
 	var kept []state.Sample
 	for _, s := range ev.Samples {
 		switch r.IntN(4) {

@@ -7,9 +7,9 @@ import (
 	"paramedic/state"
 )
 
-// observations say from which value on a signal is a symptom, where there are no alerts to say so.
-// They are the thresholds that the alert rules in use agree on most (docs: playbooks of the causes
-// that explain them).
+// observations are the thresholds from which a signal is a symptom without an alert. They are the
+// thresholds that most public alert rules agree on (docs: playbooks of the causes that explain
+// them).
 var observations = []struct {
 	symptom  state.Symptom
 	severity state.Severity
@@ -27,84 +27,121 @@ var observations = []struct {
 	{"gpu_hardware", state.Critical, "gpu_xid_changes", 0},
 }
 
-// Observe names the symptoms that evidence shows by itself, for a look at a fleet that no alert has
-// called for.
+// Observe returns the symptoms that the evidence shows without any alert, for a survey of the
+// fleet.
 func Observe(ev *state.Evidence) []state.SymptomCount {
-	var out []state.SymptomCount
-	seen := map[state.Symptom]int{}
-	add := func(symptom state.Symptom, severity state.Severity, e state.Entity, at time.Time) {
-		i, ok := seen[symptom]
-		if !ok {
-			i = len(out)
-			seen[symptom] = i
-			out = append(out, state.SymptomCount{Symptom: symptom, Severity: severity, First: at, Last: at, Hints: map[string]string{}})
-		}
-		out[i].Alerts++
-		out[i].Active++
-		if len(out[i].Entities) < 32 {
-			out[i].Entities = append(out[i].Entities, e)
-		}
-	}
-	running, tokens := map[place]float64{}, map[place]float64{}
-	whole := wholePools(ev)
-	held := true // KV cache that is nearly full counts with it, too
+	found, ready := symptomList{seen: map[state.Symptom]int{}}, wholePools(ev)
 	for _, s := range ev.Samples {
-		worker := workerOf(s.Entity)
-		held = held && !(s.Signal == "kv_usage" && s.Value > 0.9)
-		for _, o := range observations {
-			if s.Signal == o.signal && (worker != place{} || s.Entity.GPU != "") && s.Value > o.over {
-				add(o.symptom, o.severity, s.Entity, s.At)
-			}
-		}
-		switch {
-		case s.Signal == "requests_running":
-			running[worker] = s.Value
-		case s.Signal == "generation_tokens_rate":
-			tokens[worker] = s.Value
-		case s.Signal == "gateway_ready_endpoints" && s.Value == 0:
-			add("no_endpoints", state.Critical, s.Entity, s.At)
-		case s.Signal == "gateway_error_ratio" && s.Value > 0.05:
-			add("error_rate", state.Critical, s.Entity, s.At)
-		case s.Signal == "pod_waiting_reason" && s.Text == "CrashLoopBackOff":
-			add("crash_loop", state.Critical, s.Entity, s.At)
-		case s.Signal == "pod_ready" && s.Value == 0 && !whole.without(s.Entity):
-			add("worker_down", state.Warning, s.Entity, s.At)
-		case s.Signal == "up" && s.Value == 0 && !(whole.without(s.Entity) && whole.notReady[worker]):
-			add("target_down", state.Critical, s.Entity, s.At)
-		case s.Signal == "pod_last_terminated" && s.Text == "OOMKilled":
-			add("oom", state.Critical, s.Entity, s.At)
-		case s.Signal == "gpu_clock_event" && s.Value > 0 && slices.Contains(brakes, s.Text):
-			add("gpu_throttled", state.Warning, s.Entity, s.At)
-		case s.Signal == "prefix_hit_ratio" && s.Baseline != nil && *s.Baseline > 0.2 && s.Value < *s.Baseline/2:
-			add("prefix_hit_low", state.Warning, s.Entity, s.At)
+		found.thresholds(s)
+		found.states(s, ready)
+	}
+	found.stalls(ev)
+	found.failedNodes(ev)
+	slowClocks(ev, found.add)
+	hangUps(ev, found.add)
+	memoryGrowth(ev, found.add)
+	full := slices.ContainsFunc(ev.Samples,
+		func(s state.Sample) bool { return s.Signal == "kv_usage" && s.Value > 0.9 })
+	for i := range found.out {
+		if found.out[i].Symptom == "kv_pressure" && !full {
+			found.out[i].Hints[heldIdle] = "true"
 		}
 	}
-	for _, s := range ev.Samples {
-		worker := workerOf(s.Entity)
-		if rate, ok := tokens[worker]; s.Signal == "requests_running" && worker != (place{}) && ok && running[worker] > 0 && rate == 0 {
-			add("throughput_drop", state.Critical, s.Entity, s.At)
-		}
-	}
-	if _, ok := seen["worker_down"]; !ok { // those that it had may have been replaced
-		for _, s := range ev.Samples {
-			if s.Signal == "node_ready" && s.Value == 0 {
-				add("worker_down", state.Critical, s.Entity, s.At)
-			}
-		}
-	}
-	slowClocks(ev, add)
-	hangUps(ev, add)
-	memoryGrowth(ev, add)
-	for i := range out {
-		if out[i].Symptom == "kv_pressure" && held {
-			out[i].Hints[heldIdle] = "true"
-		}
-	}
-	return out
+	return found.out
 }
 
-// staffed are the pools that have all replicas that are wanted of them: a pod beside those that is
-// not ready starts, or ends, in a rollout.
+// A symptomList collects the symptoms of evidence in the order of their discovery.
+type symptomList struct {
+	out  []state.SymptomCount
+	seen map[state.Symptom]int // index in out
+}
+
+// add counts a symptom of an entity. A symptom lists at most 32 entities.
+func (l *symptomList) add(symptom state.Symptom, severity state.Severity, e state.Entity, at time.Time) {
+	i, ok := l.seen[symptom]
+	if !ok {
+		i = len(l.out)
+		l.seen[symptom] = i
+		l.out = append(l.out, state.SymptomCount{Symptom: symptom, Severity: severity, First: at, Last: at,
+			Hints: map[string]string{}})
+	}
+	found := &l.out[i]
+	found.Alerts++
+	found.Active++
+	if len(found.Entities) < 32 {
+		found.Entities = append(found.Entities, e)
+	}
+}
+
+// thresholds adds the symptoms of a worker's or GPU's sample above a threshold of observations.
+func (l *symptomList) thresholds(s state.Sample) {
+	if workerOf(s.Entity) == (place{}) && s.Entity.GPU == "" {
+		return
+	}
+	for _, o := range observations {
+		if s.Signal == o.signal && s.Value > o.over {
+			l.add(o.symptom, o.severity, s.Entity, s.At)
+		}
+	}
+}
+
+// states adds the symptoms that gateways, Kubernetes, scrapes and drivers report as a state.
+func (l *symptomList) states(s state.Sample, ready staffed) {
+	switch {
+	case s.Signal == "gateway_ready_endpoints" && s.Value == 0:
+		l.add("no_endpoints", state.Critical, s.Entity, s.At)
+	case s.Signal == "gateway_error_ratio" && s.Value > 0.05:
+		l.add("error_rate", state.Critical, s.Entity, s.At)
+	case s.Signal == "pod_waiting_reason" && s.Text == "CrashLoopBackOff":
+		l.add("crash_loop", state.Critical, s.Entity, s.At)
+	case s.Signal == "pod_ready" && s.Value == 0 && !ready.without(s.Entity):
+		l.add("worker_down", state.Warning, s.Entity, s.At)
+	case s.Signal == "up" && s.Value == 0 && !(ready.without(s.Entity) && ready.notReady[workerOf(s.Entity)]):
+		l.add("target_down", state.Critical, s.Entity, s.At)
+	case s.Signal == "pod_last_terminated" && s.Text == "OOMKilled":
+		l.add("oom", state.Critical, s.Entity, s.At)
+	case s.Signal == "gpu_clock_event" && s.Value > 0 && slices.Contains(brakes, s.Text):
+		l.add("gpu_throttled", state.Warning, s.Entity, s.At)
+	case s.Signal == "prefix_hit_ratio" && s.Baseline != nil && *s.Baseline > 0.2 && s.Value < *s.Baseline/2:
+		l.add("prefix_hit_low", state.Warning, s.Entity, s.At)
+	}
+}
+
+// stalls adds a symptom for each worker that runs requests and produces no tokens.
+func (l *symptomList) stalls(ev *state.Evidence) {
+	running, tokens := map[place]float64{}, map[place]float64{}
+	for _, s := range ev.Samples {
+		switch s.Signal {
+		case "requests_running":
+			running[workerOf(s.Entity)] = s.Value
+		case "generation_tokens_rate":
+			tokens[workerOf(s.Entity)] = s.Value
+		}
+	}
+	for _, s := range ev.Samples {
+		worker := workerOf(s.Entity)
+		rate, known := tokens[worker]
+		if s.Signal == "requests_running" && worker != (place{}) && known && running[worker] > 0 && rate == 0 {
+			l.add("throughput_drop", state.Critical, s.Entity, s.At)
+		}
+	}
+}
+
+// failedNodes adds a symptom for each node that is not ready if no worker is down: the workers of
+// such a node may have been replaced by now.
+func (l *symptomList) failedNodes(ev *state.Evidence) {
+	if _, down := l.seen["worker_down"]; down {
+		return
+	}
+	for _, s := range ev.Samples {
+		if s.Signal == "node_ready" && s.Value == 0 {
+			l.add("worker_down", state.Critical, s.Entity, s.At)
+		}
+	}
+}
+
+// staffed holds the pools that have all wanted replicas ready. An additional pod that is not ready
+// is starting or terminating in a rollout.
 type staffed struct {
 	pools    map[place]bool
 	notReady map[place]bool // workers
@@ -115,13 +152,13 @@ func wholePools(ev *state.Evidence) staffed {
 	for _, s := range ev.Samples {
 		switch {
 		case s.Signal == "replicas_ready":
-			ready[place{s.Entity.Namespace, s.Entity.Pool}] = s.Value
+			ready[placeOf(s.Entity.Namespace, s.Entity.Pool)] = s.Value
 		case s.Signal == "pod_ready" && s.Value == 0:
 			out.notReady[workerOf(s.Entity)] = true
 		}
 	}
 	for _, s := range ev.Samples {
-		pool := place{s.Entity.Namespace, s.Entity.Pool}
+		pool := placeOf(s.Entity.Namespace, s.Entity.Pool)
 		if n, known := ready[pool]; s.Signal == "replicas_desired" && s.Value > 0 && known {
 			out.pools[pool] = n >= s.Value
 		}
@@ -129,31 +166,31 @@ func wholePools(ev *state.Evidence) staffed {
 	return out
 }
 
-// without says that the entity's pool is whole, whether or not the entity is ready.
+// without reports whether the entity's pool has all wanted replicas ready.
 func (w staffed) without(e state.Entity) bool {
-	return e.Pool != "" && w.pools[place{e.Namespace, e.Pool}]
+	return e.Pool != "" && w.pools[placeOf(e.Namespace, e.Pool)]
 }
 
-// heldIdle is the hint that a look has seen KV cache held while nothing runs, and none that is
-// nearly full. A rule's is idle_kv.
+// heldIdle is the hint that a survey saw KV cache held while nothing runs, and no cache that is
+// nearly full. The hint of alert rules is idle_kv.
 const heldIdle = "held_idle"
 
-// brakes are the clock events that slow a GPU down against its own will. A power cap is none: every
-// GPU at full load shows it.
+// brakes are the clock events that indicate a fault. A power cap is not one of them: every GPU at
+// full load shows it.
 var brakes = []string{"hw_thermal", "sw_thermal", "hw_slowdown", "hw_power_brake"}
 
-// What makes a slow clock a symptom without the driver's word: more is wanted than gpu_throttle's
-// 0.8 of the peers' clock, and its 1.5 between tokens, since here nothing but the two speaks for
-// it.
+// Thresholds for slow clocks without a clock event of the driver. They are stricter than those of
+// gpu_throttle (0.8 of the peers' clock, 1.5 between tokens), because no other evidence is required
+// here.
 const (
 	atWork    = 50  // percent of gpu_util
 	slowClock = 0.7 // of the median of the busy GPUs
-	slowGaps  = 1.5 // of the quickest worker's
+	slowGaps  = 1.5 // of the fastest worker's
 )
 
-// slowClocks is a symptom of a busy GPU that runs far below its busy peers, where its worker is
-// slow between tokens too: exporters leave clock events out unless they are told to, and a clock
-// alone may be another model's or a sensor's whim.
+// slowClocks adds a symptom for a busy GPU that is much slower than its busy peers, if its worker
+// is also slow between tokens. DCGM exporters do not export clock events by default. A clock alone
+// may be due to another model or a wrong sensor.
 func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
 	type machine struct{ node, gpu string }
 	busy, quickest := map[machine]bool{}, 0.0
@@ -163,7 +200,7 @@ func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, stat
 		case "gpu_util":
 			busy[at] = s.Value > atWork
 		case "gpu_clock_event":
-			told[at] = true // the driver has said what holds it
+			told[at] = true // the driver has reported a reason
 		case "itl_p95":
 			if w := workerOf(s.Entity); w != (place{}) {
 				if gaps[w] = s.Value; quickest == 0 || s.Value < quickest {
@@ -182,27 +219,28 @@ func slowClocks(ev *state.Evidence, add func(state.Symptom, state.Severity, stat
 		return
 	}
 	slices.Sort(clocks)
-	usual := clocks[len(clocks)/2] // with three or more, one slow GPU does not move it
+	usual := clocks[len(clocks)/2] // with three or more, one slow GPU does not change it
 	for _, s := range ev.Samples {
 		at := machine{s.Entity.Node, s.Entity.GPU}
-		if s.Signal == "gpu_sm_clock" && busy[at] && !told[at] && s.Value < slowClock*usual && gaps[workerOf(s.Entity)] > slowGaps*quickest {
+		if s.Signal == "gpu_sm_clock" && busy[at] && !told[at] && s.Value < slowClock*usual &&
+			gaps[workerOf(s.Entity)] > slowGaps*quickest {
 			add("gpu_throttled", state.Warning, s.Entity, s.At)
 		}
 	}
 }
 
-// So many of the requests that end are aborted, at such a rate, where it is a symptom: one in
-// twenty is everyday, a third is beyond impatience (as client_cancellations has it), and two aborts
-// within minutes are chance.
+// The share and rate of aborts that are a symptom. One abort in twenty requests is normal, and a
+// third exceeds impatience (client_cancellations has the same limit). Two aborts within minutes are
+// chance.
 const (
 	abortShare = 0.3
 	abortFloor = 0.1 // 1/s
 )
 
-// ends are requests a second, by how they end.
+// ends holds requests per second by their end.
 type ends struct{ aborted, finished float64 }
 
-// share is what part of them is aborted; zero where none ends.
+// share returns the share of aborted requests; zero if no request ends.
 func (e ends) share() float64 {
 	if e.aborted <= 0 {
 		return 0
@@ -210,13 +248,13 @@ func (e ends) share() float64 {
 	return e.aborted / (e.aborted + e.finished)
 }
 
-// many says that so many are aborted, at more than a rate, that it is a symptom.
+// many reports whether the rate of aborts is above floor and their share above abortShare.
 func (e ends) many(floor float64) bool { return e.aborted > floor && e.share() > abortShare }
 
-// hangUps is a symptom of a worker, or of a pool over all its workers, of whose requests a third or
-// more are aborted.
+// hangUps adds a symptom for each worker that aborts many of its requests, and for each pool that
+// does so over all workers.
 func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
-	pool := func(e state.Entity) place { return place{e.Namespace + "/" + e.Pool, e.Model} }
+	pool := func(e state.Entity) place { return placeOf(e.Namespace + "/" + e.Pool, e.Model) }
 	own, all := map[place]ends{}, map[place]ends{}
 	for _, s := range ev.Samples {
 		var of ends
@@ -238,7 +276,7 @@ func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.E
 		}
 		w := own[workerOf(s.Entity)]
 		if workerOf(s.Entity) == (place{}) {
-			w = ends{} // the pool's own figure, where no worker has one
+			w = ends{} // a total of the pool counts only if no worker has its own rate
 		}
 		if w.many(abortFloor) || all[pool(s.Entity)].many(abortFloor) && (workerOf(s.Entity) == place{} || w.many(0)) {
 			add("aborts", state.Warning, s.Entity, s.At)
@@ -246,17 +284,17 @@ func hangUps(ev *state.Evidence, add func(state.Symptom, state.Severity, state.E
 	}
 }
 
-// workerOf names a worker, also one whose page is all that is known of it; it is zero for what
-// belongs to no worker.
+// workerOf returns the key of a worker, also if only its address is known. It is zero for entities
+// without a worker.
 func workerOf(e state.Entity) place {
 	if e.Pod == "" {
 		return place{name: e.Instance}
 	}
-	return place{e.Namespace, e.Pod}
+	return placeOf(e.Namespace, e.Pod)
 }
 
-// memoryGrowth is a symptom where the memory, growing on as it does, meets its limit within four
-// hours.
+// memoryGrowth adds a symptom if a container reaches its memory limit within four hours at the
+// present growth.
 func memoryGrowth(ev *state.Evidence, add func(state.Symptom, state.Severity, state.Entity, time.Time)) {
 	type memory struct{ used, limit, slope float64 }
 	pods := map[place]*memory{}

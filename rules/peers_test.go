@@ -12,12 +12,12 @@ import (
 	"paramedic/state"
 )
 
-// HolmesGPT, pull request 2477: it asserted chains of cause and effect that nothing supported. Here
-// a verdict cites only what was read or what its alerts say, with nothing read it names a cause
-// only where its alerts are signs of that very cause, and of two troubles none is called the
-// consequence of the other where nothing connects them.
+// HolmesGPT, pull request 2477: it asserted chains of cause and effect without evidence. Here a
+// verdict cites only measured signals and the content of its alerts. Without evidence it names a
+// cause only if its alerts are typical of that cause. Of two unconnected problems, neither is a
+// consequence of the other.
 func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := caseRun{cat: c, dir: filepath.Dir(file), result: &CaseResult{}, short: map[string]state.Worker{}}
-		k.run(ar) // there are no incidents where it needs recorded pages
+		k.run(ar) // cases with recorded pages have no incidents here
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
 		read := map[string]bool{}
 		for _, s := range k.ev.Samples {
@@ -44,13 +44,13 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 				shows["symptom:"+string(s.Symptom)] = true
 			}
 			for _, f := range in.Diagnosis.Findings {
-				if !read[f.Signal] && !shows[f.Signal] && !ofTheAlert(f) {
+				if !read[f.Signal] && !shows[f.Signal] && !citesAlert(f) {
 					t.Errorf("%s: %s is said to have %q, of %s, which nothing showed", name, in.Cause(), f.Text, f.Signal)
 				}
 			}
-			d := c.Diagnose(in, &state.Evidence{At: caseTime, Workers: k.ev.Workers}, caseTime)
+			d := c.Diagnose(in, &state.Evidence{At: Now, Workers: k.ev.Workers}, Now)
 			for _, f := range d.Findings {
-				if !shows[f.Signal] && !ofTheAlert(f) {
+				if !shows[f.Signal] && !citesAlert(f) {
 					t.Errorf("%s, with nothing read: %s is said to have %q", name, d.Cause, f.Text)
 				}
 			}
@@ -66,8 +66,10 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 	}
 
 	at := func(cause *Cause, n int) *state.Incident {
-		sc := state.Scope{Namespace: "llm", Pool: fmt.Sprint("pool-", n), Model: fmt.Sprint("model-", n), Pods: []string{fmt.Sprint("pod-", n)}, Nodes: []string{fmt.Sprint("node-", n)}}
-		in := &state.Incident{ID: state.IncidentID(fmt.Sprint("INC-", cause.ID, n)), Status: state.StatusOpen, OpenedAt: caseTime.Add(time.Duration(n) * time.Minute), Scope: sc}
+		sc := state.Scope{Namespace: "llm", Pool: fmt.Sprint("pool-", n), Model: fmt.Sprint("model-", n),
+			Pods: []string{fmt.Sprint("pod-", n)}, Nodes: []string{fmt.Sprint("node-", n)}}
+		in := &state.Incident{ID: state.IncidentID(fmt.Sprint("INC-", cause.ID, n)), Status: state.StatusOpen,
+			OpenedAt: Now.Add(time.Duration(n) * time.Minute), Scope: sc}
 		in.Diagnosis = state.Diagnosis{Cause: cause.ID, Scope: sc}
 		for s := range cause.Explains {
 			in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)
@@ -82,7 +84,7 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 				t.Errorf("%s is taken to lead to %s in another pool, on another machine, of another model", a.ID, b.ID)
 			}
 			near := at(b, 1)
-			near.ID, near.OpenedAt = "INC-near", caseTime.Add(time.Hour)
+			near.ID, near.OpenedAt = "INC-near", Now.Add(time.Hour)
 			if a != b && c.Absorbs(at(a, 1), near) {
 				chains++
 			}
@@ -93,9 +95,8 @@ func TestHolmes2477NoChainWithoutEvidence(t *testing.T) {
 	}
 }
 
-// ofTheAlert says whether a finding is about what an alert says, or what its rule reads, and says
-// so.
-func ofTheAlert(f state.Finding) bool {
-	text := strings.ToLower(f.Text)
-	return f.Signal == "symptoms" || strings.Contains(text, "alert") || strings.Contains(text, "rule ")
+// citesAlert reports whether a finding cites an alert, or what its rule reads.
+func citesAlert(f state.Finding) bool {
+	lower := strings.ToLower(f.Text)
+	return f.Signal == "symptoms" || strings.Contains(lower, "alert") || strings.Contains(lower, "rule ")
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// exampleRules is the file that the reference shows.
-const exampleRules = `# yaml-language-server: $schema=PATH/docs/rules.schema.json
+// exampleRules is the file in the reference.
+const exampleRules = `# yaml-language-server: $schema=PATH/docs/reference/rules.schema.json
 symptoms:
   - {id: batch_late, title: The nightly batch is late}
 alerts:
@@ -36,67 +36,102 @@ causes:
     avoid: ["Scaling out: the batch takes the new slots, too."]
 `
 
-// exampleExpressions show what an expression can ask.
+// exampleExpressions show the syntax of expressions.
 var exampleExpressions = []struct{ form, means string }{
 	{`has_symptom("ttft_high")`, "an alert of the incident has this symptom"},
 	{`only_symptom("ttft_high")`, "and none has another"},
 	{`began_before("kv_pressure", "aborts")`, "it has both, and the first began over a minute before the second"},
-	{`lasted("ttft_high", 240.0)`, "it has it, and has had it for so many seconds"},
-	{`hint("xid") == "79"`, "a fact that an alert carried, by `hints` of rules; empty if none did"},
-	{`xid_class(gpu_xid.value) == "hardware"`, "`hardware`, `application`, `notice` or nothing, by the table of Xids"},
+	{`lasted("ttft_high", 240.0)`, "it has the symptom for at least this many seconds"},
+	{`hint("xid") == "79"`, "a fact that an alert carried, from the `hints` of its rule; empty if none did"},
+	{`xid_class(gpu_xid.value) == "hardware"`, "`hardware`, `application`, `notice` or empty, by the table of Xids"},
 	{`alerted_xid("hardware")`, "the worst Xid that an alert carried is of this class"},
-	{`role == "prefill"`, "the phase that the worker computes, where the other has workers of its own: `prefill` or `decode`"},
-	{`worker != ""`, "the pod that is looked at, or that the GPU serves; empty for a whole pool"},
-	{`workers > 1.0`, "how many workers the scope has; 0 if that is not known"},
-	{`pool_known`, "the alerts say which pool they are about; the health of one that is guessed is no evidence"},
+	{`role == "prefill"`, "`prefill` or `decode` if the pool has separate workers for both phases; else empty"},
+	{`worker != ""`, "the pod itself, or the pod that uses the GPU; empty for a whole pool"},
+	{`workers > 1.0`, "the number of workers in the scope; 0 if unknown"},
+	{`pool_known`, "the alerts name their pool; the health of a guessed pool is no evidence"},
 }
 
 var fieldMeanings = map[string]string{
-	"value": "the entity's own; of a pool its own series where there is one, else the mean of its pods", "max": "the most of the scope's pods",
-	"min": "the least", "avg": "the mean", "sum": "all together", "count": "how many were measured", "baseline": "an hour before the onset, or what the pool had before; of what swings, the nearest of that hour before the trouble, unless several signals are asked for theirs",
-	"hour_ago": "exactly an hour before the onset",
-	"day_ago":  "a day before, of signals marked so below", "week_ago": "a week before, of the same", "z": "standard scores away from the hour before the onset",
-	"text": "of signals that are words", "least": "of lengths: what they are at least where many requests were given up",
+	"value": "the entity's own value; for a pool its own series, or else the mean of its pods",
+	"max":   "the highest value of the scope's pods",
+	"min":   "the lowest value",
+	"avg":   "the mean",
+	"sum":   "the sum",
+	"count": "the number of pods with a value",
+	"baseline": "the value an hour before the onset. For a signal that swings: the value of that hour that is nearest to the present one. " +
+		"In an expression with several baselines: `hour_ago`",
+	"hour_ago": "the value an hour before the onset",
+	"day_ago":  "the value a day before, for signals marked below",
+	"week_ago": "the value a week before, for the same signals",
+	"z":        "the distance from the hour before the onset, in standard deviations",
+	"text":     "the value of a signal that is a word",
+	"least":    "a lower bound of a length if many requests abort",
 }
 
 var placeholderMeanings = map[string]string{
-	"cluster": "the cluster", "namespace": "the namespace", "model": "the model", "pool": "the pool", "target": "the pool, or what is known of it", "pod": "the pod of this entity, or the broken pods",
-	"pods": "the broken pods", "node": "its node, or the broken nodes", "nodes": "the broken nodes", "gpu": "its GPU, or the broken GPUs", "gpus": "the broken GPUs", "workers": "how many workers there are",
-	"broken": "how many are broken", "of_workers": "in brackets, with a blank before them: (1 of 4 workers); nothing where no worker is named", "full_in": "when the container's memory meets its limit", "count": "of how many entities it is true",
-	"total": "of how many", "entity": "the entity", "rule": "the alert rule", "xid": "the Xid's number", "xid_title": "what its recovery is called", "xid_name": "its name",
-	"xid_meaning": "what it means", "xid_action": "what to do", "xid_asks": "what the driver asks for", "xid_beside": "the Xids beside it, with a comma before them",
+	"cluster":     "the cluster",
+	"namespace":   "the namespace",
+	"model":       "the model",
+	"pool":        "the pool",
+	"target":      "the most specific known name of the affected scope",
+	"pod":         "the pod of this entity, or the broken pods",
+	"pods":        "the broken pods",
+	"node":        "the node of this entity, or the broken nodes",
+	"nodes":       "the broken nodes",
+	"gpu":         "the GPU of this entity, or the broken GPUs",
+	"gpus":        "the broken GPUs",
+	"workers":     "the number of workers",
+	"broken":      "the number of broken workers",
+	"of_workers":  "in brackets, after a space: (1 of 4 workers); empty if no worker is named",
+	"full_in":     "the time until the container reaches its memory limit",
+	"count":       "the number of matching entities",
+	"total":       "the number of entities with an answer",
+	"entity":      "the entity",
+	"rule":        "the alert rule",
+	"xid":         "the Xid's number",
+	"xid_title":   "the title of its recovery",
+	"xid_name":    "its name",
+	"xid_meaning": "its meaning",
+	"xid_action":  "its action",
+	"xid_asks":    "the driver's request",
+	"xid_beside":  "the other recent Xids, after a comma",
 }
 
 func reference(t *testing.T, c *Catalog) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString(`# What rules are written of
+	b.WriteString(`# Rules reference
 
-<!-- Made from rules by make generate. -->
+<!-- Generated from rules by make generate. -->
 
-A file in ` + "`triage.rules_dir`" + ` can have the keys of ` + "`rules.schema.json`" + `. This one declares a cause; ` + "`paramedic rules show`" + ` shows any of the built-in ones, whose files
-are in ` + "`rules/catalog`" + `:
+A file in ` + "`triage.rules_dir`" + ` may have the keys of ` + "`rules.schema.json`" + `. This one declares a cause.
+` + "`paramedic rules show`" + ` prints the built-in ones; their files are in ` + "`rules/catalog`" + `:
 
 ` + "```yaml\n" + exampleRules + "```" + `
 
-Decibans are ten times the decimal logarithm of the odds: +10 makes a cause ten times as likely, −3 half as likely. A cause's score is its prior, what each
-explained symptom adds, 3 less for each symptom that it does not explain, and the weight of what was seen. From 6 on, and 4 ahead of the next, it is named.
+Decibans are ten times the decimal logarithm of the odds: +10 makes a cause ten times as likely, −3
+half as likely. A cause's score is the sum of its prior, the weight of each explained symptom, −3 for
+each unexplained symptom, and the weights of its evidence. A cause is named if its score is at least
+6 and leads the next one by 4.
 
 ## Expressions
 
-` + "`when` is [CEL](https://cel.dev) without macros, of at most 1,024 characters. `kv_usage.max > 0.95 && requests_waiting.sum > 0.0` asks two signals. What was not measured\n" +
-		"makes the answer missing, which counts for nothing and is told. With `per: pod` (gpu, node) it is asked of each.\n\n| field of a signal | is |\n|---|---|\n")
+` + "`when` is [CEL](https://cel.dev) without macros, of at most 1,024 characters. For example,\n" +
+		"`kv_usage.max > 0.95 && requests_waiting.sum > 0.0` reads two signals. If a signal is missing, the\n" +
+		"evidence has no answer: it has no weight and is listed. With `per: pod` (gpu, node) the expression\n" +
+		"is evaluated for each.\n\n| field of a signal | meaning |\n|---|---|\n")
 	for _, f := range readingFields {
 		if fieldMeanings[f] == "" {
 			t.Errorf("the field %s of signals is not explained", f)
 		}
 		fmt.Fprintf(&b, "| `%s` | %s |\n", f, fieldMeanings[f])
 	}
-	b.WriteString("\n| beside signals | is |\n|---|---|\n")
+	b.WriteString("\n| other values | meaning |\n|---|---|\n")
 	for _, e := range exampleExpressions {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", e.form, e.means)
 	}
-	b.WriteString("\n## Placeholders\n\nIn texts of evidence signals can stand, as `{kv_usage}` or `{kv_usage.max}`, and these:\n\n| placeholder | is | in texts of |\n|---|---|---|\n")
+	b.WriteString("\n## Placeholders\n\nTexts of evidence may have signals, as `{kv_usage}` or `{kv_usage.max}`, and these:\n\n" +
+		"| placeholder | meaning | in texts of |\n|---|---|---|\n")
 	for _, p := range fixedPlaceholders {
 		if placeholderMeanings[p] == "" {
 			t.Errorf("the placeholder %s is not explained", p)
@@ -110,16 +145,17 @@ explained symptom adds, 3 less for each symptom that it does not explain, and th
 		}
 		fmt.Fprintf(&b, "| `{%s}` | %s | %s |\n", p, placeholderMeanings[p], where)
 	}
-	b.WriteString("\n## Symptoms\n\n| symptom | is |\n|---|---|\n")
+	b.WriteString("\n## Symptoms\n\n| symptom | title |\n|---|---|\n")
 	for _, id := range slices.Sorted(maps.Keys(c.symptoms)) {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", id, c.symptoms[id].Title)
 	}
-	b.WriteString("\n## Signals\n\nEach is read from whatever engine runs, and from DCGM's exporter, kube-state-metrics or the API server.\n\n| signal | is | unit | of a | a day and a week ago |\n|---|---|---|---|---|\n")
-	signals, err := LoadSignals()
+	b.WriteString("\n## Signals\n\nEach signal is read from the running engine, DCGM's exporter, kube-state-metrics or the API\n" +
+		"server.\n\n| signal | title | unit | per | a day and a week ago |\n|---|---|---|---|---|\n")
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range signals {
+	for _, s := range all {
 		unit, seasonal := s.Unit, ""
 		if s.Text {
 			unit = "a word"
@@ -133,8 +169,8 @@ explained symptom adds, 3 less for each symptom that it does not explain, and th
 }
 
 func TestGeneratedReferenceIsCurrent(t *testing.T) {
-	const file = "../docs/rules.md"
-	want := reference(t, mustLoad(t))
+	const file = "../docs/reference/rules.md"
+	want := reference(t, builtIn(t))
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -146,10 +182,12 @@ func TestGeneratedReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// What the reference shows is what the program takes.
-func TestTheReferencesExamplesAreSound(t *testing.T) {
+// The program accepts the examples of the reference.
+func TestReferenceExamplesLoad(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "mine.yaml", exampleRules)
+	if err := os.WriteFile(filepath.Join(dir, "mine.yaml"), []byte(exampleRules), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	c, problems, err := Load(dir)
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
@@ -157,7 +195,7 @@ func TestTheReferencesExamplesAreSound(t *testing.T) {
 	if cause, ok := c.Cause("batch_hog"); !ok || cause.File != filepath.Join(dir, "mine.yaml") {
 		t.Errorf("the example's cause is %+v", cause)
 	}
-	env, err := newEnvironment(c)
+	env, err := newEnvironment(c.vocabulary())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,4 +204,13 @@ func TestTheReferencesExamplesAreSound(t *testing.T) {
 			t.Errorf("%s: %v", e.form, err)
 		}
 	}
+}
+
+func builtIn(t *testing.T) *Catalog {
+	t.Helper()
+	c, problems, err := Load("")
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	return c
 }

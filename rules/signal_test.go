@@ -6,12 +6,12 @@ import (
 )
 
 func TestBuiltInSignalsLoad(t *testing.T) {
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	byID := map[string]Signal{}
-	for _, s := range signals {
+	for _, s := range all {
 		byID[s.ID] = s
 	}
 	contract := `kv_usage requests_waiting requests_running waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95 itl_p50 itl_p95
@@ -26,8 +26,8 @@ func TestBuiltInSignalsLoad(t *testing.T) {
 			t.Errorf("signal %s is not declared", id)
 		}
 	}
-	// The production-stack router exports the same names with a label server: it would be a worker
-	// that does not exist.
+	// The production-stack router exports the same names with a label server: its series would look
+	// like another worker.
 	for _, id := range []string{"requests_waiting", "requests_running"} {
 		m := byID[id].Sources[0].Match
 		if len(m) != 1 || m[0].String() != `server=""` {
@@ -38,16 +38,27 @@ func TestBuiltInSignalsLoad(t *testing.T) {
 
 func TestSignalsAreDecodedStrictly(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
-		"unknown key":  {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, colour: red}]}`, "colour"},
-		"version":      {`{version: 2, signals: []}`, "version 2"},
-		"no entity":    {`{version: 1, signals: [{id: a, title: A, unit: s, per: rack, by: [probe]}]}`, `per "rack"`},
-		"no source":    {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod}]}`, "nothing gives it"},
-		"bad fn":       {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: sum}]}]}`, `fn "sum"`},
-		"q missing":    {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: quantile}]}]}`, "q, between"},
-		"with a rate":  {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: rate, with: [n]}]}]}`, "with is for"},
-		"bad matcher":  {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, match: ['x>1']}]}]}`, "matcher"},
-		"bad regexp":   {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, match: ['x=~"("']}]}]}`, "matcher"},
-		"twice":        {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, by: [probe]}, {id: a, title: A, unit: s, per: pod, by: [probe]}]}`, "twice"},
+		"unknown key": {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, colour: red}]}`, "colour"},
+		"version":     {`{version: 2, signals: []}`, "version 2"},
+		"no entity":   {`{version: 1, signals: [{id: a, title: A, unit: s, per: rack, by: [probe]}]}`, `per "rack"`},
+		"no source":   {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod}]}`, "nothing gives it"},
+		"bad fn": {`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: sum}]}]}`,
+			`fn "sum"`},
+		"q missing": {
+			`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: quantile}]}]}`,
+			"q, between"},
+		"with a rate": {
+			`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, fn: rate, with: [n]}]}]}`,
+			"with is for"},
+		"bad matcher": {
+			`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, match: ['x>1']}]}]}`,
+			"matcher"},
+		"bad regexp": {
+			`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, sources: [{engine: vllm, metric: m, match: ['x=~"("']}]}]}`,
+			"matcher"},
+		"twice": {
+			`{version: 1, signals: [{id: a, title: A, unit: s, per: pod, by: [probe]}, {id: a, title: A, unit: s, per: pod, by: [probe]}]}`,
+			"twice"},
 		"two problems": {`{version: 1, signals: [{id: a, unit: s, per: pod, by: [psychic]}]}`, "psychic"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,14 +88,14 @@ func TestMatcher(t *testing.T) {
 	}
 }
 
-// A name that is going is read after the one that replaces it, wherever it is read.
-func TestDeprecatedGaugesHaveTheirSuccessors(t *testing.T) {
-	signals, err := LoadSignals()
+// A deprecated name is read after its replacement by every signal.
+func TestSuccessorsPrecedeDeprecatedGauges(t *testing.T) {
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
 	const old, now = "dynamo_frontend_inflight_requests", "dynamo_frontend_active_requests"
-	for _, s := range signals {
+	for _, s := range all {
 		at := map[string]int{}
 		for i, src := range s.Sources {
 			for _, name := range append([]string{src.Metric}, src.With...) {

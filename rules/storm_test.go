@@ -12,18 +12,20 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 )
 
 type nobody struct{}
 
 func (nobody) Channels(*state.Incident) []state.Channel { return []state.Channel{state.ChannelConsole} }
 
-// A storm is a case as a running bot meets it: alerts in any order, each twice, nothing known of
-// the topology before the first evidence, and evidence for one incident after the other.
+// A storm replays a case as a running bot sees it. Alerts come in any order, each twice. The
+// topology is unknown before the first evidence, and evidence comes for one incident after the
+// other.
 type storm struct {
 	t     *testing.T
-	fold  state.Fold
-	board *state.Board
+	fold  fold.Fold
+	board *fold.Board
 	now   time.Time
 	seq   uint64
 }
@@ -50,7 +52,7 @@ func (s *storm) open() []state.Incident {
 	return out
 }
 
-// run plays the alerts and gives the causes of what stays open, sorted.
+// run replays the alerts and returns the sorted causes of the incidents that stay open.
 func (s *storm) run(alerts []alertJSON, ev state.Evidence) []string {
 	s.t.Helper()
 	begin := begins(alerts)
@@ -64,7 +66,7 @@ func (s *storm) run(alerts []alertJSON, ev state.Evidence) []string {
 	}
 	for range 2 {
 		for _, in := range s.open() {
-			ev.Incident, ev.At = in.ID, caseTime
+			ev.Incident, ev.At = in.ID, Now
 			s.apply(state.Input{Evidence: &ev})
 		}
 	}
@@ -76,11 +78,11 @@ func (s *storm) run(alerts []alertJSON, ev state.Evidence) []string {
 	return causes
 }
 
-// Whatever the order in which a storm's alerts come, and though each comes twice, what stays open
-// in the end is the same: one incident for each trouble, under its cause. A root that shows itself
-// last takes its consequences; troubles that are not one stay apart.
-func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
-	c := mustLoad(t)
+// The order of a storm's alerts, each of which comes twice, does not change the result: one open
+// incident per problem, under its cause. A root that appears last absorbs its consequences;
+// unconnected problems stay separate.
+func TestStormOutcomeIgnoresAlertOrder(t *testing.T) {
+	c := MustLoad(t)
 	files, err := filepath.Glob("testdata/cases/*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +114,8 @@ func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
 			slices.Sort(want)
 			seen := map[string]uint64{}
 			for seed := range uint64(6) {
-				s := &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute), fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+				s := &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute),
+					fold: fold.Fold{Triage: Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 				order := slices.Clone(alerts)
 				rand.New(rand.NewPCG(seed, 1)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 				seen[fmt.Sprint(s.run(order, k.ev))] = seed
@@ -127,24 +130,29 @@ func TestAStormEndsTheSameInEveryOrder(t *testing.T) {
 	}
 }
 
-// Keep, issue 6702: what stood alone was left out of correlation. Here a rule that nothing is known
-// of, and that fires on five hundred machines, is one incident, and an alert that names no place
-// joins the one trouble that the fleet has.
-func TestKeep6702WhatStandsAloneIsCorrelatedToo(t *testing.T) {
-	c := mustLoad(t)
+// Keep, issue 6702: isolated alerts were left out of correlation. Here an unknown rule that fires
+// on five hundred nodes is one incident, and an alert that names no place joins the fleet's only
+// incident.
+func TestKeep6702IsolatedAlertsAreCorrelated(t *testing.T) {
+	c := MustLoad(t)
 	newStorm := func() *storm {
-		return &storm{t: t, board: state.NewBoard(), now: caseTime.Add(-time.Minute), fold: state.Fold{Triage: c, Routing: nobody{}, Settings: state.DefaultSettings()}}
+		return &storm{t: t, board: fold.NewBoard(), now: Now.Add(-time.Minute),
+			fold: fold.Fold{Triage: Rules{Catalog: c}, Routing: nobody{}, Settings: state.DefaultSettings()}}
 	}
 	var alerts []alertJSON
 	for i := range 500 {
-		alerts = append(alerts, alertJSON{Labels: map[string]string{"alertname": "DiskFull", "namespace": "db", "instance": fmt.Sprintf("10.0.%d.%d:9100", i/250, i%250)}})
+		alerts = append(alerts, alertJSON{
+			Labels: map[string]string{"alertname": "DiskFull", "namespace": "db",
+				"instance": fmt.Sprintf("10.0.%d.%d:9100", i/250, i%250)}})
 	}
 	if got := newStorm().run(alerts, state.Evidence{}); len(got) != 1 {
 		t.Errorf("one rule on 500 machines: %d incidents", len(got))
 	}
 	for _, order := range [][]alertJSON{
-		{{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "llama"}}, {Labels: map[string]string{"alertname": "LLMHighTTFT"}}},
-		{{Labels: map[string]string{"alertname": "LLMHighTTFT"}}, {Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "llama"}}},
+		{{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "llama"}},
+			{Labels: map[string]string{"alertname": "LLMHighTTFT"}}},
+		{{Labels: map[string]string{"alertname": "LLMHighTTFT"}},
+			{Labels: map[string]string{"alertname": "KVCacheNearFull", "model_name": "llama"}}},
 	} {
 		if got := newStorm().run(order, state.Evidence{}); len(got) != 1 {
 			t.Errorf("an alert that names no place, and the fleet's one trouble: %d incidents", len(got))
@@ -152,15 +160,15 @@ func TestKeep6702WhatStandsAloneIsCorrelatedToo(t *testing.T) {
 	}
 }
 
-// Kubernaut, issue 209: two duplicates each waited for the other for ever. Here no two causes
-// absorb each other, whatever they are, so that it does not depend on the order of verdicts which
-// of two incidents stays.
+// Kubernaut, issue 209: two duplicates each waited forever for the other. Here no two causes absorb
+// each other, so the order of verdicts does not decide which of two incidents stays.
 func TestKubernaut209NoTwoCausesAbsorbEachOther(t *testing.T) {
-	c := mustLoad(t)
+	c := MustLoad(t)
 	scope := state.Scope{Namespace: "llm", Pool: "vllm", Model: "m", Pods: []string{"vllm-0"}, Nodes: []string{"node-1"}}
 	var all []*state.Incident
 	for i, cause := range c.causes {
-		in := &state.Incident{ID: state.IncidentID("INC-" + string(cause.ID)), Cluster: "c", Status: state.StatusOpen, Scope: scope, OpenedAt: caseTime.Add(time.Duration(i) * time.Second)}
+		in := &state.Incident{ID: state.IncidentID("INC-" + string(cause.ID)), Cluster: "c", Status: state.StatusOpen, Scope: scope,
+			OpenedAt: Now.Add(time.Duration(i) * time.Second)}
 		in.Diagnosis = state.Diagnosis{Cause: cause.ID, Scope: scope}
 		for s := range cause.Explains {
 			in.Diagnosis.Explains = append(in.Diagnosis.Explains, s)

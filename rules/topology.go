@@ -3,19 +3,20 @@ package rules
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
 	"paramedic/state"
 )
 
-// topology answers where a pod lives. What live context says wins over what labels suggest.
+// A topology maps entities to workers, pools and nodes. Live context takes precedence over labels.
 type topology struct {
 	byPod      map[place]*state.Worker // with its namespace, and without
 	byInstance map[string]*state.Worker
 	byGPU      map[place]*state.Worker
-	pools      map[string]*state.Worker // a worker of each namespace/pool
-	several    map[string]bool          // those that serve more than one model
+	pools      map[string]*state.Worker // one worker of each namespace/pool
+	several    map[string]bool          // pools that serve more than one model
 	ofModel    map[string][]string      // model, lower case → its pools as namespace/pool
 	nodes      map[string][]*state.Worker
 	aliases    map[place][]string        // an owner's or a router's name → the pools behind it
@@ -23,11 +24,14 @@ type topology struct {
 	all        []*state.Worker
 }
 
-// place is a name within a namespace, or a GPU within a node.
+// A place is a name within a namespace, or a GPU within a node.
 type place struct{ in, name string }
 
-// topologies are those that nobody asks any more: what one has grown to is a sixth of what a
-// diagnosis would allocate.
+// placeOf returns the key of a name within a namespace, a kind or another name.
+func placeOf(in, name string) place { return place{in: in, name: name} }
+
+// topologies recycles released topologies. Their memory is a sixth of what a diagnosis would
+// otherwise allocate.
 var topologies = sync.Pool{New: func() any { return newTopology(nil) }}
 
 func newTopology(workers []state.Worker) *topology {
@@ -40,8 +44,7 @@ func newTopology(workers []state.Worker) *topology {
 	return t
 }
 
-// release forgets everything, for the next that needs a topology. Nothing may be asked of it
-// afterwards.
+// release clears and recycles the topology. Afterwards it must not be used.
 func (t *topology) release() {
 	clear(t.byPod)
 	clear(t.byInstance)
@@ -64,7 +67,7 @@ func (t *topology) learn(workers []state.Worker) {
 		t.all = append(t.all, w)
 		if w.Pod != "" {
 			t.byPod[place{name: w.Pod}] = w
-			t.byPod[place{w.Namespace, w.Pod}] = w
+			t.byPod[placeOf(w.Namespace, w.Pod)] = w
 		}
 		if w.Instance != "" {
 			t.byInstance[w.Instance] = w
@@ -72,11 +75,11 @@ func (t *topology) learn(workers []state.Worker) {
 		if w.Node != "" {
 			t.nodes[w.Node] = append(t.nodes[w.Node], w)
 			for _, g := range w.GPUs {
-				t.byGPU[place{w.Node, g}] = w
+				t.byGPU[placeOf(w.Node, g)] = w
 			}
 		}
 		if w.Group != "" {
-			key := place{w.Namespace, w.EngineKey()}
+			key := placeOf(w.Namespace, w.EngineKey())
 			t.groups[key] = append(t.groups[key], w)
 		}
 		t.alias(w)
@@ -86,8 +89,7 @@ func (t *topology) learn(workers []state.Worker) {
 	}
 }
 
-// pooled learns which pool a worker is in and which model that serves. A RayService may serve
-// several.
+// pooled records a worker's pool and the pool's model. A RayService may serve several models.
 func (t *topology) pooled(w *state.Worker) {
 	key, model := w.Namespace+"/"+w.Pool, strings.ToLower(w.Model)
 	first := t.pools[key]
@@ -101,13 +103,12 @@ func (t *topology) pooled(w *state.Worker) {
 	default:
 		t.several[key] = true
 	}
-	if !contains(t.ofModel[model], key) {
+	if !slices.Contains(t.ofModel[model], key) {
 		t.ofModel[model] = append(t.ofModel[model], key)
 	}
 }
 
-// modelOf is what all workers of a pool serve; empty where they serve different models, or nobody
-// says.
+// modelOf returns the model that all workers of a pool serve; "" if they differ or it is unknown.
 func (t *topology) modelOf(key string) string {
 	if w := t.pools[key]; w != nil && !t.several[key] {
 		return w.Model
@@ -115,14 +116,14 @@ func (t *topology) modelOf(key string) string {
 	return ""
 }
 
-// alias learns under which names a worker's pool is known besides its own.
+// alias records the other names of a worker's pool.
 func (t *topology) alias(w *state.Worker) {
 	if w.Pool == "" {
 		return
 	}
 	add := func(name string) {
 		for _, key := range []place{{w.Namespace, name}, {"", name}} {
-			if name != "" && name != w.Pool && !contains(t.aliases[key], w.Pool) {
+			if name != "" && name != w.Pool && !slices.Contains(t.aliases[key], w.Pool) {
 				t.aliases[key] = append(t.aliases[key], w.Pool)
 			}
 		}
@@ -138,30 +139,31 @@ func (t *topology) alias(w *state.Worker) {
 	}
 }
 
-// behind are the pools that a name stands for which is not a pool's own.
+// behind returns the pools that an alias stands for; nil for a pool's own name.
 func (t *topology) behind(namespace, name string) []string {
 	if name == "" || t.pools[namespace+"/"+name] != nil {
 		return nil
 	}
-	if w := t.byPod[place{namespace, name}]; w != nil && w.Pool != "" { // a rank's name seems to call its leader its pool
+	// The pool guessed from a rank's name is its leader's pod.
+	if w := t.byPod[placeOf(namespace, name)]; w != nil && w.Pool != "" {
 		return []string{w.Pool}
 	}
-	return t.aliases[place{namespace, name}]
+	return t.aliases[placeOf(namespace, name)]
 }
 
-// mates are the workers that run one engine together with the entity's pod, itself included; nil
-// where it is one by itself.
+// mates returns the pods that run one engine together with the entity's pod, which is among them.
+// It returns nil if the pod is a whole engine.
 func (t *topology) mates(e state.Entity) []*state.Worker {
 	if len(t.groups) == 0 || e.Pod == "" {
 		return nil
 	}
-	if w := t.byPod[place{e.Namespace, e.Pod}]; w != nil && w.Group != "" {
-		return t.groups[place{w.Namespace, w.EngineKey()}]
+	if w := t.byPod[placeOf(e.Namespace, e.Pod)]; w != nil && w.Group != "" {
+		return t.groups[placeOf(w.Namespace, w.EngineKey())]
 	}
 	return nil
 }
 
-// reaches says whether the entity's pod, or one that runs an engine with it, is on the node.
+// reaches reports whether the entity's pod, or another pod of its engine, is on the node.
 func (t *topology) reaches(e state.Entity, node string) bool {
 	if node == "" || e.Node == node {
 		return node != ""
@@ -174,21 +176,22 @@ func (t *topology) reaches(e state.Entity, node string) bool {
 	return false
 }
 
-// resolve fills in what the topology knows of an entity.
+// resolve adds what the topology knows about an entity.
 func (t *topology) resolve(e state.Entity) state.Entity {
 	var w *state.Worker
 	if e.Pod != "" {
-		w = t.byPod[place{e.Namespace, e.Pod}]
+		w = t.byPod[placeOf(e.Namespace, e.Pod)]
 	}
 	if w == nil && e.Pod == "" && e.Instance != "" {
 		w = t.byInstance[e.Instance]
 	}
 	if w == nil && e.Pod == "" && e.GPU != "" {
-		w = t.byGPU[place{e.Node, e.GPU}]
+		w = t.byGPU[placeOf(e.Node, e.GPU)]
 	}
 	if w != nil {
 		e.Pod, e.Pool = cmp.Or(w.Pod, e.Pod), cmp.Or(w.Pool, e.Pool)
-		e.Namespace, e.Model, e.Node = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Model, e.Model), cmp.Or(w.Node, e.Node)
+		e.Namespace, e.Model = cmp.Or(w.Namespace, e.Namespace), cmp.Or(w.Model, e.Model)
+		e.Node = cmp.Or(w.Node, e.Node)
 		return e
 	}
 	if e.Pod != "" && e.Pool == "" {
@@ -214,8 +217,8 @@ func (t *topology) resolve(e state.Entity) state.Entity {
 	return e
 }
 
-// correct replaces what labels said of a scope's pool where live context knows no such pool, and
-// adds the model that it serves.
+// correct replaces the pool of a scope, which comes from labels, if live context has no such pool.
+// It adds the model that the pool serves.
 func (t *topology) correct(s state.Scope) state.Scope {
 	if key := s.Namespace + "/" + s.Pool; t.pools[key] != nil {
 		s.Model = cmp.Or(s.Model, t.modelOf(key))
@@ -237,7 +240,7 @@ func (t *topology) correct(s state.Scope) state.Scope {
 	}
 	s.Pool = ""
 	for _, p := range s.Pods {
-		if w := t.byPod[place{s.Namespace, p}]; w != nil {
+		if w := t.byPod[placeOf(s.Namespace, p)]; w != nil {
 			s.Pool = w.Pool
 			break
 		}
@@ -245,74 +248,84 @@ func (t *topology) correct(s state.Scope) state.Scope {
 	return s
 }
 
-// inScope says whether an entity that was resolved can be part of a scope.
+// inScope reports whether a resolved entity can be part of a scope.
 func (t *topology) inScope(e state.Entity, s state.Scope) bool {
 	if differ(e.Cluster, s.Cluster) {
 		return false
 	}
-	if e.Pod == "" && e.Instance != "" && e.Model == "" && e.Pool == "" && len(t.all) > 0 && t.byInstance[e.Instance] == nil {
-		return false // the page of something that runs beside workers
+	if e.Pod == "" && e.Instance != "" && e.Model == "" && e.Pool == "" && len(t.all) > 0 &&
+		t.byInstance[e.Instance] == nil {
+		return false // the address of a target that is no worker
 	}
-	onNode := e.Node != "" && contains(s.Nodes, e.Node)
-	if !onNode && e.Pod != "" && len(t.groups) > 0 { // an engine is where any of its pods is
-		for _, n := range s.Nodes {
-			onNode = onNode || t.reaches(e, n)
-		}
-	}
+	onNode := t.onNodeOf(e, s)
 	if e.Pod == "" && (e.GPU != "" || e.Node != "") {
-		if onNode || s.Pool == "" && s.Model == "" && len(s.Nodes) == 0 {
-			return true
-		}
-		// A machine is of interest where a worker of the scope is on it.
-		for _, w := range t.nodes[e.Node] {
-			if !differ(w.Namespace, s.Namespace) && !differ(w.Pool, s.Pool) && !differ(strings.ToLower(w.Model), strings.ToLower(s.Model)) {
-				return len(s.Nodes) == 0 || s.Pool != "" || onNode
-			}
-		}
-		return len(t.nodes) == 0 && len(s.Nodes) == 0
+		return t.nodeInScope(e, s, onNode)
 	}
 	if s.Pool == "" && s.Model == "" && len(s.Nodes) > 0 {
 		return onNode
 	}
-	if differ(e.Namespace, s.Namespace) || differ(e.Pool, s.Pool) || differ(strings.ToLower(e.Model), strings.ToLower(s.Model)) {
-		return false
-	}
-	return true
+	return agree(e.Namespace, e.Pool, e.Model, s)
 }
 
-// differ says that both are known and not the same.
-func differ(a, b string) bool { return a != "" && b != "" && a != b }
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
+// onNodeOf reports whether the entity is on a node of the scope. An engine is on all nodes of its
+// pods.
+func (t *topology) onNodeOf(e state.Entity, s state.Scope) bool {
+	if e.Node != "" && slices.Contains(s.Nodes, e.Node) {
+		return true
+	}
+	if e.Pod == "" || len(t.groups) == 0 {
+		return false
+	}
+	for _, n := range s.Nodes {
+		if t.reaches(e, n) {
 			return true
 		}
 	}
 	return false
 }
 
+// nodeInScope reports whether a node or GPU is in the scope: a worker of the scope is on the node.
+func (t *topology) nodeInScope(e state.Entity, s state.Scope, onNode bool) bool {
+	if onNode || s.Pool == "" && s.Model == "" && len(s.Nodes) == 0 {
+		return true
+	}
+	for _, w := range t.nodes[e.Node] {
+		if agree(w.Namespace, w.Pool, w.Model, s) {
+			return len(s.Nodes) == 0 || s.Pool != ""
+		}
+	}
+	return len(t.nodes) == 0 && len(s.Nodes) == 0
+}
+
+// agree reports whether none of the names conflicts with the scope's.
+func agree(namespace, pool, model string, s state.Scope) bool {
+	return !differ(namespace, s.Namespace) && !differ(pool, s.Pool) &&
+		!differ(strings.ToLower(model), strings.ToLower(s.Model))
+}
+
+// differ reports whether both names are known and not equal.
+func differ(a, b string) bool { return a != "" && b != "" && a != b }
+
 var (
-	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes leaves vowels out of the
-	// hash; a short one is known by its digit.
+	// A Deployment's pod: name, ReplicaSet hash, pod suffix. Kubernetes uses no vowels in the hash;
+	// short hashes are recognized by a digit.
 	replicaSetPod = regexp.MustCompile(`^(.+)-(?:[bcdfghjklmnpqrstvwxz0-9]{6,10}|[a-z0-9]*[0-9][a-z0-9]*)-[a-z0-9]{5}$`)
 	// A StatefulSet's or LeaderWorkerSet's pod: name and ordinal.
 	ordinalPod = regexp.MustCompile(`^(.+)-[0-9]{1,4}$`)
-	// A DaemonSet's pod: Kubernetes leaves vowels, and digits that look like them, out of its
-	// suffixes.
+	// A DaemonSet's pod: Kubernetes uses no vowels, and no digits similar to them, in its suffixes.
 	suffixPod = regexp.MustCompile(`^(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
 )
 
-// DeploymentOf returns the Deployment that made a ReplicaSet; one whose name does not end in a hash
-// is its own workload.
+// DeploymentOf returns the Deployment that created a ReplicaSet. If the name does not end in a
+// hash, it returns the ReplicaSet.
 func DeploymentOf(replicaSet string) string {
 	const pod = "-zzzzz"
-	return or(PoolOf(replicaSet+pod), replicaSet)
+	return cmp.Or(PoolOf(replicaSet+pod), replicaSet)
 }
 
-// PoolOf guesses the workload from a pod's name, for pods that Kubernetes was not asked about;
-// empty where the name has no known form. A LeaderWorkerSet's rank (name-0-1) cannot be told from a
-// StatefulSet's pod (llama-3-0): it gets its leader's name, of which the topology then knows the
+// PoolOf guesses the workload from a pod's name, for pods that are unknown to the topology. It
+// returns "" if the name has no known form. A LeaderWorkerSet's rank (name-0-1) looks like a
+// StatefulSet's pod (llama-3-0): its pool is then its leader's name, which the topology maps to the
 // pool.
 func PoolOf(pod string) string {
 	if m := replicaSetPod.FindStringSubmatch(pod); m != nil {

@@ -11,8 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// Each want is the sentence that a person would say of the four numbers.
-func TestAgainstItsUsualValues(t *testing.T) {
+// Each want is the sentence that a person would say about the four numbers.
+func TestComparisonWithUsualValues(t *testing.T) {
 	none := math.NaN()
 	for _, c := range []struct {
 		unit               string
@@ -40,23 +40,22 @@ func TestAgainstItsUsualValues(t *testing.T) {
 	}
 }
 
-// chartOf is a minute-by-minute chart that ends at the case's time.
+// chartOf returns a chart with a point per minute that ends at the case's time.
 func chartOf(n int, value func(i int) float64) []state.Point {
 	out := make([]state.Point, n)
 	for i := range out {
-		out[i] = state.Point{At: caseTime.Add(time.Duration(i-n+1) * time.Minute), Value: value(i)}
+		out[i] = state.Point{At: Now.Add(time.Duration(i-n+1) * time.Minute), Value: value(i)}
 	}
 	return out
 }
 
-// ripple swings around a level by one tenth of amount up and down, so that its standard deviation
-// is known.
+// ripple alternates around a level by amount, so that its standard deviation is known.
 func ripple(level, amount float64, i int) float64 { return level + amount*float64(i%2*2-1) }
 
-// surge is a pool of four workers whose arrivals, queue and time to first token leave their course
-// at given points of sixty.
+// surge returns a pool of four workers whose arrivals, queue and time to first token leave their
+// course at given points of sixty.
 func surge(at map[string]int, to map[string]float64) (*state.Incident, *state.Evidence) {
-	in, ev := fleet(mustLoadOnce(), 4)
+	in, ev := Fleet(mustLoadOnce(), 4)
 	ev.Samples = slices.DeleteFunc(ev.Samples, func(s state.Sample) bool { return at[s.Signal] == 0 })
 	for i := range ev.Samples {
 		s := &ev.Samples[i]
@@ -85,7 +84,7 @@ func mustLoadOnce() *Catalog {
 	return loaded
 }
 
-func told(d state.Diagnosis) string {
+func correlationLines(d state.Diagnosis) string {
 	var b strings.Builder
 	for _, c := range d.Correlations {
 		fmt.Fprintf(&b, "%s with %s lead %g over %d\n", c.Signal, c.With, c.Lead, c.Points)
@@ -93,30 +92,30 @@ func told(d state.Diagnosis) string {
 	return b.String()
 }
 
-// What moved first is at the head, with how long before; what moved a step before or less did not
-// move first that anybody could tell; and what did not move is not spoken of.
-func TestWhatMovedFirst(t *testing.T) {
+// The earliest movement comes first, with its lead. A lead of one step or less is not shown, and
+// signals that did not move are not listed.
+func TestEarliestMovementComesFirst(t *testing.T) {
 	c := mustLoadOnce()
 	in, ev := surge(map[string]int{"requests_running": 36, "kv_usage": 39, "requests_waiting": 40, "gpu_util": 90},
 		map[string]float64{"requests_running": 100, "kv_usage": 0.9, "requests_waiting": 50, "gpu_util": 95})
-	d := c.Diagnose(in, ev, caseTime)
+	d := c.Diagnose(in, ev, Now)
 	want := "requests_running with requests_waiting lead 240 over 60\nkv_usage with requests_waiting lead 0 over 60\n"
-	if got := told(d); got != want {
+	if got := correlationLines(d); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if text := d.Correlations[0].Text; !strings.HasPrefix(text, "Requests running rose 4 min before requests waiting rose (r = 0.8") {
-		t.Errorf("%s", text)
+	if got := d.Correlations[0].Text; !strings.HasPrefix(got, "Requests running rose 4 min before requests waiting rose (r = 0.8") {
+		t.Errorf("%s", got)
 	}
 	// The independent formula: r of two steps in 60 points, of 20 and 24 points, is sqrt(p(1-q) /
-	// (q(1-p))) with p = 20/60 and q = 24/60. It is 0.87; the ripple moves it a little.
+	// (q(1-p))) with p = 20/60 and q = 24/60. It is 0.87; the ripple changes it a little.
 	p, q := 20.0/60, 24.0/60
 	if want := math.Sqrt(p * (1 - q) / (q * (1 - p))); math.Abs(d.Correlations[0].R-want) > 0.02 {
 		t.Errorf("r = %g, want %g", d.Correlations[0].R, want)
 	}
 }
 
-// A rate over five minutes shows a change late: a lead that its window may account for is none.
-func TestALeadIsMoreThanTheOthersWindow(t *testing.T) {
+// A rate over five minutes shows a change late: a lead within that delay does not count.
+func TestLeadExceedsAveragingWindow(t *testing.T) {
 	five := 5 * time.Minute
 	steps := func(from int) track {
 		return track{points: chartOf(60, func(int) float64 { return 0 }), moved: from}
@@ -125,14 +124,15 @@ func TestALeadIsMoreThanTheOthersWindow(t *testing.T) {
 		first, second int
 		smear         time.Duration // of the second
 		want          time.Duration
-	}{{30, 31, 0, 0}, {30, 32, 0, 2 * time.Minute}, {30, 36, five, 0}, {30, 37, five, 7 * time.Minute}, {30, 37, 2 * five, 0}, {37, 30, five, -7 * time.Minute}} {
+	}{{30, 31, 0, 0}, {30, 32, 0, 2 * time.Minute}, {30, 36, five, 0}, {30, 37, five, 7 * time.Minute}, {30, 37, 2 * five, 0},
+		{37, 30, five, -7 * time.Minute}} {
 		a, b := steps(c.first), steps(c.second)
 		b.smear = c.smear
 		if got := lead(a, b); got != c.want {
 			t.Errorf("point %d before %d with a smear of %s: %s, want %s", c.first, c.second, c.smear, got, c.want)
 		}
 	}
-	// What came since the onset may be drawn in other steps than what was before.
+	// Points after the onset may have wider steps than those before.
 	wider := func(from int) track {
 		t := steps(from)
 		for i := range t.points {
@@ -146,19 +146,21 @@ func TestALeadIsMoreThanTheOthersWindow(t *testing.T) {
 	if got := lead(wider(32), wider(36)); got != 8*time.Minute {
 		t.Errorf("four steps are a lead of %s", got)
 	}
-	// Of a window of five minutes, what is beyond three deviations shows after far/shift of it.
+	// With a window of five minutes, a value exceeds three deviations after far/shift of the
+	// window.
 	c := mustLoadOnce()
 	in, ev := surge(map[string]int{"arrival_rate": 40}, map[string]float64{"arrival_rate": 10})
 	g := newView(in, in.Scope, ev, c).whole
 	tr, ok := c.track(g, "arrival_rate")
 	// Calm: mean 2, σ 0.1, so 0.3 is far; then 10: a shift of 8.
-	if !ok || tr.moved != 40 || math.Abs(tr.shift-8) > 0.01 || (tr.smear-time.Duration(float64(c.windows["arrival_rate"])*0.3/8)).Abs() > time.Second {
+	if !ok || tr.moved != 40 || math.Abs(tr.shift-8) > 0.01 ||
+		(tr.smear-time.Duration(float64(c.windows["arrival_rate"])*0.3/8)).Abs() > time.Second {
 		t.Errorf("%v: moved at %d by %g, smear %s of %s", ok, tr.moved, tr.shift, tr.smear, c.windows["arrival_rate"])
 	}
 }
 
-// Pearson's coefficient against numbers worked out by hand, and what is no correlation: too few
-// points, one common spike, flat lines.
+// Pearson's coefficient is compared with values computed by hand. Too few points, one common spike
+// and flat lines are no correlation.
 func TestPearson(t *testing.T) {
 	series := func(n int, f func(i int) float64) []float64 {
 		out := make([]float64, n)
@@ -198,11 +200,11 @@ func TestPearson(t *testing.T) {
 	}
 }
 
-// The explanation of a fault that a person would check by hand: the queue of a pool that has never
-// queued, with arrivals as on any Friday.
+// The explanation of a fault that a person can verify by hand: a queue in a pool that has never had
+// one, with arrivals as on any Friday.
 func TestAnomaliesOfADiagnosis(t *testing.T) {
 	c := mustLoadOnce()
-	in, ev := fleet(c, 4)
+	in, ev := Fleet(c, 4)
 	number := func(v float64) *float64 { return &v }
 	set := map[string]state.Sample{
 		"requests_waiting": {Value: 33, Baseline: number(0), DayAgo: number(0), WeekAgo: number(1), Z: number(33)},
@@ -218,15 +220,17 @@ func TestAnomaliesOfADiagnosis(t *testing.T) {
 		}
 	}
 	ev.Samples = kept
-	d := c.Diagnose(in, ev, caseTime)
+	d := c.Diagnose(in, ev, Now)
 	var got []string
 	for _, a := range d.Anomalies {
 		got = append(got, a.Text)
 	}
 	slices.Sort(got)
 	want := []string{
-		"Requests arriving 6.3/s a worker: ×3 of an hour ago, but as at this hour yesterday and at this hour last week (8 σ above its usual)",
-		"Requests waiting 33 a worker: from 0 an hour ago, from 0 at this hour yesterday and from 1 at this hour last week (33 σ above its usual)",
+		"Requests arriving 6.3/s a worker: ×3 of an hour ago, but as at this hour yesterday and at this hour last week (8 σ above its " +
+			"usual)",
+		"Requests waiting 33 a worker: from 0 an hour ago, from 0 at this hour yesterday and from 1 at this hour last week (33 σ above " +
+			"its usual)",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -238,10 +242,10 @@ func TestAnomaliesOfADiagnosis(t *testing.T) {
 	}
 }
 
-// Of one broken worker its own numbers are told, not the pool's.
-func TestAnomaliesAreThoseOfTheBrokenWorker(t *testing.T) {
+// For one broken worker its own numbers are shown, not the pool's.
+func TestAnomaliesDescribeBrokenWorker(t *testing.T) {
 	c := mustLoadOnce()
-	in, ev := fleet(c, 4)
+	in, ev := Fleet(c, 4)
 	v := newView(in, in.Scope, ev, c)
 	pods := []string{v.pods[1].pod}
 	if g := v.looked(pods); g.pod != pods[0] {
@@ -252,7 +256,8 @@ func TestAnomaliesAreThoseOfTheBrokenWorker(t *testing.T) {
 			s.Value, s.Baseline = 88, new(float64)
 		}
 	}
-	if a, ok := c.anomaly(newView(in, in.Scope, ev, c).looked(pods), "requests_waiting"); !ok || a.Pod != pods[0] || a.Text != "Requests waiting 88 on "+pods[0]+": from 0 an hour ago" {
+	if a, ok := c.anomaly(newView(in, in.Scope, ev, c).looked(pods), "requests_waiting"); !ok || a.Pod != pods[0] ||
+		a.Text != "Requests waiting 88 on "+pods[0]+": from 0 an hour ago" {
 		t.Errorf("%v %+v", ok, a)
 	}
 	if g := v.looked([]string{v.pods[0].pod, v.pods[1].pod, v.pods[2].pod}); g != v.whole {
@@ -263,16 +268,16 @@ func TestAnomaliesAreThoseOfTheBrokenWorker(t *testing.T) {
 	}
 }
 
-// Every signal of the explanation exists, is read by some evidence (or it would not be in the
-// view), and is charted where its chart is.
-func TestKeySignalsAreThere(t *testing.T) {
+// Every signal of the explanation exists, is read by some evidence (otherwise the view omits it),
+// and has a chart if the explanation uses one.
+func TestKeySignalsExist(t *testing.T) {
 	c := mustLoadOnce()
 	charted := map[string]bool{}
-	signals, err := LoadSignals()
+	all, err := LoadSignals()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range signals {
+	for _, s := range all {
 		charted[s.ID] = s.Chart
 	}
 	for _, id := range append(slices.Clone(keySignals), movers...) {

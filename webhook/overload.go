@@ -12,7 +12,7 @@ import (
 	"paramedic/webhook/httpio"
 )
 
-// A Backlog reports how far triage is behind. *state.Keeper is one.
+// A Backlog reports how far triage is behind. *keeper.Keeper is one.
 type Backlog interface {
 	Lag() []state.Lag
 	LagOf(cluster string) state.Lag

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"paramedic/state"
+	"paramedic/state/fold"
 	"paramedic/state/jetstream"
+	"paramedic/state/keeper"
 	"paramedic/webhook"
 	"paramedic/webhook/hooktest"
 )
@@ -135,7 +137,7 @@ func TestAlertStormIsRefusedAtLimitThenAccepted(t *testing.T) {
 	}
 	gate := make(chan struct{})
 	open := sync.OnceFunc(func() { close(gate) })
-	keeper := state.NewKeeper(state.KeeperConfig{Store: store, Clock: clock, Logger: slog.New(slog.DiscardHandler), Fold: &state.Fold{
+	keeper := keeper.New(keeper.Config{Store: store, Clock: clock, Logger: slog.New(slog.DiscardHandler), Fold: &fold.Fold{
 		Triage: slowTriage{func() {
 			if _, held := <-gate; held {
 				clock.Advance(10 * time.Second)

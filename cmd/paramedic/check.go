@@ -12,6 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
+	"paramedic/internal/text"
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/rules/enrich/prometheus"
@@ -36,7 +39,7 @@ func (c *cli) checkCommand() *cobra.Command {
 
 // A checked is what check prints for programs.
 type checked struct {
-	Problems []Problem         `json:"problems"`
+	Problems []config.Problem  `json:"problems"`
 	Online   map[string]string `json:"online,omitempty"` // what was asked, and "ok", "off: …" or what is wrong
 	Rules    map[string]linted `json:"rules,omitempty"`  // by cluster: its own alert rules
 	Causes   int               `json:"causes"`
@@ -44,9 +47,9 @@ type checked struct {
 }
 
 func (c *cli) check(ctx context.Context, path string, online bool) error {
-	cfg, err := LoadConfig(path)
-	out := checked{Problems: []Problem{}}
-	var wrong *ConfigError
+	cfg, err := config.Load(path)
+	out := checked{Problems: []config.Problem{}}
+	var wrong *config.Error
 	switch {
 	case errors.As(err, &wrong):
 		out.Problems = append(out.Problems, wrong.Problems...)
@@ -85,13 +88,13 @@ func (o *checked) findings() int {
 }
 
 // knowledge checks rules and playbooks, and that they fit each other.
-func (o *checked) knowledge(cfg Config) {
+func (o *checked) knowledge(cfg config.Config) {
 	catalog, problems, err := rules.Load(cfg.Triage.RulesDir)
 	if err != nil {
-		o.Problems = append(o.Problems, Problem{File: cfg.Triage.RulesDir, Text: err.Error()})
+		o.Problems = append(o.Problems, config.Problem{File: cfg.Triage.RulesDir, Text: err.Error()})
 	}
 	for _, p := range problems {
-		o.Problems = append(o.Problems, Problem{File: p.File, Line: p.Line, Text: p.Text})
+		o.Problems = append(o.Problems, config.Problem{File: p.File, Line: p.Line, Text: p.Text})
 	}
 	library, err := playbooks.Load(cfg.Playbooks.Dir)
 	o.playbookProblems(cfg, err)
@@ -100,11 +103,11 @@ func (o *checked) knowledge(cfg Config) {
 	}
 	signals, err := rules.LoadSignals()
 	if err != nil {
-		o.Problems = append(o.Problems, Problem{File: "signals.yaml", Text: err.Error()})
+		o.Problems = append(o.Problems, config.Problem{File: "signals.yaml", Text: err.Error()})
 		return
 	}
 	for _, err := range prometheus.Check(signals) {
-		o.Problems = append(o.Problems, Problem{File: "signals.yaml", Text: err.Error()})
+		o.Problems = append(o.Problems, config.Problem{File: "signals.yaml", Text: err.Error()})
 	}
 	var known []string
 	for _, s := range signals {
@@ -126,7 +129,7 @@ func (o *checked) hasPlaybook(cause *rules.Cause, library *playbooks.Library) {
 	if pb, _ := library.ForCause(string(cause.ID)); cause.Playbook == string(cause.ID) && pb.Cause == string(cause.ID) {
 		return
 	}
-	o.Problems = append(o.Problems, Problem{File: cause.File, Line: cause.Line, Text: fmt.Sprintf("cause %s: there is no playbook %q", cause.ID, cause.Playbook)})
+	o.Problems = append(o.Problems, config.Problem{File: cause.File, Line: cause.Line, Text: fmt.Sprintf("cause %s: there is no playbook %q", cause.ID, cause.Playbook)})
 }
 
 // unshown finds playbooks of somebody's own that no verdict leads to.
@@ -140,33 +143,33 @@ func (o *checked) unshown(dir string, catalog *rules.Catalog, library *playbooks
 		if dir == "" || filepath.Dir(pb.File) != filepath.Clean(dir) || shown[pb.ID] {
 			continue
 		}
-		text := fmt.Sprintf("no verdict shows this playbook: %s has another; call it %[1]s to replace that one, or let a cause name it with playbook: %s", pb.Cause, pb.ID)
+		problem := fmt.Sprintf("no verdict shows this playbook: %s has another; call it %[1]s to replace that one, or let a cause name it with playbook: %s", pb.Cause, pb.ID)
 		if !slices.Contains(causes, pb.Cause) {
-			text = fmt.Sprintf("there is no cause %q, so that no verdict shows this playbook; %s", pb.Cause, rules.Meant(pb.Cause, causes))
+			problem = fmt.Sprintf("there is no cause %q, so that no verdict shows this playbook; %s", pb.Cause, text.DidYouMean(pb.Cause, causes))
 		}
-		o.Problems = append(o.Problems, Problem{File: pb.File, Line: pb.Line("cause"), Text: text})
+		o.Problems = append(o.Problems, config.Problem{File: pb.File, Line: pb.Line("cause"), Text: problem})
 	}
 }
 
-func (o *checked) playbookProblems(cfg Config, err error) {
+func (o *checked) playbookProblems(cfg config.Config, err error) {
 	if err == nil {
 		return
 	}
 	if many, ok := playbooks.AsProblems(err); ok {
 		for _, p := range many {
-			o.Problems = append(o.Problems, Problem{File: p.File, Line: p.Line, Text: p.Text})
+			o.Problems = append(o.Problems, config.Problem{File: p.File, Line: p.Line, Text: p.Text})
 		}
 		return
 	}
-	o.Problems = append(o.Problems, Problem{File: cfg.Playbooks.Dir, Text: err.Error()})
+	o.Problems = append(o.Problems, config.Problem{File: cfg.Playbooks.Dir, Text: err.Error()})
 }
 
 // ask asks everything that the configuration points at whether it answers.
-func (o *checked) ask(ctx context.Context, cfg Config, c *cli) {
+func (o *checked) ask(ctx context.Context, cfg config.Config, c *cli) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	o.Online = map[string]string{}
-	gather, _, err := newGatherer(cfg, gathererDeps{logger: c.quietLogger()})
+	gather, _, err := service.NewGatherer(cfg, service.GathererDeps{Logger: c.quietLogger()})
 	if err != nil {
 		o.Online["clusters"] = okOr(err)
 	} else {
@@ -174,10 +177,10 @@ func (o *checked) ask(ctx context.Context, cfg Config, c *cli) {
 			o.Online[what] = okOr(err)
 		}
 	}
-	for what, err := range pingAlertmanagers(ctx, cfg) {
+	for what, err := range service.PingAlertmanagers(ctx, cfg) {
 		o.Online[what] = okOr(err)
 	}
-	for _, p := range pingChannels(ctx, cfg) {
+	for _, p := range service.PingChannels(ctx, cfg) {
 		if o.Online[p.What] = okOr(p.Err); p.Err == nil && p.Off != "" {
 			o.Online[p.What] = leftOff + p.Off
 		}

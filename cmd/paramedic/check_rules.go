@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/rules"
 	"paramedic/rules/enrich/prometheus"
 )
@@ -23,7 +25,7 @@ type linted struct {
 }
 
 // lintRules compares every cluster's alert rules with what its Prometheus holds.
-func (o *checked) lintRules(ctx context.Context, cfg Config) {
+func (o *checked) lintRules(ctx context.Context, cfg config.Config) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	o.Rules = map[string]linted{}
@@ -45,9 +47,9 @@ func (o *checked) lintRules(ctx context.Context, cfg Config) {
 	wg.Wait()
 }
 
-func lintCluster(ctx context.Context, c ClusterConfig) (linted, error) {
+func lintCluster(ctx context.Context, c config.ClusterConfig) (linted, error) {
 	none := linted{Findings: []rules.LintFinding{}}
-	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: secretOf(c.Prometheus.BearerTokenFile)})
+	client, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: service.SecretReader(c.Prometheus.BearerTokenFile)})
 	if err != nil {
 		return none, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/cmd/paramedic/service"
 	"paramedic/internal/text"
 	"paramedic/state"
 	"paramedic/webhook/api"
@@ -272,7 +273,7 @@ func (c *client) do(ctx context.Context, method, path string, body []byte) ([]by
 	if err != nil {
 		return nil, fmt.Errorf("--server %s: %w", c.server, err)
 	}
-	req.Header.Set("User-Agent", "paramedic/"+version)
+	req.Header.Set("User-Agent", "paramedic/"+service.Version)
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}

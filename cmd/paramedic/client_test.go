@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/internal/text"
 	"paramedic/state"
 	"paramedic/webhook/api"
@@ -67,7 +68,7 @@ func TestCommandsSayWhatIsTrueNow(t *testing.T) {
 			t.Errorf("a line of the table has %d characters: %s", n, line)
 		}
 	}
-	if by := bot.keeper.Incidents()[0].AckedBy; by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin, Unverified: true}) {
+	if by := bot.Keeper.Incidents()[0].AckedBy; by != (state.Actor{ID: "ada", Name: "ada", Via: "cli", Role: state.Admin, Unverified: true}) {
 		t.Errorf("the record says that it was acknowledged by %+v", by)
 	}
 }
@@ -146,7 +147,7 @@ func TestWhatIsNotAsUsualIsToldAtTheTerminal(t *testing.T) {
 		t.Errorf("incidents show:\n%s\ndiagnose:\n%s\nand of nothing:\n%s", shown.String(), found.String(), quiet.String())
 	}
 	var md bytes.Buffer
-	printMarkdown(&md, foundFleet{Verdict: []foundPool{{Diagnosis: state.Diagnosis{Anomalies: anomalies, Correlations: correlations}}}})
+	printMarkdown(&md, survey.Report{Verdict: []survey.PoolReport{{Diagnosis: state.Diagnosis{Anomalies: anomalies, Correlations: correlations}}}})
 	if !strings.Contains(md.String(), "- against the usual: Requests waiting 33") || !strings.Contains(md.String(), "rose 9 min before") {
 		t.Errorf("as Markdown:\n%s", md.String())
 	}

@@ -11,6 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/rules"
 	"paramedic/rules/enrich/engine"
 )
@@ -49,12 +52,12 @@ func (c *cli) diagnoseCommand() *cobra.Command {
 }
 
 func (d *diagnosis) run(ctx context.Context) error {
-	cfg := DefaultConfig()
+	cfg := config.Default()
 	cluster := &cfg.Clusters[0]
 	cluster.Prometheus.URL, cluster.Engines = d.prometheus, d.engines
 	cluster.Traces.TempoURL, cluster.Traces.JaegerURL = d.tempo, d.jaeger
 	if d.kubeconfig != "" {
-		cluster.Kubernetes = &KubernetesConfig{Kubeconfig: d.kubeconfig}
+		cluster.Kubernetes = &config.KubernetesConfig{Kubeconfig: d.kubeconfig}
 	}
 	now := time.Now().UTC()
 	if err := d.addresses(); err != nil {
@@ -74,11 +77,11 @@ func (d *diagnosis) run(ctx context.Context) error {
 		}
 		now = at.UTC()
 	}
-	catalog, library, err := loadKnowledge(cfg)
+	catalog, library, err := service.LoadKnowledge(cfg)
 	if err != nil {
 		return err
 	}
-	gather, scrapers, err := newGatherer(cfg, gathererDeps{logger: d.quietLogger(), interval: time.Second})
+	gather, scrapers, err := service.NewGatherer(cfg, service.GathererDeps{Logger: d.quietLogger(), Interval: time.Second})
 	if err != nil {
 		return err
 	}
@@ -88,14 +91,14 @@ func (d *diagnosis) run(ctx context.Context) error {
 		}
 		now = time.Now().UTC()
 	}
-	look := lookAt{gather: gather, catalog: catalog, library: library, cluster: cluster.Name, now: now}
+	look := survey.Survey{Gather: gather, Catalog: catalog, Library: library, Cluster: cluster.Name, Now: now}
 	for _, s := range scrapers {
-		look.unread = append(look.unread, s.Problems()...)
+		look.Unread = append(look.Unread, s.Problems()...)
 	}
-	found, err := look.all(ctx, d.model)
+	found, err := look.Run(ctx, d.model)
 	if err != nil && d.prometheus != "" {
 		if away := gather.Ping(ctx)[cluster.Name+"/prometheus"]; away != nil {
-			return unreachable(d.prometheus, away)
+			return survey.Unreachable(d.prometheus, away)
 		}
 	}
 	if err != nil {

@@ -1,18 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"text/tabwriter"
 	"time"
 
+	"paramedic/cmd/paramedic/service"
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/rules"
 	"paramedic/state"
 	"paramedic/webhook/report"
 )
 
-func (d *diagnosis) print(f foundFleet) error {
+func (d *diagnosis) print(f survey.Report) error {
 	switch d.output {
 	case "json":
 		return d.json(f)
@@ -27,21 +30,21 @@ func (d *diagnosis) print(f foundFleet) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "POOL\tMODEL\tWORKERS\tHEALTH\tKV\tLATENCY\tERRORS\tQUEUE\tGPU")
 	for _, p := range f.Pools {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s", orText(p.Pool, "—"), orText(p.Model, "—"), p.Workers, p.Overall)
-		for _, check := range healthChecks {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s", cmp.Or(p.Pool, "—"), cmp.Or(p.Model, "—"), p.Workers, p.Overall)
+		for _, check := range service.HealthChecks {
 			fmt.Fprintf(w, "\t%s", checkValue(p.Checks[check]))
 		}
 		fmt.Fprintln(w)
 	}
 	w.Flush()
-	lines := slices.Concat(f.notes(), f.unmeasured())
+	lines := slices.Concat(f.Notes(), f.Unmeasured())
 	for _, line := range lines {
 		fmt.Fprintf(out, "\n%s", line)
 	}
 	if len(lines) > 0 && len(f.Verdict) > 0 {
 		fmt.Fprintln(out)
 	}
-	if closing := f.closing(); closing != "" {
+	if closing := f.Closing(); closing != "" {
 		fmt.Fprintf(out, "\n%s\n", closing)
 	}
 	for _, v := range f.Verdict {
@@ -104,7 +107,7 @@ func sure(v state.Diagnosis) string {
 
 // printMarkdown prints what was found as Markdown. Everything that came from outside is escaped: a
 // model's name may hold a link.
-func printMarkdown(out io.Writer, f foundFleet) {
+func printMarkdown(out io.Writer, f survey.Report) {
 	w := forPeople{out}
 	md := report.Markdown
 	fmt.Fprintf(w, "# Fleet at %s\n", f.At.Format(time.RFC3339))
@@ -115,8 +118,8 @@ func printMarkdown(out io.Writer, f foundFleet) {
 		fmt.Fprint(w, "\n| pool | model | workers | health | KV | latency | errors | queue | GPU |\n|---|---|---:|---|---:|---:|---:|---:|---:|\n")
 	}
 	for _, p := range f.Pools {
-		fmt.Fprintf(w, "| %s | %s | %d | %s |", md(orText(p.Pool, "—")), md(orText(p.Model, "—")), p.Workers, p.Overall)
-		for _, check := range healthChecks {
+		fmt.Fprintf(w, "| %s | %s | %d | %s |", md(cmp.Or(p.Pool, "—")), md(cmp.Or(p.Model, "—")), p.Workers, p.Overall)
+		for _, check := range service.HealthChecks {
 			fmt.Fprintf(w, " %s |", md(checkValue(p.Checks[check])))
 		}
 		fmt.Fprintln(w)
@@ -151,18 +154,11 @@ func printMarkdown(out io.Writer, f foundFleet) {
 			fmt.Fprintf(w, "- moved together, which makes nothing a cause: %s\n", md(c.Text))
 		}
 	}
-	if closing := f.closing(); closing != "" {
+	if closing := f.Closing(); closing != "" {
 		fmt.Fprintf(w, "\n%s\n", closing)
 	}
-	for _, line := range slices.Concat(f.notes(), f.unmeasured()) {
+	for _, line := range slices.Concat(f.Notes(), f.Unmeasured()) {
 		fmt.Fprintf(w, "\n- %s", md(line))
 	}
 	fmt.Fprintln(w)
-}
-
-func orText(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +18,9 @@ import (
 	"paramedic/notify/slack/slacktest"
 	"paramedic/playbooks"
 	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
 	"paramedic/remediate/simcluster"
 	"paramedic/state"
 	"paramedic/webhook/access"
@@ -50,8 +54,8 @@ func newDoors(t *testing.T, approvers []string) *atDoors {
 	o := &onCall{t: t, dir: t.TempDir(), settle: "1h", extra: "remediate: {mode: approve" + policy + "}\n", slack: slacktest.New(slacktest.Options{}), pager: pagerdutytest.New(pagerdutytest.Options{RoutingKey: onCallKey})}
 	o.begin(doorTokens)
 	o.alert(kvFull)
-	o.await("an incident is open", func() bool { return len(o.bot.keeper.Incidents()) == 1 })
-	return &atDoors{onCall: o, in: o.bot.keeper.Incidents()[0]}
+	o.await("an incident is open", func() bool { return len(o.bot.Keeper.Incidents()) == 1 })
+	return &atDoors{onCall: o, in: o.bot.Keeper.Incidents()[0]}
 }
 
 // plan puts a plan on record that waits for approval.
@@ -65,10 +69,10 @@ func (d *atDoors) plan(approvers []string) state.Action {
 		Change: fmt.Sprintf("restart pod llm/vllm-%d", d.n), ExpiresAt: d.until, Steps: []state.ActionStep{{State: state.AwaitingApproval, At: time.Now()}},
 		Target: state.Target{Cluster: d.in.Cluster, Namespace: "llm", Kind: "Pod", Name: fmt.Sprintf("vllm-%d", d.n), Pool: "vllm"}}
 	a.PlanHash = state.Hash(string(a.Incident), a.Kind, a.Target.Cluster, a.Target.String(), a.Target.UID, a.Target.Container, a.Change) // as first aid makes it
-	if err := d.bot.keeper.Append(d.t.Context(), state.Input{Cluster: d.in.Cluster, Action: &state.ActionEvent{Action: a}}); err != nil {
+	if err := d.bot.Keeper.Append(d.t.Context(), state.Input{Cluster: d.in.Cluster, Action: &state.ActionEvent{Action: a}}); err != nil {
 		d.t.Fatal(err)
 	}
-	d.await("the plan waits", func() bool { _, ok := d.bot.keeper.Action(a.ID); return ok })
+	d.await("the plan waits", func() bool { _, ok := d.bot.Keeper.Action(a.ID); return ok })
 	return a
 }
 
@@ -165,7 +169,7 @@ func (d *atDoors) loginTo(token string) string {
 
 // decided reports who approved the plan; empty where it still waits.
 func (d *atDoors) decided(a state.Action) state.Actor {
-	now, _ := d.bot.keeper.Action(a.ID)
+	now, _ := d.bot.Keeper.Action(a.ID)
 	return now.DecidedBy
 }
 
@@ -173,9 +177,13 @@ func (d *atDoors) decided(a state.Action) state.Actor {
 func (d *atDoors) guardOf(a state.Action, by state.Actor) state.GuardResult {
 	d.t.Helper()
 	a.State, a.DecidedBy, a.DecidedAt = state.Approved, by, time.Now()
-	aid, err := remediate.New(remediate.Config{View: oneRun{oneIncident: oneIncident{in: d.in}, run: a}, Gauge: gauge{d.bot.gather, state.SystemClock{}}, Mode: remediate.Approve, Policies: d.bot.cfg.policies(),
+	aid, err := remediate.New(remediate.Config{
+		Site: guard.Site{
+			Rules: policy.Rules{Mode: policy.Approve, Policies: d.cfg.Remediation(policy.Timing{}).Policies},
+			View:  oneRun{oneIncident: oneIncident{in: d.in}, run: a}, Gauge: blindGauge{},
+			Clusters: map[string]cluster.Cluster{d.in.Cluster: simcluster.New(state.SystemClock{})}},
 		Playbook: func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{}, false },
-		Clusters: map[string]remediate.Cluster{d.in.Cluster: simcluster.New(state.SystemClock{})}})
+	})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -188,6 +196,13 @@ func (d *atDoors) guardOf(a state.Action, by state.Actor) state.GuardResult {
 	}
 	d.t.Fatal("the guard was not asked")
 	return state.GuardResult{}
+}
+
+// A blindGauge measures nothing.
+type blindGauge struct{}
+
+func (blindGauge) Read(context.Context, string, state.Scope, time.Time, []string) state.Evidence {
+	return state.Evidence{}
 }
 
 // oneRun is a view of one incident and its one run.
@@ -219,7 +234,11 @@ func TestDoorsAndGuardAgreeOnApprovers(t *testing.T) { // 17
 	} {
 		t.Run(fmt.Sprint(c.approvers), func(t *testing.T) {
 			d := newDoors(t, c.approvers)
-			if got := d.bot.tokens.SlackApproves(c.approvers); got != c.buttons {
+			tokens, err := access.LoadTokens(d.cfg.Auth.API.TokensFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := tokens.SlackApproves(c.approvers); got != c.buttons {
 				t.Errorf("the buttons are shown: %t", got)
 			}
 			for _, who := range doorPeople {
@@ -250,7 +269,7 @@ func TestDoorsAndGuardAgreeOnApprovers(t *testing.T) { // 17
 func (d *atDoors) refusedOnRecord(a state.Action) bool {
 	found := false
 	d.await("the refusal is on record", func() bool {
-		entries, err := d.bot.keeper.Timeline(d.t.Context(), d.in.ID)
+		entries, err := d.bot.Keeper.Timeline(d.t.Context(), d.in.ID)
 		found = err == nil && slices.ContainsFunc(entries, func(e state.Entry) bool { return e.Kind == "refused" && e.Action == a.ID })
 		return found
 	})
@@ -312,7 +331,7 @@ func TestLateApprovalFailsAtEveryDoor(t *testing.T) { // 13, 14, 15, 16
 				c.before = func(state.Action) {} // once is enough
 			}
 			told, _ := d.approve(door, ada, a, a.PlanHash)
-			if now, _ := d.bot.keeper.Action(a.ID); now.DecidedBy.ID != c.by || c.by == "" && slices.ContainsFunc(now.Steps, func(s state.ActionStep) bool { return s.State == state.Approved }) {
+			if now, _ := d.bot.Keeper.Action(a.ID); now.DecidedBy.ID != c.by || c.by == "" && slices.ContainsFunc(now.Steps, func(s state.ActionStep) bool { return s.State == state.Approved }) {
 				t.Errorf("%s, %s: it is %s, decided by %q, told %q", c.name, door, now.State, now.DecidedBy, told)
 			} else if door != "button" && strings.Contains(told, "Approved:") {
 				t.Errorf("%s, %s: told %q", c.name, door, told)
@@ -327,7 +346,7 @@ func TestResponderApprovesInSlack(t *testing.T) {
 	o := newOnCall(t, "")
 	o.alert(kvFull)
 	o.await("posted", o.paged)
-	d := &atDoors{onCall: o, in: o.bot.keeper.Incidents()[0]}
+	d := &atDoors{onCall: o, in: o.bot.Keeper.Incidents()[0]}
 	a := d.plan(nil)
 	o.await("the button is there", func() bool { return len(o.slack.Messages()[0].Buttons(slack.ActionApprove)) == 1 })
 	o.click(slack.ActionApprove, 0)

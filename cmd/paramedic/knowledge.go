@@ -2,40 +2,15 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"paramedic/cmd/paramedic/config"
+	"paramedic/internal/text"
 	"paramedic/playbooks"
-	"paramedic/rules"
 	"paramedic/state"
 )
-
-// knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to
-// do about it.
-type knowledge struct {
-	*rules.Catalog
-	library *playbooks.Library
-}
-
-// Diagnose names the cause and says what to do and what not to do about it.
-func (k knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
-	d := k.Catalog.Diagnose(in, ev, now)
-	pb, ok := k.library.For(d)
-	if !ok {
-		return d
-	}
-	judged := *in
-	judged.Diagnosis, judged.Scope = d, d.Scope // what is broken, and not all that the alerts are about
-	var evidence state.Evidence
-	if ev != nil {
-		evidence = *ev
-	}
-	d.Story, d.Findings = pb.Advise(judged, evidence), playbooks.Findings(judged, evidence)
-	return d
-}
 
 func (c *cli) playbooksCommand() *cobra.Command {
 	var dir string
@@ -46,15 +21,15 @@ func (c *cli) playbooksCommand() *cobra.Command {
 		&cobra.Command{Use: "list", Short: "List playbooks", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return c.listPlaybooks(dir) }},
 		&cobra.Command{Use: "show ID", Short: "Show a playbook", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error { return c.showPlaybook(dir, args[0]) }},
 		&cobra.Command{Use: "test DIR", Short: "Validate a directory of playbooks", Args: cobra.ExactArgs(1), RunE: func(_ *cobra.Command, args []string) error {
-			cfg := DefaultConfig()
+			cfg := config.Default()
 			cfg.Playbooks.Dir = args[0]
 			return c.testKnowledge(cfg)
 		}})
 	return cmd
 }
 
-func (c *cli) testKnowledge(cfg Config) error {
-	out := checked{Problems: []Problem{}}
+func (c *cli) testKnowledge(cfg config.Config) error {
+	out := checked{Problems: []config.Problem{}}
 	out.knowledge(cfg)
 	if c.output == "json" {
 		if err := c.json(out); err != nil {
@@ -102,7 +77,7 @@ func (c *cli) showPlaybook(dir, id string) error {
 		for _, pb := range library.All() {
 			known = append(known, pb.ID)
 		}
-		return fmt.Errorf("no playbook %q: %s (`paramedic playbooks list` names them)", id, rules.Meant(id, known))
+		return fmt.Errorf("no playbook %q: %s (`paramedic playbooks list` names them)", id, text.DidYouMean(id, known))
 	}
 	if c.output == "json" {
 		return c.json(pb)
@@ -123,19 +98,4 @@ func (c *cli) rulesCommand() *cobra.Command {
 		&cobra.Command{Use: "test DIR|FILE", Short: "Run the cases in a directory (*.txtar), or one, with the rules beside them", Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error { return c.testRules(dir, args[0]) }})
 	return cmd
-}
-
-func loadRules(dir string) (*rules.Catalog, error) {
-	catalog, problems, err := rules.Load(dir)
-	if err != nil {
-		return nil, fmt.Errorf("reading the rules: %w", err)
-	}
-	if len(problems) > 0 {
-		lines := make([]string, len(problems))
-		for i, p := range problems {
-			lines[i] = p.String()
-		}
-		return nil, fmt.Errorf("the rules are not valid:\n%s", strings.Join(lines, "\n"))
-	}
-	return catalog, nil
 }

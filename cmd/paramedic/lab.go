@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,14 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"paramedic/cmd/paramedic/score"
 	"paramedic/lab"
-	"paramedic/rules"
+	"paramedic/lab/alerting"
 	"paramedic/state"
 )
 
@@ -41,7 +37,7 @@ func (c *cli) labRulesCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--engine: %w", err)
 			}
-			raw, err := lab.PrometheusRules(kind)
+			raw, err := alerting.PrometheusRules(kind)
 			if err != nil {
 				return err
 			}
@@ -49,13 +45,13 @@ func (c *cli) labRulesCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&engine, "engine", string(lab.VLLM), engineUsage)
+	cmd.Flags().StringVar(&engine, "engine", string(lab.VLLM), score.EngineUsage)
 	return cmd
 }
 
 func (c *cli) labRunCommand() *cobra.Command {
 	var fault, listen, hook string
-	var options labOptions
+	var options score.Options
 	var seed uint64
 	var speed float64
 	cmd := &cobra.Command{
@@ -66,10 +62,10 @@ func (c *cli) labRunCommand() *cobra.Command {
 			"With --webhook its own alert rules are evaluated and delivered as Alertmanager would.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := options.load(); err != nil {
+			if err := options.Load(); err != nil {
 				return err
 			}
-			if err := checkSpeed(speed); err != nil {
+			if err := score.CheckSpeed(speed); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("webhook") {
@@ -101,20 +97,20 @@ func (c *cli) labRunCommand() *cobra.Command {
 	f.StringVar(&hook, "webhook", "", "deliver alerts to this webhook URL")
 	f.Uint64Var(&seed, "seed", 1, "seed of the traffic")
 	f.Float64Var(&speed, "speed", 1, "simulated seconds a second; a real Prometheus, and a bot, want 1")
-	options.flags(f)
+	options.Flags(f)
 	return cmd
 }
 
 // labBeginning is what [labScenarios] finds, begun now: whoever scrapes its fleets, or takes their
 // alerts, goes by the machine's clock.
-func labBeginning(fault string, seed uint64, options labOptions) ([]lab.Scenario, error) {
+func labBeginning(fault string, seed uint64, options score.Options) ([]lab.Scenario, error) {
 	scenarios, err := labScenarios(fault, seed)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now().UTC().Truncate(time.Second)
 	for i, s := range scenarios {
-		scenarios[i] = options.apply(s).Beginning(now)
+		scenarios[i] = options.Apply(s).Beginning(now)
 	}
 	return scenarios, nil
 }
@@ -131,17 +127,6 @@ func (c *cli) announce(scenarios []lab.Scenario, speed float64) {
 	}
 }
 
-// maxSpeed is more than a small fleet's simulation manages on a usual machine; asked for more, it
-// only spins.
-const maxSpeed = 1000
-
-func checkSpeed(speed float64) error {
-	if !(speed > 0 && speed <= maxSpeed) { // NaN is neither
-		return fmt.Errorf("--speed is %g: give a number above 0 and up to %d", speed, maxSpeed)
-	}
-	return nil
-}
-
 // labScenarios are what is played of a fault or a decoy, or of a pair of faults: of two pools a
 // scenario for each.
 func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
@@ -152,7 +137,7 @@ func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
 		}
 		return lab.NewDouble(d, seed)
 	}
-	if err := knownFault("--fault", name, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
+	if err := score.CheckFault("--fault", name, slices.Concat(lab.Faults(), lab.Decoys())); err != nil {
 		return nil, err
 	}
 	play := lab.NewScenario
@@ -164,14 +149,6 @@ func labScenarios(name string, seed uint64) ([]lab.Scenario, error) {
 		return nil, err
 	}
 	return []lab.Scenario{scenario}, nil
-}
-
-// knownFault refuses the name of a fault that there is none of.
-func knownFault(flag, name string, known []string) error {
-	if slices.Contains(known, name) {
-		return nil
-	}
-	return fmt.Errorf("%s %q is unknown: %s", flag, name, rules.Meant(name, known))
 }
 
 // webhookURL refuses what is no address that alerts can be delivered to.
@@ -196,7 +173,7 @@ func (c *cli) labRun(ctx context.Context, fleets []*lab.Fleet, clock *lab.Clock,
 	group.Go(func() error {
 		defer srv.Close()
 		if hook != "" {
-			world := lab.NewWorld(lab.AlertmanagerConfig{URL: hook}, fleets...)
+			world := alerting.NewWorld(alerting.AlertmanagerConfig{URL: hook}, fleets...)
 			world.Log = c.logger()
 			world.Run(ctx, clock)
 			return nil
@@ -248,14 +225,8 @@ func labBelow(f *lab.Fleet, of []*lab.Fleet) string {
 	return "/" + f.Deployment().Name
 }
 
-// A storm is a burst of alerts at one webhook.
-type storm struct {
-	url, token                        string
-	alerts, perPayload, senders, pods int
-}
-
 func (c *cli) labStormCommand() *cobra.Command {
-	s := storm{}
+	s := score.Storm{}
 	cmd := &cobra.Command{
 		Use:   "storm",
 		Short: "Send a storm of alerts to a webhook URL and say how it was taken",
@@ -263,67 +234,20 @@ func (c *cli) labStormCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return c.storm(cmd.Context(), s) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.url, "url", "http://127.0.0.1:8080/webhook/alertmanager", "the webhook; only addresses of this machine")
-	f.StringVar(&s.token, "token", "", "bearer token")
-	f.IntVar(&s.alerts, "alerts", 10000, "how many alerts")
-	f.IntVar(&s.perPayload, "per-payload", 50, "alerts in a payload")
-	f.IntVar(&s.senders, "senders", 8, "payloads in flight at a time")
-	f.IntVar(&s.pods, "pods", 64, "pods that the alerts are about")
+	f.StringVar(&s.URL, "url", "http://127.0.0.1:8080/webhook/alertmanager", "the webhook; only addresses of this machine")
+	f.StringVar(&s.Token, "token", "", "bearer token")
+	f.IntVar(&s.Alerts, "alerts", 10000, "how many alerts")
+	f.IntVar(&s.PerPayload, "per-payload", 50, "alerts in a payload")
+	f.IntVar(&s.Senders, "senders", 8, "payloads in flight at a time")
+	f.IntVar(&s.Pods, "pods", 64, "pods that the alerts are about")
 	return cmd
 }
 
-// A stormed is what came of a storm.
-type stormed struct {
-	Alerts   int            `json:"alerts"`
-	Taken    int            `json:"taken"` // alerts that were answered with 2xx; the rate is theirs
-	Payloads int            `json:"payloads"`
-	Codes    map[string]int `json:"codes"`
-	Seconds  float64        `json:"seconds"`
-	PerSec   float64        `json:"alerts_per_second"`
-	P50MS    float64        `json:"p50_ms"`
-	P99MS    float64        `json:"p99_ms"`
-}
-
-func (c *cli) storm(ctx context.Context, s storm) error {
-	if s.alerts < 1 || s.perPayload < 1 || s.senders < 1 || s.pods < 1 {
-		return errors.New("--alerts, --per-payload, --senders and --pods must be at least 1")
-	}
-	if u, err := url.Parse(s.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || !loopback(u.Hostname()) {
-		return errors.New("--url must be an http:// or https:// URL of this machine, such as http://127.0.0.1:8080/webhook/alertmanager: a storm at another's bot wakes people")
-	}
-	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: s.senders},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // it may lead elsewhere
-	payloads := (s.alerts + s.perPayload - 1) / s.perPayload
-	out := stormed{Alerts: s.alerts, Payloads: payloads, Codes: map[string]int{}}
-	var next atomic.Int64
-	var mu sync.Mutex
-	var took []time.Duration
-	var group sync.WaitGroup
-	start := time.Now()
-	for range s.senders {
-		group.Go(func() {
-			for ctx.Err() == nil {
-				n := int(next.Add(1)) - 1
-				if n >= payloads {
-					return
-				}
-				t0 := time.Now()
-				code, taken := s.send(ctx, client, n, start)
-				mu.Lock()
-				out.Codes[code]++
-				out.Taken += taken
-				took = append(took, time.Since(t0))
-				mu.Unlock()
-			}
-		})
-	}
-	group.Wait()
-	out.Seconds = time.Since(start).Seconds()
-	out.PerSec = float64(out.Taken) / out.Seconds
-	slices.Sort(took)
-	if len(took) > 0 {
-		out.P50MS = 1000 * took[len(took)/2].Seconds()
-		out.P99MS = 1000 * took[len(took)*99/100].Seconds()
+// storm sends the alerts and prints how they were answered.
+func (c *cli) storm(ctx context.Context, s score.Storm) error {
+	out, err := s.Run(ctx)
+	if err != nil {
+		return err
 	}
 	if c.output == "json" {
 		if err := c.json(out); err != nil {
@@ -331,59 +255,10 @@ func (c *cli) storm(ctx context.Context, s storm) error {
 		}
 	} else {
 		fmt.Fprintf(c.out, "%d of %s taken, in %s, %.2f s: %.0f alerts/s; a payload took %.1f ms (p50), %.1f ms (p99); %s\n",
-			out.Taken, count(out.Alerts, "alert"), count(out.Payloads, "payload"), out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.answers())
+			out.Taken, count(out.Alerts, "alert"), count(out.Payloads, "payload"), out.Seconds, out.PerSec, out.P50MS, out.P99MS, out.Answers())
 	}
 	if lost := out.Alerts - out.Taken; lost > 0 {
 		return fmt.Errorf("%s not taken: see the answers, and the log of the bot at --url", count(lost, "alert"))
 	}
 	return nil
-}
-
-// answers are the answers in words, each with how often it came.
-func (s stormed) answers() string {
-	var out []string
-	for _, code := range slices.Sorted(maps.Keys(s.Codes)) {
-		if code == noAnswer {
-			out = append(out, fmt.Sprintf("no answer %d×", s.Codes[code]))
-			continue
-		}
-		out = append(out, fmt.Sprintf("answered %s %d×", code, s.Codes[code]))
-	}
-	return strings.Join(out, ", ")
-}
-
-// noAnswer stands where the code of an answer would.
-const noAnswer = "no answer"
-
-// send sends the storm's nth payload and gives the answer's code, and how many alerts were taken.
-func (s storm) send(ctx context.Context, client *http.Client, n int, at time.Time) (code string, taken int) {
-	hook := lab.Webhook{Receiver: "storm", Status: "firing", Version: "4", GroupKey: fmt.Sprintf("{}:{payload=\"%d\"}", n), ExternalURL: "http://alertmanager:9093"}
-	for i := n * s.perPayload; i < min((n+1)*s.perPayload, s.alerts); i++ {
-		hook.Alerts = append(hook.Alerts, lab.WebhookAlert{Status: "firing", StartsAt: at.UTC(), Fingerprint: fmt.Sprintf("%016x", i),
-			GeneratorURL: "http://prometheus:9090/graph?g0.expr=vllm%3Akv_cache_usage_perc+%3E+0.95",
-			Labels: map[string]string{"alertname": "VLLMKVCacheExhaustion", "severity": "critical", "namespace": "llm", "model_name": "storm",
-				"pod": fmt.Sprintf("vllm-storm-6d5f8c7b9-%05d", i%s.pods), "episode": fmt.Sprint(i)},
-			Annotations: map[string]string{"summary": "KV cache is almost full"}})
-	}
-	body, err := json.Marshal(hook)
-	if err != nil {
-		return err.Error(), 0
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
-	if err != nil {
-		return err.Error(), 0
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if s.token != "" {
-		req.Header.Set("Authorization", "Bearer "+s.token)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return noAnswer, 0
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 == 2 {
-		taken = len(hook.Alerts)
-	}
-	return resp.Status, taken
 }

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
-
+	"paramedic/cmd/paramedic/score"
 	"paramedic/lab"
+	"paramedic/lab/alerting"
 )
 
 // What a bot refuses is not counted as taken, and a redirect is not followed to where it leads.
@@ -36,7 +36,7 @@ func TestAStormCountsWhatWasTaken(t *testing.T) {
 	defer server.Close()
 	var out bytes.Buffer
 	c := &cli{out: &out}
-	err := c.storm(t.Context(), storm{url: server.URL + "/hook", alerts: 50, perPayload: 10, senders: 2, pods: 4})
+	err := c.storm(t.Context(), score.Storm{URL: server.URL + "/hook", Alerts: 50, PerPayload: 10, Senders: 2, Pods: 4})
 	if err == nil || !strings.Contains(err.Error(), "20 alerts not taken") {
 		t.Errorf("error %v", err)
 	}
@@ -77,32 +77,12 @@ func TestALabThatCannotKeepUpEndsWhenToldTo(t *testing.T) {
 	}
 }
 
-// A severity makes a fault stronger, and leaves a decoy what the pool carries.
-func TestSeverityIsOfFaults(t *testing.T) {
-	o := labOptions{severity: 1.5}
-	fault, err := lab.NewScenario(lab.KVLeak, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoy, err := lab.NewDecoy(lab.LoadTest, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	was := decoy.Faults[0].Severity
-	if got := o.apply(fault).Faults[0].Severity; got != 3 {
-		t.Errorf("a leak of severity 2 became one of %g, want 3", got)
-	}
-	if got := o.apply(decoy).Faults[0].Severity; got != was {
-		t.Errorf("a decoy's severity became %g", got)
-	}
-}
-
 // Whoever scrapes the fleet that is run, or takes its alerts, goes by the machine's clock; its pods
 // began just now, also on a day of its own.
 func TestAFleetThatIsRunBeginsNow(t *testing.T) {
 	for _, traffic := range []string{"poisson", "diurnal"} {
 		before := time.Now().Truncate(time.Second)
-		scenarios, err := labBeginning(lab.KVExhaustion, 1, labOptions{traffic: traffic})
+		scenarios, err := labBeginning(lab.KVExhaustion, 1, score.Options{Traffic: traffic})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +115,7 @@ func TestAFleetMayHaveTwoFaults(t *testing.T) {
 // Alertmanager tells of both.
 func TestTwoPoolsAreRunTogether(t *testing.T) {
 	for _, engine := range []lab.Kind{lab.VLLM, lab.SGLang} {
-		scenarios, err := labBeginning("engine_hang+monitoring_gap", 1, labOptions{kind: engine})
+		scenarios, err := labBeginning("engine_hang+monitoring_gap", 1, score.Options{Kind: engine})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +154,7 @@ func TestTwoPoolsAreRunTogether(t *testing.T) {
 		}
 		told := map[string]bool{}
 		hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			var w lab.Webhook
+			var w alerting.Webhook
 			if err := json.NewDecoder(r.Body).Decode(&w); err != nil {
 				t.Error(err)
 			}
@@ -182,32 +162,13 @@ func TestTwoPoolsAreRunTogether(t *testing.T) {
 				told[a.Labels["model_name"]+a.Labels["pod"]] = true
 			}
 		}))
-		world := lab.NewWorld(lab.AlertmanagerConfig{URL: hook.URL, Client: hook.Client()}, fleets...)
+		world := alerting.NewWorld(alerting.AlertmanagerConfig{URL: hook.URL, Client: hook.Client()}, fleets...)
 		world.Advance(t.Context(), fleets[0].Start().Add(12*time.Minute))
 		hook.Close()
 		for pool := range pools {
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(told)), func(about string) bool { return strings.Contains(about, pool+"-") }) {
 				t.Errorf("%s: nothing was told of %s: %v", engine, pool, told)
 			}
-		}
-	}
-}
-
-// An option that was given and cannot be followed is an error, and not the scenario's own value
-// without a word.
-func TestAnOptionOfNothingIsRefused(t *testing.T) {
-	for _, flag := range []string{"severity", "workers", "rate"} {
-		var o labOptions
-		f := pflag.NewFlagSet("", pflag.ContinueOnError)
-		o.flags(f)
-		if err := o.load(); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Parse([]string{"--" + flag, "0"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := o.load(); err == nil || !strings.Contains(err.Error(), "--"+flag+" is 0") {
-			t.Errorf("%s: error %v", flag, err)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func twoClusters(t *testing.T) (*onCall, map[string]state.Incident) {
 	o.await("both are told of", func() bool { return len(o.slack.Messages()) == 2 && len(o.pager.Incidents()) == 2 })
 	o.settled()
 	byCluster := map[string]state.Incident{}
-	for _, in := range o.bot.keeper.Incidents() {
+	for _, in := range o.bot.Keeper.Incidents() {
 		byCluster[in.Cluster] = in
 	}
 	if len(byCluster) != 2 || byCluster["prod"].Number != 1 || byCluster["us-east-1"].Number != 1 {
@@ -76,8 +76,8 @@ func TestAmbiguousNumberIsAsked(t *testing.T) {
 	says(t, slashed(t, o, "ack 1"), "means several incidents", "#prod-1")
 	says(t, slashed(t, o, "ack us-east-1-1"), "(#us-east-1-1)")
 	o.await("the right one is acknowledged", func() bool {
-		now, _ := o.bot.keeper.Incident(in["us-east-1"].ID)
-		other, _ := o.bot.keeper.Incident(in["prod"].ID)
+		now, _ := o.bot.Keeper.Incident(in["us-east-1"].ID)
+		other, _ := o.bot.Keeper.Incident(in["prod"].ID)
 		return !now.AckedAt.IsZero() && other.AckedAt.IsZero()
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"paramedic/cmd/paramedic/service"
 	"paramedic/playbooks"
 	"paramedic/rules"
 	"paramedic/state"
@@ -136,7 +137,7 @@ var meant = map[state.Symptom]string{
 // The bot understands each rule of its own packs: by its name, and by its expression where somebody
 // renamed it. None is taken for a rule that fires on healthy engines.
 func TestEveryAlertOfAPackMeansWhatItSays(t *testing.T) {
-	catalog, err := loadRules("")
+	catalog, err := service.LoadRules("")
 	if err != nil {
 		t.Fatal(err)
 	}

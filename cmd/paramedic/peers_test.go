@@ -16,7 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"paramedic/lab"
+	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
+	"paramedic/lab/alerting"
 	"paramedic/notify/pagerduty/pagerdutytest"
 	"paramedic/notify/slack"
 	"paramedic/notify/slack/slacktest"
@@ -38,7 +40,8 @@ type onCall struct {
 	settle string // how long symptoms are gathered
 	extra  string // more of the configuration
 	url    string
-	bot    *service
+	cfg    config.Config
+	bot    *service.Service
 	stop   func()
 }
 
@@ -83,7 +86,7 @@ func (o *onCall) begin(tokens string) {
 func (o *onCall) start() {
 	o.t.Helper()
 	file := func(name string) string { return filepath.Join(o.dir, name) }
-	cfg, err := ParseConfig("paramedic.yaml", fmt.Appendf(nil, `
+	cfg, err := config.Parse("paramedic.yaml", fmt.Appendf(nil, `
 listen: 127.0.0.1:0
 state: {dir: %s}
 auth: {api: {tokens_file: %s}}
@@ -96,15 +99,16 @@ notify:
 	if err != nil {
 		o.t.Fatal(err)
 	}
+	o.cfg = cfg
 	log := slog.New(slog.DiscardHandler)
 	store, err := jetstream.Open(o.t.Context(), jetstream.Config{Dir: cfg.State.Dir, Retain: time.Hour, Logger: log})
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	if o.bot, err = newService(cfg, Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard}); err != nil {
+	if o.bot, err = service.New(cfg, service.Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: io.Discard}); err != nil {
 		o.t.Fatal(err)
 	}
-	server := httptest.NewServer(o.bot.handler)
+	server := httptest.NewServer(o.bot.Handler)
 	o.url = server.URL
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -115,7 +119,7 @@ notify:
 	})
 	bot := o.bot
 	o.stop = sync.OnceFunc(func() {
-		bot.closeStreams()
+		bot.CloseStreams()
 		server.Close()
 		cancel()
 		group.Wait()
@@ -123,7 +127,7 @@ notify:
 			o.t.Error(err)
 		}
 	})
-	o.await("the bot is ready", func() bool { return o.bot.keeper.Ready(ctx) == nil })
+	o.await("the bot is ready", func() bool { return o.bot.Keeper.Ready(ctx) == nil })
 }
 
 func (o *onCall) await(what string, ok func() bool) {
@@ -132,7 +136,7 @@ func (o *onCall) await(what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-late:
-			o.t.Fatalf("never: %s; incidents %+v", what, o.bot.keeper.Incidents())
+			o.t.Fatalf("never: %s; incidents %+v", what, o.bot.Keeper.Incidents())
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
@@ -141,9 +145,9 @@ func (o *onCall) await(what string, ok func() bool) {
 // alert lets an Alertmanager that nobody has told the bot of deliver a firing alert.
 func (o *onCall) alert(labels map[string]string) {
 	o.t.Helper()
-	am := lab.NewAlertmanager(lab.AlertmanagerConfig{URL: o.url + "/webhook/alertmanager", ExternalURL: "https://alerts.another-team.example"})
+	am := alerting.NewAlertmanager(alerting.AlertmanagerConfig{URL: o.url + "/webhook/alertmanager", ExternalURL: "https://alerts.another-team.example"})
 	now := time.Now().UTC()
-	am.Receive(now, []lab.Alert{{Labels: labels, StartsAt: now.Add(-time.Minute), Annotations: map[string]string{"summary": "KV cache is almost full"}}})
+	am.Receive(now, []alerting.Alert{{Labels: labels, StartsAt: now.Add(-time.Minute), Annotations: map[string]string{"summary": "KV cache is almost full"}}})
 	if err := am.Deliver(o.t.Context(), now.Add(time.Minute)); err != nil {
 		o.t.Fatal(err)
 	}
@@ -160,7 +164,7 @@ func (o *onCall) paged() bool {
 func (o *onCall) settled() {
 	o.t.Helper()
 	o.await("nothing is pending", func() bool {
-		for _, in := range o.bot.keeper.Incidents() {
+		for _, in := range o.bot.Keeper.Incidents() {
 			for _, ch := range in.Channels {
 				if in.Told[ch].Rev < in.Rev {
 					return false
@@ -179,7 +183,7 @@ func TestHolmes2230TheWebhookOfAnyAlertmanagerIsTriaged(t *testing.T) {
 	o := newOnCall(t, "")
 	o.alert(kvFull)
 	o.await("paged and posted", o.paged)
-	in := o.bot.keeper.Incidents()[0]
+	in := o.bot.Keeper.Incidents()[0]
 	if in.DiagnosedAt.IsZero() || in.Symptoms[0].Symptom != "kv_pressure" || in.Scope.Namespace != "llm" {
 		t.Errorf("%+v", in)
 	}
@@ -197,7 +201,7 @@ func TestRobusta2102AnEndpointThatIsGoneHoldsUpNoPage(t *testing.T) {
 	o := newOnCall(t, fmt.Sprintf("clusters: [{name: default, prometheus: {url: %q}, traces: {tempo_url: %q}, engines: [%q]}]\n", gone.URL, gone.URL, gone.URL+"/metrics"))
 	o.alert(kvFull)
 	o.await("paged and posted", o.paged)
-	in := o.bot.keeper.Incidents()[0]
+	in := o.bot.Keeper.Incidents()[0]
 	if len(in.Diagnosis.Missing) == 0 || in.Diagnosis.Confidence > .9 {
 		t.Errorf("missing %q, %.0f %% sure of %s", in.Diagnosis.Missing, 100*in.Diagnosis.Confidence, in.Cause())
 	}
@@ -215,7 +219,7 @@ func TestRobusta419ARestartTellsNobodyTwice(t *testing.T) {
 	o.stop()
 	o.start()
 	o.alert(map[string]string{"alertname": "VLLMRequestQueueBackup", "severity": "warning", "namespace": "llm", "model_name": "llama-70b", "pod": "vllm-llama-6d5f8c7b9-abcde"})
-	o.await("the second alert is part of it", func() bool { all := o.bot.keeper.Incidents(); return len(all) == 1 && all[0].AlertCount == 2 })
+	o.await("the second alert is part of it", func() bool { all := o.bot.Keeper.Incidents(); return len(all) == 1 && all[0].AlertCount == 2 })
 	o.settled()
 	if !o.paged() {
 		t.Errorf("%d pages, %d messages", len(o.pager.Incidents()), len(o.slack.Messages()))
@@ -238,7 +242,7 @@ func TestKeep6793AnOwnRuleIsUsedOrRefused(t *testing.T) {
 	ours["alertname"] = "OurCacheRule"
 	o.alert(ours)
 	o.await("paged", o.paged)
-	if in := o.bot.keeper.Incidents()[0]; in.Symptoms[0].Symptom != "kv_pressure" {
+	if in := o.bot.Keeper.Incidents()[0]; in.Symptoms[0].Symptom != "kv_pressure" {
 		t.Errorf("the rule was ignored: %+v", in.Symptoms)
 	}
 	for wrong, says := range map[string]string{
@@ -247,7 +251,7 @@ func TestKeep6793AnOwnRuleIsUsedOrRefused(t *testing.T) {
 		"alarms:\n  - {name: OurCacheRule, symptom: kv_pressure}\n": "ours.yaml:1",
 	} {
 		put(t, rules, "ours.yaml", []byte(wrong))
-		_, err := newService(o.bot.cfg, Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
+		_, err := service.New(o.cfg, service.Deps{Store: idleStore{}, Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q is answered %v", wrong, err)
 		}
@@ -261,29 +265,29 @@ func TestHolmes431EveryButtonThatIsShownWorks(t *testing.T) {
 	o := newOnCall(t, "remediate: {policies: [{scope: {namespace: llm}, approvers: [U0ADA]}]}\n")
 	o.alert(kvFull)
 	o.await("posted", o.paged)
-	in := o.bot.keeper.Incidents()[0]
+	in := o.bot.Keeper.Incidents()[0]
 	plan := state.Action{ID: "ACT-01", Incident: in.ID, Kind: "set_engine_arg", Mode: "approve", State: state.AwaitingApproval, PlanHash: "h1", Approvers: []string{"U0ADA"},
 		Change: "max_num_seqs 256 → 128", ExpiresAt: time.Now().Add(time.Hour), Target: state.Target{Cluster: in.Cluster, Namespace: "llm", Kind: "Deployment", Name: "vllm-llama"},
 		Steps: []state.ActionStep{{State: state.AwaitingApproval, At: time.Now()}}}
 	other := plan
 	other.ID, other.PlanHash, other.Change = "ACT-02", "h2", "restart pod llm/vllm-llama-6d5f8c7b9-abcde"
 	for _, a := range []state.Action{plan, other} {
-		if err := o.bot.keeper.Append(t.Context(), state.Input{Cluster: in.Cluster, Action: &state.ActionEvent{Action: a}}); err != nil {
+		if err := o.bot.Keeper.Append(t.Context(), state.Input{Cluster: in.Cluster, Action: &state.ActionEvent{Action: a}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	shown := func(button string) []string { return o.slack.Messages()[0].Buttons(button) }
 	o.await("both plans are shown with their buttons", func() bool { return len(shown(slack.ActionApprove)) == 2 && len(shown(slack.ActionDeny)) == 2 })
 	o.click(slack.ActionAck, 0)
-	o.await("acknowledged", func() bool { got, _ := o.bot.keeper.Incident(in.ID); return got.AckedBy.ID == "U0ADA" })
+	o.await("acknowledged", func() bool { got, _ := o.bot.Keeper.Incident(in.ID); return got.AckedBy.ID == "U0ADA" })
 	o.click(slack.ActionDeny, 1)
 	o.await("denied", func() bool {
-		a, _ := o.bot.keeper.Action("ACT-02")
+		a, _ := o.bot.Keeper.Action("ACT-02")
 		return a.State == state.Denied && a.DecidedBy.ID == "U0ADA"
 	})
 	o.click(slack.ActionApprove, 0)
 	o.await("approved", func() bool {
-		a, _ := o.bot.keeper.Action("ACT-01")
+		a, _ := o.bot.Keeper.Action("ACT-01")
 		return a.DecidedBy.ID == "U0ADA" && a.State != state.AwaitingApproval
 	})
 	o.settled()

@@ -13,8 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
 	"paramedic/playbooks"
+	"paramedic/rules"
 	"paramedic/state"
+	"paramedic/state/fold"
 	"paramedic/webhook/alertmanager"
 	"paramedic/webhook/api"
 )
@@ -45,7 +49,7 @@ type replayed struct {
 }
 
 func (c *cli) replay(path string, names []string) error {
-	cfg, err := LoadConfig(path)
+	cfg, err := config.Load(path)
 	if err != nil {
 		return fmt.Errorf("the configuration is not valid:\n%w", err)
 	}
@@ -77,9 +81,9 @@ func (c *cli) replay(path string, names []string) error {
 // A replay is a board that is driven by recorded payloads instead of a log, and answers its own
 // effects.
 type replay struct {
-	cfg     Config
-	fold    *state.Fold
-	board   *state.Board
+	cfg     config.Config
+	fold    *fold.Fold
+	board   *fold.Board
 	library *playbooks.Library
 	now     time.Time
 	seq     uint64
@@ -98,17 +102,17 @@ type notTaken struct {
 	Count   uint64 `json:"count"`
 }
 
-func newReplay(cfg Config) (*replay, error) {
-	catalog, library, err := loadKnowledge(cfg)
+func newReplay(cfg config.Config) (*replay, error) {
+	catalog, library, err := service.LoadKnowledge(cfg)
 	if err != nil {
 		return nil, err
 	}
-	router, err := newRouter(cfg)
+	router, err := service.NewRouter(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &replay{cfg: cfg, library: library, board: state.NewBoard(), shown: map[state.IncidentID]int{},
-		fold: &state.Fold{Triage: knowledge{catalog, library}, Routing: router, Settings: cfg.settings()}}, nil
+	return &replay{cfg: cfg, library: library, board: fold.NewBoard(), shown: map[state.IncidentID]int{},
+		fold: &fold.Fold{Triage: service.Knowledge{Rules: rules.Rules{Catalog: catalog}, Library: library}, Routing: router, Settings: cfg.Settings()}}, nil
 }
 
 // file replays one file: a payload, or several after one another.
@@ -128,7 +132,7 @@ func (r *replay) file(name string) error {
 		} else if err != nil {
 			return fmt.Errorf("%s: payload %d is not JSON: %w", name, n, err)
 		}
-		p, err := alertmanager.Decode(payload, r.cfg.clusterNames(), time.Time{})
+		p, err := alertmanager.Decode(payload, r.cfg.ClusterNames(), time.Time{})
 		if err != nil {
 			return fmt.Errorf("%s: payload %d: %w", name, n, err)
 		}

@@ -1,25 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"log/slog"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/rules"
-	"paramedic/rules/enrich"
-	"paramedic/rules/enrich/engine"
-	"paramedic/state"
 )
 
 // testRules runs the cases of a directory, or one case, each against the built-in rules and those
@@ -48,7 +40,7 @@ func (c *cli) testRules(dir, cases string) error {
 		if from != "" {
 			own[from] = true
 		}
-		some, err := catalog.RunCasesWith(place, readCasePages)
+		some, err := catalog.RunCasesWith(place, survey.ReadPages)
 		if err != nil {
 			return err
 		}
@@ -207,76 +199,4 @@ func rulesBeside(place, named string) (string, error) {
 		return above, nil
 	}
 	return "", nil
-}
-
-// recorded answers for engines with the pages that were recorded of them.
-type recorded struct {
-	now   time.Time
-	pages map[time.Time]map[string][]byte // by time and URL
-}
-
-// Now is the time of the page that is read.
-func (r *recorded) Now() time.Time { return r.now }
-
-// After never comes: nothing waits while recorded pages are read.
-func (*recorded) After(time.Duration) <-chan time.Time { return nil }
-
-// RoundTrip is part of http.RoundTripper.
-func (r *recorded) RoundTrip(req *http.Request) (*http.Response, error) {
-	body, ok := r.pages[r.now][req.URL.String()]
-	if !ok {
-		return nil, fmt.Errorf("no page of this time was recorded")
-	}
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)), Header: http.Header{"Content-Type": {"text/plain; version=0.0.4"}}, Request: req}, nil
-}
-
-// readCasePages reads recorded pages as a look at the live engines would, at the times at which
-// they were recorded.
-func readCasePages(pages []rules.CasePage, at time.Time) (state.Evidence, error) {
-	signals, err := rules.LoadSignals()
-	if err != nil {
-		return state.Evidence{}, fmt.Errorf("signals: %w", err)
-	}
-	r := &recorded{pages: map[time.Time]map[string][]byte{}}
-	targets := map[string]engine.Target{}
-	for _, p := range pages {
-		w := p.Worker
-		url := "http://" + w.Pod + ".case/recorded" // not /metrics: nobody recorded what /health said
-		targets[url] = engine.Target{URL: url, Labels: map[string]string{"namespace": w.Namespace, "pod": w.Pod, "node": w.Node, "model_name": w.Model}}
-		if r.pages[p.At] == nil {
-			r.pages[p.At] = map[string][]byte{}
-		}
-		r.pages[p.At][url] = append(append(r.pages[p.At][url], p.Body...), '\n')
-	}
-	if r.pages[at] == nil {
-		return state.Evidence{}, errors.New("give each worker's page of the case's own time, without an age")
-	}
-	var list []engine.Target
-	var wrong []error
-	for _, url := range slices.Sorted(maps.Keys(targets)) {
-		list = append(list, targets[url])
-		for _, when := range slices.SortedFunc(maps.Keys(r.pages), time.Time.Compare) {
-			if _, ok := r.pages[when][url]; !ok {
-				wrong = append(wrong, fmt.Errorf("%s has no page of %s before: give every worker's page of each time", targets[url].Labels["pod"], state.FormatDuration(at.Sub(when))))
-			}
-		}
-	}
-	if len(wrong) > 0 {
-		return state.Evidence{}, errors.Join(wrong...)
-	}
-	client := engine.New(engine.Config{Targets: list, Signals: signals, Interval: time.Minute, Clock: r, Transport: r})
-	ctx := context.Background()
-	for _, when := range slices.SortedFunc(maps.Keys(r.pages), time.Time.Compare) {
-		r.now = when
-		client.Scrape(ctx)
-		for _, p := range client.Problems() {
-			wrong = append(wrong, fmt.Errorf("%s: %s", p.URL, p.Reason))
-		}
-	}
-	if len(wrong) > 0 {
-		return state.Evidence{}, errors.Join(wrong...)
-	}
-	const cluster = "case"
-	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{cluster: {Engines: client}}, Signals: signals, Log: slog.New(slog.DiscardHandler)})
-	return gather.Gather(ctx, enrich.Request{Cluster: cluster, Scope: state.Scope{Cluster: cluster}, Onset: at, Now: at}), nil
 }

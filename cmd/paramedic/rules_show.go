@@ -10,12 +10,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"paramedic/cmd/paramedic/service"
+	"paramedic/internal/text"
 	"paramedic/rules"
 	"paramedic/state"
 )
 
 func (c *cli) listRules(dir string) error {
-	catalog, err := loadRules(dir)
+	catalog, err := service.LoadRules(dir)
 	if err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func firstSentence(s string) string {
 }
 
 func (c *cli) showRule(dir, id string) error {
-	catalog, err := loadRules(dir)
+	catalog, err := service.LoadRules(dir)
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func (c *cli) showRule(dir, id string) error {
 		for _, p := range catalog.Pathologies() {
 			known = append(known, p.ID)
 		}
-		return fmt.Errorf("no cause or pathology %q: %s (`paramedic rules list` names them)", id, rules.Meant(id, known))
+		return fmt.Errorf("no cause or pathology %q: %s (`paramedic rules list` names them)", id, text.DidYouMean(id, known))
 	}
 	if c.output == "json" {
 		return c.json(cause)

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"paramedic/cmd/paramedic/service"
 )
 
 // A line that stands for other lines is shown as these: no cause is explained with a placeholder of
@@ -17,7 +19,7 @@ func TestShowSpellsOutWhatTheXidDecides(t *testing.T) {
 		}
 		return out.String()
 	}
-	catalog, err := loadRules("")
+	catalog, err := service.LoadRules("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,30 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
+	"paramedic/cmd/paramedic/score"
 	"paramedic/lab"
 )
 
-// A scoring says which of the lab's days are played.
-type scoring struct {
-	seeds   int
-	first   uint64
-	faults  []string
-	decoys  bool
-	doubles bool
-	matrix  string
-	options labOptions
-}
-
 func (c *cli) labScoreCommand() *cobra.Command {
-	s := scoring{}
+	s := score.Selection{}
 	cmd := &cobra.Command{
 		Use:   "score",
 		Short: "Play faults, decoys and double faults on many seeds and count how often the diagnosis is right",
@@ -39,26 +26,26 @@ func (c *cli) labScoreCommand() *cobra.Command {
 			"Without --faults, --decoys and --doubles all three are played. Nothing is listened on, sent or kept.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := trimmed(s.faults); err != nil {
+			if err := trimmed(s.Faults); err != nil {
 				return fmt.Errorf("--faults: %w", err)
 			}
-			if !cmd.Flags().Changed("faults") && !s.decoys && !s.doubles {
-				s.faults, s.decoys, s.doubles = lab.Faults(), true, true
+			if !cmd.Flags().Changed("faults") && !s.Decoys && !s.Doubles {
+				s.Faults, s.Decoys, s.Doubles = lab.Faults(), true, true
 			}
-			if slices.Equal(s.faults, []string{"all"}) {
-				s.faults = lab.Faults()
+			if slices.Equal(s.Faults, []string{"all"}) {
+				s.Faults = lab.Faults()
 			}
 			return c.score(cmd.Context(), s)
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&s.seeds, "seeds", 3, "how many seeds")
-	f.Uint64Var(&s.first, "first", 1, "the first seed")
-	f.StringSliceVar(&s.faults, "faults", nil, "which faults, FAULT+FAULT for a pair (with @one: in one pool), or a decoy; all: every single fault")
-	f.BoolVar(&s.decoys, "decoys", false, "play the decoys")
-	f.BoolVar(&s.doubles, "doubles", false, "play the double faults")
-	f.StringVar(&s.matrix, "matrix", "", "write the confusion matrix to this file, as SVG")
-	s.options.flags(f)
+	f.IntVar(&s.Seeds, "seeds", 3, "how many seeds")
+	f.Uint64Var(&s.First, "first", 1, "the first seed")
+	f.StringSliceVar(&s.Faults, "faults", nil, "which faults, FAULT+FAULT for a pair (with @one: in one pool), or a decoy; all: every single fault")
+	f.BoolVar(&s.Decoys, "decoys", false, "play the decoys")
+	f.BoolVar(&s.Doubles, "doubles", false, "play the double faults")
+	f.StringVar(&s.Matrix, "matrix", "", "write the confusion matrix to this file, as SVG")
+	s.Options.Flags(f)
 	return cmd
 }
 
@@ -72,114 +59,44 @@ func trimmed(names []string) error {
 	return nil
 }
 
-func (c *cli) score(ctx context.Context, s scoring) error {
-	if s.seeds < 1 {
+func (c *cli) score(ctx context.Context, s score.Selection) error {
+	if s.Seeds < 1 {
 		return errors.New("--seeds must be at least 1")
 	}
-	if err := s.options.load(); err != nil {
+	if err := s.Options.Load(); err != nil {
 		return err
 	}
-	if len(s.trials()) == 0 {
+	if len(s.Trials()) == 0 {
 		return errors.New("nothing is to be played: name --faults (all is every single fault), or ask for --decoys or --doubles")
 	}
-	if s.matrix != "" { // what was played for an hour is not lost to a path that cannot be written
-		f, err := os.OpenFile(s.matrix, os.O_CREATE|os.O_WRONLY, 0o644)
+	if s.Matrix != "" { // what was played for an hour is not lost to a path that cannot be written
+		f, err := os.OpenFile(s.Matrix, os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
 			return fmt.Errorf("--matrix: %w", err)
 		}
 		f.Close()
 	}
-	trials, err := s.run(ctx, c.scoreProgress(len(s.trials())))
+	shown := c.scoreProgress(len(s.Trials()))
+	trials, err := s.Play(ctx, shown.done)
+	shown.end()
 	if err != nil {
 		return err
 	}
 	if c.verbose {
 		for _, p := range trials {
-			fmt.Fprintf(c.err, "%s seed %d: %s\n%s", p.Fault, p.Seed, p.Outcome, p.trace)
+			fmt.Fprintf(c.err, "%s seed %d: %s\n%s", p.Fault, p.Seed, p.Outcome, p.Trace())
 		}
 	}
-	b := sumScores(trials)
-	b.First, b.Seeds = s.first, s.seeds
-	if s.matrix != "" {
-		if err := os.WriteFile(s.matrix, matrixOf(trials).svg(), 0o644); err != nil {
+	b := score.Sum(trials)
+	b.First, b.Seeds = s.First, s.Seeds
+	if s.Matrix != "" {
+		if err := os.WriteFile(s.Matrix, b.Matrix.SVG(), 0o644); err != nil {
 			return fmt.Errorf("writing the matrix: %w", err)
 		}
 	}
 	if c.output == "json" {
 		return c.json(b)
 	}
-	b.print(c.out)
+	b.Print(c.out)
 	return nil
-}
-
-// A trialKey is one trial to play.
-type trialKey struct {
-	kind, name string
-	seed       uint64
-}
-
-func (s scoring) trials() []trialKey {
-	names := map[string][]string{}
-	for _, name := range s.faults {
-		kind := kindFault
-		switch {
-		case strings.Contains(name, "+"):
-			kind = kindDouble
-		case slices.Contains(lab.Decoys(), name):
-			kind = kindDecoy
-		}
-		names[kind] = append(names[kind], name)
-	}
-	if s.decoys {
-		names[kindDecoy] = append(names[kindDecoy], lab.Decoys()...)
-	}
-	if s.doubles {
-		for _, d := range lab.Doubles() {
-			names[kindDouble] = append(names[kindDouble], d.Name())
-		}
-	}
-	var out []trialKey
-	for _, kind := range []string{kindFault, kindDecoy, kindDouble} {
-		played := map[string]bool{}
-		for _, name := range names[kind] {
-			if played[name] { // named twice it is played once: the same seed tells nothing new
-				continue
-			}
-			played[name] = true
-			for i := range s.seeds {
-				out = append(out, trialKey{kind, name, s.first + uint64(i)})
-			}
-		}
-	}
-	return out
-}
-
-// run plays every trial, as many at a time as there are processors. The results are in the order of
-// the trials.
-func (s scoring) run(ctx context.Context, told *progress) ([]played, error) {
-	// Pages are made, parsed and dropped by the thousand, and little of it lives on: collecting it
-	// less often saves a fifth of the time.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	defer told.end()
-	keys := s.trials()
-	out := make([]played, len(keys))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i, k := range keys {
-		group.Go(func() error {
-			t, err := newTrialOf(k.kind, k.name, k.seed, s.options)
-			if err != nil {
-				return err
-			}
-			if out[i], err = t.play(ctx); err != nil {
-				return err
-			}
-			told.done()
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return out, nil
 }

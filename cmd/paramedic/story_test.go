@@ -17,6 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/service"
+	"paramedic/cmd/paramedic/survey"
 	"paramedic/notify"
 	"paramedic/notify/console"
 	"paramedic/notify/pagerduty"
@@ -24,6 +27,7 @@ import (
 	"paramedic/notify/slack"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/notify/web"
+	"paramedic/rules"
 	"paramedic/state"
 	"paramedic/webhook/api"
 	"paramedic/webhook/report"
@@ -38,7 +42,7 @@ type told struct {
 // The engineer who is paged reads the same explanation wherever it is read first: of every cause,
 // in the same words.
 func TestTheStoryIsTheSameEverywhere(t *testing.T) {
-	catalog, library, err := loadKnowledge(DefaultConfig())
+	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +78,7 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 			"diagnose": inText(func(b *bytes.Buffer) { printVerdict(b, in.Diagnosis) }),
 			"diagnose -o markdown": func() told {
 				var b bytes.Buffer
-				printMarkdown(&b, foundFleet{Verdict: []foundPool{{Diagnosis: in.Diagnosis}}})
+				printMarkdown(&b, survey.Report{Verdict: []survey.PoolReport{{Diagnosis: in.Diagnosis}}})
 				return inMarkdown(b.String())
 			}(),
 		} {
@@ -108,7 +112,7 @@ func TestTheStoryIsTheSameEverywhere(t *testing.T) {
 // Xid asks for first, in the six lines that Slack and the console show, and nothing beside it that
 // is for another.
 func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
-	catalog, library, err := loadKnowledge(DefaultConfig())
+	catalog, library, err := service.LoadKnowledge(config.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +128,7 @@ func TestAVerdictSaysWhatItsXidAsksFor(t *testing.T) {
 		}
 		in := state.Incident{Cluster: "prod", Scope: state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm", Model: "llama"},
 			Symptoms: []state.SymptomCount{{Symptom: "gpu_hardware", Alerts: 1}, {Symptom: "worker_down", Alerts: 1}}}
-		d := knowledge{catalog, library}.Diagnose(&in, &ev, now)
+		d := service.Knowledge{Rules: rules.Rules{Catalog: catalog}, Library: library}.Diagnose(&in, &ev, now)
 		if d.Cause != "gpu_fault" {
 			t.Errorf("Xid %d: verdict %s", x.Code, d.Cause)
 			continue

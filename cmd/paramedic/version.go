@@ -8,10 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-)
 
-// version is set by release builds (-ldflags -X main.version=…).
-var version = "devel"
+	"paramedic/cmd/paramedic/service"
+)
 
 func (c *cli) versionCommand() *cobra.Command {
 	return &cobra.Command{
@@ -29,9 +28,9 @@ func (c *cli) versionCommand() *cobra.Command {
 			}
 			platform := runtime.GOOS + "/" + runtime.GOARCH
 			if c.output == "json" {
-				return c.json(map[string]string{"version": version, "revision": revision, "go": runtime.Version(), "platform": platform})
+				return c.json(map[string]string{"version": service.Version, "revision": revision, "go": runtime.Version(), "platform": platform})
 			}
-			words := slices.DeleteFunc([]string{"paramedic", version, revision, runtime.Version(), platform}, func(w string) bool { return w == "" })
+			words := slices.DeleteFunc([]string{"paramedic", service.Version, revision, runtime.Version(), platform}, func(w string) bool { return w == "" })
 			_, err := fmt.Fprintln(c.out, strings.Join(words, " "))
 			return err
 		},

@@ -27,7 +27,7 @@ func held(a api.ActionJSON) error {
 
 // An autoscaler whose metrics nothing serves does not report how many workers it wants: it may
 // begin to scale at any time.
-func TestAnAutoscalerThatReportsNothingHoldsTheWrite(t *testing.T) {
+func TestSilentAutoscalerHoldsTheWrite(t *testing.T) {
 	t.Parallel()
 	s := setting(t, options{mode: "approve", engines: exhausted()})
 	use, least := int32(50), int32(1)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"paramedic/e2e/bot"
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 	"paramedic/state"
 	"paramedic/webhook/api"
 )
@@ -46,7 +46,7 @@ func killedAt(t *testing.T, at <-chan state.ActionState) {
 	}
 }
 
-func TestKilledAfterTheIntentAndBeforeTheWriteItWritesOnce(t *testing.T) {
+func TestWritesOnceWhenKilledBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	s, a, at := approvedBehindGate(t, func(s *scene, kill func()) {
 		s.gate.once(func() bool { kill(); return false }, nil)
@@ -60,7 +60,7 @@ func TestKilledAfterTheIntentAndBeforeTheWriteItWritesOnce(t *testing.T) {
 	s.wroteOnce(a)
 }
 
-func TestKilledBetweenTheWriteAndItsRecordAndWhileVerifyingItWritesOnce(t *testing.T) {
+func TestWritesOnceWhenKilledBeforeRecordAndInVerify(t *testing.T) {
 	t.Parallel()
 	s, a, at := approvedBehindGate(t, func(s *scene, kill func()) { s.gate.once(nil, kill) })
 	killedAt(t, at)
@@ -97,7 +97,7 @@ func (s *scene) wroteOnce(a api.ActionJSON) {
 	if got := writes(s.T, s.namespace); len(got) != 1 {
 		s.Errorf("the bot wrote %d times: %v", len(got), got)
 	}
-	if s.deployment().Annotations[remediate.OpIDAnnotation] == "" {
+	if s.deployment().Annotations[cluster.OpIDAnnotation] == "" {
 		s.Error("the Deployment does not carry the run's op-id")
 	}
 	if err := s.rolledOut(s.proposed(a.Change)); err != nil {

@@ -8,11 +8,11 @@ import (
 
 	"paramedic/e2e/bot"
 	"paramedic/notify/slack"
-	"paramedic/remediate"
+	"paramedic/remediate/cluster"
 	"paramedic/state"
 )
 
-func TestKVExhaustionIsMitigatedByARolloutThatAPersonApproved(t *testing.T) {
+func TestApprovedRolloutEndsKVExhaustion(t *testing.T) {
 	t.Parallel()
 	s := setting(t, options{mode: "approve", engines: exhausted()})
 	s.alert("firing", exhaustion...)
@@ -52,7 +52,7 @@ func TestKVExhaustionIsMitigatedByARolloutThatAPersonApproved(t *testing.T) {
 	if len(got) != 1 || got[0].Verb != "patch" || got[0].ObjectRef.Resource != "deployments" {
 		t.Fatalf("the bot's writes are %v, not one patch of the Deployment", got)
 	}
-	op := s.deployment().Annotations[remediate.OpIDAnnotation]
+	op := s.deployment().Annotations[cluster.OpIDAnnotation]
 	if op == "" || !strings.Contains(string(got[0].RequestObject), op) || !strings.Contains(string(got[0].RequestObject), `"test"`) {
 		t.Errorf("the op-id %q was not written by the same, guarded patch: %s", op, got[0].RequestObject)
 	}
@@ -80,7 +80,7 @@ func (s *scene) proposed(change string) (to int) {
 	return to
 }
 
-func TestAFixThatMakesItWorseIsRolledBackToTheRecordedValue(t *testing.T) {
+func TestHarmfulFixIsRolledBack(t *testing.T) {
 	t.Parallel()
 	s := setting(t, options{mode: "approve", engines: worsening()})
 	s.alert("firing", exhaustion...)

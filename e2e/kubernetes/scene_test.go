@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"paramedic/e2e/bot"
-	"paramedic/lab"
+	"paramedic/lab/alerting"
 	"paramedic/notify/slack"
 	"paramedic/notify/slack/slacktest"
 	"paramedic/state"
@@ -172,7 +172,7 @@ func (s *scene) pods() []corev1.Pod {
 // alert posts alerts to the bot's webhook, as Alertmanager would.
 func (s *scene) alert(status string, alerts ...webhookAlert) {
 	s.Helper()
-	hook := lab.Webhook{Receiver: "paramedic", Status: status, Version: "4", GroupKey: `{}:{namespace="` + s.namespace + `"}`,
+	hook := alerting.Webhook{Receiver: "paramedic", Status: status, Version: "4", GroupKey: `{}:{namespace="` + s.namespace + `"}`,
 		ExternalURL: "http://alertmanager:9093", GroupLabels: map[string]string{"namespace": s.namespace},
 		CommonLabels: map[string]string{"namespace": s.namespace}, CommonAnnotations: map[string]string{}}
 	if s.onset.IsZero() {
@@ -183,7 +183,7 @@ func (s *scene) alert(status string, alerts ...webhookAlert) {
 		if a.pod != "" {
 			labels["pod"] = a.pod
 		}
-		one := lab.WebhookAlert{Status: status, Labels: labels, Annotations: map[string]string{"summary": a.name}, StartsAt: s.onset,
+		one := alerting.WebhookAlert{Status: status, Labels: labels, Annotations: map[string]string{"summary": a.name}, StartsAt: s.onset,
 			GeneratorURL: monitoring.url + "/graph", Fingerprint: fmt.Sprintf("%016x", i+1)}
 		if status == "resolved" {
 			one.EndsAt = time.Now().UTC()

@@ -63,7 +63,7 @@ type Config struct {
 	Mode    string
 	Version string
 	Clock   state.Clock
-	// Clusters are those whose halt the pages show. Empty means "default".
+	// Clusters names the clusters whose halt the pages show. Empty means "default".
 	Clusters []string
 	// Authenticate returns the sender of a request, by its cookie [CookieName] or its Authorization
 	// header. If the actor has no name, or Authenticate is nil, the page asks for a name at every

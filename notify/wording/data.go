@@ -19,7 +19,7 @@ const maxAlerts = 100
 // maxText bounds each text in the data.
 const maxText = 2000
 
-// Data is what templates get: the data of Alertmanager's own templates, over all alerts of the
+// Data holds the data of Alertmanager's own templates, over all alerts of the
 // incident, and the incident.
 //
 // Receiver, ExternalURL and GroupLabels come from the notifications that brought the alerts: of the

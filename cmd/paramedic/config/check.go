@@ -1,0 +1,247 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"paramedic/notify/wording"
+	"paramedic/playbooks"
+	"paramedic/remediate/policy"
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+func (v *validator) clusters(clusters []ClusterConfig) {
+	if len(clusters) == 0 {
+		v.at([]string{"clusters"}, "needs at least one cluster")
+	}
+	seen := map[string]bool{}
+	for i, c := range clusters {
+		path := []string{"clusters", strconv.Itoa(i)}
+		key := func(k ...string) []string { return append(slices.Clone(path), k...) }
+		if c.Name == "" {
+			v.at(key("name"), "must not be empty")
+		}
+		if seen[c.Name] {
+			v.at(key("name"), "%q is named twice", c.Name)
+		}
+		seen[c.Name] = true
+		v.url(key("prometheus", "url"), c.Prometheus.URL)
+		v.url(key("alertmanager", "url"), c.Alertmanager.URL)
+		v.traces(key("traces"), c.Traces)
+		v.secret(key("prometheus", "bearer_token_file"), c.Prometheus.BearerTokenFile)
+		for j, e := range c.Engines {
+			v.url(key("engines", strconv.Itoa(j)), e)
+		}
+		if c.Kubernetes != nil {
+			v.readable(key("kubernetes", "kubeconfig"), c.Kubernetes.Kubeconfig)
+		}
+	}
+}
+
+func (v *validator) traces(path []string, c TracesConfig) {
+	key := func(k string) []string { return append(slices.Clone(path), k) }
+	v.url(key("tempo_url"), c.TempoURL)
+	v.url(key("jaeger_url"), c.JaegerURL)
+	v.secret(key("bearer_token_file"), c.BearerTokenFile)
+	switch {
+	case c.TempoURL != "" && c.JaegerURL != "":
+		v.at(key("jaeger_url"), "is set beside tempo_url: traces are read from one of them")
+	case c.TempoURL == "" && c.JaegerURL == "" && c.BearerTokenFile != "":
+		v.at(key("bearer_token_file"), "is for tempo_url or jaeger_url, and neither is set")
+	}
+}
+
+func (v *validator) notify(n NotifyConfig) {
+	v.secret([]string{"notify", "slack", "token_file"}, n.Slack.TokenFile)
+	v.secret([]string{"notify", "slack", "signing_secret_file"}, n.Slack.SigningSecretFile)
+	v.secret([]string{"notify", "pagerduty", "routing_key_file"}, n.PagerDuty.RoutingKeyFile)
+	v.secret([]string{"notify", "pagerduty", "webhook_secret_file"}, n.PagerDuty.WebhookSecretFile)
+	v.secret([]string{"notify", "pagerduty", "api_token_file"}, n.PagerDuty.APITokenFile)
+	v.url([]string{"notify", "slack", "api_url"}, n.Slack.APIURL)
+	v.url([]string{"notify", "pagerduty", "events_url"}, n.PagerDuty.EventsURL)
+	v.url([]string{"notify", "pagerduty", "api_url"}, n.PagerDuty.APIURL)
+	if u := n.Slack.APIURL; u != "" && !strings.HasSuffix(u, "/") {
+		v.at([]string{"notify", "slack", "api_url"}, "must end in a slash")
+	}
+	if n.Slack.AppTokenFile != "" {
+		v.at([]string{"notify", "slack", "app_token_file"}, "Socket Mode is not in this version: leave it empty, and give Slack the request URLs of deploy/slack/manifest.yaml")
+	}
+	if n.Slack.TokenFile != "" && n.Slack.Channel == "" {
+		v.at([]string{"notify", "slack", "channel"}, "must name a channel")
+	}
+	if n.PagerDuty.APITokenFile != "" && n.PagerDuty.From == "" {
+		v.at([]string{"notify", "pagerduty", "from"}, "PagerDuty takes notes only from a user: give their e-mail address")
+	}
+	v.halfConfigured(n)
+	_, problems := wording.Load(n.Templates, nil)
+	for _, p := range problems {
+		if p.File == "" || p.Line == 0 {
+			v.at([]string{"notify", "templates"}, "%s", strings.TrimSpace(p.File+" "+p.Text))
+			continue
+		}
+		v.problems = append(v.problems, Problem{File: p.File, Line: p.Line, Text: p.Text})
+	}
+	for i, r := range n.Routes {
+		path := []string{"notify", "routes", strconv.Itoa(i)}
+		for _, s := range r.Severity {
+			if s.Rank() == 0 {
+				v.at(append(slices.Clone(path), "severity"), "%q is not one of critical, warning, info", s)
+			}
+		}
+		v.causes(append(slices.Clone(path), "cause"), r.Cause)
+		for _, ch := range r.Channels {
+			v.channel(append(slices.Clone(path), "channels"), ch, n)
+		}
+	}
+}
+
+// halfConfigured refuses a channel that has settings and lacks the one that switches it on: nobody
+// would be told anything.
+func (v *validator) halfConfigured(n NotifyConfig) {
+	s, p := n.Slack, n.PagerDuty
+	if s.TokenFile == "" && (s.APIURL != "" || s.Channel != Default().Notify.Slack.Channel) {
+		v.at([]string{"notify", "slack", "token_file"}, "is not set, so nothing would be posted: set it, or take notify.slack out")
+	}
+	if p.RoutingKeyFile == "" && (p.APITokenFile != "" || p.From != "" || p.EventsURL != "" || p.APIURL != "") {
+		v.at([]string{"notify", "pagerduty", "routing_key_file"}, "is not set, so nobody would be paged: set it, or take notify.pagerduty out")
+	}
+}
+
+// knownCauses are the causes that there are, built in or the user's own; nil where the user's rules
+// are not valid, which is said where they are loaded to be used.
+func knownCauses(dir string) []state.Cause {
+	known := append(slices.Clone(rules.Vocabulary), state.Unknown)
+	if dir == "" {
+		return known
+	}
+	catalog, problems, err := rules.Load(dir)
+	if err != nil || len(problems) > 0 {
+		return nil
+	}
+	for _, cause := range catalog.Causes() {
+		known = append(known, cause.ID)
+	}
+	return known
+}
+
+// causes refuses names that no cause has: a policy that never matches would allow what somebody
+// meant to forbid.
+func (v *validator) causes(path []string, causes []state.Cause) {
+	for _, cause := range causes {
+		if v.known != nil && !slices.Contains(v.known, cause) {
+			v.at(path, "there is no cause %q: `paramedic rules list` names them", cause)
+		}
+	}
+}
+
+// channel refuses a route to a channel that nothing is configured for.
+func (v *validator) channel(path []string, ch state.Channel, n NotifyConfig) {
+	configured := map[state.Channel]bool{state.ChannelConsole: n.Console, state.ChannelSlack: n.Slack.TokenFile != "", state.ChannelPagerDuty: n.PagerDuty.RoutingKeyFile != ""}
+	on, known := configured[ch]
+	switch {
+	case !known:
+		v.at(path, "%q is not one of console, slack, pagerduty", ch)
+	case !on:
+		v.at(path, "%s is not configured under notify", ch)
+	}
+}
+
+var modes = []string{"observe", "suggest", "approve", "auto"}
+
+func (v *validator) remediate(r RemediateConfig) {
+	if !slices.Contains(modes, r.Mode) {
+		v.at([]string{"remediate", "mode"}, "%q is not one of %s", r.Mode, strings.Join(modes, ", "))
+	}
+	if key, value, ok := strings.Cut(r.ManagedLabel, "="); r.ManagedLabel != "" && r.ManagedLabel != "-" && (!ok || key == "" || value == "") {
+		v.at([]string{"remediate", "managed_label"}, "must be key=value, or - for none, not %q", r.ManagedLabel)
+	}
+	v.verification(r)
+	v.limits([]string{"remediate", "limits"}, r.Limits.limits().Wrong())
+	for i, p := range r.Policies {
+		path := []string{"remediate", "policies", strconv.Itoa(i)}
+		key := func(k string) []string { return append(slices.Clone(path), k) }
+		for _, cause := range p.Cause {
+			v.causes(key("cause"), []state.Cause{state.Cause(cause)})
+		}
+		if p.Mode != "" && !slices.Contains(modes, p.Mode) {
+			v.at(key("mode"), "%q is not one of %s", p.Mode, strings.Join(modes, ", "))
+		} else if slices.Index(modes, p.Mode) > slices.Index(modes, r.Mode) && slices.Contains(modes, r.Mode) {
+			v.at(key("mode"), "%s would have no effect, for a policy only tightens and remediate.mode is %s: set remediate.mode to %[1]s and the stricter mode in policies, or take it out", p.Mode, r.Mode)
+		}
+		v.limits(key("limits"), p.Limits.limits().WrongIn(r.Limits.limits().OrDefaults()))
+		for _, w := range p.Freeze {
+			if _, err := time.Parse("15:04", w.From); err != nil {
+				v.at(key("freeze"), "from: %q is not a time such as 22:00", w.From)
+			}
+			if _, err := time.Parse("15:04", w.To); err != nil {
+				v.at(key("freeze"), "to: %q is not a time such as 06:00", w.To)
+			}
+			for _, d := range w.Days {
+				if !slices.Contains([]string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}, d) {
+					v.at(key("freeze"), "%q is not a day such as mon", d)
+				}
+			}
+		}
+	}
+}
+
+// limits takes over what is wrong with limits. A limit that is written as zero is one: only one
+// that is left out keeps its default.
+func (v *validator) limits(path []string, wrong []policy.LimitProblem) {
+	key := func(k string) []string { return append(slices.Clone(path), k) }
+	for _, w := range wrong {
+		v.at(key(w.Key), "%s", w.Text)
+	}
+	for _, l := range policy.AllLimits {
+		if n := v.node(key(l.Key)); n != nil && zeroText.MatchString(n.Value) {
+			v.at(key(l.Key), "%s; to keep first aid from writing, set mode: suggest", l.OutOfBounds(0))
+		}
+	}
+}
+
+// zeroText is how a file writes a number or a duration of nothing.
+var zeroText = regexp.MustCompile(`^[-+]?(0*\.?0+(ns|us|µs|ms|s|m|h)?)+$`)
+
+// verification refuses times within which nothing can be verified, be they the file's or the
+// defaults.
+func (v *validator) verification(r RemediateConfig) {
+	path := []string{"remediate", "verify", "min_samples"}
+	v.notNegative(path, r.Verify.MinSamples)
+	if err := (Config{Remediate: r}).timing(policy.Timing{}).Verifiable(); err != nil {
+		v.at(path, "%s", err)
+	}
+}
+
+// notNegative refuses a number below zero; zero keeps the default.
+func (v *validator) notNegative(path []string, n int) {
+	if n < 0 {
+		v.at(path, "must not be negative, and is %d", n)
+	}
+}
+
+// references checks that routes and policies name clusters and actions that there are: a policy
+// that never matches would allow what somebody meant to forbid.
+func (v *validator) references(c *Config) {
+	cluster := func(list string, i int, name string) {
+		if name != "" && !slices.Contains(c.ClusterNames(), name) {
+			section, key, _ := strings.Cut(list, ".")
+			v.at([]string{section, key, strconv.Itoa(i), "scope", "cluster"}, "there is no cluster %q under clusters", name)
+		}
+	}
+	for i, r := range c.Notify.Routes {
+		cluster("notify.routes", i, r.Scope.Cluster)
+	}
+	actions := []string{playbooks.ActionSetEngineArg, playbooks.ActionRestartWorker}
+	for i, p := range c.Remediate.Policies {
+		cluster("remediate.policies", i, p.Scope.Cluster)
+		for _, a := range p.Action {
+			if !slices.Contains(actions, a) {
+				v.at([]string{"remediate", "policies", strconv.Itoa(i), "action"}, "%q is not one of %s", a, strings.Join(actions, ", "))
+			}
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"paramedic/webhook/access"
+)
+
+// auth checks who may come in, and what the listener proves itself with.
+func (v *validator) auth(c *Config) {
+	am := func(key ...string) []string { return append([]string{"auth", "alertmanager"}, key...) }
+	basic := c.Auth.Alertmanager.BasicAuth
+	if (basic.Username == "") != (basic.PasswordFile == "") {
+		v.at(am("basic_auth"), "needs both username and password_file")
+	}
+	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
+		v.at([]string{"tls"}, "needs both cert_file and key_file")
+	}
+	if c.Auth.Alertmanager.ClientCAFile != "" && c.TLS.CertFile == "" {
+		v.at(am("client_ca_file"), "client certificates need tls.cert_file and tls.key_file")
+	}
+	v.secret(am("bearer_token_file"), c.Auth.Alertmanager.BearerTokenFile)
+	v.secret(am("basic_auth", "password_file"), basic.PasswordFile)
+	v.readable([]string{"state", "nats", "credentials_file"}, c.State.NATS.CredentialsFile)
+	ca := v.readable(am("client_ca_file"), c.Auth.Alertmanager.ClientCAFile)
+	cert, key := v.readable([]string{"tls", "cert_file"}, c.TLS.CertFile), v.readable([]string{"tls", "key_file"}, c.TLS.KeyFile)
+	if cert && key && (ca || c.Auth.Alertmanager.ClientCAFile == "") {
+		if _, err := LoadTLS(*c); err != nil {
+			v.at([]string{"tls"}, "cannot be used: %s", strings.TrimPrefix(err.Error(), "tls: "))
+		}
+	}
+	if v.readable([]string{"auth", "api", "tokens_file"}, c.Auth.API.TokensFile) {
+		v.tokens(c.Auth.API.TokensFile)
+	}
+}
+
+// tokens takes over what is wrong in the tokens file, with that file's own lines.
+func (v *validator) tokens(path string) {
+	_, err := access.LoadTokens(path)
+	var wrong *access.TokensError
+	switch {
+	case errors.As(err, &wrong):
+		for _, p := range wrong.Problems {
+			v.problems = append(v.problems, Problem{File: path, Line: p.Line, Text: p.Text})
+		}
+	case err != nil:
+		v.at([]string{"auth", "api", "tokens_file"}, "%v", err)
+	}
+}
+
+// stateDir checks that the embedded store's directory can be one; that it is not there yet is well.
+func (v *validator) stateDir(c *Config) {
+	dir := c.EmbeddedDir()
+	if dir == "" {
+		return
+	}
+	st, err := os.Stat(dir)
+	switch {
+	case err == nil && !st.IsDir():
+		v.at([]string{"state", "dir"}, "%q is a file and not a directory", dir)
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		v.at([]string{"state", "dir"}, "cannot be used: %v", err)
+	}
+}
+
+var envRef = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
+
+// secret checks that a referenced secret, a file or an environment variable, is there and not
+// empty. It is read again whenever it is needed.
+func (v *validator) secret(path []string, name string) {
+	m := envRef.FindStringSubmatch(name)
+	if m == nil {
+		v.readable(path, name)
+		return
+	}
+	switch value, set := os.LookupEnv(m[1]); {
+	case !set:
+		v.at(path, "the environment variable %s is not set", m[1])
+	case strings.TrimSpace(value) == "":
+		v.at(path, "the environment variable %s is empty", m[1])
+	}
+}
+
+// readable checks that a referenced file can be read and is not empty, and says whether it is so.
+func (v *validator) readable(path []string, name string) bool {
+	if name == "" {
+		return false
+	}
+	raw, err := os.ReadFile(name)
+	switch {
+	case err != nil:
+		v.at(path, "cannot be read: %v", err)
+	case len(bytes.TrimSpace(raw)) == 0:
+		v.at(path, "%s is empty", filepath.Clean(name))
+	default:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,150 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"time"
+
+	"paramedic/notify/pagerduty"
+	"paramedic/remediate/policy"
+	"paramedic/state"
+)
+
+// ClusterNames are the configured clusters, the default first.
+func (c Config) ClusterNames() []string {
+	names := make([]string, len(c.Clusters))
+	for i, cl := range c.Clusters {
+		names[i] = cl.Name
+	}
+	return names
+}
+
+// Settings are the fold's times.
+func (c Config) Settings() state.Settings {
+	s := state.DefaultSettings()
+	s.Settle, s.ResolveHold, s.Retain = c.Triage.Settle.D(), c.Triage.ResolveHold.D(), c.State.Retain.D()
+	return s
+}
+
+// Channels are those that something is configured for.
+func (c Config) Channels() []state.Channel {
+	var out []state.Channel
+	for _, ch := range []struct {
+		on   bool
+		name state.Channel
+	}{{c.Notify.PagerDuty.RoutingKeyFile != "", state.ChannelPagerDuty}, {c.Notify.Slack.TokenFile != "", state.ChannelSlack}, {c.Notify.Console, state.ChannelConsole}} {
+		if ch.on {
+			out = append(out, ch.name)
+		}
+	}
+	return out
+}
+
+// BaseURL returns the base of links in messages.
+func (c Config) BaseURL() string {
+	if c.PublicURL != "" {
+		return c.PublicURL
+	}
+	return Scheme(c) + "://" + c.Listen
+}
+
+// Scheme is how the bot is asked.
+func Scheme(c Config) string {
+	if c.TLS.CertFile != "" {
+		return "https"
+	}
+	return "http"
+}
+
+// policies are first aid's policies.
+func (c Config) policies() []policy.Policy {
+	one := func(s string) []string {
+		if s == "" {
+			return nil
+		}
+		return []string{s}
+	}
+	var out []policy.Policy
+	for i, p := range c.Remediate.Policies {
+		q := policy.Policy{Name: fmt.Sprint(i + 1), Causes: p.Cause, Actions: p.Action, Clusters: one(p.Scope.Cluster),
+			Namespaces: one(p.Scope.Namespace), Pools: one(p.Scope.Pool), Mode: policy.Mode(p.Mode), Approvers: p.Approvers,
+			Limits: p.Limits.limits()}
+		for _, w := range p.Freeze {
+			q.Freeze = append(q.Freeze, policy.FreezeWindow{Days: w.Days, From: w.From, To: w.To})
+		}
+		out = append(out, q)
+	}
+	return out
+}
+
+// Remediation returns what the configuration says of first aid; the times are those given where it
+// says none.
+func (c Config) Remediation(base policy.Timing) policy.Rules {
+	return policy.Rules{Mode: policy.Mode(c.Remediate.Mode), Policies: c.policies(), Limits: c.Remediate.Limits.limits(),
+		ManagedLabel: c.Remediate.ManagedLabel, Timing: c.timing(base)}
+}
+
+// limits returns the limits as first aid takes them.
+func (l LimitsConfig) limits() policy.Limits {
+	return policy.Limits{Floor: l.Floor, Ceiling: l.Ceiling, MaxFactor: l.MaxFactor, EvidenceAge: l.EvidenceAge.D(), Signals: l.Signals,
+		HumanEdit: l.HumanEdit.D(), Cooldown: l.Cooldown.D(), PerIncident: l.PerIncident, PerTargetDay: l.PerTargetDay,
+		EvictionsPerHour: l.EvictionsHour, EvictionPercent: l.EvictionPercent, RolloutEvery: l.RolloutWindow.D(),
+		ReadyPercent: l.ReadyPercent, MaxLoad: l.MaxLoad, ApprovalTTL: l.ApprovalExpires.D()}
+}
+
+// timing are the times of a run: the configuration's, else those given, else the defaults.
+func (c Config) timing(base policy.Timing) policy.Timing {
+	v, w := c.Remediate.Verify, c.Remediate.Wait
+	for _, f := range []struct {
+		to   *time.Duration
+		from Duration
+	}{{&base.Settle, v.Settle}, {&base.Window, v.Window}, {&base.Interval, v.Interval},
+		{&base.Drain, w.Drain}, {&base.Blocked, w.Blocked}, {&base.Rollout, w.Rollout}, {&base.Poll, w.Poll}} {
+		if f.from > 0 {
+			*f.to = f.from.D()
+		}
+	}
+	if v.MinSamples > 0 {
+		base.Samples = v.MinSamples
+	}
+	return base
+}
+
+// EmbeddedDir is the embedded store's directory; empty where an external one is configured.
+func (c Config) EmbeddedDir() string {
+	if c.State.NATS.URL != "" {
+		return ""
+	}
+	return c.State.Dir
+}
+
+// Notifier is the section as the notifier takes it.
+func (c PagerDutyConfig) Notifier() pagerduty.Config {
+	return pagerduty.Config{RoutingKeyFile: c.RoutingKeyFile, WebhookSecretFile: c.WebhookSecretFile, APITokenFile: c.APITokenFile,
+		From: c.From, EventsURL: c.EventsURL, APIURL: c.APIURL}
+}
+
+// LoadTLS reads the files as they are now.
+func LoadTLS(cfg Config) (*tls.Config, error) {
+	cert, err := tls.LoadX509KeyPair(cfg.TLS.CertFile, cfg.TLS.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	// A resumed session would let in whom an older CA had let in.
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, SessionTicketsDisabled: true}
+	ca := cfg.Auth.Alertmanager.ClientCAFile
+	if ca == "" {
+		return conf, nil
+	}
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, fmt.Errorf("auth.alertmanager.client_ca_file: %w", err)
+	}
+	conf.ClientCAs, conf.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
+	if !conf.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("auth.alertmanager.client_ca_file: %s holds no certificate", ca)
+	}
+	return conf, nil
+}

@@ -1,0 +1,355 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"paramedic/remediate/policy"
+	"paramedic/state"
+)
+
+// A Problem is one thing that is wrong in a file, where it is known with its line.
+type Problem struct {
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"`
+	Text string `json:"text"`
+}
+
+// String is file:line: text.
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return p.File + ": " + p.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+}
+
+// A Error is every problem of a configuration file at once.
+type Error struct{ Problems []Problem }
+
+// Error lists the problems, a line each.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Load reads, decodes and validates a configuration file. An empty path gives the defaults.
+func Load(path string) (Config, error) {
+	if path == "" {
+		return Default(), nil
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("reading the configuration: %w", err)
+	}
+	return Parse(path, raw)
+}
+
+// Parse decodes strictly and validates; the error is a *ConfigError with every problem.
+func Parse(file string, raw []byte) (Config, error) {
+	cfg := Default()
+	v := &validator{file: file}
+	if err := yaml.Unmarshal(raw, &v.root); err != nil {
+		v.decodeError(err)
+		for i := range v.problems {
+			v.problems[i].Line = max(v.problems[i].Line, 1) // of the first line the scanner does not say that it is
+		}
+		return cfg, v.err()
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	dec.KnownFields(true)
+	if err := dec.Decode(&cfg); err != nil && !errors.Is(err, io.EOF) {
+		v.decodeError(err)
+	}
+	var more yaml.Node
+	if err := dec.Decode(&more); err == nil {
+		v.problems = append(v.problems, Problem{File: file, Line: more.Line, Text: "a second document: everything has to be in the first"})
+	}
+	v.config(&cfg)
+	return cfg, v.err()
+}
+
+// Validate checks a configuration that no file has as it is, so that its problems have no lines.
+func Validate(file string, cfg *Config) error {
+	v := &validator{file: file}
+	v.config(cfg)
+	return v.err()
+}
+
+// A validator gathers problems, with the line of the key that each is about.
+type validator struct {
+	file     string
+	root     yaml.Node
+	problems []Problem
+	known    []state.Cause // nil: cannot be told, for the rules in triage.rules_dir are not valid
+}
+
+func (v *validator) err() error {
+	if len(v.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(v.problems, func(x, y Problem) int { // the configuration's own first, then those of the files that it names
+		other := func(p Problem) string {
+			if p.File == v.file {
+				return ""
+			}
+			return p.File
+		}
+		return cmp.Or(strings.Compare(other(x), other(y)), cmp.Compare(x.Line, y.Line))
+	})
+	return &Error{Problems: slices.Compact(v.problems)}
+}
+
+var yamlLine = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
+
+// wrongKind is how the decoder says that a value is of another kind than its key wants.
+var wrongKind = regexp.MustCompile("^cannot unmarshal !!(\\w+)(?: `(.*)`)? into (.*)$")
+
+// given names what the file has, in words.
+func given(kind, value string) string {
+	switch {
+	case value != "":
+		return strconv.Quote(value)
+	case kind == "seq":
+		return "a list"
+	case kind == "map":
+		return "a group of keys"
+	}
+	return "another kind of value"
+}
+
+// wanted names what a Go type is in a file, in words.
+func wanted(goType string) string {
+	switch goType := strings.TrimLeft(goType, "*"); {
+	case strings.HasPrefix(goType, "[]"), strings.HasPrefix(goType, "config.List["):
+		return "a list"
+	case goType == "string":
+		return "text"
+	case goType == "bool":
+		return "true or false"
+	case strings.HasPrefix(goType, "int"):
+		return "a whole number"
+	case strings.HasPrefix(goType, "float"):
+		return "a number"
+	case strings.HasPrefix(goType, "config."):
+		return "a group of keys (key: value)"
+	}
+	return "text"
+}
+
+// quotedFirst is the value that an error begins with.
+var quotedFirst = regexp.MustCompile(`^"(?:[^"\\]|\\.)*"`)
+
+// keyOf is the key of the value on a line; empty where several have it, or none.
+func keyOf(node *yaml.Node, line int, value string) string {
+	found, more := "", false
+	var walk func(n *yaml.Node, path []string)
+	walk = func(n *yaml.Node, path []string) {
+		switch n.Kind {
+		case yaml.DocumentNode:
+			for _, child := range n.Content {
+				walk(child, path)
+			}
+		case yaml.MappingNode:
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				walk(n.Content[i+1], append(slices.Clone(path), n.Content[i].Value))
+			}
+		case yaml.SequenceNode:
+			for i, child := range n.Content {
+				walk(child, append(slices.Clone(path), strconv.Itoa(i)))
+			}
+		case yaml.ScalarNode:
+			if n.Line == line && n.Value == value && len(path) > 0 {
+				more = found != ""
+				found = keyPath(path)
+			}
+		}
+	}
+	if walk(node, nil); more {
+		return ""
+	}
+	return found
+}
+
+// decodeError turns the decoder's errors into problems, in the words of the file and not of Go's
+// types.
+func (v *validator) decodeError(err error) {
+	var many *yaml.TypeError
+	texts := []string{err.Error()}
+	if errors.As(err, &many) {
+		texts = many.Errors
+	}
+	for _, text := range texts {
+		p := Problem{File: v.file, Text: strings.TrimPrefix(text, "yaml: ")}
+		if m := yamlLine.FindStringSubmatch(text); m != nil {
+			p.Line, _ = strconv.Atoi(m[1])
+			p.Text = m[2]
+		}
+		if name, _, ok := strings.Cut(strings.TrimPrefix(p.Text, "field "), " not found in type "); ok {
+			p.Text = fmt.Sprintf("unknown key %q", name)
+		}
+		if m := wrongKind.FindStringSubmatch(p.Text); m != nil {
+			p.Text = fmt.Sprintf("%s stands where %s belongs", given(m[1], m[2]), wanted(m[3]))
+		}
+		if quoted := quotedFirst.FindString(p.Text); quoted != "" {
+			if value, err := strconv.Unquote(quoted); err == nil {
+				if key := keyOf(&v.root, p.Line, value); key != "" {
+					p.Text = key + ": " + p.Text
+				}
+			}
+		}
+		p.Text = strings.ReplaceAll(p.Text, "!!", "")
+		v.problems = append(v.problems, p)
+	}
+}
+
+// at notes a problem at a key, given as its path; list items are numbers.
+func (v *validator) at(path []string, format string, args ...any) {
+	v.problems = append(v.problems, Problem{File: v.file, Line: v.line(path), Text: keyPath(path) + ": " + fmt.Sprintf(format, args...)})
+}
+
+// keyPath writes a path as people do: clusters[0].name.
+func keyPath(path []string) string {
+	var b strings.Builder
+	for i, part := range path {
+		if _, err := strconv.Atoi(part); err == nil {
+			b.WriteString("[" + part + "]")
+			continue
+		}
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// line is the line of the deepest part of the path that the file has.
+func (v *validator) line(path []string) int {
+	line, _ := v.find(path)
+	return line
+}
+
+// node returns the value at a path; nil where the file has none.
+func (v *validator) node(path []string) *yaml.Node {
+	_, node := v.find(path)
+	return node
+}
+
+// find returns the line of the deepest part of the path that the file has, and the value there if
+// that is the whole path.
+func (v *validator) find(path []string) (line int, at *yaml.Node) {
+	if len(v.root.Content) == 0 {
+		return 0, nil
+	}
+	node := v.root.Content[0]
+	for _, part := range path {
+		next := (*yaml.Node)(nil)
+		switch node.Kind {
+		case yaml.MappingNode:
+			for i := 0; i+1 < len(node.Content); i += 2 {
+				if node.Content[i].Value == part {
+					next, line = node.Content[i+1], node.Content[i].Line
+				}
+			}
+		case yaml.SequenceNode:
+			if n, err := strconv.Atoi(part); err == nil && n < len(node.Content) {
+				next, line = node.Content[n], node.Content[n].Line
+			}
+		}
+		if next == nil {
+			return line, nil
+		}
+		node = next
+	}
+	return line, node
+}
+
+func (v *validator) config(c *Config) {
+	v.known = knownCauses(c.Triage.RulesDir)
+	host, port, err := net.SplitHostPort(c.Listen)
+	switch {
+	case err != nil:
+		v.at([]string{"listen"}, "%q is not host:port", c.Listen)
+	case !Loopback(host):
+		v.beyondLoopback(c)
+	}
+	if _, wrong := net.LookupPort("tcp", port); err == nil && wrong != nil {
+		v.at([]string{"listen"}, "%q is not a port: it must be a number from 0 to 65535", port)
+	}
+	v.url([]string{"public_url"}, c.PublicURL)
+	if c.State.Dir == "" && c.State.NATS.URL == "" {
+		v.at([]string{"state", "dir"}, "must name a directory, unless state.nats.url is set")
+	}
+	v.stateDir(c)
+	if r := c.State.NATS.Replicas; c.State.NATS.URL != "" && (r < 1 || r > 5) {
+		v.at([]string{"state", "nats", "replicas"}, "must be 1 to 5, not %d", r)
+	}
+	aid := c.Remediation(policy.Timing{})
+	if least := aid.Horizon(); c.State.Retain.D() < least {
+		v.at([]string{"state", "retain"}, "must be at least %s, for the guards of first aid look back so far (rollout_window, cooldown and actions a day)", state.FormatDuration(least))
+	}
+	if c.Triage.MaxLag.D() < 5*time.Second {
+		v.at([]string{"triage", "max_lag"}, "must be at least 5s, or a payload of an ordinary storm would be refused")
+	}
+	v.auth(c)
+	v.clusters(c.Clusters)
+	v.notify(c.Notify)
+	v.remediate(c.Remediate)
+	v.references(c)
+	for key, dir := range map[string]string{"triage.rules_dir": c.Triage.RulesDir, "playbooks.dir": c.Playbooks.Dir} {
+		if dir == "" {
+			continue
+		}
+		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+			v.at(strings.Split(key, "."), "%q is not a directory", dir)
+		}
+	}
+}
+
+func Loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// beyondLoopback demands authentication where others can reach the bot.
+func (v *validator) beyondLoopback(c *Config) {
+	am := c.Auth.Alertmanager
+	if am.BearerTokenFile == "" && am.BasicAuth.Username == "" && am.ClientCAFile == "" {
+		v.at([]string{"listen"}, "%s is reachable from elsewhere, but auth.alertmanager is not configured: set auth.alertmanager.bearer_token_file, basic_auth or client_ca_file", c.Listen)
+	}
+	if c.Auth.API.TokensFile == "" {
+		v.at([]string{"listen"}, "%s is reachable from elsewhere, but nobody could authenticate to the API: set auth.api.tokens_file", c.Listen)
+	}
+}
+
+func (v *validator) url(path []string, raw string) {
+	if raw == "" {
+		return
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		v.at(path, "must be an http:// or https:// URL")
+	case u.User != nil:
+		v.at(path, "must not carry a password: use a *_file key")
+	}
+}

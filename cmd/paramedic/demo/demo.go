@@ -1,0 +1,148 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"paramedic/cmd/paramedic/config"
+	"paramedic/cmd/paramedic/score"
+	"paramedic/cmd/paramedic/service"
+	"paramedic/lab"
+	"paramedic/lab/alerting"
+	"paramedic/notify/console"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/policy"
+	"paramedic/rules/enrich/engine"
+	"paramedic/state/jetstream"
+)
+
+// A Demo is a simulated fleet that breaks, and the real bot that answers.
+type Demo struct {
+	Out, Err io.Writer // the console notifier's, and what a person at the terminal reads
+	Log      *slog.Logger
+	Fault    string
+	Engine   string
+	Speed    float64
+	Headless bool
+	Listen   string
+	Seed     uint64
+}
+
+// timing are the run's times, shorter than in production so that a visitor sees the end. Rates
+// and quantiles look back five minutes: judged much sooner, a pool that has recovered still shows
+// what its rollout cost.
+var timing = policy.Timing{Settle: 4 * time.Minute, Window: 4 * time.Minute, Interval: 15 * time.Second, Samples: 8, Poll: 5 * time.Second}
+
+func (d *Demo) Run(ctx context.Context) error {
+	kind, err := lab.ParseKind(d.Engine)
+	if err != nil {
+		return fmt.Errorf("--engine: %w", err)
+	}
+	if d.Listen != "" && !service.OnLoopback(d.Listen) {
+		return fmt.Errorf("--listen %s: the demo asks nobody for a password, so give it an address of this machine, such as 127.0.0.1:8080", d.Listen)
+	}
+	if err := score.CheckFault("--fault", d.Fault, lab.Faults()); err != nil {
+		return err
+	}
+	scenario, err := lab.NewScenario(d.Fault, d.Seed)
+	if err != nil {
+		return err
+	}
+	scenario = scenario.As(kind)
+	switch {
+	case d.Speed == 0 && d.Headless:
+		d.Speed = 60
+	case d.Speed == 0:
+		d.Speed = 15
+	}
+	if err := score.CheckSpeed(d.Speed); err != nil {
+		return err
+	}
+	scenario.Config.ColdStart = 40 * time.Second
+	fleet, err := scenario.Build()
+	if err != nil {
+		return fmt.Errorf("building the fleet: %w", err)
+	}
+	fmt.Fprintf(d.Err, "Four simulated %s workers serve a model of 70 billion parameters; time runs %.0f times as fast as yours.\nComing up: %s\n\n", kind.Title(), d.Speed, scenario.Story)
+	begin := fleet.Start().Add(5*time.Minute - score.HealthyShown)
+	fleet.Advance(begin)
+	return d.play(ctx, scenario, fleet, lab.NewClock(begin, d.Speed))
+}
+
+// play runs fleet, monitoring and bot together until the visitor has seen enough, or the headless
+// visitor the end.
+func (d *Demo) play(ctx context.Context, scenario lab.Scenario, fleet *lab.Fleet, clock *lab.Clock) error {
+	dir, err := os.MkdirTemp("", "paramedic-demo-")
+	if err != nil {
+		return fmt.Errorf("a place for the demo's state: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	store, err := jetstream.Open(ctx, jetstream.Config{Dir: dir, Retain: 24 * time.Hour, Logger: d.Log})
+	if err != nil {
+		return fmt.Errorf("opening the state: %w", err)
+	}
+	defer func() { _ = store.Close(context.WithoutCancel(ctx)) }() // the directory goes with it
+	pages, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("serving the fleet's pages: %w", err)
+	}
+	exporter := &http.Server{Handler: fleet.Handler(lab.HandlerConfig{TargetLabels: true}), ReadHeaderTimeout: 5 * time.Second}
+	host := service.NewHost()
+	cfg := config.Default()
+	cfg.Listen = cmp.Or(d.Listen, cfg.Listen)
+	if d.Headless {
+		cfg.Listen = cmp.Or(d.Listen, "127.0.0.1:0")
+	}
+	listener, err := host.Listen(cfg, d.Log)
+	if err != nil {
+		return err
+	}
+	cfg.PublicURL = "http://" + listener.Addr().String()
+	cfg.Remediate.Mode = "approve"
+	bot, err := service.New(cfg, service.Deps{Store: store, Clock: clock, Logger: d.Log, Out: d.Out, Colour: console.Terminal(d.Out), Timing: timing,
+		Clusters: map[string]cluster.Cluster{"default": newFleetCluster(fleet)},
+		Scrape:   func() []engine.Target { return score.Targets(fleet, "http://"+pages.Addr().String()) }, ScrapeEvery: alerting.ScrapeInterval,
+		Status: score.LastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })})
+	if err != nil {
+		return err
+	}
+	host.Use(bot)
+	fmt.Fprintf(d.Err, "The incident page: %s\n\n", cfg.PublicURL)
+	world := alerting.NewWorld(alerting.AlertmanagerConfig{URL: cfg.PublicURL + "/webhook/alertmanager"}, fleet)
+	world.Log = d.Log
+
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	group, running := errgroup.WithContext(ctx)
+	group.Go(func() error { return ignoreClosed(exporter.Serve(pages)) })
+	group.Go(func() error { return bot.Run(running) })
+	group.Go(func() error { world.Run(running, clock); return nil })
+	group.Go(func() error {
+		defer stop()
+		v := &driver{Demo: d, bot: bot, base: cfg.PublicURL, clock: clock, scenario: scenario}
+		return v.watch(running)
+	})
+	<-running.Done()
+	bot.CloseStreams()
+	host.Drain(d.Log)
+	host.Close(d.Log)
+	_ = exporter.Close() // nobody needs its last answers
+	return group.Wait()
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

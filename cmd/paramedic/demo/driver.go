@@ -1,0 +1,189 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/cmd/paramedic/service"
+	"paramedic/lab"
+	"paramedic/state"
+	"paramedic/webhook/api"
+	"paramedic/webhook/report"
+)
+
+// A driver watches the incident. The headless one also does what a person would: it approves what
+// is offered, through the API.
+type driver struct {
+	*Demo
+	bot      *service.Service
+	base     string
+	clock    *lab.Clock
+	scenario lab.Scenario
+	told     map[state.ActionID]bool
+	slow     bool // time waits for a person
+}
+
+// patience is how much simulated time the headless visitor gives the whole story.
+const patience = 75 * time.Minute
+
+// watch follows the incident of the scenario's fault to its end.
+func (v *driver) watch(ctx context.Context) error {
+	v.told = map[state.ActionID]bool{}
+	entries := v.bot.Keeper.Subscribe(ctx)
+	deadline := v.clock.After(patience)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-entries:
+		case <-v.clock.After(5 * time.Second):
+		case <-deadline:
+			if v.Headless {
+				return v.giveUp()
+			}
+			deadline = nil
+		}
+		waits := false
+		for _, in := range v.bot.Keeper.Incidents() {
+			for _, id := range in.Actions {
+				if a, ok := v.bot.Keeper.Action(id); ok {
+					if shown(in) {
+						v.look(ctx, a)
+					}
+					waits = waits || a.State == state.AwaitingApproval
+				}
+			}
+			if in.Cause() == state.Cause(v.Fault) && v.ended(in) && shown(in) && v.Headless {
+				return v.verdict(in)
+			}
+		}
+		v.pace(waits)
+	}
+}
+
+// shown says whether the terminal has all that there is to tell of the incident: nobody acts on
+// what they have not read, and no end is told before what led to it.
+func shown(in state.Incident) bool {
+	return !slices.Contains(in.Channels, state.ChannelConsole) || in.Told[state.ChannelConsole].Rev >= in.Rev
+}
+
+// pace lets time run slowly while first aid waits for a person, who reads first.
+func (v *driver) pace(waits bool) {
+	if v.Headless || waits == v.slow {
+		return
+	}
+	v.slow = waits
+	if waits {
+		v.clock.SetSpeed(min(1, v.Speed))
+		return
+	}
+	v.clock.SetSpeed(v.Speed)
+}
+
+// look tells the visitor of an action that waits, or approves it.
+func (v *driver) look(ctx context.Context, a state.Action) {
+	if a.State != state.AwaitingApproval || v.told[a.ID] {
+		return
+	}
+	v.told[a.ID] = true
+	if !v.Headless {
+		fmt.Fprintf(v.Err, "\nTime runs as fast as yours until you decide. Approve it on the page: %s/incidents/%s\nor with: %s approve --server %s %s %s\n\n", v.base, a.Incident, os.Args[0], v.base, a.ID, state.ShortPlan(a.PlanHash))
+		return
+	}
+	fmt.Fprintf(v.Err, "\nThe visitor approves: %s\n\n", a.Change)
+	if err := v.approve(ctx, a); err != nil {
+		fmt.Fprintf(v.Err, "approving: %v\n", err)
+	}
+}
+
+func (v *driver) approve(ctx context.Context, a state.Action) error {
+	body, err := json.Marshal(map[string]string{"actor": "visitor", "reason": "demo", "plan_hash": a.PlanHash})
+	if err != nil {
+		return fmt.Errorf("encoding the approval: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, v.base+"/api/v1/actions/"+string(a.ID)+"/approve", bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("the bot's address: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("asking the bot: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 == 2 {
+		return nil
+	}
+	var e api.ErrorJSON
+	raw, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16)) // what cannot be read is not shown
+	_ = json.Unmarshal(raw, &e)
+	return fmt.Errorf("%s: %s", resp.Status, e.Error)
+}
+
+// ended reports whether the incident's story is over: its first aid is through, or there is none
+// that the bot could give. What ran out is planned again while the incident is open.
+func (v *driver) ended(in state.Incident) bool {
+	if len(in.Actions) == 0 {
+		return !v.treatable()
+	}
+	for i, id := range in.Actions {
+		a, _ := v.bot.Keeper.Action(id)
+		if last := i == len(in.Actions)-1; !a.State.Done() || last && a.RanOut() && in.Open() {
+			return false
+		}
+	}
+	return true
+}
+
+// treatable says whether the fault's playbook has first aid that the bot can give.
+func (v *driver) treatable() bool {
+	pb, ok := v.bot.Library.ForCause(v.Fault)
+	if !ok {
+		return false
+	}
+	for _, r := range pb.FirstAid {
+		if r.Action != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// verdict ends the headless demo.
+func (v *driver) verdict(in state.Incident) error {
+	fmt.Fprintf(v.Err, "\nDiagnosed: %s (%s sure), %s of the fleet's time after its onset.\n", in.Title, report.Sureness(in.Cause(), in.Diagnosis.Confidence), in.NamedAt.Sub(in.StartedAt).Round(time.Second))
+	mitigated := !v.treatable()
+	for _, id := range in.Actions {
+		a, _ := v.bot.Keeper.Action(id)
+		fmt.Fprintf(v.Err, "First aid: %s: %s. %s\n", a.Change, strings.ReplaceAll(string(a.State), "_", " "), a.Reason)
+		mitigated = mitigated || a.State == state.Succeeded
+	}
+	if !mitigated {
+		return errors.New("the incident was diagnosed, but not mitigated")
+	}
+	if !v.treatable() {
+		fmt.Fprintln(v.Err, "Its first aid is for people; the playbook says what to do.")
+	}
+	return nil
+}
+
+func (v *driver) giveUp() error {
+	var seen []string
+	for _, in := range v.bot.Keeper.Incidents() {
+		seen = append(seen, fmt.Sprintf("#%d %s: %s (%s)", in.Number, in.Cause(), in.Title, in.Status))
+		for _, id := range in.Actions {
+			a, _ := v.bot.Keeper.Action(id)
+			seen = append(seen, fmt.Sprintf("   %s: %s: %s", a.Change, a.State, a.Reason))
+		}
+	}
+	return fmt.Errorf("after %s of the fleet's time %s is not diagnosed and treated; there is:\n%s", patience, v.Fault, strings.Join(seen, "\n"))
+}

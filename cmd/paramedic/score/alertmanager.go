@@ -1,0 +1,71 @@
+package score
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/lab"
+	"paramedic/lab/alerting"
+)
+
+// alertmanagerCount is what people hear from Alertmanager without anybody who reads its alerts first.
+type alertmanagerCount struct {
+	Notifications int `json:"notifications"` // to chat and pager; what is told again because it changed or went on counts again
+	Pages         int `json:"pages"`         // incidents at the pager: a group of critical alerts that begins to fire
+}
+
+// plainAlertmanager is an Alertmanager as it is commonly configured: grouped by alertname and namespace, with
+// its own default times; critical pages, warning is posted, info is only logged; a full KV cache
+// mutes the queue behind it, see [inhibitions]. It hears what the bot hears.
+type plainAlertmanager struct {
+	manager *alerting.Alertmanager
+	open    map[string]bool // pager incidents by group key
+	count   alertmanagerCount
+}
+
+// inhibitions is the one inhibition that the articles ask for, "if the critical KV cache alert is
+// firing, suppress the request queue backup alert", in the names of an engine's alerts. Labels are
+// equal where both alerts have them: Dynamo's frontend calls the model by another label, in another
+// case.
+func inhibitions(k lab.Kind) []alerting.Inhibition {
+	model := []string{"namespace", "model_name"}
+	switch k {
+	case lab.SGLang:
+		return []alerting.Inhibition{{Source: "SGLangTokenUsageHigh", Target: "SGLangQueueBuildup", Equal: model}}
+	case lab.TRTLLM:
+		return []alerting.Inhibition{{Source: "TRTLLMKVCachePressure", Target: "TRTLLMQueueBuildup", Equal: model}}
+	}
+	vllm := alerting.Inhibition{Source: "VLLMKVCacheExhaustion", Target: "VLLMRequestQueueBackup", Equal: model}
+	if k == lab.Dynamo {
+		return []alerting.Inhibition{vllm, {Source: "VLLMKVCacheExhaustion", Target: "DynamoQueueBuildup", Equal: []string{"namespace"}}}
+	}
+	return []alerting.Inhibition{vllm}
+}
+
+func newPlainAlertmanager(k lab.Kind) *plainAlertmanager {
+	return &plainAlertmanager{open: map[string]bool{}, manager: alerting.NewAlertmanager(alerting.AlertmanagerConfig{
+		GroupBy: []string{"alertname", "namespace"}, GroupWait: 30 * time.Second, GroupInterval: 5 * time.Minute, RepeatInterval: 4 * time.Hour,
+		Inhibit: inhibitions(k),
+	})}
+}
+
+func (l *plainAlertmanager) receive(now time.Time, alerts []alerting.Alert) {
+	l.manager.Receive(now, slices.Clone(alerts))
+	for _, n := range l.manager.Due(now) {
+		key, severity := n.Webhook.GroupKey, n.Webhook.CommonLabels["severity"]
+		firing := n.Webhook.Status == "firing"
+		switch {
+		case len(n.Webhook.Alerts) == 0 || strings.EqualFold(severity, "info"):
+		case firing:
+			l.count.Notifications++
+			if severity == "critical" && !l.open[key] {
+				l.open[key] = true
+				l.count.Pages++
+			}
+		default:
+			delete(l.open, key)
+		}
+		l.manager.Sent(n, now)
+	}
+}

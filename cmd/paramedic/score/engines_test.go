@@ -1,0 +1,36 @@
+package score
+
+import (
+	"testing"
+	"time"
+
+	"paramedic/lab"
+)
+
+// Causes whose evidence comes from other metrics on another engine, or from none, are called by
+// their name there too.
+func TestCoreCausesAreDiagnosedOnEveryEngine(t *testing.T) {
+	for kind, faults := range map[lab.Kind][]string{
+		lab.SGLang: {lab.KVExhaustion, lab.KVLeak, lab.ConcurrencyCap, lab.PrefillStarvation, lab.PrefixCacheCollapse, lab.EngineHang, lab.RetryStorm, lab.GatewayFailure, lab.BadRollout},
+		lab.TRTLLM: {lab.KVExhaustion, lab.PrefillStarvation, lab.RoutingSkew, lab.EngineHang, lab.ClientCancellations, lab.ConcurrencyCap, lab.BadRollout},
+		lab.Dynamo: {lab.KVExhaustion, lab.RoutingSkew, lab.EngineHang, lab.ClientCancellations, lab.GatewayFailure, lab.BadRollout, lab.MonitoringGap},
+	} {
+		for _, fault := range faults {
+			t.Run(string(kind)+" "+fault, func(t *testing.T) {
+				t.Parallel()
+				run, err := newTrialOf(kindFault, fault, 8, Options{Kind: kind})
+				if err != nil {
+					t.Fatal(err)
+				}
+				run.enough = time.Minute
+				p, err := run.play(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p.Outcome != "right" || len(p.Misled) > 0 || p.Incidents != 1 || p.ToDiagnosis > 6*time.Minute || len(p.Harmful) > 0 {
+					t.Errorf("%s after %s, %d incidents, on the way %v\n%s", p.Outcome, p.ToDiagnosis, p.Incidents, p.Misled, p.trace)
+				}
+			})
+		}
+	}
+}

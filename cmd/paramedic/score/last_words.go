@@ -1,0 +1,37 @@
+package score
+
+import (
+	"context"
+
+	"paramedic/lab"
+	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/kubernetes"
+	"paramedic/state"
+)
+
+// LastWords reads what the containers of simulated fleets said at their end, as an API server keeps
+// it in their status. The fleets have no API server; all else that one would tell is on their
+// pages.
+type LastWords func() []*lab.Fleet
+
+// Read implements enrich.Source.
+func (fleets LastWords) Read(_ context.Context, q enrich.Query) enrich.Reading {
+	var out enrich.Reading
+	for _, s := range q.Signals {
+		if s.ID != "pod_last_error" {
+			continue
+		}
+		for _, fleet := range fleets() {
+			for _, p := range fleet.Pods() {
+				if class := kubernetes.LastError(p.LastWords); class != "" {
+					out.Samples = append(out.Samples, state.Sample{Signal: s.ID, Value: 1, Text: class, Unit: s.Unit, At: q.Now,
+						Entity: state.Entity{Cluster: q.Cluster, Namespace: p.Namespace, Pod: p.Name, Node: p.Node}})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Ping implements enrich.Source.
+func (LastWords) Ping(context.Context) error { return nil }

@@ -1,0 +1,44 @@
+package score
+
+import (
+	"testing"
+	"time"
+
+	"paramedic/lab"
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+)
+
+// What a simulated container says at its end comes back as the class that an API server's status
+// would give, and for its pod only.
+func TestTheFleetsLastWordsAreClassed(t *testing.T) {
+	for fault, want := range map[string]string{lab.CUDAOOM: "cuda_oom", lab.GPUFault: "engine_dead", lab.OOMKilled: ""} {
+		s, err := lab.NewScenario(fault, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet, err := s.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		source := LastWords(func() []*lab.Fleet { return []*lab.Fleet{fleet} })
+		q := enrich.Query{Cluster: "default", Signals: []rules.Signal{{ID: "kv_usage"}, {ID: "pod_last_error"}}}
+		if r := source.Read(t.Context(), q); len(r.Samples) != 0 {
+			t.Errorf("%s: a healthy fleet's last words are %v", fault, r.Samples)
+		}
+		fleet.Advance(fleet.Start().Add(10 * time.Minute))
+		died := map[string]bool{}
+		for _, p := range fleet.Pods() {
+			died[p.Name] = p.Restarts > 0
+		}
+		got := source.Read(t.Context(), q).Samples
+		if want == "" && len(got) > 0 || want != "" && len(got) == 0 {
+			t.Errorf("%s: %d last words", fault, len(got))
+		}
+		for _, sample := range got {
+			if sample.Text != want || !died[sample.Entity.Pod] || sample.Entity.Namespace != "llm" {
+				t.Errorf("%s: %+v", fault, sample)
+			}
+		}
+	}
+}

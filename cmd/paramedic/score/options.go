@@ -1,0 +1,151 @@
+package score
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"paramedic/internal/text"
+	"paramedic/lab"
+)
+
+// Options are what a simulated day has beside its fault. The zero value changes nothing.
+type Options struct {
+	Engine   string
+	Kind     lab.Kind
+	severity float64
+	shape    string
+	ramp     time.Duration
+	lasts    time.Duration
+	missing  float64
+	without  []string
+	noise    float64
+	workers  int
+	Traffic  string
+	rate     float64
+	trace    lab.Trace
+	given    func(flag string) bool // on the command line
+}
+
+func (o *Options) Flags(f *pflag.FlagSet) {
+	o.given = f.Changed
+	f.StringVar(&o.Engine, "engine", string(lab.VLLM), EngineUsage)
+	f.Float64Var(&o.severity, "severity", 0, "how strong the fault is; 1 is what its scenario has")
+	f.StringVar(&o.shape, "shape", "", "how the fault comes: step, ramp, pulse, sawtooth")
+	f.DurationVar(&o.ramp, "ramp", 0, "how long the fault takes to its full strength")
+	f.DurationVar(&o.lasts, "for", 0, "how long the fault lasts; without it: until it is mended")
+	f.Float64Var(&o.missing, "missing", 0, "share of the scrapes that fail")
+	f.StringSliceVar(&o.without, "without", nil, "metrics that nobody exports, each a name with * for anything: DCGM_*,vllm:num_requests_waiting")
+	f.Float64Var(&o.noise, "noise", 0, "relative noise of the GPUs' sensors")
+	f.IntVar(&o.workers, "workers", 0, "how many workers; the traffic grows with them")
+	f.StringVar(&o.Traffic, "traffic", "", "poisson, diurnal, or a file of recorded requests: Azure's LLM inference traces (CSV) or Mooncake's (JSON lines)")
+	f.Float64Var(&o.rate, "rate", 0, "requests a second over the pool; without it: the scenario's")
+}
+
+const EngineUsage = "what the workers run: vllm, sglang, dynamo (vLLM behind Dynamo's frontend), or trtllm (TensorRT-LLM)"
+
+// Load checks the options, and reads the recorded traffic, if there is any.
+func (o *Options) Load() error {
+	kind, err := lab.ParseKind(o.Engine)
+	if err != nil {
+		return fmt.Errorf("--engine: %w", err)
+	}
+	o.Kind = kind
+	for _, n := range []struct {
+		flag        string
+		value, most float64
+		needed      bool // of none there is nothing to play
+	}{
+		{"severity", o.severity, 10, true}, {"missing", o.missing, 1, false}, {"noise", o.noise, 1, false},
+		{"workers", float64(o.workers), lab.MaxWorkers, true}, {"rate", o.rate, lab.MaxRate, true},
+	} {
+		switch {
+		case !(n.value >= 0 && n.value <= n.most): // NaN is neither
+			return fmt.Errorf("--%s is %g: give a number from 0 to %g", n.flag, n.value, n.most)
+		case n.needed && n.value == 0 && o.given != nil && o.given(n.flag):
+			return fmt.Errorf("--%s is 0, of which there is nothing to play: give more, or leave it out for the scenario's", n.flag)
+		}
+	}
+	if o.ramp < 0 || o.lasts < 0 {
+		return fmt.Errorf("--ramp is %s and --for is %s: give times that are not below zero", o.ramp, o.lasts)
+	}
+	switch o.Traffic {
+	case "", "poisson", "diurnal":
+		return nil
+	}
+	f, err := os.Open(o.Traffic)
+	if err != nil {
+		return fmt.Errorf("--traffic is poisson, diurnal or a file: %w", err)
+	}
+	defer f.Close()
+	if o.trace, err = lab.ReadTrace(f); err != nil {
+		return fmt.Errorf("%s: %w", o.Traffic, err)
+	}
+	return nil
+}
+
+// varies says whether the traffic is another from hour to hour or from minute to minute.
+func (o Options) varies() bool { return o.trace != nil || o.Traffic == "diurnal" }
+
+// Apply is the scenario with the options.
+func (o Options) Apply(s lab.Scenario) lab.Scenario {
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		if o.severity > 0 && !slices.Contains(lab.Decoys(), f.Name) { // twice a load test that the pool carries is none that it carries
+			if f.Severity == 0 {
+				f.Severity = 1
+			}
+			f.Severity *= o.severity
+		}
+		if o.shape != "" {
+			f.Shape = lab.Shape(strings.ToLower(o.shape))
+		}
+		if o.ramp > 0 {
+			f.Ramp = o.ramp
+		}
+		if o.lasts > 0 {
+			f.For = o.lasts
+		}
+	}
+	s.Config.Without = o.without
+	s.Config.Noise = lab.Noise{Missing: o.missing, Gauges: o.noise}
+	if o.workers > 0 {
+		s = s.Resize(o.workers)
+	}
+	switch {
+	case o.Traffic == "diurnal":
+		s = s.Diurnal()
+	case o.trace != nil:
+		s = s.Replay(o.trace)
+	}
+	if o.rate > 0 {
+		s.Config.Workload.Rate = o.rate
+	}
+	if o.Kind != "" {
+		return s.As(o.Kind)
+	}
+	return s
+}
+
+// maxSpeed is more than a small fleet's simulation manages on a usual machine; asked for more, it
+// only spins.
+const maxSpeed = 1000
+
+func CheckSpeed(speed float64) error {
+	if !(speed > 0 && speed <= maxSpeed) { // NaN is neither
+		return fmt.Errorf("--speed is %g: give a number above 0 and up to %d", speed, maxSpeed)
+	}
+	return nil
+}
+
+// CheckFault refuses the name of a fault that there is none of.
+func CheckFault(flag, name string, known []string) error {
+	if slices.Contains(known, name) {
+		return nil
+	}
+	return fmt.Errorf("%s %q is unknown: %s", flag, name, text.DidYouMean(name, known))
+}

@@ -1,0 +1,110 @@
+package score
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"paramedic/lab"
+	"paramedic/rules/enrich/engine"
+)
+
+// The demo shows healthy traffic for this long before the fault, of the five minutes that a
+// scenario begins with.
+const HealthyShown = 100 * time.Second
+
+// Targets are the fleet's pages as they are now: a rollout brings new workers.
+func Targets(fleet *lab.Fleet, base string) []engine.Target {
+	var out []engine.Target
+	for _, t := range fleet.Targets() {
+		out = append(out, engine.Target{URL: base + t.Path, Labels: t.Labels})
+	}
+	return out
+}
+
+// A Selection says which of the lab's days are played.
+type Selection struct {
+	Seeds   int
+	First   uint64
+	Faults  []string
+	Decoys  bool
+	Doubles bool
+	Matrix  string
+	Options Options
+}
+
+// A trialID is one trial to play.
+type trialID struct {
+	kind, name string
+	seed       uint64
+}
+
+func (s Selection) Trials() []trialID {
+	names := map[string][]string{}
+	for _, name := range s.Faults {
+		kind := kindFault
+		switch {
+		case strings.Contains(name, "+"):
+			kind = kindDouble
+		case slices.Contains(lab.Decoys(), name):
+			kind = kindDecoy
+		}
+		names[kind] = append(names[kind], name)
+	}
+	if s.Decoys {
+		names[kindDecoy] = append(names[kindDecoy], lab.Decoys()...)
+	}
+	if s.Doubles {
+		for _, d := range lab.Doubles() {
+			names[kindDouble] = append(names[kindDouble], d.Name())
+		}
+	}
+	var out []trialID
+	for _, kind := range []string{kindFault, kindDecoy, kindDouble} {
+		played := map[string]bool{}
+		for _, name := range names[kind] {
+			if played[name] { // named twice it is played once: the same seed tells nothing new
+				continue
+			}
+			played[name] = true
+			for i := range s.Seeds {
+				out = append(out, trialID{kind, name, s.First + uint64(i)})
+			}
+		}
+	}
+	return out
+}
+
+// Play plays every trial, as many at a time as there are processors, and calls done after each. The
+// results are in the order of the trials.
+func (s Selection) Play(ctx context.Context, done func()) ([]TrialResult, error) {
+	// Pages are made, parsed and dropped by the thousand, and little of it lives on: collecting it
+	// less often saves a fifth of the time.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	keys := s.Trials()
+	out := make([]TrialResult, len(keys))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, k := range keys {
+		group.Go(func() error {
+			t, err := newTrialOf(k.kind, k.name, k.seed, s.Options)
+			if err != nil {
+				return err
+			}
+			if out[i], err = t.play(ctx); err != nil {
+				return err
+			}
+			done()
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,151 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"paramedic/notify/web"
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+// A fleetHealth is the structured health of every pool.
+type fleetHealth struct {
+	At      time.Time          `json:"at"`
+	Overall rules.HealthStatus `json:"overall"`
+	Pools   []rules.PoolHealth `json:"pools"`
+	Missing []state.Missing    `json:"missing"`
+}
+
+// A fleetCache keeps a health report for a moment, so that many readers cost one gathering.
+type fleetCache struct {
+	flight singleflight.Group
+	last   atomic.Pointer[fleetHealth]
+}
+
+// fleetFresh is how old a health report may be.
+const fleetFresh = 15 * time.Second
+
+// fleet is the health as the API gives it.
+func (s *Service) fleet(ctx context.Context) (any, error) { return s.fleetHealth(ctx) }
+
+// fleetHealth is the health of every pool of every cluster, at most a moment old. Whoever asked
+// first may leave: what is gathered is for all who wait, and gathering has its own deadline.
+func (s *Service) fleetHealth(ctx context.Context) (*fleetHealth, error) {
+	gathered := s.fleetCache.flight.DoChan("", func() (any, error) {
+		if last := s.fleetCache.last.Load(); last == nil || s.deps.Clock.Now().Sub(last.At) >= fleetFresh {
+			s.fleetCache.last.Store(s.gatherFleet(context.WithoutCancel(ctx)))
+		}
+		return nil, nil
+	})
+	select {
+	case <-gathered:
+		return s.fleetCache.last.Load(), nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the fleet's health: %w", ctx.Err())
+	}
+}
+
+// gatherFleet asks all clusters at once: one that cannot be reached must not make the others'
+// numbers old.
+func (s *Service) gatherFleet(ctx context.Context) *fleetHealth {
+	now := s.deps.Clock.Now()
+	signals := append(s.catalog.HealthSignals(), "pod_node") // tells whose page is at which address
+	found := make([]state.Evidence, len(s.cfg.Clusters))
+	var wg sync.WaitGroup
+	for i, c := range s.cfg.Clusters {
+		wg.Go(func() {
+			found[i] = s.gather.Gather(ctx, enrich.Request{Cluster: c.Name, Scope: state.Scope{Cluster: c.Name}, Onset: now, Now: now, Signals: signals})
+		})
+	}
+	wg.Wait()
+	out := &fleetHealth{At: now, Overall: rules.HealthUnknown, Pools: []rules.PoolHealth{}, Missing: []state.Missing{}}
+	for i, ev := range found {
+		out.Pools = append(out.Pools, MarkUnmeasured(s.catalog.Health(s.cfg.Clusters[i].Name, ev))...)
+		out.Missing = append(out.Missing, ev.Missing...)
+	}
+	rank := map[rules.HealthStatus]int{rules.Healthy: 1, rules.HealthWarning: 2, rules.HealthCritical: 3}
+	incidents := s.Keeper.ListIncidents(state.IncidentQuery{Which: state.OpenIncidents, Match: func(in *state.Incident) bool { return in.Scope.Pool != "" }}).Incidents
+	for i := range out.Pools {
+		p := &out.Pools[i]
+		if said := openTrouble(incidents, *p); rank[said] > rank[p.Overall] {
+			p.Overall = said
+		}
+		if rank[p.Overall] > rank[out.Overall] {
+			out.Overall = p.Overall
+		}
+	}
+	return out
+}
+
+// HealthChecks are the sides of a pool's health, in the order in which they are shown.
+var HealthChecks = []string{"kv_cache", "latency", "errors", "queue", "gpu"}
+
+// enoughChecks is how many sides must have been measured before a pool is called healthy. An idle
+// engine shows its cache and its queue, and no latency.
+const enoughChecks = 2
+
+// MarkUnmeasured calls no pool healthy of which hardly anything was measured: what is not known is not
+// well.
+func MarkUnmeasured(pools []rules.PoolHealth) []rules.PoolHealth {
+	for i, p := range pools {
+		measured := 0
+		for _, check := range HealthChecks {
+			if p.Checks[check].Value != nil {
+				measured++
+			}
+		}
+		if p.Overall == rules.Healthy && measured < enoughChecks {
+			pools[i].Overall = rules.HealthUnknown
+		}
+	}
+	return pools
+}
+
+// openTrouble is how bad the pool's open incidents are: a hung engine's numbers may all be in
+// bounds.
+func openTrouble(incidents []state.Incident, p rules.PoolHealth) rules.HealthStatus {
+	worst := rules.HealthUnknown
+	for _, in := range incidents {
+		if !in.Open() || in.Cause() == state.BenignAlert || in.Cluster != p.Cluster || in.Scope.Namespace != p.Namespace || in.Scope.Pool == "" || in.Scope.Pool != p.Pool {
+			continue
+		}
+		switch in.Severity {
+		case state.Critical:
+			return rules.HealthCritical
+		case state.Warning:
+			worst = rules.HealthWarning
+		}
+	}
+	return worst
+}
+
+// webFleet is the health as the pages show it.
+func (s *Service) webFleet(ctx context.Context) (web.Fleet, error) {
+	health, err := s.fleetHealth(ctx)
+	if err != nil {
+		return web.Fleet{}, err
+	}
+	out := web.Fleet{At: health.At, Overall: string(health.Overall), Missing: health.Missing}
+	for _, p := range health.Pools {
+		pool := web.Pool{Cluster: p.Cluster, Namespace: p.Namespace, Name: p.Pool, Model: p.Model, Workers: p.Workers, Pods: p.Pods, Running: p.Running, Role: p.Role, Owner: p.Owner,
+			Routes: p.Routes, Overall: string(p.Overall)}
+		for _, name := range slices.Sorted(maps.Keys(p.Checks)) {
+			c := p.Checks[name]
+			pool.Checks = append(pool.Checks, web.PoolCheck{Name: name, Status: string(c.Status), Signal: c.Signal, Value: c.Value, Unit: c.Unit, Pod: c.Pod, Note: c.Note})
+		}
+		for _, x := range p.Pathologies {
+			pool.Pathologies = append(pool.Pathologies, web.Pathology{Title: x.Title, Text: x.Text, PointsTo: x.PointsTo})
+		}
+		out.Pools = append(out.Pools, pool)
+	}
+	return out, nil
+}

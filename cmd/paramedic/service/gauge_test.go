@@ -1,0 +1,34 @@
+package service
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/state"
+)
+
+// asked keeps what a source was asked.
+type asked struct{ query enrich.Query }
+
+func (a *asked) Read(_ context.Context, q enrich.Query) enrich.Reading {
+	a.query = q
+	return enrich.Reading{}
+}
+func (*asked) Ping(context.Context) error { return nil }
+
+// A write rests on what first aid reads, so that it has to know when that was measured.
+func TestFirstAidReadsFreshValues(t *testing.T) {
+	signals, err := rules.LoadSignals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := &asked{}
+	gather := enrich.New(enrich.Config{Clusters: map[string]enrich.Cluster{"prod": {Prometheus: source}}, Signals: signals})
+	gauge{gather, state.SystemClock{}}.Read(t.Context(), "prod", state.Scope{}, time.Time{}, []string{"requests_running"})
+	if q := source.query; !q.Fresh || len(q.Signals) != 1 {
+		t.Errorf("fresh %v, %d signals", q.Fresh, len(q.Signals))
+	}
+}

@@ -1,0 +1,251 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"paramedic/cmd/paramedic/config"
+	"paramedic/notify"
+	"paramedic/notify/console"
+	"paramedic/notify/pagerduty"
+	"paramedic/notify/slack"
+	"paramedic/notify/web"
+	"paramedic/notify/wording"
+	"paramedic/playbooks"
+	"paramedic/rules"
+	"paramedic/state"
+	"paramedic/webhook"
+	"paramedic/webhook/access"
+	"paramedic/webhook/chat"
+)
+
+// door is everything that comes in over HTTP, pages and metrics included.
+func (s *Service) door() (http.Handler, error) {
+	c, tokens := s.cfg, s.tokens
+	open := OnLoopback(c.Listen)
+	var server *webhook.Server // the pages ask it who is there, and it serves them
+	cfg := web.Config{Intake: func() web.Intake { return s.intake(server.Refusing()) }}
+	if tokens != nil {
+		cfg.Authenticate = func(r *http.Request) (state.Actor, bool) { return server.Authenticate(r) }
+		cfg.Login = func(r *http.Request, token string) (string, error) {
+			session, err := server.Login(r, token)
+			if errors.Is(err, access.ErrGuesses) {
+				err = web.ErrTooManyLogins
+			}
+			return session, err
+		}
+		cfg.Logout = func(r *http.Request) { server.Logout(r) }
+	}
+	pages, err := s.pages(cfg)
+	if err != nil {
+		return nil, err
+	}
+	server = webhook.New(webhook.Config{
+		Log: s.Keeper, View: s.Keeper, Clock: s.deps.Clock, Logger: s.deps.Logger, Clusters: c.ClusterNames(),
+		Alertmanager: access.AlertmanagerAuth{
+			Bearer:    access.NewSecret(c.Auth.Alertmanager.BearerTokenFile),
+			BasicUser: c.Auth.Alertmanager.BasicAuth.Username, BasicPassword: access.NewSecret(c.Auth.Alertmanager.BasicAuth.PasswordFile),
+			ClientCert: c.Auth.Alertmanager.ClientCAFile != "", Open: open,
+		},
+		API: access.APIAuth{Tokens: tokens, Open: open},
+		Slack: chat.Config{SigningSecret: access.NewSecret(c.Notify.Slack.SigningSecretFile), Authorize: s.authorizeSlack, MayRead: s.maySlackRead(tokens), APIURL: c.Notify.Slack.APIURL,
+			HTTP: &http.Client{Timeout: 5 * time.Second}},
+		PagerDuty: webhook.PagerDuty{Secret: access.NewSecret(c.Notify.PagerDuty.WebhookSecretFile)},
+		Fleet:     s.fleet, Ready: s.Keeper.Ready, Observe: s.metrics.observe, Pages: pages, Metrics: s.metrics.handler(),
+		Backlog: s.Keeper, Limits: webhook.Limits{Lag: c.Triage.MaxLag.D()},
+		PublicURL: c.PublicURL, Aside: s.deps.Aside, Sessions: s.deps.Sessions, ObserveAside: s.metrics.aside,
+	})
+	s.CloseStreams = server.Close
+	return server, nil
+}
+
+func OnLoopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	return err == nil && config.Loopback(host)
+}
+
+// authorizeSlack returns why a Slack user may not do what the verb says. Approving follows the rule
+// of all doors; to say no, it is enough to be a responder or among the action's approvers. The
+// tokens file gives a user the role of the token that names them.
+func (s *Service) authorizeSlack(by state.Actor, verb state.Verb, action *state.Action) (string, bool) {
+	listed := s.isApprover(by.ID)
+	if action != nil {
+		listed = slices.Contains(action.Approvers, by.ID)
+	}
+	switch {
+	case verb == state.VerbApprove && action != nil:
+		reason := by.WhyNotApprove(action.Approvers)
+		return reason, reason == ""
+	case verb == state.VerbResume:
+		return "only an admin may allow first aid again", by.Role.Allows(state.Admin)
+	case by.Role.Allows(state.Responder), listed:
+		return "", true
+	}
+	return "your Slack user is not in auth.api.tokens_file (slack_user) with the role responder, nor an approver in remediate.policies", false
+}
+
+// maySlackRead says who in Slack may ask what incidents there are: who is known by user ID, and
+// everybody in the channel that they are posted to. A guest or a stranger elsewhere in the
+// workspace is neither.
+func (s *Service) maySlackRead(tokens *access.Tokens) func(chat.Asker) bool {
+	channel := strings.TrimPrefix(s.cfg.Notify.Slack.Channel, "#")
+	return func(by chat.Asker) bool {
+		if _, role, ok := tokens.SlackUser(by.User); ok && role.Allows(state.Viewer) || s.isApprover(by.User) {
+			return true
+		}
+		return channel != "" && (by.Channel == channel || by.ChannelName == channel)
+	}
+}
+
+func (s *Service) isApprover(user string) bool {
+	return slices.ContainsFunc(s.cfg.Remediate.Policies, func(p config.PolicyConfig) bool { return slices.Contains(p.Approvers, user) })
+}
+
+// notifiers makes every channel that is configured.
+func (s *Service) notifiers(links notify.Links) (*notify.Handler, error) {
+	n := s.cfg.Notify
+	all := map[state.Channel]notify.Notifier{}
+	if n.Console {
+		all[state.ChannelConsole] = console.New(console.Options{Out: s.deps.Out, Colour: s.deps.Colour})
+	}
+	if n.Slack.TokenFile != "" {
+		cfg := slack.Config{TokenFile: n.Slack.TokenFile, SigningSecretFile: n.Slack.SigningSecretFile, Channel: n.Slack.Channel, APIURL: n.Slack.APIURL}
+		if err := cfg.Validate(); err != nil {
+			return nil, fmt.Errorf("notify.slack: %w", err)
+		}
+		all[state.ChannelSlack] = slack.New(cfg, slack.Options{Clock: s.deps.Clock, Log: s.deps.Logger, Token: access.NewSecret(n.Slack.TokenFile).Value, Approves: s.tokens.SlackApproves})
+	}
+	handler := notify.HandlerConfig{View: s.Keeper, Clock: s.deps.Clock, Notifiers: all, Links: links, Several: len(s.cfg.Clusters) > 1, Playbook: s.playbookFor}
+	if len(n.Templates) > 0 {
+		templates, problems := wording.Load(n.Templates, s.deps.Logger)
+		if len(problems) > 0 {
+			return nil, fmt.Errorf("notify.templates: %s", problems[0])
+		}
+		handler.Wording = func(ctx context.Context, ch state.Channel, f notify.Facts, m notify.Message) notify.Words {
+			return templates.Words(ctx, ch, f, m, s.deps.Clock.Now())
+		}
+	}
+	if n.PagerDuty.RoutingKeyFile != "" {
+		cfg := n.PagerDuty.Notifier()
+		if err := cfg.Validate(); err != nil {
+			return nil, fmt.Errorf("notify.pagerduty: %w", err)
+		}
+		pager := pagerduty.New(cfg, pagerduty.Options{Clock: s.deps.Clock, RoutingKey: access.NewSecret(n.PagerDuty.RoutingKeyFile).Value,
+			APIToken: access.NewSecret(n.PagerDuty.APITokenFile).Value})
+		all[state.ChannelPagerDuty] = pager
+		if n.PagerDuty.APITokenFile != "" {
+			handler.Noter = pager
+		}
+	}
+	return notify.NewHandler(handler), nil
+}
+
+// NewRouter makes the routes. A channel that nothing is configured for is not part of the default
+// routes.
+func NewRouter(cfg config.Config) (*notify.Router, error) {
+	var routes []notify.Route
+	for _, r := range cfg.Notify.Routes {
+		routes = append(routes, notify.Route{Severity: r.Severity, Cause: r.Cause, Cluster: r.Scope.Cluster, Namespace: r.Scope.Namespace,
+			Model: r.Scope.Model, Pool: r.Scope.Pool, Channels: r.Channels})
+	}
+	return notify.NewRouter(routes, cfg.Channels())
+}
+
+// playbookFor is the playbook that fits the incident's verdict, with its checks answered, as
+// messages show it.
+func (s *Service) playbookFor(in *state.Incident, ev *state.Evidence) notify.Playbook {
+	pb, ok := s.Library.For(in.Diagnosis)
+	if !ok {
+		return notify.Playbook{}
+	}
+	run := playbooks.Run(pb, *in, *ev)
+	out := notify.Playbook{ID: pb.ID, Title: pb.Title, Escalate: run.Escalate}
+	for _, a := range run.Answers {
+		out.Checks = append(out.Checks, notify.Check{Ask: a.Check.Ask, Answer: a.Text, State: string(a.State)})
+	}
+	return out
+}
+
+// pages are the incident pages.
+func (s *Service) pages(cfg web.Config) (http.Handler, error) {
+	cfg.View, cfg.Clock, cfg.Logger = s.Keeper, s.deps.Clock, s.deps.Logger
+	cfg.Mode, cfg.Version, cfg.Clusters = s.cfg.Remediate.Mode, Version, s.cfg.ClusterNames()
+	cfg.Playbook, cfg.Playbooks, cfg.Fleet = s.webPlaybook, s.playbookIDs, s.webFleet
+	cfg.Titles, cfg.Units = map[string]string{}, map[string]string{}
+	signals, err := rules.LoadSignals()
+	if err != nil {
+		return nil, fmt.Errorf("loading the signals: %w", err)
+	}
+	for _, signal := range signals {
+		cfg.Titles[signal.ID], cfg.Units[signal.ID] = signal.Title, signal.Unit
+	}
+	return web.New(cfg)
+}
+
+// intake returns what the pages show about incoming alerts.
+func (s *Service) intake(refusing string) web.Intake {
+	in := web.Intake{Refusing: refusing}
+	list, _ := s.deps.Aside.Last()
+	for _, a := range list {
+		in.Aside = append(in.Aside, web.Aside{Alert: a.Alert, Text: a.Text, Receiver: a.Receiver, Count: a.Count, Last: a.Last})
+	}
+	return in
+}
+
+// playbookIDs are the playbooks that the pages list.
+func (s *Service) playbookIDs() []string {
+	var ids []string
+	for _, pb := range s.Library.All() {
+		ids = append(ids, pb.ID)
+	}
+	return ids
+}
+
+// webPlaybook is a playbook as the pages show it: an incident's, or without one that of the ID, and
+// its checks have no answers.
+func (s *Service) webPlaybook(id string, in *state.Incident, ev *state.Evidence) (web.Playbook, bool) {
+	pb, ok := s.Library.Get(id)
+	var incident state.Incident
+	var evidence state.Evidence
+	if in != nil {
+		incident = *in
+		pb, ok = s.Library.For(in.Diagnosis)
+	}
+	if !ok {
+		return web.Playbook{}, false
+	}
+	if ev != nil {
+		evidence = *ev
+	}
+	run := playbooks.Run(pb, incident, evidence)
+	body, err := playbooks.HTML(run.Body)
+	if err != nil {
+		s.deps.Logger.Warn("a playbook cannot be shown", "playbook", id, "err", err)
+	}
+	// The library's Markdown is rendered without raw HTML, so that what it gives is safe to show.
+	out := web.Playbook{ID: pb.ID, Title: pb.Title, Cause: pb.Cause, Severity: pb.Severity, Body: template.HTML(body), Worse: run.Worse, Escalate: run.Escalate} //nolint:gosec // rendered without raw HTML
+	for _, a := range run.Answers {
+		check := web.Check{ID: a.Check.ID, Ask: a.Check.Ask, State: string(a.State), Limit: a.Limit, ByHand: a.ByHand, Signal: a.Check.Signal}
+		if in != nil {
+			check.Answer = a.Text
+		} else {
+			check.State = ""
+		}
+		if a.Check.Agg != "sum" { // no single line of a chart reaches a limit on the sum of pods
+			check.Threshold = cmp.Or(a.Check.Crit, a.Check.Warn)
+		}
+		out.Checks = append(out.Checks, check)
+	}
+	for _, r := range run.FirstAid {
+		out.FirstAid = append(out.FirstAid, web.Step{Text: r.Text, When: r.When, Action: r.Action})
+	}
+	return out, true
+}

@@ -1,0 +1,70 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"paramedic/cmd/paramedic/config"
+	"paramedic/playbooks"
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// Knowledge is what a verdict is made of: the rules name the cause, and the playbooks say what to
+// do about it.
+type Knowledge struct {
+	rules.Rules
+	Library *playbooks.Library
+}
+
+// Diagnose names the cause and says what to do and what not to do about it.
+func (k Knowledge) Diagnose(in *state.Incident, ev *state.Evidence, now time.Time) state.Diagnosis {
+	d := k.Rules.Diagnose(in, ev, now)
+	pb, ok := k.Library.For(d)
+	if !ok {
+		return d
+	}
+	judged := *in
+	judged.Diagnosis, judged.Scope = d, d.Scope // what is broken, and not all that the alerts are about
+	var evidence state.Evidence
+	if ev != nil {
+		evidence = *ev
+	}
+	d.Story, d.Findings = pb.Advise(judged, evidence), playbooks.Findings(judged, evidence)
+	return d
+}
+
+func LoadRules(dir string) (*rules.Catalog, error) {
+	catalog, problems, err := rules.Load(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the rules: %w", err)
+	}
+	if len(problems) > 0 {
+		lines := make([]string, len(problems))
+		for i, p := range problems {
+			lines[i] = p.String()
+		}
+		return nil, fmt.Errorf("the rules are not valid:\n%s", strings.Join(lines, "\n"))
+	}
+	return catalog, nil
+}
+
+// LoadKnowledge reads causes and playbooks, the built-in ones and the user's. Every problem of both
+// is in the error.
+func LoadKnowledge(cfg config.Config) (*rules.Catalog, *playbooks.Library, error) {
+	catalog, problems, err := rules.Load(cfg.Triage.RulesDir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the rules: %w", err)
+	}
+	var all []error
+	for _, p := range problems {
+		all = append(all, errors.New(p.String()))
+	}
+	library, err := playbooks.Load(cfg.Playbooks.Dir)
+	if err != nil {
+		all = append(all, err)
+	}
+	return catalog, library, errors.Join(all...)
+}

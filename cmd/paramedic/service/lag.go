@@ -1,0 +1,68 @@
+package service
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	waitingInputs = prometheus.NewDesc("paramedic_backlog_inputs", "Inputs that were accepted and are not applied yet, by partition.", []string{"partition"}, nil)
+	waitingAlerts = prometheus.NewDesc("paramedic_backlog_alerts", "Alerts in the inputs that wait, by partition.", []string{"partition"}, nil)
+	waitingAge    = prometheus.NewDesc("paramedic_backlog_oldest_seconds", "Time since the oldest input that waits was accepted, by partition.", []string{"partition"}, nil)
+	waitingWork   = prometheus.NewDesc("paramedic_backlog_work_seconds", "Time that what waits will take at the speed of late, by partition; triage.max_lag bounds it.", []string{"partition"}, nil)
+	effectsDue    = prometheus.NewDesc("paramedic_outbox_due", "Effects that are due and not done.", nil, nil)
+	effectsAge    = prometheus.NewDesc("paramedic_outbox_oldest_seconds", "Time since the oldest effect that is not done fell due.", nil, nil)
+	storeReopened = prometheus.NewDesc("paramedic_store_reopened_total", "Times that the embedded store was opened again because it took no writes.", nil, nil)
+	inputsLost    = prometheus.NewDesc("paramedic_inputs_lost_total", "Accepted inputs that a damaged disk lost before they were applied.", nil, nil)
+	stateRebuilt  = prometheus.NewDesc("paramedic_partitions_rebuilt_total", "Times that a damaged partition was made again from its log.", nil, nil)
+)
+
+// damageCounts are the counters of a store that can tell of damage. *jetstream.Store has them.
+type damageCounts interface {
+	Reopened() uint64
+	Lost() uint64
+}
+
+// A lagCollector reads how far the running service is behind whenever the metrics are asked for.
+type lagCollector struct{ metrics *metrics }
+
+// Describe sends what the collector may give.
+func (c lagCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{waitingInputs, waitingAlerts, waitingAge, waitingWork, effectsDue, effectsAge, storeReopened, inputsLost, stateRebuilt} {
+		ch <- d
+	}
+}
+
+// Collect sends what is so now; before the first service runs, nothing.
+func (c lagCollector) Collect(ch chan<- prometheus.Metric) {
+	s := c.metrics.running.Load()
+	if s == nil {
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for _, lag := range s.Keeper.Lag() {
+		partition := strconv.Itoa(lag.Partition)
+		gauge(waitingInputs, float64(lag.Inputs), partition)
+		gauge(waitingAlerts, float64(lag.Alerts), partition)
+		gauge(waitingAge, lag.Age.Seconds(), partition)
+		gauge(waitingWork, lag.Work.Seconds(), partition)
+	}
+	since, due := s.Keeper.OldestDue()
+	age := 0.0
+	if !since.IsZero() {
+		age = s.deps.Clock.Now().Sub(since).Seconds()
+	}
+	gauge(effectsDue, float64(due))
+	gauge(effectsAge, age)
+	counter := func(d *prometheus.Desc, v uint64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
+	}
+	counter(stateRebuilt, s.Keeper.Rebuilt())
+	if store, ok := s.deps.Store.(damageCounts); ok {
+		counter(storeReopened, store.Reopened())
+		counter(inputsLost, store.Lost())
+	}
+}

@@ -1,0 +1,67 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"paramedic/cmd/paramedic/config"
+)
+
+// watchEvery is how often the configuration file is looked at. A ConfigMap takes longer than that
+// to arrive.
+const watchEvery = 3 * time.Second
+
+// watchConfig gives a service made of every valid new version of the configuration file. One that
+// is not valid is refused with all of its problems, and the old one stays.
+func watchConfig(ctx context.Context, path string, cfg config.Config, deps Deps) <-chan *Service {
+	out := make(chan *Service)
+	if path == "" {
+		return out
+	}
+	go func() {
+		last, _ := os.ReadFile(path)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-deps.Clock.After(watchEvery):
+			}
+			raw, err := os.ReadFile(path)
+			if err != nil || string(raw) == string(last) {
+				continue // a file that is being replaced may be away for a moment
+			}
+			last = raw
+			next, err := reload(path, raw, cfg, deps)
+			if err != nil {
+				deps.Logger.Error("the changed configuration is refused, the old one stays", "err", err)
+				continue
+			}
+			select {
+			case out <- next:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// reload makes a service of a changed configuration. What the listener and the store are made of
+// cannot change while they are in use, and what stays has to be valid together with what is new: an
+// address that is still open to all must not lose its authentication.
+func reload(path string, raw []byte, running config.Config, deps Deps) (*Service, error) {
+	cfg, err := config.Parse(path, raw)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Listen != running.Listen || cfg.State != running.State || cfg.TLS != running.TLS {
+		deps.Logger.Warn("listen, state and tls take effect at the next start")
+		cfg.Listen, cfg.State, cfg.TLS = running.Listen, running.State, running.TLS
+		if err := config.Validate(path, &cfg); err != nil {
+			return nil, fmt.Errorf("it is not valid with the listen, state and tls that the bot runs with until then:\n%w", err)
+		}
+	}
+	return New(cfg, deps)
+}

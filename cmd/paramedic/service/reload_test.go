@@ -1,0 +1,141 @@
+package service
+
+import (
+	"context"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"paramedic/cmd/paramedic/config"
+	"paramedic/state"
+	"paramedic/state/jetstream"
+)
+
+// An idleStore is for a service that is made and not run.
+type idleStore struct{ state.Store }
+
+func (idleStore) Partitions() int { return 1 }
+
+// A tickedClock is the machine's, but the configuration file is looked at when the test says so.
+type tickedClock struct {
+	state.SystemClock
+	look chan time.Time
+}
+
+func (c tickedClock) After(d time.Duration) <-chan time.Time {
+	if d == watchEvery {
+		return c.look
+	}
+	return c.SystemClock.After(d)
+}
+
+// What the metrics have counted goes on when the configuration changes: a counter that falls to
+// zero reads as a restart.
+func TestMetricsGoOnWhenTheConfigurationChanges(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "paramedic.yaml")
+	text := "listen: 127.0.0.1:0\nstate: {dir: " + filepath.Join(dir, "data") + "}\n"
+	put(t, dir, "paramedic.yaml", []byte(text))
+	cfg, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged, log := io.Pipe()
+	applied := make(chan string, 1)
+	go func() {
+		all := make([]byte, 0, 4096)
+		for buf := make([]byte, 4096); ; {
+			n, err := logged.Read(buf)
+			if all = append(all, buf[:n]...); strings.Contains(string(all), "configuration applied") || err != nil {
+				applied <- string(all)
+				_, _ = io.Copy(io.Discard, logged)
+				return
+			}
+		}
+	}()
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	store, err := jetstream.Open(context.Background(), jetstream.Config{Dir: cfg.State.Dir, Retain: time.Hour, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	clock := tickedClock{look: make(chan time.Time)}
+	host := NewHost()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- serveGenerations(ctx, path, cfg, Deps{Store: store, Clock: clock, Logger: logger, Out: io.Discard}, host)
+	}()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := store.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		log.Close()
+	}()
+	clock.look <- time.Now() // the first generation is up when somebody looks
+	for host.current.Load() == nil {
+		<-time.After(time.Millisecond)
+	}
+	ask := func(path string) string {
+		rec := httptest.NewRecorder()
+		host.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, nil))
+		return rec.Body.String()
+	}
+	ask("/healthz")
+	ask("/healthz")
+	if err := os.WriteFile(path, []byte(text+"triage: {settle: 5s}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clock.look <- time.Now()
+	if said := <-applied; !strings.Contains(said, "configuration applied") {
+		t.Fatalf("it was not applied: %s", said)
+	}
+	ask("/healthz")
+	const want = `paramedic_http_request_duration_seconds_count{code="200",route="GET /healthz"} 3`
+	if got := ask("/metrics"); !strings.Contains(got, want) {
+		t.Errorf("the counters began anew: want %s in\n%s", want, got)
+	}
+}
+
+// The listener stays as it is until the next start, and with it what it demands: an address that
+// others reach keeps its logins, and client certificates are not counted on where there is no TLS.
+func TestAReloadIsRefusedThatDoesNotFitTheRunningListener(t *testing.T) {
+	ca := newAuthority(t, "ca")
+	dir := t.TempDir()
+	cert, key := ca.issue(1, x509.ExtKeyUsageServerAuth)
+	put(t, dir, "server.pem", cert)
+	put(t, dir, "server.key", key)
+	put(t, dir, "ca.pem", ca.pem())
+	put(t, dir, "bearer", []byte("s3cret"))
+	put(t, dir, "tokens.yaml", []byte("- {name: alice, token: 0123456789abcdef0123456789abcdef, role: admin}\n"))
+	file := func(name string) string { return filepath.Join(dir, name) }
+	rest := "state: {dir: " + file("data") + "}\n"
+	tokens := "api: {tokens_file: " + file("tokens.yaml") + "}"
+	running, err := config.Parse("paramedic.yaml", []byte("listen: 0.0.0.0:8080\n"+rest+"auth: {alertmanager: {bearer_token_file: "+file("bearer")+"}, "+tokens+"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := Deps{Clock: state.SystemClock{}, Logger: slog.New(slog.DiscardHandler)}
+	for want, changed := range map[string]string{
+		"set auth.api.tokens_file": "listen: 127.0.0.1:8080\n",
+		"client certificates need tls.cert_file": "listen: 0.0.0.0:8080\ntls: {cert_file: " + file("server.pem") + ", key_file: " + file("server.key") +
+			"}\nauth: {alertmanager: {client_ca_file: " + file("ca.pem") + "}, " + tokens + "}\n",
+	} {
+		if _, err := config.Parse("paramedic.yaml", []byte(changed+rest)); err != nil {
+			t.Fatalf("by itself it has to be valid: %v", err)
+		}
+		if _, err := reload("paramedic.yaml", []byte(changed+rest), running, deps); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"paramedic/cmd/paramedic/config"
+	"paramedic/state"
+	"paramedic/state/jetstream"
+	"paramedic/webhook/access"
+	"paramedic/webhook/alertmanager"
+)
+
+// Shutting down is bounded: requests are answered and deliveries finished within these, and what is
+// left goes on at the next start.
+const (
+	drainTime = 4 * time.Second
+	closeTime = 3 * time.Second
+)
+
+// Serve runs the bot until the context ends. An empty path stands for the defaults.
+func Serve(ctx context.Context, path string, log *slog.Logger, out io.Writer) error {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return fmt.Errorf("the configuration is not valid:\n%w", err)
+	}
+	host := NewHost()
+	listener, err := host.Listen(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer host.Close(log)
+	log.Info("opening the state", "where", cmp.Or(cfg.EmbeddedDir(), cfg.State.NATS.URL)) // until then only /healthz is answered
+	store, err := jetstream.Open(ctx, jetstream.Config{Dir: cfg.EmbeddedDir(), URL: cfg.State.NATS.URL, CredentialsFile: cfg.State.NATS.CredentialsFile,
+		Replicas: cfg.State.NATS.Replicas, Retain: cfg.State.Retain.D(), Logger: log})
+	if err != nil {
+		return fmt.Errorf("opening the state: %w", err)
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+		defer cancel()
+		if err := store.Close(ctx); err != nil {
+			log.Warn("the state was not closed in time", "err", err)
+		}
+	}()
+	log.Info("listening", "address", config.Scheme(cfg)+"://"+listener.Addr().String())
+	deps := Deps{Store: store, Clock: state.SystemClock{}, Logger: log, Out: out}
+	return serveGenerations(ctx, path, cfg, deps, host)
+}
+
+// serveGenerations runs the service, and makes a new one whenever the configuration has changed and
+// is valid. The store, and with it everything that was accepted, outlives them all, and so do the
+// listener and what the metrics have counted.
+func serveGenerations(ctx context.Context, path string, cfg config.Config, deps Deps, host *Host) error {
+	deps.Metrics, deps.Aside, deps.Sessions = newMetrics(), &alertmanager.Aside{}, &access.Sessions{}
+	service, err := New(cfg, deps)
+	if err != nil {
+		return err
+	}
+	changes := watchConfig(ctx, path, cfg, deps)
+	for {
+		running, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- service.Run(running) }()
+		host.Use(service)
+		select {
+		case err := <-ended:
+			stop()
+			return err
+		case <-ctx.Done():
+			service.CloseStreams()
+			host.Drain(deps.Logger) // intake first: what is accepted now is in the log before the rooms close
+			stop()
+			return <-ended
+		case next := <-changes:
+			service.CloseStreams() // browsers connect again
+			stop()
+			if err := <-ended; err != nil {
+				return err
+			}
+			service = next
+			deps.Logger.Info("configuration applied")
+		}
+	}
+}

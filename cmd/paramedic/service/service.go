@@ -1,0 +1,231 @@
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"paramedic/cmd/paramedic/config"
+	"paramedic/notify"
+	"paramedic/playbooks"
+	"paramedic/remediate"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/guard"
+	"paramedic/remediate/policy"
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/engine"
+	"paramedic/state"
+	"paramedic/state/fold"
+	"paramedic/state/keeper"
+	"paramedic/state/outbox"
+	"paramedic/webhook/access"
+	"paramedic/webhook/alertmanager"
+)
+
+// Deps is what a service is built on that outlives it, or that the demo brings itself.
+type Deps struct {
+	Store  state.Store
+	Clock  state.Clock
+	Logger *slog.Logger
+	Out    io.Writer // the console notifier's
+	// Clusters replaces the clusters that first aid writes to; nil: those that the configuration
+	// names.
+	Clusters map[string]cluster.Cluster
+	Timing   policy.Timing
+	// Scrape names the pages to scrape instead of the configuration; nil: the configuration does.
+	Scrape func() []engine.Target
+	// Status answers for the default cluster's API server where the configuration names none; nil:
+	// nobody does.
+	Status enrich.Source
+	// ScrapeEvery is the interval of direct scrapes; zero: the default.
+	ScrapeEvery time.Duration
+	Colour      bool
+	// Metrics count on over a change of the configuration, what was set aside stays on the list,
+	// and logins last; nil: new ones.
+	Metrics  *metrics
+	Aside    *alertmanager.Aside
+	Sessions *access.Sessions
+}
+
+// A Service is the bot as one configuration makes it: every room, wired. A changed configuration
+// makes a new one on the same store.
+type Service struct {
+	cfg     config.Config
+	deps    Deps
+	catalog *rules.Catalog
+	Library *playbooks.Library
+	Keeper  *keeper.Keeper
+	gather  *enrich.Gatherer
+	outbox  *outbox.Dispatcher
+	Handler http.Handler
+	tls     *tls.Config // nil: the listener has none
+	metrics *metrics
+	tokens  *access.Tokens // nil: the API asks for none
+
+	fleetCache   fleetCache
+	background   []func(ctx context.Context) error
+	CloseStreams func() // ends event streams, which otherwise never do
+	started      time.Time
+}
+
+// New wires the rooms. It does no I/O but reading the files that the configuration names;
+// construction is one straight line on purpose, so that what depends on what can be read from top
+// to bottom.
+func New(cfg config.Config, deps Deps) (*Service, error) {
+	s := &Service{cfg: cfg, deps: deps, metrics: deps.Metrics, started: deps.Clock.Now()}
+	if s.metrics == nil {
+		s.metrics = newMetrics()
+	}
+	if s.deps.Aside == nil {
+		s.deps.Aside = &alertmanager.Aside{}
+	}
+	var err error
+	if s.catalog, s.Library, err = LoadKnowledge(cfg); err != nil {
+		return nil, err
+	}
+	router, err := NewRouter(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.Keeper = keeper.New(keeper.Config{
+		Store: deps.Store, Clock: deps.Clock, Logger: deps.Logger,
+		Fold: &fold.Fold{Triage: Knowledge{rules.Rules{Catalog: s.catalog}, s.Library}, Routing: router, Settings: cfg.Settings()},
+	})
+	if err := s.sources(); err != nil {
+		return nil, err
+	}
+	clusters := deps.Clusters
+	if clusters == nil {
+		if clusters, err = kubeClusters(cfg, deps.Logger); err != nil {
+			return nil, err
+		}
+	}
+	first := cfg.Remediation(deps.Timing)
+	first.SelfNamespace = ownNamespace()
+	aid, err := remediate.New(remediate.Config{
+		Site:     guard.Site{Rules: first, View: s.Keeper, Clusters: clusters, Gauge: gauge{s.gather, deps.Clock}, Clock: deps.Clock},
+		Playbook: s.Library.For, Logger: deps.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("first aid: %w", err)
+	}
+	if cfg.Auth.API.TokensFile != "" {
+		if s.tokens, err = access.LoadTokens(cfg.Auth.API.TokensFile); err != nil {
+			return nil, err
+		}
+	}
+	links := notify.Links{Base: cfg.BaseURL()}
+	told, err := s.notifiers(links)
+	if err != nil {
+		return nil, err
+	}
+	s.outbox, err = outbox.New(outbox.Config{
+		Source: s.Keeper, Log: s.Keeper, Clock: deps.Clock, Logger: deps.Logger, Observe: s.metrics.delivered,
+		Handlers: map[state.EffectKind]outbox.Handler{
+			state.EffectPrepare: delivery(enricher{s.gather, s.Keeper, deps.Clock}.prepare),
+			state.EffectEnrich:  enricher{s.gather, s.Keeper, deps.Clock},
+			state.EffectNotify:  delivery(told.Handle),
+			state.EffectNote:    delivery(told.Handle),
+			state.EffectPlan:    aid.Plan,
+			state.EffectRun:     aid.Run,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outbox: %w", err)
+	}
+	if s.Handler, err = s.door(); err != nil {
+		return nil, err
+	}
+	if cfg.TLS.CertFile != "" {
+		if s.tls, err = serverTLS(cfg, deps.Logger); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// ownNamespace is the namespace of the pod that the bot is; empty where it is none.
+func ownNamespace() string {
+	raw, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(raw))
+}
+
+// Run runs the service until the context ends, and returns when everything that it started has
+// ended.
+func (s *Service) Run(ctx context.Context) error {
+	s.metrics.running.Store(s)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.Keeper.Run(ctx) })
+	group.Go(func() error { return s.outbox.Run(ctx) })
+	for _, run := range s.background {
+		group.Go(func() error { return run(ctx) })
+	}
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// An enricher gathers the evidence that an incident wants.
+type enricher struct {
+	gather *enrich.Gatherer
+	view   state.View
+	clock  state.Clock
+}
+
+// Deliver gathers evidence. It cannot fail: what could not be read is missing evidence.
+func (e enricher) Deliver(ctx context.Context, ef state.Effect) outbox.Result {
+	in, ok := e.view.Incident(ef.Incident)
+	if !ok || !in.Open() {
+		return outbox.Result{Outcome: state.Outcome{Done: true}}
+	}
+	ev := e.gather.Gather(ctx, e.request(in))
+	return outbox.Result{Outcome: state.Outcome{Done: true}, Inputs: []state.Input{{At: e.clock.Now(), Cluster: in.Cluster, Evidence: &ev}}}
+}
+
+// prepare asks ahead for what will be gathered, unless that is due.
+func (e enricher) prepare(ctx context.Context, ef state.Effect) state.Outcome {
+	in, ok := e.view.Incident(ef.Incident)
+	if left := in.EnrichAt.Sub(e.clock.Now()); ok && in.Open() && in.DiagnosedAt.IsZero() && left > 0 {
+		ctx, cancel := context.WithTimeout(ctx, left)
+		defer cancel()
+		e.gather.Prepare(ctx, e.request(in))
+	}
+	return state.Outcome{Done: true}
+}
+
+func (e enricher) request(in state.Incident) enrich.Request {
+	return enrich.Request{Incident: in.ID, Cluster: in.Cluster, Scope: in.Scope, Onset: in.StartedAt, Now: e.clock.Now(), Jobs: enrich.JobsOf(in)}
+}
+
+// A gauge reads single signals for first aid.
+type gauge struct {
+	gather *enrich.Gatherer
+	clock  state.Clock
+}
+
+// Read reads signals now, with the times at which they were scraped.
+func (g gauge) Read(ctx context.Context, cluster string, scope state.Scope, onset time.Time, signals []string) state.Evidence {
+	return g.gather.Gather(ctx, enrich.Request{Cluster: cluster, Scope: scope, Onset: onset, Now: g.clock.Now(), Signals: signals, Fresh: true})
+}
+
+// delivery makes an outbox handler of a function that gives an outcome only.
+type delivery func(ctx context.Context, e state.Effect) state.Outcome
+
+// Deliver delivers the effect.
+func (d delivery) Deliver(ctx context.Context, e state.Effect) outbox.Result {
+	return outbox.Result{Outcome: d(ctx, e)}
+}

@@ -1,0 +1,238 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"paramedic/cmd/paramedic/config"
+	"paramedic/notify"
+	"paramedic/notify/pagerduty"
+	"paramedic/notify/slack"
+	"paramedic/remediate/cluster"
+	"paramedic/remediate/kube"
+	"paramedic/rules"
+	"paramedic/rules/enrich"
+	"paramedic/rules/enrich/alertmanager"
+	"paramedic/rules/enrich/engine"
+	"paramedic/rules/enrich/kubernetes"
+	"paramedic/rules/enrich/prometheus"
+	"paramedic/rules/enrich/traces"
+	"paramedic/state"
+	"paramedic/webhook/access"
+)
+
+// GathererDeps is what a gatherer needs beyond the configuration.
+type GathererDeps struct {
+	Clock  state.Clock
+	Logger *slog.Logger
+	// interval of direct scrapes; zero: the default.
+	Interval time.Duration
+	// discover names the pages of the default cluster instead of the configuration; nil: the
+	// configuration does.
+	Discover func() []engine.Target
+	// status answers for the default cluster's API server where the configuration names none; nil:
+	// nobody does.
+	Status enrich.Source
+}
+
+// NewGatherer makes the readers of live context, and the clients that scrape in the background.
+func NewGatherer(cfg config.Config, deps GathererDeps) (*enrich.Gatherer, []*engine.Client, error) {
+	signals, err := rules.LoadSignals()
+	if err != nil {
+		return nil, nil, fmt.Errorf("signals: %w", err)
+	}
+	if deps.Clock == nil {
+		deps.Clock = state.SystemClock{}
+	}
+	clusters := map[string]enrich.Cluster{}
+	var scrapers []*engine.Client
+	for i, c := range cfg.Clusters {
+		var out enrich.Cluster
+		if c.Prometheus.URL != "" {
+			prom, err := prometheus.New(prometheus.Config{URL: c.Prometheus.URL, Token: SecretReader(c.Prometheus.BearerTokenFile)})
+			if err != nil {
+				return nil, nil, fmt.Errorf("cluster %s: prometheus: %w", c.Name, err)
+			}
+			out.Prometheus = prom
+		}
+		discover := deps.Discover
+		if i > 0 {
+			discover = nil
+		}
+		if len(c.Engines) > 0 || discover != nil {
+			var targets []engine.Target
+			for _, url := range c.Engines {
+				targets = append(targets, engine.Target{URL: url})
+			}
+			scraper := engine.New(engine.Config{Targets: targets, Discover: discover, Signals: signals, Clock: deps.Clock, Log: deps.Logger, Interval: deps.Interval})
+			scrapers = append(scrapers, scraper)
+			out.Engines = scraper
+		}
+		if c.Kubernetes != nil {
+			reader, err := kubernetes.Connect(c.Kubernetes.Kubeconfig, c.Kubernetes.Context)
+			if err != nil {
+				return nil, nil, fmt.Errorf("cluster %s: kubernetes: %w", c.Name, err)
+			}
+			out.Kubernetes = reader
+		}
+		if out.Traces, err = traceSource(c); err != nil {
+			return nil, nil, err
+		}
+		if i == 0 && out.Kubernetes == nil {
+			out.Kubernetes = deps.Status
+		}
+		clusters[c.Name] = out
+	}
+	return enrich.New(enrich.Config{Clusters: clusters, Signals: signals, Log: deps.Logger}), scrapers, nil
+}
+
+// SecretReader reads what a key refers to, a file or an environment variable, whenever it is asked; nil
+// where the key is empty.
+func SecretReader(ref string) func() (string, error) {
+	if ref == "" {
+		return nil
+	}
+	return access.NewSecret(ref).Value
+}
+
+// traceSource makes the reader of a cluster's traces; nil where it has none.
+func traceSource(c config.ClusterConfig) (enrich.Source, error) {
+	if c.Traces.TempoURL == "" && c.Traces.JaegerURL == "" {
+		return nil, nil
+	}
+	client, err := traces.New(traces.Config{TempoURL: c.Traces.TempoURL, JaegerURL: c.Traces.JaegerURL, Token: SecretReader(c.Traces.BearerTokenFile)})
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	return client, nil
+}
+
+// sources makes the service's readers of live context, with what has to run for them.
+func (s *Service) sources() error {
+	gather, scrapers, err := NewGatherer(s.cfg, GathererDeps{Clock: s.deps.Clock, Logger: s.deps.Logger, Interval: s.deps.ScrapeEvery, Discover: s.deps.Scrape, Status: s.deps.Status})
+	if err != nil {
+		return err
+	}
+	s.gather = gather
+	for _, scraper := range scrapers {
+		s.background = append(s.background, func(ctx context.Context) error {
+			scraper.Run(ctx)
+			return nil
+		})
+	}
+	for _, c := range s.cfg.Clusters {
+		if c.Alertmanager.URL == "" {
+			continue
+		}
+		am, err := alertmanager.New(alertmanager.Config{URL: c.Alertmanager.URL})
+		if err != nil {
+			return fmt.Errorf("cluster %s: alertmanager: %w", c.Name, err)
+		}
+		s.background = append(s.background, func(ctx context.Context) error {
+			s.reconcile(ctx, c.Name, am)
+			return nil
+		})
+	}
+	return nil
+}
+
+// reconcileEvery is how often Alertmanager is asked what it still holds. Nothing waits for the
+// answer: it only ends what went silent.
+const reconcileEvery = time.Minute
+
+// reconcile ends alerts that vanished without a word.
+func (s *Service) reconcile(ctx context.Context, cluster string, am *alertmanager.Client) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.deps.Clock.After(reconcileEvery):
+		}
+		if err := s.endVanished(ctx, cluster, am); err != nil && ctx.Err() == nil {
+			s.deps.Logger.Warn("alerts that went without a word were not looked for", "cluster", cluster, "err", err)
+		}
+	}
+}
+
+// endVanished asks Alertmanager only while alerts are taken for firing, and records only those that
+// it does not hold: a listing may be long, and the log keeps what it is given.
+func (s *Service) endVanished(ctx context.Context, cluster string, am *alertmanager.Client) error {
+	firing := s.Keeper.Firing(cluster)
+	if len(firing) == 0 {
+		return nil
+	}
+	asked := s.deps.Clock.Now()
+	held, err := am.Present(ctx)
+	if err != nil {
+		return fmt.Errorf("asking what alertmanager holds: %w", err)
+	}
+	gone := slices.DeleteFunc(firing, func(fp state.Fingerprint) bool {
+		_, found := slices.BinarySearch(held, fp)
+		return found
+	})
+	if len(gone) == 0 {
+		return nil
+	}
+	return s.Keeper.Append(ctx, state.Input{Cluster: cluster, Vanished: &state.Vanished{At: asked, Fingerprints: gone}})
+}
+
+// kubeClusters are the clusters that first aid may write to, as far as their service accounts let
+// it.
+func kubeClusters(cfg config.Config, log *slog.Logger) (map[string]cluster.Cluster, error) {
+	out := map[string]cluster.Cluster{}
+	for _, c := range cfg.Clusters {
+		if c.Kubernetes == nil {
+			continue
+		}
+		cluster, err := kube.Connect(c.Kubernetes.Kubeconfig, c.Kubernetes.Context, kube.Options{Logger: log})
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s: kubernetes: %w", c.Name, err)
+		}
+		out[c.Name] = cluster
+	}
+	return out, nil
+}
+
+// PingAlertmanagers asks every cluster's Alertmanager whether it answers, and returns the problems
+// by "cluster/alertmanager".
+func PingAlertmanagers(ctx context.Context, cfg config.Config) map[string]error {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	out := map[string]error{}
+	for _, c := range cfg.Clusters {
+		if c.Alertmanager.URL == "" {
+			continue
+		}
+		wg.Go(func() {
+			am, err := alertmanager.New(alertmanager.Config{URL: c.Alertmanager.URL})
+			if err == nil {
+				err = am.Ping(ctx)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[c.Name+"/alertmanager"] = err
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// PingChannels probes the channels without posting or paging.
+func PingChannels(ctx context.Context, cfg config.Config) []notify.Probe {
+	var out []notify.Probe
+	if n := cfg.Notify.Slack; n.TokenFile != "" {
+		notifier := slack.New(slack.Config{TokenFile: n.TokenFile, SigningSecretFile: n.SigningSecretFile, Channel: n.Channel, APIURL: n.APIURL},
+			slack.Options{Clock: state.SystemClock{}, Token: access.NewSecret(n.TokenFile).Value})
+		out = notifier.Probe(ctx, access.NewSecret(n.SigningSecretFile).Value)
+	}
+	if n := cfg.Notify.PagerDuty; n.RoutingKeyFile != "" {
+		pager := pagerduty.New(n.Notifier(), pagerduty.Options{Clock: state.SystemClock{}, RoutingKey: access.NewSecret(n.RoutingKeyFile).Value,
+			APIToken: access.NewSecret(n.APITokenFile).Value})
+		out = append(out, pager.Probe(ctx, access.NewSecret(n.WebhookSecretFile).Value)...)
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package survey
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"paramedic/cmd/paramedic/service"
+	"paramedic/rules"
+	"paramedic/state"
+)
+
+// checkNames are the sides of a pool's health as people read them, where that is not their ID.
+var checkNames = map[string]string{"kv_cache": "KV cache", "gpu": "GPU", "error_budget": "error budget"}
+
+// Notes say why a pool that is not healthy is not, where a value alone does not, and which
+// pathologies it shows.
+func (f Report) Notes() []string {
+	var lines []string
+	for _, p := range f.Pools {
+		name := poolName(p)
+		for _, check := range append(slices.Clone(service.HealthChecks), "error_budget", "workers") {
+			if c := p.Checks[check]; c.Note != "" && c.Status != rules.Healthy {
+				lines = append(lines, fmt.Sprintf("%s: %s: %s", name, cmp.Or(checkNames[check], check), c.Note))
+			}
+		}
+		for _, x := range p.Pathologies {
+			causes := make([]string, len(x.PointsTo))
+			for i, c := range x.PointsTo {
+				causes[i] = string(c)
+			}
+			lines = append(lines, fmt.Sprintf("%s: %s: %s. Looks like %s", name, x.Title, x.Text, strings.Join(causes, ", ")))
+		}
+	}
+	return lines
+}
+
+func poolName(p rules.PoolHealth) string { return cmp.Or(p.Pool, p.Model, "the pool") }
+
+// Unmeasured says of every pool which sides of its health nobody could measure, and why: silence
+// would read as health.
+func (f Report) Unmeasured() []string {
+	why := map[string]string{}
+	for _, m := range f.Missing {
+		why[m.Signal] = m.Reason
+	}
+	var lines []string
+	for _, p := range f.Pools {
+		var reasons []string
+		names := map[string][]string{}
+		for _, check := range service.HealthChecks {
+			c := p.Checks[check]
+			if c.Value != nil {
+				continue
+			}
+			reason := cmp.Or(why[c.Signal], "no value")
+			if names[reason] == nil {
+				reasons = append(reasons, reason)
+			}
+			names[reason] = append(names[reason], cmp.Or(checkNames[check], check))
+		}
+		for _, reason := range reasons {
+			lines = append(lines, fmt.Sprintf("%s: not measured: %s (%s)", poolName(p), strings.Join(names[reason], ", "), reason))
+		}
+	}
+	for _, why := range f.Untraced {
+		lines = append(lines, "not measured: traces of requests ("+why+")")
+	}
+	return lines
+}
+
+// untraced is why there are no traces in what was asked for; empty where there are, or nobody named
+// a store of them.
+func untraced(ev state.Evidence) string {
+	for _, m := range ev.Missing {
+		if m.Signal == "trace_requests" {
+			return m.Reason
+		}
+	}
+	return ""
+}
+
+// Closing is the last word on a fleet in which no pool shows a symptom; empty where one does.
+func (f Report) Closing() string {
+	if len(f.Verdict) > 0 {
+		return ""
+	}
+	unknown, unwell := 0, false
+	for _, p := range f.Pools {
+		if p.Overall == rules.HealthUnknown {
+			unknown++
+		}
+		unwell = unwell || p.Overall == rules.HealthWarning || p.Overall == rules.HealthCritical
+	}
+	switch {
+	case unwell:
+		return "No symptom of trouble yet, but not all is well: see the HEALTH of its pools."
+	case len(f.Unread) > 0:
+		return "Nothing else is wrong that could be seen."
+	case unknown > 0 && unknown == len(f.Pools):
+		return "Too little was measured to say that nothing is wrong."
+	case len(f.Unmeasured()) > 0:
+		return "Nothing is wrong that could be seen, as far as it was measured."
+	}
+	return "Nothing is wrong that could be seen."
+}

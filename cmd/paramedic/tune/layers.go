@@ -1,0 +1,244 @@
+package tune
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Kinds of layers, as transformers calls them in layer_types.
+const (
+	keepsAll    = "full_attention"
+	keepsWindow = "sliding_attention"
+	keepsChunk  = "chunked_attention"
+	keepsState  = "linear_attention"
+)
+
+// uncomputed are keys of configurations whose layers differ in ways that are not computed here:
+// layers with states of other kinds (Jamba, Nemotron-H, Zamba, MiniMax, Kimi Linear), windows with
+// heads of their own (Gemma 4, MiMo), a cache that is compressed (DeepSeek V4).
+var uncomputed = []string{"hybrid_override_pattern", "hybrid_layer_pattern", "attn_layer_period", "attn_layer_indices", "layers_block_type", "attn_type_list",
+	"linear_attn_config", "block_configs", "compress_ratios", "mamba_d_state", "mamba_num_heads", "ssm_cfg", "ssm_state_size", "state_size", "global_head_dim",
+	"num_global_key_value_heads", "swa_num_key_value_heads", "swa_head_dim", "cross_attention_layers"}
+
+// byShape is what helps where a configuration does not.
+const byShape = "give --layers, --kv-heads and --head-dim of the layers that keep every token"
+
+// encoders are kinds of models that read a text as a whole and write none: nothing of them is kept
+// for a next token.
+var encoders = []string{"albert", "bert", "camembert", "convbert", "deberta", "deberta-v2", "distilbert", "electra", "ernie", "eurobert", "ibert", "jina_bert", "modernbert",
+	"mpnet", "neobert", "new", "nomic_bert", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xlm-roberta-flash"}
+
+// noKVCache refuses models for which advice on the KV cache would be wrong whatever their shape.
+func (c *modelConfig) noKVCache() error {
+	const noAdvice = "advice on the KV cache does not apply to it"
+	masked := slices.ContainsFunc(c.Architectures, func(a string) bool { return strings.HasSuffix(a, "ForMaskedLM") })
+	switch {
+	case c.EncoderDecoder:
+		return errors.New("the model has an encoder and a decoder, of which what attention keeps is not computed here: " + noAdvice)
+	case c.IsDecoder: // a BERT that writes
+		return nil
+	case slices.Contains(encoders, c.ModelType), masked, c.Causal != nil && !*c.Causal:
+		return errors.New("the model is an encoder only (model_type " + cmp.Or(c.ModelType, "unknown") + "), which keeps no keys and values between steps: " + noAdvice +
+			", and --max-num-seqs is a matter of speed alone")
+	}
+	return nil
+}
+
+// windowPatterns are models whose configuration need not say that every so many layers one keeps
+// everything, as transformers fills it in.
+var windowPatterns = map[string]int{"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4, "gpt_oss": 2}
+
+// kinds are the kinds of the model's layers, in their order. Sources: transformers' configuration
+// classes of the models that are named here and, for a window that no layer is said to be without,
+// vLLM's ModelConfig.get_sliding_window.
+func (c *modelConfig) kinds() ([]string, error) {
+	for _, key := range uncomputed {
+		if v, ok := c.raw[key]; ok && string(v) != "null" && string(v) != "[]" {
+			return nil, fmt.Errorf("%q says that layers keep what is not computed here: %s; what the others keep is left out then", key, byShape)
+		}
+	}
+	out, err := c.layout()
+	if err != nil {
+		return nil, err
+	}
+	if len(out) != c.Layers {
+		return nil, fmt.Errorf("layer_types has %d layers, num_hidden_layers is %d: %s", len(out), c.Layers, byShape)
+	}
+	if c.Shared < 0 || c.Shared >= c.Layers {
+		return nil, fmt.Errorf("num_kv_shared_layers is %d of %d layers: %s", c.Shared, c.Layers, byShape)
+	}
+	return out[:c.Layers-c.Shared], nil // the last ones use the keys and values of others (Gemma 3n)
+}
+
+func (c *modelConfig) layout() ([]string, error) {
+	if len(c.Layout) > 0 {
+		return slices.Clone(c.Layout), nil
+	}
+	pattern := windowPatterns[c.ModelType]
+	if v := string(c.Pattern); v != "" && v != "null" {
+		if err := json.Unmarshal(c.Pattern, &pattern); err != nil || pattern < 1 {
+			return nil, fmt.Errorf("sliding_window_pattern %s is not understood: %s", v, byShape)
+		}
+	}
+	every := func(n int, other string) []string {
+		out := make([]string, c.Layers)
+		for i := range out {
+			out[i] = other
+			if n > 0 && (i+1)%n == 0 {
+				out[i] = keepsAll
+			}
+		}
+		return out
+	}
+	switch {
+	case c.FullInterval > 0: // Qwen3-Next, Qwen3.5
+		return every(c.FullInterval, keepsState), nil
+	case c.ChunkSize != nil && len(c.NoRope) == c.Layers: // Llama 4
+		out := every(1, keepsAll)
+		for i, rope := range c.NoRope {
+			if rope != 0 {
+				out[i] = keepsChunk
+			}
+		}
+		return out, nil
+	case c.ChunkSize != nil:
+		return every(max(c.NoRopeInterval, 4), keepsChunk), nil
+	case c.Window == nil, c.UseWindow != nil && !*c.UseWindow:
+		return every(1, keepsAll), nil
+	case pattern > 0:
+		return every(pattern, keepsWindow), nil
+	}
+	out := every(0, keepsWindow)                        // Mistral 7B, Phi-3
+	if c.UseWindow != nil && c.MaxWindowLayers != nil { // Qwen2: from that layer on
+		for i := range min(max(*c.MaxWindowLayers, 0), c.Layers) {
+			out[i] = keepsAll
+		}
+	}
+	return out, nil
+}
+
+// shape is the model's share in the KV cache.
+func (c *modelConfig) shape() (Model, error) {
+	if c.Layers <= 0 || c.Heads <= 0 {
+		return Model{}, fmt.Errorf("it does not say num_hidden_layers and num_attention_heads: %s", byShape)
+	}
+	m := Model{KVHeads: c.KVHeads, HeadDim: c.HeadDim, Heads: c.Heads}
+	if m.KVHeads == 0 {
+		m.KVHeads = c.Heads // no grouped queries
+	}
+	if m.HeadDim == 0 {
+		m.HeadDim = c.Hidden / c.Heads
+	}
+	if c.KVLoraRank > 0 && c.ModelType != "minicpm3" { // which keeps whole keys and values
+		m.Latent = c.KVLoraRank + c.RopeHeadDim
+	}
+	if m.Latent == 0 && (m.KVHeads < 1 || m.HeadDim < 1) {
+		return m, fmt.Errorf("it does not say how large its heads are: %s", byShape)
+	}
+	if m.Latent == 0 && c.ValueHeadDim > 0 && c.ValueHeadDim != m.HeadDim {
+		return m, fmt.Errorf("keys have %d numbers and values %d, which is not computed here: %s", m.HeadDim, c.ValueHeadDim, byShape)
+	}
+	kinds, err := c.kinds()
+	if err != nil {
+		return m, err
+	}
+	for _, kind := range kinds {
+		switch kind {
+		case keepsAll, "attention":
+			m.Layers++
+		case keepsWindow:
+			m.WindowLayers++
+		case keepsChunk:
+			m.WindowLayers++
+		case keepsState:
+			m.StateLayers++
+		default:
+			return m, fmt.Errorf("layers of the kind %q are not computed here: %s", kind, byShape)
+		}
+	}
+	if m.WindowLayers > 0 {
+		if m.Window, err = c.window(kinds); err != nil {
+			return m, err
+		}
+	}
+	if m.StateLayers > 0 {
+		if m.StateBytes, err = c.stateBytes(); err != nil {
+			return m, err
+		}
+		if m.Layers == 0 {
+			return m, errors.New("no layer of it keeps tokens: its memory does not grow with the length of requests, and --max-num-seqs is a matter of speed alone")
+		}
+	}
+	return m, nil
+}
+
+// shaped is the model as --layers and its like describe it, which win: all those layers keep every
+// token.
+func (c *modelConfig) shaped(layers, kvHeads, headDim int) Model {
+	m := Model{Layers: cmp.Or(layers, c.Layers), KVHeads: cmp.Or(kvHeads, cmp.Or(c.KVHeads, c.Heads)), HeadDim: cmp.Or(headDim, c.HeadDim), Heads: max(0, c.Heads)}
+	if m.HeadDim == 0 && c.Heads > 0 {
+		m.HeadDim = c.Hidden / c.Heads
+	}
+	return m
+}
+
+// window is how many tokens the layers with a window keep. A layer of chunked attention keeps its
+// chunk.
+func (c *modelConfig) window(kinds []string) (int, error) {
+	w := c.Window
+	if slices.Contains(kinds, keepsChunk) {
+		if slices.Contains(kinds, keepsWindow) {
+			return 0, fmt.Errorf("it has layers with windows and with chunks, which is not computed here: %s", byShape)
+		}
+		w = c.ChunkSize
+	}
+	if w == nil || *w < 1 {
+		return 0, fmt.Errorf("its layers have a window, but it does not say how large (sliding_window): %s", byShape)
+	}
+	return *w, nil
+}
+
+// stateBytes is what a layer of gated linear attention (Qwen3-Next, Qwen3.5) keeps of a request:
+// the last inputs of its convolution, and a matrix a value head.
+//
+//	(2 · key heads · key dim + value heads · value dim) · (kernel − 1) · bytes + value heads · value dim · key dim · state bytes
+//
+// Qwen3-Next: 8,192·3·2 + 32·128·128·2 = 1,097,728. Source: vLLM's
+// MambaStateShapeCalculator.gated_delta_net_state_shape; the type of the matrix is mamba_ssm_dtype
+// where the configuration has it.
+func (c *modelConfig) stateBytes() (float64, error) {
+	if c.ConvKernel < 1 || c.KeyHeads < 1 || c.KeyDim < 1 || c.ValueHeads < 1 || c.ValueDim < 1 {
+		return 0, fmt.Errorf("it has layers that keep states whose size cannot be told (linear_num_value_heads and its like): %s", byShape)
+	}
+	number, err := dtypeBytes(c.dtype())
+	if err != nil {
+		return 0, err
+	}
+	state := number
+	if c.StateDtype != "" {
+		if state, err = dtypeBytes(c.StateDtype); err != nil {
+			return 0, err
+		}
+	}
+	convolution := float64((2*c.KeyHeads*c.KeyDim + c.ValueHeads*c.ValueDim) * (c.ConvKernel - 1))
+	return convolution*number + float64(c.ValueHeads*c.ValueDim*c.KeyDim)*state, nil
+}
+
+// latentBytes is what a layer of DeepSeek's sparse attention (V3.2) keeps of a token, in the KV
+// cache's default type for it: 656 bytes of packed fp8 with its scales, or the latent vector in
+// another type, and the indexer's key in fp8 with a scale every 128 numbers. Source: vLLM's
+// MLAAttentionSpec (fp8_ds_mla) and ModelArchitectureConfig.get_indexer_cache_head_size.
+func (c *modelConfig) latentBytes(m Model, kvDtype string, number float64) float64 {
+	if m.Latent == 0 || c.IndexDim == 0 {
+		return 0
+	}
+	latent := 656.0
+	if kvDtype != "auto" && kvDtype != "" && number > 1 {
+		latent = float64(m.Latent) * number
+	}
+	return latent + float64(c.IndexDim) + float64(c.IndexDim/128*4)
+}

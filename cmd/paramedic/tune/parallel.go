@@ -1,0 +1,71 @@
+package tune
+
+import (
+	"fmt"
+	"strings"
+)
+
+// mostRanks is the largest tensor-parallel group that is spoken of.
+const mostRanks = 64
+
+// divides says whether so many GPUs can share the model: each has as many attention heads as the
+// others, and as many KV heads, or one that as many others keep as well. Sources: vLLM's
+// ModelConfig.verify_with_parallel_config and QKVParallelLinear; SGLang's is the same.
+func (m Model) divides(tensorParallel int) bool {
+	if m.Heads%tensorParallel != 0 { // not known: 0
+		return false
+	}
+	return m.Latent > 0 || m.KVHeads%tensorParallel == 0 || tensorParallel%m.KVHeads == 0
+}
+
+// grouped refuses heads that no model has: as many of its attention heads share each KV head.
+func (m Model) grouped() error {
+	if m.Latent > 0 || m.Heads == 0 || m.KVHeads == 0 || m.Heads%m.KVHeads == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d attention heads cannot share %d KV heads: attention heads are a multiple of KV heads; see num_attention_heads and num_key_value_heads (--kv-heads)", m.Heads, m.KVHeads)
+}
+
+// ranks are the sizes of tensor-parallel groups that can share the model, up to most.
+func (m Model) ranks(most int) []int {
+	var out []int
+	for n := 1; n <= most; n++ {
+		if m.divides(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// parallel refuses a tensor-parallel group that the engine would refuse.
+func (m Model) parallel(tensorParallel int) error {
+	if m.divides(tensorParallel) {
+		return nil
+	}
+	var fit []string
+	for _, n := range m.ranks(mostRanks) {
+		fit = append(fit, fmt.Sprint(n))
+	}
+	what := fmt.Sprintf("%d KV heads are neither divided by it nor divide it", m.KVHeads)
+	if m.Heads%tensorParallel != 0 {
+		what = fmt.Sprintf("it does not divide the model's %d attention heads", m.Heads)
+	}
+	return fmt.Errorf("--tensor-parallel %d: %s, so that engines refuse to start; use %s", tensorParallel, what, strings.Join(fit, ", "))
+}
+
+// inOneMachine is how many GPUs a machine has as a rule: advice does not go beyond.
+const inOneMachine = 8
+
+// wider finds the smallest larger group within one machine for which something holds; 0: none.
+func (h Hardware) wider(m Model, holds func(Hardware) bool) int {
+	for _, n := range m.ranks(inOneMachine) {
+		if n <= h.TensorParallel {
+			continue
+		}
+		h.TensorParallel = n
+		if holds(h) {
+			return n
+		}
+	}
+	return 0
+}
