@@ -86,6 +86,10 @@ var may = map[string][]string{
 	"notify/web":       {"state", "notify"},
 	"notify/wording":   {"state", "notify"},
 
+	"notify/notifytest":              {"notify"},
+	"notify/slack/slacktest":         {"notify/notifytest"},
+	"notify/pagerduty/pagerdutytest": {"notify/notifytest"},
+
 	"remediate/cluster":       {},
 	"remediate/engineflag":    {"remediate/cluster"},
 	"remediate/policy":        {"state", "playbooks"},

@@ -25,11 +25,11 @@ const (
 var pending = []string{
 	"cmd/paramedic/",
 	"docs/",
-	"notify/",
+
 	"playbooks/",
 	"remediate/",
 
-	"webhook/",
+
 	"CHANGELOG.md",
 	"README.md",
 	"CONTRIBUTING.md",
