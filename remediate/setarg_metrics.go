@@ -6,7 +6,7 @@ import (
 
 func (setEngineArg) Metrics() []verify.Metric {
 	return []verify.Metric{
-		{Signal: "preemption_rate", Unit: "1/s", Agg: verify.AggSum, Direction: "lower", Ends: true, Better: 0.2, Worse: 1.5, Noise: 0.05},
+		{Signal: "preemption_rate", Unit: "1/s", Agg: verify.AggSum, Direction: "lower", MustEnd: true, Better: 0.2, Worse: 1.5, Noise: 0.05},
 		{Signal: "preemption_rate", Unit: "1/s", Agg: verify.AggSum, Direction: "raise", Guardrail: true, Worse: 1.5, Noise: 0.2},
 		{Signal: "kv_usage", Unit: "ratio", Agg: verify.AggMax, Direction: "lower", Better: 0.93, Worse: 1.1, Noise: 0.02},
 		{Signal: "requests_waiting", Unit: "requests", Agg: verify.AggSum, Direction: "raise", Better: 0.7, Worse: 1.5, Noise: 2},

@@ -155,7 +155,7 @@ func ptr(v float64) *float64 { return &v }
 
 // calm returns a scene of a sick pool for which every guard that it is made for allows.
 func calm(kind string) *guard.Scene {
-	c := remediatetest.Calm(kind)
+	c := remediatetest.NewCase(kind)
 	s := &guard.Scene{Site: &guard.Site{Rules: c.Rules, View: c.View}, Now: noon, Incident: c.Incident, Action: c.Action, Namespace: c.Namespace, Workload: c.Workload, Pods: c.Pods, Pod: c.Pod, Evidence: c.Evidence}
 	s.Kind, _ = actionOf(kind)
 	s.Rule = s.Site.For(s.Action.Cause, kind, s.Action.Target)
@@ -164,7 +164,7 @@ func calm(kind string) *guard.Scene {
 
 // sample adds a value that a worker reports.
 func sample(s *guard.Scene, signal, pod string, value float64, age time.Duration) {
-	remediatetest.Add(&s.Evidence, signal, pod, value, s.Now.Add(-age))
+	remediatetest.AddSample(&s.Evidence, signal, pod, value, s.Now.Add(-age))
 }
 
 // each adds a value that every worker of the pool reports now.

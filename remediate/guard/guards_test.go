@@ -84,7 +84,7 @@ func TestStrictestAnswerIsWeighed(t *testing.T) {
 }
 
 func TestReasonsReadAsSentences(t *testing.T) {
-	for got, want := range map[string]string{whom(nil): "", whom([]string{"asha", "lin"}): " (asha, lin)", orNone(nil): "none", orNone([]string{"a", "b"}): "a, b", HaltedBy(state.Halt{Actor: state.Actor{ID: "asha"}, Reason: "drill"}): "asha: drill",
+	for got, want := range map[string]string{inParens(nil): "", inParens([]string{"asha", "lin"}): " (asha, lin)", orNone(nil): "none", orNone([]string{"a", "b"}): "a, b", HaltedBy(state.Halt{Actor: state.Actor{ID: "asha"}, Reason: "drill"}): "asha: drill",
 		HaltedBy(state.Halt{Actor: state.Actor{ID: "asha"}}): "asha"} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

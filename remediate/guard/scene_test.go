@@ -58,7 +58,7 @@ var noon = remediatetest.Noon
 
 // calm returns a scene of a sick pool for which every guard that it is made for allows.
 func calm(kind string) *Scene {
-	c := remediatetest.Calm(kind)
+	c := remediatetest.NewCase(kind)
 	s := &Scene{Site: &Site{Rules: c.Rules, View: c.View}, Now: noon, Incident: c.Incident, Action: c.Action, Namespace: c.Namespace, Workload: c.Workload, Pods: c.Pods, Pod: c.Pod, Evidence: c.Evidence}
 	s.Rule = s.Site.For(s.Action.Cause, kind, s.Action.Target)
 	return s
@@ -66,7 +66,7 @@ func calm(kind string) *Scene {
 
 // sample adds a value that a worker reports.
 func sample(s *Scene, signal, pod string, value float64, age time.Duration) {
-	remediatetest.Add(&s.Evidence, signal, pod, value, s.Now.Add(-age))
+	remediatetest.AddSample(&s.Evidence, signal, pod, value, s.Now.Add(-age))
 }
 
 // each adds a value that every worker of the pool reports now.

@@ -73,7 +73,7 @@ func TestGroupNamesItsOwnPods(t *testing.T) {
 	if got := GroupOf(ev, "llm", "a-0"); !strings.HasSuffix(got, "(a-0, a-1)") {
 		t.Error(got)
 	}
-	if listed(state.Evidence{Workers: []state.Worker{{Pod: "a"}}}, cluster.Pod{Name: "a"}) {
+	if inEvidence(state.Evidence{Workers: []state.Worker{{Pod: "a"}}}, cluster.Pod{Name: "a"}) {
 		t.Error("a worker without a UID is known")
 	}
 	if cluster.Selects(map[string]string{"a": ""}, map[string]string{}) || !cluster.Selects(map[string]string{"a": ""}, map[string]string{"a": ""}) {

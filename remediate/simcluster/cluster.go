@@ -68,7 +68,7 @@ func (c *Cluster) workload(ref cluster.Ref) (cluster.Workload, error) {
 	return w, nil
 }
 
-// of are a workload's pods, with their readiness as of now.
+// of returns a workload's pods, with their readiness now.
 func (c *Cluster) of(ref cluster.Ref) []cluster.Pod {
 	var out []cluster.Pod
 	for _, p := range c.pods {
