@@ -11,7 +11,7 @@ import (
 	"paramedic/state"
 )
 
-// putBack is what a GitOps tool does that finds a value which its source does not have.
+// putBack changes the value as a GitOps tool does that finds a value other than its source's.
 func (w *world) putBack() {
 	w.cluster.SetArgs(pool, "argocd-controller", "--model=llama", "--max-num-seqs=256")
 }

@@ -79,14 +79,14 @@ func TestStandingPlanIsTheSameInAllThatMatters(t *testing.T) {
 		"denied, nothing denies": {old: denied(), stands: true},
 	} {
 		p, m := planned(waiting(c.old))
-		got, same := p.standing(waiting(c.fresh), c.refused)
+		got, same := p.currentRun(waiting(c.fresh), c.refused)
 		if (got.ID != "") != c.stands || same != c.same {
 			t.Errorf("%s: %q stands, same %t", name, got.ID, same)
 		}
 		if m.Actions = nil; !c.stands {
 			continue
 		}
-		if _, same := p.standing(waiting(c.fresh), c.refused); same {
+		if _, same := p.currentRun(waiting(c.fresh), c.refused); same {
 			t.Errorf("%s: nothing stands, and is the same", name)
 		}
 	}
@@ -168,12 +168,12 @@ func TestCallOffEndsOnlyWhatWaits(t *testing.T) {
 	}
 	for _, st := range []state.ActionState{state.Intent, state.Applied, state.Verifying, state.RollbackIntent} {
 		p, m := planned(waiting(func(a *state.Action) { a.State = st }))
-		if got := p.callOff(m.Incidents[0], nil, state.Superseded, "the plan changed"); len(got) != 0 {
+		if got := p.cancelPlans(m.Incidents[0], nil, state.Superseded, "the plan changed"); len(got) != 0 {
 			t.Errorf("%s: a run under way was superseded by a plan", st)
 		}
 	}
 	p, m := planned(waiting(nil))
-	if got := p.callOff(m.Incidents[0], map[state.ActionID]bool{"ACT-1": true}, state.Superseded, "why"); len(got) != 0 {
+	if got := p.cancelPlans(m.Incidents[0], map[state.ActionID]bool{"ACT-1": true}, state.Superseded, "why"); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }

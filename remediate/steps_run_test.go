@@ -195,11 +195,11 @@ func TestFollowingPlanSeesTheStep(t *testing.T) {
 		return out
 	}
 	want := []string{"ACT-1 superseded", "ACT-2 verifying"}
-	if v := (moved{m, run}); !slices.Equal(names(v.BegunActions()), want) || !slices.Equal(names(v.ActionsOf("INC-1")), want) {
+	if v := (viewAfter{m, run}); !slices.Equal(names(v.BegunActions()), want) || !slices.Equal(names(v.ActionsOf("INC-1")), want) {
 		t.Errorf("%v %v", names(v.BegunActions()), names(v.ActionsOf("INC-1")))
 	}
 	run.Steps = nil // it never began
-	if v := (moved{m, run}); !slices.Equal(names(v.BegunActions()), want[1:]) {
+	if v := (viewAfter{m, run}); !slices.Equal(names(v.BegunActions()), want[1:]) {
 		t.Errorf("%v", names(v.BegunActions()))
 	}
 }

@@ -166,7 +166,9 @@ func namespace(ns *corev1.Namespace, services []corev1.Service, budgets []policy
 		pdb := cluster.Budget{Name: b.Name, Allowed: int(b.Status.DisruptionsAllowed),
 			ComplexSelector: b.Spec.Selector == nil}
 		if b.Spec.Selector != nil {
-			pdb.Selector, pdb.ComplexSelector = b.Spec.Selector.MatchLabels, len(b.Spec.Selector.MatchExpressions) > 0 || len(b.Spec.Selector.MatchLabels) == 0
+			sel := b.Spec.Selector
+			pdb.Selector = sel.MatchLabels
+			pdb.ComplexSelector = len(sel.MatchExpressions) > 0 || len(sel.MatchLabels) == 0
 		}
 		if b.Status.ObservedGeneration < b.Generation {
 			pdb.Allowed = 0 // the status is stale; the API server refuses evictions too

@@ -159,7 +159,8 @@ func (l Limits) WrongIn(general Limits) []LimitProblem {
 			out = append(out, LimitProblem{d.Key, d.OutOfBounds(v)})
 		case d.looser(v, most):
 			out = append(out, LimitProblem{d.Key,
-				fmt.Sprintf("%s would have no effect, for a policy only tightens and %s holds everywhere: set remediate.limits.%s to %[1]s, or take it out",
+				fmt.Sprintf("%s would have no effect, for a policy only tightens and %s holds everywhere: "+
+					"set remediate.limits.%s to %[1]s, or take it out",
 					d.Text(v), d.Text(most), d.Key)})
 		}
 	}

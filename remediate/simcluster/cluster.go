@@ -50,7 +50,8 @@ func (c *Cluster) workload(ref cluster.Ref) (cluster.Workload, error) {
 	d := c.specs[ref]
 	w := cluster.Workload{Ref: ref, UID: o.Metadata.UID, Generation: o.Metadata.Generation,
 		Observed: o.Metadata.Generation, Created: c.created[ref],
-		Labels: d.Labels, Annotations: o.Metadata.Annotations, Managers: c.managers[ref], Selector: d.Selector, Containers: o.Spec.Template.Spec.Containers,
+		Labels: d.Labels, Annotations: o.Metadata.Annotations, Managers: c.managers[ref],
+		Selector: d.Selector, Containers: o.Spec.Template.Spec.Containers,
 		Replicas: o.Spec.Replicas, MaxUnavailable: d.MaxUnavailable, MaxSurge: d.MaxSurge}
 	for _, p := range c.of(ref) {
 		w.Current++

@@ -25,15 +25,18 @@ type Metric struct {
 	Also   []string // signals of a verdict that this one stands for
 	Unit   string   // the signal's, from the catalogue of signals
 	Agg    aggregate
-	// Target metrics are of the treated worker and its replacement, and the pool's other workers are
-	// the peers. Other metrics are of the pool, and other pools are the peers.
+	// Target metrics are of the treated worker and its replacement, and the pool's other workers
+	// are the peers. Other metrics are of the pool, and other pools are the peers.
 	Target bool
-	// A Guardrail shows harm. If it has Better too and the verdict rests on it, it has to get better.
+	// A Guardrail shows harm. If it has Better too and the verdict rests on it, it has to get
+	// better.
 	Guardrail bool
-	// MustEnd marks a symptom that the remedy has to end: it has to get better wherever it is measured.
+	// MustEnd marks a symptom that the remedy has to end: it has to get better wherever it is
+	// measured.
 	MustEnd bool
 	Higher  bool // higher is better
-	// Better and Worse are factors of the baseline. Noise is the largest difference without meaning.
+	// Better and Worse are factors of the baseline. Noise is the largest difference without
+	// meaning.
 	Better, Worse, Noise float64
 	Rolling              Rolling     // the harm while the change takes effect
 	Cause                state.Cause // only for this cause
@@ -56,8 +59,8 @@ func Applying(all []Metric, a *state.Action) []Metric {
 // PeerPrefix marks the baseline and the samples of untouched peers.
 const PeerPrefix = "peers:"
 
-// Of returns the aggregate of the samples that take accepts. It reports false if they are fewer than
-// need.
+// Of returns the aggregate of the samples that take accepts. It reports false if they are fewer
+// than need.
 func (m Metric) Of(ev state.Evidence, oldest int64, need int, take func(state.Entity) bool) (float64, bool) {
 	var v []float64
 	for _, x := range ev.Samples {
