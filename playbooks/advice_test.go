@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAdviceThatWasGivenInOtherWordsIsGivenOnce(t *testing.T) {
+func TestRepeatedAdviceIsGivenOnce(t *testing.T) {
 	said := []string{
 		"Take load off first. Shed or rate-limit at the gateway, batch traffic and retries before interactive users.",
 		"Lower max_num_seqs so that what is admitted fits in the cache; requests then wait in the queue instead of being recomputed.",

@@ -9,7 +9,7 @@ import (
 var clusterCauses = []string{"cold_start", "model_load_failure", "bad_rollout"}
 
 // What helps against a hang makes these worse: no playbook of theirs restarts or deletes anything.
-func TestStartsAreNotMendedByRestarts(t *testing.T) {
+func TestColdStartPlaybooksNeverRestart(t *testing.T) {
 	lib := library(t)
 	for id, phrase := range map[string]string{"cold_start": "deleting or restarting the worker", "model_load_failure": "deleting the pod",
 		"bad_rollout": "restarting the bad workers"} {

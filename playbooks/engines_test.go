@@ -10,13 +10,15 @@ import (
 
 func incidentOn(engine string) (state.Incident, state.Evidence) {
 	in := state.Incident{Scope: state.Scope{Namespace: "llm", Pool: "pool", Model: "llama", Pods: []string{"pool-0"}}}
-	in.Diagnosis.Story = state.Story{Do: []string{"Halve max_num_batched_tokens of the prefill pool tonight"}, Avoid: []string{"Raising gpu_memory_utilization blindly"}}
-	return in, state.Evidence{Workers: []state.Worker{{Namespace: "llm", Pod: "pool-0", Pool: "pool", PoolKind: "Deployment", Model: "llama", Engine: engine}}}
+	in.Diagnosis.Story = state.Story{Do: []string{"Halve max_num_batched_tokens of the prefill pool tonight"},
+		Avoid: []string{"Raising gpu_memory_utilization blindly"}}
+	return in, state.Evidence{Workers: []state.Worker{{Namespace: "llm", Pod: "pool-0", Pool: "pool", PoolKind: "Deployment",
+		Model: "llama", Engine: engine}}}
 }
 
 // Whoever runs another engine gets that engine's settings, metrics and ports: in every check that
 // can be answered by hand, in every step.
-func TestPlaybooksSpeakTheEnginesLanguage(t *testing.T) {
+func TestPlaybooksUseTheEnginesNames(t *testing.T) {
 	lib := library(t)
 	foreign := regexp.MustCompile(`vllm:[a-z_]+|max_num_seqs|max_num_batched_tokens|max_model_len|gpu_memory_utilization|--gpu-memory-utilization|--max-num-[a-z-]+`)
 	for _, engine := range []string{"sglang", "trtllm"} {
@@ -50,17 +52,19 @@ func TestPlaybooksSpeakTheEnginesLanguage(t *testing.T) {
 
 // The story and its findings are told in the words of the engine, too; where nothing was decided,
 // signals are listed by their IDs.
-func TestWhatWasFoundIsToldInTheEnginesWords(t *testing.T) {
+func TestFindingsUseTheEnginesNames(t *testing.T) {
 	pb, _ := library(t).Get("concurrency_cap")
 	in, ev := incidentOn("trtllm")
 	in.Diagnosis.Cause = "concurrency_cap"
 	in.Diagnosis.Story.What, in.Diagnosis.Story.Why = "The pool runs as many requests as max_num_seqs allows.", "pool-0 runs 8 of max_num_seqs 8."
-	in.Diagnosis.Findings = []state.Finding{{Text: "pool-0 runs 8 of max_num_seqs 8", Signal: "requests_running"}, {Text: "What vLLM calls max_num_seqs"}}
+	in.Diagnosis.Findings = []state.Finding{{Text: "pool-0 runs 8 of max_num_seqs 8", Signal: "requests_running"},
+		{Text: "What vLLM calls max_num_seqs"}}
 	s, found := pb.Advise(in, ev), Findings(in, ev)
 	if s.What != "The pool runs as many requests as max_batch_size allows." || s.Why != "pool-0 runs 8 of max_batch_size 8." {
 		t.Errorf("%q, %q", s.What, s.Why)
 	}
-	if found[0].Text != "pool-0 runs 8 of max_batch_size 8" || found[0].Signal != "requests_running" || found[1].Text != "What vLLM calls max_num_seqs" {
+	if found[0].Text != "pool-0 runs 8 of max_batch_size 8" || found[0].Signal != "requests_running" ||
+		found[1].Text != "What vLLM calls max_num_seqs" {
 		t.Errorf("%+v", found)
 	}
 	in.Diagnosis.Cause, in.Diagnosis.Story.Why = state.Unknown, "Missing: max_num_seqs."
@@ -69,7 +73,7 @@ func TestWhatWasFoundIsToldInTheEnginesWords(t *testing.T) {
 	}
 }
 
-func TestOneCheckInEachLanguage(t *testing.T) {
+func TestCheckIsRenderedPerEngine(t *testing.T) {
 	pb, _ := library(t).Get("kv_exhaustion")
 	for engine, want := range map[string][]string{
 		"vllm":   {`max by (pod) (vllm:kv_cache_usage_perc{model_name="llama"})`, "Lower max_num_seqs", "pods/pool-0:8000/proxy", "Halve max_num_batched_tokens", "Raising gpu_memory_utilization"},
@@ -104,7 +108,8 @@ func TestFlagsAndPagesAreTranslated(t *testing.T) {
 		}
 	}
 	page := `kubectl get --raw "/api/v1/namespaces/llm/pods/p:8000/proxy/metrics" | grep -E '^vllm:(num_requests|kv_cache_usage_perc)'`
-	if got := dialectOf("sglang").line(page); !strings.Contains(got, "p:30000/proxy") || !strings.Contains(got, "'^sglang:(num_running_reqs") {
+	if got := dialectOf("sglang").line(page); !strings.Contains(got, "p:30000/proxy") ||
+		!strings.Contains(got, "'^sglang:(num_running_reqs") {
 		t.Errorf("%s", got)
 	}
 	about := "vLLM reads max_num_seqs at its start."

@@ -12,7 +12,8 @@ import (
 )
 
 // causes are those that the first catalogue knows.
-var causes = slices.Concat([]string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew", "prefix_cache_collapse",
+var causes = slices.Concat([]string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew",
+	"prefix_cache_collapse",
 	"host_memory_leak", "gpu_fault", "engine_hang", "benign_alert",
 	"gpu_underutilization", "quality_regression",
 	"gateway_failure", "monitoring_gap", "unknown"}, machineCauses, demandCauses, clusterCauses)
@@ -37,7 +38,7 @@ func library(t *testing.T) *Library {
 	return lib
 }
 
-func TestBuiltinLibraryIsWholeAndNamesOnlyKnownSignals(t *testing.T) {
+func TestBuiltinLibraryNamesOnlyKnownSignals(t *testing.T) {
 	lib := library(t)
 	if err := lib.Validate(signals); err != nil {
 		t.Error(err)
@@ -97,7 +98,7 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 	}
 }
 
-func TestAUsersDirectoryAddsAndReplaces(t *testing.T) {
+func TestUserDirectoryAddsAndReplaces(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "kv_exhaustion.md", good("kv_exhaustion", "Our own way"))
 	write(t, dir, "our_cause.md", good("our_cause", "Ours"))
@@ -168,8 +169,10 @@ var onset = time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 func ptr(v float64) *float64 { return &v }
 
 func kvEvidence() (state.Incident, state.Evidence) {
-	in := state.Incident{Scope: state.Scope{Cluster: "default", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama", Pods: []string{"vllm-llama-7d9f8b6c5-aaaaa"}}}
-	ev := state.Evidence{At: onset, Workers: []state.Worker{{Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", PoolKind: "StatefulSet", Node: "gpu-1"}},
+	in := state.Incident{Scope: state.Scope{Cluster: "default", Namespace: "llm", Model: "llama-70b", Pool: "vllm-llama",
+		Pods: []string{"vllm-llama-7d9f8b6c5-aaaaa"}}}
+	ev := state.Evidence{At: onset,
+		Workers: []state.Worker{{Pod: "vllm-llama-7d9f8b6c5-aaaaa", Pool: "vllm-llama", PoolKind: "StatefulSet", Node: "gpu-1"}},
 		Missing: []state.Missing{{Signal: "kv_idle_usage", Reason: "no worker was idle"}}}
 	for i, pod := range []string{"vllm-llama-7d9f8b6c5-aaaaa", "vllm-llama-7d9f8b6c5-bbbbb"} {
 		e := state.Entity{Pod: pod}
@@ -183,13 +186,14 @@ func kvEvidence() (state.Incident, state.Evidence) {
 }
 
 // A question about the broken worker is not answered by a healthy one.
-func TestAQuestionAboutTheBrokenWorkerIsAnsweredByIt(t *testing.T) {
+func TestBrokenWorkerCheckIgnoresHealthyWorkers(t *testing.T) {
 	pb, _ := library(t).Get("engine_hang")
 	in := state.Incident{}
 	in.Diagnosis.Scope.Pods = []string{"vllm-1"}
 	ev := state.Evidence{At: time.Now()}
 	for pod, running := range map[string]float64{"vllm-0": 60, "vllm-1": 3} {
-		ev.Samples = append(ev.Samples, state.Sample{Signal: "requests_running", Value: running, Unit: "requests", Entity: state.Entity{Pod: pod}})
+		ev.Samples = append(ev.Samples,
+			state.Sample{Signal: "requests_running", Value: running, Unit: "requests", Entity: state.Entity{Pod: pod}})
 	}
 	holds := func() string {
 		for _, a := range Run(pb, in, ev).Answers {
@@ -241,12 +245,13 @@ func TestChecksAreAnsweredFromTheEvidence(t *testing.T) {
 	}
 }
 
-func TestWordsAreJudgedByWords(t *testing.T) {
+func TestTextSignalsAreJudgedByText(t *testing.T) {
 	c := Check{ID: "killed", Signal: "pod_last_terminated", Bad: []string{"OOMKilled"}}
 	s := func(pod, text string) state.Sample {
 		return state.Sample{Signal: c.Signal, Text: text, Value: 137, Entity: state.Entity{Pod: pod}}
 	}
-	if a := answer(c, state.Evidence{Samples: []state.Sample{s("a", "Error"), s("b", "OOMKilled")}}); a.State != StateBad || a.Text != "OOMKilled on b; Error on a" {
+	if a := answer(c, state.Evidence{Samples: []state.Sample{s("a", "Error"), s("b", "OOMKilled")}}); a.State != StateBad ||
+		a.Text != "OOMKilled on b; Error on a" {
 		t.Errorf("got %s %q", a.State, a.Text)
 	}
 	if a := answer(c, state.Evidence{Samples: []state.Sample{s("a", "Completed")}}); a.State != StateOK {
@@ -328,7 +333,8 @@ func FuzzParse(f *testing.F) {
 }
 
 func good(id, title string) string {
-	return "---\nid: " + id + "\ntitle: " + title + "\ncause: " + id + "\nseverity: warning\nchecks:\n  - {id: a, ask: 'is it?', signal: kv_usage, crit: 1}\n" +
+	return "---\nid: " + id + "\ntitle: " + title + "\ncause: " + id +
+		"\nseverity: warning\nchecks:\n  - {id: a, ask: 'is it?', signal: kv_usage, crit: 1}\n" +
 		"first_aid:\n  - text: help\nworse: [panic]\nescalate: {after: 5m, to: us}\n---\n## What it means\nx\n## Who is affected\nx\n## By hand\nx\n"
 }
 
@@ -340,14 +346,16 @@ func write(t *testing.T, dir, name, text string) {
 }
 
 // Whoever could not read a page has not seen every worker, however well those are that were read.
-func TestAPageThatCannotBeReadIsNoYes(t *testing.T) {
-	ask := Check{ID: "targets", Ask: "Do we see every worker at all?", Signal: "up", Agg: "min", Crit: new(float64), Below: true, Unit: "bool"}
+func TestUnreadPageIsNoGoodAnswer(t *testing.T) {
+	ask := Check{ID: "targets", Ask: "Do we see every worker at all?", Signal: "up", Agg: "min", Crit: new(float64), Below: true,
+		Unit: "bool"}
 	ev := state.Evidence{Samples: []state.Sample{{Signal: "up", Entity: state.Entity{Pod: "vllm-0"}, Value: 1, Unit: "bool"}}}
 	if a := answer(ask, ev); a.State != StateOK {
 		t.Errorf("all were read: %+v", a)
 	}
 	ev.Missing = []state.Missing{{Signal: "engines", Reason: "10.0.0.7:8000: answers 503 to a scrape"}}
-	if a := answer(ask, ev); a.State != StateUnknown || !strings.HasSuffix(a.Text, "could not be read: 10.0.0.7:8000: answers 503 to a scrape") {
+	if a := answer(ask, ev); a.State != StateUnknown ||
+		!strings.HasSuffix(a.Text, "could not be read: 10.0.0.7:8000: answers 503 to a scrape") {
 		t.Errorf("one was not read: %+v", a)
 	}
 	ev.Samples = append(ev.Samples, state.Sample{Signal: "up", Entity: state.Entity{Pod: "vllm-1"}, Unit: "bool"})

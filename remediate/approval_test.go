@@ -21,7 +21,7 @@ func TestUnlistedApproverIsRefused(t *testing.T) { // 17
 	w.wantWrites(0)
 }
 
-func TestUnverifiedNameIsNoApprovers(t *testing.T) {
+func TestUnverifiedNameIsNoApprover(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Policies = []policy.Policy{{Name: "gpu team", Approvers: []string{"asha"}}}
 	w.plan()
@@ -33,8 +33,9 @@ func TestUnverifiedNameIsNoApprovers(t *testing.T) {
 }
 
 // Whose approval counts depends on the person, not on the door that the person came through.
-func TestGuardAsksWhoNotWhichDoor(t *testing.T) { // 17
-	slack, api := state.Actor{ID: "U0ASHA", Via: "slack", Role: state.Responder, Alias: "asha"}, state.Actor{ID: "asha", Name: "asha", Via: "api", Role: state.Responder, Alias: "U0ASHA"}
+func TestApprovalDependsOnPersonNotChannel(t *testing.T) { // 17
+	slack, api := state.Actor{ID: "U0ASHA", Via: "slack", Role: state.Responder, Alias: "asha"}, state.Actor{ID: "asha", Name: "asha",
+		Via: "api", Role: state.Responder, Alias: "U0ASHA"}
 	guest := state.Actor{ID: "U0GUEST", Via: "slack"}
 	viewer := state.Actor{ID: "U0ASHA", Via: "slack", Role: state.Viewer, Alias: "asha"}
 	for _, c := range []struct {
@@ -112,13 +113,15 @@ func TestGeneralLimitsReplaceTheDefaults(t *testing.T) {
 	w.clock.now = w.clock.now.Add(59 * time.Minute)
 	w.approve(sre)
 	a := w.step()
-	if i := slices.IndexFunc(a.Guards, func(g state.GuardResult) bool { return g.Guard == "history" }); i < 0 || !strings.Contains(a.Guards[i].Reason, "0 of 4 actions in this incident") || a.State == state.Expired {
+	if i := slices.IndexFunc(a.Guards, func(g state.GuardResult) bool { return g.Guard == "history" }); i < 0 ||
+		!strings.Contains(a.Guards[i].Reason, "0 of 4 actions in this incident") || a.State == state.Expired {
 		t.Errorf("%s: %+v", a.State, a.Guards)
 	}
 
 	w = newWorld(t, setArg, policy.Approve)
 	w.cfg.Limits = policy.Limits{ApprovalTTL: time.Hour}
-	w.cfg.Policies = []policy.Policy{{Name: "1", Pools: []string{"vllm-llama"}, Limits: policy.Limits{ApprovalTTL: 10 * time.Minute}}, {Name: "2", Pools: []string{"other"}, Limits: policy.Limits{ApprovalTTL: time.Minute}}}
+	w.cfg.Policies = []policy.Policy{{Name: "1", Pools: []string{"vllm-llama"}, Limits: policy.Limits{ApprovalTTL: 10 * time.Minute}},
+		{Name: "2", Pools: []string{"other"}, Limits: policy.Limits{ApprovalTTL: time.Minute}}}
 	if a := w.plan(); !a.ExpiresAt.Equal(w.clock.now.Add(10 * time.Minute)) {
 		t.Errorf("it waits for approval until %s, want ten minutes", a.ExpiresAt)
 	}
@@ -160,8 +163,9 @@ func TestFactorBoundsAStepUpwards(t *testing.T) {
 	w.remedy.Params["direction"] = "raise"
 	w.cfg.Limits.MaxFactor = 1.25
 	w.sick = func(string, int) map[string]float64 {
-		return map[string]float64{"kv_usage": .2, "kv_blocks_total": 100000, "kv_block_size": 16, "prompt_length_mean": 500, "output_length_mean": 100,
-			"requests_running": 256, "requests_waiting": 90, "ttft_p95": 8, "preemption_rate": 0, "error_rate": 0}
+		return map[string]float64{"kv_usage": .2, "kv_blocks_total": 100000, "kv_block_size": 16, "prompt_length_mean": 500,
+			"output_length_mean": 100,
+			"requests_running":   256, "requests_waiting": 90, "ttft_p95": 8, "preemption_rate": 0, "error_rate": 0}
 	}
 	if a := w.plan(); a.Params["to"] != "320" {
 		t.Errorf("%s %s: %s", a.Change, a.Why, a.Reason)

@@ -37,7 +37,7 @@ func (c reading) Pods(ctx context.Context, w cluster.Workload) ([]cluster.Pod, e
 
 // A step reads the cluster before it writes, which takes a while. Whoever says no in between was
 // told that nothing is written any more: the record is asked once more right before each write.
-func TestANoThatComesWhileAStepReadsStopsItsWrite(t *testing.T) {
+func TestDenyDuringReadStopsTheWrite(t *testing.T) {
 	for name, say := range map[string]func(w *world){
 		"cancelled": func(w *world) { w.actions[0].Journal[state.CalledOff] = "asha" },
 		"halted":    func(w *world) { w.halt = &state.Halt{Actor: sre} },
@@ -70,7 +70,8 @@ func TestANoThatComesWhileAStepReadsStopsItsWrite(t *testing.T) {
 					w.step()
 				}
 				a := w.actions[0]
-				if !strings.Contains(a.Reason, "called off by asha") && !strings.Contains(a.Reason, "halted by asha") || evictions(w.cluster) != 0 {
+				if !strings.Contains(a.Reason, "called off by asha") && !strings.Contains(a.Reason, "halted by asha") ||
+					evictions(w.cluster) != 0 {
 					t.Errorf("%s: %s, %d evictions", a.State, a.Reason, evictions(w.cluster))
 				}
 				if p, err := w.cluster.Pod(t.Context(), "llm", "vllm-llama-1"); err != nil || p.Labels["serving"] != "yes" {

@@ -33,7 +33,8 @@ func TestDrainWaitsForALaterScrape(t *testing.T) { // 30
 		name string
 		late time.Duration // after the isolation
 		want bool
-	}{{"from before it", -time.Second, false}, {"of the same moment", 0, false}, {"while Services follow the label", time.Second, false}, {"from after it", 6 * time.Second, true}} {
+	}{{"from before it", -time.Second, false}, {"of the same moment", 0, false}, {"while Services follow the label", time.Second,
+		false}, {"from after it", 6 * time.Second, true}} {
 		w := newWorld(t, restart, policy.Approve)
 		at := isolate(t, w)
 		w.scraped = func() time.Time { return at.Add(c.late) }
@@ -47,7 +48,7 @@ func TestDrainWaitsForALaterScrape(t *testing.T) { // 30
 }
 
 // The API server may take its time to take the worker out of serving, which serves meanwhile.
-func TestIsolationIsOfTheEndOfItsWrite(t *testing.T) {
+func TestIsolationTimeIsEndOfItsWrite(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.cluster.Before = func(string, string) error {
 		w.clock.now = w.clock.now.Add(14 * time.Second)
@@ -55,12 +56,13 @@ func TestIsolationIsOfTheEndOfItsWrite(t *testing.T) {
 	}
 	before := w.clock.now
 	at := isolate(t, w)
-	if p, err := w.cluster.Pod(t.Context(), "llm", "vllm-llama-1"); err != nil || p.Labels["serving"] == "yes" || at.Sub(before) < 14*time.Second {
+	if p, err := w.cluster.Pod(t.Context(), "llm", "vllm-llama-1"); err != nil || p.Labels["serving"] == "yes" ||
+		at.Sub(before) < 14*time.Second {
 		t.Errorf("isolated %s after the intent: %v %v", at.Sub(before), p.Labels, err)
 	}
 }
 
-func TestDrainTakesNoNumberForNothing(t *testing.T) { // 30
+func TestDrainNeedsAMeasuredZero(t *testing.T) { // 30
 	for name, set := range map[string]func(v map[string]float64){
 		"NaN":     func(v map[string]float64) { v["requests_running"] = math.NaN() },
 		"missing": func(v map[string]float64) { delete(v, "requests_running") },

@@ -9,7 +9,7 @@ import (
 )
 
 // One reading that fails at the end of the window is made up for.
-func TestLastReadingIsMadeUpFor(t *testing.T) {
+func TestFailedLastReadingIsRepeated(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
@@ -24,7 +24,7 @@ func TestLastReadingIsMadeUpFor(t *testing.T) {
 }
 
 // What the verdict rests on may go dark when the trouble comes back.
-func TestSignalThatFadesIsNoSuccess(t *testing.T) {
+func TestFadingSignalIsNoSuccess(t *testing.T) {
 	for _, signal := range []string{"preemption_rate", "error_rate"} {
 		w := newWorld(t, setArg, policy.Approve)
 		w.plan()

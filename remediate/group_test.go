@@ -21,7 +21,7 @@ func ranks(p cluster.Pod) (state.Worker, bool) {
 }
 
 // A rank that is restarted alone takes its engine down, and the engine waits for it in vain.
-func TestRankOfAGroupIsNotRestarted(t *testing.T) {
+func TestGroupMemberIsNotRestarted(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  func(*world)

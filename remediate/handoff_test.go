@@ -30,7 +30,9 @@ func TestGitOpsRevertSupersedes(t *testing.T) { // 24
 				w.step()
 			}
 			a, _ := w.Action(id)
-			if a.State != state.Superseded || !strings.Contains(a.Reason, "argocd-controller sets the pod template of vllm-llama: set it in its source") || a.NeedsPerson() {
+			if a.State != state.Superseded ||
+				!strings.Contains(a.Reason, "argocd-controller sets the pod template of vllm-llama: set it in its source") ||
+				a.NeedsPerson() {
 				t.Fatalf("%s: %s", a.State, a.Reason)
 			}
 			w.wantWrites(1)
@@ -68,7 +70,7 @@ func TestPutBackIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-func TestWrittenNothingLocksNothing(t *testing.T) {
+func TestRunWithoutWriteLocksNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   string
 		happen func(w *world)
@@ -188,7 +190,7 @@ func (w *world) untilNoted(key string) {
 
 // The API server turns requests away for a while: the run waits, writes once, and costs no budget
 // that it did not use.
-func TestTurnedAwayForAWhileWritesOnce(t *testing.T) { // 44
+func TestRefusedForAWhileWritesOnce(t *testing.T) { // 44
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)

@@ -60,7 +60,8 @@ func TestHoldWithoutAnEndIsGivenUp(t *testing.T) {
 		Steps:  []state.ActionStep{{State: state.Intent, At: w.clock.now.Add(-8 * time.Hour)}}})
 	began := w.clock.now
 	a := w.until(state.Denied)
-	if took := w.clock.now.Sub(began); took < 15*time.Minute || took > 17*time.Minute || !strings.Contains(a.Reason, "held for too long: lock") {
+	if took := w.clock.now.Sub(began); took < 15*time.Minute || took > 17*time.Minute ||
+		!strings.Contains(a.Reason, "held for too long: lock") {
 		t.Errorf("after %s: %s", took, a.Reason)
 	}
 	w.actions = w.actions[:1]
@@ -87,7 +88,8 @@ func TestApprovalExpiresWhileTheBotIsAway(t *testing.T) { // 14
 
 func TestHealedPoolIsNotTreatedAfterAHold(t *testing.T) { // 13
 	w := newWorld(t, setArg, policy.Approve)
-	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now, End: w.clock.now.Add(3 * time.Hour)}}}}
+	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now,
+		End: w.clock.now.Add(3 * time.Hour)}}}}
 	w.plan()
 	w.approve(sre)
 	w.step()
@@ -117,7 +119,8 @@ func TestStricterModeIsPlannedAgain(t *testing.T) {
 // over.
 func TestHeldRunStaysTheSamePlan(t *testing.T) {
 	w := newWorld(t, setArg, policy.Auto)
-	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now, End: w.clock.now.Add(9 * time.Hour)}}}}
+	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "night", Start: w.clock.now,
+		End: w.clock.now.Add(9 * time.Hour)}}}}
 	w.plan()
 	w.step()
 	w.clock.now = w.clock.now.Add(time.Hour)

@@ -97,7 +97,8 @@ func TestHeldIntentWritesNothing(t *testing.T) {
 	w.approve(sre)
 	a := w.until(state.Intent)
 	w.clock.now = w.clock.now.Add(time.Minute)
-	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "launch", Start: w.clock.now.Add(-time.Second), End: w.clock.now.Add(time.Hour)}}}}
+	w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "launch", Start: w.clock.now.Add(-time.Second),
+		End: w.clock.now.Add(time.Hour)}}}}
 	if got := w.step(); got.State != state.Intent || !strings.Contains(reasonOf(got, "freeze_window"), "launch") {
 		t.Fatalf("%s %s", got.State, got.Reason)
 	}
@@ -127,10 +128,12 @@ func reasonOf(a state.Action, guard string) string {
 // A drain takes minutes. Who forbids the action meanwhile keeps the worker.
 func TestEvictionIsJudgedAgain(t *testing.T) {
 	freeze := func(w *world) {
-		w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "launch", Start: w.clock.now, End: w.clock.now.Add(time.Hour)}}}}
+		w.cfg.Policies = []policy.Policy{{Freeze: []policy.FreezeWindow{{Name: "launch", Start: w.clock.now,
+			End: w.clock.now.Add(time.Hour)}}}}
 	}
 	storm := func(w *world) {
-		w.more = []state.Incident{{ID: "INC-9", Cluster: "prod", Status: state.StatusOpen, Scope: state.Scope{Namespace: "llm", Pods: pods(5)}}}
+		w.more = []state.Incident{{ID: "INC-9", Cluster: "prod", Status: state.StatusOpen,
+			Scope: state.Scope{Namespace: "llm", Pods: pods(5)}}}
 	}
 	for want, change := range map[string]func(*world){
 		"mode is observe":       later["mode is observe"],

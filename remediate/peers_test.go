@@ -21,7 +21,7 @@ import (
 // Keep, issue 5038: automation ran again with every firing of its alert, however useless. Here what
 // did not help is not tried again for a day, by a new incident neither, and after a success there
 // is a pause and a number that it does not exceed.
-func TestKeep5038WhatDidNotHelpIsNotRunAgain(t *testing.T) {
+func TestKeep5038FailedActionIsNotRepeated(t *testing.T) {
 	w := newWorld(t, setArg, policy.Auto)
 	w.sick = harmed
 	w.plan()
@@ -72,7 +72,8 @@ func (w *world) sickens(n int) {
 		}
 		return leaking(pod, seqs)
 	}
-	w.in.ID, w.in.OpenedAt, w.in.StartedAt = state.IncidentID(fmt.Sprint("INC-", n)), w.clock.now.Add(-time.Minute), w.clock.now.Add(-time.Minute)
+	w.in.ID, w.in.OpenedAt, w.in.StartedAt = state.IncidentID(fmt.Sprint("INC-",
+		n)), w.clock.now.Add(-time.Minute), w.clock.now.Add(-time.Minute)
 	w.in.Scope.Pods, w.in.Diagnosis.Scope.Pods = []string{bad}, []string{bad}
 	for i := range w.in.Diagnosis.Findings {
 		w.in.Diagnosis.Findings[i].Pod = bad
@@ -91,7 +92,7 @@ func evictions(c *simcluster.Cluster) (n int) {
 // NVSentinel, issue 450: when its breaker was reset, events of days ago were acted on. Here what
 // was begun before a halt, or before the bot was stopped, is old days later: an approval has run
 // out, an intent that was not written is given up, and nothing is written.
-func TestNVSentinel450WhatIsDaysOldIsNotDone(t *testing.T) {
+func TestNVSentinel450OldPlanIsNotCarriedOut(t *testing.T) {
 	for _, begun := range []state.ActionState{state.Approved, state.Admitted, state.Intent} {
 		for _, kind := range []string{setArg, restart} {
 			for _, halted := range []bool{true, false} {
@@ -124,7 +125,7 @@ func TestNVSentinel450WhatIsDaysOldIsNotDone(t *testing.T) {
 // NVSentinel, issue 121: a drain was cancelled, and the node, healthy by now, was rebooted all the
 // same. Here whatever calls a drain off keeps the worker: a person who cancels it, or a halt, gives
 // it back to its Service, and nobody is evicted.
-func TestNVSentinel121ADrainThatIsCalledOffEvictsNobody(t *testing.T) {
+func TestNVSentinel121CancelledDrainEvictsNoPod(t *testing.T) {
 	for name, callOff := range map[string]func(w *world){
 		"cancelled": func(w *world) { w.actions[0].Journal[state.CalledOff] = "asha" },
 		"halted":    func(w *world) { w.halt = &state.Halt{Actor: sre} },
@@ -160,7 +161,8 @@ func TestNVSentinel121ADrainThatIsCalledOffEvictsNobody(t *testing.T) {
 			if name == "went away" {
 				return
 			}
-			if name == "cancelled" && (a.Journal[state.Released] != "asha" || !strings.Contains(a.Reason, "called off by asha; the worker serves again")) {
+			if name == "cancelled" && (a.Journal[state.Released] != "asha" ||
+				!strings.Contains(a.Reason, "called off by asha; the worker serves again")) {
 				t.Errorf("%s, released by %q", a.Reason, a.Journal[state.Released])
 			}
 			if p, err := w.cluster.Pod(t.Context(), "llm", "vllm-llama-1"); err != nil || p.Labels["serving"] != "yes" {
@@ -172,7 +174,7 @@ func TestNVSentinel121ADrainThatIsCalledOffEvictsNobody(t *testing.T) {
 
 // Called off means called off, where nobody is asked before: a run that had recorded its intent and
 // then wrote nothing is not planned anew.
-func TestWhatWasCalledOffIsNotPlannedAgain(t *testing.T) {
+func TestCancelledRemedyIsNotPlannedAgain(t *testing.T) {
 	for name, changed := range map[string]bool{"in time": false, "and overtaken by another change": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, setArg, policy.Auto)
@@ -197,7 +199,7 @@ func TestWhatWasCalledOffIsNotPlannedAgain(t *testing.T) {
 // NVSentinel, issue 1808: a reboot that had failed looked as if it went on, for ever. Here every
 // wait has an end: a replacement that never gets ready and a rollout that never completes end with
 // a person, and what cannot be written is called off.
-func TestNVSentinel1808WhatNeverCompletesEnds(t *testing.T) {
+func TestNVSentinel1808EndlessStepTimesOut(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string
 		spoil      func(w *world)
@@ -228,7 +230,7 @@ func TestNVSentinel1808WhatNeverCompletesEnds(t *testing.T) {
 // k8sgpt-operator, issue 717: what a language model wrote as a patch could not be applied, and
 // people had been offered it. Here a patch is made of two numbers and the object as it is, and the
 // API server tries it before anybody is asked: what it refuses is not offered.
-func TestK8sGPT717APatchIsTriedBeforeAnybodyIsAsked(t *testing.T) {
+func TestK8sGPT717PatchIsDryRunBeforeApproval(t *testing.T) {
 	for _, kind := range []string{setArg, restart} {
 		w := newWorld(t, kind, policy.Approve)
 		w.cfg.Clusters["prod"] = refusing{w.cluster}
@@ -271,7 +273,7 @@ func (refusing) Evict(context.Context, string, string, string, bool) error { ret
 // arguments. Here an action has no command and takes no free text: only its own arguments with
 // values of its own making, and names of a cluster's objects stay one word of the command that
 // people are shown.
-func TestHolmes2388ArgumentsAreNoDoor(t *testing.T) {
+func TestHolmes2388ArgumentsInjectNothing(t *testing.T) {
 	for _, params := range []map[string]string{
 		{"arg": "model=x; rm -rf /", "direction": "lower"},
 		{"arg": "max_num_seqs=1 --trust-remote-code", "direction": "lower"},
@@ -326,10 +328,11 @@ func shellWords(command string) ([]string, error) {
 // vLLM, issue 5784: an engine that hung after running out of memory stayed so until somebody
 // restarted it. Here, where the owner allows it, the hung worker is taken out of service and
 // replaced, and its drain does not wait for requests that can never end.
-func TestVLLM5784AHungEngineIsReplaced(t *testing.T) {
+func TestVLLM5784HungEngineIsReplaced(t *testing.T) {
 	w := newWorld(t, restart, policy.Auto)
 	hung := func(pod string) map[string]float64 {
-		v := map[string]float64{"requests_running": 10, "requests_waiting": 0, "generation_tokens_rate": 400, "ttft_p95": 1, "error_rate": 0}
+		v := map[string]float64{"requests_running": 10, "requests_waiting": 0, "generation_tokens_rate": 400, "ttft_p95": 1,
+			"error_rate": 0}
 		if pod == "vllm-llama-1" {
 			v["requests_running"], v["requests_waiting"], v["generation_tokens_rate"] = 30, 12, 0
 		}

@@ -28,7 +28,8 @@ func TestRefusedRemedyIsPlannedAgain(t *testing.T) {
 		p, _ := planned()
 		p.cfg.Mode = policy.Suggest
 		p.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) { return playbooks.Playbook{FirstAid: c.list}, true }
-		if out := p.Deliver(t.Context(), state.Effect{ID: "plan", Incident: "INC-1"}); out.Outcome.Done == c.again || out.Outcome.RetryAt.IsZero() == c.again {
+		if out := p.Deliver(t.Context(), state.Effect{ID: "plan", Incident: "INC-1"}); out.Outcome.Done == c.again ||
+			out.Outcome.RetryAt.IsZero() == c.again {
 			t.Errorf("%s: %+v", name, out.Outcome)
 		}
 	}
@@ -54,7 +55,8 @@ func TestWaitingPlanEndsWhenItIsDenied(t *testing.T) {
 
 // What only reads never runs out, and what waits for a person does.
 func TestProposalExpiresOnlyIfItMayBeWritten(t *testing.T) {
-	for mode, expires := range map[policy.Mode]time.Time{policy.Observe: {}, policy.Suggest: {}, policy.Approve: noon.Add(15 * time.Minute), policy.Auto: noon.Add(15 * time.Minute)} {
+	for mode, expires := range map[policy.Mode]time.Time{policy.Observe: {}, policy.Suggest: {}, policy.Approve: noon.Add(15 * time.Minute),
+		policy.Auto: noon.Add(15 * time.Minute)} {
 		p, m := planned()
 		p.cfg.Mode = mode
 		inputs, _ := p.plan(t.Context(), m.Incidents[0])
@@ -74,8 +76,9 @@ func TestActionIDsRepeatAndKeepTheirOrder(t *testing.T) {
 		before int
 	}{{nil, 0}, {nil, 1}, {func(a *state.Action) { a.Kind = restartWorkerKind }, 2}, {func(a *state.Action) { a.Target.Name = "b" }, 3}} {
 		first := p.identify(waiting(c.change), in, c.before)
-		p.cfg.Clock = still{noon.Add(time.Duration(n) * time.Hour)}
-		if again := p.identify(waiting(c.change), in, c.before); again.ID != first.ID || again.PlanHash != first.PlanHash || first.PlanHash == "" {
+		p.cfg.Clock = fixedClock{noon.Add(time.Duration(n) * time.Hour)}
+		if again := p.identify(waiting(c.change), in, c.before); again.ID != first.ID || again.PlanHash != first.PlanHash ||
+			first.PlanHash == "" {
 			t.Errorf("%s, then %s", first.ID, again.ID)
 		}
 		ids = append(ids, first.ID)

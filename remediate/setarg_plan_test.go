@@ -12,7 +12,7 @@ import (
 
 // drafted plans a cap for the calm pool as the evidence and the template say.
 func drafted(direction string, set func(*guard.Scene)) (*guard.Scene, error) {
-	s := calm(setEngineArgKind)
+	s := sceneOf(setEngineArgKind)
 	s.Action.Params = map[string]string{"arg": "max_num_seqs", "direction": direction}
 	s.Workload.Containers[0].Args = []string{"--model=m", "--max-num-seqs=96"}
 	if set != nil {
@@ -104,7 +104,7 @@ func TestCapIsPlannedOnlyFromWhatIsKnown(t *testing.T) {
 
 // One worker's number counts only where both of its signals are known.
 func TestUseCountsWholeWorkersOnly(t *testing.T) {
-	s := calm(setEngineArgKind)
+	s := sceneOf(setEngineArgKind)
 	sample(s, "kv_usage", "vllm-0", .85, 0)
 	sample(s, "requests_running", "vllm-0", 64, 0)
 	sample(s, "kv_usage", "vllm-1", .85, 0)
@@ -139,7 +139,7 @@ func TestAbsentFlagIsAppendedAndTakenAway(t *testing.T) {
 }
 
 func TestRestartIsDryRunInBothSteps(t *testing.T) {
-	b, s := attend(restartWorkerKind, state.Admitted), calm(restartWorkerKind)
+	b, s := newRun(restartWorkerKind, state.Admitted), sceneOf(restartWorkerKind)
 	s.Cluster = b.p
 	if err := (restartWorker{}).DryRun(t.Context(), s, state.Write{}); err != nil || len(b.p.wrote) != 0 {
 		t.Errorf("%v %v", err, b.p.wrote)

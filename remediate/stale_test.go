@@ -29,7 +29,7 @@ func (w *world) spoil(v float64) {
 	}
 }
 
-func TestUnreadValuesAllowNothing(t *testing.T) { // 30
+func TestUnreadValuesDenyTheWrite(t *testing.T) { // 30
 	for name, spoil := range unread {
 		for _, kind := range []string{setArg, restart} {
 			w := newWorld(t, kind, policy.Approve)

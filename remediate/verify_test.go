@@ -21,7 +21,7 @@ func barely(pod string, seqs int) map[string]float64 {
 	return v
 }
 
-func TestTroubleThatGoesOnIsNoSuccess(t *testing.T) {
+func TestPersistentSymptomIsNoSuccess(t *testing.T) {
 	for name, c := range map[string]struct {
 		sick func(string, int) map[string]float64
 		says string
@@ -43,7 +43,8 @@ func TestTroubleThatGoesOnIsNoSuccess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, setArg, policy.Approve)
 			usual := .5
-			w.in.Diagnosis.Findings = append(w.in.Diagnosis.Findings, state.Finding{Signal: "ttft_p95", Value: 8, Baseline: &usual, Weight: 2, Unit: "s"})
+			w.in.Diagnosis.Findings = append(w.in.Diagnosis.Findings,
+				state.Finding{Signal: "ttft_p95", Value: 8, Baseline: &usual, Weight: 2, Unit: "s"})
 			w.sick = c.sick
 			w.plan()
 			w.approve(sre)
@@ -57,7 +58,7 @@ func TestTroubleThatGoesOnIsNoSuccess(t *testing.T) {
 }
 
 // What ends for a while and is back before the window ends has not ended.
-func TestTroubleThatIsBackInTheWindowIsNoSuccess(t *testing.T) {
+func TestSymptomBackInTheWindowIsNoSuccess(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
 	w.approve(sre)
@@ -86,7 +87,7 @@ func TestUnreadLeadingSignalDeniesTheWrite(t *testing.T) {
 }
 
 // First tokens may be late for many reasons: they alone do not show that this remedy helped.
-func TestVerdictThatNothingWouldShowIsDenied(t *testing.T) {
+func TestUnmeasurableVerdictIsDenied(t *testing.T) {
 	usual := .5
 	for _, f := range []state.Finding{
 		{Signal: "ttft_p95", Value: 8, Baseline: &usual, Weight: 5, Unit: "s"},
@@ -171,7 +172,7 @@ func (halfBlind) Workload(context.Context, cluster.Ref) (cluster.Workload, error
 	return cluster.Workload{}, errLost
 }
 
-func TestTroubleThatComesBackCountsAsFailed(t *testing.T) { // 53
+func TestReturningSymptomCountsAsFailure(t *testing.T) { // 53
 	for name, c := range map[string]struct {
 		opened time.Duration // of the next incident, after the success
 		ended  bool          // the incident that was treated
@@ -216,8 +217,10 @@ func TestTrippedBreakerStopsNoRollback(t *testing.T) { // 33
 	run := w.actions[0].ID
 	for _, other := range []string{"one", "two"} {
 		at := w.clock.now.Add(-time.Minute)
-		w.actions = append(w.actions, state.Action{ID: state.ActionID("ACT-" + other), Incident: state.IncidentID("INC-" + other), Kind: setArg, State: state.RolledBack,
-			Target: state.Target{Cluster: "prod", Namespace: other, Pool: other}, Steps: []state.ActionStep{{State: state.Intent, At: at}, {State: state.RolledBack, At: at}}})
+		w.actions = append(w.actions, state.Action{ID: state.ActionID("ACT-" + other), Incident: state.IncidentID("INC-" + other),
+			Kind: setArg, State: state.RolledBack,
+			Target: state.Target{Cluster: "prod", Namespace: other, Pool: other}, Steps: []state.ActionStep{{State: state.Intent, At: at},
+				{State: state.RolledBack, At: at}}})
 	}
 	w.until(state.RolledBack)
 	if a, _ := w.Action(run); a.State != state.RolledBack || !slices.Contains(w.args(), "--max-num-seqs=256") {

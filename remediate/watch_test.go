@@ -57,7 +57,7 @@ func TestGuardrailEndsARolloutThatDoesHarm(t *testing.T) { // 51
 }
 
 // Single bad readings are what rollouts cost, and an autoscaler may take a worker meanwhile.
-func TestWhatARolloutCostsEndsNone(t *testing.T) {
+func TestRolloutCostIsNoBreach(t *testing.T) {
 	for name, cost := range map[string]func(w *world, since time.Duration){
 		"errors now and then": func(w *world, since time.Duration) {
 			w.sick = exhausted
@@ -109,7 +109,7 @@ func (w *world) scale(to float64) {
 }
 
 // Nothing brings an evicted worker back, so a person hears at once that the others fail.
-func TestHarmThatCannotBeUndoneCallsAPerson(t *testing.T) {
+func TestIrreversibleHarmNeedsHuman(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.cluster.StartDelay = time.Hour
 	w.plan()
@@ -189,7 +189,7 @@ func TestRollbackIsVerified(t *testing.T) {
 	}
 }
 
-func TestRollbackThatHelpsNothingNeedsAPerson(t *testing.T) { // 52
+func TestUselessRollbackNeedsHuman(t *testing.T) { // 52
 	for name, c := range map[string]struct {
 		after func(w *world)
 		says  string
@@ -252,7 +252,7 @@ func (w *world) workers() []cluster.Pod {
 }
 
 // An autoscaler takes a worker when the fix has made room. A worker that dies is harm.
-func TestWorkerThatIsNotWantedIsNoHarm(t *testing.T) {
+func TestScaledDownWorkerIsNoHarm(t *testing.T) {
 	for name, c := range map[string]struct {
 		wanted float64
 		end    state.ActionState

@@ -147,9 +147,11 @@ func pods(n int) (out []string) {
 
 // exhausted is a pool whose cache is too small for what it takes in; half the sequences heal it.
 func exhausted(_ string, seqs int) map[string]float64 {
-	v := map[string]float64{"kv_usage": .99, "preemption_rate": 5, "requests_running": 80, "requests_waiting": 20, "ttft_p95": 8, "error_rate": .01}
+	v := map[string]float64{"kv_usage": .99, "preemption_rate": 5, "requests_running": 80, "requests_waiting": 20, "ttft_p95": 8,
+		"error_rate": .01}
 	if seqs <= 128 {
-		v = map[string]float64{"kv_usage": .8, "preemption_rate": 0, "requests_running": 60, "requests_waiting": 22, "ttft_p95": 2, "error_rate": .01}
+		v = map[string]float64{"kv_usage": .8, "preemption_rate": 0, "requests_running": 60, "requests_waiting": 22, "ttft_p95": 2,
+			"error_rate": .01}
 	}
 	return v
 }
@@ -170,7 +172,8 @@ func single(p cluster.Pod) (state.Worker, bool) {
 
 // leaking is a pool of which the worker vllm-llama-1 leaks.
 func leaking(pod string, _ int) map[string]float64 {
-	v := map[string]float64{"kv_usage": .3, "kv_idle_usage": 0, "requests_running": 10, "requests_waiting": 0, "container_memory": 40e9, "ttft_p95": 1, "error_rate": 0}
+	v := map[string]float64{"kv_usage": .3, "kv_idle_usage": 0, "requests_running": 10, "requests_waiting": 0, "container_memory": 40e9,
+		"ttft_p95": 1, "error_rate": 0}
 	if pod == "vllm-llama-1" {
 		v["kv_usage"], v["kv_idle_usage"], v["container_memory"], v["requests_running"] = .9, .6, 90e9, 0
 	}
@@ -183,22 +186,26 @@ func newWorld(t testing.TB, kind string, mode policy.Mode) *world {
 	w.cluster.AddNamespace("llm", map[string]string{"paramedic.dev/managed": "true"},
 		cluster.Selection{Name: "vllm", Selector: map[string]string{"app": "vllm", "serving": "yes"}})
 	w.cluster.AddDeployment(simcluster.Deployment{Namespace: "llm", Name: "vllm-llama", Selector: map[string]string{"app": "vllm"},
-		PodLabels: map[string]string{"app": "vllm", "serving": "yes"}, Container: "vllm", Image: "vllm/vllm-openai", Args: []string{"--model=llama", "--max-num-seqs=256"},
+		PodLabels: map[string]string{"app": "vllm",
+			"serving": "yes"}, Container: "vllm", Image: "vllm/vllm-openai", Args: []string{"--model=llama", "--max-num-seqs=256"},
 		Replicas: 5, MaxSurge: 1, Pods: pods(5)})
 	w.clock.now = onset.Add(3 * time.Hour)
 	f := func(signal, pod string, v, b float64) state.Finding {
 		return state.Finding{Signal: signal, Pod: pod, Value: v, Baseline: &b, Weight: 5, Unit: "ratio"}
 	}
-	d := state.Diagnosis{Cause: "kv_exhaustion", Playbook: "pb", Findings: []state.Finding{f("kv_usage", "", .99, .6), f("preemption_rate", "", 5, 0)}}
+	d := state.Diagnosis{Cause: "kv_exhaustion", Playbook: "pb",
+		Findings: []state.Finding{f("kv_usage", "", .99, .6), f("preemption_rate", "", 5, 0)}}
 	w.remedy = playbooks.Remedy{Action: kind, Params: map[string]string{"arg": "max_num_seqs", "direction": "lower"}}
 	sc := state.Scope{Cluster: "prod", Namespace: "llm", Pool: "vllm-llama", Model: "llama"}
 	if kind == playbooks.ActionRestartWorker {
 		w.sick, sc.Pods = leaking, []string{"vllm-llama-1"}
-		d = state.Diagnosis{Cause: "kv_leak", Playbook: "pb", Findings: []state.Finding{f("kv_idle_usage", "vllm-llama-1", .6, 0), f("kv_usage", "vllm-llama-1", .9, .3)}}
+		d = state.Diagnosis{Cause: "kv_leak", Playbook: "pb",
+			Findings: []state.Finding{f("kv_idle_usage", "vllm-llama-1", .6, 0), f("kv_usage", "vllm-llama-1", .9, .3)}}
 		w.remedy.Params = nil
 	}
 	d.Scope = sc
-	w.in = state.Incident{ID: "INC-1", Cluster: "prod", Status: state.StatusOpen, Scope: sc, Diagnosis: d, ActiveAlerts: 3, StartedAt: w.clock.now.Add(-10 * time.Minute), OpenedAt: w.clock.now.Add(-9 * time.Minute)}
+	w.in = state.Incident{ID: "INC-1", Cluster: "prod", Status: state.StatusOpen, Scope: sc, Diagnosis: d, ActiveAlerts: 3,
+		StartedAt: w.clock.now.Add(-10 * time.Minute), OpenedAt: w.clock.now.Add(-9 * time.Minute)}
 	w.cfg = remediate.Config{
 		Site: guard.Site{Rules: policy.Rules{Mode: mode}, View: w, Gauge: w, Clock: w.clock,
 			Clusters: map[string]cluster.Cluster{"prod": w.cluster}},

@@ -17,7 +17,8 @@ func TestApprovalGuardAnswers(t *testing.T) {
 		a := &state.Action{ID: "ACT-1", Kind: "set_engine_arg", Mode: "approve", State: state.Approved, ExpiresAt: at.Add(15 * time.Minute),
 			DecidedBy: state.Actor{ID: "asha", Role: state.Responder}, DecidedAt: at.Add(time.Minute)}
 		a.PlanHash = PlanHash(a)
-		return &Scene{Site: &Site{}, Now: at.Add(2 * time.Minute), Action: a, Rule: policy.Rule{Limits: policy.Limits{}.OrDefaults(), Mode: policy.Approve}}
+		return &Scene{Site: &Site{}, Now: at.Add(2 * time.Minute), Action: a,
+			Rule: policy.Rule{Limits: policy.Limits{}.OrDefaults(), Mode: policy.Approve}}
 	}
 	for name, c := range map[string]struct {
 		change func(*Scene)

@@ -36,7 +36,8 @@ func TestForbiddenReadFailsAsAWhole(t *testing.T) {
 	for name, c := range reads {
 		for _, forbidden := range append(c.paths, "") {
 			k, _ := server(t, func(w http.ResponseWriter, r *http.Request) {
-				if forbidden != "" && (strings.HasSuffix(r.URL.Path, forbidden) || strings.HasSuffix(forbidden, "/") && strings.Contains(r.URL.Path, forbidden)) {
+				if forbidden != "" && (strings.HasSuffix(r.URL.Path, forbidden) ||
+					strings.HasSuffix(forbidden, "/") && strings.Contains(r.URL.Path, forbidden)) {
 					answer(w, 403, status(403, "Forbidden", "no", ""))
 					return
 				}
@@ -60,7 +61,8 @@ func TestOddRequestsNeverReachTheServer(t *testing.T) {
 		t.Errorf("a pod without a name: %v", unnamed)
 	}
 	_, unselected := c.Pods(ctx, cluster.Workload{Ref: set})
-	for name, err := range map[string]error{"a patch of a StatefulSet": patched, "an unknown kind": unknown, "pods of no label": unselected, "an eviction by name": c.Evict(ctx, "llm", "p", "", true)} {
+	for name, err := range map[string]error{"a patch of a StatefulSet": patched, "an unknown kind": unknown, "pods of no label": unselected,
+		"an eviction by name": c.Evict(ctx, "llm", "p", "", true)} {
 		if !errors.Is(err, cluster.ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -90,7 +92,8 @@ func TestAnswersAreRead(t *testing.T) {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
-	if set.UID != "u7" || set.Kind != "StatefulSet" || set.Replicas != 2 || pod.UID != "u7" || patched.UID != "u7" || patched.Kind != "Deployment" || labelled.UID != "u7" {
+	if set.UID != "u7" || set.Kind != "StatefulSet" || set.Replicas != 2 || pod.UID != "u7" || patched.UID != "u7" ||
+		patched.Kind != "Deployment" || labelled.UID != "u7" {
 		t.Errorf("%+v %+v %+v %+v", set, pod, patched, labelled)
 	}
 }
@@ -113,7 +116,8 @@ func TestOnlyLivingOwnPodsAreWorkers(t *testing.T) {
 			pod("none", "Running", ""), pod("other", "Running", "r0"), pod("failed", "Failed", "r1"), pod("done", "Succeeded", "r1")}, ",")+`]}`)
 	})
 	for kind, want := range map[string]string{"Deployment": "direct own pending", "StatefulSet": "direct"} {
-		pods, err := c.Pods(context.Background(), cluster.Workload{Ref: cluster.Ref{Namespace: "llm", Kind: kind, Name: "x"}, UID: "u1", Selector: map[string]string{"app": "x"}})
+		pods, err := c.Pods(context.Background(),
+			cluster.Workload{Ref: cluster.Ref{Namespace: "llm", Kind: kind, Name: "x"}, UID: "u1", Selector: map[string]string{"app": "x"}})
 		var names []string
 		for _, p := range pods {
 			names = append(names, p.Name)
@@ -226,7 +230,8 @@ func TestConnectSaysWhatIsMissing(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	dir := t.TempDir()
-	if _, err := kube.Connect(filepath.Join(dir, "none"), "", kube.Options{}); err == nil || !strings.Contains(err.Error(), "reading kubeconfig") {
+	if _, err := kube.Connect(filepath.Join(dir, "none"), "", kube.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "reading kubeconfig") {
 		t.Errorf("%v", err)
 	}
 	file := filepath.Join(dir, "config")
@@ -238,7 +243,8 @@ func TestConnectSaysWhatIsMissing(t *testing.T) {
 	if _, err := kube.Connect(file, "", kube.Options{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := kube.New(&rest.Config{Host: "http://127.0.0.1:1", TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "none")}}, kube.Options{}); err == nil {
+	if _, err := kube.New(&rest.Config{Host: "http://127.0.0.1:1",
+		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "none")}}, kube.Options{}); err == nil {
 		t.Error("a certificate that is not there was taken")
 	}
 	if _, err := kube.Connect(file, "b", kube.Options{}); err == nil {
@@ -259,7 +265,8 @@ func TestBlockedEvictionSaysWhy(t *testing.T) {
 		c, _ := server(t, func(w http.ResponseWriter, _ *http.Request) {
 			answer(w, 429, status(429, "TooManyRequests", "Cannot evict pod", details))
 		})
-		if err := c.Evict(context.Background(), "llm", "p", "u", false); !errors.Is(err, cluster.ErrBlocked) || !strings.Contains(err.Error(), want) {
+		if err := c.Evict(context.Background(), "llm", "p", "u", false); !errors.Is(err, cluster.ErrBlocked) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v", err)
 		}
 	}

@@ -64,7 +64,8 @@ func TestEmptyConfigIsValid(t *testing.T) {
 	if err := (&Rules{Policies: []Policy{{Mode: "yolo"}}}).Validate(); err == nil {
 		t.Error("an unknown mode of a policy was taken")
 	}
-	if err := (&Rules{Policies: []Policy{{Actions: []string{playbooks.ActionSetEngineArg, playbooks.ActionRestartWorker}}}}).Validate(); err != nil {
+	if err := (&Rules{Policies: []Policy{{Actions: []string{playbooks.ActionSetEngineArg,
+		playbooks.ActionRestartWorker}}}}).Validate(); err != nil {
 		t.Error(err)
 	}
 	window := Timing{Window: 10 * time.Minute, Interval: time.Minute}
@@ -89,7 +90,7 @@ func TestHardBoundsMayBeUsed(t *testing.T) {
 }
 
 // Each problem is told once, and only where it is.
-func TestLimitProblemsAreToldOnce(t *testing.T) {
+func TestLimitProblemsAreListedOnce(t *testing.T) {
 	list := func(all []LimitProblem) string {
 		var out []string
 		for _, p := range all {

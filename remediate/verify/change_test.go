@@ -9,7 +9,7 @@ import (
 
 // A change is told by the value that decided: the end of the window where that differs from its
 // middle.
-func TestChangeIsToldByWhatDecided(t *testing.T) {
+func TestChangeTextShowsTheDecidingValue(t *testing.T) {
 	plain := Metric{Signal: "x", Unit: "s", Better: .8, Worse: 1.25, Noise: .1} // of 10: better to 8, worse from 12.5
 	guard := plain
 	guard.Guardrail = true
