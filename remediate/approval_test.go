@@ -32,7 +32,7 @@ func TestUnverifiedNameIsNoApprover(t *testing.T) {
 	w.wantWrites(0)
 }
 
-// Whose approval counts depends on the person, not on the door that the person came through.
+// An approval counts for the person, not for the channel through which it came.
 func TestApprovalDependsOnPersonNotChannel(t *testing.T) { // 17
 	slack, api := state.Actor{ID: "U0ASHA", Via: "slack", Role: state.Responder, Alias: "asha"}, state.Actor{ID: "asha", Name: "asha",
 		Via: "api", Role: state.Responder, Alias: "U0ASHA"}
@@ -74,8 +74,7 @@ func TestApprovalDependsOnPersonNotChannel(t *testing.T) { // 17
 	}
 }
 
-// Where two policies leave no person who may approve, the plan says so at once instead of waiting
-// for an approval that cannot come.
+// If two policies leave no person who may approve, the plan says so at once and does not wait.
 func TestDisjointApproversDenyThePlan(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Policies = []policy.Policy{{Name: "1", Approvers: []string{"asha"}}, {Name: "2", Approvers: []string{"lin"}}}
@@ -92,7 +91,7 @@ func TestDisjointApproversDenyThePlan(t *testing.T) {
 	w.wantWrites(0)
 }
 
-// A plan is shown anew when a changed configuration names others to approve it.
+// A plan is shown again if a changed configuration names other approvers.
 func TestNewApproversGetANewPlan(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	old := w.plan()
@@ -103,7 +102,7 @@ func TestNewApproversGetANewPlan(t *testing.T) {
 	}
 }
 
-// The general limits loosen the defaults; a policy tightens them again where it matches.
+// The general limits loosen the defaults. A matching policy tightens them again.
 func TestGeneralLimitsReplaceTheDefaults(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Limits = policy.Limits{ApprovalTTL: time.Hour, PerIncident: 4}
@@ -127,7 +126,7 @@ func TestGeneralLimitsReplaceTheDefaults(t *testing.T) {
 	}
 }
 
-// Limits beyond their bounds, and policies that would loosen, are refused by first aid itself.
+// First aid refuses limits beyond their bounds, and policies that would loosen.
 func TestFirstAidRefusesWrongLimits(t *testing.T) {
 	for want, change := range map[string]func(*remediate.Config){
 		"remediate.limits.cooldown: must be from 5m to 24h, and is 1m": func(c *remediate.Config) { c.Limits.Cooldown = time.Minute },
@@ -146,8 +145,7 @@ func TestFirstAidRefusesWrongLimits(t *testing.T) {
 	}
 }
 
-// Two policies that match one pool may leave no value between floor and ceiling: then nothing is
-// set.
+// Two policies for one pool may leave no value between floor and ceiling. Then no value is set.
 func TestFloorAboveTheCeilingSetsNothing(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Policies = []policy.Policy{{Name: "1", Limits: policy.Limits{Floor: 256}}, {Name: "2", Limits: policy.Limits{Ceiling: 128}}}
@@ -157,7 +155,7 @@ func TestFloorAboveTheCeilingSetsNothing(t *testing.T) {
 	}
 }
 
-// A step upwards is bounded by max_factor as one downwards is.
+// max_factor bounds a step upwards as it bounds one downwards.
 func TestFactorBoundsAStepUpwards(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.remedy.Params["direction"] = "raise"

@@ -9,8 +9,8 @@ import (
 	"paramedic/state"
 )
 
-// fail records that first aid failed twice, on pools of the same cluster, as where a bad rule fires
-// everywhere.
+// fail records that first aid failed twice, on pools of the same cluster, as with a bad rule that
+// fires everywhere.
 func (w *world) fail(ends ...state.ActionState) {
 	for i, end := range ends {
 		at := w.clock.now.Add(-time.Minute)

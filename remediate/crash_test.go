@@ -14,11 +14,11 @@ import (
 	"paramedic/state"
 )
 
-// TestCrashAtEveryStepHasOneEffect runs both actions, helpful, harmful and without effect, under seeded
-// interleavings of: the process killed before a write, after it, and before its record; answers
-// lost; halts; a person who edits the target, calls the run off or sets the mode to observe.
-// Whatever comes, one attempt has one effect at most, a rollback that was decided happens, a
-// person's edit stands, and what was called off only undoes.
+// TestCrashAtEveryStepHasOneEffect runs both actions, helpful, harmful and without effect, under
+// seeded interleavings. The process is killed before a write, after it, and before its record.
+// Answers are lost. First aid is halted. A person edits the target, cancels the run, or sets the
+// mode to observe. In every case one attempt has at most one effect, a decided rollback happens, a
+// person's edit is kept, and a cancelled run only undoes.
 func TestCrashAtEveryStepHasOneEffect(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(600) {
@@ -85,7 +85,7 @@ func (s *storm) run(t *testing.T, w *world) {
 	t.Fatalf("no end: %s %v", a.State, a.Journal)
 }
 
-// deliver takes one step, and may kill the process at any of its boundaries.
+// deliver takes one step, and may kill the process before or after any of its calls.
 func (s *storm) deliver(w *world, a state.Action) {
 	if a.NextAt.After(w.clock.now) {
 		w.clock.now = a.NextAt
@@ -140,7 +140,7 @@ func (s *storm) edit(w *world, a state.Action) {
 	w.cluster.SetArgs(pool, "kubectl-edit", "--model=llama", s.edited)
 }
 
-// check asserts what must hold however it went.
+// check asserts the invariants that hold after every interleaving.
 func (s *storm) check(t *testing.T, w *world, a state.Action) {
 	count := map[string]int{}
 	for _, c := range w.cluster.Changes() {

@@ -9,7 +9,7 @@ import (
 	"paramedic/state"
 )
 
-// isolate runs a restart until its worker is out of serving, and returns when it was.
+// isolate runs a restart until its worker no longer serves, and returns that time.
 func isolate(t *testing.T, w *world) time.Time {
 	t.Helper()
 	w.plan()
@@ -27,7 +27,7 @@ func isolate(t *testing.T, w *world) time.Time {
 
 func (w *world) drained() bool { return w.actions[0].Journal["drained"] != "" }
 
-// What a worker ran when it still served says nothing of what it runs.
+// A sample from before the isolation does not show that the worker is idle.
 func TestDrainWaitsForALaterScrape(t *testing.T) { // 30
 	for _, c := range []struct {
 		name string
@@ -47,7 +47,7 @@ func TestDrainWaitsForALaterScrape(t *testing.T) { // 30
 	}
 }
 
-// The API server may take its time to take the worker out of serving, which serves meanwhile.
+// The API server may answer late. The worker serves until then.
 func TestIsolationTimeIsEndOfItsWrite(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.cluster.Before = func(string, string) error {

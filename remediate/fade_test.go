@@ -8,7 +8,7 @@ import (
 	"paramedic/state"
 )
 
-// One reading that fails at the end of the window is made up for.
+// One failed reading at the end of the window is repeated.
 func TestFailedLastReadingIsRepeated(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -23,7 +23,7 @@ func TestFailedLastReadingIsRepeated(t *testing.T) {
 	}
 }
 
-// What the verdict rests on may go dark when the trouble comes back.
+// A signal that the verdict rests on may become unreadable when the symptom returns.
 func TestFadingSignalIsNoSuccess(t *testing.T) {
 	for _, signal := range []string{"preemption_rate", "error_rate"} {
 		w := newWorld(t, setArg, policy.Approve)

@@ -36,7 +36,7 @@ func TestEveryReasonIsShown(t *testing.T) {
 	}
 }
 
-// redeploy replaces the pool by a changed one, deployed before the trouble began.
+// redeploy replaces the pool by a changed one that was deployed before the incident began.
 func redeploy(change func(*simcluster.Deployment)) func(*world) {
 	return func(w *world) {
 		was := w.clock.now
@@ -225,13 +225,13 @@ func TestSafeValueComesFromTheCacheAndTheLengths(t *testing.T) {
 	}
 }
 
-// Of a model some of whose layers keep a window or a state, such as Gemma 3, a block keeps tokens
-// of a few layers only, and a request takes blocks for each group of them. The bot does not know
-// the model: what its requests really hold decides, in both directions, and where that cannot be
-// read nothing is raised.
+// If some layers of a model keep a window or a state, as in Gemma 3, a block keeps tokens of a few
+// layers only. A request then takes blocks for each group of layers. The bot does not know the
+// model, so the cache that its requests hold decides, in both directions. If that cannot be read,
+// nothing is raised.
 func TestSafeValueHoldsForModelsWhoseLayersDiffer(t *testing.T) {
-	// 512 tokens are 32 blocks of a model whose layers are alike, and 7 · 32 of Gemma 3 27B, with
-	// its ten layers of 62 that keep everything.
+	// 512 tokens take 32 blocks in a model with equal layers. In Gemma 3 27B they take 7 · 32,
+	// because ten of its 62 layers keep every token.
 	const blocks, taken = 20000, 7 * 32
 	for _, c := range []struct {
 		name, direction string

@@ -10,7 +10,7 @@ import (
 	"paramedic/state"
 )
 
-// A remedy that is refused is planned again later, whatever comes of the others.
+// A refused remedy is planned again later, whatever happens to the others.
 func TestRefusedRemedyIsPlannedAgain(t *testing.T) {
 	lower := playbooks.Remedy{Action: setEngineArgKind, Params: map[string]string{"arg": "max_num_seqs", "direction": "lower"}}
 	refused := playbooks.Remedy{Action: restartWorkerKind} // no worker is named
@@ -35,8 +35,7 @@ func TestRefusedRemedyIsPlannedAgain(t *testing.T) {
 	}
 }
 
-// A plan that waits ends when a guard comes to deny it, and the denial is on record with its
-// reasons.
+// A waiting plan ends if a guard now denies it. The denial is recorded with its reasons.
 func TestWaitingPlanEndsWhenItIsDenied(t *testing.T) {
 	p, m := planned(waiting(func(a *state.Action) { a.Params["to"], a.Params["labels"] = "48", "" }))
 	p.cfg.Mode = policy.Approve
@@ -53,7 +52,7 @@ func TestWaitingPlanEndsWhenItIsDenied(t *testing.T) {
 	}
 }
 
-// What only reads never runs out, and what waits for a person does.
+// A plan in a mode that only reads does not expire. A plan that waits for a person does.
 func TestProposalExpiresOnlyIfItMayBeWritten(t *testing.T) {
 	for mode, expires := range map[policy.Mode]time.Time{policy.Observe: {}, policy.Suggest: {}, policy.Approve: noon.Add(15 * time.Minute),
 		policy.Auto: noon.Add(15 * time.Minute)} {
@@ -66,7 +65,7 @@ func TestProposalExpiresOnlyIfItMayBeWritten(t *testing.T) {
 	}
 }
 
-// The IDs of an incident's actions are those of a second delivery, and in the order of the plans.
+// A second delivery gives the same IDs, and the IDs are in the order of the plans.
 func TestActionIDsRepeatAndKeepTheirOrder(t *testing.T) {
 	p, m := planned()
 	in := m.Incidents[0]

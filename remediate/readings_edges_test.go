@@ -33,7 +33,7 @@ func TestLongPauseRestartsTheBaseline(t *testing.T) {
 	}
 }
 
-// A worker is known by its name: exporters differ in what they call its pool.
+// A worker is matched by its name, because exporters differ in the pool's name.
 func TestWorkerIsMatchedByNameNotPool(t *testing.T) {
 	for _, pool := range []string{"vllm", "", "engine"} {
 		s := sceneOf(setEngineArgKind)
@@ -64,7 +64,8 @@ func TestPoolIsReadByItsOwnKind(t *testing.T) {
 	}
 }
 
-// What is missing, or cannot be, makes no number of sequences, and the reason says what it takes.
+// A missing or impossible signal gives no number of sequences, and the reason names the signals
+// needed.
 func TestSafeValueNeedsEachOfItsSignals(t *testing.T) {
 	signals := []string{"kv_blocks_total", "kv_block_size", "prompt_length_mean", "output_length_mean"}
 	for _, without := range append(signals, "") {

@@ -11,8 +11,7 @@ import (
 	"paramedic/state"
 )
 
-// Whoever approves reads why it is this value: also where a bound, and not the formula, makes it
-// so.
+// The approver reads why the value is this one, also if a bound and not the formula decides it.
 func TestReasonExplainsTheValue(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	scene := func(blocks float64) *guard.Scene {

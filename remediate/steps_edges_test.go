@@ -15,8 +15,7 @@ import (
 	"paramedic/state"
 )
 
-// delivered returns the states of the events of one delivery of the run, and what is said of the
-// last.
+// delivered returns the states of one delivery's events, and the reason of the last.
 func (b *runCase) delivered(ctx context.Context, known bool) (states []state.ActionState, text string) {
 	m := b.cfg.View.(*remediatetest.View)
 	m.Recorded, b.cfg.Logger = b.act, quietLogger
@@ -30,7 +29,7 @@ func (b *runCase) delivered(ctx context.Context, known bool) (states []state.Act
 	return states, text
 }
 
-// What a shutdown cut off after the write is recorded: it happened.
+// A write before a shutdown is recorded, because it happened.
 func TestWriteBeforeAShutdownIsRecorded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -58,7 +57,7 @@ func TestRunOfAForgottenIncidentIsCancelled(t *testing.T) {
 	}
 }
 
-// The guards are asked when a run is admitted and held under its lock, before a baseline is begun.
+// The guards are asked when a run is admitted, and a hold comes before the baseline begins.
 func TestHeldRunReadsNoBaseline(t *testing.T) {
 	for _, st := range []state.ActionState{state.Approved, state.Admitted} {
 		b := admission(func(b *runCase) { b.act.State, b.p.w.Paused = st, true })
@@ -91,7 +90,7 @@ func TestStepIsRecordedOnlyIfItIsLegal(t *testing.T) {
 		!strings.Contains(log.String(), "illegal step") {
 		t.Errorf("%+v %s", got, &log)
 	}
-	// What goes on is due after its wait, and what ended never.
+	// A run that continues is due after its wait. A run that ended is never due.
 	for to, wait := range map[state.ActionState]time.Duration{state.Admitted: interval, state.Denied: 0} {
 		b := newRun(setEngineArgKind, state.Approved)
 		b.cfg.Logger = quietLogger
@@ -102,7 +101,7 @@ func TestStepIsRecordedOnlyIfItIsLegal(t *testing.T) {
 	}
 }
 
-// A run that another hand superseded is planned anew only while its incident is open.
+// A superseded run is planned again only if its incident is open.
 func TestSupersededRunIsPlannedAnewIfOpen(t *testing.T) {
 	for _, open := range []bool{true, false} {
 		b := newRun(setEngineArgKind, state.Intent)
@@ -121,8 +120,7 @@ func TestSupersededRunIsPlannedAnewIfOpen(t *testing.T) {
 	}
 }
 
-// A worker is gone only if the API server says so, and its replacement is one that serves and came
-// after it.
+// A worker is gone only if the API server says so. Its replacement is ready and was created later.
 func TestWorkerIsReplacedOnlyByALaterOne(t *testing.T) {
 	drained := func(b *runCase) {
 		b.note(keyIsolated, ago(time.Minute))
@@ -173,7 +171,7 @@ func TestWorkerIsReplacedOnlyByALaterOne(t *testing.T) {
 	})
 }
 
-// Nothing is believed of a workload whose read failed, or that lacks the place of the flag.
+// If the read failed, or the workload lacks the place of the flag, nothing is concluded from it.
 func TestUnreadWorkloadChangesNothing(t *testing.T) {
 	nowhere := func(b *runCase) { b.act.Write.Old, b.p.w.Containers = "", nil } // the flag was appended
 	old := func(b *runCase) { b.p.w.Containers[0].Args[0] = b.act.Write.Old }

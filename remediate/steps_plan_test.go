@@ -15,7 +15,7 @@ import (
 	"paramedic/state"
 )
 
-// planned is a planner of one remedy, with what it remembers of the incident.
+// planned returns a planner of one remedy, and its view.
 func planned(remember ...state.Action) (*Planner, *remediatetest.View) {
 	s := sceneOf(setEngineArgKind)
 	m := s.Site.View.(*remediatetest.View)
@@ -31,7 +31,7 @@ func planned(remember ...state.Action) (*Planner, *remediatetest.View) {
 	return &Planner{cfg: cfg}, m
 }
 
-// a plan of the pool that waits for approval.
+// waiting returns a plan of the pool that waits for approval.
 func waiting(change func(*state.Action)) state.Action {
 	a := state.Action{ID: "ACT-1", Incident: "INC-1", Kind: setEngineArgKind, Mode: "approve", State: state.AwaitingApproval,
 		ExpiresAt: noon.Add(time.Minute),
@@ -150,7 +150,7 @@ func TestPlanningStopsWithoutAUsefulRemedy(t *testing.T) {
 			t.Errorf("%s: %d planned, done %t, again at %s", name, fresh, out.Outcome.Done, out.Outcome.RetryAt)
 		}
 	}
-	// A plan that was cut off is made again, and nothing of it is recorded.
+	// An interrupted plan is made again, and nothing of it is recorded.
 	p, _ := planned()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -160,7 +160,7 @@ func TestPlanningStopsWithoutAUsefulRemedy(t *testing.T) {
 	}
 }
 
-// What waits ends with its reason; what has written, or is kept, goes on.
+// A waiting run ends with its reason. A run that has written, or that is kept, continues.
 func TestCallOffEndsOnlyWhatWaits(t *testing.T) {
 	for st, ends := range map[state.ActionState]bool{state.Proposed: true, state.AwaitingApproval: true, state.Approved: true,
 		state.Admitted: true,
@@ -248,7 +248,7 @@ func TestIsolationTakesOnlyFreeLabels(t *testing.T) {
 		if !slices.Equal(got, c.want) || (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v %v", name, got, err)
 		}
-		// The write is of the labels that were planned, or none.
+		// The write changes exactly the planned labels.
 		s.Action.Params["labels"] = "serving"
 		if _, err := (restartWorker{}).Write(s, "op"); (err == nil) != slices.Equal(c.want, []string{"serving"}) {
 			t.Errorf("%s: writes %v", name, err)
@@ -289,7 +289,7 @@ func TestRestartNeedsOneKnownWorker(t *testing.T) {
 			t.Errorf("%s: %q %v", name, got.Name, err)
 		}
 	}
-	// It has to be one of the pool's, by its UID.
+	// It has to be a pod of the pool, by its UID.
 	s := sceneOf(restartWorkerKind)
 	s.Pod.UID = "pod-9"
 	if err := (restartWorker{}).draft(s); err == nil || !strings.Contains(err.Error(), "does not belong to vllm") {

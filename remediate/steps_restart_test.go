@@ -12,20 +12,20 @@ import (
 	"paramedic/state"
 )
 
-// label is the worker's label that is changed, which says whether it serves.
+// label changes the worker's label, which decides whether it serves.
 func (b *runCase) label(value, op string) *runCase {
 	b.p.pod.Labels["serving"], b.p.pod.Annotations[cluster.OpIDAnnotation] = value, op
 	return b
 }
 
-// isolatedWorker is a run whose worker was taken out of serving a minute ago.
+// isolatedWorker returns a run whose worker was taken out of serving a minute ago.
 func isolatedWorker() *runCase {
 	b := newRun(restartWorkerKind, state.Intent).label(isolated, "op")
 	b.note(keyIsolated, ago(time.Minute))
 	return b
 }
 
-// drainedWorker is a run whose worker runs nothing any more.
+// drainedWorker returns a run whose worker is idle.
 func drainedWorker() *runCase {
 	b := isolatedWorker()
 	b.note(keyDrained, ago(time.Second))
@@ -190,7 +190,7 @@ func TestWorkerIsPutBackOnlyIfItIsStillOut(t *testing.T) {
 		{name: "refused", set: failing(cluster.ErrRefused), to: state.NeedsHuman, says: "could not be put back into serving: refused", wrote: "inverse"},
 		{name: "answer lost", set: failing(errAway), to: state.Intent, wait: poll, wrote: "inverse"},
 	})
-	// A person who called it off has taken care of it by that; one who did not is still asked for.
+	// A person who cancelled the run has acknowledged it. Otherwise the run still needs a person.
 	for by, released := range map[string]string{"": "", "asha": "asha"} {
 		b := begin().label("yes", "op"+undone)
 		if by != "" {
@@ -251,8 +251,8 @@ func TestReplacementIsANewReadyWorker(t *testing.T) {
 	}
 }
 
-// A second bot, or the same after a crash, may find the run's stage in the middle: what it knows is
-// only the journal.
+// A second bot, or the same one after a crash, may find the run in the middle of its steps. It
+// knows only the journal.
 func TestRunnerIgnoresUnknownAndEarlyWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(*runCase)

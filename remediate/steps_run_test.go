@@ -15,8 +15,7 @@ import (
 	"paramedic/state"
 )
 
-// A step that a shutdown cut off proves nothing where it read or gave up; where it wrote, it is
-// recorded.
+// An interrupted step proves nothing if it read or gave up. If it wrote, it is recorded.
 func TestCutOffStepIsRecordedOnlyIfItWrote(t *testing.T) {
 	for _, c := range []struct {
 		from, to state.ActionState
@@ -47,8 +46,7 @@ func TestCutOffStepIsRecordedOnlyIfItWrote(t *testing.T) {
 	}
 }
 
-// admitted steps an approved run through the guards, in a world that is calm but for what a test
-// changes.
+// admitted takes an approved run through the guards, with the changes of a test.
 func admission(change func(*runCase)) *runCase {
 	b := newRun(setEngineArgKind, state.Approved)
 	a := b.act
@@ -75,7 +73,7 @@ func admission(change func(*runCase)) *runCase {
 
 const interval = 30 * time.Second
 
-// readings makes the run an admitted one that has read so much of its baseline.
+// readings makes the run an admitted one with this many readings of its baseline.
 func (b *runCase) readings(n int) {
 	b.act.State = state.Admitted
 	b.act.Verify.Before = map[string][]float64{"kv_usage": slices.Repeat([]float64{.99}, n),
@@ -128,14 +126,14 @@ func TestAdmissionEndsOnExpiryOrStricterMode(t *testing.T) {
 		{name: "held for less than it may", set: held(15*time.Minute - moment), to: state.Approved, wait: time.Minute},
 		{name: "held for long", set: held(15 * time.Minute), to: state.Denied, says: "held for too long"},
 	})
-	// A hold that names its end says until when, and does not count as one that goes on for ever.
+	// A hold that names its end records it, and does not count as one without an end.
 	b := admission(frozen(time.Hour))
 	b.note(keyHeld, ago(time.Hour))
 	step(t.Context(), b.stage)
 	if _, ever := b.act.Journal[keyHeld]; ever || b.act.Journal[state.HeldUntil] != noon.Add(time.Hour).Format(time.RFC3339Nano) {
 		t.Errorf("%v", b.act.Journal)
 	}
-	// What was held and is not any more is forgotten.
+	// The record of a hold is removed when it is over.
 	b = admission(func(b *runCase) { b.note(keyHeld, ago(time.Minute)) })
 	if step(t.Context(), b.stage); b.act.Journal[keyHeld] != "" {
 		t.Errorf("%v", b.act.Journal)
@@ -161,7 +159,7 @@ func TestWriteAndBaselineAreRecordedWithTheIntent(t *testing.T) {
 	}
 }
 
-// The hand-over names the command that undoes a write, where there was one.
+// The handover names the command that undoes a write, if there was one.
 func TestHandoverIncludesUndoCommand(t *testing.T) {
 	b := newRun(setEngineArgKind, state.Applied)
 	b.act.Journal = nil
@@ -185,8 +183,7 @@ func TestWaitEndsWithTheHoldOrBefore(t *testing.T) {
 	}
 }
 
-// Where one step supersedes a run, the plan that follows in the same delivery sees it as
-// superseded.
+// If a step supersedes a run, the plan in the same delivery sees it as superseded.
 func TestNextPlanSeesTheStep(t *testing.T) {
 	run := waiting(func(a *state.Action) { a.State, a.Steps = state.Superseded, []state.ActionStep{{State: state.Intent}} })
 	other := waiting(func(a *state.Action) {

@@ -19,7 +19,7 @@ var errAway = errors.New("connection refused")
 
 var quietLogger = slog.New(slog.DiscardHandler)
 
-// A fakeCluster is a cluster of one pool that answers as a test says, and notes what is written.
+// A fakeCluster is a cluster of one pool with the answers of a test. It records the writes.
 type fakeCluster struct {
 	w                                                     cluster.Workload
 	pod                                                   cluster.Pod
@@ -61,13 +61,13 @@ func (p *fakeCluster) Evict(_ context.Context, _, _, uid string, dryRun bool) er
 	return p.note(dryRun, "evict "+uid, p.evictErr)
 }
 
-// still is a clock that stands at a time.
+// A fixedClock always returns one time.
 type fixedClock struct{ time.Time }
 
 func (c fixedClock) Now() time.Time                     { return c.Time }
 func (fixedClock) After(time.Duration) <-chan time.Time { return nil }
 
-// fixedGauge is a gauge that reads what it holds.
+// A fixedGauge returns the evidence that it holds.
 type fixedGauge struct{ ev *state.Evidence }
 
 func (g fixedGauge) Read(_ context.Context, _ string, sc state.Scope, _ time.Time, _ []string) state.Evidence {
@@ -77,16 +77,16 @@ func (g fixedGauge) Read(_ context.Context, _ string, sc state.Scope, _ time.Tim
 	return ev
 }
 
-// A runCase is a run of a calm scene in one state, with its fakeCluster.
+// A runCase is a run in one state, with its fakeCluster.
 type runCase struct {
 	*stage
 	p  *fakeCluster
 	ev *state.Evidence
 }
 
-// attend returns a run that recorded its intent just now and came to its state a minute ago: for a
-// pool, --max-num-seqs 100 becomes 50, for a worker, its label serving is changed. What was written
-// by then is in place.
+// newRun returns a run that recorded its intent just now and came to its state a minute ago. For a
+// pool, --max-num-seqs 100 becomes 50. For a worker, its label serving changes. The writes up to
+// that state are in place.
 func newRun(kind string, st state.ActionState) *runCase {
 	s := sceneOf(kind)
 	a := s.Action
@@ -112,7 +112,7 @@ func newRun(kind string, st state.ActionState) *runCase {
 	return b
 }
 
-// A stepCase is a case of one step of a run: what is different, and what comes of it.
+// A stepCase is a case of one step: the changes before it, and its result.
 type stepCase struct {
 	name  string
 	set   func(*runCase)
@@ -141,7 +141,7 @@ func runSteps(t *testing.T, begin func() *runCase, step func(context.Context, *s
 	}
 }
 
-// dryRuns is a cluster whose dry runs of a patch and of an eviction end as a test says.
+// dryRuns is a cluster with given results for the dry runs of a patch and of an eviction.
 type dryRuns struct {
 	*fakeCluster
 	patch, evict error
@@ -154,12 +154,12 @@ func (d *dryRuns) Evict(context.Context, string, string, string, bool) error { r
 
 var noon = remediatetest.Noon
 
-// moment is the shortest time: a bound is tested at it, and one moment before.
+// moment is the shortest time. Tests check a bound at it, and one moment before it.
 const moment = time.Nanosecond
 
 func ptr(v float64) *float64 { return &v }
 
-// calm returns a scene of a sick pool for which every guard that it is made for allows.
+// sceneOf returns a scene that every guard allows.
 func sceneOf(kind string) *guard.Scene {
 	c := remediatetest.NewCase(kind)
 	s := &guard.Scene{Site: &guard.Site{Rules: c.Rules, View: c.View}, Now: noon, Incident: c.Incident, Action: c.Action,
@@ -181,7 +181,7 @@ func each(s *guard.Scene, signal string, value float64) {
 	}
 }
 
-// asked is a gauge that notes the signals that it is asked for.
+// asked is a gauge that records the signals that it is asked for.
 type asked struct{ signals []string }
 
 func (a *asked) Read(_ context.Context, _ string, _ state.Scope, _ time.Time, signals []string) state.Evidence {
@@ -189,7 +189,7 @@ func (a *asked) Read(_ context.Context, _ string, _ state.Scope, _ time.Time, si
 	return state.Evidence{}
 }
 
-// answer returns what one guard says of a scene.
+// answer returns the answer of one guard.
 func answer(ctx context.Context, s *guard.Scene, name string) state.GuardResult {
 	for _, g := range guard.Ask(ctx, s, guard.All()) {
 		if g.Guard == name {

@@ -135,8 +135,8 @@ func TestCapIsRolledBackOnlyOverItself(t *testing.T) {
 	})
 }
 
-// The runner reads the namespace afresh before each effect: an opt-out stops it, and what cannot be
-// read is waited for.
+// The runner reads the namespace before each effect. An opt-out stops it, and it waits if the read
+// fails.
 func TestNamespaceIsReadBeforeEachEffect(t *testing.T) {
 	for _, st := range []state.ActionState{state.Intent, state.RollbackIntent} {
 		begin := func() *runCase { return newRun(setEngineArgKind, st) }
@@ -149,7 +149,7 @@ func TestNamespaceIsReadBeforeEachEffect(t *testing.T) {
 		runSteps(t, begin, step, []stepCase{ends,
 			{name: fmt.Sprintf("%s, not readable", st), set: func(b *runCase) { b.p.nsErr = errAway }, to: st, wait: poll}})
 	}
-	// What has been written is verified wherever it is.
+	// A written change is verified in every namespace.
 	b := newRun(setEngineArgKind, state.Applied)
 	b.p.nsErr = errAway
 	if got := (&Runner{cfg: b.cfg}).step(t.Context(), b.stage, setEngineArg{}); got.to != state.Verifying {

@@ -73,8 +73,8 @@ func TestLeakingWorkerIsDrainedEvictedAndReplaced(t *testing.T) {
 	w.wantWrites(2) // isolate, evict
 }
 
-// What a hung engine runs never ends: its playbook asks for a short drain, and the plan that people
-// approve says so.
+// The requests of a hung engine never end. So its playbook asks for a short drain, and the plan
+// that people approve shows it.
 func TestPlaybookShortensTheDrain(t *testing.T) {
 	w := newWorld(t, restart, policy.Approve)
 	w.remedy.Params = map[string]string{"drain": "30s"}
@@ -375,7 +375,7 @@ func TestNamespaceOptedOutMidFlight(t *testing.T) { // 58
 	w.wantWrites(1)
 }
 
-// What nobody has written a playbook for is triaged by hand, by people.
+// People triage an incident without a playbook by hand.
 func TestUnknownPlaybookPlansNoAction(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Playbook = func(state.Diagnosis) (playbooks.Playbook, bool) {

@@ -12,8 +12,7 @@ import (
 	"paramedic/state"
 )
 
-// What verification found is read at night: as percent, GiB and seconds, never 0.8733333 or
-// 1.2e+09.
+// People read the verdict at night: as percent, GiB and seconds, never as 0.8733333 or 1.2e+09.
 func TestVerdictTextsUseUnits(t *testing.T) {
 	a := &state.Action{Cause: "host_memory_leak", Params: map[string]string{}}
 	a.Verify.Leading = []string{"container_memory"}
@@ -34,9 +33,9 @@ func TestVerdictTextsUseUnits(t *testing.T) {
 	}
 }
 
-// Quantiles look back over the rollout, and where the trouble was named at its beginning, the
-// baseline is nearly that of a healthy pool: first tokens that were late when the rollout ended and
-// come sooner and sooner are no harm. Those that stay late are.
+// Quantiles look back over the rollout. If the incident was found at its beginning, the baseline is
+// nearly that of a healthy pool. First tokens that were late when the rollout ended and get faster
+// are no harm. First tokens that stay late are.
 func TestRecoveredMetricIsNoHarm(t *testing.T) {
 	a := &state.Action{Cause: "kv_exhaustion", Params: map[string]string{"direction": "lower"}}
 	a.Verify.Leading = []string{"preemption_rate", "kv_usage"}
@@ -57,7 +56,7 @@ func TestRecoveredMetricIsNoHarm(t *testing.T) {
 	}
 }
 
-// A success is measured by what the verdict rests on, whatever else the action could measure.
+// A success needs the metrics that the verdict rests on, and no others.
 func TestLeadingSignalsAreTheVerdicts(t *testing.T) {
 	finding := func(signal string, value, usual, weight float64, reads ...string) state.Finding {
 		return state.Finding{Signal: signal, Value: value, Baseline: &usual, Weight: weight, Reads: reads}
@@ -102,7 +101,7 @@ func TestLeadingSignalsAreTheVerdicts(t *testing.T) {
 	}
 }
 
-// Peers that got worse show that it was not the change. They do not end the trouble.
+// Peers that got worse show that the change was not the cause. They do not end the symptoms.
 func TestSignalIsNamedOnce(t *testing.T) {
 	all := verify.Signals(setEngineArg{}.Metrics())
 	if n := len(all); n < 5 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != n {
@@ -124,7 +123,8 @@ func TestPeersAloneMakeNothingBetter(t *testing.T) {
 	}
 }
 
-// A success takes all that is measured: nothing led, or a guardrail went blind, is not known.
+// A success needs every metric: without a leading signal, or with an unread guardrail, the result
+// is unknown.
 func TestUnknownIsNeverSuccess(t *testing.T) {
 	for name, change := range map[string]func(v *state.Verification){
 		"no leading signal on record": func(v *state.Verification) { v.Leading = nil },
@@ -157,7 +157,7 @@ func TestBaselineOmitsRarelyReadSignals(t *testing.T) {
 	}
 }
 
-// What the samples' course says decides, and a guardrail that happens to be better excuses no harm.
+// The course of the samples decides. A guardrail that happens to improve excuses no harm.
 func TestCourseOfTheSamplesDecides(t *testing.T) {
 	steady := func(v float64) []float64 { return slices.Repeat([]float64{v}, 9) }
 	late := func(first, last float64) []float64 {
@@ -195,7 +195,7 @@ func TestCourseOfTheSamplesDecides(t *testing.T) {
 	}
 }
 
-// The pool's own value stands in for its workers' alone, and only if it is the pool's and fresh.
+// The pool's own value replaces its workers' only if it belongs to the pool and is fresh.
 func TestPoolValueReplacesWorkerValues(t *testing.T) {
 	now := time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"paramedic/state"
 )
 
-// report adds a value that names its pool and its pod, or only one of the two.
+// report adds a value with the names of its pool and its pod, or with one of them.
 func report(s *guard.Scene, signal, pool, pod string, value float64, age time.Duration) {
 	s.Evidence.Samples = append(s.Evidence.Samples, state.Sample{Signal: signal, Value: value, At: s.Now.Add(-age),
 		Entity: state.Entity{Cluster: "prod", Namespace: "llm", Pool: pool, Pod: pod}})
@@ -75,7 +75,7 @@ func TestReadingKeepsPoolAndPeersApart(t *testing.T) {
 	}
 }
 
-// Without the workload and its workers no value can be told from another pool's.
+// Without the workload and its pods, a value may be another pool's.
 func TestUnreadPoolHasNoReading(t *testing.T) {
 	s := sceneOf(setEngineArgKind)
 	s.Action.Params["direction"] = "lower"
@@ -114,7 +114,7 @@ func TestPeersAreTheModelsOtherPools(t *testing.T) {
 	}
 }
 
-// Two metrics of one signal would be two opinions on one series of samples.
+// Two metrics of one signal would judge one series twice.
 func TestEachSignalIsJudgedByOneMetric(t *testing.T) {
 	for _, kind := range []action{setEngineArg{}, restartWorker{}} {
 		for _, m := range kind.Metrics() {
@@ -138,7 +138,7 @@ func TestBaselineTakesMoreThanHalfOfItsWindow(t *testing.T) {
 	if got := s.Baseline(); !maps.Equal(got, map[string]float64{"preemption_rate": 5}) {
 		t.Errorf("%v", got)
 	}
-	// A pause as long as the window is none of it yet.
+	// A pause as long as the window leaves no reading of it.
 	for pause, want := range map[time.Duration]int{6 * interval: 2, 6*interval + moment: 1} {
 		s.Action.Verify.Before = map[string][]float64{"kv_usage": {.9}}
 		s.Action.Params["direction"], s.Evidence.Samples = "lower", nil
@@ -149,7 +149,7 @@ func TestBaselineTakesMoreThanHalfOfItsWindow(t *testing.T) {
 	}
 }
 
-// What a finding weighs nothing for, and what is within the noise, no remedy is measured by.
+// A finding without weight, and a value within the noise, do not lead.
 func TestSignalWithinNoiseDoesNotLead(t *testing.T) {
 	for name, c := range map[string]struct {
 		base     map[string]float64
@@ -169,7 +169,7 @@ func TestSignalWithinNoiseDoesNotLead(t *testing.T) {
 	}
 }
 
-// First tokens show whether a raised cap helps. Of a lowered one they are only a guardrail.
+// First tokens show whether a raised cap helps. For a lowered cap they are only a guardrail.
 func TestGuardrailsAloneAreNotInformative(t *testing.T) {
 	got := map[string]float64{"ttft_p95": 1, "error_rate": 0, "replicas_ready": 5}
 	for direction, want := range map[string]bool{"lower": false, "raise": true} {
@@ -179,7 +179,7 @@ func TestGuardrailsAloneAreNotInformative(t *testing.T) {
 	}
 }
 
-// An idle worker shows nothing of what a request takes.
+// An idle worker does not show what a request takes.
 func TestIdlePoolHasNoSafeValue(t *testing.T) {
 	for name, c := range map[string]struct {
 		used, running float64
@@ -200,7 +200,7 @@ func TestIdlePoolHasNoSafeValue(t *testing.T) {
 	}
 }
 
-// What led before has to be readable now, and what is readable now has to have a baseline.
+// A leading signal must be readable now, and must have a baseline.
 func TestLeadingSignalNeedsBothEndsOfItsWay(t *testing.T) {
 	both := map[string][]float64{"kv_usage": slices.Repeat([]float64{.99}, 5), "preemption_rate": slices.Repeat([]float64{25}, 5)}
 	seldom := map[string][]float64{"kv_usage": {.99}, "preemption_rate": both["preemption_rate"]}

@@ -12,7 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// barely is a pool whose cache empties a little under fewer sequences. All that users feel stays.
+// barely returns the signals of a pool whose cache gets a little emptier with fewer sequences,
+// while users see no change.
 func barely(pod string, seqs int) map[string]float64 {
 	v := exhausted(pod, 256)
 	if seqs <= 128 {
@@ -57,7 +58,7 @@ func TestPersistentSymptomIsNoSuccess(t *testing.T) {
 	}
 }
 
-// What ends for a while and is back before the window ends has not ended.
+// A symptom that stops and returns before the window ends has not ended.
 func TestSymptomBackInTheWindowIsNoSuccess(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -75,7 +76,8 @@ func TestSymptomBackInTheWindowIsNoSuccess(t *testing.T) {
 	}
 }
 
-// A verdict's signal that cannot be read before the write could not show an improvement after it.
+// A signal of the verdict that cannot be read before the write could not show an improvement after
+// it.
 func TestUnreadLeadingSignalDeniesTheWrite(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.sick = func(p string, seqs int) map[string]float64 {
@@ -86,7 +88,7 @@ func TestUnreadLeadingSignalDeniesTheWrite(t *testing.T) {
 	w.wantDenied(w.plan(), "verifiability")
 }
 
-// First tokens may be late for many reasons: they alone do not show that this remedy helped.
+// First tokens may be late for many reasons. They alone do not show that this remedy helped.
 func TestUnmeasurableVerdictIsDenied(t *testing.T) {
 	usual := .5
 	for _, f := range []state.Finding{
@@ -104,7 +106,8 @@ func TestUnmeasurableVerdictIsDenied(t *testing.T) {
 	}
 }
 
-// A window in which nothing can be read is not waited for: the guards say why.
+// The run does not wait for a window in which nothing can be read, because the guards return the
+// reason.
 func TestBlindBaselineIsDeniedAtOnce(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -116,7 +119,7 @@ func TestBlindBaselineIsDeniedAtOnce(t *testing.T) {
 	}
 }
 
-// One odd moment before the write is not what the time after it is compared with.
+// One outlier before the write does not move the baseline.
 func TestBaselineIsTheMedianOfAWindow(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -139,7 +142,7 @@ func TestBaselineIsTheMedianOfAWindow(t *testing.T) {
 	}
 }
 
-// Readings of before a pause are not of the window before the write.
+// Readings from before a pause are not part of the window.
 func TestBaselineIsReadAnewAfterAPause(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -207,7 +210,7 @@ func TestReturningSymptomCountsAsFailure(t *testing.T) { // 53
 	}
 }
 
-// A wrong rule that fires everywhere trips the breaker. No new run begins; a run under way is still
+// A wrong rule that fires everywhere trips the breaker. No new run begins. A run under way is still
 // verified and undone.
 func TestTrippedBreakerStopsNoRollback(t *testing.T) { // 33
 	w := newWorld(t, setArg, policy.Auto)
@@ -232,7 +235,7 @@ func TestTrippedBreakerStopsNoRollback(t *testing.T) { // 33
 	w.wantWrites(writes)
 }
 
-// A run that a newer version recorded may mean by its fields what this one does not know.
+// A newer version may give the run's fields a meaning that this version does not know.
 func TestNewerRecordIsLeftAlone(t *testing.T) { // 55
 	for _, at := range []state.ActionState{state.Approved, state.Intent, state.Verifying} {
 		w := newWorld(t, setArg, policy.Approve)
@@ -253,7 +256,7 @@ func TestNewerRecordIsLeftAlone(t *testing.T) { // 55
 	}
 }
 
-// What a hold or a pause lies between is no window.
+// A window does not span a hold or a pause.
 func TestHoldBeginsTheBaselineAnew(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.plan()
@@ -273,7 +276,7 @@ func TestHoldBeginsTheBaselineAnew(t *testing.T) {
 	}
 }
 
-// Some gateways tell latencies of the pool and of no worker.
+// Some gateways report latencies of the pool and not of its workers.
 func TestPoolsOwnValueIsMeasured(t *testing.T) {
 	w := newWorld(t, setArg, policy.Approve)
 	w.cfg.Gauge = pooled{w}

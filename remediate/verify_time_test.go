@@ -7,7 +7,7 @@ import (
 	"paramedic/state"
 )
 
-// A sample waits for the settling, and a verdict for the end of the window unless it is harm.
+// A sample waits for the settling time. A verdict other than harm waits for the end of the window.
 func TestVerdictWaitsForItsTime(t *testing.T) {
 	begin := func(change func(*runCase)) *runCase {
 		b := newRun(setEngineArgKind, state.Verifying)

@@ -12,8 +12,7 @@ import (
 	"paramedic/state"
 )
 
-// A rollback is over when what it was for is as it was, and never before what it restored has
-// settled.
+// A rollback is over when the worsened metrics recovered, and never before the settling time.
 func TestRollbackWaitsForRecovery(t *testing.T) {
 	const settle, window = 2 * time.Minute, 10 * time.Minute
 	run := func(restored time.Duration, harmed bool, sampled int, now float64) func() *runCase {
@@ -57,7 +56,7 @@ func TestRollbackWaitsForRecovery(t *testing.T) {
 	}
 }
 
-// Only what the change had made worse is asked for after a rollback.
+// After a rollback only the metrics that the change had made worse have to recover.
 func TestRecoveryChecksWorsenedMetrics(t *testing.T) {
 	few := func(v float64) []float64 { return slices.Repeat([]float64{v}, 4) }
 	v := func(watched int, now map[string][]float64) state.Verification {
@@ -86,8 +85,8 @@ func TestRecoveryChecksWorsenedMetrics(t *testing.T) {
 	}
 }
 
-// A rollback that was not written yet is written, however late. If it meets other changes, it tries
-// for ten minutes.
+// A rollback that was not written yet is written, however late. If it conflicts with other changes,
+// it is tried for ten minutes.
 func TestLateRollbackIsWritten(t *testing.T) {
 	begin := func() *runCase { return newRun(setEngineArgKind, state.RollbackIntent) }
 	conflict := func(since time.Duration) func(*runCase) {

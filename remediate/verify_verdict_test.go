@@ -11,7 +11,8 @@ import (
 	"paramedic/state"
 )
 
-// An on-call engineer reads the verdict's words at night: each tells what was seen, and no more.
+// An on-call engineer reads the verdict's text at night: each text names what was measured, and no
+// more.
 func TestVerdictNamesTheMetrics(t *testing.T) {
 	type v = map[string]float64
 	lower, raise := map[string]string{"direction": "lower"}, map[string]string{"direction": "raise"}
@@ -59,7 +60,7 @@ func TestVerdictNamesTheMetrics(t *testing.T) {
 	}
 }
 
-// verified is a run whose window began just now and goes on for ten minutes, after so many samples.
+// verified returns a run whose window began just now and lasts ten minutes, with this many samples.
 func verified(kind string, samples int, base, earlier, now map[string]float64) *runCase {
 	b := newRun(kind, state.Verifying)
 	b.note("replacement", "vllm-0")
@@ -73,7 +74,7 @@ func verified(kind string, samples int, base, earlier, now map[string]float64) *
 	return b
 }
 
-// reads makes each worker report these values, and nothing else.
+// reads makes each worker report these values and no others.
 func (b *runCase) reads(now map[string]float64) {
 	b.ev.Samples = nil
 	for signal, v := range now {
@@ -84,7 +85,7 @@ func (b *runCase) reads(now map[string]float64) {
 	}
 }
 
-// Harm is not waited for. What can be taken back is, and for anything else a person is called.
+// Harm ends the window early. A reversible change is rolled back, and any other needs a person.
 func TestHarmEndsTheVerification(t *testing.T) {
 	base := map[string]float64{"kv_usage": .5, "error_rate": 0}
 	harm := map[string]float64{"kv_usage": .5, "error_rate": .4}
@@ -104,7 +105,7 @@ func TestHarmEndsTheVerification(t *testing.T) {
 		{name: "of a restart", to: state.NeedsHuman, says: "guardrail breached: error_rate 0 % → 40 %; it cannot be undone"}})
 }
 
-// Where it is not known whether the change is still in place, nothing is a sample of it.
+// If the read of the change fails, no sample is taken.
 func TestUnknownReplacementIsNoSample(t *testing.T) {
 	now := map[string]float64{"kv_usage": .3}
 	b := verified(restartWorkerKind, 0, map[string]float64{"kv_usage": .9}, nil, now)
@@ -115,7 +116,7 @@ func TestUnknownReplacementIsNoSample(t *testing.T) {
 	}
 }
 
-// rollout is a run whose rollout goes on, and that has seen harm for so many readings.
+// rollout returns a run whose rollout is under way, with this many harmful readings.
 func rollout(seen int, now map[string]float64) *runCase {
 	b := verified(setEngineArgKind, 0,
 		map[string]float64{"error_rate": .01, "ttft_p95": 1, "kv_usage": .5, "replicas_ready": 5, verify.WantedSignal: 5}, nil, now)
@@ -126,7 +127,7 @@ func rollout(seen int, now map[string]float64) *runCase {
 	return b
 }
 
-// The readings before are four: one more makes a breach.
+// Four harmful readings precede, so one more makes a breach.
 func TestWatchedGuardrailsEndARollout(t *testing.T) {
 	calmly, harm := map[string]float64{"error_rate": .01, "ttft_p95": 1, "kv_usage": .5}, map[string]float64{"error_rate": .4}
 	for name, c := range map[string]struct {
@@ -159,14 +160,14 @@ func TestWatchedGuardrailsEndARollout(t *testing.T) {
 	}
 }
 
-// seen makes the signals ones that have been bad for all readings before.
+// seen marks the signals as harmful in all readings before.
 func (b *runCase) seen(signals ...string) {
 	for _, s := range signals {
 		b.act.Verify.Watched[s] = slices.Repeat([]float64{100}, 4)
 	}
 }
 
-// A change that another hand has taken back is not rolled back for its guardrails.
+// A change that another hand took back is not rolled back for its guardrails.
 func TestBreachRollsBackOnlyWhatIsInForce(t *testing.T) {
 	begin := func() *runCase { return rollout(4, map[string]float64{"error_rate": .4}) }
 	step := func(ctx context.Context, s *stage) advance {
@@ -180,7 +181,8 @@ func TestBreachRollsBackOnlyWhatIsInForce(t *testing.T) {
 	})
 }
 
-// A success waits a little for what cannot be read at its end, and ends then without.
+// A success waits a little for a signal that cannot be read at the end. Then the run ends without
+// success.
 func TestSuccessWaitsForItsLastReading(t *testing.T) {
 	good := map[string]float64{"kv_usage": .6, "preemption_rate": 0}
 	step := func(ctx context.Context, s *stage) advance {

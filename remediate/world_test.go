@@ -20,14 +20,14 @@ import (
 
 var onset = time.Date(2026, 3, 2, 3, 0, 0, 0, time.UTC)
 
-// clock is advanced by hand.
+// clock is a clock that a test advances.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time                       { return c.now }
 func (c *clock) After(time.Duration) <-chan time.Time { return nil }
 
-// world is a cluster, an incident in it, and what the bot remembers: a fold as small as it can be,
-// over the same rules as the real one.
+// world is a cluster, an incident in it, and the bot's view: a minimal fold with the rules of the
+// real one.
 type world struct {
 	state.View
 	t       testing.TB
@@ -102,7 +102,7 @@ func copied(a state.Action) state.Action {
 	return a
 }
 
-// Read makes the workers' signals of what their template says now.
+// Read returns the workers' signals for the present template.
 func (w *world) Read(_ context.Context, cluster string, scope state.Scope, _ time.Time, signals []string) state.Evidence {
 	ev, at := state.Evidence{At: w.clock.now}, w.clock.now
 	if w.scraped != nil {
@@ -145,7 +145,8 @@ func pods(n int) (out []string) {
 	return out
 }
 
-// exhausted is a pool whose cache is too small for what it takes in; half the sequences heal it.
+// exhausted returns the signals of a pool whose cache is too small for its requests. Half the
+// sequences fix it.
 func exhausted(_ string, seqs int) map[string]float64 {
 	v := map[string]float64{"kv_usage": .99, "preemption_rate": 5, "requests_running": 80, "requests_waiting": 20, "ttft_p95": 8,
 		"error_rate": .01}
@@ -156,7 +157,7 @@ func exhausted(_ string, seqs int) map[string]float64 {
 	return v
 }
 
-// harmed gets worse by fewer sequences.
+// harmed returns the signals of a pool that gets worse with fewer sequences.
 func harmed(pod string, seqs int) map[string]float64 {
 	v := exhausted(pod, 256)
 	if seqs <= 128 {
@@ -165,12 +166,12 @@ func harmed(pod string, seqs int) map[string]float64 {
 	return v
 }
 
-// single is a worker that runs an engine by itself.
+// single returns a worker that runs an engine by itself.
 func single(p cluster.Pod) (state.Worker, bool) {
 	return state.Worker{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Pool: "vllm-llama", PoolKind: "Deployment", Ready: p.Ready}, true
 }
 
-// leaking is a pool of which the worker vllm-llama-1 leaks.
+// leaking returns the signals of a pool in which the worker vllm-llama-1 leaks.
 func leaking(pod string, _ int) map[string]float64 {
 	v := map[string]float64{"kv_usage": .3, "kv_idle_usage": 0, "requests_running": 10, "requests_waiting": 0, "container_memory": 40e9,
 		"ttft_p95": 1, "error_rate": 0}
@@ -254,7 +255,7 @@ func (w *world) take(inputs []state.Input) {
 	}
 }
 
-// plan plans, and gives the newest action.
+// plan delivers the plan effect, and returns the newest action.
 func (w *world) plan() state.Action {
 	w.t.Helper()
 	w.take(w.bot().Plan.Deliver(context.Background(), state.Effect{ID: "plan", Incident: w.in.ID}).Inputs)
@@ -274,7 +275,7 @@ func (w *world) approve(by state.Actor) {
 	}
 }
 
-// step delivers one run effect of the newest action, at the time at which it is due.
+// step delivers one run effect of the newest action at its due time.
 func (w *world) step() state.Action {
 	w.t.Helper()
 	a := w.actions[0]
@@ -287,7 +288,7 @@ func (w *world) step() state.Action {
 	return got
 }
 
-// until steps until the run is in a state, or ends.
+// until takes steps until the run is in a state, or ends.
 func (w *world) until(s state.ActionState) state.Action {
 	w.t.Helper()
 	id := w.actions[0].ID

@@ -70,7 +70,7 @@ func TestFlagIsFoundInEveryForm(t *testing.T) {
 	}
 }
 
-// FuzzLocate holds that an edit changes the one value and nothing else.
+// FuzzLocate checks that an edit changes the one value and nothing else.
 func FuzzLocate(f *testing.F) {
 	f.Add("vllm serve m --max-num-seqs 256", true)
 	f.Add("--max_num_seqs=256", false)

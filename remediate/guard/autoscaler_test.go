@@ -9,7 +9,7 @@ import (
 	"paramedic/state"
 )
 
-// A pool whose size an autoscaler changes now is left alone until it is done, whatever the action.
+// While an autoscaler changes the size of a pool, every action holds.
 func TestScalingOfThePoolHolds(t *testing.T) {
 	scaler := func(change func(*cluster.Autoscaler)) func(*Scene) {
 		return func(s *Scene) {

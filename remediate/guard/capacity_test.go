@@ -12,7 +12,7 @@ import (
 )
 
 func TestCapacityOfRolloutIsBounded(t *testing.T) {
-	// A rollout that takes one away at once, of workers that run 60 requests in 100 places.
+	// A rollout takes one worker away at once. The workers run 60 requests in 100 places.
 	taking := func(n int, change ...func(*Scene)) func(*Scene) {
 		return func(s *Scene) {
 			s.Workload.MaxUnavailable, s.Workload.MaxSurge = n, 0

@@ -62,8 +62,7 @@ func TestEvidenceMustStillHold(t *testing.T) {
 	})
 }
 
-// The newest value of a worker decides, whatever order they come in, and a value of the pool is
-// that of this pool.
+// The newest value of a worker decides, in any order. A value of the pool must be of this pool.
 func TestNewestValueDecides(t *testing.T) {
 	s := sceneOf(playbooks.ActionSetEngineArg)
 	for _, age := range []time.Duration{time.Minute, 20 * time.Second, 40 * time.Second} {

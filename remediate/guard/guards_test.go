@@ -39,7 +39,7 @@ func TestGuardWithoutAClearAnswerDenies(t *testing.T) {
 	}
 }
 
-// Guards that judge by live reads deny where those failed: a calm scene with nothing read.
+// Guards that judge live reads deny if the reads failed.
 func TestFailedReadsDeny(t *testing.T) {
 	s := sceneOf(playbooks.ActionSetEngineArg)
 	s.Problem = errors.New("no route")

@@ -152,8 +152,7 @@ func TestHistoryLimitsActions(t *testing.T) {
 	})
 }
 
-// An incident of the same trouble that opens within an hour, or whose alerts go on, means that the
-// action did not help.
+// If a similar incident opens within an hour, or the alerts continue, the action did not help.
 func TestSymptomBackWithinTheHourIsFailure(t *testing.T) {
 	const ago = 50 * time.Minute // since the action succeeded
 	reopened := func(after time.Duration, change func(*state.Incident)) func(*Scene) {

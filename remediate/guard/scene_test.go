@@ -12,8 +12,8 @@ import (
 	"paramedic/state"
 )
 
-// earlier adds a run of the same kind on the same pool, in another incident, that recorded its
-// intent and came to its state so long ago.
+// earlier adds a run of the same kind on the same pool, in another incident. It recorded its intent
+// and came to its state at the given ages.
 func (s *Scene) earlier(id state.ActionID, st state.ActionState, intent, last time.Duration) *state.Action {
 	a := state.Action{ID: id, Incident: "INC-0", Cause: s.Action.Cause, Kind: s.Action.Kind, Target: s.Action.Target, State: st,
 		Change:  "an earlier change",
@@ -26,8 +26,7 @@ func (s *Scene) earlier(id state.ActionID, st state.ActionState, intent, last ti
 	return &s.actions[len(s.actions)-1]
 }
 
-// A guardCase is a case of a guard: what is different from the calm scene, and what the guard then
-// answers.
+// A guardCase is a case of a guard: the changes to the scene, and the guard's answer.
 type guardCase struct {
 	name string
 	kind string // empty: set_engine_arg
@@ -58,7 +57,7 @@ func runGuardCases(t *testing.T, guard func(context.Context, *Scene) verdict, ca
 
 var noon = remediatetest.Noon
 
-// calm returns a scene of a sick pool for which every guard that it is made for allows.
+// sceneOf returns a scene that every guard allows.
 func sceneOf(kind string) *Scene {
 	c := remediatetest.NewCase(kind)
 	s := &Scene{Site: &Site{Rules: c.Rules, View: c.View}, Now: noon, Incident: c.Incident, Action: c.Action, Namespace: c.Namespace,

@@ -161,7 +161,7 @@ func TestFieldOfAnotherOwnerIsLeftAlone(t *testing.T) {
 }
 
 func TestSharedFailureForbidsSingleRestart(t *testing.T) {
-	// sick makes incidents of the first workers, after the one that the scene is about.
+	// sick adds incidents of the first workers, after the scene's own.
 	sick := func(n, of int, change func(*state.Incident)) func(*Scene) {
 		return func(s *Scene) {
 			for len(s.Pods) < of {

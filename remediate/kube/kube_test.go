@@ -18,7 +18,7 @@ import (
 	"paramedic/remediate/kube"
 )
 
-// server answers like an API server, with what the test says.
+// server answers like an API server, with the objects of the test.
 func server(t *testing.T, h http.HandlerFunc) (*kube.Cluster, *bytes.Buffer) {
 	t.Helper()
 	srv := httptest.NewServer(h)

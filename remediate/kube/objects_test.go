@@ -15,7 +15,7 @@ import (
 	"paramedic/remediate/cluster"
 )
 
-// What a rollout takes away at once: a share of the replicas, the default share, or all.
+// A rollout takes away a share of the replicas, the default share, or all.
 func TestRolloutAsTheStrategySays(t *testing.T) {
 	of := func(s string) *intstr.IntOrString { v := intstr.Parse(s); return &v }
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestSelectorsThatAreNotPlainAreOdd(t *testing.T) {
 	}
 }
 
-// A budget's status that speaks of an older budget allows nothing.
+// A status that describes an older budget allows no disruption.
 func TestStaleBudgetAllowsNothing(t *testing.T) {
 	for _, c := range []struct {
 		observed, generation int64
@@ -92,8 +92,8 @@ func TestStaleBudgetAllowsNothing(t *testing.T) {
 	}
 }
 
-// An autoscaler is known only by a status that speaks of its present spec, and of a target that it
-// can scale.
+// An autoscaler is known only if its status describes its present spec, and its target can be
+// scaled.
 func TestAutoscalerIsKnownByItsStatus(t *testing.T) {
 	type hpa = autoscalingv2.HorizontalPodAutoscaler
 	able := func(st corev1.ConditionStatus) func(*hpa) {

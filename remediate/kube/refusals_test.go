@@ -16,7 +16,7 @@ import (
 	"paramedic/remediate/kube"
 )
 
-// Each read may be forbidden, and none of them then answers with a part.
+// Each read may be forbidden. None of them then returns a part.
 func TestForbiddenReadFailsAsAWhole(t *testing.T) {
 	ctx := context.Background()
 	w := cluster.Workload{Ref: ref, UID: "u1", Selector: map[string]string{"app": "vllm"}}
@@ -69,7 +69,7 @@ func TestOddRequestsNeverReachTheServer(t *testing.T) {
 	}
 }
 
-// What the server answers is what first aid sees, of each kind.
+// First aid sees the objects that the server returns, of each kind.
 func TestAnswersAreRead(t *testing.T) {
 	ctx := context.Background()
 	object := func(kind string) string {
@@ -98,7 +98,8 @@ func TestAnswersAreRead(t *testing.T) {
 	}
 }
 
-// Pods that ended, and those that nothing controls, are no workers; a StatefulSet's are its own.
+// Pods that ended, and pods without a controller, are not workers. A StatefulSet's pods are its
+// own.
 func TestOnlyLivingOwnPodsAreWorkers(t *testing.T) {
 	pod := func(name, phase, owner string) string {
 		refs := ""
@@ -128,7 +129,7 @@ func TestOnlyLivingOwnPodsAreWorkers(t *testing.T) {
 	}
 }
 
-// A dry run says so in the request, and nothing else does.
+// A dry run is marked in the request, and only there.
 func TestDryRunIsAskedForOnlyThen(t *testing.T) {
 	var query, body string
 	c, log := server(t, func(w http.ResponseWriter, r *http.Request) {
@@ -149,8 +150,7 @@ func TestDryRunIsAskedForOnlyThen(t *testing.T) {
 			}
 		}
 	}
-	// The audit names the op that a patch sets, and not one that it only tests or removes from
-	// elsewhere.
+	// The audit names the op-id that a patch sets, and not one that it only tests or removes.
 	for patch, op := range map[string]string{
 		`[{"op":"test","path":"/metadata/annotations/paramedic.dev~1op-id","value":"old"},{"op":"replace","path":"/metadata/annotations/paramedic.dev~1op-id","value":"new"}]`: "op=new",
 		`[{"op":"add","path":"/metadata/annotations/paramedic.dev~1op-id","value":"new"},{"op":"test","path":"/metadata/annotations/paramedic.dev~1op-id","value":"old"}]`:     "op=new",
@@ -167,7 +167,7 @@ func TestDryRunIsAskedForOnlyThen(t *testing.T) {
 	}
 }
 
-// Only an answer of the server that names why proves that nothing was written.
+// Only an answer of the server that names the reason proves that nothing was written.
 func TestRefusalsAreToldApart(t *testing.T) {
 	all := []error{cluster.ErrNotFound, cluster.ErrConflict, cluster.ErrBlocked, cluster.ErrForbidden, cluster.ErrRefused}
 	for _, c := range []struct {
@@ -211,7 +211,7 @@ func TestRefusalsAreToldApart(t *testing.T) {
 	if _, err := quiet.PatchPod(context.Background(), "llm", "p", []byte(`[]`), false); err == nil || errors.Is(err, cluster.ErrRefused) {
 		t.Errorf("without an audit: %v", err)
 	}
-	// A connection that breaks proves nothing, and is in the audit.
+	// A broken connection proves nothing, and is in the audit.
 	k, log := server(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	_, err = k.PatchPod(context.Background(), "llm", "p", []byte(`[]`), false)
 	for _, s := range all {
@@ -256,7 +256,7 @@ func TestConnectSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A hold by a disruption budget says why, in the cause's words or else in the answer's.
+// A hold by a disruption budget gives the reason from the cause, or else from the message.
 func TestBlockedEvictionSaysWhy(t *testing.T) {
 	for details, want := range map[string]string{
 		`{"causes":[{"reason":"DisruptionBudget","message":"2 of 2 needed"}]}`: "2 of 2 needed",
