@@ -16,8 +16,8 @@ func incidentOn(engine string) (state.Incident, state.Evidence) {
 		Model: "llama", Engine: engine}}}
 }
 
-// Whoever runs another engine gets that engine's settings, metrics and ports: in every check that
-// can be answered by hand, in every step.
+// People who run another engine get its settings, metrics and ports, in every check by hand and in
+// every step.
 func TestPlaybooksUseTheEnginesNames(t *testing.T) {
 	lib := library(t)
 	foreign := regexp.MustCompile(`vllm:[a-z_]+|max_num_seqs|max_num_batched_tokens|max_model_len|gpu_memory_utilization|--gpu-memory-utilization|--max-num-[a-z-]+`)
@@ -37,7 +37,7 @@ func TestPlaybooksUseTheEnginesNames(t *testing.T) {
 					t.Errorf("%s on %s: a step says %s: %s", pb.ID, engine, w, l)
 				}
 			}
-			// What is told of vLLM by name is explained at the end.
+			// Text about vLLM by name is explained at the end.
 			for _, name := range settingsIn(r.Body) {
 				if !strings.Contains(r.Body, "`"+name+"` is `"+d.settings[name]+"`") {
 					t.Errorf("%s on %s: the body does not say what %s is there", pb.ID, engine, name)
@@ -50,8 +50,8 @@ func TestPlaybooksUseTheEnginesNames(t *testing.T) {
 	}
 }
 
-// The story and its findings are told in the words of the engine, too; where nothing was decided,
-// signals are listed by their IDs.
+// The story and its findings use the engine's names, too. Without a verdict, the story lists
+// signals by their IDs.
 func TestFindingsUseTheEnginesNames(t *testing.T) {
 	pb, _ := library(t).Get("concurrency_cap")
 	in, ev := incidentOn("trtllm")
@@ -103,23 +103,23 @@ func TestFlagsAndPagesAreTranslated(t *testing.T) {
 		"trtllm": "Lower kv_cache_config.free_gpu_memory_fraction and --max_num_tokens; --max_seq_len 4096",
 		"dynamo": in,
 	} {
-		if got := dialectOf(engine).line(in); got != want {
+		if got := dialectOf(engine).adapt(in); got != want {
 			t.Errorf("%s: %s", engine, got)
 		}
 	}
 	page := `kubectl get --raw "/api/v1/namespaces/llm/pods/p:8000/proxy/metrics" | grep -E '^vllm:(num_requests|kv_cache_usage_perc)'`
-	if got := dialectOf("sglang").line(page); !strings.Contains(got, "p:30000/proxy") ||
+	if got := dialectOf("sglang").adapt(page); !strings.Contains(got, "p:30000/proxy") ||
 		!strings.Contains(got, "'^sglang:(num_running_reqs") {
 		t.Errorf("%s", got)
 	}
 	about := "vLLM reads max_num_seqs at its start."
-	if got := dialectOf("sglang").line(about); got != about {
+	if got := dialectOf("sglang").adapt(about); got != about {
 		t.Errorf("what is said of vLLM by name became %q", got)
 	}
 }
 
-// dcgm-exporter wrote Hostname for years, and newer ones write hostname: a query that knows one
-// label is empty on half of the fleets.
+// Older versions of dcgm-exporter export the label Hostname, newer ones hostname. A query with one
+// of them is empty on half of the fleets.
 func TestBothSpellingsOfTheHostLabelAreRead(t *testing.T) {
 	for _, pb := range library(t).All() {
 		text := pb.Body

@@ -11,14 +11,14 @@ import (
 	"paramedic/state"
 )
 
-// causes are those that the first catalogue knows.
+// causes lists the causes of the first catalogue.
 var causes = slices.Concat([]string{"kv_exhaustion", "kv_leak", "concurrency_cap", "prefill_starvation", "routing_skew",
 	"prefix_cache_collapse",
 	"host_memory_leak", "gpu_fault", "engine_hang", "benign_alert",
 	"gpu_underutilization", "quality_regression",
 	"gateway_failure", "monitoring_gap", "unknown"}, machineCauses, demandCauses, clusterCauses)
 
-// signals are those that evidence can carry.
+// signals lists the signals that evidence can hold.
 var signals = strings.Fields(`kv_usage requests_waiting requests_running waiting_capacity waiting_deferred preemption_rate ttft_p50 ttft_p95
 	itl_p50 itl_p95 e2e_p95 queue_time_p95 prefill_time_p95 decode_time_p95 arrival_rate finish_rate abort_rate error_rate prompt_tokens_rate
 	generation_tokens_rate prompt_length_p95 prompt_length_mean output_length_mean prefix_hit_ratio prefix_query_rate kv_blocks_total
@@ -60,14 +60,14 @@ func TestBuiltinLibraryNamesOnlyKnownSignals(t *testing.T) {
 	}
 }
 
-// Facts of which popular advice has the opposite.
+// These facts contradict popular advice.
 func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 	want := map[string]string{
 		"gpu_throttle": "", "node_failure": "", "oom_killed": "", "cuda_oom": "", "gpu_memory_leak": "restart_worker",
 		"kv_exhaustion": "set_engine_arg lower", "concurrency_cap": "set_engine_arg raise",
 		"kv_leak": "restart_worker", "host_memory_leak": "restart_worker", "engine_hang": "restart_worker",
-		// A pod that is deleted can land on the same broken GPU; a router's fault is not mended at
-		// the engines; healthy is left alone.
+		// A deleted pod can be scheduled on the same broken GPU. A change of the engines does not
+		// fix a router. A healthy pool is left alone.
 		"gpu_fault": "", "routing_skew": "", "prefix_cache_collapse": "", "prefill_starvation": "", "benign_alert": "", "unknown": "", "gateway_failure": "", "monitoring_gap": "",
 	}
 	lib := library(t)
@@ -185,7 +185,7 @@ func kvEvidence() (state.Incident, state.Evidence) {
 	return in, ev
 }
 
-// A question about the broken worker is not answered by a healthy one.
+// A check of the broken worker ignores healthy ones.
 func TestBrokenWorkerCheckIgnoresHealthyWorkers(t *testing.T) {
 	pb, _ := library(t).Get("engine_hang")
 	in := state.Incident{}
@@ -345,7 +345,7 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// Whoever could not read a page has not seen every worker, however well those are that were read.
+// If a page could not be read, not every worker was seen, however healthy the others are.
 func TestUnreadPageIsNoGoodAnswer(t *testing.T) {
 	ask := Check{ID: "targets", Ask: "Do we see every worker at all?", Signal: "up", Agg: "min", Crit: new(float64), Below: true,
 		Unit: "bool"}

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is generated instead of comparing it")
 
-// The schema for editors is made of what the loader decodes, so that they cannot disagree.
+// The schema for editors is generated from the type that the loader decodes, so that they agree.
 func TestGeneratedSchemaIsCurrent(t *testing.T) {
 	const file = "../docs/playbook.schema.json"
 	r := jsonschema.Reflector{DoNotReference: true, ExpandedStruct: true, RequiredFromJSONSchemaTags: true, FieldNameTag: "yaml"}
@@ -47,7 +47,7 @@ func TestGeneratedSchemaIsCurrent(t *testing.T) {
 	}
 }
 
-// filled says of what has to be there that it may not be empty, as the loader does.
+// filled marks required values as not empty, as the loader does.
 func filled(s *jsonschema.Schema) {
 	one := uint64(1)
 	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
