@@ -80,7 +80,8 @@ func TestCheckIsRenderedPerEngine(t *testing.T) {
 		"sglang": {`max by (pod) (sglang:token_usage{model_name="llama"})`, "Lower max_running_requests", "Halve chunked_prefill_size", "Raising mem_fraction_static"},
 		"trtllm": {`max by (pod) (trtllm_kv_cache_utilization{model_name="llama"})`, "Lower max_batch_size", "Halve max_num_tokens", "Raising kv_cache_config.free_gpu_memory_fraction"},
 		"dynamo": {`max by (pod) (dynamo_component_gpu_cache_usage_percent{namespace="llm"})`, "Lower max_num_seqs", "A worker takes the settings of the engine that it runs"},
-		"":       {"# vLLM\n", "# SGLang, PromQL\nmax by (pod) (sglang:token_usage", "# TensorRT-LLM, PromQL\n", "# Dynamo, PromQL\n", "| vLLM | SGLang | TensorRT-LLM |", "| `max_num_seqs` | `max_running_requests` | `max_batch_size` |"},
+		"": {"# vLLM\n", "# SGLang, PromQL\nmax by (pod) (sglang:token_usage", "# TensorRT-LLM, PromQL\n", "# Dynamo, PromQL\n",
+			"| vLLM | SGLang | TensorRT-LLM |", "| `max_num_seqs` | `max_running_requests` | `max_batch_size` |"},
 	} {
 		in, ev := incidentOn(engine)
 		r, s := Run(pb, in, ev), pb.Advise(in, ev)

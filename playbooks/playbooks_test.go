@@ -87,9 +87,11 @@ func TestFirstAidDoesWhatTheCauseNeeds(t *testing.T) {
 		}
 	}
 	for id, phrase := range map[string]string{
-		"gpu_throttle": "restarting the worker while its node is schedulable", "node_failure": "deleting pods by force", "gpu_memory_leak": "raising gpu_memory_utilization", "cuda_oom": "raising gpu_memory_utilization", "oom_killed": "lowering max_num_seqs or gpu_memory_utilization",
+		"gpu_throttle": "restarting the worker while its node is schedulable", "node_failure": "deleting pods by force",
+		"gpu_memory_leak": "raising gpu_memory_utilization", "cuda_oom": "raising gpu_memory_utilization", "oom_killed": "lowering max_num_seqs or gpu_memory_utilization",
 		"kv_exhaustion": "lowering gpu_memory_utilization", "prefill_starvation": "cutting max_num_seqs",
-		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs", "gateway_failure": "restarting the engines", "monitoring_gap": "restarting",
+		"routing_skew": "scaling out", "gpu_fault": "deleting the pod while its node is schedulable", "kv_leak": "lowering max_num_seqs",
+		"gateway_failure": "restarting the engines", "monitoring_gap": "restarting",
 	} {
 		pb, _ := lib.Get(id)
 		if !strings.Contains(strings.ToLower(strings.Join(pb.Worse, "\n")), phrase) {

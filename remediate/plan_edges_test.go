@@ -10,7 +10,7 @@ import (
 	"paramedic/state"
 )
 
-// A refused remedy is planned again later, whatever happens to the others.
+// A refused remedy is planned again later, also if another one is accepted.
 func TestRefusedRemedyIsPlannedAgain(t *testing.T) {
 	lower := playbooks.Remedy{Action: setEngineArgKind, Params: map[string]string{"arg": "max_num_seqs", "direction": "lower"}}
 	refused := playbooks.Remedy{Action: restartWorkerKind} // no worker is named
