@@ -278,7 +278,7 @@ func (g *group) ResolveName(name string) (any, bool) {
 		return r, true
 	}
 	if r := g.lowerBound(name); r != nil {
-		return &lowerBound{r}, true
+		return &lowerBound{reading: r}, true
 	}
 	return nil, false
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // exampleRules is the file that the reference shows.
-const exampleRules = `# yaml-language-server: $schema=PATH/docs/rules.schema.json
+const exampleRules = `# yaml-language-server: $schema=PATH/docs/reference/rules.schema.json
 symptoms:
   - {id: batch_late, title: The nightly batch is late}
 alerts:
@@ -133,7 +133,7 @@ explained symptom adds, 3 less for each symptom that it does not explain, and th
 }
 
 func TestGeneratedReferenceIsCurrent(t *testing.T) {
-	const file = "../docs/rules.md"
+	const file = "../docs/reference/rules.md"
 	want := reference(t, builtIn(t))
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {

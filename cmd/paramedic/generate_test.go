@@ -27,7 +27,7 @@ func TestGeneratedSchemaIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	current(t, "../../docs/paramedic.schema.json", append(raw, '\n'))
+	current(t, "../../docs/reference/paramedic.schema.json", append(raw, '\n'))
 }
 
 func TestGeneratedReferenceIsCurrent(t *testing.T) {
@@ -35,7 +35,7 @@ func TestGeneratedReferenceIsCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	current(t, "../../docs/configuration.md", []byte(reference(string(example))))
+	current(t, "../../docs/reference/configuration.md", []byte(reference(string(example))))
 }
 
 // current compares a generated file, or writes it with -update.
@@ -200,7 +200,7 @@ func defaultText(v reflect.Value) string {
 	return fmt.Sprintf("`%v`", v.Interface())
 }
 
-// reference is docs/configuration.md.
+// reference is docs/reference/configuration.md.
 func reference(example string) string {
 	var b strings.Builder
 	b.WriteString(`# Configuration
@@ -219,7 +219,7 @@ func reference(example string) string {
 - A limit is set for all pools under ` + "`remediate.limits`, within its bounds, and tightened for some under `remediate.policies`" + `. One beyond
   its bounds is refused, and so is a policy's limit or mode that is looser than the general one, for it would have no effect.
 - Beyond loopback the bot refuses to start without ` + "`auth.alertmanager` and `auth.api`" + `.
-- Editors that know JSON Schema complete and check the file with ` + "`docs/paramedic.schema.json`" + `.
+- Editors that know JSON Schema complete and check the file with ` + "`docs/reference/paramedic.schema.json`" + `.
 
 Durations are written like ` + "`10s`, `2m` or `720h`" + `. A dash means that the key is empty unless it is set.
 `)

@@ -365,7 +365,7 @@ cause concurrency_cap
 
 // The case that the guide shows holds.
 func TestTheGuidesCaseHolds(t *testing.T) {
-	guide, err := os.ReadFile("../../docs/guide.md")
+	guide, err := os.ReadFile("../../docs/own-rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}

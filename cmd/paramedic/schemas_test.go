@@ -148,7 +148,7 @@ func TestSchemasAcceptWhatIsBuiltIn(t *testing.T) {
 		}
 		return string(raw)
 	}
-	forRules, forBooks, forAlerts := readSchema(t, "../../docs/rules.schema.json"), readSchema(t, "../../docs/playbook.schema.json"), readSchema(t, "../../docs/case-alerts.schema.json")
+	forRules, forBooks, forAlerts := readSchema(t, "../../docs/reference/rules.schema.json"), readSchema(t, "../../docs/reference/playbook.schema.json"), readSchema(t, "../../docs/reference/case-alerts.schema.json")
 	for _, f := range files("../../rules/catalog/*.yaml") {
 		if filepath.Base(f) != "signals.yaml" { // it is not for users
 			check(forRules, f, read(f))
@@ -191,7 +191,7 @@ func TestSchemasFindMistakes(t *testing.T) {
 		{"case-alerts", "[{labels: {alertname: A}, annotation: {}}]", "unknown key annotation"},
 		{"case-alerts", "[{annotations: {}}]", "lacks labels"},
 	} {
-		got := strings.Join(readSchema(t, "../../docs/"+c.file+".schema.json").problems("", decoded(t, c.text)), "\n")
+		got := strings.Join(readSchema(t, "../../docs/reference/"+c.file+".schema.json").problems("", decoded(t, c.text)), "\n")
 		if !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q found, want %q", c.text, got, c.want)
 		}
@@ -213,7 +213,7 @@ func TestSchemasExplainEveryKey(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"rules", "playbook"} {
-		walk(file, "", readSchema(t, "../../docs/"+file+".schema.json"))
+		walk(file, "", readSchema(t, "../../docs/reference/"+file+".schema.json"))
 	}
-	walk("case-alerts", "[]", readSchema(t, "../../docs/case-alerts.schema.json").Items)
+	walk("case-alerts", "[]", readSchema(t, "../../docs/reference/case-alerts.schema.json").Items)
 }
