@@ -115,8 +115,9 @@ func (p *Planner) overtaken(id state.IncidentID) (n int) {
 // draft returns the action that the remedy stands for now. It reports true if the action is
 // refused: it is impossible, or a guard denies it in a mode that would write. A refused action is
 // recorded with every reason.
-func (p *Planner) draft(ctx context.Context, in state.Incident, ev state.Evidence, kind action,
-	r playbooks.Remedy) (state.Action, bool) {
+func (p *Planner) draft(
+	ctx context.Context, in state.Incident, ev state.Evidence, kind action, r playbooks.Remedy,
+) (state.Action, bool) {
 	now := p.cfg.Clock.Now()
 	a := state.Action{Form: state.ActionForm, Incident: in.ID, Cause: in.Cause(), Kind: r.Action, State: state.Proposed,
 		Params: map[string]string{}}
@@ -238,8 +239,9 @@ func (p *Planner) events(a state.Action, refused bool) []state.Input {
 }
 
 // cancelPlans ends the incident's actions that have not written anything, except those to keep.
-func (p *Planner) cancelPlans(in state.Incident, keep map[state.ActionID]bool, to state.ActionState,
-	why string) []state.Input {
+func (p *Planner) cancelPlans(
+	in state.Incident, keep map[state.ActionID]bool, to state.ActionState, why string,
+) []state.Input {
 	var out []state.Input
 	now := p.cfg.Clock.Now()
 	for _, a := range p.cfg.View.ActionsOf(in.ID) {

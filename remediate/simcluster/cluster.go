@@ -153,8 +153,9 @@ func matches(selector, labels map[string]string) bool {
 }
 
 // PatchWorkload applies a JSON Patch; a changed template replaces the pods.
-func (c *Cluster) PatchWorkload(ctx context.Context, ref cluster.Ref, body []byte, dryRun bool) (cluster.Workload,
-	error) {
+func (c *Cluster) PatchWorkload(
+	ctx context.Context, ref cluster.Ref, body []byte, dryRun bool,
+) (cluster.Workload, error) {
 	object := "deployments/" + ref.Name
 	if !dryRun {
 		if err := interrupted(ctx, c.Before, "patch", object); err != nil {

@@ -73,9 +73,11 @@ var _ cluster.Cluster = (*Cluster)(nil)
 
 // New returns an empty cluster.
 func New(clock state.Clock) *Cluster {
-	return &Cluster{clock: clock, docs: map[cluster.Ref]map[string]any{}, specs: map[cluster.Ref]Deployment{},
-		managers: map[cluster.Ref][]cluster.Manager{},
-		created:  map[cluster.Ref]time.Time{}, namespaces: map[string]*cluster.Namespace{}, budgets: map[string]map[string]int{}}
+	return &Cluster{
+		clock: clock, docs: map[cluster.Ref]map[string]any{}, specs: map[cluster.Ref]Deployment{},
+		managers: map[cluster.Ref][]cluster.Manager{}, created: map[cluster.Ref]time.Time{},
+		namespaces: map[string]*cluster.Namespace{}, budgets: map[string]map[string]int{},
+	}
 }
 
 // AddNamespace makes a namespace, or sets its labels and Services.
@@ -139,9 +141,10 @@ func (c *Cluster) start(ref cluster.Ref, name string, isReady bool) {
 	if name == "" {
 		name = fmt.Sprintf("%s-%05x", d.Name, 0x7d9f8+c.n*7919)
 	}
-	p := &pod{of: ref, Pod: cluster.Pod{Namespace: d.Namespace, Name: name, UID: uid, Labels: maps.Clone(d.PodLabels),
-		Annotations: map[string]string{},
-		Created:     c.clock.Now(), Owner: cluster.Owner{Kind: "ReplicaSet", Name: d.Name, Controller: true}}}
+	p := &pod{of: ref, Pod: cluster.Pod{
+		Namespace: d.Namespace, Name: name, UID: uid, Labels: maps.Clone(d.PodLabels), Annotations: map[string]string{},
+		Created: c.clock.Now(), Owner: cluster.Owner{Kind: "ReplicaSet", Name: d.Name, Controller: true},
+	}}
 	if !isReady {
 		p.readyAt = c.clock.Now().Add(c.StartDelay)
 	}
