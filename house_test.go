@@ -77,7 +77,7 @@ var may = map[string][]string{
 	"rules":            {"state"},
 	"rules/enrich":     {"state", "rules"},
 	"notify":           {"state"},
-	"remediate":        {"state", "state/outbox", "playbooks"}, // and every room below it but its adapters
+	"remediate":        {"state", "state/outbox", "playbooks"}, // and the rooms below it
 	"lab":              {"state"},
 	"lab/alerting":     {"lab"},
 	"notify/slack":     {"state", "notify"},

@@ -26,8 +26,7 @@ var pending = []string{
 	"cmd/paramedic/",
 	"docs/",
 
-	"playbooks/",
-	"remediate/",
+	"playbooks/library/",
 
 
 	"CHANGELOG.md",

@@ -187,7 +187,7 @@ type PolicyConfig struct {
 }
 
 // LimitsConfig are the numbers of the guards; one that is not set keeps its default. The bounds are
-// remediate.AllLimits'.
+// policy.AllLimits'.
 type LimitsConfig struct {
 	Floor           int      `yaml:"floor" json:"floor,omitempty" jsonschema:"minimum=8,maximum=1024" jsonschema_description:"Smallest max_num_seqs to set, 8 to 1024; larger is stricter. Default: 8."`
 	Ceiling         int      `yaml:"ceiling" json:"ceiling,omitempty" jsonschema:"minimum=8,maximum=8192" jsonschema_description:"Largest max_num_seqs to set, 8 to 8192. Default: 1024."`
