@@ -24,7 +24,7 @@ const (
 // pending are the rooms whose prose is not revised yet. A room leaves the list when its files pass.
 var pending = []string{
 	"cmd/paramedic/",
-	"docs/",
+	"docs/reference/", // generated: its width is that of the generators' texts
 	"e2e/",
 	"lab/",
 	"notify/",
@@ -35,9 +35,6 @@ var pending = []string{
 	"state/",
 	"tools/",
 	"webhook/",
-	"CHANGELOG.md",
-	"README.md",
-	"CONTRIBUTING.md",
 	"house_test.go",
 	"xids_test.go",
 }
